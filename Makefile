@@ -1,0 +1,44 @@
+# Every target is one call of the fork tool; `scripts/mpsfork COMMAND --help` tells its options.
+MPSFORK := scripts/mpsfork
+
+.DEFAULT_GOAL := help
+.PHONY: setup fetch apply refresh verify export doctor simulator demo test test-mps clean help
+
+setup:      ## install what this machine lacks (Debian, Ubuntu), make the virtual environment
+	@$(MPSFORK) setup
+
+fetch:      ## get PyTorch's source into build/pytorch
+	@$(MPSFORK) fetch
+
+apply:      ## lay the series on it, one commit per entry
+	@$(MPSFORK) apply
+
+refresh:    ## take the branch's commits back into patches/ and aten_mps_overlay/
+	@$(MPSFORK) refresh
+
+verify:     ## check that every entry applies and keeps the rules
+	@$(MPSFORK) verify
+
+export:     ## write the series as `git format-patch` files to build/export
+	@$(MPSFORK) export
+
+doctor:     ## show what this machine has and lacks
+	@$(MPSFORK) doctor
+
+simulator:  ## build the Metal simulator with the patched backend (Linux)
+	@$(MPSFORK) simulator
+
+demo:       ## capture and replay real models, compared with eager
+	@$(MPSFORK) demo
+
+test:       ## run all rings of tests
+	@$(MPSFORK) test
+
+test-mps:   ## run upstream's whole test/test_mps.py, report in build/reports/test_mps.json
+	@$(MPSFORK) test-mps
+
+clean:      ## remove what was built; the checkout stays
+	@$(MPSFORK) clean
+
+help:       ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -1,0 +1,1 @@
+"""The fork tool: keeps a series of patches and an overlay on top of one PyTorch release."""

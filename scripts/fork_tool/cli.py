@@ -1,0 +1,234 @@
+"""The command line: each command is one line of the Makefile."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from fork_tool import apply as apply_module
+from fork_tool import doctor as doctor_module
+from fork_tool import export as export_module
+from fork_tool import fetch as fetch_module
+from fork_tool import refresh as refresh_module
+from fork_tool import runner
+from fork_tool import setup as setup_module
+from fork_tool import verify as verify_module
+from fork_tool.checkout import BRANCH
+from fork_tool.console import complain, note, out, say
+from fork_tool.errors import ForkToolError
+from fork_tool.files import describe, remove
+from fork_tool.interrupt import interrupt_on_termination
+from fork_tool.lock import exclusive
+from fork_tool.paths import own_layout
+from fork_tool.project import Project
+from fork_tool.simulator import make_ready
+
+INTERRUPTED = 130
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """Keep the MPS command graph series on top of its PyTorch base, and run it."""
+    context.obj = context.obj or Project(own_layout())
+
+
+@cli.command()
+@click.option(
+    "--checkout",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Use this git checkout of PyTorch instead of fetching one.",
+)
+@click.option(
+    "--source",
+    type=click.Choice(["auto", *fetch_module.SOURCES]),
+    default="auto",
+    show_default=True,
+    help="Where to get the base from.",
+)
+@click.pass_obj
+def fetch(project: Project, checkout: Path | None, source: str) -> None:
+    """Get PyTorch's source into build/pytorch."""
+    sources = fetch_module.SOURCES if source == "auto" else (source,)
+    with exclusive(project.layout):
+        new = fetch_module.fetch(project, checkout, sources)
+    place = project.layout.shown(project.layout.checkout)
+    say(f"{place} {'is now' if new else 'was already'} a checkout of PyTorch {project.pin.tag}.")
+
+
+@cli.command()
+@click.option("--force", is_flag=True, help="Put commits aside that are on the branch and not in patches/.")
+@click.pass_obj
+def apply(project: Project, force: bool) -> None:
+    """Lay the series on the checkout, one commit per entry."""
+    with exclusive(project.layout):
+        if not project.layout.checkout.exists():
+            fetch_module.fetch(project)
+        result = apply_module.apply_series(project, force)
+    for offset in result.offsets:
+        note(f"{offset}; look at the place, then `make refresh` writes it down")
+    for layer in result.stack.layers:
+        say(f"{layer.commit[:12]} {layer.entry.title}")
+    place = project.layout.shown(project.layout.checkout)
+    count = len(result.stack.layers)
+    say(
+        f"{count} {'entry' if count == 1 else 'entries'} {'applied to' if result.changed else 'already applied:'} the branch {BRANCH} in {place}."
+    )
+
+
+@cli.command()
+@click.option("--force", is_flag=True, help="Write the branch's state over edits of patches/ and overlay.")
+@click.pass_obj
+def refresh(project: Project, force: bool) -> None:
+    """Take the branch's commits back into patches/ and aten_mps_overlay/."""
+    with exclusive(project.layout):
+        result = refresh_module.refresh_series(project, force)
+    for sentence in result.notes:
+        note(sentence)
+    for path in result.written:
+        say(f"wrote   {path}")
+    for path in result.removed:
+        say(f"removed {path}")
+    changed = len(result.written) + len(result.removed)
+    say(f"{len(result.entries)} entries; {changed or 'no'} {'file' if changed == 1 else 'files'} changed.")
+
+
+_STYLES = {verify_module.APPLIES: "green", verify_module.FUZZ: "yellow"}
+
+
+@cli.command()
+@click.pass_obj
+def verify(project: Project) -> None:
+    """Check that every entry applies and that the series keeps its rules."""
+    result = verify_module.verify_series(project)
+    table = Table("entry", "state", "hunks", "overlay files", "title")
+    for verdict in result.verdicts:
+        state = Text(verdict.state, style=_STYLES.get(verdict.state, "bold red"))
+        table.add_row(Text(verdict.name), state, str(verdict.hunks), str(verdict.overlay), Text(verdict.title))
+    out.print(table)
+    problems = [
+        f"{verdict.name}: {problem}" for verdict in result.verdicts for problem in verdict.problems
+    ] + result.problems
+    for problem in problems:
+        complain(problem)
+    for sentence in result.notes:
+        note(sentence)
+    if not result.good:
+        raise ForkToolError(
+            f"The series has {len(problems)} {'problem' if len(problems) == 1 else 'problems'}: see above."
+        )
+    say(f"All {len(result.verdicts)} entries apply and keep the rules.")
+
+
+@cli.command()
+@click.pass_obj
+def export(project: Project) -> None:
+    """Write the series as `git format-patch` files to build/export."""
+    with exclusive(project.layout):
+        files = export_module.export_series(project)
+    for path in files:
+        say(project.layout.shown(path))
+
+
+_STATES = {doctor_module.OK: "green", doctor_module.LATER: "yellow", doctor_module.LACKS: "bold red"}
+
+
+@cli.command()
+@click.pass_obj
+def doctor(project: Project) -> None:
+    """Show what this machine has and lacks, and how to mend it."""
+    findings = doctor_module.examine(project)
+    table = Table("what", "state", "found", "mended by")
+    for finding in findings:
+        table.add_row(
+            finding.name, Text(finding.state, style=_STATES[finding.state]), Text(finding.detail), Text(finding.remedy)
+        )
+    out.print(table)
+    lacking = [finding.name for finding in findings if finding.state == doctor_module.LACKS]
+    if lacking:
+        raise ForkToolError(f"This machine lacks {', '.join(lacking)}: the last column says what mends it.")
+    say("Nothing is lacking.")
+
+
+@cli.command()
+@click.pass_obj
+def setup(project: Project) -> None:
+    """Install what this machine lacks: packages, ObjFW, the virtual environment."""
+    with exclusive(project.layout):
+        for done in setup_module.setup(project):
+            say(done)
+    say("This machine has all that is needed.")
+
+
+@cli.command()
+@click.pass_obj
+def simulator(project: Project) -> None:
+    """Build the Metal simulator with the patched MPS backend (Linux)."""
+    make_ready(project)
+
+
+_PASSED_ON = {"ignore_unknown_options": True, "help_option_names": []}
+
+
+@cli.command(context_settings=_PASSED_ON)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def demo(project: Project, arguments: tuple[str, ...]) -> int:
+    """Capture and replay real models; arguments go to test/demo/run.py."""
+    return runner.run_demo(project, arguments)
+
+
+@cli.command()
+@click.option("--ring", "rings", multiple=True, metavar="NAME", help="Run this ring only; may be given again.")
+@click.pass_obj
+def test(project: Project, rings: tuple[str, ...]) -> int:
+    """Run all rings of tests; the last line counts them."""
+    count = runner.run_rings(project, rings)
+    say(str(count))
+    return 1 if count.failed else 0
+
+
+@cli.command("test-mps", context_settings=_PASSED_ON)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def test_mps(project: Project, arguments: tuple[str, ...]) -> int:
+    """Run upstream's whole test/test_mps.py; the report is build/reports/test_mps.json."""
+    return runner.run_upstream_tests(project, arguments)
+
+
+@cli.command()
+@click.option("--checkout", is_flag=True, help="Remove build/pytorch too, with every commit in it.")
+@click.pass_obj
+def clean(project: Project, checkout: bool) -> None:
+    """Remove what was built; the checkout stays unless asked for."""
+    layout = project.layout
+    with exclusive(layout):
+        for path in sorted(layout.build.iterdir()):
+            if path.name != ".lock" and (checkout or path != layout.checkout):
+                remove(path)
+                say(f"removed {layout.shown(path)}")
+
+
+def main() -> None:
+    """Run a command; every foreseen failure is one sentence."""
+    interrupt_on_termination()
+    try:
+        status = cli.main(prog_name="mpsfork", standalone_mode=False)
+    except ForkToolError as problem:
+        complain(str(problem))
+        sys.exit(1)
+    except click.ClickException as problem:
+        problem.show()
+        sys.exit(problem.exit_code)
+    except OSError as problem:
+        complain(describe(problem))
+        sys.exit(1)
+    except (KeyboardInterrupt, click.Abort):
+        complain("Stopped; the next run takes up where this one left off.")
+        sys.exit(INTERRUPTED)
+    sys.exit(status if isinstance(status, int) else 0)

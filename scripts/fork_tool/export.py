@@ -1,0 +1,47 @@
+"""`export`: the series as `git format-patch` files, as a reviewer upstream would get them."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from fork_tool.checkout import open_checkout
+from fork_tool.errors import ForkToolError
+from fork_tool.files import remove, remove_scratch, SCRATCH
+from fork_tool.interrupt import uninterrupted
+from fork_tool.project import Project
+
+
+def export_series(project: Project) -> list[Path]:
+    """Write build/export anew from patches and overlay; the checkout is only read."""
+    layout = project.layout
+    checkout = open_checkout(layout.checkout, project.pin, layout.shown(layout.checkout))
+    # The trailer that `refresh` needs says nothing to upstream.
+    stack = project.stack(checkout.git, checkout.base, trailer=False)
+    if not stack.layers:
+        raise ForkToolError("patches/series lists no entry: there is nothing to export.")
+    layout.build.mkdir(exist_ok=True)
+    remove_scratch(layout.build)
+    new = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=layout.build))
+    try:
+        options = (
+            "--quiet",
+            "--zero-commit",
+            "--no-signature",
+            "--no-cover-letter",
+            "--no-thread",
+            "--no-attach",
+            "--no-to",
+            "--no-cc",
+            "--unified=3",
+            "--no-renames",
+        )
+        checkout.git.run("format-patch", *options, "--output-directory", str(new), f"{checkout.base}..{stack.tip}")
+        new.chmod(0o755)
+        with uninterrupted():
+            remove(layout.export)
+            new.rename(layout.export)
+    except BaseException:
+        remove(new)
+        raise
+    return sorted(layout.export.iterdir())

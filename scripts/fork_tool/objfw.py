@@ -1,0 +1,71 @@
+"""The ObjFW packages: the Objective-C runtime of the simulator."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import tempfile
+from pathlib import Path
+
+from fork_tool.download import fetch_file
+from fork_tool.errors import ForkToolError
+from fork_tool.files import remove
+from fork_tool.interrupt import uninterrupted
+from fork_tool.mirrors import find_mirrors
+from fork_tool.paths import Layout
+from fork_tool.pin import Pin
+
+_STAMP = ".mpsfork-packages"
+_PARTIAL = ".objfw-partial-"
+
+
+def _digest(pin: Pin) -> str:
+    return hashlib.sha256(" ".join(package.sha256 for package in pin.objfw).encode()).hexdigest()
+
+
+def is_unpacked(layout: Layout, pin: Pin) -> bool:
+    """Whether the pinned packages are in place."""
+    try:
+        return (layout.objfw / _STAMP).read_text() == _digest(pin)
+    except OSError:
+        return False
+
+
+def unpack_objfw(layout: Layout, pin: Pin) -> bool:
+    """Download the packages and unpack them; false when they were there."""
+    if is_unpacked(layout, pin):
+        return False
+    mirrors = find_mirrors({package.release for package in pin.objfw})
+    files = [fetch_file(package, mirrors, layout.cache) for package in pin.objfw]
+    toolchain = layout.objfw.parent
+    toolchain.mkdir(parents=True, exist_ok=True)
+    for leftover in toolchain.glob(f"{_PARTIAL}*"):
+        remove(leftover)
+    new = Path(tempfile.mkdtemp(prefix=_PARTIAL, dir=toolchain))
+    try:
+        for file in files:
+            try:
+                done = subprocess.run(
+                    ["dpkg", "-x", str(file), str(new)],
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                    start_new_session=True,
+                )
+            except FileNotFoundError:
+                raise ForkToolError(
+                    "dpkg is not installed: it comes with Debian and Ubuntu, which the simulator is made for; elsewhere install it by hand."
+                ) from None
+            if done.returncode:
+                raise ForkToolError(
+                    f"{file.name} could not be unpacked ({done.stderr.strip() or 'dpkg -x failed'}): delete {file} and run `make setup` again."
+                )
+        (new / _STAMP).write_text(_digest(pin))
+        new.chmod(0o755)
+        with uninterrupted():
+            remove(layout.objfw)
+            new.replace(layout.objfw)
+    except BaseException:
+        remove(new)
+        raise
+    return True

@@ -1,0 +1,91 @@
+"""Where everything lies, seen from the root of the repository."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The directories of one working copy of this repository."""
+
+    root: Path
+
+    @property
+    def pin(self) -> Path:
+        return self.root / "base.toml"
+
+    @property
+    def patches(self) -> Path:
+        return self.root / "patches"
+
+    @property
+    def series(self) -> Path:
+        return self.patches / "series"
+
+    @property
+    def overlay(self) -> Path:
+        return self.root / "aten_mps_overlay"
+
+    @property
+    def requirements(self) -> Path:
+        return self.root / "requirements.txt"
+
+    @property
+    def environment(self) -> Path:
+        return self.root / ".venv"
+
+    @property
+    def python(self) -> Path:
+        return self.environment / "bin" / "python"
+
+    @property
+    def build(self) -> Path:
+        return self.root / "build"
+
+    @property
+    def checkout(self) -> Path:
+        return self.build / "pytorch"
+
+    @property
+    def objfw(self) -> Path:
+        return self.build / "toolchain" / "objfw"
+
+    @property
+    def simulator_source(self) -> Path:
+        return self.root / "test" / "simulator"
+
+    @property
+    def simulator_build(self) -> Path:
+        return self.build / "simulator"
+
+    @property
+    def reports(self) -> Path:
+        return self.build / "reports"
+
+    @property
+    def export(self) -> Path:
+        return self.build / "export"
+
+    @property
+    def cache(self) -> Path:
+        """Downloads; outlives `make clean` and may be shared by working copies."""
+        chosen = os.environ.get("MPSFORK_CACHE")
+        if chosen:
+            return Path(chosen).expanduser()
+        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+        return Path(base).expanduser() / "mpsfork"
+
+    def shown(self, path: Path) -> str:
+        """`path` as the user would type it from the root."""
+        try:
+            return str(path.relative_to(self.root))
+        except ValueError:
+            return str(path)
+
+
+def own_layout() -> Layout:
+    """The working copy that this file belongs to."""
+    return Layout(Path(__file__).resolve().parents[2])

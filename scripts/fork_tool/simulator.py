@@ -1,0 +1,93 @@
+"""`simulator`: everything that must stand before a program can run on the device."""
+
+from __future__ import annotations
+
+import os
+
+from fork_tool.apply import apply_series
+from fork_tool.checkout import open_checkout
+from fork_tool.console import note, say
+from fork_tool.environment import check_torch
+from fork_tool.errors import ForkToolError
+from fork_tool.fetch import fetch
+from fork_tool.files import remove, write_atomically
+from fork_tool.lock import exclusive
+from fork_tool.mac_wheel import install_patched_torch
+from fork_tool.machine import Machine, this_machine
+from fork_tool.processes import run_shown
+from fork_tool.project import Project
+from fork_tool.setup import setup
+
+# The simulator needs no submodules, and the tarball has none: it is 27 MB instead of gigabytes.
+_SOURCES = ("debian", "git")
+_ARGUMENTS = ".mpsfork-arguments"
+
+
+def make_ready(project: Project, machine: Machine | None = None) -> None:
+    """Bring tools, checkout and the simulator (on a Mac: the patched torch) up to date."""
+    machine = machine or this_machine()
+    machine.refuse_unsupported()
+    layout = project.layout
+    with exclusive(layout):
+        for done in setup(project, machine):
+            say(done)
+        if not layout.checkout.exists():
+            fetch(project, sources=("git",) if machine.is_mac else _SOURCES)
+        _bring_series(project)
+        if machine.is_mac:
+            install_patched_torch(project)
+        check_torch(layout, project.pin, machine)
+        if machine.runs_simulator:
+            _build(project)
+
+
+def _bring_series(project: Project) -> None:
+    """Apply the series, unless somebody is at work on the branch."""
+    layout = project.layout
+    shown = layout.shown(layout.checkout)
+    checkout = open_checkout(layout.checkout, project.pin, shown)
+    if (
+        checkout.branch_tip is not None
+        and checkout.head == checkout.branch_tip
+        and (checkout.unrefreshed or checkout.changed_files)
+    ):
+        note(f"{shown} holds work that patches/ does not have; it is used as it is")
+        return
+    result = apply_series(project)
+    if result.changed:
+        say(f"applied {len(result.stack.layers)} entries to {shown}")
+
+
+def _build(project: Project) -> None:
+    layout = project.layout
+    build = layout.simulator_build
+    arguments = [
+        *("-S", str(layout.simulator_source), "-B", str(build), "-G", "Ninja"),
+        *(f"-DTORCH_CHECKOUT={layout.checkout}", f"-DPYTHON={layout.python}", f"-DOBJFW_ROOT={layout.objfw}"),
+    ]
+    stamp = build / _ARGUMENTS
+    known = stamp.read_text() if stamp.is_file() else None
+    if known != "\n".join(arguments) or not (build / "build.ninja").exists():
+        if known is not None:
+            # Configured for other places: CMake keeps what it found there.
+            remove(build / "CMakeCache.txt")
+        if run_shown(["cmake", *arguments], layout.root):
+            raise ForkToolError(
+                "CMake could not configure the simulator (see above): `make doctor` shows what this machine lacks."
+            )
+        write_atomically(stamp, "\n".join(arguments).encode())
+    if run_shown(["cmake", "--build", str(build)], layout.root):
+        raise ForkToolError(
+            "The simulator does not build (see above): after an edit of its sources or of the checkout, mend what the compiler names; else `make clean` and run it again."
+        )
+
+
+def program_environment(project: Project) -> dict[str, str]:
+    """The environment in which programs find the simulator's package."""
+    path = [str(project.layout.simulator_source), os.environ.get("PYTHONPATH", "")]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(part for part in path if part), "PYTHONUNBUFFERED": "1"}
+
+
+def device_command(project: Project, machine: Machine) -> list[str]:
+    """How a program is started so that it has the device."""
+    return [str(project.layout.python)] if machine.is_mac else [str(project.layout.python), "-m", "mps_simulator"]

@@ -1,0 +1,34 @@
+"""Fixtures of the fork tool's tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fork_tool import download
+from workshop import HUNK, MESSAGE, Workshop
+
+
+@pytest.fixture(autouse=True)
+def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Addresses on this machine are asked directly, whatever the user's network is like."""
+    monkeypatch.setattr(download, "apt_proxies", dict)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+
+
+@pytest.fixture
+def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
+    """A fresh repository with a checkout of the tiny upstream; nothing of the user's is used."""
+    monkeypatch.setenv("MPSFORK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    return Workshop(tmp_path / "repository")
+
+
+@pytest.fixture
+def applied(workshop: Workshop) -> Workshop:
+    """The same with one entry, applied: a hunk and an overlay file."""
+    workshop.overlay("aten/Recorder.h", "class Recorder;\n")
+    workshop.entry("recorder", f"{MESSAGE}\n\nOverlay:\n  aten/Recorder.h\n\n{HUNK}")
+    workshop.good("apply")
+    return workshop

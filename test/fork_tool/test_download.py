@@ -1,0 +1,190 @@
+"""Downloads against a server on this machine: resumed, verified, and refused in one sentence."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from fork_tool import download
+from fork_tool.download import fetch_file, Unreachable
+from fork_tool.errors import ForkToolError
+from fork_tool.mirrors import find_mirrors
+from fork_tool.pin import Download
+
+CONTENT = bytes(range(256)) * 5000
+WANTED = Download("pool/main/u/up", "up_1+dfsg.tar.xz", len(CONTENT), hashlib.sha256(CONTENT).hexdigest(), "trixie")
+
+
+class Mirror(ThreadingHTTPServer):
+    """Serves one file; `limit` ends an answer early, `ranges` says whether it resumes."""
+
+    content = CONTENT
+    limit: int | None = None
+    ranges = True
+    asked: list[str | None]
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.asked = []
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/debian"
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        mirror = self.server
+        assert isinstance(mirror, Mirror)
+        wanted = self.headers.get("Range")
+        mirror.asked.append(wanted)
+        if self.path != f"/debian/{WANTED.path}":
+            self.send_error(404)
+            return
+        start = int(re.sub(r"\D", "", wanted)) if wanted and mirror.ranges else 0
+        if start >= len(mirror.content):
+            self.send_error(416)
+            return
+        body = mirror.content[start:]
+        self.send_response(206 if start else 200)
+        if start:
+            self.send_header("Content-Range", f"bytes {start}-{len(mirror.content) - 1}/{len(mirror.content)}")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body if mirror.limit is None else body[: mirror.limit])
+
+    def log_message(self, *_arguments: object) -> None:
+        pass
+
+
+@pytest.fixture
+def mirror() -> Iterator[Mirror]:
+    server = Mirror()
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def test_whole_then_cached(mirror: Mirror, tmp_path: Path) -> None:
+    path = fetch_file(WANTED, [mirror.address], tmp_path / "cache")
+    assert path.read_bytes() == CONTENT
+    fetch_file(WANTED, [mirror.address], tmp_path / "cache")
+    assert mirror.asked == [None]
+
+
+def test_broken_connection_is_resumed(mirror: Mirror, tmp_path: Path) -> None:
+    mirror.limit = 1000
+    with pytest.raises(Unreachable, match="the next run resumes"):
+        fetch_file(WANTED, [mirror.address], tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [f"{WANTED.name}.part"]
+    mirror.limit = None
+    assert fetch_file(WANTED, [mirror.address], tmp_path).read_bytes() == CONTENT
+    assert mirror.asked == [None, "bytes=1000-"]
+    assert [path.name for path in tmp_path.iterdir()] == [WANTED.name]
+
+
+def test_mirror_that_cannot_resume_sends_all(mirror: Mirror, tmp_path: Path) -> None:
+    (tmp_path / f"{WANTED.name}.part").write_bytes(b"x" * 77)
+    mirror.ranges = False
+    assert fetch_file(WANTED, [mirror.address], tmp_path).read_bytes() == CONTENT
+
+
+def test_ctrl_c_keeps_what_came(mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(download, "_CHUNK", 10_000)
+
+    class Interrupting:
+        """Ctrl-C strikes at the third chunk."""
+
+        def __enter__(self) -> Interrupting:
+            self.count = 0
+            return self
+
+        def __exit__(self, *_arguments: object) -> None:
+            pass
+
+        def add_task(self, *_arguments: object, **_values: object) -> int:
+            return 0
+
+        def update(self, *_arguments: object, **_values: object) -> None:
+            self.count += 1
+            if self.count == 3:
+                raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(download, "byte_progress", Interrupting)
+        fetch_file(WANTED, [mirror.address], tmp_path)
+    fetch_file(WANTED, [mirror.address], tmp_path)
+    assert mirror.asked == [None, "bytes=30000-"]
+
+
+def test_wrong_hash_leaves_nothing(mirror: Mirror, tmp_path: Path) -> None:
+    mirror.content = CONTENT[:-1] + b"!"
+    with pytest.raises(
+        ForkToolError, match=r"is not the file that base\.toml names \(sha256 .*nothing of it was kept"
+    ) as caught:
+        fetch_file(WANTED, [mirror.address], tmp_path)
+    assert not isinstance(caught.value, Unreachable)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_cached_file_that_rotted_is_fetched_again(mirror: Mirror, tmp_path: Path) -> None:
+    (tmp_path / WANTED.name).write_bytes(b"x" * WANTED.size)
+    assert fetch_file(WANTED, [mirror.address], tmp_path).read_bytes() == CONTENT
+
+
+def test_next_mirror_is_tried(mirror: Mirror, tmp_path: Path) -> None:
+    mirrors = [f"{mirror.address}/other", "http://127.0.0.1:9", mirror.address]
+    assert fetch_file(WANTED, mirrors, tmp_path).read_bytes() == CONTENT
+
+
+def test_no_network_and_no_mirror(tmp_path: Path) -> None:
+    with pytest.raises(
+        Unreachable, match=r"could not be downloaded \(http://127\.0\.0\.1:9: Connection refused\): check the network"
+    ):
+        fetch_file(WANTED, ["http://127.0.0.1:9"], tmp_path)
+    with pytest.raises(Unreachable, match="apt on this machine knows no Debian mirror"):
+        fetch_file(WANTED, [], tmp_path)
+
+
+def test_no_space(tmp_path: Path) -> None:
+    huge = Download(WANTED.pool, WANTED.name, 10**18, WANTED.sha256, "trixie")
+    with pytest.raises(ForkToolError, match="make room and run it again"):
+        fetch_file(huge, ["http://127.0.0.1:9"], tmp_path)
+
+
+def test_mirrors_come_from_apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MIRROR", raising=False)
+    monkeypatch.delenv("MPSFORK_MIRROR", raising=False)
+    parts = tmp_path / "apt" / "sources.list.d"
+    parts.mkdir(parents=True)
+    (tmp_path / "os-release").write_text("ID=debian\nVERSION_CODENAME=bookworm\n")
+    (tmp_path / "apt" / "sources.list").write_text(
+        "# deb http://off.example/debian bookworm main\ndeb [arch=amd64] http://one.example/debian/ bookworm main\n"
+    )
+    (parts / "debian.sources").write_text(
+        "Types: deb\nURIs: mirror+file:/etc/apt/mirrors/debian.list\nSuites: bookworm\n bookworm-updates\nComponents: main\n\n"
+        "# security\nTypes: deb\nURIs: http://security.example/debian-security\nSuites: bookworm-security\n\n"
+        "Enabled: no\nTypes: deb\nURIs: http://disabled.example/debian\nSuites: bookworm\n"
+    )
+    (tmp_path / "apt" / "mirrors").mkdir()
+    (tmp_path / "apt" / "mirrors" / "debian.list").write_text("https://two.example/debian\n")
+    (parts / "vendor.list").write_text("deb https://vendor.example/apt tools main\n")
+    (parts / "ubuntu.list").write_text("deb http://three.example/ubuntu trixie main\n")
+    assert find_mirrors(["trixie"], tmp_path) == [
+        "http://one.example/debian",
+        "https://two.example/debian",
+        "http://three.example/ubuntu",
+        "http://three.example/debian",
+        "http://security.example/debian-security",
+    ]
+    monkeypatch.setenv("MPSFORK_MIRROR", "http://mine.example/debian/")
+    assert find_mirrors(["trixie"], tmp_path)[0] == "http://mine.example/debian"
+    assert find_mirrors(["trixie"], tmp_path / "nothing") == ["http://mine.example/debian"]

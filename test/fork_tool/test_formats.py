@@ -1,0 +1,126 @@
+"""The files of the series: read, written, and refused when they are broken."""
+
+from __future__ import annotations
+
+import pytest
+from expecttest import assert_expected_inline
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fork_tool.diffs import CorruptDiff, parse_diff
+from fork_tool.entries import Entry, name_from_title, parse_entry, parse_message
+from fork_tool.errors import ForkToolError
+from fork_tool.pin import load_pin
+from fork_tool.series import parse_series
+from workshop import HUNK, MESSAGE, Workshop
+
+NAMES = st.from_regex(r"[a-z0-9][a-z0-9_.-]{0,8}", fullmatch=True)
+COMMENT = st.sampled_from(["", "# a comment", "  # indented", "#"])
+
+
+@given(st.lists(st.tuples(st.lists(COMMENT, max_size=2), NAMES, COMMENT), unique_by=lambda item: item[1], max_size=5))
+@settings(max_examples=60, deadline=None, database=None)
+def test_series_comes_back_byte_for_byte(items: list[tuple[list[str], str, str]]) -> None:
+    text = "".join("".join(f"{line}\n" for line in above) + f"{name}{beside}\n" for above, name, beside in items)
+    series = parse_series(text, "series")
+    assert series.names == [name for _, name, _ in items]
+    assert series.text() == text
+    assert sorted(series.reordered(series.names[::-1]).text()) == sorted(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a\nb\na\n", "series, line 3: entry a is listed twice"),
+        ("a b\n", "series, line 1: 'a b' cannot be the name of an entry"),
+        ("../a\n", "series, line 1: '../a' cannot be the name of an entry"),
+        ("A\n", "series, line 1: 'A' cannot be the name of an entry"),
+    ],
+)
+def test_broken_series(text: str, sentence: str) -> None:
+    with pytest.raises(ForkToolError, match="^" + sentence.replace(".", r"\.")):
+        parse_series(text, "series")
+
+
+WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp", "Zs"]), min_size=1, max_size=9)
+PARAGRAPH = st.lists(
+    WORDS.filter(lambda word: word != "Overlay:" and not word.startswith("Entry:")), min_size=1, max_size=4
+)
+
+
+@given(WORDS, st.lists(PARAGRAPH.map("\n".join), max_size=3), st.lists(NAMES, max_size=2, unique=True), st.booleans())
+@settings(max_examples=80, deadline=None, database=None)
+def test_entry_comes_back(title: str, paragraphs: list[str], overlay: list[str], hunk: bool) -> None:
+    entry = Entry("name", title, "\n\n".join(paragraphs), tuple(overlay), HUNK.encode() if hunk else b"")
+    again = parse_entry("name", entry.text())
+    assert again == entry
+    assert again.text() == entry.text()
+    assert parse_message(entry.message()) == ("name", entry.title, entry.body)
+    assert parse_message(entry.message(trailer=False)) == (None, entry.title, entry.body)
+
+
+def test_names_say_what_titles_say() -> None:
+    assert name_from_title("[MPS] Let callers pin blocks", set()) == "let-callers-pin-blocks"
+    assert name_from_title("[MPS] Pin", {"pin", "pin-2"}) == "pin-3"
+    assert name_from_title("[MPS] …", set()) == "entry"
+
+
+def test_diff_is_read() -> None:
+    (file,) = parse_diff(HUNK.encode())
+    (hunk,) = file.hunks
+    assert (file.path, hunk.header, hunk.old_start) == ("aten/Stream.mm", "@@ -4,2 +4,3 @@", 4)
+    assert (hunk.added, hunk.removed, hunk.context) == (1, 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("damage", "line", "reason"),
+    [
+        (lambda diff: diff.replace("@@ -4,2", "@@ -4,3"), 7, "ends in the middle of hunk"),
+        (lambda diff: diff.replace("@@ -4,2 +4,3", "@@ -4,1 +4,2"), 7, "more lines than its header says"),
+        (lambda diff: diff.replace("@@ -4,2", "@@ x"), 4, "a hunk header looks like"),
+        (lambda diff: diff.replace("+recorded", "recorded"), 6, "is no line of hunk"),
+        (lambda diff: diff.replace("+++ b/aten/Stream", "+++ b/aten/Other"), 3, "names another file"),
+        (lambda diff: diff[: diff.index("@@")], 3, "has no hunk"),
+        (lambda diff: diff + "garbage\n", 8, "more lines than its header says"),
+    ],
+)
+def test_corrupted_diff_names_the_line(damage: object, line: int, reason: str) -> None:
+    assert callable(damage)
+    with pytest.raises(CorruptDiff) as caught:
+        parse_diff(damage(HUNK).encode())
+    assert (caught.value.line, reason in caught.value.reason) == (line, True), caught.value.reason
+
+
+@given(st.integers(0, len(HUNK) - 1))
+@settings(max_examples=60, deadline=None, database=None)
+def test_cut_diff_never_passes_for_whole(length: int) -> None:
+    cut = HUNK[:length]
+    if cut:
+        with pytest.raises(CorruptDiff):
+            parse_diff(cut.encode())
+
+
+def test_corrupted_patch_names_file_and_line() -> None:
+    entry = parse_entry("recorder", f"{MESSAGE}\n\n{HUNK[:-9]}".encode())
+    with pytest.raises(ForkToolError) as caught:
+        entry.files()
+    assert_expected_inline(
+        str(caught.value),
+        """patches/recorder.patch is corrupted at line 13: the file ends in the middle of a line; bring it back with `git checkout -- patches/recorder.patch`, or `make refresh` from a checkout that has it applied.""",
+    )
+    with pytest.raises(ForkToolError, match="its header is not UTF-8 text"):
+        parse_entry("recorder", b"\xff\xfe" + HUNK.encode())
+    with pytest.raises(ForkToolError, match="line 4: after `Overlay:` only indented paths may follow"):
+        parse_entry("recorder", b"[MPS] x\n\nOverlay:\nnot indented\n")
+
+
+def test_pin_file(workshop: Workshop) -> None:
+    assert load_pin(workshop.layout.pin).wheel == "torch==0.1"
+    workshop.write_pin(sha256="short")
+    assert "sha256 of upstream_0.1.orig.tar.xz is 'short', which is no such hash" in workshop.error("apply")
+    workshop.layout.pin.write_text("[upstream]\n")
+    assert "base.toml lacks the value 'debian'" in workshop.error("apply")
+    workshop.layout.pin.write_text("[upstream\n")
+    assert "base.toml is not valid TOML" in workshop.error("apply")
+    workshop.layout.pin.unlink()
+    assert "base.toml is missing" in workshop.error("apply")

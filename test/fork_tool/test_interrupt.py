@@ -1,0 +1,168 @@
+"""Ctrl-C and the tool as a process of its own: status 130, one sentence, nothing in the way."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fork_tool import refresh as refresh_module
+from fork_tool.files import write_atomically
+from fork_tool.interrupt import uninterrupted
+from fork_tool.paths import own_layout
+from workshop import command_git, Workshop
+
+
+def copy_of_the_tool(shop: Workshop) -> list[str]:
+    """The tool in the test's repository; returns the command that starts it."""
+    own = own_layout()
+    shutil.copytree(own.root / "scripts", shop.root / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(own.requirements, shop.layout.requirements)
+    code = "import sys; sys.path.insert(0, 'scripts'); from fork_tool.cli import main; main()"
+    return [sys.executable, "-c", code]
+
+
+def slow_git(shop: Workshop, word: str, before: bool) -> dict[str, str]:
+    """An environment whose git takes a second over one command, before or after doing it."""
+    directory = shop.root / "slow"
+    directory.mkdir()
+    real = shutil.which("git")
+    calls = ['echo now > "$MARK"; sleep 0.4', f'{real} "$@"']
+    lines = "\n".join(calls if before else calls[::-1])
+    (directory / "git").write_text(
+        f'#!/bin/sh\ncase " $* " in *" {word} "*)\n{lines}\nexit $?;; esac\nexec {real} "$@"\n'
+    )
+    (directory / "git").chmod(0o755)
+    return os.environ | {"PATH": f"{directory}:{os.environ['PATH']}", "MARK": str(shop.root / "mark")}
+
+
+@pytest.mark.parametrize(
+    ("word", "before", "number"),
+    [
+        ("commit-tree", True, signal.SIGINT),
+        ("checkout", True, signal.SIGINT),
+        ("checkout", False, signal.SIGTERM),
+        ("update-ref", True, signal.SIGINT),
+    ],
+)
+def test_apply_interrupted(workshop: Workshop, word: str, before: bool, number: signal.Signals) -> None:
+    workshop.overlay("aten/New.h")
+    workshop.entry("new", "[MPS] New\n\nTest Plan: none\n\nOverlay:\n  aten/New.h\n")
+    command = copy_of_the_tool(workshop)
+    command_git(workshop.checkout, "config", "core.excludesFile", "/dev/null")
+    process = subprocess.Popen(
+        [*command, "apply"],
+        cwd=workshop.root,
+        env=slow_git(workshop, word, before),
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+    deadline = time.monotonic() + 30
+    while not (workshop.root / "mark").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=30)
+    assert (process.returncode, said.strip()) == (130, "error: Stopped; the next run takes up where this one left off.")
+    again = subprocess.run([*command, "apply"], cwd=workshop.root, capture_output=True, text=True, check=False)
+    assert again.returncode == 0, again.stderr
+    assert workshop.titles == ["[MPS] New"]
+    assert command_git(workshop.checkout, "status", "--porcelain") == ""
+
+
+def test_interrupt_waits_for_the_end_of_the_step() -> None:
+    steps = []
+    with pytest.raises(KeyboardInterrupt), uninterrupted():
+        os.kill(os.getpid(), signal.SIGINT)
+        steps.append("the step is done all the same")
+    assert steps
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_refresh_interrupted_while_writing(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    applied.commit("[MPS] Second", {"aten/Graph.mm": "2\n", "aten/Second.h": "x\n"})
+
+    def write(path: Path, content: bytes, executable: bool = False) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        write_atomically(path, content, executable)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(refresh_module, "write_atomically", write)
+        assert applied.run("refresh").exit_code != 0
+    assert applied.layout.series.read_text().endswith("recorder\nsecond\n")
+    assert "no files changed" in applied.good("refresh")
+    assert "already applied" in applied.good("apply")
+
+
+def test_atomic_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+
+    def full(*_arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "chmod", full)
+    with pytest.raises(OSError):
+        write_atomically(path, b"new")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_user_error_is_one_line_and_no_traceback(workshop: Workshop) -> None:
+    command = copy_of_the_tool(workshop)
+    workshop.layout.series.write_text("lost\n")
+    done = subprocess.run([*command, "apply"], cwd=workshop.root, capture_output=True, text=True, check=False)
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert done.stderr.startswith("error: patches/series names the entry lost")
+    done = subprocess.run([*command, "appply"], cwd=workshop.root, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_second_run_waits_for_the_first(workshop: Workshop) -> None:
+    command = copy_of_the_tool(workshop)
+    with (workshop.layout.build / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        second = subprocess.Popen([*command, "apply"], cwd=workshop.root, stdout=subprocess.PIPE, text=True)
+        assert second.stdout is not None
+        assert "waiting for it to end" in second.stdout.readline()
+        assert second.poll() is None
+    assert "0 entries applied" in second.communicate(timeout=30)[0]
+    assert second.returncode == 0
+
+
+def test_launcher_makes_the_environment_and_starts_the_tool(workshop: Workshop) -> None:
+    copy_of_the_tool(workshop)
+    # Stands for `pip install`: the packages are taken from where the tests found them.
+    venv = workshop.layout.environment
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
+    packages = next((venv / "lib").glob("python*/site-packages"))
+    import click
+
+    (packages / "here.pth").write_text(f"{Path(click.__file__).parents[1]}\n")
+    done = subprocess.run(
+        [str(workshop.root / "scripts" / "mpsfork"), "apply"], cwd="/", capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "0 entries applied to the branch mps-graph in build/pytorch." in done.stdout
+
+
+def test_launcher_without_a_fitting_python(workshop: Workshop) -> None:
+    copy_of_the_tool(workshop)
+    environment = os.environ | {"MPSFORK_PYTHON": "/bin/false"}
+    done = subprocess.run(
+        [sys.executable, str(workshop.root / "scripts" / "mpsfork")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: Python 3.11, 3.12 or 3.13 is needed and was not found")

@@ -1,0 +1,201 @@
+"""`simulator`, `demo`, `test`: what is made first, what is run, how it is counted."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from fork_tool import mac_wheel as mac_wheel_module
+from fork_tool import runner as runner_module
+from fork_tool import simulator as simulator_module
+from fork_tool.errors import ForkToolError
+from fork_tool.machine import Machine
+from fork_tool.paths import own_layout
+from fork_tool.reports import Count, count_junit, count_status, count_totals
+from fork_tool.rings import Ring, RINGS, STATUS, TOTALS
+from workshop import Workshop
+
+LINUX = Machine("Linux", "x86_64", "Debian", frozenset({"debian"}))
+MAC = Machine("Darwin", "arm64")
+
+
+@pytest.fixture
+def bench(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> tuple[Workshop, list[str]]:
+    """A machine that has everything, and the commands that were run on it."""
+    commands: list[str] = []
+
+    def run(command: Sequence[str], directory: Path, *_arguments: object, **_options: object) -> int:
+        commands.append(" ".join(str(word) for word in command).replace(str(applied.root), "ROOT"))
+        if "-S" in command:
+            (applied.layout.simulator_build).mkdir(parents=True, exist_ok=True)
+            (applied.layout.simulator_build / "build.ninja").touch()
+        if "bdist_wheel" in command:
+            (applied.layout.build / "wheel").mkdir()
+            (applied.layout.build / "wheel" / f"{applied.project.pin.wheel_name}-1.whl").touch()
+        return 0
+
+    for module in (simulator_module, runner_module, mac_wheel_module):
+        monkeypatch.setattr(module, "run_shown", run)
+    for module in (simulator_module, runner_module):
+        monkeypatch.setattr(module, "this_machine", lambda: LINUX)
+    monkeypatch.setattr(simulator_module, "setup", lambda *_arguments: iter(["installed things"]))
+    monkeypatch.setattr(simulator_module, "check_torch", lambda *_arguments: None)
+    return applied, commands
+
+
+CONFIGURE = (
+    "cmake -S ROOT/test/simulator -B ROOT/build/simulator -G Ninja -DTORCH_CHECKOUT=ROOT/build/pytorch "
+    "-DPYTHON=ROOT/.venv/bin/python -DOBJFW_ROOT=ROOT/build/toolchain/objfw"
+)
+BUILD = "cmake --build ROOT/build/simulator"
+
+
+def test_simulator_is_configured_once(bench: tuple[Workshop, list[str]]) -> None:
+    shop, commands = bench
+    shop.good("simulator")
+    shop.good("simulator")
+    assert commands == [CONFIGURE, BUILD, BUILD]
+
+
+def test_demo_makes_what_it_needs(bench: tuple[Workshop, list[str]]) -> None:
+    shop, commands = bench
+    shop.git.run("checkout", "--quiet", "--detach", "base")
+    shop.git.run("branch", "-D", "mps-graph")
+    shop.good("demo", "--small")
+    assert shop.titles == ["[MPS] Add a recorder"]
+    assert commands == [CONFIGURE, BUILD, "ROOT/.venv/bin/python -m mps_simulator test/demo/run.py --small"]
+
+
+def test_on_a_mac_the_patched_torch_is_built_once(
+    bench: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop, commands = bench
+    monkeypatch.setattr(runner_module, "this_machine", lambda: MAC)
+    assert "has no submodules" in shop.error("demo")
+    shop.layout.environment.mkdir(exist_ok=True)
+    submodule = shop.checkout / "third_party" / "pybind11" / "CMakeLists.txt"
+    submodule.parent.mkdir(parents=True)
+    submodule.touch()
+    shop.good("demo")
+    assert [command.split()[1:4] for command in commands] == [
+        ["-m", "pip", "install"],
+        ["setup.py", "bdist_wheel", "--dist-dir"],
+        ["-m", "pip", "install"],
+        ["test/demo/run.py"],
+    ]
+    commands.clear()
+    shop.good("demo")
+    assert commands == ["ROOT/.venv/bin/python test/demo/run.py"]
+
+
+def test_upstream_tests(bench: tuple[Workshop, list[str]]) -> None:
+    shop, commands = bench
+    shop.good("test-mps", "-k", "test_add")
+    assert commands[-1] == (
+        "ROOT/.venv/bin/python -m mps_simulator.run_test_mps --report ROOT/build/reports/test_mps.json -k test_add"
+    )
+
+
+def test_work_in_the_checkout_is_used_as_it_is(bench: tuple[Workshop, list[str]]) -> None:
+    shop, _ = bench
+    shop.write({"aten/Graph.mm": "edited\n"})
+    assert "it is used as it is" in shop.good("simulator")
+    mine = shop.commit("[MPS] Mine")
+    assert "it is used as it is" in shop.good("simulator")
+    assert shop.head == mine
+
+
+def test_missing_checkout_is_fetched(bench: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    shop, _ = bench
+    shop.checkout.rename(shop.root / "own")
+    asked = []
+
+    def fetch(_project: object, sources: tuple[str, ...]) -> bool:
+        asked.append(sources)
+        return (shop.root / "own").rename(shop.checkout) is not None
+
+    monkeypatch.setattr(simulator_module, "fetch", fetch)
+    shop.good("simulator")
+    assert asked == [("debian", "git")]
+
+
+def test_build_that_fails(bench: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    shop, _ = bench
+    monkeypatch.setattr(simulator_module, "run_shown", lambda *_arguments: 1)
+    assert "CMake could not configure the simulator" in shop.error("simulator")
+
+
+def ring(name: str, code: str, counted: str = STATUS, on_device: bool = False) -> Ring:
+    return Ring(name, ("-c", code, "{report}"), needs="base.toml", counted=counted, on_device=on_device)
+
+
+def test_rings_run_in_order_and_are_counted(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner_module, "make_ready", lambda *_arguments: None)
+    monkeypatch.setattr(runner_module, "device_command", lambda *_arguments: [sys.executable])
+    applied.layout.python.parent.mkdir(parents=True)
+    applied.layout.python.symlink_to(sys.executable)
+    report = {"totals": {"passed": 5, "failed": 1, "errored": 1, "skipped": 2, "xfailed": 3, "xpassed": 0}, "tests": []}
+    rings = (
+        ring("good", "pass"),
+        ring("bad", "raise SystemExit(3)", on_device=True),
+        ring(
+            "upstream", f"import sys; open(sys.argv[1], 'w').write({json.dumps(report)!r}); sys.exit(1)", counted=TOTALS
+        ),
+        Ring("absent", ("-c", "pass"), needs="test/nothing"),
+    )
+    total = runner_module.run_rings(applied.project, [], rings)
+    assert str(total) == "9 passed, 4 failed"
+    assert total.skipped == 2
+    assert str(runner_module.run_rings(applied.project, ["good"], rings)) == "1 passed, 0 failed"
+    with pytest.raises(ForkToolError, match="There is no ring 'gone': the rings are good, bad, upstream, absent"):
+        runner_module.run_rings(applied.project, ["gone"], rings)
+
+
+def test_exit_status_follows_the_count(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    for failed in (0, 1):
+        monkeypatch.setattr(runner_module, "run_rings", lambda *_arguments, failed=failed: Count(3, failed))
+        result = applied.run("test")
+        assert result.output.splitlines()[-1] == f"3 passed, {failed} failed"
+        assert result.return_value == failed
+
+
+def test_junit_is_counted(tmp_path: Path) -> None:
+    path = tmp_path / "report.xml"
+    path.write_text(
+        '<testsuites><testsuite><testcase name="a"/><testcase name="b"><failure/></testcase>'
+        '<testcase name="c"><error/></testcase><testcase name="d"><skipped type="pytest.skip"/></testcase>'
+        '<testcase name="e"><skipped type="pytest.xfail"/></testcase></testsuite></testsuites>'
+    )
+    assert count_junit(path, 1) == Count(2, 2, 1)
+
+
+@pytest.mark.parametrize("count", [count_junit, count_totals])
+def test_no_report_is_a_failure(tmp_path: Path, count: object) -> None:
+    assert callable(count)
+    path = tmp_path / "report"
+    assert count(path, 0) == Count(failed=1)
+    path.write_text("<half")
+    assert count(path, 0) == Count(failed=1)
+
+
+def test_a_run_that_proves_nothing_is_a_failure(tmp_path: Path) -> None:
+    path = tmp_path / "report.xml"
+    path.write_text("<testsuites/>")
+    assert count_junit(path, 0) == Count(failed=1)
+    path.write_text('<testsuites><testcase name="a"/></testsuites>')
+    assert count_junit(path, 2) == Count(1, 1)
+    assert count_status(0) == Count(1)
+    assert count_status(-11) == Count(failed=1)
+
+
+def test_rings_of_this_repository() -> None:
+    assert len({ring.name for ring in RINGS}) == len(RINGS)
+    assert [ring.name for ring in RINGS][0] == "fork tool"
+    targets = (own_layout().root / "Makefile").read_text()
+    for name in "setup fetch apply refresh verify export doctor simulator demo test test-mps clean".split():
+        assert f"\n{name}:" in targets
+        assert f"\t@$(MPSFORK) {name}\n" in targets
