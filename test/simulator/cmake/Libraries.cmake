@@ -1,0 +1,103 @@
+# libmps_simulator.so = frameworks + backend + glue; mps_bindings = Python side.
+
+set(here ${CMAKE_CURRENT_SOURCE_DIR})
+
+# --- the frameworks -------------------------------------------------------
+# OBJECT libraries; `name_sources` gets what the directories hold.
+function(find_sources name)
+  set(found)
+  foreach(part ${ARGN})
+    file(GLOB_RECURSE part_sources CONFIGURE_DEPENDS ${here}/${part}/*.mm ${here}/${part}/*.cpp)
+    # What the shader compiler needs at run time is no part of the library.
+    list(FILTER part_sources EXCLUDE REGEX "/${part}/(compiler|runtime|include|examples)/")
+    list(APPEND found ${part_sources})
+  endforeach()
+  set(${name} ${found} PARENT_SCOPE)
+endfunction()
+
+function(framework_target target)
+  target_include_directories(${target} PRIVATE ${here} ${here}/include)
+  target_include_directories(${target} SYSTEM PRIVATE
+    ${OBJFW}/include ${WHEEL}/include ${WHEEL}/include/torch/csrc/api/include)
+endfunction()
+
+find_sources(frameworks_sources support foundation metal shader performance_shaders)
+add_library(frameworks OBJECT ${frameworks_sources})
+framework_target(frameworks)
+target_compile_definitions(frameworks PRIVATE
+  MPS_SIMULATOR_SOURCE_DIR="${here}"
+  MPS_SIMULATOR_DEFAULT_PYTHON="${PYTHON}"
+  MPS_SIMULATOR_CLANG="${CMAKE_CXX_COMPILER}")
+
+# The operations are expressions over all of ATen, whose headers take longer to
+# read than the rest of each file.
+find_sources(graph_sources graph)
+add_library(graph OBJECT ${graph_sources})
+framework_target(graph)
+target_precompile_headers(graph PRIVATE
+  "$<$<COMPILE_LANGUAGE:OBJCXX>:ATen/ATen.h$<SEMICOLON>MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>")
+
+# --- PyTorch's MPS backend, found as upstream's CMake finds it ------------
+set(aten ${TORCH_CHECKOUT}/aten/src/ATen)
+file(GLOB runtime_sources CONFIGURE_DEPENDS ${aten}/mps/*.mm ${aten}/mps/*.cpp)
+file(GLOB_RECURSE operation_sources CONFIGURE_DEPENDS ${aten}/native/mps/*.mm ${aten}/native/mps/*.cpp)
+file(GLOB binding_sources CONFIGURE_DEPENDS ${TORCH_CHECKOUT}/torch/csrc/mps/*.cpp ${TORCH_CHECKOUT}/torch/csrc/mps/*.mm)
+
+# The checkout goes before the wheel, whose headers of the same name are not
+# patched; what only a build generates is in the wheel alone.
+function(backend_target target)
+  add_dependencies(${target} generated_sources)
+  target_include_directories(${target} PRIVATE
+    ${here}/include ${here} ${GENERATED} ${TORCH_CHECKOUT}/aten/src
+    ${TORCH_CHECKOUT}/torch/csrc/api/include ${TORCH_CHECKOUT}
+    ${WHEEL}/include ${WHEEL}/include/torch/csrc/api/include ${OBJFW}/include)
+  target_compile_definitions(${target} PRIVATE PYTORCH_JIT_COMPILE_SHADERS)
+  target_compile_options(${target} PRIVATE
+    -w -include ${here}/glue/prefix.h)
+endfunction()
+
+# No precompiled header for the runtime: an overlay file that forgets an
+# include must fail here as it would on a Mac.
+add_library(backend_runtime OBJECT ${runtime_sources}
+  ${TORCH_CHECKOUT}/torch/csrc/api/src/mps.cpp
+  # Interposes the wheel's, which was compiled without its MPS case.
+  ${aten}/native/DispatchStub.cpp)
+backend_target(backend_runtime)
+set_source_files_properties(${aten}/mps/EmptyTensor.cpp PROPERTIES
+  COMPILE_OPTIONS "-include;${here}/glue/empty_tensor_prefix.h")
+
+add_library(backend_operations OBJECT ${operation_sources})
+backend_target(backend_operations)
+target_precompile_headers(backend_operations PRIVATE
+  "$<$<COMPILE_LANGUAGE:OBJCXX>:${aten}/native/mps/OperationUtils.h>")
+
+add_library(backend_registrations OBJECT ${REGISTER_MPS})
+set_source_files_properties(${REGISTER_MPS} PROPERTIES GENERATED TRUE)
+backend_target(backend_registrations)
+
+# --- what the wheel lacks because it was compiled without USE_MPS ---------
+file(GLOB glue_sources CONFIGURE_DEPENDS ${here}/glue/*.mm ${here}/glue/*.cpp)
+add_library(glue OBJECT ${glue_sources})
+backend_target(glue)
+
+add_library(mps_simulator SHARED
+  $<TARGET_OBJECTS:frameworks> $<TARGET_OBJECTS:graph> $<TARGET_OBJECTS:backend_runtime> $<TARGET_OBJECTS:backend_operations>
+  $<TARGET_OBJECTS:backend_registrations> $<TARGET_OBJECTS:glue>)
+set_target_properties(mps_simulator PROPERTIES LINKER_LANGUAGE CXX)
+target_link_libraries(mps_simulator PRIVATE
+  ${WHEEL}/lib/libtorch_cpu.so ${WHEEL}/lib/libc10.so ${OBJFW_RUNTIME} ${OBJFW_BLOCKS} pthread dl)
+set_target_properties(mps_simulator PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+
+file(GLOB python_glue_sources CONFIGURE_DEPENDS ${here}/glue/bindings/*.cpp)
+add_library(mps_bindings MODULE ${binding_sources} ${python_glue_sources})
+backend_target(mps_bindings)
+target_include_directories(mps_bindings SYSTEM PRIVATE ${PYTHON_INCLUDE})
+target_compile_definitions(mps_bindings PRIVATE ${PYBIND_DEFINITIONS})
+# Hidden: libtorch_python exports functions of the same name, without MPS.
+target_compile_options(mps_bindings PRIVATE -fvisibility=hidden)
+target_link_libraries(mps_bindings PRIVATE mps_simulator
+  ${WHEEL}/lib/libtorch_python.so ${WHEEL}/lib/libtorch_cpu.so ${WHEEL}/lib/libc10.so)
+# Interpreter symbols come from the interpreter.
+target_link_options(mps_bindings PRIVATE -Wl,-z,undefs)
+set_target_properties(mps_bindings PROPERTIES
+  PREFIX "" SUFFIX ${EXTENSION_SUFFIX} LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})

@@ -1,0 +1,11 @@
+# Self-tests written in Objective-C++, which tests/test_*.py load and run.
+
+file(GLOB case_sources CONFIGURE_DEPENDS ${here}/tests/*.mm)
+add_library(simulator_cases SHARED ${case_sources})
+target_include_directories(simulator_cases PRIVATE ${here} ${here}/include)
+target_include_directories(simulator_cases SYSTEM PRIVATE
+  ${OBJFW}/include ${WHEEL}/include ${WHEEL}/include/torch/csrc/api/include)
+target_link_libraries(simulator_cases PRIVATE mps_simulator
+  ${WHEEL}/lib/libtorch_cpu.so ${WHEEL}/lib/libc10.so ${OBJFW_RUNTIME} ${OBJFW_BLOCKS} pthread)
+# CMake writes no run path for OBJCXX here.
+set_target_properties(simulator_cases PROPERTIES LINKER_LANGUAGE CXX LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})

@@ -1,0 +1,72 @@
+// The order in which the blocks of a queue run.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace mps_simulator {
+
+enum class QueueKind { Serial, Concurrent, Main };
+
+// First in, first out. An exclusive item runs alone; every item of a serial
+// queue is exclusive, and so are the barriers of a concurrent one.
+class BlockQueue : public std::enable_shared_from_this<BlockQueue> {
+ public:
+  BlockQueue(std::string label, QueueKind kind)
+      : label_(std::move(label)), kind_(kind) {}
+
+  // Runs the work on the calling thread when its turn has come.
+  void sync(
+      bool barrier,
+      const char* function,
+      const std::function<void()>& work);
+  void async(bool barrier, const char* function, std::function<void()> work);
+
+  const std::string& label() const {
+    return label_;
+  }
+  QueueKind kind() const {
+    return kind_;
+  }
+  bool held_by_this_thread() const;
+  static BlockQueue* innermost_of_this_thread();
+
+  void set_specific(const void* key, void* context, void (*destructor)(void*));
+  void* specific(const void* key);
+  ~BlockQueue();
+
+ private:
+  struct Waiter {
+    std::condition_variable changed;
+    bool turn = false;
+  };
+  struct Item {
+    bool exclusive;
+    Waiter* waiter; // of sync(); otherwise:
+    std::function<void()> work;
+  };
+  struct Specific {
+    void* context;
+    void (*destructor)(void*);
+  };
+  class Holding;
+
+  bool may_start(bool exclusive) const;
+  void start_ready_items();
+  void finish(bool exclusive);
+
+  const std::string label_;
+  const QueueKind kind_;
+  std::mutex mutex_;
+  std::deque<Item> items_;
+  size_t running_ = 0;
+  bool exclusive_running_ = false;
+  std::map<const void*, Specific> specifics_;
+};
+
+} // namespace mps_simulator

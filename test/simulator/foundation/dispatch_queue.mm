@@ -1,0 +1,148 @@
+#include "foundation/dispatch_queue.h"
+
+#include "foundation/worker_pool.h"
+#include "support/error.h"
+
+namespace mps_simulator {
+
+// One for each queue whose block a thread is running, on that thread's stack.
+class BlockQueue::Holding {
+ public:
+  Holding(BlockQueue& queue, bool exclusive) : queue_(queue), exclusive_(exclusive), outer_(innermost_) {
+    innermost_ = this;
+  }
+  ~Holding() {
+    innermost_ = outer_;
+    queue_.finish(exclusive_);
+  }
+  Holding(const Holding&) = delete;
+  Holding& operator=(const Holding&) = delete;
+
+  static BlockQueue* innermost_queue() {
+    return innermost_ == nullptr ? nullptr : &innermost_->queue_;
+  }
+
+  static bool holds(const BlockQueue* queue) {
+    for (const auto* holding = innermost_; holding != nullptr; holding = holding->outer_) {
+      if (&holding->queue_ == queue) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  BlockQueue& queue_;
+  const bool exclusive_;
+  const Holding* const outer_;
+  // No container: the destructors of static objects use queues after the thread's
+  // own variables are gone.
+  static thread_local const Holding* innermost_;
+};
+
+thread_local const BlockQueue::Holding* BlockQueue::Holding::innermost_ = nullptr;
+
+BlockQueue::~BlockQueue() {
+  for (const auto& entry : specifics_) {
+    if (entry.second.destructor != nullptr) {
+      entry.second.destructor(entry.second.context);
+    }
+  }
+}
+
+bool BlockQueue::held_by_this_thread() const {
+  return Holding::holds(this);
+}
+
+BlockQueue* BlockQueue::innermost_of_this_thread() {
+  return Holding::innermost_queue();
+}
+
+void BlockQueue::sync(bool barrier, const char* function, const std::function<void()>& work) {
+  const bool exclusive = barrier || kind_ == QueueKind::Serial;
+  if (kind_ == QueueKind::Main) {
+    violation("%s: nothing runs the main queue of this process, so the call would never return", function);
+  }
+  if (exclusive && held_by_this_thread()) {
+    violation(
+        "%s: deadlock, the queue \"%s\" is already running the block that makes this call", function, label_.c_str());
+  }
+  {
+    std::unique_lock lock(mutex_);
+    if (items_.empty() && may_start(exclusive)) {
+      ++running_;
+      exclusive_running_ = exclusive;
+    } else {
+      Waiter waiter;
+      items_.push_back({exclusive, &waiter, nullptr});
+      waiter.changed.wait(lock, [&] { return waiter.turn; });
+    }
+  }
+  const Holding holding(*this, exclusive);
+  work();
+}
+
+void BlockQueue::async(bool barrier, const char* function, std::function<void()> work) {
+  if (kind_ == QueueKind::Main) {
+    violation("%s: nothing runs the main queue of this process, so the block would never run", function);
+  }
+  const std::lock_guard lock(mutex_);
+  items_.push_back({barrier || kind_ == QueueKind::Serial, nullptr, std::move(work)});
+  start_ready_items();
+}
+
+// With the mutex held, like the next one.
+bool BlockQueue::may_start(bool exclusive) const {
+  return !exclusive_running_ && (!exclusive || running_ == 0);
+}
+
+void BlockQueue::start_ready_items() {
+  while (!items_.empty() && may_start(items_.front().exclusive)) {
+    Item item = std::move(items_.front());
+    items_.pop_front();
+    ++running_;
+    exclusive_running_ = item.exclusive;
+    if (item.waiter != nullptr) {
+      item.waiter->turn = true;
+      item.waiter->changed.notify_one();
+    } else {
+      run_on_worker([self = shared_from_this(), exclusive = item.exclusive, work = std::move(item.work)] {
+        const Holding holding(*self, exclusive);
+        work();
+      });
+    }
+  }
+}
+
+void BlockQueue::finish(bool exclusive) {
+  const std::lock_guard lock(mutex_);
+  --running_;
+  if (exclusive) {
+    exclusive_running_ = false;
+  }
+  start_ready_items();
+}
+
+void BlockQueue::set_specific(const void* key, void* context, void (*destructor)(void*)) {
+  Specific old{nullptr, nullptr};
+  {
+    const std::lock_guard lock(mutex_);
+    auto& entry = specifics_[key];
+    std::swap(old, entry);
+    entry = {context, destructor};
+    if (context == nullptr) {
+      specifics_.erase(key);
+    }
+  }
+  if (old.destructor != nullptr) {
+    old.destructor(old.context);
+  }
+}
+
+void* BlockQueue::specific(const void* key) {
+  const std::lock_guard lock(mutex_);
+  const auto found = specifics_.find(key);
+  return found == specifics_.end() ? nullptr : found->second.context;
+}
+
+} // namespace mps_simulator

@@ -1,0 +1,28 @@
+// The text of strings for C++ code.
+#pragma once
+
+#include <Foundation/NSString.h>
+
+#include <string>
+#include <string_view>
+
+namespace mps_simulator {
+
+// Valid as long as the string lives and does not change. A nil string is empty.
+std::string_view string_view_of(NSString* string);
+std::string to_std_string(NSString* string);
+NSString* to_ns_string(std::string_view text);
+
+// Like vsnprintf, with %@ for objects.
+std::string format_string(std::string_view format, va_list arguments);
+
+// What a collection prints for its member: nested collections are indented,
+// strings with odd characters quoted.
+std::string describe_member(id member, unsigned depth);
+
+} // namespace mps_simulator
+
+// Implemented by collections, whose text depends on where it appears.
+@interface NSObject (SimulatorDescription)
+- (std::string)simulatorDescriptionAtDepth:(unsigned)depth;
+@end

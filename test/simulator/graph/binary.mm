@@ -1,0 +1,155 @@
+// Operations on each pair or triple of elements.
+#include "graph/elementwise.h"
+#include "graph/operation.h"
+#include "support/counters.h"
+
+#include <ATen/ops/add.h>
+#include <ATen/ops/atan2.h>
+#include <ATen/ops/bitwise_and.h>
+#include <ATen/ops/bitwise_or.h>
+#include <ATen/ops/bitwise_xor.h>
+#include <ATen/ops/eq.h>
+#include <ATen/ops/fmod.h>
+#include <ATen/ops/ge.h>
+#include <ATen/ops/gt.h>
+#include <ATen/ops/le.h>
+#include <ATen/ops/logical_and.h>
+#include <ATen/ops/logical_or.h>
+#include <ATen/ops/logical_xor.h>
+#include <ATen/ops/lt.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/minimum.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/ne.h>
+#include <ATen/ops/pow.h>
+#include <ATen/ops/remainder.h>
+#include <ATen/ops/sub.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
+
+using namespace mps_simulator;
+using namespace mps_simulator::graph;
+
+namespace {
+
+MPSGraphTensor* add_binary(
+    MPSGraph* graph,
+    const char* kind,
+    MPSGraphTensor* left,
+    MPSGraphTensor* right,
+    bool compares,
+    SingleExpression expression,
+    NSString* name) {
+  check_same_type(kind, {left, right});
+  const at::ScalarType type = compares ? at::kBool : scalar_type_of(left);
+  return add_elementwise_operation(graph, kind, {left, right}, type, std::move(expression), name);
+}
+
+at::Tensor difference(const at::Tensor& left, const at::Tensor& right) {
+  // ATen has no difference of booleans: it is one bit, like the exclusive or.
+  return left.scalar_type() == at::kBool ? at::logical_xor(left, right) : at::sub(left, right);
+}
+
+at::Tensor power(const at::Tensor& base, const at::Tensor& exponent) {
+  return at::pow(base, exponent);
+}
+
+at::Tensor arc_tangent(const at::Tensor& y, const at::Tensor& x) {
+  return at::atan2(y, x).to(y.scalar_type());
+}
+
+// A processor traps on the remainder of integers by zero.
+template <typename Function>
+at::Tensor safe_remainder(const at::Tensor& left, const at::Tensor& right, Function function) {
+  if (left.is_floating_point()) {
+    return function(left, right);
+  }
+  const at::Tensor zero = right.eq(0);
+  return function(left, right.masked_fill(zero, 1)).masked_fill(zero, 0);
+}
+
+} // namespace
+
+#define ELEMENT_OPERATION(method, kind, compares, ...)                                                                           \
+  -(MPSGraphTensor*)method##WithPrimaryTensor : (MPSGraphTensor*)primary secondaryTensor : (MPSGraphTensor*)secondary \
+                                                                              name : (NSString*)name {                \
+    COUNT_CALL();                                                                                                     \
+    return add_binary(                                                                                                \
+        self,                                                                                                         \
+        kind,                                                                                                         \
+        primary,                                                                                                      \
+        secondary,                                                                                                    \
+        compares,                                                                                                     \
+        [](const Tensors& inputs) -> at::Tensor {                                                                     \
+          const at::Tensor& x = inputs[0];                                                                            \
+          const at::Tensor& y = inputs[1];                                                                            \
+          return __VA_ARGS__;                                                                                         \
+        },                                                                                                            \
+        name);                                                                                                        \
+  }
+
+#define BINARY_OPERATION(method, kind, ...) ELEMENT_OPERATION(method, kind, false, __VA_ARGS__)
+#define COMPARISON(method, kind, ...) ELEMENT_OPERATION(method, kind, true, __VA_ARGS__)
+
+@implementation MPSGraph (BinaryOperations)
+
+BINARY_OPERATION(addition, "addition", at::add(x, y))
+BINARY_OPERATION(subtraction, "subtraction", difference(x, y))
+BINARY_OPERATION(multiplication, "multiplication", at::mul(x, y))
+BINARY_OPERATION(division, "division", graph::quotient(x, y))
+BINARY_OPERATION(power, "power", power(x, y))
+BINARY_OPERATION(atan2, "atan2", arc_tangent(x, y))
+BINARY_OPERATION(modulo, "modulo", safe_remainder(x, y, [](const auto& a, const auto& b) { return at::fmod(a, b); }))
+BINARY_OPERATION(
+    floorModulo,
+    "floor_modulo",
+    safe_remainder(x, y, [](const auto& a, const auto& b) { return at::remainder(a, b); }))
+BINARY_OPERATION(divisionNoNaN, "division_no_nan", at::where(y.eq(0), at::zeros_like(y), graph::quotient(x, y)))
+BINARY_OPERATION(minimum, "minimum", minimum_number(x, y))
+BINARY_OPERATION(maximum, "maximum", maximum_number(x, y))
+BINARY_OPERATION(minimumWithNaNPropagation, "minimum_nan", at::minimum(x, y))
+BINARY_OPERATION(maximumWithNaNPropagation, "maximum_nan", at::maximum(x, y))
+COMPARISON(equal, "equal", at::eq(x, y))
+COMPARISON(notEqual, "not_equal", at::ne(x, y))
+COMPARISON(lessThan, "less_than", at::lt(x, y))
+COMPARISON(lessThanOrEqualTo, "less_than_or_equal", at::le(x, y))
+COMPARISON(greaterThan, "greater_than", at::gt(x, y))
+COMPARISON(greaterThanOrEqualTo, "greater_than_or_equal", at::ge(x, y))
+BINARY_OPERATION(logicalAND, "logical_and", at::logical_and(x, y).to(x.scalar_type()))
+BINARY_OPERATION(logicalOR, "logical_or", at::logical_or(x, y).to(x.scalar_type()))
+BINARY_OPERATION(logicalXOR, "logical_xor", at::logical_xor(x, y).to(x.scalar_type()))
+BINARY_OPERATION(bitwiseAND, "bitwise_and", at::bitwise_and(x, y))
+BINARY_OPERATION(bitwiseOR, "bitwise_or", at::bitwise_or(x, y))
+BINARY_OPERATION(bitwiseXOR, "bitwise_xor", at::bitwise_xor(x, y))
+
+- (MPSGraphTensor*)selectWithPredicateTensor:(MPSGraphTensor*)predicateTensor
+                         truePredicateTensor:(MPSGraphTensor*)truePredicateTensor
+                        falsePredicateTensor:(MPSGraphTensor*)falsePredicateTensor
+                                        name:(NSString*)name {
+  COUNT_CALL();
+  check_same_type("select", {truePredicateTensor, falsePredicateTensor});
+  return add_elementwise_operation(
+      self,
+      "select",
+      {predicateTensor, truePredicateTensor, falsePredicateTensor},
+      scalar_type_of(truePredicateTensor),
+      [](const Tensors& inputs) { return at::where(as_predicate(inputs[0]), inputs[1], inputs[2]); },
+      name);
+}
+
+- (MPSGraphTensor*)clampWithTensor:(MPSGraphTensor*)tensor
+                    minValueTensor:(MPSGraphTensor*)minValueTensor
+                    maxValueTensor:(MPSGraphTensor*)maxValueTensor
+                              name:(NSString*)name {
+  COUNT_CALL();
+  check_same_type("clamp", {tensor, minValueTensor, maxValueTensor});
+  return add_elementwise_operation(
+      self,
+      "clamp",
+      {tensor, minValueTensor, maxValueTensor},
+      scalar_type_of(tensor),
+      [](const Tensors& inputs) { return minimum_number(maximum_number(inputs[0], inputs[1]), inputs[2]); },
+      name);
+}
+
+@end

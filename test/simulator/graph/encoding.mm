@@ -1,0 +1,414 @@
+#include "graph/encoding.h"
+#include "graph/computing.h"
+#include "graph/elementwise.h"
+#include "metal/command.h"
+#include "support/counters.h"
+#include "support/error.h"
+
+using namespace mps_simulator;
+using namespace mps_simulator::graph;
+
+// The backend declares this property of Apple's itself.
+@interface MPSGraphExecutionDescriptor ()
+@property(readwrite, atomic) BOOL enableCommitAndContinue;
+@end
+
+namespace mps_simulator::graph {
+
+RetainedData::RetainedData(std::vector<MPSGraphTensorData*> items) : items_(std::move(items)) {
+  for (MPSGraphTensorData* item : items_) {
+    [item retain];
+  }
+}
+
+RetainedData::~RetainedData() {
+  for (MPSGraphTensorData* item : items_) {
+    [item release];
+  }
+}
+
+namespace {
+
+struct ByteRange {
+  explicit ByteRange(const at::Tensor& tensor) {
+    begin = static_cast<const char*>(tensor.const_data_ptr());
+    int64_t last = 0;
+    for (int64_t axis = 0; axis < tensor.dim(); axis++) {
+      last += (tensor.size(axis) - 1) * tensor.stride(axis);
+    }
+    end = begin + (tensor.numel() ? (last + 1) * static_cast<int64_t>(tensor.element_size()) : 0);
+  }
+
+  bool overlaps(const ByteRange& other) const {
+    return begin < other.end && other.begin < end;
+  }
+
+  const char* begin;
+  const char* end;
+};
+
+// A value that is a view of a feed must be taken out before a result is written
+// over the feed.
+at::Tensor detach_from(const at::Tensor& value, const Tensors& results) {
+  const ByteRange source(value);
+  for (const at::Tensor& result : results) {
+    if (source.overlaps(ByteRange(result))) {
+      return value.clone();
+    }
+  }
+  return value;
+}
+
+// MPSGraph converts a result to the element type of its memory; the backend
+// relies on it for indices. A change of kind would be a mistake.
+bool converts_to(at::ScalarType from, at::ScalarType to) {
+  return at::isIntegralType(from, /*includeBool=*/true) == at::isIntegralType(to, /*includeBool=*/true) &&
+      at::isComplexType(from) == at::isComplexType(to);
+}
+
+void write_result(const at::Tensor& result, const at::Tensor& original) {
+  if (!converts_to(original.scalar_type(), result.scalar_type())) {
+    violation(
+        "-[MPSGraph encodeToCommandBuffer]: a result of element type %s goes to memory of type %s",
+        c10::toString(original.scalar_type()),
+        c10::toString(result.scalar_type()));
+  }
+  const at::Tensor value = convert(original, result.scalar_type());
+  if (value.sizes() == result.sizes() || value.numel() != result.numel()) {
+    result.copy_(value);
+  } else {
+    result.copy_(value.reshape(result.sizes()));
+  }
+}
+
+class Run {
+ public:
+  Run(std::shared_ptr<const Plan> plan,
+      std::vector<MPSGraphTensorData*> feeds,
+      std::vector<MPSGraphTensorData*> results)
+      : plan_(std::move(plan)), feeds_(std::move(feeds)), results_(std::move(results)) {}
+
+  void operator()() const {
+    const ComputingGuard guard;
+    Tensors feeds = tensors(feeds_);
+    const Tensors results = tensors(results_);
+    Tensors values = plan_->run(std::move(feeds));
+    for (at::Tensor& value : values) {
+      value = detach_from(value, results);
+    }
+    for (size_t i = 0; i < results.size(); i++) {
+      write_result(results[i], values[i]);
+    }
+  }
+
+ private:
+  static Tensors tensors(const RetainedData& data) {
+    Tensors result;
+    result.reserve(data.items().size());
+    for (MPSGraphTensorData* item : data.items()) {
+      result.push_back(memory_of(item).tensor());
+    }
+    return result;
+  }
+
+  std::shared_ptr<const Plan> plan_;
+  RetainedData feeds_;
+  RetainedData results_;
+};
+
+bool broadcasts_to(at::IntArrayRef from, at::IntArrayRef to) {
+  if (from.size() > to.size()) {
+    return false;
+  }
+  const size_t skipped = to.size() - from.size();
+  for (size_t axis = 0; axis < from.size(); axis++) {
+    if (from[axis] != to[axis + skipped] && from[axis] != 1) {
+      return false;
+    }
+  }
+  return true;
+}
+
+uint64_t mix(uint64_t number) {
+  number = (number ^ (number >> 30)) * 0xBF58476D1CE4E5B9ull;
+  number = (number ^ (number >> 27)) * 0x94D049BB133111EBull;
+  return number ^ (number >> 31);
+}
+
+} // namespace
+
+void schedule(
+    MPSCommandBuffer* command_buffer,
+    std::shared_ptr<const Plan> plan,
+    std::vector<MPSGraphTensorData*> feeds,
+    std::vector<MPSGraphTensorData*> results) {
+  // A std::function copies what it holds: the run itself stays where it is.
+  auto run = std::make_shared<Run>(std::move(plan), std::move(feeds), std::move(results));
+  append_command(command_buffer, Command{"MPSGraph", [run = std::move(run)] { (*run)(); }});
+}
+
+void check_feed(const char* method, MPSGraphTensor* tensor, const TensorType& type, MPSGraphTensorData* data) {
+  if (!settings().validation) {
+    return;
+  }
+  const TensorMemory& memory = memory_of(data);
+  if (memory.type != type.type) {
+    violation(
+        "%s: the placeholder %s has the element type %s, but is fed %s",
+        method,
+        describe(tensor).c_str(),
+        c10::toString(type.type),
+        c10::toString(memory.type));
+  }
+  bool fits = !type.ranked || memory.sizes.size() == type.sizes.size();
+  for (size_t axis = 0; fits && type.ranked && axis < type.sizes.size(); axis++) {
+    fits = type.sizes[axis] < 0 || type.sizes[axis] == memory.sizes[axis];
+  }
+  if (!fits) {
+    violation(
+        "%s: the placeholder %s has the shape %s, but is fed %s",
+        method,
+        describe(tensor).c_str(),
+        describe(type.sizes).c_str(),
+        describe(memory.sizes).c_str());
+  }
+}
+
+void check_result(const char* method, MPSGraphTensor* tensor, const TensorType& type, MPSGraphTensorData* data) {
+  if (!settings().validation) {
+    return;
+  }
+  const TensorMemory& memory = memory_of(data);
+  if (!converts_to(type.type, memory.type)) {
+    violation(
+        "%s: the result %s has the element type %s, but its memory %s",
+        method,
+        describe(tensor).c_str(),
+        c10::toString(type.type),
+        c10::toString(memory.type));
+  }
+  if (type.is_static() && c10::multiply_integers(type.sizes) != c10::multiply_integers(memory.sizes) &&
+      !broadcasts_to(type.sizes, memory.sizes)) {
+    violation(
+        "%s: the result %s has the shape %s, but its memory %s",
+        method,
+        describe(tensor).c_str(),
+        describe(type.sizes).c_str(),
+        describe(memory.sizes).c_str());
+  }
+}
+
+void commit_now_and_then(MPSCommandBuffer* command_buffer) {
+  static std::atomic<uint64_t> count{0};
+  constexpr uint64_t one_in = 16;
+  if (mix(settings().seed + count.fetch_add(1, std::memory_order_relaxed)) % one_in == 0) {
+    [command_buffer commitAndContinue];
+  }
+}
+
+namespace {
+
+constexpr const char* encode_method = "-[MPSGraph encodeToCommandBuffer]";
+
+struct TensorsAndData {
+  std::vector<MPSGraphTensor*> tensors;
+  std::vector<MPSGraphTensorData*> data;
+};
+
+// In the order of the tensors in the graph, so that equal dictionaries give
+// equal plans whatever their own order is.
+TensorsAndData sorted_entries(MPSGraphTensorDataDictionary* dictionary) {
+  std::vector<std::pair<MPSGraphTensor*, MPSGraphTensorData*>> entries;
+  entries.reserve(dictionary.count);
+  for (MPSGraphTensor* tensor in dictionary) {
+    entries.emplace_back(tensor, [dictionary objectForKey:tensor]);
+  }
+  std::sort(entries.begin(), entries.end(), [](const auto& left, const auto& right) {
+    return left.first->_identifier < right.first->_identifier;
+  });
+  TensorsAndData result;
+  result.tensors.reserve(entries.size());
+  result.data.reserve(entries.size());
+  for (const auto& [tensor, data] : entries) {
+    result.tensors.push_back(tensor);
+    result.data.push_back(data);
+  }
+  return result;
+}
+
+void check_owner(MPSGraph* graph, const std::vector<MPSGraphTensor*>& tensors) {
+  for (MPSGraphTensor* tensor : tensors) {
+    if (tensor->_producer->_owner != graph) {
+      violation("%s: the tensor %s belongs to another graph", encode_method, describe(tensor).c_str());
+    }
+  }
+}
+
+void check_operations(NSArray<MPSGraphOperation*>* operations) {
+  if (operations.count) {
+    unsupported("%s with target operations", encode_method);
+  }
+}
+
+TensorsAndData check_feeds(MPSGraph* graph, MPSGraphTensorDataDictionary* feeds) {
+  TensorsAndData result = sorted_entries(feeds);
+  check_owner(graph, result.tensors);
+  for (size_t i = 0; i < result.tensors.size(); i++) {
+    check_feed(encode_method, result.tensors[i], result.tensors[i]->_type, result.data[i]);
+  }
+  return result;
+}
+
+// Memory for the targets, whose shapes may follow from what is fed.
+std::vector<MPSGraphTensorData*> make_results(
+    const Plan& plan,
+    const TensorsAndData& feeds,
+    const std::vector<MPSGraphTensor*>& targets,
+    id<MTLDevice> device) {
+  std::vector<TensorType> feed_types;
+  for (MPSGraphTensorData* data : feeds.data) {
+    const TensorMemory& memory = memory_of(data);
+    feed_types.push_back({true, memory.sizes, memory.type});
+  }
+  const std::vector<TensorType> types = plan.infer(feed_types);
+  std::vector<MPSGraphTensorData*> results;
+  for (size_t i = 0; i < types.size(); i++) {
+    if (!types[i].is_static()) {
+      unsupported(
+          "%s: memory for the result %s, whose shape depends on values,", encode_method, describe(targets[i]).c_str());
+    }
+    results.push_back(make_tensor_data(device, types[i].sizes, types[i].type));
+  }
+  return results;
+}
+
+void add_handlers(
+    MPSCommandBuffer* command_buffer,
+    MPSGraphExecutionDescriptor* descriptor,
+    MPSGraphTensorDataDictionary* results) {
+  if (MPSGraphScheduledHandler handler = descriptor.scheduledHandler) {
+    [command_buffer addScheduledHandler:^(id<MTLCommandBuffer> buffer) {
+      handler(results, buffer.error);
+    }];
+  }
+  if (MPSGraphCompletionHandler handler = descriptor.completionHandler) {
+    [command_buffer addCompletedHandler:^(id<MTLCommandBuffer> buffer) {
+      handler(results, buffer.error);
+    }];
+  }
+}
+
+} // namespace
+
+} // namespace mps_simulator::graph
+
+@implementation MPSGraphExecutionDescriptor
+
+@synthesize scheduledHandler = _scheduledHandler;
+@synthesize completionHandler = _completionHandler;
+@synthesize waitUntilCompleted = _waitUntilCompleted;
+@synthesize compilationDescriptor = _compilationDescriptor;
+@synthesize enableCommitAndContinue = _enableCommitAndContinue;
+
+- (void)dealloc {
+  [_scheduledHandler release];
+  [_completionHandler release];
+  [_compilationDescriptor release];
+  [super dealloc];
+}
+
+@end
+
+@implementation MPSGraph (MPSGraphEncoding)
+
+- (void)encodeToCommandBuffer:(MPSCommandBuffer*)commandBuffer
+                        feeds:(MPSGraphTensorDataDictionary*)feeds
+             targetOperations:(NSArray<MPSGraphOperation*>*)targetOperations
+            resultsDictionary:(MPSGraphTensorDataDictionary*)resultsDictionary
+          executionDescriptor:(MPSGraphExecutionDescriptor*)executionDescriptor {
+  COUNT_CALL();
+  check_operations(targetOperations);
+  const TensorsAndData fed = check_feeds(self, feeds);
+  const TensorsAndData results = sorted_entries(resultsDictionary);
+  check_owner(self, results.tensors);
+  for (size_t i = 0; i < results.tensors.size(); i++) {
+    check_result(encode_method, results.tensors[i], results.tensors[i]->_type, results.data[i]);
+  }
+  schedule(commandBuffer, cached_plan(self, fed.tensors, results.tensors), fed.data, results.data);
+  if (executionDescriptor) {
+    add_handlers(commandBuffer, executionDescriptor, resultsDictionary);
+    if (executionDescriptor.enableCommitAndContinue) {
+      commit_now_and_then(commandBuffer);
+    }
+  }
+}
+
+- (MPSGraphTensorDataDictionary*)encodeToCommandBuffer:(MPSCommandBuffer*)commandBuffer
+                                                 feeds:(MPSGraphTensorDataDictionary*)feeds
+                                         targetTensors:(NSArray<MPSGraphTensor*>*)targetTensors
+                                      targetOperations:(NSArray<MPSGraphOperation*>*)targetOperations
+                                   executionDescriptor:(MPSGraphExecutionDescriptor*)executionDescriptor {
+  COUNT_CALL();
+  std::vector<MPSGraphTensor*> targets;
+  for (MPSGraphTensor* target in targetTensors) {
+    targets.push_back(target);
+  }
+  check_owner(self, targets);
+  const TensorsAndData fed = check_feeds(self, feeds);
+  const auto plan = cached_plan(self, fed.tensors, targets);
+  const auto results = make_results(*plan, fed, targets, commandBuffer.device);
+  MPSGraphTensorDataDictionary* dictionary = [NSDictionary dictionaryWithObjects:results.data()
+                                                                         forKeys:targets.data()
+                                                                           count:targets.size()];
+  [self encodeToCommandBuffer:commandBuffer
+                        feeds:feeds
+             targetOperations:targetOperations
+            resultsDictionary:dictionary
+          executionDescriptor:executionDescriptor];
+  return dictionary;
+}
+
+- (MPSGraphTensorDataDictionary*)runWithMTLCommandQueue:(id<MTLCommandQueue>)commandQueue
+                                                  feeds:(MPSGraphTensorDataDictionary*)feeds
+                                          targetTensors:(NSArray<MPSGraphTensor*>*)targetTensors
+                                       targetOperations:(NSArray<MPSGraphOperation*>*)targetOperations {
+  COUNT_CALL();
+  MPSCommandBuffer* commandBuffer = [MPSCommandBuffer commandBufferFromCommandQueue:commandQueue];
+  MPSGraphTensorDataDictionary* results = [self encodeToCommandBuffer:commandBuffer
+                                                                feeds:feeds
+                                                        targetTensors:targetTensors
+                                                     targetOperations:targetOperations
+                                                  executionDescriptor:nil];
+  [commandBuffer commit];
+  [commandBuffer waitUntilCompleted];
+  return results;
+}
+
+- (void)runWithMTLCommandQueue:(id<MTLCommandQueue>)commandQueue
+                         feeds:(MPSGraphTensorDataDictionary*)feeds
+              targetOperations:(NSArray<MPSGraphOperation*>*)targetOperations
+             resultsDictionary:(MPSGraphTensorDataDictionary*)resultsDictionary {
+  COUNT_CALL();
+  MPSCommandBuffer* commandBuffer = [MPSCommandBuffer commandBufferFromCommandQueue:commandQueue];
+  [self encodeToCommandBuffer:commandBuffer
+                        feeds:feeds
+             targetOperations:targetOperations
+            resultsDictionary:resultsDictionary
+          executionDescriptor:nil];
+  [commandBuffer commit];
+  [commandBuffer waitUntilCompleted];
+}
+
+- (MPSGraphTensorDataDictionary*)runWithFeeds:(MPSGraphTensorDataDictionary*)feeds
+                                targetTensors:(NSArray<MPSGraphTensor*>*)targetTensors
+                             targetOperations:(NSArray<MPSGraphOperation*>*)targetOperations {
+  COUNT_CALL();
+  id<MTLDevice> device = [MTLCreateSystemDefaultDevice() autorelease];
+  id<MTLCommandQueue> commandQueue = [[device newCommandQueue] autorelease];
+  return [self runWithMTLCommandQueue:commandQueue
+                                feeds:feeds
+                        targetTensors:targetTensors
+                     targetOperations:targetOperations];
+}
+
+@end

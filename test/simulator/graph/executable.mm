@@ -1,0 +1,339 @@
+#include "graph/encoding.h"
+#include "support/counters.h"
+#include "support/error.h"
+
+#include <numeric>
+#include <random>
+
+using namespace mps_simulator;
+using namespace mps_simulator::graph;
+
+namespace {
+
+constexpr const char* encode_method = "-[MPSGraphExecutable encodeToCommandBuffer]";
+
+// What specializing or compiling gives; commands share it with the executable.
+struct Compiled {
+  std::shared_ptr<const Plan> plan;
+  std::vector<TensorType> feed_types;
+  std::vector<TensorType> target_types;
+};
+
+TensorType to_type(MPSGraphShapedType* shaped) {
+  TensorType type;
+  type.type = to_scalar_type(shaped.dataType);
+  if (MPSShape* shape = shaped.shape) {
+    type.ranked = true;
+    type.sizes = to_sizes(shape);
+  }
+  return type;
+}
+
+// Nobody may count on the order of the dictionary or of the targets: the
+// executable tells the order that it wants.
+template <typename T>
+void shuffle(std::vector<T>& items) {
+  std::mt19937_64 random(settings().seed * 31 + items.size());
+  for (size_t left = items.size(); left > 1; left--) {
+    std::swap(items[left - 1], items[random() % left]);
+  }
+}
+
+void check_count(const char* what, size_t expected, size_t given) {
+  if (expected != given) {
+    violation("%s: %zu %s are given for an executable with %zu", encode_method, given, what, expected);
+  }
+}
+
+std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) {
+  std::vector<MPSGraphTensorData*> items;
+  items.reserve(array.count);
+  for (MPSGraphTensorData* item in array) {
+    items.push_back(item);
+  }
+  return items;
+}
+
+} // namespace
+
+@interface MPSGraphExecutable () {
+ @public
+  MPSGraph* _graph; // retained: it owns the tensors
+  std::vector<MPSGraphTensor*> _feeds;
+  std::vector<MPSGraphTensor*> _targets;
+  Compiled _compiled;
+}
+@end
+
+@implementation MPSGraphExecutable
+
+@synthesize options = _options;
+
+- (instancetype)initWithGraph:(MPSGraph*)graph
+                        feeds:(std::vector<MPSGraphTensor*>)feeds
+                        types:(std::vector<TensorType>)types
+                      targets:(std::vector<MPSGraphTensor*>)targets {
+  if ((self = [super init])) {
+    _graph = [graph retain];
+    _options = graph.options;
+    _feeds = std::move(feeds);
+    _targets = std::move(targets);
+    _compiled.plan = make_plan(_feeds, _targets);
+    [self setFeedTypes:std::move(types)];
+  }
+  return self;
+}
+
+- (void)dealloc {
+  [_graph release];
+  [super dealloc];
+}
+
+- (void)setFeedTypes:(std::vector<TensorType>)types {
+  _compiled.target_types = _compiled.plan->infer(types);
+  _compiled.feed_types = std::move(types);
+}
+
+- (NSArray<MPSGraphTensor*>*)feedTensors {
+  COUNT_CALL();
+  return [NSArray arrayWithObjects:_feeds.data() count:_feeds.size()];
+}
+
+- (NSArray<MPSGraphTensor*>*)targetTensors {
+  COUNT_CALL();
+  return [NSArray arrayWithObjects:_targets.data() count:_targets.size()];
+}
+
+- (std::vector<TensorType>)feedTypesFrom:(NSArray<MPSGraphType*>*)inputTypes {
+  check_count("input types", _feeds.size(), inputTypes.count);
+  std::vector<TensorType> types;
+  for (MPSGraphType* type in inputTypes) {
+    types.push_back(to_type(static_cast<MPSGraphShapedType*>(type)));
+  }
+  return types;
+}
+
+- (void)specializeWithDevice:(MPSGraphDevice*)device
+                  inputTypes:(NSArray<MPSGraphType*>*)inputTypes
+       compilationDescriptor:(MPSGraphCompilationDescriptor*)compilationDescriptor {
+  COUNT_CALL();
+  [self setFeedTypes:[self feedTypesFrom:inputTypes]];
+}
+
+- (NSArray<MPSGraphShapedType*>*)getOutputTypesWithDevice:(MPSGraphDevice*)device
+                                               inputTypes:(NSArray<MPSGraphType*>*)inputTypes
+                                    compilationDescriptor:(MPSGraphCompilationDescriptor*)compilationDescriptor {
+  COUNT_CALL();
+  NSMutableArray<MPSGraphShapedType*>* result = [NSMutableArray arrayWithCapacity:_targets.size()];
+  for (const TensorType& type : _compiled.plan->infer([self feedTypesFrom:inputTypes])) {
+    MPSShape* shape = type.ranked ? to_shape(type.sizes) : nil;
+    [result addObject:[[[MPSGraphShapedType alloc] initWithShape:shape
+                                                        dataType:to_data_type(type.type)] autorelease]];
+  }
+  return result;
+}
+
+- (NSArray<MPSGraphTensorData*>*)newResultsForInputs:(const std::vector<MPSGraphTensorData*>&)inputs
+                                              device:(id<MTLDevice>)device {
+  std::vector<TensorType> feed_types;
+  for (MPSGraphTensorData* input : inputs) {
+    feed_types.push_back({true, memory_of(input).sizes, memory_of(input).type});
+  }
+  NSMutableArray<MPSGraphTensorData*>* results = [NSMutableArray arrayWithCapacity:_targets.size()];
+  for (const TensorType& type : _compiled.plan->infer(feed_types)) {
+    if (!type.is_static()) {
+      unsupported("%s: memory for a result whose shape depends on values", encode_method);
+    }
+    [results addObject:make_tensor_data(device, type.sizes, type.type)];
+  }
+  return results;
+}
+
+- (NSArray<MPSGraphTensorData*>*)encodeToCommandBuffer:(MPSCommandBuffer*)commandBuffer
+                                           inputsArray:(NSArray<MPSGraphTensorData*>*)inputsArray
+                                          resultsArray:(NSArray<MPSGraphTensorData*>*)resultsArray
+                                   executionDescriptor:(MPSGraphExecutableExecutionDescriptor*)executionDescriptor {
+  COUNT_CALL();
+  check_count("inputs", _feeds.size(), inputsArray.count);
+  std::vector<MPSGraphTensorData*> inputs = to_vector(inputsArray);
+  for (size_t i = 0; i < inputs.size(); i++) {
+    check_feed(encode_method, _feeds[i], _compiled.feed_types[i], inputs[i]);
+  }
+  if (!resultsArray) {
+    resultsArray = [self newResultsForInputs:inputs device:commandBuffer.device];
+  }
+  check_count("results", _targets.size(), resultsArray.count);
+  std::vector<MPSGraphTensorData*> results = to_vector(resultsArray);
+  for (size_t i = 0; i < results.size(); i++) {
+    check_result(encode_method, _targets[i], _compiled.target_types[i], results[i]);
+  }
+  schedule(commandBuffer, _compiled.plan, std::move(inputs), std::move(results));
+  if (executionDescriptor) {
+    [self addHandlersOf:executionDescriptor toCommandBuffer:commandBuffer results:resultsArray];
+  }
+  return resultsArray;
+}
+
+- (void)addHandlersOf:(MPSGraphExecutableExecutionDescriptor*)descriptor
+      toCommandBuffer:(MPSCommandBuffer*)commandBuffer
+              results:(NSArray<MPSGraphTensorData*>*)results {
+  if (MPSGraphExecutableScheduledHandler handler = descriptor.scheduledHandler) {
+    [commandBuffer addScheduledHandler:^(id<MTLCommandBuffer> buffer) {
+      handler(results, buffer.error);
+    }];
+  }
+  if (MPSGraphExecutableCompletionHandler handler = descriptor.completionHandler) {
+    [commandBuffer addCompletedHandler:^(id<MTLCommandBuffer> buffer) {
+      handler(results, buffer.error);
+    }];
+  }
+}
+
+- (NSArray<MPSGraphTensorData*>*)runOnQueue:(id<MTLCommandQueue>)commandQueue
+                                inputsArray:(NSArray<MPSGraphTensorData*>*)inputsArray
+                               resultsArray:(NSArray<MPSGraphTensorData*>*)resultsArray
+                        executionDescriptor:(MPSGraphExecutableExecutionDescriptor*)executionDescriptor
+                                       wait:(BOOL)wait {
+  MPSCommandBuffer* commandBuffer = [MPSCommandBuffer commandBufferFromCommandQueue:commandQueue];
+  NSArray<MPSGraphTensorData*>* results = [self encodeToCommandBuffer:commandBuffer
+                                                          inputsArray:inputsArray
+                                                         resultsArray:resultsArray
+                                                  executionDescriptor:executionDescriptor];
+  [commandBuffer commit];
+  if (wait) {
+    [commandBuffer waitUntilCompleted];
+  }
+  return results;
+}
+
+- (NSArray<MPSGraphTensorData*>*)runWithMTLCommandQueue:(id<MTLCommandQueue>)commandQueue
+                                            inputsArray:(NSArray<MPSGraphTensorData*>*)inputsArray
+                                           resultsArray:(NSArray<MPSGraphTensorData*>*)resultsArray
+                                    executionDescriptor:(MPSGraphExecutableExecutionDescriptor*)executionDescriptor {
+  COUNT_CALL();
+  return [self runOnQueue:commandQueue
+              inputsArray:inputsArray
+             resultsArray:resultsArray
+      executionDescriptor:executionDescriptor
+                     wait:YES];
+}
+
+- (NSArray<MPSGraphTensorData*>*)
+    runAsyncWithMTLCommandQueue:(id<MTLCommandQueue>)commandQueue
+                    inputsArray:(NSArray<MPSGraphTensorData*>*)inputsArray
+                   resultsArray:(NSArray<MPSGraphTensorData*>*)resultsArray
+            executionDescriptor:(MPSGraphExecutableExecutionDescriptor*)executionDescriptor {
+  COUNT_CALL();
+  return [self runOnQueue:commandQueue
+              inputsArray:inputsArray
+             resultsArray:resultsArray
+      executionDescriptor:executionDescriptor
+                     wait:executionDescriptor.waitUntilCompleted];
+}
+
+@end
+
+@implementation MPSGraphExecutableExecutionDescriptor
+
+@synthesize scheduledHandler = _scheduledHandler;
+@synthesize completionHandler = _completionHandler;
+@synthesize waitUntilCompleted = _waitUntilCompleted;
+
+- (void)dealloc {
+  [_scheduledHandler release];
+  [_completionHandler release];
+  [super dealloc];
+}
+
+- (id)copyWithZone:(NSZone*)zone {
+  MPSGraphExecutableExecutionDescriptor* copy = [[[self class] alloc] init];
+  copy.scheduledHandler = _scheduledHandler;
+  copy.completionHandler = _completionHandler;
+  copy.waitUntilCompleted = _waitUntilCompleted;
+  return copy;
+}
+
+@end
+
+@implementation MPSGraph (MPSGraphCompiling)
+
+- (MPSGraphExecutable*)compileWithDevice:(MPSGraphDevice*)device
+                                   feeds:(MPSGraphTensorShapedTypeDictionary*)feeds
+                           targetTensors:(NSArray<MPSGraphTensor*>*)targetTensors
+                        targetOperations:(NSArray<MPSGraphOperation*>*)targetOperations
+                   compilationDescriptor:(MPSGraphCompilationDescriptor*)compilationDescriptor {
+  COUNT_CALL();
+  if (targetOperations.count) {
+    unsupported("-[MPSGraph compileWithDevice:] with target operations");
+  }
+  std::vector<MPSGraphTensor*> feed_tensors;
+  for (MPSGraphTensor* feed in feeds) {
+    feed_tensors.push_back(feed);
+  }
+  std::sort(feed_tensors.begin(), feed_tensors.end(), [](MPSGraphTensor* left, MPSGraphTensor* right) {
+    return left->_identifier < right->_identifier;
+  });
+  shuffle(feed_tensors);
+  std::vector<TensorType> types;
+  for (MPSGraphTensor* feed : feed_tensors) {
+    TensorType type = to_type([feeds objectForKey:feed]);
+    if (type.type != feed->_type.type) {
+      violation(
+          "-[MPSGraph compileWithDevice:]: the placeholder %s has the element type %s, not %s",
+          describe(feed).c_str(),
+          c10::toString(feed->_type.type),
+          c10::toString(type.type));
+    }
+    types.push_back(std::move(type));
+  }
+  std::vector<MPSGraphTensor*> target_tensors;
+  for (MPSGraphTensor* target in targetTensors) {
+    target_tensors.push_back(target);
+  }
+  shuffle(target_tensors);
+  MPSGraphExecutable* executable = [[[MPSGraphExecutable alloc] initWithGraph:self
+                                                                        feeds:std::move(feed_tensors)
+                                                                        types:std::move(types)
+                                                                      targets:std::move(target_tensors)] autorelease];
+  if (MPSGraphCompilationCompletionHandler handler = compilationDescriptor.compilationCompletionHandler) {
+    handler(executable, nil);
+  }
+  return executable;
+}
+
+@end
+
+@implementation MPSGraphCompilationDescriptor
+
+@synthesize optimizationLevel = _optimizationLevel;
+@synthesize optimizationProfile = _optimizationProfile;
+@synthesize waitForCompilationCompletion = _waitForCompilationCompletion;
+@synthesize compilationCompletionHandler = _compilationCompletionHandler;
+
+- (instancetype)init {
+  if ((self = [super init])) {
+    _optimizationLevel = MPSGraphOptimizationLevel1;
+  }
+  return self;
+}
+
+- (void)dealloc {
+  [_compilationCompletionHandler release];
+  [super dealloc];
+}
+
+// Types are found when operations are added: there is nothing to turn off.
+- (void)disableTypeInference {
+  COUNT_CALL();
+}
+
+- (id)copyWithZone:(NSZone*)zone {
+  MPSGraphCompilationDescriptor* copy = [[[self class] alloc] init];
+  copy.optimizationLevel = _optimizationLevel;
+  copy.optimizationProfile = _optimizationProfile;
+  copy.waitForCompilationCompletion = _waitForCompilationCompletion;
+  copy.compilationCompletionHandler = _compilationCompletionHandler;
+  return copy;
+}
+
+@end

@@ -1,0 +1,133 @@
+#include "graph/inference.h"
+#include "graph/computing.h"
+#include "support/error.h"
+
+#include <ATen/ops/zeros.h>
+
+namespace mps_simulator::graph {
+
+namespace {
+
+thread_local bool samples_run = false;
+
+struct SampleGuard {
+  SampleGuard() {
+    samples_run = true;
+  }
+  ~SampleGuard() {
+    samples_run = false;
+  }
+};
+
+// One zero that is seen everywhere.
+at::Tensor sample(const InferenceInput& input, at::IntArrayRef sizes) {
+  if (input.value) {
+    return *input.value;
+  }
+  return at::zeros({}, at::TensorOptions().dtype(input.type.type).device(at::kCPU)).expand(sizes);
+}
+
+Tensors run_on_samples(
+    const Expression& expression,
+    const std::vector<InferenceInput>& inputs,
+    const std::vector<std::vector<int64_t>>& sizes) {
+  const SampleGuard guard;
+  Tensors samples;
+  samples.reserve(inputs.size());
+  for (size_t i = 0; i < inputs.size(); i++) {
+    samples.push_back(sample(inputs[i], sizes[i]));
+  }
+  return expression(samples);
+}
+
+std::vector<std::vector<int64_t>> sizes_with(
+    const std::vector<InferenceInput>& inputs,
+    int64_t unknown_size,
+    int64_t unknown_rank) {
+  std::vector<std::vector<int64_t>> result;
+  result.reserve(inputs.size());
+  for (const InferenceInput& input : inputs) {
+    if (!input.type.ranked) {
+      result.emplace_back(unknown_rank, 1);
+      continue;
+    }
+    result.push_back(input.type.sizes);
+    for (int64_t& size : result.back()) {
+      size = size < 0 ? unknown_size : size;
+    }
+  }
+  return result;
+}
+
+std::vector<TensorType> types_of(const Tensors& tensors, bool ranked) {
+  std::vector<TensorType> types;
+  types.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) {
+    TensorType type;
+    type.type = tensor.scalar_type();
+    type.ranked = ranked;
+    if (ranked) {
+      type.sizes = tensor.sizes().vec();
+    }
+    types.push_back(std::move(type));
+  }
+  return types;
+}
+
+// Only the element types can be told; any rank that the expression takes will do.
+std::vector<TensorType> infer_unranked(
+    const Expression& expression,
+    const std::vector<InferenceInput>& inputs,
+    size_t outputs) {
+  for (const int64_t rank : {4, 1, 2, 3, 5, 0}) {
+    try {
+      return types_of(run_on_samples(expression, inputs, sizes_with(inputs, 1, rank)), false);
+    } catch (const std::exception&) { // not all of ATen's are c10::Error
+      continue;
+    }
+  }
+  TensorType type;
+  type.type = inputs[0].type.type;
+  return std::vector<TensorType>(outputs, type);
+}
+
+} // namespace
+
+bool is_sample(const at::Tensor&) {
+  return samples_run;
+}
+
+std::vector<TensorType> infer_types(
+    const Expression& expression,
+    const std::vector<InferenceInput>& inputs,
+    size_t outputs) {
+  const ComputingGuard guard;
+  const bool ranked =
+      std::all_of(inputs.begin(), inputs.end(), [](const InferenceInput& input) { return input.type.ranked; });
+  if (!ranked) {
+    return infer_unranked(expression, inputs, outputs);
+  }
+  const bool known =
+      std::all_of(inputs.begin(), inputs.end(), [](const InferenceInput& input) { return input.type.is_static(); });
+  if (known) {
+    return types_of(run_on_samples(expression, inputs, sizes_with(inputs, 0, 0)), true);
+  }
+  try {
+    // A dimension that follows the unknown ones is unknown too.
+    auto types = types_of(run_on_samples(expression, inputs, sizes_with(inputs, 2, 0)), true);
+    const auto others = types_of(run_on_samples(expression, inputs, sizes_with(inputs, 4, 0)), true);
+    for (size_t i = 0; i < types.size(); i++) {
+      types[i].ranked = types[i].sizes.size() == others[i].sizes.size();
+      for (size_t axis = 0; types[i].ranked && axis < types[i].sizes.size(); axis++) {
+        if (types[i].sizes[axis] != others[i].sizes[axis]) {
+          types[i].sizes[axis] = -1;
+        }
+      }
+    }
+    return types;
+  } catch (const std::exception&) {
+    return infer_unranked(expression, inputs, outputs);
+  }
+}
+
+} // namespace mps_simulator::graph

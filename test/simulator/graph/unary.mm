@@ -1,0 +1,176 @@
+// Operations on each element of one tensor.
+#include "graph/elementwise.h"
+#include "graph/operation.h"
+#include "support/counters.h"
+
+#include <ATen/ops/abs.h>
+#include <ATen/ops/acos.h>
+#include <ATen/ops/acosh.h>
+#include <ATen/ops/asin.h>
+#include <ATen/ops/asinh.h>
+#include <ATen/ops/atan.h>
+#include <ATen/ops/atanh.h>
+#include <ATen/ops/bitwise_not.h>
+#include <ATen/ops/ceil.h>
+#include <ATen/ops/complex.h>
+#include <ATen/ops/conj_physical.h>
+#include <ATen/ops/cos.h>
+#include <ATen/ops/cosh.h>
+#include <ATen/ops/erf.h>
+#include <ATen/ops/exp.h>
+#include <ATen/ops/exp2.h>
+#include <ATen/ops/floor.h>
+#include <ATen/ops/imag.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/isinf.h>
+#include <ATen/ops/isnan.h>
+#include <ATen/ops/log.h>
+#include <ATen/ops/log10.h>
+#include <ATen/ops/log2.h>
+#include <ATen/ops/logical_not.h>
+#include <ATen/ops/neg.h>
+#include <ATen/ops/pow.h>
+#include <ATen/ops/real.h>
+#include <ATen/ops/reciprocal.h>
+#include <ATen/ops/round.h>
+#include <ATen/ops/rsqrt.h>
+#include <ATen/ops/sgn.h>
+#include <ATen/ops/sign.h>
+#include <ATen/ops/signbit.h>
+#include <ATen/ops/sin.h>
+#include <ATen/ops/sinh.h>
+#include <ATen/ops/sqrt.h>
+#include <ATen/ops/tan.h>
+#include <ATen/ops/tanh.h>
+#include <ATen/ops/trunc.h>
+#include <ATen/ops/zeros_like.h>
+
+using namespace mps_simulator;
+using namespace mps_simulator::graph;
+
+namespace {
+
+// For functions of real or complex numbers: integers keep their type.
+template <typename Function>
+at::Tensor on_reals(const at::Tensor& tensor, Function function) {
+  if (tensor.is_floating_point() || tensor.is_complex()) {
+    return function(tensor);
+  }
+  return convert(function(tensor.to(at::kFloat)), tensor.scalar_type());
+}
+
+// Where there is nothing after the point there is nothing to do.
+template <typename Function>
+at::Tensor on_fractions(const at::Tensor& tensor, Function function) {
+  return tensor.is_floating_point() ? function(tensor) : tensor;
+}
+
+at::ScalarType boolean(MPSGraphTensor*) {
+  return at::kBool;
+}
+
+// Of the parts of a complex number.
+at::ScalarType part_type(MPSGraphTensor* tensor) {
+  return c10::toRealValueType(scalar_type_of(tensor));
+}
+
+at::Tensor round_half_away(const at::Tensor& tensor) {
+  // Adding a half could round up the number just below a half.
+  const at::Tensor whole = at::trunc(tensor);
+  const at::Tensor fraction = tensor.sub(whole);
+  return whole.add(at::sign(fraction).mul(at::abs(fraction).ge(0.5))).copysign(tensor);
+}
+
+} // namespace
+
+#define ELEMENT_OPERATION(method, kind, result_type, ...)                     \
+  -(MPSGraphTensor*)method : (MPSGraphTensor*)tensor name : (NSString*)name { \
+    COUNT_CALL();                                                             \
+    return add_elementwise_operation(                                         \
+        self,                                                                 \
+        kind,                                                                 \
+        {tensor},                                                             \
+        result_type(tensor),                                                  \
+        [](const Tensors& inputs) -> at::Tensor {                             \
+          const at::Tensor& x = inputs[0];                                    \
+          return __VA_ARGS__;                                                 \
+        },                                                                    \
+        name);                                                                \
+  }
+
+#define UNARY_OPERATION(method, kind, ...) ELEMENT_OPERATION(method, kind, scalar_type_of, __VA_ARGS__)
+#define QUESTION(method, kind, ...) ELEMENT_OPERATION(method, kind, boolean, __VA_ARGS__)
+#define PART(method, kind, ...) ELEMENT_OPERATION(method, kind, part_type, __VA_ARGS__)
+
+#define REAL_OPERATION(method, kind, function) \
+  UNARY_OPERATION(method, kind, on_reals(x, [](const at::Tensor& number) { return function(number); }))
+
+#define ROUNDING_OPERATION(method, kind, function) \
+  UNARY_OPERATION(method, kind, on_fractions(x, [](const at::Tensor& number) { return function(number); }))
+
+@implementation MPSGraph (UnaryOperations)
+
+UNARY_OPERATION(identityWithTensor, "identity", x)
+UNARY_OPERATION(absoluteWithTensor, "absolute", x.scalar_type() == at::kBool ? x : at::abs(x))
+UNARY_OPERATION(negativeWithTensor, "negative", x.scalar_type() == at::kBool ? x : at::neg(x))
+UNARY_OPERATION(signWithTensor, "sign", x.is_complex() ? at::sgn(x) : at::sign(x))
+UNARY_OPERATION(signbitWithTensor, "signbit", at::signbit(x).to(x.scalar_type()))
+UNARY_OPERATION(squareWithTensor, "square", x.mul(x))
+UNARY_OPERATION(notWithTensor, "not", at::logical_not(x).to(x.scalar_type()))
+UNARY_OPERATION(bitwiseNOTWithTensor, "bitwise_not", at::bitwise_not(x))
+QUESTION(isNaNWithTensor, "is_nan", at::isnan(x))
+QUESTION(isInfiniteWithTensor, "is_infinite", at::isinf(x))
+QUESTION(isFiniteWithTensor, "is_finite", at::isfinite(x))
+
+ROUNDING_OPERATION(ceilWithTensor, "ceil", at::ceil)
+ROUNDING_OPERATION(floorWithTensor, "floor", at::floor)
+ROUNDING_OPERATION(truncateWithTensor, "truncate", at::trunc)
+ROUNDING_OPERATION(rintWithTensor, "rint", at::round)
+ROUNDING_OPERATION(roundWithTensor, "round", round_half_away)
+
+REAL_OPERATION(acosWithTensor, "acos", at::acos)
+REAL_OPERATION(acoshWithTensor, "acosh", at::acosh)
+REAL_OPERATION(asinWithTensor, "asin", at::asin)
+REAL_OPERATION(asinhWithTensor, "asinh", at::asinh)
+REAL_OPERATION(atanWithTensor, "atan", at::atan)
+REAL_OPERATION(atanhWithTensor, "atanh", at::atanh)
+REAL_OPERATION(cosWithTensor, "cos", at::cos)
+REAL_OPERATION(coshWithTensor, "cosh", at::cosh)
+REAL_OPERATION(erfWithTensor, "erf", at::erf)
+REAL_OPERATION(exponentWithTensor, "exponent", at::exp)
+REAL_OPERATION(exponentBase2WithTensor, "exponent_base_2", at::exp2)
+UNARY_OPERATION(
+    exponentBase10WithTensor,
+    "exponent_base_10",
+    on_reals(x, [](const at::Tensor& number) { return at::pow(10.0, number); }))
+REAL_OPERATION(logarithmWithTensor, "logarithm", at::log)
+REAL_OPERATION(logarithmBase2WithTensor, "logarithm_base_2", at::log2)
+REAL_OPERATION(logarithmBase10WithTensor, "logarithm_base_10", at::log10)
+REAL_OPERATION(reciprocalWithTensor, "reciprocal", at::reciprocal)
+REAL_OPERATION(reciprocalSquareRootWithTensor, "reciprocal_square_root", at::rsqrt)
+REAL_OPERATION(reverseSquareRootWithTensor, "reverse_square_root", at::rsqrt)
+REAL_OPERATION(sinWithTensor, "sin", at::sin)
+REAL_OPERATION(sinhWithTensor, "sinh", at::sinh)
+REAL_OPERATION(squareRootWithTensor, "square_root", at::sqrt)
+REAL_OPERATION(tanWithTensor, "tan", at::tan)
+REAL_OPERATION(tanhWithTensor, "tanh", at::tanh)
+
+PART(realPartOfTensor, "real_part", x.is_complex() ? at::real(x) : x)
+PART(imaginaryPartOfTensor, "imaginary_part", x.is_complex() ? at::imag(x) : at::zeros_like(x))
+UNARY_OPERATION(conjugateWithTensor, "conjugate", at::conj_physical(x))
+
+- (MPSGraphTensor*)complexTensorWithRealTensor:(MPSGraphTensor*)realTensor
+                               imaginaryTensor:(MPSGraphTensor*)imaginaryTensor
+                                          name:(NSString*)name {
+  COUNT_CALL();
+  check_same_type("complex", {realTensor, imaginaryTensor});
+  return add_elementwise_operation(
+      self,
+      "complex",
+      {realTensor, imaginaryTensor},
+      c10::toComplexType(scalar_type_of(realTensor)),
+      [](const Tensors& inputs) { return at::complex(inputs[0], inputs[1]); },
+      name);
+}
+
+@end

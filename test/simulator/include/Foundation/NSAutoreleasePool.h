@@ -1,0 +1,10 @@
+#pragma once
+
+#include <Foundation/NSObject.h>
+
+@interface NSAutoreleasePool : NSObject {
+ @private
+  void* _pool;
+}
+- (void)drain;
+@end

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <Foundation/NSObjCRuntime.h>
+
+typedef struct _NSRange {
+  NSUInteger location;
+  NSUInteger length;
+} NSRange;
+typedef NSRange* NSRangePointer;
+
+NS_INLINE NSRange NSMakeRange(NSUInteger location, NSUInteger length) {
+  NSRange range = {location, length};
+  return range;
+}
+
+NS_INLINE NSUInteger NSMaxRange(NSRange range) {
+  return range.location + range.length;
+}
+
+NS_INLINE BOOL NSLocationInRange(NSUInteger location, NSRange range) {
+  return location >= range.location && location - range.location < range.length;
+}
+
+NS_INLINE BOOL NSEqualRanges(NSRange left, NSRange right) {
+  return left.location == right.location && left.length == right.length;
+}
+
+@class NSString;
+FOUNDATION_EXPORT NSString* NSStringFromRange(NSRange range);

@@ -1,0 +1,5 @@
+#pragma once
+
+#include <Foundation/NSObjCRuntime.h>
+
+typedef struct _NSZone NSZone;

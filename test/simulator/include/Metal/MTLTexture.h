@@ -1,0 +1,33 @@
+#pragma once
+
+// Textures are named here so that encoders can refuse them; there is no way to
+// make one on the simulated device.
+
+#import <Metal/MTLResource.h>
+
+NS_ASSUME_NONNULL_BEGIN
+
+@protocol MTLTexture <MTLResource>
+@property(readonly) NSUInteger width;
+@property(readonly) NSUInteger height;
+@property(readonly) NSUInteger depth;
+@end
+
+@protocol MTLSamplerState <NSObject>
+@property(nullable, readonly) NSString* label;
+@property(readonly) id<MTLDevice> device;
+@end
+
+@protocol MTLVisibleFunctionTable <MTLResource>
+@end
+
+@protocol MTLIntersectionFunctionTable <MTLResource>
+@end
+
+@protocol MTLAccelerationStructure <MTLResource>
+@end
+
+@protocol MTLRenderPipelineState <NSObject>
+@end
+
+NS_ASSUME_NONNULL_END

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <MetalPerformanceShaders/MPSCoreTypes.h>
+
+NS_ASSUME_NONNULL_BEGIN
+
+// Dimension 0 is the fastest moving one; a `shape` lists the dimensions the
+// other way round.
+@interface MPSNDArrayDescriptor : NSObject <NSCopying>
+@property(readwrite, nonatomic) MPSDataType dataType;
+@property(readwrite, nonatomic) NSUInteger numberOfDimensions;
+@property(readwrite, nonatomic) BOOL preferPackedRows;
++ (instancetype)descriptorWithDataType:(MPSDataType)dataType
+                        dimensionCount:(NSUInteger)numberOfDimensions
+                        dimensionSizes:(NSUInteger* _Nonnull)dimensionSizes;
++ (instancetype)descriptorWithDataType:(MPSDataType)dataType shape:(MPSShape*)shape;
+- (NSUInteger)lengthOfDimension:(NSUInteger)dimensionIndex;
+- (MPSDimensionSlice)sliceRangeForDimension:(NSUInteger)dimensionIndex;
+- (void)sliceDimension:(NSUInteger)dimensionIndex withSubrange:(MPSDimensionSlice)subRange;
+- (void)transposeDimension:(NSUInteger)dimensionIndex withDimension:(NSUInteger)dimensionIndex2;
+- (void)permuteWithDimensionOrder:(NSUInteger* _Nonnull)dimensionOrder;
+- (void)reshapeWithDimensionCount:(NSUInteger)numberOfDimensions dimensionSizes:(NSUInteger* _Nonnull)dimensionSizes;
+- (void)reshapeWithShape:(MPSShape*)shape;
+- (vector_uchar16)dimensionOrder;
+- (MPSShape*)getShape;
+@end
+
+@interface MPSNDArray : NSObject
+@property(copy, atomic, nullable) NSString* label;
+@property(readonly, nonatomic) MPSDataType dataType;
+@property(readonly, nonatomic) size_t dataTypeSize;
+@property(readonly, nonatomic) NSUInteger numberOfDimensions;
+@property(readonly, retain, nonatomic) id<MTLDevice> device;
+@property(readonly, retain, nonatomic, nullable) MPSNDArray* parent;
+- (instancetype)initWithDevice:(id<MTLDevice>)device descriptor:(MPSNDArrayDescriptor*)descriptor;
+- (instancetype)initWithDevice:(id<MTLDevice>)device scalar:(double)value;
+- (instancetype)initWithBuffer:(id<MTLBuffer>)buffer
+                        offset:(NSUInteger)offset
+                    descriptor:(MPSNDArrayDescriptor*)descriptor;
+- (instancetype)init NS_UNAVAILABLE;
+- (NSUInteger)lengthOfDimension:(NSUInteger)dimensionIndex;
+- (MPSNDArrayDescriptor*)descriptor;
+- (NSUInteger)resourceSize;
+- (nullable id<MTLBuffer>)userBuffer;
+- (nullable MPSNDArray*)arrayViewWithCommandBuffer:(nullable id<MTLCommandBuffer>)cmdBuf
+                                        descriptor:(MPSNDArrayDescriptor*)descriptor
+                                          aliasing:(MPSAliasingStrategy)aliasing;
+- (nullable MPSNDArray*)arrayViewWithDescriptor:(MPSNDArrayDescriptor*)descriptor;
+- (nullable MPSNDArray*)arrayViewWithShape:(nullable MPSShape*)shape strides:(MPSShape*)strides;
+- (nullable MPSNDArray*)arrayViewWithDimensionCount:(NSUInteger)numberOfDimensions
+                                     dimensionSizes:(const NSUInteger* _Nonnull)dimensionSizes
+                                            strides:(const NSUInteger* _Nonnull)dimStrides;
+- (void)readBytes:(void*)buffer strideBytes:(nullable NSInteger*)strideBytesPerDimension;
+- (void)writeBytes:(void*)buffer strideBytes:(nullable NSInteger*)strideBytesPerDimension;
+- (void)exportDataWithCommandBuffer:(id<MTLCommandBuffer>)cmdBuf
+                           toBuffer:(id<MTLBuffer>)buffer
+                destinationDataType:(MPSDataType)destinationDataType
+                             offset:(NSUInteger)offset
+                         rowStrides:(nullable NSInteger*)rowStrides;
+- (void)importDataWithCommandBuffer:(id<MTLCommandBuffer>)cmdBuf
+                         fromBuffer:(id<MTLBuffer>)buffer
+                     sourceDataType:(MPSDataType)sourceDataType
+                             offset:(NSUInteger)offset
+                         rowStrides:(nullable NSInteger*)rowStrides;
+- (void)synchronizeOnCommandBuffer:(id<MTLCommandBuffer>)commandBuffer;
+- (void)printNDArray;
+@end
+
+NS_ASSUME_NONNULL_END

@@ -1,0 +1,43 @@
+// Fourier transforms.
+#pragma once
+
+#include <MetalPerformanceShadersGraph/MPSGraph.h>
+
+#pragma clang assume_nonnull begin
+
+typedef NS_ENUM(NSUInteger, MPSGraphFFTScalingMode) {
+  MPSGraphFFTScalingModeNone = 0,
+  MPSGraphFFTScalingModeSize = 1,
+  MPSGraphFFTScalingModeUnitary = 2,
+};
+
+@interface MPSGraphFFTDescriptor : MPSGraphObject <NSCopying>
+
+@property(readwrite, nonatomic) BOOL inverse;
+@property(readwrite, nonatomic) MPSGraphFFTScalingMode scalingMode;
+@property(readwrite, nonatomic) BOOL roundToOddHermitean;
+
++ (nullable instancetype)descriptor;
+
+@end
+
+@interface MPSGraph (MPSGraphFourierTransformOps)
+
+- (MPSGraphTensor*)HermiteanToRealFFTWithTensor:(MPSGraphTensor*)tensor
+                                           axes:(NSArray<NSNumber*>*)axes
+                                     descriptor:(MPSGraphFFTDescriptor*)descriptor
+                                           name:(NSString* _Nullable)name;
+
+- (MPSGraphTensor*)fastFourierTransformWithTensor:(MPSGraphTensor*)tensor
+                                             axes:(NSArray<NSNumber*>*)axes
+                                       descriptor:(MPSGraphFFTDescriptor*)descriptor
+                                             name:(NSString* _Nullable)name;
+
+- (MPSGraphTensor*)realToHermiteanFFTWithTensor:(MPSGraphTensor*)tensor
+                                           axes:(NSArray<NSNumber*>*)axes
+                                     descriptor:(MPSGraphFFTDescriptor*)descriptor
+                                           name:(NSString* _Nullable)name;
+
+@end
+
+#pragma clang assume_nonnull end

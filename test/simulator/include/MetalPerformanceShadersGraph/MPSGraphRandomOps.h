@@ -1,0 +1,47 @@
+// Random numbers and dropout.
+#pragma once
+
+#include <MetalPerformanceShadersGraph/MPSGraph.h>
+
+#pragma clang assume_nonnull begin
+
+typedef NS_ENUM(uint64_t, MPSGraphRandomDistribution) {
+  MPSGraphRandomDistributionUniform = 0,
+  MPSGraphRandomDistributionNormal = 1,
+  MPSGraphRandomDistributionTruncatedNormal = 2,
+};
+
+typedef NS_ENUM(uint64_t, MPSGraphRandomNormalSamplingMethod) {
+  MPSGraphRandomNormalSamplingInvCDF = 0,
+  MPSGraphRandomNormalSamplingBoxMuller = 1,
+};
+
+@interface MPSGraphRandomOpDescriptor : MPSGraphObject <NSCopying>
+
+@property(readwrite, nonatomic) MPSGraphRandomDistribution distribution;
+@property(readwrite, nonatomic) MPSDataType dataType;
+@property(readwrite, nonatomic) float min;
+@property(readwrite, nonatomic) float max;
+@property(readwrite, nonatomic) NSInteger minInteger;
+@property(readwrite, nonatomic) NSInteger maxInteger;
+@property(readwrite, nonatomic) float mean;
+@property(readwrite, nonatomic) float standardDeviation;
+@property(readwrite, nonatomic) MPSGraphRandomNormalSamplingMethod samplingMethod;
+
++ (nullable instancetype)descriptorWithDistribution:(MPSGraphRandomDistribution)distribution
+                                           dataType:(MPSDataType)dataType;
+
+@end
+
+@interface MPSGraph (MPSGraphRandomOps)
+
+- (MPSGraphTensor*)dropoutTensor:(MPSGraphTensor*)tensor rate:(double)rate name:(NSString* _Nullable)name;
+
+- (NSArray<MPSGraphTensor*>*)randomTensorWithShape:(MPSShape*)shape
+                                        descriptor:(MPSGraphRandomOpDescriptor*)descriptor
+                                       stateTensor:(MPSGraphTensor*)stateTensor
+                                              name:(NSString* _Nullable)name;
+
+@end
+
+#pragma clang assume_nonnull end

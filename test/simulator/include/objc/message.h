@@ -1,0 +1,3 @@
+#pragma once
+
+#include <objc/objc.h>

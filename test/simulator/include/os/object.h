@@ -1,0 +1,10 @@
+#pragma once
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+extern void* os_retain(void* object);
+extern void os_release(void* object);
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,7 @@
+#pragma once
+
+#import "metal/command_encoder.h"
+
+@interface SimulatedBlitCommandEncoder
+    : SimulatedCommandEncoder <MTLBlitCommandEncoder>
+@end

@@ -1,0 +1,186 @@
+#import "metal/blit_encoder.h"
+
+#include "metal/buffer.h"
+#include "support/counters.h"
+#include "support/error.h"
+
+#include <cstring>
+
+using namespace mps_simulator;
+
+namespace {
+
+class CopyCommand final : public GpuCommand {
+ public:
+  CopyCommand(char* destination, const char* source, size_t size)
+      : destination_(destination), source_(source), size_(size) {}
+  void run() override {
+    std::memcpy(destination_, source_, size_);
+  }
+
+ private:
+  char* destination_;
+  const char* source_;
+  size_t size_;
+};
+
+class FillCommand final : public GpuCommand {
+ public:
+  FillCommand(char* destination, uint8_t value, size_t size)
+      : destination_(destination), size_(size), value_(value) {}
+  void run() override {
+    std::memset(destination_, value_, size_);
+  }
+
+ private:
+  char* destination_;
+  size_t size_;
+  uint8_t value_;
+};
+
+void check_range(
+    const char* function,
+    const char* role,
+    const SimulatedBuffer* buffer,
+    NSUInteger offset,
+    NSUInteger size) {
+  if (offset > buffer->_length || size > buffer->_length - offset) {
+    violation(
+        "%s: %s offset %lu + size %lu is beyond the buffer's %lu bytes",
+        function,
+        role,
+        offset,
+        size,
+        buffer->_length);
+  }
+  const NSUInteger alignment = settings().copy_alignment;
+  if (alignment > 1 && (offset % alignment || size % alignment)) {
+    violation(
+        "%s: %s offset %lu or size %lu is not a multiple of %lu",
+        function,
+        role,
+        offset,
+        size,
+        alignment);
+  }
+}
+
+} // namespace
+
+@implementation MTLBlitPassDescriptor
+
++ (MTLBlitPassDescriptor*)blitPassDescriptor {
+  COUNT_CALL();
+  return [[[MTLBlitPassDescriptor alloc] init] autorelease];
+}
+
+- (id)copyWithZone:(NSZone*)zone {
+  return [[MTLBlitPassDescriptor alloc] init];
+}
+
+@end
+
+@implementation SimulatedBlitCommandEncoder
+
+- (void)copyFromBuffer:(id<MTLBuffer>)sourceBuffer
+          sourceOffset:(NSUInteger)sourceOffset
+              toBuffer:(id<MTLBuffer>)destinationBuffer
+     destinationOffset:(NSUInteger)destinationOffset
+                  size:(NSUInteger)size {
+  COUNT_CALL();
+  EncoderCall call(_failed);
+  VALIDATE_ENCODING();
+  auto* source = checked_buffer(sourceBuffer, __func__);
+  auto* destination = checked_buffer(destinationBuffer, __func__);
+  VALIDATE(source, "the source buffer is nil");
+  VALIDATE(destination, "the destination buffer is nil");
+  if (settings().validation) {
+    check_range(__func__, "source", source, sourceOffset, size);
+    check_range(__func__, "destination", destination, destinationOffset, size);
+  }
+  const char* from = source->_pointer + sourceOffset;
+  char* to = destination->_pointer + destinationOffset;
+  VALIDATE(
+      from + size <= to || to + size <= from, "source and destination overlap");
+  [_commandBuffer retainUntilCompleted:source];
+  [_commandBuffer retainUntilCompleted:destination];
+  _commandBuffer->_commands.append<CopyCommand>(to, from, size);
+  call.succeeded();
+}
+
+- (void)fillBuffer:(id<MTLBuffer>)buffer
+             range:(NSRange)range
+             value:(uint8_t)value {
+  COUNT_CALL();
+  EncoderCall call(_failed);
+  VALIDATE_ENCODING();
+  auto* destination = checked_buffer(buffer, __func__);
+  VALIDATE(destination, "the buffer is nil");
+  VALIDATE(range.length > 0, "the range is empty");
+  if (settings().validation) {
+    check_range(__func__, "range", destination, range.location, range.length);
+  }
+  [_commandBuffer retainUntilCompleted:destination];
+  _commandBuffer->_commands.append<FillCommand>(destination->_pointer + range.location, value, range.length);
+  call.succeeded();
+}
+
+- (void)synchronizeResource:(id<MTLResource>)resource {
+  COUNT_CALL();
+  EncoderCall call(_failed);
+  VALIDATE_ENCODING();
+  VALIDATE(resource, "the resource is nil");
+  VALIDATE(
+      resource.storageMode == MTLStorageModeManaged,
+      "only a resource with managed storage can be synchronized");
+  [_commandBuffer retainUntilCompleted:resource];
+  call.succeeded();
+}
+
+- (void)resetCommandsInBuffer:(id<MTLIndirectCommandBuffer>)buffer
+                    withRange:(NSRange)range {
+  COUNT_CALL();
+  UNSUPPORTED_CALL();
+}
+
+- (void)copyIndirectCommandBuffer:(id<MTLIndirectCommandBuffer>)source
+                      sourceRange:(NSRange)sourceRange
+                      destination:(id<MTLIndirectCommandBuffer>)destination
+                 destinationIndex:(NSUInteger)destinationIndex {
+  COUNT_CALL();
+  UNSUPPORTED_CALL();
+}
+
+- (void)optimizeIndirectCommandBuffer:
+            (id<MTLIndirectCommandBuffer>)indirectCommandBuffer
+                            withRange:(NSRange)range {
+  COUNT_CALL();
+  UNSUPPORTED_CALL();
+}
+
+- (void)optimizeContentsForGPUAccess:(id<MTLTexture>)texture {
+  COUNT_CALL();
+  UNSUPPORTED_CALL();
+}
+
+- (void)optimizeContentsForCPUAccess:(id<MTLTexture>)texture {
+  COUNT_CALL();
+  UNSUPPORTED_CALL();
+}
+
+- (void)sampleCountersInBuffer:(id<MTLCounterSampleBuffer>)sampleBuffer
+                 atSampleIndex:(NSUInteger)sampleIndex
+                   withBarrier:(BOOL)barrier {
+  COUNT_CALL();
+  UNSUPPORTED_CALL();
+}
+
+- (void)resolveCounters:(id<MTLCounterSampleBuffer>)sampleBuffer
+                inRange:(NSRange)range
+      destinationBuffer:(id<MTLBuffer>)destinationBuffer
+      destinationOffset:(NSUInteger)destinationOffset {
+  COUNT_CALL();
+  UNSUPPORTED_CALL();
+}
+
+@end

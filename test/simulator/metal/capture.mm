@@ -1,0 +1,188 @@
+#import <Metal/Metal.h>
+
+#include "metal/device.h"
+#include "support/counters.h"
+#include "support/error.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+using namespace mps_simulator;
+
+NSString* const MTLCaptureErrorDomain = @"MTLCaptureError";
+
+namespace {
+
+NSError* capture_error(MTLCaptureError code, NSString* message) {
+  return [NSError errorWithDomain:MTLCaptureErrorDomain
+                             code:static_cast<NSInteger>(code)
+                         userInfo:@{NSLocalizedDescriptionKey : message}];
+}
+
+// A trace would be of no use away from Apple's tools, but whoever asked for one
+// finds which calls were made.
+void write_trace(NSURL* url) {
+  NSString* path = url.path;
+  if (!path) {
+    return;
+  }
+  if (std::FILE* file = std::fopen(path.UTF8String, "w")) {
+    std::fputs(counters_json().c_str(), file);
+    std::fclose(file);
+  }
+}
+
+} // namespace
+
+@interface SimulatedCaptureScope : NSObject <MTLCaptureScope> {
+ @public
+  id<MTLCommandQueue> _queue;
+}
+@end
+
+@implementation SimulatedCaptureScope
+
+@synthesize label = _label;
+
+- (void)dealloc {
+  [_queue release];
+  [_label release];
+  [super dealloc];
+}
+
+- (id<MTLDevice>)device {
+  return mps_simulator::device();
+}
+
+- (id<MTLCommandQueue>)commandQueue {
+  return _queue;
+}
+
+- (void)beginScope {
+  COUNT_CALL();
+}
+
+- (void)endScope {
+  COUNT_CALL();
+}
+
+@end
+
+@implementation MTLCaptureDescriptor
+
+- (instancetype)init {
+  if ((self = [super init])) {
+    _destination = MTLCaptureDestinationDeveloperTools;
+  }
+  return self;
+}
+
+- (void)dealloc {
+  [_captureObject release];
+  [_outputURL release];
+  [super dealloc];
+}
+
+- (id)copyWithZone:(NSZone*)zone {
+  MTLCaptureDescriptor* copy = [[MTLCaptureDescriptor alloc] init];
+  copy.captureObject = _captureObject;
+  copy.destination = _destination;
+  copy.outputURL = _outputURL;
+  return copy;
+}
+
+@end
+
+@implementation MTLCaptureManager {
+  NSURL* _outputURL;
+  BOOL _capturing;
+}
+
++ (MTLCaptureManager*)sharedCaptureManager {
+  COUNT_CALL();
+  static MTLCaptureManager* manager = [[MTLCaptureManager alloc] init];
+  return manager;
+}
+
+- (BOOL)isCapturing {
+  COUNT_CALL();
+  return _capturing;
+}
+
+- (BOOL)supportsDestination:(MTLCaptureDestination)destination {
+  COUNT_CALL();
+  // As on a Mac, a program must be started with the permission to write one.
+  const char* enabled = std::getenv("MTL_CAPTURE_ENABLED");
+  return destination == MTLCaptureDestinationGPUTraceDocument && enabled &&
+      std::strcmp(enabled, "0") != 0;
+}
+
+- (BOOL)startCaptureWithDescriptor:(MTLCaptureDescriptor*)descriptor
+                             error:(NSError**)error {
+  COUNT_CALL();
+  NSError* problem = nil;
+  if (_capturing) {
+    problem = capture_error(
+        MTLCaptureErrorAlreadyCapturing, @"A capture is already in progress.");
+  } else if (!descriptor.captureObject) {
+    problem = capture_error(
+        MTLCaptureErrorInvalidDescriptor, @"The descriptor has no object.");
+  } else if (![self supportsDestination:descriptor.destination]) {
+    problem = capture_error(
+        MTLCaptureErrorNotSupported,
+        @"Capturing is not enabled: set MTL_CAPTURE_ENABLED=1.");
+  } else if (!descriptor.outputURL) {
+    problem = capture_error(
+        MTLCaptureErrorInvalidDescriptor, @"The descriptor has no output URL.");
+  }
+  if (error) {
+    *error = problem;
+  }
+  if (problem) {
+    return NO;
+  }
+  _outputURL = [descriptor.outputURL copy];
+  _capturing = YES;
+  return YES;
+}
+
+- (void)stopCapture {
+  COUNT_CALL();
+  if (_capturing) {
+    _capturing = NO;
+    write_trace(_outputURL);
+    [_outputURL release];
+    _outputURL = nil;
+  }
+}
+
+- (id<MTLCaptureScope>)newCaptureScopeWithDevice:(id<MTLDevice>)device {
+  COUNT_CALL();
+  return [[SimulatedCaptureScope alloc] init];
+}
+
+- (id<MTLCaptureScope>)newCaptureScopeWithCommandQueue:
+    (id<MTLCommandQueue>)queue {
+  COUNT_CALL();
+  auto* scope = [[SimulatedCaptureScope alloc] init];
+  scope->_queue = [queue retain];
+  return scope;
+}
+
+- (void)startCaptureWithDevice:(id<MTLDevice>)device {
+  COUNT_CALL();
+  UNSUPPORTED_CALL();
+}
+
+- (void)startCaptureWithCommandQueue:(id<MTLCommandQueue>)queue {
+  COUNT_CALL();
+  UNSUPPORTED_CALL();
+}
+
+- (void)startCaptureWithScope:(id<MTLCaptureScope>)scope {
+  COUNT_CALL();
+  UNSUPPORTED_CALL();
+}
+
+@end

@@ -1,0 +1,68 @@
+#pragma once
+
+#import <Metal/Metal.h>
+
+#include "metal/command.h"
+#include "metal/command_list.h"
+#include "metal/gpu.h"
+
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <vector>
+
+@class SimulatedCommandEncoder;
+@class SimulatedCommandQueue;
+
+@interface SimulatedCommandBuffer : NSObject <MTLCommandBuffer> {
+ @public
+  mps_simulator::CommandList _commands;
+  // The encoder that has not ended. Not retained.
+  SimulatedCommandEncoder* _openEncoder;
+  // It was released without having ended.
+  bool _lostEncoder;
+  bool _committed;
+  bool _nullMode;
+  // Where the GPU is. Guarded by being the GPU's from commit on.
+  mps_simulator::GpuCommand* _position;
+ @private
+  SimulatedCommandQueue* _queue;
+  std::shared_ptr<mps_simulator::QueueState> _state;
+  std::atomic<MTLCommandBufferStatus> _status;
+  BOOL _retainedReferences;
+  bool _enqueued;
+  bool _handlersDone;
+  bool _reported;
+  NSUInteger _debugGroups;
+  std::vector<id> _retained;
+  std::vector<MTLCommandBufferHandler> _scheduledHandlers;
+  std::vector<MTLCommandBufferHandler> _completedHandlers;
+  std::exception_ptr _exception;
+  double _kernelStartTime;
+  double _kernelEndTime;
+  double _gpuStartTime;
+  double _gpuEndTime;
+}
+
+- (instancetype)initWithQueue:(SimulatedCommandQueue*)queue
+                        state:(std::shared_ptr<mps_simulator::QueueState>)state
+           retainedReferences:(BOOL)retainedReferences;
+
+// Raises a violation when nothing may be appended now; `function` is the API
+// call to blame.
+- (void)checkOpenForEncoding:(const char*)function;
+- (void)retainUntilCompleted:(id)object;
+
+// By the GPU: the first with its lock held, the second without.
+- (void)markScheduled;
+- (void)finishWithException:(std::exception_ptr)exception;
+@end
+
+namespace mps_simulator {
+
+// The simulator's object behind a command buffer or a wrapper of one.
+SimulatedCommandBuffer* root_command_buffer(
+    id<MTLCommandBuffer> command_buffer,
+    const char* function);
+
+} // namespace mps_simulator

@@ -1,0 +1,534 @@
+#import "metal/command_buffer.h"
+
+#include "metal/blit_encoder.h"
+#include "metal/command_queue.h"
+#include "metal/compute_encoder.h"
+#include "metal/device.h"
+#include "metal/event.h"
+#include "support/counters.h"
+#include "support/error.h"
+
+#include <ctime>
+#include <utility>
+
+using namespace mps_simulator;
+
+NSString* const MTLCommandBufferErrorDomain = @"MTLCommandBufferErrorDomain";
+
+namespace {
+
+// The clock that Metal's time stamps are on: seconds since the machine started.
+double now() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) +
+      static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+std::string message_of(const std::exception_ptr& exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "an Objective-C exception";
+  }
+}
+
+class HostCommand final : public GpuCommand {
+ public:
+  explicit HostCommand(Command command) : command_(std::move(command)) {}
+  void run() override {
+    try {
+      command_.run();
+    } catch (c10::Error& error) {
+      error.add_context("while the GPU ran " + command_.label);
+      throw;
+    }
+  }
+
+ private:
+  Command command_;
+};
+
+class SignalCommand final : public GpuCommand {
+ public:
+  SignalCommand(SimulatedEvent* event, uint64_t value)
+      : event_(event), value_(value) {}
+  void run() override {
+    [event_ signalValue:value_];
+  }
+  bool runs_in_null_mode() const override {
+    return true;
+  }
+
+ private:
+  SimulatedEvent* event_;
+  uint64_t value_;
+};
+
+class WaitCommand final : public GpuCommand {
+ public:
+  WaitCommand(SimulatedEvent* event, uint64_t value)
+      : event_(event), value_(value) {}
+  void run() override {}
+  bool ready() override {
+    return event_->_value.load(std::memory_order_acquire) >= value_;
+  }
+  bool runs_in_null_mode() const override {
+    return true;
+  }
+
+ private:
+  SimulatedEvent* event_;
+  uint64_t value_;
+};
+
+} // namespace
+
+@implementation MTLCommandBufferDescriptor
+
+- (instancetype)init {
+  if ((self = [super init])) {
+    _retainedReferences = YES;
+  }
+  return self;
+}
+
+- (id)copyWithZone:(NSZone*)zone {
+  MTLCommandBufferDescriptor* copy = [[MTLCommandBufferDescriptor alloc] init];
+  copy.retainedReferences = _retainedReferences;
+  copy.errorOptions = _errorOptions;
+  return copy;
+}
+
+@end
+
+@implementation SimulatedCommandBuffer
+
+@synthesize label = _label;
+
+- (instancetype)initWithQueue:(SimulatedCommandQueue*)queue
+                        state:(std::shared_ptr<QueueState>)state
+           retainedReferences:(BOOL)retainedReferences {
+  if ((self = [super init])) {
+    _queue = [queue retain];
+    _state = std::move(state);
+    _retainedReferences = retainedReferences;
+    _status = MTLCommandBufferStatusNotEnqueued;
+  }
+  return self;
+}
+
+- (void)dealloc {
+  if (!_committed) {
+    // Enqueued buffers are retained by the queue, so this one has no place.
+    const auto held = Gpu::instance().lock();
+    --_state->unfinished;
+    Gpu::instance().notify_progress();
+  }
+  [self releaseContent];
+  for (auto handler : _scheduledHandlers) {
+    [handler release];
+  }
+  for (auto handler : _completedHandlers) {
+    [handler release];
+  }
+  [_label release];
+  [_queue release];
+  [super dealloc];
+}
+
+- (void)releaseContent {
+  _commands.clear();
+  _position = nullptr;
+  for (id object : _retained) {
+    [object release];
+  }
+  _retained.clear();
+}
+
+- (id<MTLDevice>)device {
+  return mps_simulator::device();
+}
+
+- (id<MTLCommandQueue>)commandQueue {
+  COUNT_CALL();
+  return _queue;
+}
+
+- (BOOL)retainedReferences {
+  return _retainedReferences;
+}
+
+- (MTLCommandBufferErrorOption)errorOptions {
+  return MTLCommandBufferErrorOptionNone;
+}
+
+- (CFTimeInterval)kernelStartTime {
+  COUNT_CALL();
+  return _kernelStartTime;
+}
+
+- (CFTimeInterval)kernelEndTime {
+  COUNT_CALL();
+  return _kernelEndTime;
+}
+
+- (CFTimeInterval)GPUStartTime {
+  COUNT_CALL();
+  return _gpuStartTime;
+}
+
+- (CFTimeInterval)GPUEndTime {
+  COUNT_CALL();
+  return _gpuEndTime;
+}
+
+- (MTLCommandBufferStatus)status {
+  COUNT_CALL();
+  return _status;
+}
+
+- (NSError*)error {
+  COUNT_CALL();
+  std::exception_ptr exception;
+  {
+    const auto held = Gpu::instance().lock();
+    exception = _exception;
+  }
+  if (!exception) {
+    return nil;
+  }
+  NSString* message =
+      [NSString stringWithUTF8String:message_of(exception).c_str()];
+  return [NSError errorWithDomain:MTLCommandBufferErrorDomain
+                             code:MTLCommandBufferErrorInternal
+                         userInfo:@{NSLocalizedDescriptionKey : message}];
+}
+
+- (void)checkOpenForEncoding:(const char*)function {
+  check_process(function);
+  if (!settings().validation) {
+    return;
+  }
+  if (_committed) {
+    violation("%s: the command buffer has already been committed", function);
+  }
+  [self checkNoEncoderIsOpen:function];
+}
+
+- (void)checkNoEncoderIsOpen:(const char*)function {
+  if (_openEncoder && _openEncoder->_failed) {
+    // Its own violation has been reported and kept it from being ended.
+    _openEncoder->_ended = YES;
+    _openEncoder = nil;
+  }
+  const bool lost = std::exchange(_lostEncoder, false);
+  if (_openEncoder || lost) {
+    violation(
+        "%s: an encoder of this command buffer has not ended%s",
+        function,
+        lost ? " and has been released" : "");
+  }
+}
+
+- (void)retainUntilCompleted:(id)object {
+  if (object && _retainedReferences) {
+    _retained.push_back([object retain]);
+  }
+}
+
+- (void)enqueue {
+  COUNT_CALL();
+  check_process(__func__);
+  VALIDATE(!_enqueued, "the command buffer has already been enqueued");
+  const auto held = Gpu::instance().lock();
+  [self enqueueLocked];
+  _status = MTLCommandBufferStatusEnqueued;
+}
+
+- (void)enqueueLocked {
+  if (!_enqueued) {
+    _enqueued = true;
+    _state->order.push_back([self retain]);
+  }
+}
+
+- (void)commit {
+  COUNT_CALL();
+  check_process(__func__);
+  VALIDATE(!_committed, "the command buffer has already been committed");
+  if (settings().validation) {
+    [self checkNoEncoderIsOpen:__func__];
+  }
+  auto& gpu = Gpu::instance();
+  _nullMode = settings().null_mode;
+  if (_nullMode && !_commands.has_null_mode_commands()) {
+    _commands.clear();
+  }
+  _position = _commands.first();
+  _kernelStartTime = _kernelEndTime = now();
+  bool finished_here = false;
+  {
+    const auto held = gpu.lock();
+    [self enqueueLocked];
+    _committed = true;
+    _status = MTLCommandBufferStatusCommitted;
+    ++_state->committed;
+    finished_here = _nullMode && !_position && _state->order.front() == self;
+    if (finished_here) {
+      [self markScheduled];
+    } else {
+      gpu.work_added(held);
+    }
+  }
+  if (finished_here) {
+    [self finishWithException:nullptr];
+  }
+}
+
+- (void)markScheduled {
+  if (_status == MTLCommandBufferStatusScheduled) {
+    return;
+  }
+  _status = MTLCommandBufferStatusScheduled;
+  _gpuStartTime = now();
+  if (!_scheduledHandlers.empty()) {
+    [self retain];
+    Gpu::instance().post_handlers([self] {
+      [self callHandlers:_scheduledHandlers];
+      [self release];
+    });
+  }
+  Gpu::instance().notify_progress();
+}
+
+- (void)finishWithException:(std::exception_ptr)exception {
+  _gpuEndTime = now();
+  [self releaseContent];
+  auto& gpu = Gpu::instance();
+  {
+    const auto held = gpu.lock();
+    _exception = exception;
+    if (exception && !_state->unreported_error) {
+      _state->unreported_error = exception;
+    }
+    _status = exception ? MTLCommandBufferStatusError
+                        : MTLCommandBufferStatusCompleted;
+    _state->order.pop_front();
+    --_state->unfinished;
+    --_state->committed;
+    if (_completedHandlers.empty()) {
+      _handlersDone = true;
+    } else {
+      // The queue's reference becomes the handlers'.
+      gpu.post_handlers([self] {
+        [self callHandlers:_completedHandlers];
+        {
+          const auto lock = Gpu::instance().lock();
+          _handlersDone = true;
+          Gpu::instance().notify_progress();
+        }
+        [self release];
+      });
+      gpu.notify_progress();
+      return;
+    }
+    gpu.notify_progress();
+  }
+  [self release];
+}
+
+- (void)callHandlers:(std::vector<MTLCommandBufferHandler>&)handlers {
+  for (MTLCommandBufferHandler handler : handlers) {
+    try {
+      handler(self);
+    } catch (...) {
+      const auto held = Gpu::instance().lock();
+      if (!_state->unreported_error) {
+        _state->unreported_error = std::current_exception();
+      }
+    }
+    [handler release];
+  }
+  handlers.clear();
+}
+
+- (void)addScheduledHandler:(MTLCommandBufferHandler)handler {
+  COUNT_CALL();
+  check_process(__func__);
+  VALIDATE(handler, "the handler is nil");
+  VALIDATE(!_committed, "the command buffer has already been committed");
+  _scheduledHandlers.push_back([handler copy]);
+}
+
+- (void)addCompletedHandler:(MTLCommandBufferHandler)handler {
+  COUNT_CALL();
+  check_process(__func__);
+  VALIDATE(handler, "the handler is nil");
+  VALIDATE(!_committed, "the command buffer has already been committed");
+  _completedHandlers.push_back([handler copy]);
+}
+
+- (void)waitUntilScheduled {
+  COUNT_CALL();
+  check_process(__func__);
+  VALIDATE(
+      _committed,
+      "the command buffer has not been committed: this would wait for ever");
+  auto& gpu = Gpu::instance();
+  auto held = gpu.lock();
+  gpu.wait(held, [&] { return _status >= MTLCommandBufferStatusScheduled; });
+}
+
+- (void)waitUntilCompleted {
+  COUNT_CALL();
+  check_process(__func__);
+  VALIDATE(
+      _committed,
+      "the command buffer has not been committed: this would wait for ever");
+  auto& gpu = Gpu::instance();
+  std::exception_ptr failure;
+  {
+    auto held = gpu.lock();
+    // A handler that waits for its own buffer must not wait for itself.
+    const bool own_thread = gpu.on_own_thread();
+    gpu.wait(held, [&] {
+      return _status >= MTLCommandBufferStatusCompleted &&
+          (_handlersDone || own_thread);
+    });
+    if (_exception && !_reported) {
+      _reported = true;
+      failure = _exception;
+      if (_state->unreported_error == _exception) {
+        _state->unreported_error = nullptr;
+      }
+    } else if (_state->unreported_error && !own_thread) {
+      failure = _state->unreported_error;
+      _state->unreported_error = nullptr;
+    }
+  }
+  if (failure) {
+    std::rethrow_exception(failure);
+  }
+}
+
+- (id<MTLComputeCommandEncoder>)computeCommandEncoder {
+  COUNT_CALL();
+  [self checkOpenForEncoding:__func__];
+  return [[[SimulatedComputeCommandEncoder alloc]
+      initWithCommandBuffer:self
+               dispatchType:MTLDispatchTypeSerial] autorelease];
+}
+
+- (id<MTLComputeCommandEncoder>)computeCommandEncoderWithDescriptor:
+    (MTLComputePassDescriptor*)descriptor {
+  COUNT_CALL();
+  [self checkOpenForEncoding:__func__];
+  VALIDATE(descriptor, "the descriptor is nil");
+  return [[[SimulatedComputeCommandEncoder alloc]
+      initWithCommandBuffer:self
+               dispatchType:descriptor.dispatchType] autorelease];
+}
+
+- (id<MTLComputeCommandEncoder>)computeCommandEncoderWithDispatchType:
+    (MTLDispatchType)dispatchType {
+  COUNT_CALL();
+  [self checkOpenForEncoding:__func__];
+  return [[[SimulatedComputeCommandEncoder alloc]
+      initWithCommandBuffer:self
+               dispatchType:dispatchType] autorelease];
+}
+
+- (id<MTLBlitCommandEncoder>)blitCommandEncoder {
+  COUNT_CALL();
+  [self checkOpenForEncoding:__func__];
+  return [[[SimulatedBlitCommandEncoder alloc] initWithCommandBuffer:self]
+      autorelease];
+}
+
+- (id<MTLBlitCommandEncoder>)blitCommandEncoderWithDescriptor:
+    (MTLBlitPassDescriptor*)descriptor {
+  COUNT_CALL();
+  [self checkOpenForEncoding:__func__];
+  VALIDATE(descriptor, "the descriptor is nil");
+  return [[[SimulatedBlitCommandEncoder alloc] initWithCommandBuffer:self]
+      autorelease];
+}
+
+- (SimulatedEvent*)checkedEvent:(id<MTLEvent>)event
+                       function:(const char*)function {
+  [self checkOpenForEncoding:function];
+  if (![(id)event isKindOfClass:[SimulatedEvent class]]) {
+    violation("%s: the event is not one of this device", function);
+  }
+  [self retainUntilCompleted:event];
+  return (SimulatedEvent*)event;
+}
+
+- (void)encodeWaitForEvent:(id<MTLEvent>)event value:(uint64_t)value {
+  COUNT_CALL();
+  auto* checked = [self checkedEvent:event function:__func__];
+  _commands.append<WaitCommand>(checked, value);
+}
+
+- (void)encodeSignalEvent:(id<MTLEvent>)event value:(uint64_t)value {
+  COUNT_CALL();
+  auto* checked = [self checkedEvent:event function:__func__];
+  _commands.append<SignalCommand>(checked, value);
+}
+
+- (void)presentDrawable:(id<MTLDrawable>)drawable {
+  COUNT_CALL();
+  UNSUPPORTED_CALL();
+}
+
+- (void)pushDebugGroup:(NSString*)string {
+  COUNT_CALL();
+  ++_debugGroups;
+}
+
+- (void)popDebugGroup {
+  COUNT_CALL();
+  VALIDATE(_debugGroups > 0, "there is no debug group to pop");
+  _debugGroups -= _debugGroups > 0;
+}
+
+@end
+
+namespace mps_simulator {
+
+SimulatedCommandBuffer* root_command_buffer(
+    id<MTLCommandBuffer> command_buffer,
+    const char* function) {
+  if (object_getClass(command_buffer) == [SimulatedCommandBuffer class]) {
+    return (SimulatedCommandBuffer*)command_buffer;
+  }
+  static const SEL root = @selector(rootCommandBuffer);
+  if ([command_buffer respondsToSelector:root]) {
+    id wrapped = [command_buffer performSelector:root];
+    if (wrapped != command_buffer) {
+      return root_command_buffer(wrapped, function);
+    }
+  }
+  violation("%s: the command buffer is not one of this device", function);
+}
+
+void append_command(
+    id<MTLCommandBuffer> command_buffer,
+    Command command,
+    const char* function) {
+  auto* buffer = root_command_buffer(command_buffer, function);
+  [buffer checkOpenForEncoding:function];
+  buffer->_commands.append<HostCommand>(std::move(command));
+}
+
+void retain_until_completed(id<MTLCommandBuffer> command_buffer, id object) {
+  [root_command_buffer(command_buffer, "retain_until_completed()")
+      retainUntilCompleted:object];
+}
+
+} // namespace mps_simulator

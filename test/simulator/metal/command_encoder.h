@@ -1,0 +1,47 @@
+#pragma once
+
+#import <Metal/Metal.h>
+
+#include "metal/command_buffer.h"
+
+// What all encoders share: they open their command buffer's only place for an
+// encoder, and close it again.
+@interface SimulatedCommandEncoder : NSObject {
+ @public
+  SimulatedCommandBuffer* _commandBuffer;
+  BOOL _ended;
+  // The last call raised an error, after which nobody may have ended it.
+  bool _failed;
+  NSUInteger _debugGroups;
+}
+- (instancetype)initWithCommandBuffer:(SimulatedCommandBuffer*)commandBuffer;
+@property(copy, atomic) NSString* label;
+@property(readonly) id<MTLDevice> device;
+- (void)endEncoding;
+- (void)insertDebugSignpost:(NSString*)string;
+- (void)pushDebugGroup:(NSString*)string;
+- (void)popDebugGroup;
+- (void)updateFence:(id<MTLFence>)fence;
+- (void)waitForFence:(id<MTLFence>)fence;
+@end
+
+namespace mps_simulator {
+
+// Around the work of a call: notes an error on the way out.
+class EncoderCall {
+ public:
+  explicit EncoderCall(bool& failed) : failed_(failed) {
+    failed_ = true;
+  }
+  void succeeded() {
+    failed_ = false;
+  }
+
+ private:
+  bool& failed_;
+};
+
+} // namespace mps_simulator
+
+// First check of each method that encodes.
+#define VALIDATE_ENCODING() VALIDATE(!_ended, "the encoder has ended")

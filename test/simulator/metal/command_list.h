@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <utility>
+
+namespace mps_simulator {
+
+// One unit of GPU work. Lives in the memory of its list.
+class GpuCommand {
+ public:
+  virtual ~GpuCommand() = default;
+  virtual void run() = 0;
+  // False while the command waits for an event.
+  virtual bool ready() {
+    return true;
+  }
+  // Events move in null mode too, or its users would wait for ever.
+  virtual bool runs_in_null_mode() const {
+    return false;
+  }
+
+  GpuCommand* next = nullptr;
+};
+
+// The commands of one command buffer in order, and the bytes that they use. An
+// append costs a pointer bump: encoding time is what null mode measures.
+class CommandList {
+ public:
+  CommandList() = default;
+  CommandList(const CommandList&) = delete;
+  CommandList& operator=(const CommandList&) = delete;
+  ~CommandList() {
+    clear();
+  }
+
+  // Aligned for any type, valid until clear().
+  void* allocate(size_t size) {
+    size = (size + kAlignment - 1) & ~(kAlignment - 1);
+    if (__builtin_expect(size > static_cast<size_t>(end_ - cursor_), 0)) {
+      grow(size);
+    }
+    char* memory = cursor_;
+    cursor_ += size;
+    return memory;
+  }
+
+  template <class T, class... Arguments>
+  T* append(Arguments&&... arguments) {
+    auto* command =
+        new (allocate(sizeof(T))) T(std::forward<Arguments>(arguments)...);
+    if (last_) {
+      last_->next = command;
+    } else {
+      first_ = command;
+    }
+    last_ = command;
+    ++size_;
+    needs_null_mode_ |= command->runs_in_null_mode();
+    return command;
+  }
+
+  GpuCommand* first() const {
+    return first_;
+  }
+  size_t size() const {
+    return size_;
+  }
+  bool has_null_mode_commands() const {
+    return needs_null_mode_;
+  }
+  void clear();
+
+ private:
+  static constexpr size_t kAlignment = 16;
+  struct Chunk;
+
+  void grow(size_t size);
+
+  Chunk* chunks_ = nullptr;
+  char* cursor_ = nullptr;
+  char* end_ = nullptr;
+  GpuCommand* first_ = nullptr;
+  GpuCommand* last_ = nullptr;
+  size_t size_ = 0;
+  bool needs_null_mode_ = false;
+};
+
+} // namespace mps_simulator

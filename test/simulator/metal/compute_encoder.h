@@ -1,0 +1,25 @@
+#pragma once
+
+#import "metal/command_encoder.h"
+#include "metal/dispatch.h"
+
+@class SimulatedBuffer;
+@class SimulatedComputePipelineState;
+
+@interface SimulatedComputeCommandEncoder
+    : SimulatedCommandEncoder <MTLComputeCommandEncoder> {
+ @private
+  MTLDispatchType _dispatchType;
+  // All that is bound stays until it is replaced, and every dispatch takes a
+  // snapshot. The command buffer keeps the objects alive.
+  SimulatedComputePipelineState* _pipeline;
+  mps_simulator::ComputeBindings _bindings;
+  SimulatedBuffer* _buffers[mps_simulator::kBufferSlots];
+}
+- (instancetype)initWithCommandBuffer:(SimulatedCommandBuffer*)commandBuffer
+                         dispatchType:(MTLDispatchType)dispatchType;
+@end
+
+// What the simulated device cannot do, in a file of its own.
+@interface SimulatedComputeCommandEncoder (Refused)
+@end

@@ -1,0 +1,359 @@
+#import "metal/device.h"
+
+#include "metal/buffer.h"
+#include "metal/command_queue.h"
+#include "metal/event.h"
+#include "metal/heap.h"
+#include "metal/indirect_command_buffer.h"
+#include "metal/library.h"
+#include "metal/limits.h"
+#include "metal/memory.h"
+#include "metal/pipeline.h"
+#include "support/counters.h"
+#include "support/error.h"
+#include "support/process.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace mps_simulator;
+
+namespace {
+
+constexpr size_t kGranularity = 16 * 1024;
+
+size_t part_of_memory(size_t numerator, size_t denominator) {
+  return physical_memory() / denominator * numerator / kGranularity *
+      kGranularity;
+}
+
+} // namespace
+
+namespace mps_simulator {
+
+SimulatedDevice* device() {
+  static SimulatedDevice* instance = [[SimulatedDevice alloc] init];
+  return instance;
+}
+
+void check_process(const char* function) {
+  if (__builtin_expect(device_lost_by_fork(), 0)) {
+    violation(
+        "%s: the device was used before fork() and cannot be used in the child; "
+        "start the child with the \"spawn\" method",
+        function);
+  }
+}
+
+} // namespace mps_simulator
+
+extern "C" id<MTLDevice> MTLCreateSystemDefaultDevice(void) {
+  COUNT_CALL();
+  return [device() retain];
+}
+
+extern "C" NSArray<id<MTLDevice>>* MTLCopyAllDevices(void) {
+  COUNT_CALL();
+  id<MTLDevice> only = device();
+  return [[NSArray alloc] initWithObjects:&only count:1];
+}
+
+@implementation SimulatedDevice
+
+- (NSString*)name {
+  COUNT_CALL();
+  return @"Simulated Apple GPU";
+}
+
+- (uint64_t)registryID {
+  COUNT_CALL();
+  return 0x100000001;
+}
+
+- (MTLSize)maxThreadsPerThreadgroup {
+  COUNT_CALL();
+  return MTLSizeMake(
+      kMaximumThreadsPerThreadgroup,
+      kMaximumThreadsPerThreadgroup,
+      kMaximumThreadsPerThreadgroup);
+}
+
+- (BOOL)isLowPower {
+  COUNT_CALL();
+  return NO;
+}
+
+- (BOOL)isHeadless {
+  COUNT_CALL();
+  return NO;
+}
+
+- (BOOL)isRemovable {
+  COUNT_CALL();
+  return NO;
+}
+
+- (BOOL)hasUnifiedMemory {
+  COUNT_CALL();
+  return YES;
+}
+
+- (uint64_t)recommendedMaxWorkingSetSize {
+  COUNT_CALL();
+  return part_of_memory(2, 3);
+}
+
+- (NSUInteger)maxBufferLength {
+  COUNT_CALL();
+  return part_of_memory(1, 2);
+}
+
+- (MTLDeviceLocation)location {
+  return MTLDeviceLocationBuiltIn;
+}
+
+- (NSUInteger)locationNumber {
+  return 0;
+}
+
+- (MTLArgumentBuffersTier)argumentBuffersSupport {
+  COUNT_CALL();
+  return MTLArgumentBuffersTier2;
+}
+
+- (NSUInteger)currentAllocatedSize {
+  COUNT_CALL();
+  return allocated_bytes();
+}
+
+- (NSUInteger)maxThreadgroupMemoryLength {
+  COUNT_CALL();
+  return kMaximumThreadgroupMemory;
+}
+
+- (BOOL)supportsFamily:(MTLGPUFamily)family {
+  COUNT_CALL();
+  return (family >= MTLGPUFamilyApple1 && family <= MTLGPUFamilyApple8) ||
+      (family >= MTLGPUFamilyCommon1 && family <= MTLGPUFamilyCommon3) ||
+      family == MTLGPUFamilyMac1 || family == MTLGPUFamilyMac2 ||
+      family == MTLGPUFamilyMetal3;
+}
+
+- (id<MTLCommandQueue>)newCommandQueue {
+  COUNT_CALL();
+  check_process(__func__);
+  return [[SimulatedCommandQueue alloc] initWithMaxCommandBufferCount:64];
+}
+
+- (id<MTLCommandQueue>)newCommandQueueWithMaxCommandBufferCount:
+    (NSUInteger)count {
+  COUNT_CALL();
+  check_process(__func__);
+  VALIDATE(count > 0, "a queue needs room for at least one command buffer");
+  return [[SimulatedCommandQueue alloc] initWithMaxCommandBufferCount:count];
+}
+
+- (MTLSizeAndAlign)heapBufferSizeAndAlignWithLength:(NSUInteger)length
+                                            options:
+                                                (MTLResourceOptions)options {
+  COUNT_CALL();
+  return heap_size_and_align(length);
+}
+
+- (id<MTLHeap>)newHeapWithDescriptor:(MTLHeapDescriptor*)descriptor {
+  COUNT_CALL();
+  check_process(__func__);
+  VALIDATE(descriptor && descriptor.size > 0, "the heap's size is 0");
+  if (descriptor.type != MTLHeapTypeAutomatic) {
+    unsupported("%s with a placement or sparse heap", __func__);
+  }
+  return [[SimulatedHeap alloc] initWithDescriptor:descriptor];
+}
+
+- (id<MTLBuffer>)newBufferWithLength:(NSUInteger)length
+                             options:(MTLResourceOptions)options {
+  COUNT_CALL();
+  check_process(__func__);
+  [self checkLength:length function:__func__];
+  return [[SimulatedBuffer alloc] initWithLength:length options:options];
+}
+
+- (id<MTLBuffer>)newBufferWithBytes:(const void*)pointer
+                             length:(NSUInteger)length
+                            options:(MTLResourceOptions)options {
+  COUNT_CALL();
+  check_process(__func__);
+  [self checkLength:length function:__func__];
+  VALIDATE(pointer, "the pointer is NULL");
+  auto* buffer = [[SimulatedBuffer alloc] initWithLength:length
+                                                 options:options];
+  if (buffer) {
+    std::memcpy(buffer->_pointer, pointer, length);
+  }
+  return buffer;
+}
+
+- (id<MTLBuffer>)newBufferWithBytesNoCopy:(void*)pointer
+                                   length:(NSUInteger)length
+                                  options:(MTLResourceOptions)options
+                              deallocator:
+                                  (void (^)(void*, NSUInteger))deallocator {
+  COUNT_CALL();
+  check_process(__func__);
+  [self checkLength:length function:__func__];
+  VALIDATE(
+      pointer && reinterpret_cast<uintptr_t>(pointer) % page_size() == 0,
+      "pointer %p is not aligned to a page of %zu bytes",
+      pointer,
+      page_size());
+  VALIDATE(
+      length % page_size() == 0,
+      "length %lu is not a multiple of the page size %zu",
+      length,
+      page_size());
+  VALIDATE(
+      (options >> MTLResourceStorageModeShift & 0xf) != MTLStorageModePrivate,
+      "memory of the host cannot have private storage");
+  return [[SimulatedBuffer alloc] initWithPointer:pointer
+                                           length:length
+                                          options:options
+                                      deallocator:deallocator];
+}
+
+- (void)checkLength:(NSUInteger)length function:(const char*)function {
+  if (!settings().validation) {
+    return;
+  }
+  if (length == 0) {
+    violation("%s: a buffer needs at least one byte", function);
+  }
+  if (length > part_of_memory(1, 2)) {
+    violation(
+        "%s: length %lu exceeds maxBufferLength %zu",
+        function,
+        length,
+        part_of_memory(1, 2));
+  }
+}
+
+- (id<MTLLibrary>)newDefaultLibrary {
+  COUNT_CALL();
+  UNSUPPORTED_CALL();
+}
+
+- (id<MTLLibrary>)newLibraryWithURL:(NSURL*)url error:(NSError**)error {
+  COUNT_CALL();
+  UNSUPPORTED_CALL();
+}
+
+- (id<MTLLibrary>)newLibraryWithData:(dispatch_data_t)data
+                               error:(NSError**)error {
+  COUNT_CALL();
+  const void* bytes = nullptr;
+  size_t size = 0;
+  dispatch_data_t mapped = dispatch_data_create_map(data, &bytes, &size);
+  // The simulator's builds store a library's source where a Mac stores its code.
+  const std::string source(static_cast<const char*>(bytes), size);
+  dispatch_release(mapped);
+  return new_library(source.c_str(), nil, error);
+}
+
+- (id<MTLLibrary>)newLibraryWithSource:(NSString*)source
+                               options:(MTLCompileOptions*)options
+                                 error:(NSError**)error {
+  COUNT_CALL();
+  VALIDATE(source, "the source is nil");
+  return new_library(source.UTF8String, options, error);
+}
+
+- (void)newLibraryWithSource:(NSString*)source
+                     options:(MTLCompileOptions*)options
+           completionHandler:(MTLNewLibraryCompletionHandler)handler {
+  COUNT_CALL();
+  MTLCompileOptions* kept = [[options copy] autorelease];
+  dispatch_async(dispatch_get_global_queue(0, 0), ^{
+    @autoreleasepool {
+      NSError* error = nil;
+      id<MTLLibrary> library = new_library(source.UTF8String, kept, &error);
+      handler(library, error);
+      [library release];
+    }
+  });
+}
+
+- (id<MTLComputePipelineState>)
+    newComputePipelineStateWithFunction:(id<MTLFunction>)function
+                                  error:(NSError**)error {
+  COUNT_CALL();
+  VALIDATE(function, "the function is nil");
+  return [[SimulatedComputePipelineState alloc] initWithFunction:function
+                                                      descriptor:nil];
+}
+
+- (id<MTLComputePipelineState>)
+    newComputePipelineStateWithFunction:(id<MTLFunction>)function
+                                options:(MTLPipelineOption)options
+                             reflection:
+                                 (MTLComputePipelineReflection**)reflection
+                                  error:(NSError**)error {
+  COUNT_CALL();
+  VALIDATE(function, "the function is nil");
+  auto* pipeline =
+      [[SimulatedComputePipelineState alloc] initWithFunction:function
+                                                   descriptor:nil];
+  if (reflection) {
+    *reflection = pipeline_reflection(function);
+  }
+  return pipeline;
+}
+
+- (id<MTLComputePipelineState>)
+    newComputePipelineStateWithDescriptor:
+        (MTLComputePipelineDescriptor*)descriptor
+                                  options:(MTLPipelineOption)options
+                               reflection:
+                                   (MTLComputePipelineReflection**)reflection
+                                    error:(NSError**)error {
+  COUNT_CALL();
+  VALIDATE(descriptor.computeFunction, "the descriptor has no function");
+  auto* pipeline = [[SimulatedComputePipelineState alloc]
+      initWithFunction:descriptor.computeFunction
+            descriptor:descriptor];
+  if (reflection) {
+    *reflection = pipeline_reflection(descriptor.computeFunction);
+  }
+  return pipeline;
+}
+
+- (id<MTLFence>)newFence {
+  COUNT_CALL();
+  return [[SimulatedFence alloc] init];
+}
+
+- (id<MTLEvent>)newEvent {
+  COUNT_CALL();
+  return [[SimulatedEvent alloc] init];
+}
+
+- (id<MTLSharedEvent>)newSharedEvent {
+  COUNT_CALL();
+  return [[SimulatedSharedEvent alloc] init];
+}
+
+- (id<MTLArgumentEncoder>)newArgumentEncoderWithArguments:
+    (NSArray<MTLArgumentDescriptor*>*)arguments {
+  COUNT_CALL();
+  UNSUPPORTED_CALL();
+}
+
+- (id<MTLIndirectCommandBuffer>)
+    newIndirectCommandBufferWithDescriptor:
+        (MTLIndirectCommandBufferDescriptor*)descriptor
+                           maxCommandCount:(NSUInteger)count
+                                   options:(MTLResourceOptions)options {
+  COUNT_CALL();
+  check_process(__func__);
+  return new_indirect_command_buffer(descriptor, count, options);
+}
+
+@end

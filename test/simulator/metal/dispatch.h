@@ -1,0 +1,110 @@
+#pragma once
+
+#include "metal/command_list.h"
+#include "metal/limits.h"
+#include "shader/shader.h"
+
+#include <cstring>
+
+namespace mps_simulator {
+
+// What a kernel of an encoder is bound to at the moment.
+struct ComputeBindings {
+  shader::BoundBuffer buffers[kBufferSlots];
+  uint64_t threadgroup_lengths[kBufferSlots] = {};
+  // Indices in use, as bits.
+  uint32_t buffer_mask = 0;
+  uint32_t threadgroup_mask = 0;
+};
+
+inline unsigned slots_up_to(uint32_t mask) {
+  return mask ? 32 - __builtin_clz(mask) : 0;
+}
+
+inline size_t snapshot_size(const ComputeBindings& bindings) {
+  return slots_up_to(bindings.buffer_mask) * sizeof(shader::BoundBuffer) +
+      slots_up_to(bindings.threadgroup_mask) * sizeof(uint64_t);
+}
+
+// A kernel with all that it runs with. `snapshot` is memory of the command's
+// list, of snapshot_size().
+class DispatchCommand : public GpuCommand {
+ public:
+  DispatchCommand(
+      const shader::Function* function,
+      const ComputeBindings& bindings,
+      void* snapshot,
+      shader::Size3 grid,
+      shader::Size3 threadgroup)
+      : function_(function),
+        snapshot_(static_cast<char*>(snapshot)),
+        grid_(grid),
+        threadgroup_(threadgroup),
+        buffers_(slots_up_to(bindings.buffer_mask)),
+        threadgroups_(slots_up_to(bindings.threadgroup_mask)) {
+    std::memcpy(
+        snapshot_, bindings.buffers, buffers_ * sizeof(shader::BoundBuffer));
+    std::memcpy(
+        snapshot_ + buffers_ * sizeof(shader::BoundBuffer),
+        bindings.threadgroup_lengths,
+        threadgroups_ * sizeof(uint64_t));
+  }
+
+  void run() override {
+    run_grid(grid_);
+  }
+
+ protected:
+  void run_grid(const shader::Size3& grid) {
+    if (!grid.x || !grid.y || !grid.z) {
+      return;
+    }
+    shader::BoundBuffer buffers[kBufferSlots];
+    uint64_t lengths[kBufferSlots] = {};
+    std::memcpy(buffers, snapshot_, buffers_ * sizeof(shader::BoundBuffer));
+    std::memcpy(
+        lengths,
+        snapshot_ + buffers_ * sizeof(shader::BoundBuffer),
+        threadgroups_ * sizeof(uint64_t));
+    function_->run({grid, threadgroup_, buffers, lengths});
+  }
+
+  const shader::Size3& threadgroup() const {
+    return threadgroup_;
+  }
+
+ private:
+  const shader::Function* function_;
+  char* snapshot_;
+  shader::Size3 grid_;
+  shader::Size3 threadgroup_;
+  uint8_t buffers_;
+  uint8_t threadgroups_;
+};
+
+// Reads its number of threadgroups when it runs.
+class IndirectDispatchCommand final : public DispatchCommand {
+ public:
+  IndirectDispatchCommand(
+      const shader::Function* function,
+      const ComputeBindings& bindings,
+      void* snapshot,
+      const void* arguments,
+      shader::Size3 threadgroup)
+      : DispatchCommand(function, bindings, snapshot, {0, 0, 0}, threadgroup),
+        arguments_(arguments) {}
+
+  void run() override {
+    uint32_t groups[3];
+    std::memcpy(groups, arguments_, sizeof(groups));
+    run_grid(
+        {groups[0] * threadgroup().x,
+         groups[1] * threadgroup().y,
+         groups[2] * threadgroup().z});
+  }
+
+ private:
+  const void* arguments_;
+};
+
+} // namespace mps_simulator

@@ -1,0 +1,171 @@
+#import "metal/event.h"
+
+#include "metal/device.h"
+#include "metal/gpu.h"
+#include "support/counters.h"
+#include "support/error.h"
+
+#include <chrono>
+
+using namespace mps_simulator;
+
+@implementation SimulatedFence
+
+@synthesize label = _label;
+
+- (void)dealloc {
+  [_label release];
+  [super dealloc];
+}
+
+- (id<MTLDevice>)device {
+  return mps_simulator::device();
+}
+
+@end
+
+@implementation SimulatedEvent
+
+@synthesize label = _label;
+
+- (void)dealloc {
+  [_label release];
+  [super dealloc];
+}
+
+- (id<MTLDevice>)device {
+  return mps_simulator::device();
+}
+
+- (void)signalValue:(uint64_t)value {
+  _value.store(value, std::memory_order_release);
+  Gpu::instance().wake();
+}
+
+@end
+
+@implementation SimulatedSharedEvent
+
+- (void)dealloc {
+  for (auto& notification : _notifications) {
+    [notification.queue release];
+    [notification.block release];
+  }
+  [super dealloc];
+}
+
+- (uint64_t)signaledValue {
+  COUNT_CALL();
+  return _value.load(std::memory_order_acquire);
+}
+
+- (void)setSignaledValue:(uint64_t)value {
+  COUNT_CALL();
+  [self signalValue:value];
+}
+
+- (void)signalValue:(uint64_t)value {
+  std::vector<EventNotification> due;
+  {
+    const std::lock_guard<std::mutex> lock(_mutex);
+    _value.store(value, std::memory_order_release);
+    for (size_t i = 0; i < _notifications.size();) {
+      if (_notifications[i].value <= value) {
+        due.push_back(_notifications[i]);
+        _notifications.erase(
+            _notifications.begin() + static_cast<std::ptrdiff_t>(i));
+      } else {
+        ++i;
+      }
+    }
+    _signaled.notify_all();
+  }
+  Gpu::instance().wake();
+  for (const auto& notification : due) {
+    [self deliver:notification value:value];
+    [notification.queue release];
+    [notification.block release];
+  }
+}
+
+- (void)deliver:(const EventNotification&)notification value:(uint64_t)value {
+  MTLSharedEventNotificationBlock block = notification.block;
+  dispatch_async(notification.queue, ^{
+    @autoreleasepool {
+      block(self, value);
+    }
+  });
+}
+
+- (void)notifyListener:(MTLSharedEventListener*)listener
+               atValue:(uint64_t)value
+                 block:(MTLSharedEventNotificationBlock)block {
+  COUNT_CALL();
+  check_process(__func__);
+  VALIDATE(listener, "the listener is nil");
+  VALIDATE(block, "the block is nil");
+  EventNotification notification{
+      value, [listener.dispatchQueue retain], [block copy]};
+  uint64_t current = 0;
+  {
+    const std::lock_guard<std::mutex> lock(_mutex);
+    current = _value.load(std::memory_order_relaxed);
+    if (current < value) {
+      _notifications.push_back(notification);
+      return;
+    }
+  }
+  [self deliver:notification value:current];
+  [notification.queue release];
+  [notification.block release];
+}
+
+- (BOOL)waitUntilSignaledValue:(uint64_t)value
+                     timeoutMS:(uint64_t)milliseconds {
+  COUNT_CALL();
+  check_process(__func__);
+  std::unique_lock<std::mutex> lock(_mutex);
+  return _signaled.wait_for(
+      lock, std::chrono::milliseconds(milliseconds), [&] {
+        return _value.load(std::memory_order_relaxed) >= value;
+      });
+}
+
+- (MTLSharedEventHandle*)newSharedEventHandle {
+  COUNT_CALL();
+  UNSUPPORTED_CALL();
+}
+
+@end
+
+@implementation MTLSharedEventListener
+
++ (MTLSharedEventListener*)sharedListener {
+  COUNT_CALL();
+  static MTLSharedEventListener* listener =
+      [[MTLSharedEventListener alloc] init];
+  return listener;
+}
+
+- (instancetype)init {
+  COUNT_CALL();
+  if ((self = [super init])) {
+    _dispatchQueue = dispatch_queue_create("MTLSharedEventListener", nullptr);
+  }
+  return self;
+}
+
+- (instancetype)initWithDispatchQueue:(dispatch_queue_t)queue {
+  COUNT_CALL();
+  if ((self = [super init])) {
+    _dispatchQueue = [queue retain];
+  }
+  return self;
+}
+
+- (void)dealloc {
+  [_dispatchQueue release];
+  [super dealloc];
+}
+
+@end

@@ -1,0 +1,96 @@
+#pragma once
+
+#import <Foundation/Foundation.h>
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+@class SimulatedCommandBuffer;
+
+namespace mps_simulator {
+
+// What the GPU knows of a command queue. Guarded by the GPU's mutex.
+struct QueueState {
+  // In the order of enqueue; retained; the first ones may not be committed yet.
+  std::deque<SimulatedCommandBuffer*> order;
+  size_t maximum = 0;
+  size_t unfinished = 0; // made, and neither completed nor gone
+  size_t committed = 0; // of those
+  // Of a command buffer that nobody has waited for.
+  std::exception_ptr unreported_error;
+};
+
+// Executes committed command buffers on a thread of its own, each queue in its
+// order, the queues in turn. A queue whose next command waits for an event lets
+// the others pass.
+class Gpu {
+ public:
+  // Never destroyed: the process may end with work in flight.
+  static Gpu& instance();
+
+  std::unique_lock<std::mutex> lock() {
+    return std::unique_lock<std::mutex>(mutex_);
+  }
+
+  void add_queue(const std::shared_ptr<QueueState>& queue);
+  void remove_queue(const std::shared_ptr<QueueState>& queue);
+
+  // With `lock` held: another attempt at what could not run before.
+  void work_added(const std::unique_lock<std::mutex>& lock);
+  void wake();
+  // With `lock` held: sleeps until `condition` holds or the GPU has stopped.
+  template <class Condition>
+  void wait(std::unique_lock<std::mutex>& lock, Condition condition) {
+    progress_.wait(lock, [&] { return condition() || stopped_; });
+  }
+  void notify_progress() {
+    progress_.notify_all();
+  }
+  bool stopped() const {
+    return stopped_;
+  }
+
+  // Runs on the thread of the completion handlers, in order.
+  void post_handlers(std::function<void()> handlers);
+  bool on_own_thread() const;
+
+ private:
+  Gpu() = default;
+
+  void start();
+  void stop();
+  void run();
+  void run_handlers();
+  SimulatedCommandBuffer* next_runnable();
+  void execute(
+      SimulatedCommandBuffer* buffer,
+      std::unique_lock<std::mutex>& lock);
+  void random_delay();
+
+  std::mutex mutex_;
+  std::condition_variable work_;
+  std::condition_variable progress_;
+  std::vector<std::shared_ptr<QueueState>> queues_;
+  size_t turn_ = 0;
+  bool started_ = false;
+  bool stopping_ = false;
+  bool stopped_ = false;
+
+  std::condition_variable handler_work_;
+  std::deque<std::function<void()>> handlers_;
+
+  int running_threads_ = 0;
+  std::thread::id gpu_thread_;
+  std::thread::id handler_thread_;
+  std::mt19937_64 generator_;
+  uint64_t generator_seed_ = 0;
+};
+
+} // namespace mps_simulator

@@ -1,0 +1,195 @@
+#import "metal/gpu.h"
+
+#include "metal/command_buffer.h"
+#include "support/settings.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+namespace mps_simulator {
+
+Gpu& Gpu::instance() {
+  static auto* instance = new Gpu;
+  return *instance;
+}
+
+void Gpu::add_queue(const std::shared_ptr<QueueState>& queue) {
+  const auto held = lock();
+  queues_.push_back(queue);
+}
+
+void Gpu::remove_queue(const std::shared_ptr<QueueState>& queue) {
+  const auto held = lock();
+  queues_.erase(
+      std::remove(queues_.begin(), queues_.end(), queue), queues_.end());
+}
+
+void Gpu::work_added(const std::unique_lock<std::mutex>&) {
+  start();
+  work_.notify_one();
+}
+
+void Gpu::wake() {
+  const auto held = lock();
+  work_.notify_one();
+}
+
+bool Gpu::on_own_thread() const {
+  const auto self = std::this_thread::get_id();
+  return self == gpu_thread_ || self == handler_thread_;
+}
+
+void Gpu::start() {
+  if (started_ || stopping_) {
+    return;
+  }
+  started_ = true;
+  running_threads_ = 2;
+  std::thread gpu([this] { run(); });
+  gpu_thread_ = gpu.get_id();
+  gpu.detach();
+  std::thread handlers([this] { run_handlers(); });
+  handler_thread_ = handlers.get_id();
+  handlers.detach();
+  // Registered after those of the libraries that the commands use, so run
+  // before these are torn down.
+  std::atexit([] { Gpu::instance().stop(); });
+}
+
+void Gpu::stop() {
+  auto held = lock();
+  stopping_ = true;
+  work_.notify_all();
+  handler_work_.notify_all();
+  // A handler may be blocked for ever by what has already been torn down.
+  progress_.wait_for(
+      held, std::chrono::seconds(10), [&] { return running_threads_ == 0; });
+  stopped_ = true;
+  progress_.notify_all();
+  for (const auto& queue : queues_) {
+    if (!queue->unreported_error) {
+      continue;
+    }
+    try {
+      std::rethrow_exception(queue->unreported_error);
+    } catch (const std::exception& error) {
+      std::fprintf(
+          stderr,
+          "MPS simulator: a command buffer failed and nobody waited for it: "
+          "%s\n",
+          error.what());
+    } catch (...) {
+    }
+  }
+}
+
+SimulatedCommandBuffer* Gpu::next_runnable() {
+  for (size_t i = 0; i < queues_.size(); ++i) {
+    const auto index = (turn_ + i) % queues_.size();
+    const auto& queue = queues_[index];
+    if (queue->order.empty()) {
+      continue;
+    }
+    auto* buffer = queue->order.front();
+    if (buffer->_committed && (!buffer->_position || buffer->_position->ready())) {
+      turn_ = index + 1;
+      return buffer;
+    }
+  }
+  return nil;
+}
+
+void Gpu::run() {
+  // Commands compute with ATen on plain CPU tensors; none of it is recorded.
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  const at::NoGradGuard no_grad;
+  auto held = lock();
+  while (!stopping_) {
+    if (auto* buffer = next_runnable()) {
+      execute(buffer, held);
+    } else {
+      work_.wait(held);
+    }
+  }
+  --running_threads_;
+  progress_.notify_all();
+}
+
+void Gpu::execute(
+    SimulatedCommandBuffer* buffer,
+    std::unique_lock<std::mutex>& held) {
+  [buffer markScheduled];
+  held.unlock();
+  std::exception_ptr failure;
+  bool blocked = false;
+  @autoreleasepool {
+    try {
+      random_delay();
+      while (auto* command = buffer->_position) {
+        if (!command->ready()) {
+          blocked = true;
+          break;
+        }
+        if (!buffer->_nullMode || command->runs_in_null_mode()) {
+          random_delay();
+          command->run();
+        }
+        buffer->_position = command->next;
+      }
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    if (!blocked) {
+      [buffer finishWithException:failure];
+    }
+  }
+  held.lock();
+}
+
+void Gpu::post_handlers(std::function<void()> handlers) {
+  start();
+  handlers_.push_back(std::move(handlers));
+  handler_work_.notify_one();
+}
+
+void Gpu::run_handlers() {
+  auto held = lock();
+  for (;;) {
+    handler_work_.wait(held, [&] { return stopping_ || !handlers_.empty(); });
+    if (handlers_.empty()) {
+      break;
+    }
+    auto next = std::move(handlers_.front());
+    handlers_.pop_front();
+    held.unlock();
+    @autoreleasepool {
+      next();
+    }
+    next = nullptr;
+    held.lock();
+  }
+  --running_threads_;
+  progress_.notify_all();
+}
+
+void Gpu::random_delay() {
+  auto& current = settings();
+  const unsigned longest = current.delay_microseconds;
+  if (!longest) {
+    return;
+  }
+  const uint64_t seed = current.seed;
+  if (seed != generator_seed_) {
+    generator_.seed(seed);
+    generator_seed_ = seed;
+  }
+  std::this_thread::sleep_for(std::chrono::microseconds(
+      std::uniform_int_distribution<unsigned>(0, longest)(generator_)));
+}
+
+} // namespace mps_simulator

@@ -1,0 +1,220 @@
+#import "metal/heap.h"
+
+#include "metal/buffer.h"
+#include "metal/memory.h"
+#include "support/counters.h"
+#include "support/error.h"
+
+using namespace mps_simulator;
+
+namespace {
+
+constexpr NSUInteger kHeapAlignment = 256;
+
+NSUInteger round_up(NSUInteger value, NSUInteger alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
+
+MTLResourceOptions options_of(MTLHeapDescriptor* descriptor) {
+  return descriptor.cpuCacheMode << MTLResourceCPUCacheModeShift |
+      descriptor.storageMode << MTLResourceStorageModeShift |
+      descriptor.hazardTrackingMode << MTLResourceHazardTrackingModeShift;
+}
+
+} // namespace
+
+namespace mps_simulator {
+
+MTLSizeAndAlign heap_size_and_align(NSUInteger length) {
+  return {round_up(length, kHeapAlignment), kHeapAlignment};
+}
+
+} // namespace mps_simulator
+
+@implementation MTLHeapDescriptor
+
+- (instancetype)init {
+  if ((self = [super init])) {
+    _storageMode = MTLStorageModePrivate;
+  }
+  return self;
+}
+
+// One value seen two ways, as in Metal: the options are made of the modes.
+- (MTLResourceOptions)resourceOptions {
+  return options_of(self);
+}
+
+- (void)setResourceOptions:(MTLResourceOptions)options {
+  COUNT_CALL();
+  _cpuCacheMode = static_cast<MTLCPUCacheMode>(options & 0xf);
+  _storageMode = static_cast<MTLStorageMode>(
+      options >> MTLResourceStorageModeShift & 0xf);
+  _hazardTrackingMode = static_cast<MTLHazardTrackingMode>(
+      options >> MTLResourceHazardTrackingModeShift & 0x3);
+}
+
+- (id)copyWithZone:(NSZone*)zone {
+  MTLHeapDescriptor* copy = [[MTLHeapDescriptor alloc] init];
+  copy.size = _size;
+  copy.storageMode = _storageMode;
+  copy.cpuCacheMode = _cpuCacheMode;
+  copy.hazardTrackingMode = _hazardTrackingMode;
+  copy.type = _type;
+  return copy;
+}
+
+@end
+
+@implementation SimulatedHeap
+
+- (instancetype)initWithDescriptor:(MTLHeapDescriptor*)descriptor {
+  if ((self = [super initWithOptions:options_of(descriptor)])) {
+    _type = descriptor.type;
+    _size = round_up(descriptor.size, page_size());
+    _pointer = static_cast<char*>(allocate_pages(_size));
+    if (!_pointer) {
+      [self release];
+      return nil;
+    }
+  }
+  return self;
+}
+
+- (void)dealloc {
+  if (_pointer) {
+    free_pages(_pointer, _size);
+  }
+  [super dealloc];
+}
+
+- (MTLHeapType)type {
+  return _type;
+}
+
+- (NSUInteger)size {
+  COUNT_CALL();
+  return _size;
+}
+
+- (NSUInteger)usedSize {
+  COUNT_CALL();
+  const std::lock_guard<std::mutex> lock(_mutex);
+  return _usedSize;
+}
+
+- (NSUInteger)currentAllocatedSize {
+  return _size;
+}
+
+- (NSUInteger)allocatedSize {
+  return _size;
+}
+
+// Untracked resources of a heap are Metal's default.
+- (MTLHazardTrackingMode)hazardTrackingMode {
+  const auto mode = [super hazardTrackingMode];
+  return mode == MTLHazardTrackingModeDefault ? MTLHazardTrackingModeUntracked
+                                              : mode;
+}
+
+- (NSUInteger)maxAvailableSizeWithAlignment:(NSUInteger)alignment {
+  COUNT_CALL();
+  VALIDATE(
+      alignment && !(alignment & (alignment - 1)),
+      "alignment %lu is not a power of two",
+      alignment);
+  const std::lock_guard<std::mutex> lock(_mutex);
+  alignment = alignment < kHeapAlignment ? kHeapAlignment : alignment;
+  NSUInteger largest = 0;
+  NSUInteger gap = 0;
+  const auto consider = [&](NSUInteger end) {
+    const NSUInteger start = round_up(gap, alignment);
+    if (start < end && end - start > largest) {
+      largest = end - start;
+    }
+  };
+  for (const auto& [offset, length] : _ranges) {
+    consider(offset);
+    gap = offset + length;
+  }
+  consider(_size);
+  return largest;
+}
+
+- (void)checkOptions:(MTLResourceOptions)options
+            function:(const char*)function {
+  if (!settings().validation) {
+    return;
+  }
+  const auto mode = static_cast<MTLStorageMode>(
+      options >> MTLResourceStorageModeShift & 0xf);
+  if (mode != self.storageMode) {
+    violation(
+        "%s: storage mode %lu differs from the heap's %lu",
+        function,
+        static_cast<NSUInteger>(mode),
+        static_cast<NSUInteger>(self.storageMode));
+  }
+}
+
+- (id<MTLBuffer>)newBufferWithLength:(NSUInteger)length
+                             options:(MTLResourceOptions)options {
+  COUNT_CALL();
+  VALIDATE(length > 0, "a buffer needs at least one byte");
+  VALIDATE(
+      _type == MTLHeapTypeAutomatic,
+      "a placement heap needs an offset for each buffer");
+  [self checkOptions:options function:__func__];
+  const auto taken = heap_size_and_align(length).size;
+  NSUInteger offset = 0;
+  {
+    const std::lock_guard<std::mutex> lock(_mutex);
+    for (const auto& [start, used] : _ranges) {
+      if (start - offset >= taken) {
+        break;
+      }
+      offset = start + used;
+    }
+    if (_size - offset < taken) {
+      return nil;
+    }
+    _ranges.emplace(offset, taken);
+    _usedSize += taken;
+  }
+  return [[SimulatedBuffer alloc] initWithHeap:self
+                                        offset:offset
+                                        length:length
+                                       options:options];
+}
+
+- (id<MTLBuffer>)newBufferWithLength:(NSUInteger)length
+                             options:(MTLResourceOptions)options
+                              offset:(NSUInteger)offset {
+  COUNT_CALL();
+  VALIDATE(
+      _type == MTLHeapTypePlacement,
+      "only a placement heap takes an offset");
+  UNSUPPORTED_CALL();
+}
+
+- (void)releaseRangeAtOffset:(NSUInteger)offset {
+  const std::lock_guard<std::mutex> lock(_mutex);
+  const auto range = _ranges.find(offset);
+  _usedSize -= range->second;
+  _ranges.erase(range);
+}
+
+- (void)purge {
+  const std::lock_guard<std::mutex> lock(_mutex);
+  for (const auto& [offset, length] : _ranges) {
+    poison(_pointer + offset, length);
+  }
+}
+
+- (id<MTLTexture>)newTextureWithDescriptor:(MTLTextureDescriptor*)descriptor {
+  COUNT_CALL();
+  UNSUPPORTED_CALL();
+}
+
+@end

@@ -1,0 +1,109 @@
+"""Runs a Python program on the simulated MPS device.
+
+Usage: python -m mps_simulator [options] (script.py | -m module | -c code) [arguments …]
+"""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import json
+import os
+import runpy
+import sys
+from pathlib import Path
+
+from mps_simulator import _control, install, SimulatorError
+from mps_simulator._build import read_build
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m mps_simulator",
+        description="Runs a Python program on the simulated MPS device.",
+        usage="%(prog)s [options] (script.py | -m module | -c code) [arguments ...]",
+    )
+    parser.add_argument("--macos", metavar="15.2", help="macOS version to simulate")
+    parser.add_argument("--null-mode", action="store_true", help="encode commands, do not execute them")
+    parser.add_argument("--no-validation", action="store_true", help="do not check the use of the API")
+    parser.add_argument("--delay-us", type=int, metavar="N", help="longest random pause of the GPU")
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of the pauses")
+    parser.add_argument(
+        "--counters",
+        type=Path,
+        metavar="FILE",
+        help="write the API calls by selector to FILE at exit, as JSON",
+    )
+    parser.add_argument("-m", dest="module", metavar="module", help="run a module")
+    parser.add_argument("-c", dest="code", metavar="code", help="run a string")
+    parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    return parser
+
+
+def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """Splits at the program: what follows it is its own, dashes included."""
+    takes_value = {"--macos", "--delay-us", "--seed", "--counters"}
+    index = 0
+    while index < len(arguments):
+        argument = arguments[index]
+        if argument in ("-m", "-c"):
+            return arguments[: index + 2], arguments[index + 2 :]
+        if argument == "--":
+            return arguments[:index], arguments[index + 1 :]
+        if not argument.startswith("-"):
+            return arguments[:index], arguments[index:]
+        index += 2 if argument in takes_value else 1
+    return arguments, []
+
+
+def _write_counters(path: Path) -> None:
+    # A program that never imported torch has called nothing.
+    counts = _control.counters() if "torch" in sys.modules else {}
+    path.write_text(json.dumps(counts, indent=2, sort_keys=True) + "\n")
+
+
+def main() -> None:
+    """Sets the environment, installs the simulator and runs the program."""
+    parser = _parser()
+    own, rest = _split(sys.argv[1:])
+    options = parser.parse_args(own)
+    if options.module is None and options.code is None and not rest:
+        parser.error("no program given")
+
+    environment = {
+        "MPS_SIMULATOR_MACOS": options.macos,
+        "MPS_SIMULATOR_NULL_MODE": "1" if options.null_mode else None,
+        "MPS_SIMULATOR_VALIDATION": "0" if options.no_validation else None,
+        "MPS_SIMULATOR_DELAY_US": options.delay_us,
+        "MPS_SIMULATOR_SEED": options.seed,
+    }
+    for name, value in environment.items():
+        if value is not None:
+            os.environ[name] = str(value)
+    try:
+        read_build()
+        install()
+    except SimulatorError as error:
+        sys.exit(f"error: {error}")
+    if options.counters is not None:
+        atexit.register(_write_counters, options.counters)
+
+    # As the interpreter itself would start the program.
+    if options.module is not None:
+        sys.argv = [options.module, *rest]
+        sys.path.insert(0, os.getcwd())
+        runpy.run_module(options.module, run_name="__main__", alter_sys=True)
+    elif options.code is not None:
+        sys.argv = ["-c", *rest]
+        sys.path.insert(0, "")
+        exec(compile(options.code, "<string>", "exec"), {"__name__": "__main__"})
+    else:
+        sys.argv = rest
+        if not os.path.exists(rest[0]):
+            sys.exit(f"error: there is no file {rest[0]}")
+        sys.path.insert(0, str(Path(rest[0]).resolve().parent))
+        runpy.run_path(rest[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""Where the built libraries are."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class SimulatorError(RuntimeError):
+    """The simulator cannot be used as asked; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """Paths of one build, as CMake recorded them."""
+
+    library: Path
+    bindings: Path
+    checkout: Path
+    wheel: Path
+    python: Path
+    changed_modules: dict[str, Path]
+
+
+def build_directory() -> Path:
+    """Returns ``MPS_SIMULATOR_BUILD``, or build/simulator of this repository."""
+    override = os.environ.get("MPS_SIMULATOR_BUILD")
+    if override:
+        return Path(override)
+    return Path(__file__).resolve().parents[3] / "build" / "simulator"
+
+
+def read_build() -> Build:
+    """Returns the build, or raises SimulatorError if there is none."""
+    directory = build_directory()
+    try:
+        facts = json.loads((directory / "mps_simulator.json").read_text())
+        changed = json.loads((directory / "changed_modules.json").read_text())
+    except FileNotFoundError:
+        raise SimulatorError(f"the simulator is not built in {directory}: run `make simulator`") from None
+    build = Build(
+        library=Path(facts["library"]),
+        bindings=Path(facts["bindings"]),
+        checkout=Path(facts["checkout"]),
+        wheel=Path(facts["wheel"]),
+        python=Path(facts["python"]),
+        changed_modules={name: Path(path) for name, path in changed.items()},
+    )
+    for path in (build.library, build.bindings, build.checkout):
+        if not path.exists():
+            raise SimulatorError(f"the simulator's build lacks {path}: run `make simulator`")
+    return build

@@ -1,0 +1,317 @@
+"""Runs PyTorch's own test/test_mps.py, unmodified, on the simulator.
+
+Usage: python -m mps_simulator.run_test_mps [--sample FILE] [--jobs N] [--report FILE]
+
+Each test runs in one of a few worker processes. A worker that crashes or hangs
+costs the test it was at, which counts as errored; another takes its place. The
+report is JSON: totals, and for each test its outcome, the first line of its
+error and the selector that the simulator lacked, if that was the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter, deque
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from mps_simulator._build import read_build, SimulatorError
+
+OUTCOMES = ("passed", "failed", "errored", "skipped", "xfailed", "xpassed")
+GOOD = ("passed", "skipped", "xfailed")
+START_TIMEOUT = 300.0
+REPOSITORY = Path(__file__).resolve().parents[3]
+
+
+@dataclass
+class Result:
+    """One line of the report."""
+
+    id: str
+    outcome: str
+    error: str | None = None
+    missing_selector: str | None = None
+    seconds: float = 0.0
+
+
+class WorkerDied(Exception):
+    """The worker is gone or was stopped; the message says how."""
+
+
+class Worker:
+    """A process that has collected the tests and runs those it is told to."""
+
+    def __init__(self, test_file: Path, log: TextIO, environment: dict[str, str]) -> None:
+        self._command, command_end = self._pipe_to_child()
+        answer_end, self._answer = os.pipe()
+        os.set_inheritable(self._answer, True)
+        self._answers = os.fdopen(answer_end, "rb", buffering=0)
+        self._buffer = b""
+        self.process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "mps_simulator.worker",
+                str(test_file),
+                str(command_end),
+                str(self._answer),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=environment,
+            cwd=Path(log.name).parent,
+            pass_fds=(command_end, self._answer),
+            start_new_session=True,
+        )
+        os.close(command_end)
+        os.close(self._answer)
+        self.ids: list[str] = self.receive(START_TIMEOUT)["ids"]
+
+    @staticmethod
+    def _pipe_to_child() -> tuple[Any, int]:
+        read_end, write_end = os.pipe()
+        return os.fdopen(write_end, "w", buffering=1), read_end
+
+    def send(self, test: str) -> None:
+        """Asks for a test to be run."""
+        try:
+            self._command.write(test + "\n")
+        except OSError:
+            raise WorkerDied(self._epitaph()) from None
+
+    def receive(self, timeout: float) -> dict[str, Any]:
+        """Waits for the next answer."""
+        deadline = time.monotonic() + timeout
+        while b"\n" not in self._buffer:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0 or not select.select([self._answers], [], [], remaining)[0]:
+                self.stop()
+                raise WorkerDied(f"timed out after {timeout:.0f} s")
+            chunk = self._answers.read(65536)
+            if not chunk:
+                raise WorkerDied(self._epitaph())
+            self._buffer += chunk
+        line, self._buffer = self._buffer.split(b"\n", 1)
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def _epitaph(self) -> str:
+        try:
+            status = self.process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            self.stop()
+            return "the process stopped answering"
+        if status < 0:
+            return f"the process died of {signal.Signals(-status).name}"
+        return f"the process exited with status {status}"
+
+    def stop(self) -> None:
+        """Ends the process and whatever it started."""
+        if self.process.poll() is None:
+            try:
+                os.killpg(self.process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self.process.wait()
+        for end in (self._command, self._answers):
+            try:
+                end.close()
+            except OSError:
+                pass
+
+
+class Run:
+    """The tests still to do, the results so far and the progress line."""
+
+    def __init__(self, options: argparse.Namespace, checkout: Path) -> None:
+        self.options = options
+        self.test_file = checkout / "test" / "test_mps.py"
+        self.results: list[Result] = []
+        self._todo: deque[str] | None = None
+        self._total = 0
+        self._lock = threading.Lock()
+        self._failure: str | None = None
+        self._workers: dict[int, Worker] = {}
+        # A line as soon as a test is done, for the impatient and the interrupted.
+        self._diary = options.report.with_suffix(".jsonl").open("w", buffering=1)
+        self.environment = dict(os.environ)
+        self.environment["MPS_SIMULATOR"] = "1"
+        self.environment["PYTHONDONTWRITEBYTECODE"] = "1"
+        # Each worker keeps one core busy; more threads would fight over it.
+        self.environment.setdefault("OMP_NUM_THREADS", "1")
+        commands = Path(__file__).resolve().parent / "commands"
+        self.environment["PATH"] = f"{commands}{os.pathsep}{os.environ.get('PATH', '')}"
+
+    def _choose(self, ids: list[str]) -> None:
+        with self._lock:
+            if self._todo is not None:
+                return
+            chosen = ids
+            if self.options.sample is not None:
+                lines = self.options.sample.read_text().splitlines()
+                wanted = [line.strip() for line in lines]
+                wanted = [line for line in wanted if line and not line.startswith("#")]
+                unknown = sorted(set(wanted) - set(ids))
+                if unknown:
+                    self._failure = (
+                        f"{self.options.sample} lists tests that {self.test_file} does "
+                        f"not have: {', '.join(unknown[:5])}"
+                    )
+                    wanted = []
+                chosen = wanted
+            if self.options.keyword is not None:
+                pattern = re.compile(self.options.keyword)
+                chosen = [test for test in chosen if pattern.search(test)]
+            # Mixed, so that the progress line tells early what is to come.
+            self._todo = deque(random.Random(0).sample(chosen, len(chosen)))
+            self._total = len(chosen)
+
+    def _next(self) -> str | None:
+        with self._lock:
+            return self._todo.popleft() if self._todo else None
+
+    def _record(self, result: Result) -> None:
+        with self._lock:
+            self.results.append(result)
+            self._diary.write(json.dumps(asdict(result)) + "\n")
+            done = len(self.results)
+            if sys.stdout.isatty() or done % 100 == 0 or done == self._total:
+                totals = self.totals()
+                counts = ", ".join(f"{totals[name]} {name}" for name in OUTCOMES)
+                end = "\r" if sys.stdout.isatty() and done < self._total else "\n"
+                print(f"[{done:5}/{self._total}] {counts} ", end=end, flush=True)
+
+    def totals(self) -> dict[str, int]:
+        """Returns the number of tests by outcome."""
+        counts = Counter(result.outcome for result in self.results)
+        return {name: counts[name] for name in OUTCOMES}
+
+    def serve(self, number: int) -> None:
+        """Keeps one worker busy until nothing is left to do."""
+        path = self.options.report.parent / f"test_mps_worker_{number}.log"
+        worker: Worker | None = None
+        with path.open("w") as log:
+            try:
+                while self._failure is None:
+                    if worker is None:
+                        worker = Worker(self.test_file, log, self.environment)
+                        self._workers[number] = worker
+                        self._choose(worker.ids)
+                    test = self._next()
+                    if test is None:
+                        break
+                    started = time.monotonic()
+                    try:
+                        worker.send(test)
+                        answer = worker.receive(self.options.timeout)
+                        if answer.pop("worn_out"):
+                            worker.stop()
+                        result = Result(**answer)
+                    except WorkerDied as death:
+                        result = Result(id=test, outcome="errored", error=str(death))
+                    result.seconds = round(time.monotonic() - started, 2)
+                    self._record(result)
+                    if worker.process.poll() is not None:
+                        worker.stop()
+                        worker = None
+            except WorkerDied as death:
+                # Not one test could be run, so neither can the next.
+                self._failure = f"{death} while it collected the tests: see {path}"
+            finally:
+                if worker is not None:
+                    worker.stop()
+
+    def execute(self) -> int:
+        """Runs everything, writes the report and returns the exit status."""
+        threads = [
+            threading.Thread(target=self.serve, args=(number,), daemon=True) for number in range(self.options.jobs)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                thread.join()
+        except KeyboardInterrupt:
+            self._failure = "interrupted"
+            for worker in list(self._workers.values()):
+                worker.stop()
+        if self._failure is not None:
+            print(f"error: {self._failure}", file=sys.stderr)
+            return 2
+        self.results.sort(key=lambda result: result.id)
+        self.write_report()
+        return self.verdict()
+
+    def write_report(self) -> None:
+        """Writes the report in one step, so that no half one is ever seen."""
+        report = {
+            "totals": self.totals(),
+            "tests": [asdict(result) for result in self.results],
+        }
+        partial = self.options.report.with_suffix(".partial")
+        partial.write_text(json.dumps(report, indent=1) + "\n")
+        partial.replace(self.options.report)
+
+    def verdict(self) -> int:
+        """Says what came out: 0 if that is what was asked for."""
+        totals = self.totals()
+        counted = len(self.results) - totals["skipped"]
+        good = totals["passed"] + totals["xfailed"]
+        share = 100.0 * good / counted if counted else 0.0
+        print(
+            f"{good} of {counted} tests went as PyTorch expects on macOS ({share:.1f} %), "
+            f"{totals['skipped']} skipped; report: {self.options.report}"
+        )
+        missing = Counter(r.missing_selector for r in self.results if r.missing_selector)
+        for selector, count in missing.most_common(10):
+            print(f"  {count:4} × {selector} is not simulated")
+        if self.options.sample is not None:
+            bad = [result for result in self.results if result.outcome not in GOOD]
+            for result in bad:
+                print(f"{result.outcome}: {result.id}: {result.error}", file=sys.stderr)
+            return 1 if bad or not self.results else 0
+        return 0 if share >= self.options.minimum else 1
+
+
+def main() -> int:
+    """Parses the command line and runs the tests."""
+    parser = argparse.ArgumentParser(
+        prog="python -m mps_simulator.run_test_mps",
+        description="Runs PyTorch's test/test_mps.py on the simulator.",
+    )
+    parser.add_argument("--sample", type=Path, help="file with the tests to run, one a line")
+    parser.add_argument("-k", dest="keyword", help="only tests whose id matches this expression")
+    parser.add_argument("--jobs", type=int, default=2, help="worker processes (default 2)")
+    parser.add_argument("--timeout", type=float, default=180.0, help="seconds for one test")
+    parser.add_argument(
+        "--minimum",
+        type=float,
+        default=60.0,
+        help="percent of all tests that must go as expected (default 60; a sample must entirely)",
+    )
+    parser.add_argument("--report", type=Path, default=REPOSITORY / "build" / "reports" / "test_mps.json")
+    options = parser.parse_args()
+    options.report = options.report.resolve()
+    options.report.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        build = read_build()
+    except SimulatorError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return Run(options, build.checkout).execute()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

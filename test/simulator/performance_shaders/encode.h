@@ -1,0 +1,26 @@
+// How kernels put their work into a command buffer.
+#pragma once
+
+#include <MetalPerformanceShaders/MetalPerformanceShaders.h>
+
+#include <functional>
+
+namespace mps_simulator {
+
+struct KernelWork {
+  const char* function; // the API call to blame
+  std::function<void()> run;
+  // Kept until the GPU is done.
+  std::initializer_list<id<MTLBuffer>> buffers;
+};
+
+// With an encoder, the work runs between that encoder's dispatches. Without
+// one, no encoder may be open on the command buffer.
+void encode_kernel(
+    id<MTLCommandBuffer> command_buffer,
+    id<MTLComputeCommandEncoder> encoder,
+    const KernelWork& work);
+
+void check_device(id<MTLDevice> device, const char* function);
+
+} // namespace mps_simulator

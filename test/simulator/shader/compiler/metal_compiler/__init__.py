@@ -1,0 +1,1 @@
+"""Compiles Metal Shading Language source into a shared library for the CPU."""

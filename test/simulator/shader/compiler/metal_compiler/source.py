@@ -1,0 +1,152 @@
+"""Preprocessed source as tokens, with its brackets matched and its attributes read; keeps the changes to be made."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .tokens import Token, tokenize
+
+SOURCE_NAME = "program_source"
+
+OPENING = {"(": ")", "[": "]", "{": "}"}
+_CLOSING = frozenset(OPENING.values())
+
+
+class RewriteError(Exception):
+    """The source cannot be compiled; the message has the form of a compiler's."""
+
+
+class Attribute(NamedTuple):
+    """One attribute of a ``[[…]]`` list."""
+
+    name: str
+    argument: str
+    token: Token
+
+
+class Source:
+    """One translation unit on its way from Metal to C++."""
+
+    def __init__(self, text: str, version: int) -> None:
+        self.text = text
+        self.version = version
+        self.tokens = tokenize(text)
+        self.edits: dict[int, str] = {}
+        self.attributes: dict[int, tuple[int, list[Attribute]]] = {}  # by first token: last token, contents
+        self.in_attribute: set[int] = set()
+        self.insertions: dict[int, list[int]] = {}  # by line: columns behind which a letter was put
+        self.pairs = self._match_brackets()
+
+    # -- small helpers -------------------------------------------------------------------------------------------
+
+    def fail(self, token: Token, message: str) -> RewriteError:
+        """An error at ``token``, worded as the compiler would."""
+        return RewriteError(f"{SOURCE_NAME}:{token.line}:{token.column}: error: {message}")
+
+    def word(self, at: int) -> str:
+        """The text of a token, empty past the end."""
+        return self.tokens[at].text if 0 <= at < len(self.tokens) else ""
+
+    def _match_brackets(self) -> dict[int, int]:
+        pairs: dict[int, int] = {}
+        stack: list[int] = []
+        for at, token in enumerate(self.tokens):
+            if token.kind != "operator":
+                continue
+            if token.text in OPENING:
+                stack.append(at)
+            elif token.text in _CLOSING:
+                # An unbalanced source is for clang to complain about.
+                while stack and OPENING[self.tokens[stack[-1]].text] != token.text:
+                    stack.pop()
+                if stack:
+                    pairs[stack.pop()] = at
+        return pairs
+
+    def after_pair(self, at: int) -> int:
+        """The token after the bracket that closes the one at ``at``."""
+        return self.pairs.get(at, len(self.tokens) - 1) + 1
+
+    def after_angles(self, at: int) -> int:
+        """The token after the ``>`` that closes the ``<`` at ``at``."""
+        depth = 0
+        while at < len(self.tokens):
+            text = self.tokens[at].text
+            if text == "<":
+                depth += 1
+            elif text == ">":
+                depth -= 1
+                if depth == 0:
+                    return at + 1
+            elif text in OPENING:
+                at = self.after_pair(at)
+                continue
+            elif text in (";", "{", "}"):
+                return at
+            at += 1
+        return at
+
+    def semicolon(self, at: int, end: int) -> int:
+        """The next ``;`` outside brackets."""
+        while at < end:
+            text = self.tokens[at].text
+            if text == ";":
+                return at
+            at = self.after_pair(at) if text in OPENING else at + 1
+        return end - 1
+
+    def blank(self, first: int, last: int) -> None:
+        """Replaces tokens by as much white space."""
+        for at in range(first, last + 1):
+            if self.tokens[at].kind != "directive":
+                self.edits[at] = " " * len(self.tokens[at].text)
+
+    def identifiers(self, first: int, last: int) -> set[str]:
+        """The identifiers in a range of tokens, those in attributes excepted."""
+        return {
+            self.tokens[at].text
+            for at in range(first, last + 1)
+            if self.tokens[at].kind == "identifier" and at not in self.in_attribute
+        }
+
+    # -- attributes ----------------------------------------------------------------------------------------------
+
+    def collect_attributes(self) -> None:
+        """Reads and blanks out every ``[[…]]``."""
+        at = 0
+        while at + 1 < len(self.tokens):
+            if not (
+                self.word(at) == "["
+                and self.word(at + 1) == "["
+                and self.pairs.get(at + 1, -2) + 1 == self.pairs.get(at)
+            ):
+                at += 1
+                continue
+            last = self.pairs[at]
+            contents: list[Attribute] = []
+            inner = at + 2
+            while inner < last - 1:
+                token = self.tokens[inner]
+                if token.kind == "identifier":
+                    argument = ""
+                    following = inner + 1
+                    if self.word(following) == "(":
+                        close = self.after_pair(following)
+                        argument = " ".join(self.word(i) for i in range(following + 1, close - 1))
+                        following = close
+                    contents.append(Attribute(token.text, argument, token))
+                    inner = following
+                else:
+                    inner += 1
+            self.attributes[at] = (last, contents)
+            self.in_attribute.update(range(at, last + 1))
+            self.blank(at, last)
+            at = last + 1
+
+    def attributes_between(self, first: int, last: int) -> list[Attribute]:
+        """The attributes written in a range of tokens."""
+        found: list[Attribute] = []
+        for at in range(first, last + 1):
+            if at in self.attributes:
+                found += self.attributes[at][1]
+        return found

@@ -1,0 +1,361 @@
+// How kernels are called and described. The compiler driver ends every
+// translation unit with one MPS_SIMULATOR_KERNEL per kernel and a table of them.
+#pragma once
+#include "../mps_simulator_shader_abi.h"
+#include "vectors.h"
+
+namespace mps_simulator_shader {
+
+namespace abi = mps_simulator_shader_abi;
+using metal::vec;
+
+// What the driver found written at a parameter.
+enum class Source {
+  buffer,
+  threadgroup_memory,
+  thread_position_in_grid,
+  thread_position_in_threadgroup,
+  thread_index_in_threadgroup,
+  threadgroup_position_in_grid,
+  threads_per_grid,
+  threads_per_threadgroup,
+  dispatch_threads_per_threadgroup,
+  threadgroups_per_grid,
+  grid_origin,
+  grid_size,
+  thread_index_in_simdgroup,
+  simdgroup_index_in_threadgroup,
+  simdgroups_per_threadgroup,
+  dispatch_simdgroups_per_threadgroup,
+  threads_per_simdgroup,
+  thread_execution_width,
+  thread_index_in_quadgroup,
+  quadgroup_index_in_threadgroup,
+  quadgroups_per_threadgroup,
+  none,
+};
+
+// `index` is -1 where the kernel leaves it to the compiler.
+template <Source source_, int index_ = -1>
+struct Parameter {
+  static constexpr Source source = source_;
+  static constexpr int index = index_;
+};
+
+struct Thread {
+  const abi::Dispatch* dispatch;
+  const abi::Threadgroup* threadgroup;
+  abi::Extent position; // in the threadgroup
+};
+
+constexpr unsigned flatten(abi::Extent position, abi::Extent size) {
+  return (position.z * size.y + position.y) * size.x + position.x;
+}
+constexpr unsigned volume(abi::Extent size) {
+  return size.x * size.y * size.z;
+}
+constexpr unsigned ceil_divide(unsigned a, unsigned b) {
+  return (a + b - 1) / b;
+}
+
+template <class T>
+constexpr bool is_index_type =
+    metal::__is_one_of<T, uint, ushort, ulong, vec<uint, 2>, vec<uint, 3>, vec<ushort, 2>, vec<ushort, 3>>;
+
+template <class T>
+inline T from_extent(abi::Extent value) {
+  if constexpr (metal::__component_count<T> == 1) {
+    return static_cast<T>(value.x);
+  } else if constexpr (metal::__component_count<T> == 2) {
+    return T(value.x, value.y);
+  } else {
+    return T(value.x, value.y, value.z);
+  }
+}
+
+template <Source source>
+__attribute__((always_inline)) inline auto built_in(const Thread& thread) {
+  const abi::Dispatch& dispatch = *thread.dispatch;
+  const abi::Threadgroup& group = *thread.threadgroup;
+  const abi::Extent size = group.size;
+  if constexpr (source == Source::thread_position_in_grid) {
+    return abi::Extent{
+        group.position.x * dispatch.threadgroup.x + thread.position.x,
+        group.position.y * dispatch.threadgroup.y + thread.position.y,
+        group.position.z * dispatch.threadgroup.z + thread.position.z};
+  } else if constexpr (source == Source::thread_position_in_threadgroup) {
+    return thread.position;
+  } else if constexpr (source == Source::thread_index_in_threadgroup) {
+    return flatten(thread.position, size);
+  } else if constexpr (source == Source::threadgroup_position_in_grid) {
+    return group.position;
+  } else if constexpr (source == Source::threads_per_grid || source == Source::grid_size) {
+    return dispatch.grid;
+  } else if constexpr (source == Source::threads_per_threadgroup) {
+    return size;
+  } else if constexpr (source == Source::dispatch_threads_per_threadgroup) {
+    return dispatch.threadgroup;
+  } else if constexpr (source == Source::threadgroups_per_grid) {
+    return dispatch.threadgroups;
+  } else if constexpr (source == Source::grid_origin) {
+    return abi::Extent{0, 0, 0};
+  } else if constexpr (source == Source::thread_index_in_simdgroup) {
+    return flatten(thread.position, size) % abi::kSimdWidth;
+  } else if constexpr (source == Source::simdgroup_index_in_threadgroup) {
+    return flatten(thread.position, size) / abi::kSimdWidth;
+  } else if constexpr (source == Source::simdgroups_per_threadgroup) {
+    return ceil_divide(volume(size), abi::kSimdWidth);
+  } else if constexpr (source == Source::dispatch_simdgroups_per_threadgroup) {
+    return ceil_divide(volume(dispatch.threadgroup), abi::kSimdWidth);
+  } else if constexpr (source == Source::threads_per_simdgroup || source == Source::thread_execution_width) {
+    return abi::kSimdWidth;
+  } else if constexpr (source == Source::thread_index_in_quadgroup) {
+    return flatten(thread.position, size) % 4u;
+  } else if constexpr (source == Source::quadgroup_index_in_threadgroup) {
+    return flatten(thread.position, size) / 4u;
+  } else {
+    return ceil_divide(volume(size), 4u);
+  }
+}
+
+template <class T, Source source>
+__attribute__((always_inline)) inline T built_in_as(const Thread& thread) {
+  const auto value = built_in<source>(thread);
+  if constexpr (metal::is_same_v<metal::remove_cv_t<decltype(value)>, abi::Extent>) {
+    return from_extent<T>(value);
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+// Bound memory, before the kernel's own type is put on it.
+constexpr bool is_memory(Source source) {
+  return source == Source::buffer || source == Source::threadgroup_memory;
+}
+
+constexpr bool is_position(Source source) {
+  return source == Source::thread_position_in_grid || source == Source::thread_position_in_threadgroup ||
+      source == Source::threadgroup_position_in_grid || source == Source::threads_per_grid ||
+      source == Source::threads_per_threadgroup || source == Source::dispatch_threads_per_threadgroup ||
+      source == Source::threadgroups_per_grid || source == Source::grid_origin || source == Source::grid_size;
+}
+
+template <class T, Source source>
+constexpr bool check() {
+  static_assert(
+      source != Source::none,
+      "a pointer or reference argument of a kernel must be to the device, constant or threadgroup address space");
+  if constexpr (is_memory(source)) {
+    static_assert(
+        metal::is_pointer_v<T> || metal::is_reference_v<T>,
+        "a buffer or threadgroup argument of a kernel must be a pointer or a reference");
+  } else if constexpr (source != Source::none) {
+    static_assert(
+        is_index_type<metal::remove_cv_t<T>>,
+        "a built-in input of a kernel must be ushort or uint, or a vector of 2 or 3 of them");
+    static_assert(
+        is_position(source) || metal::__component_count<T> == 1, "this built-in input of a kernel is a scalar");
+  }
+  return true;
+}
+
+template <class T, Source source>
+__attribute__((always_inline)) inline T argument(const Thread& thread, void* memory) {
+  if constexpr (is_memory(source)) {
+    if constexpr (metal::is_reference_v<T>) {
+      return *static_cast<metal::remove_reference_t<T>*>(const_cast<void*>(static_cast<const void*>(memory)));
+    } else {
+      return static_cast<T>(memory);
+    }
+  } else {
+    return built_in_as<metal::remove_cv_t<T>, source>(thread);
+  }
+}
+
+// Gives every memory argument without an index the lowest free one of its kind.
+template <unsigned count>
+struct Resolved {
+  int index[count + 1];
+};
+template <class... Parameters>
+constexpr Resolved<sizeof...(Parameters)> resolve() {
+  constexpr unsigned count = sizeof...(Parameters);
+  const Source sources[count + 1] = {Parameters::source..., Source::none};
+  Resolved<count> result{{Parameters::index..., 0}};
+  const Source kinds[2] = {Source::buffer, Source::threadgroup_memory};
+  for (const Source kind : kinds) {
+    ulong taken = 0;
+    for (unsigned i = 0; i < count; ++i) {
+      if (sources[i] == kind && result.index[i] >= 0) {
+        taken |= 1ul << result.index[i];
+      }
+    }
+    for (unsigned i = 0; i < count; ++i) {
+      if (sources[i] == kind && result.index[i] < 0) {
+        int free = 0;
+        while (taken >> free & 1) {
+          ++free;
+        }
+        taken |= 1ul << free;
+        result.index[i] = free;
+      }
+    }
+  }
+  return result;
+}
+
+template <class T, class = void>
+struct IdentifierOffset {
+  static constexpr long (*function)(unsigned) = nullptr;
+};
+template <class T>
+struct IdentifierOffset<T, metal::void_t<decltype(&T::__mps_simulator_identifier_offset)>> {
+  static constexpr long (*function)(unsigned) = &T::__mps_simulator_identifier_offset;
+};
+
+template <class T>
+constexpr unsigned long size_of() {
+  if constexpr (metal::is_void_v<metal::remove_cv_t<T>>) {
+    return 0;
+  } else {
+    return sizeof(T);
+  }
+}
+
+template <class T, class Parameter>
+constexpr abi::Argument describe(const char* name, int index) {
+  using Pointee = metal::remove_pointer_t<metal::remove_cvref_t<T>>;
+  if constexpr (!is_memory(Parameter::source)) {
+    return {name, abi::ArgumentKind::built_in, 0, false, 0, false, nullptr};
+  } else {
+    using Referred = metal::conditional_t<metal::is_reference_v<T>, metal::remove_reference_t<T>, Pointee>;
+    using Bare = metal::remove_cv_t<Referred>;
+    constexpr bool structure = metal::is_class_v<Bare> && metal::__component_count<Bare> == 0;
+    return {
+        name,
+        Parameter::source == Source::buffer ? abi::ArgumentKind::buffer : abi::ArgumentKind::threadgroup_memory,
+        static_cast<unsigned>(index),
+        !metal::is_const_v<Referred>,
+        size_of<Referred>(),
+        structure,
+        IdentifierOffset<Bare>::function};
+  }
+}
+
+template <unsigned... numbers>
+struct Sequence {};
+template <unsigned count, unsigned... numbers>
+struct MakeSequence : MakeSequence<count - 1, count - 1, numbers...> {};
+template <unsigned... numbers>
+struct MakeSequence<0, numbers...> {
+  using type = Sequence<numbers...>;
+};
+
+template <auto function, class... Parameters>
+struct Kernel;
+
+template <class... Arguments, void (*function)(Arguments...), class... Parameters>
+struct Kernel<function, Parameters...> {
+  static constexpr unsigned count = sizeof...(Arguments);
+  static_assert(count == sizeof...(Parameters), "an instantiation of a kernel differs from its template");
+  static_assert((check<Arguments, Parameters::source>() && ...), "");
+  static constexpr Resolved<count> resolved = resolve<Parameters...>();
+  using Numbers = typename MakeSequence<count>::type;
+  static constexpr bool only_position_in_grid =
+      ((is_memory(Parameters::source) || Parameters::source == Source::thread_position_in_grid) && ...);
+
+  struct Memory {
+    void* pointers[count + 1];
+  };
+
+  template <unsigned... numbers>
+  __attribute__((always_inline)) static Memory bound(const abi::Dispatch* dispatch, Sequence<numbers...>) {
+    return {
+        {(Parameters::source == Source::buffer ? dispatch->buffers[resolved.index[numbers]].pointer
+              : Parameters::source == Source::threadgroup_memory
+              ? dispatch->threadgroup_memory[resolved.index[numbers]]
+              : nullptr)...,
+         nullptr}};
+  }
+  template <unsigned... numbers>
+  __attribute__((always_inline)) static void call(
+      const Thread& thread,
+      const Memory& memory,
+      Sequence<numbers...>) {
+    function(argument<Arguments, Parameters::source>(thread, memory.pointers[numbers])...);
+  }
+
+  static void run_lane(
+      const abi::Dispatch* dispatch,
+      const abi::Threadgroup* threadgroup,
+      unsigned x,
+      unsigned y,
+      unsigned z) {
+    call(Thread{dispatch, threadgroup, {x, y, z}}, bound(dispatch, Numbers()), Numbers());
+  }
+
+  static void run_threadgroup(
+      const abi::Dispatch* dispatch,
+      const abi::Threadgroup& threadgroup,
+      const Memory& memory) {
+    for (unsigned z = 0; z < threadgroup.size.z; ++z) {
+      for (unsigned y = 0; y < threadgroup.size.y; ++y) {
+        for (unsigned x = 0; x < threadgroup.size.x; ++x) {
+          call(Thread{dispatch, &threadgroup, {x, y, z}}, memory, Numbers());
+        }
+      }
+    }
+  }
+
+  static void run_grid(const abi::Dispatch* dispatch) {
+    const Memory memory = bound(dispatch, Numbers());
+    const abi::Extent grid = dispatch->grid;
+    if constexpr (only_position_in_grid) {
+      // Threads know nothing of threadgroups: one long loop.
+      abi::Dispatch whole = *dispatch;
+      whole.threadgroup = grid;
+      run_threadgroup(&whole, abi::Threadgroup{{0, 0, 0}, grid}, memory);
+    } else {
+      const abi::Extent full = dispatch->threadgroup;
+      const abi::Extent groups = dispatch->threadgroups;
+      for (unsigned z = 0; z < groups.z; ++z) {
+        for (unsigned y = 0; y < groups.y; ++y) {
+          for (unsigned x = 0; x < groups.x; ++x) {
+            const auto rest = [](unsigned whole, unsigned size, unsigned at) {
+              return whole - size * at < size ? whole - size * at : size;
+            };
+            const abi::Threadgroup threadgroup{
+                {x, y, z},
+                {rest(grid.x, full.x, x), rest(grid.y, full.y, y), rest(grid.z, full.z, z)}};
+            run_threadgroup(dispatch, threadgroup, memory);
+          }
+        }
+      }
+    }
+  }
+
+  struct Arguments_ {
+    abi::Argument list[count + 1];
+  };
+  template <unsigned... numbers>
+  static constexpr Arguments_ make(const char* const* names, Sequence<numbers...>) {
+    return {{describe<Arguments, Parameters>(names[numbers], resolved.index[numbers])..., {}}};
+  }
+  static constexpr Arguments_ arguments(const char* const* names) {
+    return make(names, Numbers());
+  }
+  template <bool cooperative>
+  static constexpr abi::Kernel record(
+      const char* name,
+      const Arguments_& arguments,
+      unsigned max_total_threads,
+      const void* threadgroup_variables_of) {
+    if constexpr (cooperative) {
+      return {name, arguments.list, count, max_total_threads, true, threadgroup_variables_of, nullptr, &run_lane};
+    } else {
+      return {name, arguments.list, count, max_total_threads, false, threadgroup_variables_of, &run_grid, nullptr};
+    }
+  }
+};
+
+} // namespace mps_simulator_shader

@@ -1,0 +1,496 @@
+// The math, common, integer and relational functions. All are templates: a
+// function of the user's with exactly matching parameters then wins, as some
+// kernels of PyTorch's expect.
+#pragma once
+#include "vectors.h"
+
+namespace metal {
+
+template <class T>
+using __if_scalar = enable_if_t<__is_scalar_type<T>>;
+template <class T>
+using __if_integer = enable_if_t<__is_integer<T>>;
+
+// Floating-point functions of integers are computed in float.
+template <class T>
+using __float_of = conditional_t<__is_floating<T>, T, float>;
+template <class A, class B>
+using __float_common = conditional_t<
+    __is_floating<A> && __is_floating<B>,
+    __common<__float_of<A>, __float_of<B>>,
+    conditional_t<__is_floating<A>, __float_of<A>, __float_of<B>>>;
+template <class A, class B>
+using __value_common = conditional_t<
+    __is_floating<A> || __is_floating<B>,
+    __float_common<A, B>,
+    conditional_t<__is_floating<A> || __is_floating<B>, float, __common<A, B>>>;
+
+#define MPS_SIMULATOR_UNARY(name, expression)                             \
+  template <class T, class = __if_scalar<T>>                              \
+  constexpr __float_of<T> name(T argument) {                              \
+    const float x = static_cast<float>(argument);                         \
+    return static_cast<__float_of<T>>(expression);                        \
+  }                                                                       \
+  template <class T, int n>                                               \
+  constexpr auto name(vec<T, n> argument) {                               \
+    return __map([](T component) { return metal::name(component); }, argument); \
+  }
+
+#define MPS_SIMULATOR_VECTOR_BINARY(name)                                      \
+  template <class T, int n>                                                    \
+  constexpr auto name(vec<T, n> a, __identity<vec<T, n>> b) {                  \
+    return __map([](T p, T q) { return metal::name(p, q); }, a, b);            \
+  }                                                                            \
+  template <class S, class T, int n, class = __if_scalar<S>>                   \
+  constexpr auto name(S a, vec<T, n> b) {                                      \
+    return __map([](T p, T q) { return metal::name(p, q); }, vec<T, n>(a), b); \
+  }
+#define MPS_SIMULATOR_BINARY(name, expression)                       \
+  template <class A, class B, class = __if_scalar<A>, class = __if_scalar<B>> \
+  constexpr __float_common<A, B> name(A first, B second) {           \
+    const float x = static_cast<float>(first);                       \
+    const float y = static_cast<float>(second);                      \
+    return static_cast<__float_common<A, B>>(expression);            \
+  }                                                                  \
+  MPS_SIMULATOR_VECTOR_BINARY(name)
+
+#define MPS_SIMULATOR_VECTOR_TERNARY(name)                                            \
+  template <class T, int n>                                                           \
+  constexpr auto name(vec<T, n> a, __identity<vec<T, n>> b, __identity<vec<T, n>> c) { \
+    return __map([](T p, T q, T r) { return metal::name(p, q, r); }, a, b, c);        \
+  }
+#define MPS_SIMULATOR_TERNARY(name, expression)                          \
+  template <                                                             \
+      class A,                                                           \
+      class B,                                                           \
+      class C,                                                           \
+      class = __if_scalar<A>,                                            \
+      class = __if_scalar<B>,                                            \
+      class = __if_scalar<C>>                                            \
+  constexpr __float_common<__float_common<A, B>, __float_of<C>> name(    \
+      A first,                                                           \
+      B second,                                                          \
+      C third) {                                                         \
+    const float x = static_cast<float>(first);                           \
+    const float y = static_cast<float>(second);                          \
+    const float z = static_cast<float>(third);                           \
+    return static_cast<__float_common<__float_common<A, B>, __float_of<C>>>(expression); \
+  }                                                                      \
+  MPS_SIMULATOR_VECTOR_TERNARY(name)
+
+constexpr float __pi = 3.14159265358979323846f;
+
+inline float __sinpi(float x) {
+  // Reduced first: pi * x alone loses what the argument knew.
+  const float r = x - 2.0f * __builtin_rintf(x * 0.5f);
+  return static_cast<float>(__builtin_sin(static_cast<double>(r) * static_cast<double>(3.14159265358979323846L)));
+}
+inline float __cospi(float x) {
+  const float r = x - 2.0f * __builtin_rintf(x * 0.5f);
+  return static_cast<float>(__builtin_cos(static_cast<double>(r) * static_cast<double>(3.14159265358979323846L)));
+}
+inline float __fract(float x) {
+  const float result = x - __builtin_floorf(x);
+  return result < 1.0f ? result : 0x1.fffffep-1f;
+}
+// Without branches and calls that keep loops from being vectorized.
+inline float __tanh(float x) {
+  const float a = __builtin_fabsf(x);
+  const float far = 1.0f - 2.0f / (__builtin_expf(2.0f * a) + 1.0f);
+  const float z = a * a;
+  const float series =
+      (((-5.70498872745e-3f * z + 2.06390887954e-2f) * z - 5.37397155531e-2f) * z + 1.33314422036e-1f) * z -
+      3.33332819422e-1f;
+  const float near = a + a * z * series;
+  return __builtin_copysignf(a < 0.625f ? near : far, x);
+}
+constexpr float __sign(float x) {
+  return x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x == 0.0f ? x : 0.0f;
+}
+constexpr float __saturate(float x) {
+  return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f;
+}
+constexpr float __smoothstep(float x, float y, float z) {
+  const float t = __saturate((z - x) / (y - x));
+  return t * t * (3.0f - 2.0f * t);
+}
+
+MPS_SIMULATOR_UNARY(acos, __builtin_acosf(x))
+MPS_SIMULATOR_UNARY(acosh, __builtin_acoshf(x))
+MPS_SIMULATOR_UNARY(asin, __builtin_asinf(x))
+MPS_SIMULATOR_UNARY(asinh, __builtin_asinhf(x))
+MPS_SIMULATOR_UNARY(atan, __builtin_atanf(x))
+MPS_SIMULATOR_UNARY(atanh, __builtin_atanhf(x))
+MPS_SIMULATOR_UNARY(ceil, __builtin_ceilf(x))
+MPS_SIMULATOR_UNARY(cos, __builtin_cosf(x))
+MPS_SIMULATOR_UNARY(cosh, __builtin_coshf(x))
+MPS_SIMULATOR_UNARY(cospi, __cospi(x))
+MPS_SIMULATOR_UNARY(exp, __builtin_expf(x))
+MPS_SIMULATOR_UNARY(exp2, __builtin_exp2f(x))
+MPS_SIMULATOR_UNARY(exp10, __builtin_powf(10.0f, x))
+MPS_SIMULATOR_UNARY(fabs, __builtin_fabsf(x))
+MPS_SIMULATOR_UNARY(floor, __builtin_floorf(x))
+MPS_SIMULATOR_UNARY(fract, __fract(x))
+MPS_SIMULATOR_UNARY(log, __builtin_logf(x))
+MPS_SIMULATOR_UNARY(log2, __builtin_log2f(x))
+MPS_SIMULATOR_UNARY(log10, __builtin_log10f(x))
+MPS_SIMULATOR_UNARY(rint, __builtin_rintf(x))
+MPS_SIMULATOR_UNARY(round, __builtin_roundf(x))
+MPS_SIMULATOR_UNARY(rsqrt, 1.0f / __builtin_sqrtf(x))
+MPS_SIMULATOR_UNARY(saturate, __saturate(x))
+MPS_SIMULATOR_UNARY(sign, __sign(x))
+MPS_SIMULATOR_UNARY(sin, __builtin_sinf(x))
+MPS_SIMULATOR_UNARY(sinh, __builtin_sinhf(x))
+MPS_SIMULATOR_UNARY(sinpi, __sinpi(x))
+MPS_SIMULATOR_UNARY(sqrt, __builtin_sqrtf(x))
+MPS_SIMULATOR_UNARY(tan, __builtin_tanf(x))
+MPS_SIMULATOR_UNARY(tanh, __tanh(x))
+MPS_SIMULATOR_UNARY(tanpi, __sinpi(x) / __cospi(x))
+MPS_SIMULATOR_UNARY(trunc, __builtin_truncf(x))
+
+MPS_SIMULATOR_BINARY(atan2, __builtin_atan2f(x, y))
+MPS_SIMULATOR_BINARY(copysign, __builtin_copysignf(x, y))
+MPS_SIMULATOR_BINARY(fdim, __builtin_fdimf(x, y))
+MPS_SIMULATOR_BINARY(fmax, __builtin_fmaxf(x, y))
+MPS_SIMULATOR_BINARY(fmin, __builtin_fminf(x, y))
+MPS_SIMULATOR_BINARY(fmod, __builtin_fmodf(x, y))
+MPS_SIMULATOR_BINARY(pow, __builtin_powf(x, y))
+MPS_SIMULATOR_BINARY(powr, __builtin_powf(x, y))
+MPS_SIMULATOR_BINARY(step, y < x ? 0.0f : 1.0f)
+
+MPS_SIMULATOR_TERNARY(fma, __builtin_fmaf(x, y, z))
+MPS_SIMULATOR_TERNARY(mix, x + (y - x) * z)
+MPS_SIMULATOR_TERNARY(smoothstep, __smoothstep(x, y, z))
+MPS_SIMULATOR_TERNARY(fmax3, __builtin_fmaxf(x, __builtin_fmaxf(y, z)))
+MPS_SIMULATOR_TERNARY(fmin3, __builtin_fminf(x, __builtin_fminf(y, z)))
+MPS_SIMULATOR_TERNARY(
+    fmedian3,
+    __builtin_fmaxf(__builtin_fminf(x, y), __builtin_fminf(__builtin_fmaxf(x, y), z)))
+
+// One step from `from` towards `to` in the bits of the type itself.
+template <class T, class Bits>
+constexpr T __next_after(T from, T to) {
+  const float a = static_cast<float>(from);
+  const float b = static_cast<float>(to);
+  if (a != a || b != b) {
+    return numeric_limits<T>::quiet_NaN();
+  }
+  if (a == b) {
+    return to;
+  }
+  if (a == 0.0f) {
+    const T smallest = __builtin_bit_cast(T, static_cast<Bits>(1));
+    return b > 0.0f ? smallest : static_cast<T>(-smallest);
+  }
+  const Bits bits = __builtin_bit_cast(Bits, from);
+  return __builtin_bit_cast(T, static_cast<Bits>((a > 0.0f) == (b > a) ? bits + 1 : bits - 1));
+}
+template <class A, class B, class = __if_scalar<A>, class = __if_scalar<B>>
+constexpr __float_common<A, B> nextafter(A from, B to) {
+  using T = __float_common<A, B>;
+  using Bits = conditional_t<sizeof(T) == 2, ushort, uint>;
+  return __next_after<T, Bits>(static_cast<T>(from), static_cast<T>(to));
+}
+MPS_SIMULATOR_VECTOR_BINARY(nextafter)
+
+template <class T, class = __if_scalar<T>>
+constexpr T abs(T x) {
+  if constexpr (__is_floating<T>) {
+    return metal::fabs(x);
+  } else {
+    return static_cast<T>(x < T(0) ? -x : x);
+  }
+}
+template <class T, int n>
+constexpr vec<T, n> abs(vec<T, n> x) {
+  return __map([](T component) { return metal::abs(component); }, x);
+}
+
+template <class A, class B, class = __if_scalar<A>, class = __if_scalar<B>>
+constexpr __value_common<A, B> max(A a, B b) {
+  using T = __value_common<A, B>;
+  if constexpr (__is_floating<T>) {
+    return static_cast<T>(__builtin_fmaxf(static_cast<float>(a), static_cast<float>(b)));
+  } else {
+    return static_cast<T>(a) < static_cast<T>(b) ? static_cast<T>(b) : static_cast<T>(a);
+  }
+}
+template <class A, class B, class = __if_scalar<A>, class = __if_scalar<B>>
+constexpr __value_common<A, B> min(A a, B b) {
+  using T = __value_common<A, B>;
+  if constexpr (__is_floating<T>) {
+    return static_cast<T>(__builtin_fminf(static_cast<float>(a), static_cast<float>(b)));
+  } else {
+    return static_cast<T>(b) < static_cast<T>(a) ? static_cast<T>(b) : static_cast<T>(a);
+  }
+}
+MPS_SIMULATOR_VECTOR_BINARY(max)
+MPS_SIMULATOR_VECTOR_BINARY(min)
+
+template <class A, class B, class C, class = __if_scalar<A>, class = __if_scalar<B>, class = __if_scalar<C>>
+constexpr auto max3(A a, B b, C c) {
+  return metal::max(a, metal::max(b, c));
+}
+template <class A, class B, class C, class = __if_scalar<A>, class = __if_scalar<B>, class = __if_scalar<C>>
+constexpr auto min3(A a, B b, C c) {
+  return metal::min(a, metal::min(b, c));
+}
+template <class A, class B, class C, class = __if_scalar<A>, class = __if_scalar<B>, class = __if_scalar<C>>
+constexpr auto median3(A a, B b, C c) {
+  return metal::max(metal::min(a, b), metal::min(metal::max(a, b), c));
+}
+template <class A, class B, class C, class = __if_scalar<A>, class = __if_scalar<B>, class = __if_scalar<C>>
+constexpr auto clamp(A value, B low, C high) {
+  return metal::min(metal::max(value, low), high);
+}
+MPS_SIMULATOR_VECTOR_TERNARY(max3)
+MPS_SIMULATOR_VECTOR_TERNARY(min3)
+MPS_SIMULATOR_VECTOR_TERNARY(median3)
+MPS_SIMULATOR_VECTOR_TERNARY(clamp)
+
+template <class T, class = __if_scalar<T>>
+inline T sincos(T x, T& cosine) {
+  cosine = metal::cos(x);
+  return metal::sin(x);
+}
+template <class T, class = __if_scalar<T>>
+inline T modf(T x, T& whole) {
+  whole = metal::trunc(x);
+  return metal::copysign(__builtin_isinf(static_cast<float>(x)) ? T(0) : T(x - whole), x);
+}
+template <class T, class = __if_scalar<T>>
+inline T frexp(T x, int& exponent) {
+  return static_cast<T>(__builtin_frexpf(static_cast<float>(x), &exponent));
+}
+template <class T, class = __if_scalar<T>>
+inline T ldexp(T x, int exponent) {
+  return static_cast<T>(__builtin_ldexpf(static_cast<float>(x), exponent));
+}
+template <class T, class = __if_scalar<T>>
+inline int ilogb(T x) {
+  return __builtin_ilogbf(static_cast<float>(x));
+}
+
+#define MPS_SIMULATOR_TEST(name, expression)                                    \
+  template <class T, class = __if_scalar<T>>                                    \
+  constexpr bool name(T argument) {                                             \
+    const float x = static_cast<float>(argument);                               \
+    return expression;                                                          \
+  }                                                                             \
+  template <class T, int n>                                                     \
+  constexpr vec<bool, n> name(vec<T, n> argument) {                             \
+    return __map([](T component) { return metal::name(component); }, argument); \
+  }
+MPS_SIMULATOR_TEST(isnan, x != x)
+MPS_SIMULATOR_TEST(isinf, __builtin_fabsf(x) == __builtin_huge_valf())
+MPS_SIMULATOR_TEST(isfinite, __builtin_fabsf(x) < __builtin_huge_valf())
+MPS_SIMULATOR_TEST(signbit, (__builtin_bit_cast(uint, x) >> 31) != 0)
+template <class T, class = enable_if_t<__is_floating<T>>>
+constexpr bool isnormal(T x) {
+  return metal::isfinite(x) && metal::fabs(x) >= numeric_limits<T>::min();
+}
+template <class A, class B, class = __if_scalar<A>, class = __if_scalar<B>>
+constexpr bool isunordered(A a, B b) {
+  return metal::isnan(a) || metal::isnan(b);
+}
+template <class A, class B, class = __if_scalar<A>, class = __if_scalar<B>>
+constexpr bool isordered(A a, B b) {
+  return !metal::isunordered(a, b);
+}
+
+constexpr bool all(bool value) {
+  return value;
+}
+constexpr bool any(bool value) {
+  return value;
+}
+template <int n>
+constexpr bool all(vec<bool, n> values) {
+  for (int i = 0; i < n; ++i) {
+    if (!values[i]) {
+      return false;
+    }
+  }
+  return true;
+}
+template <int n>
+constexpr bool any(vec<bool, n> values) {
+  for (int i = 0; i < n; ++i) {
+    if (values[i]) {
+      return true;
+    }
+  }
+  return false;
+}
+template <class A, class B, class = __if_scalar<A>, class = __if_scalar<B>>
+constexpr __value_common<A, B> select(A a, B b, bool condition) {
+  return condition ? static_cast<__value_common<A, B>>(b) : static_cast<__value_common<A, B>>(a);
+}
+template <class T, int n, class C>
+constexpr vec<T, n> select(vec<T, n> a, __identity<vec<T, n>> b, vec<C, n> condition) {
+  return __map([](T p, T q, C c) { return c ? q : p; }, a, b, condition);
+}
+template <class T, int n>
+constexpr vec<T, n> select(vec<T, n> a, __identity<vec<T, n>> b, bool condition) {
+  return condition ? b : a;
+}
+
+// Geometry.
+template <class T, int n>
+constexpr T length_squared(vec<T, n> a) {
+  return metal::dot(a, a);
+}
+template <class T, int n>
+constexpr T length(vec<T, n> a) {
+  return metal::sqrt(metal::dot(a, a));
+}
+template <class T, int n>
+constexpr T distance_squared(vec<T, n> a, __identity<vec<T, n>> b) {
+  return metal::length_squared(a - b);
+}
+template <class T, int n>
+constexpr T distance(vec<T, n> a, __identity<vec<T, n>> b) {
+  return metal::length(a - b);
+}
+template <class T, int n>
+constexpr vec<T, n> normalize(vec<T, n> a) {
+  return a * metal::rsqrt(metal::dot(a, a));
+}
+template <class T, class = enable_if_t<__is_floating<T>>>
+constexpr vec<T, 3> cross(vec<T, 3> a, vec<T, 3> b) {
+  return vec<T, 3>(
+      T(a.y * b.z - a.z * b.y),
+      T(a.z * b.x - a.x * b.z),
+      T(a.x * b.y - a.y * b.x));
+}
+template <class T, int n>
+constexpr vec<T, n> reflect(vec<T, n> incident, __identity<vec<T, n>> normal) {
+  return incident - normal * T(2 * metal::dot(normal, incident));
+}
+template <class T, int n>
+constexpr vec<T, n> faceforward(vec<T, n> a, __identity<vec<T, n>> incident, __identity<vec<T, n>> reference) {
+  return metal::dot(incident, reference) < T(0) ? a : -a;
+}
+
+// Integers.
+#define MPS_SIMULATOR_INTEGER_UNARY(name, expression)                           \
+  template <class T, class = __if_integer<T>>                                   \
+  constexpr T name(T x) {                                                       \
+    using U = make_unsigned_t<T>;                                               \
+    constexpr int bits = sizeof(T) * 8;                                         \
+    const U u = static_cast<U>(x);                                              \
+    (void)u;                                                                    \
+    (void)bits;                                                                 \
+    return static_cast<T>(expression);                                          \
+  }                                                                             \
+  template <class T, int n>                                                     \
+  constexpr vec<T, n> name(vec<T, n> argument) {                                \
+    return __map([](T component) { return metal::name(component); }, argument); \
+  }
+template <class U>
+constexpr U __reverse_bits(U value) {
+  U result = 0;
+  for (unsigned i = 0; i < sizeof(U) * 8; ++i) {
+    result = static_cast<U>((result << 1) | ((value >> i) & 1));
+  }
+  return result;
+}
+MPS_SIMULATOR_INTEGER_UNARY(popcount, __builtin_popcountl(static_cast<ulong>(u)))
+MPS_SIMULATOR_INTEGER_UNARY(clz, u == 0 ? bits : __builtin_clzl(static_cast<ulong>(u)) - (64 - bits))
+MPS_SIMULATOR_INTEGER_UNARY(ctz, u == 0 ? bits : __builtin_ctzl(static_cast<ulong>(u)))
+MPS_SIMULATOR_INTEGER_UNARY(reverse_bits, __reverse_bits(u))
+
+#define MPS_SIMULATOR_INTEGER_BINARY(name, expression)            \
+  template <class T, class = __if_integer<T>>                     \
+  constexpr T name(T x, __identity<T> y) {                        \
+    using Wide = __int128;                                        \
+    constexpr int bits = sizeof(T) * 8;                           \
+    const Wide a = x;                                             \
+    const Wide b = y;                                             \
+    (void)bits;                                                   \
+    return static_cast<T>(expression);                            \
+  }                                                               \
+  template <class T, int n>                                       \
+  constexpr vec<T, n> name(vec<T, n> x, __identity<vec<T, n>> y) { \
+    return __map([](T p, T q) { return metal::name(p, q); }, x, y); \
+  }
+template <class T>
+constexpr __int128 __saturated(__int128 value) {
+  return value < numeric_limits<T>::min() ? __int128(numeric_limits<T>::min())
+      : value > numeric_limits<T>::max()  ? __int128(numeric_limits<T>::max())
+                                          : value;
+}
+MPS_SIMULATOR_INTEGER_BINARY(absdiff, a < b ? b - a : a - b)
+MPS_SIMULATOR_INTEGER_BINARY(addsat, __saturated<T>(a + b))
+MPS_SIMULATOR_INTEGER_BINARY(subsat, __saturated<T>(a - b))
+MPS_SIMULATOR_INTEGER_BINARY(hadd, (a + b) >> 1)
+MPS_SIMULATOR_INTEGER_BINARY(rhadd, (a + b + 1) >> 1)
+template <class T, class = __if_integer<T>>
+constexpr T mulhi(T x, __identity<T> y) {
+  if constexpr (__is_unsigned(T)) {
+    return static_cast<T>((static_cast<unsigned __int128>(x) * y) >> (sizeof(T) * 8));
+  } else {
+    return static_cast<T>((static_cast<__int128>(x) * y) >> (sizeof(T) * 8));
+  }
+}
+template <class T, class = __if_integer<T>>
+constexpr T madhi(T a, __identity<T> b, __identity<T> c) {
+  return static_cast<T>(metal::mulhi(a, b) + c);
+}
+template <class T, class = __if_integer<T>>
+constexpr T rotate(T x, __identity<T> by) {
+  using U = make_unsigned_t<T>;
+  constexpr unsigned bits = sizeof(T) * 8;
+  const unsigned left = static_cast<unsigned>(by) & (bits - 1);
+  const U u = static_cast<U>(x);
+  return static_cast<T>(left == 0 ? u : static_cast<U>((u << left) | (u >> (bits - left))));
+}
+template <class T, class = __if_integer<T>>
+constexpr T extract_bits(T x, uint offset, uint bits) {
+  if (bits == 0) {
+    return 0;
+  }
+  constexpr uint width = sizeof(T) * 8;
+  using U = make_unsigned_t<T>;
+  const T shifted = static_cast<T>(static_cast<U>(x) << (width - bits - offset));
+  return static_cast<T>(shifted >> (width - bits));
+}
+template <class T, class = __if_integer<T>>
+constexpr T insert_bits(T base, __identity<T> insert, uint offset, uint bits) {
+  using U = make_unsigned_t<T>;
+  const U mask = bits >= sizeof(T) * 8 ? ~U(0) : static_cast<U>(((U(1) << bits) - 1) << offset);
+  return static_cast<T>(
+      (static_cast<U>(base) & ~mask) | (static_cast<U>(static_cast<U>(insert) << offset) & mask));
+}
+
+#undef MPS_SIMULATOR_UNARY
+#undef MPS_SIMULATOR_BINARY
+#undef MPS_SIMULATOR_TERNARY
+#undef MPS_SIMULATOR_VECTOR_BINARY
+#undef MPS_SIMULATOR_VECTOR_TERNARY
+#undef MPS_SIMULATOR_TEST
+#undef MPS_SIMULATOR_INTEGER_UNARY
+#undef MPS_SIMULATOR_INTEGER_BINARY
+
+#define MPS_SIMULATOR_VARIANTS                                                        \
+  using metal::abs, metal::acos, metal::acosh, metal::asin, metal::asinh, metal::atan, \
+      metal::atan2, metal::atanh, metal::ceil, metal::clamp, metal::copysign,         \
+      metal::cos, metal::cosh, metal::cospi, metal::exp, metal::exp10, metal::exp2,   \
+      metal::fabs, metal::fdim, metal::floor, metal::fma, metal::fmax, metal::fmin,   \
+      metal::fmod, metal::fract, metal::frexp, metal::ilogb, metal::ldexp,            \
+      metal::log, metal::log10, metal::log2, metal::max, metal::min, metal::mix,      \
+      metal::modf, metal::nextafter, metal::pow, metal::powr, metal::rint,            \
+      metal::round, metal::rsqrt, metal::saturate, metal::sign, metal::sin,           \
+      metal::sincos, metal::sinh, metal::sinpi, metal::smoothstep, metal::sqrt,       \
+      metal::step, metal::tan, metal::tanh, metal::tanpi, metal::trunc,               \
+      metal::isnan, metal::isinf, metal::isfinite, metal::normalize, metal::length,   \
+      metal::distance;
+namespace precise {
+MPS_SIMULATOR_VARIANTS
+}
+namespace fast {
+MPS_SIMULATOR_VARIANTS
+}
+#undef MPS_SIMULATOR_VARIANTS
+
+} // namespace metal

@@ -1,0 +1,79 @@
+// What a compiled shader library and the runtime that loads it agree on.
+// Included by both sides, hence nothing but built-in types.
+#pragma once
+
+namespace mps_simulator_shader_abi {
+
+constexpr unsigned kVersion = 1;
+constexpr unsigned kSimdWidth = 32;
+
+struct Extent {
+  unsigned x, y, z;
+};
+
+struct Buffer {
+  void* pointer;
+  unsigned long length;
+};
+
+struct Dispatch {
+  const Buffer* buffers;
+  void* const* threadgroup_memory;
+  Extent grid; // in threads
+  Extent threadgroup; // as dispatched
+  Extent threadgroups; // per grid
+};
+
+// Where one threadgroup lies. At the edges of the grid it may be smaller than
+// the dispatched size.
+struct Threadgroup {
+  Extent position; // in threadgroups
+  Extent size; // in threads
+};
+
+enum class ArgumentKind : int { buffer, threadgroup_memory, built_in };
+
+struct Argument {
+  const char* name;
+  ArgumentKind kind;
+  unsigned index;
+  bool writable;
+  unsigned long size; // of what it points or refers to; 0 for void
+  bool structure; // ... and whether that is a structure
+  long (*identifier_offset)(unsigned identifier); // null without [[id(n)]]
+};
+
+struct Kernel {
+  const char* name;
+  const Argument* arguments;
+  unsigned argument_count;
+  unsigned max_total_threads; // 0: not limited by the kernel
+  // Needs its lanes to run as fibers: a barrier or a SIMD-group function may be
+  // reached.
+  bool cooperative;
+  // The kernel itself when it declares threadgroup variables, otherwise null.
+  const void* threadgroup_variables_of;
+  // Runs all threads in order; null for cooperative kernels.
+  void (*run_grid)(const Dispatch*);
+  // Runs one thread of one threadgroup.
+  void (*run_lane)(const Dispatch*, const Threadgroup*, unsigned x, unsigned y, unsigned z);
+};
+
+// Lanes meet here. All lanes of a SIMD-group (or of the threadgroup) that are
+// not finished arrive, then `operation` runs once over their slots (null for
+// lanes that did not come), then all go on.
+enum class Scope : int { simdgroup, threadgroup };
+using Operation = void (*)(void** slots);
+struct Runtime {
+  void (*arrive)(Scope scope, const void* site, void* slot, Operation operation);
+  unsigned (*lane)(); // in the SIMD-group
+};
+
+struct Library {
+  unsigned version;
+  unsigned kernel_count;
+  const Kernel* kernels;
+  const Runtime** runtime; // set by the loader
+};
+
+} // namespace mps_simulator_shader_abi

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+namespace mps_simulator {
+
+struct CallCounter {
+  constexpr explicit CallCounter(const char* name) : name(name) {}
+
+  const char* name;
+  std::atomic<uint64_t> count{0};
+  CallCounter* next = nullptr;
+  bool registered = false;
+};
+
+void register_counter(CallCounter& counter);
+
+// {"-[MTLBuffer contents]": 3, …}, without the calls never made since the reset.
+std::string counters_json();
+void reset_counters();
+
+} // namespace mps_simulator
+
+// First line of each API method. A counter is initialized at compile time and
+// enters the list on its first call, so the usual cost is one atomic addition.
+#define COUNT_CALL()                                                    \
+  do {                                                                  \
+    static ::mps_simulator::CallCounter call_counter{__func__};         \
+    if (__builtin_expect(                                               \
+            call_counter.count.fetch_add(1, std::memory_order_relaxed) == \
+                0,                                                      \
+            0)) {                                                       \
+      ::mps_simulator::register_counter(call_counter);                  \
+    }                                                                   \
+  } while (0)

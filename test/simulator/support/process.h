@@ -1,0 +1,11 @@
+#pragma once
+
+namespace mps_simulator {
+
+// A child of fork() inherits the device but neither its threads nor the state
+// of its locks. The device notes its first use here; afterwards a child must
+// not touch it.
+void note_device_in_use();
+bool device_lost_by_fork();
+
+} // namespace mps_simulator

@@ -1,0 +1,69 @@
+#include "support/settings.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace mps_simulator {
+
+namespace {
+
+std::string environment(const char* name, const std::string& fallback) {
+  const char* value = std::getenv(name);
+  return value && *value ? value : fallback;
+}
+
+uint64_t environment_number(const char* name, uint64_t fallback) {
+  const char* value = std::getenv(name);
+  if (!value || !*value) {
+    return fallback;
+  }
+  char* end = nullptr;
+  const auto number = std::strtoull(value, &end, 0);
+  if (*end) {
+    // Thrown exceptions cannot be reported from a library constructor.
+    std::fprintf(
+        stderr, "MPS simulator: %s=%s is not a number, ignored\n", name, value);
+    return fallback;
+  }
+  return number;
+}
+
+std::string default_cache_directory() {
+  const std::string cache =
+      environment("XDG_CACHE_HOME", environment("HOME", "/tmp") + "/.cache");
+  return cache + "/mps_simulator/shaders";
+}
+
+} // namespace
+
+Settings::Settings()
+    : null_mode(environment_number("MPS_SIMULATOR_NULL_MODE", 0) != 0),
+      validation(environment_number("MPS_SIMULATOR_VALIDATION", 1) != 0),
+      delay_microseconds(environment_number("MPS_SIMULATOR_DELAY_US", 0)),
+      seed(environment_number("MPS_SIMULATOR_SEED", 0)),
+      copy_alignment(environment_number("MPS_SIMULATOR_COPY_ALIGNMENT", 1)),
+      macos_major(15),
+      macos_minor(2),
+      shader_cache_dir(
+          environment("MPS_SIMULATOR_SHADER_CACHE", default_cache_directory())),
+      python(environment("MPS_SIMULATOR_PYTHON", "")) {
+  const std::string version = environment("MPS_SIMULATOR_MACOS", "15.2");
+  int major = 0;
+  int minor = 0;
+  if (std::sscanf(version.c_str(), "%d.%d", &major, &minor) >= 1 && major > 0) {
+    macos_major = major;
+    macos_minor = minor;
+  } else {
+    std::fprintf(
+        stderr,
+        "MPS simulator: MPS_SIMULATOR_MACOS=%s is not a version, ignored\n",
+        version.c_str());
+  }
+}
+
+Settings* make_settings() {
+  static auto* instance = new Settings;
+  return instance;
+}
+
+} // namespace mps_simulator

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+namespace mps_simulator {
+
+// Read from the environment on first use; the atomic ones may change later.
+struct Settings {
+  Settings();
+
+  std::atomic<bool> null_mode; // MPS_SIMULATOR_NULL_MODE, default 0
+  std::atomic<bool> validation; // MPS_SIMULATOR_VALIDATION, default 1
+  // Longest random pause of the GPU thread before a buffer and each of its
+  // commands: MPS_SIMULATOR_DELAY_US, default 0
+  std::atomic<unsigned> delay_microseconds;
+  std::atomic<uint64_t> seed; // MPS_SIMULATOR_SEED, default 0
+  // What offsets and sizes of blit copies and fills must be a multiple of:
+  // MPS_SIMULATOR_COPY_ALIGNMENT, default 1 as on Apple's own GPUs. The rule
+  // for the other GPUs of Macs is 4.
+  std::atomic<unsigned> copy_alignment;
+  int macos_major; // MPS_SIMULATOR_MACOS, default 15.2
+  int macos_minor;
+  // MPS_SIMULATOR_SHADER_CACHE, default ~/.cache/mps_simulator/shaders
+  std::string shader_cache_dir;
+  std::string python; // MPS_SIMULATOR_PYTHON, default empty: as built
+};
+
+// Never destroyed: the GPU thread reads it while the process exits.
+Settings* make_settings();
+
+// In the header because most calls of the API begin by asking it.
+inline Settings& settings() {
+  static Settings* instance = make_settings();
+  return *instance;
+}
+
+} // namespace mps_simulator

@@ -1,0 +1,387 @@
+// The root class: life, messages, forwarding.
+#include "foundation/string.h"
+#include "foundation_checks.h"
+#include "support/live_objects.h"
+#include "support/settings.h"
+
+#include <Block.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace {
+
+std::atomic<int> destroyed{0};
+
+struct Tracked {
+  int value = 42;
+  ~Tracked() {
+    ++destroyed;
+  }
+};
+
+size_t live_count(const char* class_name) {
+  const std::string json = mps_simulator::live_objects_json();
+  const size_t at = json.find(std::string("\"") + class_name + "\": ");
+  return at == json.npos ? 0 : std::stoul(json.substr(json.find(": ", at) + 2));
+}
+
+} // namespace
+
+@protocol Greeting<NSObject>
+- (int)greet;
+@end
+
+@interface TestObject : NSObject<Greeting, NSCopying> {
+ @public
+  Tracked tracked;
+  std::vector<int> numbers;
+}
+@property(nonatomic, copy) NSString* name;
+@property(nonatomic) float ratio;
+@end
+
+@implementation TestObject
+
+- (void)dealloc {
+  [_name release];
+  [super dealloc];
+}
+
+- (int)greet {
+  return tracked.value;
+}
+
+- (id)copyWithZone:(NSZone*)zone {
+  TestObject* copy = [[TestObject alloc] init];
+  copy.name = self.name;
+  return copy;
+}
+
+@end
+
+struct Triple {
+  long x, y, z;
+};
+struct Pair {
+  double first;
+  long second;
+};
+
+// The receiver of forwarded messages.
+@interface Worker : NSObject
+- (int)sum:(int)first and:(int)second;
+- (double)scale:(double)value by:(float)factor;
+- (Triple)tripleOf:(Triple)triple times:(long)factor;
+- (Pair)pairOf:(Pair)pair shifted:(double)shift;
+- (NSRange)many:(long)a b:(long)b c:(long)c d:(long)d e:(long)e f:(long)f range:(NSRange)range;
+- (void)explode;
+@end
+
+@implementation Worker
+
+- (int)sum:(int)first and:(int)second {
+  return first + second;
+}
+
+- (double)scale:(double)value by:(float)factor {
+  return value * factor;
+}
+
+- (Triple)tripleOf:(Triple)triple times:(long)factor {
+  return {triple.x * factor, triple.y * factor, triple.z * factor};
+}
+
+- (Pair)pairOf:(Pair)pair shifted:(double)shift {
+  return {pair.first + shift, pair.second + 1};
+}
+
+- (NSRange)many:(long)a b:(long)b c:(long)c d:(long)d e:(long)e f:(long)f range:(NSRange)range {
+  return NSMakeRange(a + b + c + d + e + f + range.location, range.length);
+}
+
+- (void)explode {
+  throw std::runtime_error("bang");
+}
+
+@end
+
+// Hands everything on, one way or the other.
+@interface Forwarder : NSObject {
+ @public
+  Worker* worker;
+  BOOL by_invocation;
+  std::string last_selector;
+}
+@end
+
+@implementation Forwarder
+
+- (id)forwardingTargetForSelector:(SEL)selector {
+  return by_invocation ? nil : worker;
+}
+
+- (NSMethodSignature*)methodSignatureForSelector:(SEL)selector {
+  return [worker methodSignatureForSelector:selector];
+}
+
+- (void)forwardInvocation:(NSInvocation*)invocation {
+  last_selector = sel_getName(invocation.selector);
+  [invocation invokeWithTarget:worker];
+}
+
+- (void)dealloc {
+  [worker release];
+  [super dealloc];
+}
+
+@end
+
+CASE(retain_and_release_balance) {
+  const size_t before = live_count("TestObject");
+  const int destroyed_before = destroyed;
+  TestObject* object = [[TestObject alloc] init];
+  CHECK_EQUAL(object.retainCount, 1ul);
+  CHECK_EQUAL(live_count("TestObject"), before + 1);
+  [object retain];
+  CHECK_EQUAL(object.retainCount, 2ul);
+  [object release];
+  CHECK_EQUAL(destroyed.load(), destroyed_before);
+  [object release];
+  CHECK_EQUAL(destroyed.load(), destroyed_before + 1);
+  CHECK_EQUAL(live_count("TestObject"), before);
+}
+
+CASE(cxx_members_are_constructed) {
+  TestObject* object = [[TestObject new] autorelease];
+  CHECK_EQUAL(object->tracked.value, 42);
+  CHECK(object->numbers.empty());
+  object->numbers.assign(1000, 7);
+}
+
+CASE(autorelease_pools_nest) {
+  const int before = destroyed;
+  @autoreleasepool {
+    [[TestObject new] autorelease];
+    @autoreleasepool {
+      [[TestObject new] autorelease];
+    }
+    CHECK_EQUAL(destroyed.load(), before + 1);
+  }
+  CHECK_EQUAL(destroyed.load(), before + 2);
+  NSAutoreleasePool* pool = [[NSAutoreleasePool alloc] init];
+  [[TestObject new] autorelease];
+  [pool drain];
+  CHECK_EQUAL(destroyed.load(), before + 3);
+}
+
+CASE(thread_end_drains_its_pool) {
+  const int before = destroyed;
+  std::thread([] { [[TestObject new] autorelease]; }).join();
+  CHECK_EQUAL(destroyed.load(), before + 1);
+}
+
+CASE(retain_counts_are_atomic) {
+  TestObject* object = [[TestObject new] autorelease];
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([object] {
+      for (int k = 0; k < 20000; ++k) {
+        [object retain];
+        [object release];
+      }
+    });
+  }
+  for (auto& thread : threads) {
+    thread.join();
+  }
+  CHECK_EQUAL(object.retainCount, 1ul);
+}
+
+CASE(message_to_deallocated_object) {
+  TestObject* object = [TestObject new];
+  [object release];
+  CHECK_VIOLATION("-[TestObject greet]: message sent to a deallocated object", [object greet]);
+  CHECK_VIOLATION("-[TestObject release]: message sent to a deallocated object", [object release]);
+}
+
+CASE(message_to_nil) {
+  TestObject* object = nil;
+  CHECK_EQUAL([object greet], 0);
+  CHECK_EQUAL(object.ratio, 0.0f);
+  CHECK(object.name == nil);
+  Worker* worker = nil;
+  const Triple triple = [worker tripleOf:{1, 2, 3} times:2];
+  CHECK_EQUAL(triple.x + triple.y + triple.z, 0);
+}
+
+CASE(unknown_selector_is_named) {
+  id object = [[TestObject new] autorelease];
+  CHECK_UNSUPPORTED("-[TestObject substringFromIndex:] is not simulated", [object substringFromIndex:1]);
+  CHECK_UNSUPPORTED("+[TestObject arrayWithCapacity:] is not simulated", [(id)[TestObject class] arrayWithCapacity:1]);
+}
+
+CASE(unknown_selector_of_struct_return) {
+  id object = [[TestObject new] autorelease];
+  CHECK_UNSUPPORTED("-[TestObject tripleOf:times:] is not simulated", [object tripleOf:{1, 2, 3} times:2]);
+}
+
+CASE(introspection) {
+  TestObject* object = [[TestObject new] autorelease];
+  CHECK([object isKindOfClass:[NSObject class]]);
+  CHECK(![object isKindOfClass:[NSString class]]);
+  CHECK([object isMemberOfClass:[TestObject class]]);
+  CHECK([object respondsToSelector:@selector(greet)]);
+  CHECK(![object respondsToSelector:@selector(explode)]);
+  CHECK([TestObject instancesRespondToSelector:@selector(greet)]);
+  CHECK(![TestObject respondsToSelector:@selector(greet)]);
+  CHECK([object conformsToProtocol:@protocol(Greeting)]);
+  CHECK([object conformsToProtocol:@protocol(NSObject)]);
+  CHECK(![object conformsToProtocol:@protocol(NSFastEnumeration)]);
+  CHECK(object.superclass == [NSObject class]);
+  CHECK_STRING(NSStringFromClass([object class]), "TestObject");
+  CHECK_STRING(NSStringFromSelector(@selector(sum:and:)), "sum:and:");
+  CHECK(NSClassFromString(@"TestObject") == [TestObject class]);
+  CHECK(NSClassFromString(@"NoSuchClass") == Nil);
+  CHECK(sel_isEqual(NSSelectorFromString(@"greet"), @selector(greet)));
+  CHECK(object.isProxy == NO);
+}
+
+CASE(perform_selector) {
+  TestObject* object = [[TestObject new] autorelease];
+  [object performSelector:@selector(setName:) withObject:@"x"];
+  CHECK_STRING((NSString*)[object performSelector:@selector(name)], "x");
+}
+
+CASE(copies) {
+  TestObject* object = [[TestObject new] autorelease];
+  NSMutableString* name = [NSMutableString stringWithUTF8String:"a"];
+  object.name = name;
+  [name appendString:@"b"];
+  CHECK_STRING(object.name, "a");
+  TestObject* copy = [[object copy] autorelease];
+  CHECK(copy != object);
+  CHECK_STRING(copy.name, "a");
+}
+
+CASE(description_names_the_class) {
+  CHECK([[[[TestObject new] autorelease] description] hasPrefix:@"<TestObject: 0x"]);
+  CHECK_STRING([TestObject description], "TestObject");
+}
+
+static void check_forwarding(BOOL by_invocation) {
+  Forwarder* forwarder = [[Forwarder new] autorelease];
+  forwarder->worker = [Worker new];
+  forwarder->by_invocation = by_invocation;
+  Worker* proxy = (Worker*)forwarder;
+  CHECK_EQUAL([proxy sum:3 and:4], 7);
+  CHECK_EQUAL([proxy scale:1.5 by:2.0f], 3.0);
+  const Triple triple = [proxy tripleOf:{1, 2, 3} times:10];
+  CHECK_EQUAL(triple.x, 10);
+  CHECK_EQUAL(triple.y, 20);
+  CHECK_EQUAL(triple.z, 30);
+  const Pair pair = [proxy pairOf:{0.5, 6} shifted:0.25];
+  CHECK_EQUAL(pair.first, 0.75);
+  CHECK_EQUAL(pair.second, 7);
+  const NSRange range = [proxy many:1 b:2 c:3 d:4 e:5 f:6 range:NSMakeRange(100, 9)];
+  CHECK_EQUAL(range.location, 121ul);
+  CHECK_EQUAL(range.length, 9ul);
+  CHECK_THROWS(std::runtime_error, "bang", [proxy explode]);
+}
+
+CASE(forwarding_to_a_target) {
+  check_forwarding(NO);
+}
+
+CASE(forwarding_by_invocation) {
+  check_forwarding(YES);
+}
+
+CASE(invocation) {
+  Worker* worker = [[Worker new] autorelease];
+  NSMethodSignature* signature = [worker methodSignatureForSelector:@selector(sum:and:)];
+  CHECK_EQUAL(signature.numberOfArguments, 4ul);
+  CHECK(std::string(signature.methodReturnType) == "i");
+  CHECK(std::string([signature getArgumentTypeAtIndex:2]) == "i");
+  NSInvocation* invocation = [NSInvocation invocationWithMethodSignature:signature];
+  int first = 40;
+  int second = 2;
+  invocation.selector = @selector(sum:and:);
+  [invocation setArgument:&first atIndex:2];
+  [invocation setArgument:&second atIndex:3];
+  [invocation invokeWithTarget:worker];
+  int sum = 0;
+  [invocation getReturnValue:&sum];
+  CHECK_EQUAL(sum, 42);
+  CHECK_VIOLATION("index 4 beyond", [invocation setArgument:&first atIndex:4]);
+}
+
+CASE(invocation_retains_arguments) {
+  TestObject* object = [[TestObject new] autorelease];
+  NSInvocation* invocation =
+      [NSInvocation invocationWithMethodSignature:[object methodSignatureForSelector:@selector(setName:)]];
+  TestObject* argument = [TestObject new];
+  [invocation setArgument:&argument atIndex:2];
+  [invocation retainArguments];
+  CHECK_EQUAL(argument.retainCount, 2ul);
+  [argument release];
+}
+
+CASE(key_value_coding) {
+  TestObject* object = [[TestObject new] autorelease];
+  object.ratio = 0.5f;
+  CHECK_EQUAL([[object valueForKey:@"ratio"] floatValue], 0.5f);
+  CHECK_EQUAL([[object valueForKey:@"greet"] intValue], 42);
+  [object setValue:@"n" forKey:@"name"];
+  CHECK_STRING((NSString*)[object valueForKey:@"name"], "n");
+  CHECK_VIOLATION("no getter for the key 'absent'", [object valueForKey:@"absent"]);
+}
+
+CASE(blocks_retain_what_they_capture) {
+  const int before = destroyed;
+  auto shared = std::make_shared<Tracked>();
+  int (^block)() = nil;
+  {
+    TestObject* object = [TestObject new];
+    block = Block_copy(^{
+      return [object greet] + shared->value;
+    });
+    [object release];
+  }
+  CHECK_EQUAL(destroyed.load(), before);
+  CHECK_EQUAL(shared.use_count(), 2l);
+  CHECK_EQUAL(block(), 84);
+  Block_release(block);
+  CHECK_EQUAL(destroyed.load(), before + 1);
+  CHECK_EQUAL(shared.use_count(), 1l);
+}
+
+CASE(lambdas_become_blocks) {
+  int seen = 0;
+  const dispatch_queue_t queue = dispatch_queue_create("lambda", nullptr);
+  dispatch_sync(queue, [&] { seen = 5; });
+  CHECK_EQUAL(seen, 5);
+  dispatch_release(queue);
+  NSMutableArray* blocks = [NSMutableArray array];
+  for (int i = 0; i < 3; ++i) {
+    [blocks addObject:[[^{
+              return i;
+            } copy] autorelease]];
+  }
+  CHECK_EQUAL(((int (^)())blocks[2])(), 2);
+}
+
+CASE(exceptions_pass_objective_c_frames) {
+  Worker* worker = [[Worker new] autorelease];
+  const int before = destroyed;
+  const auto body = [&] {
+    Tracked tracked;
+    @autoreleasepool {
+      [worker explode];
+    }
+  };
+  CHECK_THROWS(std::runtime_error, "bang", body());
+  CHECK_EQUAL(destroyed.load(), before + 1);
+}

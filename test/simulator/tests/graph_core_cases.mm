@@ -1,0 +1,838 @@
+// The core of MPSGraph through its own API. Run by test_graph_core.py.
+#include "cases.h"
+
+#include <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
+
+#include <atomic>
+#include <cmath>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace mps_simulator;
+
+@interface MPSGraphExecutionDescriptor ()
+@property(readwrite, atomic) BOOL enableCommitAndContinue;
+@end
+
+namespace {
+
+template <typename... Parts>
+[[noreturn]] void fail(const Parts&... parts) {
+  std::ostringstream text;
+  (text << ... << parts);
+  cases::fail(__FILE__, __LINE__, text.str());
+}
+
+template <typename T>
+std::string join(const std::vector<T>& items) {
+  std::ostringstream text;
+  for (const T& item : items) {
+    text << +item << ' ';
+  }
+  return text.str();
+}
+
+template <typename T>
+void expect(const std::vector<T>& actual, const std::vector<T>& wanted) {
+  if (actual != wanted) {
+    fail("got ", join(actual), "instead of ", join(wanted));
+  }
+}
+
+void expect_violation(const std::string& part, const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const mps_simulator::ValidationError& error) {
+    const std::string message = error.what_without_backtrace();
+    if (message.find(part) == std::string::npos) {
+      fail("the message '", message, "' does not say '", part, "'");
+    }
+    return;
+  }
+  fail("nothing was raised");
+}
+
+id<MTLDevice> device() {
+  static id<MTLDevice> const instance = MTLCreateSystemDefaultDevice();
+  return instance;
+}
+
+id<MTLCommandQueue> queue() {
+  static id<MTLCommandQueue> const instance = [device() newCommandQueue];
+  return instance;
+}
+
+MPSShape* shape(const std::vector<int64_t>& sizes) {
+  NSMutableArray<NSNumber*>* result = [NSMutableArray arrayWithCapacity:sizes.size()];
+  for (const int64_t size : sizes) {
+    [result addObject:[NSNumber numberWithLongLong:size]];
+  }
+  return result;
+}
+
+template <typename T>
+constexpr MPSDataType type_of() {
+  if constexpr (std::is_same_v<T, float>) {
+    return MPSDataTypeFloat32;
+  } else if constexpr (std::is_same_v<T, int32_t>) {
+    return MPSDataTypeInt32;
+  } else if constexpr (std::is_same_v<T, int64_t>) {
+    return MPSDataTypeInt64;
+  } else if constexpr (std::is_same_v<T, uint8_t>) {
+    return MPSDataTypeUInt8;
+  } else {
+    static_assert(std::is_same_v<T, bool>);
+    return MPSDataTypeBool;
+  }
+}
+
+template <typename T>
+struct Data {
+  Data(const std::vector<int64_t>& sizes, const std::vector<T>& values) {
+    buffer = [[device() newBufferWithBytes:values.data()
+                                    length:values.size() * sizeof(T)
+                                   options:MTLResourceStorageModeShared] autorelease];
+    data = [[[MPSGraphTensorData alloc] initWithMTLBuffer:buffer shape:shape(sizes) dataType:type_of<T>()] autorelease];
+    count = values.size();
+  }
+
+  std::vector<T> values() const {
+    const T* begin = static_cast<const T*>(buffer.contents);
+    return {begin, begin + count};
+  }
+
+  id<MTLBuffer> buffer;
+  MPSGraphTensorData* data;
+  size_t count;
+};
+
+using Feeds = std::vector<std::pair<MPSGraphTensor*, MPSGraphTensorData*>>;
+
+NSDictionary* dictionary(const Feeds& feeds) {
+  NSMutableDictionary* result = [NSMutableDictionary dictionary];
+  for (const auto& [tensor, data] : feeds) {
+    [result setObject:data forKey:tensor];
+  }
+  return result;
+}
+
+void run(MPSGraph* graph, const Feeds& feeds, const Feeds& results) {
+  [graph runWithMTLCommandQueue:queue()
+                          feeds:dictionary(feeds)
+               targetOperations:nil
+              resultsDictionary:dictionary(results)];
+}
+
+template <typename T>
+MPSGraphTensor* placeholder(MPSGraph* graph, const std::vector<int64_t>& sizes, NSString* name = nil) {
+  return [graph placeholderWithShape:shape(sizes) dataType:type_of<T>() name:name];
+}
+
+MPSGraph* new_graph() {
+  return [[MPSGraph new] autorelease];
+}
+
+// One input, one output.
+template <typename Out, typename In>
+std::vector<Out> apply(
+    const std::vector<int64_t>& in_sizes,
+    const std::vector<In>& in,
+    const std::vector<int64_t>& out_sizes,
+    size_t out_count,
+    const std::function<MPSGraphTensor*(MPSGraph*, MPSGraphTensor*)>& operation) {
+  MPSGraph* graph = new_graph();
+  MPSGraphTensor* input = placeholder<In>(graph, in_sizes);
+  MPSGraphTensor* output = operation(graph, input);
+  const Data<In> source(in_sizes, in);
+  const Data<Out> result(out_sizes, std::vector<Out>(out_count));
+  run(graph, {{input, source.data}}, {{output, result.data}});
+  return result.values();
+}
+
+} // namespace
+
+// --- building -------------------------------------------------------------
+
+CASE(graph_infers_shapes) {
+  MPSGraph* graph = new_graph();
+  MPSGraphTensor* a = placeholder<float>(graph, {2, 1, 3});
+  MPSGraphTensor* b = placeholder<float>(graph, {4, 1});
+  MPSGraphTensor* sum = [graph additionWithPrimaryTensor:a secondaryTensor:b name:nil];
+  if (![sum.shape isEqual:shape({2, 4, 3})]) {
+    fail("the shape of a sum is wrong");
+  }
+  MPSGraphTensor* compared = [graph lessThanWithPrimaryTensor:a secondaryTensor:b name:nil];
+  if (compared.dataType != MPSDataTypeBool) {
+    fail("a comparison is not boolean");
+  }
+  MPSGraphTensor* unknown = placeholder<float>(graph, {-1, 3});
+  if (![[graph squareWithTensor:unknown name:nil].shape isEqual:shape({-1, 3})]) {
+    fail("an unknown size does not stay unknown");
+  }
+  MPSGraphTensor* unranked = [graph placeholderWithShape:nil dataType:MPSDataTypeFloat32 name:nil];
+  MPSGraphTensor* cast = [graph castTensor:unranked toType:MPSDataTypeInt32 name:nil];
+  if (cast.shape != nil || cast.dataType != MPSDataTypeInt32) {
+    fail("a tensor without rank has a shape or a wrong type");
+  }
+}
+
+CASE(graph_rejects_mixed_types) {
+  expect_violation("one element type", [] {
+    MPSGraph* graph = new_graph();
+    [graph additionWithPrimaryTensor:placeholder<float>(graph, {2})
+                     secondaryTensor:placeholder<int32_t>(graph, {2})
+                                name:nil];
+  });
+}
+
+CASE(graph_rejects_shapes_that_do_not_fit) {
+  expect_violation("addition", [] {
+    MPSGraph* graph = new_graph();
+    [graph additionWithPrimaryTensor:placeholder<float>(graph, {2})
+                     secondaryTensor:placeholder<float>(graph, {3})
+                                name:nil];
+  });
+}
+
+CASE(graph_rejects_tensors_of_other_graphs) {
+  expect_violation("does not belong", [] {
+    MPSGraph* other = new_graph();
+    [new_graph() squareWithTensor:placeholder<float>(other, {2}) name:nil];
+  });
+}
+
+CASE(graph_builds_deep_graphs) {
+  MPSGraph* graph = new_graph();
+  MPSGraphTensor* input = placeholder<float>(graph, {1});
+  MPSGraphTensor* one = [graph constantWithScalar:1 dataType:MPSDataTypeFloat32];
+  MPSGraphTensor* output = input;
+  constexpr int depth = 3000;
+  for (int i = 0; i < depth; i++) {
+    output = [graph additionWithPrimaryTensor:output secondaryTensor:one name:nil];
+  }
+  const Data<float> source({1}, {0.5f});
+  const Data<float> result({1}, {0});
+  run(graph, {{input, source.data}}, {{output, result.data}});
+  expect(result.values(), {depth + 0.5f});
+}
+
+// --- running --------------------------------------------------------------
+
+CASE(graph_computes_after_commit_only) {
+  MPSGraph* graph = new_graph();
+  MPSGraphTensor* input = placeholder<float>(graph, {3});
+  MPSGraphTensor* output = [graph squareWithTensor:input name:nil];
+  const Data<float> source({3}, {1, 2, 3});
+  const Data<float> result({3}, {-1, -1, -1});
+  MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:queue()];
+  [graph encodeToCommandBuffer:commands
+                         feeds:dictionary({{input, source.data}})
+              targetOperations:nil
+             resultsDictionary:dictionary({{output, result.data}})
+           executionDescriptor:nil];
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  expect(result.values(), {-1, -1, -1});
+  // What is in the feed when the GPU comes to it counts.
+  static_cast<float*>(source.buffer.contents)[0] = 5;
+  [commands commit];
+  [commands waitUntilCompleted];
+  expect(result.values(), {25, 4, 9});
+}
+
+CASE(graph_keeps_what_it_needs) {
+  Data<float>* result = nullptr;
+  MPSCommandBuffer* commands = nil;
+  std::vector<float> values;
+  @autoreleasepool {
+    commands = [[MPSCommandBuffer commandBufferFromCommandQueue:queue()] retain];
+    result = new Data<float>({2}, {0, 0});
+    [result->buffer retain];
+    @autoreleasepool {
+      MPSGraph* graph = new_graph();
+      MPSGraphTensor* input = placeholder<float>(graph, {2});
+      MPSGraphTensor* output = [graph negativeWithTensor:input name:nil];
+      const Data<float> source({2}, {1, 2});
+      [graph encodeToCommandBuffer:commands
+                             feeds:dictionary({{input, source.data}})
+                  targetOperations:nil
+                 resultsDictionary:dictionary({{output, result->data}})
+               executionDescriptor:nil];
+    }
+    [commands commit];
+    [commands waitUntilCompleted];
+    values = result->values();
+    [result->buffer release];
+    [commands release];
+    delete result;
+  }
+  expect(values, {-1, -2});
+}
+
+CASE(graph_broadcasts_single_results) {
+  MPSGraph* graph = new_graph();
+  MPSGraphTensor* input = placeholder<float>(graph, {1});
+  MPSGraphTensor* output = [graph squareWithTensor:input name:nil];
+  const Data<float> source({1}, {3});
+  const Data<float> result({2, 2}, {0, 0, 0, 0});
+  run(graph, {{input, source.data}}, {{output, result.data}});
+  expect(result.values(), {9, 9, 9, 9});
+}
+
+CASE(graph_writes_over_its_own_feed) {
+  MPSGraph* graph = new_graph();
+  MPSGraphTensor* input = placeholder<float>(graph, {2, 3});
+  MPSGraphTensor* output = [graph transposeTensor:input dimension:0 withDimension:1 name:nil];
+  const Data<float> memory({2, 3}, {1, 2, 3, 4, 5, 6});
+  MPSGraphTensorData* result = [[[MPSGraphTensorData alloc] initWithMTLBuffer:memory.buffer
+                                                                        shape:shape({3, 2})
+                                                                     dataType:MPSDataTypeFloat32] autorelease];
+  run(graph, {{input, memory.data}}, {{output, result}});
+  expect(memory.values(), {1, 4, 2, 5, 3, 6});
+}
+
+CASE(graph_swaps_two_feeds) {
+  MPSGraph* graph = new_graph();
+  MPSGraphTensor* a = placeholder<float>(graph, {2});
+  MPSGraphTensor* b = placeholder<float>(graph, {2});
+  const Data<float> left({2}, {1, 2});
+  const Data<float> right({2}, {3, 4});
+  run(graph, {{a, left.data}, {b, right.data}}, {{a, right.data}, {b, left.data}});
+  expect(left.values(), {3, 4});
+  expect(right.values(), {1, 2});
+}
+
+CASE(graph_takes_feeds_of_any_shape_without_rank) {
+  MPSGraph* graph = new_graph();
+  MPSGraphTensor* input = [graph placeholderWithShape:nil dataType:MPSDataTypeFloat32 name:nil];
+  MPSGraphTensor* output = [graph reductionSumWithTensor:input axis:-1 name:nil];
+  for (const int64_t rows : {1, 2}) {
+    const Data<float> source({rows, 2}, std::vector<float>(rows * 2, 1.5f));
+    const Data<float> result({rows, 1}, std::vector<float>(rows));
+    run(graph, {{input, source.data}}, {{output, result.data}});
+    expect(result.values(), std::vector<float>(rows, 3));
+  }
+}
+
+CASE(graph_makes_memory_for_targets) {
+  MPSGraph* graph = new_graph();
+  MPSGraphTensor* input = placeholder<float>(graph, {-1});
+  MPSGraphTensor* output = [graph expandDimsOfTensor:[graph squareWithTensor:input name:nil] axis:0 name:nil];
+  const Data<float> source({3}, {1, 2, 3});
+  NSDictionary* results = [graph runWithMTLCommandQueue:queue()
+                                                  feeds:dictionary({{input, source.data}})
+                                          targetTensors:@[ output ]
+                                       targetOperations:nil];
+  MPSGraphTensorData* data = [results objectForKey:output];
+  if (![data.shape isEqual:shape({1, 3})]) {
+    fail("the memory has a wrong shape");
+  }
+  std::vector<float> values(3);
+  [[data mpsndarray] readBytes:values.data() strideBytes:nil];
+  expect(values, {1, 4, 9});
+}
+
+CASE(graph_names_the_placeholder_with_a_wrong_type) {
+  expect_violation("'weights'", [] {
+    MPSGraph* graph = new_graph();
+    MPSGraphTensor* input = placeholder<float>(graph, {2}, @"weights");
+    MPSGraphTensor* output = [graph squareWithTensor:input name:nil];
+    run(graph, {{input, Data<int32_t>({2}, {1, 2}).data}}, {{output, Data<float>({2}, {0, 0}).data}});
+  });
+}
+
+CASE(graph_names_the_placeholder_with_a_wrong_shape) {
+  expect_violation("'bias' (placeholder 0) has the shape [2, -1], but is fed [3, 1]", [] {
+    MPSGraph* graph = new_graph();
+    MPSGraphTensor* input = placeholder<float>(graph, {2, -1}, @"bias");
+    MPSGraphTensor* output = [graph squareWithTensor:input name:nil];
+    run(graph, {{input, Data<float>({3, 1}, {1, 2, 3}).data}}, {{output, Data<float>({3}, {0, 0, 0}).data}});
+  });
+}
+
+CASE(graph_names_the_placeholder_that_is_not_fed) {
+  expect_violation("no data is fed for the placeholder 'missing'", [] {
+    MPSGraph* graph = new_graph();
+    MPSGraphTensor* input = placeholder<float>(graph, {2}, @"missing");
+    run(graph, {}, {{[graph squareWithTensor:input name:nil], Data<float>({2}, {0, 0}).data}});
+  });
+}
+
+CASE(graph_rejects_results_of_a_wrong_type) {
+  expect_violation("element type", [] {
+    MPSGraph* graph = new_graph();
+    MPSGraphTensor* input = placeholder<float>(graph, {2});
+    MPSGraphTensor* output = [graph squareWithTensor:input name:nil];
+    run(graph, {{input, Data<float>({2}, {1, 2}).data}}, {{output, Data<int32_t>({2}, {0, 0}).data}});
+  });
+}
+
+CASE(graph_rejects_memory_that_is_too_small) {
+  expect_violation("bytes", [] {
+    const Data<float> small({2}, {1, 2});
+    [[MPSGraphTensorData alloc] initWithMTLBuffer:small.buffer shape:shape({3}) dataType:MPSDataTypeFloat32];
+  });
+}
+
+CASE(graph_calls_completion_handlers) {
+  MPSGraph* graph = new_graph();
+  MPSGraphTensor* input = placeholder<float>(graph, {1});
+  MPSGraphTensor* output = [graph squareWithTensor:input name:nil];
+  const Data<float> source({1}, {2});
+  const Data<float> result({1}, {0});
+  auto calls = std::make_shared<std::atomic<int>>(0);
+  MPSGraphExecutionDescriptor* descriptor = [[MPSGraphExecutionDescriptor new] autorelease];
+  descriptor.completionHandler = ^(MPSGraphTensorDataDictionary* results, NSError* error) {
+    *calls += error == nil && [results objectForKey:output] != nil;
+  };
+  MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:queue()];
+  [graph encodeToCommandBuffer:commands
+                         feeds:dictionary({{input, source.data}})
+              targetOperations:nil
+             resultsDictionary:dictionary({{output, result.data}})
+           executionDescriptor:descriptor];
+  [commands commit];
+  [commands waitUntilCompleted];
+  for (int i = 0; i < 200 && *calls == 0; i++) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  if (*calls != 1) {
+    fail("the handler was called ", *calls, " times");
+  }
+}
+
+CASE(graph_commits_and_continues_at_times) {
+  MPSGraph* graph = new_graph();
+  MPSGraphTensor* input = placeholder<float>(graph, {1});
+  MPSGraphTensor* output = [graph additionWithPrimaryTensor:input
+                                            secondaryTensor:[graph constantWithScalar:1 dataType:MPSDataTypeFloat32]
+                                                       name:nil];
+  MPSGraphExecutionDescriptor* descriptor = [[MPSGraphExecutionDescriptor new] autorelease];
+  descriptor.enableCommitAndContinue = YES;
+  MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:queue()];
+  const Data<float> counter({1}, {0});
+  int changes = 0;
+  for (int i = 0; i < 200; i++) {
+    id<MTLCommandBuffer> before = commands.rootCommandBuffer;
+    [graph encodeToCommandBuffer:commands
+                           feeds:dictionary({{input, counter.data}})
+                targetOperations:nil
+               resultsDictionary:dictionary({{output, counter.data}})
+             executionDescriptor:descriptor];
+    changes += before != commands.rootCommandBuffer;
+  }
+  [commands commit];
+  [commands waitUntilCompleted];
+  expect(counter.values(), {200});
+  if (changes == 0 || changes > 100) {
+    fail(changes, " commits in 200 runs");
+  }
+}
+
+// --- executables ----------------------------------------------------------
+
+namespace {
+
+struct Difference {
+  MPSGraph* graph = new_graph();
+  MPSGraphTensor* a = placeholder<float>(graph, {2}, @"a");
+  MPSGraphTensor* b = placeholder<float>(graph, {2}, @"b");
+  MPSGraphTensor* difference = [graph subtractionWithPrimaryTensor:a secondaryTensor:b name:nil];
+  MPSGraphTensor* product = [graph multiplicationWithPrimaryTensor:a secondaryTensor:b name:nil];
+
+  MPSGraphExecutable* compile() const {
+    MPSGraphShapedType* type = [[[MPSGraphShapedType alloc] initWithShape:shape({2})
+                                                                 dataType:MPSDataTypeFloat32] autorelease];
+    return [graph compileWithDevice:[MPSGraphDevice deviceWithMTLDevice:device()]
+                              feeds:dictionary({{a, (MPSGraphTensorData*)type}, {b, (MPSGraphTensorData*)type}})
+                      targetTensors:@[ difference, product ]
+                   targetOperations:nil
+              compilationDescriptor:nil];
+  }
+};
+
+NSArray* in_order(NSArray<MPSGraphTensor*>* tensors, NSDictionary* data) {
+  NSMutableArray* result = [NSMutableArray array];
+  for (MPSGraphTensor* tensor in tensors) {
+    [result addObject:[data objectForKey:tensor]];
+  }
+  return result;
+}
+
+} // namespace
+
+CASE(graph_runs_executables_in_their_own_order) {
+  const Difference graph;
+  MPSGraphExecutable* executable = graph.compile();
+  const Data<float> a({2}, {5, 7});
+  const Data<float> b({2}, {1, 2});
+  const Data<float> difference({2}, {0, 0});
+  const Data<float> product({2}, {0, 0});
+  NSDictionary* data = dictionary(
+      {{graph.a, a.data}, {graph.b, b.data}, {graph.difference, difference.data}, {graph.product, product.data}});
+  [executable runWithMTLCommandQueue:queue()
+                         inputsArray:in_order(executable.feedTensors, data)
+                        resultsArray:in_order(executable.targetTensors, data)
+                 executionDescriptor:nil];
+  expect(difference.values(), {4, 5});
+  expect(product.values(), {5, 14});
+  // Without memory of the caller's it makes its own.
+  NSArray<MPSGraphTensorData*>* made = [executable runWithMTLCommandQueue:queue()
+                                                              inputsArray:in_order(executable.feedTensors, data)
+                                                             resultsArray:nil
+                                                      executionDescriptor:nil];
+  const NSUInteger place = [executable.targetTensors indexOfObject:graph.product];
+  std::vector<float> values(2);
+  [[made[place] mpsndarray] readBytes:values.data() strideBytes:nil];
+  expect(values, {5, 14});
+}
+
+CASE(graph_shuffles_the_feeds_of_executables) {
+  MPSGraph* graph = new_graph();
+  NSMutableDictionary* feeds = [NSMutableDictionary dictionary];
+  std::vector<MPSGraphTensor*> placeholders;
+  MPSGraphTensor* sum = [graph constantWithScalar:0 dataType:MPSDataTypeFloat32];
+  for (int i = 0; i < 12; i++) {
+    placeholders.push_back(placeholder<float>(graph, {1}));
+    sum = [graph additionWithPrimaryTensor:sum secondaryTensor:placeholders.back() name:nil];
+    MPSGraphShapedType* type = [[[MPSGraphShapedType alloc] initWithShape:shape({1})
+                                                                 dataType:MPSDataTypeFloat32] autorelease];
+    [feeds setObject:type forKey:placeholders.back()];
+  }
+  MPSGraphExecutable* executable = [graph compileWithDevice:nil
+                                                      feeds:feeds
+                                              targetTensors:@[ sum ]
+                                           targetOperations:nil
+                                      compilationDescriptor:nil];
+  bool in_place = true;
+  size_t position = 0;
+  for (MPSGraphTensor* feed in executable.feedTensors) {
+    in_place &= feed == placeholders[position++];
+  }
+  if (in_place || position != placeholders.size()) {
+    fail("the feeds are in the order of their creation");
+  }
+}
+
+CASE(graph_checks_the_inputs_of_executables) {
+  const Difference graph;
+  MPSGraphExecutable* executable = graph.compile();
+  const Data<float> good({2}, {5, 7});
+  const Data<float> wrong_shape({1}, {5});
+  const Data<int32_t> wrong_type({2}, {5, 7});
+  const auto encode = [&](NSArray* inputs, NSArray* results) {
+    [executable runWithMTLCommandQueue:queue() inputsArray:inputs resultsArray:results executionDescriptor:nil];
+  };
+  expect_violation("1 inputs are given for an executable with 2", [&] { encode(@[ good.data ], nil); });
+  expect_violation("is fed [1]", [&] { encode(@[ good.data, wrong_shape.data ], nil); });
+  expect_violation("is fed Int", [&] { encode(@[ good.data, wrong_type.data ], nil); });
+  expect_violation("1 results are given", [&] { encode(@[ good.data, good.data ], @[ good.data ]); });
+  expect_violation("but its memory Int", [&] {
+    encode(@[ good.data, good.data ], @[ good.data, wrong_type.data ]);
+  });
+}
+
+CASE(graph_executables_outlive_their_graph) {
+  MPSGraphExecutable* executable = nil;
+  @autoreleasepool {
+    const Difference graph;
+    executable = [graph.compile() retain];
+  }
+  const Data<float> data({2}, {3, 3});
+  const Data<float> first({2}, {0, 0});
+  const Data<float> second({2}, {0, 0});
+  [executable runWithMTLCommandQueue:queue()
+                         inputsArray:@[ data.data, data.data ]
+                        resultsArray:@[ first.data, second.data ]
+                 executionDescriptor:nil];
+  const std::vector<float> zero{0, 0};
+  const std::vector<float> nine{9, 9};
+  if (!(first.values() == zero && second.values() == nine) && !(first.values() == nine && second.values() == zero)) {
+    fail("wrong results");
+  }
+  [executable release];
+}
+
+// --- operations that torch reaches in few ways ----------------------------
+
+CASE(graph_casts_like_a_gpu) {
+  const std::vector<float> numbers{-1.9f, 300, 3e10f, -3e10f, NAN, INFINITY};
+  const auto cast = [](MPSDataType type) {
+    return [type](MPSGraph* graph, MPSGraphTensor* input) { return [graph castTensor:input toType:type name:nil]; };
+  };
+  expect(
+      apply<int32_t, float>({6}, numbers, {6}, 6, cast(MPSDataTypeInt32)),
+      {-1, 300, INT32_MAX, INT32_MIN, 0, INT32_MAX});
+  expect(apply<uint8_t, float>({6}, numbers, {6}, 6, cast(MPSDataTypeUInt8)), {0, 255, 255, 0, 0, 255});
+  expect(
+      apply<int64_t, float>({6}, {-1, 1, 1e30f, -1e30f, NAN, INFINITY}, {6}, 6, cast(MPSDataTypeInt64)),
+      {-1, 1, INT64_MAX, INT64_MIN, 0, INT64_MAX});
+  expect(apply<uint8_t, int32_t>({3}, {-1, 256, 257}, {3}, 3, cast(MPSDataTypeUInt8)), {255, 0, 1});
+}
+
+CASE(graph_divides_integers_without_trap) {
+  MPSGraph* graph = new_graph();
+  MPSGraphTensor* a = placeholder<int32_t>(graph, {5});
+  MPSGraphTensor* b = placeholder<int32_t>(graph, {5});
+  const Data<int32_t> left({5}, {7, -7, 5, INT32_MIN, 9});
+  const Data<int32_t> right({5}, {2, 2, 0, -1, -1});
+  const Data<int32_t> result({5}, {0, 0, 0, 0, 0});
+  run(graph,
+      {{a, left.data}, {b, right.data}},
+      {{[graph divisionWithPrimaryTensor:a secondaryTensor:b name:nil], result.data}});
+  expect(result.values(), {3, -3, 0, INT32_MIN, -9});
+}
+
+// e^12 is no half, but a step on the way within one kernel.
+CASE(graph_rounds_half_precision_at_the_end_of_kernels) {
+  const auto logarithm_of_exponential = [](bool other_kernel) {
+    return apply<float, float>({1}, {12}, {1}, 1, [=](MPSGraph* graph, MPSGraphTensor* input) {
+      MPSGraphTensor* half = [graph castTensor:input toType:MPSDataTypeFloat16 name:nil];
+      MPSGraphTensor* exponential = [graph exponentWithTensor:half name:nil];
+      if (other_kernel) {
+        exponential = [graph cumulativeSumWithTensor:exponential axis:0 name:nil];
+      }
+      MPSGraphTensor* logarithm = [graph logarithmWithTensor:exponential name:nil];
+      return [graph castTensor:[graph roundWithTensor:logarithm name:nil] toType:MPSDataTypeFloat32 name:nil];
+    });
+  };
+  expect(logarithm_of_exponential(false), {12});
+  expect(logarithm_of_exponential(true), {INFINITY});
+}
+
+// The source may have been cropped before: its size does not count.
+CASE(graph_pad_gradients_take_their_size_from_the_gradient) {
+  MPSGraph* graph = new_graph();
+  MPSGraphTensor* incoming = placeholder<float>(graph, {4});
+  MPSGraphTensor* source = placeholder<float>(graph, {4});
+  MPSGraphTensor* result = [graph padGradientWithIncomingGradientTensor:incoming
+                                                           sourceTensor:source
+                                                            paddingMode:MPSGraphPaddingModeClampToEdge
+                                                            leftPadding:shape({0})
+                                                           rightPadding:shape({1})
+                                                                   name:nil];
+  const Data<float> values({4}, {1, 2, 4, 8});
+  const Data<float> memory({3}, {0, 0, 0});
+  run(graph, {{incoming, values.data}, {source, values.data}}, {{result, memory.data}});
+  expect(memory.values(), {1, 2, 12});
+}
+
+CASE(graph_rounds_halves_two_ways) {
+  const std::vector<float> halves{0.5f, 1.5f, 2.5f, -0.5f, -1.5f, 0.49999997f};
+  expect(
+      apply<float, float>(
+          {6}, halves, {6}, 6, [](MPSGraph* g, MPSGraphTensor* x) { return [g roundWithTensor:x name:nil]; }),
+      {1, 2, 3, -1, -2, 0});
+  expect(
+      apply<float, float>(
+          {6}, halves, {6}, 6, [](MPSGraph* g, MPSGraphTensor* x) { return [g rintWithTensor:x name:nil]; }),
+      {0, 2, 2, 0, -2, 0});
+}
+
+CASE(graph_slices_with_masks) {
+  const std::vector<float> numbers{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  const auto slice = [](std::vector<int64_t> starts,
+                        std::vector<int64_t> ends,
+                        std::vector<int64_t> strides,
+                        uint32_t start_mask,
+                        uint32_t end_mask,
+                        uint32_t squeeze_mask) {
+    return [=](MPSGraph* graph, MPSGraphTensor* input) {
+      return [graph sliceTensor:input
+                         starts:shape(starts)
+                           ends:shape(ends)
+                        strides:shape(strides)
+                      startMask:start_mask
+                        endMask:end_mask
+                    squeezeMask:squeeze_mask
+                           name:nil];
+    };
+  };
+  expect(
+      apply<float, float>({3, 4}, numbers, {2, 2}, 4, slice({1, 0}, {3, 4}, {1, 2}, 0, 0, 0)), {4, 6, 8, 10});
+  expect(
+      apply<float, float>({3, 4}, numbers, {2, 2}, 4, slice({2, -2}, {0, 9}, {-1, 1}, 0, 0, 0)), {10, 11, 6, 7});
+  expect(apply<float, float>({3, 4}, numbers, {3}, 3, slice({2, 1}, {0, 0}, {-1, 1}, 1, 1, 2)), {9, 5, 1});
+}
+
+CASE(graph_slice_gradients_fill_with_zeros) {
+  const std::vector<float> wanted{0, 0, 0, 0, 1, 0, 2, 0, 3, 0, 4, 0};
+  const auto gradient = [](MPSGraph* graph, MPSGraphTensor* incoming) {
+    MPSGraphTensor* source = placeholder<float>(graph, {3, 4});
+    return [graph sliceGradientTensor:incoming
+                     fwdInShapeTensor:[graph shapeOfTensor:source name:nil]
+                               starts:shape({1, 0})
+                                 ends:shape({3, 4})
+                              strides:shape({1, 2})
+                            startMask:0
+                              endMask:0
+                          squeezeMask:0
+                                 name:nil];
+  };
+  MPSGraph* graph = new_graph();
+  MPSGraphTensor* incoming = placeholder<float>(graph, {2, 2});
+  MPSGraphTensor* result = gradient(graph, incoming);
+  if (![result.shape isEqual:shape({3, 4})]) {
+    fail("the shape is not known when the graph is built");
+  }
+  const Data<float> source({2, 2}, {1, 2, 3, 4});
+  const Data<float> unused({3, 4}, std::vector<float>(12));
+  const Data<float> memory({3, 4}, std::vector<float>(12, -1));
+  run(graph, {{incoming, source.data}, {graph.placeholderTensors[1], unused.data}}, {{result, memory.data}});
+  expect(memory.values(), wanted);
+}
+
+CASE(graph_pads_in_all_modes) {
+  const auto pad = [](MPSGraphPaddingMode mode) {
+    return apply<float, float>({3}, {1, 2, 3}, {7}, 7, [mode](MPSGraph* graph, MPSGraphTensor* input) {
+      return [graph padTensor:input
+              withPaddingMode:mode
+                  leftPadding:shape({2})
+                 rightPadding:shape({2})
+                constantValue:9
+                         name:nil];
+    });
+  };
+  expect(pad(MPSGraphPaddingModeConstant), {9, 9, 1, 2, 3, 9, 9});
+  expect(pad(MPSGraphPaddingModeZero), {0, 0, 1, 2, 3, 0, 0});
+  expect(pad(MPSGraphPaddingModeReflect), {3, 2, 1, 2, 3, 2, 1});
+  expect(pad(MPSGraphPaddingModeSymmetric), {2, 1, 1, 2, 3, 3, 2});
+  expect(pad(MPSGraphPaddingModeClampToEdge), {1, 1, 1, 2, 3, 3, 3});
+  expect(pad(MPSGraphPaddingModePeriodic), {2, 3, 1, 2, 3, 1, 2});
+}
+
+CASE(graph_pad_gradients_add_up) {
+  const auto gradient = [](MPSGraphPaddingMode mode) {
+    MPSGraph* graph = new_graph();
+    MPSGraphTensor* incoming = placeholder<float>(graph, {5});
+    MPSGraphTensor* source = placeholder<float>(graph, {3});
+    MPSGraphTensor* result = [graph padGradientWithIncomingGradientTensor:incoming
+                                                             sourceTensor:source
+                                                              paddingMode:mode
+                                                              leftPadding:shape({1})
+                                                             rightPadding:shape({1})
+                                                                     name:nil];
+    const Data<float> values({5}, {1, 2, 4, 8, 16});
+    const Data<float> memory({3}, {0, 0, 0});
+    run(graph, {{incoming, values.data}, {source, memory.data}}, {{result, memory.data}});
+    return memory.values();
+  };
+  expect(gradient(MPSGraphPaddingModeConstant), {2, 4, 8});
+  expect(gradient(MPSGraphPaddingModeReflect), {2, 21, 8});
+  expect(gradient(MPSGraphPaddingModeClampToEdge), {3, 4, 24});
+}
+
+CASE(graph_moves_blocks_in_both_orders) {
+  std::vector<float> image(8);
+  for (size_t i = 0; i < image.size(); i++) {
+    image[i] = static_cast<float>(i);
+  }
+  const auto to_depth = [](BOOL shuffle) {
+    return [shuffle](MPSGraph* graph, MPSGraphTensor* input) {
+      return [graph spaceToDepth2DTensor:input
+                               widthAxis:3
+                              heightAxis:2
+                               depthAxis:1
+                               blockSize:2
+                    usePixelShuffleOrder:shuffle
+                                    name:nil];
+    };
+  };
+  // Two channels of 2 × 2: either channel by channel or position by position.
+  const auto shuffled = apply<float, float>({1, 2, 2, 2}, image, {1, 8, 1, 1}, 8, to_depth(YES));
+  expect(shuffled, {0, 1, 2, 3, 4, 5, 6, 7});
+  const auto plain = apply<float, float>({1, 2, 2, 2}, image, {1, 8, 1, 1}, 8, to_depth(NO));
+  expect(plain, {0, 4, 1, 5, 2, 6, 3, 7});
+  for (const BOOL shuffle : {YES, NO}) {
+    const auto back = apply<float, float>(
+        {1, 8, 1, 1}, shuffle ? shuffled : plain, {1, 2, 2, 2}, 8, [shuffle](MPSGraph* graph, MPSGraphTensor* input) {
+          return [graph depthToSpace2DTensor:input
+                                   widthAxis:3
+                                  heightAxis:2
+                                   depthAxis:1
+                                   blockSize:2
+                        usePixelShuffleOrder:shuffle
+                                        name:nil];
+        });
+    expect(back, image);
+  }
+}
+
+CASE(graph_interleaves_when_asked) {
+  const auto concat = [](BOOL interleave) {
+    return apply<float, float>({2, 2}, {1, 2, 3, 4}, {4, 2}, 8, [interleave](MPSGraph* graph, MPSGraphTensor* input) {
+      MPSGraphTensor* negative = [graph negativeWithTensor:input name:nil];
+      return [graph concatTensors:@[ input, negative ] dimension:0 interleave:interleave name:nil];
+    });
+  };
+  expect(concat(NO), {1, 2, 3, 4, -1, -2, -3, -4});
+  expect(concat(YES), {1, 2, -1, -2, 3, 4, -3, -4});
+}
+
+CASE(graph_scans_exclusively_and_backwards) {
+  const auto scan = [](BOOL exclusive, BOOL reverse) {
+    return apply<float, float>({3}, {1, 2, 4}, {3}, 3, [=](MPSGraph* graph, MPSGraphTensor* input) {
+      return [graph cumulativeSumWithTensor:input axis:0 exclusive:exclusive reverse:reverse name:nil];
+    });
+  };
+  expect(scan(NO, NO), {1, 3, 7});
+  expect(scan(YES, NO), {0, 1, 3});
+  expect(scan(NO, YES), {7, 6, 4});
+  expect(scan(YES, YES), {6, 4, 0});
+}
+
+// The published answers of Philox4x32-10 for counter and key zero, and for all bits set.
+CASE(graph_random_words_are_philox) {
+  const auto first_words = [](int32_t word) {
+    MPSGraph* graph = new_graph();
+    MPSGraphTensor* state = placeholder<int32_t>(graph, {7});
+    MPSGraphRandomOpDescriptor* descriptor =
+        [MPSGraphRandomOpDescriptor descriptorWithDistribution:MPSGraphRandomDistributionUniform
+                                                      dataType:MPSDataTypeInt64];
+    descriptor.minInteger = INT64_MIN;
+    descriptor.maxInteger = INT64_MAX;
+    NSArray<MPSGraphTensor*>* results = [graph randomTensorWithShape:shape({2})
+                                                          descriptor:descriptor
+                                                         stateTensor:state
+                                                                name:nil];
+    const Data<int32_t> words({7}, {1, word, word, word, word, word, word});
+    const Data<int64_t> values({2}, {0, 0});
+    const Data<int32_t> next({7}, std::vector<int32_t>(7));
+    run(graph, {{state, words.data}}, {{results[0], values.data}, {results[1], next.data}});
+    const int32_t carried = word == -1 ? 0 : 1;
+    const int32_t rest = word == -1 ? 0 : word;
+    expect(next.values(), {1, carried, rest, rest, rest, word, word});
+    return values.values();
+  };
+  expect(first_words(0), {static_cast<int64_t>(0xe169c58d6627e8d5ull), static_cast<int64_t>(0x9b00dbd8bc57ac4cull)});
+  expect(first_words(-1), {static_cast<int64_t>(0x41c83b0e408f276dull), static_cast<int64_t>(0x6d5451fda20bc7c6ull)});
+}
+
+CASE(graph_writes_indices_of_elements_that_are_not_zero) {
+  MPSGraph* graph = new_graph();
+  MPSGraphTensor* input = placeholder<float>(graph, {2, 2});
+  MPSGraphTensor* output = [graph nonZeroIndicesOfTensor:input name:nil];
+  if (output.shape != nil) {
+    fail("the shape depends on values and cannot be known");
+  }
+  const Data<float> source({2, 2}, {0, 1, 2, 0});
+  const Data<int64_t> result({2, 2}, {-1, -1, -1, -1});
+  run(graph, {{input, source.data}}, {{output, result.data}});
+  expect(result.values(), {0, 1, 1, 0});
+}
+
+CASE(graph_unknown_methods_raise) {
+  try {
+    MPSGraph* graph = new_graph();
+    [(id)graph performSelector:@selector(methodThatNobodyWrote:) withObject:nil];
+  } catch (const c10::NotImplementedError& error) {
+    const std::string message = error.what_without_backtrace();
+    if (message.find("methodThatNobodyWrote:") == std::string::npos) {
+      fail("the message '", message, "' does not name the method");
+    }
+    return;
+  }
+  fail("nothing was raised");
+}

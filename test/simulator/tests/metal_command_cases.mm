@@ -1,0 +1,532 @@
+// Queues, command buffers, blits, events: the order in which things happen.
+
+#import "metal_objects.h"
+
+#include "metal/command.h"
+#include "support/live_objects.h"
+#include "support/settings.h"
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+// nil goes in on purpose.
+#pragma clang diagnostic ignored "-Wnonnull"
+
+using namespace mps_simulator;
+using namespace mps_simulator::cases;
+
+namespace {
+
+void copy(
+    id<MTLCommandBuffer> buffer,
+    id<MTLBuffer> from,
+    id<MTLBuffer> to,
+    NSUInteger size) {
+  id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
+  [encoder copyFromBuffer:from
+             sourceOffset:0
+                 toBuffer:to
+        destinationOffset:0
+                     size:size];
+  [encoder endEncoding];
+}
+
+void pause_briefly() {
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+}
+
+} // namespace
+
+CASE(commands_run_after_commit) {
+  id<MTLCommandQueue> queue = metal_queue();
+  id<MTLBuffer> from = float_buffer(4, 1);
+  id<MTLBuffer> to = float_buffer(4, 10);
+  id<MTLCommandBuffer> buffer = [queue commandBuffer];
+  CHECK(buffer.status == MTLCommandBufferStatusNotEnqueued);
+  CHECK(buffer.commandQueue == queue);
+  CHECK(buffer.device == metal_device());
+  copy(buffer, from, to, 16);
+  pause_briefly();
+  CHECK_EQUAL(floats(to)[0], 10);
+  floats(from)[0] = 7;
+  [buffer commit];
+  [buffer waitUntilCompleted];
+  CHECK(buffer.status == MTLCommandBufferStatusCompleted);
+  CHECK(buffer.error == nil);
+  CHECK_EQUAL(floats(to)[0], 7);
+  CHECK_EQUAL(floats(to)[3], 4);
+  CHECK(buffer.GPUStartTime > 0);
+  CHECK(buffer.GPUEndTime >= buffer.GPUStartTime);
+  CHECK(buffer.kernelEndTime >= buffer.kernelStartTime);
+}
+
+CASE(fill_stays_in_its_range) {
+  id<MTLBuffer> target = float_buffer(4, 1);
+  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
+  id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
+  [encoder fillBuffer:target range:NSMakeRange(4, 8) value:0];
+  [encoder endEncoding];
+  [buffer commit];
+  [buffer waitUntilCompleted];
+  CHECK_EQUAL(floats(target)[0], 1);
+  CHECK_EQUAL(floats(target)[1], 0);
+  CHECK_EQUAL(floats(target)[2], 0);
+  CHECK_EQUAL(floats(target)[3], 4);
+}
+
+CASE(buffers_of_a_queue_run_in_order) {
+  id<MTLCommandQueue> queue = metal_queue();
+  std::string order;
+  id<MTLCommandBuffer> first = [queue commandBuffer];
+  id<MTLCommandBuffer> second = [queue commandBuffer];
+  append_command(first, {"first", [&] { order += "1"; }});
+  append_command(second, {"second", [&] { order += "2"; }});
+  // A place in the order, taken before the commit of another.
+  [first enqueue];
+  CHECK(first.status == MTLCommandBufferStatusEnqueued);
+  [second commit];
+  pause_briefly();
+  CHECK(second.status == MTLCommandBufferStatusCommitted);
+  [first commit];
+  [second waitUntilCompleted];
+  CHECK(order == "12");
+}
+
+CASE(handlers_run_before_wait_returns) {
+  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
+  __block std::string order;
+  __block std::thread::id handler_thread;
+  __block bool completed = false;
+  [buffer addScheduledHandler:^(id<MTLCommandBuffer>) {
+    order += "s";
+  }];
+  [buffer addCompletedHandler:^(id<MTLCommandBuffer> done) {
+    completed = done.status == MTLCommandBufferStatusCompleted;
+    order += "1";
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    handler_thread = std::this_thread::get_id();
+  }];
+  [buffer addCompletedHandler:^(id<MTLCommandBuffer>) {
+    order += "2";
+  }];
+  [buffer commit];
+  [buffer waitUntilCompleted];
+  CHECK(order == "s12");
+  CHECK(completed);
+  CHECK(handler_thread != std::this_thread::get_id());
+  CHECK(handler_thread != std::thread::id());
+}
+
+CASE(scheduled_handler_alone_runs) {
+  auto ran = std::make_shared<std::atomic<bool>>(false);
+  @autoreleasepool {
+    id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
+    [buffer addScheduledHandler:^(id<MTLCommandBuffer>) {
+      *ran = true;
+    }];
+    [buffer commit];
+    [buffer waitUntilScheduled];
+    [buffer waitUntilCompleted];
+  }
+  for (int i = 0; i < 500 && !*ran; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  CHECK(*ran);
+}
+
+CASE(used_objects_live_until_completion) {
+  id<MTLCommandQueue> queue = metal_queue();
+  Gate gate;
+  gate.close(queue);
+  id<MTLBuffer> from = float_buffer(4);
+  id<MTLBuffer> to = float_buffer(4);
+  id<MTLCommandBuffer> buffer = [queue commandBuffer];
+  const auto count = [from retainCount];
+  copy(buffer, from, to, 16);
+  CHECK(from.retainCount > count);
+  [buffer commit];
+  CHECK(from.retainCount > count);
+  gate.open();
+  [buffer waitUntilCompleted];
+  CHECK_EQUAL(from.retainCount, count);
+
+  id<MTLCommandBuffer> unretained = [queue commandBufferWithUnretainedReferences];
+  CHECK(!unretained.retainedReferences);
+  copy(unretained, from, to, 16);
+  CHECK_EQUAL(from.retainCount, count);
+  [unretained commit];
+  [unretained waitUntilCompleted];
+}
+
+CASE(event_orders_two_queues) {
+  id<MTLSharedEvent> event = [[metal_device() newSharedEvent] autorelease];
+  id<MTLCommandQueue> first_queue = metal_queue();
+  id<MTLCommandQueue> second_queue = metal_queue();
+  std::string order;
+  id<MTLCommandBuffer> waiting = [first_queue commandBuffer];
+  append_command(waiting, {"before", [&] { order += "b"; }});
+  [waiting encodeWaitForEvent:event value:3];
+  append_command(waiting, {"after", [&] { order += "a"; }});
+  [waiting commit];
+  pause_briefly();
+  CHECK(waiting.status == MTLCommandBufferStatusScheduled);
+  CHECK(order == "b");
+  // The blocked queue does not block the other one.
+  id<MTLCommandBuffer> signaling = [second_queue commandBuffer];
+  append_command(signaling, {"other", [&] { order += "o"; }});
+  [signaling encodeSignalEvent:event value:3];
+  [signaling commit];
+  [waiting waitUntilCompleted];
+  CHECK(order == "boa");
+  CHECK_EQUAL(event.signaledValue, 3);
+}
+
+CASE(listener_hears_of_an_event) {
+  id<MTLSharedEvent> event = [[metal_device() newSharedEvent] autorelease];
+  MTLSharedEventListener* listener =
+      [[[MTLSharedEventListener alloc] init] autorelease];
+  auto heard = std::make_shared<std::atomic<uint64_t>>(0);
+  auto at_once = std::make_shared<std::atomic<bool>>(false);
+  [event notifyListener:listener
+                atValue:2
+                  block:^(id<MTLSharedEvent>, uint64_t value) {
+                    *heard = value;
+                  }];
+  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
+  [buffer encodeSignalEvent:event value:1];
+  [buffer commit];
+  [buffer waitUntilCompleted];
+  pause_briefly();
+  CHECK_EQUAL(heard->load(), 0);
+  event.signaledValue = 2;
+  [event notifyListener:listener
+                atValue:1
+                  block:^(id<MTLSharedEvent>, uint64_t) {
+                    *at_once = true;
+                  }];
+  for (int i = 0; i < 500 && !(*heard && *at_once); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  CHECK_EQUAL(heard->load(), 2);
+  CHECK(*at_once);
+  CHECK([event waitUntilSignaledValue:2 timeoutMS:1]);
+  CHECK(![event waitUntilSignaledValue:3 timeoutMS:1]);
+}
+
+CASE(failed_command_is_reported_once) {
+  id<MTLCommandQueue> queue = metal_queue();
+  id<MTLCommandBuffer> buffer = [queue commandBuffer];
+  bool reached = false;
+  append_command(buffer, {"an op", [] { unsupported("-[Some op]"); }});
+  append_command(buffer, {"next", [&] { reached = true; }});
+  [buffer commit];
+  EXPECT_ERROR("-[Some op] is not simulated", { [buffer waitUntilCompleted]; });
+  CHECK(!reached);
+  CHECK(buffer.status == MTLCommandBufferStatusError);
+  CHECK(buffer.error.code == MTLCommandBufferErrorInternal);
+  CHECK([buffer.error.localizedDescription containsString:@"-[Some op]"]);
+  [buffer waitUntilCompleted];
+}
+
+CASE(unnoticed_failure_is_reported_by_the_next_wait) {
+  id<MTLCommandQueue> queue = metal_queue();
+  id<MTLCommandBuffer> failing = [queue commandBuffer];
+  append_command(failing, {"an op", [] { throw std::runtime_error("lost"); }});
+  [failing commit];
+  id<MTLCommandBuffer> next = [queue commandBuffer];
+  bool reached = false;
+  append_command(next, {"next", [&] { reached = true; }});
+  [next commit];
+  EXPECT_ERROR("lost", { [next waitUntilCompleted]; });
+  CHECK(reached);
+  CHECK(next.status == MTLCommandBufferStatusCompleted);
+  [next waitUntilCompleted];
+}
+
+CASE(null_mode_drops_commands_and_keeps_events) {
+  settings().null_mode = true;
+  id<MTLCommandQueue> queue = metal_queue();
+  id<MTLSharedEvent> event = [[metal_device() newSharedEvent] autorelease];
+  id<MTLBuffer> from = float_buffer(4, 1);
+  id<MTLBuffer> to = float_buffer(4, 10);
+  id<MTLCommandBuffer> plain = [queue commandBuffer];
+  copy(plain, from, to, 16);
+  __block bool handled = false;
+  [plain addCompletedHandler:^(id<MTLCommandBuffer>) {
+    handled = true;
+  }];
+  const auto count = from.retainCount;
+  [plain commit];
+  CHECK(from.retainCount < count);
+  [plain waitUntilCompleted];
+  id<MTLCommandBuffer> signaling = [queue commandBuffer];
+  copy(signaling, from, to, 16);
+  [signaling encodeSignalEvent:event value:1];
+  [signaling commit];
+  [signaling waitUntilCompleted];
+  settings().null_mode = false;
+  CHECK(handled);
+  CHECK_EQUAL(floats(to)[0], 10);
+  CHECK_EQUAL(event.signaledValue, 1);
+}
+
+CASE(delayed_gpu_shows_a_host_race) {
+  id<MTLCommandQueue> queue = metal_queue();
+  settings().delay_microseconds = 50000;
+  settings().seed = 1;
+  id<MTLBuffer> from = float_buffer(4, 1);
+  id<MTLBuffer> to = float_buffer(4, 10);
+  id<MTLCommandBuffer> buffer = [queue commandBuffer];
+  for (int i = 0; i < 4; ++i) {
+    copy(buffer, from, to, 16);
+  }
+  [buffer commit];
+  const bool early = floats(to)[0] == 10;
+  [buffer waitUntilCompleted];
+  settings().delay_microseconds = 0;
+  CHECK(early);
+  CHECK_EQUAL(floats(to)[0], 1);
+}
+
+CASE(leaks_nothing_over_1000_iterations) {
+  id<MTLCommandQueue> queue = metal_queue();
+  id<MTLBuffer> from = float_buffer(4, 1);
+  std::string before;
+  std::string after;
+  for (int i = 0; i < 1001; ++i) {
+    @autoreleasepool {
+      id<MTLBuffer> to = float_buffer(4);
+      id<MTLCommandBuffer> buffer = [queue commandBuffer];
+      copy(buffer, from, to, 16);
+      [buffer addCompletedHandler:^(id<MTLCommandBuffer>){
+      }];
+      [buffer commit];
+      [buffer waitUntilCompleted];
+    }
+    if (i == 0) {
+      pause_briefly();
+      before = live_objects_json();
+    }
+  }
+  pause_briefly();
+  after = live_objects_json();
+  if (before != after) {
+    fail(__FILE__, __LINE__, before + " became " + after);
+  }
+}
+
+CASE(capture_manager_keeps_its_state) {
+  MTLCaptureManager* manager = [MTLCaptureManager sharedCaptureManager];
+  CHECK(!manager.isCapturing);
+  CHECK(
+      ![manager supportsDestination:MTLCaptureDestinationDeveloperTools]);
+  MTLCaptureDescriptor* descriptor =
+      [[[MTLCaptureDescriptor alloc] init] autorelease];
+  NSError* error = nil;
+  CHECK(![manager startCaptureWithDescriptor:descriptor error:&error]);
+  CHECK_EQUAL(error.code, MTLCaptureErrorInvalidDescriptor);
+  descriptor.captureObject = metal_device();
+  descriptor.destination = MTLCaptureDestinationDeveloperTools;
+  CHECK(![manager startCaptureWithDescriptor:descriptor error:&error]);
+  CHECK_EQUAL(error.code, MTLCaptureErrorNotSupported);
+  setenv("MTL_CAPTURE_ENABLED", "1", 1);
+  descriptor.destination = MTLCaptureDestinationGPUTraceDocument;
+  descriptor.outputURL = [NSURL fileURLWithPath:@"/dev/null"];
+  CHECK([manager startCaptureWithDescriptor:descriptor error:&error]);
+  CHECK(manager.isCapturing);
+  CHECK(![manager startCaptureWithDescriptor:descriptor error:&error]);
+  CHECK_EQUAL(error.code, MTLCaptureErrorAlreadyCapturing);
+  [manager stopCapture];
+  CHECK(!manager.isCapturing);
+  unsetenv("MTL_CAPTURE_ENABLED");
+}
+
+// MARK: Violations
+
+CASE(violation_commit_with_open_encoder) {
+  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
+  id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
+  EXPECT_VIOLATION("-[MTLCommandBuffer commit]", "has not ended", {
+    [buffer commit];
+  });
+  [encoder endEncoding];
+}
+
+CASE(violation_encoder_gone_without_end) {
+  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
+  @autoreleasepool {
+    [buffer computeCommandEncoder];
+  }
+  EXPECT_VIOLATION("-[MTLCommandBuffer commit]", "has been released", {
+    [buffer commit];
+  });
+  // Said once: the process goes on.
+  [buffer commit];
+  [buffer waitUntilCompleted];
+}
+
+CASE(failed_blit_does_not_stay_in_the_way) {
+  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
+  id<MTLBuffer> target = float_buffer(2);
+  id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
+  EXPECT_VIOLATION(
+      "-[MTLBlitCommandEncoder fillBuffer:range:value:]", "beyond", {
+        [encoder fillBuffer:target range:NSMakeRange(0, 16) value:0];
+      });
+  // Nobody ended it, because the error passed through.
+  encoder = [buffer blitCommandEncoder];
+  [encoder fillBuffer:target range:NSMakeRange(0, 8) value:0];
+  [encoder endEncoding];
+  [buffer commit];
+  [buffer waitUntilCompleted];
+  CHECK_EQUAL(floats(target)[1], 0);
+}
+
+CASE(violation_second_encoder) {
+  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
+  id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
+  EXPECT_VIOLATION(
+      "-[MTLCommandBuffer computeCommandEncoder]", "has not ended", {
+        [buffer computeCommandEncoder];
+      });
+  EXPECT_VIOLATION("append_command()", "has not ended", {
+    append_command(buffer, {"command", [] {}});
+  });
+  [encoder endEncoding];
+}
+
+CASE(violation_use_after_end_encoding) {
+  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
+  id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
+  [encoder endEncoding];
+  EXPECT_VIOLATION(
+      "-[MTLBlitCommandEncoder fillBuffer:range:value:]", "has ended", {
+        [encoder fillBuffer:shared_buffer(16) range:NSMakeRange(0, 4) value:0];
+      });
+  EXPECT_VIOLATION("-[MTLCommandEncoder endEncoding]", "already ended", {
+    [encoder endEncoding];
+  });
+}
+
+CASE(violation_commit_twice) {
+  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
+  [buffer commit];
+  EXPECT_VIOLATION("-[MTLCommandBuffer commit]", "already been committed", {
+    [buffer commit];
+  });
+  EXPECT_VIOLATION(
+      "-[MTLCommandBuffer blitCommandEncoder]", "already been committed", {
+        [buffer blitCommandEncoder];
+      });
+  EXPECT_VIOLATION(
+      "-[MTLCommandBuffer addCompletedHandler:]", "already been committed", {
+        [buffer addCompletedHandler:^(id<MTLCommandBuffer>){
+        }];
+      });
+  EXPECT_VIOLATION("append_command()", "already been committed", {
+    append_command(buffer, {"command", [] {}});
+  });
+  [buffer waitUntilCompleted];
+}
+
+CASE(violation_wait_without_commit) {
+  EXPECT_VIOLATION(
+      "-[MTLCommandBuffer waitUntilCompleted]", "wait for ever", {
+        [[metal_queue() commandBuffer] waitUntilCompleted];
+      });
+}
+
+CASE(violation_no_command_buffer_left) {
+  id<MTLCommandQueue> queue = [[metal_device()
+      newCommandQueueWithMaxCommandBufferCount:2] autorelease];
+  id<MTLCommandBuffer> first = [queue commandBuffer];
+  [queue commandBuffer];
+  EXPECT_VIOLATION("-[MTLCommandQueue commandBuffer]", "wait for ever", {
+    [queue commandBuffer];
+  });
+  [first commit];
+  [first waitUntilCompleted];
+  [queue commandBuffer];
+}
+
+CASE(violation_blit_out_of_bounds) {
+  id<MTLBuffer> small = shared_buffer(16);
+  id<MTLBuffer> large = shared_buffer(64);
+  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
+  id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
+  const char* call =
+      "-[MTLBlitCommandEncoder copyFromBuffer:sourceOffset:toBuffer:"
+      "destinationOffset:size:]";
+  EXPECT_VIOLATION(call, "source offset 8 + size 16", {
+    [encoder copyFromBuffer:small
+               sourceOffset:8
+                   toBuffer:large
+          destinationOffset:0
+                       size:16];
+  });
+  EXPECT_VIOLATION(call, "destination offset 0 + size 32", {
+    [encoder copyFromBuffer:large
+               sourceOffset:0
+                   toBuffer:small
+          destinationOffset:0
+                       size:32];
+  });
+  EXPECT_VIOLATION(call, "overlap", {
+    [encoder copyFromBuffer:large
+               sourceOffset:0
+                   toBuffer:large
+          destinationOffset:8
+                       size:16];
+  });
+  EXPECT_VIOLATION(call, "source buffer is nil", {
+    [encoder copyFromBuffer:(id<MTLBuffer>)nil
+               sourceOffset:0
+                   toBuffer:large
+          destinationOffset:8
+                       size:16];
+  });
+  EXPECT_VIOLATION(
+      "-[MTLBlitCommandEncoder fillBuffer:range:value:]", "range offset 12", {
+        [encoder fillBuffer:small range:NSMakeRange(12, 8) value:0];
+      });
+  settings().copy_alignment = 4;
+  EXPECT_VIOLATION(call, "not a multiple of 4", {
+    [encoder copyFromBuffer:large
+               sourceOffset:0
+                   toBuffer:small
+          destinationOffset:0
+                       size:3];
+  });
+  settings().copy_alignment = 1;
+  [encoder endEncoding];
+}
+
+CASE(violation_released_objects) {
+  id<MTLBuffer> released =
+      [metal_device() newBufferWithLength:16 options:MTLResourceStorageModeShared];
+  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
+  id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
+  [released release];
+  EXPECT_VIOLATION(
+      "-[MTLBlitCommandEncoder fillBuffer:range:value:]", "been released", {
+        [encoder fillBuffer:released range:NSMakeRange(0, 4) value:0];
+      });
+  EXPECT_VIOLATION("-[MTLBuffer contents]", "deallocated", {
+    [released contents];
+  });
+  [encoder endEncoding];
+}
+
+CASE(violation_debug_groups) {
+  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
+  id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
+  EXPECT_VIOLATION("-[MTLCommandEncoder popDebugGroup]", "no debug group", {
+    [encoder popDebugGroup];
+  });
+  [encoder pushDebugGroup:@"group"];
+  [encoder popDebugGroup];
+  [encoder pushDebugGroup:@"left open, which Metal allows"];
+  [encoder endEncoding];
+}

@@ -1,0 +1,109 @@
+"""Metal on the simulated device: each case of ``metal_*_cases.mm`` is a test."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from mps_simulator._build import build_directory, read_build
+
+CASES = [path for path in sorted(Path(__file__).parent.glob("metal_*_cases.mm")) if path.name != "metal_exit_cases.mm"]
+
+
+def case_names() -> list[str]:
+    """Returns the names that the sources give to their cases."""
+    names = []
+    for source in CASES:
+        for line in source.read_text().splitlines():
+            if line.startswith("CASE("):
+                names.append(line[len("CASE(") :].partition(")")[0])
+    return names
+
+
+@cache
+def case_library() -> ctypes.CDLL:
+    """Loads the built cases, behind the simulator that conftest.py has loaded."""
+    library = ctypes.CDLL(str(build_directory() / "libsimulator_cases.so"))
+    library.simulator_case_names.restype = ctypes.c_char_p
+    library.simulator_run_case.restype = ctypes.c_char_p
+    library.simulator_run_case.argtypes = [ctypes.c_char_p]
+    return library
+
+
+def test_every_case_is_built() -> None:
+    built = set(case_library().simulator_case_names().decode().split("\n"))
+    assert set(case_names()) <= built
+
+
+@pytest.mark.parametrize("name", case_names())
+def test_metal(name: str) -> None:
+    failure = case_library().simulator_run_case(name.encode()).decode()
+    assert not failure, failure
+
+
+def run_python(program: str) -> subprocess.CompletedProcess[str]:
+    """Runs a program that has the simulator's library as ``library``."""
+    start = (
+        "import ctypes, os, sys\n"
+        f"library = ctypes.CDLL({str(read_build().library)!r}, ctypes.RTLD_GLOBAL)\n"
+        f"cases = ctypes.CDLL({str(build_directory() / 'libsimulator_cases.so')!r})\n"
+        "cases.simulator_run_case.restype = ctypes.c_char_p\n"
+        "def run(name):\n"
+        "    return cases.simulator_run_case(name.encode()).decode()\n"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", start + program],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_device_in_a_forked_child_is_refused() -> None:
+    result = run_python(
+        "assert run('commands_run_after_commit') == ''\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    sys.stdout.write(run('commands_run_after_commit'))\n"
+        "    sys.stdout.flush()\n"
+        "    os._exit(0)\n"
+        "assert os.waitpid(child, 0)[1] == 0\n"
+        "assert run('commands_run_after_commit') == ''\n"
+    )
+    assert result.returncode == 0, result.stderr
+    assert "Metal validation (simulator): -[MTL" in result.stdout
+    assert "cannot be used in the child" in result.stdout
+
+
+def test_device_first_used_in_a_forked_child_works() -> None:
+    result = run_python(
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    sys.stdout.write(run('commands_run_after_commit') or 'fine')\n"
+        "    sys.stdout.flush()\n"
+        "    os._exit(0)\n"
+        "assert os.waitpid(child, 0)[1] == 0\n"
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "fine"
+
+
+@pytest.mark.parametrize("case", ["leave_work_in_flight", "leave_a_blocked_queue"])
+def test_process_ends_with_work_in_flight(case: str) -> None:
+    result = run_python(f"print(run('{case}') or 'fine')")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "fine\n"
+    assert result.stderr == ""
+
+
+def test_unnoticed_failure_is_told_at_exit() -> None:
+    result = run_python("print(run('leave_a_failure'))")
+    assert result.returncode == 0
+    assert "nobody waited for it" in result.stderr
+    assert "left behind" in result.stderr

@@ -1,0 +1,215 @@
+"""Tests of the package that brings the device: preload, runner, control."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import mps_simulator
+
+SIMULATOR = Path(__file__).resolve().parents[1]
+
+
+def run(
+    *arguments: str, environment: dict[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Runs this interpreter without the settings of this process."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("MPS_SIMULATOR")}
+    inherited["PYTHONPATH"] = str(SIMULATOR)
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env={**inherited, **(environment or {})},
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+ADD = "import torch; print((torch.ones(4, device='mps') + 1).tolist())"
+
+
+def test_device_is_available() -> None:
+    assert torch.backends.mps.is_built()
+    assert torch.backends.mps.is_available()
+    assert torch.device("mps").type == "mps"
+    assert (torch.ones(4, device="mps") + 1).tolist() == [2.0] * 4
+
+
+def test_without_the_simulator_there_is_no_device() -> None:
+    result = run("-c", "import torch; print(torch.backends.mps.is_available())")
+    assert result.stdout.strip() == "False", result.stderr
+
+
+def test_script_with_arguments(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(f"import sys; {ADD}; print(sys.argv, __name__)")
+    result = run("-m", "mps_simulator", str(script), "-m", "--flag")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines() == [
+        "[2.0, 2.0, 2.0, 2.0]",
+        f"{[str(script), '-m', '--flag']} __main__",
+    ]
+
+
+def test_code_and_module(tmp_path: Path) -> None:
+    assert "[2.0" in run("-m", "mps_simulator", "-c", ADD).stdout
+    (tmp_path / "some_module.py").write_text(ADD)
+    result = run("-m", "mps_simulator", "-m", "some_module", cwd=tmp_path)
+    assert "[2.0" in result.stdout, result.stderr
+
+
+def test_environment_variable_reaches_subprocesses() -> None:
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {ADD!r}])"
+    assert "[2.0" in run("-c", code, environment={"MPS_SIMULATOR": "1"}).stdout
+    assert "[2.0" in run("-m", "mps_simulator", "-c", code).stdout
+
+
+def test_preload_in_one_line() -> None:
+    result = run("-c", f"import mps_simulator; mps_simulator.install(); {ADD}")
+    assert "[2.0" in result.stdout, result.stderr
+
+
+def test_install_after_torch_is_refused() -> None:
+    result = run("-c", "import torch, mps_simulator; mps_simulator.install()")
+    assert result.returncode != 0
+    assert "torch is already imported" in result.stderr
+
+
+def test_missing_build_is_one_sentence(tmp_path: Path) -> None:
+    result = run("-m", "mps_simulator", "-c", ADD, environment={"MPS_SIMULATOR_BUILD": str(tmp_path)})
+    assert result.returncode != 0
+    assert result.stderr.strip().splitlines() == [
+        f"error: the simulator is not built in {tmp_path}: run `make simulator`"
+    ]
+
+
+def test_no_program_is_a_usage_error() -> None:
+    result = run("-m", "mps_simulator", "--null-mode")
+    assert result.returncode == 2
+    assert "no program given" in result.stderr
+
+
+def test_exit_status_of_the_program() -> None:
+    assert run("-m", "mps_simulator", "-c", "raise SystemExit(7)").returncode == 7
+
+
+def test_simulated_version() -> None:
+    code = (
+        "import platform, torch, mps_simulator;"
+        "print(platform.mac_ver()[0], mps_simulator.macos_version(),"
+        "torch.backends.mps.is_macos_or_newer(15, 0))"
+    )
+    assert run("-m", "mps_simulator", "-c", code).stdout.strip() == "15.2 (15, 2) True"
+    result = run("-m", "mps_simulator", "--macos", "14.5", "-c", code)
+    assert result.stdout.strip() == "14.5 (14, 5) False"
+
+
+def test_counters_file(tmp_path: Path) -> None:
+    path = tmp_path / "counters.json"
+    result = run("-m", "mps_simulator", "--counters", str(path), "-c", ADD)
+    assert result.returncode == 0, result.stderr
+    counts = json.loads(path.read_text())
+    assert any("commit" in selector for selector in counts), counts
+
+
+def encoded_graphs() -> int:
+    """Returns how often an MPSGraph was run since the last reset."""
+    counts = mps_simulator.counters()
+    return sum(count for name, count in counts.items() if name.startswith("-[MPSGraph encode"))
+
+
+def test_counters_count_and_reset() -> None:
+    x = torch.ones(8, device="mps")
+    (x + 1).cpu()
+    mps_simulator.reset_counters()
+    assert mps_simulator.counters() == {}
+    (x + 1).cpu()
+    once = encoded_graphs()
+    assert once > 0
+    (x + 1).cpu()
+    assert encoded_graphs() == 2 * once
+
+
+def test_null_mode_executes_nothing() -> None:
+    x = torch.zeros(8, device="mps")
+    torch.mps.synchronize()
+    with mps_simulator.null_mode():
+        x.fill_(3.0)
+        torch.mps.synchronize()
+    assert x.tolist() == [0.0] * 8
+    x.fill_(3.0)
+    assert x.tolist() == [3.0] * 8
+
+
+def test_delay_must_not_be_negative() -> None:
+    with pytest.raises(ValueError, match="negative"):
+        mps_simulator.set_delay(-1)
+
+
+def test_results_are_right_with_a_slow_gpu() -> None:
+    mps_simulator.set_delay(2000, seed=1)
+    x = torch.arange(16.0, device="mps")
+    for _ in range(5):
+        x = x * 2 + 1
+    expected = torch.arange(16.0)
+    for _ in range(5):
+        expected = expected * 2 + 1
+    assert torch.equal(x.cpu(), expected)
+
+
+def test_use_after_fork_is_refused() -> None:
+    code = """
+import os, sys, torch, mps_simulator
+torch.ones(1, device="mps").cpu()
+pid = os.fork()
+if pid == 0:
+    try:
+        mps_simulator.counters()
+    except mps_simulator.SimulatorError as error:
+        print(error, flush=True)
+    # Where unwinding meets another use of the device, the process ends.
+    try:
+        torch.ones(1, device="mps").cpu()
+        print("it worked", flush=True)
+    except RuntimeError as error:
+        print(error, file=sys.stderr, flush=True)
+    os._exit(0)
+os.waitpid(pid, 0)
+"""
+    result = run("-m", "mps_simulator", "-c", code)
+    assert "does not survive fork()" in result.stdout
+    assert "it worked" not in result.stdout
+    assert "cannot be used in the child" in result.stderr
+
+
+def test_generator_and_storage_constructors() -> None:
+    assert torch.Generator("mps").device.type == "mps"
+    assert torch.Generator(device=torch.device("mps")).device.type == "mps"
+    assert torch.Generator().device.type == "cpu"
+    storage = torch.UntypedStorage(16, device="mps")  # type: ignore[no-untyped-call]
+    assert storage.device.type == "mps" and storage.nbytes() == 16
+    assert torch.UntypedStorage(16).device.type == "cpu"  # type: ignore[no-untyped-call]
+    with pytest.raises(RuntimeError):
+        torch.Generator("no such device")
+
+
+def test_serialization_keeps_the_device(tmp_path: Path) -> None:
+    path = tmp_path / "tensor.pt"
+    x = torch.arange(6.0, device="mps").reshape(2, 3)
+    torch.save(x, path)
+    loaded = torch.load(path, weights_only=True)
+    assert loaded.device.type == "mps" and loaded.cpu().equal(x.cpu())
+    assert torch.load(path, map_location="cpu", weights_only=True).equal(x.cpu())
+
+
+def test_python_modules_come_from_the_checkout() -> None:
+    facts = json.loads((SIMULATOR.parents[1] / "build/simulator/mps_simulator.json").read_text())
+    assert str(torch.mps.__file__).startswith(facts["checkout"])
+    assert str(torch.nn.__file__).startswith(facts["wheel"])
