@@ -1,0 +1,115 @@
+#pragma once
+
+// Capture of the stream's work into a graph that can be replayed; the
+// counterpart of ATen/cuda/CUDAGraph.h. Plain C++: may be included where
+// Objective-C is not at hand.
+
+#include <ATen/core/TensorBase.h>
+#include <c10/macros/Macros.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace at::mps {
+
+class MPSCapturedWork;
+class MPSGraphCapture;
+
+/// What a read of device data by the host does during a capture.
+enum class MPSCaptureErrorMode {
+  STRICT, // raises
+  RELAXED, // runs outside of the graph, with a warning: the value is frozen
+};
+
+/// Names a memory pool that several graphs may share.
+using MPSGraphPool = std::pair<uint64_t, uint64_t>;
+
+struct MPSCommandGraphStats {
+  size_t kernels = 0;
+  size_t graph_runs = 0;
+  size_t copies = 0;
+  size_t fills = 0;
+  // distinct compiled executables behind the graph runs
+  size_t executables = 0;
+  // blocks of the allocator that the graph keeps, and their size in bytes
+  size_t buffers = 0;
+  size_t buffer_bytes = 0;
+  size_t replays = 0;
+};
+
+/// What debug dumps say of one step.
+struct MPSCommandGraphStep {
+  std::string kind;
+  std::vector<std::pair<std::string, std::vector<uint64_t>>> numbers;
+};
+
+/// A recording of the GPU work that was submitted to the stream between
+/// captureBegin() and captureEnd().
+class TORCH_API MPSCommandGraph {
+ public:
+  MPSCommandGraph();
+  ~MPSCommandGraph();
+  MPSCommandGraph(const MPSCommandGraph&) = delete;
+  MPSCommandGraph& operator=(const MPSCommandGraph&) = delete;
+
+  /// Starts recording. Raises when a capture is underway, when this graph holds
+  /// one, or when a profiler is on.
+  void captureBegin(
+      std::optional<MPSGraphPool> pool = std::nullopt,
+      MPSCaptureErrorMode error_mode = MPSCaptureErrorMode::STRICT);
+  /// Ends recording. Raises, and leaves the graph empty, when something ran
+  /// that can't be repeated.
+  void captureEnd();
+  /// Ends recording and drops what was recorded. Does nothing when this graph
+  /// is not being captured.
+  void captureAbort();
+  /// Encodes the recorded work again, in order with all other work of the
+  /// stream. Does not wait for the GPU.
+  void replay();
+  /// Drops the recording and the memory it keeps.
+  void reset();
+  MPSGraphPool pool() const;
+  MPSCommandGraphStats stats() const;
+  std::vector<MPSCommandGraphStep> steps() const;
+
+ private:
+  std::shared_ptr<MPSCapturedWork> work_;
+  std::unique_ptr<MPSGraphCapture> capture_;
+  std::optional<MPSGraphPool> pool_;
+  size_t replays_ = 0;
+};
+
+TORCH_API MPSGraphPool newGraphPool();
+
+TORCH_API bool isCurrentStreamCapturing();
+
+/// Raises when a capture is underway: `what` names work that a graph can't
+/// repeat.
+TORCH_API void assertNotCapturing(const std::string& what);
+
+/// Put around a copy from the device to the host. During a capture it raises
+/// or, in relaxed mode, keeps the work of this thread out of the graph while it
+/// lives.
+class TORCH_API MPSHostReadGuard {
+ public:
+  MPSHostReadGuard();
+  ~MPSHostReadGuard();
+  MPSHostReadGuard(const MPSHostReadGuard&) = delete;
+  MPSHostReadGuard& operator=(const MPSHostReadGuard&) = delete;
+
+ private:
+  bool pauses_ = false;
+};
+
+/// Put before a copy of `source` to the device: a replay reads the host memory
+/// again, so the graph keeps it. `given` is the tensor that the caller wants
+/// copied, of which `source` may be a converted temporary.
+TORCH_API void recordHostSource(
+    const TensorBase& given,
+    const TensorBase& source);
+
+} // namespace at::mps

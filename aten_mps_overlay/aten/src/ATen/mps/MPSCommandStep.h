@@ -1,0 +1,112 @@
+#pragma once
+
+// The steps of which a captured command graph consists. Objective-C++ only.
+
+#include <Foundation/Foundation.h>
+#include <Metal/Metal.h>
+#include <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace at::mps {
+
+/// Owns one reference to an Objective-C object, for containers of C++ values.
+template <typename T>
+class MPSRetained {
+ public:
+  MPSRetained() = default;
+  /* implicit */ MPSRetained(T object) : object_([object retain]) {}
+  MPSRetained(const MPSRetained& other) : object_([other.object_ retain]) {}
+  MPSRetained(MPSRetained&& other) noexcept : object_(std::exchange(other.object_, nil)) {}
+  MPSRetained& operator=(MPSRetained other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~MPSRetained() {
+    [object_ release];
+  }
+
+  T get() const {
+    return object_;
+  }
+  bool operator==(const MPSRetained& other) const {
+    return object_ == other.object_;
+  }
+
+ private:
+  T object_ = nil;
+};
+
+/// What one entry of a kernel's buffer table holds: a buffer, or bytes copied at encode.
+struct MPSKernelBinding {
+  NSUInteger index = 0;
+  MPSRetained<id<MTLBuffer>> buffer;
+  NSUInteger offset = 0;
+  std::vector<uint8_t> bytes;
+  bool holds_bytes = false;
+
+  bool operator==(const MPSKernelBinding& other) const {
+    return index == other.index && holds_bytes == other.holds_bytes && buffer == other.buffer &&
+        offset == other.offset && bytes == other.bytes;
+  }
+};
+
+struct MPSThreadgroupMemory {
+  NSUInteger index = 0;
+  NSUInteger length = 0;
+};
+
+struct MPSResourceUse {
+  MPSRetained<id<MTLResource>> resource;
+  MTLResourceUsage usage = MTLResourceUsageRead;
+};
+
+/// One compute dispatch with the whole encoder state that it ran with.
+struct MPSKernelStep {
+  enum class Size { THREADS, THREADGROUPS, INDIRECT };
+
+  MPSRetained<id<MTLComputePipelineState>> pipeline;
+  std::vector<MPSKernelBinding> bindings;
+  std::vector<MPSThreadgroupMemory> threadgroup_memory;
+  std::vector<MPSResourceUse> resources;
+  // a memory barrier was asked for between the dispatch before and this one
+  MTLBarrierScope barrier = 0;
+  Size size_kind = Size::THREADS;
+  MTLSize size = {0, 0, 0};
+  MTLSize threadgroup = {0, 0, 0};
+  MPSRetained<id<MTLBuffer>> indirect_buffer;
+  NSUInteger indirect_offset = 0;
+};
+
+/// One run of an MPSGraph. `executable`, `inputs` and `results` are filled in when the capture ends.
+struct MPSGraphRunStep {
+  MPSRetained<MPSGraph*> graph;
+  MPSRetained<NSDictionary*> feeds;
+  MPSRetained<NSDictionary*> targets;
+  MPSRetained<MPSGraphExecutable*> executable;
+  MPSRetained<NSArray<MPSGraphTensorData*>*> inputs;
+  MPSRetained<NSArray<MPSGraphTensorData*>*> results;
+};
+
+struct MPSCopyStep {
+  MPSRetained<id<MTLBuffer>> source;
+  MPSRetained<id<MTLBuffer>> destination;
+  size_t length = 0;
+  size_t source_offset = 0;
+  size_t destination_offset = 0;
+};
+
+struct MPSFillStep {
+  MPSRetained<id<MTLBuffer>> buffer;
+  uint8_t value = 0;
+  size_t length = 0;
+  size_t offset = 0;
+};
+
+using MPSCommandStep = std::variant<MPSKernelStep, MPSGraphRunStep, MPSCopyStep, MPSFillStep>;
+
+} // namespace at::mps

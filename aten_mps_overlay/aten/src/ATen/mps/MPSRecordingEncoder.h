@@ -1,0 +1,36 @@
+#pragma once
+
+// Stands in for the compute encoder of the stream while a capture is underway. Objective-C++ only.
+
+#include <ATen/mps/MPSCommandStep.h>
+
+#include <functional>
+#include <string>
+
+namespace at::mps {
+
+/// Where an MPSRecordingEncoder puts what it sees.
+struct MPSKernelRecorder {
+  virtual ~MPSKernelRecorder() = default;
+  /// Takes a dispatch that the encoder was just given.
+  virtual void recordKernel(MPSKernelStep step) = 0;
+  /// Is told of each buffer that gets bound, so that the memory behind it can be kept.
+  virtual void useBuffer(id<MTLBuffer> buffer) = 0;
+  /// Is told of a call that was passed on but can't be recorded: a graph with it would lack work.
+  virtual void refuse(const std::string& reason) = 0;
+};
+
+} // namespace at::mps
+
+/**
+ * Forwards every call to the encoder it stands in for, and records each dispatch with the whole state it runs with:
+ * encoder state stays until it is replaced, so what was set before the last pipeline change still counts.
+ *
+ * Deliberately not declared as MTLComputeCommandEncoder: a method that is neither written out here nor known to be
+ * harmless arrives in forwardingTargetForSelector: and is refused, instead of being inherited from a protocol default.
+ */
+@interface MPSRecordingEncoder : NSObject
+
+- (instancetype)initWithEncoder:(id<MTLComputeCommandEncoder>)encoder recorder:(at::mps::MPSKernelRecorder*)recorder;
+
+@end

@@ -1,0 +1,726 @@
+# Owner(s): ["module: mps"]
+
+"""Cases for torch.mps graphs. The number in a docstring is the promise that the case guards:
+
+1 the block runs normally, 2 all threads are recorded, 3 what is recorded, 4 host reads, 5 CPU fallbacks, 6 the raw
+command buffer, 7 nesting, 8 profiling, 9 exceptions, 10 empty graphs, 11 frozen values, 13 moved storage, 14 memory
+written by the host, 15 memory given back, 17 order, 18 host sources, 19 random numbers, 20 in-place updates.
+"""
+
+import gc
+import json
+import os
+import tempfile
+import threading
+import unittest
+import warnings
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.testing._internal.common_utils import (
+    instantiate_parametrized_tests,
+    parametrize,
+    run_tests,
+    TestCase,
+)
+
+
+if not torch.backends.mps.is_available():
+    raise unittest.SkipTest("MPS is not available")
+
+
+class GraphTestCase(TestCase):
+    def setUp(self):
+        super().setUp()
+        torch.manual_seed(0)
+
+    def tearDown(self):
+        self.assertFalse(torch.mps.is_current_stream_capturing())
+        super().tearDown()
+
+    def check_replays(self, function, shapes, dtype=torch.float32, rounds=3):
+        """Captures function(*inputs), then compares replays on inputs that the capture never saw with eager."""
+        inputs = [torch.randn(shape).to("mps", dtype) for shape in shapes]
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            outputs = function(*inputs)
+        self.assertEqual(outputs, function(*inputs), atol=0, rtol=0)
+        seen = []
+        for _ in range(rounds):
+            for x in inputs:
+                x.copy_(torch.randn(x.shape))
+            graph.replay()
+            expected = function(*(x.clone() for x in inputs))
+            self.assertEqual(outputs, expected, atol=0, rtol=0)
+            seen.append(torch.cat([o.flatten().cpu().float() for o in torch.utils._pytree.tree_leaves(outputs)]))
+        for i in range(1, rounds):
+            self.assertNotEqual(seen[0], seen[i])
+        return graph
+
+
+KERNELS = {
+    "unary": lambda x: torch.erfinv(x.clamp(-0.9, 0.9)),
+    "binary": lambda x: torch.fmax(x, x * 2),
+    "cross": lambda x: torch.linalg.cross(x[:, :3], x[:, 1:4]),
+    "index": lambda x: x[torch.arange(2, device="mps"), :],
+    "index_put": lambda x: x.clone().index_put_((torch.arange(2, device="mps"),), x[2]),
+    "bitwise": lambda x: (x * 100).int() & 12,
+    "bucketize": lambda x: torch.bucketize(x, torch.arange(-2.0, 3.0, device="mps")),
+    "renorm": lambda x: x.renorm(2, 0, 0.5),
+}
+GRAPHS = {
+    "matmul": lambda x: x @ x.t(),
+    "softmax": lambda x: x.softmax(-1),
+    "triu": lambda x: x.triu(),
+    "sum": lambda x: x.sum(0),
+    "scalar": lambda x: x * 2.5 + 1,
+    "cat": lambda x: torch.cat([x, -x], 1),
+    "cast": lambda x: x.half(),
+    "where": lambda x: torch.where(x > 0, x, x.exp()),
+    "layer_norm": lambda x: F.layer_norm(x, (4,)),
+    "strided": lambda x: x.t()[1:] + 1,
+    "expand": lambda x: x[:, :1].expand(4, 4) * x,
+}
+
+
+READS = {
+    "item": lambda x: x.sum().item(),
+    "cpu": lambda x: x.cpu(),
+    "tolist": lambda x: x.tolist(),
+    "nonzero": lambda x: x.nonzero(),
+    "unique": lambda x: x.unique(),
+    "condition": lambda x: bool(x[0] > 0),
+    "print": lambda x: str(x),
+    "mask": lambda x: x[x > 0],
+    "equal": lambda x: torch.equal(x, x + 1),
+}
+
+
+class TestRecording(GraphTestCase):
+    @parametrize("name", list(KERNELS))
+    def test_kernel(self, name):
+        """3: compute kernels."""
+        graph = self.check_replays(KERNELS[name], [(4, 4)])
+        self.assertGreater(graph.stats()["kernels"], 0)
+
+    @parametrize("name", list(GRAPHS))
+    def test_graph_run(self, name):
+        """3: MPSGraph runs."""
+        graph = self.check_replays(GRAPHS[name], [(4, 4)])
+        self.assertGreater(graph.stats()["graph_runs"], 0)
+
+    @parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+    def test_dtypes(self, dtype):
+        """3: each floating dtype, kernels and graph runs mixed."""
+        self.check_replays(lambda x, y: (torch.fmax(x, y) @ y).relu(), [(4, 4), (4, 4)], dtype)
+
+    def test_copy(self):
+        """3: blit copies."""
+
+        def function(x):
+            y = torch.empty_like(x)
+            y.copy_(x)
+            return y
+
+        self.assertGreater(self.check_replays(function, [(4, 4)]).stats()["copies"], 0)
+
+    def test_fill(self):
+        """3: blit fills."""
+
+        def function(x):
+            y = torch.empty_like(x)
+            y.zero_()
+            y[0].copy_(x[0])
+            return y
+
+        self.assertGreater(self.check_replays(function, [(4, 4)]).stats()["fills"], 0)
+
+    def test_custom_kernel(self):
+        """3: kernels compiled by the user."""
+        library = torch.mps._compile_shader(
+            """
+            kernel void scale(device float* out, constant float* in, constant float& factor,
+                              uint i [[thread_position_in_grid]]) {
+              out[i] = in[i] * factor;
+            }
+            """
+        )
+
+        def function(x):
+            y = torch.empty_like(x)
+            library.scale(y, x, 3.0)
+            library.scale(y, y, 2.0)
+            return y
+
+        self.assertEqual(self.check_replays(function, [(4, 4)]).stats()["kernels"], 2)
+
+    def test_sticky_state(self):
+        """3: a dispatch that relies on what was bound before the last pipeline change."""
+        library = torch.mps._compile_shader(
+            """
+            kernel void add(device float* out, constant float* in, uint i [[thread_position_in_grid]]) { out[i] += in[i]; }
+            kernel void twice(device float* out, uint i [[thread_position_in_grid]]) { out[i] *= 2; }
+            """
+        )
+
+        def function(x):
+            y = torch.ones_like(x)
+            for _ in range(3):
+                library.add(y, x)
+                library.twice(y)
+            return y
+
+        self.check_replays(function, [(8,)])
+
+    def test_block_runs_normally(self):
+        """1: tensors made in the block hold valid values after it."""
+        x = torch.arange(6.0, device="mps")
+        with torch.mps.graph_capture():
+            y = x * 2
+            z = y.sum()
+        self.assertEqual(y.cpu(), torch.arange(6.0) * 2)
+        self.assertEqual(z.item(), 30.0)
+
+    def test_backward_threads(self):
+        """2: autograd's backward, whatever thread it runs on."""
+        layer = nn.Linear(4, 4).to("mps")
+        x = torch.randn(3, 4, device="mps")
+
+        def gradients():
+            return torch.autograd.grad(layer(x).square().sum(), list(layer.parameters()))
+
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            captured = gradients()
+        x.copy_(torch.randn(3, 4))
+        graph.replay()
+        self.assertEqual(captured, gradients(), atol=0, rtol=0)
+
+    def test_other_thread(self):
+        """2: work submitted by a thread that the block starts."""
+        x = torch.randn(4, device="mps")
+        results = []
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            thread = threading.Thread(target=lambda: results.append(x * 3))
+            thread.start()
+            thread.join()
+        x.copy_(torch.randn(4))
+        graph.replay()
+        self.assertEqual(results[0], x * 3)
+
+    def test_executables_are_shared_by_layers(self):
+        """3: equal graph runs of one capture use one executable."""
+        layers = [torch.randn(4, 4, device="mps") for _ in range(8)]
+
+        def function(x):
+            for weight in layers:
+                x = x @ weight
+            return x
+
+        stats = self.check_replays(function, [(4, 4)]).stats()
+        self.assertEqual((stats["graph_runs"], stats["executables"]), (8, 1))
+
+
+class TestValues(GraphTestCase):
+    def test_frozen_scalars(self):
+        """11: Python numbers and 0-dim CPU tensors are those of the capture; 0-dim MPS tensors are not."""
+        x = torch.ones(3, device="mps")
+        number, host, device = 2.0, torch.tensor(3.0), torch.tensor(5.0, device="mps")
+        with torch.mps.graph_capture():
+            a, b, c = x * number, x * host, x * device
+        number = 20.0
+        host.fill_(30.0)
+        device.fill_(50.0)
+        torch.mps.graph_replay()
+        self.assertEqual([t[0].item() for t in (a, b, c)], [2.0, 3.0, 50.0])
+
+    def test_scalars_of_the_host_stay(self):
+        """14: memory for numbers is not handed out again while the graph lives."""
+        x = torch.ones(4, device="mps")
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            y = x.pow(3.0) * 1.5 + 0.25
+        for i in range(200):
+            x.pow(i + 0.5) * (i + 1.5) + (i + 2.5)
+        torch.mps.synchronize()
+        x.fill_(2.0)
+        graph.replay()
+        self.assertEqual(y.cpu(), torch.full((4,), 12.25))
+
+    def test_index_lists_of_the_host_stay(self):
+        """14, 18: a list of indices used as in the capture."""
+        x = torch.arange(12.0, device="mps").view(4, 3)
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            y = x[[3, 0, 2]]
+        for i in range(50):
+            x[[i % 4, 1]]
+        gc.collect()
+        x.mul_(10)
+        graph.replay()
+        self.assertEqual(y.cpu(), (torch.arange(12.0).view(4, 3) * 10)[[3, 0, 2]])
+
+    def test_host_source_is_read_again(self):
+        """18: a copy from the host re-reads the host's memory, which the graph keeps alive."""
+        host = torch.randn(1024)
+        x = torch.zeros(1024, device="mps")
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            x.copy_(host)
+            y = x + 1
+        host.copy_(torch.randn(1024))
+        expected = host + 1
+        graph.replay()
+        self.assertEqual(y.cpu(), expected)
+        del host
+        gc.collect()
+        torch.full((1024,), 7.0)
+        x.zero_()
+        graph.replay()
+        self.assertEqual(y.cpu(), expected)
+
+    def test_converted_host_source_raises(self):
+        """18: a host-side conversion would not be repeated, so it is refused."""
+        x = torch.zeros(4, device="mps")
+        with self.assertRaisesRegex(RuntimeError, "converted copy on the host"):
+            with torch.mps.graph_capture():
+                x.copy_(torch.arange(4))
+
+    def test_inplace_updates(self):
+        """20: every replay updates again."""
+        total = torch.zeros(4, device="mps")
+        x = torch.ones(4, device="mps")
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            total.add_(x)
+        for i in range(2, 6):
+            x.fill_(i)
+            graph.replay()
+        self.assertEqual(total.cpu(), torch.full((4,), 15.0))
+
+    def test_key_value_cache(self):
+        """20: a cache written at a position that lives on the device."""
+        cache = torch.zeros(6, 4, device="mps")
+        position = torch.zeros(1, dtype=torch.long, device="mps")
+        x = torch.randn(1, 4, device="mps")
+
+        def step():
+            cache.index_put_((position,), x)
+            return (cache @ x.t()).sum()
+
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            out = step()
+        expected = torch.zeros(6, 4)
+        expected[0] = x.cpu()
+        for i in range(1, 6):
+            x.copy_(torch.randn(1, 4))
+            position.fill_(i)
+            graph.replay()
+            expected[i] = x.cpu()
+            self.assertEqual(cache.cpu(), expected)
+            self.assertEqual(out.cpu(), (expected @ x.cpu().t()).sum())
+
+    def test_order_with_eager_work(self):
+        """17: replays run in order with eager work before and after, without a synchronize between them."""
+        x = torch.zeros(1 << 16, device="mps")
+        y = torch.zeros_like(x)
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            y.copy_(x * 2)
+        results = []
+        for i in range(20):
+            x.fill_(i)
+            graph.replay()
+            results.append(y + 1)
+            x.fill_(-1)
+        for i, result in enumerate(results):
+            self.assertEqual(result.cpu(), torch.full((1 << 16,), 2.0 * i + 1))
+
+
+class TestRefusals(GraphTestCase):
+    @parametrize("name", list(READS))
+    def test_host_read_raises(self, name):
+        """4: the value would be frozen."""
+        x = torch.randn(8, device="mps")
+        with self.assertRaisesRegex(RuntimeError, "the host read device data"):
+            with torch.mps.graph_capture():
+                READS[name](x * 2)
+        self.assert_capture_works()
+
+    def test_relaxed_host_read_is_frozen(self):
+        """4: with "relaxed" it runs, warns once, and replays use what was read in the capture."""
+        x = torch.ones(4, device="mps")
+        graph = torch.mps.MPSGraph()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with torch.mps.graph(graph, capture_error_mode="relaxed"):
+                y = x * x.sum().item() + x.cpu()[0].item()
+        self.assertEqual(len([w for w in caught if "frozen" in str(w.message)]), 1)
+        x.fill_(2.0)
+        graph.replay()
+        self.assertEqual(y.cpu(), torch.full((4,), 9.0))
+
+    def test_fallback_raises(self):
+        """5: an operator that runs on the CPU, by its name."""
+        x = torch.randn(4, 4, device="mps")
+        with self.assertRaisesRegex(RuntimeError, "linalg_svd.* falls back to the CPU"):
+            with torch.mps.graph_capture():
+                torch.linalg.svd(x)
+        self.assert_capture_works()
+
+    def test_random_numbers_raise(self):
+        """19: refused as long as a replay would draw the same numbers again."""
+        x = torch.zeros(4, device="mps")
+        with self.assertRaisesRegex(RuntimeError, "random numbers were drawn"):
+            with torch.mps.graph_capture():
+                F.dropout(x)
+        self.assert_capture_works()
+
+    @parametrize("name", ["lu_factor", "solve_triangular"])
+    def test_kernel_objects_raise(self, name):
+        """3: refused as long as they are not recorded."""
+        x = torch.eye(4, device="mps")
+        run = {
+            "lu_factor": lambda: torch.linalg.lu_factor(x),
+            "solve_triangular": lambda: torch.linalg.solve_triangular(x, x, upper=True),
+        }[name]
+        with self.assertRaisesRegex(RuntimeError, "encodes itself"):
+            with torch.mps.graph_capture():
+                run()
+        self.assert_capture_works()
+
+    def test_events_raise(self):
+        """3: an event would not be recorded by a replay."""
+        event = torch.mps.Event(enable_timing=False)
+        with self.assertRaisesRegex(RuntimeError, "an event was recorded"):
+            with torch.mps.graph_capture():
+                event.record()
+        self.assert_capture_works()
+
+    def test_profiler_raises(self):
+        """8: profiling and capture exclude each other, whichever comes second."""
+        with self.assertRaisesRegex(RuntimeError, "the profiler was started"):
+            with torch.mps.graph_capture():
+                torch.mps.profiler.start()
+        self.assert_capture_works()
+        with torch.mps.profiler.profile():
+            with self.assertRaisesRegex(RuntimeError, "profiler is on"):
+                with torch.mps.graph_capture():
+                    pass
+        self.assert_capture_works()
+
+    def test_nested_capture_raises(self):
+        """7: and the outer capture goes on."""
+        x = torch.ones(4, device="mps")
+        with torch.mps.graph_capture() as outer:
+            y = x + 1
+            with self.assertRaisesRegex(RuntimeError, "can't be nested"):
+                with torch.mps.graph_capture():
+                    pass
+            z = y * 2
+        x.fill_(5)
+        torch.mps.graph_replay()
+        self.assertEqual(z.cpu(), torch.full((4,), 12.0))
+        self.assertEqual(outer.stats()["replays"], 1)
+
+    def test_bad_arguments(self):
+        with self.assertRaisesRegex(ValueError, "capture_error_mode must be"):
+            torch.mps.MPSGraph().capture_begin(capture_error_mode="global")
+        with self.assertRaises(TypeError):
+            torch.mps.MPSGraph().capture_begin(pool="mine")
+        with self.assertRaisesRegex(RuntimeError, "not being captured"):
+            torch.mps.MPSGraph().capture_end()
+        with self.assertRaisesRegex(RuntimeError, "before a capture"):
+            torch.mps.MPSGraph().pool()
+
+    def assert_capture_works(self):
+        x = torch.ones(4, device="mps")
+        with torch.mps.graph_capture():
+            y = x * 3
+        x.fill_(2)
+        torch.mps.graph_replay()
+        self.assertEqual(y.cpu(), torch.full((4,), 6.0))
+
+
+class TestLife(GraphTestCase):
+    @parametrize("error", [ValueError, KeyboardInterrupt])
+    def test_exception_in_block(self, error):
+        """9: the graph is empty, its memory given back, and the next capture works."""
+        x = torch.ones(1 << 12, device="mps")
+        torch.mps.synchronize()
+        before = torch.mps.current_allocated_memory()
+        graph = torch.mps.MPSGraph()
+        with self.assertRaises(error):
+            with torch.mps.graph(graph):
+                y = x * 2
+                raise error
+        del y
+        torch.mps.synchronize()
+        self.assertEqual(torch.mps.current_allocated_memory(), before)
+        with self.assertRaisesRegex(RuntimeError, "this graph is empty"):
+            graph.replay()
+        with torch.mps.graph(graph):
+            y = x * 4
+        x.fill_(2)
+        graph.replay()
+        self.assertEqual(y[0].item(), 8.0)
+
+    def test_exception_forgets_the_current_graph(self):
+        """9: graph_replay() does not fall back to an older graph."""
+        x = torch.ones(4, device="mps")
+        with torch.mps.graph_capture():
+            x + 1
+        with self.assertRaises(ValueError):
+            with torch.mps.graph_capture():
+                raise ValueError
+        with self.assertRaisesRegex(RuntimeError, "without a captured graph"):
+            torch.mps.graph_replay()
+
+    def test_empty_graphs(self):
+        """10: a no-op with a warning after an empty capture; an error before, during and after."""
+        graph = torch.mps.MPSGraph()
+        with self.assertRaisesRegex(RuntimeError, "this graph is empty"):
+            graph.replay()
+        with torch.mps.graph(graph):
+            with self.assertRaisesRegex(RuntimeError, "still being captured"):
+                graph.replay()
+        with self.assertWarnsRegex(UserWarning, "nothing to replay"):
+            graph.replay()
+        graph.reset()
+        with self.assertRaisesRegex(RuntimeError, "this graph is empty"):
+            graph.replay()
+
+    def test_second_capture_needs_reset(self):
+        x = torch.ones(4, device="mps")
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            y = x + 1
+        with self.assertRaisesRegex(RuntimeError, "already holds a capture"):
+            graph.capture_begin()
+        graph.reset()
+        with torch.mps.graph(graph):
+            y = x + 2
+        x.fill_(3)
+        graph.replay()
+        self.assertEqual(y.cpu(), torch.full((4,), 5.0))
+
+    def test_graph_destroyed_in_its_capture(self):
+        """9: a graph that goes away while it is captured ends the capture."""
+        graph = torch.mps.MPSGraph()
+        graph.capture_begin()
+        del graph
+        gc.collect()
+        self.assertFalse(torch.mps.is_current_stream_capturing())
+
+    def test_several_graphs(self):
+        """17: graphs that live at the same time."""
+        x = torch.ones(4, device="mps")
+        first, second = torch.mps.MPSGraph(), torch.mps.MPSGraph()
+        with torch.mps.graph(first):
+            y = x * 2
+        with torch.mps.graph(second):
+            z = y + 1
+        x.fill_(10)
+        second.replay()
+        self.assertEqual(z.cpu(), torch.full((4,), 3.0))
+        first.replay()
+        second.replay()
+        self.assertEqual(z.cpu(), torch.full((4,), 21.0))
+
+    def test_replay_in_capture(self):
+        """7: the inner graph's work becomes part of the outer, which keeps the inner's memory."""
+        x = torch.randn(16, 16, device="mps")
+        inner, outer = torch.mps.MPSGraph(), torch.mps.MPSGraph()
+        with torch.mps.graph(inner):
+            copied = torch.empty_like(x)
+            copied.copy_(x)
+            y = torch.fmax(copied @ x, x)
+        with torch.mps.graph(outer):
+            inner.replay()
+            z = y * 2
+        del inner, copied
+        gc.collect()
+        noise = [torch.full((16, 16), 9.0, device="mps") for _ in range(8)]
+        x.copy_(torch.randn(16, 16))
+        outer.replay()
+        self.assertEqual(z, torch.fmax(x @ x, x) * 2)
+        del noise
+
+    def test_memory_is_given_back(self):
+        """15: by reset() and by the last reference."""
+        x = torch.randn(64, 64, device="mps")
+
+        def capture():
+            graph = torch.mps.MPSGraph()
+            with torch.mps.graph(graph):
+                out = ((x @ x).softmax(-1) * 2.5).sum()
+            return graph, out
+
+        def settled():
+            gc.collect()
+            torch.mps.synchronize()
+            return torch.mps.current_allocated_memory()
+
+        before = settled()
+        graph, out = capture()
+        self.assertGreater(settled(), before)
+        del out
+        graph.reset()
+        self.assertEqual(settled(), before)
+        graph, out = capture()
+        del graph, out
+        self.assertEqual(settled(), before)
+
+    def test_temporaries_are_kept(self):
+        """3: what was freed in the block is not handed to others while the graph lives."""
+        x = torch.randn(32, 32, device="mps")
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            y = ((x @ x) * 2 + x).relu() @ x
+        others = [torch.full((32, 32), float(i), device="mps") for i in range(16)]
+        x.copy_(torch.randn(32, 32))
+        graph.replay()
+        for i, other in enumerate(others):
+            self.assertEqual(other.cpu(), torch.full((32, 32), float(i)))
+        self.assertEqual(y, ((x @ x) * 2 + x).relu() @ x)
+
+    def test_inputs_are_kept(self):
+        """13: storage that existed before stays alive for the graph."""
+        x = torch.ones(32, 32, device="mps")
+        scale = torch.full((32, 32), 3.0, device="mps")
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            y = x * scale
+        del scale
+        gc.collect()
+        others = [torch.full((32, 32), 9.0, device="mps") for _ in range(8)]
+        x.fill_(2.0)
+        graph.replay()
+        self.assertEqual(y.cpu(), torch.full((32, 32), 6.0))
+        del others
+
+    @parametrize("how", ["resize_", "set_", "data", "module"])
+    def test_moved_storage_raises(self, how):
+        """13: and names the tensor as it was recorded."""
+        layer = nn.Linear(3, 5).to("mps")
+        x = torch.randn(2, 3, device="mps")
+        graph = torch.mps.MPSGraph()
+        with torch.no_grad(), torch.mps.graph(graph):
+            y = layer(x)
+        graph.replay()
+        if how == "resize_":
+            x.resize_(1 << 16, 3)
+        elif how == "set_":
+            x.set_(torch.randn(2, 3, device="mps"))
+        elif how == "data":
+            layer.weight.data = torch.randn(5, 3, device="mps")
+        else:
+            layer.half()
+        shape = {"resize_": r"\[2, 3\]", "set_": r"\[2, 3\]", "data": r"\[5, 3\]", "module": r"\[5"}[how]
+        with self.assertRaisesRegex(RuntimeError, f"Float tensor of shape {shape}.*recorded with a storage of"):
+            graph.replay()
+        self.assertEqual(y.shape, (2, 5))
+
+    def test_swapped_view_source_raises(self):
+        """13: also when the operators only ever saw a view of the tensor."""
+        weight = nn.Parameter(torch.randn(4, 4, device="mps"))
+        x = torch.randn(4, 4, device="mps")
+        graph = torch.mps.MPSGraph()
+        with torch.no_grad(), torch.mps.graph(graph):
+            x @ weight.t()
+        weight.data = torch.randn(4, 4, device="mps")
+        with self.assertRaisesRegex(RuntimeError, "instead of resizing or replacing"):
+            graph.replay()
+
+    @parametrize("how", ["resize_", "data"])
+    def test_moved_output_raises(self, how):
+        """13: a replay would write where nobody looks any more."""
+        x = torch.ones(4, device="mps")
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            y = (x * 2).add_(1)
+        x.fill_(2)
+        graph.replay()
+        self.assertEqual(y.cpu(), torch.full((4,), 5.0))
+        if how == "resize_":
+            y.resize_(1 << 16)
+        else:
+            y.data = torch.zeros(4, device="mps")
+        with self.assertRaisesRegex(RuntimeError, r"Float tensor of shape \[4\].*instead of resizing"):
+            graph.replay()
+
+    def test_move_in_block_raises(self):
+        """13: steps before and after the move would use different memory, which eager would not do again."""
+        x = torch.ones(4, device="mps")
+        with self.assertRaisesRegex(RuntimeError, "Resize or replace tensors before the capture"):
+            with torch.mps.graph_capture():
+                x + 1
+                x.data = torch.zeros(4, device="mps")
+        with torch.mps.graph_capture():
+            y = torch.ones(4, device="mps") + x
+            y.resize_(1 << 16).fill_(3)
+            z = y[:4] + x
+        x.fill_(5)
+        torch.mps.graph_replay()
+        self.assertEqual(z.cpu(), torch.full((4,), 8.0))
+
+    def test_moved_argument_of_custom_kernel_raises(self):
+        """13: kernels compiled by the user get their tensors without an operator."""
+        library = torch.mps._compile_shader(
+            "kernel void twice(device float* x, uint i [[thread_position_in_grid]]) { x[i] *= 2; }"
+        )
+        x = torch.ones(8, device="mps")
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            library.twice(x)
+        x.fill_(3)
+        graph.replay()
+        self.assertEqual(x.cpu(), torch.full((8,), 6.0))
+        x.data = torch.ones(8, device="mps")
+        with self.assertRaisesRegex(RuntimeError, "instead of resizing or replacing"):
+            graph.replay()
+
+    def test_debug_dump(self):
+        x = torch.ones(4, 4, device="mps")
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            torch.fmax(x @ x, x).zero_()
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "graph.json")
+            with self.assertRaisesRegex(RuntimeError, "enable_debug_mode"):
+                graph.debug_dump(path)
+            graph.enable_debug_mode()
+            graph.debug_dump(path)
+            with open(path) as file:
+                steps = json.load(file)["steps"]
+            self.assertEqual([step["kind"] for step in steps], ["graph_run", "kernel", "kernel", "fill"])
+            path = os.path.join(folder, "graph.dot")
+            graph.debug_dump(path)
+            with open(path) as file:
+                dot = file.read()
+        # the first kernel computes the offsets that the second one reads
+        self.assertExpectedInline(
+            dot,
+            r"""digraph mps_graph {
+  node [shape=box];
+  s0 [label="0: graph_run\ninputs=[2]\nresults=[1]"];
+  s1 [label="1: kernel\nthreads=[16, 1, 1]\nthreads_per_threadgroup=[16, 1, 1]\nbuffers=[1]\nbytes=[20]"];
+  s0 -> s1;
+  s2 [label="2: kernel\nthreads=[16, 1, 1]\nthreads_per_threadgroup=[16, 1, 1]\nbuffers=[4]\nbytes=[0]"];
+  s1 -> s2;
+  s3 [label="3: fill\nlength=[64]\nvalue=[0]"];
+  s2 -> s3;
+}
+""",
+        )
+
+
+instantiate_parametrized_tests(TestRecording)
+instantiate_parametrized_tests(TestRefusals)
+instantiate_parametrized_tests(TestLife)
+
+if __name__ == "__main__":
+    run_tests()

@@ -1,0 +1,94 @@
+#ifdef USE_MPS
+#include <torch/csrc/mps/Graphs.h>
+
+#include <ATen/mps/MPSCommandGraph.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include <pybind11/stl.h>
+
+namespace torch::mps {
+
+namespace {
+
+using at::mps::MPSCaptureErrorMode;
+using at::mps::MPSCommandGraph;
+using at::mps::MPSGraphPool;
+
+MPSCaptureErrorMode parseErrorMode(const std::string& name) {
+  if (name == "strict") {
+    return MPSCaptureErrorMode::STRICT;
+  }
+  TORCH_CHECK_VALUE(
+      name == "relaxed",
+      "capture_error_mode must be \"strict\" or \"relaxed\", but is \"",
+      name,
+      "\"");
+  return MPSCaptureErrorMode::RELAXED;
+}
+
+py::dict statsDict(const MPSCommandGraph& graph) {
+  const auto stats = graph.stats();
+  py::dict result;
+  result["kernels"] = stats.kernels;
+  result["graph_runs"] = stats.graph_runs;
+  result["copies"] = stats.copies;
+  result["fills"] = stats.fills;
+  result["executables"] = stats.executables;
+  result["buffers"] = stats.buffers;
+  result["buffer_bytes"] = stats.buffer_bytes;
+  result["replays"] = stats.replays;
+  return result;
+}
+
+py::list stepList(const MPSCommandGraph& graph) {
+  py::list result;
+  for (const auto& step : graph.steps()) {
+    py::dict description;
+    description["kind"] = step.kind;
+    for (const auto& [name, numbers] : step.numbers) {
+      description[py::str(name)] = numbers;
+    }
+    result.append(description);
+  }
+  return result;
+}
+
+} // namespace
+
+void initGraphBindings(py::module& module) {
+  // Calls that take the stream's queue may have to wait for a thread that needs
+  // the interpreter. The wrapper also turns warnings into Python's.
+  py::class_<MPSCommandGraph, std::shared_ptr<MPSCommandGraph>>(
+      module, "_MPSGraph")
+      .def(py::init<>())
+      .def(
+          "capture_begin",
+          torch::wrap_pybind_function_no_gil(
+              [](MPSCommandGraph& self,
+                 std::optional<MPSGraphPool> pool,
+                 const std::string& capture_error_mode) {
+                self.captureBegin(pool, parseErrorMode(capture_error_mode));
+              }),
+          py::arg("pool") = py::none(),
+          py::arg("capture_error_mode") = "strict")
+      .def(
+          "capture_end",
+          torch::wrap_pybind_function_no_gil(&MPSCommandGraph::captureEnd))
+      .def(
+          "_capture_abort",
+          torch::wrap_pybind_function_no_gil(&MPSCommandGraph::captureAbort))
+      .def(
+          "replay",
+          torch::wrap_pybind_function_no_gil(&MPSCommandGraph::replay))
+      .def("reset", torch::wrap_pybind_function_no_gil(&MPSCommandGraph::reset))
+      .def("pool", torch::wrap_pybind_function(&MPSCommandGraph::pool))
+      .def("stats", &statsDict)
+      .def("_steps", &stepList);
+  module.def("_mps_graph_pool_handle", &at::mps::newGraphPool);
+  module.def(
+      "_mps_isCurrentStreamCapturing", &at::mps::isCurrentStreamCapturing);
+}
+
+} // namespace torch::mps
+#endif // USE_MPS

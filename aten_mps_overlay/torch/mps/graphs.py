@@ -1,0 +1,265 @@
+r"""Capture of MPS work into graphs, and their replay: what :mod:`torch.cuda.graphs` is for CUDA."""
+import contextlib
+import json
+import os
+from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
+
+import torch
+
+from .._utils import _dummy_type
+
+
+if not hasattr(torch._C, "_MPSGraph"):
+    # a build without MPS: the names exist, using them raises
+    torch._C.__dict__["_MPSGraph"] = _dummy_type("_MPSGraph")
+
+__all__ = [
+    "MPSGraph",
+    "graph",
+    "graph_capture",
+    "graph_pool_handle",
+    "graph_replay",
+    "is_current_stream_capturing",
+]
+
+_PoolHandle = Tuple[int, int]
+
+
+def is_current_stream_capturing() -> bool:
+    r"""Return True while a graph capture is underway on the MPS stream."""
+    if not torch.backends.mps.is_available():
+        return False
+    return torch._C._mps_isCurrentStreamCapturing()
+
+
+def graph_pool_handle() -> _PoolHandle:
+    r"""Return a token that names a memory pool, to be passed as ``pool`` to several captures.
+
+    The token is a hint. At present every graph keeps the memory it uses to itself, so graphs
+    with the same pool are as safe to replay in any order as graphs without.
+    """
+    return torch._C._mps_graph_pool_handle()
+
+
+class MPSGraph(torch._C._MPSGraph):
+    r"""A recording of GPU work that can be submitted again without running the Python code, the
+    dispatcher and the operators that produced it.
+
+    A replay reads and writes the memory that the tensors had during the capture. Give it new
+    input by writing to those tensors in place (:meth:`torch.Tensor.copy_`, ...), and read its
+    results from the tensors made in the capture. Shapes, dtypes, Python numbers and 0-dim CPU
+    tensors are those of the capture.
+
+    Arguments:
+        keep_graph (bool): Accepted so that code written for :class:`torch.cuda.CUDAGraph` runs;
+            the steps of a capture are always kept until :meth:`reset`, whatever its value.
+
+    Example::
+
+        >>> # xdoctest: +REQUIRES(env:TORCH_DOCTEST_MPS)
+        >>> x = torch.zeros(4, device="mps")
+        >>> g = torch.mps.MPSGraph()
+        >>> with torch.mps.graph(g):
+        ...     y = x * 2 + 1
+        >>> x.copy_(torch.arange(4.0))
+        >>> g.replay()
+        >>> y.tolist()
+        [1.0, 3.0, 5.0, 7.0]
+    """
+
+    def __init__(self, keep_graph: bool = False) -> None:
+        super().__init__()
+        self._debug_mode = False
+
+    def capture_begin(
+        self, pool: Optional[_PoolHandle] = None, capture_error_mode: str = "strict"
+    ) -> None:
+        r"""Begin to record the work submitted to the MPS stream, from whatever thread.
+
+        :class:`torch.mps.graph` calls this, and takes care of exceptions; prefer it.
+
+        Arguments:
+            pool (optional): Token of :func:`torch.mps.graph_pool_handle` or of another graph's
+                :meth:`pool`. A hint, see there.
+            capture_error_mode (str): With ``"strict"`` a read of device data by the host
+                (``.item()``, ``.cpu()``, ``nonzero()``, ...) raises. With ``"relaxed"`` it runs,
+                with one warning, and replays behave as if it had read the same values again.
+
+        Raises:
+            RuntimeError: if a capture is underway (they can't be nested), if this graph holds
+                one already, or if the MPS profiler is on.
+            ValueError: if ``capture_error_mode`` is neither.
+        """
+        super().capture_begin(pool, capture_error_mode)
+
+    def capture_end(self) -> None:
+        r"""End the capture. From here on :meth:`replay` may be called.
+
+        Raises:
+            RuntimeError: if this graph is not being captured, or if something ran that a replay
+                can't repeat; the graph is empty then.
+        """
+        super().capture_end()
+
+    def replay(self) -> None:
+        r"""Submit the recorded work once more, in order with all other work of the MPS stream.
+
+        Returns without waiting for the GPU. A graph in whose capture nothing ran on the device
+        does nothing, with a warning. Inside the capture of another graph, the work becomes part
+        of that one.
+
+        Raises:
+            RuntimeError: if the graph is empty or is being captured, or if a tensor that existed
+                before the capture was since resized or given other storage.
+        """
+        super().replay()
+
+    def reset(self) -> None:
+        r"""Drop what was recorded, and the memory that was kept for it.
+
+        Raises:
+            RuntimeError: if the graph is being captured.
+        """
+        super().reset()
+
+    def pool(self) -> _PoolHandle:
+        r"""Return the token of the pool that this graph was captured with.
+
+        Raises:
+            RuntimeError: before the first capture.
+        """
+        return super().pool()
+
+    def stats(self) -> Dict[str, int]:
+        r"""Return counts of what the graph holds: ``kernels``, ``graph_runs``, ``copies`` and
+        ``fills`` (steps by kind), ``executables`` (compiled for the graph runs), ``buffers`` and
+        ``buffer_bytes`` (memory kept), ``replays`` (since the capture).
+        """
+        return super().stats()
+
+    def enable_debug_mode(self) -> None:
+        r"""Allow :meth:`debug_dump`."""
+        self._debug_mode = True
+
+    def debug_dump(self, debug_path: Union[str, "os.PathLike[str]"]) -> None:
+        r"""Write the steps to a file: as JSON if its name ends in ``.json``, else in the DOT
+        language.
+
+        Arguments:
+            debug_path: Where to write.
+
+        Raises:
+            RuntimeError: if :meth:`enable_debug_mode` was not called.
+        """
+        if not self._debug_mode:
+            raise RuntimeError("call enable_debug_mode() before debug_dump()")
+        steps = self._steps()
+        path = os.fspath(debug_path)
+        text = _as_json(steps) if path.endswith(".json") else _as_dot(steps)
+        with open(path, "w") as file:
+            file.write(text)
+
+
+def _as_json(steps: List[Dict[str, Any]]) -> str:
+    return json.dumps({"steps": steps}, indent=1) + "\n"
+
+
+def _as_dot(steps: List[Dict[str, Any]]) -> str:
+    lines = ["digraph mps_graph {", "  node [shape=box];"]
+    for i, step in enumerate(steps):
+        facts = [f"{k}={v}" for k, v in step.items() if k != "kind"]
+        label = "\\n".join([f"{i}: {step['kind']}", *facts])
+        lines.append(f'  s{i} [label="{label}"];')
+        if i > 0:
+            lines.append(f"  s{i - 1} -> s{i};")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+class graph:
+    r"""Context manager that captures the MPS work of its block into an :class:`MPSGraph`.
+
+    The operators in the block run as they always do, so the tensors made there hold valid values
+    after it (unlike CUDA). When the block raises, the graph is left empty and the stream as it
+    was before.
+
+    Arguments:
+        mps_graph (torch.mps.MPSGraph): Graph to capture into.
+        pool (optional): See :meth:`MPSGraph.capture_begin`.
+        capture_error_mode (str): See :meth:`MPSGraph.capture_begin`.
+    """
+
+    def __init__(
+        self,
+        mps_graph: MPSGraph,
+        pool: Optional[_PoolHandle] = None,
+        capture_error_mode: str = "strict",
+    ) -> None:
+        self.mps_graph = mps_graph
+        self.pool = pool
+        self.capture_error_mode = capture_error_mode
+
+    def __enter__(self) -> None:
+        self.mps_graph.capture_begin(self.pool, self.capture_error_mode)
+
+    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
+        if exc_type is None:
+            self.mps_graph.capture_end()
+        else:
+            self.mps_graph._capture_abort()
+
+
+# The graph of the last graph_capture(), or None if there was none or if it raised.
+_current_graph: Optional[MPSGraph] = None
+
+
+@contextlib.contextmanager
+def graph_capture(
+    pool: Optional[_PoolHandle] = None, capture_error_mode: str = "strict"
+) -> Iterator[MPSGraph]:
+    r"""Capture the MPS work of the block into a new graph, which :func:`graph_replay` replays.
+
+    Arguments:
+        pool (optional): See :meth:`MPSGraph.capture_begin`.
+        capture_error_mode (str): See :meth:`MPSGraph.capture_begin`.
+
+    Yields:
+        The graph, for code that wants several of them.
+
+    Example::
+
+        >>> # xdoctest: +REQUIRES(env:TORCH_DOCTEST_MPS)
+        >>> x = torch.zeros(4, device="mps")
+        >>> with torch.mps.graph_capture():
+        ...     y = x.sum()
+        >>> x.fill_(2)
+        >>> torch.mps.graph_replay()
+        >>> y.item()
+        8.0
+    """
+    global _current_graph
+    captured = MPSGraph()
+    captured.capture_begin(pool, capture_error_mode)
+    # not before: a nested capture raises above, and leaves the graph of the outer one in place
+    _current_graph = captured
+    try:
+        yield captured
+        captured.capture_end()
+    except BaseException:
+        # an older graph must not be replayed in place of the one that was meant
+        _current_graph = None
+        captured._capture_abort()
+        raise
+
+
+def graph_replay() -> None:
+    r"""Replay the graph of the last :func:`graph_capture`. See :meth:`MPSGraph.replay`.
+
+    Raises:
+        RuntimeError: if there is none, or if its block raised.
+    """
+    if _current_graph is None:
+        raise RuntimeError(
+            "torch.mps.graph_replay() was called without a captured graph; "
+            "run a block under torch.mps.graph_capture() first"
+        )
+    _current_graph.replay()
