@@ -1,0 +1,88 @@
+"""Runs the capture tests on the simulator, or on a Mac as they are."""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from encoder_world import EncoderWorld
+
+_common = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("fast", _common, derandomize=True, database=None, max_examples=60)
+settings.register_profile("long", _common, max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "3000")))
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "fast")
+
+
+def _install_simulator() -> None:
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "simulator"))
+    import mps_simulator
+    from mps_simulator._build import read_build
+
+    try:
+        read_build()
+        mps_simulator.install()
+    except mps_simulator.SimulatorError as error:
+        pytest.exit(str(error), returncode=2)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Brings the device before torch is imported, and settles the seed."""
+    if sys.platform != "darwin":
+        _install_simulator()
+    settings.load_profile(PROFILE)
+    # Hypothesis draws one itself only to forget it.
+    if PROFILE != "fast" and config.getoption("hypothesis_seed", None) is None:
+        config.option.hypothesis_seed = str(random.SystemRandom().randrange(1 << 32))
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Says what it takes to draw the same examples again."""
+    seed = config.getoption("hypothesis_seed", None)
+    drawn = "derandomized" if PROFILE == "fast" else f"--hypothesis-seed={seed}"
+    return f"capture: HYPOTHESIS_PROFILE={PROFILE}, {drawn}"
+
+
+def pytest_collection_finish() -> None:
+    """Spares each later collection the objects of torch, which are many."""
+    gc.collect()
+    gc.freeze()
+
+
+def _make_world() -> EncoderWorld:
+    from encoder_driver import driver
+    from encoder_world import EncoderWorld
+
+    # a kernel that does not compile is no counterexample to be shrunk
+    driver()
+    return EncoderWorld()
+
+
+@pytest.fixture(scope="session")
+def world() -> EncoderWorld:
+    """Buffers that all examples share; each loads them anew."""
+    return _make_world()
+
+
+@pytest.fixture(scope="session")
+def other_world() -> EncoderWorld:
+    """Buffers for calls that must not matter."""
+    return _make_world()
+
+
+@pytest.fixture(autouse=True)
+def _no_capture_left() -> Iterator[None]:
+    from patched import mps
+
+    yield
+    assert not mps.is_current_stream_capturing()

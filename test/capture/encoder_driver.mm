@@ -1,0 +1,527 @@
+// Makes encoder calls on the stream, as an array of integers says, for the
+// property tests next to this file; see encoder_calls.py for the array.
+
+#include <ATen/mps/MPSStream.h>
+#include <MetalPerformanceShaders/MetalPerformanceShaders.h>
+#include <objc/message.h>
+#include <objc/runtime.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+using at::mps::getCurrentMPSStream;
+using at::mps::MPSStream;
+
+namespace {
+
+// The same numbers as in encoder_calls.py.
+enum Code : int64_t {
+  PIPELINE,
+  BUFFER,
+  BUFFER_OFFSET,
+  BUFFERS,
+  BYTES,
+  THREADGROUP_MEMORY,
+  USE_RESOURCE,
+  USE_RESOURCES,
+  BARRIER_SCOPE,
+  BARRIER_RESOURCES,
+  DISPATCH_THREADS,
+  DISPATCH_THREADGROUPS,
+  DISPATCH_INDIRECT,
+  END_ENCODER,
+  COPY,
+  FILL,
+  PUSH_GROUP,
+  POP_GROUP,
+  SIGNPOST,
+  LABEL,
+  COMMIT,
+};
+
+std::string last_error;
+std::vector<id<MTLComputePipelineState>> pipelines;
+
+// What the logging encoders saw, a line a call, and the names they use.
+std::atomic<bool> logging{false};
+std::string call_log;
+std::unordered_map<const void*, size_t> buffer_names;
+
+template <typename... Numbers>
+void log_call(const char* name, Numbers... numbers) {
+  call_log += name;
+  ((call_log += " " + std::to_string(numbers)), ...);
+  call_log += "\n";
+}
+
+int64_t buffer_name(id<MTLBuffer> buffer) {
+  if (!buffer) {
+    return -1;
+  }
+  const auto found = buffer_names.find((const void*)buffer);
+  return found == buffer_names.end() ? -2 : static_cast<int64_t>(found->second);
+}
+
+int64_t pipeline_name(id<MTLComputePipelineState> pipeline) {
+  const auto found = std::find(pipelines.begin(), pipelines.end(), pipeline);
+  return found == pipelines.end() ? -2 : found - pipelines.begin();
+}
+
+uint64_t hash_bytes(const void* bytes, size_t length) {
+  uint64_t hash = 14695981039346656037u;
+  for (size_t i = 0; i < length; ++i) {
+    hash = (hash ^ static_cast<const uint8_t*>(bytes)[i]) * 1099511628211u;
+  }
+  return hash;
+}
+
+} // namespace
+
+// Takes the place of the device's compute encoder and writes down each call.
+@interface EncoderCallLog : NSObject
+@end
+
+@implementation EncoderCallLog
+
+- (instancetype)init {
+  if ((self = [super init])) {
+    log_call("encoder");
+  }
+  return self;
+}
+
+- (void)setComputePipelineState:(id<MTLComputePipelineState>)state {
+  log_call("pipeline", pipeline_name(state));
+}
+
+- (void)setBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index {
+  log_call("buffer", index, buffer_name(buffer), offset);
+}
+
+- (void)setBufferOffset:(NSUInteger)offset atIndex:(NSUInteger)index {
+  log_call("buffer_offset", index, offset);
+}
+
+- (void)setBuffers:(const id<MTLBuffer>*)buffers offsets:(const NSUInteger*)offsets withRange:(NSRange)range {
+  for (NSUInteger i = 0; i < range.length; ++i) {
+    log_call("buffer", range.location + i, buffer_name(buffers[i]), offsets[i]);
+  }
+}
+
+- (void)setBytes:(const void*)bytes length:(NSUInteger)length atIndex:(NSUInteger)index {
+  log_call("bytes", index, length, hash_bytes(bytes, length));
+}
+
+- (void)setThreadgroupMemoryLength:(NSUInteger)length atIndex:(NSUInteger)index {
+  log_call("threadgroup_memory", index, length);
+}
+
+- (void)useResource:(id<MTLResource>)resource usage:(MTLResourceUsage)usage {
+  log_call("use", buffer_name((id<MTLBuffer>)resource), usage);
+}
+
+- (void)useResources:(const id<MTLResource>*)resources count:(NSUInteger)count usage:(MTLResourceUsage)usage {
+  for (NSUInteger i = 0; i < count; ++i) {
+    log_call("use", buffer_name((id<MTLBuffer>)resources[i]), usage);
+  }
+}
+
+- (void)memoryBarrierWithScope:(MTLBarrierScope)scope {
+  log_call("barrier", scope);
+}
+
+- (void)memoryBarrierWithResources:(const id<MTLResource>*)resources count:(NSUInteger)count {
+  log_call("barrier_resources", count);
+}
+
+- (void)dispatchThreads:(MTLSize)threads threadsPerThreadgroup:(MTLSize)group {
+  log_call("threads", threads.width, threads.height, threads.depth, group.width, group.height, group.depth);
+}
+
+- (void)dispatchThreadgroups:(MTLSize)groups threadsPerThreadgroup:(MTLSize)group {
+  log_call("threadgroups", groups.width, groups.height, groups.depth, group.width, group.height, group.depth);
+}
+
+- (void)dispatchThreadgroupsWithIndirectBuffer:(id<MTLBuffer>)buffer
+                          indirectBufferOffset:(NSUInteger)offset
+                         threadsPerThreadgroup:(MTLSize)group {
+  log_call("indirect", buffer_name(buffer), offset, group.width, group.height, group.depth);
+}
+
+- (void)pushDebugGroup:(NSString*)name {
+  log_call("push_group");
+}
+
+- (void)popDebugGroup {
+  log_call("pop_group");
+}
+
+- (void)insertDebugSignpost:(NSString*)name {
+  log_call("signpost");
+}
+
+- (void)setLabel:(NSString*)label {
+  log_call("label");
+}
+
+- (void)endEncoding {
+  log_call("end");
+}
+
+@end
+
+@interface BlitCallLog : NSObject
+@end
+
+@implementation BlitCallLog
+
+- (void)copyFromBuffer:(id<MTLBuffer>)source
+          sourceOffset:(NSUInteger)sourceOffset
+              toBuffer:(id<MTLBuffer>)destination
+     destinationOffset:(NSUInteger)destinationOffset
+                  size:(NSUInteger)size {
+  log_call("copy", buffer_name(source), sourceOffset, buffer_name(destination), destinationOffset, size);
+}
+
+- (void)fillBuffer:(id<MTLBuffer>)buffer range:(NSRange)range value:(uint8_t)value {
+  log_call("fill", buffer_name(buffer), range.location, range.length, int(value));
+}
+
+- (void)endEncoding {
+}
+
+@end
+
+namespace {
+
+using Getter = id (*)(id, SEL);
+Getter device_compute_encoder = nullptr;
+Getter device_blit_encoder = nullptr;
+
+id compute_encoder(id self, SEL selector) {
+  return logging ? [[[EncoderCallLog alloc] init] autorelease] : device_compute_encoder(self, selector);
+}
+
+id blit_encoder(id self, SEL selector) {
+  return logging ? [[[BlitCallLog alloc] init] autorelease] : device_blit_encoder(self, selector);
+}
+
+// Answers to any selector that a test sends to see it refused.
+void unrecorded_method(id self, SEL selector) {
+  call_log += std::string("sent ") + sel_getName(selector) + "\n";
+}
+
+Getter replace_getter(Class commands, SEL selector, Getter replacement) {
+  const auto before = reinterpret_cast<Getter>(class_getMethodImplementation(commands, selector));
+  class_replaceMethod(commands, selector, reinterpret_cast<IMP>(replacement), "@@:");
+  return before;
+}
+
+void send(id receiver, SEL selector) {
+#ifdef __APPLE__
+  reinterpret_cast<void (*)(id, SEL)>(objc_msgSend)(receiver, selector);
+#else
+  reinterpret_cast<void (*)(id, SEL)>(objc_msg_lookup(receiver, selector))(receiver, selector);
+#endif
+}
+
+// No exception may leave a block that a dispatch queue runs.
+void on_queue(MPSStream* stream, const std::function<void()>& action) {
+  std::exception_ptr failure;
+  auto* failure_address = &failure;
+  const auto* action_address = &action;
+  dispatch_sync(stream->queue(), ^{
+    @autoreleasepool {
+      try {
+        (*action_address)();
+      } catch (...) {
+        *failure_address = std::current_exception();
+      }
+    }
+  });
+  if (failure) {
+    std::rethrow_exception(failure);
+  }
+}
+
+int guarded(const std::function<void()>& action) {
+  try {
+    @autoreleasepool {
+      action();
+    }
+    return 0;
+  } catch (const std::exception& error) {
+    last_error = error.what();
+    return 1;
+  }
+}
+
+// One call of the array: its code and numbers.
+struct Call {
+  Code code;
+  const int64_t* numbers;
+  size_t count;
+
+  int64_t operator[](size_t i) const {
+    if (i >= count) {
+      throw std::runtime_error("encoder driver: a call lacks numbers");
+    }
+    return numbers[i];
+  }
+  MTLSize size(size_t first) const {
+    return MTLSizeMake((*this)[first], (*this)[first + 1], (*this)[first + 2]);
+  }
+};
+
+class Buffers {
+ public:
+  Buffers(void* const* buffers, size_t count) : buffers_(buffers), count_(count) {}
+
+  id<MTLBuffer> operator[](int64_t name) const {
+    if (name < 0) {
+      return nil;
+    }
+    if (static_cast<size_t>(name) >= count_) {
+      throw std::runtime_error("encoder driver: there is no buffer of that number");
+    }
+    return (__bridge id<MTLBuffer>)buffers_[name];
+  }
+
+ private:
+  void* const* buffers_;
+  size_t count_;
+};
+
+// What a call binds by setBytes: its length, the mark that says so, noise.
+std::vector<uint8_t> make_bytes(size_t length, uint64_t seed) {
+  std::vector<uint8_t> bytes(std::max<size_t>(length, 4));
+  for (auto& byte : bytes) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    byte = static_cast<uint8_t>(seed >> 56);
+  }
+  bytes[0] = static_cast<uint8_t>(length & 255);
+  bytes[1] = static_cast<uint8_t>(length >> 8);
+  bytes[2] = 0xB1;
+  bytes[3] = 0x7E;
+  return bytes;
+}
+
+void encode(id<MTLComputeCommandEncoder> encoder, const Call& call, const Buffers& buffers) {
+  switch (call.code) {
+    case PIPELINE:
+      [encoder setComputePipelineState:pipelines.at(call[0])];
+      break;
+    case BUFFER:
+      [encoder setBuffer:buffers[call[1]] offset:call[2] atIndex:call[0]];
+      break;
+    case BUFFER_OFFSET:
+      [encoder setBufferOffset:call[1] atIndex:call[0]];
+      break;
+    case BUFFERS: {
+      std::vector<id<MTLBuffer>> several;
+      std::vector<NSUInteger> offsets;
+      for (size_t i = 1; i < call.count; i += 2) {
+        several.push_back(buffers[call[i]]);
+        offsets.push_back(call[i + 1]);
+      }
+      [encoder setBuffers:several.data() offsets:offsets.data() withRange:NSMakeRange(call[0], several.size())];
+      break;
+    }
+    case BYTES: {
+      auto bytes = make_bytes(call[1], call[2]);
+      [encoder setBytes:bytes.data() length:call[1] atIndex:call[0]];
+      // the caller's memory is its own again, and anything may happen to it
+      std::fill(bytes.begin(), bytes.end(), 0xEE);
+      break;
+    }
+    case THREADGROUP_MEMORY:
+      [encoder setThreadgroupMemoryLength:call[1] atIndex:call[0]];
+      break;
+    case USE_RESOURCE:
+      [encoder useResource:buffers[call[0]] usage:static_cast<MTLResourceUsage>(call[1])];
+      break;
+    case USE_RESOURCES:
+    case BARRIER_RESOURCES: {
+      std::vector<id<MTLResource>> several;
+      for (size_t i = 1; i < call.count; ++i) {
+        several.push_back(buffers[call[i]]);
+      }
+      if (call.code == USE_RESOURCES) {
+        [encoder useResources:several.data()
+                        count:several.size()
+                        usage:static_cast<MTLResourceUsage>(call[0])];
+      } else {
+        [encoder memoryBarrierWithResources:several.data() count:several.size()];
+      }
+      break;
+    }
+    case BARRIER_SCOPE:
+      [encoder memoryBarrierWithScope:static_cast<MTLBarrierScope>(call[0])];
+      break;
+    case DISPATCH_THREADS:
+      [encoder dispatchThreads:call.size(0) threadsPerThreadgroup:call.size(3)];
+      break;
+    case DISPATCH_THREADGROUPS:
+      [encoder dispatchThreadgroups:call.size(0) threadsPerThreadgroup:call.size(3)];
+      break;
+    case DISPATCH_INDIRECT:
+      [encoder dispatchThreadgroupsWithIndirectBuffer:buffers[call[0]]
+                                 indirectBufferOffset:call[1]
+                                threadsPerThreadgroup:call.size(2)];
+      break;
+    case PUSH_GROUP:
+      [encoder pushDebugGroup:@"group"];
+      break;
+    case POP_GROUP:
+      [encoder popDebugGroup];
+      break;
+    case SIGNPOST:
+      [encoder insertDebugSignpost:@"signpost"];
+      break;
+    case LABEL:
+      [encoder setLabel:@"label"];
+      break;
+    default:
+      throw std::runtime_error("encoder driver: unknown code");
+  }
+}
+
+void perform(MPSStream* stream, const Call& call, const Buffers& buffers) {
+  using at::mps::SyncType;
+  switch (call.code) {
+    // these take the queue themselves
+    case COPY:
+      stream->copy(buffers[call[0]], buffers[call[2]], call[4], call[1], call[3], 0, SyncType::NONE);
+      break;
+    case FILL:
+      stream->fill(buffers[call[0]], static_cast<uint8_t>(call[3]), call[2], call[1], SyncType::NONE);
+      break;
+    case END_ENCODER:
+      on_queue(stream, [&] { stream->endKernelCoalescing(); });
+      break;
+    case COMMIT:
+      on_queue(stream, [&] { stream->synchronize(SyncType::COMMIT); });
+      break;
+    default:
+      on_queue(stream, [&] { encode(stream->commandEncoder(), call, buffers); });
+  }
+}
+
+} // namespace
+
+extern "C" {
+
+#define EXPORTED __attribute__((visibility("default")))
+
+/// The message of the call that returned nonzero last.
+EXPORTED const char* encoder_driver_error() {
+  return last_error.c_str();
+}
+
+/// Compiles `source` and makes a pipeline of each of the names.
+EXPORTED int encoder_driver_compile(const char* source, const char* const* names, size_t count) {
+  return guarded([&] {
+    id<MTLDevice> device = getCurrentMPSStream()->device();
+    NSError* error = nil;
+    id<MTLLibrary> library = [[device newLibraryWithSource:[NSString stringWithUTF8String:source]
+                                                   options:nil
+                                                     error:&error] autorelease];
+    if (!library) {
+      throw std::runtime_error(error.localizedDescription.UTF8String);
+    }
+    for (size_t i = 0; i < count; ++i) {
+      id<MTLFunction> function =
+          [[library newFunctionWithName:[NSString stringWithUTF8String:names[i]]] autorelease];
+      id<MTLComputePipelineState> pipeline =
+          function ? [device newComputePipelineStateWithFunction:function error:&error] : nil;
+      if (!pipeline) {
+        throw std::runtime_error(std::string("encoder driver: no kernel ") + names[i]);
+      }
+      pipelines.push_back(pipeline);
+    }
+  });
+}
+
+/// Makes the calls of an array: code, number of numbers, numbers, and so on.
+EXPORTED int encoder_driver_run(
+    const int64_t* calls, size_t length, void* const* buffers, size_t buffer_count) {
+  return guarded([&] {
+    auto* stream = getCurrentMPSStream();
+    for (size_t i = 0; i < length;) {
+      if (i + 2 > length || i + 2 + calls[i + 1] > length) {
+        throw std::runtime_error("encoder driver: the array ends within a call");
+      }
+      const Call call{static_cast<Code>(calls[i]), calls + i + 2, static_cast<size_t>(calls[i + 1])};
+      perform(stream, call, Buffers(buffers, buffer_count));
+      i += 2 + call.count;
+    }
+  });
+}
+
+/// From here on nothing reaches the device: compute and blit encoders log.
+EXPORTED int encoder_driver_start_log(void* const* buffers, size_t buffer_count) {
+  return guarded([&] {
+    auto* stream = getCurrentMPSStream();
+    on_queue(stream, [&] {
+      stream->endKernelCoalescing();
+      if (!device_compute_encoder) {
+        Class commands = object_getClass((id)stream->commandBuffer());
+        device_compute_encoder = replace_getter(commands, @selector(computeCommandEncoder), compute_encoder);
+        device_blit_encoder = replace_getter(commands, @selector(blitCommandEncoder), blit_encoder);
+      }
+      buffer_names.clear();
+      for (size_t i = 0; i < buffer_count; ++i) {
+        buffer_names.emplace(buffers[i], i);
+      }
+      call_log.clear();
+      logging = true;
+    });
+  });
+}
+
+/// Ends the log and returns it. Valid until the next one starts.
+EXPORTED const char* encoder_driver_stop_log() {
+  const int failed = guarded([] {
+    auto* stream = getCurrentMPSStream();
+    on_queue(stream, [&] {
+      stream->endKernelCoalescing();
+      logging = false;
+    });
+  });
+  return failed ? nullptr : call_log.c_str();
+}
+
+/// Sends a message without arguments to the stream's encoder, which must be a
+/// logging one: that answers to every selector.
+EXPORTED int encoder_driver_send(const char* name) {
+  return guarded([&] {
+    if (!logging) {
+      throw std::runtime_error("encoder driver: messages are for the logging encoder");
+    }
+    SEL selector = sel_registerName(name);
+    class_addMethod([EncoderCallLog class], selector, reinterpret_cast<IMP>(unrecorded_method), "v@:");
+    auto* stream = getCurrentMPSStream();
+    on_queue(stream, [&] { send((id)stream->commandEncoder(), selector); });
+  });
+}
+
+/// Says whether the stream's encoder answers to a selector: 1, 0, or -1.
+EXPORTED int encoder_driver_responds(const char* name) {
+  int responds = -1;
+  guarded([&] {
+    auto* stream = getCurrentMPSStream();
+    on_queue(stream, [&] {
+      responds = [(NSObject*)stream->commandEncoder() respondsToSelector:sel_registerName(name)] ? 1 : 0;
+    });
+  });
+  return responds;
+}
+
+} // extern "C"
