@@ -1,0 +1,1 @@
+"""The demo: real models captured on one input and replayed on others."""

@@ -1,0 +1,1 @@
+"""The models that the demo and the tests capture."""
