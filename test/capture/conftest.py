@@ -25,14 +25,9 @@ PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "fast")
 
 def _install_simulator() -> None:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "simulator"))
-    import mps_simulator
-    from mps_simulator._build import read_build
+    from mps_simulator.pytest_support import install_or_exit
 
-    try:
-        read_build()
-        mps_simulator.install()
-    except mps_simulator.SimulatorError as error:
-        pytest.exit(str(error), returncode=2)
+    install_or_exit()
 
 
 @pytest.hookimpl(tryfirst=True)

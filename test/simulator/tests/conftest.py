@@ -14,16 +14,12 @@ if TYPE_CHECKING:
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import mps_simulator  # noqa: E402
-from mps_simulator._build import read_build  # noqa: E402
+from mps_simulator.pytest_support import install_or_exit  # noqa: E402
 
 
 def pytest_configure() -> None:
     """Installs the device before any test module imports torch."""
-    try:
-        read_build()
-        mps_simulator.install()
-    except mps_simulator.SimulatorError as error:
-        pytest.exit(str(error), returncode=2)
+    install_or_exit()
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,6 @@ kernels.
 
 from __future__ import annotations
 
-import ctypes
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +15,7 @@ import torch
 import torch.nn.functional as F
 
 import mps_simulator
-from mps_simulator._build import build_directory
+from objective_cases import failure_of, names_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,22 +23,9 @@ if TYPE_CHECKING:
 CASES = Path(__file__).parent / "graph_core_cases.mm"
 
 
-def case_names() -> list[str]:
-    lines = CASES.read_text().splitlines()
-    return [line[len("CASE(") :].partition(")")[0] for line in lines if line.startswith("CASE(")]
-
-
-@cache
-def case_library() -> ctypes.CDLL:
-    library = ctypes.CDLL(str(build_directory() / "libsimulator_cases.so"))
-    library.simulator_run_case.restype = ctypes.c_char_p
-    library.simulator_run_case.argtypes = [ctypes.c_char_p]
-    return library
-
-
-@pytest.mark.parametrize("name", case_names())
+@pytest.mark.parametrize("name", names_in([CASES]))
 def test_core(name: str) -> None:
-    failure = case_library().simulator_run_case(name.encode()).decode()
+    failure = failure_of(name)
     assert not failure, failure
 
 

@@ -2,47 +2,25 @@
 
 from __future__ import annotations
 
-import ctypes
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-from mps_simulator._build import build_directory, read_build
+from mps_simulator._build import read_build
+from objective_cases import built_names, failure_of, LIBRARY, names_in
 
 CASES = [path for path in sorted(Path(__file__).parent.glob("metal_*_cases.mm")) if path.name != "metal_exit_cases.mm"]
 
 
-def case_names() -> list[str]:
-    """Returns the names that the sources give to their cases."""
-    names = []
-    for source in CASES:
-        for line in source.read_text().splitlines():
-            if line.startswith("CASE("):
-                names.append(line[len("CASE(") :].partition(")")[0])
-    return names
-
-
-@cache
-def case_library() -> ctypes.CDLL:
-    """Loads the built cases, behind the simulator that conftest.py has loaded."""
-    library = ctypes.CDLL(str(build_directory() / "libsimulator_cases.so"))
-    library.simulator_case_names.restype = ctypes.c_char_p
-    library.simulator_run_case.restype = ctypes.c_char_p
-    library.simulator_run_case.argtypes = [ctypes.c_char_p]
-    return library
-
-
 def test_every_case_is_built() -> None:
-    built = set(case_library().simulator_case_names().decode().split("\n"))
-    assert set(case_names()) <= built
+    assert set(names_in(CASES)) <= built_names()
 
 
-@pytest.mark.parametrize("name", case_names())
+@pytest.mark.parametrize("name", names_in(CASES))
 def test_metal(name: str) -> None:
-    failure = case_library().simulator_run_case(name.encode()).decode()
+    failure = failure_of(name)
     assert not failure, failure
 
 
@@ -51,7 +29,7 @@ def run_python(program: str) -> subprocess.CompletedProcess[str]:
     start = (
         "import ctypes, os, sys\n"
         f"library = ctypes.CDLL({str(read_build().library)!r}, ctypes.RTLD_GLOBAL)\n"
-        f"cases = ctypes.CDLL({str(build_directory() / 'libsimulator_cases.so')!r})\n"
+        f"cases = ctypes.CDLL({str(LIBRARY)!r})\n"
         "cases.simulator_run_case.restype = ctypes.c_char_p\n"
         "def run(name):\n"
         "    return cases.simulator_run_case(name.encode()).decode()\n"

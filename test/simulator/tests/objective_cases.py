@@ -1,0 +1,41 @@
+"""The cases that are written in Objective-C++: ``CASE(name)`` in the sources, built into one library."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import TYPE_CHECKING
+
+from mps_simulator._build import build_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+LIBRARY = build_directory() / "libsimulator_cases.so"
+
+
+def names_in(sources: Iterable[Path]) -> list[str]:
+    """Returns the names that the sources give to their cases."""
+    lines = (line for source in sources for line in source.read_text().splitlines())
+    return [line[len("CASE(") :].partition(")")[0] for line in lines if line.startswith("CASE(")]
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    """Loads the built cases, behind the simulator that conftest.py has loaded."""
+    library = ctypes.CDLL(str(LIBRARY))
+    library.simulator_case_names.restype = ctypes.c_char_p
+    library.simulator_run_case.restype = ctypes.c_char_p
+    library.simulator_run_case.argtypes = [ctypes.c_char_p]
+    return library
+
+
+def built_names() -> set[str]:
+    """Returns the names of the cases in the library."""
+    return set(_library().simulator_case_names().decode().split("\n"))
+
+
+def failure_of(name: str) -> str:
+    """Runs a case; returns what went wrong, or nothing."""
+    return _library().simulator_run_case(name.encode()).decode()
