@@ -25,6 +25,8 @@ add_link_options(-fuse-ld=lld -Wl,--no-undefined -Wl,--build-id=none)
 # The libraries run from the build tree: each knows where its neighbours are.
 set(CMAKE_BUILD_RPATH ${WHEEL}/lib ${OBJFW_LIBRARY_DIRECTORY})
 
+include(Sanitizer)
+
 find_program(CCACHE ccache)
 if(CCACHE)
   # A precompiled header is cacheable only with these two liberties.

@@ -1,13 +1,19 @@
 # What the Python package needs to know, and the hook that lets any interpreter
 # of the environment find it.
 
+set(bindings "${CMAKE_BINARY_DIR}/mps_bindings${EXTENSION_SUFFIX}")
+if(FRAMEWORKS_ONLY)
+  set(bindings "")
+endif()
 file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/mps_simulator.json @ONLY CONTENT [=[
 {
   "library": "@CMAKE_BINARY_DIR@/libmps_simulator.so",
-  "bindings": "@CMAKE_BINARY_DIR@/mps_bindings@EXTENSION_SUFFIX@",
+  "bindings": "@bindings@",
   "checkout": "@TORCH_CHECKOUT@",
   "wheel": "@WHEEL@",
-  "python": "@PYTHON@"
+  "python": "@PYTHON@",
+  "sanitizer": "@SANITIZER@",
+  "sanitizer_runtime": "@SANITIZER_RUNTIME@"
 }
 ]=])
 

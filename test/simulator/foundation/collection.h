@@ -25,6 +25,11 @@ NSUInteger enumerate(const std::vector<id>& objects, unsigned long* mutations, N
 // An enumerator over a snapshot.
 NSEnumerator* make_enumerator(std::vector<id> objects);
 
+// Where the next member of a collection without order goes, among the `count`
+// that it has and the place behind them: Foundation promises nothing, so what a
+// program gets depends on the seed.
+size_t place_of_next(size_t count);
+
 void check_not_nil(id object, const char* function);
 
 // Collects the nil-terminated arguments after the first.

@@ -123,6 +123,14 @@ using namespace mps_simulator;
   _positions.emplace(owned_key, _keys.size());
   _keys.push_back(owned_key);
   _values.push_back([object retain]);
+  const size_t last = _keys.size() - 1;
+  const size_t place = place_of_next(last);
+  if (place != last) {
+    std::swap(_keys[place], _keys[last]);
+    std::swap(_values[place], _values[last]);
+    _positions[_keys[place]] = place;
+    _positions[_keys[last]] = last;
+  }
   ++_mutations;
 }
 

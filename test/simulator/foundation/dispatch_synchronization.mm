@@ -199,7 +199,8 @@ void dispatch_once(dispatch_once_t* predicate, dispatch_block_t block) {
     if (*predicate == kDone) {
       return;
     }
-    *predicate = mine;
+    // Read above without the lock.
+    __atomic_store_n(predicate, mine, __ATOMIC_RELAXED);
   }
   const auto leave = [&](dispatch_once_t value) {
     const std::lock_guard lock(mutex);

@@ -1,5 +1,6 @@
 #include "foundation/collection.h"
 #include "support/error.h"
+#include "support/random.h"
 
 #include <Foundation/Foundation.h>
 
@@ -63,6 +64,11 @@ using namespace mps_simulator;
 @end
 
 namespace mps_simulator {
+
+size_t place_of_next(size_t count) {
+  static SeededSequence sequence;
+  return sequence.next() % (count + 1);
+}
 
 NSUInteger enumerate(const std::vector<id>& objects, unsigned long* mutations, NSFastEnumerationState* state) {
   if (state->state != 0) {

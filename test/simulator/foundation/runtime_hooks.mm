@@ -3,8 +3,6 @@
 #include "foundation/forwarding.h"
 #include "support/error.h"
 
-#include <unistd.h>
-
 #include <cstdint>
 
 struct _Unwind_Exception;
@@ -47,18 +45,6 @@ void handle_mutation(id collection) {
             object_getClassName(collection));
 }
 
-// A thread that ends releases what it autoreleased outside of all pools. The
-// main thread does not: the process ends with it.
-struct OutermostPool {
-  const bool is_main_thread = getpid() == gettid();
-
-  ~OutermostPool() {
-    if (!is_main_thread) {
-      objc_autoreleasePoolPop(reinterpret_cast<void*>(UINTPTR_MAX));
-    }
-  }
-};
-
 } // namespace
 
 void install_runtime_hooks(Class root_class) {
@@ -67,12 +53,6 @@ void install_runtime_hooks(Class root_class) {
   objc_setForwardHandler(reinterpret_cast<IMP>(mps_simulator_forward),
                          reinterpret_cast<IMP>(mps_simulator_forward_stret));
   objc_setEnumerationMutationHandler(handle_mutation);
-}
-
-id autorelease_object(id object) {
-  thread_local OutermostPool outermost_pool;
-  (void)outermost_pool.is_main_thread;
-  return _objc_rootAutorelease(object);
 }
 
 } // namespace mps_simulator

@@ -78,6 +78,13 @@ using namespace mps_simulator;
   check_not_nil(object, __func__);
   if (_positions.emplace(object, _objects.size()).second) {
     _objects.push_back([object retain]);
+    const size_t last = _objects.size() - 1;
+    const size_t place = place_of_next(last);
+    if (place != last) {
+      std::swap(_objects[place], _objects[last]);
+      _positions[_objects[place]] = place;
+      _positions[_objects[last]] = last;
+    }
     ++_mutations;
   }
 }

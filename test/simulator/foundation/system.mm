@@ -1,12 +1,10 @@
-// What the kernel, dyld, os_log and CoreFoundation answer in the simulator.
+// What the kernel, dyld and CoreFoundation answer in the simulator.
 #include <CoreFoundation/CoreFoundation.h>
 #include <Foundation/Foundation.h>
 #include <mach-o/dyld.h>
 #include <mach-o/getsect.h>
 #include <mach/vm_page_size.h>
-#include <os/signpost.h>
-
-#include <atomic>
+#include <os/object.h>
 
 size_t vm_page_size = 16384;
 size_t vm_page_mask = 16383;
@@ -38,33 +36,6 @@ void* os_retain(void* object) {
 
 void os_release(void* object) {
   [(id)object release];
-}
-
-@interface SimulatorLog : NSObject
-@end
-
-@implementation SimulatorLog
-@end
-
-os_log_t os_log_create(const char* subsystem, const char* category) {
-  return (os_log_t)[[SimulatorLog alloc] init];
-}
-
-bool os_log_type_enabled(os_log_t log, os_log_type_t type) {
-  return false;
-}
-
-bool os_signpost_enabled(os_log_t log) {
-  return false;
-}
-
-os_signpost_id_t os_signpost_id_generate(os_log_t log) {
-  static std::atomic<os_signpost_id_t> last{0};
-  return ++last;
-}
-
-os_signpost_id_t os_signpost_id_make_with_pointer(os_log_t log, const void* pointer) {
-  return reinterpret_cast<os_signpost_id_t>(pointer);
 }
 
 CFTypeRef CFRetain(CFTypeRef object) {

@@ -8,6 +8,7 @@
 #include <ATen/ops/_lstm_mps.h>
 #include <ATen/ops/_scaled_dot_product_attention_math_for_mps.h>
 #include <ATen/ops/_scaled_dot_product_attention_math_native.h>
+#include <ATen/ops/scaled_dot_product_attention_native.h>
 #include <torch/library.h>
 
 #include <tuple>
@@ -39,11 +40,34 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> lstm(
   return {std::get<0>(results), std::get<1>(results), std::get<2>(results)};
 }
 
+// Whether scaled_dot_product_attention is at work on this thread and may take
+// the fused path where it calls _scaled_dot_product_attention_math. Who calls
+// that operator himself gets what it says.
+thread_local bool fused_attention = false;
+
+class FusedAttention {
+ public:
+  explicit FusedAttention(bool enabled) : before_(fused_attention) {
+    fused_attention = enabled;
+  }
+  FusedAttention(const FusedAttention&) = delete;
+  FusedAttention& operator=(const FusedAttention&) = delete;
+  ~FusedAttention() {
+    fused_attention = before_;
+  }
+
+ private:
+  bool before_;
+};
+
 bool has_fused_attention(
     const at::Tensor& query,
     const at::Tensor& key,
     const at::Tensor& value,
     double dropout_p) {
+  if (query.is_nested() || key.is_nested() || value.is_nested()) {
+    return false;
+  }
   const bool differentiated = at::GradMode::is_enabled() &&
       (query.requires_grad() || key.requires_grad() || value.requires_grad());
   const bool contiguous =
@@ -54,9 +78,24 @@ bool has_fused_attention(
            at::mps::MacOSVersion::MACOS_VER_15_0_PLUS));
 }
 
+at::Tensor attention(
+    const at::Tensor& query,
+    const at::Tensor& key,
+    const at::Tensor& value,
+    const std::optional<at::Tensor>& mask,
+    double dropout_p,
+    bool is_causal,
+    std::optional<double> scale,
+    bool enable_gqa) {
+  const FusedAttention choice(
+      has_fused_attention(query, key, value, dropout_p));
+  return at::native::scaled_dot_product_attention(
+      query, key, value, mask, dropout_p, is_causal, scale, enable_gqa);
+}
+
 // scaled_dot_product_attention has checked its arguments and made the mask a
 // float one when it calls this; only the last choice is missing.
-std::tuple<at::Tensor, at::Tensor> attention(
+std::tuple<at::Tensor, at::Tensor> attention_math(
     const at::Tensor& query,
     const at::Tensor& key,
     const at::Tensor& value,
@@ -66,7 +105,8 @@ std::tuple<at::Tensor, at::Tensor> attention(
     const std::optional<at::Tensor>& dropout_mask,
     std::optional<double> scale,
     bool enable_gqa) {
-  if (!dropout_mask && has_fused_attention(query, key, value, dropout_p)) {
+  if (fused_attention) {
+    const FusedAttention done(false);
     return at::_scaled_dot_product_attention_math_for_mps(
         query, key, value, mask, dropout_p, is_causal, dropout_mask, scale);
   }
@@ -84,7 +124,8 @@ std::tuple<at::Tensor, at::Tensor> attention(
 
 void register_composites(torch::Library& library) {
   library.impl("lstm.input", TORCH_FN(lstm));
-  library.impl("_scaled_dot_product_attention_math", TORCH_FN(attention));
+  library.impl("scaled_dot_product_attention", TORCH_FN(attention));
+  library.impl("_scaled_dot_product_attention_math", TORCH_FN(attention_math));
 }
 
 } // namespace

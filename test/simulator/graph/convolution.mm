@@ -372,7 +372,8 @@ MPSGraphTensor* add_data_gradient(
                 call),
             data);
       },
-      name);
+      name,
+      /*fused=*/true);
 }
 
 MPSGraphTensor* add_weights_gradient(
@@ -654,7 +655,8 @@ using namespace mps_simulator::graph;
             layout.data_to_aten(inputs[0]), layout.weights_to_aten(inputs[1]), geometry, call);
         return layout.data_from_aten(result, inputs[0].sizes());
       },
-      name);
+      name,
+      /*fused=*/true);
 }
 
 - (MPSGraphTensor*)depthwiseConvolution3DDataGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient
@@ -681,7 +683,8 @@ using namespace mps_simulator::graph;
             layout.data_to_aten(inputs[0]), layout.weights_to_aten(inputs[1]), sizes, geometry, call);
         return layout.data_from_aten(result, output_sizes);
       },
-      name);
+      name,
+      /*fused=*/true);
 }
 
 - (MPSGraphTensor*)depthwiseConvolution3DWeightsGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient

@@ -14,39 +14,44 @@
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 
-#include <cmath>
+#include <cstdint>
 #include <limits>
 
 namespace mps_simulator::graph {
 
 namespace {
 
-template <typename Integer>
-Integer saturate(double number) {
-  if (std::isnan(number)) {
-    return 0;
+template <typename Integer, typename Number>
+Integer saturate(Number number) {
+  // The largest integer may be no such number: compare with the power of two
+  // above it.
+  constexpr Number limit = Number(2) * static_cast<Number>(uint64_t{1} << (std::numeric_limits<Integer>::digits - 1));
+  constexpr auto lowest = static_cast<Number>(std::numeric_limits<Integer>::lowest());
+  const bool inside = number > lowest && number < limit;
+  const Integer outside = number >= limit ? std::numeric_limits<Integer>::max()
+      : number <= lowest                  ? std::numeric_limits<Integer>::lowest()
+                                          : Integer(0);
+  return inside ? static_cast<Integer>(inside ? number : Number(0)) : outside;
+}
+
+template <typename Integer, typename Number>
+at::Tensor saturate_each(const at::Tensor& source, at::ScalarType type) {
+  const at::Tensor result = at::empty(source.sizes(), source.options().dtype(type));
+  const auto* in = source.const_data_ptr<Number>();
+  auto* out = result.mutable_data_ptr<Integer>();
+  const int64_t count = source.numel();
+  for (int64_t i = 0; i < count; i++) {
+    out[i] = saturate<Integer>(in[i]);
   }
-  // The largest int64 is not a double: compare with the power of two above it.
-  const double limit = std::ldexp(1.0, std::numeric_limits<Integer>::digits);
-  if (number >= limit) {
-    return std::numeric_limits<Integer>::max();
-  }
-  if (number <= static_cast<double>(std::numeric_limits<Integer>::lowest())) {
-    return std::numeric_limits<Integer>::lowest();
-  }
-  return static_cast<Integer>(number);
+  return result;
 }
 
 template <typename Integer>
 at::Tensor saturate_all(const at::Tensor& tensor, at::ScalarType type) {
-  const at::Tensor source = tensor.to(at::kDouble).contiguous();
-  const at::Tensor result = at::empty(source.sizes(), source.options().dtype(type));
-  const double* in = source.const_data_ptr<double>();
-  Integer* out = result.mutable_data_ptr<Integer>();
-  for (int64_t i = 0; i < source.numel(); i++) {
-    out[i] = saturate<Integer>(in[i]);
+  if (tensor.scalar_type() == at::kDouble) {
+    return saturate_each<Integer, double>(tensor.contiguous(), type);
   }
-  return result;
+  return saturate_each<Integer, float>(tensor.to(at::kFloat).contiguous(), type);
 }
 
 at::Tensor to_integers(const at::Tensor& tensor, at::ScalarType type) {

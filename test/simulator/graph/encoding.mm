@@ -5,6 +5,8 @@
 #include "support/counters.h"
 #include "support/error.h"
 
+#include <algorithm>
+
 using namespace mps_simulator;
 using namespace mps_simulator::graph;
 
@@ -73,12 +75,20 @@ void write_result(const at::Tensor& result, const at::Tensor& original) {
         c10::toString(original.scalar_type()),
         c10::toString(result.scalar_type()));
   }
-  const at::Tensor value = convert(original, result.scalar_type());
-  if (value.sizes() == result.sizes() || value.numel() != result.numel()) {
-    result.copy_(value);
-  } else {
-    result.copy_(value.reshape(result.sizes()));
+  at::Tensor value = convert(original, result.scalar_type());
+  if (value.sizes() != result.sizes() && value.numel() == result.numel()) {
+    value = value.reshape(result.sizes());
   }
+  // Along a stride of zero all elements are one: any of them may be the last to be
+  // written, and here it is.
+  at::Tensor memory = result;
+  for (int64_t axis = 0; axis < memory.dim(); axis++) {
+    if (memory.stride(axis) == 0 && memory.size(axis) > 1) {
+      value = value.expand(memory.sizes()).narrow(axis, memory.size(axis) - 1, 1);
+      memory = memory.narrow(axis, 0, 1);
+    }
+  }
+  memory.copy_(value);
 }
 
 class Run {
@@ -92,6 +102,10 @@ class Run {
     const ComputingGuard guard;
     Tensors feeds = tensors(feeds_);
     const Tensors results = tensors(results_);
+    if (plan_->pointwise && can_run_in_parts(feeds, results)) {
+      run_in_parts(feeds, results);
+      return;
+    }
     Tensors values = plan_->run(std::move(feeds));
     for (at::Tensor& value : values) {
       value = detach_from(value, results);
@@ -102,6 +116,80 @@ class Run {
   }
 
  private:
+  // Of so many elements the intermediate values stay in the processor's cache.
+  static constexpr int64_t kPart = 64 * 1024;
+
+  static bool is_number(const at::Tensor& tensor) {
+    return tensor.numel() == 1;
+  }
+
+  static bool is_in_place(const at::Tensor& feed, const Tensors& results) {
+    return !is_number(feed) && results.size() == 1 && feed.const_data_ptr() == results[0].const_data_ptr() &&
+        feed.element_size() == results[0].element_size();
+  }
+
+  bool can_run_in_parts(const Tensors& feeds, const Tensors& results) const {
+    const int64_t count = results.empty() ? 0 : results[0].numel();
+    if (count <= kPart) {
+      return false;
+    }
+    for (size_t i = 0; i < results.size(); i++) {
+      if (!results[i].is_contiguous() || results[i].numel() != count) {
+        return false;
+      }
+      for (size_t j = 0; j < i; j++) {
+        if (ByteRange(results[i]).overlaps(ByteRange(results[j]))) {
+          return false;
+        }
+      }
+    }
+    for (size_t i = 0; i < feeds.size(); i++) {
+      const at::Tensor& feed = feeds[i];
+      if (plan_->feeds[i] == Plan::unused) {
+        continue;
+      }
+      if (!is_number(feed) && !(feed.is_contiguous() && feed.numel() == count)) {
+        return false;
+      }
+      for (const at::Tensor& result : results) {
+        // In place is fine: each part is read before it is written.
+        if (!is_in_place(feed, results) && ByteRange(feed).overlaps(ByteRange(result))) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  void run_in_parts(const Tensors& feeds, const Tensors& results) const {
+    const int64_t count = results[0].numel();
+    const bool in_place = std::any_of(
+        feeds.begin(), feeds.end(), [&](const at::Tensor& feed) { return is_in_place(feed, results); });
+    const bool into_result = !in_place || plan_->ends_with_call;
+    for (int64_t start = 0; start < count; start += kPart) {
+      const int64_t length = std::min(kPart, count - start);
+      const auto part = [&](const at::Tensor& tensor) {
+        char* memory = static_cast<char*>(const_cast<void*>(tensor.const_data_ptr()));
+        return at::from_blob(memory + start * static_cast<int64_t>(tensor.element_size()), {length}, tensor.options());
+      };
+      Tensors fed;
+      fed.reserve(feeds.size());
+      for (size_t i = 0; i < feeds.size(); i++) {
+        fed.push_back(plan_->feeds[i] == Plan::unused || is_number(feeds[i]) ? feeds[i] : part(feeds[i]));
+      }
+      const at::Tensor first = part(results[0]);
+      const Tensors values = plan_->run(std::move(fed), into_result ? &first : nullptr);
+      for (size_t i = 0; i < results.size(); i++) {
+        const at::Tensor result = i ? part(results[i]) : first;
+        const bool is_there = values[i].const_data_ptr() == result.const_data_ptr() && values[i].is_contiguous() &&
+            values[i].scalar_type() == result.scalar_type() && values[i].numel() == length;
+        if (!is_there) {
+          write_result(result, values[i]);
+        }
+      }
+    }
+  }
+
   static Tensors tensors(const RetainedData& data) {
     Tensors result;
     result.reserve(data.items().size());
@@ -137,11 +225,33 @@ uint64_t mix(uint64_t number) {
 
 } // namespace
 
+namespace {
+
+// The host must keep off the memory of a run until it is done.
+void note_accesses(id<MTLCommandBuffer> command_buffer, const std::vector<MPSGraphTensorData*>& items, bool writes) {
+  for (MPSGraphTensorData* item : items) {
+    const TensorMemory& memory = memory_of(item);
+    int64_t last = 0;
+    for (size_t axis = 0; axis < memory.sizes.size(); axis++) {
+      last += (std::max<int64_t>(memory.sizes[axis], 1) - 1) * memory.strides[axis];
+    }
+    const auto begin = static_cast<size_t>(memory.byte_offset);
+    const auto length = static_cast<size_t>(last + 1) * c10::elementSize(memory.type);
+    note_access(command_buffer, memory.buffer, begin, begin + length, writes);
+  }
+}
+
+} // namespace
+
 void schedule(
     MPSCommandBuffer* command_buffer,
     std::shared_ptr<const Plan> plan,
     std::vector<MPSGraphTensorData*> feeds,
     std::vector<MPSGraphTensorData*> results) {
+  if (settings().hazards) {
+    note_accesses(command_buffer, feeds, false);
+    note_accesses(command_buffer, results, true);
+  }
   // A std::function copies what it holds: the run itself stays where it is.
   auto run = std::make_shared<Run>(std::move(plan), std::move(feeds), std::move(results));
   append_command(command_buffer, Command{"MPSGraph", [run = std::move(run)] { (*run)(); }});
@@ -244,12 +354,6 @@ void check_owner(MPSGraph* graph, const std::vector<MPSGraphTensor*>& tensors) {
   }
 }
 
-void check_operations(NSArray<MPSGraphOperation*>* operations) {
-  if (operations.count) {
-    unsupported("%s with target operations", encode_method);
-  }
-}
-
 TensorsAndData check_feeds(MPSGraph* graph, MPSGraphTensorDataDictionary* feeds) {
   TensorsAndData result = sorted_entries(feeds);
   check_owner(graph, result.tensors);
@@ -257,6 +361,23 @@ TensorsAndData check_feeds(MPSGraph* graph, MPSGraphTensorDataDictionary* feeds)
     check_feed(encode_method, result.tensors[i], result.tensors[i]->_type, result.data[i]);
   }
   return result;
+}
+
+// An operation as a target runs for what it does besides its results, and none
+// here does anything: there is nothing to run. But it can be a wrong one, or
+// depend on a placeholder that is not fed.
+void check_operations(
+    MPSGraph* graph,
+    NSArray<MPSGraphOperation*>* operations,
+    const std::vector<MPSGraphTensor*>& feeds) {
+  std::vector<MPSGraphTensor*> outputs;
+  for (MPSGraphOperation* operation in operations) {
+    outputs.insert(outputs.end(), operation->_outputs.begin(), operation->_outputs.end());
+  }
+  check_owner(graph, outputs);
+  if (!outputs.empty()) {
+    cached_plan(graph, feeds, outputs);
+  }
 }
 
 // Memory for the targets, whose shapes may follow from what is fed.
@@ -327,8 +448,8 @@ void add_handlers(
             resultsDictionary:(MPSGraphTensorDataDictionary*)resultsDictionary
           executionDescriptor:(MPSGraphExecutionDescriptor*)executionDescriptor {
   COUNT_CALL();
-  check_operations(targetOperations);
   const TensorsAndData fed = check_feeds(self, feeds);
+  check_operations(self, targetOperations, fed.tensors);
   const TensorsAndData results = sorted_entries(resultsDictionary);
   check_owner(self, results.tensors);
   for (size_t i = 0; i < results.tensors.size(); i++) {

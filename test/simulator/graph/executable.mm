@@ -263,9 +263,6 @@ std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) 
                         targetOperations:(NSArray<MPSGraphOperation*>*)targetOperations
                    compilationDescriptor:(MPSGraphCompilationDescriptor*)compilationDescriptor {
   COUNT_CALL();
-  if (targetOperations.count) {
-    unsupported("-[MPSGraph compileWithDevice:] with target operations");
-  }
   std::vector<MPSGraphTensor*> feed_tensors;
   for (MPSGraphTensor* feed in feeds) {
     feed_tensors.push_back(feed);
@@ -285,6 +282,13 @@ std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) 
           c10::toString(type.type));
     }
     types.push_back(std::move(type));
+  }
+  // They have no effect besides their results, but must not lack a feed.
+  for (MPSGraphOperation* operation in targetOperations) {
+    if (operation->_owner != self) {
+      violation("-[MPSGraph compileWithDevice:]: a target operation belongs to another graph");
+    }
+    make_plan(feed_tensors, operation->_outputs);
   }
   std::vector<MPSGraphTensor*> target_tensors;
   for (MPSGraphTensor* target in targetTensors) {

@@ -2,6 +2,7 @@
 #include "graph/inference.h"
 #include "support/counters.h"
 #include "support/error.h"
+#include "support/execution_error.h"
 
 using namespace mps_simulator;
 using namespace mps_simulator::graph;
@@ -92,7 +93,8 @@ MPSGraphOperation* add_inferred(
   } catch (const ValidationError&) {
     throw;
   } catch (const c10::NotImplementedError&) {
-    throw;
+    // Also the one of a CPU kernel that lacks a data type.
+    rethrow_as_execution_error(std::current_exception());
   } catch (const c10::Error& error) {
     violation("-[MPSGraph]: '%s' does not fit its operands: %s", kind, error.what_without_backtrace());
   } catch (const std::runtime_error& error) {
@@ -155,13 +157,14 @@ MPSGraphOperation* append_operation(
     std::vector<TensorType> outputs,
     Expression expression,
     NSString* name,
-    bool fused) {
+    bool fused,
+    bool pointwise) {
   for (MPSGraphTensor* input : inputs) {
     if (!input || input->_producer->_owner != graph) {
       violation("-[MPSGraph]: '%s' is given a tensor that does not belong to the graph", kind);
     }
   }
-  auto node = std::make_shared<const Node>(Node{kind, to_string(name), std::move(expression), fused});
+  auto node = std::make_shared<const Node>(Node{kind, to_string(name), std::move(expression), fused, pointwise});
   MPSGraphOperation* operation = [[MPSGraphOperation alloc] initWithNode:std::move(node)
                                                                   inputs:std::move(inputs)
                                                                    graph:graph];
@@ -221,7 +224,15 @@ MPSGraphTensor* add_elementwise_operation(
   TensorType output = broadcast_type(kind, inputs);
   output.type = type;
   MPSGraphOperation* operation = append_operation(
-      graph, kind, std::move(inputs), {std::move(output)}, as_list(std::move(expression)), name, fused);
+      graph,
+      kind,
+      std::move(inputs),
+      {std::move(output)},
+      as_list(std::move(expression)),
+      name,
+      fused,
+      // The others have the shape of such an operation alone: a cumulative sum.
+      /*pointwise=*/fused);
   fold(operation);
   return operation->_outputs[0];
 }

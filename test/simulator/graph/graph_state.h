@@ -19,6 +19,8 @@ struct Node {
   Expression expression; // empty for a placeholder
   // Runs of these are one kernel, in which values of 16 bits have 32.
   bool fused = false;
+  // Each element of the result follows from the elements at its place.
+  bool pointwise = false;
 };
 
 // The type of a tensor as far as it is known when the graph is built.
@@ -84,7 +86,8 @@ MPSGraphOperation* append_operation(
     std::vector<TensorType> outputs,
     Expression expression,
     NSString* name,
-    bool fused = false);
+    bool fused = false,
+    bool pointwise = false);
 
 // "'name' (3)" or "3": how errors call a tensor.
 std::string describe(MPSGraphTensor* tensor);

@@ -1,6 +1,7 @@
 #include "graph/inference.h"
 #include "graph/computing.h"
 #include "support/error.h"
+#include "support/raised_errors.h"
 
 #include <ATen/ops/zeros.h>
 
@@ -79,6 +80,7 @@ std::vector<TensorType> infer_unranked(
     const Expression& expression,
     const std::vector<InferenceInput>& inputs,
     size_t outputs) {
+  const AttemptGuard attempt;
   for (const int64_t rank : {4, 1, 2, 3, 5, 0}) {
     try {
       return types_of(run_on_samples(expression, inputs, sizes_with(inputs, 1, rank)), false);
@@ -113,6 +115,7 @@ std::vector<TensorType> infer_types(
     return types_of(run_on_samples(expression, inputs, sizes_with(inputs, 0, 0)), true);
   }
   try {
+    const AttemptGuard attempt;
     // A dimension that follows the unknown ones is unknown too.
     auto types = types_of(run_on_samples(expression, inputs, sizes_with(inputs, 2, 0)), true);
     const auto others = types_of(run_on_samples(expression, inputs, sizes_with(inputs, 4, 0)), true);

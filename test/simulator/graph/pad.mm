@@ -1,5 +1,6 @@
 // Padding and its gradient: along each axis a list tells which element stands
 // at each position of the result.
+#include "graph/computation_type.h"
 #include "graph/graph_state.h"
 #include "support/counters.h"
 #include "support/error.h"
@@ -82,13 +83,13 @@ struct Padding {
 
   at::Tensor gradient(const at::Tensor& incoming) const {
     const auto sizes = source_sizes(incoming.sizes());
-    at::Tensor result = incoming;
+    at::Tensor result = widen(incoming);
     for (int64_t axis = 0; axis < incoming.dim(); axis++) {
       if (left[axis] || right[axis]) {
         result = gradient(result, axis, sizes[axis]);
       }
     }
-    return result;
+    return result.to(incoming.scalar_type());
   }
 
  private:

@@ -20,9 +20,17 @@ struct Plan {
   uint32_t slots = 0;
   std::vector<uint32_t> feeds; // slot of each feed, or `unused`
   std::vector<uint32_t> targets;
+  // Whether it may run on one part of the elements after the other.
+  bool pointwise = true;
+  // Whether the last step is one call of ATen, which reads each element before it
+  // writes its place, and whether it is the only step that computes.
+  bool ends_with_call = false;
+  bool is_one_call = false;
 
   // Values of the targets. Intermediate values are let go after their last use.
-  Tensors run(Tensors feeds) const;
+  // `result` is memory in which the last step may put its value: it must not
+  // overlap the feeds, or be one of them if `ends_with_call`.
+  Tensors run(Tensors feeds, const at::Tensor* result = nullptr) const;
 
   // Types of the targets for feeds of these types.
   std::vector<TensorType> infer(const std::vector<TensorType>& feed_types) const;

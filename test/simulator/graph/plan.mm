@@ -1,8 +1,12 @@
 #include "graph/plan.h"
 #include "graph/computing.h"
 #include "graph/inference.h"
+#include "graph/result_memory.h"
 #include "support/error.h"
 
+#include <algorithm>
+#include <cstring>
+#include <optional>
 #include <set>
 #include <unordered_set>
 
@@ -28,6 +32,7 @@ class PlanMaker {
       plan_->targets.push_back(slots_.at(target));
     }
     mark_last_uses();
+    find_calls();
   }
 
   std::shared_ptr<const Plan> take() {
@@ -77,6 +82,7 @@ class PlanMaker {
   void add_step(MPSGraphOperation* operation) {
     Step step;
     step.node = operation->_node;
+    plan_->pointwise = plan_->pointwise && (step.node->pointwise || is_number(operation));
     for (MPSGraphTensor* input : operation->_inputs) {
       step.inputs.push_back(slot(input));
     }
@@ -86,6 +92,28 @@ class PlanMaker {
       step.types.push_back(output->_type.type);
     }
     plan_->steps.push_back(std::move(step));
+  }
+
+  void find_calls() {
+    if (plan_->steps.empty()) {
+      return;
+    }
+    const char* kind = plan_->steps.back().node->kind;
+    for (const char* call : {"addition", "subtraction", "multiplication"}) {
+      plan_->ends_with_call = plan_->ends_with_call || std::strcmp(kind, call) == 0;
+    }
+    const auto computing = std::count_if(
+        plan_->steps.begin(), plan_->steps.end(), [](const Step& step) { return !step.inputs.empty(); });
+    plan_->is_one_call = plan_->ends_with_call && computing == 1;
+  }
+
+  // A constant of one element.
+  static bool is_number(MPSGraphOperation* operation) {
+    if (!operation->_inputs.empty() || operation->_outputs.size() != 1) {
+      return false;
+    }
+    const TensorType& type = operation->_outputs[0]->_type;
+    return type.is_static() && c10::multiply_integers(type.sizes) == 1;
   }
 
   void mark_last_uses() {
@@ -153,19 +181,25 @@ class Values {
 
 } // namespace
 
-Tensors Plan::run(Tensors fed) const {
+Tensors Plan::run(Tensors fed, const at::Tensor* result) const {
   const ComputingGuard guard;
   Values values(slots);
+  std::optional<ResultMemory> offered;
   for (size_t i = 0; i < feeds.size(); i++) {
     if (feeds[i] != unused) {
       values.set(feeds[i], std::move(fed[i]));
     }
   }
   for (const Step& step : steps) {
+    if (result && &step == &steps.back()) {
+      offered.emplace(result->mutable_data_ptr(), result->nbytes());
+    }
+    // A call of its own computes with the precision of float, and rounds once.
+    const bool fused = step.node->fused && !is_one_call;
     Tensors inputs;
     inputs.reserve(step.inputs.size());
     for (const uint32_t input : step.inputs) {
-      inputs.push_back(step.node->fused ? values.get_fused(input) : values.get(input));
+      inputs.push_back(fused ? values.get_fused(input) : values.get(input));
     }
     Tensors outputs;
     try {
@@ -176,7 +210,7 @@ Tensors Plan::run(Tensors fed) const {
     }
     TORCH_INTERNAL_ASSERT(outputs.size() == step.outputs.size());
     for (size_t i = 0; i < outputs.size(); i++) {
-      if (step.node->fused) {
+      if (fused) {
         values.set_fused(step.outputs[i], std::move(outputs[i]), step.types[i]);
       } else {
         values.set(step.outputs[i], std::move(outputs[i]));

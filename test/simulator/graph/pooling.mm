@@ -169,7 +169,71 @@ at::Tensor max_pool(const at::Tensor& source, const Pooling& pooling) {
   return original_layout(maxima(covered, pooling).values.to(source.scalar_type()), source.dim(), pooling);
 }
 
-Tensors max_pool_with_indices(const at::Tensor& source, const Pooling& pooling, at::ScalarType index_type) {
+// What the index of a maximum counts: positions in the image or in the window,
+// of the innermost `dimensions` of the tensor as it lies in memory.
+struct IndexMode {
+  bool local = false;
+  int64_t dimensions = 2;
+};
+
+IndexMode index_mode_of(MPSGraphPoolingReturnIndicesMode mode, const char* call) {
+  if (mode < MPSGraphPoolingReturnIndicesGlobalFlatten1D || mode > MPSGraphPoolingReturnIndicesLocalFlatten4D) {
+    violation("%s: return indices mode %lu", call, (unsigned long)mode);
+  }
+  const bool local = mode >= MPSGraphPoolingReturnIndicesLocalFlatten1D;
+  const auto first = local ? MPSGraphPoolingReturnIndicesLocalFlatten1D : MPSGraphPoolingReturnIndicesGlobalFlatten1D;
+  return {local, static_cast<int64_t>(mode - first) + 1};
+}
+
+// Row and column of each maximum, channels first, become one number, in the
+// layout of the source.
+at::Tensor flat_indices(
+    const at::Tensor& row,
+    const at::Tensor& column,
+    at::IntArrayRef source,
+    const Windows& windows,
+    const Pooling& pooling,
+    IndexMode mode) {
+  const auto options = row.options();
+  const auto rank = static_cast<int64_t>(source.size());
+  const auto along = [&](int64_t count, int64_t axis) {
+    return at::arange(count, options).reshape(axis == -2 ? at::IntArrayRef{count, 1} : at::IntArrayRef{count});
+  };
+  const auto place = [&](const at::Tensor& coordinate, int i) {
+    if (!mode.local) {
+      return coordinate;
+    }
+    const auto start = along(windows.count[i], i - 2) * pooling.stride[i] - windows.before[i];
+    return at::floor_divide(coordinate - start, pooling.dilation[i]);
+  };
+  // Coordinates and extents of all dimensions, in the source's order.
+  const auto height_axis = rank - (pooling.channels_last ? 3 : 2);
+  const auto shape = original_layout(row, rank, pooling).sizes().vec();
+  at::Tensor result = at::zeros(shape, options);
+  for (auto axis = std::max<int64_t>(rank - mode.dimensions, 0); axis < rank; ++axis) {
+    const int i = static_cast<int>(axis - height_axis);
+    const bool spatial = i == 0 || i == 1;
+    at::Tensor coordinate;
+    if (spatial) {
+      coordinate = original_layout(place(i == 0 ? row : column, i), rank, pooling);
+    } else if (mode.local) {
+      // A window has the extent one here.
+      continue;
+    } else {
+      std::vector<int64_t> broadcast(rank, 1);
+      broadcast[axis] = source[axis];
+      coordinate = at::arange(source[axis], options).reshape(broadcast);
+    }
+    result = result * (spatial && mode.local ? pooling.kernel[i] : source[axis]) + coordinate;
+  }
+  return result;
+}
+
+Tensors max_pool_with_indices(
+    const at::Tensor& source,
+    const Pooling& pooling,
+    IndexMode mode,
+    at::ScalarType index_type) {
   const auto image = channels_first(source, pooling);
   const Windows windows(image.sizes(), pooling);
   if (is_sample(image)) {
@@ -181,10 +245,9 @@ Tensors max_pool_with_indices(const at::Tensor& source, const Pooling& pooling, 
   const auto pooled = maxima(covered, pooling);
   const auto row = at::floor_divide(pooled.indices, covered.size(-1)) - windows.before[0];
   const auto column = at::remainder(pooled.indices, covered.size(-1)) - windows.before[1];
-  const auto indices = row * image.size(-1) + column;
   return {
       original_layout(pooled.values.to(source.scalar_type()), source.dim(), pooling),
-      original_layout(indices.to(index_type), source.dim(), pooling)};
+      flat_indices(row, column, source.sizes(), windows, pooling, mode).to(index_type)};
 }
 
 at::Tensor max_pool_gradient(const at::Tensor& gradient, const at::Tensor& source, const Pooling& pooling) {
@@ -208,21 +271,57 @@ at::Tensor max_pool_gradient(const at::Tensor& gradient, const at::Tensor& sourc
       windows.uncover(covered_gradient, image.sizes()).to(source.scalar_type()), source.dim(), pooling);
 }
 
-void check_dilation(const Pooling& pooling) {
-  if (pooling.dilation != Pair{1, 1}) {
-    unsupported("%s with a dilation rate other than one", pooling.call);
+at::Tensor window_sums(const at::Tensor& covered, const Pooling& pooling) {
+  if (pooling.dilation == Pair{1, 1}) {
+    return at::avg_pool2d(
+        covered,
+        pooling.kernel,
+        pooling.stride,
+        /*padding=*/{0, 0},
+        /*ceil_mode=*/false,
+        /*count_include_pad=*/true,
+        /*divisor_override=*/1);
   }
+  // Each pixel of the window in turn, over all windows at once.
+  const auto reach = [&](int i) { return pooling.dilation[i] * (pooling.kernel[i] - 1); };
+  at::Tensor sums;
+  for (const auto row : c10::irange(pooling.kernel[0])) {
+    for (const auto column : c10::irange(pooling.kernel[1])) {
+      const auto top = row * pooling.dilation[0];
+      const auto left = column * pooling.dilation[1];
+      const auto pixels = covered.slice(-2, top, covered.size(-2) - reach(0) + top, pooling.stride[0])
+                              .slice(-1, left, covered.size(-1) - reach(1) + left, pooling.stride[1]);
+      sums = sums.defined() ? sums + pixels : pixels;
+    }
+  }
+  return sums;
 }
 
-at::Tensor window_sums(const at::Tensor& covered, const Pooling& pooling) {
-  return at::avg_pool2d(
-      covered,
-      pooling.kernel,
-      pooling.stride,
-      /*padding=*/{0, 0},
-      /*ceil_mode=*/false,
-      /*count_include_pad=*/true,
-      /*divisor_override=*/1);
+// The gradient of window_sums.
+at::Tensor spread_over_windows(const at::Tensor& gradient, const at::Tensor& covered, const Pooling& pooling) {
+  if (pooling.dilation == Pair{1, 1}) {
+    return at::avg_pool2d_backward(
+        gradient.contiguous(),
+        covered,
+        pooling.kernel,
+        pooling.stride,
+        /*padding=*/{0, 0},
+        /*ceil_mode=*/false,
+        /*count_include_pad=*/true,
+        /*divisor_override=*/1);
+  }
+  auto result = at::zeros_like(covered);
+  for (const auto row : c10::irange(pooling.kernel[0])) {
+    for (const auto column : c10::irange(pooling.kernel[1])) {
+      const auto top = row * pooling.dilation[0];
+      const auto left = column * pooling.dilation[1];
+      const auto past = [&](int i, int64_t count) { return (count - 1) * pooling.stride[i] + 1; };
+      result.slice(-2, top, top + past(0, gradient.size(-2)), pooling.stride[0])
+          .slice(-1, left, left + past(1, gradient.size(-1)), pooling.stride[1])
+          .add_(gradient);
+    }
+  }
+  return result;
 }
 
 // How many pixels each window's sum is divided by.
@@ -262,15 +361,8 @@ at::Tensor average_pool_gradient(const at::Tensor& gradient, const at::Tensor& s
   const Windows windows(image.sizes(), pooling);
   const auto wide = widen(channels_first(gradient, pooling));
   const auto covered = windows.cover(widen(image), 0);
-  const auto covered_gradient = at::avg_pool2d_backward(
-      (wide / divisors(windows, image, pooling, wide.options())).contiguous(),
-      covered,
-      pooling.kernel,
-      pooling.stride,
-      /*padding=*/{0, 0},
-      /*ceil_mode=*/false,
-      /*count_include_pad=*/true,
-      /*divisor_override=*/1);
+  const auto covered_gradient =
+      spread_over_windows(wide / divisors(windows, image, pooling, wide.options()), covered, pooling);
   return original_layout(
       windows.uncover(covered_gradient, image.sizes()).to(source.scalar_type()), source.dim(), pooling);
 }
@@ -297,20 +389,14 @@ using namespace mps_simulator::graph;
                                                                   name:(NSString*)name {
   COUNT_CALL();
   const auto pooling = pooling_of(descriptor, __func__);
-  if (descriptor.returnIndicesMode != MPSGraphPoolingReturnIndicesGlobalFlatten2D || pooling.channels_last) {
-    unsupported(
-        "%s with return indices mode %lu and data layout %lu",
-        __func__,
-        (unsigned long)descriptor.returnIndicesMode,
-        (unsigned long)descriptor.dataLayout);
-  }
+  const auto mode = index_mode_of(descriptor.returnIndicesMode, __func__);
   const auto index_type = to_scalar_type(descriptor.returnIndicesDataType);
   return add_operations(
       self,
       "max pooling with indices",
       {source},
       2,
-      [=](const Tensors& inputs) { return max_pool_with_indices(inputs[0], pooling, index_type); },
+      [=](const Tensors& inputs) { return max_pool_with_indices(inputs[0], pooling, mode, index_type); },
       name);
 }
 
@@ -333,7 +419,6 @@ using namespace mps_simulator::graph;
                                            name:(NSString*)name {
   COUNT_CALL();
   const auto pooling = pooling_of(descriptor, __func__);
-  check_dilation(pooling);
   return add_operation(
       self, "average pooling", {source}, [=](const Tensors& inputs) { return average_pool(inputs[0], pooling); }, name);
 }
@@ -344,7 +429,6 @@ using namespace mps_simulator::graph;
                                                      name:(NSString*)name {
   COUNT_CALL();
   const auto pooling = pooling_of(descriptor, __func__);
-  check_dilation(pooling);
   return add_operation(
       self,
       "average pooling gradient",

@@ -4,8 +4,9 @@
 //   input weight [4H, I] or [8H, I]; bias [4H] or [8H];
 //   initial state and cell [N, H] or [N, 2H];
 //   state and cell outputs [T, N, H] or [T, N, 2H]; training state [T, N, 4H] or [T, N, 8H].
-// The order of the gates is input, forget, cell, output. The training state
-// holds their values behind the activation, which is what the gradients need.
+// The order of the gates is input, forget, cell, output; with `forgetGateLast`
+// forget and cell change places. The training state holds their values behind
+// the activation, which is what the gradients need.
 #import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 
 #include "graph/computation_type.h"
@@ -54,6 +55,12 @@ struct Places : Operands {
 };
 
 struct Layer {
+  MPSGraphRNNActivation input_activation = MPSGraphRNNActivationSigmoid;
+  MPSGraphRNNActivation forget_activation = MPSGraphRNNActivationSigmoid;
+  MPSGraphRNNActivation cell_activation = MPSGraphRNNActivationTanh;
+  MPSGraphRNNActivation output_activation = MPSGraphRNNActivationSigmoid;
+  MPSGraphRNNActivation activation = MPSGraphRNNActivationTanh; // of the cell, on its way out
+  bool forget_last = false;
   bool bidirectional = false;
   bool reverse = false;
   bool produce_cell = false;
@@ -68,18 +75,54 @@ struct Layer {
   }
 };
 
+MPSGraphRNNActivation activation_of(MPSGraphRNNActivation activation, const char* call) {
+  switch (activation) {
+    case MPSGraphRNNActivationNone:
+    case MPSGraphRNNActivationRelu:
+    case MPSGraphRNNActivationTanh:
+    case MPSGraphRNNActivationSigmoid:
+      return activation;
+    default:
+      // A hard sigmoid has two parameters, which Apple does not document.
+      unsupported("%s with activation %lu", call, (unsigned long)activation);
+  }
+}
+
+at::Tensor activated(MPSGraphRNNActivation activation, const at::Tensor& tensor) {
+  switch (activation) {
+    case MPSGraphRNNActivationRelu:
+      return tensor.relu();
+    case MPSGraphRNNActivationTanh:
+      return tensor.tanh();
+    case MPSGraphRNNActivationSigmoid:
+      return tensor.sigmoid();
+    default:
+      return tensor;
+  }
+}
+
+// The derivative of an activation, by its value.
+at::Tensor slope(MPSGraphRNNActivation activation, const at::Tensor& value) {
+  switch (activation) {
+    case MPSGraphRNNActivationRelu:
+      return value.gt(0).to(value.scalar_type());
+    case MPSGraphRNNActivationTanh:
+      return 1 - value * value;
+    case MPSGraphRNNActivationSigmoid:
+      return value * (1 - value);
+    default:
+      return at::ones_like(value);
+  }
+}
+
 Layer layer_of(MPSGraphLSTMDescriptor* descriptor, const char* call) {
-  if (descriptor.inputGateActivation != MPSGraphRNNActivationSigmoid ||
-      descriptor.forgetGateActivation != MPSGraphRNNActivationSigmoid ||
-      descriptor.cellGateActivation != MPSGraphRNNActivationTanh ||
-      descriptor.outputGateActivation != MPSGraphRNNActivationSigmoid ||
-      descriptor.activation != MPSGraphRNNActivationTanh) {
-    unsupported("%s with activations other than the default ones", call);
-  }
-  if (descriptor.forgetGateLast) {
-    unsupported("%s with forgetGateLast", call);
-  }
   Layer layer;
+  layer.input_activation = activation_of(descriptor.inputGateActivation, call);
+  layer.forget_activation = activation_of(descriptor.forgetGateActivation, call);
+  layer.cell_activation = activation_of(descriptor.cellGateActivation, call);
+  layer.output_activation = activation_of(descriptor.outputGateActivation, call);
+  layer.activation = activation_of(descriptor.activation, call);
+  layer.forget_last = descriptor.forgetGateLast;
   layer.bidirectional = descriptor.bidirectional;
   layer.reverse = descriptor.reverse;
   layer.produce_cell = descriptor.produceCell;
@@ -143,16 +186,16 @@ struct Gates {
   at::Tensor cell;
   at::Tensor output;
 
-  explicit Gates(const at::Tensor& all) {
+  Gates(const at::Tensor& all, const Layer& layer) {
     const auto parts = all.chunk(4, -1);
     input = parts[0];
-    forget = parts[1];
-    cell = parts[2];
+    forget = parts[layer.forget_last ? 2 : 1];
+    cell = parts[layer.forget_last ? 1 : 2];
     output = parts[3];
   }
 
-  at::Tensor joined() const {
-    return at::cat({input, forget, cell, output}, -1);
+  at::Tensor joined(const Layer& layer) const {
+    return layer.forget_last ? at::cat({input, cell, forget, output}, -1) : at::cat({input, forget, cell, output}, -1);
   }
 };
 
@@ -166,7 +209,7 @@ int64_t step_at(int64_t position, int64_t steps, bool backwards) {
   return backwards ? steps - 1 - position : position;
 }
 
-Pass run(const Direction& weights, const at::Tensor& source, bool backwards) {
+Pass run(const Direction& weights, const at::Tensor& source, const Layer& layer, bool backwards) {
   const auto steps = source.size(0);
   auto products = weights.input_weight.defined() ? at::matmul(source, weights.input_weight.t()) : source;
   if (weights.bias.defined()) {
@@ -177,16 +220,16 @@ Pass run(const Direction& weights, const at::Tensor& source, bool backwards) {
   auto cell = weights.cell;
   for (const auto position : c10::irange(steps)) {
     const auto step = step_at(position, steps, backwards);
-    Gates gate(products.select(0, step) + at::matmul(state, weights.recurrent_weight.t()));
-    gate.input = gate.input.sigmoid();
-    gate.forget = gate.forget.sigmoid();
-    gate.cell = gate.cell.tanh();
-    gate.output = gate.output.sigmoid();
+    Gates gate(products.select(0, step) + at::matmul(state, weights.recurrent_weight.t()), layer);
+    gate.input = activated(layer.input_activation, gate.input);
+    gate.forget = activated(layer.forget_activation, gate.forget);
+    gate.cell = activated(layer.cell_activation, gate.cell);
+    gate.output = activated(layer.output_activation, gate.output);
     cell = gate.forget * cell + gate.input * gate.cell;
-    state = gate.output * cell.tanh();
+    state = gate.output * activated(layer.activation, cell);
     states[step] = state;
     cells[step] = cell;
-    gates[step] = gate.joined();
+    gates[step] = gate.joined(layer);
   }
   return {at::stack(states), at::stack(cells), at::stack(gates)};
 }
@@ -208,6 +251,7 @@ Gradients run_gradients(
     const at::Tensor& output_gradient, // [T, N, H]
     const at::Tensor& last_state_gradient, // [N, H]
     const at::Tensor& last_cell_gradient, // [N, H]
+    const Layer& layer,
     bool backwards) {
   const auto steps = source.size(0);
   auto state_gradient = last_state_gradient;
@@ -220,18 +264,18 @@ Gradients run_gradients(
     const auto previous_cell = first ? weights.cell : forward.cells.select(0, before);
     previous_states[step] = first ? weights.state : forward.states.select(0, before);
 
-    const Gates gate(forward.gates.select(0, step));
-    const auto squashed = forward.cells.select(0, step).tanh();
+    const Gates gate(forward.gates.select(0, step), layer);
+    const auto squashed = activated(layer.activation, forward.cells.select(0, step));
     state_gradient = state_gradient + output_gradient.select(0, step);
-    cell_gradient = cell_gradient + state_gradient * gate.output * (1 - squashed * squashed);
+    cell_gradient = cell_gradient + state_gradient * gate.output * slope(layer.activation, squashed);
 
     // With respect to the gates before their activation.
     Gates through = gate;
-    through.input = cell_gradient * gate.cell * gate.input * (1 - gate.input);
-    through.forget = cell_gradient * previous_cell * gate.forget * (1 - gate.forget);
-    through.cell = cell_gradient * gate.input * (1 - gate.cell * gate.cell);
-    through.output = state_gradient * squashed * gate.output * (1 - gate.output);
-    product_gradients[step] = through.joined();
+    through.input = cell_gradient * gate.cell * slope(layer.input_activation, gate.input);
+    through.forget = cell_gradient * previous_cell * slope(layer.forget_activation, gate.forget);
+    through.cell = cell_gradient * gate.input * slope(layer.cell_activation, gate.cell);
+    through.output = state_gradient * squashed * slope(layer.output_activation, gate.output);
+    product_gradients[step] = through.joined(layer);
 
     state_gradient = at::matmul(product_gradients[step], weights.recurrent_weight);
     cell_gradient = cell_gradient * gate.forget;
@@ -269,6 +313,7 @@ Tensors forward(const Tensors& inputs, const Places& places, const Layer& layer)
       const auto pass = run(
           direction_of(inputs, places, layer, direction),
           source_of(inputs, places, layer, direction),
+          layer,
           layer.backwards(direction));
       states.push_back(pass.states);
       cells.push_back(pass.cells);
@@ -315,7 +360,7 @@ Tensors gradients(const Tensors& inputs, const Places& places, const Layer& laye
     Pass pass;
     pass.gates = part(widen(inputs[places.gates]), layer, direction);
     pass.cells = part(widen(inputs[places.cells]), layer, direction);
-    pass.states = Gates(pass.gates).output * pass.cells.tanh();
+    pass.states = Gates(pass.gates, layer).output * activated(layer.activation, pass.cells);
     const auto last = [&](int place) {
       return place < 0 ? at::zeros_like(weights.state)
                        : part(widen(inputs[place]).reshape({batch, -1}), layer, direction);
@@ -327,6 +372,7 @@ Tensors gradients(const Tensors& inputs, const Places& places, const Layer& laye
         part(widen(inputs[places.gradient]), layer, direction),
         last(places.state_gradient),
         last(places.cell_gradient),
+        layer,
         layer.backwards(direction)));
   }
 

@@ -140,9 +140,15 @@ std::optional<ScaleAndOffset> given_for(const at::Tensor& scale_offset, int64_t 
 }
 
 void check_bilinear_type(const at::Tensor& image, const Resize& resize) {
-  if (resize.bilinear && !image.is_floating_point()) {
+  if (resize.bilinear && !image.is_floating_point() && image.scalar_type() != at::kByte) {
     unsupported("%s with images of type %s", resize.call, c10::toString(image.scalar_type()));
   }
+}
+
+// Bytes are mixed as floating-point numbers; what a mixture has behind the point
+// is cut off when it becomes a byte again.
+at::Tensor mixable(const at::Tensor& image) {
+  return image.scalar_type() == at::kByte ? image.to(at::kFloat) : widen(image);
 }
 
 at::Tensor resized(
@@ -158,7 +164,7 @@ at::Tensor resized(
   const auto width = wrap_axis(resize.axes.width, image.dim());
   const Mixture rows(image.size(height), size[0], resize, given_for(scale_offset, 0));
   const Mixture columns(image.size(width), size[1], resize, given_for(scale_offset, 1));
-  const auto wide = resize.bilinear ? widen(image) : image;
+  const auto wide = resize.bilinear ? mixable(image) : image;
   return columns.apply(rows.apply(wide, height), width).to(image.scalar_type());
 }
 
@@ -177,7 +183,7 @@ at::Tensor resized_gradient(
   const Mixture columns(input_sizes[width], gradient.size(width), resize, given_for(scale_offset, 1));
   // Images in front, and for each image one sum after the other in the order of
   // the result's pixels: the rounding errors of long sums depend on the order.
-  const auto images = widen(gradient).movedim({height, width}, {-2, -1});
+  const auto images = mixable(gradient).movedim({height, width}, {-2, -1});
   const auto count = images.numel() / std::max<int64_t>(images.size(-2) * images.size(-1), 1);
   std::vector<at::Tensor> places, values;
   for (const auto& part : contributions(rows, columns, input_sizes[width])) {

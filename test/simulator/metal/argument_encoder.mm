@@ -107,6 +107,19 @@ constexpr NSUInteger kArgumentAlignment = 16;
         index,
         _bufferIndex);
   }
+  const auto* argument_buffer = (SimulatedBuffer*)_argumentBuffer;
+  if (argument_buffer->_hostView) {
+    const auto place = static_cast<size_t>(
+        _target - argument_buffer->_pointer + argument_buffer->_hostStart -
+        argument_buffer->_hostView->address() + offset);
+    if (HostView::in_use(
+            argument_buffer->_hostView.get(), place, place + sizeof(void*))) {
+      violation(
+          "%s: a committed command buffer that has not completed uses the "
+          "argument buffer",
+          function);
+    }
+  }
   return _target + offset;
 }
 
@@ -148,7 +161,9 @@ constexpr NSUInteger kArgumentAlignment = 16;
 
 - (void*)constantDataAtIndex:(NSUInteger)index {
   COUNT_CALL();
-  return [self memberAtIndex:index function:__func__];
+  char* member = [self memberAtIndex:index function:__func__];
+  const auto* buffer = (SimulatedBuffer*)_argumentBuffer;
+  return buffer->_hostStart + (member - buffer->_pointer);
 }
 
 - (void)setTexture:(id<MTLTexture>)texture atIndex:(NSUInteger)index {

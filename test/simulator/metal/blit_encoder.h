@@ -5,3 +5,7 @@
 @interface SimulatedBlitCommandEncoder
     : SimulatedCommandEncoder <MTLBlitCommandEncoder>
 @end
+
+// Changes indirect command buffers.
+@interface SimulatedBlitCommandEncoder (Indirect)
+@end

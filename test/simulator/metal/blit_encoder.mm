@@ -80,7 +80,11 @@ void check_range(
 
 @end
 
+// The rest of the protocol is in blit_encoder_indirect.mm.
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wprotocol"
 @implementation SimulatedBlitCommandEncoder
+#pragma clang diagnostic pop
 
 - (void)copyFromBuffer:(id<MTLBuffer>)sourceBuffer
           sourceOffset:(NSUInteger)sourceOffset
@@ -104,6 +108,12 @@ void check_range(
       from + size <= to || to + size <= from, "source and destination overlap");
   [_commandBuffer retainUntilCompleted:source];
   [_commandBuffer retainUntilCompleted:destination];
+  auto& accesses = _commandBuffer->_accesses;
+  accesses.add(source, sourceOffset, sourceOffset + size, false);
+  accesses.add(destination, destinationOffset, destinationOffset + size, true);
+  accesses.add_bytes(source, sourceOffset, sourceOffset + size, false);
+  accesses.add_bytes(
+      destination, destinationOffset, destinationOffset + size, true);
   _commandBuffer->_commands.append<CopyCommand>(to, from, size);
   call.succeeded();
 }
@@ -121,6 +131,10 @@ void check_range(
     check_range(__func__, "range", destination, range.location, range.length);
   }
   [_commandBuffer retainUntilCompleted:destination];
+  _commandBuffer->_accesses.add(
+      destination, range.location, NSMaxRange(range), true);
+  _commandBuffer->_accesses.add_bytes(
+      destination, range.location, NSMaxRange(range), true);
   _commandBuffer->_commands.append<FillCommand>(destination->_pointer + range.location, value, range.length);
   call.succeeded();
 }
@@ -135,27 +149,6 @@ void check_range(
       "only a resource with managed storage can be synchronized");
   [_commandBuffer retainUntilCompleted:resource];
   call.succeeded();
-}
-
-- (void)resetCommandsInBuffer:(id<MTLIndirectCommandBuffer>)buffer
-                    withRange:(NSRange)range {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)copyIndirectCommandBuffer:(id<MTLIndirectCommandBuffer>)source
-                      sourceRange:(NSRange)sourceRange
-                      destination:(id<MTLIndirectCommandBuffer>)destination
-                 destinationIndex:(NSUInteger)destinationIndex {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)optimizeIndirectCommandBuffer:
-            (id<MTLIndirectCommandBuffer>)indirectCommandBuffer
-                            withRange:(NSRange)range {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
 }
 
 - (void)optimizeContentsForGPUAccess:(id<MTLTexture>)texture {

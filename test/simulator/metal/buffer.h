@@ -4,16 +4,29 @@
 
 #import "metal/resource.h"
 
+#include "metal/guarded_memory.h"
+#include "metal/host_view.h"
+
+#include <memory>
+
 @class SimulatedHeap;
 
 @interface SimulatedBuffer : SimulatedResource <MTLBuffer> {
  @public
   char* _pointer;
+  // Pages between guards, which `_pointer` points into; empty when there are none.
+  mps_simulator::GuardedMemory _memory;
   NSUInteger _length;
+  // Where the host sees the content, if not where the GPU does.
+  std::shared_ptr<mps_simulator::HostView> _hostView;
+  char* _hostStart;
+  // Made without a copy of memory that the program owns.
+  bool _isHostMemory;
   SimulatedHeap* _heap;
   NSUInteger _heapOffset;
   void (^_deallocator)(void*, NSUInteger);
   BOOL _ownsPages;
+  BOOL _isPlaced;
   BOOL _aliasable;
 }
 // The memory is the buffer's own, from the device. Nil when there is none.
@@ -27,6 +40,10 @@
                       offset:(NSUInteger)offset
                       length:(NSUInteger)length
                      options:(MTLResourceOptions)options;
+- (instancetype)initWithPlacementHeap:(SimulatedHeap*)heap
+                               offset:(NSUInteger)offset
+                               length:(NSUInteger)length
+                              options:(MTLResourceOptions)options;
 @end
 
 namespace mps_simulator {

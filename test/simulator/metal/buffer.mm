@@ -1,26 +1,53 @@
 #import "metal/buffer.h"
 
 #include "foundation/object_memory.h"
+#include "metal/address_map.h"
 #include "metal/heap.h"
 #include "metal/memory.h"
 #include "support/counters.h"
 #include "support/error.h"
+#include "support/sanitizer.h"
 
 using namespace mps_simulator;
 
 @implementation SimulatedBuffer
 
+// Once the buffer has its memory, before anything is in it.
+- (void)makeHostView {
+  _hostStart = _pointer;
+  const auto mode = self.storageMode;
+  char* pages = _memory ? _memory.pages : _ownsPages ? _pointer : nullptr;
+  if (!pages || mode == MTLStorageModePrivate ||
+      mode == MTLStorageModeMemoryless) {
+    return;
+  }
+  const size_t length =
+      _memory ? _memory.pages_length : round_to_pages(_length);
+  _hostView = HostView::create(pages, length);
+  if (_hostView) {
+    _hostStart = _hostView->address() + (_pointer - pages);
+  }
+}
+
 - (instancetype)initWithLength:(NSUInteger)length
                        options:(MTLResourceOptions)options {
   if ((self = [super initWithOptions:options])) {
-    _pointer = static_cast<char*>(allocate_pages(length));
-    if (!_pointer) {
-      [self release];
-      return nil;
+    _memory = allocate_guarded(length);
+    if (_memory) {
+      _pointer = _memory.start;
+      count_allocated(static_cast<ptrdiff_t>(_memory.pages_length));
+    } else {
+      _pointer = static_cast<char*>(allocate_pages(length));
+      if (!_pointer) {
+        [self release];
+        return nil;
+      }
+      _ownsPages = YES;
     }
-    _ownsPages = YES;
     _length = length;
+    [self makeHostView];
     poison(_pointer, _length);
+    map_buffer(self);
   }
   return self;
 }
@@ -31,8 +58,11 @@ using namespace mps_simulator;
                     deallocator:(void (^)(void*, NSUInteger))deallocator {
   if ((self = [super initWithOptions:options])) {
     _pointer = static_cast<char*>(pointer);
+    _hostStart = _pointer;
+    _isHostMemory = true;
     _length = length;
     _deallocator = [deallocator copy];
+    map_buffer(self);
   }
   return self;
 }
@@ -44,20 +74,59 @@ using namespace mps_simulator;
   if ((self = [super initWithOptions:options])) {
     _heap = [heap retain];
     _heapOffset = offset;
-    _pointer = heap->_pointer + offset;
+    // The range in the heap is only booked: pages of its own tell the buffer's
+    // end from its neighbour's beginning.
+    _memory = allocate_guarded(length);
+    _pointer = _memory ? _memory.start : heap->_pointer + offset;
     _length = length;
+    if (!_memory) {
+      sanitizer::allow_memory(_pointer, _length);
+    }
+    [self makeHostView];
     poison(_pointer, _length);
+    map_buffer(self);
+    [heap addBuffer:self];
+  }
+  return self;
+}
+
+// Buffers of a placement heap may overlap, and hold what the memory holds. So an
+// address does not tell which of them is meant, and there is no map of them.
+- (instancetype)initWithPlacementHeap:(SimulatedHeap*)heap
+                               offset:(NSUInteger)offset
+                               length:(NSUInteger)length
+                              options:(MTLResourceOptions)options {
+  if ((self = [super initWithOptions:options])) {
+    _heap = [heap retain];
+    _heapOffset = offset;
+    _isPlaced = YES;
+    _pointer = heap->_pointer + offset;
+    sanitizer::allow_memory(_pointer, length);
+    _hostStart = _pointer;
+    _length = length;
   }
   return self;
 }
 
 - (void)dealloc {
-  if (_ownsPages) {
-    free_pages(_pointer, _length);
-  } else if (_heap) {
-    poison(_pointer, _length);
-    [_heap releaseRangeAtOffset:_heapOffset];
+  if (_pointer) {
+    unmap_buffer(self);
+  }
+  if (_isPlaced) {
     [_heap release];
+  } else if (_heap) {
+    if (!_memory) {
+      poison(_pointer, _length);
+    }
+    [_heap releaseRangeAtOffset:_heapOffset ofBuffer:self];
+    [_heap release];
+  } else if (_memory) {
+    count_allocated(-static_cast<ptrdiff_t>(_memory.pages_length));
+  }
+  if (_memory) {
+    free_guarded(_memory);
+  } else if (_ownsPages) {
+    free_pages(_pointer, _length);
   } else if (_deallocator) {
     _deallocator(_pointer, _length);
     [_deallocator release];
@@ -78,7 +147,7 @@ using namespace mps_simulator;
 
 - (void*)contents {
   COUNT_CALL();
-  return self.storageMode == MTLStorageModePrivate ? nullptr : _pointer;
+  return self.storageMode == MTLStorageModePrivate ? nullptr : _hostStart;
 }
 
 - (void)didModifyRange:(NSRange)range {

@@ -25,6 +25,15 @@ void append_command(
 // Keeps an object alive until the command buffer has completed.
 void retain_until_completed(id<MTLCommandBuffer> command_buffer, id object);
 
+// Says that the command appended last touches these bytes of the buffer, and
+// that the host must keep off them until it is done.
+void note_access(
+    id<MTLCommandBuffer> command_buffer,
+    id<MTLBuffer> buffer,
+    size_t begin,
+    size_t end,
+    bool writes);
+
 // An exception thrown by a command ends its command buffer with status Error.
 // -waitUntilCompleted on that buffer, or on a later one of its queue if nobody
 // waited for that buffer, throws the exception again, once. Metal never throws

@@ -2,6 +2,7 @@
 
 #import <Metal/Metal.h>
 
+#include "metal/access_log.h"
 #include "metal/command.h"
 #include "metal/command_list.h"
 #include "metal/gpu.h"
@@ -13,10 +14,12 @@
 
 @class SimulatedCommandEncoder;
 @class SimulatedCommandQueue;
+@class SimulatedIndirectCommandBuffer;
 
 @interface SimulatedCommandBuffer : NSObject <MTLCommandBuffer> {
  @public
   mps_simulator::CommandList _commands;
+  mps_simulator::AccessLog _accesses;
   // The encoder that has not ended. Not retained.
   SimulatedCommandEncoder* _openEncoder;
   // It was released without having ended.
@@ -35,6 +38,7 @@
   bool _reported;
   NSUInteger _debugGroups;
   std::vector<id> _retained;
+  std::vector<SimulatedIndirectCommandBuffer*> _indirectCommandBuffers;
   std::vector<MTLCommandBufferHandler> _scheduledHandlers;
   std::vector<MTLCommandBufferHandler> _completedHandlers;
   std::exception_ptr _exception;
@@ -52,6 +56,8 @@
 // call to blame.
 - (void)checkOpenForEncoding:(const char*)function;
 - (void)retainUntilCompleted:(id)object;
+// The host must leave its commands alone between commit and completion.
+- (void)useIndirectCommandBuffer:(SimulatedIndirectCommandBuffer*)commands;
 
 // By the GPU: the first with its lock held, the second without.
 - (void)markScheduled;

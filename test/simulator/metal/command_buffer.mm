@@ -1,13 +1,18 @@
 #import "metal/command_buffer.h"
 
 #include "metal/blit_encoder.h"
+#include "metal/buffer.h"
 #include "metal/command_queue.h"
 #include "metal/compute_encoder.h"
 #include "metal/device.h"
 #include "metal/event.h"
+#include "metal/indirect_command_buffer.h"
 #include "support/counters.h"
+#include "support/deferred.h"
 #include "support/error.h"
+#include "support/process.h"
 
+#include <cstdio>
 #include <ctime>
 #include <utility>
 
@@ -55,9 +60,15 @@ class HostCommand final : public GpuCommand {
 
 class SignalCommand final : public GpuCommand {
  public:
-  SignalCommand(SimulatedEvent* event, uint64_t value)
-      : event_(event), value_(value) {}
+  SignalCommand(
+      SimulatedEvent* event,
+      uint64_t value,
+      AccessLog* accesses,
+      size_t done)
+      : event_(event), value_(value), accesses_(accesses), done_(done) {}
   void run() override {
+    // Who waits for the event may touch what the work before it has used.
+    accesses_->finish(done_);
     [event_ signalValue:value_];
   }
   bool runs_in_null_mode() const override {
@@ -67,6 +78,8 @@ class SignalCommand final : public GpuCommand {
  private:
   SimulatedEvent* event_;
   uint64_t value_;
+  AccessLog* accesses_;
+  size_t done_;
 };
 
 class WaitCommand final : public GpuCommand {
@@ -76,6 +89,14 @@ class WaitCommand final : public GpuCommand {
   void run() override {}
   bool ready() override {
     return event_->_value.load(std::memory_order_acquire) >= value_;
+  }
+  std::string waits_for() const override {
+    const std::string name = event_->_label
+        ? "'" + std::string(event_->_label.UTF8String) + "'"
+        : "without label";
+    return "the event " + name + " to reach " + std::to_string(value_) +
+        ", which nobody signals (it is at " +
+        std::to_string(event_->_value.load()) + ")";
   }
   bool runs_in_null_mode() const override {
     return true;
@@ -123,7 +144,15 @@ class WaitCommand final : public GpuCommand {
 }
 
 - (void)dealloc {
-  if (!_committed) {
+  // A forked child has no GPU to tell, nor is its lock to be trusted.
+  if (!_committed && !device_lost_by_fork()) {
+    if (!_completedHandlers.empty() || !_scheduledHandlers.empty()) {
+      defer_violation(
+          "-[SimulatedCommandBuffer addCompletedHandler:]: the " +
+          [self describe] +
+          " was released without having been committed: its handlers will never "
+          "run");
+    }
     // Enqueued buffers are retained by the queue, so this one has no place.
     const auto held = Gpu::instance().lock();
     --_state->unfinished;
@@ -144,6 +173,13 @@ class WaitCommand final : public GpuCommand {
 - (void)releaseContent {
   _commands.clear();
   _position = nullptr;
+  for (auto* commands : _indirectCommandBuffers) {
+    if (_committed) {
+      --commands->_inFlight;
+    }
+    [commands release];
+  }
+  _indirectCommandBuffers.clear();
   for (id object : _retained) {
     [object release];
   }
@@ -241,6 +277,11 @@ class WaitCommand final : public GpuCommand {
   }
 }
 
+- (void)useIndirectCommandBuffer:(SimulatedIndirectCommandBuffer*)commands {
+  // Even without retained references: its commands are counted to the end.
+  _indirectCommandBuffers.push_back([commands retain]);
+}
+
 - (void)enqueue {
   COUNT_CALL();
   check_process(__func__);
@@ -259,10 +300,16 @@ class WaitCommand final : public GpuCommand {
 
 - (void)commit {
   COUNT_CALL();
+  if (lost_and_exiting()) {
+    return;
+  }
   check_process(__func__);
   VALIDATE(!_committed, "the command buffer has already been committed");
   if (settings().validation) {
     [self checkNoEncoderIsOpen:__func__];
+  }
+  for (auto* commands : _indirectCommandBuffers) {
+    ++commands->_inFlight;
   }
   auto& gpu = Gpu::instance();
   _nullMode = settings().null_mode;
@@ -270,6 +317,9 @@ class WaitCommand final : public GpuCommand {
     _commands.clear();
   }
   _position = _commands.first();
+  if (!_nullMode && settings().validation) {
+    _accesses.start(self, [self describe]);
+  }
   _kernelStartTime = _kernelEndTime = now();
   bool finished_here = false;
   {
@@ -290,6 +340,18 @@ class WaitCommand final : public GpuCommand {
   }
 }
 
+- (std::string)describe {
+  char text[64];
+  std::snprintf(
+      text,
+      sizeof(text),
+      "command buffer %s(%p)",
+      _label ? (std::string(_label.UTF8String).substr(0, 30) + " ").c_str()
+             : "",
+      static_cast<void*>(self));
+  return text;
+}
+
 - (void)markScheduled {
   if (_status == MTLCommandBufferStatusScheduled) {
     return;
@@ -308,6 +370,7 @@ class WaitCommand final : public GpuCommand {
 
 - (void)finishWithException:(std::exception_ptr)exception {
   _gpuEndTime = now();
+  _accesses.finish_all();
   [self releaseContent];
   auto& gpu = Gpu::instance();
   {
@@ -359,6 +422,9 @@ class WaitCommand final : public GpuCommand {
 
 - (void)addScheduledHandler:(MTLCommandBufferHandler)handler {
   COUNT_CALL();
+  if (device_lost_by_fork()) {
+    return; // See -[MTLCommandQueue commandBuffer].
+  }
   check_process(__func__);
   VALIDATE(handler, "the handler is nil");
   VALIDATE(!_committed, "the command buffer has already been committed");
@@ -367,25 +433,62 @@ class WaitCommand final : public GpuCommand {
 
 - (void)addCompletedHandler:(MTLCommandBufferHandler)handler {
   COUNT_CALL();
+  if (device_lost_by_fork()) {
+    return;
+  }
   check_process(__func__);
   VALIDATE(handler, "the handler is nil");
   VALIDATE(!_committed, "the command buffer has already been committed");
   _completedHandlers.push_back([handler copy]);
 }
 
+// Nothing has moved for as long as the settings allow. The GPU's lock is held.
+- (void)reportEndlessWait:(const char*)function {
+  SimulatedCommandBuffer* first = _state->order.empty()
+      ? self
+      : _state->order.front();
+  const auto name = [first describe];
+  if (!first->_committed) {
+    violation(
+        "%s: waits for ever, because the %s was enqueued before this one and "
+        "has not been committed",
+        function,
+        name.c_str());
+  }
+  if (first->_position && !first->_position->ready()) {
+    violation(
+        "%s: waits for ever, because the %s waits for %s",
+        function,
+        name.c_str(),
+        first->_position->waits_for().c_str());
+  }
+  violation(
+      "%s: waits for ever, because a handler of a command buffer does not "
+      "return",
+      function);
+}
+
 - (void)waitUntilScheduled {
   COUNT_CALL();
+  const char* function = __func__;
   check_process(__func__);
   VALIDATE(
       _committed,
       "the command buffer has not been committed: this would wait for ever");
   auto& gpu = Gpu::instance();
   auto held = gpu.lock();
-  gpu.wait(held, [&] { return _status >= MTLCommandBufferStatusScheduled; });
+  gpu.wait_watched(
+      held,
+      [&] { return _status >= MTLCommandBufferStatusScheduled; },
+      [&] { [self reportEndlessWait:function]; });
 }
 
 - (void)waitUntilCompleted {
   COUNT_CALL();
+  const char* function = __func__;
+  if (lost_and_exiting()) {
+    return;
+  }
   check_process(__func__);
   VALIDATE(
       _committed,
@@ -396,10 +499,13 @@ class WaitCommand final : public GpuCommand {
     auto held = gpu.lock();
     // A handler that waits for its own buffer must not wait for itself.
     const bool own_thread = gpu.on_own_thread();
-    gpu.wait(held, [&] {
-      return _status >= MTLCommandBufferStatusCompleted &&
-          (_handlersDone || own_thread);
-    });
+    gpu.wait_watched(
+        held,
+        [&] {
+          return _status >= MTLCommandBufferStatusCompleted &&
+              (_handlersDone || own_thread);
+        },
+        [&] { [self reportEndlessWait:function]; });
     if (_exception && !_reported) {
       _reported = true;
       failure = _exception;
@@ -478,7 +584,7 @@ class WaitCommand final : public GpuCommand {
 - (void)encodeSignalEvent:(id<MTLEvent>)event value:(uint64_t)value {
   COUNT_CALL();
   auto* checked = [self checkedEvent:event function:__func__];
-  _commands.append<SignalCommand>(checked, value);
+  _commands.append<SignalCommand>(checked, value, &_accesses, _accesses.mark());
 }
 
 - (void)presentDrawable:(id<MTLDrawable>)drawable {
@@ -524,6 +630,18 @@ void append_command(
   auto* buffer = root_command_buffer(command_buffer, function);
   [buffer checkOpenForEncoding:function];
   buffer->_commands.append<HostCommand>(std::move(command));
+}
+
+void note_access(
+    id<MTLCommandBuffer> command_buffer,
+    id<MTLBuffer> buffer,
+    size_t begin,
+    size_t end,
+    bool writes) {
+  if (settings().hazards) {
+    root_command_buffer(command_buffer, __func__)
+        ->_accesses.add(checked_buffer(buffer, __func__), begin, end, writes);
+  }
 }
 
 void retain_until_completed(id<MTLCommandBuffer> command_buffer, id object) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <string>
 #include <utility>
 
 namespace mps_simulator {
@@ -15,6 +16,10 @@ class GpuCommand {
   // False while the command waits for an event.
   virtual bool ready() {
     return true;
+  }
+  // What the command needs to be ready, for a message.
+  virtual std::string waits_for() const {
+    return "nothing";
   }
   // Events move in null mode too, or its users would wait for ever.
   virtual bool runs_in_null_mode() const {

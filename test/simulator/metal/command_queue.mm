@@ -54,9 +54,12 @@ using namespace mps_simulator;
 - (id<MTLCommandBuffer>)newBufferRetaining:(BOOL)retainedReferences
                                   function:(const char*)function
     NS_RETURNS_NOT_RETAINED {
-  check_process(function);
   auto& gpu = Gpu::instance();
-  {
+  // In a forked child nothing can be encoded into it, which the encoder's making
+  // reports. Here nothing may be thrown: the backend asks for a command buffer
+  // when it frees memory, in destructors.
+  if (!device_lost_by_fork()) {
+    check_process(function);
     auto held = gpu.lock();
     if (settings().validation && _state->unfinished >= _state->maximum &&
         !_state->committed) {

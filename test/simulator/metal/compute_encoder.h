@@ -2,6 +2,7 @@
 
 #import "metal/command_encoder.h"
 #include "metal/dispatch.h"
+#include "metal/residency.h"
 
 @class SimulatedBuffer;
 @class SimulatedComputePipelineState;
@@ -15,9 +16,14 @@
   SimulatedComputePipelineState* _pipeline;
   mps_simulator::ComputeBindings _bindings;
   SimulatedBuffer* _buffers[mps_simulator::kBufferSlots];
+  mps_simulator::Residency _residency;
 }
 - (instancetype)initWithCommandBuffer:(SimulatedCommandBuffer*)commandBuffer
                          dispatchType:(MTLDispatchType)dispatchType;
+@end
+
+// Executes indirect command buffers.
+@interface SimulatedComputeCommandEncoder (Indirect)
 @end
 
 // What the simulated device cannot do, in a file of its own.

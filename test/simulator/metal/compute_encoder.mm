@@ -2,6 +2,7 @@
 
 #include "foundation/object_memory.h"
 #include "metal/buffer.h"
+#include "metal/dispatch_check.h"
 #include "metal/pipeline.h"
 #include "support/counters.h"
 #include "support/error.h"
@@ -12,17 +13,6 @@ namespace {
 
 shader::Size3 to_size(MTLSize size) {
   return {size.width, size.height, size.depth};
-}
-
-void check_index(NSUInteger index, const char* function) {
-  // Not subject to the validation setting: it keeps memory in bounds.
-  if (__builtin_expect(index >= kBufferSlots, 0)) {
-    violation(
-        "%s: index %lu is not one of 0 to %zu",
-        function,
-        index,
-        kBufferSlots - 1);
-  }
 }
 
 } // namespace
@@ -42,7 +32,8 @@ void check_index(NSUInteger index, const char* function) {
 
 @end
 
-// The rest of the protocol is in compute_encoder_refused.mm.
+// The rest of the protocol is in compute_encoder_indirect.mm and
+// compute_encoder_refused.mm.
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wprotocol"
 @implementation SimulatedComputeCommandEncoder
@@ -82,15 +73,10 @@ void check_index(NSUInteger index, const char* function) {
     _buffers[index] = nil;
     slot = {};
     _bindings.buffer_mask &= ~(1u << index);
+    _bindings.bytes_mask &= ~(1u << index);
     return;
   }
-  if (settings().validation && offset >= buffer->_length) {
-    violation(
-        "%s: offset %lu is beyond the buffer's %lu bytes",
-        function,
-        offset,
-        buffer->_length);
-  }
+  check_binding_offset(buffer, offset, function);
   if (_buffers[index] != buffer) {
     [_commandBuffer retainUntilCompleted:buffer];
     _buffers[index] = buffer;
@@ -98,6 +84,7 @@ void check_index(NSUInteger index, const char* function) {
   slot.pointer = buffer->_pointer + offset;
   slot.length = buffer->_length - offset;
   _bindings.buffer_mask |= 1u << index;
+  _bindings.bytes_mask &= ~(1u << index);
 }
 
 - (void)setBuffer:(id<MTLBuffer>)buffer
@@ -105,7 +92,7 @@ void check_index(NSUInteger index, const char* function) {
           atIndex:(NSUInteger)index {
   COUNT_CALL();
   VALIDATE_ENCODING();
-  check_index(index, __func__);
+  check_buffer_index(index, __func__);
   [self bind:checked_buffer(buffer, __func__)
         offset:offset
        atIndex:index
@@ -115,7 +102,7 @@ void check_index(NSUInteger index, const char* function) {
 - (void)setBufferOffset:(NSUInteger)offset atIndex:(NSUInteger)index {
   COUNT_CALL();
   VALIDATE_ENCODING();
-  check_index(index, __func__);
+  check_buffer_index(index, __func__);
   if (!_buffers[index]) {
     VIOLATION("no buffer is bound at index %lu", index);
   }
@@ -128,7 +115,7 @@ void check_index(NSUInteger index, const char* function) {
   COUNT_CALL();
   VALIDATE_ENCODING();
   for (NSUInteger i = 0; i < range.length; ++i) {
-    check_index(range.location + i, __func__);
+    check_buffer_index(range.location + i, __func__);
     [self bind:checked_buffer(buffers[i], __func__)
           offset:offsets[i]
          atIndex:range.location + i
@@ -141,7 +128,7 @@ void check_index(NSUInteger index, const char* function) {
          atIndex:(NSUInteger)index {
   COUNT_CALL();
   VALIDATE_ENCODING();
-  check_index(index, __func__);
+  check_buffer_index(index, __func__);
   // An empty std::vector, which the backend passes for the shape of a tensor
   // without dimensions. Metal takes it where, as there, no thread reads it.
   static constexpr char kUnread[16] = {};
@@ -161,23 +148,15 @@ void check_index(NSUInteger index, const char* function) {
   _buffers[index] = nil;
   _bindings.buffers[index] = {memory, length};
   _bindings.buffer_mask |= 1u << index;
+  _bindings.bytes_mask |= 1u << index;
 }
 
 - (void)setThreadgroupMemoryLength:(NSUInteger)length
                            atIndex:(NSUInteger)index {
   COUNT_CALL();
   VALIDATE_ENCODING();
-  check_index(index, __func__);
-  VALIDATE(
-      length % kThreadgroupMemoryAlignment == 0,
-      "length %lu is not a multiple of %zu",
-      length,
-      kThreadgroupMemoryAlignment);
-  VALIDATE(
-      length <= kMaximumThreadgroupMemory,
-      "length %lu exceeds the device's %zu bytes of threadgroup memory",
-      length,
-      kMaximumThreadgroupMemory);
+  check_buffer_index(index, __func__);
+  check_threadgroup_memory_length(length, __func__);
   _bindings.threadgroup_lengths[index] = length;
   if (length) {
     _bindings.threadgroup_mask |= 1u << index;
@@ -188,116 +167,36 @@ void check_index(NSUInteger index, const char* function) {
 
 // MARK: Dispatches
 
-- (void)checkThreadgroup:(MTLSize)threads function:(const char*)function {
-  const char* name = _pipeline->_function->name().c_str();
-  if (!threads.width || !threads.height || !threads.depth) {
-    violation(
-        "%s: threadsPerThreadgroup {%lu, %lu, %lu} has a zero",
-        function,
-        threads.width,
-        threads.height,
-        threads.depth);
-  }
-  const NSUInteger limit = _pipeline->_maxTotalThreadsPerThreadgroup;
-  const auto product =
-      static_cast<unsigned __int128>(threads.width) * threads.height *
-      threads.depth;
-  if (threads.width > limit || threads.height > limit ||
-      threads.depth > limit || product > limit) {
-    violation(
-        "%s: threadsPerThreadgroup {%lu, %lu, %lu} exceeds the %lu threads that "
-        "the pipeline of %s allows",
-        function,
-        threads.width,
-        threads.height,
-        threads.depth,
-        limit,
-        name);
-  }
-  if (static_cast<NSUInteger>(product) % _pipeline->_threadgroupMultiple) {
-    violation(
-        "%s: threadsPerThreadgroup {%lu, %lu, %lu} is not a multiple of the "
-        "execution width, as the pipeline of %s promises",
-        function,
-        threads.width,
-        threads.height,
-        threads.depth,
-        name);
-  }
-}
-
-- (void)checkBindings:(const char*)function {
-  const char* name = _pipeline->_function->name().c_str();
-  for (const auto& argument : _pipeline->_function->arguments()) {
-    const uint32_t bit = 1u << argument.index;
-    if (argument.threadgroup) {
-      if (!(_bindings.threadgroup_mask & bit)) {
-        violation(
-            "%s: no threadgroup memory length is set at index %u for argument "
-            "%s of %s",
-            function,
-            argument.index,
-            argument.name.c_str(),
-            name);
-      }
-      continue;
-    }
-    if (!(_bindings.buffer_mask & bit)) {
-      violation(
-          "%s: no buffer is bound at index %u for argument %s of %s",
-          function,
-          argument.index,
-          argument.name.c_str(),
-          name);
-    }
-    const auto length = _bindings.buffers[argument.index].length;
-    if (length < argument.minimum_length) {
-      violation(
-          "%s: %lu bytes are bound at index %u, but argument %s of %s needs %lu",
-          function,
-          length,
-          argument.index,
-          argument.name.c_str(),
-          name,
-          argument.minimum_length);
-    }
-    if (_buffers[argument.index] &&
-        destroyed_object_class(_buffers[argument.index])) {
-      violation(
-          "%s: the buffer bound at index %u for argument %s of %s has been "
-          "released",
-          function,
-          argument.index,
-          argument.name.c_str(),
-          name);
-    }
-  }
-  NSUInteger memory = _pipeline->_staticThreadgroupMemoryLength;
-  for (unsigned i = 0; i < slots_up_to(_bindings.threadgroup_mask); ++i) {
-    memory += _bindings.threadgroup_lengths[i];
-  }
-  if (memory > kMaximumThreadgroupMemory) {
-    violation(
-        "%s: %s uses %lu bytes of threadgroup memory and the device has %zu",
-        function,
-        name,
-        memory,
-        kMaximumThreadgroupMemory);
-  }
-}
-
 - (void)checkDispatch:(MTLSize)threadsPerThreadgroup
              function:(const char*)function {
   if (!_pipeline) {
     violation("%s: no compute pipeline state is set", function);
   }
   if (settings().validation) {
-    [self checkThreadgroup:threadsPerThreadgroup function:function];
-    [self checkBindings:function];
+    check_threadgroup_size(_pipeline, threadsPerThreadgroup, function);
+    check_bindings(_pipeline, _bindings, _buffers, function);
+  }
+}
+
+- (void)logAccesses {
+  if (__builtin_expect(!settings().hazards, 1)) {
+    return;
+  }
+  for (const auto& argument : _pipeline->_function->arguments()) {
+    auto* buffer = argument.threadgroup ? nil : _buffers[argument.index];
+    if (buffer && buffer->_hostView) {
+      const auto end = buffer->_length;
+      _commandBuffer->_accesses.add(
+          buffer,
+          end - _bindings.buffers[argument.index].length,
+          end,
+          argument.writable);
+    }
   }
 }
 
 - (void)appendGrid:(shader::Size3)grid threadgroup:(MTLSize)threadgroup {
+  [self logAccesses];
   auto& commands = _commandBuffer->_commands;
   void* snapshot = commands.allocate(snapshot_size(_bindings));
   commands.append<DispatchCommand>(
@@ -348,6 +247,8 @@ void check_index(NSUInteger index, const char* function) {
       buffer->_length);
   [self checkDispatch:threadsPerThreadgroup function:__func__];
   [_commandBuffer retainUntilCompleted:buffer];
+  [self logAccesses];
+  _commandBuffer->_accesses.add(buffer, offset, offset + kSize, false);
   auto& commands = _commandBuffer->_commands;
   void* snapshot = commands.allocate(snapshot_size(_bindings));
   commands.append<IndirectDispatchCommand>(
@@ -360,6 +261,19 @@ void check_index(NSUInteger index, const char* function) {
 
 // MARK: Resources and order
 
+- (void)use:(id)resource writes:(BOOL)writes {
+  [_commandBuffer retainUntilCompleted:resource];
+  // Nearly every encoder declares some resource again and again.
+  for (auto* use = _bindings.uses; use; use = use->next) {
+    if (use->resource == resource && use->writes >= static_cast<bool>(writes)) {
+      return;
+    }
+  }
+  void* memory = _commandBuffer->_commands.allocate(sizeof(ResourceUse));
+  _bindings.uses =
+      new (memory) ResourceUse{resource, writes == YES, _bindings.uses};
+}
+
 - (void)useResource:(id<MTLResource>)resource usage:(MTLResourceUsage)usage {
   COUNT_CALL();
   VALIDATE_ENCODING();
@@ -367,7 +281,8 @@ void check_index(NSUInteger index, const char* function) {
   VALIDATE(usage, "the usage is empty");
   VALIDATE(
       !destroyed_object_class(resource), "the resource has been released");
-  [_commandBuffer retainUntilCompleted:resource];
+  [self use:resource writes:(usage & MTLResourceUsageWrite) != 0];
+  _residency.use(resource, usage);
 }
 
 - (void)useResources:(const id<MTLResource>[])resources
@@ -382,7 +297,8 @@ void check_index(NSUInteger index, const char* function) {
         !destroyed_object_class(resources[i]),
         "resource %lu has been released",
         i);
-    [_commandBuffer retainUntilCompleted:resources[i]];
+    [self use:resources[i] writes:(usage & MTLResourceUsageWrite) != 0];
+    _residency.use(resources[i], usage);
   }
 }
 
@@ -391,7 +307,8 @@ void check_index(NSUInteger index, const char* function) {
   VALIDATE_ENCODING();
   VALIDATE(heap, "the heap is nil");
   VALIDATE(!destroyed_object_class(heap), "the heap has been released");
-  [_commandBuffer retainUntilCompleted:heap];
+  [self use:heap writes:YES];
+  _residency.use_heap(heap);
 }
 
 - (void)useHeaps:(const id<MTLHeap>[])heaps count:(NSUInteger)count {
@@ -401,7 +318,8 @@ void check_index(NSUInteger index, const char* function) {
     VALIDATE(heaps[i], "heap %lu is nil", i);
     VALIDATE(
         !destroyed_object_class(heaps[i]), "heap %lu has been released", i);
-    [_commandBuffer retainUntilCompleted:heaps[i]];
+    [self use:heaps[i] writes:YES];
+    _residency.use_heap(heaps[i]);
   }
 }
 

@@ -129,31 +129,6 @@
   UNSUPPORTED_CALL();
 }
 
-- (void)updateFence:(id<MTLFence>)fence {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)waitForFence:(id<MTLFence>)fence {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)executeCommandsInBuffer:
-            (id<MTLIndirectCommandBuffer>)indirectCommandBuffer
-                      withRange:(NSRange)executionRange {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)executeCommandsInBuffer:
-            (id<MTLIndirectCommandBuffer>)indirectCommandbuffer
-                 indirectBuffer:(id<MTLBuffer>)indirectRangeBuffer
-           indirectBufferOffset:(NSUInteger)indirectBufferOffset {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
 - (void)sampleCountersInBuffer:(id<MTLCounterSampleBuffer>)sampleBuffer
                  atSampleIndex:(NSUInteger)sampleIndex
                    withBarrier:(BOOL)barrier {

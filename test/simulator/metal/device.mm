@@ -4,12 +4,14 @@
 #include "metal/command_queue.h"
 #include "metal/event.h"
 #include "metal/heap.h"
+#include "metal/host_view.h"
 #include "metal/indirect_command_buffer.h"
 #include "metal/library.h"
 #include "metal/limits.h"
 #include "metal/memory.h"
 #include "metal/pipeline.h"
 #include "support/counters.h"
+#include "support/deferred.h"
 #include "support/error.h"
 #include "support/process.h"
 
@@ -43,6 +45,8 @@ void check_process(const char* function) {
         "start the child with the \"spawn\" method",
         function);
   }
+  check_host_fault(function);
+  check_deferred_violations();
 }
 
 } // namespace mps_simulator
@@ -164,8 +168,8 @@ extern "C" NSArray<id<MTLDevice>>* MTLCopyAllDevices(void) {
   COUNT_CALL();
   check_process(__func__);
   VALIDATE(descriptor && descriptor.size > 0, "the heap's size is 0");
-  if (descriptor.type != MTLHeapTypeAutomatic) {
-    unsupported("%s with a placement or sparse heap", __func__);
+  if (descriptor.type == MTLHeapTypeSparse) {
+    unsupported("%s with a sparse heap", __func__);
   }
   return [[SimulatedHeap alloc] initWithDescriptor:descriptor];
 }
@@ -353,7 +357,26 @@ extern "C" NSArray<id<MTLDevice>>* MTLCopyAllDevices(void) {
                                    options:(MTLResourceOptions)options {
   COUNT_CALL();
   check_process(__func__);
-  return new_indirect_command_buffer(descriptor, count, options);
+  VALIDATE(descriptor, "the descriptor is nil");
+  constexpr auto kComputeTypes = MTLIndirectCommandTypeConcurrentDispatch |
+      MTLIndirectCommandTypeConcurrentDispatchThreads;
+  VALIDATE(descriptor.commandTypes, "the descriptor has no command types");
+  VALIDATE(
+      !(descriptor.commandTypes & kComputeTypes) ||
+          !(descriptor.commandTypes & ~kComputeTypes),
+      "compute commands cannot be mixed with others");
+  if (descriptor.commandTypes & ~kComputeTypes) {
+    unsupported("%s with render commands", __func__);
+  }
+  VALIDATE(count > 0, "maxCommandCount is 0");
+  VALIDATE(
+      descriptor.maxKernelBufferBindCount <= kBufferSlots,
+      "maxKernelBufferBindCount %lu exceeds %zu",
+      descriptor.maxKernelBufferBindCount,
+      kBufferSlots);
+  return [[SimulatedIndirectCommandBuffer alloc] initWithDescriptor:descriptor
+                                                              count:count
+                                                            options:options];
 }
 
 @end

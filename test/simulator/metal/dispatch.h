@@ -8,6 +8,29 @@
 
 namespace mps_simulator {
 
+// A resource, or heap, that an encoder has declared used. Its encoder's list,
+// the youngest first, is in the memory of the command list.
+struct ResourceUse {
+  const void* resource;
+  bool writes;
+  const ResourceUse* next;
+};
+
+// One kernel's run, with what the checks need to know.
+struct KernelRun {
+  const shader::Function* function;
+  shader::Size3 grid;
+  shader::Size3 threadgroup;
+  shader::BoundBuffer* buffers; // kBufferSlots of them
+  const uint64_t* threadgroup_lengths;
+  uint32_t bytes_mask; // the indices of -setBytes:
+  const ResourceUse* uses;
+};
+
+// With validation on, an access beyond what is bound or declared used raises a
+// violation that names the kernel and the buffer.
+void run_kernel(const KernelRun& run);
+
 // What a kernel of an encoder is bound to at the moment.
 struct ComputeBindings {
   shader::BoundBuffer buffers[kBufferSlots];
@@ -15,6 +38,8 @@ struct ComputeBindings {
   // Indices in use, as bits.
   uint32_t buffer_mask = 0;
   uint32_t threadgroup_mask = 0;
+  uint32_t bytes_mask = 0; // of those in buffer_mask
+  const ResourceUse* uses = nullptr;
 };
 
 inline unsigned slots_up_to(uint32_t mask) {
@@ -40,6 +65,8 @@ class DispatchCommand : public GpuCommand {
         snapshot_(static_cast<char*>(snapshot)),
         grid_(grid),
         threadgroup_(threadgroup),
+        uses_(bindings.uses),
+        bytes_mask_(bindings.bytes_mask),
         buffers_(slots_up_to(bindings.buffer_mask)),
         threadgroups_(slots_up_to(bindings.threadgroup_mask)) {
     std::memcpy(
@@ -66,7 +93,8 @@ class DispatchCommand : public GpuCommand {
         lengths,
         snapshot_ + buffers_ * sizeof(shader::BoundBuffer),
         threadgroups_ * sizeof(uint64_t));
-    function_->run({grid, threadgroup_, buffers, lengths});
+    run_kernel(
+        {function_, grid, threadgroup_, buffers, lengths, bytes_mask_, uses_});
   }
 
   const shader::Size3& threadgroup() const {
@@ -78,6 +106,8 @@ class DispatchCommand : public GpuCommand {
   char* snapshot_;
   shader::Size3 grid_;
   shader::Size3 threadgroup_;
+  const ResourceUse* uses_;
+  uint32_t bytes_mask_;
   uint8_t buffers_;
   uint8_t threadgroups_;
 };

@@ -12,6 +12,7 @@
 
 @interface SimulatedEvent : NSObject <MTLEvent> {
  @public
+  NSString* _label;
   std::atomic<uint64_t> _value;
 }
 // From the GPU thread or the CPU. An event never goes back.

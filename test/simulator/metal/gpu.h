@@ -2,13 +2,15 @@
 
 #import <Foundation/Foundation.h>
 
+#include "support/random.h"
+
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <random>
 #include <thread>
 #include <vector>
 
@@ -50,6 +52,23 @@ class Gpu {
   void wait(std::unique_lock<std::mutex>& lock, Condition condition) {
     progress_.wait(lock, [&] { return condition() || stopped_; });
   }
+  // As wait(), but calls `report`, which may throw, once the GPU has been idle
+  // for as long as settings().wait_limit_milliseconds says.
+  template <class Condition, class Report>
+  void wait_watched(
+      std::unique_lock<std::mutex>& lock,
+      Condition condition,
+      Report report) {
+    const auto done = [&] { return condition() || stopped_; };
+    for (auto work_seen = work_done_; !done(); work_seen = work_done_) {
+      const std::chrono::milliseconds limit(
+          settings().wait_limit_milliseconds.load());
+      if (!progress_.wait_for(lock, limit, done) && settings().validation &&
+          work_seen == work_done_ && !executing_) {
+        report();
+      }
+    }
+  }
   void notify_progress() {
     progress_.notify_all();
   }
@@ -82,6 +101,9 @@ class Gpu {
   bool started_ = false;
   bool stopping_ = false;
   bool stopped_ = false;
+  // For who watches whether anything moves.
+  uint64_t work_done_ = 0;
+  bool executing_ = false;
 
   std::condition_variable handler_work_;
   std::deque<std::function<void()>> handlers_;
@@ -89,8 +111,7 @@ class Gpu {
   int running_threads_ = 0;
   std::thread::id gpu_thread_;
   std::thread::id handler_thread_;
-  std::mt19937_64 generator_;
-  uint64_t generator_seed_ = 0;
+  SeededSequence delays_;
 };
 
 } // namespace mps_simulator

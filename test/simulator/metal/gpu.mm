@@ -124,12 +124,16 @@ void Gpu::execute(
     SimulatedCommandBuffer* buffer,
     std::unique_lock<std::mutex>& held) {
   [buffer markScheduled];
+  executing_ = true;
   held.unlock();
   std::exception_ptr failure;
   bool blocked = false;
   @autoreleasepool {
     try {
       random_delay();
+      if (buffer->_position == buffer->_commands.first()) {
+        buffer->_accesses.check_bytes();
+      }
       while (auto* command = buffer->_position) {
         if (!command->ready()) {
           blocked = true;
@@ -149,6 +153,8 @@ void Gpu::execute(
     }
   }
   held.lock();
+  executing_ = false;
+  ++work_done_;
 }
 
 void Gpu::post_handlers(std::function<void()> handlers) {
@@ -167,29 +173,25 @@ void Gpu::run_handlers() {
     auto next = std::move(handlers_.front());
     handlers_.pop_front();
     held.unlock();
+    // Some time passes on a Mac, too, before the handlers are called.
+    random_delay();
     @autoreleasepool {
       next();
     }
     next = nullptr;
     held.lock();
+    ++work_done_;
   }
   --running_threads_;
   progress_.notify_all();
 }
 
 void Gpu::random_delay() {
-  auto& current = settings();
-  const unsigned longest = current.delay_microseconds;
-  if (!longest) {
-    return;
+  const unsigned longest = settings().delay_microseconds;
+  if (longest) {
+    std::this_thread::sleep_for(
+        std::chrono::microseconds(delays_.next() % (longest + 1)));
   }
-  const uint64_t seed = current.seed;
-  if (seed != generator_seed_) {
-    generator_.seed(seed);
-    generator_seed_ = seed;
-  }
-  std::this_thread::sleep_for(std::chrono::microseconds(
-      std::uniform_int_distribution<unsigned>(0, longest)(generator_)));
 }
 
 } // namespace mps_simulator

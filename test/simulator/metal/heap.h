@@ -6,9 +6,13 @@
 
 #include <map>
 #include <mutex>
+#include <set>
+
+@class SimulatedBuffer;
 
 @interface SimulatedHeap : SimulatedResource <MTLHeap> {
  @public
+  // For buffers without pages of their own. Not touched before it is used.
   char* _pointer;
  @private
   MTLHeapType _type;
@@ -17,10 +21,14 @@
   std::mutex _mutex;
   // Offset → length of what is taken.
   std::map<NSUInteger, NSUInteger> _ranges;
+  std::set<SimulatedBuffer*> _buffers;
+  // Where the memory of a placement heap begins that no buffer ever had.
+  NSUInteger _untouched;
 }
 // Nil when there is no memory.
 - (instancetype)initWithDescriptor:(MTLHeapDescriptor*)descriptor;
-- (void)releaseRangeAtOffset:(NSUInteger)offset;
+- (void)addBuffer:(SimulatedBuffer*)buffer;
+- (void)releaseRangeAtOffset:(NSUInteger)offset ofBuffer:(SimulatedBuffer*)buffer;
 @end
 
 namespace mps_simulator {

@@ -4,6 +4,7 @@
 #include "metal/memory.h"
 #include "support/counters.h"
 #include "support/error.h"
+#include "support/sanitizer.h"
 
 using namespace mps_simulator;
 
@@ -77,12 +78,15 @@ MTLSizeAndAlign heap_size_and_align(NSUInteger length) {
       [self release];
       return nil;
     }
+    // Until a buffer is made there, and again when it is gone.
+    sanitizer::forbid_memory(_pointer, _size);
   }
   return self;
 }
 
 - (void)dealloc {
   if (_pointer) {
+    sanitizer::allow_memory(_pointer, _size);
     free_pages(_pointer, _size);
   }
   [super dealloc];
@@ -195,20 +199,51 @@ MTLSizeAndAlign heap_size_and_align(NSUInteger length) {
   VALIDATE(
       _type == MTLHeapTypePlacement,
       "only a placement heap takes an offset");
-  UNSUPPORTED_CALL();
+  VALIDATE(length > 0, "a buffer needs at least one byte");
+  VALIDATE(
+      offset % kHeapAlignment == 0,
+      "offset %lu is not a multiple of the alignment, %lu",
+      offset,
+      kHeapAlignment);
+  VALIDATE(
+      offset <= _size && length <= _size - offset,
+      "range {%lu, %lu} is not inside the heap of %lu bytes",
+      offset,
+      length,
+      _size);
+  [self checkOptions:options function:__func__];
+  {
+    const std::lock_guard<std::mutex> lock(_mutex);
+    if (const auto end = offset + length; end > _untouched) {
+      sanitizer::allow_memory(_pointer + _untouched, end - _untouched);
+      poison(_pointer + _untouched, end - _untouched);
+      _untouched = end;
+    }
+  }
+  return [[SimulatedBuffer alloc] initWithPlacementHeap:self
+                                                 offset:offset
+                                                 length:length
+                                                options:options];
 }
 
-- (void)releaseRangeAtOffset:(NSUInteger)offset {
+- (void)addBuffer:(SimulatedBuffer*)buffer {
   const std::lock_guard<std::mutex> lock(_mutex);
+  _buffers.insert(buffer);
+}
+
+- (void)releaseRangeAtOffset:(NSUInteger)offset ofBuffer:(SimulatedBuffer*)buffer {
+  const std::lock_guard<std::mutex> lock(_mutex);
+  _buffers.erase(buffer);
   const auto range = _ranges.find(offset);
+  sanitizer::forbid_memory(_pointer + offset, range->second);
   _usedSize -= range->second;
   _ranges.erase(range);
 }
 
 - (void)purge {
   const std::lock_guard<std::mutex> lock(_mutex);
-  for (const auto& [offset, length] : _ranges) {
-    poison(_pointer + offset, length);
+  for (auto* buffer : _buffers) {
+    poison(buffer->_pointer, buffer->_length);
   }
 }
 

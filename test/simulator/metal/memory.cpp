@@ -1,4 +1,6 @@
 #include "metal/memory.h"
+#include "support/process.h"
+#include "support/random.h"
 #include "support/settings.h"
 
 #include <sys/mman.h>
@@ -14,10 +16,6 @@ namespace {
 
 std::atomic<size_t> allocated{0};
 
-size_t round_to_pages(size_t length) {
-  return (length + page_size() - 1) / page_size() * page_size();
-}
-
 } // namespace
 
 size_t page_size() {
@@ -25,10 +23,31 @@ size_t page_size() {
   return size;
 }
 
+void* address_hint() {
+#if __has_feature(thread_sanitizer)
+  return nullptr; // It knows a few ranges of addresses only.
+#else
+  static SeededSequence sequence;
+  // Far from where the system puts things by itself, and not too far apart: page
+  // tables are memory too.
+  constexpr uint64_t kFirst = uint64_t{0x2000} << 32;
+  constexpr uint64_t kRegions = 256;
+  constexpr uint64_t kRegionSize = uint64_t{64} << 30;
+  const uint64_t region = mix_seed(settings().seed, 0) % kRegions;
+  const uint64_t place = sequence.next() % kRegionSize;
+  return reinterpret_cast<void*>(
+      (kFirst + region * kRegionSize + place) / page_size() * page_size());
+#endif
+}
+
+size_t round_to_pages(size_t length) {
+  return (length + page_size() - 1) / page_size() * page_size();
+}
+
 void* allocate_pages(size_t length) {
   length = round_to_pages(length);
   void* pointer = mmap(
-      nullptr,
+      address_hint(),
       length,
       PROT_READ | PROT_WRITE,
       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
@@ -47,12 +66,17 @@ void free_pages(void* pointer, size_t length) {
   allocated.fetch_sub(length, std::memory_order_relaxed);
 }
 
+void count_allocated(ptrdiff_t bytes) {
+  allocated.fetch_add(static_cast<size_t>(bytes), std::memory_order_relaxed);
+}
+
 size_t allocated_bytes() {
   return allocated.load(std::memory_order_relaxed);
 }
 
 void poison(void* pointer, size_t length) {
-  if (!settings().validation || settings().null_mode) {
+  // A forked child may share the memory with its parent.
+  if (!settings().validation || settings().null_mode || device_lost_by_fork()) {
     return;
   }
   // NaN as half, bfloat, float and double; 2147188731 as int32.

@@ -21,31 +21,43 @@ from __future__ import annotations
 
 from mps_simulator._build import SimulatorError
 from mps_simulator._control import (
+    autorelease_leaks,
     autorelease_pool,
     counters,
+    forget_raised_errors,
     live_objects,
     macos_version,
     null_mode,
+    raised_errors,
+    reset_autorelease_leaks,
     reset_counters,
+    reset_signposts,
     set_delay,
     set_null_mode,
     set_validation,
+    signposts,
     validation,
 )
 from mps_simulator._install import install, is_installed
 
 __all__ = [
     "SimulatorError",
+    "autorelease_leaks",
     "autorelease_pool",
     "counters",
+    "forget_raised_errors",
     "install",
     "is_installed",
     "live_objects",
     "macos_version",
     "null_mode",
+    "raised_errors",
+    "reset_autorelease_leaks",
     "reset_counters",
+    "reset_signposts",
     "set_delay",
     "set_null_mode",
     "set_validation",
+    "signposts",
     "validation",
 ]

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from mps_simulator import _control, install, SimulatorError
 from mps_simulator._build import read_build
+from mps_simulator._sanitizer import preload
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -23,6 +24,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Runs a Python program on the simulated MPS device.",
         usage="%(prog)s [options] (script.py | -m module | -c code) [arguments ...]",
     )
+    parser.add_argument("--build", type=Path, metavar="DIR", help="use the build in this directory")
     parser.add_argument("--macos", metavar="15.2", help="macOS version to simulate")
     parser.add_argument("--null-mode", action="store_true", help="encode commands, do not execute them")
     parser.add_argument("--no-validation", action="store_true", help="do not check the use of the API")
@@ -42,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
     """Splits at the program: what follows it is its own, dashes included."""
-    takes_value = {"--macos", "--delay-us", "--seed", "--counters"}
+    takes_value = {"--build", "--macos", "--delay-us", "--seed", "--counters"}
     index = 0
     while index < len(arguments):
         argument = arguments[index]
@@ -71,6 +73,7 @@ def main() -> None:
         parser.error("no program given")
 
     environment = {
+        "MPS_SIMULATOR_BUILD": options.build and options.build.resolve(),
         "MPS_SIMULATOR_MACOS": options.macos,
         "MPS_SIMULATOR_NULL_MODE": "1" if options.null_mode else None,
         "MPS_SIMULATOR_VALIDATION": "0" if options.no_validation else None,
@@ -81,7 +84,7 @@ def main() -> None:
         if value is not None:
             os.environ[name] = str(value)
     try:
-        read_build()
+        preload(read_build())
         install()
     except SimulatorError as error:
         sys.exit(f"error: {error}")

@@ -17,11 +17,15 @@ class Build:
     """Paths of one build, as CMake recorded them."""
 
     library: Path
-    bindings: Path
+    # None: the frameworks alone, without PyTorch's backend.
+    bindings: Path | None
     checkout: Path
     wheel: Path
     python: Path
+    extension_compiler: Path
     changed_modules: dict[str, Path]
+    sanitizer: str = ""
+    sanitizer_runtime: str = ""
 
 
 def build_directory() -> Path:
@@ -42,13 +46,16 @@ def read_build() -> Build:
         raise SimulatorError(f"the simulator is not built in {directory}: run `make simulator`") from None
     build = Build(
         library=Path(facts["library"]),
-        bindings=Path(facts["bindings"]),
+        bindings=Path(facts["bindings"]) if facts["bindings"] else None,
         checkout=Path(facts["checkout"]),
         wheel=Path(facts["wheel"]),
         python=Path(facts["python"]),
+        extension_compiler=directory / "bin" / "mps-clang++",
         changed_modules={name: Path(path) for name, path in changed.items()},
+        sanitizer=facts["sanitizer"],
+        sanitizer_runtime=facts["sanitizer_runtime"],
     )
     for path in (build.library, build.bindings, build.checkout):
-        if not path.exists():
+        if path is not None and not path.exists():
             raise SimulatorError(f"the simulator's build lacks {path}: run `make simulator`")
     return build

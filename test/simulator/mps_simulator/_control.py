@@ -17,7 +17,14 @@ if TYPE_CHECKING:
 _library: ctypes.CDLL | None = None
 _forked = False
 
-_TEXT_FUNCTIONS = ("counters_json", "live_objects_json", "macos_version")
+_TEXT_FUNCTIONS = (
+    "autorelease_leaks_json",
+    "counters_json",
+    "live_objects_json",
+    "macos_version",
+    "raised_errors_json",
+    "signposts_json",
+)
 
 
 def load(path: Path) -> None:
@@ -85,6 +92,57 @@ def reset_counters() -> None:
 def live_objects() -> dict[str, int]:
     """Returns the number of objects alive, by class."""
     return _counts("live_objects_json")
+
+
+def autorelease_leaks() -> dict[str, int]:
+    """Returns what was autoreleased where no pool was open, by class, since the last reset.
+
+    macOS keeps such objects until their thread ends. ``(pools never drained)``
+    counts the pools that were still open when their thread ended.
+    """
+    return _counts("autorelease_leaks_json")
+
+
+def reset_autorelease_leaks() -> None:
+    """Starts counting what is autoreleased without a pool from zero."""
+    _loaded().mps_simulator_reset_autorelease_leaks()
+
+
+def raised_errors() -> dict[str, int]:
+    """Returns what the simulator has complained about, caught or not, and how often.
+
+    Each entry begins with its kind: ``unsupported`` for what is not simulated,
+    ``violation`` for misuse of the API, ``execution`` for other failures of commands.
+    """
+    return _counts("raised_errors_json")
+
+
+def forget_raised_errors() -> None:
+    """Starts the list of complaints anew."""
+    _loaded().mps_simulator_forget_raised_errors()
+
+
+def restart_thread_orders() -> None:
+    """Makes kernels run their threads in the same orders again as after the start of the process.
+
+    Metal promises none, so each dispatch has another one, by MPS_SIMULATOR_SEED.
+    """
+    _loaded().mps_simulator_restart_thread_orders()
+
+
+def signposts() -> list[dict[str, str | int]]:
+    """Returns the signposts that were emitted since the last reset, as a list.
+
+    Instruments shows them on a Mac. Each has a subsystem, a category, a type
+    (event, begin or end), an id, a name and a message; the last 4,096 are kept.
+    """
+    found: list[dict[str, str | int]] = json.loads(_text("signposts_json"))
+    return found
+
+
+def reset_signposts() -> None:
+    """Forgets the signposts that were emitted."""
+    _loaded().mps_simulator_reset_signposts()
 
 
 @contextmanager

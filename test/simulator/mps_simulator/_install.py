@@ -16,7 +16,9 @@ import sys
 from importlib.abc import Loader, MetaPathFinder
 from typing import Any, TYPE_CHECKING
 
+from mps_simulator import _extensions
 from mps_simulator._build import Build, read_build, SimulatorError
+from mps_simulator._sanitizer import check_preloaded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,11 +86,19 @@ class _Finder(MetaPathFinder):
         if fullname == "torch":
             self._build = read_build()
             self._check_wheel(self._build)
+            check_preloaded(self._build)
+            if self._build.bindings is None:
+                raise SimulatorError(f"the build in {self._build.library.parent} has no backend for torch in it")
         if self._build is None:
             return None
         if fullname == "torch._C":
             return self._binding_spec(self._build, path)
-        return self._checkout_spec(self._build, fullname)
+        spec = self._checkout_spec(self._build, fullname)
+        if fullname == _extensions.MODULE:
+            spec = spec or importlib.machinery.PathFinder.find_spec(fullname, path)
+            if spec is not None and spec.loader is not None:
+                spec.loader = _extensions.ExtensionLoader(spec.loader, self._build.extension_compiler)
+        return spec
 
     @staticmethod
     def _check_wheel(build: Build) -> None:

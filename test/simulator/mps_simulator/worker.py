@@ -11,6 +11,7 @@ import os
 import re
 import resource
 import sys
+import threading
 import traceback
 from typing import Any
 
@@ -18,11 +19,19 @@ import pytest
 from _pytest.runner import runtestprotocol
 from _pytest.unittest import TestCaseFunction
 
-MISSING = re.compile(r"MPS simulator: (.+?) is not simulated")
+from mps_simulator._build import SimulatorError
+from mps_simulator._control import forget_raised_errors, raised_errors, restart_thread_orders
+from mps_simulator._install import is_installed
+from mps_simulator.remaining import GOOD
+
+# What the simulator says of an operation, or of a data type, that it lacks.
+LACKING = re.compile(r"MPS simulator: (?:(.+?) is not simulated|(.+))")
 # A worker that has grown this large is replaced after the test it is at.
 WORN_OUT_BYTES = 5 << 30
+# How long a test's threads may go on after it, in seconds each.
+THREADS_TIMEOUT = 60.0
 
-expected_failures: list[str] = []
+expected_failures: list[BaseException] = []
 
 
 def _remember_expected_failure() -> None:
@@ -31,7 +40,7 @@ def _remember_expected_failure() -> None:
 
     def add_expected_failure(self: Any, testcase: Any, rawexcinfo: Any, reason: str = "") -> None:
         error = rawexcinfo[1] if isinstance(rawexcinfo, tuple) else rawexcinfo.value
-        expected_failures.append("".join(traceback.format_exception(error)))
+        expected_failures.append(error)
         original(self, testcase, rawexcinfo, reason)
 
     setattr(TestCaseFunction, "addExpectedFailure", add_expected_failure)  # noqa: B010
@@ -54,7 +63,47 @@ def _message(report: pytest.TestReport) -> str:
     return _first_line("\n".join(marked) or (crash.message if crash else report.longreprtext))
 
 
-def _judge(reports: list[pytest.TestReport], expected: list[str]) -> dict[str, Any]:
+def _root_message(error: BaseException) -> str:
+    """Returns what began a chain of exceptions, in a line."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return _first_line(f"{type(error).__name__}: {error}")
+
+
+def _complaints() -> list[str]:
+    """Returns what the simulator has complained about during the test, caught or not."""
+    try:
+        return sorted(raised_errors())
+    except SimulatorError:  # it does not run here: a test of this runner, or a forked child
+        return []
+
+
+def _begin() -> None:
+    """Makes the simulator forget the test before, in what it says and in what it does."""
+    try:
+        forget_raised_errors()
+        restart_thread_orders()
+    except SimulatorError:
+        pass
+
+
+def _late_failure() -> str | None:
+    """Waits for the GPU and returns what failed on it: it must not meet the next test."""
+    torch = sys.modules.get("torch")
+    if torch is None or not is_installed() or not torch.backends.mps.is_available():
+        return None
+    try:
+        # A test may return before its threads, and waiting is not safe beside their work.
+        for thread in threading.enumerate():
+            if thread is not threading.current_thread() and not thread.daemon:
+                thread.join(THREADS_TIMEOUT)
+        torch.mps.synchronize()
+    except Exception as error:  # whatever it is, it is reported
+        return _root_message(error)
+    return None
+
+
+def _judge(reports: list[pytest.TestReport], expected: list[BaseException], complaints: list[str]) -> dict[str, Any]:
     """Makes one outcome of what setup, call and teardown reported."""
     outcome, error, text = "passed", None, ""
     for report in reports:
@@ -70,16 +119,29 @@ def _judge(reports: list[pytest.TestReport], expected: list[str]) -> dict[str, A
             outcome = "xpassed"
         else:
             outcome = "failed"
-    text += "".join(expected)
-    missing = MISSING.search(text)
-    if outcome == "xfailed" and missing:
+    if expected and outcome == "xfailed":
+        error = _root_message(expected[-1])
+    lacking = [line for line in complaints if line.startswith("unsupported: ")]
+    failures = [line for failure in expected for line in traceback.format_exception(failure)]
+    missing = LACKING.search("\n".join([*lacking, text, *failures]))
+    if missing and outcome == "xfailed":
         # The test expects what macOS does, not what is missing here.
         outcome, error = "failed", f"expected to fail, but not for: {missing.group(0)}"
+    if missing and outcome == "passed":
+        outcome, error = "failed", f"passed, but caught: {missing.group(0)}"
     return {
         "outcome": outcome,
         "error": error,
-        "missing_selector": missing.group(1) if missing else None,
+        "missing_selector": (missing.group(1) or missing.group(2)) if missing else None,
+        "violations": [line for line in complaints if not line.startswith("unsupported: ")],
     }
+
+
+def _let_go() -> None:
+    """Drops the last exception, whose frames hold tensors of the test that raised it."""
+    for name in ("last_exc", "last_type", "last_value", "last_traceback"):
+        vars(sys).pop(name, None)
+    expected_failures.clear()
 
 
 class Loop:
@@ -98,14 +160,16 @@ class Loop:
         self._answer(ids=list(items))
         for line in self._commands:
             name = line.strip()
-            expected_failures.clear()
+            _begin()
             print(f"--- {name}", flush=True)
             reports = runtestprotocol(items[name], nextitem=None, log=False)
-            self._answer(
-                id=name,
-                worn_out=_resident_bytes() > WORN_OUT_BYTES,
-                **_judge(reports, expected_failures),
-            )
+            late = _late_failure()
+            judgement = _judge(reports, expected_failures, _complaints())
+            if late is not None and judgement["outcome"] in GOOD:
+                judgement.update(outcome="failed", error=f"left behind on the GPU: {late}")
+            del reports
+            _let_go()
+            self._answer(id=name, worn_out=_resident_bytes() > WORN_OUT_BYTES, **judgement)
         return True
 
 

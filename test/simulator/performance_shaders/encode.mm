@@ -45,6 +45,8 @@ void encode_kernel(id<MTLCommandBuffer> command_buffer, id<MTLComputeCommandEnco
   }
   for (id<MTLBuffer> buffer : work.buffers) {
     retain_until_completed(command_buffer, buffer);
+    // Whether it is written is not said here, so the host may still read it.
+    note_access(command_buffer, buffer, 0, buffer.length, false);
   }
 }
 

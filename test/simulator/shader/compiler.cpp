@@ -33,6 +33,14 @@ namespace fs = std::filesystem;
 #define MPS_SIMULATOR_CLANG "clang++-19"
 #endif
 
+// Kernels of a build that finds errors of memory find them too. What undefined
+// behaviour is in C++ is defined in them, and races are theirs by right.
+#if __has_feature(address_sanitizer)
+constexpr const char* kSanitizer = "address";
+#else
+constexpr const char* kSanitizer = "";
+#endif
+
 std::string setting(const char* variable, const std::string& otherwise) {
   const char* value = std::getenv(variable);
   return value && *value ? value : otherwise;
@@ -102,6 +110,7 @@ std::string toolchain_digest(const fs::path& directory, const fs::path& clang) {
   }
   std::sort(files.begin(), files.end());
   std::string text = fast_processor() ? "fast\n" : "plain\n";
+  text += kSanitizer;
   for (const auto& file : files) {
     text += fs::relative(file, directory).string() + "\n" + digest(file_text(file)) + "\n";
   }
@@ -227,6 +236,9 @@ std::string compiled_library(const CompileRequest& request, bool fresh, std::str
       std::to_string(request.metal_version)};
   if (request.fast_math) {
     command.emplace_back("--fast-math");
+  }
+  if (*kSanitizer) {
+    command.insert(command.end(), {"--sanitizer", kSanitizer});
   }
   for (const auto& [name, value] : request.macros) {
     command.push_back("-D" + name + "=" + value);

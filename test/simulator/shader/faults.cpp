@@ -1,7 +1,9 @@
 #include "shader/faults.h"
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
 #include <initializer_list>
 
 #include <sys/mman.h>
@@ -11,6 +13,32 @@ namespace mps_simulator::shader {
 namespace {
 
 thread_local FaultGuard* current_guard = nullptr;
+std::atomic<AccessHandler> access_handler{nullptr};
+
+// Counts the changes of protection: odd while pages are closed.
+std::atomic<unsigned> protection_changes{0};
+thread_local uintptr_t waiting_address = 0;
+thread_local unsigned waiting_change = 0;
+
+// Whether an access of a thread that runs no kernel is worth another attempt: it
+// met closed pages, or pages that have been opened since it faulted.
+bool may_try_again(uintptr_t address) {
+  const unsigned change = protection_changes.load();
+  if (change == 0) {
+    return false;
+  }
+  if (change % 2 == 1) {
+    const timespec pause{0, 50 * 1000};
+    nanosleep(&pause, nullptr);
+    return true;
+  }
+  if (waiting_address == address && waiting_change == change) {
+    return false;
+  }
+  waiting_address = address;
+  waiting_change = change;
+  return true;
+}
 
 // Handlers that were there before, by signal.
 struct sigaction previous_actions[64];
@@ -116,6 +144,14 @@ bool finish_division(ucontext_t* context) {
 }
 
 void handle(int signal, siginfo_t* information, void* context) {
+  const AccessHandler access = access_handler.load(std::memory_order_acquire);
+  if (signal == SIGSEGV && access && information->si_code == SEGV_ACCERR) {
+    const auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+    constexpr greg_t kWrite = 2;
+    if (access(information->si_addr, registers[REG_ERR] & kWrite, reinterpret_cast<void*>(registers[REG_RIP]))) {
+      return;
+    }
+  }
   FaultGuard* guard = current_guard;
   if (guard) {
     if (signal == SIGFPE && finish_division(static_cast<ucontext_t*>(context))) {
@@ -125,7 +161,13 @@ void handle(int signal, siginfo_t* information, void* context) {
     // The processor does not say which address was no address at all.
     guard->address = information->si_code == SI_KERNEL ? FaultGuard::kUnknownAddress
                                                        : reinterpret_cast<uintptr_t>(information->si_addr);
+    // Bit 1 of the processor's error code: the access was a write.
+    guard->write = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR] & 2;
     siglongjmp(guard->frame(), 1);
+  }
+  if (signal == SIGSEGV && information->si_code == SEGV_ACCERR &&
+      may_try_again(reinterpret_cast<uintptr_t>(information->si_addr))) {
+    return;
   }
   // Not a kernel's: as if this handler did not exist.
   const struct sigaction& previous = previous_actions[signal];
@@ -156,10 +198,22 @@ void install_handlers() {
 
 } // namespace
 
+void pages_are_closed(bool closed) {
+  if (closed) {
+    install_handlers();
+  }
+  protection_changes.fetch_add(1);
+}
+
 FaultGuard::FaultGuard() : outer_(current_guard) {
   static thread_local SignalStack stack;
   install_handlers();
   current_guard = this;
+}
+
+void set_access_handler(AccessHandler handler) {
+  access_handler.store(handler, std::memory_order_release);
+  install_handlers();
 }
 
 FaultGuard::~FaultGuard() {

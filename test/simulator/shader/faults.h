@@ -26,10 +26,21 @@ class FaultGuard {
   static constexpr uintptr_t kUnknownAddress = ~uintptr_t{0};
   volatile int signal = 0;
   volatile uintptr_t address = 0;
+  volatile bool write = false;
 
  private:
   sigjmp_buf frame_;
   FaultGuard* outer_;
 };
+
+// Told after the protection of pages has been changed, so that a kernel's access
+// to them faults, or changed back. Any other thread that touches them meanwhile
+// tries again until they are accessible.
+void pages_are_closed(bool closed);
+
+// Asked first about each access that faulted outside of a guard or inside of one;
+// true when the instruction may be tried again. Installs the signal handlers.
+using AccessHandler = bool (*)(void* address, bool is_write, void* instruction);
+void set_access_handler(AccessHandler handler);
 
 } // namespace mps_simulator::shader

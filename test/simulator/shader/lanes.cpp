@@ -1,5 +1,7 @@
 #include "shader/lanes.h"
 
+#include "support/sanitizer.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -82,6 +84,15 @@ class Stacks {
     // Staggered, so that the stacks in use do not compete for the same cache sets.
     return memory_ + (lane + 1) * (kPage + kStack) - lane * kStagger % kPage;
   }
+  sanitizer::Stack stack(unsigned lane) const {
+    return {memory_ + lane * (kPage + kStack) + kPage, kStack};
+  }
+  // After lanes that were left in the middle of calls, what these had marked.
+  void forget_calls() {
+    for (unsigned lane = 0; lane < opened_; ++lane) {
+      sanitizer::allow_memory(stack(lane).bottom, kStack);
+    }
+  }
   bool is_guard(uintptr_t address) const {
     const auto start = reinterpret_cast<uintptr_t>(memory_);
     return address >= start && address < start + kMaximumLanes * (kPage + kStack) &&
@@ -106,15 +117,30 @@ struct Group {
   unsigned count;
   unsigned current;
   void* scheduler_stack;
+  sanitizer::Stack scheduler;
+  bool in_lane;
   Lane lanes[kMaximumLanes];
 };
 Group group;
 
-void leave(Lane& lane) {
-  mps_simulator_switch_stack(&lane.stack_pointer, group.scheduler_stack);
+MPS_SIMULATOR_CHANGES_STACK void enter(unsigned index) {
+  void* kept = nullptr;
+  group.current = index;
+  group.in_lane = true;
+  sanitizer::leave_for(&kept, stacks().stack(index));
+  mps_simulator_switch_stack(&group.scheduler_stack, group.lanes[index].stack_pointer);
+  sanitizer::arrive(kept);
+  group.in_lane = false;
 }
 
-void arrive(abi::Scope scope, const void* site, void* slot, abi::Operation operation) {
+MPS_SIMULATOR_CHANGES_STACK void leave(Lane& lane) {
+  void* kept = nullptr;
+  sanitizer::leave_for(&kept, group.scheduler);
+  mps_simulator_switch_stack(&lane.stack_pointer, group.scheduler_stack);
+  sanitizer::arrive(kept, &group.scheduler);
+}
+
+MPS_SIMULATOR_CHANGES_STACK void arrive(abi::Scope scope, const void* site, void* slot, abi::Operation operation) {
   Lane& lane = group.lanes[group.current];
   lane.state = State::arrived;
   lane.scope = scope;
@@ -128,7 +154,8 @@ unsigned lane_in_simdgroup() {
   return group.current % abi::kSimdWidth;
 }
 
-void run_lane() {
+MPS_SIMULATOR_CHANGES_STACK void run_lane() {
+  sanitizer::arrive(nullptr, &group.scheduler);
   const unsigned index = group.current;
   const abi::Extent size = group.threadgroup->size;
   group.kernel->run_lane(
@@ -159,8 +186,7 @@ bool step(unsigned first) {
   bool progress = false;
   for (unsigned i = first; i < end; ++i) {
     if (group.lanes[i].state == State::ready) {
-      group.current = i;
-      mps_simulator_switch_stack(&group.scheduler_stack, group.lanes[i].stack_pointer);
+      enter(i);
       progress = true;
     }
   }
@@ -203,10 +229,12 @@ const char* run_cooperative(
   for (unsigned i = 0; i < group.count; ++i) {
     prepare(i);
   }
+  const unsigned simdgroups = (group.count + abi::kSimdWidth - 1) / abi::kSimdWidth;
+  const unsigned start = abi::start_of(dispatch.start.x, simdgroups);
   while (true) {
     bool progress = false;
-    for (unsigned first = 0; first < group.count; first += abi::kSimdWidth) {
-      progress = step(first) || progress;
+    for (unsigned turn = 0; turn < simdgroups; ++turn) {
+      progress = step(abi::turned(turn, start, simdgroups) * abi::kSimdWidth) || progress;
     }
     if (progress) {
       continue;
@@ -217,6 +245,7 @@ const char* run_cooperative(
       Lane& lane = group.lanes[i];
       if (lane.state == State::arrived) {
         if (site && site != lane.site) {
+          stacks().forget_calls();
           return "its threads wait at different calls of threadgroup_barrier: all threads of a threadgroup must "
                  "reach the same one";
         }
@@ -228,6 +257,16 @@ const char* run_cooperative(
       return nullptr;
     }
   }
+}
+
+void abandon_lanes() {
+  if (group.in_lane) {
+    void* kept = nullptr;
+    sanitizer::leave_for(&kept, group.scheduler);
+    sanitizer::arrive(kept);
+    group.in_lane = false;
+  }
+  stacks().forget_calls();
 }
 
 const abi::Runtime* lane_runtime() {

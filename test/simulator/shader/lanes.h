@@ -19,6 +19,9 @@ const char* run_cooperative(const mps_simulator_shader_abi::Kernel& kernel,
                             const mps_simulator_shader_abi::Dispatch& dispatch,
                             const mps_simulator_shader_abi::Threadgroup& threadgroup);
 
+// To be called after a jump out of run_cooperative().
+void abandon_lanes();
+
 // What compiled libraries call.
 const mps_simulator_shader_abi::Runtime* lane_runtime();
 

@@ -3,12 +3,12 @@
 #include "shader/faults.h"
 #include "shader/lanes.h"
 #include "shader/shader.h"
+#include "shader/threadgroup_memory.h"
 #include "shader/threadgroup_variables.h"
 
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <mutex>
@@ -91,25 +91,21 @@ abi::Extent narrow(const Size3& size) {
   return {narrow(size.x), narrow(size.y), narrow(size.z)};
 }
 
-// Memory of threadgroup arguments.
-class ThreadgroupMemory {
- public:
-  char* reserve(size_t size) {
-    if (size > size_) {
-      std::free(memory_);
-      memory_ = static_cast<char*>(std::aligned_alloc(256, (size + 255) / 256 * 256));
-      if (!memory_) {
-        throw std::bad_alloc();
-      }
-      size_ = size;
-    }
-    return memory_;
+// By index, made when it is first used. Guarded by the mutex above.
+ThreadgroupMemory& threadgroup_memory_at(unsigned index) {
+  static std::unique_ptr<ThreadgroupMemory> memories[kMaximumBindings];
+  if (!memories[index]) {
+    memories[index] = std::make_unique<ThreadgroupMemory>();
   }
+  return *memories[index];
+}
 
- private:
-  char* memory_ = nullptr;
-  size_t size_ = 0;
-};
+// What the margins of threadgroup variables hold.
+constexpr int kMarginPattern = 0xa5;
+
+void add_pointer(void* context, unsigned long offset, bool writable) {
+  static_cast<std::vector<PointerMember>*>(context)->push_back({offset, writable});
+}
 
 class LoadedFunction final : public Function {
  public:
@@ -128,13 +124,17 @@ class LoadedFunction final : public Function {
              argument.index,
              argument.kind == abi::ArgumentKind::threadgroup_memory,
              argument.writable,
-             argument.size});
+             argument.size,
+             {}});
+        if (argument.find_pointers) {
+          argument.find_pointers(&arguments_.back().pointers, &add_pointer);
+        }
       }
     }
     if (kernel.threadgroup_variables_of) {
       variables_ = threadgroup_variables(loaded_->path(), loaded_->base(), kernel.threadgroup_variables_of);
       for (const auto& variable : variables_) {
-        static_length_ += align(variable.size);
+        static_length_ += variable.margin ? 0 : align(variable.size);
       }
     }
   }
@@ -180,7 +180,6 @@ class LoadedFunction final : public Function {
     }
     abi::Buffer buffers[kMaximumBindings] = {};
     void* threadgroup_memory[kMaximumBindings] = {};
-    uint64_t offsets[kMaximumBindings] = {};
     uint64_t memory_length = 0;
     for (const auto& argument : arguments_) {
       if (!argument.threadgroup) {
@@ -194,7 +193,6 @@ class LoadedFunction final : public Function {
             "kernel '" + name_ + "': no length is set for the threadgroup memory '" + argument.name + "' at index " +
             std::to_string(argument.index));
       }
-      offsets[argument.index] = memory_length;
       memory_length += align(length);
     }
     if (memory_length + static_length_ > kMaximumThreadgroupMemory) {
@@ -208,23 +206,33 @@ class LoadedFunction final : public Function {
         narrow((grid.x + size.x - 1) / size.x),
         narrow((grid.y + size.y - 1) / size.y),
         narrow((grid.z + size.z - 1) / size.z)};
-    const abi::Dispatch description{buffers, threadgroup_memory, whole, full, groups};
+    const abi::Dispatch description{buffers, threadgroup_memory, whole, full, groups, start(dispatch.order)};
     if (!kernel_.cooperative) {
       run_plain(description);
       return;
     }
     const std::lock_guard<std::mutex> lock(cooperative_kernel_mutex());
-    static ThreadgroupMemory memory;
-    char* const reserved = memory_length ? memory.reserve(memory_length) : nullptr;
     for (const auto& argument : arguments_) {
       if (argument.threadgroup) {
-        threadgroup_memory[argument.index] = reserved + offsets[argument.index];
+        threadgroup_memory[argument.index] =
+            threadgroup_memory_at(argument.index).reserve(dispatch.threadgroup_lengths[argument.index]);
       }
     }
-    run_cooperative_groups(description, reserved, memory_length);
+    run_cooperative_groups(description);
   }
 
  private:
+  // Three fractions of 2³² that have nothing to do with each other.
+  static abi::Extent start(uint64_t order) {
+    const auto fraction = [&] {
+      order *= 0x9E3779B97F4A7C15ull;
+      return static_cast<unsigned>(order >> 32);
+    };
+    const unsigned x = fraction();
+    const unsigned y = fraction();
+    return {x, y, fraction()};
+  }
+
   const abi::Argument* structure(unsigned index) const {
     for (unsigned i = 0; i < kernel_.argument_count; ++i) {
       const abi::Argument& argument = kernel_.arguments[i];
@@ -248,7 +256,19 @@ class LoadedFunction final : public Function {
       std::snprintf(address, sizeof address, "0x%zx", static_cast<size_t>(guard.address));
       message += std::string("accessed memory that it may not, at address ") + address;
     }
-    throw std::runtime_error(message);
+    for (const auto& argument : arguments_) {
+      if (argument.threadgroup && guard.address != FaultGuard::kUnknownAddress) {
+        const ThreadgroupMemory& memory = threadgroup_memory_at(argument.index);
+        if (memory.is_near(guard.address)) {
+          const auto offset = static_cast<int64_t>(guard.address - reinterpret_cast<uintptr_t>(memory.start()));
+          throw std::runtime_error(
+              "kernel '" + name_ + "' " + (guard.write ? "wrote" : "read") + (offset < 0 ? " in front of" : " beyond") +
+              " the threadgroup memory '" + argument.name + "' at index " + std::to_string(argument.index) +
+              ": at offset " + std::to_string(offset) + ", and its length is " + std::to_string(memory.length()));
+        }
+      }
+    }
+    throw KernelFault(message, guard.address, guard.write);
   }
 
   void run_plain(const abi::Dispatch& dispatch) const {
@@ -260,35 +280,100 @@ class LoadedFunction final : public Function {
     }
   }
 
-  void run_cooperative_groups(const abi::Dispatch& dispatch, char* memory, uint64_t memory_length) const {
+  void run_cooperative_groups(const abi::Dispatch& dispatch) const {
     FaultGuard guard;
     const char* volatile failure = nullptr;
     if (sigsetjmp(guard.frame(), 0) == 0) {
-      failure = run_all_groups(dispatch, memory, memory_length);
+      failure = run_all_groups(dispatch);
     } else {
+      abandon_lanes();
       report_fault(guard);
     }
+    report_overwritten();
     if (failure) {
       throw std::runtime_error("kernel '" + name_ + "' cannot go on: " + failure);
     }
   }
 
-  const char* run_all_groups(const abi::Dispatch& dispatch, char* memory, uint64_t memory_length) const {
+  void report_overwritten() const {
+    for (const auto& argument : arguments_) {
+      if (!argument.threadgroup) {
+        continue;
+      }
+      if (const size_t distance = threadgroup_memory_at(argument.index).overwritten_in_front()) {
+        throw std::runtime_error(
+            "kernel '" + name_ + "' wrote in front of the threadgroup memory '" + argument.name + "' at index " +
+            std::to_string(argument.index) + ": at offset -" + std::to_string(distance));
+      }
+    }
+    for (const auto& margin : variables_) {
+      if (!margin.margin) {
+        continue;
+      }
+      for (char* byte = margin.start; byte < margin.start + margin.size; ++byte) {
+        if (*byte != static_cast<char>(kMarginPattern)) {
+          throw std::runtime_error("kernel '" + name_ + "' wrote " + place_of(byte));
+        }
+      }
+    }
+  }
+
+  // In terms of the threadgroup variable next to it.
+  std::string place_of(const char* byte) const {
+    const ThreadgroupVariable* nearest = nullptr;
+    size_t least = SIZE_MAX;
+    for (const auto& variable : variables_) {
+      if (variable.margin) {
+        continue;
+      }
+      const auto distance = static_cast<size_t>(
+          byte < variable.start ? variable.start - byte : byte - (variable.start + variable.size));
+      if (distance < least) {
+        least = distance;
+        nearest = &variable;
+      }
+    }
+    if (!nearest) {
+      return "outside of its threadgroup variables";
+    }
+    return std::string(byte < nearest->start ? "in front of" : "beyond") + " the threadgroup variable '" +
+        nearest->name + "': at offset " + std::to_string(byte - nearest->start) + ", and its length is " +
+        std::to_string(nearest->size);
+  }
+
+  const char* run_all_groups(const abi::Dispatch& dispatch) const {
+    for (const auto& variable : variables_) {
+      if (variable.margin) {
+        std::memset(variable.start, kMarginPattern, variable.size);
+      }
+    }
     const auto rest = [](unsigned whole, unsigned size, unsigned at) { return std::min(whole - size * at, size); };
     const abi::Extent groups = dispatch.threadgroups;
-    for (unsigned z = 0; z < groups.z; ++z) {
-      for (unsigned y = 0; y < groups.y; ++y) {
-        for (unsigned x = 0; x < groups.x; ++x) {
+    const abi::Extent start{
+        abi::start_of(dispatch.start.x, groups.x),
+        abi::start_of(dispatch.start.y, groups.y),
+        abi::start_of(dispatch.start.z, groups.z)};
+    for (unsigned deep = 0; deep < groups.z; ++deep) {
+      const unsigned z = abi::turned(deep, start.z, groups.z);
+      for (unsigned down = 0; down < groups.y; ++down) {
+        const unsigned y = abi::turned(down, start.y, groups.y);
+        for (unsigned across = 0; across < groups.x; ++across) {
+          const unsigned x = abi::turned(across, start.x, groups.x);
           const abi::Threadgroup threadgroup{
               {x, y, z},
               {rest(dispatch.grid.x, dispatch.threadgroup.x, x),
                rest(dispatch.grid.y, dispatch.threadgroup.y, y),
                rest(dispatch.grid.z, dispatch.threadgroup.z, z)}};
-          if (memory) {
-            std::memset(memory, kPoison, memory_length);
+          for (const auto& argument : arguments_) {
+            if (argument.threadgroup) {
+              const ThreadgroupMemory& memory = threadgroup_memory_at(argument.index);
+              std::memset(memory.start(), kPoison, memory.length());
+            }
           }
           for (const auto& variable : variables_) {
-            std::memset(variable.start, kPoison, variable.size);
+            if (!variable.margin) {
+              std::memset(variable.start, kPoison, variable.size);
+            }
           }
           if (const char* failure = run_cooperative(kernel_, dispatch, threadgroup)) {
             return failure;
@@ -303,7 +388,7 @@ class LoadedFunction final : public Function {
   const abi::Kernel& kernel_;
   std::string name_;
   std::vector<Argument> arguments_;
-  std::vector<MemoryRange> variables_;
+  std::vector<ThreadgroupVariable> variables_;
   uint64_t static_length_ = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,12 @@ struct BoundBuffer {
   uint64_t length = 0;
 };
 
+// A pointer inside the structure, or array, that an argument points to.
+struct PointerMember {
+  uint64_t offset;
+  bool writable; // what it points to
+};
+
 struct Argument {
   std::string name;
   unsigned index; // of a buffer, or of threadgroup memory
@@ -27,6 +34,8 @@ struct Argument {
   // Bytes that the binding must at least have: the size of what a reference
   // refers to, of one element for a pointer, 0 where it is not known (void*).
   uint64_t minimum_length;
+  // In each of the elements, which are minimum_length apart.
+  std::vector<PointerMember> pointers;
 };
 
 constexpr unsigned kMaximumBindings = 31;
@@ -36,6 +45,19 @@ struct Dispatch {
   Size3 threadgroup;
   const BoundBuffer* buffers; // kMaximumBindings of them
   const uint64_t* threadgroup_lengths; // kMaximumBindings of them
+  // Any number: another one, another order of threads and threadgroups. With
+  // zero they run one after the other.
+  uint64_t order = 0;
+};
+
+// A kernel touched an address that it may not.
+class KernelFault : public std::runtime_error {
+ public:
+  KernelFault(const std::string& message, uintptr_t address, bool write)
+      : std::runtime_error(message), address(address), write(write) {}
+
+  uintptr_t address;
+  bool write;
 };
 
 class Library;

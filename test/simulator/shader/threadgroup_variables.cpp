@@ -1,5 +1,6 @@
 #include "shader/threadgroup_variables.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -8,10 +9,22 @@
 
 namespace mps_simulator::shader {
 
-std::vector<MemoryRange> threadgroup_variables(const std::string& path, char* base, const void* function) {
+namespace {
+
+// Out of what follows the function in the mangled name: its length, itself, and
+// perhaps a number.
+std::string plain_name(const char* mangled) {
+  char* name = nullptr;
+  const auto length = std::strtoul(mangled, &name, 10);
+  return std::string(name, strnlen(name, length));
+}
+
+} // namespace
+
+std::vector<ThreadgroupVariable> threadgroup_variables(const std::string& path, char* base, const void* function) {
   std::ifstream stream(path, std::ios::binary);
   const std::string file((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
-  std::vector<MemoryRange> result;
+  std::vector<ThreadgroupVariable> result;
   if (file.size() < sizeof(Elf64_Ehdr)) {
     return result;
   }
@@ -39,7 +52,9 @@ std::vector<MemoryRange> threadgroup_variables(const std::string& path, char* ba
         const char* variable = names + symbols[k].st_name;
         if (ELF64_ST_TYPE(symbols[k].st_info) == STT_OBJECT &&
             std::strncmp(variable, prefix.c_str(), prefix.size()) == 0) {
-          result.push_back({base + symbols[k].st_value, symbols[k].st_size});
+          const std::string own = plain_name(variable + prefix.size());
+          const bool margin = own.rfind("__mps_simulator_margin_", 0) == 0;
+          result.push_back({own, base + symbols[k].st_value, symbols[k].st_size, margin});
         }
       }
     }

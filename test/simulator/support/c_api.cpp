@@ -1,11 +1,23 @@
 // What the Python package calls through ctypes. A returned string stays valid
 // until the calling thread asks for the next one.
 
+#include "foundation/signpost.h"
+#include "metal/thread_order.h"
 #include "support/counters.h"
+#include "support/json.h"
 #include "support/live_objects.h"
+#include "support/raised_errors.h"
 #include "support/settings.h"
 
 #include <string>
+
+namespace mps_simulator {
+
+// Of foundation/autorelease.h, which is not plain C++.
+std::map<std::string, int64_t> autorelease_leaks();
+void reset_autorelease_leaks();
+
+} // namespace mps_simulator
 
 namespace {
 
@@ -26,6 +38,32 @@ mps_simulator_counters_json() {
 
 __attribute__((visibility("default"))) void mps_simulator_reset_counters() {
   mps_simulator::reset_counters();
+}
+
+__attribute__((visibility("default"))) const char*
+mps_simulator_raised_errors_json() {
+  return keep(mps_simulator::raised_errors_json());
+}
+
+__attribute__((visibility("default"))) void
+mps_simulator_forget_raised_errors() {
+  mps_simulator::forget_raised_errors();
+}
+
+// For tests of what reads the list.
+__attribute__((visibility("default"))) void mps_simulator_note_error(
+    const char* kind,
+    const char* message) {
+  mps_simulator::note_error(kind, message);
+}
+
+__attribute__((visibility("default"))) const char*
+mps_simulator_signposts_json() {
+  return keep(mps_simulator::signposts_json());
+}
+
+__attribute__((visibility("default"))) void mps_simulator_reset_signposts() {
+  mps_simulator::reset_signposts();
 }
 
 __attribute__((visibility("default"))) void mps_simulator_set_null_mode(
@@ -54,6 +92,11 @@ __attribute__((visibility("default"))) void mps_simulator_set_delay_us(
   settings.delay_microseconds = microseconds > 0 ? microseconds : 0;
 }
 
+__attribute__((visibility("default"))) void
+mps_simulator_restart_thread_orders() {
+  mps_simulator::restart_thread_orders();
+}
+
 __attribute__((visibility("default"))) void mps_simulator_set_copy_alignment(
     int bytes) {
   mps_simulator::settings().copy_alignment = bytes > 1 ? bytes : 1;
@@ -62,6 +105,16 @@ __attribute__((visibility("default"))) void mps_simulator_set_copy_alignment(
 __attribute__((visibility("default"))) const char*
 mps_simulator_live_objects_json() {
   return keep(mps_simulator::live_objects_json());
+}
+
+__attribute__((visibility("default"))) const char*
+mps_simulator_autorelease_leaks_json() {
+  return keep(mps_simulator::json_object(mps_simulator::autorelease_leaks()));
+}
+
+__attribute__((visibility("default"))) void
+mps_simulator_reset_autorelease_leaks() {
+  mps_simulator::reset_autorelease_leaks();
 }
 
 __attribute__((visibility("default"))) const char*

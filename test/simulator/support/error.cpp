@@ -1,4 +1,5 @@
 #include "support/error.h"
+#include "support/raised_errors.h"
 
 #include <cstdarg>
 #include <cstdio>
@@ -45,9 +46,11 @@ void unsupported(const char* format, ...) {
   va_start(arguments, format);
   const std::string what = format_arguments(format, arguments);
   va_end(arguments);
+  const std::string message =
+      "MPS simulator: " + display_name(what.c_str()) + " is not simulated";
+  note_error("unsupported", message);
   throw c10::NotImplementedError(
-      {__func__, __FILE__, static_cast<uint32_t>(__LINE__)},
-      "MPS simulator: " + display_name(what.c_str()) + " is not simulated");
+      {__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, message);
 }
 
 void violation(const char* format, ...) {
@@ -55,9 +58,11 @@ void violation(const char* format, ...) {
   va_start(arguments, format);
   const std::string what = format_arguments(format, arguments);
   va_end(arguments);
+  const std::string message =
+      "Metal validation (simulator): " + display_name(what.c_str());
+  note_error("violation", message);
   throw ValidationError(
-      {__func__, __FILE__, static_cast<uint32_t>(__LINE__)},
-      "Metal validation (simulator): " + display_name(what.c_str()));
+      {__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, message);
 }
 
 } // namespace mps_simulator

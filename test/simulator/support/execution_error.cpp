@@ -1,6 +1,7 @@
 #include "support/execution_error.h"
 
 #include "support/error.h"
+#include "support/raised_errors.h"
 
 #include <cstring>
 #include <string>
@@ -32,11 +33,15 @@ void rethrow_as_execution_error(const std::exception_ptr& failure) {
       throw;
     }
     // A CPU kernel that lacks a data type.
-    throw c10::NotImplementedError(
-        location, kPrefix + std::string(error.what_without_backtrace()));
+    const std::string message =
+        kPrefix + std::string(error.what_without_backtrace());
+    note_error("unsupported", message);
+    throw c10::NotImplementedError(location, message);
   } catch (const c10::Error& error) {
+    note_error("execution", error.what_without_backtrace());
     throw ExecutionError(location, error.what_without_backtrace());
   } catch (const std::exception& error) {
+    note_error("execution", error.what());
     throw ExecutionError(location, error.what());
   }
 }

@@ -28,6 +28,24 @@ uint64_t environment_number(const char* name, uint64_t fallback) {
   return number;
 }
 
+GuardSide guard_side_from_environment() {
+  const std::string side = environment("MPS_SIMULATOR_GUARD", "end");
+  if (side == "off") {
+    return GuardSide::none;
+  }
+  if (side == "start") {
+    return GuardSide::start;
+  }
+  if (side != "end") {
+    std::fprintf(
+        stderr,
+        "MPS simulator: MPS_SIMULATOR_GUARD=%s is none of end, start and off, "
+        "ignored\n",
+        side.c_str());
+  }
+  return GuardSide::end;
+}
+
 std::string default_cache_directory() {
   const std::string cache =
       environment("XDG_CACHE_HOME", environment("HOME", "/tmp") + "/.cache");
@@ -42,6 +60,10 @@ Settings::Settings()
       delay_microseconds(environment_number("MPS_SIMULATOR_DELAY_US", 0)),
       seed(environment_number("MPS_SIMULATOR_SEED", 0)),
       copy_alignment(environment_number("MPS_SIMULATOR_COPY_ALIGNMENT", 1)),
+      guard_side(guard_side_from_environment()),
+      wait_limit_milliseconds(
+          environment_number("MPS_SIMULATOR_WAIT_LIMIT_MS", 60000)),
+      hazards(environment_number("MPS_SIMULATOR_HAZARDS", 1) != 0),
       macos_major(15),
       macos_minor(2),
       shader_cache_dir(

@@ -6,6 +6,9 @@
 
 namespace mps_simulator {
 
+// Where the memory of buffers meets a page that faults.
+enum class GuardSide { none, start, end };
+
 // Read from the environment on first use; the atomic ones may change later.
 struct Settings {
   Settings();
@@ -20,6 +23,14 @@ struct Settings {
   // MPS_SIMULATOR_COPY_ALIGNMENT, default 1 as on Apple's own GPUs. The rule
   // for the other GPUs of Macs is 4.
   std::atomic<unsigned> copy_alignment;
+  // MPS_SIMULATOR_GUARD: end (the default), start or off
+  std::atomic<GuardSide> guard_side;
+  // After how long an idle GPU makes a wait for it a wait for ever:
+  // MPS_SIMULATOR_WAIT_LIMIT_MS, default 60 s
+  std::atomic<unsigned> wait_limit_milliseconds;
+  // Whether to tell what the host does to memory that the GPU uses:
+  // MPS_SIMULATOR_HAZARDS, default 1. Buffers made before are not watched.
+  std::atomic<bool> hazards;
   int macos_major; // MPS_SIMULATOR_MACOS, default 15.2
   int macos_minor;
   // MPS_SIMULATOR_SHADER_CACHE, default ~/.cache/mps_simulator/shaders

@@ -1,158 +1,16 @@
 // The core of MPSGraph through its own API. Run by test_graph_core.py.
-#include "cases.h"
-
-#include <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
+#include "graph_cases.h"
 
 #include <atomic>
 #include <cmath>
 #include <functional>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
-using namespace mps_simulator;
-
 @interface MPSGraphExecutionDescriptor ()
 @property(readwrite, atomic) BOOL enableCommitAndContinue;
 @end
-
-namespace {
-
-template <typename... Parts>
-[[noreturn]] void fail(const Parts&... parts) {
-  std::ostringstream text;
-  (text << ... << parts);
-  cases::fail(__FILE__, __LINE__, text.str());
-}
-
-template <typename T>
-std::string join(const std::vector<T>& items) {
-  std::ostringstream text;
-  for (const T& item : items) {
-    text << +item << ' ';
-  }
-  return text.str();
-}
-
-template <typename T>
-void expect(const std::vector<T>& actual, const std::vector<T>& wanted) {
-  if (actual != wanted) {
-    fail("got ", join(actual), "instead of ", join(wanted));
-  }
-}
-
-void expect_violation(const std::string& part, const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const mps_simulator::ValidationError& error) {
-    const std::string message = error.what_without_backtrace();
-    if (message.find(part) == std::string::npos) {
-      fail("the message '", message, "' does not say '", part, "'");
-    }
-    return;
-  }
-  fail("nothing was raised");
-}
-
-id<MTLDevice> device() {
-  static id<MTLDevice> const instance = MTLCreateSystemDefaultDevice();
-  return instance;
-}
-
-id<MTLCommandQueue> queue() {
-  static id<MTLCommandQueue> const instance = [device() newCommandQueue];
-  return instance;
-}
-
-MPSShape* shape(const std::vector<int64_t>& sizes) {
-  NSMutableArray<NSNumber*>* result = [NSMutableArray arrayWithCapacity:sizes.size()];
-  for (const int64_t size : sizes) {
-    [result addObject:[NSNumber numberWithLongLong:size]];
-  }
-  return result;
-}
-
-template <typename T>
-constexpr MPSDataType type_of() {
-  if constexpr (std::is_same_v<T, float>) {
-    return MPSDataTypeFloat32;
-  } else if constexpr (std::is_same_v<T, int32_t>) {
-    return MPSDataTypeInt32;
-  } else if constexpr (std::is_same_v<T, int64_t>) {
-    return MPSDataTypeInt64;
-  } else if constexpr (std::is_same_v<T, uint8_t>) {
-    return MPSDataTypeUInt8;
-  } else {
-    static_assert(std::is_same_v<T, bool>);
-    return MPSDataTypeBool;
-  }
-}
-
-template <typename T>
-struct Data {
-  Data(const std::vector<int64_t>& sizes, const std::vector<T>& values) {
-    buffer = [[device() newBufferWithBytes:values.data()
-                                    length:values.size() * sizeof(T)
-                                   options:MTLResourceStorageModeShared] autorelease];
-    data = [[[MPSGraphTensorData alloc] initWithMTLBuffer:buffer shape:shape(sizes) dataType:type_of<T>()] autorelease];
-    count = values.size();
-  }
-
-  std::vector<T> values() const {
-    const T* begin = static_cast<const T*>(buffer.contents);
-    return {begin, begin + count};
-  }
-
-  id<MTLBuffer> buffer;
-  MPSGraphTensorData* data;
-  size_t count;
-};
-
-using Feeds = std::vector<std::pair<MPSGraphTensor*, MPSGraphTensorData*>>;
-
-NSDictionary* dictionary(const Feeds& feeds) {
-  NSMutableDictionary* result = [NSMutableDictionary dictionary];
-  for (const auto& [tensor, data] : feeds) {
-    [result setObject:data forKey:tensor];
-  }
-  return result;
-}
-
-void run(MPSGraph* graph, const Feeds& feeds, const Feeds& results) {
-  [graph runWithMTLCommandQueue:queue()
-                          feeds:dictionary(feeds)
-               targetOperations:nil
-              resultsDictionary:dictionary(results)];
-}
-
-template <typename T>
-MPSGraphTensor* placeholder(MPSGraph* graph, const std::vector<int64_t>& sizes, NSString* name = nil) {
-  return [graph placeholderWithShape:shape(sizes) dataType:type_of<T>() name:name];
-}
-
-MPSGraph* new_graph() {
-  return [[MPSGraph new] autorelease];
-}
-
-// One input, one output.
-template <typename Out, typename In>
-std::vector<Out> apply(
-    const std::vector<int64_t>& in_sizes,
-    const std::vector<In>& in,
-    const std::vector<int64_t>& out_sizes,
-    size_t out_count,
-    const std::function<MPSGraphTensor*(MPSGraph*, MPSGraphTensor*)>& operation) {
-  MPSGraph* graph = new_graph();
-  MPSGraphTensor* input = placeholder<In>(graph, in_sizes);
-  MPSGraphTensor* output = operation(graph, input);
-  const Data<In> source(in_sizes, in);
-  const Data<Out> result(out_sizes, std::vector<Out>(out_count));
-  run(graph, {{input, source.data}}, {{output, result.data}});
-  return result.values();
-}
-
-} // namespace
 
 // --- building -------------------------------------------------------------
 
@@ -835,4 +693,40 @@ CASE(graph_unknown_methods_raise) {
     return;
   }
   fail("nothing was raised");
+}
+
+// --- target operations ----------------------------------------------------
+
+CASE(graph_runs_target_operations) {
+  MPSGraph* graph = new_graph();
+  MPSGraphTensor* input = placeholder<float>(graph, {2});
+  MPSGraphTensor* square = [graph squareWithTensor:input name:nil];
+  MPSGraphTensor* negative = [graph negativeWithTensor:input name:nil];
+  const Data<float> source({2}, {2, 3});
+  const Data<float> result({2}, {0, 0});
+  [graph runWithMTLCommandQueue:queue()
+                          feeds:dictionary({{input, source.data}})
+               targetOperations:@[ negative.operation ]
+              resultsDictionary:dictionary({{square, result.data}})];
+  expect(result.values(), {4, 9});
+}
+
+CASE(graph_rejects_target_operations_that_cannot_run) {
+  MPSGraph* graph = new_graph();
+  MPSGraphTensor* input = placeholder<float>(graph, {2});
+  MPSGraphTensor* other = placeholder<float>(graph, {2});
+  MPSGraphTensor* square = [graph squareWithTensor:input name:nil];
+  MPSGraphTensor* unfed = [graph negativeWithTensor:other name:nil];
+  MPSGraph* stranger = new_graph();
+  MPSGraphTensor* strange = [stranger squareWithTensor:placeholder<float>(stranger, {2}) name:nil];
+  const Data<float> source({2}, {2, 3});
+  const Data<float> result({2}, {0, 0});
+  const auto run_with = [&](MPSGraphTensor* target) {
+    [graph runWithMTLCommandQueue:queue()
+                            feeds:dictionary({{input, source.data}})
+                 targetOperations:@[ target.operation ]
+                resultsDictionary:dictionary({{square, result.data}})];
+  };
+  expect_violation("no data is fed", [&] { run_with(unfed); });
+  expect_violation("belongs to another graph", [&] { run_with(strange); });
 }

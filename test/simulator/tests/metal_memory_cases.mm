@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <unistd.h>
+
 // nil goes in on purpose.
 #pragma clang diagnostic ignored "-Wnonnull"
 
@@ -26,6 +28,16 @@ id<MTLHeap> make_heap(
   descriptor.size = size;
   descriptor.storageMode = mode;
   return [[metal_device() newHeapWithDescriptor:descriptor] autorelease];
+}
+
+// The kernel says so without a fault.
+bool is_readable(const void* address) {
+  int ends[2];
+  CHECK(pipe(ends) == 0);
+  const bool readable = write(ends[1], address, 1) == 1;
+  close(ends[0]);
+  close(ends[1]);
+  return readable;
 }
 
 } // namespace
@@ -59,9 +71,13 @@ CASE(device_counts_its_allocations) {
 CASE(buffer_lies_in_host_memory) {
   id<MTLBuffer> buffer = shared_buffer(100);
   CHECK_EQUAL(buffer.length, 100);
-  CHECK([buffer contents] == host_pointer(buffer));
-  CHECK_EQUAL(buffer.gpuAddress, reinterpret_cast<uint64_t>([buffer contents]));
-  CHECK_EQUAL(buffer.gpuAddress % page_size(), 0);
+  // One memory at two addresses, one for the host and one for the GPU.
+  CHECK(static_cast<void*>([buffer contents]) != host_pointer(buffer));
+  CHECK_EQUAL(buffer.gpuAddress, reinterpret_cast<uint64_t>(host_pointer(buffer)));
+  static_cast<volatile char*>([buffer contents])[99] = 7;
+  CHECK_EQUAL(static_cast<volatile char*>(host_pointer(buffer))[99], 7);
+  // As aligned as its length lets it end at the end of a page.
+  CHECK_EQUAL(buffer.gpuAddress % 16, 0);
   CHECK(buffer.storageMode == MTLStorageModeShared);
 }
 
@@ -149,7 +165,7 @@ CASE(heap_hands_out_and_takes_back) {
   char* freed = static_cast<char*>([first contents]);
   std::memset(freed, 0, 1000);
   [first release];
-  CHECK(freed[10] != 0);
+  CHECK(!is_readable(freed));
   id<MTLBuffer> third = [heap newBufferWithLength:900
                                           options:MTLResourceStorageModeShared];
   CHECK_EQUAL(third.heapOffset, 0);
@@ -244,4 +260,39 @@ CASE(unsupported_calls_name_themselves) {
   EXPECT_ERROR("-[MTLDevice newDefaultLibrary] is not simulated", {
     [metal_device() newDefaultLibrary];
   });
+}
+
+CASE(heap_buffers_have_addresses_of_their_own) {
+  id<MTLHeap> heap = make_heap(1 << 16);
+  id<MTLBuffer> first =
+      [[heap newBufferWithLength:256
+                         options:MTLResourceStorageModeShared] autorelease];
+  id<MTLBuffer> second =
+      [[heap newBufferWithLength:256
+                         options:MTLResourceStorageModeShared] autorelease];
+  const auto* start = static_cast<const char*>([first contents]);
+  CHECK(is_readable(start + 255));
+  CHECK(!is_readable(start + 256));
+  CHECK(!is_readable(start - page_size()));
+  CHECK(is_readable([second contents]));
+  CHECK_EQUAL(heap.usedSize, 512);
+}
+
+CASE(memory_is_plain_without_validation) {
+  settings().validation = false;
+  id<MTLBuffer> plain = shared_buffer(100);
+  settings().validation = true;
+  CHECK_EQUAL(plain.gpuAddress % page_size(), 0);
+  CHECK(is_readable(static_cast<char*>([plain contents]) + 100));
+}
+
+CASE(guards_can_be_in_front) {
+  settings().guard_side = GuardSide::start;
+  id<MTLBuffer> buffer = shared_buffer(100);
+  settings().guard_side = GuardSide::end;
+  const auto* start = static_cast<const char*>([buffer contents]);
+  CHECK_EQUAL(buffer.gpuAddress % page_size(), 0);
+  CHECK(!is_readable(start - 1));
+  CHECK(is_readable(start + 100));
+  CHECK(!is_readable(start + page_size()));
 }

@@ -22,7 +22,7 @@ def names_in(sources: Iterable[Path]) -> list[str]:
 
 
 @cache
-def _library() -> ctypes.CDLL:
+def cases_library() -> ctypes.CDLL:
     """Loads the built cases, behind the simulator that conftest.py has loaded."""
     library = ctypes.CDLL(str(LIBRARY))
     library.simulator_case_names.restype = ctypes.c_char_p
@@ -33,9 +33,9 @@ def _library() -> ctypes.CDLL:
 
 def built_names() -> set[str]:
     """Returns the names of the cases in the library."""
-    return set(_library().simulator_case_names().decode().split("\n"))
+    return set(cases_library().simulator_case_names().decode().split("\n"))
 
 
 def failure_of(name: str) -> str:
     """Runs a case; returns what went wrong, or nothing."""
-    return _library().simulator_run_case(name.encode()).decode()
+    return cases_library().simulator_run_case(name.encode()).decode()

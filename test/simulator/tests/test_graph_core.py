@@ -1,7 +1,7 @@
 """The core of MPSGraph, and the families of operations on elements and shapes.
 
 The core (building, feeds, results, executables, violations) is checked through
-the API in ``graph_core_cases.mm``; the families through torch, against its CPU
+the API in ``graph_*_cases.mm``; the families through torch, against its CPU
 kernels.
 """
 
@@ -20,10 +20,10 @@ from objective_cases import failure_of, names_in
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-CASES = Path(__file__).parent / "graph_core_cases.mm"
+CASES = [Path(__file__).parent / f"graph_{part}_cases.mm" for part in ("core", "pooling", "recurrent", "reinterpret")]
 
 
-@pytest.mark.parametrize("name", names_in([CASES]))
+@pytest.mark.parametrize("name", names_in(CASES))
 def test_core(name: str) -> None:
     failure = failure_of(name)
     assert not failure, failure

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from mps_simulator._build import read_build
-from objective_cases import built_names, failure_of, LIBRARY, names_in
+from objective_cases import built_names, failure_of, names_in
+from simulator_process import run_python
 
 CASES = [path for path in sorted(Path(__file__).parent.glob("metal_*_cases.mm")) if path.name != "metal_exit_cases.mm"]
 
@@ -22,25 +20,6 @@ def test_every_case_is_built() -> None:
 def test_metal(name: str) -> None:
     failure = failure_of(name)
     assert not failure, failure
-
-
-def run_python(program: str) -> subprocess.CompletedProcess[str]:
-    """Runs a program that has the simulator's library as ``library``."""
-    start = (
-        "import ctypes, os, sys\n"
-        f"library = ctypes.CDLL({str(read_build().library)!r}, ctypes.RTLD_GLOBAL)\n"
-        f"cases = ctypes.CDLL({str(LIBRARY)!r})\n"
-        "cases.simulator_run_case.restype = ctypes.c_char_p\n"
-        "def run(name):\n"
-        "    return cases.simulator_run_case(name.encode()).decode()\n"
-    )
-    return subprocess.run(
-        [sys.executable, "-c", start + program],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
 
 
 def test_device_in_a_forked_child_is_refused() -> None:

@@ -213,3 +213,18 @@ def test_python_modules_come_from_the_checkout() -> None:
     facts = json.loads((SIMULATOR.parents[1] / "build/simulator/mps_simulator.json").read_text())
     assert str(torch.mps.__file__).startswith(facts["checkout"])
     assert str(torch.nn.__file__).startswith(facts["wheel"])
+
+
+def test_complaints_are_known_whoever_caught_them() -> None:
+    mps_simulator.forget_raised_errors()
+    assert mps_simulator.raised_errors() == {}
+    (torch.ones(4, device="mps") + 1).sum().item()
+    assert mps_simulator.raised_errors() == {}
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="at least one byte"):
+            torch.histogram(torch.ones(0, device="mps"), 3)
+    ((complaint, count),) = mps_simulator.raised_errors().items()
+    assert complaint.startswith("violation: Metal validation (simulator): -[MTLDevice newBufferWithLength:options:]:")
+    assert count == 2
+    mps_simulator.forget_raised_errors()
+    assert mps_simulator.raised_errors() == {}

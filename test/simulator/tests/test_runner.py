@@ -8,10 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from mps_simulator.run_test_mps import Run
+from mps_simulator.remaining import differences, ListError, of_file, read_list
+from mps_simulator.run_test_mps import Result, Run
 
 TESTS = """
 import os, time, unittest
+
+import torch
+from mps_simulator._control import _loaded
+
+def complain():
+    message = b"MPS simulator: -[MPSGraph third] is not simulated"
+    _loaded().mps_simulator_note_error(b"unsupported", message)
+    raise NotImplementedError(message.decode())
 
 class TestThings(unittest.TestCase):
     def test_passes(self):
@@ -41,6 +50,33 @@ class TestThings(unittest.TestCase):
     def test_fails_for_what_is_lacking(self):
         raise NotImplementedError("MPS simulator: -[MPSGraph other] is not simulated")
 
+    def test_catches_what_is_lacking(self):
+        with self.assertRaises(NotImplementedError):
+            complain()
+
+    @unittest.expectedFailure
+    def test_catches_and_fails(self):
+        try:
+            complain()
+        except NotImplementedError:
+            self.fail("for another reason")
+
+    @unittest.expectedFailure
+    def test_fails_in_a_subtest_for_what_is_lacking(self):
+        for number in range(3):
+            with self.subTest(number=number):
+                if number == 0:
+                    complain()
+                self.fail("for a good reason")
+
+    @unittest.expectedFailure
+    def test_lacks_a_type(self):
+        raise NotImplementedError('MPS simulator: "add" not implemented for "Half"')
+
+    @unittest.expectedFailure
+    def test_is_refused(self):
+        torch.histogram(torch.ones(0, device="mps"), 3)
+
     def test_crashes(self):
         os.kill(os.getpid(), 11)
 
@@ -56,18 +92,49 @@ class TestSetUp(unittest.TestCase):
 """
 
 
+GOOD_LIST = """
+# a comment
+failed   TestThings::test_fails  backend: the cause
+xpassed  TestThings::test_passes_unexpectedly  simulator: better than macOS
+failed   TestThings::test_lacks  simulator: some
+failed   TestThings::test_fails_for_what_is_lacking  simulator: other
+failed   TestThings::test_catches_what_is_lacking  simulator: third
+failed   TestThings::test_catches_and_fails  simulator: third
+failed   TestThings::test_fails_in_a_subtest_for_what_is_lacking  simulator: third
+failed   TestThings::test_lacks_a_type  simulator: halves
+errored  TestThings::test_crashes  itself
+too-large  TestThings::test_hangs  machine: ten minutes
+"""
+
+
 def execute(
-    tmp_path: Path, sample: str | None = None, minimum: float = 60.0
+    tmp_path: Path,
+    sample: str | None = None,
+    minimum: float = 60.0,
+    remaining: str | None = None,
+    keyword: str | None = None,
 ) -> tuple[int, dict[str, dict[str, object]]]:
     """Runs the file above and returns the exit status and the results by id."""
     (tmp_path / "test").mkdir(exist_ok=True)
     (tmp_path / "test" / "test_mps.py").write_text(TESTS)
     options = argparse.Namespace(
-        sample=None, keyword=None, jobs=2, timeout=8.0, minimum=minimum, report=tmp_path / "report.json"
+        sample=None,
+        keyword=keyword,
+        jobs=2,
+        timeout=20.0,
+        minimum=minimum,
+        report=tmp_path / "report.json",
+        file="test_mps.py",
+        macos="0.0",
+        remaining=None,
+        too_large=False,
     )
     if sample is not None:
         options.sample = tmp_path / "sample.txt"
         options.sample.write_text(sample)
+    if remaining is not None:
+        options.remaining = tmp_path / "remaining.txt"
+        options.remaining.write_text(remaining)
     status = Run(options, tmp_path).execute()
     if not options.report.exists():
         return status, {}
@@ -81,30 +148,105 @@ def execute(
 def test_every_outcome(tmp_path: Path) -> None:
     status, results = execute(tmp_path)
     assert status == 1
-    assert {name: test["outcome"] for name, test in results.items()} == {
-        "TestThings::test_passes": "passed",
-        "TestThings::test_fails": "failed",
-        "TestThings::test_skips": "skipped",
-        "TestThings::test_fails_as_expected": "xfailed",
-        "TestThings::test_passes_unexpectedly": "xpassed",
-        "TestThings::test_lacks": "failed",
-        "TestThings::test_fails_for_what_is_lacking": "failed",
-        "TestThings::test_crashes": "errored",
-        "TestThings::test_hangs": "errored",
-        "TestSetUp::test_passes": "passed",
+    assert {name.partition("::test_")[2]: test["outcome"] for name, test in results.items() if "Things" in name} == {
+        "passes": "passed",
+        "fails": "failed",
+        "skips": "skipped",
+        "fails_as_expected": "xfailed",
+        "passes_unexpectedly": "xpassed",
+        "lacks": "failed",
+        "fails_for_what_is_lacking": "failed",
+        "catches_what_is_lacking": "failed",
+        "catches_and_fails": "failed",
+        "fails_in_a_subtest_for_what_is_lacking": "failed",
+        "lacks_a_type": "failed",
+        "is_refused": "xfailed",
+        "crashes": "errored",
+        "hangs": "errored",
     }
-    assert results["TestThings::test_fails"]["error"] == "ValueError: the cause"
-    assert results["TestThings::test_crashes"]["error"] == "the process died of SIGSEGV"
-    assert results["TestThings::test_hangs"]["error"] == "timed out after 8 s"
-    assert results["TestThings::test_lacks"]["missing_selector"] == "-[MPSGraph some]"
-    assert results["TestThings::test_fails_for_what_is_lacking"]["missing_selector"] == "-[MPSGraph other]"
-    assert results["TestThings::test_passes"]["missing_selector"] is None
+    assert results["TestSetUp::test_passes"]["outcome"] == "passed"
+
+    def of(test: str, what: str) -> object:
+        return results[f"TestThings::test_{test}"][what]
+
+    assert of("fails", "error") == "ValueError: the cause"
+    assert of("crashes", "error") == "the process died of SIGSEGV"
+    assert of("hangs", "error") == "timed out after 20 s"
+    assert of("fails_as_expected", "error") == "AssertionError: 1 != 2"
+    assert of("lacks", "missing_selector") == "-[MPSGraph some]"
+    assert of("fails_for_what_is_lacking", "missing_selector") == "-[MPSGraph other]"
+    for test in ("catches_what_is_lacking", "catches_and_fails", "fails_in_a_subtest_for_what_is_lacking"):
+        assert of(test, "missing_selector") == "-[MPSGraph third]"
+    assert of("passes", "missing_selector") is None
+    # What validation refused is told, but may well be what the test expects.
+    assert "at least one byte" in str(of("is_refused", "violations"))
+    assert not any(test["violations"] for name, test in results.items() if not name.endswith("is_refused"))
 
 
-def test_the_share_decides(tmp_path: Path) -> None:
-    # 3 of 9 that are not skipped
-    assert execute(tmp_path, minimum=34)[0] == 1
-    assert execute(tmp_path, minimum=33)[0] == 0
+def test_an_exact_list(tmp_path: Path) -> None:
+    status, results = execute(tmp_path, remaining=GOOD_LIST, minimum=28)
+    assert status == 0
+    # Not started: it would have timed out.
+    assert results["TestThings::test_hangs"]["error"] == "not started: machine: ten minutes"
+    # 4 of 14 that are not skipped went well, which can still be too few.
+    assert execute(tmp_path, remaining=GOOD_LIST, minimum=29)[0] == 1
+
+
+PASSES = "TestThings::test_passes"
+
+
+@pytest.mark.parametrize(
+    ("remaining", "problem"),
+    [
+        (GOOD_LIST.replace("errored  TestThings::test_crashes  itself", ""), "test_crashes: errored, but not on the"),
+        (f"{GOOD_LIST}failed  {PASSES}  once", f"{PASSES}: passed, but on the list as failed"),
+        (f"{GOOD_LIST}failed  {PASSES}_no_more  once", f"{PASSES}_no_more: is on the list, but there is no such"),
+        (GOOD_LIST.replace("xpassed  ", "failed  "), "unexpectedly: xpassed, but on the list as failed"),
+    ],
+)
+def test_a_list_that_is_not_exact(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], remaining: str, problem: str
+) -> None:
+    # The quick ones suffice.
+    status, _ = execute(tmp_path, remaining=remaining, keyword="Things::test_(passes|crashes)", minimum=0)
+    assert status == 1
+    assert problem in capsys.readouterr().err
+
+
+def test_a_sample_takes_the_list_along(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    listed = "failed  TestThings::test_fails  backend: the cause\n"
+    status, results = execute(tmp_path, f"{PASSES}\n", remaining=listed)
+    assert status == 0
+    assert set(results) == {PASSES, "TestThings::test_fails"}
+    assert "the list of remaining failures is exact: 1 of them" in capsys.readouterr().out
+    assert execute(tmp_path, f"{PASSES}\n", remaining=f"{listed}failed  {PASSES}  once\n")[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("failed  TestA::test_a", "2: a line has an outcome, a test and a cause"),
+        ("passed  TestA::test_a  well", "2: the outcome 'passed' is none of"),
+        ("failed  TestA::test_a  once\nfailed  TestA::test_a  twice", "3: TestA::test_a is on the list twice"),
+    ],
+)
+def test_a_list_that_cannot_be_read(tmp_path: Path, text: str, complaint: str) -> None:
+    (tmp_path / "list").write_text(f"# first\n{text}\n")
+    with pytest.raises(ListError, match=complaint):
+        read_list(tmp_path / "list")
+
+
+def test_a_list_of_several_files(tmp_path: Path) -> None:
+    (tmp_path / "list").write_text("failed  TestA::test_a  one\nfailed  nn/test_pooling.py::TestB::test_b  two\n")
+    entries = read_list(tmp_path / "list")
+    assert [entry.cause for entry in of_file(entries, "test_mps.py").values()] == ["one"]
+    assert list(of_file(entries, "nn/test_pooling.py")) == ["TestB::test_b"]
+    assert of_file(entries, "test_pooling.py") == {}
+
+
+def test_differences_of_nothing() -> None:
+    results = [Result(id=PASSES, outcome=outcome) for outcome in ("passed", "skipped", "xfailed")]
+    assert differences(results, {}, [PASSES]) == []
 
 
 @pytest.mark.parametrize(

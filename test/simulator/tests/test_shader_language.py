@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -429,6 +430,8 @@ def test_other_mathematics() -> None:
         "dot(float2(a, b), float2(b, 2))": a * b + b * 2,
         "length(float3(a, b, 1))": (a * a + b * b + 1).sqrt(),
         "sinpi(a)": torch.sin(a.double() * torch.pi).float(),
+        # Exactly zero, however large.
+        "sinpi(floor(a * 1000)) == 0 && cospi(floor(a * 1000) + 0.5) == 0": torch.ones(100),
         "fract(a)": a - a.floor(),
         "determinant(float2x2(a, b, 1, 2))": 2 * a - b,
         "(float2x3(1, 2, 3, 4, 5, 6) * float2(1, 10)).y": torch.full((100,), 52.0),
@@ -883,3 +886,57 @@ def test_unusable_cache_and_compiler(tmp_path: Path) -> None:
     assert "MPS_SIMULATOR_SHADER_CACHE" in message
     message = compile_elsewhere(tmp_path / "cache", 5, MPS_SIMULATOR_CLANG="no-such-clang").communicate()[0]
     assert "no-such-clang" in message and "MPS_SIMULATOR_CLANG" in message
+
+
+THREADGROUP_ARRAYS = """
+    kernel void arrays(device float* out [[buffer(0)]], constant int* at [[buffer(1)]],
+                       threadgroup float* shared [[threadgroup(0)]], uint i [[thread_position_in_threadgroup]]) {
+        threadgroup float first[8], second[8];
+        threadgroup float4 third[2];
+        if (i == 0) {
+            first[at[0]] = 1;
+            second[at[1]] = 2;
+            third[at[2]] = 3;
+            shared[at[3]] = 4;
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        out[i] = first[0] + second[0] + third[0].x + shared[0];
+    }
+"""
+
+
+def run_arrays(*at: int) -> torch.Tensor:
+    """Writes elements of the arrays at the given places."""
+    out = torch.zeros(8)
+    places = b"".join(place.to_bytes(4, "little", signed=True) for place in at)
+    Shader(PRELUDE + THREADGROUP_ARRAYS).run("arrays", [out, places], 8, 8, [64])
+    return out
+
+
+def test_threadgroup_arrays_within_their_bounds() -> None:
+    assert run_arrays(0, 0, 0, 0).tolist() == [10.0] * 8
+    run_arrays(7, 7, 1, 15)
+
+
+@pytest.mark.parametrize(
+    ("at", "message"),
+    [
+        ((8, 0, 0, 0), "wrote beyond the threadgroup variable 'first': at offset 32, and its length is 32"),
+        ((-1, 0, 0, 0), "wrote in front of the threadgroup variable 'first': at offset -4, and its length is 32"),
+        ((0, -1, 0, 0), "wrote in front of the threadgroup variable 'second': at offset -4, and its length is 32"),
+        ((0, 8, 0, 0), "wrote beyond the threadgroup variable 'second': at offset 32, and its length is 32"),
+        ((0, 0, 2, 0), "wrote beyond the threadgroup variable 'third': at offset 32, and its length is 32"),
+        ((0, 0, 0, 16), "wrote beyond the threadgroup memory 'shared' at index 0: at offset 64, and its length is 64"),
+        ((0, 0, 0, -1), "wrote in front of the threadgroup memory 'shared' at index 0: at offset -"),
+        ((0, 0, 0, -20000), "wrote in front of the threadgroup memory 'shared' at index 0: at offset -80000"),
+    ],
+)
+def test_write_outside_of_threadgroup_memory_is_named(at: tuple[int, ...], message: str) -> None:
+    with pytest.raises(ShaderError, match=re.escape(f"kernel 'arrays' {message}")):
+        run_arrays(*at)
+
+
+def test_columns_of_messages_behind_threadgroup_variables() -> None:
+    with pytest.raises(ShaderError) as caught:
+        Shader("kernel void f(device float* o) {\n  threadgroup float a[8], b[4]; o[0] = unknown;\n}")
+    assert "program_source:2:40: error: use of undeclared identifier 'unknown'" in str(caught.value)

@@ -65,6 +65,10 @@
                constantValue:(double)constantValue
                         name:(NSString* _Nullable)name;
 
+- (MPSGraphTensor*)reinterpretCastTensor:(MPSGraphTensor*)tensor
+                                  toType:(MPSDataType)type
+                                    name:(NSString* _Nullable)name;
+
 - (MPSGraphTensor*)reshapeTensor:(MPSGraphTensor*)tensor withShape:(MPSShape*)shape name:(NSString* _Nullable)name;
 
 - (MPSGraphTensor*)reverseTensor:(MPSGraphTensor*)tensor axes:(NSArray<NSNumber*>*)axes name:(NSString* _Nullable)name;

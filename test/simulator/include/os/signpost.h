@@ -1,6 +1,5 @@
-// Signposts go to Instruments on a Mac. Here nobody listens, so
-// os_signpost_enabled() says no and the emitting macros only use their
-// arguments.
+// Signposts go to Instruments on a Mac. Here the last ones are kept, and
+// mps_simulator.signposts() lists them.
 #pragma once
 
 #include <os/log.h>
@@ -23,13 +22,15 @@ extern "C" {
 extern bool os_signpost_enabled(os_log_t log);
 extern os_signpost_id_t os_signpost_id_generate(os_log_t log);
 extern os_signpost_id_t os_signpost_id_make_with_pointer(os_log_t log, const void* pointer);
+// After the name follow a format like printf's and its arguments, or a null.
+extern void _os_signpost_record(os_log_t log, os_signpost_type_t type, os_signpost_id_t id, const char* name, ...);
 #ifdef __cplusplus
 }
 #endif
 
 #define os_signpost_event_emit(log, id, ...) \
-  ((void)(log), (void)(id), _os_log_discard(__VA_ARGS__))
+  _os_signpost_record(log, OS_SIGNPOST_EVENT, id, __VA_ARGS__, (const char*)0)
 #define os_signpost_interval_begin(log, id, ...) \
-  ((void)(log), (void)(id), _os_log_discard(__VA_ARGS__))
+  _os_signpost_record(log, OS_SIGNPOST_INTERVAL_BEGIN, id, __VA_ARGS__, (const char*)0)
 #define os_signpost_interval_end(log, id, ...) \
-  ((void)(log), (void)(id), _os_log_discard(__VA_ARGS__))
+  _os_signpost_record(log, OS_SIGNPOST_INTERVAL_END, id, __VA_ARGS__, (const char*)0)

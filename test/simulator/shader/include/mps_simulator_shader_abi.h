@@ -4,7 +4,7 @@
 
 namespace mps_simulator_shader_abi {
 
-constexpr unsigned kVersion = 1;
+constexpr unsigned kVersion = 2;
 constexpr unsigned kSimdWidth = 32;
 
 struct Extent {
@@ -22,7 +22,19 @@ struct Dispatch {
   Extent grid; // in threads
   Extent threadgroup; // as dispatched
   Extent threadgroups; // per grid
+  // Metal leaves open in which order threads run: with which thread and
+  // threadgroup they begin here, along each axis, as a fraction of 2³².
+  Extent start;
 };
+
+inline unsigned start_of(unsigned fraction, unsigned count) {
+  return static_cast<unsigned>(static_cast<unsigned long>(fraction) * count >> 32);
+}
+
+// The place of a step on a way around that begins at `start`.
+inline unsigned turned(unsigned step, unsigned start, unsigned count) {
+  return step < count - start ? step + start : step - (count - start);
+}
 
 // Where one threadgroup lies. At the edges of the grid it may be smaller than
 // the dispatched size.
@@ -33,6 +45,9 @@ struct Threadgroup {
 
 enum class ArgumentKind : int { buffer, threadgroup_memory, built_in };
 
+// Called for each pointer inside a structure or array.
+using FoundPointer = void (*)(void* context, unsigned long offset, bool writable);
+
 struct Argument {
   const char* name;
   ArgumentKind kind;
@@ -41,6 +56,7 @@ struct Argument {
   unsigned long size; // of what it points or refers to; 0 for void
   bool structure; // ... and whether that is a structure
   long (*identifier_offset)(unsigned identifier); // null without [[id(n)]]
+  void (*find_pointers)(void* context, FoundPointer found); // null where there are none
 };
 
 struct Kernel {
@@ -53,7 +69,7 @@ struct Kernel {
   bool cooperative;
   // The kernel itself when it declares threadgroup variables, otherwise null.
   const void* threadgroup_variables_of;
-  // Runs all threads in order; null for cooperative kernels.
+  // Runs all threads; null for cooperative kernels.
   void (*run_grid)(const Dispatch*);
   // Runs one thread of one threadgroup.
   void (*run_lane)(const Dispatch*, const Threadgroup*, unsigned x, unsigned y, unsigned z);

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from .source import OPENING, Source
 
+_NO_MEMBERS = frozenset("static using typedef template friend struct class union enum constexpr static_assert".split())
 _NO_CALL = frozenset({"decltype", "__attribute__", "alignas", "sizeof", "noexcept", "__declspec"})
 
 
@@ -170,6 +171,7 @@ class Declarations(Source):
                 if text != "enum":
                     self.parse_scope(opening + 1, close - 1, scope + (name,), True)
                     self.add_identifier_offsets(name, opening + 1, close - 1)
+                    self.add_members(name, opening + 1, close - 1)
                 return last + 1
             elif (
                 text == "<"
@@ -333,3 +335,65 @@ class Declarations(Source):
         if cases:
             function = f"static long __mps_simulator_identifier_offset(unsigned n) {{ {' '.join(cases)} return -1; }}"
             self.edits[end] = function + self.edits.get(end, self.word(end))
+
+    def add_members(self, name: str, first: int, end: int) -> None:
+        """Adds to a structure a function that visits its members, through which pointers are found in it."""
+        names = self._member_names(first, end)
+        if name and names:
+            visits = " ".join(
+                f"v.template member<decltype({name}::{member})>(__builtin_offsetof({name}, {member}));"
+                for member in names
+            )
+            function = f"template <class V> static void __mps_simulator_members(V v) {{ {visits} }}"
+            self.edits[end] = function + self.edits.get(end, self.word(end))
+
+    def _member_names(self, first: int, end: int) -> list[str]:
+        """The plain data members declared in a class's body: no references, bit fields or members of its bases."""
+        names: list[str] = []
+        at = first
+        while at < end:
+            if at in self.attributes:
+                at = self.attributes[at][0] + 1
+            elif self.tokens[at].kind == "directive" or self.word(at) == ";":
+                at += 1
+            elif self.word(at) in ("public", "private", "protected") and self.word(at + 1) == ":":
+                at += 2
+            else:
+                at, found = self._member_statement(at, end)
+                names += found
+        return names
+
+    def _member_statement(self, first: int, end: int) -> tuple[int, list[str]]:
+        """The token after the declaration that begins at ``first``, and the data members that it declares."""
+        names: list[str] = []
+        is_data = self.word(first) not in _NO_MEMBERS
+        at = first
+        in_value = False
+        while at < end:
+            text = self.word(at)
+            if at in self.attributes:
+                at = self.attributes[at][0] + 1
+                continue
+            if text in ("&", ":", "(", "operator") and not in_value or text in _NO_MEMBERS:
+                is_data = False
+            if text in (";", ",", "=", "[", "{") and not in_value and at > first + 1:
+                before = at - 1
+                while before > first and before in self.in_attribute:
+                    before -= 1
+                if before > first and self.tokens[before].kind == "identifier":
+                    names.append(self.word(before))
+            if text == ";":
+                return at + 1, names if is_data else []
+            if text == "{" and not is_data:
+                # A function's or a class's body; the latter goes on to its semicolon.
+                at = self.after_pair(at)
+                if self.word(first) not in ("struct", "class", "union", "enum"):
+                    return at, []
+            elif text in OPENING:
+                at = self.after_pair(at)
+            elif text == "<" and at > first and self.tokens[at - 1].kind == "identifier" and not in_value:
+                at = self.after_angles(at)
+            else:
+                in_value = text == "=" or (in_value and text != ",")
+                at += 1
+        return end, []

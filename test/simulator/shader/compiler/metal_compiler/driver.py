@@ -28,6 +28,8 @@ _FLAGS = (
 # The vector functions of glibc are as exact as Metal asks for.
 _PLAIN_FLAGS = ["-fvectorize", "-fveclib=libmvec"]
 _COOPERATIVE_FLAGS = [*_PLAIN_FLAGS, "-fconvergent-functions"]
+# The run time is in the process already, or else the library that loads kernels could not be.
+_SANITIZER_FLAGS = "-shared-libsan -fno-omit-frame-pointer -gline-tables-only".split()
 _HEADERS = (
     "metal_stdlib metal_array metal_atomic metal_common metal_compute metal_config metal_geometric metal_integer"
     " metal_limits metal_math metal_matrix metal_numeric metal_pack metal_packed_vector metal_quadgroup"
@@ -75,10 +77,12 @@ def prepare_toolchain(clang: str, source: Path, directory: Path) -> None:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def precompiled(clang: str, toolchain: Path, cooperative: bool) -> tuple[Path, list[str]]:
+def precompiled(clang: str, toolchain: Path, cooperative: bool, sanitizer: str = "") -> tuple[Path, list[str]]:
     """The precompiled Metal library, built if it is not there, and the flags to use it with."""
     result = toolchain / ("cooperative.pch" if cooperative else "plain.pch")
     flags = [*_flags(), *(_COOPERATIVE_FLAGS if cooperative else _PLAIN_FLAGS)]
+    if sanitizer:
+        flags += [f"-fsanitize={sanitizer}", *_SANITIZER_FLAGS]
     if not result.exists():
         handle, temporary = tempfile.mkstemp(prefix=".pch-", dir=toolchain)
         os.close(handle)
@@ -177,7 +181,7 @@ def compile_source(options: argparse.Namespace, source: str, work: Path) -> str:
         rewritten = rewrite(done.stdout, options.version)
     except RewriteError as error:
         return user_messages(str(error), source)
-    library, flags = precompiled(options.clang, toolchain, rewritten.cooperative)
+    library, flags = precompiled(options.clang, toolchain, rewritten.cooperative, options.sanitizer)
     code = work / "source.cpp"
     code.write_text(rewritten.text, encoding="utf-8")
     handle, temporary = tempfile.mkstemp(prefix=".library-", dir=os.path.dirname(options.output))
@@ -218,6 +222,7 @@ def main() -> int:
     parser.add_argument("--output", required=True)
     parser.add_argument("--version", type=int, default=320)
     parser.add_argument("--fast-math", action="store_true")
+    parser.add_argument("--sanitizer", default="")
     parser.add_argument("--lld", action="store_true")
     parser.add_argument("-D", dest="define", action="append", default=[])
     options = parser.parse_args()

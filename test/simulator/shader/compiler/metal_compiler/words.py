@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 
 from .declarations import Declarations
+from .source import OPENING
 
 ADDRESS_SPACES = frozenset({"device", "constant", "thread", "threadgroup"})
 BUILT_IN_TYPES = frozenset(
     "bool char uchar short ushort int uint long ulong float half bfloat void unsigned signed auto size_t".split()
 )
+_MARGIN = 64  # elements
 _DOUBLE_LITERAL = re.compile(
     r"(?: [0-9']+ [eE] [+-]? [0-9']+ | [0-9']+ \. [0-9']* (?: [eE] [+-]? [0-9']+ )? | \. [0-9']+ (?: [eE] [+-]? [0-9']+ )?"
     r" | 0[xX] [0-9a-fA-F'.]+ [pP] [+-]? [0-9']+ )",
@@ -48,7 +50,10 @@ class Words(Declarations):
                 after_parameters = self.word(at - 1) in (")", "const") and self.word(at + 1) in ("{", ";", "const")
                 self.edits[at] = " " * 8 if after_parameters else "const   "
             elif text == "threadgroup":
-                self.edits[at] = "static     " if self._declares_threadgroup_variable(at) else " " * 11
+                is_variable = self._declares_threadgroup_variable(at)
+                self.edits[at] = "static     " if is_variable else " " * 11
+                if is_variable:
+                    self._add_margins(at)
             elif text in ("device", "thread"):
                 self.edits[at] = " " * len(text)
             elif text == "double":
@@ -57,6 +62,33 @@ class Words(Declarations):
                 raise self.fail(token, "unknown type name 'bfloat' (it needs Metal 3.1)")
             elif _UNSUPPORTED_WORDS.fullmatch(text) and self.word(at + 1) == "<":
                 raise self.fail(token, f"the simulator does not support '{text}'")
+
+    def _add_margins(self, at: int) -> None:
+        """Declares an array in front of each threadgroup variable of a declaration, and one behind them.
+
+        The runtime fills them with a pattern, and sees when a kernel has overwritten it.
+        """
+        first = at + 1
+        while first < len(self.tokens) and self.word(first) not in (";", "=", "[", "{", ","):
+            first = self.after_angles(first) if self.word(first) == "<" else first + 1
+        last = self.semicolon(first, len(self.tokens))
+        if self.tokens[first - 1].kind != "identifier" or self.word(last) != ";":
+            return
+        name = f"__mps_simulator_margin_{at}_"
+        margin = f"{name}{{}}[{_MARGIN}] __attribute__((used))"
+        self._insert(first - 1, margin.format("front") + ", ")
+        between = first
+        while between < last:
+            if self.word(between) == ",":
+                self._insert(between, ", " + margin.format(between))
+            between = self.after_pair(between) if self.word(between) in OPENING else between + 1
+        self._insert(last, ", " + margin.format("end"))
+
+    def _insert(self, at: int, text: str) -> None:
+        """Puts text in front of a token."""
+        token = self.tokens[at]
+        self.edits[at] = text + self.edits.get(at, token.text)
+        self.insertions.setdefault(token.line, []).extend([token.column - 1] * len(text))
 
     def _declares_threadgroup_variable(self, at: int) -> bool:
         """Whether the word begins a variable in threadgroup memory, and not a pointer to such."""

@@ -213,6 +213,63 @@ struct IdentifierOffset<T, metal::void_t<decltype(&T::__mps_simulator_identifier
   static constexpr long (*function)(unsigned) = &T::__mps_simulator_identifier_offset;
 };
 
+// The compiler driver gives each structure a function that names its members.
+template <class T, class = void>
+constexpr bool names_members = false;
+struct NoVisitor {
+  template <class T>
+  constexpr void member(unsigned long) {}
+};
+template <class T>
+constexpr bool names_members<T, metal::void_t<decltype(T::__mps_simulator_members(metal::declval<NoVisitor>()))>> = true;
+
+template <class T>
+struct ArrayOf {
+  static constexpr unsigned long count = 0;
+};
+template <class T, unsigned long size>
+struct ArrayOf<T[size]> {
+  using Element = T;
+  static constexpr unsigned long count = size;
+};
+template <class T, unsigned long size>
+struct ArrayOf<metal::array<T, size>> : ArrayOf<T[size]> {};
+
+template <class T>
+void find_pointers_in(void* context, abi::FoundPointer found, unsigned long offset);
+
+struct PointerVisitor {
+  void* context;
+  abi::FoundPointer found;
+  unsigned long offset;
+
+  template <class T>
+  void member(unsigned long at) {
+    find_pointers_in<metal::remove_cv_t<T>>(context, found, offset + at);
+  }
+};
+
+template <class T>
+void find_pointers_in(void* context, abi::FoundPointer found, unsigned long offset) {
+  if constexpr (metal::is_pointer_v<T>) {
+    found(context, offset, !metal::is_const_v<metal::remove_pointer_t<T>>);
+  } else if constexpr (ArrayOf<T>::count > 0) {
+    using Element = metal::remove_cv_t<typename ArrayOf<T>::Element>;
+    if constexpr (metal::is_pointer_v<Element> || metal::is_class_v<Element> || ArrayOf<Element>::count > 0) {
+      for (unsigned long i = 0; i < ArrayOf<T>::count; ++i) {
+        find_pointers_in<Element>(context, found, offset + i * sizeof(Element));
+      }
+    }
+  } else if constexpr (names_members<T>) {
+    T::__mps_simulator_members(PointerVisitor{context, found, offset});
+  }
+}
+
+template <class T>
+void find_pointers(void* context, abi::FoundPointer found) {
+  find_pointers_in<T>(context, found, 0);
+}
+
 template <class T>
 constexpr unsigned long size_of() {
   if constexpr (metal::is_void_v<metal::remove_cv_t<T>>) {
@@ -226,7 +283,7 @@ template <class T, class Parameter>
 constexpr abi::Argument describe(const char* name, int index) {
   using Pointee = metal::remove_pointer_t<metal::remove_cvref_t<T>>;
   if constexpr (!is_memory(Parameter::source)) {
-    return {name, abi::ArgumentKind::built_in, 0, false, 0, false, nullptr};
+    return {name, abi::ArgumentKind::built_in, 0, false, 0, false, nullptr, nullptr};
   } else {
     using Referred = metal::conditional_t<metal::is_reference_v<T>, metal::remove_reference_t<T>, Pointee>;
     using Bare = metal::remove_cv_t<Referred>;
@@ -238,7 +295,8 @@ constexpr abi::Argument describe(const char* name, int index) {
         !metal::is_const_v<Referred>,
         size_of<Referred>(),
         structure,
-        IdentifierOffset<Bare>::function};
+        IdentifierOffset<Bare>::function,
+        metal::is_pointer_v<Bare> || structure ? &find_pointers<Bare> : nullptr};
   }
 }
 
@@ -298,10 +356,35 @@ struct Kernel<function, Parameters...> {
       const abi::Dispatch* dispatch,
       const abi::Threadgroup& threadgroup,
       const Memory& memory) {
-    for (unsigned z = 0; z < threadgroup.size.z; ++z) {
-      for (unsigned y = 0; y < threadgroup.size.y; ++y) {
-        for (unsigned x = 0; x < threadgroup.size.x; ++x) {
-          call(Thread{dispatch, &threadgroup, {x, y, z}}, memory, Numbers());
+    const abi::Extent size = threadgroup.size;
+    const abi::Extent start{
+        abi::start_of(dispatch->start.x, size.x),
+        abi::start_of(dispatch->start.y, size.y),
+        abi::start_of(dispatch->start.z, size.z)};
+    // A long row is two stretches, so that loops over them can be vectorized. They
+    // meet at a whole block, so that the same threads are left over from the
+    // vectors each time: functions such as exp differ there in the last bit.
+    constexpr unsigned block = 64;
+    const bool is_long = size.x >= block;
+    const unsigned middle = start.x / block * block;
+    const unsigned begins[2] = {middle, 0};
+    const unsigned ends[2] = {size.x, middle};
+    for (unsigned deep = 0; deep < size.z; ++deep) {
+      const unsigned z = abi::turned(deep, start.z, size.z);
+      for (unsigned down = 0; down < size.y; ++down) {
+        const unsigned y = abi::turned(down, start.y, size.y);
+        if (!is_long) {
+#pragma clang loop vectorize(disable) unroll(disable)
+          for (unsigned across = 0; across < size.x; ++across) {
+            call(Thread{dispatch, &threadgroup, {abi::turned(across, start.x, size.x), y, z}}, memory, Numbers());
+          }
+          continue;
+        }
+#pragma clang loop unroll(disable)
+        for (unsigned stretch = 0; stretch < 2; ++stretch) {
+          for (unsigned x = begins[stretch]; x < ends[stretch]; ++x) {
+            call(Thread{dispatch, &threadgroup, {x, y, z}}, memory, Numbers());
+          }
         }
       }
     }
@@ -318,9 +401,16 @@ struct Kernel<function, Parameters...> {
     } else {
       const abi::Extent full = dispatch->threadgroup;
       const abi::Extent groups = dispatch->threadgroups;
-      for (unsigned z = 0; z < groups.z; ++z) {
-        for (unsigned y = 0; y < groups.y; ++y) {
-          for (unsigned x = 0; x < groups.x; ++x) {
+      const abi::Extent start{
+          abi::start_of(dispatch->start.x, groups.x),
+          abi::start_of(dispatch->start.y, groups.y),
+          abi::start_of(dispatch->start.z, groups.z)};
+      for (unsigned deep = 0; deep < groups.z; ++deep) {
+        const unsigned z = abi::turned(deep, start.z, groups.z);
+        for (unsigned down = 0; down < groups.y; ++down) {
+          const unsigned y = abi::turned(down, start.y, groups.y);
+          for (unsigned across = 0; across < groups.x; ++across) {
+            const unsigned x = abi::turned(across, start.x, groups.x);
             const auto rest = [](unsigned whole, unsigned size, unsigned at) {
               return whole - size * at < size ? whole - size * at : size;
             };

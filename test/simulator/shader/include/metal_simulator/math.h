@@ -83,10 +83,17 @@ constexpr float __pi = 3.14159265358979323846f;
 inline float __sinpi(float x) {
   // Reduced first: pi * x alone loses what the argument knew.
   const float r = x - 2.0f * __builtin_rintf(x * 0.5f);
+  // Of whole numbers exactly zero, which pi as a double would miss.
+  if (r == __builtin_rintf(r)) {
+    return __builtin_copysignf(0.0f, x);
+  }
   return static_cast<float>(__builtin_sin(static_cast<double>(r) * static_cast<double>(3.14159265358979323846L)));
 }
 inline float __cospi(float x) {
   const float r = x - 2.0f * __builtin_rintf(x * 0.5f);
+  if (__builtin_fabsf(r) == 0.5f) {
+    return 0.0f;
+  }
   return static_cast<float>(__builtin_cos(static_cast<double>(r) * static_cast<double>(3.14159265358979323846L)));
 }
 inline float __fract(float x) {

@@ -1,0 +1,15 @@
+#pragma once
+
+#import "metal/indirect_command_buffer.h"
+
+// Writes one command of an indirect command buffer, which it does not keep
+// alive.
+@interface SimulatedIndirectComputeCommand
+    : NSObject <MTLIndirectComputeCommand> {
+ @private
+  SimulatedIndirectCommandBuffer* _buffer;
+  NSUInteger _index;
+}
+- (instancetype)initWithBuffer:(SimulatedIndirectCommandBuffer*)buffer
+                         index:(NSUInteger)index;
+@end

@@ -1,0 +1,253 @@
+#import "metal/indirect_execution.h"
+
+#include "foundation/object_memory.h"
+#include "metal/buffer.h"
+#include "metal/dispatch_check.h"
+#include "metal/pipeline.h"
+#include "support/error.h"
+#include "support/random.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <string>
+
+namespace mps_simulator {
+
+namespace {
+
+// A command with what it inherits.
+struct Resolved {
+  NSUInteger index;
+  const IndirectCommand* command;
+  const SimulatedComputePipelineState* pipeline;
+  const ComputeBindings* bindings;
+  SimulatedBuffer* const* buffers;
+};
+
+struct Access {
+  NSUInteger command;
+  const char* begin;
+  const char* end;
+  bool writes;
+};
+
+std::string describe_command(
+    NSUInteger index,
+    const SimulatedComputePipelineState* pipeline) {
+  return "command " + std::to_string(index) + " (" +
+      pipeline->_function->name() + ")";
+}
+
+Resolved resolve(
+    const SimulatedIndirectCommandBuffer* commands,
+    NSUInteger index,
+    const IndirectContext& context,
+    const char* function) {
+  const auto& command = commands->_commands[index];
+  const auto* pipeline = commands->_inheritPipelineState ? context.pipeline
+                                                         : command.pipeline;
+  if (!pipeline) {
+    violation("%s: command %lu has no pipeline state", function, index);
+  }
+  if (destroyed_object_class((id)pipeline)) {
+    violation(
+        "%s: the pipeline of command %lu has been released", function, index);
+  }
+  const bool inherits = commands->_inheritBuffers;
+  return {
+      index,
+      &command,
+      pipeline,
+      inherits ? &context.bindings : &command.bindings,
+      inherits ? context.buffers : command.buffers};
+}
+
+// Inherited buffers, but threadgroup memory that the command itself sets.
+ComputeBindings merged_bindings(const Resolved& resolved) {
+  ComputeBindings bindings = *resolved.bindings;
+  const auto& own = resolved.command->bindings;
+  for (unsigned i = 0; i < slots_up_to(own.threadgroup_mask); ++i) {
+    if (own.threadgroup_mask >> i & 1) {
+      bindings.threadgroup_lengths[i] = own.threadgroup_lengths[i];
+    }
+  }
+  bindings.threadgroup_mask |= own.threadgroup_mask;
+  return bindings;
+}
+
+void check_residency(
+    const Resolved& resolved,
+    const IndirectContext& context,
+    const char* function) {
+  for (const auto& argument : resolved.pipeline->_function->arguments()) {
+    const auto* buffer =
+        argument.threadgroup ? nullptr : resolved.buffers[argument.index];
+    if (!buffer) {
+      continue;
+    }
+    const auto usage = context.residency.usage_of(buffer);
+    const auto needed =
+        argument.writable ? MTLResourceUsageWrite : MTLResourceUsageRead;
+    if (usage & needed || (usage && !argument.writable)) {
+      continue;
+    }
+    violation(
+        "%s: %s %s the buffer %s, argument %s, but %s",
+        function,
+        describe_command(resolved.index, resolved.pipeline).c_str(),
+        argument.writable ? "writes" : "reads",
+        describe_buffer(buffer).c_str(),
+        argument.name.c_str(),
+        usage ? "useResource:usage: was told that it is only read"
+              : "useResource:usage: was not called for it");
+  }
+}
+
+void collect_accesses(
+    const Resolved& resolved,
+    std::map<const SimulatedBuffer*, std::vector<Access>>& accesses) {
+  for (const auto& argument : resolved.pipeline->_function->arguments()) {
+    const auto* buffer =
+        argument.threadgroup ? nullptr : resolved.buffers[argument.index];
+    if (!buffer) {
+      continue;
+    }
+    const auto& bound = resolved.bindings->buffers[argument.index];
+    const auto* begin = static_cast<const char*>(bound.pointer);
+    accesses[buffer].push_back(
+        {resolved.index, begin, begin + bound.length, argument.writable});
+  }
+}
+
+void check_conflicts(
+    const SimulatedIndirectCommandBuffer* commands,
+    const std::map<const SimulatedBuffer*, std::vector<Access>>& accesses,
+    const IndirectContext& context,
+    const char* function) {
+  for (const auto& [buffer, list] : accesses) {
+    for (const auto& write : list) {
+      if (!write.writes) {
+        continue;
+      }
+      for (const auto& other : list) {
+        if (other.command == write.command || other.begin >= write.end ||
+            write.begin >= other.end) {
+          continue;
+        }
+        const auto first = std::min(write.command, other.command);
+        const auto second = std::max(write.command, other.command);
+        const auto name = [&](NSUInteger index) {
+          return describe_command(
+              index, resolve(commands, index, context, function).pipeline);
+        };
+        violation(
+            "%s: %s and %s conflict: one writes the buffer %s, which the other "
+            "%s, and there is no barrier between them",
+            function,
+            name(first).c_str(),
+            name(second).c_str(),
+            describe_buffer(buffer).c_str(),
+            other.writes ? "writes too" : "reads");
+      }
+    }
+  }
+}
+
+bool is_empty(const IndirectCommand& command) {
+  return command.kind == IndirectCommand::Grid::none;
+}
+
+void run_command(const Resolved& resolved, const IndirectContext& context) {
+  const auto& command = *resolved.command;
+  ComputeBindings bindings = merged_bindings(resolved);
+  shader::Size3 grid{
+      command.grid.width, command.grid.height, command.grid.depth};
+  const shader::Size3 threadgroup{
+      command.threadgroup.width,
+      command.threadgroup.height,
+      command.threadgroup.depth};
+  if (command.kind == IndirectCommand::Grid::threadgroups) {
+    grid.x *= threadgroup.x;
+    grid.y *= threadgroup.y;
+    grid.z *= threadgroup.z;
+  }
+  if (grid.x && grid.y && grid.z) {
+    run_kernel(
+        {resolved.pipeline->_function.get(),
+         grid,
+         threadgroup,
+         bindings.buffers,
+         bindings.threadgroup_lengths,
+         bindings.bytes_mask,
+         context.bindings.uses});
+  }
+}
+
+// Only the GPU's thread comes here.
+std::mt19937_64& order_generator() {
+  static SeededGenerator generator;
+  return generator.get();
+}
+
+} // namespace
+
+void check_indirect_commands(
+    const SimulatedIndirectCommandBuffer* commands,
+    NSRange range,
+    const IndirectContext& context,
+    const char* function) {
+  std::map<const SimulatedBuffer*, std::vector<Access>> accesses;
+  for (NSUInteger i = range.location; i < NSMaxRange(range); ++i) {
+    const auto& command = commands->_commands[i];
+    if (command.barrier) {
+      check_conflicts(commands, accesses, context, function);
+      accesses.clear();
+    }
+    if (is_empty(command)) {
+      continue;
+    }
+    const auto resolved = resolve(commands, i, context, function);
+    check_threadgroup_size(resolved.pipeline, command.threadgroup, function);
+    check_bindings(
+        resolved.pipeline,
+        merged_bindings(resolved),
+        resolved.buffers,
+        function);
+    if (!commands->_inheritBuffers) {
+      check_residency(resolved, context, function);
+    }
+    collect_accesses(resolved, accesses);
+  }
+  check_conflicts(commands, accesses, context, function);
+}
+
+void run_indirect_commands(
+    const SimulatedIndirectCommandBuffer* commands,
+    NSRange range,
+    const IndirectContext& context,
+    const char* function) {
+  if (settings().validation) {
+    check_indirect_commands(commands, range, context, function);
+  }
+  std::vector<Resolved> segment;
+  const auto run_segment = [&] {
+    std::shuffle(segment.begin(), segment.end(), order_generator());
+    for (const auto& resolved : segment) {
+      run_command(resolved, context);
+    }
+    segment.clear();
+  };
+  for (NSUInteger i = range.location; i < NSMaxRange(range); ++i) {
+    const auto& command = commands->_commands[i];
+    if (command.barrier) {
+      run_segment();
+    }
+    if (!is_empty(command)) {
+      segment.push_back(resolve(commands, i, context, function));
+    }
+  }
+  run_segment();
+}
+
+} // namespace mps_simulator

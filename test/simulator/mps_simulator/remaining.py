@@ -1,0 +1,104 @@
+"""The list of PyTorch's tests that do not go as on macOS, with the cause of each.
+
+One test a line: its outcome, its id, and why, with two or more blanks between.
+The list is exact: a run must give each test on it the outcome that it states,
+and every other test a good one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+GOOD = ("passed", "skipped", "xfailed")
+# A test that is beyond small machines is not started, and counts as errored.
+TOO_LARGE = "too-large"
+# A test that reads what nobody wrote passes or fails, as chance has it.
+UNSTABLE = "unstable"
+LISTED = ("failed", "errored", "xpassed", TOO_LARGE, UNSTABLE)
+
+
+class ListError(Exception):
+    """A list that cannot be read; the message says where."""
+
+
+class Outcome(Protocol):
+    """What is known of a test that was run."""
+
+    id: str
+    outcome: str
+    error: str | None
+
+
+@dataclass(frozen=True)
+class Remaining:
+    """A line of the list."""
+
+    outcome: str
+    id: str
+    cause: str
+
+
+def read_list(path: Path) -> dict[str, Remaining]:
+    """Reads a list: the entries by test."""
+    entries: dict[str, Remaining] = {}
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        fields = re.split(r"\s{2,}", line.strip(), maxsplit=2)
+        if len(fields) != 3:
+            raise ListError(f"{path}:{number}: a line has an outcome, a test and a cause, two blanks apart")
+        entry = Remaining(*fields)
+        if entry.outcome not in LISTED:
+            raise ListError(f"{path}:{number}: the outcome {entry.outcome!r} is none of {', '.join(LISTED)}")
+        if entry.id in entries:
+            raise ListError(f"{path}:{number}: {entry.id} is on the list twice")
+        entries[entry.id] = entry
+    return entries
+
+
+def split(test: str) -> tuple[str, str]:
+    """Splits the id of a test into upstream's file and the id in it.
+
+    Tests of test_mps.py have no file in front: TestMPS::test_x; the others have:
+    nn/test_pooling.py::TestPoolingNNDeviceTypeMPS::test_x.
+    """
+    head, separator, rest = test.partition(".py::")
+    return (f"{head}.py", rest) if separator else ("test_mps.py", test)
+
+
+def of_file(entries: dict[str, Remaining], file: str) -> dict[str, Remaining]:
+    """Returns the entries of one of upstream's files, without its name in front."""
+    own: dict[str, Remaining] = {}
+    for entry in entries.values():
+        name, test = split(entry.id)
+        if name == file:
+            own[test] = Remaining(entry.outcome, test, entry.cause)
+    return own
+
+
+def differences(results: Iterable[Outcome], entries: dict[str, Remaining], ids: Collection[str]) -> list[str]:
+    """Says in what the list and a run disagree; nothing when the list is exact.
+
+    Args:
+        results: the tests that were run, which need not be all.
+        entries: the list.
+        ids: every test that there is.
+    """
+    found = [f"{test}: is on the list, but there is no such test" for test in sorted(set(entries) - set(ids))]
+    for result in results:
+        entry = entries.get(result.id)
+        if entry is None:
+            if result.outcome not in GOOD:
+                found.append(f"{result.id}: {result.outcome}, but not on the list: {result.error}")
+            continue
+        if entry.outcome == UNSTABLE and result.outcome in ("passed", "failed"):
+            continue
+        stated = "errored" if entry.outcome == TOO_LARGE else entry.outcome
+        if result.outcome != stated:
+            reason = f": {result.error}" if result.error else ""
+            found.append(f"{result.id}: {result.outcome}, but on the list as {entry.outcome}{reason}")
+    return found

@@ -1,0 +1,72 @@
+#include "support/deferred.h"
+
+#include "support/error.h"
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <mutex>
+
+namespace mps_simulator {
+
+namespace {
+
+// Never destroyed: objects still die while the process exits.
+struct Deferred {
+  std::mutex mutex;
+  std::deque<std::string> texts;
+};
+
+Deferred& deferred() {
+  static auto* instance = new Deferred;
+  return *instance;
+}
+
+std::atomic<size_t> waiting{0};
+
+void print_rest() {
+  auto& all = deferred();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  for (const auto& text : all.texts) {
+    std::fprintf(
+        stderr,
+        "MPS simulator: misuse that no later call reported: %s\n",
+        display_name(text.c_str()).c_str());
+  }
+}
+
+} // namespace
+
+void defer_violation(const std::string& text) {
+  if (!settings().validation) {
+    return;
+  }
+  static const int registered = std::atexit(print_rest);
+  (void)registered;
+  auto& all = deferred();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  all.texts.push_back(text);
+  waiting.store(all.texts.size(), std::memory_order_release);
+}
+
+bool has_deferred_violation() {
+  return waiting.load(std::memory_order_acquire) > 0;
+}
+
+void report_deferred_violation() {
+  std::string text;
+  {
+    auto& all = deferred();
+    const std::lock_guard<std::mutex> lock(all.mutex);
+    if (all.texts.empty()) {
+      return;
+    }
+    text = all.texts.front();
+    all.texts.pop_front();
+    waiting.store(all.texts.size(), std::memory_order_release);
+  }
+  violation("%s", text.c_str());
+}
+
+} // namespace mps_simulator

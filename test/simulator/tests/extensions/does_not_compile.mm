@@ -1,0 +1,5 @@
+#include <Metal/Metal.h>
+
+id<MTLBuffer> make_buffer(id<MTLDevice> device) {
+  return make_buffer_of(device, 16);
+}

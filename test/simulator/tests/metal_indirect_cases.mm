@@ -1,0 +1,606 @@
+// Indirect command buffers.
+
+#import "metal_objects.h"
+
+#include "support/settings.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+// nil goes in on purpose.
+#pragma clang diagnostic ignored "-Wnonnull"
+
+using namespace mps_simulator;
+using namespace mps_simulator::cases;
+
+namespace {
+
+constexpr const char* kKernels = R"(
+  #include <metal_stdlib>
+  using namespace metal;
+  kernel void add(device const float* in [[buffer(0)]],
+                  device float* out [[buffer(1)]],
+                  uint i [[thread_position_in_grid]]) {
+    out[i] = in[i] + 1;
+  }
+  kernel void note(device atomic_uint* count [[buffer(0)]],
+                   device uint* order [[buffer(1)]],
+                   constant float& name [[buffer(2)]]) {
+    order[atomic_fetch_add_explicit(count, 1, memory_order_relaxed)] = uint(name);
+  }
+  kernel void reverse(device float* data [[buffer(0)]],
+                      threadgroup float* scratch [[threadgroup(0)]],
+                      uint i [[thread_position_in_grid]],
+                      uint n [[threads_per_threadgroup]]) {
+    scratch[i] = data[i];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    data[i] = scratch[n - 1 - i];
+  })";
+
+id<MTLComputePipelineState> indirect_pipeline(
+    const char* name,
+    bool supports = true) {
+  MTLComputePipelineDescriptor* descriptor =
+      [[[MTLComputePipelineDescriptor alloc] init] autorelease];
+  descriptor.computeFunction = kernel(kKernels, name);
+  descriptor.supportIndirectCommandBuffers = supports;
+  NSError* error = nil;
+  return [[metal_device() newComputePipelineStateWithDescriptor:descriptor
+                                                        options:0
+                                                     reflection:nil
+                                                          error:&error]
+      autorelease];
+}
+
+MTLIndirectCommandBufferDescriptor* descriptor() {
+  MTLIndirectCommandBufferDescriptor* result =
+      [[[MTLIndirectCommandBufferDescriptor alloc] init] autorelease];
+  result.commandTypes = MTLIndirectCommandTypeConcurrentDispatch |
+      MTLIndirectCommandTypeConcurrentDispatchThreads;
+  result.inheritPipelineState = NO;
+  result.inheritBuffers = NO;
+  result.maxKernelBufferBindCount = 3;
+  return result;
+}
+
+id<MTLIndirectCommandBuffer> make_commands(
+    NSUInteger count,
+    MTLIndirectCommandBufferDescriptor* of = descriptor()) {
+  return [[metal_device()
+      newIndirectCommandBufferWithDescriptor:of
+                             maxCommandCount:count
+                                     options:MTLResourceStorageModeShared]
+      autorelease];
+}
+
+// out[i] = in[i] + 1 for `count` elements.
+id<MTLIndirectComputeCommand> encode_add(
+    id<MTLIndirectCommandBuffer> commands,
+    NSUInteger index,
+    id<MTLBuffer> in,
+    id<MTLBuffer> out,
+    NSUInteger count = 4) {
+  id<MTLIndirectComputeCommand> command =
+      [commands indirectComputeCommandAtIndex:index];
+  [command setComputePipelineState:indirect_pipeline("add")];
+  [command setKernelBuffer:in offset:0 atIndex:0];
+  [command setKernelBuffer:out offset:0 atIndex:1];
+  [command concurrentDispatchThreads:MTLSizeMake(count, 1, 1)
+               threadsPerThreadgroup:MTLSizeMake(4, 1, 1)];
+  return command;
+}
+
+using Prepare = std::function<void(id<MTLComputeCommandEncoder>)>;
+
+void use(
+    id<MTLComputeCommandEncoder> encoder,
+    const std::vector<id<MTLBuffer>>& buffers) {
+  for (id<MTLBuffer> buffer : buffers) {
+    [encoder useResource:buffer
+                   usage:MTLResourceUsageRead | MTLResourceUsageWrite];
+  }
+}
+
+void execute(
+    id<MTLIndirectCommandBuffer> commands,
+    NSRange range,
+    const Prepare& prepare) {
+  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
+  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  try {
+    prepare(encoder);
+    [encoder executeCommandsInBuffer:commands withRange:range];
+  } catch (...) {
+    [encoder endEncoding];
+    throw;
+  }
+  [encoder endEncoding];
+  [buffer commit];
+  [buffer waitUntilCompleted];
+}
+
+void execute(
+    id<MTLIndirectCommandBuffer> commands,
+    const std::vector<id<MTLBuffer>>& used) {
+  execute(
+      commands,
+      NSMakeRange(0, commands.size),
+      [&](id<MTLComputeCommandEncoder> encoder) { use(encoder, used); });
+}
+
+constexpr const char* kExecute =
+    "-[MTLComputeCommandEncoder executeCommandsInBuffer:withRange:]";
+
+// The order in which eight commands ran that note their index. They conflict,
+// so this is possible without validation only.
+std::string order_of_eight(uint64_t seed, bool barriers) {
+  settings().validation = false;
+  settings().seed = seed;
+  constexpr NSUInteger kCount = 8;
+  id<MTLBuffer> names = float_buffer(kCount);
+  id<MTLBuffer> count = shared_buffer(4);
+  *static_cast<uint32_t*>([count contents]) = 0;
+  id<MTLBuffer> order = shared_buffer(4 * kCount);
+  id<MTLIndirectCommandBuffer> commands = make_commands(kCount);
+  id<MTLComputePipelineState> state = indirect_pipeline("note");
+  for (NSUInteger i = 0; i < kCount; ++i) {
+    id<MTLIndirectComputeCommand> command =
+        [commands indirectComputeCommandAtIndex:i];
+    [command setComputePipelineState:state];
+    [command setKernelBuffer:count offset:0 atIndex:0];
+    [command setKernelBuffer:order offset:0 atIndex:1];
+    [command setKernelBuffer:names offset:4 * i atIndex:2];
+    [command concurrentDispatchThreadgroups:MTLSizeMake(1, 1, 1)
+                      threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
+    if (barriers) {
+      [command setBarrier];
+    }
+  }
+  execute(commands, {names, count, order});
+  settings().validation = true;
+  settings().seed = 0;
+  std::string result;
+  for (NSUInteger i = 0; i < kCount; ++i) {
+    result +=
+        static_cast<char>('0' + static_cast<uint32_t*>([order contents])[i]);
+  }
+  return result;
+}
+
+} // namespace
+
+CASE(indirect_commands_run) {
+  id<MTLBuffer> a = float_buffer(6);
+  id<MTLBuffer> b = float_buffer(6, 100);
+  id<MTLBuffer> c = float_buffer(6, 200);
+  id<MTLIndirectCommandBuffer> commands = make_commands(4);
+  CHECK_EQUAL(commands.size, 4);
+  encode_add(commands, 0, a, b, 5);
+  // Command 1 stays empty, which a GPU skips.
+  [encode_add(commands, 2, b, c, 5) setBarrier];
+  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
+  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  use(encoder, {a, b, c});
+  [encoder executeCommandsInBuffer:commands withRange:NSMakeRange(0, 4)];
+  [encoder endEncoding];
+  CHECK_EQUAL(floats(b)[0], 100);
+  [buffer commit];
+  [buffer waitUntilCompleted];
+  CHECK_EQUAL(floats(b)[4], 5);
+  CHECK_EQUAL(floats(c)[4], 6);
+  CHECK_EQUAL(floats(c)[5], 205);
+  // Again, and only what is in the range.
+  floats(a)[0] = 10;
+  execute(commands, NSMakeRange(2, 2), [&](id<MTLComputeCommandEncoder> again) {
+    use(again, {b, c});
+  });
+  CHECK_EQUAL(floats(c)[0], 2);
+}
+
+CASE(indirect_commands_inherit) {
+  MTLIndirectCommandBufferDescriptor* inheriting = descriptor();
+  inheriting.inheritPipelineState = YES;
+  inheriting.inheritBuffers = YES;
+  id<MTLIndirectCommandBuffer> commands = make_commands(1, inheriting);
+  id<MTLIndirectComputeCommand> command =
+      [commands indirectComputeCommandAtIndex:0];
+  [command concurrentDispatchThreadgroups:MTLSizeMake(2, 1, 1)
+                    threadsPerThreadgroup:MTLSizeMake(2, 1, 1)];
+  EXPECT_VIOLATION(
+      "-[MTLIndirectComputeCommand setComputePipelineState:]", "inherits", {
+        [command setComputePipelineState:indirect_pipeline("add")];
+      });
+  EXPECT_VIOLATION(
+      "-[MTLIndirectComputeCommand setKernelBuffer:offset:atIndex:]",
+      "inherits",
+      { [command setKernelBuffer:float_buffer(4) offset:0 atIndex:0]; });
+  id<MTLBuffer> in = float_buffer(4);
+  id<MTLBuffer> out = float_buffer(4, 100);
+  const auto bind = [&](id<MTLComputeCommandEncoder> encoder) {
+    [encoder setBuffer:in offset:0 atIndex:0];
+    [encoder setBuffer:out offset:0 atIndex:1];
+  };
+  EXPECT_VIOLATION(kExecute, "no compute pipeline state is set", {
+    execute(commands, NSMakeRange(0, 1), bind);
+  });
+  EXPECT_VIOLATION(kExecute, "without supportIndirectCommandBuffers", {
+    execute(commands, NSMakeRange(0, 1), [&](id<MTLComputeCommandEncoder> e) {
+      bind(e);
+      [e setComputePipelineState:indirect_pipeline("add", false)];
+    });
+  });
+  EXPECT_VIOLATION(kExecute, "no buffer is bound at index 0", {
+    execute(commands, NSMakeRange(0, 1), [&](id<MTLComputeCommandEncoder> e) {
+      [e setComputePipelineState:indirect_pipeline("add")];
+    });
+  });
+  // What the encoder binds needs no useResource:.
+  execute(commands, NSMakeRange(0, 1), [&](id<MTLComputeCommandEncoder> e) {
+    bind(e);
+    [e setComputePipelineState:indirect_pipeline("add")];
+  });
+  CHECK_EQUAL(floats(out)[3], 4);
+}
+
+CASE(indirect_commands_use_threadgroup_memory) {
+  id<MTLBuffer> data = float_buffer(4);
+  id<MTLIndirectCommandBuffer> commands = make_commands(1);
+  id<MTLIndirectComputeCommand> command =
+      [commands indirectComputeCommandAtIndex:0];
+  [command setComputePipelineState:indirect_pipeline("reverse")];
+  [command setKernelBuffer:data offset:0 atIndex:0];
+  [command concurrentDispatchThreads:MTLSizeMake(4, 1, 1)
+               threadsPerThreadgroup:MTLSizeMake(4, 1, 1)];
+  EXPECT_VIOLATION(kExecute, "no threadgroup memory length", {
+    execute(commands, {data});
+  });
+  [command setThreadgroupMemoryLength:16 atIndex:0];
+  execute(commands, {data});
+  CHECK_EQUAL(floats(data)[0], 3);
+  const char* call =
+      "-[MTLIndirectComputeCommand setThreadgroupMemoryLength:atIndex:]";
+  EXPECT_VIOLATION(call, "not a multiple of 16", {
+    [command setThreadgroupMemoryLength:20 atIndex:0];
+  });
+  EXPECT_VIOLATION(call, "exceeds the device's", {
+    [command setThreadgroupMemoryLength:65536 atIndex:0];
+  });
+}
+
+CASE(indirect_commands_run_in_the_order_of_the_seed) {
+  std::set<std::string> orders;
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    orders.insert(order_of_eight(seed, false));
+    CHECK(order_of_eight(seed, true) == "01234567");
+  }
+  CHECK(orders.size() >= 5);
+  // The same seed tells the same story, once another one was in between.
+  const std::string third = order_of_eight(3, false);
+  order_of_eight(4, false);
+  CHECK(order_of_eight(3, false) == third);
+  for (const auto& order : orders) {
+    CHECK(std::set<char>(order.begin(), order.end()).size() == 8);
+  }
+}
+
+CASE(indirect_commands_change_on_the_gpu) {
+  id<MTLBuffer> in = float_buffer(4);
+  id<MTLBuffer> first = float_buffer(4, 100);
+  id<MTLBuffer> second = float_buffer(4, 100);
+  id<MTLIndirectCommandBuffer> source = make_commands(2);
+  id<MTLIndirectCommandBuffer> target = make_commands(2);
+  encode_add(source, 0, in, first);
+  encode_add(source, 1, in, second);
+  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
+  id<MTLBlitCommandEncoder> blit = [buffer blitCommandEncoder];
+  [blit copyIndirectCommandBuffer:source
+                      sourceRange:NSMakeRange(0, 2)
+                      destination:target
+                 destinationIndex:0];
+  [blit resetCommandsInBuffer:target withRange:NSMakeRange(0, 1)];
+  [blit optimizeIndirectCommandBuffer:target withRange:NSMakeRange(0, 2)];
+  [blit endEncoding];
+  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  use(encoder, {in, first, second});
+  [encoder executeCommandsInBuffer:target withRange:NSMakeRange(0, 2)];
+  [encoder endEncoding];
+  [buffer commit];
+  [buffer waitUntilCompleted];
+  CHECK_EQUAL(floats(first)[0], 100);
+  CHECK_EQUAL(floats(second)[0], 1);
+  // The host may write them again now, and must reset them first.
+  EXPECT_VIOLATION(
+      "-[MTLIndirectComputeCommand "
+      "concurrentDispatchThreads:threadsPerThreadgroup:]",
+      "must be reset first",
+      { encode_add(target, 1, in, first); });
+  [target resetWithRange:NSMakeRange(1, 1)];
+  encode_add(target, 1, in, first);
+  execute(target, {in, first});
+  CHECK_EQUAL(floats(first)[0], 1);
+}
+
+CASE(indirect_range_is_read_on_the_gpu) {
+  id<MTLBuffer> in = float_buffer(4);
+  id<MTLBuffer> first = float_buffer(4, 100);
+  id<MTLBuffer> second = float_buffer(4, 100);
+  id<MTLIndirectCommandBuffer> commands = make_commands(2);
+  encode_add(commands, 0, in, first);
+  encode_add(commands, 1, in, second);
+  id<MTLBuffer> ranges = shared_buffer(16);
+  auto* range = static_cast<uint32_t*>([ranges contents]);
+  const auto run = [&] {
+    id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
+    id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+    use(encoder, {in, first, second});
+    [encoder executeCommandsInBuffer:commands
+                      indirectBuffer:ranges
+                indirectBufferOffset:4];
+    [encoder endEncoding];
+    [buffer commit];
+    [buffer waitUntilCompleted];
+  };
+  range[1] = 1;
+  range[2] = 1;
+  run();
+  CHECK_EQUAL(floats(first)[0], 100);
+  CHECK_EQUAL(floats(second)[0], 1);
+  range[2] = 2;
+  EXPECT_VIOLATION(
+      "-[MTLComputeCommandEncoder "
+      "executeCommandsInBuffer:indirectBuffer:indirectBufferOffset:]",
+      "range {1, 2} is not inside",
+      { run(); });
+}
+
+// MARK: Violations
+
+CASE(violation_indirect_conflict) {
+  id<MTLBuffer> a = float_buffer(4);
+  id<MTLBuffer> b = float_buffer(4);
+  id<MTLBuffer> c = float_buffer(4);
+  b.label = @"middle";
+  // What one writes and the next one reads.
+  id<MTLIndirectCommandBuffer> commands = make_commands(3);
+  encode_add(commands, 0, a, b);
+  id<MTLIndirectComputeCommand> reader = encode_add(commands, 2, b, c);
+  for (const char* text :
+       {"command 0 (add) and command 2 (add) conflict",
+        "'middle' of 16 bytes",
+        "no barrier between them"}) {
+    EXPECT_VIOLATION(kExecute, text, { execute(commands, {a, b, c}); });
+  }
+  [reader setBarrier];
+  execute(commands, {a, b, c});
+  CHECK_EQUAL(floats(c)[0], 2);
+  [reader clearBarrier];
+  EXPECT_VIOLATION(kExecute, "conflict", { execute(commands, {a, b, c}); });
+  // A barrier of a command in between, even of an empty one, will do.
+  [[commands indirectComputeCommandAtIndex:1] setBarrier];
+  execute(commands, {a, b, c});
+
+  // Two that write the same.
+  id<MTLIndirectCommandBuffer> writers = make_commands(2);
+  encode_add(writers, 0, a, c);
+  encode_add(writers, 1, b, c);
+  EXPECT_VIOLATION(kExecute, "which the other writes too", {
+    execute(writers, {a, b, c});
+  });
+
+  // Two that read the same.
+  id<MTLIndirectCommandBuffer> readers = make_commands(2);
+  encode_add(readers, 0, a, b);
+  encode_add(readers, 1, a, c);
+  execute(readers, {a, b, c});
+}
+
+CASE(violation_indirect_conflict_made_on_the_gpu) {
+  id<MTLBuffer> a = float_buffer(4);
+  id<MTLBuffer> b = float_buffer(4);
+  id<MTLBuffer> c = float_buffer(4);
+  id<MTLIndirectCommandBuffer> source = make_commands(2);
+  id<MTLIndirectCommandBuffer> target = make_commands(2);
+  encode_add(source, 0, a, b);
+  encode_add(source, 1, b, c);
+  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
+  id<MTLBlitCommandEncoder> blit = [buffer blitCommandEncoder];
+  [blit copyIndirectCommandBuffer:source
+                      sourceRange:NSMakeRange(0, 2)
+                      destination:target
+                 destinationIndex:0];
+  [blit endEncoding];
+  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  use(encoder, {a, b, c});
+  [encoder executeCommandsInBuffer:target withRange:NSMakeRange(0, 2)];
+  [encoder endEncoding];
+  [buffer commit];
+  EXPECT_VIOLATION(kExecute, "conflict", { [buffer waitUntilCompleted]; });
+}
+
+CASE(violation_indirect_residency) {
+  id<MTLBuffer> in = float_buffer(4);
+  id<MTLBuffer> out = float_buffer(4);
+  out.label = @"result";
+  id<MTLIndirectCommandBuffer> commands = make_commands(1);
+  encode_add(commands, 0, in, out);
+  EXPECT_VIOLATION(kExecute, "command 0 (add) writes the buffer 'result'", {
+    execute(commands, {in});
+  });
+  EXPECT_VIOLATION(kExecute, "was not called for it", {
+    execute(commands, {out});
+  });
+  EXPECT_VIOLATION(kExecute, "only read", {
+    execute(commands, NSMakeRange(0, 1), [&](id<MTLComputeCommandEncoder> e) {
+      const id<MTLResource> both[] = {in, out};
+      [e useResources:both count:2 usage:MTLResourceUsageRead];
+    });
+  });
+  // Bound on the encoder is not enough when the command binds its own.
+  EXPECT_VIOLATION(kExecute, "was not called for it", {
+    execute(commands, NSMakeRange(0, 1), [&](id<MTLComputeCommandEncoder> e) {
+      [e setBuffer:in offset:0 atIndex:0];
+      [e setBuffer:out offset:0 atIndex:1];
+    });
+  });
+  execute(commands, {in, out});
+  CHECK_EQUAL(floats(out)[3], 4);
+}
+
+CASE(indirect_commands_reach_a_used_heap) {
+  MTLHeapDescriptor* heap_descriptor =
+      [[[MTLHeapDescriptor alloc] init] autorelease];
+  heap_descriptor.size = 65536;
+  heap_descriptor.storageMode = MTLStorageModeShared;
+  id<MTLHeap> heap =
+      [[metal_device() newHeapWithDescriptor:heap_descriptor] autorelease];
+  id<MTLBuffer> out =
+      [[heap newBufferWithLength:16
+                         options:MTLResourceStorageModeShared] autorelease];
+  id<MTLBuffer> in = float_buffer(4);
+  id<MTLIndirectCommandBuffer> commands = make_commands(1);
+  encode_add(commands, 0, in, out);
+  execute(commands, NSMakeRange(0, 1), [&](id<MTLComputeCommandEncoder> e) {
+    [e useHeap:heap];
+    [e useResource:in usage:MTLResourceUsageRead];
+  });
+  CHECK_EQUAL(floats(out)[3], 4);
+}
+
+CASE(violation_indirect_pipeline) {
+  id<MTLIndirectComputeCommand> command =
+      [make_commands(1) indirectComputeCommandAtIndex:0];
+  EXPECT_VIOLATION(
+      "-[MTLIndirectComputeCommand setComputePipelineState:]",
+      "add was made without supportIndirectCommandBuffers",
+      { [command setComputePipelineState:indirect_pipeline("add", false)]; });
+  id<MTLIndirectCommandBuffer> commands = make_commands(1);
+  [[commands indirectComputeCommandAtIndex:0]
+      concurrentDispatchThreads:MTLSizeMake(1, 1, 1)
+          threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
+  EXPECT_VIOLATION(kExecute, "command 0 has no pipeline state", {
+    execute(commands, {});
+  });
+}
+
+CASE(violation_indirect_limits) {
+  const char* call =
+      "-[MTLDevice newIndirectCommandBufferWithDescriptor:maxCommandCount:"
+      "options:]";
+  EXPECT_VIOLATION(call, "maxCommandCount is 0", { make_commands(0); });
+  MTLIndirectCommandBufferDescriptor* wrong = descriptor();
+  wrong.maxKernelBufferBindCount = 32;
+  EXPECT_VIOLATION(call, "maxKernelBufferBindCount 32 exceeds 31", {
+    make_commands(1, wrong);
+  });
+  wrong = descriptor();
+  wrong.commandTypes =
+      MTLIndirectCommandTypeConcurrentDispatch | MTLIndirectCommandTypeDraw;
+  EXPECT_VIOLATION(call, "cannot be mixed", { make_commands(1, wrong); });
+
+  MTLIndirectCommandBufferDescriptor* threads_only = descriptor();
+  threads_only.commandTypes = MTLIndirectCommandTypeConcurrentDispatchThreads;
+  id<MTLIndirectCommandBuffer> commands = make_commands(2, threads_only);
+  id<MTLIndirectComputeCommand> command =
+      [commands indirectComputeCommandAtIndex:0];
+  [command setComputePipelineState:indirect_pipeline("add")];
+  id<MTLBuffer> data = float_buffer(4);
+  const char* bind =
+      "-[MTLIndirectComputeCommand setKernelBuffer:offset:atIndex:]";
+  [command setKernelBuffer:data offset:12 atIndex:2];
+  EXPECT_VIOLATION(bind, "not below maxKernelBufferBindCount 3", {
+    [command setKernelBuffer:data offset:0 atIndex:3];
+  });
+  EXPECT_VIOLATION(bind, "offset 16 is beyond", {
+    [command setKernelBuffer:data offset:16 atIndex:0];
+  });
+  EXPECT_VIOLATION(
+      "-[MTLIndirectComputeCommand "
+      "concurrentDispatchThreadgroups:threadsPerThreadgroup:]",
+      "without this type",
+      {
+        [command concurrentDispatchThreadgroups:MTLSizeMake(1, 1, 1)
+                          threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
+      });
+  EXPECT_VIOLATION(
+      "-[MTLIndirectComputeCommand "
+      "concurrentDispatchThreads:threadsPerThreadgroup:]",
+      "exceeds the 1024 threads",
+      {
+        [command concurrentDispatchThreads:MTLSizeMake(4096, 1, 1)
+                     threadsPerThreadgroup:MTLSizeMake(2048, 1, 1)];
+      });
+  EXPECT_VIOLATION(
+      "-[MTLIndirectCommandBuffer indirectComputeCommandAtIndex:]",
+      "range {2, 1} is not inside",
+      { [commands indirectComputeCommandAtIndex:2]; });
+  EXPECT_VIOLATION(kExecute, "range {1, 2} is not inside", {
+    execute(commands, NSMakeRange(1, 2), [](id<MTLComputeCommandEncoder>) {});
+  });
+  id<MTLIndirectCommandBuffer> many = make_commands(16385);
+  EXPECT_VIOLATION(kExecute, "more than 16384", {
+    execute(many, NSMakeRange(0, 16385), [](id<MTLComputeCommandEncoder>) {});
+  });
+  execute(many, NSMakeRange(1, 16384), [](id<MTLComputeCommandEncoder>) {});
+  EXPECT_ERROR(
+      "-[MTLIndirectComputeCommand setImageblockWidth:height:] is not simulated",
+      { [command setImageblockWidth:1 height:1]; });
+}
+
+CASE(violation_indirect_commands_changed_in_flight) {
+  id<MTLBuffer> in = float_buffer(4);
+  id<MTLBuffer> out = float_buffer(4);
+  id<MTLIndirectCommandBuffer> commands = make_commands(1);
+  id<MTLIndirectComputeCommand> command = encode_add(commands, 0, in, out);
+  id<MTLCommandQueue> queue = metal_queue();
+  Gate gate;
+  gate.close(queue);
+  id<MTLCommandBuffer> buffer = [queue commandBuffer];
+  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  use(encoder, {in, out});
+  [encoder executeCommandsInBuffer:commands withRange:NSMakeRange(0, 1)];
+  [encoder endEncoding];
+  // Not committed: the commands are still the host's.
+  [command setKernelBuffer:in offset:0 atIndex:0];
+  [buffer commit];
+  EXPECT_VIOLATION(
+      "-[MTLIndirectComputeCommand setKernelBuffer:offset:atIndex:]",
+      "has not completed",
+      { [command setKernelBuffer:in offset:0 atIndex:0]; });
+  EXPECT_VIOLATION(
+      "-[MTLIndirectCommandBuffer resetWithRange:]", "has not completed", {
+        [commands resetWithRange:NSMakeRange(0, 1)];
+      });
+  gate.open();
+  [buffer waitUntilCompleted];
+  [command setKernelBuffer:in offset:0 atIndex:0];
+  [commands resetWithRange:NSMakeRange(0, 1)];
+}
+
+CASE(violation_indirect_released_objects) {
+  id<MTLBuffer> in = float_buffer(4);
+  id<MTLBuffer> out =
+      [metal_device() newBufferWithLength:16
+                                  options:MTLResourceStorageModeShared];
+  id<MTLIndirectCommandBuffer> commands = make_commands(1);
+  encode_add(commands, 0, in, out);
+  [out release];
+  EXPECT_VIOLATION(
+      kExecute, "bound at index 1 for argument out of add has been released", {
+        execute(commands, {in});
+      });
+  id<MTLIndirectComputeCommand> orphan = nil;
+  id<MTLIndirectCommandBuffer> gone = [metal_device()
+      newIndirectCommandBufferWithDescriptor:descriptor()
+                             maxCommandCount:1
+                                     options:MTLResourceStorageModeShared];
+  orphan = [gone indirectComputeCommandAtIndex:0];
+  [gone release];
+  EXPECT_VIOLATION(
+      "-[MTLIndirectComputeCommand setBarrier]", "has been released", {
+        [orphan setBarrier];
+      });
+  EXPECT_VIOLATION(kExecute, "has been released", {
+    execute(gone, NSMakeRange(0, 1), [](id<MTLComputeCommandEncoder>) {});
+  });
+}

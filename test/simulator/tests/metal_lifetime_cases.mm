@@ -1,0 +1,249 @@
+// What is released too early, and what never ends.
+
+#import "metal_objects.h"
+
+#include "foundation/autorelease.h"
+#include "metal/command.h"
+#include "support/settings.h"
+
+#include <thread>
+
+using namespace mps_simulator;
+using namespace mps_simulator::cases;
+
+namespace {
+
+struct ShortPatience {
+  ShortPatience() {
+    settings().wait_limit_milliseconds = 200;
+  }
+  ~ShortPatience() {
+    settings().wait_limit_milliseconds = 60000;
+  }
+};
+
+int64_t leaked(const char* class_name) {
+  const auto leaks = autorelease_leaks();
+  const auto found = leaks.find(class_name);
+  return found == leaks.end() ? 0 : found->second;
+}
+
+} // namespace
+
+// MARK: Released objects
+
+CASE(violation_message_to_a_released_object) {
+  id<MTLCommandQueue> queue = [metal_device() newCommandQueue];
+  id<MTLCommandBuffer> buffer = nil;
+  id<MTLBlitCommandEncoder> encoder = nil;
+  @autoreleasepool {
+    buffer = [queue commandBuffer];
+    encoder = [buffer blitCommandEncoder];
+    [encoder endEncoding];
+  }
+  EXPECT_VIOLATION("-[MTLBlitCommandEncoder endEncoding]", "deallocated", {
+    [encoder endEncoding];
+  });
+  EXPECT_VIOLATION("-[MTLCommandBuffer commit]", "deallocated", {
+    [buffer commit];
+  });
+  [queue release];
+  EXPECT_VIOLATION("-[MTLCommandQueue commandBuffer]", "deallocated", {
+    [queue commandBuffer];
+  });
+  id<MTLSharedEvent> event = [metal_device() newSharedEvent];
+  [event release];
+  EXPECT_VIOLATION("-[MTLSharedEvent signaledValue]", "deallocated", {
+    (void)event.signaledValue;
+  });
+}
+
+CASE(violation_released_objects_in_encoding) {
+  id<MTLComputePipelineState> state = add_pipeline();
+  id<MTLComputePipelineState> released = nil;
+  @autoreleasepool {
+    released = add_pipeline();
+  }
+  id<MTLEvent> event = [metal_device() newEvent];
+  [event release];
+  id<MTLHeap> heap = nil;
+  {
+    MTLHeapDescriptor* descriptor =
+        [[[MTLHeapDescriptor alloc] init] autorelease];
+    descriptor.size = 4096;
+    heap = [metal_device() newHeapWithDescriptor:descriptor];
+    [heap release];
+  }
+  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
+  EXPECT_VIOLATION("-[MTLEvent isKindOfClass:]", "deallocated", {
+    [buffer encodeSignalEvent:event value:1];
+  });
+  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  EXPECT_VIOLATION(
+      "-[MTLComputeCommandEncoder setComputePipelineState:]", "been released", {
+        [encoder setComputePipelineState:released];
+      });
+  EXPECT_VIOLATION("-[MTLComputeCommandEncoder useHeap:]", "been released", {
+    [encoder useHeap:heap];
+  });
+  // The same calls with what lives.
+  [encoder setComputePipelineState:state];
+  [encoder endEncoding];
+  [buffer encodeSignalEvent:[[metal_device() newEvent] autorelease] value:1];
+  [buffer commit];
+  [buffer waitUntilCompleted];
+}
+
+CASE(violation_bound_buffer_released_before_the_dispatch) {
+  id<MTLBuffer> in =
+      [metal_device() newBufferWithLength:16
+                                  options:MTLResourceStorageModeShared];
+  // Nothing is kept alive by such a command buffer.
+  id<MTLCommandBuffer> buffer =
+      [metal_queue() commandBufferWithUnretainedReferences];
+  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  [encoder setComputePipelineState:add_pipeline()];
+  [encoder setBuffer:in offset:0 atIndex:0];
+  [encoder setBuffer:float_buffer(4) offset:0 atIndex:1];
+  const float bias = 1;
+  [encoder setBytes:&bias length:sizeof(bias) atIndex:2];
+  [in release];
+  EXPECT_VIOLATION(
+      "-[MTLComputeCommandEncoder dispatchThreads:threadsPerThreadgroup:]",
+      "bound at index 0 for argument in of add has been released",
+      {
+        [encoder dispatchThreads:MTLSizeMake(4, 1, 1)
+            threadsPerThreadgroup:MTLSizeMake(4, 1, 1)];
+      });
+  [encoder endEncoding];
+}
+
+// MARK: What never comes
+
+CASE(violation_completion_handler_that_never_runs) {
+  id<MTLCommandQueue> queue = metal_queue();
+  @autoreleasepool {
+    id<MTLCommandBuffer> buffer = [queue commandBuffer];
+    buffer.label = @"forgotten";
+    [buffer addCompletedHandler:^(id<MTLCommandBuffer>){
+    }];
+  }
+  EXPECT_VIOLATION(
+      "-[MTLCommandBuffer addCompletedHandler:]",
+      "command buffer forgotten (",
+      { [queue commandBuffer]; });
+  // Said once; and without a handler nobody misses anything.
+  @autoreleasepool {
+    [queue commandBuffer];
+  }
+  [queue commandBuffer];
+  __block bool ran = false;
+  @autoreleasepool {
+    id<MTLCommandBuffer> buffer = [queue commandBuffer];
+    [buffer addCompletedHandler:^(id<MTLCommandBuffer>) {
+      ran = true;
+    }];
+    [buffer commit];
+    [buffer waitUntilCompleted];
+  }
+  [queue commandBuffer];
+  CHECK(ran);
+}
+
+CASE(violation_wait_behind_what_is_never_committed) {
+  const ShortPatience patience;
+  id<MTLCommandQueue> queue = metal_queue();
+  id<MTLCommandBuffer> first = [queue commandBuffer];
+  first.label = @"held back";
+  [first enqueue];
+  id<MTLCommandBuffer> second = [queue commandBuffer];
+  [second commit];
+  EXPECT_VIOLATION(
+      "-[MTLCommandBuffer waitUntilCompleted]",
+      "held back",
+      { [second waitUntilCompleted]; });
+  EXPECT_VIOLATION(
+      "-[MTLCommandBuffer waitUntilScheduled]",
+      "has not been committed",
+      { [second waitUntilScheduled]; });
+  [first commit];
+  [second waitUntilCompleted];
+}
+
+CASE(violation_wait_for_an_event_that_nobody_signals) {
+  const ShortPatience patience;
+  id<MTLCommandQueue> queue = metal_queue();
+  id<MTLSharedEvent> event = [[metal_device() newSharedEvent] autorelease];
+  event.label = @"starting gun";
+  event.signaledValue = 2;
+  id<MTLCommandBuffer> buffer = [queue commandBuffer];
+  [buffer encodeWaitForEvent:event value:3];
+  [buffer commit];
+  EXPECT_VIOLATION(
+      "-[MTLCommandBuffer waitUntilCompleted]",
+      "waits for the event 'starting gun' to reach 3, which nobody signals (it "
+      "is at 2)",
+      { [buffer waitUntilCompleted]; });
+  event.signaledValue = 3;
+  [buffer waitUntilCompleted];
+}
+
+CASE(violation_handler_that_does_not_return) {
+  const ShortPatience patience;
+  id<MTLSharedEvent> event = [[metal_device() newSharedEvent] autorelease];
+  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
+  [buffer addCompletedHandler:^(id<MTLCommandBuffer>) {
+    [event waitUntilSignaledValue:1 timeoutMS:20000];
+  }];
+  [buffer commit];
+  EXPECT_VIOLATION(
+      "-[MTLCommandBuffer waitUntilCompleted]", "does not return", {
+        [buffer waitUntilCompleted];
+      });
+  event.signaledValue = 1;
+  [buffer waitUntilCompleted];
+}
+
+CASE(long_work_is_no_endless_wait) {
+  const ShortPatience patience;
+  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
+  append_command(buffer, {"long", [] {
+                            std::this_thread::sleep_for(
+                                std::chrono::milliseconds(700));
+                          }});
+  [buffer commit];
+  [buffer waitUntilCompleted];
+}
+
+// MARK: Autorelease
+
+CASE(autorelease_without_pool_is_counted) {
+  reset_autorelease_leaks();
+  std::thread([] {
+    [[[NSMutableSet alloc] init] autorelease];
+    [[[NSMutableSet alloc] init] autorelease];
+  }).join();
+  CHECK_EQUAL(leaked("NSMutableSet"), 2);
+  std::thread([] {
+    @autoreleasepool {
+      [[[NSMutableSet alloc] init] autorelease];
+    }
+  }).join();
+  CHECK_EQUAL(leaked("NSMutableSet"), 2);
+  reset_autorelease_leaks();
+  CHECK_EQUAL(leaked("NSMutableSet"), 0);
+}
+
+CASE(pool_that_is_never_drained_is_counted) {
+  reset_autorelease_leaks();
+  std::thread([] { objc_autoreleasePoolPush(); }).join();
+  CHECK_EQUAL(leaked("(pools never drained)"), 1);
+  std::thread([] {
+    void* pool = objc_autoreleasePoolPush();
+    // One that an exception skipped is drained with the outer one.
+    objc_autoreleasePoolPush();
+    objc_autoreleasePoolPop(pool);
+  }).join();
+  CHECK_EQUAL(leaked("(pools never drained)"), 1);
+  reset_autorelease_leaks();
+}

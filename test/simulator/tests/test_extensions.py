@@ -1,0 +1,70 @@
+"""Tests of extensions in Objective-C++, built by torch.utils.cpp_extension."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch.utils import cpp_extension
+
+SIMULATOR = Path(__file__).resolve().parents[1]
+SOURCES = Path(__file__).parent / "extensions"
+
+
+def load(source: Path, directory: Path) -> None:
+    """Builds an extension that registers operators, and loads it."""
+    cpp_extension.load(
+        name=source.stem,
+        sources=[str(source)],
+        build_directory=str(directory),
+        is_python_module=False,
+    )
+
+
+def test_upstreams_custom_kernel(tmp_path: Path) -> None:
+    checkout = Path(json.loads((SIMULATOR.parents[1] / "build/simulator/mps_simulator.json").read_text())["checkout"])
+    result = subprocess.run(
+        [sys.executable, "test_cpp_extensions_jit.py", "TestCppExtensionJIT.test_mps_extension"],
+        cwd=checkout / "test",
+        env={
+            **os.environ,
+            "MPS_SIMULATOR": "1",
+            "TORCH_EXTENSIONS_DIR": str(tmp_path),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },
+        capture_output=True,
+        text=True,
+        timeout=580,
+    )
+    # A skipped test would say "OK (skipped=1)".
+    assert re.search(r"^Ran 1 test in .*\n\nOK$", result.stderr, re.MULTILINE), result.stdout + result.stderr
+
+
+def test_operator_of_ones_own(tmp_path: Path) -> None:
+    load(SOURCES / "scale.mm", tmp_path)
+    x = torch.arange(12.0).reshape(3, 4)
+    result = torch.ops.simulator_extension.scale(x.to("mps").t(), 2.5)
+    assert result.device.type == "mps"
+    assert torch.equal(result.cpu(), x.t() * 2.5)
+    # It has a kernel for MPS alone.
+    with pytest.raises(NotImplementedError, match="'CPU' backend"):
+        torch.ops.simulator_extension.scale(x, 2.5)
+
+
+def test_error_names_the_line(tmp_path: Path) -> None:
+    source = SOURCES / "does_not_compile.mm"
+    line = 1 + source.read_text().splitlines().index("  return make_buffer_of(device, 16);")
+    with pytest.raises(RuntimeError, match=rf"{re.escape(str(source))}:{line}:\d+: error: .*make_buffer_of"):
+        load(source, tmp_path)
+
+
+def test_environment_chooses_another_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Path(cpp_extension.get_cxx_compiler()).name == "mps-clang++"  # type: ignore[no-untyped-call]
+    monkeypatch.setenv("CXX", "some-compiler")
+    assert cpp_extension.get_cxx_compiler() == "some-compiler"  # type: ignore[no-untyped-call]

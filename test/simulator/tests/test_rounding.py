@@ -1,0 +1,54 @@
+"""Half precision is summed in single precision and rounded once, as on a GPU; bytes are cut off."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+HALVES = [torch.float16, torch.bfloat16]
+
+
+def uniform(*sizes: int, dtype: torch.dtype) -> torch.Tensor:
+    return (torch.rand(*sizes) * 18 - 9).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("groups", [1, 4])
+def test_convolution_with_bias(dtype: torch.dtype, groups: int) -> None:
+    image = uniform(2, 4, 6, 6, dtype=dtype)
+    weight, bias = uniform(4, 4 // groups, 3, 3, dtype=dtype), uniform(4, dtype=dtype)
+
+    def compute(device: str, wide: torch.dtype) -> torch.Tensor:
+        moved = (tensor.to(device, wide) for tensor in (image, weight, bias))
+        return F.conv2d(*moved, groups=groups, padding=1)
+
+    exact = compute("cpu", torch.float64)
+    once, twice = exact.to(dtype), (exact - bias.double().view(-1, 1, 1)).to(dtype) + bias.view(-1, 1, 1)
+    assert not torch.equal(once, twice)
+    result = compute("mps", dtype).cpu()
+    # A sum in single precision is now and then on the other side of a half.
+    assert (result != once).float().mean() < 0.03
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("mode", ["replicate", "reflect"])
+def test_gradient_of_padding(dtype: torch.dtype, mode: str) -> None:
+    gradient = uniform(3, 4, 9, 9, dtype=dtype)
+
+    def compute(device: str, wide: torch.dtype) -> torch.Tensor:
+        image = torch.zeros(3, 4, 5, 5, device=device, dtype=wide, requires_grad=True)
+        F.pad(image, (2, 2, 2, 2), mode=mode).backward(gradient.to(device, wide))
+        assert image.grad is not None
+        return image.grad.cpu()
+
+    result, exact = compute("mps", dtype), compute("cpu", torch.float64)
+    assert (result != exact.to(dtype)).float().mean() < 0.03
+
+
+def test_bilinear_resizing_of_bytes() -> None:
+    image = torch.tensor([[[[0, 255], [255, 0]]]], dtype=torch.uint8)
+    result = F.interpolate(image.to("mps"), size=(4, 4), mode="bilinear").cpu()
+    exact = F.interpolate(image.double(), size=(4, 4), mode="bilinear")
+    assert torch.equal(result, exact.to(torch.uint8))
+    assert not torch.equal(result, exact.round().to(torch.uint8))

@@ -1,0 +1,55 @@
+"""What Apple leaves open depends on ``MPS_SIMULATOR_SEED``, and on nothing else.
+
+The order of commands in an indirect command buffer has its own case in
+``metal_indirect_cases.mm``; the moment at which a command buffer completes, in
+``metal_command_cases.mm``.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from objective_cases import built_names, names_in
+from simulator_process import run_python
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CASES = names_in([Path(__file__).parent / "seed_cases.mm"])
+
+
+@pytest.fixture
+def seed() -> Iterator[None]:
+    """Leaves the variable as it was."""
+    before = os.environ.get("MPS_SIMULATOR_SEED")
+    yield
+    if before is None:
+        os.environ.pop("MPS_SIMULATOR_SEED", None)
+    else:
+        os.environ["MPS_SIMULATOR_SEED"] = before
+
+
+def printed(case: str, seed: int) -> str:
+    """Runs a case with a seed; returns what it printed."""
+    os.environ["MPS_SIMULATOR_SEED"] = str(seed)
+    result = run_python(f"failure = run('{case}')\nassert not failure, failure\n")
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_every_case_is_built() -> None:
+    assert CASES
+    assert set(CASES) <= built_names()
+
+
+@pytest.mark.usefixtures("seed")
+@pytest.mark.parametrize("case", CASES)
+def test_seed_decides(case: str) -> None:
+    by_seed = [printed(case, seed) for seed in range(4)]
+    assert all(by_seed)
+    assert len(set(by_seed)) > 1, "no seed makes a difference"
+    assert printed(case, 0) == by_seed[0]
