@@ -2,7 +2,7 @@
 MPSFORK := scripts/mpsfork
 
 .DEFAULT_GOAL := help
-.PHONY: setup fetch apply refresh verify export doctor simulator demo test test-mps clean help
+.PHONY: setup fetch apply refresh verify export doctor simulator demo test test-mps test-mps-more test-sanitized sweep clean help
 
 setup:      ## install what this machine lacks (Debian, Ubuntu), make the virtual environment
 	@$(MPSFORK) setup
@@ -25,8 +25,8 @@ export:     ## write the series as `git format-patch` files to build/export
 doctor:     ## show what this machine has and lacks
 	@$(MPSFORK) doctor
 
-simulator:  ## build the Metal simulator with the patched backend (Linux)
-	@$(MPSFORK) simulator
+simulator:  ## build the Metal simulator with the patched backend (Linux); BASE_ONLY=1: with the base's
+	@$(MPSFORK) simulator $(if $(BASE_ONLY),--base-only) $(if $(CHECKOUT),--checkout $(CHECKOUT))
 
 demo:       ## capture and replay real models, compared with eager
 	@$(MPSFORK) demo
@@ -34,11 +34,20 @@ demo:       ## capture and replay real models, compared with eager
 test:       ## run all rings of tests
 	@$(MPSFORK) test
 
-test-mps:   ## run upstream's whole test/test_mps.py, report in build/reports/test_mps.json
-	@$(MPSFORK) test-mps
+test-mps:   ## run upstream's whole test/test_mps.py (MACOS=14.5: as on that version only)
+	@$(MPSFORK) test-mps $(if $(MACOS),--macos $(MACOS))
+
+test-mps-more: ## run upstream's other tests that take the device
+	@$(MPSFORK) test-mps --more $(if $(MACOS),--macos $(MACOS))
+
+test-sanitized: ## run tests on a build that finds its own errors; SANITIZER=thread for data races
+	@$(MPSFORK) test-sanitized $(if $(SANITIZER),--sanitizer $(SANITIZER))
+
+sweep:      ## capture and replay every operator, dtype and sample, compared with eager
+	@$(MPSFORK) sweep
 
 clean:      ## remove what was built; the checkout stays
 	@$(MPSFORK) clean
 
 help:       ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -14,7 +14,7 @@ from fork_tool import doctor as doctor_module
 from fork_tool import export as export_module
 from fork_tool import fetch as fetch_module
 from fork_tool import refresh as refresh_module
-from fork_tool import runner
+from fork_tool import runner, sanitized
 from fork_tool import setup as setup_module
 from fork_tool import verify as verify_module
 from fork_tool.checkout import BRANCH
@@ -26,6 +26,7 @@ from fork_tool.lock import exclusive
 from fork_tool.paths import own_layout
 from fork_tool.project import Project
 from fork_tool.simulator import make_ready
+from fork_tool.unpatched import make_unpatched_ready
 
 INTERRUPTED = 130
 
@@ -166,10 +167,23 @@ def setup(project: Project) -> None:
 
 
 @cli.command()
+@click.option("--base-only", is_flag=True, help="Build it on the base without the series, in build/simulator-base.")
+@click.option(
+    "--checkout",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Build it on these sources of PyTorch, as they are, in build/simulator-own.",
+)
 @click.pass_obj
-def simulator(project: Project) -> None:
+def simulator(project: Project, base_only: bool, checkout: Path | None) -> None:
     """Build the Metal simulator with the patched MPS backend (Linux)."""
-    make_ready(project)
+    if base_only and checkout:
+        raise ForkToolError("--base-only makes a checkout, --checkout names one: give one of the two.")
+    if base_only or checkout:
+        build = make_unpatched_ready(project, checkout)
+        say(f"Programs run on it with `.venv/bin/python -m mps_simulator --build {project.layout.shown(build)} …`.")
+    else:
+        make_ready(project)
 
 
 _PASSED_ON = {"ignore_unknown_options": True, "help_option_names": []}
@@ -183,6 +197,14 @@ def demo(project: Project, arguments: tuple[str, ...]) -> int:
     return runner.run_demo(project, arguments)
 
 
+@cli.command(context_settings=_PASSED_ON)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def sweep(project: Project, arguments: tuple[str, ...]) -> int:
+    """Capture and replay every operator of the database; arguments go to test/sweep/run.py."""
+    return runner.run_sweep(project, arguments)
+
+
 @cli.command()
 @click.option("--ring", "rings", multiple=True, metavar="NAME", help="Run this ring only; may be given again.")
 @click.pass_obj
@@ -194,11 +216,32 @@ def test(project: Project, rings: tuple[str, ...]) -> int:
 
 
 @cli.command("test-mps", context_settings=_PASSED_ON)
+@click.option(
+    "--macos", multiple=True, metavar="VERSION", help="Simulate this version of macOS [default: 15.2 and 14.5]."
+)
+@click.option("--more", is_flag=True, help="Run upstream's other tests that take the device [at 15.2].")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
-def test_mps(project: Project, arguments: tuple[str, ...]) -> int:
-    """Run upstream's whole test/test_mps.py; the report is build/reports/test_mps.json."""
-    return runner.run_upstream_tests(project, arguments)
+def test_mps(project: Project, macos: tuple[str, ...], more: bool, arguments: tuple[str, ...]) -> int:
+    """Run upstream's whole test/test_mps.py; the reports are build/reports/test_mps_VERSION.json."""
+    return runner.run_upstream_tests(project, arguments, macos, more)
+
+
+@cli.command("test-sanitized")
+@click.option(
+    "--sanitizer",
+    type=click.Choice(list(sanitized.KINDS)),
+    default="address",
+    show_default=True,
+    help="address finds undefined behaviour too.",
+)
+@click.option("--ring", "rings", multiple=True, metavar="NAME", help="Run this ring only; may be given again.")
+@click.pass_obj
+def test_sanitized(project: Project, sanitizer: str, rings: tuple[str, ...]) -> int:
+    """Run tests on a build of simulator and backend that reports errors of memory, arithmetic or threads."""
+    count = runner.run_sanitized(project, sanitizer, rings)
+    say(str(count))
+    return 1 if count.failed else 0
 
 
 @cli.command()
@@ -209,7 +252,7 @@ def clean(project: Project, checkout: bool) -> None:
     layout = project.layout
     with exclusive(layout):
         for path in sorted(layout.build.iterdir()):
-            if path.name != ".lock" and (checkout or path != layout.checkout):
+            if path.name != ".lock" and (checkout or path not in (layout.checkout, layout.base_checkout)):
                 remove(path)
                 say(f"removed {layout.shown(path)}")
 

@@ -88,6 +88,10 @@ def _file(path: str) -> Callable[[], str | None]:
     return lambda: path if Path(path).exists() else None
 
 
+def _clang_runtime(name: str) -> Callable[[], str | None]:
+    return lambda: next(map(str, Path("/usr/lib").glob(f"llvm-19/lib/clang/*/lib/*/{name}")), None)
+
+
 def _python_headers() -> str | None:
     header = Path(sysconfig.get_path("include")) / "Python.h"
     return str(header) if header.exists() else None
@@ -109,6 +113,12 @@ _COMMON = (
 )
 _LINUX = (
     Need("clang 19", "compiles the simulator and Metal shaders", _program("clang++-19"), "clang-19"),
+    Need(
+        "clang's sanitizers",
+        "find errors of memory and threads in the tests",
+        _clang_runtime("libclang_rt.asan-x86_64.so"),
+        "libclang-rt-19-dev",
+    ),
     Need("lld 19", "links the simulator", _program("ld.lld-19"), "lld-19"),
     Need("ccache", "makes the second build quick", _program("ccache"), "ccache"),
     Need("fmt headers", "included by PyTorch's sources", _file("/usr/include/fmt/format.h"), "libfmt-dev"),

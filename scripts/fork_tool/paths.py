@@ -54,12 +54,25 @@ class Layout:
         return self.build / "toolchain" / "objfw"
 
     @property
+    def apple_metadata(self) -> Path:
+        return self.build / "toolchain" / "apple_metadata"
+
+    @property
     def simulator_source(self) -> Path:
         return self.root / "test" / "simulator"
 
     @property
     def simulator_build(self) -> Path:
         return self.build / "simulator"
+
+    @property
+    def base_checkout(self) -> Path:
+        """The base without the series, a worktree of the checkout."""
+        return self.build / "pytorch-base"
+
+    def other_simulator_build(self, name: str) -> Path:
+        """A build of the simulator beside the usual one."""
+        return self.build / f"simulator-{name}"
 
     @property
     def reports(self) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 # How a ring is counted: a pytest run by its JUnit file, upstream's tests by their JSON report, a
 # program by its exit status.
@@ -20,35 +20,75 @@ class Ring:
     on_device: bool = False
     on_mac: bool = True
     directory: str = "."
+    # Runs on the build with this sanitizer.
+    sanitizer: str = ""
 
 
 _PYTEST = ("-m", "pytest", "-q", "--junitxml={report}")
+# Those of the simulator's own tests that are written in Objective-C++, but for one that takes the time.
+_OBJECTIVE_CASES = (
+    "test/simulator/tests/test_foundation.py",
+    "test/simulator/tests/test_metal.py",
+    "--deselect=test/simulator/tests/test_metal.py::test_metal[encoding_is_cheap_in_null_mode]",
+)
+# Needs the backend, which the build with ThreadSanitizer does not have.
+_NO_BACKEND = "--deselect=test/simulator/tests/test_foundation.py::test_queues_work_while_static_objects_are_destroyed"
+
+_CAPTURE_FILES = (
+    "test_mps_graph.py",
+    "test_mps_graph_pool.py",
+    "test_mps_executable_cache.py",
+    "test_mps_graphed_callables.py",
+    "test_mps_graph_optimizers.py",
+)
+# As upstream's developers run their tests; one level up, `torch` would be the checkout's bare sources.
+_CAPTURE_CASES = Ring(
+    "capture cases",
+    (*_PYTEST, "-c", "/dev/null", "--rootdir", ".", "--noconftest", "-p", "no:cacheprovider", *_CAPTURE_FILES),
+    needs="build/pytorch/test/test_mps_graph.py",
+    on_device=True,
+    directory="build/pytorch/test",
+)
+
+
+def _upstream_sample(sample: str, version: str = "15.2", file: str = "test_mps.py") -> Ring:
+    name = f"upstream sample {version}" + ("" if file == "test_mps.py" else f" of {file}")
+    words = ("-m", "mps_simulator.run_test_mps", "--macos", version, "--file", file, "--sample", sample)
+    return Ring(name, (*words, "--report", "{report}"), needs=sample, counted=TOTALS, on_mac=False)
+
+
+def _sanitized(kind: str, *rings: Ring) -> tuple[Ring, ...]:
+    return tuple(
+        replace(ring, name=f"{ring.name}, {kind} sanitizer", sanitizer=kind, on_device=True, on_mac=False)
+        for ring in rings
+    )
+
+
+# By the sanitizer: the rings of `test-sanitized`.
+SANITIZED = {
+    "address": _sanitized(
+        "address",
+        Ring("planted faults", (*_PYTEST, "test/simulator/sanitizers/test_address.py"), "test/simulator/sanitizers"),
+        Ring("cases", (*_PYTEST, *_OBJECTIVE_CASES), needs="test/simulator/tests"),
+        _CAPTURE_CASES,
+        _upstream_sample("test/simulator/sanitizers/test_mps_sample.txt"),
+    ),
+    "thread": _sanitized(
+        "thread",
+        Ring("planted faults", (*_PYTEST, "test/simulator/sanitizers/test_thread.py"), "test/simulator/sanitizers"),
+        Ring("cases", (*_PYTEST, *_OBJECTIVE_CASES, _NO_BACKEND), needs="test/simulator/tests"),
+    ),
+}
 
 RINGS = (
     Ring("fork tool", (*_PYTEST, "-n", "2", "test/fork_tool"), needs="test/fork_tool"),
     Ring("simulator", (*_PYTEST, "test/simulator/tests"), needs="test/simulator/tests", on_mac=False),
     Ring("recorder properties", (*_PYTEST, "test/capture"), needs="test/capture", on_device=True),
-    # As upstream's developers run their tests; one level up, `torch` would be the checkout's bare sources.
-    Ring(
-        "capture cases",
-        (*_PYTEST, "-c", "/dev/null", "--rootdir", ".", "--noconftest", "-p", "no:cacheprovider", "test_mps_graph.py"),
-        needs="build/pytorch/test/test_mps_graph.py",
-        on_device=True,
-        directory="build/pytorch/test",
-    ),
+    _CAPTURE_CASES,
     Ring("demo", ("test/demo/run.py", "--small"), needs="test/demo/run.py", counted=STATUS, on_device=True),
-    Ring(
-        "upstream sample",
-        (
-            "-m",
-            "mps_simulator.run_test_mps",
-            "--sample",
-            "test/simulator/tests/test_mps_sample.txt",
-            "--report",
-            "{report}",
-        ),
-        needs="test/simulator/tests/test_mps_sample.txt",
-        counted=TOTALS,
-        on_mac=False,
+    *(
+        _upstream_sample("test/simulator/tests/test_mps_sample.txt", version, file)
+        for version, file in (("15.2", "test_mps.py"), ("14.5", "test_mps.py"), ("15.2", "test_optim.py"))
     ),
+    *SANITIZED["address"],
 )

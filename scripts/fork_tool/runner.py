@@ -2,61 +2,86 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from pathlib import Path
 
 from rich.table import Table
 
+from fork_tool import sanitized
 from fork_tool.console import out, say
 from fork_tool.errors import ForkToolError
 from fork_tool.machine import Machine, this_machine
 from fork_tool.processes import run_shown
 from fork_tool.project import Project
 from fork_tool.reports import Count, count_junit, count_status, count_totals
-from fork_tool.rings import JUNIT, Ring, RINGS, TOTALS
+from fork_tool.rings import JUNIT, Ring, RINGS, SANITIZED, TOTALS
 from fork_tool.simulator import device_command, make_ready, program_environment
+
+# Upstream's test of the backend takes other paths through it on each of these.
+MAIN_FILES, MAIN_VERSIONS = ("test_mps.py",), ("15.2", "14.5")
+# The tests for all devices that take this one too.
+MORE_FILES = (
+    "test_view_ops.py",
+    "test_modules.py",
+    "test_optim.py",
+    "test_nn.py",
+    "nn/test_convolution.py",
+    "nn/test_dropout.py",
+    "nn/test_pooling.py",
+)
+MORE_VERSIONS = ("15.2",)
 
 
 def run_demo(project: Project, arguments: Iterable[str]) -> int:
     """Run the demo and return its exit status."""
+    return _run_program(project, "test/demo/run.py", arguments)
+
+
+def run_sweep(project: Project, arguments: Iterable[str]) -> int:
+    """Capture and replay every operator, and return the exit status."""
+    return _run_program(project, "test/sweep/run.py", arguments)
+
+
+def _run_program(project: Project, program: str, arguments: Iterable[str]) -> int:
     machine = this_machine()
     make_ready(project, machine)
     return run_shown(
-        [*device_command(project, machine), "test/demo/run.py", *arguments],
+        [*device_command(project, machine), program, *arguments],
         project.layout.root,
         program_environment(project),
     )
 
 
-def run_upstream_tests(project: Project, arguments: Iterable[str]) -> int:
-    """Run upstream's whole test/test_mps.py and return its exit status."""
+def run_upstream_tests(
+    project: Project, arguments: Iterable[str], versions: Iterable[str] = (), more: bool = False
+) -> int:
+    """Run upstream's tests of the device, all of them even after a failure, and return the worst exit status."""
     machine = this_machine()
     make_ready(project, machine)
     layout = project.layout
     layout.reports.mkdir(parents=True, exist_ok=True)
+    words = tuple(arguments)
     if machine.is_mac:
-        command = [
-            str(layout.python),
-            "-m",
-            "pytest",
-            f"--junitxml={layout.reports / 'test_mps.xml'}",
-            "test_mps.py",
-            *arguments,
-        ]
-        return run_shown(
-            command,
-            layout.checkout / "test",
-            program_environment(project),
-            where=layout.shown(layout.checkout / "test"),
-        )
-    command = [
-        str(layout.python),
-        "-m",
-        "mps_simulator.run_test_mps",
-        "--report",
-        str(layout.reports / "test_mps.json"),
-        *arguments,
-    ]
-    return run_shown(command, layout.root, program_environment(project))
+        return _run_upstream_tests_on_mac(project, MORE_FILES if more else MAIN_FILES, words)
+    status = 0
+    for version in tuple(versions) or (MORE_VERSIONS if more else MAIN_VERSIONS):
+        for file in MORE_FILES if more else MAIN_FILES:
+            say(f"── {file} on macOS {version}", style="bold")
+            command = [str(layout.python), "-m", "mps_simulator.run_test_mps", "--file", file, "--macos", version]
+            status = max(status, run_shown([*command, *words], layout.root, program_environment(project)))
+    return status
+
+
+def _run_upstream_tests_on_mac(project: Project, files: Iterable[str], arguments: tuple[str, ...]) -> int:
+    layout = project.layout
+    report = f"--junitxml={layout.reports / 'test_mps.xml'}"
+    return run_shown(
+        [str(layout.python), "-m", "pytest", report, *files, *arguments],
+        layout.checkout / "test",
+        {**program_environment(project), "PYTORCH_TESTING_DEVICE_ONLY_FOR": "mps"},
+        where=layout.shown(layout.checkout / "test"),
+    )
 
 
 def run_rings(project: Project, chosen: Iterable[str], rings: tuple[Ring, ...] = RINGS) -> Count:
@@ -67,6 +92,8 @@ def run_rings(project: Project, chosen: Iterable[str], rings: tuple[Ring, ...] =
         raise ForkToolError(f"There is no ring {unknown[0]!r}: the rings are {', '.join(ring.name for ring in rings)}.")
     machine = this_machine()
     make_ready(project, machine)
+    for kind in dict.fromkeys(ring.sanitizer for ring in rings if ring.sanitizer and (not names or ring.name in names)):
+        sanitized.build(project, machine, kind)
     selected = [ring for ring in rings if (not names or ring.name in names) and (ring.on_mac or not machine.is_mac)]
     counts = {ring.name: _run_ring(project, machine, ring) for ring in selected}
     table = Table("ring", "passed", "failed", "skipped")
@@ -76,6 +103,11 @@ def run_rings(project: Project, chosen: Iterable[str], rings: tuple[Ring, ...] =
     return sum(counts.values(), Count())
 
 
+def run_sanitized(project: Project, sanitizer: str, chosen: Iterable[str]) -> Count:
+    """Run the rings of a build with this sanitizer."""
+    return run_rings(project, chosen, SANITIZED[sanitizer])
+
+
 def _run_ring(project: Project, machine: Machine, ring: Ring) -> Count:
     layout = project.layout
     say(f"── {ring.name}", style="bold")
@@ -83,12 +115,24 @@ def _run_ring(project: Project, machine: Machine, ring: Ring) -> Count:
         say(f"{ring.needs} is missing: this ring counts as failed.", style="red")
         return Count(failed=1)
     layout.reports.mkdir(parents=True, exist_ok=True)
-    report = layout.reports / f"{ring.name.replace(' ', '_')}.{'json' if ring.counted == TOTALS else 'xml'}"
+    environment, build = program_environment(project), None
+    if ring.sanitizer:
+        build = sanitized.directory(project, ring.sanitizer)
+        environment |= sanitized.prepare_reports(project, build)
+    report = layout.reports / f"{re.sub('[ ,]+', '_', ring.name)}.{'json' if ring.counted == TOTALS else 'xml'}"
     report.unlink(missing_ok=True)
     words = [word.replace("{report}", str(report)) for word in ring.words]
-    start = device_command(project, machine) if ring.on_device else [str(layout.python)]
+    start = device_command(project, machine, build) if ring.on_device else [str(layout.python)]
     where = "" if ring.directory == "." else ring.directory
-    status = run_shown([*start, *words], layout.root / ring.directory, program_environment(project), where)
+    status = run_shown([*start, *words], layout.root / ring.directory, environment, where)
+    count = _counted(ring, report, status)
+    if ring.sanitizer and sanitized.show_reports(project) and not count.failed:
+        # A child that nobody asked for its status has died of it.
+        count.failed = 1
+    return count
+
+
+def _counted(ring: Ring, report: Path, status: int) -> Count:
     if ring.counted == JUNIT:
         return count_junit(report, status)
     return count_totals(report, status) if ring.counted == TOTALS else count_status(status)

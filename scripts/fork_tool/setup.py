@@ -6,6 +6,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 
+from fork_tool.apple_metadata import fetch_apple_metadata
 from fork_tool.environment import install_requirements
 from fork_tool.errors import ForkToolError
 from fork_tool.machine import as_administrator, Machine, needs_of, this_machine
@@ -15,7 +16,7 @@ from fork_tool.project import Project
 
 
 def setup(project: Project, machine: Machine | None = None) -> Iterator[str]:
-    """Install packages, ObjFW and the virtual environment; yields what was done."""
+    """Install packages, ObjFW, the virtual environment and Apple's constants; yields what was done."""
     machine = machine or this_machine()
     machine.refuse_unsupported()
     installed = _install_packages(project, machine)
@@ -25,6 +26,8 @@ def setup(project: Project, machine: Machine | None = None) -> Iterator[str]:
         yield f"unpacked ObjFW to {project.layout.shown(project.layout.objfw)}"
     if install_requirements(project.layout, project.pin, machine):
         yield f"installed the requirements in {project.layout.shown(project.layout.environment)}"
+    if machine.runs_simulator and fetch_apple_metadata(project.layout):
+        yield f"downloaded Apple's constants to {project.layout.shown(project.layout.apple_metadata)}"
 
 
 def _install_packages(project: Project, machine: Machine) -> list[str]:

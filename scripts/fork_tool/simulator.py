@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from fork_tool.apply import apply_series
 from fork_tool.checkout import open_checkout
@@ -19,7 +20,7 @@ from fork_tool.project import Project
 from fork_tool.setup import setup
 
 # The simulator needs no submodules, and the tarball has none: it is 27 MB instead of gigabytes.
-_SOURCES = ("debian", "git")
+SOURCES = ("debian", "git")
 _ARGUMENTS = ".mpsfork-arguments"
 
 
@@ -32,13 +33,13 @@ def make_ready(project: Project, machine: Machine | None = None) -> None:
         for done in setup(project, machine):
             say(done)
         if not layout.checkout.exists():
-            fetch(project, sources=("git",) if machine.is_mac else _SOURCES)
+            fetch(project, sources=("git",) if machine.is_mac else SOURCES)
         _bring_series(project)
         if machine.is_mac:
             install_patched_torch(project)
         check_torch(layout, project.pin, machine)
         if machine.runs_simulator:
-            _build(project)
+            build_simulator(project, layout.simulator_build, layout.checkout)
 
 
 def _bring_series(project: Project) -> None:
@@ -58,12 +59,13 @@ def _bring_series(project: Project) -> None:
         say(f"applied {len(result.stack.layers)} entries to {shown}")
 
 
-def _build(project: Project) -> None:
+def build_simulator(project: Project, build: Path, checkout: Path, sanitizer: str = "") -> None:
+    """Build the simulator around the backend of a checkout."""
     layout = project.layout
-    build = layout.simulator_build
     arguments = [
         *("-S", str(layout.simulator_source), "-B", str(build), "-G", "Ninja"),
-        *(f"-DTORCH_CHECKOUT={layout.checkout}", f"-DPYTHON={layout.python}", f"-DOBJFW_ROOT={layout.objfw}"),
+        *(f"-DTORCH_CHECKOUT={checkout}", f"-DPYTHON={layout.python}", f"-DOBJFW_ROOT={layout.objfw}"),
+        *([f"-DSANITIZER={sanitizer}"] if sanitizer else []),
     ]
     stamp = build / _ARGUMENTS
     known = stamp.read_text() if stamp.is_file() else None
@@ -88,6 +90,9 @@ def program_environment(project: Project) -> dict[str, str]:
     return os.environ | {"PYTHONPATH": os.pathsep.join(part for part in path if part), "PYTHONUNBUFFERED": "1"}
 
 
-def device_command(project: Project, machine: Machine) -> list[str]:
-    """How a program is started so that it has the device."""
-    return [str(project.layout.python)] if machine.is_mac else [str(project.layout.python), "-m", "mps_simulator"]
+def device_command(project: Project, machine: Machine, build: Path | None = None) -> list[str]:
+    """How a program is started so that it has the device, or that of a build beside the usual one."""
+    if machine.is_mac:
+        return [str(project.layout.python)]
+    chosen = ["--build", str(build)] if build else []
+    return [str(project.layout.python), "-m", "mps_simulator", *chosen]

@@ -83,6 +83,7 @@ def test_missing_packages_are_installed(
     monkeypatch.setattr(setup_steps, "_has_candidate", lambda _package: True)
     monkeypatch.setattr(setup_steps, "unpack_objfw", lambda *_arguments: False)
     monkeypatch.setattr(setup_steps, "install_requirements", lambda *_arguments: False)
+    monkeypatch.setattr(setup_steps, "fetch_apple_metadata", lambda *_arguments: False)
     assert list(setup(workshop.project, DEBIAN)) == ["installed clang-19"]
     assert commands == ["apt-get update -qq", "apt-get install --yes -qq --no-install-recommends clang-19"]
 

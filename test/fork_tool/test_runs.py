@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,10 @@ import pytest
 from fork_tool import mac_wheel as mac_wheel_module
 from fork_tool import runner as runner_module
 from fork_tool import simulator as simulator_module
+from fork_tool import unpatched as unpatched_module
 from fork_tool.errors import ForkToolError
+from fork_tool.files import remove
+from fork_tool.git import Git
 from fork_tool.machine import Machine
 from fork_tool.paths import own_layout
 from fork_tool.reports import Count, count_junit, count_status, count_totals
@@ -31,8 +35,9 @@ def bench(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> tuple[Workshop,
     def run(command: Sequence[str], directory: Path, *_arguments: object, **_options: object) -> int:
         commands.append(" ".join(str(word) for word in command).replace(str(applied.root), "ROOT"))
         if "-S" in command:
-            (applied.layout.simulator_build).mkdir(parents=True, exist_ok=True)
-            (applied.layout.simulator_build / "build.ninja").touch()
+            build = Path(command[command.index("-B") + 1])
+            build.mkdir(parents=True, exist_ok=True)
+            (build / "build.ninja").touch()
         if "bdist_wheel" in command:
             (applied.layout.build / "wheel").mkdir()
             (applied.layout.build / "wheel" / f"{applied.project.pin.wheel_name}-1.whl").touch()
@@ -40,10 +45,11 @@ def bench(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> tuple[Workshop,
 
     for module in (simulator_module, runner_module, mac_wheel_module):
         monkeypatch.setattr(module, "run_shown", run)
-    for module in (simulator_module, runner_module):
+    for module in (simulator_module, runner_module, unpatched_module):
         monkeypatch.setattr(module, "this_machine", lambda: LINUX)
-    monkeypatch.setattr(simulator_module, "setup", lambda *_arguments: iter(["installed things"]))
-    monkeypatch.setattr(simulator_module, "check_torch", lambda *_arguments: None)
+    for module in (simulator_module, unpatched_module):
+        monkeypatch.setattr(module, "setup", lambda *_arguments: iter(["installed things"]))
+        monkeypatch.setattr(module, "check_torch", lambda *_arguments: None)
     return applied, commands
 
 
@@ -59,6 +65,76 @@ def test_simulator_is_configured_once(bench: tuple[Workshop, list[str]]) -> None
     shop.good("simulator")
     shop.good("simulator")
     assert commands == [CONFIGURE, BUILD, BUILD]
+
+
+def test_simulator_of_the_base(bench: tuple[Workshop, list[str]]) -> None:
+    shop, commands = bench
+    said = shop.good("simulator", "--base-only")
+    configure = CONFIGURE.replace("build/simulator", "build/simulator-base").replace("pytorch", "pytorch-base")
+    assert commands == [configure, BUILD + "-base"]
+    assert "python -m mps_simulator --build build/simulator-base" in said
+    base = Git(shop.layout.base_checkout)
+    assert base.resolve("HEAD") == shop.base
+    assert shop.titles == ["[MPS] Add a recorder"]
+    # What the user does there stays, in `make clean` too.
+    (shop.layout.base_checkout / "aten" / "Graph.mm").write_text("mine\n")
+    shop.good("simulator", "--base-only")
+    shop.good("clean")
+    assert (shop.layout.base_checkout / "aten" / "Graph.mm").read_text() == "mine\n"
+    shop.good("clean", "--checkout")
+    assert not shop.layout.base_checkout.exists()
+
+
+def test_simulator_of_a_worktree_that_was_removed_by_hand(bench: tuple[Workshop, list[str]]) -> None:
+    shop, _ = bench
+    shop.good("simulator", "--base-only")
+    remove(shop.layout.base_checkout)
+    shop.good("simulator", "--base-only")
+    assert (shop.layout.base_checkout / "aten" / "Graph.mm").exists()
+
+
+def test_simulator_of_own_sources(bench: tuple[Workshop, list[str]], tmp_path: Path) -> None:
+    shop, commands = bench
+    own = tmp_path / "own"
+    own.mkdir()
+    assert "give the top of a checkout of PyTorch v0.1" in shop.error("simulator", "--checkout", str(own))
+    backend = own / "aten" / "src" / "ATen" / "mps" / "MPSStream.mm"
+    backend.parent.mkdir(parents=True)
+    backend.touch()
+    (own / "version.txt").write_text("0.2.0a0\n")
+    assert "is PyTorch 0.2.0a0, and the rest" in shop.error("simulator", "--checkout", str(own))
+    (own / "version.txt").write_text("0.1a0\n")
+    shop.good("simulator", "--checkout", str(own))
+    assert f"-DTORCH_CHECKOUT={own}" in commands[0]
+    assert commands[-1] == BUILD + "-own"
+    assert "give one of the two" in shop.error("simulator", "--base-only", "--checkout", str(own))
+
+
+def test_sanitized_rings(bench: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    shop, commands = bench
+    shop.layout.reports.mkdir(parents=True)
+    old = shop.layout.reports / "sanitizer-report.1"
+    old.touch()
+    quiet = Ring("quiet", ("-c", "pass"), "base.toml", counted=STATUS, on_device=True, sanitizer="address")
+    monkeypatch.setattr(runner_module, "SANITIZED", {"address": (quiet,)})
+    assert shop.run("test-sanitized").output.splitlines()[-1] == "1 passed, 0 failed"
+    assert not old.exists()
+    assert commands[2:] == [
+        CONFIGURE.replace("build/simulator", "build/simulator-asan") + " -DSANITIZER=address,undefined",
+        BUILD + "-asan",
+        "ROOT/.venv/bin/python -m mps_simulator --build ROOT/build/simulator-asan -c pass",
+    ]
+
+    def report(*_arguments: object, **_options: object) -> int:
+        old.write_text("ERROR: AddressSanitizer\n")
+        return 0
+
+    # A report is a failure even where the program that made it was not asked how it ended.
+    monkeypatch.setattr(runner_module, "run_shown", report)
+    done = shop.run("test-sanitized")
+    assert "ERROR: AddressSanitizer" in done.output
+    assert done.output.splitlines()[-1] == "1 passed, 1 failed"
+    assert done.return_value == 1
 
 
 def test_demo_makes_what_it_needs(bench: tuple[Workshop, list[str]]) -> None:
@@ -95,9 +171,21 @@ def test_on_a_mac_the_patched_torch_is_built_once(
 def test_upstream_tests(bench: tuple[Workshop, list[str]]) -> None:
     shop, commands = bench
     shop.good("test-mps", "-k", "test_add")
-    assert commands[-1] == (
-        "ROOT/.venv/bin/python -m mps_simulator.run_test_mps --report ROOT/build/reports/test_mps.json -k test_add"
-    )
+    start = "ROOT/.venv/bin/python -m mps_simulator.run_test_mps"
+    assert commands[-2:] == [
+        f"{start} --file test_mps.py --macos 15.2 -k test_add",
+        f"{start} --file test_mps.py --macos 14.5 -k test_add",
+    ]
+    commands.clear()
+    shop.good("test-mps", "--macos", "13.3")
+    assert [command for command in commands if command.startswith(start)] == [
+        f"{start} --file test_mps.py --macos 13.3"
+    ]
+    commands.clear()
+    shop.good("test-mps", "--more", "--jobs", "1")
+    files = [command.split()[4] for command in commands if command.startswith(start)]
+    assert files == list(runner_module.MORE_FILES)
+    assert commands[-1] == f"{start} --file {files[-1]} --macos 15.2 --jobs 1"
 
 
 def test_work_in_the_checkout_is_used_as_it_is(bench: tuple[Workshop, list[str]]) -> None:
@@ -138,7 +226,8 @@ def test_rings_run_in_order_and_are_counted(applied: Workshop, monkeypatch: pyte
     monkeypatch.setattr(runner_module, "device_command", lambda *_arguments: [sys.executable])
     applied.layout.python.parent.mkdir(parents=True)
     applied.layout.python.symlink_to(sys.executable)
-    report = {"totals": {"passed": 5, "failed": 1, "errored": 1, "skipped": 2, "xfailed": 3, "xpassed": 0}, "tests": []}
+    totals = {"passed": 4, "failed": 2, "errored": 1, "skipped": 2, "xfailed": 3, "xpassed": 0}
+    report = {"totals": totals, "listed": 1, "tests": []}
     rings = (
         ring("good", "pass"),
         ring("bad", "raise SystemExit(3)", on_device=True),
@@ -196,6 +285,8 @@ def test_rings_of_this_repository() -> None:
     assert len({ring.name for ring in RINGS}) == len(RINGS)
     assert [ring.name for ring in RINGS][0] == "fork tool"
     targets = (own_layout().root / "Makefile").read_text()
-    for name in "setup fetch apply refresh verify export doctor simulator demo test test-mps clean".split():
+    names = "setup fetch apply refresh verify export doctor simulator demo test test-mps test-sanitized sweep clean"
+    for name in names.split():
         assert f"\n{name}:" in targets
-        assert f"\t@$(MPSFORK) {name}\n" in targets
+        assert re.search(rf"\t@\$\(MPSFORK\) {name}( \$\(if .*)?\n", targets)
+    assert "\t@$(MPSFORK) test-mps --more $(if $(MACOS),--macos $(MACOS))\n" in targets
