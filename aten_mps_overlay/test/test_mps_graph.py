@@ -281,12 +281,55 @@ class TestValues(GraphTestCase):
         graph.replay()
         self.assertEqual(y.cpu(), expected)
 
-    def test_converted_host_source_raises(self):
-        """18: a host-side conversion would not be repeated, so it is refused."""
-        x = torch.zeros(4, device="mps")
-        with self.assertRaisesRegex(RuntimeError, "converted copy on the host"):
-            with torch.mps.graph_capture():
-                x.copy_(torch.arange(4))
+    @parametrize("how", ["dtype", "transposed", "expanded", "gaps", "into_view"])
+    def test_converted_host_source_is_converted_again(self, how):
+        """18: what the host did to the tensor on its way is done at each replay."""
+        host = torch.zeros(6, 8, dtype=torch.float64 if how == "dtype" else torch.float32)
+        source = {
+            "transposed": lambda: host.t(),
+            "expanded": lambda: host[0].expand(6, 8),
+            "gaps": lambda: host[::2, 1::3],
+        }.get(how, lambda: host)
+        x = torch.zeros(source().shape, device="mps", dtype=torch.float16)
+        destination = x.view(8, 6).t() if how == "into_view" else x
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            destination.copy_(source())
+            y = x + 1
+        for _ in range(2):
+            host.copy_(torch.randn(6, 8))
+            graph.replay()
+            expected = torch.zeros(x.shape, dtype=torch.float16)
+            (expected.view(8, 6).t() if how == "into_view" else expected).copy_(source())
+            self.assertEqual(y.cpu(), expected + 1, atol=0, rtol=0)
+
+    def test_host_source_may_change_after_the_call(self):
+        """18: a replay has read the host's memory when it returns, as a copy of eager has."""
+        host = torch.zeros(4096)
+        x = torch.zeros(4096, device="mps")
+        total = torch.zeros(4096, device="mps")
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            x.copy_(host)
+            total.add_(x)
+        for i in range(1, 21):
+            host.fill_(i)
+            graph.replay()
+        host.fill_(1000.0)
+        self.assertEqual(total.cpu(), torch.full((4096,), 210.0))
+
+    def test_moved_host_source_raises(self):
+        """13, 18: a CPU tensor that was resized since is named, and nothing of the graph has run."""
+        host = torch.ones(8)
+        x, y = torch.zeros(8, device="mps"), torch.zeros(8, device="mps")
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            y.add_(1)
+            x.copy_(host)
+        host.resize_(1 << 16)
+        with self.assertRaisesRegex(RuntimeError, r"Float CPU tensor of shape \[8\].*storage of 32 bytes"):
+            graph.replay()
+        self.assertEqual(y.cpu(), torch.ones(8))
 
     def test_inplace_updates(self):
         """20: every replay updates again."""
@@ -340,6 +383,211 @@ class TestValues(GraphTestCase):
             self.assertEqual(result.cpu(), torch.full((1 << 16,), 2.0 * i + 1))
 
 
+DRAWS = {
+    "rand": lambda x, g: torch.rand(x.shape, generator=g, device="mps"),
+    "randn": lambda x, g: torch.randn(x.shape, generator=g, device="mps", dtype=torch.half),
+    "randint": lambda x, g: torch.randint(-9, 1000, x.shape, generator=g, device="mps"),
+    "randperm": lambda x, g: torch.randperm(33, generator=g, device="mps"),
+    "normal": lambda x, g: torch.normal(x, x.abs(), generator=g),
+    "bernoulli": lambda x, g: torch.bernoulli(x.sigmoid(), generator=g),
+    "exponential_": lambda x, g: torch.empty_like(x).exponential_(0.5, generator=g),
+    "random_": lambda x, g: torch.empty_like(x).random_(5, 99, generator=g),
+    "uniform_": lambda x, g: torch.empty_like(x).uniform_(-1, 1, generator=g),
+    "multinomial": lambda x, g: torch.multinomial(x.abs() + 0.1, 40, True, generator=g),
+}
+# these have no argument for a generator
+DEFAULT_DRAWS = {
+    "dropout": lambda x: F.dropout(x, 0.3),
+    "dropout2d": lambda x: F.dropout2d(x.view(4, 2, 2, 1), 0.5),
+    "gumbel_softmax": lambda x: F.gumbel_softmax(x),
+    "rand_like": lambda x: torch.rand_like(x) + torch.randn_like(x),
+    "attention": lambda x: F.scaled_dot_product_attention(x[None], x[None], x[None], dropout_p=0.4),
+}
+
+
+class TestRandom(GraphTestCase):
+    def check_draws(self, draw, get_state, set_state, graph=None):
+        x = torch.randn(4, 4).to("mps")
+        graph = graph or torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            results = [draw(x), draw(x)]
+        seen = []
+        for _ in range(3):
+            x.copy_(torch.randn(4, 4))
+            state = get_state()
+            graph.replay()
+            # eager work between the replays draws too
+            between = draw(x).cpu()
+            graph.replay()
+            left = get_state()
+            replayed = [r.cpu() for r in results]
+            set_state(state)
+            draw(x), draw(x)
+            self.assertEqual(draw(x).cpu(), between, atol=0, rtol=0)
+            self.assertEqual([draw(x).cpu(), draw(x).cpu()], replayed, atol=0, rtol=0)
+            self.assertEqual(get_state(), left)
+            seen.append(replayed)
+        self.assertNotEqual(seen[0], seen[1])
+
+    @parametrize("name", [*DRAWS, *DEFAULT_DRAWS])
+    def test_default_generator(self, name):
+        """19: replays draw what eager draws from the same state, and leave the generator where eager does."""
+        draw = DEFAULT_DRAWS.get(name) or (lambda x: DRAWS[name](x, None))
+        self.check_draws(draw, torch.mps.get_rng_state, torch.mps.set_rng_state)
+
+    @parametrize("name", list(DRAWS))
+    def test_registered_generator(self, name):
+        """19: and so they do with a generator of one's own."""
+        generator = torch.Generator(device="mps")
+        generator.manual_seed(7)
+        graph = torch.mps.MPSGraph()
+        graph.register_generator_state(generator)
+        default = torch.mps.get_rng_state()
+        self.check_draws(lambda x: DRAWS[name](x, generator), generator.get_state, generator.set_state, graph)
+        self.assertEqual(torch.mps.get_rng_state(), default)
+
+    def test_unregistered_generator_raises(self):
+        """19: the graph would not know whose numbers to draw."""
+        generator = torch.Generator(device="mps")
+        state = generator.get_state()
+        with self.assertRaisesRegex(RuntimeError, r"register_generator_state\(generator\) before the capture"):
+            with torch.mps.graph_capture():
+                torch.rand(4, device="mps", generator=generator)
+        self.assertEqual(generator.get_state(), state)
+
+    def test_generator_outlives_its_owner(self):
+        """19: the graph keeps a registered generator."""
+        generator = torch.Generator(device="mps")
+        graph = torch.mps.MPSGraph()
+        graph.register_generator_state(generator)
+        twin = torch.Generator(device="mps")
+        twin.set_state(generator.get_state())
+        with torch.mps.graph(graph):
+            y = torch.rand(8, device="mps", generator=generator)
+        self.assertEqual(y, torch.rand(8, device="mps", generator=twin))
+        del generator
+        gc.collect()
+        graph.replay()
+        self.assertEqual(y, torch.rand(8, device="mps", generator=twin))
+
+    def test_bad_registration(self):
+        graph = torch.mps.MPSGraph()
+        with self.assertRaisesRegex(RuntimeError, "generator of the MPS device"):
+            graph.register_generator_state(torch.Generator())
+        with self.assertRaisesRegex(TypeError, "torch.Generator"):
+            graph.register_generator_state(3)
+        with torch.mps.graph(graph):
+            with self.assertRaisesRegex(RuntimeError, "while the graph is being captured"):
+                graph.register_generator_state(torch.Generator(device="mps"))
+
+    @parametrize("how", ["manual_seed", "set_rng_state"])
+    def test_new_state_in_capture_raises(self, how):
+        """19: a replay would not set it."""
+        state = torch.mps.get_rng_state()
+        with self.assertRaisesRegex(RuntimeError, "a generator was seeded or given a state"):
+            with torch.mps.graph_capture():
+                if how == "manual_seed":
+                    torch.mps.manual_seed(3)
+                else:
+                    torch.mps.set_rng_state(state)
+
+    def test_replay_in_capture(self):
+        """7, 19: the outer graph draws for the inner one, as often as it was replayed."""
+        inner, outer = torch.mps.MPSGraph(), torch.mps.MPSGraph()
+        with torch.mps.graph(inner):
+            a = torch.rand(8, device="mps")
+        with torch.mps.graph(outer):
+            inner.replay()
+            first = a * 1
+            b = torch.rand(8, device="mps")
+            inner.replay()
+            second = a * 1
+        for _ in range(2):
+            state = torch.mps.get_rng_state()
+            outer.replay()
+            left = torch.mps.get_rng_state()
+            torch.mps.set_rng_state(state)
+            expected = [torch.rand(8, device="mps").cpu() for _ in range(3)]
+            self.assertEqual([t.cpu() for t in (first, b, second)], expected, atol=0, rtol=0)
+            self.assertEqual(torch.mps.get_rng_state(), left)
+
+    def test_replays_in_flight(self):
+        """19: no replay rewrites the state that an earlier one still reads."""
+        total = torch.zeros(256, device="mps")
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            total.add_(torch.rand(256, device="mps"))
+        total.zero_()
+        torch.mps.synchronize()
+        state = torch.mps.get_rng_state()
+        for _ in range(20):
+            graph.replay()
+        torch.mps.set_rng_state(state)
+        expected = torch.zeros(256, device="mps")
+        for _ in range(20):
+            expected.add_(torch.rand(256, device="mps"))
+        self.assertEqual(total, expected, atol=0, rtol=0)
+
+
+class TestKernelObjects(GraphTestCase):
+    @parametrize("batch", [(), (3,), (2, 2)])
+    def test_lu_factor(self, batch):
+        """3: MPSMatrixDecompositionLU."""
+        x = torch.randn(*batch, 5, 5, device="mps")
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            lu, pivots = torch.linalg.lu_factor(x * 2)
+        self.assertGreater(graph.stats()["kernel_objects"], 0)
+        for _ in range(2):
+            x.copy_(torch.randn(*batch, 5, 5))
+            graph.replay()
+            expected = torch.linalg.lu_factor(x * 2)
+            self.assertEqual((lu, pivots), tuple(expected), atol=0, rtol=0)
+
+    @parametrize("upper", [False, True])
+    @parametrize("left", [False, True])
+    def test_solve_triangular(self, upper, left):
+        """3: MPSMatrixSolveTriangular."""
+        x, b = torch.randn(3, 4, 4, device="mps"), torch.randn(3, 4, 4, device="mps")
+
+        def solve():
+            a = x.tril() + 3 * torch.eye(4, device="mps")
+            return torch.linalg.solve_triangular(a.mT.contiguous() if upper else a, b, upper=upper, left=left)
+
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            y = solve()
+        self.assertEqual(graph.stats()["kernel_objects"], 3)
+        x.copy_(torch.randn(3, 4, 4))
+        b.copy_(torch.randn(3, 4, 4))
+        graph.replay()
+        self.assertEqual(y, solve(), atol=0, rtol=0)
+
+    @parametrize("wait", ["synchronize", "item"])
+    def test_singular_matrix_raises_at_the_next_synchronization(self, wait):
+        """3, 21: eager raises for it; a replay does when the host waits, and the graph stays usable."""
+        x = torch.randn(2, 3, 3, device="mps")
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            lu, _ = torch.linalg.lu_factor(x)
+        x[1].zero_()
+        graph.replay()
+        graph.replay()
+        with self.assertRaisesRegex(RuntimeError, r"lu_factor\(\): LU factorization failure .*status -2"):
+            torch.mps.synchronize() if wait == "synchronize" else lu[0, 0, 0].item()
+        torch.mps.synchronize()
+        x.copy_(torch.randn(2, 3, 3))
+        graph.replay()
+        torch.mps.synchronize()
+        self.assertEqual(lu, torch.linalg.lu_factor(x)[0], atol=0, rtol=0)
+
+    def test_singular_matrix_in_capture_raises(self):
+        """9: as in eager, and the capture is dropped."""
+        with self.assertRaisesRegex(RuntimeError, "LU factorization failure at the 1 sample"):
+            with torch.mps.graph_capture():
+                torch.linalg.lu_factor(torch.zeros(3, 3, device="mps"))
+
+
 class TestRefusals(GraphTestCase):
     @parametrize("name", list(READS))
     def test_host_read_raises(self, name):
@@ -369,27 +617,6 @@ class TestRefusals(GraphTestCase):
         with self.assertRaisesRegex(RuntimeError, "linalg_svd.* falls back to the CPU"):
             with torch.mps.graph_capture():
                 torch.linalg.svd(x)
-        self.assert_capture_works()
-
-    def test_random_numbers_raise(self):
-        """19: refused as long as a replay would draw the same numbers again."""
-        x = torch.zeros(4, device="mps")
-        with self.assertRaisesRegex(RuntimeError, "random numbers were drawn"):
-            with torch.mps.graph_capture():
-                F.dropout(x)
-        self.assert_capture_works()
-
-    @parametrize("name", ["lu_factor", "solve_triangular"])
-    def test_kernel_objects_raise(self, name):
-        """3: refused as long as they are not recorded."""
-        x = torch.eye(4, device="mps")
-        run = {
-            "lu_factor": lambda: torch.linalg.lu_factor(x),
-            "solve_triangular": lambda: torch.linalg.solve_triangular(x, x, upper=True),
-        }[name]
-        with self.assertRaisesRegex(RuntimeError, "encodes itself"):
-            with torch.mps.graph_capture():
-                run()
         self.assert_capture_works()
 
     def test_events_raise(self):
@@ -719,6 +946,9 @@ class TestLife(GraphTestCase):
 
 
 instantiate_parametrized_tests(TestRecording)
+instantiate_parametrized_tests(TestValues)
+instantiate_parametrized_tests(TestRandom)
+instantiate_parametrized_tests(TestKernelObjects)
 instantiate_parametrized_tests(TestRefusals)
 instantiate_parametrized_tests(TestLife)
 

@@ -35,8 +35,10 @@ def is_current_stream_capturing() -> bool:
 def graph_pool_handle() -> _PoolHandle:
     r"""Return a token that names a memory pool, to be passed as ``pool`` to several captures.
 
-    The token is a hint. At present every graph keeps the memory it uses to itself, so graphs
-    with the same pool are as safe to replay in any order as graphs without.
+    What a capture allocates comes from its pool; a later capture with the same pool may use again
+    what is free there by then. Replay graphs that share a pool in the order of their captures: a
+    replay of the first writes to memory in which the second one has its temporaries, or even its
+    outputs.
     """
     return torch._C._mps_graph_pool_handle()
 
@@ -80,7 +82,7 @@ class MPSGraph(torch._C._MPSGraph):
 
         Arguments:
             pool (optional): Token of :func:`torch.mps.graph_pool_handle` or of another graph's
-                :meth:`pool`. A hint, see there.
+                :meth:`pool`, to share its memory.
             capture_error_mode (str): With ``"strict"`` a read of device data by the host
                 (``.item()``, ``.cpu()``, ``nonzero()``, ...) raises. With ``"relaxed"`` it runs,
                 with one warning, and replays behave as if it had read the same values again.
@@ -114,6 +116,21 @@ class MPSGraph(torch._C._MPSGraph):
         """
         super().replay()
 
+    def register_generator_state(self, generator: torch.Generator) -> None:
+        r"""Let captures of this graph draw random numbers from a generator.
+
+        Each replay draws from it what the block would draw then, and leaves it in the state in which
+        the block would. The default generator needs no registration.
+
+        Arguments:
+            generator (torch.Generator): A generator of the MPS device.
+
+        Raises:
+            RuntimeError: if the graph is being captured, or if the generator is of another device.
+            TypeError: if it is no generator.
+        """
+        super().register_generator_state(generator)
+
     def reset(self) -> None:
         r"""Drop what was recorded, and the memory that was kept for it.
 
@@ -131,9 +148,14 @@ class MPSGraph(torch._C._MPSGraph):
         return super().pool()
 
     def stats(self) -> Dict[str, int]:
-        r"""Return counts of what the graph holds: ``kernels``, ``graph_runs``, ``copies`` and
-        ``fills`` (steps by kind), ``executables`` (compiled for the graph runs), ``buffers`` and
-        ``buffer_bytes`` (memory kept), ``replays`` (since the capture).
+        r"""Return counts of what the graph holds.
+
+        Returns:
+            A dict of the steps by kind, ``kernels``, ``graph_runs``, ``copies``, ``fills``,
+            ``kernel_objects`` (matrix factorizations and the like) and ``host_refreshes`` (CPU
+            tensors that are read again, random states); ``executables`` (that the graph runs use),
+            ``buffers`` and ``buffer_bytes`` (memory of others that is kept), ``pool_bytes`` (size
+            of the pool), ``replays`` (since the capture).
         """
         return super().stats()
 

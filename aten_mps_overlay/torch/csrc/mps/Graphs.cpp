@@ -3,6 +3,7 @@
 
 #include <ATen/mps/MPSCommandGraph.h>
 #include <torch/csrc/Exceptions.h>
+#include <torch/csrc/Generator.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <pybind11/stl.h>
@@ -34,9 +35,12 @@ py::dict statsDict(const MPSCommandGraph& graph) {
   result["graph_runs"] = stats.graph_runs;
   result["copies"] = stats.copies;
   result["fills"] = stats.fills;
+  result["kernel_objects"] = stats.kernel_objects;
+  result["host_refreshes"] = stats.host_refreshes;
   result["executables"] = stats.executables;
   result["buffers"] = stats.buffers;
   result["buffer_bytes"] = stats.buffer_bytes;
+  result["pool_bytes"] = stats.pool_bytes;
   result["replays"] = stats.replays;
   return result;
 }
@@ -81,6 +85,16 @@ void initGraphBindings(py::module& module) {
       .def(
           "replay",
           torch::wrap_pybind_function_no_gil(&MPSCommandGraph::replay))
+      .def(
+          "register_generator_state",
+          [](MPSCommandGraph& self, py::object generator) {
+            TORCH_CHECK_TYPE(
+                THPGenerator_Check(generator.ptr()),
+                "register_generator_state() takes a torch.Generator");
+            self.registerGeneratorState(
+                reinterpret_cast<THPGenerator*>(generator.ptr())->cdata);
+          },
+          py::arg("generator"))
       .def("reset", torch::wrap_pybind_function_no_gil(&MPSCommandGraph::reset))
       .def("pool", torch::wrap_pybind_function(&MPSCommandGraph::pool))
       .def("stats", &statsDict)

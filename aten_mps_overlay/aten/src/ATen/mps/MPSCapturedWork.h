@@ -2,6 +2,8 @@
 
 // What a finished capture leaves behind: the steps and all that they need. Objective-C++ only.
 
+#include <ATen/core/Tensor.h>
+#include <ATen/mps/MPSCommandGraph.h>
 #include <ATen/mps/MPSCommandStep.h>
 #include <ATen/mps/MPSStream.h>
 #include <c10/core/Storage.h>
@@ -59,6 +61,18 @@ class MPSPinnedBuffers {
   std::unordered_set<const void*> buffers_;
 };
 
+/// Keeps the memory of a pool until it is destroyed.
+class MPSPoolReference {
+ public:
+  explicit MPSPoolReference(MPSGraphPool pool);
+  MPSPoolReference(const MPSPoolReference&) = delete;
+  MPSPoolReference& operator=(const MPSPoolReference&) = delete;
+  ~MPSPoolReference();
+
+ private:
+  const MPSGraphPool pool_;
+};
+
 /// One encoder call of a replay.
 struct MPSEncoderCall {
   enum class Kind {
@@ -74,9 +88,13 @@ struct MPSEncoderCall {
     RUN_GRAPH,
     COPY,
     FILL,
+    ENCODE,
+    REFRESH,
+    EARLY_REFRESH,
   };
   Kind kind;
-  // the step that it belongs to, which owns every object used, and the entry of that step's list
+  // the step that it belongs to, which owns every object used; the entry of that step's list, or where the bytes of a
+  // refresh lie
   const MPSCommandStep* step;
   NSUInteger entry = 0;
 };
@@ -86,15 +104,18 @@ class MPSCapturedWork {
   std::vector<MPSCommandStep> steps;
   // memory that the steps read or write: blocks of the allocator, and host memory that is copied to the device
   MPSPinnedBuffers pinned;
-  std::vector<c10::Storage> host_sources;
+  std::optional<MPSPoolReference> pool;
   // work of other graphs that was replayed inside the capture
   std::vector<std::shared_ptr<const MPSCapturedWork>> parts;
   std::vector<MPSWatchedTensor> watched;
   size_t executables = 0;
+  std::vector<MPSStatusCheck> status_checks;
+  // tensors that nobody else may write to until their content was looked at
+  std::vector<Tensor> held;
 
   /// Compiles the graph runs and lays down the encoder calls of a replay. Call once, when all steps are there.
   void prepare(id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor);
-  /// Raises when a tensor that the steps use has moved.
+  /// Raises when a tensor that the steps use has moved, on the device or on the host.
   void checkStorages() const;
   /// Encodes all steps. Must run on the stream's queue.
   void encode(MPSStream* stream) const;
@@ -102,8 +123,15 @@ class MPSCapturedWork {
  private:
   void compileGraphRuns(id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor);
   void planCalls();
+  void planRefreshes();
+  id<MTLBuffer> newStaging(id<MTLDevice> device) const;
+  void encodeChecks(MPSStream* stream) const;
 
   std::vector<MPSEncoderCall> calls_;
+  // what the host writes for each replay, in the order of the capture
+  std::vector<MPSEncoderCall> refreshes_;
+  bool has_early_refreshes_ = false;
+  size_t staging_length_ = 0;
 };
 
 } // namespace at::mps

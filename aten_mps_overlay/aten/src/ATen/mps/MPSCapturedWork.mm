@@ -1,7 +1,9 @@
 #include <ATen/core/TensorBase.h>
 #include <ATen/mps/MPSAllocatorInterface.h>
 #include <ATen/mps/MPSCapturedWork.h>
+#include <ATen/mps/MPSExecutableCache.h>
 #include <ATen/mps/MPSGraphCapture.h>
+#include <ATen/mps/MPSHostRefresh.h>
 #include <c10/util/irange.h>
 
 #include <algorithm>
@@ -46,69 +48,44 @@ MPSPinnedBuffers::~MPSPinnedBuffers() {
   }
 }
 
+MPSPoolReference::MPSPoolReference(MPSGraphPool pool) : pool_(pool) {
+  getIMPSAllocator()->retainPool(pool_);
+}
+
+MPSPoolReference::~MPSPoolReference() {
+  getIMPSAllocator()->releasePool(pool_);
+}
+
 void MPSCapturedWork::prepare(id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor) {
   @autoreleasepool {
     compileGraphRuns(device, descriptor);
+    planRefreshes();
     planCalls();
   }
 }
 
 void MPSCapturedWork::compileGraphRuns(id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor) {
-  // layers of a model often run the same cached MPSGraph on the same shapes: one executable serves them all
-  std::map<std::vector<uint64_t>, MPSRetained<MPSGraphExecutable*>> compiled;
-  MPSGraphDevice* graph_device = [MPSGraphDevice deviceWithMTLDevice:device];
+  std::set<const void*> distinct;
   for (auto& step : steps) {
     auto* run = std::get_if<MPSGraphRunStep>(&step);
-    if (!run || run->executable.get()) {
+    if (!run) {
       continue;
     }
-    NSDictionary<MPSGraphTensor*, MPSGraphTensorData*>* feeds = run->feeds.get();
-    NSDictionary<MPSGraphTensor*, MPSGraphTensorData*>* targets = run->targets.get();
-    NSMutableDictionary<MPSGraphTensor*, MPSGraphShapedType*>* types =
-        [NSMutableDictionary dictionaryWithCapacity:feeds.count];
-    std::vector<std::vector<uint64_t>> keys;
-    for (MPSGraphTensor* tensor in feeds) {
-      MPSGraphTensorData* data = feeds[tensor];
-      types[tensor] = [[[MPSGraphShapedType alloc] initWithShape:data.shape dataType:data.dataType] autorelease];
-      auto& key = keys.emplace_back();
-      key.push_back(reinterpret_cast<uint64_t>(tensor));
-      key.push_back(data.dataType);
-      for (NSNumber* length in data.shape) {
-        key.push_back(length.unsignedLongLongValue);
-      }
+    // a step that came from a replay of another graph has all this already
+    if (!run->executable.get()) {
+      const auto compiled = MPSExecutableCache::getInstance().get(
+          run->graph.get(), run->feeds.get(), run->targets.get(), device, descriptor);
+      TORCH_CHECK(compiled.executable, "torch.mps graph capture: an MPSGraph could not be compiled to an executable.");
+      run->executable = compiled.executable;
+      run->inputs = compiled.inputs;
+      run->results = compiled.results;
+      run->graph = {};
+      run->feeds = {};
+      run->targets = {};
     }
-    for (MPSGraphTensor* tensor in targets) {
-      keys.push_back({reinterpret_cast<uint64_t>(tensor)});
-    }
-    // a dictionary has no order that could be relied on, a key needs one
-    std::sort(keys.begin(), keys.end());
-    std::vector<uint64_t> key{reinterpret_cast<uint64_t>(run->graph.get())};
-    for (const auto& part : keys) {
-      key.push_back(part.size());
-      key.insert(key.end(), part.begin(), part.end());
-    }
-    auto& executable = compiled[key];
-    if (!executable.get()) {
-      executable = [run->graph.get() compileWithDevice:graph_device
-                                                 feeds:types
-                                         targetTensors:targets.allKeys
-                                      targetOperations:nil
-                                 compilationDescriptor:descriptor];
-      TORCH_CHECK(executable.get(), "torch.mps graph capture: an MPSGraph could not be compiled to an executable");
-    }
-    run->executable = executable;
-    NSMutableArray<MPSGraphTensorData*>* inputs = [NSMutableArray arrayWithCapacity:feeds.count];
-    for (MPSGraphTensor* tensor in executable.get().feedTensors) {
-      [inputs addObject:feeds[tensor]];
-    }
-    NSMutableArray<MPSGraphTensorData*>* results = [NSMutableArray arrayWithCapacity:targets.count];
-    for (MPSGraphTensor* tensor in executable.get().targetTensors) {
-      [results addObject:targets[tensor]];
-    }
-    run->inputs = inputs;
-    run->results = results;
+    distinct.insert(run->executable.get());
   }
-  executables = compiled.size();
+  executables = distinct.size();
 }
 
 namespace {
@@ -191,9 +168,31 @@ class EncoderState {
 
 } // namespace
 
+// The bytes of a refresh whose destination is its own go to the device before all other work of the replay, together
+// with those of others. Earlier replays have read theirs by then: the GPU works in the order of the stream.
+void MPSCapturedWork::planRefreshes() {
+  using Kind = MPSEncoderCall::Kind;
+  constexpr size_t alignment = 16;
+  std::map<const void*, size_t> uses;
+  for (const auto& step : steps) {
+    if (const auto* refresh = std::get_if<MPSHostRefreshStep>(&step)) {
+      uses[refresh->destination.get()]++;
+    }
+  }
+  for (const auto& step : steps) {
+    if (const auto* refresh = std::get_if<MPSHostRefreshStep>(&step)) {
+      const bool is_early = refresh->owns_destination && uses.at(refresh->destination.get()) == 1;
+      has_early_refreshes_ |= is_early;
+      refreshes_.push_back({is_early ? Kind::EARLY_REFRESH : Kind::REFRESH, &step, staging_length_});
+      staging_length_ += (refresh->length + alignment - 1) / alignment * alignment;
+    }
+  }
+}
+
 void MPSCapturedWork::planCalls() {
   using Kind = MPSEncoderCall::Kind;
   EncoderState state(calls_);
+  auto next_refresh = refreshes_.begin();
   for (const auto& step : steps) {
     if (const auto* kernel = std::get_if<MPSKernelStep>(&step)) {
       state.plan(step, *kernel);
@@ -205,8 +204,12 @@ void MPSCapturedWork::planCalls() {
       calls_.push_back({Kind::RUN_GRAPH, &step});
     } else if (std::holds_alternative<MPSCopyStep>(step)) {
       calls_.push_back({Kind::COPY, &step});
-    } else {
+    } else if (std::holds_alternative<MPSFillStep>(step)) {
       calls_.push_back({Kind::FILL, &step});
+    } else if (std::holds_alternative<MPSEncodeStep>(step)) {
+      calls_.push_back({Kind::ENCODE, &step});
+    } else {
+      calls_.push_back(*next_refresh++);
     }
   }
 }
@@ -218,6 +221,9 @@ void MPSCapturedWork::checkStorages() const {
                 tensor.describe(),
                 ". A graph reads and writes the memory that its tensors had during capture: update tensors in place "
                 "(copy_(), fill_(), ...) instead of resizing or replacing them, or capture again.");
+  }
+  for (const auto& call : refreshes_) {
+    std::get<MPSHostRefreshStep>(*call.step).refresh->check();
   }
   for (const auto& part : parts) {
     part->checkStorages();
@@ -301,41 +307,87 @@ static void encodeBlit(MPSStream* stream, void (^encode)(id<MTLBlitCommandEncode
   }
 }
 
-static void encodeCopy(MPSStream* stream, const MPSCopyStep& copy) {
-  encodeBlit(stream, ^(id<MTLBlitCommandEncoder> encoder) {
-    // in the pieces that MPSStream::copy uses: a blit of 4 GiB or more fails without an error
-    constexpr size_t largest_piece = 0x80000000;
-    for (size_t done = 0; done < copy.length; done += largest_piece) {
-      [encoder copyFromBuffer:copy.source.get()
-                 sourceOffset:copy.source_offset + done
-                     toBuffer:copy.destination.get()
-            destinationOffset:copy.destination_offset + done
-                         size:std::min(largest_piece, copy.length - done)];
-    }
-  });
+// In the pieces that MPSStream::copy uses: a blit of 4 GiB or more fails without an error.
+static void encodeCopy(id<MTLBlitCommandEncoder> encoder, const MPSCopyStep& copy) {
+  constexpr size_t largest_piece = 0x80000000;
+  for (size_t done = 0; done < copy.length; done += largest_piece) {
+    [encoder copyFromBuffer:copy.source.get()
+               sourceOffset:copy.source_offset + done
+                   toBuffer:copy.destination.get()
+          destinationOffset:copy.destination_offset + done
+                       size:std::min(largest_piece, copy.length - done)];
+  }
 }
 
-static void encodeFill(MPSStream* stream, const MPSFillStep& fill) {
-  encodeBlit(stream, ^(id<MTLBlitCommandEncoder> encoder) {
-    [encoder fillBuffer:fill.buffer.get() range:NSMakeRange(fill.offset, fill.length) value:fill.value];
-  });
+static void encodeRefresh(id<MTLBlitCommandEncoder> encoder, id<MTLBuffer> staging, const MPSEncoderCall& call) {
+  const auto& refresh = std::get<MPSHostRefreshStep>(*call.step);
+  encodeCopy(encoder, {staging, refresh.destination, refresh.length, call.entry, refresh.offset});
+}
+
+// A buffer for each replay: the GPU may still read that of the one before.
+id<MTLBuffer> MPSCapturedWork::newStaging(id<MTLDevice> device) const {
+  id<MTLBuffer> staging = [device newBufferWithLength:staging_length_ options:MTLResourceStorageModeShared];
+  TORCH_CHECK(staging,
+              "torch.mps graph replay: out of memory for the ",
+              staging_length_,
+              " bytes that the host gives to the device");
+  return staging;
 }
 
 void MPSCapturedWork::encode(MPSStream* stream) const {
+  using Kind = MPSEncoderCall::Kind;
   // inside a capture of another graph the stream's compute encoder records by itself, the rest is handed over
   auto* capture = stream->capture();
+  id<MTLBuffer> staging = nil;
+  if (!refreshes_.empty()) {
+    staging = [newStaging(stream->device()) autorelease];
+    auto* bytes = static_cast<char*>([staging contents]);
+    for (const auto& call : refreshes_) {
+      std::get<MPSHostRefreshStep>(*call.step).refresh->write(bytes + call.entry);
+    }
+  }
+  if (has_early_refreshes_ && !capture) {
+    encodeBlit(stream, ^(id<MTLBlitCommandEncoder> encoder) {
+      for (const auto& call : refreshes_) {
+        if (call.kind == Kind::EARLY_REFRESH) {
+          encodeRefresh(encoder, staging, call);
+        }
+      }
+    });
+  }
   for (const auto& call : calls_) {
     switch (call.kind) {
-      case MPSEncoderCall::Kind::RUN_GRAPH:
+      case Kind::RUN_GRAPH:
         encodeGraphRun(stream, std::get<MPSGraphRunStep>(*call.step));
         break;
-      case MPSEncoderCall::Kind::COPY:
-        encodeCopy(stream, std::get<MPSCopyStep>(*call.step));
+      case Kind::COPY:
+        encodeBlit(stream, ^(id<MTLBlitCommandEncoder> encoder) {
+          encodeCopy(encoder, std::get<MPSCopyStep>(*call.step));
+        });
         break;
-      case MPSEncoderCall::Kind::FILL:
-        encodeFill(stream, std::get<MPSFillStep>(*call.step));
+      case Kind::FILL:
+        encodeBlit(stream, ^(id<MTLBlitCommandEncoder> encoder) {
+          const auto& fill = std::get<MPSFillStep>(*call.step);
+          [encoder fillBuffer:fill.buffer.get() range:NSMakeRange(fill.offset, fill.length) value:fill.value];
+        });
         break;
-      case MPSEncoderCall::Kind::END_ENCODER:
+      case Kind::ENCODE:
+        stream->endKernelCoalescing();
+        @autoreleasepool {
+          std::get<MPSEncodeStep>(*call.step).encode.get()(stream->commandBuffer());
+        }
+        break;
+      case Kind::EARLY_REFRESH:
+        if (!capture) {
+          continue;
+        }
+        [[fallthrough]];
+      case Kind::REFRESH:
+        encodeBlit(stream, ^(id<MTLBlitCommandEncoder> encoder) {
+          encodeRefresh(encoder, staging, call);
+        });
+        break;
+      case Kind::END_ENCODER:
         stream->endKernelCoalescing();
         continue;
       default:
@@ -346,6 +398,49 @@ void MPSCapturedWork::encode(MPSStream* stream) const {
       capture->recordStep(*call.step);
     }
   }
+  if (capture) {
+    capture->keepChecks(*this);
+  }
+  encodeChecks(stream);
+}
+
+// The buffers of a status are written again by the next replay, perhaps before the host has looked: it looks at copies.
+void MPSCapturedWork::encodeChecks(MPSStream* stream) const {
+  constexpr size_t length = sizeof(int32_t);
+  const auto count = status_checks.size();
+  id<MTLBuffer> copies = nil;
+  if (count > 0) {
+    copies = [[stream->device() newBufferWithLength:count * length options:MTLResourceStorageModeShared] autorelease];
+    TORCH_CHECK(copies, "torch.mps graph replay: out of memory");
+    encodeBlit(stream, ^(id<MTLBlitCommandEncoder> encoder) {
+      for (const auto i : c10::irange(count)) {
+        const auto& check = status_checks[i];
+        encodeCopy(encoder, {check.buffer, copies, length, check.offset, i * length});
+      }
+    });
+  }
+  std::vector<std::string> messages;
+  for (const auto& check : status_checks) {
+    messages.push_back(check.message);
+  }
+  stream->endKernelCoalescing();
+  stream->expectCheck();
+  [stream->commandBuffer() addCompletedHandler:^(id<MTLCommandBuffer> command_buffer) {
+    std::string error;
+    const auto* statuses = static_cast<const int32_t*>([copies contents]);
+    if (command_buffer.status == MTLCommandBufferStatusError) {
+      const char* reason = command_buffer.error.localizedDescription.UTF8String;
+      error =
+          std::string("torch.mps graph replay: the GPU reported an error: ") + (reason ? reason : "it gave no reason");
+    } else {
+      for (const auto i : c10::irange(messages.size())) {
+        if (statuses[i] != 0 && error.empty()) {
+          error = "torch.mps graph replay: " + messages[i] + " (status " + std::to_string(statuses[i]) + ")";
+        }
+      }
+    }
+    stream->finishCheck(error);
+  }];
 }
 
 } // namespace at::mps

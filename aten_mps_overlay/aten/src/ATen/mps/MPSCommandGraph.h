@@ -4,6 +4,7 @@
 // counterpart of ATen/cuda/CUDAGraph.h. Plain C++: may be included where
 // Objective-C is not at hand.
 
+#include <ATen/core/Generator.h>
 #include <ATen/core/TensorBase.h>
 #include <c10/macros/Macros.h>
 
@@ -33,11 +34,15 @@ struct MPSCommandGraphStats {
   size_t graph_runs = 0;
   size_t copies = 0;
   size_t fills = 0;
+  size_t kernel_objects = 0;
+  size_t host_refreshes = 0;
   // distinct compiled executables behind the graph runs
   size_t executables = 0;
   // blocks of the allocator that the graph keeps, and their size in bytes
   size_t buffers = 0;
   size_t buffer_bytes = 0;
+  // memory of the pool, which may be that of other graphs too
+  size_t pool_bytes = 0;
   size_t replays = 0;
 };
 
@@ -73,6 +78,9 @@ class TORCH_API MPSCommandGraph {
   /// Drops the recording and the memory it keeps.
   void reset();
   MPSGraphPool pool() const;
+  /// Lets captures of this graph draw from the generator: replays will, too.
+  /// The default generator is always registered. Must precede captureBegin().
+  void registerGeneratorState(const Generator& generator);
   MPSCommandGraphStats stats() const;
   std::vector<MPSCommandGraphStep> steps() const;
 
@@ -80,6 +88,7 @@ class TORCH_API MPSCommandGraph {
   std::shared_ptr<MPSCapturedWork> work_;
   std::unique_ptr<MPSGraphCapture> capture_;
   std::optional<MPSGraphPool> pool_;
+  std::vector<Generator> generators_;
   size_t replays_ = 0;
 };
 
@@ -105,11 +114,15 @@ class TORCH_API MPSHostReadGuard {
   bool pauses_ = false;
 };
 
-/// Put before a copy of `source` to the device: a replay reads the host memory
-/// again, so the graph keeps it. `given` is the tensor that the caller wants
-/// copied, of which `source` may be a converted temporary.
-TORCH_API void recordHostSource(
-    const TensorBase& given,
-    const TensorBase& source);
+/// Put around a copy of `source` to the device: a replay reads the host memory
+/// again. `given` is the tensor that the caller wants copied, of which `source`
+/// may be a converted temporary.
+class TORCH_API MPSHostSourceGuard {
+ public:
+  MPSHostSourceGuard(const TensorBase& given, const TensorBase& source);
+  ~MPSHostSourceGuard();
+  MPSHostSourceGuard(const MPSHostSourceGuard&) = delete;
+  MPSHostSourceGuard& operator=(const MPSHostSourceGuard&) = delete;
+};
 
 } // namespace at::mps

@@ -1,11 +1,13 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/mps/MPSAllocatorInterface.h>
 #include <ATen/mps/MPSCommandGraph.h>
+#include <ATen/mps/MPSGeneratorImpl.h>
 #include <ATen/mps/MPSGraphCapture.h>
 #include <ATen/mps/MPSProfiler.h>
 #include <ATen/mps/MPSStream.h>
 #include <ATen/native/mps/OperationUtils.h>
 
+#include <algorithm>
 #include <atomic>
 
 namespace at::mps {
@@ -31,14 +33,16 @@ void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool, MPSCaptureE
       !profiler.isOperationProfilingEnabled() && !profiler.isSignpostTracingEnabled() && !profiler.isCapturing(),
       "torch.mps graph capture: the MPS profiler is on. Stop it before the capture begins.");
   auto* stream = getCurrentMPSStream();
+  pool_ = pool ? pool : newGraphPool();
+  __block std::vector<Generator> generators = generators_;
+  generators.push_back(detail::getDefaultMPSGenerator());
   dispatch_sync_with_rethrow(stream->queue(), ^() {
     // on the queue, so that of two threads only one can begin
     TORCH_CHECK(!stream->capture(), "torch.mps graph capture: another capture is underway; captures can't be nested.");
     stream->endKernelCoalescing();
-    capture_ = std::make_unique<MPSGraphCapture>(error_mode);
+    capture_ = std::make_unique<MPSGraphCapture>(error_mode, *pool_, std::move(generators));
     stream->setCapture(capture_.get());
   });
-  pool_ = pool ? pool : newGraphPool();
 }
 
 void MPSCommandGraph::captureEnd() {
@@ -105,6 +109,19 @@ MPSGraphPool MPSCommandGraph::pool() const {
   return *pool_;
 }
 
+void MPSCommandGraph::registerGeneratorState(const Generator& generator) {
+  TORCH_CHECK(!capture_,
+              "torch.mps graph: register_generator_state() was called while the graph is being captured. Register "
+              "generators before the capture.");
+  TORCH_CHECK(generator.defined() && generator.device().type() == kMPS,
+              "torch.mps graph: register_generator_state() takes a generator of the MPS device");
+  const bool known =
+      std::any_of(generators_.begin(), generators_.end(), [&](const Generator& other) { return other == generator; });
+  if (!known) {
+    generators_.push_back(generator);
+  }
+}
+
 MPSCommandGraphStats MPSCommandGraph::stats() const {
   MPSCommandGraphStats stats;
   if (!work_) {
@@ -115,6 +132,8 @@ MPSCommandGraphStats MPSCommandGraph::stats() const {
     stats.graph_runs += std::holds_alternative<MPSGraphRunStep>(step);
     stats.copies += std::holds_alternative<MPSCopyStep>(step);
     stats.fills += std::holds_alternative<MPSFillStep>(step);
+    stats.kernel_objects += std::holds_alternative<MPSEncodeStep>(step);
+    stats.host_refreshes += std::holds_alternative<MPSHostRefreshStep>(step);
   }
   stats.executables = work_->executables;
   const auto* allocator = getIMPSAllocator();
@@ -122,6 +141,7 @@ MPSCommandGraphStats MPSCommandGraph::stats() const {
     stats.buffers++;
     stats.buffer_bytes += allocator->getUnalignedBufferSize(buffer);
   }
+  stats.pool_bytes = allocator->getPoolSize(*pool_);
   stats.replays = replays_;
   return stats;
 }
@@ -155,6 +175,14 @@ static MPSCommandGraphStep describe(const MPSCopyStep& copy) {
 
 static MPSCommandGraphStep describe(const MPSFillStep& fill) {
   return {"fill", {{"length", {fill.length}}, {"value", {fill.value}}}};
+}
+
+static MPSCommandGraphStep describe(const MPSEncodeStep&) {
+  return {"kernel_object", {}};
+}
+
+static MPSCommandGraphStep describe(const MPSHostRefreshStep& refresh) {
+  return {"host_refresh", {{"length", {refresh.length}}}};
 }
 
 std::vector<MPSCommandGraphStep> MPSCommandGraph::steps() const {

@@ -8,11 +8,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 namespace at::mps {
+
+class MPSHostRefresh;
 
 /// Owns one reference to an Objective-C object, for containers of C++ values.
 template <typename T>
@@ -107,6 +111,30 @@ struct MPSFillStep {
   size_t offset = 0;
 };
 
-using MPSCommandStep = std::variant<MPSKernelStep, MPSGraphRunStep, MPSCopyStep, MPSFillStep>;
+/// Something that encodes itself into a command buffer: an MPS kernel object with its operands.
+struct MPSEncodeStep {
+  MPSRetained<void (^)(id<MTLCommandBuffer>)> encode;
+};
+
+/// Bytes that the host writes anew for each replay, and that the GPU then copies to `destination`.
+struct MPSHostRefreshStep {
+  std::shared_ptr<MPSHostRefresh> refresh;
+  MPSRetained<id<MTLBuffer>> destination;
+  size_t length = 0;
+  size_t offset = 0;
+  // nothing but this step writes to the destination, and only the steps that follow it read it
+  bool owns_destination = false;
+};
+
+/// A number that a kernel object leaves for the host: anything but zero is an error, which the next synchronization
+/// raises.
+struct MPSStatusCheck {
+  MPSRetained<id<MTLBuffer>> buffer;
+  size_t offset = 0;
+  std::string message;
+};
+
+using MPSCommandStep =
+    std::variant<MPSKernelStep, MPSGraphRunStep, MPSCopyStep, MPSFillStep, MPSEncodeStep, MPSHostRefreshStep>;
 
 } // namespace at::mps

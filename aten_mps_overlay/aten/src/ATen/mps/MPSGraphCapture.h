@@ -2,20 +2,22 @@
 
 // A capture that is underway on the stream. Objective-C++ only; see MPSCommandGraph.h for the interface.
 
+#include <ATen/core/Generator.h>
 #include <ATen/mps/MPSCapturedWork.h>
 #include <ATen/mps/MPSCommandGraph.h>
 #include <ATen/mps/MPSRecordingEncoder.h>
 #include <ATen/record_function.h>
 
+#include <atomic>
 #include <mutex>
 #include <unordered_map>
-#include <unordered_set>
+#include <vector>
 
 namespace at::mps {
 
 class MPSGraphCapture final : public MPSKernelRecorder {
  public:
-  explicit MPSGraphCapture(MPSCaptureErrorMode error_mode);
+  MPSGraphCapture(MPSCaptureErrorMode error_mode, MPSGraphPool pool, std::vector<Generator> generators);
   ~MPSGraphCapture() override;
 
   MPSCaptureErrorMode errorMode() const {
@@ -26,6 +28,7 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   /// Returns a retained stand-in for `encoder`.
   id<MTLComputeCommandEncoder> newRecordingEncoder(id<MTLComputeCommandEncoder> encoder);
   void recordGraphRun(MPSGraph* graph, NSDictionary* feeds, NSDictionary* targets);
+  void recordCopy(MPSCopyStep copy);
   void recordStep(MPSCommandStep step);
   void recordKernel(MPSKernelStep step) override;
   void useBuffer(id<MTLBuffer> buffer) override;
@@ -33,8 +36,17 @@ class MPSGraphCapture final : public MPSKernelRecorder {
 
   // Called from any thread.
   void watchTensor(const TensorBase& tensor);
-  void keepHostSource(const c10::Storage& storage);
+  /// Takes over what is to be checked after the replay of another graph.
+  void keepChecks(const MPSCapturedWork& part);
+  /// Lets each replay check a status that a kernel object writes into the tensor.
+  void checkStatus(const Tensor& status, const std::string& message);
   void keepPart(std::shared_ptr<const MPSCapturedWork> part);
+  /// True when a replay is to draw from the generator again.
+  bool isRegistered(const GeneratorImpl* generator) const;
+  /// Counts numbers drawn from a generator (and 1) and the steps by which a replay draws them again (and -1).
+  void countDraws(int difference) {
+    unrecorded_draws_ += difference;
+  }
   /// Warns, the first time, that host reads are frozen.
   void warnHostRead();
 
@@ -47,16 +59,27 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   void refuseMove(const MPSWatchedTensor& tensor);
 
   const MPSCaptureErrorMode error_mode_;
+  const std::vector<Generator> generators_;
+  std::atomic<int> unrecorded_draws_{0};
   CallbackHandle operator_observer_;
   // guards what follows. Never call the allocator while it is held: the allocator calls observeBuffer() under its own
   // lock.
   std::mutex mutex_;
   std::shared_ptr<MPSCapturedWork> work_;
-  std::unordered_set<const void*> allocated_here_;
+  // with whether they lie in the graph's pool
+  std::unordered_map<const void*, bool> allocated_here_;
   // where work_->watched has a tensor; its weak reference keeps the address from being used again
   std::unordered_map<const TensorImpl*, size_t> watched_;
   std::string refusal_;
   bool warned_host_read_ = false;
 };
+
+/// Reads a status that a kernel object has written, also during a capture: each replay looks at it again, and raises
+/// `message` at the next synchronization if it isn't zero.
+int readStatus(const Tensor& status, const std::string& message);
+
+/// Calls `encode`, which encodes to the command buffer that it gets, now and in each replay. Must be called on the
+/// stream's queue, with no encoder open.
+void encodeAndRecord(MPSStream* stream, void (^encode)(id<MTLCommandBuffer>));
 
 } // namespace at::mps

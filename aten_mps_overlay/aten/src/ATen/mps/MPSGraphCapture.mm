@@ -1,6 +1,8 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/mps/MPSAllocatorInterface.h>
 #include <ATen/mps/MPSGraphCapture.h>
+#include <ATen/mps/MPSHostRefresh.h>
+#include <ATen/ops/item.h>
 
 #include <algorithm>
 
@@ -10,6 +12,8 @@ namespace {
 
 // Set while this thread reads device data for the host in "relaxed" mode: that work is not part of the graph.
 thread_local int pauses = 0;
+// Set while this thread copies a CPU tensor to the device.
+thread_local std::shared_ptr<MPSHostRefresh> host_source;
 
 // The capture that the operator observer reports to. Operators run on any thread, also while a capture ends.
 std::mutex observed_mutex;
@@ -56,10 +60,12 @@ void observeOutputs(const RecordFunction& function, ObserverContext*) {
 
 } // namespace
 
-MPSGraphCapture::MPSGraphCapture(MPSCaptureErrorMode error_mode)
-    : error_mode_(error_mode), work_(std::make_shared<MPSCapturedWork>()) {
-  getIMPSAllocator()->setBufferObserver(
-      [this](const void* buffer, bool allocated) { observeBuffer(buffer, allocated); });
+MPSGraphCapture::MPSGraphCapture(MPSCaptureErrorMode error_mode, MPSGraphPool pool, std::vector<Generator> generators)
+    : error_mode_(error_mode), generators_(std::move(generators)), work_(std::make_shared<MPSCapturedWork>()) {
+  work_->pool.emplace(pool);
+  const auto* allocator = getIMPSAllocator();
+  allocator->beginAllocateToPool(pool);
+  allocator->setBufferObserver([this](const void* buffer, bool allocated) { observeBuffer(buffer, allocated); });
   {
     std::lock_guard<std::mutex> lock(observed_mutex);
     observed = this;
@@ -77,13 +83,18 @@ MPSGraphCapture::~MPSGraphCapture() {
     std::lock_guard<std::mutex> lock(observed_mutex);
     observed = nullptr;
   }
-  getIMPSAllocator()->setBufferObserver(nullptr);
+  const auto* allocator = getIMPSAllocator();
+  allocator->setBufferObserver(nullptr);
+  allocator->endAllocateToPool();
 }
 
+// What a capture allocates lies in its pool, where those that come later in the capture may have it after a free.
+// Blocks that were there before, and those that the host writes, may be given to nobody as long as the graph lives.
 void MPSGraphCapture::observeBuffer(const void* buffer, bool allocated) {
   if (allocated) {
+    const bool shared_over_time = getIMPSAllocator()->isPoolBuffer(buffer);
     std::lock_guard<std::mutex> lock(mutex_);
-    allocated_here_.insert(buffer);
+    allocated_here_[buffer] = shared_over_time;
   }
   keepBuffer(buffer);
 }
@@ -91,7 +102,9 @@ void MPSGraphCapture::observeBuffer(const void* buffer, bool allocated) {
 void MPSGraphCapture::keepBuffer(const void* buffer) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (work_->pinned.contains(buffer)) {
+    const auto allocated = allocated_here_.find(buffer);
+    const bool lies_in_pool = allocated != allocated_here_.end() && allocated->second;
+    if (lies_in_pool || work_->pinned.contains(buffer)) {
       return;
     }
   }
@@ -137,9 +150,23 @@ void MPSGraphCapture::refuseMove(const MPSWatchedTensor& tensor) {
   }
 }
 
-void MPSGraphCapture::keepHostSource(const c10::Storage& storage) {
+void MPSGraphCapture::keepChecks(const MPSCapturedWork& part) {
   std::lock_guard<std::mutex> lock(mutex_);
-  work_->host_sources.push_back(storage);
+  auto& checks = work_->status_checks;
+  checks.insert(checks.end(), part.status_checks.begin(), part.status_checks.end());
+}
+
+void MPSGraphCapture::checkStatus(const Tensor& status, const std::string& message) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  id<MTLBuffer> buffer = (id<MTLBuffer>)status.storage().data();
+  work_->status_checks.push_back({buffer, status.storage_offset() * status.itemsize(), message});
+  work_->held.push_back(status);
+}
+
+bool MPSGraphCapture::isRegistered(const GeneratorImpl* generator) const {
+  return std::any_of(generators_.begin(), generators_.end(), [&](const Generator& registered) {
+    return registered.unsafeGetGeneratorImpl() == generator;
+  });
 }
 
 void MPSGraphCapture::keepPart(std::shared_ptr<const MPSCapturedWork> part) {
@@ -170,6 +197,15 @@ void MPSGraphCapture::recordGraphRun(MPSGraph* graph, NSDictionary* feeds, NSDic
 
 void MPSGraphCapture::recordKernel(MPSKernelStep step) {
   recordStep(std::move(step));
+}
+
+void MPSGraphCapture::recordCopy(MPSCopyStep copy) {
+  if (host_source) {
+    recordStep(MPSHostRefreshStep{host_source, copy.destination, copy.length, copy.destination_offset});
+  } else {
+    useBuffer(copy.source.get());
+    recordStep(std::move(copy));
+  }
 }
 
 void MPSGraphCapture::recordStep(MPSCommandStep step) {
@@ -205,6 +241,9 @@ std::shared_ptr<MPSCapturedWork> MPSGraphCapture::finish() {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     std::for_each(first_moved, watched.end(), [&](const auto& tensor) { refuseMove(tensor); });
+    if (unrecorded_draws_ != 0 && refusal_.empty()) {
+      refusal_ = "random numbers were drawn in a way that a replay can't repeat. Draw them before the capture";
+    }
     TORCH_CHECK(refusal_.empty(), "torch.mps graph capture: ", refusal_, ". The capture was dropped.");
   }
   watched.erase(first_moved, watched.end());
@@ -213,7 +252,7 @@ std::shared_ptr<MPSCapturedWork> MPSGraphCapture::finish() {
 
 MPSHostReadGuard::MPSHostReadGuard() {
   auto* capture = getCurrentMPSStream()->capture();
-  if (!capture) {
+  if (!capture || pauses > 0) {
     return;
   }
   TORCH_CHECK(capture->errorMode() == MPSCaptureErrorMode::RELAXED,
@@ -231,20 +270,38 @@ MPSHostReadGuard::~MPSHostReadGuard() {
   }
 }
 
-void recordHostSource(const TensorBase& given, const TensorBase& source) {
+MPSHostSourceGuard::MPSHostSourceGuard(const TensorBase& given, const TensorBase& source) {
+  if (getCurrentMPSStream()->capture()) {
+    host_source = std::make_shared<MPSHostSource>(given, source);
+  }
+}
+
+MPSHostSourceGuard::~MPSHostSourceGuard() {
+  host_source.reset();
+}
+
+int readStatus(const Tensor& status, const std::string& message) {
   auto* capture = getCurrentMPSStream()->capture();
   if (!capture) {
-    return;
+    return status.item<int>();
   }
-  TORCH_CHECK(
-      source.storage().is_alias_of(given.storage()),
-      "torch.mps graph capture: a CPU tensor was copied to the device by way of a converted copy on the host (",
-      given.scalar_type(),
-      " to ",
-      source.scalar_type(),
-      ", or from strides with gaps), which a replay would not make again. Convert it to the destination's dtype "
-      "and make it contiguous before the capture.");
-  capture->keepHostSource(given.storage());
+  capture->checkStatus(status, message);
+  struct Pause {
+    Pause() {
+      pauses++;
+    }
+    ~Pause() {
+      pauses--;
+    }
+  } pause;
+  return status.item<int>();
+}
+
+void encodeAndRecord(MPSStream* stream, void (^encode)(id<MTLCommandBuffer>)) {
+  encode(stream->commandBuffer());
+  if (auto* capture = stream->capture()) {
+    capture->recordStep(MPSEncodeStep{[[encode copy] autorelease]});
+  }
 }
 
 } // namespace at::mps

@@ -47,6 +47,12 @@ using namespace at::mps;
 }
 
 - (void)recordUseOf:(id<MTLResource>)resource usage:(MTLResourceUsage)usage {
+  const bool known = std::any_of(_state.resources.begin(), _state.resources.end(), [&](const MPSResourceUse& use) {
+    return use.resource.get() == resource && use.usage == usage;
+  });
+  if (known) {
+    return;
+  }
   _state.resources.push_back({resource, usage});
   if ([resource conformsToProtocol:@protocol(MTLBuffer)]) {
     _recorder->useBuffer((id<MTLBuffer>)resource);

@@ -1,0 +1,97 @@
+#pragma once
+
+// Compiled MPSGraphs by the shapes and types of what they are fed. The part below the line needs Objective-C++.
+
+#include <c10/macros/Macros.h>
+
+#include <cstddef>
+
+namespace at::mps {
+
+struct MPSExecutableCacheStats {
+  size_t hits = 0;
+  size_t misses = 0;
+  size_t evictions = 0;
+  size_t entries = 0;
+  size_t limit = 0;
+};
+
+TORCH_API MPSExecutableCacheStats executableCacheStats();
+/// Forgets all executables, and sets the counts to zero.
+TORCH_API void clearExecutableCache();
+/// Sets how many executables are kept; those that were used last stay.
+TORCH_API void setExecutableCacheLimit(size_t limit);
+/// Lets operators outside of a capture run their graphs as cached executables. Also PYTORCH_MPS_EXECUTABLE_CACHE=1.
+TORCH_API void setExecutableCacheEnabled(bool enabled);
+TORCH_API bool isExecutableCacheEnabled();
+
+} // namespace at::mps
+
+#ifdef __OBJC__
+
+#include <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
+
+#include <list>
+#include <map>
+#include <mutex>
+#include <vector>
+
+namespace at::mps {
+
+/// What an executable is run on, in the order of its feedTensors and targetTensors.
+struct MPSExecutableRun {
+  MPSGraphExecutable* executable = nil;
+  NSArray<MPSGraphTensorData*>* inputs = nil;
+  NSArray<MPSGraphTensorData*>* results = nil;
+};
+
+class MPSExecutableCache {
+ public:
+  static MPSExecutableCache& getInstance();
+  MPSExecutableCache();
+
+  /// Finds the executable for the graph and the types of what it is fed, or compiles it; `executable` is nil if that
+  /// fails. What it returns is autoreleased.
+  MPSExecutableRun get(MPSGraph* graph,
+                       NSDictionary<MPSGraphTensor*, MPSGraphTensorData*>* feeds,
+                       NSDictionary<MPSGraphTensor*, MPSGraphTensorData*>* targets,
+                       id<MTLDevice> device,
+                       MPSGraphCompilationDescriptor* descriptor);
+  /// Keeps executables that were dropped since the last call until the command buffer has run. Call it, on the stream's
+  /// queue, after encoding executables.
+  void keepDropped(id<MTLCommandBuffer> command_buffer);
+
+  MPSExecutableCacheStats stats();
+  void clear();
+  void setLimit(size_t limit);
+  bool enabled = false;
+
+ private:
+  using Key = std::vector<uint64_t>;
+
+  struct Entry {
+    Key key;
+    // keeps the addresses in the key from being used again
+    MPSGraph* graph;
+    MPSGraphExecutable* executable;
+  };
+
+  void dropBeyond(size_t limit);
+
+  std::mutex mutex_;
+  std::list<Entry> entries_; // the last used first
+  std::map<Key, std::list<Entry>::iterator> by_key_;
+  NSMutableArray* dropped_ = nil;
+  size_t limit_;
+  MPSExecutableCacheStats counts_;
+};
+
+class MPSStream;
+
+/// Encodes the run as a cached executable if operators are to do so; returns false if they are not, or if the graph
+/// can't be compiled. Must be called on the stream's queue, with no encoder open.
+bool encodeCachedExecutable(MPSStream* stream, MPSGraph* graph, NSDictionary* feeds, NSDictionary* results);
+
+} // namespace at::mps
+
+#endif // __OBJC__

@@ -1,0 +1,50 @@
+#pragma once
+
+// Bytes that the host gives to the device anew at each replay of a graph. Plain
+// C++.
+
+#include <ATen/core/TensorBase.h>
+#include <c10/core/Storage.h>
+
+#include <cstddef>
+#include <vector>
+
+namespace at::mps {
+
+/// What the host has to say to a captured step: the content of a CPU tensor,
+/// the state of a generator.
+class MPSHostRefresh {
+ public:
+  virtual ~MPSHostRefresh() = default;
+  /// Raises when write() could not do its work. Called for all refreshes of a
+  /// graph before the first write.
+  virtual void check() const = 0;
+  /// Writes what eager would give to the device now. Called in the order of the
+  /// capture, on the stream's queue.
+  virtual void write(void* bytes) = 0;
+};
+
+/// A copy from a CPU tensor, which is read, and converted if need be, at the
+/// time of the replay.
+class MPSHostSource final : public MPSHostRefresh {
+ public:
+  /// `given` is the tensor that the caller wants copied; `source`, which may be
+  /// a converted temporary, has the sizes, strides and dtype of what the device
+  /// gets.
+  MPSHostSource(const TensorBase& given, const TensorBase& source);
+  void check() const override;
+  void write(void* bytes) override;
+
+ private:
+  c10::Storage storage_;
+  const void* data_;
+  size_t nbytes_;
+  // reads the storage as the caller's tensor did; an alias of its own, since
+  // the caller may resize the tensor
+  TensorBase alias_;
+  std::vector<int64_t> sizes_;
+  std::vector<int64_t> strides_;
+  ScalarType dtype_;
+};
+
+} // namespace at::mps

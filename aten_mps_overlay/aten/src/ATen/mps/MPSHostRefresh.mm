@@ -1,0 +1,44 @@
+#include <ATen/core/Tensor.h>
+#include <ATen/mps/MPSHostRefresh.h>
+
+#ifndef AT_PER_OPERATOR_HEADERS
+#include <ATen/Functions.h>
+#else
+#include <ATen/ops/from_blob.h>
+#endif
+
+namespace at::mps {
+
+MPSHostSource::MPSHostSource(const TensorBase& given, const TensorBase& source)
+    : storage_(given.storage()),
+      data_(given.storage().data()),
+      nbytes_(given.storage().nbytes()),
+      alias_(given.getIntrusivePtr()->shallow_copy_and_detach(/*version_counter=*/0,
+                                                              /*allow_tensor_metadata_change=*/true)),
+      sizes_(source.sizes().vec()),
+      strides_(source.strides().vec()),
+      dtype_(source.scalar_type()) {}
+
+void MPSHostSource::check() const {
+  TORCH_CHECK(storage_.data() == data_ && storage_.nbytes() >= nbytes_,
+              "torch.mps graph replay: the ",
+              alias_.scalar_type(),
+              " CPU tensor of shape ",
+              alias_.sizes(),
+              ", which the graph copies to the device, was recorded with a storage of ",
+              nbytes_,
+              " bytes and now has another one of ",
+              storage_.nbytes(),
+              " bytes. Update it in place (copy_(), fill_(), ...) instead of resizing it, or capture again.");
+}
+
+void MPSHostSource::write(void* bytes) {
+  Tensor destination = at::from_blob(bytes, sizes_, strides_, at::device(kCPU).dtype(dtype_));
+  const Tensor source(alias_);
+  // the device gets the bits of a conjugate or negative view, and is told of the flag apart
+  destination._set_conj(source.is_conj());
+  destination._set_neg(source.is_neg());
+  destination.copy_(source);
+}
+
+} // namespace at::mps

@@ -1,0 +1,27 @@
+#pragma once
+
+// Random numbers in a graph capture: each replay draws anew from the generator.
+// Objective-C++ only.
+
+#include <ATen/mps/MPSGeneratorImpl.h>
+
+#include <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
+
+namespace at::mps {
+
+/// Raises during a capture in which the generator is not registered. Put before
+/// its state advances.
+void checkDrawInCapture(const MPSGeneratorImpl& generator);
+
+/// Raises during a capture in which the generator is registered: `what` gives
+/// it a state that a replay would not.
+void assertNotDrawnInCapture(
+    const MPSGeneratorImpl& generator,
+    const char* what);
+
+/// Put after the state advanced, with the generator's mutex held. During a
+/// capture returns the data that a graph has to read the state from, which each
+/// replay advances and fills in again; otherwise nil.
+MPSGraphTensorData* recordDraw(MPSGeneratorImpl* generator);
+
+} // namespace at::mps

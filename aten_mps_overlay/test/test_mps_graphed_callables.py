@@ -1,0 +1,272 @@
+# Owner(s): ["module: mps"]
+
+"""Cases for torch.mps.make_graphed_callables: what its docstring says, or an error."""
+
+import copy
+import unittest
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.testing._internal.common_utils import (
+    instantiate_parametrized_tests,
+    parametrize,
+    run_tests,
+    TestCase,
+)
+
+
+if not torch.backends.mps.is_available():
+    raise unittest.SkipTest("MPS is not available")
+
+
+class Net(nn.Module):
+    def __init__(self, dropout=0.2):
+        super().__init__()
+        self.conv = nn.Conv2d(1, 6, 3)
+        self.norm = nn.BatchNorm2d(6)
+        self.linear = nn.Linear(6 * 16, 5)
+        self.frozen = nn.Parameter(torch.randn(5), requires_grad=False)
+        self.dropout = dropout
+
+    def forward(self, x):
+        x = F.relu(self.norm(self.conv(x)))
+        return self.linear(F.dropout(x, self.dropout, self.training).flatten(1)) + self.frozen
+
+
+class TestGraphedCallables(TestCase):
+    def setUp(self):
+        super().setUp()
+        torch.manual_seed(0)
+
+    def make_pair(self, module, *shapes, grad=False, **kwargs):
+        module = module.to("mps")
+        reference = copy.deepcopy(module)
+        args = tuple(torch.randn(s, device="mps", requires_grad=grad) for s in shapes)
+        state = torch.mps.get_rng_state()
+        graphed = torch.mps.make_graphed_callables(module, args, **kwargs)
+        self.assertEqual(torch.mps.get_rng_state(), state)
+        self.assertIs(graphed, module)
+        self.assert_same_state(graphed, reference)
+        return graphed, reference
+
+    def assert_same_state(self, a, b):
+        self.assertEqual(a.state_dict(), b.state_dict(), atol=0, rtol=0)
+
+    def test_training(self):
+        """Steps with dropout, running statistics and a frozen parameter are those of eager."""
+        pair = self.make_pair(Net(), (8, 1, 6, 6))
+        optimizers = [torch.optim.Adam(m.parameters(), 1e-2) for m in pair]
+        for _ in range(6):
+            x, y = torch.randn(8, 1, 6, 6, device="mps"), torch.randint(5, (8,), device="mps")
+            state = torch.mps.get_rng_state()
+            losses, left = [], []
+            for module, optimizer in zip(pair, optimizers):
+                torch.mps.set_rng_state(state)
+                optimizer.zero_grad()
+                loss = F.cross_entropy(module(x), y)
+                loss.backward()
+                optimizer.step()
+                losses.append(loss.item())
+                left.append(torch.mps.get_rng_state())
+            self.assertEqual(losses[0], losses[1], atol=0, rtol=0)
+            self.assertEqual(left[0], left[1])
+            self.assert_same_state(*pair)
+
+    def test_gradients_accumulate(self):
+        """Without zero_grad() in between, over graphed calls and ordinary ones."""
+        graphed, reference = self.make_pair(nn.Linear(4, 3), (2, 4))
+        for _ in range(3):
+            x = torch.randn(2, 4, device="mps")
+            for module in (graphed, reference):
+                module(x).square().sum().backward()
+        self.assertEqual(graphed.weight.grad, reference.weight.grad, atol=0, rtol=0)
+
+    def test_results_are_not_overwritten(self):
+        graphed, reference = self.make_pair(nn.Linear(4, 3), (2, 4), grad=True)
+        xs = [torch.randn(2, 4, device="mps", requires_grad=True) for _ in range(2)]
+        with torch.no_grad():
+            ys = [graphed(x) for x in xs]
+        self.assertEqual(ys, [reference(x) for x in xs], atol=0, rtol=0)
+        grads = [torch.autograd.grad(graphed(x).square().sum(), [x])[0] for x in xs]
+        expected = [torch.autograd.grad(reference(x).square().sum(), [x])[0] for x in xs]
+        self.assertEqual(grads, expected, atol=0, rtol=0)
+
+    def test_eval_mode_runs_as_before(self):
+        graphed, reference = self.make_pair(Net(), (4, 1, 6, 6))
+        graphed.eval(), reference.eval()
+        x = torch.randn(7, 1, 6, 6, device="mps")
+        self.assertEqual(graphed(x), reference(x), atol=0, rtol=0)
+        graphed.train(), reference.train()
+        with self.assertRaisesRegex(TypeError, r"shape \[4, 1, 6, 6\].*shape \[7, 1, 6, 6\]"):
+            graphed(x)
+
+    def test_captured_in_eval_mode(self):
+        graphed, reference = self.make_pair(Net().eval(), (4, 1, 6, 6), grad=True)
+        x = torch.randn(4, 1, 6, 6, device="mps", requires_grad=True)
+        self.assertEqual(graphed(x), reference(x), atol=0, rtol=0)
+
+    @parametrize("with_pool", [False, True])
+    def test_tuple(self, with_pool):
+        """Modules and functions, nested arguments and results, calls in the order given."""
+        linear = nn.Linear(3, 3).to("mps")
+
+        def first(pair, c):
+            return {"sum": pair[0] + pair[1] * c, "product": pair[0] * c}
+
+        def last(x):
+            return x.exp(), x.detach() * 2
+
+        a, b, c = (torch.randn(3, device="mps", requires_grad=True) for _ in range(3))
+        pool = torch.mps.graph_pool_handle() if with_pool else None
+        functions = (first, linear, last)
+        reference = copy.deepcopy(linear)
+        graphed = torch.mps.make_graphed_callables(functions, (((a, b), c), (a,), (a,)), pool=pool)
+        for _ in range(2):
+            a, b, c = (torch.randn(3, device="mps", requires_grad=True) for _ in range(3))
+
+            def run(first, linear, last):
+                out = first((a, b), c)
+                x, y = last(linear(out["sum"]) + out["product"])
+                self.assertFalse(y.requires_grad)
+                grads = torch.autograd.grad((x * y).sum(), [a, b, c, linear.weight])
+                return x, y, *grads
+
+            self.assertEqual(run(*graphed), run(first, reference, last), atol=0, rtol=0)
+
+    def test_any_order_of_calls(self):
+        """With a pool for each callable."""
+        functions = (lambda x: x.exp() * x, lambda x: x.sin() * x)
+        samples = tuple((torch.randn(64, device="mps", requires_grad=True),) for _ in range(2))
+        graphed = torch.mps.make_graphed_callables(functions, samples)
+        x = torch.randn(64, device="mps", requires_grad=True)
+        for order in ((0, 1), (1, 0)):
+            outputs = [graphed[i](x) for i in (0, 1)]
+            for i in order:
+                got = torch.autograd.grad(outputs[i].sum(), [x])[0]
+                expected = torch.autograd.grad(functions[i](x).sum(), [x])[0]
+                self.assertEqual(got, expected, atol=0, rtol=0)
+
+    def test_double_use(self):
+        """The second call overwrites activations that the first one's backward needs: an error, no wrong gradient."""
+        graphed, reference = self.make_pair(nn.Linear(4, 4), (2, 4), grad=True)
+        x = torch.randn(2, 4, device="mps")
+        y = graphed(graphed(x))
+        self.assertEqual(y, reference(reference(x)), atol=0, rtol=0)
+        with self.assertRaisesRegex(RuntimeError, "was called again before the backward pass of an earlier call"):
+            y.sum().backward()
+
+    def test_unused_input(self):
+        a, b = (torch.randn(3, device="mps", requires_grad=True) for _ in range(2))
+
+        def function(a, b):
+            return a * 2
+
+        with self.assertRaisesRegex(RuntimeError, r"shape \[3\] .*has no part in the outputs.*allow_unused_input=True"):
+            torch.mps.make_graphed_callables(function, (a, b))
+        graphed = torch.mps.make_graphed_callables(function, (a, b), allow_unused_input=True)
+        x = torch.randn(3, device="mps", requires_grad=True)
+        grads = torch.autograd.grad(graphed(x, b).square().sum(), [x, b], allow_unused=True)
+        self.assertEqual(grads[0], x * 8)
+        self.assertIsNone(grads[1])
+
+    def test_no_gradients(self):
+        graphed = torch.mps.make_graphed_callables(lambda x: x * 2, (torch.zeros(3, device="mps"),))
+        x = torch.randn(3, device="mps")
+        y = graphed(x)
+        self.assertFalse(y.requires_grad)
+        self.assertEqual(y, x * 2)
+
+    @parametrize("kind", ["forward", "forward_pre", "full_backward", "parameter"])
+    def test_hooks(self, kind):
+        """Before the capture an error; afterwards those of module and parameters are called."""
+        calls = []
+        module = nn.Sequential(nn.Linear(2, 2)).to("mps")
+
+        def add(module):
+            if kind == "parameter":
+                return module[0].weight.register_hook(lambda g: calls.append(g))
+            return getattr(module, f"register_{kind}_hook")(lambda *a: calls.append(a) and None)
+
+        hook = add(module)
+        with self.assertRaisesRegex(RuntimeError, "has hooks"):
+            torch.mps.make_graphed_callables(module, (torch.zeros(1, 2, device="mps"),))
+        hook.remove()
+        graphed = torch.mps.make_graphed_callables(
+            module, (torch.zeros(1, 2, device="mps", requires_grad=True),)
+        )
+        self.assertEqual(len(calls), 0)
+        add(graphed)
+        graphed(torch.ones(1, 2, device="mps", requires_grad=True)).sum().backward()
+        self.assertEqual(len(calls), 1)
+
+    def test_autocast(self):
+        module = nn.Linear(4, 4).to("mps")
+        x = torch.randn(2, 4, device="mps")
+        with torch.autocast("mps"):
+            with self.assertRaisesRegex(RuntimeError, "cache_enabled=False"):
+                torch.mps.make_graphed_callables(module, (x,))
+        reference = copy.deepcopy(module)
+        with torch.autocast("mps", cache_enabled=False):
+            graphed = torch.mps.make_graphed_callables(module, (x,))
+            x = torch.randn(2, 4, device="mps")
+            y, expected = graphed(x), reference(x)
+        self.assertEqual(y.dtype, torch.half)
+        self.assertEqual(y, expected, atol=0, rtol=0)
+        y.sum().backward()
+        expected.sum().backward()
+        self.assertEqual(graphed.weight.grad, reference.weight.grad, atol=0, rtol=0)
+
+    def test_double_backward_raises(self):
+        graphed = torch.mps.make_graphed_callables(
+            lambda x: x.square(), (torch.zeros(2, device="mps", requires_grad=True),)
+        )
+        x = torch.ones(2, device="mps", requires_grad=True)
+        with self.assertRaisesRegex(RuntimeError, "can't be differentiated"):
+            torch.autograd.grad(graphed(x).sum(), [x], create_graph=True)
+
+    def test_gradient_without_a_sample_raises(self):
+        """There is no graph for it; dropping it would be wrong without a sign."""
+        graphed, reference = self.make_pair(nn.Linear(2, 2), (1, 2))
+        x = torch.ones(1, 2, device="mps", requires_grad=True)
+        with self.assertRaisesRegex(RuntimeError, "its sample did not"):
+            graphed(x)
+        with torch.no_grad():
+            self.assertEqual(graphed(x), reference(x), atol=0, rtol=0)
+
+    def test_replaced_parameter_raises(self):
+        """As for all graphs: the recorded memory is not the parameter's any more."""
+        graphed, _ = self.make_pair(nn.Linear(2, 2), (1, 2))
+        graphed.weight.data = torch.zeros(2, 2, device="mps")
+        with self.assertRaisesRegex(RuntimeError, "another storage"):
+            graphed(torch.ones(1, 2, device="mps"))
+
+    def test_bad_arguments(self):
+        x = torch.zeros(2, device="mps")
+        make = torch.mps.make_graphed_callables
+        with self.assertRaisesRegex(TypeError, "there is a int"):
+            make(lambda x: x, (3,))
+        with self.assertRaisesRegex(TypeError, "tensor of shape .* on cpu"):
+            make(lambda x: x, (torch.zeros(2),))
+        with self.assertRaisesRegex(TypeError, "must return tensors"):
+            make(lambda x: (x, 3), (x,))
+        with self.assertRaisesRegex(ValueError, "2 callables, but sample_args for 1"):
+            make((lambda x: x, lambda x: x), ((x,),))
+        module = nn.BatchNorm1d(2).to("mps")
+        module.running_mean.requires_grad_()
+        with self.assertRaisesRegex(RuntimeError, "buffer 'running_mean' requires gradients"):
+            make(module, (torch.zeros(3, 2, device="mps"),))
+        graphed = make(lambda x, y: x + y, (x, x))
+        with self.assertRaisesRegex(TypeError, "other arguments"):
+            graphed(x)
+        with self.assertRaisesRegex(TypeError, "float32.*float16"):
+            graphed(x, x.half())
+        module = make(nn.ReLU(), (x,))
+        with self.assertRaisesRegex(TypeError, "positional arguments only"):
+            module(input=x)
+
+
+instantiate_parametrized_tests(TestGraphedCallables)
+
+if __name__ == "__main__":
+    run_tests()
