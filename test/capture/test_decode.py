@@ -1,0 +1,37 @@
+"""Decoding by replays writes the tokens that eager writes, greedy and sampled, 200 of each (promises 19 and 20)."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from models.language_models import Gpt2, LanguageModel, Llama
+
+TOKENS = 200
+
+
+def decode(kind: type[LanguageModel], temperature: float, captured: bool) -> tuple[list[int], torch.Tensor]:
+    torch.manual_seed(0)
+    model = kind(temperature=temperature).to("mps").eval()  # type: ignore[call-arg]
+    graph = torch.mps.MPSGraph()
+    tokens = torch.zeros(TOKENS, dtype=torch.long, device="mps")
+    with torch.no_grad():
+        for i in range(TOKENS):
+            if not captured or i == 0:
+                model()
+            elif i == 1:
+                with torch.mps.graph(graph):
+                    model()
+            else:
+                graph.replay()
+            tokens[i : i + 1].copy_(model.token)
+    return tokens.tolist(), torch.mps.get_rng_state()
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0], ids=["greedy", "sampled"])
+@pytest.mark.parametrize("kind", [Gpt2, Llama])
+def test_decode(kind: type[LanguageModel], temperature: float) -> None:
+    eager, state = decode(kind, temperature, captured=False)
+    replayed, left = decode(kind, temperature, captured=True)
+    assert replayed == eager
+    assert torch.equal(left, state)
+    assert len(set(eager)) > 3 or temperature == 0.0

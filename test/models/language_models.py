@@ -1,0 +1,171 @@
+"""One decode step of small GPT-2-style and Llama-style language models, all of whose state is on the device."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import nn, Tensor
+
+
+class Cache(nn.Module):
+    """Keys and values of all positions so far, each (heads, length, width of a head), written in place by index."""
+
+    keys: Tensor
+    values: Tensor
+
+    def __init__(self, heads: int, length: int, width: int) -> None:
+        super().__init__()
+        for name in ("keys", "values"):
+            self.register_buffer(name, torch.zeros(heads, length, width))
+
+    def update(self, position: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Write one position, (heads, 1, width), and return all."""
+        self.keys[:, position] = key
+        self.values[:, position] = value
+        return self.keys, self.values
+
+
+class Gpt2Block(nn.Module):
+    """Layer norm, attention with a fused projection, and a GELU feed-forward layer of four times the width."""
+
+    def __init__(self, width: int, heads: int, length: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.first_norm = nn.LayerNorm(width)
+        self.query_key_value = nn.Linear(width, 3 * width)
+        self.projection = nn.Linear(width, width)
+        self.second_norm = nn.LayerNorm(width)
+        self.up = nn.Linear(width, 4 * width)
+        self.down = nn.Linear(4 * width, width)
+        self.cache = Cache(heads, length, width // heads)
+
+    def forward(self, x: Tensor, position: Tensor, visible: Tensor) -> Tensor:
+        parts = self.query_key_value(self.first_norm(x)).view(3, self.heads, 1, -1)
+        query, key, value = parts.unbind(0)
+        keys, values = self.cache.update(position, key, value)
+        attended = F.scaled_dot_product_attention(query[None], keys[None], values[None], attn_mask=visible)
+        x = x + self.projection(attended.reshape(1, -1))
+        return x + self.down(F.gelu(self.up(self.second_norm(x)), approximate="tanh"))
+
+
+class LlamaBlock(nn.Module):
+    """RMS norm, grouped-query attention with rotary positions, and a SwiGLU feed-forward layer; no biases."""
+
+    def __init__(self, width: int, heads: int, groups: int, length: int) -> None:
+        super().__init__()
+        self.heads, self.groups = heads, groups
+        size = width // heads
+        self.first_norm = nn.RMSNorm(width)
+        self.query = nn.Linear(width, width, bias=False)
+        self.key = nn.Linear(width, groups * size, bias=False)
+        self.value = nn.Linear(width, groups * size, bias=False)
+        self.projection = nn.Linear(width, width, bias=False)
+        self.second_norm = nn.RMSNorm(width)
+        self.gate = nn.Linear(width, 2 * width, bias=False)
+        self.up = nn.Linear(width, 2 * width, bias=False)
+        self.down = nn.Linear(2 * width, width, bias=False)
+        self.cache = Cache(groups, length, size)
+
+    def forward(self, x: Tensor, position: Tensor, visible: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+        normed = self.first_norm(x)
+        query = rotate(self.query(normed).view(self.heads, 1, -1), cosine, sine)
+        key = rotate(self.key(normed).view(self.groups, 1, -1), cosine, sine)
+        keys, values = self.cache.update(position, key, self.value(normed).view(self.groups, 1, -1))
+        shared = self.heads // self.groups
+        keys, values = (t.repeat_interleave(shared, 0) for t in (keys, values))
+        attended = F.scaled_dot_product_attention(query[None], keys[None], values[None], attn_mask=visible)
+        x = x + self.projection(attended.reshape(1, -1))
+        normed = self.second_norm(x)
+        return x + self.down(F.silu(self.gate(normed)) * self.up(normed))
+
+
+def rotate(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    """Rotary position embedding (Su et al. 2021) of (heads, 1, width), with the halves of the width as pairs."""
+    first, second = x.chunk(2, -1)
+    return torch.cat([first * cosine - second * sine, second * cosine + first * sine], -1)
+
+
+class LanguageModel(nn.Module):
+    """Reads `token` (1,) at `position` (1,), both int64, and replaces them by the next ones.
+
+    With `temperature` above 0 the next token is sampled: the largest of probability over exponential noise.
+    """
+
+    token: Tensor
+    position: Tensor
+    slots: Tensor
+
+    def __init__(self, length: int, words: int, width: int, temperature: float) -> None:
+        super().__init__()
+        self.temperature = temperature
+        self.embedding = nn.Embedding(words, width)
+        self.head = nn.Linear(width, words, bias=False)
+        self.register_buffer("token", torch.zeros(1, dtype=torch.long))
+        self.register_buffer("position", torch.zeros(1, dtype=torch.long))
+        self.register_buffer("slots", torch.arange(length))
+
+    def visible(self) -> Tensor:
+        return (self.slots <= self.position)[None, None, None]
+
+    def advance(self, x: Tensor) -> Tensor:
+        logits = self.head(x)
+        if self.temperature > 0:
+            noise = torch.empty_like(logits).exponential_()
+            chosen = ((logits / self.temperature).softmax(-1) / noise).argmax(-1)
+        else:
+            chosen = logits.argmax(-1)
+        self.token.copy_(chosen)
+        self.position.add_(1)
+        return logits
+
+
+class Gpt2(LanguageModel):
+    def __init__(
+        self,
+        depth: int = 3,
+        width: int = 48,
+        heads: int = 4,
+        length: int = 256,
+        words: int = 128,
+        temperature: float = 0.0,
+    ) -> None:
+        super().__init__(length, words, width, temperature)
+        self.positions = nn.Embedding(length, width)
+        self.blocks = nn.ModuleList(Gpt2Block(width, heads, length) for _ in range(depth))
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self) -> Tensor:
+        x = self.embedding(self.token) + self.positions(self.position)
+        visible = self.visible()
+        for block in self.blocks:
+            x = block(x, self.position, visible)
+        return self.advance(self.norm(x))
+
+
+class Llama(LanguageModel):
+    frequencies: Tensor
+
+    def __init__(
+        self,
+        depth: int = 3,
+        width: int = 64,
+        heads: int = 8,
+        groups: int = 2,
+        length: int = 256,
+        words: int = 128,
+        temperature: float = 0.0,
+    ) -> None:
+        super().__init__(length, words, width, temperature)
+        size = width // heads
+        self.register_buffer("frequencies", 10000.0 ** (-torch.arange(0, size, 2) / size))
+        self.blocks = nn.ModuleList(LlamaBlock(width, heads, groups, length) for _ in range(depth))
+        self.norm = nn.RMSNorm(width)
+
+    def forward(self) -> Tensor:
+        x = self.embedding(self.token)
+        angles = self.position * self.frequencies
+        cosine, sine = angles.cos(), angles.sin()
+        visible = self.visible()
+        for block in self.blocks:
+            x = block(x, self.position, visible, cosine, sine)
+        return self.advance(self.norm(x))
