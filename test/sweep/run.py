@@ -1,0 +1,164 @@
+"""Runs the sweep (see README.md), prints a table and writes build/reports/sweep.json.
+
+Exit status 1 if a case was wrong, crashed, or was refused for a reason that the contract does not name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections import Counter, deque
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+HERE = Path(__file__).resolve().parent
+REPORT = HERE.parents[1] / "build" / "reports" / "sweep.json"
+TIMEOUT = 300.0  # seconds without a line from a worker
+OPERATORS_PER_WORKER = 12
+
+
+class Sweep:
+    """The operators still to do and the outcomes so far."""
+
+    def __init__(self, options: argparse.Namespace, operators: list[str]) -> None:
+        self.options = options
+        self.console = Console()
+        self.batches = deque(
+            operators[i : i + OPERATORS_PER_WORKER] for i in range(0, len(operators), OPERATORS_PER_WORKER)
+        )
+        self.total = len(operators)
+        self.done = 0
+        self.unsupported = 0
+        self.cases: list[dict[str, Any]] = []
+        self.lock = threading.Lock()
+
+    def work(self) -> None:
+        """Takes batches until there are none."""
+        while True:
+            with self.lock:
+                if not self.batches:
+                    return
+                batch = self.batches.popleft()
+            skip: set[str] = set()
+            while batch:
+                batch = self.run_batch(batch, skip)
+
+    def run_batch(self, batch: list[str], skip: set[str]) -> list[str]:
+        """Runs one worker and returns the operators that it did not finish because it died."""
+        worker = subprocess.Popen(
+            [sys.executable, str(HERE / "cases.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=None if self.options.verbose else subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, "MPS_SIMULATOR": os.environ.get("MPS_SIMULATOR", "1")},
+        )
+        assert worker.stdin and worker.stdout
+        every = self.options.sample
+        first = date.today().toordinal() % every if self.options.rotate else 0
+        json.dump({"ops": batch, "every": every, "first": first, "skip": sorted(skip)}, worker.stdin)
+        worker.stdin.close()
+        rest, current = list(batch), None
+        timer = threading.Timer(TIMEOUT, worker.kill)
+        timer.start()
+        for text in worker.stdout:
+            timer.cancel()
+            timer = threading.Timer(TIMEOUT, worker.kill)
+            timer.start()
+            line = json.loads(text)
+            if "begin" in line:
+                current = line["begin"]
+            elif "done" in line:
+                rest.remove(line["done"])
+                current = None
+                self.progress(line["done"])
+            else:
+                if current:
+                    skip.add(current)
+                current = None
+                with self.lock:
+                    if "skip" in line:
+                        self.unsupported += 1
+                    else:
+                        self.cases.append(line)
+        timer.cancel()
+        status = worker.wait()
+        if current:
+            op, dtype, number = current.rsplit(" ", 2)
+            skip.add(current)
+            how = f"the process ended with status {status}"
+            with self.lock:
+                self.cases.append({"op": op, "dtype": dtype, "sample": int(number), "outcome": "crash", "reason": how})
+        elif status and rest:
+            raise SystemExit(f"a worker could not start (status {status}); run with --verbose to see why")
+        return rest
+
+    def progress(self, operator: str) -> None:
+        """Says how far the sweep is."""
+        with self.lock:
+            self.done += 1
+            if self.done % 20 == 0 or self.done == self.total:
+                counts = Counter(case["outcome"] for case in self.cases)
+                self.console.print(
+                    f"{self.done}/{self.total} operators: {counts['equal']} equal, {counts['refused']} refused, "
+                    f"{counts['wrong']} wrong, {counts['crash']} crashed ({operator})",
+                    highlight=False,
+                )
+
+
+def report(sweep: Sweep) -> int:
+    """Writes and prints; returns the exit status."""
+    sweep.cases.sort(key=lambda case: (case["op"], case["dtype"], case["sample"]))
+    counts = Counter(case["outcome"] for case in sweep.cases)
+    totals = {name: counts[name] for name in ("equal", "refused", "wrong", "crash")}
+    sweep.options.report.parent.mkdir(parents=True, exist_ok=True)
+    sweep.options.report.write_text(json.dumps({"totals": totals, "cases": sweep.cases}, indent=1) + "\n")
+    table = Table("outcome", "reason", "cases", "operators")
+    groups: dict[tuple[str, str], list[str]] = {}
+    for case in sweep.cases:
+        groups.setdefault((case["outcome"], case["reason"]), []).append(case["op"])
+    for (outcome, reason), operators in sorted(groups.items()):
+        names = sorted(set(operators))
+        shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+        table.add_row(outcome, reason[:120], str(len(operators)), str(len(names)) if outcome == "equal" else shown)
+    sweep.console.print(table)
+    sweep.console.print(f"{totals}, {sweep.unsupported} not supported by eager", highlight=False)
+    strange = [c for c in sweep.cases if c["outcome"] == "refused" and c["reason"].startswith("other")]
+    return 1 if totals["wrong"] or totals["crash"] or strange else 0
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sample", type=int, default=1, metavar="N", help="take every Nth case")
+    parser.add_argument("--rotate", action="store_true", help="begin with another case each day")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--op", action="append", help="only operators whose name contains this")
+    parser.add_argument("--report", type=Path, default=REPORT)
+    parser.add_argument("--verbose", action="store_true")
+    options = parser.parse_args()
+    from cases import operator_name
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    names = list(dict.fromkeys(operator_name(op) for op in op_db))
+    if options.op:
+        names = [name for name in names if any(part in name for part in options.op)]
+    sweep = Sweep(options, names)
+    threads = [threading.Thread(target=sweep.work) for _ in range(options.jobs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    raise SystemExit(report(sweep))
+
+
+if __name__ == "__main__":
+    main()
