@@ -33,7 +33,8 @@ def test_upstreams_custom_kernel(tmp_path: Path) -> None:
         [sys.executable, "test_cpp_extensions_jit.py", "TestCppExtensionJIT.test_mps_extension"],
         cwd=checkout / "test",
         env={
-            **os.environ,
+            # With CI set, upstream's runner wants a package that writes XML.
+            **{name: value for name, value in os.environ.items() if name != "CI"},
             "MPS_SIMULATOR": "1",
             "TORCH_EXTENSIONS_DIR": str(tmp_path),
             "PYTHONDONTWRITEBYTECODE": "1",
