@@ -912,9 +912,12 @@ class TestLife(GraphTestCase):
 
     def test_debug_dump(self):
         x = torch.ones(4, 4, device="mps")
+        host = torch.ones(4)
         graph = torch.mps.MPSGraph()
         with torch.mps.graph(graph):
-            torch.fmax(x @ x, x).zero_()
+            y = torch.fmax(x @ x, x)
+            y[1].copy_(host)
+            y.zero_()
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "graph.json")
             with self.assertRaisesRegex(RuntimeError, "enable_debug_mode"):
@@ -922,27 +925,54 @@ class TestLife(GraphTestCase):
             graph.enable_debug_mode()
             graph.debug_dump(path)
             with open(path) as file:
-                steps = json.load(file)["steps"]
-            self.assertEqual([step["kind"] for step in steps], ["graph_run", "kernel", "kernel", "fill"])
+                text = file.read()
             path = os.path.join(folder, "graph.dot")
             graph.debug_dump(path)
             with open(path) as file:
                 dot = file.read()
+        self.assertEqual(json.loads(text)["steps"][0]["results"], ["float32[4, 4]"])
         # the first kernel computes the offsets that the second one reads
-        self.assertExpectedInline(
-            dot,
-            r"""digraph mps_graph {
-  node [shape=box];
-  s0 [label="0: graph_run\ninputs=[2]\nresults=[1]"];
-  s1 [label="1: kernel\nthreads=[16, 1, 1]\nthreads_per_threadgroup=[16, 1, 1]\nbuffers=[1]\nbytes=[20]"];
-  s0 -> s1;
-  s2 [label="2: kernel\nthreads=[16, 1, 1]\nthreads_per_threadgroup=[16, 1, 1]\nbuffers=[4]\nbytes=[0]"];
-  s1 -> s2;
-  s3 [label="3: fill\nlength=[64]\nvalue=[0]"];
-  s2 -> s3;
+        self.assertExpectedInline(text, """\
+{
+ "buffers": [
+  {"bytes": 256, "memory": "pool"},
+  {"bytes": 256, "memory": "pool"},
+  {"bytes": 256, "memory": "kept"},
+  {"bytes": 256, "memory": "pool"}
+ ],
+ "steps": [
+  {"kind": "graph_run", "op": "aten::mm", "inputs": ["float32[4, 4]", "float32[4, 4]"], "results": ["float32[4, 4]"], "buffers": []},
+  {"kind": "kernel", "op": "aten::fmax", "threads": [16, 1, 1], "threads_per_threadgroup": [16, 1, 1], "bytes": [20], "buffers": [{"buffer": 0, "offset": 0}]},
+  {"kind": "kernel", "op": "aten::fmax", "threads": [16, 1, 1], "threads_per_threadgroup": [16, 1, 1], "bytes": [0], "buffers": [{"buffer": 1, "offset": 0}, {"buffer": 2, "offset": 0}, {"buffer": 3, "offset": 0}, {"buffer": 0, "offset": 0}]},
+  {"kind": "host_refresh", "op": "aten::copy_", "length": [16], "buffers": [{"buffer": 3, "offset": 16}]},
+  {"kind": "fill", "op": "aten::zero_", "length": [64], "value": [0], "buffers": [{"buffer": 3, "offset": 0}]}
+ ]
 }
-""",
-        )
+""")
+        self.assertExpectedInline(dot, """\
+digraph mps_graph {
+  b0 [shape=ellipse, label="buffer 0\\n256 bytes, pool"];
+  b1 [shape=ellipse, label="buffer 1\\n256 bytes, pool"];
+  b2 [shape=ellipse, label="buffer 2\\n256 bytes, kept"];
+  b3 [shape=ellipse, label="buffer 3\\n256 bytes, pool"];
+  s0 [shape=box, label="0: graph_run aten::mm\\ninputs=[float32[4, 4], float32[4, 4]]\\nresults=[float32[4, 4]]"];
+  s1 [shape=box, label="1: kernel aten::fmax\\nthreads=[16, 1, 1]\\nthreads_per_threadgroup=[16, 1, 1]\\nbytes=[20]"];
+  s0 -> s1;
+  b0 -> s1 [dir=none, style=dashed, label="0"];
+  s2 [shape=box, label="2: kernel aten::fmax\\nthreads=[16, 1, 1]\\nthreads_per_threadgroup=[16, 1, 1]\\nbytes=[0]"];
+  s1 -> s2;
+  b1 -> s2 [dir=none, style=dashed, label="0"];
+  b2 -> s2 [dir=none, style=dashed, label="0"];
+  b3 -> s2 [dir=none, style=dashed, label="0"];
+  b0 -> s2 [dir=none, style=dashed, label="0"];
+  s3 [shape=box, label="3: host_refresh aten::copy_\\nlength=[16]"];
+  s2 -> s3;
+  b3 -> s3 [dir=none, style=dashed, label="16"];
+  s4 [shape=box, label="4: fill aten::zero_\\nlength=[64]\\nvalue=[0]"];
+  s3 -> s4;
+  b3 -> s4 [dir=none, style=dashed, label="0"];
+}
+""")
 
 
 instantiate_parametrized_tests(TestRecording)

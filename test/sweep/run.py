@@ -22,7 +22,7 @@ from rich.table import Table
 HERE = Path(__file__).resolve().parent
 REPORT = HERE.parents[1] / "build" / "reports" / "sweep.json"
 TIMEOUT = 300.0  # seconds without a line from a worker
-OPERATORS_PER_WORKER = 12
+OPERATORS_PER_WORKER = 6
 
 
 class Sweep:

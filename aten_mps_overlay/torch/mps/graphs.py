@@ -164,8 +164,14 @@ class MPSGraph(torch._C._MPSGraph):
         self._debug_mode = True
 
     def debug_dump(self, debug_path: Union[str, "os.PathLike[str]"]) -> None:
-        r"""Write the steps to a file: as JSON if its name ends in ``.json``, else in the DOT
-        language.
+        r"""Write what the graph holds to a file: as JSON if its name ends in ``.json``, else in the
+        DOT language.
+
+        Both list the buffers in the order of their first use, with their size in bytes and the
+        memory that they lie in (``"pool"``: that of the graph; ``"kept"``: it existed before the
+        capture; ``"own"``: nobody else uses it), and the steps in the order of a replay: kind,
+        operator that submitted it if that is known, sizes, and the buffers in use with offsets in
+        bytes. Of graph runs dtypes and shapes of inputs and results stand in place of buffers.
 
         Arguments:
             debug_path: Where to write.
@@ -175,25 +181,45 @@ class MPSGraph(torch._C._MPSGraph):
         """
         if not self._debug_mode:
             raise RuntimeError("call enable_debug_mode() before debug_dump()")
-        steps = self._steps()
+        dump = self._dump()
         path = os.fspath(debug_path)
-        text = _as_json(steps) if path.endswith(".json") else _as_dot(steps)
+        text = _as_json(dump) if path.endswith(".json") else _as_dot(dump)
         with open(path, "w") as file:
             file.write(text)
 
 
-def _as_json(steps: List[Dict[str, Any]]) -> str:
-    return json.dumps({"steps": steps}, indent=1) + "\n"
+def _as_json(dump: Dict[str, Any]) -> str:
+    # an entry a line: short enough to read, and good to compare
+    lines = [
+        f' "{part}": [\n'
+        + ",\n".join("  " + json.dumps(entry) for entry in dump[part])
+        + "\n ]"
+        for part in ("buffers", "steps")
+    ]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _as_dot(steps: List[Dict[str, Any]]) -> str:
-    lines = ["digraph mps_graph {", "  node [shape=box];"]
-    for i, step in enumerate(steps):
-        facts = [f"{k}={v}" for k, v in step.items() if k != "kind"]
-        label = "\\n".join([f"{i}: {step['kind']}", *facts])
-        lines.append(f'  s{i} [label="{label}"];')
+def _as_dot(dump: Dict[str, Any]) -> str:
+    lines = ["digraph mps_graph {"]
+    for i, buffer in enumerate(dump["buffers"]):
+        label = f"buffer {i}\\n{buffer['bytes']} bytes, {buffer['memory']}"
+        lines.append(f'  b{i} [shape=ellipse, label="{label}"];')
+    for i, step in enumerate(dump["steps"]):
+        facts = [f"{i}: {step['kind']} {step['op']}".rstrip()]
+        facts += [
+            f"{k}={json.dumps(v)}".replace('"', "")
+            for k, v in step.items()
+            if k not in ("kind", "op", "buffers")
+        ]
+        label = "\\n".join(facts)
+        lines.append(f'  s{i} [shape=box, label="{label}"];')
         if i > 0:
             lines.append(f"  s{i - 1} -> s{i};")
+        # whether a kernel reads or writes a buffer is not known
+        lines += [
+            f'  b{use["buffer"]} -> s{i} [dir=none, style=dashed, label="{use["offset"]}"];'
+            for use in step["buffers"]
+        ]
     return "\n".join([*lines, "}"]) + "\n"
 
 

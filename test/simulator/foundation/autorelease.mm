@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace mps_simulator {
@@ -46,31 +47,38 @@ Pop runtime_pop() {
 
 // The pools of a thread, innermost last. An exception leaves a pool without
 // draining it, as on macOS: the next outer one drains both.
-struct ThreadPools {
-  const bool is_main_thread = getpid() == gettid();
-  std::vector<void*> open;
+using OpenPools = std::vector<void*>;
 
-  // A thread that ends releases what it autoreleased outside of all pools. The
-  // main thread does not: the process ends with it.
-  ~ThreadPools() {
-    if (!is_main_thread) {
-      if (!open.empty()) {
-        leaks().add(kNeverDrained, static_cast<int64_t>(open.size()));
-      }
-      runtime_pop()(reinterpret_cast<void*>(UINTPTR_MAX));
+// A pointer, since pools are still opened when the thread's own variables are gone: the
+// destructors of static objects release what they hold.
+thread_local OpenPools* open_pools = nullptr;
+
+// A thread that ends releases what it autoreleased outside of all pools. The main
+// thread does not: the process ends with it.
+struct ThreadEnd {
+  ~ThreadEnd() {
+    if (!open_pools->empty()) {
+      leaks().add(kNeverDrained, static_cast<int64_t>(open_pools->size()));
     }
+    runtime_pop()(reinterpret_cast<void*>(UINTPTR_MAX));
+    delete std::exchange(open_pools, nullptr);
   }
 };
 
-ThreadPools& thread_pools() {
-  thread_local ThreadPools pools;
-  return pools;
+OpenPools& thread_pools() {
+  if (open_pools == nullptr) {
+    open_pools = new OpenPools;
+    if (getpid() != gettid()) {
+      thread_local const ThreadEnd end;
+    }
+  }
+  return *open_pools;
 }
 
 } // namespace
 
 id autorelease_object(id object) {
-  if (thread_pools().open.empty()) {
+  if (thread_pools().empty()) {
     leaks().add(class_getName(object_getClass(object)), 1);
   }
   return _objc_rootAutorelease(object);
@@ -94,14 +102,14 @@ void reset_autorelease_leaks() {
 extern "C" {
 
 __attribute__((visibility("default"))) void* objc_autoreleasePoolPush() {
-  auto& open = mps_simulator::thread_pools().open;
+  auto& open = mps_simulator::thread_pools();
   open.push_back(mps_simulator::runtime_push()());
   // The runtime's own tokens are equal for pools that nothing lies between.
   return reinterpret_cast<void*>(open.size());
 }
 
 __attribute__((visibility("default"))) void objc_autoreleasePoolPop(void* pool) {
-  auto& open = mps_simulator::thread_pools().open;
+  auto& open = mps_simulator::thread_pools();
   const auto position = reinterpret_cast<uintptr_t>(pool);
   if (position == 0 || position > open.size()) {
     return; // An outer pool has been drained before, and this one with it.

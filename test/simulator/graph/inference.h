@@ -16,4 +16,7 @@ std::vector<TensorType> infer_types(
     const std::vector<InferenceInput>& inputs,
     size_t outputs);
 
+// Says that an expression looks at the values of an input, so that its result's shape may depend on them.
+void note_reading(const at::Tensor& tensor);
+
 } // namespace mps_simulator::graph

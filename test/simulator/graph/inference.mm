@@ -5,11 +5,16 @@
 
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
+
 namespace mps_simulator::graph {
 
 namespace {
 
 thread_local bool samples_run = false;
+// Where the samples lie whose values stand for unknown ones, and whether an expression asked for them.
+thread_local std::vector<const void*> unknown_values;
+thread_local bool unknown_values_read = false;
 
 struct SampleGuard {
   SampleGuard() {
@@ -17,6 +22,7 @@ struct SampleGuard {
   }
   ~SampleGuard() {
     samples_run = false;
+    unknown_values.clear();
   }
 };
 
@@ -25,7 +31,9 @@ at::Tensor sample(const InferenceInput& input, at::IntArrayRef sizes) {
   if (input.value) {
     return *input.value;
   }
-  return at::zeros({}, at::TensorOptions().dtype(input.type.type).device(at::kCPU)).expand(sizes);
+  const at::Tensor zero = at::zeros({}, at::TensorOptions().dtype(input.type.type).device(at::kCPU));
+  unknown_values.push_back(zero.const_data_ptr());
+  return zero.expand(sizes);
 }
 
 Tensors run_on_samples(
@@ -99,11 +107,16 @@ bool is_sample(const at::Tensor&) {
   return samples_run;
 }
 
-std::vector<TensorType> infer_types(
+void note_reading(const at::Tensor& tensor) {
+  unknown_values_read |= std::count(unknown_values.begin(), unknown_values.end(), tensor.const_data_ptr()) > 0;
+}
+
+namespace {
+
+std::vector<TensorType> infer_from_types(
     const Expression& expression,
     const std::vector<InferenceInput>& inputs,
     size_t outputs) {
-  const ComputingGuard guard;
   const bool ranked =
       std::all_of(inputs.begin(), inputs.end(), [](const InferenceInput& input) { return input.type.ranked; });
   if (!ranked) {
@@ -131,6 +144,25 @@ std::vector<TensorType> infer_types(
   } catch (const std::exception&) {
     return infer_unranked(expression, inputs, outputs);
   }
+}
+
+} // namespace
+
+std::vector<TensorType> infer_types(
+    const Expression& expression,
+    const std::vector<InferenceInput>& inputs,
+    size_t outputs) {
+  const ComputingGuard guard;
+  unknown_values_read = false;
+  auto types = infer_from_types(expression, inputs, outputs);
+  // A shape made of the stand-ins for unknown values is nobody's.
+  if (unknown_values_read) {
+    for (TensorType& type : types) {
+      type.ranked = false;
+      type.sizes.clear();
+    }
+  }
+  return types;
 }
 
 } // namespace mps_simulator::graph

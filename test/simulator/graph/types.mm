@@ -1,4 +1,5 @@
 #include "graph/operation.h"
+#include "graph/inference.h"
 #include "support/error.h"
 
 namespace mps_simulator::graph {
@@ -104,6 +105,7 @@ int64_t wrap_axis(int64_t axis, int64_t rank) {
 }
 
 std::vector<int64_t> values_of(const at::Tensor& tensor) {
+  note_reading(tensor);
   const at::Tensor numbers = tensor.to(at::kLong).contiguous();
   const int64_t* begin = numbers.const_data_ptr<int64_t>();
   return {begin, begin + numbers.numel()};

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -43,3 +45,12 @@ def test_a_pool_of_the_program_takes_it(x: torch.Tensor) -> None:
             _ = x & x
 
     assert leaks_of(work) == {}
+
+
+def test_pools_are_opened_until_the_process_ends() -> None:
+    """The allocator's destructor opens one, if work is outstanding."""
+    program = "import torch; torch.sin(torch.ones(4, 4, device='mps'))"
+    result = subprocess.run(
+        [sys.executable, "-m", "mps_simulator", "-c", program], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (result.returncode, result.stderr) == (0, "")

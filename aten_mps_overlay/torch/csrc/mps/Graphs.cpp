@@ -29,7 +29,10 @@ MPSCaptureErrorMode parseErrorMode(const std::string& name) {
 }
 
 py::dict statsDict(const MPSCommandGraph& graph) {
-  const auto stats = graph.stats();
+  const auto stats = [&] {
+    py::gil_scoped_release no_gil;
+    return graph.stats();
+  }();
   py::dict result;
   result["kernels"] = stats.kernels;
   result["graph_runs"] = stats.graph_runs;
@@ -45,16 +48,42 @@ py::dict statsDict(const MPSCommandGraph& graph) {
   return result;
 }
 
-py::list stepList(const MPSCommandGraph& graph) {
-  py::list result;
-  for (const auto& step : graph.steps()) {
+py::dict dumpDict(const MPSCommandGraph& graph) {
+  const auto dump = [&] {
+    py::gil_scoped_release no_gil;
+    return graph.dump();
+  }();
+  py::list buffers;
+  for (const auto& buffer : dump.buffers) {
+    py::dict description;
+    description["bytes"] = buffer.bytes;
+    description["memory"] = buffer.memory;
+    buffers.append(description);
+  }
+  py::list steps;
+  for (const auto& step : dump.steps) {
     py::dict description;
     description["kind"] = step.kind;
+    description["op"] = step.op;
     for (const auto& [name, numbers] : step.numbers) {
       description[py::str(name)] = numbers;
     }
-    result.append(description);
+    for (const auto& [name, tensors] : step.tensors) {
+      description[py::str(name)] = tensors;
+    }
+    py::list uses;
+    for (const auto& use : step.uses) {
+      py::dict place;
+      place["buffer"] = use.buffer;
+      place["offset"] = use.offset;
+      uses.append(place);
+    }
+    description["buffers"] = uses;
+    steps.append(description);
   }
+  py::dict result;
+  result["buffers"] = buffers;
+  result["steps"] = steps;
   return result;
 }
 
@@ -91,14 +120,16 @@ void initGraphBindings(py::module& module) {
             TORCH_CHECK_TYPE(
                 THPGenerator_Check(generator.ptr()),
                 "register_generator_state() takes a torch.Generator");
-            self.registerGeneratorState(
-                reinterpret_cast<THPGenerator*>(generator.ptr())->cdata);
+            const at::Generator cdata =
+                reinterpret_cast<THPGenerator*>(generator.ptr())->cdata;
+            py::gil_scoped_release no_gil;
+            self.registerGeneratorState(cdata);
           },
           py::arg("generator"))
       .def("reset", torch::wrap_pybind_function_no_gil(&MPSCommandGraph::reset))
-      .def("pool", torch::wrap_pybind_function(&MPSCommandGraph::pool))
+      .def("pool", torch::wrap_pybind_function_no_gil(&MPSCommandGraph::pool))
       .def("stats", &statsDict)
-      .def("_steps", &stepList);
+      .def("_dump", &dumpDict);
   module.def("_mps_graph_pool_handle", &at::mps::newGraphPool);
   module.def(
       "_mps_isCurrentStreamCapturing", &at::mps::isCurrentStreamCapturing);

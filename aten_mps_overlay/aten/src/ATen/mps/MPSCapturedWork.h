@@ -102,6 +102,8 @@ struct MPSEncoderCall {
 class MPSCapturedWork {
  public:
   std::vector<MPSCommandStep> steps;
+  // by step: the operator that submitted it, or ""
+  std::vector<std::string> operators;
   // memory that the steps read or write: blocks of the allocator, and host memory that is copied to the device
   MPSPinnedBuffers pinned;
   std::optional<MPSPoolReference> pool;
@@ -128,10 +130,15 @@ class MPSCapturedWork {
   void encodeChecks(MPSStream* stream) const;
 
   std::vector<MPSEncoderCall> calls_;
+  // those of status_checks, for handlers that may run after the graph is gone
+  std::shared_ptr<const std::vector<std::string>> check_messages_;
   // what the host writes for each replay, in the order of the capture
   std::vector<MPSEncoderCall> refreshes_;
   bool has_early_refreshes_ = false;
   size_t staging_length_ = 0;
 };
+
+/// Says what the work consists of, for debug dumps.
+MPSCommandGraphDump describe(const MPSCapturedWork& work);
 
 } // namespace at::mps

@@ -62,6 +62,11 @@ void MPSCapturedWork::prepare(id<MTLDevice> device, MPSGraphCompilationDescripto
     planRefreshes();
     planCalls();
   }
+  std::vector<std::string> messages;
+  for (const auto& check : status_checks) {
+    messages.push_back(check.message);
+  }
+  check_messages_ = std::make_shared<const std::vector<std::string>>(std::move(messages));
 }
 
 void MPSCapturedWork::compileGraphRuns(id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor) {
@@ -356,6 +361,9 @@ void MPSCapturedWork::encode(MPSStream* stream) const {
     });
   }
   for (const auto& call : calls_) {
+    if (capture) {
+      capture->setReplayedOperator(&operators[call.step - steps.data()]);
+    }
     switch (call.kind) {
       case Kind::RUN_GRAPH:
         encodeGraphRun(stream, std::get<MPSGraphRunStep>(*call.step));
@@ -399,6 +407,7 @@ void MPSCapturedWork::encode(MPSStream* stream) const {
     }
   }
   if (capture) {
+    capture->setReplayedOperator(nullptr);
     capture->keepChecks(*this);
   }
   encodeChecks(stream);
@@ -419,27 +428,25 @@ void MPSCapturedWork::encodeChecks(MPSStream* stream) const {
       }
     });
   }
-  std::vector<std::string> messages;
-  for (const auto& check : status_checks) {
-    messages.push_back(check.message);
-  }
   stream->endKernelCoalescing();
-  stream->expectCheck();
+  const size_t check = stream->expectCheck();
+  // the graph may be gone by then
+  const auto messages = check_messages_;
   [stream->commandBuffer() addCompletedHandler:^(id<MTLCommandBuffer> command_buffer) {
     std::string error;
-    const auto* statuses = static_cast<const int32_t*>([copies contents]);
     if (command_buffer.status == MTLCommandBufferStatusError) {
       const char* reason = command_buffer.error.localizedDescription.UTF8String;
       error =
           std::string("torch.mps graph replay: the GPU reported an error: ") + (reason ? reason : "it gave no reason");
     } else {
-      for (const auto i : c10::irange(messages.size())) {
+      const auto* statuses = static_cast<const int32_t*>([copies contents]);
+      for (const auto i : c10::irange(count)) {
         if (statuses[i] != 0 && error.empty()) {
-          error = "torch.mps graph replay: " + messages[i] + " (status " + std::to_string(statuses[i]) + ")";
+          error = "torch.mps graph replay: " + messages->at(i) + " (status " + std::to_string(statuses[i]) + ")";
         }
       }
     }
-    stream->finishCheck(error);
+    stream->finishCheck(check, error);
   }];
 }
 

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,6 +19,7 @@
 namespace at::mps {
 
 class MPSCapturedWork;
+class MPSCapturePause;
 class MPSGraphCapture;
 
 /// What a read of device data by the host does during a capture.
@@ -46,10 +48,28 @@ struct MPSCommandGraphStats {
   size_t replays = 0;
 };
 
-/// What debug dumps say of one step.
-struct MPSCommandGraphStep {
-  std::string kind;
-  std::vector<std::pair<std::string, std::vector<uint64_t>>> numbers;
+/// What debug dumps say of a graph.
+struct MPSCommandGraphDump {
+  struct Buffer {
+    size_t bytes = 0;
+    // "pool": of the graph's pool, "kept": a block that was there before,
+    // "own": nobody else knows it
+    std::string memory;
+  };
+  struct Use {
+    size_t buffer = 0; // position in `buffers`
+    size_t offset = 0; // in bytes
+  };
+  struct Step {
+    std::string kind;
+    std::string op; // the operator that submitted it, "" if that is not known
+    std::vector<std::pair<std::string, std::vector<uint64_t>>> numbers;
+    // dtype and shape of what an MPSGraph takes and gives
+    std::vector<std::pair<std::string, std::vector<std::string>>> tensors;
+    std::vector<Use> uses;
+  };
+  std::vector<Buffer> buffers;
+  std::vector<Step> steps;
 };
 
 /// A recording of the GPU work that was submitted to the stream between
@@ -82,9 +102,11 @@ class TORCH_API MPSCommandGraph {
   /// The default generator is always registered. Must precede captureBegin().
   void registerGeneratorState(const Generator& generator);
   MPSCommandGraphStats stats() const;
-  std::vector<MPSCommandGraphStep> steps() const;
+  MPSCommandGraphDump dump() const;
 
  private:
+  // Guards what follows. Never wait for it on the stream's queue.
+  mutable std::mutex mutex_;
   std::shared_ptr<MPSCapturedWork> work_;
   std::unique_ptr<MPSGraphCapture> capture_;
   std::optional<MPSGraphPool> pool_;
@@ -111,7 +133,7 @@ class TORCH_API MPSHostReadGuard {
   MPSHostReadGuard& operator=(const MPSHostReadGuard&) = delete;
 
  private:
-  bool pauses_ = false;
+  std::unique_ptr<MPSCapturePause> pause_;
 };
 
 /// Put around a copy of `source` to the device: a replay reads the host memory

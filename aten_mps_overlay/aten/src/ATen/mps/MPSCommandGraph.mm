@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 namespace at::mps {
 
@@ -25,6 +26,8 @@ MPSCommandGraph::~MPSCommandGraph() {
 }
 
 void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool, MPSCaptureErrorMode error_mode) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  TORCH_CHECK(!capture_, "torch.mps graph capture: this graph is being captured already.");
   TORCH_CHECK(!work_,
               "torch.mps graph capture: this graph already holds a capture. Call reset() first, or capture into "
               "another graph.");
@@ -33,83 +36,99 @@ void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool, MPSCaptureE
       !profiler.isOperationProfilingEnabled() && !profiler.isSignpostTracingEnabled() && !profiler.isCapturing(),
       "torch.mps graph capture: the MPS profiler is on. Stop it before the capture begins.");
   auto* stream = getCurrentMPSStream();
-  pool_ = pool ? pool : newGraphPool();
+  const auto used_pool = pool ? *pool : newGraphPool();
   __block std::vector<Generator> generators = generators_;
   generators.push_back(detail::getDefaultMPSGenerator());
   dispatch_sync_with_rethrow(stream->queue(), ^() {
     // on the queue, so that of two threads only one can begin
     TORCH_CHECK(!stream->capture(), "torch.mps graph capture: another capture is underway; captures can't be nested.");
     stream->endKernelCoalescing();
-    capture_ = std::make_unique<MPSGraphCapture>(error_mode, *pool_, std::move(generators));
+    capture_ = std::make_unique<MPSGraphCapture>(error_mode, used_pool, std::move(generators));
     stream->setCapture(capture_.get());
   });
+  pool_ = used_pool;
 }
 
-void MPSCommandGraph::captureEnd() {
-  TORCH_CHECK(capture_, "torch.mps graph capture: capture_end() was called on a graph that is not being captured.");
+// Takes the capture off the stream, so that nothing that other threads do from here on is part of it. It is destroyed
+// by the caller, off the queue: unpinning frees memory, for which the allocator needs the queue.
+static std::unique_ptr<MPSGraphCapture> takeOff(std::unique_ptr<MPSGraphCapture>& underway) {
   auto* stream = getCurrentMPSStream();
-  // destroyed after the queue is left: unpinning frees memory, for which the allocator needs the queue
-  std::unique_ptr<MPSGraphCapture> capture = std::move(capture_);
+  std::unique_ptr<MPSGraphCapture> capture = std::move(underway);
   auto* ending = capture.get();
   dispatch_sync_with_rethrow(stream->queue(), ^() {
     stream->endKernelCoalescing();
     TORCH_INTERNAL_ASSERT(stream->capture() == ending);
     stream->setCapture(nullptr);
+    ending->stop();
   });
+  return capture;
+}
+
+void MPSCommandGraph::captureEnd() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  TORCH_CHECK(capture_, "torch.mps graph capture: capture_end() was called on a graph that is not being captured.");
+  const auto capture = takeOff(capture_);
   auto work = capture->finish();
+  auto* stream = getCurrentMPSStream();
   work->prepare(stream->device(), stream->compilationDescriptor());
   work_ = std::move(work);
   replays_ = 0;
 }
 
 void MPSCommandGraph::captureAbort() {
-  if (!capture_) {
-    return;
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (capture_) {
+    takeOff(capture_);
   }
-  auto* stream = getCurrentMPSStream();
-  std::unique_ptr<MPSGraphCapture> capture = std::move(capture_);
-  dispatch_sync_with_rethrow(stream->queue(), ^() {
-    stream->endKernelCoalescing();
-    stream->setCapture(nullptr);
-  });
 }
 
 void MPSCommandGraph::replay() {
-  TORCH_CHECK(!capture_, "torch.mps graph replay: this graph is still being captured.");
-  TORCH_CHECK(work_, "torch.mps graph replay: this graph is empty. Capture into it first.");
-  if (work_->steps.empty()) {
+  std::shared_ptr<const MPSCapturedWork> work;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    TORCH_CHECK(!capture_, "torch.mps graph replay: this graph is still being captured.");
+    TORCH_CHECK(work_, "torch.mps graph replay: this graph is empty. Capture into it first.");
+    work = work_; // another thread may reset the graph meanwhile
+  }
+  if (work->steps.empty()) {
     TORCH_WARN(
         "torch.mps graph replay: nothing ran on the MPS device during the capture, so there is nothing to "
         "replay.");
     return;
   }
-  work_->checkStorages();
+  work->checkStorages();
   auto* stream = getCurrentMPSStream();
   dispatch_sync_with_rethrow(stream->queue(), ^() {
     @autoreleasepool {
       if (auto* capture = stream->capture()) {
-        capture->keepPart(work_);
+        capture->keepPart(work);
       }
-      work_->encode(stream);
+      work->encode(stream);
       // lets the GPU start, as eager work does whenever the backend commits
       stream->synchronize(SyncType::COMMIT);
-      replays_++;
     }
   });
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (work_ == work) {
+    replays_++;
+  }
 }
 
 void MPSCommandGraph::reset() {
+  std::lock_guard<std::mutex> lock(mutex_);
   TORCH_CHECK(!capture_, "torch.mps graph: reset() was called while the graph is being captured.");
   work_.reset();
   replays_ = 0;
 }
 
 MPSGraphPool MPSCommandGraph::pool() const {
+  std::lock_guard<std::mutex> lock(mutex_);
   TORCH_CHECK(pool_, "torch.mps graph: pool() was called before a capture.");
   return *pool_;
 }
 
 void MPSCommandGraph::registerGeneratorState(const Generator& generator) {
+  std::lock_guard<std::mutex> lock(mutex_);
   TORCH_CHECK(!capture_,
               "torch.mps graph: register_generator_state() was called while the graph is being captured. Register "
               "generators before the capture.");
@@ -123,6 +142,7 @@ void MPSCommandGraph::registerGeneratorState(const Generator& generator) {
 }
 
 MPSCommandGraphStats MPSCommandGraph::stats() const {
+  std::lock_guard<std::mutex> lock(mutex_);
   MPSCommandGraphStats stats;
   if (!work_) {
     return stats;
@@ -146,53 +166,9 @@ MPSCommandGraphStats MPSCommandGraph::stats() const {
   return stats;
 }
 
-static std::vector<uint64_t> numbers(MTLSize size) {
-  return {size.width, size.height, size.depth};
-}
-
-static MPSCommandGraphStep describe(const MPSKernelStep& kernel) {
-  uint64_t buffers = 0;
-  uint64_t bytes = 0;
-  for (const auto& binding : kernel.bindings) {
-    buffers += !binding.holds_bytes;
-    bytes += binding.bytes.size();
-  }
-  const char* size = kernel.size_kind == MPSKernelStep::Size::THREADS ? "threads" : "threadgroups";
-  return {"kernel",
-          {{size, numbers(kernel.size)},
-           {"threads_per_threadgroup", numbers(kernel.threadgroup)},
-           {"buffers", {buffers}},
-           {"bytes", {bytes}}}};
-}
-
-static MPSCommandGraphStep describe(const MPSGraphRunStep& run) {
-  return {"graph_run", {{"inputs", {run.inputs.get().count}}, {"results", {run.results.get().count}}}};
-}
-
-static MPSCommandGraphStep describe(const MPSCopyStep& copy) {
-  return {"copy", {{"length", {copy.length}}}};
-}
-
-static MPSCommandGraphStep describe(const MPSFillStep& fill) {
-  return {"fill", {{"length", {fill.length}}, {"value", {fill.value}}}};
-}
-
-static MPSCommandGraphStep describe(const MPSEncodeStep&) {
-  return {"kernel_object", {}};
-}
-
-static MPSCommandGraphStep describe(const MPSHostRefreshStep& refresh) {
-  return {"host_refresh", {{"length", {refresh.length}}}};
-}
-
-std::vector<MPSCommandGraphStep> MPSCommandGraph::steps() const {
-  std::vector<MPSCommandGraphStep> result;
-  if (work_) {
-    for (const auto& step : work_->steps) {
-      result.push_back(std::visit([](const auto& one) { return describe(one); }, step));
-    }
-  }
-  return result;
+MPSCommandGraphDump MPSCommandGraph::dump() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return work_ ? describe(*work_) : MPSCommandGraphDump{};
 }
 
 MPSGraphPool newGraphPool() {

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace at::mps {
@@ -41,15 +42,23 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   /// Lets each replay check a status that a kernel object writes into the tensor.
   void checkStatus(const Tensor& status, const std::string& message);
   void keepPart(std::shared_ptr<const MPSCapturedWork> part);
+  /// Names the operator of the steps that follow, which come from the replay of another graph; nullptr ends that.
+  void setReplayedOperator(const std::string* name) {
+    replayed_operator_ = name;
+  }
   /// True when a replay is to draw from the generator again.
   bool isRegistered(const GeneratorImpl* generator) const;
   /// Counts numbers drawn from a generator (and 1) and the steps by which a replay draws them again (and -1).
   void countDraws(int difference) {
     unrecorded_draws_ += difference;
   }
-  /// Warns, the first time, that host reads are frozen.
-  void warnHostRead();
+  /// True the first time: host reads are frozen, which deserves a warning.
+  bool isFirstHostRead() {
+    return !std::exchange(warned_host_read_, true);
+  }
 
+  /// Observes no more operators and allocations. On the queue; the destructor calls it too.
+  void stop();
   /// Hands over what was recorded, or raises with the first reason for which the recording is of no use.
   std::shared_ptr<MPSCapturedWork> finish();
 
@@ -72,6 +81,39 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   std::unordered_map<const TensorImpl*, size_t> watched_;
   std::string refusal_;
   bool warned_host_read_ = false;
+  // used on the queue only
+  const std::string* replayed_operator_ = nullptr;
+  bool stopped_ = false;
+};
+
+/// The capture underway, or none, for threads that are not on the stream's queue: it does not end while this lives. Run
+/// no operator meanwhile.
+class MPSCaptureUnderway {
+ public:
+  MPSCaptureUnderway();
+
+  explicit operator bool() const {
+    return capture_ != nullptr;
+  }
+  MPSGraphCapture* operator->() const {
+    return capture_;
+  }
+  MPSGraphCapture& operator*() const {
+    return *capture_;
+  }
+
+ private:
+  std::unique_lock<std::mutex> lock_;
+  MPSGraphCapture* const capture_;
+};
+
+/// Keeps what this thread submits out of the graph while it lives.
+class MPSCapturePause {
+ public:
+  MPSCapturePause();
+  ~MPSCapturePause();
+  MPSCapturePause(const MPSCapturePause&) = delete;
+  MPSCapturePause& operator=(const MPSCapturePause&) = delete;
 };
 
 /// Reads a status that a kernel object has written, also during a capture: each replay looks at it again, and raises

@@ -10,14 +10,22 @@ namespace at::mps {
 
 namespace {
 
-// Set while this thread reads device data for the host in "relaxed" mode: that work is not part of the graph.
 thread_local int pauses = 0;
 // Set while this thread copies a CPU tensor to the device.
 thread_local std::shared_ptr<MPSHostRefresh> host_source;
 
-// The capture that the operator observer reports to. Operators run on any thread, also while a capture ends.
-std::mutex observed_mutex;
-MPSGraphCapture* observed = nullptr;
+// The operator that this thread runs.
+thread_local const RecordFunction* running = nullptr;
+
+// The capture underway. Operators run on any thread, also while a capture ends.
+std::mutex underway_mutex;
+MPSGraphCapture* underway = nullptr;
+
+struct OuterOperator final : ObserverContext {
+  explicit OuterOperator(const RecordFunction& inner) : outer(std::exchange(running, &inner)) {}
+
+  const RecordFunction* const outer;
+};
 
 template <typename Visitor>
 void forEachTensor(const IValue& value, const Visitor& visit) {
@@ -35,14 +43,14 @@ void forEachTensor(const IValue& value, const Visitor& visit) {
 }
 
 void observe(c10::ArrayRef<const IValue> values) {
-  std::lock_guard<std::mutex> lock(observed_mutex);
-  if (!observed) {
+  const MPSCaptureUnderway capture;
+  if (!capture) {
     return;
   }
   for (const auto& value : values) {
-    forEachTensor(value, [](const Tensor& tensor) {
+    forEachTensor(value, [&](const Tensor& tensor) {
       if (tensor.defined() && tensor.is_mps() && tensor.has_storage()) {
-        observed->watchTensor(tensor);
+        capture->watchTensor(tensor);
       }
     });
   }
@@ -50,10 +58,11 @@ void observe(c10::ArrayRef<const IValue> values) {
 
 std::unique_ptr<ObserverContext> observeInputs(const RecordFunction& function) {
   observe(function.inputs());
-  return nullptr;
+  return std::make_unique<OuterOperator>(function);
 }
 
-void observeOutputs(const RecordFunction& function, ObserverContext*) {
+void observeOutputs(const RecordFunction& function, ObserverContext* context) {
+  running = static_cast<OuterOperator*>(context)->outer;
   const auto& outputs = function.outputs();
   observe(c10::ArrayRef<const IValue>(outputs.data(), outputs.size()));
 }
@@ -67,8 +76,8 @@ MPSGraphCapture::MPSGraphCapture(MPSCaptureErrorMode error_mode, MPSGraphPool po
   allocator->beginAllocateToPool(pool);
   allocator->setBufferObserver([this](const void* buffer, bool allocated) { observeBuffer(buffer, allocated); });
   {
-    std::lock_guard<std::mutex> lock(observed_mutex);
-    observed = this;
+    std::lock_guard<std::mutex> lock(underway_mutex);
+    underway = this;
   }
   // sees the tensors as the caller passes and gets them: kernels get views and temporaries of them
   operator_observer_ = addGlobalCallback(RecordFunctionCallback(&observeInputs, &observeOutputs)
@@ -78,10 +87,17 @@ MPSGraphCapture::MPSGraphCapture(MPSCaptureErrorMode error_mode, MPSGraphPool po
 }
 
 MPSGraphCapture::~MPSGraphCapture() {
+  stop();
+}
+
+void MPSGraphCapture::stop() {
+  if (std::exchange(stopped_, true)) {
+    return;
+  }
   removeCallback(operator_observer_);
   {
-    std::lock_guard<std::mutex> lock(observed_mutex);
-    observed = nullptr;
+    std::lock_guard<std::mutex> lock(underway_mutex);
+    underway = nullptr;
   }
   const auto* allocator = getIMPSAllocator();
   allocator->setBufferObserver(nullptr);
@@ -174,14 +190,6 @@ void MPSGraphCapture::keepPart(std::shared_ptr<const MPSCapturedWork> part) {
   work_->parts.push_back(std::move(part));
 }
 
-void MPSGraphCapture::warnHostRead() {
-  if (!std::exchange(warned_host_read_, true)) {
-    TORCH_WARN(
-        "torch.mps graph capture: the host read device data. With capture_error_mode=\"relaxed\" what it read "
-        "is frozen: every replay behaves as if it had read the same values.");
-  }
-}
-
 id<MTLComputeCommandEncoder> MPSGraphCapture::newRecordingEncoder(id<MTLComputeCommandEncoder> encoder) {
   return (id<MTLComputeCommandEncoder>)[[MPSRecordingEncoder alloc] initWithEncoder:encoder recorder:this];
 }
@@ -214,6 +222,7 @@ void MPSGraphCapture::recordStep(MPSCommandStep step) {
   }
   std::lock_guard<std::mutex> lock(mutex_);
   work_->steps.push_back(std::move(step));
+  work_->operators.emplace_back(replayed_operator_ ? *replayed_operator_ : (running ? running->name() : ""));
 }
 
 void MPSGraphCapture::useBuffer(id<MTLBuffer> buffer) {
@@ -250,25 +259,38 @@ std::shared_ptr<MPSCapturedWork> MPSGraphCapture::finish() {
   return work;
 }
 
-MPSHostReadGuard::MPSHostReadGuard() {
-  auto* capture = getCurrentMPSStream()->capture();
-  if (!capture || pauses > 0) {
-    return;
-  }
-  TORCH_CHECK(capture->errorMode() == MPSCaptureErrorMode::RELAXED,
-              "torch.mps graph capture: the host read device data (.item(), .cpu(), .tolist(), nonzero(), printing, a "
-              "tensor as a condition, ...). Replays could not read it again. Move the read out of the capture, or pass "
-              "capture_error_mode=\"relaxed\" to freeze what it reads.");
-  capture->warnHostRead();
-  pauses_ = true;
+MPSCaptureUnderway::MPSCaptureUnderway() : lock_(underway_mutex), capture_(underway) {}
+
+MPSCapturePause::MPSCapturePause() {
   pauses++;
 }
 
-MPSHostReadGuard::~MPSHostReadGuard() {
-  if (pauses_) {
-    pauses--;
-  }
+MPSCapturePause::~MPSCapturePause() {
+  pauses--;
 }
+
+MPSHostReadGuard::MPSHostReadGuard() {
+  bool is_first = false;
+  {
+    const MPSCaptureUnderway capture;
+    if (!capture || pauses > 0) {
+      return;
+    }
+    TORCH_CHECK(capture->errorMode() == MPSCaptureErrorMode::RELAXED,
+                "torch.mps graph capture: the host read device data (.item(), .cpu(), .tolist(), nonzero(), printing, "
+                "a tensor as a condition, ...). Replays could not read it again. Move the read out of the capture, or "
+                "pass capture_error_mode=\"relaxed\" to freeze what it reads.");
+    is_first = capture->isFirstHostRead();
+  }
+  if (is_first) {
+    TORCH_WARN(
+        "torch.mps graph capture: the host read device data. With capture_error_mode=\"relaxed\" what it read "
+        "is frozen: every replay behaves as if it had read the same values.");
+  }
+  pause_ = std::make_unique<MPSCapturePause>();
+}
+
+MPSHostReadGuard::~MPSHostReadGuard() = default;
 
 MPSHostSourceGuard::MPSHostSourceGuard(const TensorBase& given, const TensorBase& source) {
   if (getCurrentMPSStream()->capture()) {
@@ -281,19 +303,13 @@ MPSHostSourceGuard::~MPSHostSourceGuard() {
 }
 
 int readStatus(const Tensor& status, const std::string& message) {
-  auto* capture = getCurrentMPSStream()->capture();
-  if (!capture) {
-    return status.item<int>();
+  {
+    const MPSCaptureUnderway capture;
+    if (capture) {
+      capture->checkStatus(status, message);
+    }
   }
-  capture->checkStatus(status, message);
-  struct Pause {
-    Pause() {
-      pauses++;
-    }
-    ~Pause() {
-      pauses--;
-    }
-  } pause;
+  const MPSCapturePause pause;
   return status.item<int>();
 }
 

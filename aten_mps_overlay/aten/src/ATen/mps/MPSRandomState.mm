@@ -27,7 +27,8 @@ class RandomDraw final : public MPSHostRefresh {
 
   void check() const override {
     // a replay inside the capture of another graph becomes part of that one
-    if (const auto* capture = getCurrentMPSStream()->capture()) {
+    const MPSCaptureUnderway capture;
+    if (capture) {
       checkRegistered(*capture, generator_.unsafeGetGeneratorImpl());
     }
   }
@@ -49,14 +50,15 @@ class RandomDraw final : public MPSHostRefresh {
 } // namespace
 
 void checkDrawInCapture(const MPSGeneratorImpl& generator) {
-  if (auto* capture = getCurrentMPSStream()->capture()) {
+  const MPSCaptureUnderway capture;
+  if (capture) {
     checkRegistered(*capture, &generator);
     capture->countDraws(1);
   }
 }
 
 void assertNotDrawnInCapture(const MPSGeneratorImpl& generator, const char* what) {
-  const auto* capture = getCurrentMPSStream()->capture();
+  const MPSCaptureUnderway capture;
   TORCH_CHECK(!capture || !capture->isRegistered(&generator),
               "torch.mps graph capture: ",
               what,
@@ -64,14 +66,14 @@ void assertNotDrawnInCapture(const MPSGeneratorImpl& generator, const char* what
 }
 
 MPSGraphTensorData* recordDraw(MPSGeneratorImpl* generator) {
-  auto* stream = getCurrentMPSStream();
-  auto* capture = stream->capture();
+  const MPSCaptureUnderway capture;
   if (!capture) {
     return nil;
   }
-  id<MTLBuffer> state = [[stream->device() newBufferWithBytes:generator->state_data()
-                                                       length:kStateLength
-                                                      options:MTLResourceStorageModeShared] autorelease];
+  id<MTLDevice> device = getCurrentMPSStream()->device();
+  id<MTLBuffer> state = [[device newBufferWithBytes:generator->state_data()
+                                             length:kStateLength
+                                            options:MTLResourceStorageModeShared] autorelease];
   MPSHostRefreshStep step;
   step.refresh = std::make_shared<RandomDraw>(generator);
   step.destination = state;

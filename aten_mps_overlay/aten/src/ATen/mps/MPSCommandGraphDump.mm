@@ -1,0 +1,168 @@
+#include <ATen/mps/MPSCapturedWork.h>
+#include <ATen/mps/MPSHostRefresh.h>
+#include <ATen/native/mps/MPSGraphSonomaOps.h>
+#include <c10/util/irange.h>
+
+#include <unordered_map>
+
+namespace at::mps {
+
+namespace {
+
+using Step = MPSCommandGraphDump::Step;
+
+std::vector<uint64_t> numbers(MTLSize size) {
+  return {size.width, size.height, size.depth};
+}
+
+std::string nameOf(MPSDataType type) {
+  switch (type) {
+    case MPSDataTypeFloat32:
+      return "float32";
+    case MPSDataTypeFloat16:
+      return "float16";
+    case MPSDataTypeBFloat16:
+      return "bfloat16";
+    case MPSDataTypeInt64:
+      return "int64";
+    case MPSDataTypeInt32:
+      return "int32";
+    case MPSDataTypeInt16:
+      return "int16";
+    case MPSDataTypeInt8:
+      return "int8";
+    case MPSDataTypeUInt8:
+      return "uint8";
+    case MPSDataTypeBool:
+      return "bool";
+    default:
+      return "type " + std::to_string(static_cast<uint32_t>(type));
+  }
+}
+
+std::vector<std::string> tensors(NSArray<MPSGraphTensorData*>* all) {
+  std::vector<std::string> result;
+  for (MPSGraphTensorData* data in all) {
+    std::string text = nameOf(data.dataType) + "[";
+    for (NSNumber* size in data.shape) {
+      text += (text.back() == '[' ? "" : ", ") + std::to_string(size.longLongValue);
+    }
+    result.push_back(text + "]");
+  }
+  return result;
+}
+
+// Numbers buffers in the order in which the steps use them, so that equal captures give equal dumps.
+class Describer {
+ public:
+  explicit Describer(const MPSCapturedWork& work) : work_(work) {}
+
+  Step operator()(const MPSKernelStep& kernel) {
+    Step step;
+    step.kind = "kernel";
+    uint64_t bytes = 0;
+    for (const auto& binding : kernel.bindings) {
+      bytes += binding.bytes.size();
+      if (!binding.holds_bytes && binding.buffer.get()) {
+        use(step, binding.buffer.get(), binding.offset);
+      }
+    }
+    for (const auto& resource : kernel.resources) {
+      if ([resource.resource.get() conformsToProtocol:@protocol(MTLBuffer)]) {
+        use(step, (id<MTLBuffer>)resource.resource.get(), 0);
+      }
+    }
+    if (kernel.size_kind == MPSKernelStep::Size::INDIRECT) {
+      use(step, kernel.indirect_buffer.get(), kernel.indirect_offset);
+    } else {
+      const bool whole = kernel.size_kind == MPSKernelStep::Size::THREADS;
+      step.numbers.emplace_back(whole ? "threads" : "threadgroups", numbers(kernel.size));
+    }
+    step.numbers.emplace_back("threads_per_threadgroup", numbers(kernel.threadgroup));
+    step.numbers.emplace_back("bytes", std::vector<uint64_t>{bytes});
+    return step;
+  }
+
+  Step operator()(const MPSGraphRunStep& run) {
+    Step step;
+    step.kind = "graph_run";
+    step.tensors.emplace_back("inputs", tensors(run.inputs.get()));
+    step.tensors.emplace_back("results", tensors(run.results.get()));
+    return step;
+  }
+
+  Step operator()(const MPSCopyStep& copy) {
+    Step step;
+    step.kind = "copy";
+    step.numbers.emplace_back("length", std::vector<uint64_t>{copy.length});
+    use(step, copy.source.get(), copy.source_offset);
+    use(step, copy.destination.get(), copy.destination_offset);
+    return step;
+  }
+
+  Step operator()(const MPSFillStep& fill) {
+    Step step;
+    step.kind = "fill";
+    step.numbers.emplace_back("length", std::vector<uint64_t>{fill.length});
+    step.numbers.emplace_back("value", std::vector<uint64_t>{fill.value});
+    use(step, fill.buffer.get(), fill.offset);
+    return step;
+  }
+
+  Step operator()(const MPSEncodeStep&) {
+    Step step;
+    step.kind = "kernel_object";
+    return step;
+  }
+
+  Step operator()(const MPSHostRefreshStep& refresh) {
+    Step step;
+    step.kind = "host_refresh";
+    step.numbers.emplace_back("length", std::vector<uint64_t>{refresh.length});
+    use(step, refresh.destination.get(), refresh.offset);
+    return step;
+  }
+
+  std::vector<MPSCommandGraphDump::Buffer> takeBuffers() {
+    return std::move(buffers_);
+  }
+
+ private:
+  void use(Step& step, id<MTLBuffer> buffer, size_t offset) {
+    const auto [position, is_new] = places_.try_emplace(buffer, buffers_.size());
+    if (is_new) {
+      buffers_.push_back({buffer.length, memoryOf(buffer)});
+    }
+    step.uses.push_back({position->second, offset});
+  }
+
+  const char* memoryOf(id<MTLBuffer> buffer) const {
+    if (work_.pinned.contains(buffer)) {
+      return "kept";
+    }
+    // pools alone have placement heaps
+    return buffer.heap && buffer.heap.type == MTLHeapTypePlacement ? "pool" : "own";
+  }
+
+  const MPSCapturedWork& work_;
+  std::unordered_map<const void*, size_t> places_;
+  std::vector<MPSCommandGraphDump::Buffer> buffers_;
+};
+
+} // namespace
+
+MPSCommandGraphDump describe(const MPSCapturedWork& work) {
+  MPSCommandGraphDump dump;
+  Describer describer(work);
+  @autoreleasepool {
+    for (const auto i : c10::irange(work.steps.size())) {
+      auto step = std::visit(describer, work.steps[i]);
+      step.op = work.operators[i];
+      dump.steps.push_back(std::move(step));
+    }
+  }
+  dump.buffers = describer.takeBuffers();
+  return dump;
+}
+
+} // namespace at::mps
