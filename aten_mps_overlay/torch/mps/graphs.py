@@ -247,13 +247,26 @@ class graph:
         self.capture_error_mode = capture_error_mode
 
     def __enter__(self) -> None:
-        self.mps_graph.capture_begin(self.pool, self.capture_error_mode)
+        try:
+            self.mps_graph.capture_begin(self.pool, self.capture_error_mode)
+        except Exception:
+            raise  # nothing has begun
+        except BaseException:
+            # Ctrl-C after it had begun: __exit__() will not be called
+            self.mps_graph._capture_abort()
+            raise
 
     def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
-        if exc_type is None:
-            self.mps_graph.capture_end()
-        else:
+        if exc_type is not None:
             self.mps_graph._capture_abort()
+            return
+        try:
+            self.mps_graph.capture_end()
+        except BaseException:
+            # Ctrl-C may come before the end or after it
+            self.mps_graph._capture_abort()
+            self.mps_graph.reset()
+            raise
 
 
 # The graph of the last graph_capture(), or None if there was none or if it raised.
@@ -286,16 +299,16 @@ def graph_capture(
     """
     global _current_graph
     captured = MPSGraph()
-    captured.capture_begin(pool, capture_error_mode)
-    # not before: a nested capture raises above, and leaves the graph of the outer one in place
-    _current_graph = captured
+    begun = False
     try:
-        yield captured
-        captured.capture_end()
+        with graph(captured, pool, capture_error_mode):
+            # a nested capture has raised above, and leaves the graph of the outer one in place
+            begun, _current_graph = True, captured
+            yield captured
     except BaseException:
-        # an older graph must not be replayed in place of the one that was meant
-        _current_graph = None
-        captured._capture_abort()
+        if begun:
+            # an older graph must not be replayed in place of the one that was meant
+            _current_graph = None
         raise
 
 

@@ -119,7 +119,8 @@ void initGraphBindings(py::module& module) {
           [](MPSCommandGraph& self, py::object generator) {
             TORCH_CHECK_TYPE(
                 THPGenerator_Check(generator.ptr()),
-                "register_generator_state() takes a torch.Generator");
+                "register_generator_state() takes a torch.Generator, but got a ",
+                Py_TYPE(generator.ptr())->tp_name);
             const at::Generator cdata =
                 reinterpret_cast<THPGenerator*>(generator.ptr())->cdata;
             py::gil_scoped_release no_gil;

@@ -122,12 +122,12 @@ TORCH_API bool isCurrentStreamCapturing();
 /// repeat.
 TORCH_API void assertNotCapturing(const std::string& what);
 
-/// Put around a copy from the device to the host. During a capture it raises
-/// or, in relaxed mode, keeps the work of this thread out of the graph while it
-/// lives.
+/// Put around a copy of `tensor` from the device to the host. During a capture
+/// it raises or, in relaxed mode, keeps the work of this thread out of the
+/// graph while it lives.
 class TORCH_API MPSHostReadGuard {
  public:
-  MPSHostReadGuard();
+  explicit MPSHostReadGuard(const TensorBase& tensor);
   ~MPSHostReadGuard();
   MPSHostReadGuard(const MPSHostReadGuard&) = delete;
   MPSHostReadGuard& operator=(const MPSHostReadGuard&) = delete;

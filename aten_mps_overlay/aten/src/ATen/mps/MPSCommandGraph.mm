@@ -133,7 +133,9 @@ void MPSCommandGraph::registerGeneratorState(const Generator& generator) {
               "torch.mps graph: register_generator_state() was called while the graph is being captured. Register "
               "generators before the capture.");
   TORCH_CHECK(generator.defined() && generator.device().type() == kMPS,
-              "torch.mps graph: register_generator_state() takes a generator of the MPS device");
+              "torch.mps graph: register_generator_state() takes a generator of the MPS device, but this one is of ",
+              generator.defined() ? generator.device().str() : "none",
+              ".");
   const bool known =
       std::any_of(generators_.begin(), generators_.end(), [&](const Generator& other) { return other == generator; });
   if (!known) {

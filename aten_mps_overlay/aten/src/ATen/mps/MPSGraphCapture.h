@@ -107,6 +107,9 @@ class MPSCaptureUnderway {
   MPSGraphCapture* const capture_;
 };
 
+/// ", in aten::item" if that is what the caller asked this thread for, "" if it is not known.
+std::string inOperator();
+
 /// Keeps what this thread submits out of the graph while it lives.
 class MPSCapturePause {
  public:

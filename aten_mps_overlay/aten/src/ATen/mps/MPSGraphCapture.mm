@@ -14,18 +14,15 @@ thread_local int pauses = 0;
 // Set while this thread copies a CPU tensor to the device.
 thread_local std::shared_ptr<MPSHostRefresh> host_source;
 
-// The operator that this thread runs.
-thread_local const RecordFunction* running = nullptr;
+// The operators that this thread runs, the caller's first.
+thread_local std::vector<const RecordFunction*> running;
+
+// Tells that an operator is in `running`.
+struct Running final : ObserverContext {};
 
 // The capture underway. Operators run on any thread, also while a capture ends.
 std::mutex underway_mutex;
 MPSGraphCapture* underway = nullptr;
-
-struct OuterOperator final : ObserverContext {
-  explicit OuterOperator(const RecordFunction& inner) : outer(std::exchange(running, &inner)) {}
-
-  const RecordFunction* const outer;
-};
 
 template <typename Visitor>
 void forEachTensor(const IValue& value, const Visitor& visit) {
@@ -58,11 +55,14 @@ void observe(c10::ArrayRef<const IValue> values) {
 
 std::unique_ptr<ObserverContext> observeInputs(const RecordFunction& function) {
   observe(function.inputs());
-  return std::make_unique<OuterOperator>(function);
+  running.push_back(&function);
+  return std::make_unique<Running>();
 }
 
 void observeOutputs(const RecordFunction& function, ObserverContext* context) {
-  running = static_cast<OuterOperator*>(context)->outer;
+  if (context) {
+    running.pop_back();
+  }
   const auto& outputs = function.outputs();
   observe(c10::ArrayRef<const IValue>(outputs.data(), outputs.size()));
 }
@@ -222,7 +222,8 @@ void MPSGraphCapture::recordStep(MPSCommandStep step) {
   }
   std::lock_guard<std::mutex> lock(mutex_);
   work_->steps.push_back(std::move(step));
-  work_->operators.emplace_back(replayed_operator_ ? *replayed_operator_ : (running ? running->name() : ""));
+  work_->operators.emplace_back(replayed_operator_ ? *replayed_operator_
+                                                   : (running.empty() ? "" : running.back()->name()));
 }
 
 void MPSGraphCapture::useBuffer(id<MTLBuffer> buffer) {
@@ -232,7 +233,7 @@ void MPSGraphCapture::useBuffer(id<MTLBuffer> buffer) {
 void MPSGraphCapture::refuse(const std::string& reason) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (refusal_.empty()) {
-    refusal_ = reason;
+    refusal_ = reason + inOperator();
   }
 }
 
@@ -259,6 +260,10 @@ std::shared_ptr<MPSCapturedWork> MPSGraphCapture::finish() {
   return work;
 }
 
+std::string inOperator() {
+  return running.empty() ? "" : std::string(", in ") + running.front()->name();
+}
+
 MPSCaptureUnderway::MPSCaptureUnderway() : lock_(underway_mutex), capture_(underway) {}
 
 MPSCapturePause::MPSCapturePause() {
@@ -269,23 +274,33 @@ MPSCapturePause::~MPSCapturePause() {
   pauses--;
 }
 
-MPSHostReadGuard::MPSHostReadGuard() {
+MPSHostReadGuard::MPSHostReadGuard(const TensorBase& tensor) {
   bool is_first = false;
   {
     const MPSCaptureUnderway capture;
     if (!capture || pauses > 0) {
       return;
     }
-    TORCH_CHECK(capture->errorMode() == MPSCaptureErrorMode::RELAXED,
-                "torch.mps graph capture: the host read device data (.item(), .cpu(), .tolist(), nonzero(), printing, "
-                "a tensor as a condition, ...). Replays could not read it again. Move the read out of the capture, or "
-                "pass capture_error_mode=\"relaxed\" to freeze what it reads.");
+    TORCH_CHECK(
+        capture->errorMode() == MPSCaptureErrorMode::RELAXED,
+        "torch.mps graph capture: the host read device data: the ",
+        tensor.scalar_type(),
+        " tensor of shape ",
+        tensor.sizes(),
+        inOperator(),
+        ". A replay can't read it again. Move the read (.item(), .cpu(), printing, a tensor as a condition, ...) "
+        "out of the capture, or pass capture_error_mode=\"relaxed\" to freeze what it reads.");
     is_first = capture->isFirstHostRead();
   }
   if (is_first) {
     TORCH_WARN(
-        "torch.mps graph capture: the host read device data. With capture_error_mode=\"relaxed\" what it read "
-        "is frozen: every replay behaves as if it had read the same values.");
+        "torch.mps graph capture: the host read device data: the ",
+        tensor.scalar_type(),
+        " tensor of shape ",
+        tensor.sizes(),
+        inOperator(),
+        ". With capture_error_mode=\"relaxed\" what it reads is frozen: every replay behaves as if it had read the same "
+        "values. Later reads are frozen without a warning.");
   }
   pause_ = std::make_unique<MPSCapturePause>();
 }

@@ -1,0 +1,405 @@
+# Owner(s): ["module: mps"]
+
+"""Every message of torch.mps graphs, word for word: what happened, to which tensor or operator, and what to do. The
+cases elsewhere look at a few words and at what holds after the error.
+"""
+
+import os
+import tempfile
+import unittest
+import warnings
+
+import torch
+import torch.nn.functional as F
+from torch.testing._internal.common_utils import run_tests, TestCase
+
+
+if not torch.backends.mps.is_available():
+    raise unittest.SkipTest("MPS is not available")
+
+
+def captured(block, **options):
+    graph = torch.mps.MPSGraph()
+    with torch.mps.graph(graph, **options):
+        block()
+    return graph
+
+
+class MessageTestCase(TestCase):
+    def setUp(self):
+        super().setUp()
+        self.x = torch.arange(6.0, device="mps").reshape(2, 3)
+
+    def assert_raises(self, kind, function, expected):
+        with self.assertRaises(kind) as raised:
+            function()
+        self.assertEqual(str(raised.exception), " ".join(expected.split()))
+
+    def assert_refused(self, block, expected):
+        self.assert_raises(RuntimeError, lambda: captured(block), expected)
+
+    def assert_warns(self, function, expected):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            function()
+        self.assertEqual(len(caught), 1)
+        text = str(caught[0].message).split(" (Triggered")[0]
+        self.assertEqual(text, " ".join(expected.split()))
+
+
+class TestCaptureMessages(MessageTestCase):
+    def test_host_read(self):
+        """4"""
+        self.assert_refused(
+            lambda: self.x.sum().item(),
+            """torch.mps graph capture: the host read device data: the Float tensor of shape [], in aten::item. A
+            replay can't read it again. Move the read (.item(), .cpu(), printing, a tensor as a condition, ...) out of
+            the capture, or pass capture_error_mode="relaxed" to freeze what it reads.""",
+        )
+
+    def test_relaxed_host_read(self):
+        """4"""
+        self.assert_warns(
+            lambda: captured(lambda: (self.x.cpu(), self.x.cpu()), capture_error_mode="relaxed"),
+            """torch.mps graph capture: the host read device data: the Float tensor of shape [2, 3], in aten::to. With
+            capture_error_mode="relaxed" what it reads is frozen: every replay behaves as if it had read the same
+            values. Later reads are frozen without a warning.""",
+        )
+
+    def test_fallback(self):
+        """5"""
+        self.assert_refused(
+            lambda: torch.linalg.svd(self.x),
+            """torch.mps graph capture: the operator 'aten::linalg_svd' falls back to the CPU, where a replay can't
+            run it.""",
+        )
+
+    def test_nested_capture(self):
+        """7"""
+        graph = torch.mps.MPSGraph()
+        self.assert_refused(
+            graph.capture_begin,
+            "torch.mps graph capture: another capture is underway; captures can't be nested.",
+        )
+        with torch.mps.graph(graph):
+            self.assert_raises(
+                RuntimeError, graph.capture_begin, "torch.mps graph capture: this graph is being captured already."
+            )
+
+    def test_profiler(self):
+        """8"""
+        self.assert_refused(
+            torch.mps.profiler.start,
+            "torch.mps graph capture: the profiler was started. Profiling and graph capture exclude each other.",
+        )
+        with torch.mps.profiler.profile():
+            self.assert_refused(
+                lambda: None, "torch.mps graph capture: the MPS profiler is on. Stop it before the capture begins."
+            )
+
+    def test_events(self):
+        event, other = torch.mps.event.Event(), torch.mps.event.Event()
+        other.record()
+        self.assert_refused(
+            event.record,
+            """torch.mps graph capture: an event was recorded, which a replay would not do. Record events outside of
+            the capture.""",
+        )
+        self.assert_refused(
+            other.wait,
+            """torch.mps graph capture: the stream waits for an event, which a replay would not do. Wait outside of
+            the capture.""",
+        )
+
+    def test_second_capture(self):
+        """10"""
+        graph = captured(lambda: self.x + 1)
+        self.assert_raises(
+            RuntimeError,
+            graph.capture_begin,
+            """torch.mps graph capture: this graph already holds a capture. Call reset() first, or capture into
+            another graph.""",
+        )
+
+    def test_moved_in_the_block(self):
+        """13"""
+
+        def block():
+            self.x + 1
+            self.x.data = torch.zeros(9, device="mps")
+
+        self.assert_refused(
+            block,
+            """torch.mps graph capture: the block used the Float tensor of shape [2, 3], recorded with a storage of 24
+            bytes, now has shape [9] and another storage of 36 bytes. Resize or replace tensors before the capture. The
+            capture was dropped.""",
+        )
+
+    def test_generators(self):
+        """19"""
+        generator = torch.Generator(device="mps")
+        self.assert_refused(
+            lambda: torch.rand(2, device="mps", generator=generator),
+            """torch.mps graph capture: random numbers were drawn from a generator that the graph does not know, in
+            aten::rand, so that replays could not draw on. Call graph.register_generator_state(generator) before the
+            capture, or use the default generator.""",
+        )
+        self.assert_refused(
+            lambda: torch.mps.manual_seed(1),
+            """torch.mps graph capture: a generator was seeded or given a state, which a replay would not do. Do it
+            before the capture.""",
+        )
+        graph = torch.mps.MPSGraph()
+        graph.register_generator_state(generator)
+        with torch.mps.graph(graph):
+            self.assert_raises(
+                RuntimeError,
+                lambda: graph.register_generator_state(generator),
+                """torch.mps graph: register_generator_state() was called while the graph is being captured. Register
+                generators before the capture.""",
+            )
+        self.assert_raises(
+            RuntimeError,
+            lambda: graph.register_generator_state(torch.Generator()),
+            "torch.mps graph: register_generator_state() takes a generator of the MPS device, but this one is of cpu.",
+        )
+        self.assert_raises(
+            TypeError,
+            lambda: graph.register_generator_state(3),
+            "register_generator_state() takes a torch.Generator, but got a int",
+        )
+
+    def test_optimizer(self):
+        """19, 20"""
+        parameter = torch.nn.Parameter(self.x)
+        parameter.grad = torch.ones_like(self.x)
+        optimizer = torch.optim.Adam([parameter])
+        optimizer.step()
+        self.assert_refused(
+            optimizer.step,
+            """torch.mps graph capture: Adam.step() counts its steps on the host, and replays would repeat the same
+            step. Construct the optimizer with capturable=True (or fused=True), or call step() outside of the
+            capture.""",
+        )
+
+    def test_arguments(self):
+        graph = torch.mps.MPSGraph()
+        self.assert_raises(
+            ValueError,
+            lambda: graph.capture_begin(capture_error_mode="global"),
+            'capture_error_mode must be "strict" or "relaxed", but is "global"',
+        )
+        self.assert_raises(
+            RuntimeError,
+            graph.capture_end,
+            "torch.mps graph capture: capture_end() was called on a graph that is not being captured.",
+        )
+        self.assert_raises(RuntimeError, graph.pool, "torch.mps graph: pool() was called before a capture.")
+
+
+class TestReplayMessages(MessageTestCase):
+    def test_empty_graphs(self):
+        """10"""
+        graph = torch.mps.MPSGraph()
+        self.assert_raises(
+            RuntimeError, graph.replay, "torch.mps graph replay: this graph is empty. Capture into it first."
+        )
+        with torch.mps.graph(graph):
+            self.assert_raises(
+                RuntimeError, graph.replay, "torch.mps graph replay: this graph is still being captured."
+            )
+            self.assert_raises(
+                RuntimeError, graph.reset, "torch.mps graph: reset() was called while the graph is being captured."
+            )
+        self.assert_warns(
+            graph.replay,
+            """torch.mps graph replay: nothing ran on the MPS device during the capture, so there is nothing to
+            replay.""",
+        )
+        with self.assertRaises(KeyError), torch.mps.graph_capture():
+            raise KeyError
+        self.assert_raises(
+            RuntimeError,
+            torch.mps.graph_replay,
+            """torch.mps.graph_replay() was called without a captured graph; run a block under
+            torch.mps.graph_capture() first""",
+        )
+
+    def test_moved_storage(self):
+        """13"""
+        graph = captured(lambda: self.x + 1)
+        self.x.resize_(40)
+        self.assert_raises(
+            RuntimeError,
+            graph.replay,
+            """torch.mps graph replay: the Float tensor of shape [2, 3], recorded with a storage of 24 bytes, now has
+            shape [40] and another storage of 160 bytes. A graph reads and writes the memory that its tensors had during
+            capture: update tensors in place (copy_(), fill_(), ...) instead of resizing or replacing them, or capture
+            again.""",
+        )
+
+    def test_moved_host_storage(self):
+        """13, 18"""
+        host = torch.ones(2, 3)
+        graph = captured(lambda: self.x.copy_(host))
+        host.resize_(40)
+        self.assert_raises(
+            RuntimeError,
+            graph.replay,
+            """torch.mps graph replay: the Float CPU tensor of shape [2, 3], which the graph copies to the device, was
+            recorded with a storage of 24 bytes and now has another one of 160 bytes. Update it in place (copy_(),
+            fill_(), ...) instead of resizing it, or capture again.""",
+        )
+
+    def test_status(self):
+        """21"""
+        square = torch.eye(3, device="mps")
+        graph = captured(lambda: torch.linalg.lu_factor(square))
+        square.zero_()
+        graph.replay()
+        self.assert_raises(
+            RuntimeError,
+            torch.mps.synchronize,
+            "torch.mps graph replay: lu_factor(): LU factorization failure (status -2)",
+        )
+
+    def test_debug_dump(self):
+        graph = captured(lambda: self.x + 1)
+        with tempfile.TemporaryDirectory() as folder:
+            self.assert_raises(
+                RuntimeError,
+                lambda: graph.debug_dump(os.path.join(folder, "graph.json")),
+                "call enable_debug_mode() before debug_dump()",
+            )
+
+
+class TestExecutableCacheMessages(MessageTestCase):
+    def test_limit(self):
+        self.assert_raises(
+            ValueError,
+            lambda: torch.mps.set_executable_cache_limit(-1),
+            "the limit of the executable cache must be 0 or more, but is -1",
+        )
+
+
+class TestGraphedCallableMessages(MessageTestCase):
+    def assert_not_made(self, kind, function, args, expected, **options):
+        self.assert_raises(kind, lambda: torch.mps.make_graphed_callables(function, args, **options), expected)
+
+    def test_arguments(self):
+        x = self.x
+        self.assert_not_made(
+            TypeError,
+            lambda x: x,
+            (3,),
+            "make_graphed_callables: sample_args may hold tensors of the MPS device only, but there is a int",
+        )
+        self.assert_not_made(
+            TypeError,
+            lambda x: 3,
+            (x,),
+            "make_graphed_callables: a callable must return tensors of the MPS device only, but there is a int",
+        )
+        self.assert_not_made(
+            ValueError,
+            (lambda x: x, lambda x: x),
+            ((x,),),
+            "make_graphed_callables: there are 2 callables, but sample_args for 1",
+        )
+        self.assert_not_made(
+            RuntimeError,
+            lambda x, y: x * 2,
+            (x.clone().requires_grad_(), torch.ones(4, device="mps", requires_grad=True)),
+            """make_graphed_callables: a torch.float32 tensor of shape [4] on mps, an argument or a parameter that
+            requires gradients, has no part in the outputs. Pass allow_unused_input=True if that is meant.""",
+        )
+        with torch.autocast("mps"):
+            self.assert_not_made(
+                RuntimeError,
+                lambda x: x,
+                (x,),
+                """make_graphed_callables: the casts that autocast caches would be missing from the graphs. Use
+                torch.autocast(..., cache_enabled=False).""",
+            )
+
+    def test_modules(self):
+        hooked = torch.nn.Linear(3, 2, device="mps")
+        hooked.register_forward_hook(lambda *args: None)
+        self.assert_not_made(
+            RuntimeError,
+            hooked,
+            (self.x,),
+            """make_graphed_callables: the Linear has hooks, which replays would not call. Add hooks after the call.""",
+        )
+        hooked = torch.nn.Linear(3, 2, device="mps")
+        hooked.bias.register_hook(lambda grad: None)
+        self.assert_not_made(
+            RuntimeError,
+            hooked,
+            (self.x,),
+            """make_graphed_callables: the parameter 'bias' has hooks, which the capture would call. Add hooks after
+            the call.""",
+        )
+        with_buffer = torch.nn.Linear(3, 2, device="mps")
+        with_buffer.register_buffer("scale", torch.ones(2, device="mps", requires_grad=True))
+        self.assert_not_made(
+            RuntimeError,
+            with_buffer,
+            (self.x,),
+            "make_graphed_callables: the buffer 'scale' requires gradients. Make it a parameter.",
+        )
+        self.assert_not_made(
+            RuntimeError,
+            torch.nn.Linear(3, 2),
+            (self.x,),
+            "make_graphed_callables: the parameter 'weight' is on cpu, not on the MPS device",
+        )
+
+    def test_calls(self):
+        x = self.x
+        double = torch.mps.make_graphed_callables(lambda x: x * 2, (x,))
+        self.assert_raises(
+            TypeError,
+            lambda: double(x.half()),
+            """make_graphed_callables: the callable was captured with a torch.float32 tensor of shape [2, 3] on mps,
+            and is called with a torch.float16 tensor of shape [2, 3] on mps in its place""",
+        )
+        with self.assertRaisesRegex(
+            TypeError, "make_graphed_callables: the callable was captured with other arguments: .*, and is called with"
+        ):
+            double(x, x)
+        self.assert_raises(
+            RuntimeError,
+            lambda: double(x.clone().requires_grad_()),
+            """make_graphed_callables: a torch.float32 tensor of shape [2, 3] on mps requires gradients, and its sample
+            did not, so that there is no backward pass for it. Give a sample that requires them.""",
+        )
+        module = torch.mps.make_graphed_callables(torch.nn.Linear(3, 2, device="mps"), (x,))
+        self.assert_raises(
+            TypeError,
+            lambda: module(input=x),
+            "make_graphed_callables: a graphed module takes positional arguments only",
+        )
+
+    def test_backward(self):
+        x = self.x.clone().requires_grad_()
+        square = torch.mps.make_graphed_callables(lambda x: F.relu(x) ** 2, (x,))
+        first = square(x)
+        square(x)
+        self.assert_raises(
+            RuntimeError,
+            lambda: first.sum().backward(),
+            """make_graphed_callables: the callable was called again before the backward pass of an earlier call, whose
+            activations are overwritten. Run the backward pass first, or make another graphed callable for the second
+            call.""",
+        )
+        self.assert_raises(
+            RuntimeError,
+            lambda: torch.autograd.grad(square(x).sum(), x, create_graph=True),
+            """make_graphed_callables: the backward pass of a graphed callable can't be differentiated
+            (create_graph=True).""",
+        )
+
+
+if __name__ == "__main__":
+    run_tests()
