@@ -22,6 +22,8 @@ class Ring:
     directory: str = "."
     # Runs on the build with this sanitizer.
     sanitizer: str = ""
+    # What the simulator is told before the program.
+    simulator: tuple[str, ...] = ()
 
 
 _PYTEST = ("-m", "pytest", "-q", "--junitxml={report}")
@@ -86,6 +88,17 @@ RINGS = (
     Ring("simulator", (*_PYTEST, "test/simulator/tests"), needs="test/simulator/tests", on_mac=False),
     Ring("recorder properties", (*_PYTEST, "test/capture"), needs="test/capture", on_device=True),
     _CAPTURE_CASES,
+    # Pauses at random show what does not wait for the GPU, or waits for the wrong thing.
+    replace(
+        _CAPTURE_CASES, name="capture cases, delayed GPU", on_mac=False, simulator=("--delay-us", "300", "--seed", "5")
+    ),
+    Ring(
+        "sample of the sweep",
+        ("test/sweep/run.py", "--sample", "60", "--rotate", "--report", "build/reports/sweep_sample.json"),
+        needs="test/sweep/run.py",
+        counted=STATUS,
+        on_mac=False,
+    ),
     Ring("demo", ("test/demo/run.py", "--small"), needs="test/demo/run.py", counted=STATUS, on_device=True),
     *(
         _upstream_sample("test/simulator/tests/test_mps_sample.txt", version, file)

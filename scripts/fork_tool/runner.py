@@ -122,7 +122,7 @@ def _run_ring(project: Project, machine: Machine, ring: Ring) -> Count:
     report = layout.reports / f"{re.sub('[ ,]+', '_', ring.name)}.{'json' if ring.counted == TOTALS else 'xml'}"
     report.unlink(missing_ok=True)
     words = [word.replace("{report}", str(report)) for word in ring.words]
-    start = device_command(project, machine, build) if ring.on_device else [str(layout.python)]
+    start = [*device_command(project, machine, build), *ring.simulator] if ring.on_device else [str(layout.python)]
     where = "" if ring.directory == "." else ring.directory
     status = run_shown([*start, *words], layout.root / ring.directory, environment, where)
     count = _counted(ring, report, status)

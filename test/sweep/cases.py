@@ -185,10 +185,12 @@ def run_case(
 
 
 def sweep_operator(
-    op: OpInfo, take: Callable[[], bool], emit: Callable[[dict[str, Any]], None], skip: set[str]
+    op: OpInfo, take: Callable[[], bool], most: int | None, emit: Callable[[dict[str, Any]], None], skip: set[str]
 ) -> None:
-    """All dtypes and samples of one operator."""
+    """The dtypes of one operator that `take` wants, with at most `most` of their samples."""
     for dtype in DTYPES:
+        if not take():
+            continue
         gradients = op.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
         try:
             first = list(samples(op, dtype, 0, gradients))
@@ -196,10 +198,11 @@ def sweep_operator(
         except Exception:
             continue  # no samples of this dtype can be made on the device
         others: list[SampleInput | None] = list(second) if len(second) == len(first) else [None] * len(first)
+        step = 1 if most is None else -(-len(first) // most)
         for number, (sample, other) in enumerate(zip(first, others)):
             case = {"op": operator_name(op), "dtype": dtype_name(dtype), "sample": number}
             key = f"{case['op']} {case['dtype']} {number}"
-            if not take() or key in skip:
+            if number % step or key in skip:
                 continue
             emit({"begin": key})
             torch.manual_seed(number)
@@ -218,7 +221,7 @@ def sweep_operator(
 
 
 def main() -> None:
-    """Reads {"ops", "every", "first", "skip"} from standard input."""
+    """Reads {"ops", "every", "first", "most", "skip"} from standard input."""
     order = json.load(sys.stdin)
     wanted, skip = set(order["ops"]), set(order["skip"])
     out = sys.stdout
@@ -236,7 +239,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     for op in op_db:
         if operator_name(op) in wanted:
-            sweep_operator(op, take, emit, skip)
+            sweep_operator(op, take, order.get("most"), emit, skip)
             emit({"done": operator_name(op)})
 
 

@@ -23,6 +23,8 @@ HERE = Path(__file__).resolve().parent
 REPORT = HERE.parents[1] / "build" / "reports" / "sweep.json"
 TIMEOUT = 300.0  # seconds without a line from a worker
 OPERATORS_PER_WORKER = 6
+# Of each operator and dtype that a sample takes.
+MOST_SAMPLES = 10
 
 
 class Sweep:
@@ -31,14 +33,33 @@ class Sweep:
     def __init__(self, options: argparse.Namespace, operators: list[str]) -> None:
         self.options = options
         self.console = Console()
-        self.batches = deque(
-            operators[i : i + OPERATORS_PER_WORKER] for i in range(0, len(operators), OPERATORS_PER_WORKER)
-        )
-        self.total = len(operators)
-        self.done = 0
+        # a worker that has little to do of each operator gets more of them: it takes seconds to start
+        size = OPERATORS_PER_WORKER * min(options.sample, 20)
+        self.finished: list[str] = []
         self.unsupported = 0
         self.cases: list[dict[str, Any]] = []
+        self.total = len(operators)
+        if options.resume:
+            operators = self.take_up(operators)
+        self.batches = deque(operators[i : i + size] for i in range(0, len(operators), size))
         self.lock = threading.Lock()
+
+    def take_up(self, operators: list[str]) -> list[str]:
+        """Takes over what a run that was cut off has done; returns the operators that are left."""
+        if not self.options.report.with_suffix(".part").exists():
+            return operators
+        part = json.loads(self.options.report.with_suffix(".part").read_text())
+        self.finished, self.unsupported = part["finished"], part["unsupported"]
+        self.cases = [case for case in part["cases"] if case["op"] in self.finished]
+        return [name for name in operators if name not in self.finished]
+
+    def save(self) -> None:
+        """Keeps what is done, for --resume. With the lock held."""
+        part = {"finished": self.finished, "unsupported": self.unsupported, "cases": self.cases}
+        path = self.options.report.with_suffix(".part")
+        new = path.with_suffix(".new")
+        new.write_text(json.dumps(part))
+        new.replace(path)
 
     def work(self) -> None:
         """Takes batches until there are none."""
@@ -63,8 +84,14 @@ class Sweep:
         )
         assert worker.stdin and worker.stdout
         every = self.options.sample
-        first = date.today().toordinal() % every if self.options.rotate else 0
-        json.dump({"ops": batch, "every": every, "first": first, "skip": sorted(skip)}, worker.stdin)
+        order = {
+            "ops": batch,
+            "every": every,
+            "first": date.today().toordinal() % every if self.options.rotate else 0,
+            "most": MOST_SAMPLES if every > 1 else None,
+            "skip": sorted(skip),
+        }
+        json.dump(order, worker.stdin)
         worker.stdin.close()
         rest, current = list(batch), None
         timer = threading.Timer(TIMEOUT, worker.kill)
@@ -104,11 +131,12 @@ class Sweep:
     def progress(self, operator: str) -> None:
         """Says how far the sweep is."""
         with self.lock:
-            self.done += 1
-            if self.done % 20 == 0 or self.done == self.total:
+            self.finished.append(operator)
+            if len(self.finished) % 10 == 0 or len(self.finished) == self.total:
+                self.save()
                 counts = Counter(case["outcome"] for case in self.cases)
                 self.console.print(
-                    f"{self.done}/{self.total} operators: {counts['equal']} equal, {counts['refused']} refused, "
+                    f"{len(self.finished)}/{self.total} operators: {counts['equal']} equal, {counts['refused']} refused, "
                     f"{counts['wrong']} wrong, {counts['crash']} crashed ({operator})",
                     highlight=False,
                 )
@@ -119,8 +147,8 @@ def report(sweep: Sweep) -> int:
     sweep.cases.sort(key=lambda case: (case["op"], case["dtype"], case["sample"]))
     counts = Counter(case["outcome"] for case in sweep.cases)
     totals = {name: counts[name] for name in ("equal", "refused", "wrong", "crash")}
-    sweep.options.report.parent.mkdir(parents=True, exist_ok=True)
     sweep.options.report.write_text(json.dumps({"totals": totals, "cases": sweep.cases}, indent=1) + "\n")
+    sweep.options.report.with_suffix(".part").unlink(missing_ok=True)
     table = Table("outcome", "reason", "cases", "operators")
     groups: dict[tuple[str, str], list[str]] = {}
     for case in sweep.cases:
@@ -138,13 +166,21 @@ def report(sweep: Sweep) -> int:
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sample", type=int, default=1, metavar="N", help="take every Nth case")
-    parser.add_argument("--rotate", action="store_true", help="begin with another case each day")
+    parser.add_argument(
+        "--sample",
+        type=int,
+        default=1,
+        metavar="N",
+        help="take every Nth pair of operator and dtype, and few of its samples",
+    )
+    parser.add_argument("--rotate", action="store_true", help="begin with another pair each day")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--op", action="append", help="only operators whose name contains this")
     parser.add_argument("--report", type=Path, default=REPORT)
+    parser.add_argument("--resume", action="store_true", help="go on where a run that was cut off has stopped")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
+    options.report.parent.mkdir(parents=True, exist_ok=True)
     from cases import operator_name
     from torch.testing._internal.common_methods_invocations import op_db
 

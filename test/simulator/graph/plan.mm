@@ -144,39 +144,49 @@ bool is_narrow(at::ScalarType type) {
 }
 
 // The values while a plan runs. Between fused operations half and bfloat have the
-// precision of float; they are rounded where anything else reads them.
+// precision of float; anything else reads them rounded, which changes nothing for those
+// that come after it: the order of the operations is nobody's promise.
 class Values {
  public:
-  explicit Values(size_t slots) : tensors_(slots), types_(slots, at::ScalarType::Undefined) {}
+  explicit Values(size_t slots) : values_(slots) {}
 
   void set(uint32_t slot, at::Tensor tensor) {
-    types_[slot] = tensor.scalar_type();
-    tensors_[slot] = std::move(tensor);
+    const auto type = tensor.scalar_type();
+    values_[slot] = {std::move(tensor), {}, type};
   }
 
   void set_fused(uint32_t slot, at::Tensor tensor, at::ScalarType type) {
-    types_[slot] = is_narrow(type) && tensor.scalar_type() == at::kFloat ? type : tensor.scalar_type();
-    tensors_[slot] = std::move(tensor);
+    const auto declared = is_narrow(type) && tensor.scalar_type() == at::kFloat ? type : tensor.scalar_type();
+    values_[slot] = {std::move(tensor), {}, declared};
   }
 
   const at::Tensor& get(uint32_t slot) {
-    if (tensors_[slot].scalar_type() != types_[slot]) {
-      tensors_[slot] = tensors_[slot].to(types_[slot]);
+    Value& value = values_[slot];
+    if (value.tensor.scalar_type() == value.type) {
+      return value.tensor;
     }
-    return tensors_[slot];
+    if (!value.rounded.defined()) {
+      value.rounded = value.tensor.to(value.type);
+    }
+    return value.rounded;
   }
 
   at::Tensor get_fused(uint32_t slot) const {
-    return is_narrow(types_[slot]) ? tensors_[slot].to(at::kFloat) : tensors_[slot];
+    const Value& value = values_[slot];
+    return is_narrow(value.type) ? value.tensor.to(at::kFloat) : value.tensor;
   }
 
   void forget(uint32_t slot) {
-    tensors_[slot].reset();
+    values_[slot] = {};
   }
 
  private:
-  Tensors tensors_;
-  std::vector<at::ScalarType> types_; // as declared; the tensor may be wider
+  struct Value {
+    at::Tensor tensor;
+    at::Tensor rounded; // made when it is needed
+    at::ScalarType type = at::ScalarType::Undefined; // as declared; the tensor may be wider
+  };
+  std::vector<Value> values_;
 };
 
 } // namespace

@@ -52,3 +52,21 @@ def test_bilinear_resizing_of_bytes() -> None:
     exact = F.interpolate(image.double(), size=(4, 4), mode="bilinear")
     assert torch.equal(result, exact.to(torch.uint8))
     assert not torch.equal(result, exact.round().to(torch.uint8))
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_order_of_targets_does_not_count(dtype: torch.dtype) -> None:
+    """The running variance is made of one that is also a result, which executables give in any order."""
+    x = uniform(5, 5, 5, dtype=dtype).to("mps")
+    statistics = [uniform(5, dtype=dtype).abs().to("mps") for _ in range(2)]
+    torch.mps.set_executable_cache_enabled(True)
+    try:
+        results = []
+        for enabled in (False, True) * 8:
+            torch.mps.executable_cache_clear()
+            torch.mps.set_executable_cache_enabled(enabled)
+            mean, variance = (s.clone() for s in statistics)
+            results.append([*torch.native_batch_norm(x, None, None, mean, variance, True, 0.5, 0.6), mean, variance])
+    finally:
+        torch.mps.set_executable_cache_enabled(False)
+    assert all(torch.equal(a, b) for made in results for a, b in zip(made, results[0]))
