@@ -11,6 +11,8 @@ _ANY = re.compile(_NAME)
 # The sentence of the error or the warning, which people paste.
 _MESSAGE = re.compile(rf"operator\W{{0,4}}{_NAME}\W{{0,4}}\s+is\s+not\s+current", re.IGNORECASE)
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
+# A list in a list is indented like code.
+_ITEM = re.compile(r"\s*([-*+]|\d+\.)\s")
 # Those answer more often than they ask.
 _MAINTAINERS = {"MEMBER", "OWNER", "COLLABORATOR"}
 
@@ -45,7 +47,7 @@ def read_comment(content: Any) -> Comment | None:
 
 
 def operators_in(body: str) -> list[str]:
-    """Operators without overload, each once, in order.
+    """Operators without overload, each once, those in prose first.
 
     In prose every name counts; in a block of code, where a log may name operators by the dozen, only the one that an
     error or a warning says is missing. A quotation is somebody else's request, or is repeated below it.
@@ -69,7 +71,7 @@ def _split(body: str) -> tuple[str, str]:
                 code.append(line)
         elif match:
             fence = match[1]
-        elif line.startswith(("    ", "\t")):
+        elif line.startswith(("    ", "\t")) and not _ITEM.match(line):
             code.append(line)
         elif not line.lstrip().startswith(">"):
             prose.append(line)
