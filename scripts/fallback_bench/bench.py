@@ -67,7 +67,7 @@ class Bench:
         if "problem" in measured:
             return Row(**(columns | {"problem": measured["problem"]}))
         columns |= timed(measured["cpu"], measured["mps"])
-        columns["repeats"] = "/".join(map(str, measured["repeats"]))
+        columns |= {"repeats": measured["repeats"], "spread": measured["spread"]}
         # What ran on the CPU in the end, which may be more than the first operator that was missing.
         columns["fell_back"] = " ".join(sorted(set(measured["fallbacks"]))) or columns["fell_back"]
         return Row(**(columns | _capture(measured["capture"])))

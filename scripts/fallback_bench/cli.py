@@ -55,6 +55,9 @@ def bench(
     path: Path, names: tuple[str, ...], dtypes: tuple[str, ...], quick: bool, seconds: float, timeout: float, out: Path
 ) -> None:
     """Measure the targets; writes a CSV file for each operator, a report and a plot."""
+    targets = load(path)
+    chosen = _choose(targets, names)
+    # These import torch, which takes its time.
     from fallback_bench.bench import Bench, Cell, cells_of
     from fallback_bench.plot import draw
     from fallback_bench.report import markdown
@@ -62,8 +65,6 @@ def bench(
     from fallback_bench.summary import summarize
     from fallback_bench.workers import Worker
 
-    targets = load(path)
-    chosen = _choose(targets, names)
     grids = {target.operator: cells_of(target.operator, dtypes, quick) for target in chosen}
     grids = {name: cells for name, cells in grids.items() if cells}
     if not grids:

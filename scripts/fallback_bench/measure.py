@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -34,21 +34,27 @@ def check(case: Case, shape: Shape, dtype: torch.dtype) -> dict[str, Any]:
 def measure(case: Case, shape: Shape, dtype: torch.dtype, seconds: float) -> dict[str, Any]:
     """Medians on the CPU and on MPS with the fallback, and whether a capture refuses the operator."""
     inputs = case.inputs(shape, dtype)
+    where = "CPU"
     try:
-        cpu, cpu_repeats = _median(lambda: case.call(*inputs), lambda: None, seconds)
-    except (RuntimeError, TypeError, ValueError) as problem:
-        return {"problem": f"on the CPU: {first_line(problem)}"}
-    try:
+        case.call(*inputs)
+        where = "MPS"
         # The inputs lie on the device, where a program has them: the way to the CPU and back is part of the price.
         moved = [tensor.to("mps") for tensor in inputs]
         _, seen = with_fallbacks(lambda: case.call(*moved))
-        mps, mps_repeats = _median(lambda: case.call(*moved), torch.mps.synchronize, seconds)
+        torch.mps.synchronize()
     except (RuntimeError, TypeError, ValueError) as problem:
-        return {"problem": f"on MPS: {first_line(problem)}"}
+        return {"problem": f"on {'the ' if where == 'CPU' else ''}{where}: {first_line(problem)}"}
+
+    def on_device() -> None:
+        case.call(*moved)
+        torch.mps.synchronize()
+
+    cpu, mps = _times((lambda: case.call(*inputs), on_device), seconds)
     return {
-        "cpu": cpu,
-        "mps": mps,
-        "repeats": [cpu_repeats, mps_repeats],
+        "cpu": statistics.median(cpu),
+        "mps": statistics.median(mps),
+        "spread": max(_spread(cpu), _spread(mps)),
+        "repeats": len(cpu),
         "fallbacks": seen,
         "capture": capture_error(lambda: case.call(*moved)),
     }
@@ -67,16 +73,21 @@ def capture_error(call: Callable[[], Any]) -> str | None:
     return None
 
 
-def _median(call: Callable[[], Any], wait: Callable[[], Any], seconds: float) -> tuple[float, int]:
-    """The median time of a call until its result is there, after two calls that are not counted."""
-    for _ in range(2):
+def _times(calls: Sequence[Callable[[], Any]], seconds: float) -> list[list[float]]:
+    """Times of the calls, in turns, so that what else the machine does falls on all of them; one round is not counted."""
+    times: list[list[float]] = [[] for _ in calls]
+    for call in calls:
         call()
-    wait()
-    times: list[float] = []
     end = time.perf_counter() + seconds
-    while len(times) < _FEWEST or (len(times) < _MOST and time.perf_counter() < end):
-        start = time.perf_counter()
-        call()
-        wait()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times), len(times)
+    while len(times[0]) < _FEWEST or (len(times[0]) < _MOST and time.perf_counter() < end):
+        for call, own in zip(calls, times):
+            start = time.perf_counter()
+            call()
+            own.append(time.perf_counter() - start)
+    return times
+
+
+def _spread(times: list[float]) -> float:
+    """The range of the middle half, as a part of the median."""
+    low, middle, high = statistics.quantiles(times, n=4)
+    return (high - low) / middle if middle else 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fallback_bench.device import Device
+from fallback_bench.rows import NOISY
 from fallback_bench.summary import Summary
 from fallback_bench.targets import Target, Targets
 
@@ -22,6 +23,13 @@ def markdown(device: Device, targets: Targets, summaries: Sequence[Summary], plo
             "geometric mean over dtypes and shapes, and its range); the overhead is their difference in one call.",
             _ranking(ranked, device),
         ]
+        noisy = sum(row.noisy for one in ranked for row in one.rows)
+        if noisy:
+            count = sum(len(one.rows) for one in ranked)
+            parts.append(
+                f"{noisy} of {count} rows are noisy (half of the times lie further apart than {NOISY:.0%} of the median; "
+                "`spread` in the CSV files): run it again on a machine that does nothing else."
+            )
         if plot:
             parts.append(f"![penalty of each operator; {device.name}]({plot})")
     else:

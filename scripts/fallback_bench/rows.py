@@ -9,6 +9,8 @@ from pathlib import Path
 
 from fork_tool.files import write_atomically
 
+NOISY = 0.5
+
 
 @dataclass(frozen=True)
 class Row:
@@ -23,12 +25,18 @@ class Row:
     mps_ms: float | None = None
     penalty: float | None = None
     overhead_ms: float | None = None
-    repeats: str = ""
+    repeats: int | None = None
+    spread: float | None = None
     stops_capture: str = ""
     capture_error: str = ""
     problem: str = ""
     where: str = ""
     torch: str = ""
+
+    @property
+    def noisy(self) -> bool:
+        """Whether half of the times lay so far apart that the medians say little."""
+        return self.spread is not None and self.spread > NOISY
 
     @property
     def falls_back(self) -> bool:

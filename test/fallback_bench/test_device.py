@@ -15,11 +15,13 @@ import torch
 
 from fallback_bench import measure as measure_module
 from fallback_bench.cases import Case, CASES
+from fallback_bench.cli import _function
 from fallback_bench.device import this_device
 from fallback_bench.fallbacks import first_line, with_fallbacks
 from fallback_bench.measure import capture_error, check, measure
 from fallback_bench.percentage import fallback_share
 from fallback_bench.workers import Worker
+from fork_tool.errors import ForkToolError
 from fork_tool.paths import own_layout
 
 ROOT = own_layout().root
@@ -55,7 +57,7 @@ def test_each_case_runs_and_what_falls_back_stops_a_capture(operator: str, free:
         # Its result can't lie on MPS at all.
         assert "QuantizedMPS" in measured["problem"]
         return
-    assert measured["cpu"] > 0 and measured["mps"] > 0 and min(measured["repeats"]) >= 3
+    assert measured["cpu"] > 0 and measured["mps"] > 0 and measured["repeats"] >= 3 and measured["spread"] >= 0
     if checked["verdict"] == "native":
         assert measured["fallbacks"] == []
         assert "falls back" not in (measured["capture"] or "")
@@ -86,6 +88,22 @@ def test_inputs_are_the_same_each_time_and_leave_the_generator_alone() -> None:
 def test_what_the_cpu_can_not_do_is_a_problem_of_its_row() -> None:
     case, shape, _ = smallest("aten::linalg_qr")
     assert measure(case, shape, torch.float16, 0.0)["problem"].startswith("on the CPU: ")
+
+
+def test_times_are_taken_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    calls: list[str] = []
+
+    def take(name: str, seconds: float) -> None:
+        calls.append(name)
+        clock[0] += seconds
+
+    monkeypatch.setattr("time.perf_counter", lambda: clock[0])
+    quick, slow = measure_module._times((lambda: take("quick", 1.0), lambda: take("slow", 3.0)), 14.0)
+    assert quick == [1.0] * 4 and slow == [3.0] * 4
+    assert calls == ["quick", "slow"] * 5
+    assert measure_module._spread([1.0, 1.0, 1.0, 9.0, 9.0]) == pytest.approx(8.0)
+    assert measure_module._spread([2.0, 2.0, 2.0]) == 0.0
 
 
 def test_capture_errors(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,9 +143,9 @@ def test_percentage_counts_operators_that_compute_on_the_device() -> None:
     x = torch.randn(4, 4, device="mps")
     square = torch.randn(4, 4)
 
-    def call() -> torch.Tensor:
+    def call() -> None:
         torch.linalg.svd(square)
-        return torch.linalg.svd(x.T.mul(2.0))[1].add(1.0)
+        torch.linalg.svd(x.T.mul(2.0))[1].add(1.0)
 
     share = fallback_share(call)
     # mul, linalg_svd and add; neither the transposition nor what runs on the CPU anyway.
@@ -141,7 +159,7 @@ def test_percentage_of_a_backward_pass_with_arguments_and_times() -> None:
     image = torch.randn(1, 2, 8, 8, device="mps", requires_grad=True)
 
     def train(factor: float, kernel: int) -> None:
-        (torch.nn.functional.unfold(image, kernel).sum() * factor).backward()
+        torch.autograd.backward(torch.nn.functional.unfold(image, kernel).sum() * factor)
 
     share = fallback_share(train, 2.0, kernel=3, timed=True)
     assert dict(share.by_operator) == {"aten::col2im": 1}
@@ -172,14 +190,23 @@ def test_percentage_command(tmp_path: Path) -> None:
     own = tmp_path / "own.py"
     own.write_text("import torch\ndef step():\n    torch.ones(3, device='mps').add_(1)\n")
     assert "0 of 2 operators fell back: 0.0 %" in program("percentage", f"{own}:step").stdout
+
+
+def test_what_is_no_function(tmp_path: Path) -> None:
+    own = tmp_path / "own.py"
+    own.write_text("value = 3\n")
     for words, sentence in {
         "nothing": "is no MODULE:FUNCTION",
         "no_such_module:f": "can't be imported",
         f"{tmp_path}/none.py:f": "there is no file",
         f"{own}:other": "has no function other",
+        f"{own}:value": "has no function value",
     }.items():
-        failed = program("percentage", words)
-        assert failed.returncode == 1 and sentence in failed.stderr and "Traceback" not in failed.stderr
+        with pytest.raises(ForkToolError, match=sentence):
+            _function(words)
+    failed = program("percentage", "nothing")
+    assert failed.returncode == 1
+    assert failed.stderr.startswith("error: 'nothing' is no MODULE:FUNCTION") and failed.stderr.count("\n") == 1
 
 
 def test_bench_command(tmp_path: Path) -> None:

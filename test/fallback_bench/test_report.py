@@ -96,6 +96,13 @@ def test_nothing_falls_back() -> None:
     assert "None of those measured." in text
 
 
+def test_noise_is_counted() -> None:
+    rows = [replace(ROWS[0], spread=0.1), replace(ROWS[1], spread=0.7)]
+    text = markdown(MAC, Targets(tuple(TARGETS)), summarize(TARGETS, rows), "", [])
+    assert "1 of 2 rows are noisy" in text
+    assert "noisy" not in markdown(MAC, Targets(tuple(TARGETS)), summarize(TARGETS, rows[:1]), "", [])
+
+
 def test_a_torch_without_captures() -> None:
     rows = [replace(ROWS[0], stops_capture="unknown", capture_error="this torch has none")]
     text = markdown(MAC, Targets(tuple(TARGETS)), summarize(TARGETS, rows), "", [])
@@ -114,7 +121,9 @@ def test_csv(tmp_path: Path) -> None:
     assert {first["where"], second["where"]} == {"simulated macOS 15.2 on a PC"}
     unmeasured = write_csv(tmp_path, [row for row in ROWS if row.problem])
     assert (
-        unmeasured.read_text("utf-8").splitlines()[1].startswith("aten::broken,float16,8,falls back,aten::broken,,,,,,")
+        unmeasured.read_text("utf-8")
+        .splitlines()[1]
+        .startswith("aten::broken,float16,8,falls back,aten::broken,,,,,,,")
     )
 
 

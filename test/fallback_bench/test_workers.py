@@ -32,7 +32,7 @@ for line in sys.stdin:
         print("hello", flush=True)
         continue
     check = {{"verdict": "falls back", "missing": ["aten::x"]}}
-    times = {{"cpu": 1.0, "mps": 3.0, "repeats": [3, 4], "fallbacks": ["aten::x"], "capture": None, "pid": os.getpid()}}
+    times = {{"cpu": 1.0, "mps": 3.0, "repeats": 3, "spread": 0.1, "fallbacks": ["aten::x"], "capture": None, "pid": os.getpid()}}
     print(json.dumps(check if job["task"] == "check" else times), flush=True)
 """
 
@@ -115,7 +115,7 @@ def test_a_failure_costs_one_row() -> None:
     assert crashed.problem == "the process ended with SIGSEGV"
     assert crashed.penalty is None and crashed.where == "a fake"
     for row in (fine, again):
-        assert (row.shape, row.verdict, row.fell_back, row.repeats) == ("2×3", "falls back", "aten::x", "3/4")
+        assert (row.shape, row.verdict, row.fell_back, row.repeats) == ("2×3", "falls back", "aten::x", 3)
         assert (row.cpu_ms, row.mps_ms, row.penalty, row.overhead_ms) == (1000, 3000, 3, 2000)
         assert (row.stops_capture, row.problem) == ("no", "")
 
