@@ -99,7 +99,7 @@ def bench(
     unmeasured = sum(1 for row in rows if row.penalty is None)
     if unmeasured:
         note(f"{unmeasured} of {len(rows)} rows could not be measured; the report says why")
-    say(f"{len(grids)} operators, {len(rows)} rows: {out / 'report.md'}")
+    say(f"measured {len(rows)} {'row' if len(rows) == 1 else 'rows'}: {out / 'report.md'}")
 
 
 @cli.command()

@@ -110,6 +110,23 @@ def test_simulator_of_own_sources(bench: tuple[Workshop, list[str]], tmp_path: P
     assert "give one of the two" in shop.error("simulator", "--base-only", "--checkout", str(own))
 
 
+def test_fallback_commands(bench: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    shop, commands = bench
+    program = "scripts/fallback_bench/run.py"
+    shop.good("fallback-bench", "--operator", "linalg_qr", "--help")
+    assert commands[-2:] == [
+        BUILD,
+        f"ROOT/.venv/bin/python -m mps_simulator {program} bench --operator linalg_qr --help",
+    ]
+    shop.good("fallback-percentage", "--timed", "mine.py:step")
+    assert commands[-1] == f"ROOT/.venv/bin/python -m mps_simulator {program} percentage --timed mine.py:step"
+    # Counting requests takes torch and no device.
+    monkeypatch.setattr(runner_module, "setup", lambda *_arguments: iter(["installed things"]))
+    commands.clear()
+    assert "installed things" in shop.good("fallback-sync", "--issue", "1")
+    assert commands == [f"ROOT/.venv/bin/python {program} sync --issue 1"]
+
+
 def test_sanitized_rings(bench: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     shop, commands = bench
     shop.layout.reports.mkdir(parents=True)
