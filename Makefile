@@ -2,7 +2,7 @@
 MPSFORK := scripts/mpsfork
 
 .DEFAULT_GOAL := help
-.PHONY: setup fetch apply refresh verify export doctor simulator demo test test-mps test-mps-more test-sanitized sweep clean help
+.PHONY: setup fetch apply refresh verify export doctor simulator demo test test-mps test-mps-more test-sanitized sweep fallback-bench fallback-sync clean help
 
 setup:      ## install what this machine lacks (Debian, Ubuntu), make the virtual environment
 	@$(MPSFORK) setup
@@ -46,8 +46,14 @@ test-sanitized: ## run tests on a build that finds its own errors; SANITIZER=thr
 sweep:      ## capture and replay every operator, dtype and sample, compared with eager
 	@$(MPSFORK) sweep
 
+fallback-bench: ## measure what operators without an MPS kernel cost
+	@$(MPSFORK) fallback-bench
+
+fallback-sync: ## count the requests for operators anew (needs GH_TOKEN)
+	@$(MPSFORK) fallback-sync
+
 clean:      ## remove what was built; the checkout stays
 	@$(MPSFORK) clean
 
 help:       ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -205,6 +205,30 @@ def sweep(project: Project, arguments: tuple[str, ...]) -> int:
     return runner.run_sweep(project, arguments)
 
 
+@cli.command("fallback-bench", context_settings=_PASSED_ON)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def fallback_bench(project: Project, arguments: tuple[str, ...]) -> int:
+    """Measure what operators without an MPS kernel cost; arguments go to scripts/fallback_bench."""
+    return runner.run_fallback_bench(project, arguments)
+
+
+@cli.command("fallback-percentage", context_settings=_PASSED_ON)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def fallback_percentage(project: Project, arguments: tuple[str, ...]) -> int:
+    """Say how much of MODULE:FUNCTION falls back to the CPU."""
+    return runner.run_fallback_percentage(project, arguments)
+
+
+@cli.command("fallback-sync", context_settings=_PASSED_ON)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def fallback_sync(project: Project, arguments: tuple[str, ...]) -> int:
+    """Bring the requests for operators up to date with GitHub; needs GH_TOKEN."""
+    return runner.run_fallback_sync(project, arguments)
+
+
 @cli.command()
 @click.option("--ring", "rings", multiple=True, metavar="NAME", help="Run this ring only; may be given again.")
 @click.pass_obj

@@ -85,6 +85,7 @@ SANITIZED = {
 
 RINGS = (
     Ring("fork tool", (*_PYTEST, "-n", "2", "test/fork_tool"), needs="test/fork_tool"),
+    Ring("fallback bench", (*_PYTEST, "test/fallback_bench"), needs="test/fallback_bench", on_device=True),
     Ring("simulator", (*_PYTEST, "test/simulator/tests"), needs="test/simulator/tests", on_mac=False),
     Ring("recorder properties", (*_PYTEST, "test/capture"), needs="test/capture", on_device=True),
     _CAPTURE_CASES,

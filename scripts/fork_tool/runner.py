@@ -11,11 +11,13 @@ from rich.table import Table
 from fork_tool import sanitized
 from fork_tool.console import out, say
 from fork_tool.errors import ForkToolError
+from fork_tool.lock import exclusive
 from fork_tool.machine import Machine, this_machine
 from fork_tool.processes import run_shown
 from fork_tool.project import Project
 from fork_tool.reports import Count, count_junit, count_status, count_totals
 from fork_tool.rings import JUNIT, Ring, RINGS, SANITIZED, TOTALS
+from fork_tool.setup import setup
 from fork_tool.simulator import device_command, make_ready, program_environment
 
 # Upstream's test of the backend takes other paths through it on each of these.
@@ -31,6 +33,7 @@ MORE_FILES = (
     "nn/test_pooling.py",
 )
 MORE_VERSIONS = ("15.2",)
+FALLBACK_BENCH = "scripts/fallback_bench/run.py"
 
 
 def run_demo(project: Project, arguments: Iterable[str]) -> int:
@@ -41,6 +44,26 @@ def run_demo(project: Project, arguments: Iterable[str]) -> int:
 def run_sweep(project: Project, arguments: Iterable[str]) -> int:
     """Capture and replay every operator, and return the exit status."""
     return _run_program(project, "test/sweep/run.py", arguments)
+
+
+def run_fallback_bench(project: Project, arguments: Iterable[str]) -> int:
+    """Measure what operators without an MPS kernel cost, and return the exit status."""
+    return _run_program(project, FALLBACK_BENCH, ("bench", *arguments))
+
+
+def run_fallback_percentage(project: Project, arguments: Iterable[str]) -> int:
+    """Say how much of a function falls back, and return the exit status."""
+    return _run_program(project, FALLBACK_BENCH, ("percentage", *arguments))
+
+
+def run_fallback_sync(project: Project, arguments: Iterable[str]) -> int:
+    """Bring the list of requested operators up to date, which takes no device, and return the exit status."""
+    layout = project.layout
+    with exclusive(layout):
+        for done in setup(project):
+            say(done)
+    command = [str(layout.python), FALLBACK_BENCH, "sync", *arguments]
+    return run_shown(command, layout.root, program_environment(project))
 
 
 def _run_program(project: Project, program: str, arguments: Iterable[str]) -> int:

@@ -110,6 +110,23 @@ def test_simulator_of_own_sources(bench: tuple[Workshop, list[str]], tmp_path: P
     assert "give one of the two" in shop.error("simulator", "--base-only", "--checkout", str(own))
 
 
+def test_fallback_commands(bench: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    shop, commands = bench
+    program = "scripts/fallback_bench/run.py"
+    shop.good("fallback-bench", "--operator", "linalg_qr", "--help")
+    assert commands[-2:] == [
+        BUILD,
+        f"ROOT/.venv/bin/python -m mps_simulator {program} bench --operator linalg_qr --help",
+    ]
+    shop.good("fallback-percentage", "--timed", "mine.py:step")
+    assert commands[-1] == f"ROOT/.venv/bin/python -m mps_simulator {program} percentage --timed mine.py:step"
+    # Counting requests takes torch and no device.
+    monkeypatch.setattr(runner_module, "setup", lambda *_arguments: iter(["installed things"]))
+    commands.clear()
+    assert "installed things" in shop.good("fallback-sync", "--issue", "1")
+    assert commands == [f"ROOT/.venv/bin/python {program} sync --issue 1"]
+
+
 def test_sanitized_rings(bench: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     shop, commands = bench
     shop.layout.reports.mkdir(parents=True)
@@ -286,6 +303,7 @@ def test_rings_of_this_repository() -> None:
     assert [ring.name for ring in RINGS][0] == "fork tool"
     targets = (own_layout().root / "Makefile").read_text()
     names = "setup fetch apply refresh verify export doctor simulator demo test test-mps test-sanitized sweep clean"
+    names += " fallback-bench fallback-sync"
     for name in names.split():
         assert f"\n{name}:" in targets
         assert re.search(rf"\t@\$\(MPSFORK\) {name}( \$\(if .*)?\n", targets)

@@ -1,0 +1,139 @@
+"""Processes that measure: what happens when they crash, hang or talk nonsense."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fallback_bench.bench import Bench, Cell
+from fallback_bench.workers import child_environment, Died, Worker
+from fork_tool.errors import ForkToolError
+
+GREETING = {"device": {"simulated": True, "name": "a fake", "torch": "0"}}
+FAKE = f"""
+import json, os, signal, sys, time
+print({json.dumps(json.dumps(GREETING))}, flush=True)
+for line in sys.stdin:
+    job = json.loads(line)
+    how = job["operator"]
+    if how == "crash":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if how == "exit":
+        sys.exit("the device is gone")
+    if how == "hang":
+        time.sleep(100)
+    if how == "nonsense":
+        print("hello", flush=True)
+        continue
+    check = {{"verdict": "falls back", "missing": ["aten::x"]}}
+    times = {{"cpu": 1.0, "mps": 3.0, "repeats": 3, "spread": 0.1, "fallbacks": ["aten::x"], "capture": None, "pid": os.getpid()}}
+    print(json.dumps(check if job["task"] == "check" else times), flush=True)
+"""
+
+
+def fake(timeout: float = 20.0, program: str = FAKE) -> Worker:
+    return Worker(True, timeout, ("-c", program))
+
+
+def ask(worker: Worker, operator: str) -> dict[str, Any]:
+    return worker.ask({"operator": operator, "task": "measure"})
+
+
+@pytest.mark.parametrize(
+    ("how", "sentence"),
+    [
+        ("crash", "the process ended with SIGSEGV"),
+        ("exit", "the process ended with status 1, saying: the device is gone"),
+        ("hang", "no answer for 1 s"),
+        ("nonsense", "it said 'hello'"),
+    ],
+)
+def test_a_process_that_fails_is_replaced(how: str, sentence: str) -> None:
+    worker = fake(timeout=1.0)
+    try:
+        before = ask(worker, "fine")["pid"]
+        with pytest.raises(Died, match=sentence):
+            ask(worker, how)
+        assert ask(worker, "fine")["pid"] != before
+        with pytest.raises(ProcessLookupError):
+            os.kill(before, 0)
+    finally:
+        worker.close()
+
+
+def test_one_process_does_all_jobs() -> None:
+    worker = fake()
+    assert worker.device.name == "a fake"
+    assert ask(worker, "fine")["pid"] == ask(worker, "fine")["pid"]
+    worker.close()
+    worker.close()
+
+
+@pytest.mark.parametrize(
+    ("program", "sentence"),
+    [
+        ('print(\'{"error": "there is no MPS device here"}\')', "Nothing can be measured: there is no MPS device here"),
+        ("import sys; sys.exit('no torch')", "does not start .*no torch"),
+        ("pass", "does not start .*status 0"),
+    ],
+)
+def test_a_process_that_does_not_start(program: str, sentence: str) -> None:
+    with pytest.raises(ForkToolError, match=sentence):
+        _ = fake(program=program).device
+
+
+def test_ctrl_c_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = fake()
+    pid = ask(worker, "fine")["pid"]
+
+    def strike(*_arguments: object, **_named: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(worker._lines, "get", strike)
+    with pytest.raises(KeyboardInterrupt):
+        ask(worker, "hang")
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_a_failure_costs_one_row() -> None:
+    free, bound = fake(), fake()
+    cells: list[Cell] = [(name, "float32", (2, 3)) for name in ("fine", "crash", "again")]
+    begun: list[Cell] = []
+    try:
+        fine, crashed, again = Bench(free, bound, 0.1).rows(cells, begun.append)
+    finally:
+        free.close()
+        bound.close()
+    assert begun == cells
+    assert crashed.problem == "the process ended with SIGSEGV"
+    assert crashed.penalty is None and crashed.where == "a fake"
+    for row in (fine, again):
+        assert (row.shape, row.verdict, row.fell_back, row.repeats) == ("2×3", "falls back", "aten::x", 3)
+        assert (row.cpu_ms, row.mps_ms, row.penalty, row.overhead_ms) == (1000, 3000, 3, 2000)
+        assert (row.stops_capture, row.problem) == ("no", "")
+
+
+def test_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", "/somewhere")
+    monkeypatch.setenv("PYTORCH_ENABLE_MPS_FALLBACK", "7")
+    free, bound = child_environment(True), child_environment(False)
+    assert (free["PYTORCH_ENABLE_MPS_FALLBACK"], bound["PYTORCH_ENABLE_MPS_FALLBACK"]) == ("1", "0")
+    scripts, own = free["PYTHONPATH"].split(os.pathsep)
+    assert (Path(scripts) / "fallback_bench").is_dir() and own == "/somewhere"
+    if sys.platform == "linux":
+        assert (free["MPS_SIMULATOR"], free["MPS_SIMULATOR_NULL_MODE"]) == ("1", "0")
+
+
+def test_close_does_not_wait_for_ever() -> None:
+    worker = fake()
+    assert worker.device
+    start = time.monotonic()
+    worker.close()
+    assert time.monotonic() - start < 5
