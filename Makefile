@@ -34,8 +34,8 @@ demo:       ## capture and replay real models, compared with eager
 test:       ## run all rings of tests
 	@$(MPSFORK) test
 
-test-mps:   ## run upstream's whole test/test_mps.py (MACOS=14.5: as on that version only)
-	@$(MPSFORK) test-mps $(if $(MACOS),--macos $(MACOS))
+test-mps:   ## run upstream's whole test/test_mps.py (MACOS=14.5: as on that version; CAPTURE=1: each operator captured)
+	@$(MPSFORK) test-mps $(if $(MACOS),--macos $(MACOS)) $(if $(CAPTURE),--captured)
 
 test-mps-more: ## run upstream's other tests that take the device
 	@$(MPSFORK) test-mps --more $(if $(MACOS),--macos $(MACOS))

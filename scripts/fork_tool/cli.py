@@ -244,11 +244,12 @@ def test(project: Project, rings: tuple[str, ...]) -> int:
     "--macos", multiple=True, metavar="VERSION", help="Simulate this version of macOS [default: 15.2 and 14.5]."
 )
 @click.option("--more", is_flag=True, help="Run upstream's other tests that take the device [at 15.2].")
+@click.option("--captured", is_flag=True, help="Capture and replay each operator, and compare with eager.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
-def test_mps(project: Project, macos: tuple[str, ...], more: bool, arguments: tuple[str, ...]) -> int:
+def test_mps(project: Project, macos: tuple[str, ...], more: bool, captured: bool, arguments: tuple[str, ...]) -> int:
     """Run upstream's whole test/test_mps.py; the reports are build/reports/test_mps_VERSION.json."""
-    return runner.run_upstream_tests(project, arguments, macos, more)
+    return runner.run_upstream_tests(project, arguments, macos, more, captured)
 
 
 @cli.command("test-sanitized")

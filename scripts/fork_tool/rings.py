@@ -24,6 +24,8 @@ class Ring:
     sanitizer: str = ""
     # What the simulator is told before the program.
     simulator: tuple[str, ...] = ()
+    # Each operator is captured and replayed: see test/capture_mode.
+    captured: bool = False
 
 
 _PYTEST = ("-m", "pytest", "-q", "--junitxml={report}")
@@ -104,6 +106,11 @@ RINGS = (
     *(
         _upstream_sample("test/simulator/tests/test_mps_sample.txt", version, file)
         for version, file in (("15.2", "test_mps.py"), ("14.5", "test_mps.py"), ("15.2", "test_optim.py"))
+    ),
+    replace(
+        _upstream_sample("test/simulator/sanitizers/test_mps_sample.txt"),
+        name="upstream sample, captured",
+        captured=True,
     ),
     *SANITIZED["address"],
 )

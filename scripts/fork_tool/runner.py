@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,6 +14,7 @@ from rich.table import Table
 from fork_tool import sanitized
 from fork_tool.console import out, say
 from fork_tool.errors import ForkToolError
+from fork_tool.files import remove
 from fork_tool.lock import exclusive
 from fork_tool.machine import Machine, this_machine
 from fork_tool.processes import run_shown
@@ -34,6 +38,17 @@ MORE_FILES = (
 )
 MORE_VERSIONS = ("15.2",)
 FALLBACK_BENCH = "scripts/fallback_bench/run.py"
+
+
+def show_captured(project: Project) -> bool:
+    """Print how many operators were captured and replayed, and what was refused; whether any was."""
+    totals: dict[str, Counter[str]] = {"operators": Counter(), "refusals": Counter()}
+    for path in sorted((project.layout.reports / "capture_mode").glob("*.json")):
+        for name, counts in json.loads(path.read_text()).items():
+            totals[name].update(counts)
+    for name, counts in totals.items():
+        say(f"{name}: " + (", ".join(f"{count:,} {outcome}" for outcome, count in counts.most_common()) or "none"))
+    return totals["operators"]["equal"] > 0
 
 
 def run_demo(project: Project, arguments: Iterable[str]) -> int:
@@ -76,8 +91,26 @@ def _run_program(project: Project, program: str, arguments: Iterable[str]) -> in
     )
 
 
+def capture_mode(project: Project, environment: dict[str, str]) -> dict[str, str]:
+    """The environment in which pytest captures and replays each operator; drops the counts of an earlier run."""
+    layout = project.layout
+    report = layout.reports / "capture_mode"
+    remove(report)
+    path = [str(layout.root / "test" / "capture_mode"), environment.get("PYTHONPATH", "")]
+    return environment | {
+        "PYTEST_PLUGINS": "mps_capture_mode",
+        "PYTORCH_TEST_MPS_CAPTURE": "1",
+        "PYTORCH_TEST_MPS_CAPTURE_REPORT": str(report),
+        "PYTHONPATH": os.pathsep.join(part for part in path if part),
+    }
+
+
 def run_upstream_tests(
-    project: Project, arguments: Iterable[str], versions: Iterable[str] = (), more: bool = False
+    project: Project,
+    arguments: Iterable[str],
+    versions: Iterable[str] = (),
+    more: bool = False,
+    captured: bool = False,
 ) -> int:
     """Run upstream's tests of the device, all of them even after a failure, and return the worst exit status."""
     machine = this_machine()
@@ -85,24 +118,31 @@ def run_upstream_tests(
     layout = project.layout
     layout.reports.mkdir(parents=True, exist_ok=True)
     words = tuple(arguments)
+    environment = program_environment(project)
+    if captured:
+        environment = capture_mode(project, environment)
     if machine.is_mac:
-        return _run_upstream_tests_on_mac(project, MORE_FILES if more else MAIN_FILES, words)
+        return _run_upstream_tests_on_mac(project, MORE_FILES if more else MAIN_FILES, words, environment)
     status = 0
     for version in tuple(versions) or (MORE_VERSIONS if more else MAIN_VERSIONS):
         for file in MORE_FILES if more else MAIN_FILES:
             say(f"── {file} on macOS {version}", style="bold")
             command = [str(layout.python), "-m", "mps_simulator.run_test_mps", "--file", file, "--macos", version]
-            status = max(status, run_shown([*command, *words], layout.root, program_environment(project)))
+            status = max(status, run_shown([*command, *words], layout.root, environment))
+    if captured and not show_captured(project):
+        raise ForkToolError("No operator was captured: test/capture_mode was not loaded.")
     return status
 
 
-def _run_upstream_tests_on_mac(project: Project, files: Iterable[str], arguments: tuple[str, ...]) -> int:
+def _run_upstream_tests_on_mac(
+    project: Project, files: Iterable[str], arguments: tuple[str, ...], environment: dict[str, str]
+) -> int:
     layout = project.layout
     report = f"--junitxml={layout.reports / 'test_mps.xml'}"
     return run_shown(
         [str(layout.python), "-m", "pytest", report, *files, *arguments],
         layout.checkout / "test",
-        {**program_environment(project), "PYTORCH_TESTING_DEVICE_ONLY_FOR": "mps"},
+        {**environment, "PYTORCH_TESTING_DEVICE_ONLY_FOR": "mps"},
         where=layout.shown(layout.checkout / "test"),
     )
 
@@ -142,6 +182,8 @@ def _run_ring(project: Project, machine: Machine, ring: Ring) -> Count:
     if ring.sanitizer:
         build = sanitized.directory(project, ring.sanitizer)
         environment |= sanitized.prepare_reports(project, build)
+    if ring.captured:
+        environment = capture_mode(project, environment)
     report = layout.reports / f"{re.sub('[ ,]+', '_', ring.name)}.{'json' if ring.counted == TOTALS else 'xml'}"
     report.unlink(missing_ok=True)
     words = [word.replace("{report}", str(report)) for word in ring.words]
@@ -149,6 +191,9 @@ def _run_ring(project: Project, machine: Machine, ring: Ring) -> Count:
     where = "" if ring.directory == "." else ring.directory
     status = run_shown([*start, *words], layout.root / ring.directory, environment, where)
     count = _counted(ring, report, status)
+    if ring.captured and not show_captured(project):
+        say("No operator was captured: this ring counts as failed.", style="red")
+        count.failed += 1
     if ring.sanitizer and sanitized.show_reports(project) and not count.failed:
         # A child that nobody asked for its status has died of it.
         count.failed = 1
