@@ -122,6 +122,15 @@ def same(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
     return len(a) == len(b) and all(equal(x, y) for x, y in zip(a, b))
 
 
+def close(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
+    """True if equal up to rounding, as torch.testing judges it by dtype."""
+    try:
+        torch.testing.assert_close(a, b, equal_nan=True)
+    except AssertionError:
+        return False
+    return True
+
+
 def refusal(error: Exception) -> str | None:
     """The contract's name for the reason, if the error is a capture's refusal."""
     text = str(error)
@@ -158,11 +167,17 @@ def run_case(
     for tensor, content in zip(tensors, new_content(originals, other)):
         tensor.detach().copy_(content)
     changed = copies(tensors)
-    torch.mps.set_rng_state(state)
-    try:
+    before = copies(tensors)
+
+    def run_eager(inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        torch.mps.set_rng_state(state)
         with torch.set_grad_enabled(gradients):
-            expected = forward_and_backward(function, sample, changed, gradients)
+            made = forward_and_backward(function, sample, inputs, gradients)
         torch.mps.synchronize()
+        return made
+
+    try:
+        expected = run_eager(changed)
         eager_error = None
     except Exception as error:
         eager_error = error
@@ -177,11 +192,16 @@ def run_case(
     if eager_error:
         # the host looked at values, which strict mode would have refused
         return "wrong", f"eager raises on the new inputs, the replay does not: {eager_error}"
-    if not same(results, expected):
-        return "wrong", "results or gradients differ"
-    if not same(tensors, changed):
-        return "wrong", "inputs differ afterwards"
-    return "equal", ""
+    if same(results, expected) and same(tensors, changed):
+        return "equal", ""
+    # the additions of atomic kernels come in any order
+    if (
+        any(not same(run_eager(copies(before)), expected) for _ in range(4))
+        and close(results, expected)
+        and close(tensors, changed)
+    ):
+        return "equal", "up to rounding: eager itself gives other last bits from run to run"
+    return "wrong", "inputs differ afterwards" if same(results, expected) else "results or gradients differ"
 
 
 def sweep_operator(

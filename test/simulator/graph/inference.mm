@@ -154,7 +154,15 @@ std::vector<TensorType> infer_types(
     size_t outputs) {
   const ComputingGuard guard;
   unknown_values_read = false;
-  auto types = infer_from_types(expression, inputs, outputs);
+  std::vector<TensorType> types;
+  try {
+    types = infer_from_types(expression, inputs, outputs);
+  } catch (const std::exception&) {
+    if (!unknown_values_read) {
+      throw;
+    }
+    types = infer_unranked(expression, inputs, outputs);
+  }
   // A shape made of the stand-ins for unknown values is nobody's.
   if (unknown_values_read) {
     for (TensorType& type : types) {
