@@ -78,6 +78,11 @@ KERNELS = {
     "bucketize": lambda x: torch.bucketize(x, torch.arange(-2.0, 3.0, device="mps")),
     "renorm": lambda x: x.renorm(2, 0, 0.5),
 }
+def pad_backward(x):
+    t = x.detach().requires_grad_()
+    return torch.autograd.grad(F.pad(t[None], (-1, 2), mode="replicate").sin().sum(), t)[0]
+
+
 GRAPHS = {
     "matmul": lambda x: x @ x.t(),
     "softmax": lambda x: x.softmax(-1),
@@ -90,6 +95,7 @@ GRAPHS = {
     "layer_norm": lambda x: F.layer_norm(x, (4,)),
     "strided": lambda x: x.t()[1:] + 1,
     "expand": lambda x: x[:, :1].expand(4, 4) * x,
+    "pad_backward": pad_backward,
     # the size of the result is an input of the MPSGraph
     "interpolate": lambda x: F.interpolate(x[None, None], (7, 5)),
 }
