@@ -1,0 +1,45 @@
+"""The Python examples of the README and of docs/ run as they stand."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
+
+
+def with_examples() -> list[Path]:
+    return [page for page in PAGES if BLOCK.search(page.read_text())]
+
+
+@pytest.mark.parametrize("page", with_examples(), ids=lambda page: page.name)
+def test_examples_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a page one after the other, in one module."""
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    names: dict[str, Any] = {}
+    for example in BLOCK.findall(page.read_text()):
+        exec(compile(example, str(page), "exec"), names)
+    torch.mps.synchronize()
+
+
+@pytest.fixture(autouse=True)
+def _restore_settings() -> Any:
+    enabled = torch._C._mps_is_executable_cache_enabled()
+    yield
+    torch._C._mps_set_executable_cache_enabled(enabled)
+
+
+def test_readme_shows_a_replay_on_new_input() -> None:
+    names: dict[str, Any] = {}
+    exec(BLOCK.findall((ROOT / "README.md").read_text())[0], names)
+    new = torch.randn(32, 64)
+    names["x"].copy_(new)
+    names["g"].replay()
+    names["h"].replay()
+    torch.testing.assert_close(names["total"].cpu(), (new @ new.T).sum(), rtol=1e-4, atol=1e-2)
