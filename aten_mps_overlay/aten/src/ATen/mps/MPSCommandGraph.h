@@ -124,7 +124,7 @@ TORCH_API void assertNotCapturing(const std::string& what);
 
 /// Put around a copy of `tensor` from the device to the host. During a capture
 /// it raises or, in relaxed mode, keeps the work of this thread out of the
-/// graph while it lives.
+/// graph while it lives. A read that began before the capture is no part of it.
 class TORCH_API MPSHostReadGuard {
  public:
   explicit MPSHostReadGuard(const TensorBase& tensor);
@@ -145,6 +145,9 @@ class TORCH_API MPSHostSourceGuard {
   ~MPSHostSourceGuard();
   MPSHostSourceGuard(const MPSHostSourceGuard&) = delete;
   MPSHostSourceGuard& operator=(const MPSHostSourceGuard&) = delete;
+
+ private:
+  std::unique_ptr<MPSCapturePause> pause_;
 };
 
 } // namespace at::mps

@@ -278,11 +278,9 @@ MPSHostReadGuard::MPSHostReadGuard(const TensorBase& tensor) {
   bool is_first = false;
   {
     const MPSCaptureUnderway capture;
-    if (!capture || pauses > 0) {
-      return;
-    }
+    const bool is_seen = capture && pauses == 0;
     TORCH_CHECK(
-        capture->errorMode() == MPSCaptureErrorMode::RELAXED,
+        !is_seen || capture->errorMode() == MPSCaptureErrorMode::RELAXED,
         "torch.mps graph capture: the host read device data: the ",
         tensor.scalar_type(),
         " tensor of shape ",
@@ -290,7 +288,7 @@ MPSHostReadGuard::MPSHostReadGuard(const TensorBase& tensor) {
         inOperator(),
         ". A replay can't read it again. Move the read (.item(), .cpu(), printing, a tensor as a condition, ...) "
         "out of the capture, or pass capture_error_mode=\"relaxed\" to freeze what it reads.");
-    is_first = capture->isFirstHostRead();
+    is_first = is_seen && capture->isFirstHostRead();
   }
   if (is_first) {
     TORCH_WARN(
@@ -302,6 +300,7 @@ MPSHostReadGuard::MPSHostReadGuard(const TensorBase& tensor) {
         ". With capture_error_mode=\"relaxed\" what it reads is frozen: every replay behaves as if it had read the same "
         "values. Later reads are frozen without a warning.");
   }
+  // also without a capture: one may begin before the copy is encoded, and nothing would keep the host's memory for it
   pause_ = std::make_unique<MPSCapturePause>();
 }
 
@@ -310,6 +309,8 @@ MPSHostReadGuard::~MPSHostReadGuard() = default;
 MPSHostSourceGuard::MPSHostSourceGuard(const TensorBase& given, const TensorBase& source) {
   if (getCurrentMPSStream()->capture()) {
     host_source = std::make_shared<MPSHostSource>(given, source);
+  } else {
+    pause_ = std::make_unique<MPSCapturePause>(); // as above
   }
 }
 
