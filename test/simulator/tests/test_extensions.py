@@ -53,6 +53,8 @@ def test_operator_of_ones_own(tmp_path: Path) -> None:
     result = torch.ops.simulator_extension.scale(x.to("mps").t(), 2.5)
     assert result.device.type == "mps"
     assert torch.equal(result.cpu(), x.t() * 2.5)
+    # synchronize() takes the queue unless the caller has it.
+    torch.ops.simulator_extension.wait_on_the_queue()
     # It has a kernel for MPS alone.
     with pytest.raises(NotImplementedError, match="'CPU' backend"):
         torch.ops.simulator_extension.scale(x, 2.5)

@@ -49,7 +49,14 @@ static torch::Tensor scale(const torch::Tensor& input, double factor) {
   return result;
 }
 
+static void wait_on_the_queue() {
+  dispatch_sync(torch::mps::get_dispatch_queue(), ^() {
+    torch::mps::synchronize();
+  });
+}
+
 TORCH_LIBRARY(simulator_extension, library) {
+  library.def("wait_on_the_queue() -> ()", wait_on_the_queue);
   library.def("scale(Tensor input, float factor) -> Tensor");
 }
 

@@ -1,0 +1,805 @@
+# Owner(s): ["module: mps"]
+
+"""Cases for torch.mps graphs among threads, signals and processes. The number in a docstring is the promise that the
+case guards: 2 all threads are recorded, 4 host reads, 7 nesting, 9 exceptions and Ctrl-C, 12 the pool, 15 memory given
+back, 16 shared pools and the cache, 17 order, 18 host sources, 19 random numbers, 20 in-place updates, 22 threads.
+"""
+
+import gc
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+import torch
+import torch.nn.functional as F
+from torch.testing._internal.common_utils import (
+    instantiate_parametrized_tests,
+    parametrize,
+    run_tests,
+    TestCase,
+)
+
+
+if not torch.backends.mps.is_available():
+    raise unittest.SkipTest("MPS is not available")
+
+TIMEOUT = 120
+needs_graphed_callables = unittest.skipIf(
+    not hasattr(torch.mps, "make_graphed_callables"), "needs make_graphed_callables()"
+)
+
+
+def start_python(program, *args, **environment):
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *args],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # elsewhere `torch` may be the bare sources
+        cwd=os.path.dirname(os.path.realpath(__file__)),
+        env={**os.environ, **environment},
+    )
+
+
+def finish(child):
+    """Exit status, standard output and standard error; a child that hangs fails the case."""
+    try:
+        out, err = child.communicate(timeout=TIMEOUT)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.communicate()
+        raise
+    return child.returncode, out, err
+
+
+def run_python(program, *args, **environment):
+    return finish(start_python(program, *args, **environment))
+
+
+def resident_bytes():
+    kilobytes = subprocess.check_output(["ps", "-o", "rss=", "-p", str(os.getpid())])
+    return int(kilobytes) * 1024
+
+
+class ThreadTestCase(TestCase):
+    def setUp(self):
+        super().setUp()
+        torch.manual_seed(0)
+
+    def tearDown(self):
+        self.assertFalse(torch.mps.is_current_stream_capturing())
+        super().tearDown()
+
+    def run_together(self, *functions):
+        """Runs each function on a thread, and raises what one of them raised."""
+        errors = []
+        barrier = threading.Barrier(len(functions))
+
+        def run(function):
+            try:
+                barrier.wait()
+                function()
+            except BaseException as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=run, args=(f,), daemon=True) for f in functions]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(TIMEOUT)
+            self.assertFalse(thread.is_alive(), "a thread hangs")
+        if errors:
+            raise errors[0]
+
+
+def block(x):
+    """Kernels, graph runs and a blit."""
+    y = torch.empty_like(x)
+    y.copy_(x)
+    return torch.fmax(y @ x, x).softmax(-1) + y
+
+
+class TestThreads(ThreadTestCase):
+    def replayer(self, size, rounds=40):
+        """A graph, a function that replays it on inputs of its own, and one that compares with eager."""
+        x = torch.randn(size, size, device="mps")
+        inputs = [torch.randn(size, size) for _ in range(rounds)]
+        results = []
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            y = block(x)
+
+        def replay():
+            for given in inputs:
+                x.copy_(given)
+                graph.replay()
+                results.append(y.clone())
+
+        def compare():
+            self.assertEqual(len(results), rounds)
+            for given, result in zip(inputs, results):
+                self.assertEqual(result, block(given.to("mps")), atol=0, rtol=0)
+
+        return replay, compare
+
+    @parametrize("meanwhile", ["nothing", "synchronize", "item", "empty_cache", "eager", "graphs"])
+    def test_two_graphs(self, meanwhile):
+        """17, 22: two threads replay two graphs, and a third does what may disturb them."""
+        first, compare_first = self.replayer(24)
+        second, compare_second = self.replayer(40)
+        x = torch.randn(24, 24, device="mps")
+        expected = block(x)
+        seen = []
+
+        def third():
+            for _ in range(40):
+                if meanwhile == "synchronize":
+                    torch.mps.synchronize()
+                elif meanwhile == "item":
+                    seen.append(expected.sum().item())
+                elif meanwhile == "empty_cache":
+                    torch.mps.empty_cache()
+                elif meanwhile == "eager":
+                    seen.append(block(x))
+                elif meanwhile == "graphs":
+                    torch.mps.MPSGraph().reset()
+                    torch.mps.graph_pool_handle()
+
+        self.run_together(first, second, third)
+        compare_first()
+        compare_second()
+        for value in seen:
+            reference = expected if meanwhile == "eager" else expected.sum().item()
+            self.assertEqual(value, reference, atol=0, rtol=0)
+
+    def test_synchronize_among_eager_threads(self):
+        """22: the ground it stands on: a wait of one thread must not cut into what another one encodes."""
+        x = torch.randn(16, 16, device="mps")
+        expected = block(x)
+        results = []
+
+        def work():
+            for _ in range(60):
+                results.append(block(x))
+
+        def wait():
+            for _ in range(60):
+                torch.mps.synchronize()
+
+        self.run_together(work, wait, work)
+        for result in results:
+            self.assertEqual(result, expected, atol=0, rtol=0)
+
+    def test_one_graph(self):
+        """20, 22: replays of one graph by two threads are all counted, and each is done whole."""
+        total, twice = torch.zeros(256, device="mps"), torch.zeros(256, device="mps")
+        step = torch.ones(256, device="mps")
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            total.add_(step)
+            twice.copy_(total * 2)
+        total.zero_()
+        step.fill_(3)
+
+        def replay():
+            for _ in range(100):
+                graph.replay()
+
+        self.run_together(replay, replay)
+        self.assertEqual(graph.stats()["replays"], 200)
+        self.assertEqual(total.cpu(), torch.full((256,), 600.0))
+        self.assertEqual(twice.cpu(), torch.full((256,), 1200.0))
+
+    def test_generators(self):
+        """19, 22: each thread draws from the generator of its graph what eager draws from that."""
+        cases = []
+        for seed in (1, 2):
+            generator = torch.Generator(device="mps").manual_seed(seed)
+            graph = torch.mps.MPSGraph()
+            graph.register_generator_state(generator)
+            with torch.mps.graph(graph):
+                y = torch.rand(64, device="mps", generator=generator)
+            generator.manual_seed(10 + seed)
+            cases.append((graph, y, generator, []))
+
+        def replayer(graph, y, generator, results):
+            def replay():
+                for _ in range(30):
+                    graph.replay()
+                    results.append(y.clone())
+
+            return replay
+
+        self.run_together(*(replayer(*case) for case in cases))
+        for seed, (_, _, _, results) in zip((11, 12), cases):
+            twin = torch.Generator(device="mps").manual_seed(seed)
+            for result in results:
+                self.assertEqual(result, torch.rand(64, device="mps", generator=twin), atol=0, rtol=0)
+
+    def test_host_sources(self):
+        """18, 22: a replay has read the host's memory when it returns, whoever else replays."""
+
+        def replayer(scale):
+            host, x = torch.zeros(512), torch.zeros(512, device="mps")
+            graph = torch.mps.MPSGraph()
+            with torch.mps.graph(graph):
+                x.copy_(host)
+                y = x * scale
+            results = []
+
+            def replay():
+                for i in range(30):
+                    host.fill_(i)
+                    graph.replay()
+                    results.append(y.clone())
+
+            return replay, results
+
+        first, doubled = replayer(2.0)
+        second, tripled = replayer(3.0)
+        self.run_together(first, second)
+        for i in range(30):
+            self.assertEqual(doubled[i].cpu(), torch.full((512,), 2.0 * i))
+            self.assertEqual(tripled[i].cpu(), torch.full((512,), 3.0 * i))
+
+    @needs_graphed_callables
+    def test_backward_passes(self):
+        """2, 22: graphed callables of two threads, whose backward passes share autograd's thread."""
+        linear = [torch.nn.Linear(8, 8).to("mps") for _ in range(2)]
+        sample = torch.randn(4, 8, device="mps", requires_grad=True)
+        graphed = [torch.mps.make_graphed_callables(lambda x, m=m: F.gelu(m(x)), (sample,)) for m in linear]
+        inputs = [[torch.randn(4, 8, device="mps") for _ in range(15)] for _ in range(2)]
+        results = [[], []]
+
+        def trainer(i):
+            def train():
+                for x in inputs[i]:
+                    x = x.clone().requires_grad_()
+                    y = graphed[i](x)
+                    results[i].append((y.detach(), torch.autograd.grad(y.square().sum(), [x])[0]))
+
+            return train
+
+        self.run_together(trainer(0), trainer(1))
+        for i in range(2):
+            for x, (y, grad) in zip(inputs[i], results[i]):
+                x = x.clone().requires_grad_()
+                expected = F.gelu(linear[i](x))
+                self.assertEqual(y, expected, atol=0, rtol=0)
+                self.assertEqual(grad, torch.autograd.grad(expected.square().sum(), [x])[0], atol=0, rtol=0)
+
+    def test_capture_of_another_thread_raises(self):
+        """7, 22: while one is underway; it goes on, and afterwards the other thread may have its own."""
+        x = torch.ones(16, device="mps")
+        first, second = torch.mps.MPSGraph(), torch.mps.MPSGraph()
+
+        def refused():
+            with self.assertRaisesRegex(RuntimeError, "another capture is underway"):
+                with torch.mps.graph(second):
+                    self.fail("the block of a refused capture ran")
+
+        with torch.mps.graph(first):
+            y = x + 1
+            self.run_together(refused)
+            self.assertTrue(torch.mps.is_current_stream_capturing())
+            y = y * 2
+        outputs = []
+
+        def allowed():
+            with torch.mps.graph(second):
+                outputs.append(x - 1)
+
+        self.run_together(allowed)
+        x.fill_(5)
+        first.replay()
+        second.replay()
+        self.assertEqual(y.cpu(), torch.full((16,), 12.0))
+        self.assertEqual(outputs[0].cpu(), torch.full((16,), 4.0))
+
+    def test_captures_in_turn(self):
+        """7, 12, 22: threads that try until they get their turn; one begins the moment that another ends."""
+        x = torch.randn(16, 16, device="mps")
+        captured = []
+
+        def capturer(shift):
+            def capture():
+                for i in range(10):
+                    graph = torch.mps.MPSGraph()
+                    while True:
+                        try:
+                            graph.capture_begin()
+                            break
+                        except RuntimeError as error:
+                            if "another capture is underway" not in str(error):
+                                raise
+                    # shapes that nobody has used yet take the end of a capture some time
+                    y = (x[: i + 2] + shift).exp().sum(0) @ x
+                    graph.capture_end()
+                    captured.append((graph, y, i, shift))
+
+            return capture
+
+        self.run_together(*(capturer(s) for s in range(3)))
+        self.assertEqual(len(captured), 30)
+        x.copy_(torch.randn(16, 16))
+        noise = [torch.full((16,), 9.0, device="mps") for _ in range(40)]
+        for graph, y, i, shift in captured:
+            graph.replay()
+            self.assertEqual(y, (x[: i + 2] + shift).exp().sum(0) @ x, atol=0, rtol=0)
+        for tensor in noise:
+            self.assertEqual(tensor.cpu(), torch.full((16,), 9.0))
+
+    def test_eager_work_begins_as_a_capture_ends(self):
+        """12, 22: what another thread makes from then on has no memory of the graph."""
+        x = torch.randn(64, 64, device="mps")
+        for i in range(6):
+            ended = threading.Event()
+            kept = []
+
+            def work(ended=ended, kept=kept):
+                while torch.mps.is_current_stream_capturing():
+                    pass
+                while not ended.is_set() and len(kept) < 2000:
+                    kept.append(torch.full((1 << 12,), float(len(kept)), device="mps"))
+
+            def capture(ended=ended, i=i):
+                graph = torch.mps.MPSGraph()
+                try:
+                    graph.capture_begin()
+                    for n in range(2, 40):
+                        (torch.ones(8 * n + i, 64, device="mps") @ x).exp().sum(0) + x
+                    worker = threading.Thread(target=work, daemon=True)
+                    worker.start()
+                    graph.capture_end()
+                finally:
+                    ended.set()
+                worker.join(TIMEOUT)
+                return graph
+
+            graph = capture()
+            for _ in range(2):
+                graph.replay()
+            self.assertGreater(len(kept), 0)
+            for number, tensor in enumerate(kept):
+                self.assertEqual(tensor.cpu(), torch.full((1 << 12,), float(number)))
+
+    def test_read_by_another_thread_raises(self):
+        """4, 22: it may be part of the block as well; the capture goes on."""
+        x = torch.ones(8, device="mps")
+        graph = torch.mps.MPSGraph()
+
+        def read():
+            with self.assertRaisesRegex(RuntimeError, "the host read device data"):
+                x.cpu()
+
+        with torch.mps.graph(graph):
+            y = x * 2
+            self.run_together(read, read)
+            y = y + 1
+        x.fill_(4)
+        graph.replay()
+        self.assertEqual(y.cpu(), torch.full((8,), 9.0))
+
+    def captures_while(self, work):
+        """Captures nothing, again and again, while another thread works; returns the graphs that got something."""
+        done = threading.Event()
+        graphs = []
+
+        def loop():
+            while not done.is_set():
+                work()
+
+        def capture():
+            try:
+                for _ in range(1000):
+                    graph = torch.mps.MPSGraph()
+                    graph.capture_begin()
+                    time.sleep(0)
+                    graph.capture_end()
+                    stats = graph.stats()
+                    if any(stats[kind] for kind in ("kernels", "graph_runs", "copies", "fills", "host_refreshes")):
+                        graphs.append(graph)
+            finally:
+                done.set()
+
+        self.run_together(loop, capture, loop)
+        return graphs
+
+    def test_reads_while_captures_begin_and_end(self):
+        """4, 22: a read of another thread gives the value or raises, and no graph has it, however it falls."""
+        x = torch.full((8,), 3.0, device="mps")
+        values = [x[0].item()]
+        errors = []
+
+        def read():
+            try:
+                values.append(x[0].item())
+            except RuntimeError as error:
+                errors.append(str(error))
+
+        graphs = self.captures_while(read)
+        self.assertEqual(graphs, [])
+        self.assertEqual(set(values), {3.0})
+        for error in errors:
+            self.assertIn("the host read device data", error)
+
+    def test_copies_while_captures_begin_and_end(self):
+        """2, 18, 22: a copy from the host is in the graph with the memory that it reads, or it is not in the graph."""
+        copies = []
+
+        def copy():
+            if len(copies) < 4000:
+                number = len(copies)
+                copies.append((number, torch.full((16,), float(number)).to("mps")))
+
+        graphs = self.captures_while(copy)
+        gc.collect()
+        noise = [torch.full((16,), -1.0) for _ in range(4000)]
+        for graph in graphs:
+            graph.replay()
+        for number, tensor in copies:
+            self.assertEqual(tensor.cpu(), torch.full((16,), float(number)))
+        del noise
+
+    def test_reset_while_another_thread_replays(self):
+        """10, 22: a replay comes before the reset or finds the graph empty."""
+        x = torch.ones(64, device="mps")
+        graph = torch.mps.MPSGraph()
+        for i in range(20):
+            x.fill_(i)
+            with torch.mps.graph(graph):
+                y = x
+                for _ in range(20):
+                    y = torch.fmax(y, x) + 1
+            replayed = threading.Event()
+
+            def replay(replayed=replayed):
+                with self.assertRaisesRegex(RuntimeError, "this graph is empty"):
+                    while True:
+                        graph.replay()
+                        replayed.set()
+
+            def reset(replayed=replayed):
+                replayed.wait(TIMEOUT)
+                graph.reset()
+
+            self.run_together(replay, reset)
+            self.assertEqual(y.cpu(), torch.full((64,), i + 20.0))
+
+
+class Interrupted(torch.mps.MPSGraph):
+    """Lets a Ctrl-C arrive within one of its calls."""
+
+    def __init__(self, when):
+        super().__init__()
+        self.when = when
+
+    def interrupt(self, now):
+        if self.when == now:
+            self.when = None
+            raise KeyboardInterrupt
+
+    def capture_begin(self, *args):
+        super().capture_begin(*args)
+        self.interrupt("begun")
+
+    def capture_end(self):
+        self.interrupt("ending")
+        super().capture_end()
+        self.interrupt("ended")
+
+
+CAPTURES = """
+import torch
+
+x = torch.ones(64, device="mps")
+whole = True
+for i in range(int(__import__("sys").argv[1])):
+    try:
+        print("ready", flush=True)
+        while True:
+            graph = torch.mps.MPSGraph()
+            whole = False
+            with torch.mps.graph(graph):
+                y = x
+                for _ in range(10):
+                    y = torch.fmax(y, x) + 1
+                whole = True
+    except KeyboardInterrupt:
+        pass
+    assert not torch.mps.is_current_stream_capturing(), "the capture is still open"
+    if not whole:
+        try:
+            graph.replay()
+        except RuntimeError as error:
+            assert "this graph is empty" in str(error), error
+        else:
+            raise AssertionError("the graph is not empty")
+    with torch.mps.graph_capture():
+        z = x * 3
+    x.fill_(i)
+    torch.mps.graph_replay()
+    assert z.tolist() == [3.0 * i] * 64
+print("done")
+"""
+
+REPLAYS = """
+import torch
+
+total, step = torch.zeros(64, device="mps"), torch.ones(64, device="mps")
+graph = torch.mps.MPSGraph()
+with torch.mps.graph(graph):
+    total.add_(step)
+total.zero_()
+for i in range(int(__import__("sys").argv[1])):
+    try:
+        print("ready", flush=True)
+        while True:
+            graph.replay()
+    except KeyboardInterrupt:
+        pass
+    assert total.tolist() == [float(graph.stats()["replays"])] * 64
+    assert (total * 0 + i).tolist() == [float(i)] * 64
+print("done")
+"""
+
+
+class TestInterrupts(ThreadTestCase):
+    @parametrize("when", ["begun", "ending", "ended"])
+    def test_within_a_call(self, when):
+        """9: also where the block itself has not begun or has ended, nothing stays open and the graph is empty."""
+        x = torch.ones(16, device="mps")
+        graph = Interrupted(when)
+        with self.assertRaises(KeyboardInterrupt):
+            with torch.mps.graph(graph):
+                x + 1
+        self.assertFalse(torch.mps.is_current_stream_capturing())
+        with self.assertRaisesRegex(RuntimeError, "this graph is empty"):
+            graph.replay()
+        with torch.mps.graph(graph):
+            y = x + 2
+        x.fill_(5)
+        graph.replay()
+        self.assertEqual(y.cpu(), torch.full((16,), 7.0))
+
+    @parametrize("program", [CAPTURES, REPLAYS], name_fn=lambda p: "captures" if p is CAPTURES else "replays")
+    def test_signals(self, program):
+        """9: Ctrl-C, wherever it hits: the stream is usable, the graph empty or whole, each replay done or not."""
+        rounds = 25
+        child = start_python(program, str(rounds))
+        pauses = random.Random(0)
+        for line in child.stdout:
+            if line == "ready\n":
+                time.sleep(pauses.uniform(0, 0.02))
+                child.send_signal(signal.SIGINT)
+            else:
+                self.assertEqual(line, "done\n")
+        status, _, err = finish(child)
+        self.assertEqual((status, err), (0, ""))
+
+
+class TestMemory(ThreadTestCase):
+    def test_thousands_of_graphs(self):
+        """15: graphs made and dropped leave nothing: neither tensors, nor device memory, nor memory of the process."""
+        x = torch.randn(32, 32, device="mps")
+        host = torch.randn(32, 32)
+
+        def once():
+            graph = torch.mps.MPSGraph()
+            with torch.mps.graph(graph):
+                x.copy_(host)
+                y = block(x) + torch.rand(32, 32, device="mps")
+            graph.replay()
+            return y
+
+        def level():
+            gc.collect()
+            torch.mps.synchronize()
+            return torch.mps.current_allocated_memory(), torch.mps.driver_allocated_memory(), resident_bytes()
+
+        levels = []
+        for i in range(2000):
+            once()
+            if i >= 500 and i % 250 == 249:
+                levels.append(level())
+        allocated, driver, resident = zip(*levels)
+        self.assertEqual(set(allocated), {allocated[0]})
+        self.assertLessEqual(max(driver), driver[0])
+        self.assertLess(max(resident) - resident[0], 4 << 20)
+
+    def test_pressure(self):
+        """12, 16: with little memory allowed, cached blocks are collected all the time: never those of a graph."""
+        megabyte = (1 << 20) / torch.mps.recommended_max_memory()
+        status, out, err = run_python(
+            PRESSURE,
+            PYTORCH_MPS_LOW_WATERMARK_RATIO=f"{64 * megabyte:.9f}",
+            PYTORCH_MPS_HIGH_WATERMARK_RATIO=f"{256 * megabyte:.9f}",
+            # says when it collects
+            PYTORCH_DEBUG_MPS_ALLOCATOR="8",
+        )
+        self.assertEqual((status, out), (0, "done\n"), err)
+        self.assertIn("Garbage collected", err)
+        self.assertIn("release cached buffers", err)
+
+
+PRESSURE = """
+import torch
+
+# each round leaves blocks of another size in the cache, too small for those of the next round
+def press(i):
+    blocks = [torch.full((n << 18,), float(i), device="mps") for n in range(4 + i % 5, 11 + i % 5)]
+    assert all(bool((b == i).all()) for b in blocks)
+
+x = torch.randn(1 << 19, device="mps")
+weight = torch.randn(1 << 19, device="mps")
+for i in range(6):
+    press(i)
+graph = torch.mps.MPSGraph()
+with torch.mps.graph(graph):
+    y = (x * weight).exp()
+    small = [torch.full((4 << 18,), 1.0, device="mps") for _ in range(3)]
+    large = torch.full((11 << 18,), 2.0, device="mps")
+    del small
+    z = y.log() + large[: 1 << 19]
+    del y, large
+other = torch.mps.MPSGraph()
+with torch.mps.graph(other, pool=graph.pool()):
+    w = z * 2 + 1
+reference = weight.clone()
+del weight
+for i in range(5):
+    press(i)
+    x.copy_(torch.randn(1 << 19))
+    graph.replay()
+    other.replay()
+    press(i + 1)
+    expected = (x * reference).exp().log() + 2
+    assert torch.equal(z, expected), i
+    assert torch.equal(w, expected * 2 + 1), i
+try:
+    x.repeat(200)
+except RuntimeError as error:
+    assert "out of memory" in str(error), error
+else:
+    raise AssertionError("there was memory enough")
+x.fill_(1)
+graph.replay()
+assert torch.equal(z, (x * reference).exp().log() + 2)
+print("done")
+"""
+
+
+PREPARED = """
+import atexit
+import sys
+
+import torch
+
+x = torch.ones(64, 64, device="mps")
+graph = torch.mps.MPSGraph()
+"""
+# by name, how a program ends
+ENDINGS = {
+    "live_graph": """
+with torch.mps.graph_capture():
+    y = x + 1
+with torch.mps.graph(graph):
+    y = torch.fmax(x, x) + torch.rand(64, 64, device="mps")
+graph.replay()
+torch.mps.synchronize()
+""",
+    "cycle": """
+with torch.mps.graph(graph):
+    graph.outputs = [x + 1, graph]
+graph.replay()
+""",
+    "open_capture": """
+graph.capture_begin()
+y = torch.fmax(x, x) + 1
+""",
+    "open_block": """
+context = torch.mps.graph(graph)
+context.__enter__()
+y = torch.fmax(x, x) + 1
+""",
+    "graphed_callable": """
+linear = torch.mps.make_graphed_callables(torch.nn.Linear(64, 64).to("mps"), (x,))
+linear(x).sum().backward()
+""",
+    "replays_in_flight": """
+with torch.mps.graph(graph):
+    y = x
+    for _ in range(20):
+        y = (y @ x).softmax(-1) + torch.rand(64, 64, device="mps")
+for _ in range(30):
+    graph.replay()
+""",
+    "sys_exit_in_capture": """
+with torch.mps.graph(graph):
+    y = x @ x
+    sys.exit(0)
+""",
+    "sys_exit_in_graph_capture": """
+with torch.mps.graph_capture():
+    y = x @ x
+    sys.exit(0)
+""",
+    "replay_at_exit": """
+@atexit.register
+def last():
+    x.fill_(2)
+    graph.replay()
+    assert y[0, 0].item() == 3.0
+
+with torch.mps.graph(graph):
+    y = x + 1
+""",
+}
+
+FORK = """
+import gc
+import os
+
+import torch
+
+x = torch.ones(16, device="mps")
+host = torch.ones(16)
+graph = torch.mps.MPSGraph()
+with torch.mps.graph(graph):
+    x.copy_(host)
+    y = x * 2 + torch.rand(16, device="mps") * 0
+for i in range(3):
+    graph.replay()
+    child = os.fork()
+    if child == 0:
+        # it has its own copy of the host's memory, and may drop the graph that it got
+        host.fill_(100)
+        if i == 1:
+            del graph, y
+            gc.collect()
+        os._exit(7 + i)
+    assert os.waitpid(child, 0)[1] >> 8 == 7 + i
+    host.fill_(i)
+    graph.replay()
+    assert y.tolist() == [2.0 * i] * 16, y
+with torch.mps.graph_capture():
+    z = y + 1
+graph.replay()
+torch.mps.graph_replay()
+assert z.tolist() == [5.0] * 16, z
+print("done")
+"""
+
+
+class TestProcesses(ThreadTestCase):
+    @parametrize("ending", list(ENDINGS))
+    def test_exit(self, ending):
+        """9, 15: the interpreter ends as if there were no graphs: at once, in silence."""
+        if "make_graphed_callables" in ENDINGS[ending] and not hasattr(torch.mps, "make_graphed_callables"):
+            self.skipTest("needs make_graphed_callables()")
+        self.assertEqual(run_python(PREPARED + ENDINGS[ending]), (0, "", ""))
+
+    def test_uncaught_exception(self):
+        """9: its traceback is all there is to see."""
+        program = PREPARED + "with torch.mps.graph(graph):\n    y = x @ x\n    raise ValueError('mine')\n"
+        status, out, err = run_python(program)
+        self.assertEqual((status, out), (1, ""))
+        self.assertRegex(err, r"\ATraceback [^\0]*ValueError: mine\n\Z")
+
+    @unittest.skipIf(not hasattr(os, "fork"), "needs fork()")
+    def test_fork(self):
+        """17, 18: a child that leaves the device alone takes nothing from its parent."""
+        self.assertEqual(run_python(FORK), (0, "done\n", ""))
+
+
+instantiate_parametrized_tests(TestThreads)
+instantiate_parametrized_tests(TestInterrupts)
+instantiate_parametrized_tests(TestProcesses)
+
+if __name__ == "__main__":
+    run_tests()
