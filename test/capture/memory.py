@@ -25,7 +25,7 @@ def allocated() -> int:
     return level
 
 
-def returns_to(expected: int, seconds: float = 5.0) -> bool:
+def returns_to(expected: int, seconds: float = 1.0) -> bool:
     """Says whether the allocator comes back to a level within a while."""
     end = time.monotonic() + seconds
     while _level() != expected:
