@@ -59,4 +59,3 @@ ENDINGS: dict[str, type[BaseException]] = {
     "moved": RuntimeError,
     **dict.fromkeys(REFUSALS, RuntimeError),
 }
-

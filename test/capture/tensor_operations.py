@@ -186,7 +186,9 @@ DRAWS: dict[str, Draw] = {
     "randperm": lambda a, g: torch.randperm(SIDE, device="mps", generator=g),
     "normal": lambda a, g: torch.normal(a.float(), a.float().abs(), generator=g),
     "bernoulli": lambda a, g: torch.bernoulli(a.float().sigmoid(), generator=g),
-    "multinomial": lambda a, g: torch.multinomial(total(a).abs() + torch.ones(SIDE, device="mps"), 6, True, generator=g),
+    "multinomial": lambda a, g: torch.multinomial(
+        total(a).abs() + torch.ones(SIDE, device="mps"), 6, True, generator=g
+    ),
     "exponential_": lambda a, g: torch.empty_like(a, dtype=torch.float32).exponential_(2.0, generator=g),
     "random_": lambda a, g: torch.empty_like(a, dtype=torch.int64).random_(2, 9, generator=g),
     "dropout": lambda a, g: functional.dropout(floating(a), 0.5),

@@ -49,18 +49,26 @@ def _steps(*weighted: tuple[list[str], int]) -> st.SearchStrategy[Step]:
 
 
 # Most are plain operations; the rest is there often enough to meet each other.
-_in_block = _steps((TENSORS, 1), (OTHERS, 2), (["free"], 4), (CONTROLS, 1), (["refused"], 2))
-_between = _steps((TENSORS, 1), (OTHERS, 1), (["free"], 4), (CONTROLS, 2), (BETWEEN, 3), (["load", "hosts"], 4))
+_in_block = _steps((TENSORS, 1), (OTHERS, 2), (["free", "replay"], 5), (CONTROLS, 1), (["refused"], 2))
+_between = _steps((TENSORS, 1), (OTHERS, 1), (CONTROLS, 2), (BETWEEN, 3), (["free", "load", "hosts"], 5))
 _replay = st.tuples(st.just("replay"), _small, _small)
 
-blocks: st.SearchStrategy[Block] = st.builds(
-    Block,
-    steps=st.lists(_in_block, min_size=1, max_size=12).map(tuple),
-    pool=st.integers(0, 3),
-    relaxed=st.booleans(),
-    ending=st.sampled_from([""] * len(ENDINGS) * 2 + list(ENDINGS)),
-    undone=st.booleans(),
+
+def _blocks(endings: st.SearchStrategy[str]) -> st.SearchStrategy[Block]:
+    return st.builds(
+        Block,
+        steps=st.lists(_in_block, min_size=1, max_size=14).map(tuple),
+        pool=st.integers(0, 3),
+        relaxed=st.booleans(),
+        ending=endings,
+        undone=st.booleans(),
+    )
+
+
+_whole = _blocks(st.just(""))
+_broken = _blocks(st.sampled_from(list(ENDINGS)))
+_actions = st.lists(
+    st.one_of(_replay, _between, _whole, _replay, _between, _replay, _whole, _broken), min_size=4, max_size=20
 )
-programs: st.SearchStrategy[Program] = st.lists(
-    st.one_of(_replay, _between, blocks, _replay, _between), min_size=3, max_size=18
-)
+
+programs: st.SearchStrategy[Program] = st.tuples(_whole, _actions).map(lambda drawn: [drawn[0], *drawn[1]])

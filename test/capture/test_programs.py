@@ -1,13 +1,19 @@
-"""Random programs with graphs leave everything as they do without: tensors, generators, memory."""
+"""Random programs leave with graphs what they leave without: tensors, generators, memory."""
 
 from __future__ import annotations
+
+import gc
+from collections import Counter
+from dataclasses import replace
 
 import pytest
 import torch
 from hypothesis import given
 from memory import allocated, returns_to
-from program_world import EagerWorld, GraphWorld, Moment, World
-from tensor_programs import Program, programs
+from patched import mps
+from program_refusals import ENDINGS
+from program_world import EagerWorld, Graph, GraphWorld, World
+from tensor_programs import Block, OTHERS, Program, programs, Step, TENSORS
 
 pytestmark = [
     # a program may capture views only
@@ -16,16 +22,18 @@ pytestmark = [
 ]
 
 
-def perform(kind: type[World], program: Program) -> list[Moment]:
-    """Runs a program and returns what could be seen of it; the memory comes back."""
+def perform(kind: type[World], program: Program) -> World:
+    """Runs a program and returns the world it leaves; the memory comes back."""
     before = allocated()
+    # spares the collections that follow what hypothesis remembers of earlier programs
+    gc.freeze()
     world = kind()
     try:
         world.perform(program)
     finally:
         world.close()
     assert returns_to(before), f"{kind.__name__} keeps {allocated() - before} bytes"
-    return world.moments
+    return world
 
 
 def assert_equal(actual: torch.Tensor, expected: torch.Tensor, what: str) -> None:
@@ -35,10 +43,100 @@ def assert_equal(actual: torch.Tensor, expected: torch.Tensor, what: str) -> Non
     assert one == other, f"{what}: {actual} in place of {expected}"
 
 
-@given(programs)
-def test_programs(program: Program) -> None:
-    actual, expected = perform(GraphWorld, program), perform(EagerWorld, program)
-    for one, other in zip(actual, expected, strict=True):
+def check(program: Program, kind: type[GraphWorld] = GraphWorld) -> World:
+    """Compares what a program leaves with graphs and without."""
+    world, eager = perform(kind, program), perform(EagerWorld, program)
+    for one, other in zip(world.moments, eager.moments, strict=True):
         assert one.seen.keys() == other.seen.keys()
         for name, tensor in one.seen.items():
             assert_equal(tensor, other.seen[name], f"{name} {one.when}")
+    for size, most in zip(world.pool_bytes, eager.pool_bytes, strict=True):
+        assert size <= most, f"a pool of {size} bytes where eager needs {most}"
+    return world
+
+
+@given(program=programs)
+def test_programs(program: Program, counts: Counter[str]) -> None:
+    counts.update(check(program).counts)
+
+
+LOADS: list[Step] = [("load", i, 15 - i) for i in range(8)]
+# Each replay finds other inputs and other random states.
+REPLAYS: Program = [
+    *LOADS[:4],
+    ("hosts", 3, 0),
+    ("replay", 0, 0),
+    ("check", 0, 0),
+    *LOADS[4:],
+    ("hosts", 4, 0),
+    ("rand", 0, 0),
+    ("replay", 0, 0),
+    ("replay", 0, 0),
+]
+
+
+@pytest.mark.parametrize("name", [*TENSORS, *OTHERS])
+def test_each_operation(name: str) -> None:
+    """On each of the first tensors, with another one of them and each generator."""
+    steps = [(name, i, j) for i in range(8) for j in (i, i + 3)]
+    check([("hosts", 2, 0), Block(tuple(steps), relaxed=True), *REPLAYS])
+
+
+@pytest.mark.parametrize("undone", [False, True])
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_each_ending(ending: str, undone: bool) -> None:
+    """What ran before an exception counts; and the next capture works."""
+    steps: tuple[Step, ...] = (("add_", 0, 1), ("rand", 0, 1), ("free", 3, 0), ("scratch", 1, 0), ("backward", 0, 0))
+    whole = Block(steps)
+    broken = replace(whole, ending=ending, undone=undone)
+    world = check([broken, whole, replace(broken, pool=3), whole, *REPLAYS])
+    assert world.counts["captures that raised"] == 2
+
+
+class NoReplay(GraphWorld):
+    def _replay(self, graph: Graph) -> None:
+        pass
+
+
+class ReplayTwice(GraphWorld):
+    def _replay(self, graph: Graph) -> None:
+        super()._replay(graph)
+        super()._replay(graph)
+
+
+class SameNumbers(GraphWorld):
+    def _replay(self, graph: Graph) -> None:
+        state = mps.get_rng_state()
+        super()._replay(graph)
+        mps.set_rng_state(state)
+
+
+class StaleHosts(GraphWorld):
+    def _step(self, scope: object, step: Step) -> None:
+        if step[0] != "hosts":
+            super()._step(scope, step)
+
+
+class Leak(GraphWorld):
+    kept: list[torch.Tensor] = []
+
+    def close(self) -> None:
+        super().close()
+        self.kept.append(torch.ones(1, device="mps"))
+
+
+class LargePool(GraphWorld):
+    def _step(self, scope: object, step: Step) -> None:
+        if self._underway:
+            self._hold = torch.ones(3000, device="mps")
+        super()._step(scope, step)
+
+
+@pytest.mark.parametrize("kind", [NoReplay, ReplayTwice, SameNumbers, StaleHosts, Leak, LargePool])
+def test_faults_are_noticed(kind: type[GraphWorld]) -> None:
+    """The comparison fails for worlds that do one thing wrong."""
+    program: Program = [Block((("add_", 0, 0), ("rand", 0, 0), ("from_host", 0, 0))), *REPLAYS]
+    check(program)
+    with pytest.raises(AssertionError):
+        check(program, kind)
+    Leak.kept.clear()
