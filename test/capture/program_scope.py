@@ -97,15 +97,24 @@ class Scope:
     # whether the host may read what is on the device
     reads: bool = True
 
+    def random_states(self) -> dict[str, Tensor]:
+        """Returns the states of the generators, which are on the host."""
+        return {"default generator": mps.get_rng_state(), "own generator": self.generator.get_state()}
+
     def visible(self) -> dict[str, Tensor]:
         """Returns copies of all that a program can see, on the CPU."""
-        seen = {f"slot {i}": tensor.cpu().clone() for i, tensor in enumerate(self.slots) if tensor is not None}
         assert self.parameter.grad is not None
-        seen["parameter"] = self.parameter.detach().cpu()
-        seen["gradient"] = self.parameter.grad.cpu()
-        seen["default generator"] = mps.get_rng_state()
-        seen["own generator"] = self.generator.get_state()
-        return seen
+        return {
+            **{f"slot {i}": tensor.cpu() for i, tensor in enumerate(self.slots) if tensor is not None},
+            "parameter": self.parameter.detach().cpu(),
+            "gradient": self.parameter.grad.cpu(),
+            **self.random_states(),
+        }
+
+    def update_hosts(self, seed: int) -> None:
+        """Writes new values into the tensors of the host."""
+        for number, host in enumerate(self.hosts):
+            host.copy_(draw_values(host.shape, host.dtype, seed + number))
 
 
 def _from_host(scope: Scope, i: int, j: int) -> Tensor:

@@ -8,11 +8,14 @@ from dataclasses import replace
 
 import pytest
 import torch
+from eager_world import EagerWorld
+from graph_world import GraphWorld
 from hypothesis import given
 from memory import allocated, returns_to
 from patched import mps
 from program_refusals import ENDINGS
-from program_world import EagerWorld, Graph, GraphWorld, World
+from program_scope import Scope
+from program_world import Graph, World
 from tensor_programs import Block, OTHERS, Program, programs, Step, TENSORS
 
 pytestmark = [
@@ -94,25 +97,25 @@ def test_each_ending(ending: str, undone: bool) -> None:
 
 
 class NoReplay(GraphWorld):
-    def _replay(self, graph: Graph) -> None:
+    def replay(self, graph: Graph) -> None:
         pass
 
 
 class ReplayTwice(GraphWorld):
-    def _replay(self, graph: Graph) -> None:
-        super()._replay(graph)
-        super()._replay(graph)
+    def replay(self, graph: Graph) -> None:
+        super().replay(graph)
+        super().replay(graph)
 
 
 class SameNumbers(GraphWorld):
-    def _replay(self, graph: Graph) -> None:
+    def replay(self, graph: Graph) -> None:
         state = mps.get_rng_state()
-        super()._replay(graph)
+        super().replay(graph)
         mps.set_rng_state(state)
 
 
 class StaleHosts(GraphWorld):
-    def _step(self, scope: object, step: Step) -> None:
+    def _step(self, scope: Scope, step: Step) -> None:
         if step[0] != "hosts":
             super()._step(scope, step)
 
@@ -126,8 +129,8 @@ class Leak(GraphWorld):
 
 
 class LargePool(GraphWorld):
-    def _step(self, scope: object, step: Step) -> None:
-        if self._underway:
+    def _step(self, scope: Scope, step: Step) -> None:
+        if self.underway:
             self._hold = torch.ones(3000, device="mps")
         super()._step(scope, step)
 
