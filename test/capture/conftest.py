@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 _common = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fast", _common, derandomize=True, database=None, max_examples=60)
 settings.register_profile("long", _common, max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "3000")))
-# A number of programs to draw for test_programs.py, and new ones each time.
-PROGRAMS = int(os.environ.get("CAPTURE_PROGRAMS", "0"))
-settings.register_profile("programs", _common, max_examples=PROGRAMS or 1)
-PROFILE = "programs" if PROGRAMS else os.environ.get("HYPOTHESIS_PROFILE", "fast")
+# Who asks for a number of random programs wants new ones.
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "long" if "CAPTURE_PROGRAMS" in os.environ else "fast")
 COUNTS = pytest.StashKey[Counter[str]]()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from patched import mps
@@ -25,7 +25,7 @@ from torch import Tensor
 Result = TypeVar("Result")
 
 
-class Tape(Generic[Result]):
+class Tape:
     """Results of what a block does only once, however often it is replayed.
 
     Reads by the host are of that kind: a replay behaves as if it had read the
@@ -37,14 +37,15 @@ class Tape(Generic[Result]):
         self._results = list(results or [])
         self._next = 0
 
-    def again(self) -> Tape[Any]:
+    def again(self) -> Tape:
         return Tape(self._results)
 
     def once(self, action: Callable[[], Result]) -> Result:
         if not self.replays:
             self._results.append(action())
         self._next += 1
-        return self._results[self._next - 1]
+        result: Result = self._results[self._next - 1]
+        return result
 
 
 def _make_slots() -> list[Tensor | None]:
@@ -93,7 +94,7 @@ class Scope:
     hosts: list[Tensor] = field(default_factory=_make_hosts)
     parameter: Tensor = field(default_factory=_make_parameter)
     generator: torch.Generator = field(default_factory=lambda: torch.Generator("mps").manual_seed(1))
-    tape: Tape[Any] = field(default_factory=Tape)
+    tape: Tape = field(default_factory=Tape)
     # whether the host may read what is on the device
     reads: bool = True
 
@@ -137,16 +138,19 @@ def _host_number(scope: Scope, a: Tensor) -> Tensor:
 
 
 def _item(scope: Scope, a: Tensor, b: Tensor) -> Tensor:
-    return a.float() * scope.tape.once(lambda: total(b).item())
+    number: float = scope.tape.once(lambda: total(b).item())
+    return a.float() * number
 
 
 def _cpu(scope: Scope, a: Tensor) -> Tensor:
-    return scope.tape.once(a.cpu).to("mps").clone()
+    read: Tensor = scope.tape.once(a.cpu)
+    return read.to("mps").clone()
 
 
 def _backward(scope: Scope, a: Tensor) -> None:
     """Adds to the parameter's gradient, from autograd's thread."""
-    (scope.parameter * fit(scope.parameter.detach(), a)).sin().sum().backward()
+    loss = (scope.parameter * fit(scope.parameter.detach(), a)).sin().sum()
+    torch.autograd.backward([loss])
 
 
 def _descend(scope: Scope) -> None:

@@ -39,7 +39,7 @@ class Recording:
     # the names before the block and what it added to them
     entry: list[Tensor | None]
     made: list[Tensor | None]
-    tape: Tape[Any]
+    tape: Tape
 
 
 @dataclass
@@ -178,7 +178,7 @@ class World(ABC):
         entry = list(slots) if self.repeats or undone else []
         length = len(slots)
         level = self.level() if undone else 0
-        tape: Tape[Any] = Tape()
+        tape: Tape = Tape()
         if self._record(graph, block, tape):
             self.keep(graph, Recording(block, entry, slots[length:], tape))
             self.graphs.append(graph)
@@ -195,7 +195,7 @@ class World(ABC):
             # these tensors lie where other graphs write
             slots[length:] = [None] * (len(slots) - length)
 
-    def _record(self, graph: Graph, block: Block, tape: Tape[Any]) -> bool:
+    def _record(self, graph: Graph, block: Block, tape: Tape) -> bool:
         """Runs a block, and says whether it left a graph."""
         scope = replace(self.scope, tape=tape, reads=block.relaxed)
         victim = torch.zeros(2, device="mps")

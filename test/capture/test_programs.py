@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections import Counter
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ import pytest
 import torch
 from eager_world import EagerWorld
 from graph_world import GraphWorld
-from hypothesis import given
+from hypothesis import given, settings
 from memory import allocated, returns_to
 from patched import mps
 from program_refusals import ENDINGS
@@ -23,6 +24,9 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:torch.mps graph replay. nothing ran"),
     pytest.mark.filterwarnings("ignore:torch.mps graph capture. the host read device data"),
 ]
+
+# They are small, and each is about much.
+PROGRAMS = int(os.environ.get("CAPTURE_PROGRAMS", max(300, settings().max_examples)))
 
 
 def perform(kind: type[World], program: Program) -> World:
@@ -58,6 +62,7 @@ def check(program: Program, kind: type[GraphWorld] = GraphWorld) -> World:
     return world
 
 
+@settings(max_examples=PROGRAMS)
 @given(program=programs)
 def test_programs(program: Program, counts: Counter[str]) -> None:
     counts.update(check(program).counts)
