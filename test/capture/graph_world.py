@@ -12,6 +12,9 @@ from program_refusals import REFUSALS
 from program_world import Graph, Recording, World
 from tensor_programs import Block
 
+# A buffer takes up to so many bytes more than its size says.
+ROUNDING = 256
+
 
 class GraphWorld(World):
     """Runs programs as they are written."""
@@ -41,6 +44,7 @@ class GraphWorld(World):
         with mps.graph(work, pool=self._handles.get(graph.pool), capture_error_mode=mode):
             self._handles[graph.pool] = work.pool()
             yield
+        assert work.pool() == self._handles[graph.pool]
         if block.pool == 0:
             self.pool_bytes.append(work.stats()["pool_bytes"])
 
@@ -88,6 +92,13 @@ class GraphWorld(World):
 
     def level(self) -> int:
         return allocated()
+
+    def see_most(self) -> None:
+        statistics = [(graph.pool, graph.work.stats()) for graph in self.graphs]
+        # a pool may hold tensors of the program too, which count twice then
+        needed = sum({pool: counts["pool_bytes"] for pool, counts in statistics}.values())
+        needed += sum(counts["buffer_bytes"] + counts["buffers"] * ROUNDING for _, counts in statistics)
+        assert falls_to(self.most + needed), "memory is in use that neither graphs nor tensors need"
 
     def see_level(self, most: int) -> None:
         assert falls_to(most), f"a capture that failed keeps {allocated() - most} bytes"

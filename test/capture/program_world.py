@@ -63,23 +63,32 @@ class World(ABC):
         self.moments: list[Moment] = []
         # by captures with a pool of their own: its size, or how large it may be
         self.pool_bytes: list[int] = []
+        # how much memory may be in use at the end beyond what graphs say that they need
+        self.most = 0
         self.counts: Counter[str] = Counter(programs=1)
         self.underway: Graph | None = None
         self._saved: list[Tensor] = []
 
-    def perform(self, program: Program) -> None:
+    def perform(self, program: Program, most: int) -> None:
+        """Performs all actions. At the end, no more memory is in use than graphs need and what is given here."""
+        self.most = most
         for number, action in enumerate(program):
             when = f"after action {number}, {action}"
             if isinstance(action, Block):
                 self._capture(action)
                 looks = action.ending != ""
             else:
-                self._step(self.scope, action)
+                # nothing is to be remembered of it
+                self._step(replace(self.scope, tape=Tape()), action)
                 looks = action[0] == "check"
             # A look waits for the device, of which there should be some work in flight when other things happen.
             seen = self.scope.visible() if looks else self.scope.random_states()
             self.moments.append(Moment(when, seen))
         self.moments.append(Moment("at the end", self.scope.visible()))
+        pools = {graph.pool for graph in self.graphs}
+        # a graph keeps those of forgotten ones that it replays, of which it does not say how large they are
+        if all(graph.pools <= pools for graph in self.graphs):
+            self.see_most()
 
     def close(self) -> None:
         """Lets go of everything, of graphs in one way and the other."""
@@ -93,7 +102,7 @@ class World(ABC):
     def _step(self, scope: Scope, step: Step) -> None:
         name, i, j = step
         if name == "replay":
-            for graph in scope.tape.once(lambda: self._chain(i)):
+            for graph in scope.tape.once(lambda: self._chain(i)) * (1 + j % 3):
                 self.counts["replays in captures" if self.underway else "replays"] += 1
                 self.replay(graph)
         elif name == "refused":
@@ -264,6 +273,10 @@ class World(ABC):
     @abstractmethod
     def level(self) -> int:
         """Returns how much memory is in use."""
+
+    @abstractmethod
+    def see_most(self) -> None:
+        """Sees that no more memory is in use than graphs and tensors need, or how much tensors do."""
 
     @abstractmethod
     def see_level(self, most: int) -> None:

@@ -14,7 +14,7 @@ from graph_world import GraphWorld
 from hypothesis import given, settings
 from memory import allocated, returns_to
 from patched import mps
-from program_refusals import ENDINGS
+from program_refusals import ENDINGS, REFUSALS
 from program_scope import Scope
 from program_world import Graph, World
 from tensor_programs import Block, OTHERS, Program, programs, Step, TENSORS
@@ -29,17 +29,18 @@ pytestmark = [
 PROGRAMS = int(os.environ.get("CAPTURE_PROGRAMS", max(300, settings().max_examples)))
 
 
-def perform(kind: type[World], program: Program) -> World:
-    """Runs a program and returns the world it leaves; the memory comes back."""
+def perform(kind: type[World], program: Program, most: int = 0) -> World:
+    """Performs a program and returns the world it leaves; the memory comes back."""
     before = allocated()
     # spares the collections that follow what hypothesis remembers of earlier programs
     gc.freeze()
     world = kind()
     try:
-        world.perform(program)
+        world.perform(program, before + most)
     finally:
         world.close()
     assert returns_to(before), f"{kind.__name__} keeps {allocated() - before} bytes"
+    world.most -= before
     return world
 
 
@@ -52,7 +53,8 @@ def assert_equal(actual: torch.Tensor, expected: torch.Tensor, what: str) -> Non
 
 def check(program: Program, kind: type[GraphWorld] = GraphWorld) -> World:
     """Compares what a program leaves with graphs and without."""
-    world, eager = perform(kind, program), perform(EagerWorld, program)
+    eager = perform(EagerWorld, program)
+    world = perform(kind, program, eager.most)
     for one, other in zip(world.moments, eager.moments, strict=True):
         assert one.seen.keys() == other.seen.keys()
         for name, tensor in one.seen.items():
@@ -101,6 +103,15 @@ def test_each_ending(ending: str, undone: bool) -> None:
     assert world.counts["captures that raised"] == 2
 
 
+@pytest.mark.parametrize("name", REFUSALS)
+def test_each_refusal(name: str) -> None:
+    """A block that catches it goes on."""
+    # a step names a refusal by two digits
+    j, i = divmod(sorted(REFUSALS).index(name), 16)
+    steps: tuple[Step, ...] = (("add_", 0, 1), ("refused", i, j), ("rand", 0, 1), ("scratch", 1, 0))
+    check([Block(steps), *REPLAYS, Block(steps, pool=1), *REPLAYS])
+
+
 class NoReplay(GraphWorld):
     def replay(self, graph: Graph) -> None:
         pass
@@ -140,10 +151,29 @@ class LargePool(GraphWorld):
         super()._step(scope, step)
 
 
-@pytest.mark.parametrize("kind", [NoReplay, ReplayTwice, SameNumbers, StaleHosts, Leak, LargePool])
+class Hoard(GraphWorld):
+    def __init__(self) -> None:
+        super().__init__()
+        self._kept: list[object] = []
+
+    def release(self, graph: Graph, keep: bool) -> None:
+        self._kept.append(graph.work)
+        graph.work = None
+
+    def close(self) -> None:
+        self._kept.clear()
+        super().close()
+        self._kept.clear()
+
+
+FAULTS = [NoReplay, ReplayTwice, SameNumbers, StaleHosts, Leak, LargePool, Hoard]
+
+
+@pytest.mark.parametrize("kind", FAULTS)
 def test_faults_are_noticed(kind: type[GraphWorld]) -> None:
     """The comparison fails for worlds that do one thing wrong."""
-    program: Program = [Block((("add_", 0, 0), ("rand", 0, 0), ("from_host", 0, 0))), *REPLAYS]
+    block = Block((("add_", 0, 0), ("rand", 0, 0), ("from_host", 0, 0), ("scratch", 0, 0)))
+    program: Program = [block, *REPLAYS, ("reset", 0, 0)]
     check(program)
     with pytest.raises(AssertionError):
         check(program, kind)
