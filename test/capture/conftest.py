@@ -6,6 +6,7 @@ import gc
 import os
 import random
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 _common = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fast", _common, derandomize=True, database=None, max_examples=60)
 settings.register_profile("long", _common, max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "3000")))
-PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "fast")
+# Who asks for a number of random programs wants new ones.
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "long" if "CAPTURE_PROGRAMS" in os.environ else "fast")
+COUNTS = pytest.StashKey[Counter[str]]()
 
 
 def _install_simulator() -> None:
@@ -36,6 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if sys.platform != "darwin":
         _install_simulator()
     settings.load_profile(PROFILE)
+    config.stash[COUNTS] = Counter()
     # Hypothesis draws one itself only to forget it.
     if PROFILE != "fast" and config.getoption("hypothesis_seed", None) is None:
         config.option.hypothesis_seed = str(random.SystemRandom().randrange(1 << 32))
@@ -46,6 +50,13 @@ def pytest_report_header(config: pytest.Config) -> str:
     seed = config.getoption("hypothesis_seed", None)
     drawn = "derandomized" if PROFILE == "fast" else f"--hypothesis-seed={seed}"
     return f"capture: HYPOTHESIS_PROFILE={PROFILE}, {drawn}"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says what the random programs did."""
+    counts = terminalreporter.config.stash[COUNTS]
+    if counts:
+        terminalreporter.write_line("capture: " + ", ".join(f"{number} {name}" for name, number in counts.items()))
 
 
 def pytest_collection_finish() -> None:
@@ -61,6 +72,12 @@ def _make_world() -> EncoderWorld:
     # a kernel that does not compile is no counterexample to be shrunk
     driver()
     return EncoderWorld()
+
+
+@pytest.fixture(scope="session")
+def counts(request: pytest.FixtureRequest) -> Counter[str]:
+    """Counts what the random programs do."""
+    return request.config.stash[COUNTS]
 
 
 @pytest.fixture(scope="session")

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import gc
 import time
+from collections.abc import Callable
+from typing import Any
 
 from patched import mps
+from torch.utils._python_dispatch import TorchDispatchMode
+
+# Seconds. Each failing example waits as long, and there are hundreds while hypothesis looks for a small one.
+PATIENCE = 1.0
 
 
 def _level() -> int:
@@ -14,7 +20,8 @@ def _level() -> int:
 
 
 def allocated() -> int:
-    """Returns the allocator's level once the device has nothing left to do."""
+    """Returns the allocator's level once the device has nothing left to do and garbage is gone."""
+    gc.collect()
     level = _level()
     # buffers for scalars are freed by completion handlers, after the wait may have ended
     for _ in range(20):
@@ -25,12 +32,34 @@ def allocated() -> int:
     return level
 
 
-def returns_to(expected: int, seconds: float = 5.0) -> bool:
-    """Says whether the allocator comes back to a level within a while."""
-    end = time.monotonic() + seconds
-    while _level() != expected:
+def _comes(is_there: Callable[[], bool]) -> bool:
+    end = time.monotonic() + PATIENCE
+    while not is_there():
         if time.monotonic() > end:
             return False
         gc.collect()
         time.sleep(0.001)
     return True
+
+
+def returns_to(expected: int) -> bool:
+    """Says whether the allocator comes back to a level within a while."""
+    return _comes(lambda: _level() == expected)
+
+
+def falls_to(most: int) -> bool:
+    """Says whether the allocator comes down to a level, or below it, within a while."""
+    return _comes(lambda: _level() <= most)
+
+
+class Peak(TorchDispatchMode):
+    """The highest level seen after an operator."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.bytes = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        self.bytes = max(self.bytes, int(mps.current_allocated_memory()))
+        return result

@@ -1,145 +1,74 @@
-"""Draws small programs of tensor operations, and runs them.
+"""Draws programs: captures of blocks of steps, and what happens between and after them.
 
-A program is a list of steps, each the name of an operation and two numbers by
-which it picks its operands among the inputs and what was made so far. What it
-does depends on shapes only, so two runs on equal inputs do the same.
+A step is a name and two numbers by which it picks its operands among what
+there is. Every sequence of steps is a program that runs, so that any part of
+one that fails can be left out while hypothesis looks for a smaller one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import torch
 from hypothesis import strategies as st
-
-SIDE = 4
-INPUTS = 3
-HOSTS = 2
+from program_refusals import ENDINGS
+from tensor_operations import DRAWS, DRAWS_IN_PLACE, IN_PLACE, MAKING, VIEWS
 
 Step = tuple[str, int, int]
 
 
-@dataclass
-class Data:
-    """Tensors that exist before a program runs."""
+@dataclass(frozen=True)
+class Block:
+    """A capture."""
 
-    inputs: list[torch.Tensor]
-    hosts: list[torch.Tensor]
-
-    def update(self, seed: int) -> None:
-        """Writes new values into the inputs of the device, in place."""
-        generator = torch.Generator().manual_seed(seed)
-        for tensor in self.inputs:
-            tensor.copy_(torch.rand(tensor.shape, generator=generator) * 2 - 1)
-
-
-def make_data(hosts: list[torch.Tensor]) -> Data:
-    """Returns inputs on the device, all zero, next to the given host tensors."""
-    return Data([torch.zeros(SIDE, SIDE, device="mps") for _ in range(INPUTS)], hosts)
+    steps: tuple[Step, ...]
+    # 0 a pool of its own, 1 and 2 shared ones, 3 that of another graph
+    pool: int = 0
+    relaxed: bool = False
+    # the exception that ends it, a key of ENDINGS
+    ending: str = ""
+    # after the exception, nothing is kept of what the block did to the names
+    undone: bool = False
 
 
-def _same_shape(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Returns b if it has the shape of a, else its sum, which fits every shape."""
-    return b if a.shape == b.shape else b.sum()
+Action = Step | Block
+Program = list[Action]
+
+TENSORS = [*MAKING, *VIEWS, *IN_PLACE, *DRAWS, *DRAWS_IN_PLACE]
+# Copies from and to the host, what backward passes do, lifetimes.
+OTHERS = ["from_host", "copy_host", "host_number", "load", "item", "cpu", "backward", "descend", "free"]
+# May stand in a block and outside of it.
+CONTROLS = ["replay", "reset", "drop", "empty_cache", "executables"]
+BETWEEN = ["hosts", "check", "seed", "state"]
+
+_small = st.integers(0, 15)
 
 
-def _gram(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return torch.sin(a @ a.t()) if a.dim() == 2 else torch.sin(a * a)
+def _steps(*weighted: tuple[list[str], int]) -> st.SearchStrategy[Step]:
+    names = [name for several, weight in weighted for name in several * weight]
+    return st.tuples(st.sampled_from(names), _small, _small)
 
 
-def _index(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    last = (a.shape[0] - 1) if a.dim() else 0
-    return a[torch.tensor([last, 0], device="mps")] if a.dim() else a.clone()
+# Most are plain operations; the rest is there often enough to meet each other.
+_in_block = _steps((TENSORS, 1), (OTHERS, 2), (["free", "replay"], 5), (CONTROLS, 1), (["refused"], 2))
+_between = _steps((TENSORS, 1), (OTHERS, 1), (CONTROLS, 2), (BETWEEN, 3), (["free", "load", "hosts"], 5))
+_replay = st.tuples(st.just("replay"), _small, _small)
 
 
-def _cat(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    both = [a, b] if a.dim() and a.shape[1:] == b.shape[1:] and a.dim() == b.dim() else [a.reshape(-1), -a.reshape(-1)]
-    return torch.cat(both)[:SIDE]
+def _blocks(endings: st.SearchStrategy[str]) -> st.SearchStrategy[Block]:
+    return st.builds(
+        Block,
+        steps=st.lists(_in_block, min_size=1, max_size=14).map(tuple),
+        pool=st.integers(0, 3),
+        relaxed=st.booleans(),
+        ending=endings,
+        undone=st.booleans(),
+    )
 
 
-def _put(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    made = a.reshape(-1).clone()
-    return made.index_put_((torch.zeros(1, dtype=torch.long, device="mps"),), b.sum())
-
-
-def _filled(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    made = torch.empty_like(a)
-    made.zero_()
-    return made.add_(_same_shape(made, b))
-
-
-Operation = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-
-MAKING: dict[str, Operation] = {
-    "add": lambda a, b: a + _same_shape(a, b),
-    "scale": lambda a, b: a * 0.75 + 0.5,
-    "tanh": lambda a, b: a.tanh(),
-    "gram": _gram,
-    "softmax": lambda a, b: a.softmax(-1) if a.dim() else a.sigmoid(),
-    "sum": lambda a, b: torch.sin(a.sum(0, keepdim=True)) if a.dim() else a.neg(),
-    "fmax": lambda a, b: torch.fmax(a, _same_shape(a, b) * torch.ones_like(a)),
-    "where": lambda a, b: torch.where(a > 0, a, b.sum().sin()),
-    "half": lambda a, b: a.half().float(),
-    "clone": lambda a, b: a.clone(),
-    "index": _index,
-    "cat": _cat,
-    "put": _put,
-    "filled": _filled,
-    "triu": lambda a, b: a.triu() if a.dim() == 2 else a.abs(),
-}
-VIEWS: dict[str, Operation] = {
-    "rows": lambda a, b: a[1:] if a.dim() and a.shape[0] > 1 else a.view(a.shape),
-    "every_other": lambda a, b: a[..., ::2] if a.dim() else a.view(1),
-    "transpose": lambda a, b: a.t() if a.dim() == 2 else a.unsqueeze(0),
-    "select": lambda a, b: a.select(0, a.shape[0] - 1) if a.dim() else a,
-    "detach": lambda a, b: a.detach(),
-}
-IN_PLACE: dict[str, Operation] = {
-    "add_": lambda a, b: a.add_(_same_shape(a, b).clone().sin()),
-    "mul_": lambda a, b: a.mul_(0.5),
-    "copy_": lambda a, b: a.copy_(_same_shape(a, b).clone()),
-    "zero_": lambda a, b: a.zero_(),
-    "fill_": lambda a, b: a.fill_(0.25),
-    "neg_": lambda a, b: a.neg_(),
-}
-
-steps: st.SearchStrategy[Step] = st.tuples(
-    st.sampled_from([*MAKING, *VIEWS, *IN_PLACE, "from_host", "copy_host", "free", "free"]),
-    st.integers(0, 15),
-    st.integers(0, 15),
+_whole = _blocks(st.just(""))
+_broken = _blocks(st.sampled_from(list(ENDINGS)))
+_actions = st.lists(
+    st.one_of(_replay, _between, _whole, _replay, _between, _replay, _whole, _broken), min_size=4, max_size=20
 )
-programs: st.SearchStrategy[list[Step]] = st.lists(steps, min_size=1, max_size=15)
 
-# What a program made, with None where it let go of it.
-Made = list[torch.Tensor | None]
-
-
-def run(program: Sequence[Step], data: Data) -> Made:
-    """Runs a program and returns what it made."""
-    made: Made = []
-    for name, i, j in program:
-        alive = [*data.inputs, *(tensor for tensor in made if tensor is not None)]
-        a, b = alive[i % len(alive)], alive[j % len(alive)]
-        if name == "from_host":
-            made.append(data.hosts[i % HOSTS].to("mps"))
-        elif name == "copy_host":
-            if a.shape == (SIDE, SIDE) and a.is_contiguous():
-                a.copy_(data.hosts[j % HOSTS])
-        elif name == "free":
-            if made:
-                made[i % len(made)] = None
-        elif name in IN_PLACE:
-            IN_PLACE[name](a, b)
-        else:
-            made.append((MAKING.get(name) or VIEWS[name])(a, b))
-        # nothing but `made` may keep alive what the program freed
-        del alive, a, b
-    return made
-
-
-def drop(made: Made, numbers: Sequence[int]) -> None:
-    """Lets go of some of what a program made."""
-    for number in numbers:
-        if made:
-            made[number % len(made)] = None
+programs: st.SearchStrategy[Program] = st.tuples(_whole, _actions).map(lambda drawn: [drawn[0], *drawn[1]])

@@ -1,158 +1,180 @@
-"""Random tensor programs: replays on new inputs leave every visible tensor as eager does."""
+"""Random programs leave with graphs what they leave without: tensors, generators, memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import gc
+import os
+from collections import Counter
+from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from eager_world import EagerWorld
+from graph_world import GraphWorld
+from hypothesis import given, settings
 from memory import allocated, returns_to
 from patched import mps
-from tensor_programs import Data, drop, HOSTS, Made, make_data, programs, run, SIDE, Step
+from program_refusals import ENDINGS, REFUSALS
+from program_scope import Scope
+from program_world import Graph, World
+from tensor_programs import Block, OTHERS, Program, programs, Step, TENSORS
 
-# A program may consist of views only.
-pytestmark = pytest.mark.filterwarnings("ignore:torch.mps graph replay. nothing ran")
+pytestmark = [
+    # a program may capture views only
+    pytest.mark.filterwarnings("ignore:torch.mps graph replay. nothing ran"),
+    pytest.mark.filterwarnings("ignore:torch.mps graph capture. the host read device data"),
+]
 
-numbers = st.integers(0, 15)
-seeds = st.integers(0, 1000)
-# Which graph is replayed, whether the inputs are updated before, and with what.
-replays = st.lists(st.tuples(numbers, st.booleans(), seeds), min_size=1, max_size=5)
-
-
-class Interruption(Exception):
-    pass
-
-
-def _raise_own(data: Data) -> None:
-    raise Interruption
+# They are small, and each is about much.
+PROGRAMS = int(os.environ.get("CAPTURE_PROGRAMS", max(300, settings().max_examples)))
 
 
-def _read_on_host(data: Data) -> None:
-    data.inputs[0].sum().item()
-
-
-def _misuse(data: Data) -> None:
-    torch.mm(data.inputs[0], data.inputs[0][1:])
-
-
-def _interrupt(data: Data) -> None:
-    raise KeyboardInterrupt
-
-
-FAILURES: dict[type[BaseException], tuple[Callable[[Data], None], ...]] = {
-    Interruption: (_raise_own,),
-    RuntimeError: (_read_on_host, _misuse),
-    KeyboardInterrupt: (_interrupt,),
-}
-failures = st.sampled_from([(kind, fail) for kind, several in FAILURES.items() for fail in several])
-
-
-def capture(program: list[Step], data: Data) -> tuple[Any, Made]:
-    graph = mps.MPSGraph()
-    with mps.graph(graph):
-        made = run(program, data)
-    return graph, made
-
-
-def make_hosts(seed: int) -> list[torch.Tensor]:
-    generator = torch.Generator().manual_seed(seed)
-    return [torch.rand(SIDE, SIDE, generator=generator) for _ in range(HOSTS)]
-
-
-def update(data: Data, reference: Data, seed: int) -> None:
-    data.update(seed)
-    reference.update(seed)
-    # the host tensors are common to both
-    for host, new in zip(data.hosts, make_hosts(seed)):
-        host.copy_(new)
-
-
-def assert_equal(actual: Made, expected: Made, what: str) -> None:
-    assert len(actual) == len(expected)
-    for number, (one, other) in enumerate(zip(actual, expected)):
-        assert (one is None) == (other is None)
-        if one is not None and other is not None:
-            named = f"{what} {number}: "
-            torch.testing.assert_close(one.cpu(), other.cpu(), rtol=0, atol=0, equal_nan=True, msg=named.__add__)
-
-
-def _check_programs(
-    captured: list[tuple[list[Step], list[int]]], schedule: list[tuple[int, bool, int]], data: Data
-) -> None:
-    """Captures programs, drops some results, replays them interleaved, and compares all with eager."""
-    reference = make_data(data.hosts)
-    update(data, reference, 0)
-    graphs: list[Any] = []
-    made: list[Made] = []
-    expected: list[Made] = []
-    for program, dropped in captured:
-        graph, results = capture(program, data)
-        expected.append(run(program, reference))
-        assert_equal(results, expected[-1], "after the capture, result")
-        drop(results, dropped)
-        drop(expected[-1], dropped)
-        graphs.append(graph)
-        made.append(results)
-    del results
-    # takes memory that was freed, were it not kept for the graphs
-    others = [torch.full((side, SIDE), 7.0, device="mps") for side in (1, 2, SIDE) for _ in range(4)]
-    for number, updated, seed in schedule:
-        number %= len(graphs)
-        if updated:
-            update(data, reference, seed)
-        graphs[number].replay()
-        program, dropped = captured[number]
-        expected[number] = run(program, reference)
-        drop(expected[number], dropped)
-        assert_equal([*data.inputs], [*reference.inputs], "input")
-        for graph_number in range(len(graphs)):
-            assert_equal(made[graph_number], expected[graph_number], f"graph {graph_number}, result")
-    for other in others:
-        assert bool((other.cpu() == 7).all()), "a replay wrote to memory of others"
-    made.clear()
-    for number, graph in enumerate(graphs):
-        if number % 2 == 0:
-            graph.reset()
-
-
-@given(st.lists(st.tuples(programs, st.lists(numbers, max_size=4)), min_size=1, max_size=3), replays)
-def test_replays_equal_eager(
-    captured: list[tuple[list[Step], list[int]]], schedule: list[tuple[int, bool, int]]
-) -> None:
-    data = make_data(make_hosts(0))
+def perform(kind: type[World], program: Program, most: int = 0) -> World:
+    """Performs a program and returns the world it leaves; the memory comes back."""
     before = allocated()
-    _check_programs(captured, schedule, data)
-    assert returns_to(before)
+    # spares the collections that follow what hypothesis remembers of earlier programs
+    gc.freeze()
+    world = kind()
+    try:
+        world.perform(program, before + most)
+    finally:
+        world.close()
+    assert returns_to(before), f"{kind.__name__} keeps {allocated() - before} bytes"
+    world.most -= before
+    return world
 
 
-@given(programs, numbers, failures, seeds)
-def test_exception_in_the_block(
-    program: list[Step], cut: int, failure: tuple[type[BaseException], Callable[[Data], None]], seed: int
-) -> None:
-    """What ran before it counts, as in eager; the graph is empty, and can be captured again."""
-    data = make_data(make_hosts(seed))
-    reference = make_data(data.hosts)
-    update(data, reference, seed)
-    before = allocated()
-    kind, fail = failure
-    graph = mps.MPSGraph()
-    with pytest.raises(kind), mps.graph(graph):
-        run(program[:cut], data)
-        fail(data)
-    run(program[:cut], reference)
-    assert_equal([*data.inputs], [*reference.inputs], "input")
-    with pytest.raises(RuntimeError, match="empty"):
-        graph.replay()
-    assert returns_to(before)
-    with mps.graph(graph):
-        made = run(program, data)
-    run(program, reference)
-    update(data, reference, seed + 1)
-    graph.replay()
-    assert_equal(made, run(program, reference), "result")
-    del made
-    graph.reset()
-    assert returns_to(before)
+def assert_equal(actual: torch.Tensor, expected: torch.Tensor, what: str) -> None:
+    """Bit for bit, whatever the bits mean."""
+    assert actual.dtype == expected.dtype and actual.shape == expected.shape, what
+    one, other = actual.contiguous().numpy().tobytes(), expected.contiguous().numpy().tobytes()
+    assert one == other, f"{what}: {actual} in place of {expected}"
+
+
+def check(program: Program, kind: type[GraphWorld] = GraphWorld) -> World:
+    """Compares what a program leaves with graphs and without."""
+    eager = perform(EagerWorld, program)
+    world = perform(kind, program, eager.most)
+    for one, other in zip(world.moments, eager.moments, strict=True):
+        assert one.seen.keys() == other.seen.keys()
+        for name, tensor in one.seen.items():
+            assert_equal(tensor, other.seen[name], f"{name} {one.when}")
+    for size, most in zip(world.pool_bytes, eager.pool_bytes, strict=True):
+        assert size <= most, f"a pool of {size} bytes where eager needs {most}"
+    return world
+
+
+@settings(max_examples=PROGRAMS)
+@given(program=programs)
+def test_programs(program: Program, counts: Counter[str]) -> None:
+    counts.update(check(program).counts)
+
+
+LOADS: list[Step] = [("load", i, 15 - i) for i in range(8)]
+# Each replay finds other inputs and other random states.
+REPLAYS: Program = [
+    *LOADS[:4],
+    ("hosts", 3, 0),
+    ("replay", 0, 0),
+    ("check", 0, 0),
+    *LOADS[4:],
+    ("hosts", 4, 0),
+    ("rand", 0, 0),
+    ("replay", 0, 0),
+    ("replay", 0, 0),
+]
+
+
+@pytest.mark.parametrize("name", [*TENSORS, *OTHERS])
+def test_each_operation(name: str) -> None:
+    """On each of the first tensors, with another one of them and each generator."""
+    steps = [(name, i, j) for i in range(8) for j in (i, i + 3)]
+    check([("hosts", 2, 0), Block(tuple(steps), relaxed=True), *REPLAYS])
+
+
+@pytest.mark.parametrize("undone", [False, True])
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_each_ending(ending: str, undone: bool) -> None:
+    """What ran before an exception counts; and the next capture works."""
+    steps: tuple[Step, ...] = (("add_", 0, 1), ("rand", 0, 1), ("free", 3, 0), ("scratch", 1, 0), ("backward", 0, 0))
+    whole = Block(steps)
+    broken = replace(whole, ending=ending, undone=undone)
+    world = check([broken, whole, replace(broken, pool=3), whole, *REPLAYS])
+    assert world.counts["captures that raised"] == 2
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_each_refusal(name: str) -> None:
+    """A block that catches it goes on."""
+    # a step names a refusal by two digits
+    j, i = divmod(sorted(REFUSALS).index(name), 16)
+    steps: tuple[Step, ...] = (("add_", 0, 1), ("refused", i, j), ("rand", 0, 1), ("scratch", 1, 0))
+    check([Block(steps), *REPLAYS, Block(steps, pool=1), *REPLAYS])
+
+
+class NoReplay(GraphWorld):
+    def replay(self, graph: Graph) -> None:
+        pass
+
+
+class ReplayTwice(GraphWorld):
+    def replay(self, graph: Graph) -> None:
+        super().replay(graph)
+        super().replay(graph)
+
+
+class SameNumbers(GraphWorld):
+    def replay(self, graph: Graph) -> None:
+        state = mps.get_rng_state()
+        super().replay(graph)
+        mps.set_rng_state(state)
+
+
+class StaleHosts(GraphWorld):
+    def _step(self, scope: Scope, step: Step) -> None:
+        if step[0] != "hosts":
+            super()._step(scope, step)
+
+
+class Leak(GraphWorld):
+    kept: list[torch.Tensor] = []
+
+    def close(self) -> None:
+        super().close()
+        self.kept.append(torch.ones(1, device="mps"))
+
+
+class LargePool(GraphWorld):
+    def _step(self, scope: Scope, step: Step) -> None:
+        if self.underway:
+            self._hold = torch.ones(3000, device="mps")
+        super()._step(scope, step)
+
+
+class Hoard(GraphWorld):
+    def __init__(self) -> None:
+        super().__init__()
+        self._kept: list[object] = []
+
+    def release(self, graph: Graph, keep: bool) -> None:
+        self._kept.append(graph.work)
+        graph.work = None
+
+    def close(self) -> None:
+        self._kept.clear()
+        super().close()
+        self._kept.clear()
+
+
+FAULTS = [NoReplay, ReplayTwice, SameNumbers, StaleHosts, Leak, LargePool, Hoard]
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_faults_are_noticed(kind: type[GraphWorld]) -> None:
+    """The comparison fails for worlds that do one thing wrong."""
+    block = Block((("add_", 0, 0), ("rand", 0, 0), ("from_host", 0, 0), ("scratch", 0, 0)))
+    program: Program = [block, *REPLAYS, ("reset", 0, 0)]
+    check(program)
+    with pytest.raises(AssertionError):
+        check(program, kind)
+    Leak.kept.clear()

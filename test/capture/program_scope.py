@@ -1,0 +1,203 @@
+"""What the steps of a program work on, and what each step does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import torch
+from patched import mps
+from tensor_operations import (
+    draw_values,
+    DRAWS,
+    DRAWS_IN_PLACE,
+    DTYPES,
+    fit,
+    IN_PLACE,
+    MAKING,
+    SIDE,
+    total,
+    VIEWS,
+)
+from torch import Tensor
+
+Result = TypeVar("Result")
+
+
+class Tape:
+    """Results of what a block does only once, however often it is replayed.
+
+    Reads by the host are of that kind: a replay behaves as if it had read the
+    same values again.
+    """
+
+    def __init__(self, results: list[Any] | None = None) -> None:
+        self.replays = results is not None
+        self._results = list(results or [])
+        self._next = 0
+
+    def again(self) -> Tape:
+        return Tape(self._results)
+
+    def once(self, action: Callable[[], Result]) -> Result:
+        if not self.replays:
+            self._results.append(action())
+        self._next += 1
+        result: Result = self._results[self._next - 1]
+        return result
+
+
+def _make_slots() -> list[Tensor | None]:
+    kinds = [
+        ((SIDE, SIDE), torch.float32),
+        ((SIDE,), torch.float32),
+        ((SIDE, SIDE), torch.float16),
+        ((SIDE, SIDE), torch.int64),
+        ((SIDE, SIDE), torch.bool),
+        ((SIDE,), torch.int64),
+        ((), torch.float32),
+        ((0, SIDE), torch.float32),
+    ]
+    return [draw_values(torch.Size(shape), dtype, i).to("mps") for i, (shape, dtype) in enumerate(kinds)]
+
+
+def _make_hosts() -> list[Tensor]:
+    square = torch.Size((SIDE, SIDE))
+    return [
+        torch.zeros(square),
+        torch.zeros(square, dtype=torch.float16),
+        torch.zeros(square, dtype=torch.float64),
+        torch.zeros(square, dtype=torch.int64),
+        torch.zeros(square, dtype=torch.bool),
+        torch.zeros(SIDE),
+        torch.zeros(()),
+        torch.zeros(0, SIDE),
+        torch.zeros(square).t(),
+        torch.zeros(SIDE, SIDE * 2)[:, ::2],
+        torch.zeros(SIDE * SIDE + 1)[1:].view(square),
+    ]
+
+
+def _make_parameter() -> Tensor:
+    parameter = draw_values(torch.Size((SIDE, SIDE)), torch.float32, 9).to("mps").requires_grad_()
+    parameter.grad = torch.zeros_like(parameter)
+    return parameter
+
+
+@dataclass
+class Scope:
+    """The names that steps know. A block shares them with what is around it."""
+
+    # tensors on the device, None where a program let go of one
+    slots: list[Tensor | None] = field(default_factory=_make_slots)
+    hosts: list[Tensor] = field(default_factory=_make_hosts)
+    parameter: Tensor = field(default_factory=_make_parameter)
+    generator: torch.Generator = field(default_factory=lambda: torch.Generator("mps").manual_seed(1))
+    tape: Tape = field(default_factory=Tape)
+    # whether the host may read what is on the device
+    reads: bool = True
+
+    def random_states(self) -> dict[str, Tensor]:
+        """Returns the states of the generators, which are on the host."""
+        return {"default generator": mps.get_rng_state(), "own generator": self.generator.get_state()}
+
+    def visible(self) -> dict[str, Tensor]:
+        """Returns copies of all that a program can see, on the CPU."""
+        assert self.parameter.grad is not None
+        return {
+            **{f"slot {i}": tensor.cpu() for i, tensor in enumerate(self.slots) if tensor is not None},
+            "parameter": self.parameter.detach().cpu(),
+            "gradient": self.parameter.grad.cpu(),
+            **self.random_states(),
+        }
+
+    def update_hosts(self, seed: int) -> None:
+        """Writes new values into the tensors of the host."""
+        for number, host in enumerate(self.hosts):
+            host.copy_(draw_values(host.shape, host.dtype, seed + number))
+
+
+def _from_host(scope: Scope, i: int, j: int) -> Tensor:
+    dtype = [None, *DTYPES][j % (len(DTYPES) + 1)]
+    host = scope.hosts[i % len(scope.hosts)]
+    return host.to("mps", torch.float32 if dtype is None and host.dtype == torch.float64 else dtype)
+
+
+def _copy_host(scope: Scope, a: Tensor, j: int) -> None:
+    host = scope.hosts[j % len(scope.hosts)]
+    if a.shape == host.shape or (host.dim() == 0 and a.numel() > 0):
+        a.copy_(host)
+
+
+def _host_number(scope: Scope, a: Tensor) -> Tensor:
+    """A 0-dim tensor of the CPU is a number, as it was in the capture."""
+    number = next(host for host in scope.hosts if host.dim() == 0)
+    as_it_was = scope.tape.once(number.clone)
+    return a.float() * (as_it_was if scope.tape.replays else number)
+
+
+def _item(scope: Scope, a: Tensor, b: Tensor) -> Tensor:
+    number: float = scope.tape.once(lambda: total(b).item())
+    return a.float() * number
+
+
+def _cpu(scope: Scope, a: Tensor) -> Tensor:
+    read: Tensor = scope.tape.once(a.cpu)
+    return read.to("mps").clone()
+
+
+def _backward(scope: Scope, a: Tensor) -> None:
+    """Adds to the parameter's gradient, from autograd's thread."""
+    loss = (scope.parameter * fit(scope.parameter.detach(), a)).sin().sum()
+    torch.autograd.backward([loss])
+
+
+def _descend(scope: Scope) -> None:
+    gradient = scope.parameter.grad
+    assert gradient is not None
+    with torch.no_grad():
+        scope.parameter.sub_(gradient.sin(), alpha=0.1)
+    gradient.zero_()
+
+
+def run_step(scope: Scope, name: str, i: int, j: int) -> None:
+    """Runs a step that does something to tensors."""
+    alive = [tensor for tensor in scope.slots if tensor is not None]
+    if name == "free":
+        if scope.slots:
+            scope.slots[i % len(scope.slots)] = None
+        return
+    if name == "from_host":
+        scope.slots.append(_from_host(scope, i, j))
+        return
+    if not alive:
+        return
+    a, b = alive[i % len(alive)], alive[j % len(alive)]
+    generator = scope.generator if j % 2 else None
+    if name in MAKING or name in VIEWS:
+        scope.slots.append((MAKING.get(name) or VIEWS[name])(a, b))
+    elif name in IN_PLACE:
+        IN_PLACE[name](a, b)
+    elif name in DRAWS:
+        scope.slots.append(DRAWS[name](a, generator))
+    elif name in DRAWS_IN_PLACE:
+        DRAWS_IN_PLACE[name](a, generator)
+    elif name == "copy_host":
+        _copy_host(scope, a, j)
+    elif name == "host_number":
+        scope.slots.append(_host_number(scope, a))
+    elif name == "load":
+        a.copy_(draw_values(a.shape, a.dtype, j))
+    elif name == "backward":
+        _backward(scope, a)
+    elif name == "descend":
+        _descend(scope)
+    elif name == "item":
+        if scope.reads:
+            scope.slots.append(_item(scope, a, b))
+    elif name == "cpu":
+        if scope.reads:
+            scope.slots.append(_cpu(scope, a))
+    else:
+        raise AssertionError(f"no step is called {name}")

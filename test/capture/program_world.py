@@ -1,0 +1,283 @@
+"""Performs programs, whether by graphs or by what eager does without them.
+
+Both ways keep the same books on pools: graphs that share one are replayed in
+the order of their captures, since each writes where later ones have results.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import torch
+from patched import mps
+from program_refusals import ENDINGS, Interruption, READS, REFUSALS
+from program_scope import run_step, Scope, Tape
+from tensor_programs import Block, CONTROLS, Program, Step
+from torch import Tensor
+
+
+@dataclass
+class Graph:
+    """A capture, as both worlds know it."""
+
+    pool: str
+    # the pools that a replay writes to: its own and those of graphs replayed in it
+    pools: set[str] = field(default_factory=set)
+    # what the world replays it by
+    work: Any = None
+
+
+@dataclass
+class Recording:
+    """What it takes to do again what a block did."""
+
+    block: Block
+    # the names before the block and what it added to them
+    entry: list[Tensor | None]
+    made: list[Tensor | None]
+    tape: Tape
+
+
+@dataclass
+class Moment:
+    """What could be seen at a time."""
+
+    when: str
+    seen: dict[str, Tensor]
+
+
+class World(ABC):
+    """Performs the actions of a program, and remembers what it saw."""
+
+    # whether a replay runs the block again
+    repeats: ClassVar[bool]
+
+    def __init__(self) -> None:
+        mps.manual_seed(5)
+        self.scope = Scope()
+        self.graphs: list[Graph] = []
+        self.moments: list[Moment] = []
+        # by captures with a pool of their own: its size, or how large it may be
+        self.pool_bytes: list[int] = []
+        # how much memory may be in use at the end beyond what graphs say that they need
+        self.most = 0
+        self.counts: Counter[str] = Counter(programs=1)
+        self.underway: Graph | None = None
+        self._saved: list[Tensor] = []
+
+    def perform(self, program: Program, most: int) -> None:
+        """Performs all actions. At the end, no more memory is in use than graphs need and what is given here."""
+        self.most = most
+        for number, action in enumerate(program):
+            when = f"after action {number}, {action}"
+            if isinstance(action, Block):
+                self._capture(action)
+                looks = action.ending != ""
+            else:
+                # nothing is to be remembered of it
+                self._step(replace(self.scope, tape=Tape()), action)
+                looks = action[0] == "check"
+            # A look waits for the device, of which there should be some work in flight when other things happen.
+            seen = self.scope.visible() if looks else self.scope.random_states()
+            self.moments.append(Moment(when, seen))
+        self.moments.append(Moment("at the end", self.scope.visible()))
+        pools = {graph.pool for graph in self.graphs}
+        # a graph keeps those of forgotten ones that it replays, of which it does not say how large they are
+        if all(graph.pools <= pools for graph in self.graphs):
+            self.see_most()
+
+    def close(self) -> None:
+        """Lets go of everything, of graphs in one way and the other."""
+        for number, graph in enumerate(self.graphs):
+            self.release(graph, keep=number % 2 == 0)
+        self.graphs.clear()
+        self.scope = Scope(slots=[], hosts=[], parameter=torch.empty(0))
+
+    # steps
+
+    def _step(self, scope: Scope, step: Step) -> None:
+        name, i, j = step
+        if name == "replay":
+            for graph in scope.tape.once(lambda: self._chain(i)) * (1 + j % 3):
+                self.counts["replays in captures" if self.underway else "replays"] += 1
+                self.replay(graph)
+        elif name == "refused":
+            refusal = sorted(REFUSALS)[(i + 16 * j) % len(REFUSALS)]
+            scope.tape.once(lambda: None if scope.reads and refusal in READS else self.see_refused(refusal))
+        elif name in CONTROLS:
+            scope.tape.once(lambda: self._control(name, i))
+        elif name == "hosts":
+            scope.update_hosts(i)
+        elif name == "seed":
+            mps.manual_seed(i)
+            scope.generator.manual_seed(j)
+        elif name == "state":
+            self._state(save=i % 2 == 0)
+        elif name != "check":
+            run_step(scope, name, i, j)
+
+    def _control(self, name: str, i: int) -> None:
+        if name == "executables":
+            self.change_executables(i)
+        elif name == "empty_cache":
+            mps.empty_cache()
+        else:
+            self._forget(i, keep=name == "reset")
+
+    def _state(self, save: bool) -> None:
+        if save:
+            self._saved = [mps.get_rng_state(), self.scope.generator.get_state()]
+        elif self._saved:
+            mps.set_rng_state(self._saved[0])
+            self.scope.generator.set_state(self._saved[1])
+
+    # which graphs go together
+
+    def _chain(self, i: int) -> list[Graph]:
+        """The graphs to replay for one of them: later ones with a pool that it writes to have to follow."""
+        if not self.graphs:
+            return []
+        start = i % len(self.graphs)
+        chain, pools = [self.graphs[start]], set(self.graphs[start].pools)
+        for graph in self.graphs[start + 1 :]:
+            if pools & graph.pools:
+                chain.append(graph)
+                pools |= graph.pools
+        if self.underway:
+            if self.underway.pool in pools:
+                return []  # it would write where this block has its tensors
+            self.underway.pools |= pools
+        return chain
+
+    def _forget(self, i: int, keep: bool) -> None:
+        """Lets go of a graph, and of earlier ones that would write to what is left of it."""
+        if not self.graphs:
+            return
+        last = i % len(self.graphs)
+        pools = set(self.graphs[last].pools)
+        for graph in self.graphs[last::-1]:
+            if pools & graph.pools:
+                pools |= graph.pools
+                self.graphs.remove(graph)
+                self.release(graph, keep)
+
+    def _choose_pool(self, choice: int) -> str:
+        number = self.counts["captures"]
+        if choice == 3 and self.graphs:
+            return self.graphs[number % len(self.graphs)].pool
+        return f"shared {choice}" if choice in (1, 2) else f"of capture {number}"
+
+    def _is_shared(self, pool: str) -> bool:
+        return any(pool in graph.pools for graph in self.graphs)
+
+    # captures
+
+    def _capture(self, block: Block) -> None:
+        self.counts["captures"] += 1
+        self.counts["steps captured"] += len(block.steps)
+        graph = Graph(self._choose_pool(block.pool))
+        graph.pools.add(graph.pool)
+        slots = self.scope.slots
+        undone = block.undone and block.ending != ""
+        # otherwise what the block frees must not be held
+        entry = list(slots) if self.repeats or undone else []
+        length = len(slots)
+        level = self.level() if undone else 0
+        tape: Tape = Tape()
+        if self._record(graph, block, tape):
+            self.keep(graph, Recording(block, entry, slots[length:], tape))
+            self.graphs.append(graph)
+            return
+        self.counts["captures that raised"] += 1
+        del tape
+        self.see_empty(graph)
+        if undone:
+            slots[:] = entry
+            # a pool that others need keeps what it grew by
+            if not self._is_shared(graph.pool):
+                self.see_level(level)
+        elif self._is_shared(graph.pool):
+            # these tensors lie where other graphs write
+            slots[length:] = [None] * (len(slots) - length)
+
+    def _record(self, graph: Graph, block: Block, tape: Tape) -> bool:
+        """Runs a block, and says whether it left a graph."""
+        scope = replace(self.scope, tape=tape, reads=block.relaxed)
+        victim = torch.zeros(2, device="mps")
+        ended = False
+        try:
+            with self.recording(graph, block):
+                self.underway = graph
+                for step in block.steps:
+                    self._step(scope, step)
+                ended = True
+                self._end(block, victim)
+        except (Interruption, KeyboardInterrupt, RuntimeError) as error:
+            if not ended or type(error) is not ENDINGS.get(block.ending):
+                raise
+            return False
+        finally:
+            self.underway = None
+        return True
+
+    def _end(self, block: Block, victim: Tensor) -> None:
+        name = block.ending
+        if name == "own":
+            raise Interruption
+        if name == "interrupt":
+            raise KeyboardInterrupt
+        if name == "moved":
+            victim.add_(1)
+            victim.data = torch.ones(2, device="mps")
+        elif name and not (block.relaxed and name in READS):
+            self.refuse(name)
+
+    # what the two worlds do differently
+
+    @abstractmethod
+    def recording(self, graph: Graph, block: Block) -> AbstractContextManager[None]:
+        """Surrounds a block."""
+
+    @abstractmethod
+    def keep(self, graph: Graph, recording: Recording) -> None:
+        """Takes over what a block left."""
+
+    @abstractmethod
+    def replay(self, graph: Graph) -> None:
+        """Replays a graph, in a block or outside."""
+
+    @abstractmethod
+    def refuse(self, name: str) -> None:
+        """Does what a capture refuses, and raises."""
+
+    @abstractmethod
+    def see_refused(self, name: str) -> None:
+        """Sees that something is refused and does no harm."""
+
+    @abstractmethod
+    def see_empty(self, graph: Graph) -> None:
+        """Sees that nothing is left of a graph."""
+
+    @abstractmethod
+    def release(self, graph: Graph, keep: bool) -> None:
+        """Lets go of a graph; the object may be kept for another capture."""
+
+    @abstractmethod
+    def change_executables(self, i: int) -> None:
+        """Changes how executables are kept."""
+
+    @abstractmethod
+    def level(self) -> int:
+        """Returns how much memory is in use."""
+
+    @abstractmethod
+    def see_most(self) -> None:
+        """Sees that no more memory is in use than graphs and tensors need, or how much tensors do."""
+
+    @abstractmethod
+    def see_level(self, most: int) -> None:
+        """Sees that no more memory is in use."""
