@@ -83,7 +83,9 @@ class TestCaptureMessages(MessageTestCase):
         )
         with torch.mps.graph(graph):
             self.assert_raises(
-                RuntimeError, graph.capture_begin, "torch.mps graph capture: this graph is being captured already."
+                RuntimeError,
+                graph.capture_begin,
+                "torch.mps graph capture: this graph is being captured already; captures can't be nested.",
             )
 
     def test_profiler(self):

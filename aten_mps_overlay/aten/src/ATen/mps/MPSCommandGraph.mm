@@ -27,7 +27,7 @@ MPSCommandGraph::~MPSCommandGraph() {
 
 void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool, MPSCaptureErrorMode error_mode) {
   std::lock_guard<std::mutex> lock(mutex_);
-  TORCH_CHECK(!capture_, "torch.mps graph capture: this graph is being captured already.");
+  TORCH_CHECK(!capture_, "torch.mps graph capture: this graph is being captured already; captures can't be nested.");
   TORCH_CHECK(!work_,
               "torch.mps graph capture: this graph already holds a capture. Call reset() first, or capture into "
               "another graph.");
