@@ -57,6 +57,11 @@ _CAPTURE_CASES = Ring(
     directory="build/pytorch/test",
 )
 
+# Without those that start processes of their own, for the slow ways to run them.
+_ONE_PROCESS = replace(
+    _CAPTURE_CASES, words=tuple(word for word in _CAPTURE_CASES.words if word != "test_mps_graph_processes.py")
+)
+
 
 def _upstream_sample(sample: str, version: str = "15.2", file: str = "test_mps.py") -> Ring:
     name = f"upstream sample {version}" + ("" if file == "test_mps.py" else f" of {file}")
@@ -77,7 +82,7 @@ SANITIZED = {
         "address",
         Ring("planted faults", (*_PYTEST, "test/simulator/sanitizers/test_address.py"), "test/simulator/sanitizers"),
         Ring("cases", (*_PYTEST, *_OBJECTIVE_CASES), needs="test/simulator/tests"),
-        _CAPTURE_CASES,
+        _ONE_PROCESS,
         _upstream_sample("test/simulator/sanitizers/test_mps_sample.txt"),
     ),
     "thread": _sanitized(
@@ -95,7 +100,7 @@ RINGS = (
     _CAPTURE_CASES,
     # Pauses at random show what does not wait for the GPU, or waits for the wrong thing.
     replace(
-        _CAPTURE_CASES, name="capture cases, delayed GPU", on_mac=False, simulator=("--delay-us", "300", "--seed", "5")
+        _ONE_PROCESS, name="capture cases, delayed GPU", on_mac=False, simulator=("--delay-us", "300", "--seed", "5")
     ),
     Ring(
         "sample of the sweep",
