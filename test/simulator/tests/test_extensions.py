@@ -47,8 +47,14 @@ def test_upstreams_custom_kernel(tmp_path: Path) -> None:
     assert re.search(r"^Ran 1 test in .*\n\nOK$", result.stderr, re.MULTILINE), result.stdout + result.stderr
 
 
-def test_operator_of_ones_own(tmp_path: Path) -> None:
-    load(SOURCES / "scale.mm", tmp_path)
+@pytest.fixture(scope="module")
+def _scale(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A process can have the extension's operators once."""
+    load(SOURCES / "scale.mm", tmp_path_factory.mktemp("scale"))
+
+
+@pytest.mark.usefixtures("_scale")
+def test_operator_of_ones_own() -> None:
     x = torch.arange(12.0).reshape(3, 4)
     result = torch.ops.simulator_extension.scale(x.to("mps").t(), 2.5)
     assert result.device.type == "mps"
@@ -58,6 +64,24 @@ def test_operator_of_ones_own(tmp_path: Path) -> None:
     # It has a kernel for MPS alone.
     with pytest.raises(NotImplementedError, match="'CPU' backend"):
         torch.ops.simulator_extension.scale(x, 2.5)
+
+
+@pytest.mark.usefixtures("_scale")
+def test_raw_command_buffer_in_a_capture() -> None:
+    """6: it raises, and the capture is dropped."""
+    x = torch.arange(12.0).to("mps")
+    graph = torch.mps.MPSGraph()
+    message = "the stream's command buffer was taken, and what is encoded to it directly is not recorded."
+    with pytest.raises(RuntimeError, match=f"^torch.mps graph capture: {re.escape(message)}$"), torch.mps.graph(graph):
+        torch.ops.simulator_extension.scale(x + 1, 2.5)
+    with pytest.raises(RuntimeError, match="this graph is empty"):
+        graph.replay()
+    with torch.mps.graph(graph):
+        y = x + 1
+    x.fill_(4)
+    graph.replay()
+    assert torch.equal(y.cpu(), torch.full((12,), 5.0))
+    assert torch.equal(torch.ops.simulator_extension.scale(x, 2.5).cpu(), torch.full((12,), 10.0))
 
 
 def test_error_names_the_line(tmp_path: Path) -> None:
