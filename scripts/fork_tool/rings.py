@@ -43,6 +43,7 @@ _CAPTURE_FILES = (
     "test_mps_graphed_callables.py",
     "test_mps_graph_optimizers.py",
     "test_mps_graph_errors.py",
+    "test_mps_aoti_shim.py",
 )
 # As upstream's developers run their tests; one level up, `torch` would be the checkout's bare sources.
 _CAPTURE_CASES = Ring(

@@ -10,7 +10,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 OVERLAY = ROOT / "aten_mps_overlay"
-MESSAGES = OVERLAY / "test" / "test_mps_graph_errors.py"
+# The second reads a log, since a C API has codes only.
+MESSAGES = (OVERLAY / "test" / "test_mps_graph_errors.py", OVERLAY / "test" / "test_mps_aoti_shim.py")
 
 # Where C++ says something to the user. The words follow as string literals, with values between them.
 CALL = re.compile(
@@ -34,9 +35,9 @@ NOT_SHOWN = {
 
 
 def texts_of_messages() -> str:
-    """All strings of the test file, with single blanks."""
-    tree = ast.parse(MESSAGES.read_text())
-    strings = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    """All strings of the test files, with single blanks."""
+    nodes = [node for file in MESSAGES for node in ast.walk(ast.parse(file.read_text()))]
+    strings = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     return " ".join(" ".join(strings).split())
 
 
