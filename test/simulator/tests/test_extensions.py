@@ -9,10 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import mps_simulator
 import pytest
 import torch
 from torch.utils import cpp_extension
+
+import mps_simulator
 
 SIMULATOR = Path(__file__).resolve().parents[1]
 SOURCES = Path(__file__).parent / "extensions"
