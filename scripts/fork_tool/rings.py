@@ -47,6 +47,7 @@ _CAPTURE_FILES = (
     "test_mps_graph_errors.py",
     "test_mps_graph_parity.py",
     "test_mps_graph_processes.py",
+    "test_mps_aoti_shim.py",
 )
 # As upstream's developers run their tests; one level up, `torch` would be the checkout's bare sources.
 _CAPTURE_CASES = Ring(
@@ -98,6 +99,7 @@ RINGS = (
     Ring("simulator", (*_PYTEST, "test/simulator/tests"), needs="test/simulator/tests", on_mac=False),
     Ring("recorder properties", (*_PYTEST, "test/capture"), needs="test/capture", on_device=True),
     _CAPTURE_CASES,
+    Ring("custom kernels", (*_PYTEST, "test/custom_kernels"), needs="test/custom_kernels", on_device=True),
     # Pauses at random show what does not wait for the GPU, or waits for the wrong thing.
     replace(
         _ONE_PROCESS, name="capture cases, delayed GPU", on_mac=False, simulator=("--delay-us", "300", "--seed", "5")

@@ -43,6 +43,8 @@ target_precompile_headers(graph PRIVATE
 set(aten ${TORCH_CHECKOUT}/aten/src/ATen)
 file(GLOB runtime_sources CONFIGURE_DEPENDS ${aten}/mps/*.mm ${aten}/mps/*.cpp)
 file(GLOB_RECURSE operation_sources CONFIGURE_DEPENDS ${aten}/native/mps/*.mm ${aten}/native/mps/*.cpp)
+# An entry of the series brings it; a checkout without the series has none.
+file(GLOB inductor_sources CONFIGURE_DEPENDS ${TORCH_CHECKOUT}/torch/csrc/inductor/aoti_torch/shim_mps.mm)
 file(GLOB binding_sources CONFIGURE_DEPENDS ${TORCH_CHECKOUT}/torch/csrc/mps/*.cpp ${TORCH_CHECKOUT}/torch/csrc/mps/*.mm)
 
 # The checkout goes before the wheel, whose headers of the same name are not
@@ -60,7 +62,7 @@ endfunction()
 
 # No precompiled header for the runtime: an overlay file that forgets an
 # include must fail here as it would on a Mac.
-add_library(backend_runtime OBJECT ${runtime_sources}
+add_library(backend_runtime OBJECT ${runtime_sources} ${inductor_sources}
   ${TORCH_CHECKOUT}/torch/csrc/api/src/mps.cpp
   # Interposes the wheel's, which was compiled without its MPS case.
   ${aten}/native/DispatchStub.cpp)

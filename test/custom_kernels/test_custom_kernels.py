@@ -1,0 +1,203 @@
+"""The examples of docs/custom-kernels.md do what the page says, and are what it quotes."""
+
+from __future__ import annotations
+
+import gc
+import re
+import runpy
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.utils import cpp_extension
+
+HERE = Path(__file__).resolve().parent
+PAGE = HERE.parents[1] / "docs" / "custom-kernels.md"
+SOURCES = ("through_the_stream.mm", "raw_command_buffer.mm")
+# Annotations of the wheel know nothing of what the series adds.
+mps: Any = torch.mps
+
+Axpy = Callable[[torch.Tensor, torch.Tensor, float], torch.Tensor]
+
+
+@pytest.fixture(scope="module")
+def extension(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Both operators; building them takes half a minute."""
+    cpp_extension.load(
+        name="custom_kernels",
+        sources=[str(HERE / name) for name in SOURCES],
+        build_directory=str(tmp_path_factory.mktemp("custom_kernels")),
+        is_python_module=False,
+    )
+
+
+@pytest.fixture
+def through_the_stream(extension: None) -> Axpy:
+    result: Axpy = torch.ops.through_the_stream.axpy
+    return result
+
+
+@pytest.fixture
+def raw_command_buffer(extension: None) -> Axpy:
+    result: Axpy = torch.ops.raw_command_buffer.axpy
+    return result
+
+
+@pytest.fixture
+def from_python() -> Axpy:
+    result: Axpy = runpy.run_path(str(HERE / "from_python.py"))["axpy"]
+    return result
+
+
+@pytest.fixture(params=["from_python", "through_the_stream", "raw_command_buffer"])
+def axpy(request: pytest.FixtureRequest) -> Axpy:
+    result: Axpy = request.getfixturevalue(request.param)
+    return result
+
+
+@pytest.fixture(params=["from_python", "through_the_stream"])
+def recorded_axpy(request: pytest.FixtureRequest) -> Axpy:
+    result: Axpy = request.getfixturevalue(request.param)
+    return result
+
+
+@pytest.fixture(autouse=True)
+def _no_capture_left() -> Iterator[None]:
+    yield
+    assert not mps.is_current_stream_capturing()
+
+
+def assert_level(expected: int) -> None:
+    """So much memory is allocated, within a while: completion handlers free some after the wait for the GPU."""
+    end = time.monotonic() + 5
+    while mps.current_allocated_memory() != expected and time.monotonic() < end:
+        gc.collect()
+        mps.synchronize()
+    assert mps.current_allocated_memory() == expected
+
+
+def test_eager(axpy: Axpy) -> None:
+    x, y = torch.randn(300), torch.randn(300)
+    for _ in range(3):
+        # Kernels of PyTorch's before and after, without a wait between them.
+        on_device = y.to("mps")
+        result = torch.fmax(axpy(torch.fmax(x.to("mps"), on_device), on_device, 3.0), on_device)
+        torch.testing.assert_close(result.cpu(), torch.fmax(3 * torch.fmax(x, y) + y, y))
+
+
+def test_views_begin_at_their_offset(axpy: Axpy) -> None:
+    base = torch.arange(100.0)
+    on_device = base.to("mps")
+    result = axpy(on_device[7:17], on_device.view(10, 10)[4], -1.0)
+    assert torch.equal(result.cpu(), base[40:50] - base[7:17])
+
+
+def test_captured(recorded_axpy: Axpy) -> None:
+    """3: a kernel that goes through the stream."""
+    x, y = torch.randn(2, 50, device="mps"), torch.randn(50, device="mps")
+    graph = mps.MPSGraph()
+    with mps.graph(graph):
+        out = recorded_axpy(x[1], recorded_axpy(y.relu(), y, 2.0), -3.0) + 1
+    for _ in range(3):
+        x.normal_()
+        y.normal_()
+        graph.replay()
+        eager = recorded_axpy(x[1], recorded_axpy(y.relu(), y, 2.0), -3.0) + 1
+        assert torch.equal(out.cpu(), eager.cpu())
+        expected = 2 * y.cpu().relu() + y.cpu() - 3 * x.cpu()[1] + 1
+        torch.testing.assert_close(out.cpu(), expected)
+
+
+def test_kernels_from_python_may_go() -> None:
+    kernels = mps._compile_shader(
+        "kernel void twice(device float* x, uint i [[thread_position_in_grid]]) { x[i] *= 2; }"
+    )
+    x = torch.ones(5, device="mps")
+    graph = mps.MPSGraph()
+    with mps.graph(graph):
+        kernels.twice(x)
+    del kernels
+    gc.collect()
+    x.fill_(4)
+    graph.replay()
+    assert torch.equal(x.cpu(), torch.full((5,), 8.0))
+
+
+def test_moved_storage_raises(recorded_axpy: Axpy) -> None:
+    """13: also for tensors that no other operator gets."""
+    x, y = torch.ones(9, device="mps"), torch.ones(9, device="mps")
+    graph = mps.MPSGraph()
+    with mps.graph(graph):
+        out = recorded_axpy(x, y, 2.0)
+    x.fill_(5)
+    graph.replay()
+    assert torch.equal(out.cpu(), torch.full((9,), 11.0))
+    y.data = torch.zeros(9, device="mps")
+    with pytest.raises(RuntimeError, match="instead of resizing or replacing"):
+        graph.replay()
+
+
+def test_function_that_is_no_operator(tmp_path: Path) -> None:
+    """3, 13: upstream's own example hands its tensors to the encoder, and to no operator."""
+    source = HERE.parents[1] / "build/pytorch/test/cpp_extensions/mps_extension.mm"
+    add = cpp_extension.load("mps_extension", [str(source)], build_directory=str(tmp_path)).get_mps_add_output
+    x, y = torch.ones(4, device="mps"), torch.ones(4, device="mps")
+    graph = mps.MPSGraph()
+    with mps.graph(graph):
+        out = add(x, y)
+    y.fill_(5)
+    graph.replay()
+    assert torch.equal(out.cpu(), torch.full((4,), 6.0))
+    y.data = torch.full((4,), 9.0, device="mps")
+    with pytest.raises(RuntimeError, match=r"the Float tensor of shape \[4\], recorded with a storage of 16 bytes"):
+        graph.replay()
+
+
+@pytest.mark.parametrize("mode", ["strict", "relaxed"])
+def test_raw_command_buffer_in_a_capture(raw_command_buffer: Axpy, recorded_axpy: Axpy, mode: str) -> None:
+    """6: it raises, the capture is dropped, and the next one works."""
+    x, y = torch.randn(64, device="mps"), torch.randn(64, device="mps")
+    mps.synchronize()
+    level = mps.current_allocated_memory()
+    graph = mps.MPSGraph()
+    with pytest.raises(RuntimeError) as raised, mps.graph(graph, capture_error_mode=mode):
+        before = x * 2
+        raw_command_buffer(before, y, 3.0)
+    words = str(raised.value).splitlines()[0]
+    assert words == quoted_message()
+    # nothing is kept, and nothing of it runs
+    del before
+    raised.value.__traceback__ = None
+    del raised
+    assert_level(level)
+    with pytest.raises(RuntimeError, match="this graph is empty"):
+        graph.replay()
+    # eager work and the next capture go on
+    torch.testing.assert_close(raw_command_buffer(x, y, 3.0).cpu(), 3 * x.cpu() + y.cpu())
+    with mps.graph(graph, capture_error_mode=mode):
+        out = recorded_axpy(x * 2, y, 3.0)
+    x.normal_()
+    graph.replay()
+    torch.testing.assert_close(out.cpu(), 6 * x.cpu() + y.cpu())
+
+
+def test_program_runs_as_it_is() -> None:
+    out, x, y = runpy.run_path(str(HERE / "from_python.py"))["main"]()
+    torch.testing.assert_close(out.cpu(), 2 * x.cpu() + y.cpu().relu())
+
+
+def quoted_message() -> str:
+    """What the page says that a capture raises."""
+    found = re.search(r"<!-- message -->\n```\n(.*?)\n```", PAGE.read_text(), re.DOTALL)
+    assert found
+    return " ".join(found[1].split()).removeprefix("RuntimeError: ")
+
+
+def test_the_page_quotes_the_files() -> None:
+    blocks = re.findall(r"<!-- (\S+\.(?:py|mm)) -->\n```[a-z+-]+\n(.*?)```\n", PAGE.read_text(), re.DOTALL)
+    assert sorted(name for name, _ in blocks) == sorted(["from_python.py", *SOURCES])
+    for name, text in blocks:
+        assert text == (HERE / name).read_text(), f"docs/custom-kernels.md does not quote {name} as it is"
