@@ -122,6 +122,10 @@ TORCH_API bool isCurrentStreamCapturing();
 /// repeat.
 TORCH_API void assertNotCapturing(const std::string& what);
 
+/// Tells a capture of a tensor that an encoder is given outside of all
+/// operators: those whose storage is moved make replays raise.
+TORCH_API void watchOutsideOperators(const TensorBase& tensor);
+
 /// Put around a copy of `tensor` from the device to the host. During a capture
 /// it raises or, in relaxed mode, keeps the work of this thread out of the
 /// graph while it lives. A read that began before the capture is no part of it.

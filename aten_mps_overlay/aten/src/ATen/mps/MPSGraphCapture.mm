@@ -274,6 +274,17 @@ MPSCapturePause::~MPSCapturePause() {
   pauses--;
 }
 
+void watchOutsideOperators(const TensorBase& tensor) {
+  // what operators are given and give is seen by the observer
+  if (!isCurrentStreamCapturing() || !running.empty() || !tensor.is_mps()) {
+    return;
+  }
+  const MPSCaptureUnderway capture;
+  if (capture) {
+    capture->watchTensor(tensor);
+  }
+}
+
 MPSHostReadGuard::MPSHostReadGuard(const TensorBase& tensor) {
   bool is_first = false;
   {
