@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -17,12 +18,15 @@ from fork_tool import refresh as refresh_module
 from fork_tool import runner, sanitized
 from fork_tool import setup as setup_module
 from fork_tool import verify as verify_module
+from fork_tool import wheel as wheel_module
 from fork_tool.checkout import BRANCH
 from fork_tool.console import complain, note, out, say
 from fork_tool.errors import ForkToolError
 from fork_tool.files import describe, remove
+from fork_tool.findings import LACKS, LATER, OK
 from fork_tool.interrupt import interrupt_on_termination
 from fork_tool.lock import exclusive
+from fork_tool.machine import this_machine
 from fork_tool.paths import own_layout
 from fork_tool.project import Project
 from fork_tool.simulator import make_ready
@@ -136,7 +140,7 @@ def export(project: Project) -> None:
         say(project.layout.shown(path))
 
 
-_STATES = {doctor_module.OK: "green", doctor_module.LATER: "yellow", doctor_module.LACKS: "bold red"}
+_STATES = {OK: "green", LATER: "yellow", LACKS: "bold red"}
 
 
 @cli.command()
@@ -150,7 +154,7 @@ def doctor(project: Project) -> None:
             finding.name, Text(finding.state, style=_STATES[finding.state]), Text(finding.detail), Text(finding.remedy)
         )
     out.print(table)
-    lacking = [finding.name for finding in findings if finding.state == doctor_module.LACKS]
+    lacking = [finding.name for finding in findings if finding.state == LACKS]
     if lacking:
         raise ForkToolError(f"This machine lacks {', '.join(lacking)}: the last column says what mends it.")
     say("Nothing is lacking.")
@@ -267,6 +271,35 @@ def test_sanitized(project: Project, sanitizer: str, rings: tuple[str, ...]) -> 
     count = runner.run_sanitized(project, sanitizer, rings)
     say(str(count))
     return 1 if count.failed else 0
+
+
+def _options(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    for value in values:
+        if not re.fullmatch(r"[A-Z][A-Z0-9_]*=.*", value):
+            raise click.BadParameter(f"{value!r} is not of the form NAME=VALUE, like USE_DISTRIBUTED=1.")
+    return dict(value.split("=", 1) for value in values)
+
+
+@cli.command()
+@click.option("--dry-run", is_flag=True, help="Show commands and environment; run and write nothing. Works everywhere.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Compilers at once [default: as many as fit in the memory].")
+@click.option(
+    "--set",
+    "options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=_options,
+    help="Tell setup.py this, over base.toml; may be given again.",
+)
+@click.pass_obj
+def wheel(project: Project, dry_run: bool, jobs: int | None, options: dict[str, str]) -> None:
+    """Build torch's wheel with the series on a Mac, and check it; a build that was cut off goes on."""
+    if dry_run:
+        wheel_module.show_plan(project, options, jobs)
+        return
+    wheel_module.refuse_other_machines(this_machine())
+    with exclusive(project.layout):
+        wheel_module.build_wheel(project, options, jobs)
 
 
 @cli.command()
