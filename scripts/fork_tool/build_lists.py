@@ -116,7 +116,7 @@ class BaseLists:
         if suffix == ".h":
             if not self.aten.takes("INSTALL_HEADERS", path):
                 return f"no pattern of INSTALL_HEADERS in {_ATEN_LISTS} takes it"
-            if not any(fnmatchcase(f"include/ATen/{path}", pattern) for pattern in self.headers):
+            if not any(_matches(pattern, False, f"include/ATen/{path}") for pattern in self.headers):
                 return f"no pattern of the package data in {_SETUP} takes it"
             return ""
         if suffix == ".metal":
@@ -136,7 +136,9 @@ class BaseLists:
 
     def _included(self, path: str) -> str:
         directory = (self.checkout / path).parent
-        mark = re.compile(rf'^\s*#\s*include\s*[<"](?:{re.escape(path)}|{re.escape(Path(path).name)})[>"]', re.MULTILINE)
+        mark = re.compile(
+            rf'^\s*#\s*include\s*[<"](?:{re.escape(path)}|{re.escape(Path(path).name)})[>"]', re.MULTILINE
+        )
         sources = [file for file in directory.iterdir() if file.suffix in _COMPILED]
         including = [file for file in sources if mark.search(file.read_text("utf-8", "replace"))]
         if any(not self._binding(file.relative_to(self.checkout).as_posix()) for file in including):
@@ -183,9 +185,10 @@ def read_lists(checkout: Path) -> BaseLists:
 
 def _strings(tree: ast.Module, variable: str) -> tuple[str, ...]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.List):
-            if [target.id for target in node.targets if isinstance(target, ast.Name)] == [variable]:
-                return tuple(str(item.value) for item in node.value.elts if isinstance(item, ast.Constant))
+        if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.List)):
+            continue
+        if [target.id for target in node.targets if isinstance(target, ast.Name)] == [variable]:
+            return tuple(str(item.value) for item in node.value.elts if isinstance(item, ast.Constant))
     raise ForkToolError(f"{_SETUP} of the base has no list {variable}: build_lists.py must learn where it is now.")
 
 

@@ -14,6 +14,7 @@ from fork_tool import apply as apply_module
 from fork_tool import doctor as doctor_module
 from fork_tool import export as export_module
 from fork_tool import fetch as fetch_module
+from fork_tool import lint_overlay as lint_module
 from fork_tool import refresh as refresh_module
 from fork_tool import runner, sanitized
 from fork_tool import setup as setup_module
@@ -271,6 +272,20 @@ def test_sanitized(project: Project, sanitizer: str, rings: tuple[str, ...]) -> 
     count = runner.run_sanitized(project, sanitizer, rings)
     say(str(count))
     return 1 if count.failed else 0
+
+
+@cli.command("lint-overlay")
+@click.pass_obj
+def lint_overlay(project: Project) -> int:
+    """Compile the overlay's C++ with every warning an error, and run clang-tidy's bugprone checks on it (Linux)."""
+    machine = this_machine()
+    if not machine.runs_simulator:
+        raise ForkToolError("The overlay is looked at as the simulator's build compiles it: run this on Linux x86-64.")
+    make_ready(project, machine)
+    with exclusive(project.layout):
+        for package in setup_module.install_packages(project, machine, [lint_module.CLANG_TIDY]):
+            say(f"installed {package}")
+    return 1 if lint_module.lint(project.layout) else 0
 
 
 def _options(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:

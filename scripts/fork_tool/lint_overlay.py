@@ -10,7 +10,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,9 +18,9 @@ from pathlib import Path
 
 from fork_tool.console import out, say
 from fork_tool.errors import ForkToolError
-from fork_tool.machine import Machine, Need, program
+from fork_tool.machine import Need, program
 from fork_tool.overlay import list_overlay
-from fork_tool.project import Project
+from fork_tool.paths import Layout
 
 # Not among the needs of `setup`: nothing else uses these 100 MB.
 CLANG_TIDY = Need("clang-tidy 19", "looks for bugs in the overlay", program("clang-tidy-19"), "clang-tidy-19")
@@ -99,26 +98,22 @@ def _words(words: list[str], checkout: Path, overlay: Path) -> Iterable[str]:
             yield word
 
 
-def lint(project: Project, machine: Machine) -> int:
+def lint(layout: Layout) -> int:
     """Look at every source; returns how many have something to complain about."""
-    if not machine.runs_simulator:
-        raise ForkToolError("This needs the simulator's build, on Linux x86-64: run it there.")
-    layout = project.layout
     units = units_of(layout.overlay, layout.checkout, layout.simulator_build / "compile_commands.json")
-    if shutil.which("clang-tidy-19") is None:
-        raise ForkToolError("clang-tidy-19 is not installed: `make lint-overlay` installs it.")
+    failed = 0
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        answers = pool.map(lambda unit: _look(unit, layout.overlay), units)
-        failed = 0
-        for unit, said in zip(units, answers):
+        for unit, said in zip(units, pool.map(lambda unit: complaints(unit, layout.overlay), units)):
             say(f"{'bad ' if said else 'good'} {unit.path}", style="bold red" if said else "")
             if said:
                 out.print(said, markup=False)
                 failed += 1
+    say(f"{len(units)} sources looked at, {failed} with complaints")
     return failed
 
 
-def _look(unit: Unit, overlay: Path) -> str:
+def complaints(unit: Unit, overlay: Path) -> str:
+    """What compiler and clang-tidy say about a source; empty when they are content."""
     said = [_run(command, unit.directory) for command in (unit.compile, unit.tidy(overlay))]
     return "\n".join(text for text in said if text)
 
@@ -128,5 +123,7 @@ def _run(command: list[str], directory: Path) -> str:
     done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return ""
-    lines = [line for line in (done.stdout + done.stderr).splitlines() if not re.match(r"\d+ warnings? generated", line)]
+    lines = [
+        line for line in (done.stdout + done.stderr).splitlines() if not re.match(r"\d+ warnings? generated", line)
+    ]
     return "\n".join(lines) or f"{command[0]} ended with {done.returncode}"

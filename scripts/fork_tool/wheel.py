@@ -134,7 +134,9 @@ def _make_source(project: Project) -> Checkout:
         )
     # One that is complete costs a second; one that was cut off is completed.
     if run_shown(_UPDATE, layout.checkout, where=shown):
-        raise ForkToolError(f"The submodules of {shown} are not complete (see above): run `make wheel` where GitHub answers.")
+        raise ForkToolError(
+            f"The submodules of {shown} are not complete (see above): run `make wheel` where GitHub answers."
+        )
     bring_series(project)
     return open_checkout(layout.checkout, project.pin, shown)
 

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 NAMES = ("MPSGraph", "graph", "graph_capture", "graph_replay", "make_graphed_callables")
 
@@ -42,17 +45,17 @@ def check_capture() -> str:
 
     if not torch.backends.mps.is_available():
         raise Wrong("torch.backends.mps.is_available() is False: a virtual machine, or a session without the GPU")
-    torch.manual_seed(0)
+    mps: Any = torch.mps
     layer = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.GELU(), torch.nn.Linear(32, 4)).to("mps").eval()
     inputs = [torch.randn(8, 16) for _ in range(4)]
     with torch.no_grad():
         expected = [layer(each.to("mps")).cpu() for each in inputs]
         x = inputs[0].to("mps")
-        with torch.mps.graph_capture():
+        with mps.graph_capture():
             y = layer(x)
         for number, (each, value) in enumerate(zip(inputs[1:], expected[1:]), start=1):
             x.copy_(each)
-            torch.mps.graph_replay()
+            mps.graph_replay()
             difference = (y.cpu() - value).abs().max().item()
             if not difference <= 1e-5:
                 raise Wrong(f"replay {number} differs from eager by {difference}")
@@ -66,7 +69,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--version", required=True)
     version = parser.parse_args().version
-    for check in (lambda: check_import(version), check_names, check_capture):
+    checks: tuple[Callable[[], str], ...] = (partial(check_import, version), check_names, check_capture)
+    for check in checks:
         try:
             print(f"ok: {check()}", flush=True)
         except (Wrong, ImportError) as problem:
