@@ -19,8 +19,8 @@ refresh:    ## take the branch's commits back into patches/ and aten_mps_overlay
 verify:     ## check that every entry applies and keeps the rules
 	@$(MPSFORK) verify
 
-export:     ## write the series as `git format-patch` files to build/export
-	@$(MPSFORK) export
+export:     ## write the series as `git format-patch` files to build/export; GHSTACK=1: leave a branch for ghstack
+	@$(MPSFORK) export $(if $(GHSTACK),--ghstack)
 
 doctor:     ## show what this machine has and lacks
 	@$(MPSFORK) doctor

@@ -14,13 +14,14 @@ from fork_tool import apply as apply_module
 from fork_tool import doctor as doctor_module
 from fork_tool import export as export_module
 from fork_tool import fetch as fetch_module
+from fork_tool import ghstack as ghstack_module
 from fork_tool import lint_overlay as lint_module
 from fork_tool import refresh as refresh_module
 from fork_tool import runner, sanitized
 from fork_tool import setup as setup_module
 from fork_tool import verify as verify_module
 from fork_tool import wheel as wheel_module
-from fork_tool.checkout import BRANCH
+from fork_tool.checkout import BRANCH, GHSTACK_BRANCH
 from fork_tool.console import complain, note, out, say
 from fork_tool.errors import ForkToolError
 from fork_tool.files import describe, remove
@@ -132,13 +133,24 @@ def verify(project: Project) -> None:
 
 
 @cli.command()
+@click.option("--ghstack", is_flag=True, help=f"Leave the branch {GHSTACK_BRANCH} in the checkout instead of files.")
+@click.option("--force", is_flag=True, help="With --ghstack: put aside a branch that was worked on.")
 @click.pass_obj
-def export(project: Project) -> None:
-    """Write the series as `git format-patch` files to build/export."""
-    with exclusive(project.layout):
-        files = export_module.export_series(project)
-    for path in files:
-        say(project.layout.shown(path))
+def export(project: Project, ghstack: bool, force: bool) -> None:
+    """Write the series as `git format-patch` files to build/export, or leave it as a branch for ghstack."""
+    layout = project.layout
+    with exclusive(layout):
+        if not ghstack:
+            for path in export_module.export_series(project):
+                say(layout.shown(path))
+            return
+        stack = ghstack_module.leave_branch(project, force)
+    for layer in stack.layers:
+        say(f"{layer.commit[:12]} {layer.entry.title}")
+    shown = layout.shown(layout.checkout)
+    say(f"{len(stack.layers)} commits on the branch {GHSTACK_BRANCH} in {shown}; docs/upstream.md says how they go on.")
+    if stack.base != project.pin.commit:
+        note(f"{shown} comes from the Debian tarball and has no history of upstream's; submit from a clone")
 
 
 _STATES = {OK: "green", LATER: "yellow", LACKS: "bold red"}
