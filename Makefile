@@ -2,7 +2,7 @@
 MPSFORK := scripts/mpsfork
 
 .DEFAULT_GOAL := help
-.PHONY: setup fetch apply refresh verify export doctor simulator demo test test-mps test-mps-more test-sanitized sweep fallback-bench fallback-sync clean help
+.PHONY: setup fetch apply refresh verify export doctor simulator demo test test-mps test-mps-more test-sanitized wheel lint-overlay sweep fallback-bench fallback-sync clean help
 
 setup:      ## install what this machine lacks (Debian, Ubuntu), make the virtual environment
 	@$(MPSFORK) setup
@@ -19,8 +19,8 @@ refresh:    ## take the branch's commits back into patches/ and aten_mps_overlay
 verify:     ## check that every entry applies and keeps the rules
 	@$(MPSFORK) verify
 
-export:     ## write the series as `git format-patch` files to build/export
-	@$(MPSFORK) export
+export:     ## write the series as `git format-patch` files to build/export; GHSTACK=1: leave a branch for ghstack
+	@$(MPSFORK) export $(if $(GHSTACK),--ghstack)
 
 doctor:     ## show what this machine has and lacks
 	@$(MPSFORK) doctor
@@ -42,6 +42,12 @@ test-mps-more: ## run upstream's other tests that take the device
 
 test-sanitized: ## run tests on a build that finds its own errors; SANITIZER=thread for data races
 	@$(MPSFORK) test-sanitized $(if $(SANITIZER),--sanitizer $(SANITIZER))
+
+wheel:      ## build torch's wheel with the series, on a Mac; DRY_RUN=1: show what would be run
+	@$(MPSFORK) wheel $(if $(DRY_RUN),--dry-run) $(if $(JOBS),--jobs $(JOBS))
+
+lint-overlay: ## compile the overlay with every warning an error, and run clang-tidy's bugprone checks on it
+	@$(MPSFORK) lint-overlay
 
 sweep:      ## capture and replay every operator, dtype and sample, compared with eager
 	@$(MPSFORK) sweep

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fork_tool.checkout import APPLIED_REF, BACKUP_REF, BRANCH, Checkout, describe_head, open_checkout
+from fork_tool.console import note, say
 from fork_tool.errors import ConflictError, ForkToolError
 from fork_tool.git import GitError
 from fork_tool.interrupt import uninterrupted
@@ -49,6 +50,23 @@ def apply_series(project: Project, force: bool = False) -> Applied:
         checkout.git.whole("update-ref", BACKUP_REF, tip or "")
     _move(checkout, stack)
     return Applied(stack, changed=True)
+
+
+def bring_series(project: Project) -> None:
+    """Apply the series, unless somebody is at work on the branch."""
+    layout = project.layout
+    shown = layout.shown(layout.checkout)
+    checkout = open_checkout(layout.checkout, project.pin, shown)
+    if (
+        checkout.branch_tip is not None
+        and checkout.head == checkout.branch_tip
+        and (checkout.unrefreshed or checkout.changed_files)
+    ):
+        note(f"{shown} holds work that patches/ does not have; it is used as it is")
+        return
+    result = apply_series(project)
+    if result.changed:
+        say(f"applied {len(result.stack.layers)} entries to {shown}")
 
 
 def _refuse_foreign(checkout: Checkout, project: Project) -> None:

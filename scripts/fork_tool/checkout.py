@@ -15,6 +15,10 @@ BASE_REF = "refs/mpsfork/base"
 # The tip that `apply` or `refresh` left: what is beyond it is work that patches/ does not have.
 APPLIED_REF = "refs/mpsfork/applied"
 BACKUP_REF = "refs/mpsfork/backup"
+# The branch that `export --ghstack` leaves, the tip that it left, and one that it put aside.
+GHSTACK_BRANCH = "mps-graph-ghstack"
+GHSTACK_REF = "refs/mpsfork/ghstack"
+GHSTACK_BACKUP_REF = "refs/mpsfork/ghstack-backup"
 
 _UNDER_WAY = (
     ("rebase-merge", "rebase"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -13,16 +14,21 @@ from fork_tool import apply as apply_module
 from fork_tool import doctor as doctor_module
 from fork_tool import export as export_module
 from fork_tool import fetch as fetch_module
+from fork_tool import ghstack as ghstack_module
+from fork_tool import lint_overlay as lint_module
 from fork_tool import refresh as refresh_module
 from fork_tool import runner, sanitized
 from fork_tool import setup as setup_module
 from fork_tool import verify as verify_module
-from fork_tool.checkout import BRANCH
+from fork_tool import wheel as wheel_module
+from fork_tool.checkout import BRANCH, GHSTACK_BRANCH
 from fork_tool.console import complain, note, out, say
 from fork_tool.errors import ForkToolError
 from fork_tool.files import describe, remove
+from fork_tool.findings import LACKS, LATER, OK
 from fork_tool.interrupt import interrupt_on_termination
 from fork_tool.lock import exclusive
+from fork_tool.machine import this_machine
 from fork_tool.paths import own_layout
 from fork_tool.project import Project
 from fork_tool.simulator import make_ready
@@ -127,16 +133,27 @@ def verify(project: Project) -> None:
 
 
 @cli.command()
+@click.option("--ghstack", is_flag=True, help=f"Leave the branch {GHSTACK_BRANCH} in the checkout instead of files.")
+@click.option("--force", is_flag=True, help="With --ghstack: put aside a branch that was worked on.")
 @click.pass_obj
-def export(project: Project) -> None:
-    """Write the series as `git format-patch` files to build/export."""
-    with exclusive(project.layout):
-        files = export_module.export_series(project)
-    for path in files:
-        say(project.layout.shown(path))
+def export(project: Project, ghstack: bool, force: bool) -> None:
+    """Write the series as `git format-patch` files to build/export, or leave it as a branch for ghstack."""
+    layout = project.layout
+    with exclusive(layout):
+        if not ghstack:
+            for path in export_module.export_series(project):
+                say(layout.shown(path))
+            return
+        stack = ghstack_module.leave_branch(project, force)
+    for layer in stack.layers:
+        say(f"{layer.commit[:12]} {layer.entry.title}")
+    shown = layout.shown(layout.checkout)
+    say(f"{len(stack.layers)} commits on the branch {GHSTACK_BRANCH} in {shown}; docs/upstream.md says how they go on.")
+    if stack.base != project.pin.commit:
+        note(f"{shown} comes from the Debian tarball and has no history of upstream's; submit from a clone")
 
 
-_STATES = {doctor_module.OK: "green", doctor_module.LATER: "yellow", doctor_module.LACKS: "bold red"}
+_STATES = {OK: "green", LATER: "yellow", LACKS: "bold red"}
 
 
 @cli.command()
@@ -150,7 +167,7 @@ def doctor(project: Project) -> None:
             finding.name, Text(finding.state, style=_STATES[finding.state]), Text(finding.detail), Text(finding.remedy)
         )
     out.print(table)
-    lacking = [finding.name for finding in findings if finding.state == doctor_module.LACKS]
+    lacking = [finding.name for finding in findings if finding.state == LACKS]
     if lacking:
         raise ForkToolError(f"This machine lacks {', '.join(lacking)}: the last column says what mends it.")
     say("Nothing is lacking.")
@@ -267,6 +284,49 @@ def test_sanitized(project: Project, sanitizer: str, rings: tuple[str, ...]) -> 
     count = runner.run_sanitized(project, sanitizer, rings)
     say(str(count))
     return 1 if count.failed else 0
+
+
+@cli.command("lint-overlay")
+@click.pass_obj
+def lint_overlay(project: Project) -> int:
+    """Compile the overlay's C++ with every warning an error, and run clang-tidy's bugprone checks on it (Linux)."""
+    machine = this_machine()
+    if not machine.runs_simulator:
+        raise ForkToolError("The overlay is looked at as the simulator's build compiles it: run this on Linux x86-64.")
+    make_ready(project, machine)
+    with exclusive(project.layout):
+        for package in setup_module.install_packages(project, machine, [lint_module.CLANG_TIDY]):
+            say(f"installed {package}")
+    return 1 if lint_module.lint(project.layout) else 0
+
+
+def _options(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    for value in values:
+        if not re.fullmatch(r"[A-Z][A-Z0-9_]*=.*", value):
+            raise click.BadParameter(f"{value!r} is not of the form NAME=VALUE, like USE_DISTRIBUTED=1.")
+    return dict(value.split("=", 1) for value in values)
+
+
+@cli.command()
+@click.option("--dry-run", is_flag=True, help="Show commands and environment; run and write nothing. Works everywhere.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Compilers at once [default: as many as fit in the memory].")
+@click.option(
+    "--set",
+    "options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=_options,
+    help="Tell setup.py this, over base.toml; may be given again.",
+)
+@click.pass_obj
+def wheel(project: Project, dry_run: bool, jobs: int | None, options: dict[str, str]) -> None:
+    """Build torch's wheel with the series on a Mac, and check it; a build that was cut off goes on."""
+    if dry_run:
+        wheel_module.show_plan(project, options, jobs)
+        return
+    wheel_module.refuse_other_machines(this_machine())
+    with exclusive(project.layout):
+        wheel_module.build_wheel(project, options, jobs)
 
 
 @cli.command()

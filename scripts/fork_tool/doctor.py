@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import shutil
 import sys
-from dataclasses import dataclass
 
 from fork_tool.checkout import BRANCH, open_checkout
 from fork_tool.environment import unsatisfied, wanted
 from fork_tool.errors import ForkToolError
+from fork_tool.findings import Finding, LACKS, LATER, OK
+from fork_tool.mac_facts import examine as examine_mac
+from fork_tool.mac_facts import gather
 from fork_tool.machine import Machine, needs_of, this_machine
 from fork_tool.objfw import is_unpacked
 from fork_tool.project import Project
 
-OK, LACKS, LATER = "ok", "lacks", "not yet"
 _COMFORTABLE_BYTES = 10_000_000_000
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One row of the table; `LATER` is made by the commands themselves when they need it."""
-
-    name: str
-    state: str
-    detail: str
-    remedy: str = ""
 
 
 def examine(project: Project, machine: Machine | None = None) -> list[Finding]:
@@ -46,6 +37,8 @@ def examine(project: Project, machine: Machine | None = None) -> list[Finding]:
             if there
             else Finding("ObjFW", LACKS, "needed: the simulator's Objective-C runtime", "make setup")
         )
+    if machine.is_mac:
+        findings += examine_mac(gather(layout), pin)
     findings.append(_requirements(project, machine))
     free = shutil.disk_usage(layout.root).free
     enough = free >= _COMFORTABLE_BYTES

@@ -93,5 +93,5 @@ def check_torch(layout: Layout, pin: Pin, machine: Machine) -> None:
         if not all((package / path).exists() for path in modules):
             raise ForkToolError(
                 f"The {pin.wheel_name} {found} in {sys.prefix} is not built from the patched checkout: "
-                "build the wheel as docs/wheel.md says and install it there."
+                "`make wheel` builds the patched one, `make demo` installs it there."
             )

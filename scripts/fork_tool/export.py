@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from fork_tool.checkout import open_checkout
+from fork_tool.entries import Entry
 from fork_tool.errors import ForkToolError
 from fork_tool.files import remove, remove_scratch, SCRATCH
 from fork_tool.interrupt import uninterrupted
@@ -17,7 +19,7 @@ def export_series(project: Project) -> list[Path]:
     layout = project.layout
     checkout = open_checkout(layout.checkout, project.pin, layout.shown(layout.checkout))
     # The trailer that `refresh` needs says nothing to upstream.
-    stack = project.stack(checkout.git, checkout.base, trailer=False)
+    stack = project.stack(checkout.git, checkout.base, partial(Entry.message, trailer=False))
     if not stack.layers:
         raise ForkToolError("patches/series lists no entry: there is nothing to export.")
     layout.build.mkdir(exist_ok=True)

@@ -23,6 +23,7 @@ _SETTINGS = (
     "apply.whitespace=nowarn",
     "apply.ignoreWhitespace=no",
     "diff.suppressBlankEmpty=false",
+    "diff.autoRefreshIndex=false",
     "advice.detachedHead=false",
     "gc.auto=0",
 )
@@ -61,6 +62,8 @@ class Git:
             "LC_ALL": "C",
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_ATTR_NOSYSTEM": "1",
+            # What only looks at a checkout writes nothing to it, not even what git would know again sooner.
+            "GIT_OPTIONAL_LOCKS": "0",
             # A directory that is no repository must not be taken for a part of ours.
             "GIT_CEILING_DIRECTORIES": str(self.directory.resolve().parent),
         }

@@ -80,7 +80,7 @@ class Need:
         return f"install what Debian calls {self.debian}"
 
 
-def _program(*names: str) -> Callable[[], str | None]:
+def program(*names: str) -> Callable[[], str | None]:
     return lambda: next((path for path in map(shutil.which, names) if path), None)
 
 
@@ -106,24 +106,24 @@ def _command_line_tools() -> str | None:
 
 _PYTHON = f"python{sys.version_info[0]}.{sys.version_info[1]}"
 _COMMON = (
-    Need("git", "the checkout and its commits", _program("git"), "git", "xcode-select --install"),
-    Need("make", "the targets of the Makefile", _program("make"), "make", "xcode-select --install"),
-    Need("cmake", "builds", _program("cmake"), "cmake", "brew install cmake"),
-    Need("ninja", "builds", _program("ninja"), "ninja-build", "brew install ninja"),
+    Need("git", "the checkout and its commits", program("git"), "git", "xcode-select --install"),
+    Need("make", "the targets of the Makefile", program("make"), "make", "xcode-select --install"),
+    Need("cmake", "builds", program("cmake"), "cmake", "brew install cmake"),
+    Need("ninja", "builds", program("ninja"), "ninja-build", "brew install ninja"),
 )
 _LINUX = (
-    Need("clang 19", "compiles the simulator and Metal shaders", _program("clang++-19"), "clang-19"),
+    Need("clang 19", "compiles the simulator and Metal shaders", program("clang++-19"), "clang-19"),
     Need(
         "clang's sanitizers",
         "find errors of memory and threads in the tests",
         _clang_runtime("libclang_rt.asan-x86_64.so"),
         "libclang-rt-19-dev",
     ),
-    Need("lld 19", "links the simulator", _program("ld.lld-19"), "lld-19"),
-    Need("ccache", "makes the second build quick", _program("ccache"), "ccache"),
+    Need("lld 19", "links the simulator", program("ld.lld-19"), "lld-19"),
+    Need("ccache", "makes the second build quick", program("ccache"), "ccache"),
     Need("fmt headers", "included by PyTorch's sources", _file("/usr/include/fmt/format.h"), "libfmt-dev"),
     Need("Python headers", "for the device's Python bindings", _python_headers, f"{_PYTHON}-dev"),
-    Need("dpkg", "unpacks ObjFW", _program("dpkg"), "dpkg"),
+    Need("dpkg", "unpacks ObjFW", program("dpkg"), "dpkg"),
 )
 _MAC = (Need("command line tools", "compiler and Metal", _command_line_tools, "", "xcode-select --install"),)
 

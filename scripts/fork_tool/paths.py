@@ -83,6 +83,11 @@ class Layout:
         return self.build / "export"
 
     @property
+    def wheel(self) -> Path:
+        """The build of torch's wheel: its environment, its stamps, the wheel."""
+        return self.build / "wheel"
+
+    @property
     def cache(self) -> Path:
         """Downloads; outlives `make clean` and may be shared by working copies."""
         chosen = os.environ.get("MPSFORK_CACHE")

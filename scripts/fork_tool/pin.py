@@ -28,6 +28,18 @@ class Download:
 
 
 @dataclass(frozen=True)
+class WheelBuild:
+    """What building the wheel from source takes."""
+
+    # The oldest and the newest.
+    python: tuple[str, str]
+    macos: str
+    sdk: str
+    requires: tuple[str, ...]
+    options: dict[str, str]
+
+
+@dataclass(frozen=True)
 class Pin:
     """All that this repository knows about its base."""
 
@@ -39,6 +51,7 @@ class Pin:
     tarball_tree: str
     wheel_name: str
     wheel_version: str
+    wheel_build: WheelBuild
     objfw: tuple[Download, ...]
 
     @property
@@ -67,9 +80,10 @@ def load_pin(path: Path) -> Pin:
             tarball_tree=debian["tree"],
             wheel_name=wheel["name"],
             wheel_version=wheel["version"],
+            wheel_build=_wheel_build(wheel["build"]),
             objfw=tuple(_download(objfw, package) for package in objfw["packages"]),
         )
-    except (KeyError, TypeError) as problem:
+    except (KeyError, TypeError, ValueError) as problem:
         raise ForkToolError(f"{path} lacks the value {problem}: add it or `git checkout -- {path.name}`.") from None
     _check(path, "upstream.commit", pin.commit, r"[0-9a-f]{40}")
     _check(path, "debian.tree", pin.tarball_tree, r"[0-9a-f]{40}")
@@ -80,6 +94,12 @@ def load_pin(path: Path) -> Pin:
 
 def _download(place: dict[str, Any], file: dict[str, Any]) -> Download:
     return Download(place["pool"], file["name"], int(file["size"]), file["sha256"], place["release"])
+
+
+def _wheel_build(values: dict[str, Any]) -> WheelBuild:
+    oldest, newest = values["python"]
+    options = {str(name): str(value) for name, value in values["options"].items()}
+    return WheelBuild((oldest, newest), values["macos"], values["sdk"], tuple(values["requires"]), options)
 
 
 def _check(path: Path, name: str, value: str, shape: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 from fork_tool.entries import Entry, read_entry
@@ -44,6 +45,6 @@ class Project:
         """An overlay file that `entry` claims."""
         return read_overlay(self.layout.overlay, path, entry)
 
-    def stack(self, git: Git, base: str, trailer: bool = True) -> Stack:
+    def stack(self, git: Git, base: str, message: Callable[[Entry], str] = Entry.message) -> Stack:
         """The series as commits on `base`."""
-        return build_stack(git, self.pin, base, self.entries(), self.overlay_file, trailer)
+        return build_stack(git, self.pin, base, self.entries(), self.overlay_file, message)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from fork_tool.apple_metadata import fetch_apple_metadata
 from fork_tool.environment import install_requirements
 from fork_tool.errors import ForkToolError
-from fork_tool.machine import as_administrator, Machine, needs_of, this_machine
+from fork_tool.machine import as_administrator, Machine, Need, needs_of, this_machine
 from fork_tool.objfw import unpack_objfw
 from fork_tool.processes import run_shown
 from fork_tool.project import Project
@@ -19,7 +19,7 @@ def setup(project: Project, machine: Machine | None = None) -> Iterator[str]:
     """Install packages, ObjFW, the virtual environment and Apple's constants; yields what was done."""
     machine = machine or this_machine()
     machine.refuse_unsupported()
-    installed = _install_packages(project, machine)
+    installed = install_packages(project, machine, needs_of(machine))
     if installed:
         yield f"installed {', '.join(installed)}"
     if machine.runs_simulator and unpack_objfw(project.layout, project.pin):
@@ -30,8 +30,9 @@ def setup(project: Project, machine: Machine | None = None) -> Iterator[str]:
         yield f"downloaded Apple's constants to {project.layout.shown(project.layout.apple_metadata)}"
 
 
-def _install_packages(project: Project, machine: Machine) -> list[str]:
-    lacking = [need for need in needs_of(machine) if need.found() is None]
+def install_packages(project: Project, machine: Machine, needs: Iterable[Need]) -> list[str]:
+    """Install those of the needs that the machine lacks; returns the packages."""
+    lacking = [need for need in needs if need.found() is None]
     if not lacking:
         return []
     if machine.is_mac:

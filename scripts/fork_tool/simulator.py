@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from fork_tool.apply import apply_series
-from fork_tool.checkout import open_checkout
-from fork_tool.console import note, say
+from fork_tool.apply import bring_series
+from fork_tool.console import say
 from fork_tool.environment import check_torch
 from fork_tool.errors import ForkToolError
 from fork_tool.fetch import fetch
 from fork_tool.files import remove, write_atomically
 from fork_tool.lock import exclusive
-from fork_tool.mac_wheel import install_patched_torch
 from fork_tool.machine import Machine, this_machine
 from fork_tool.processes import run_shown
 from fork_tool.project import Project
 from fork_tool.setup import setup
+from fork_tool.wheel import install_patched_torch
 
 # The simulator needs no submodules, and the tarball has none: it is 27 MB instead of gigabytes.
 SOURCES = ("debian", "git")
@@ -32,31 +31,15 @@ def make_ready(project: Project, machine: Machine | None = None) -> None:
     with exclusive(layout):
         for done in setup(project, machine):
             say(done)
-        if not layout.checkout.exists():
-            fetch(project, sources=("git",) if machine.is_mac else SOURCES)
-        _bring_series(project)
         if machine.is_mac:
             install_patched_torch(project)
+        else:
+            if not layout.checkout.exists():
+                fetch(project, sources=SOURCES)
+            bring_series(project)
         check_torch(layout, project.pin, machine)
         if machine.runs_simulator:
             build_simulator(project, layout.simulator_build, layout.checkout)
-
-
-def _bring_series(project: Project) -> None:
-    """Apply the series, unless somebody is at work on the branch."""
-    layout = project.layout
-    shown = layout.shown(layout.checkout)
-    checkout = open_checkout(layout.checkout, project.pin, shown)
-    if (
-        checkout.branch_tip is not None
-        and checkout.head == checkout.branch_tip
-        and (checkout.unrefreshed or checkout.changed_files)
-    ):
-        note(f"{shown} holds work that patches/ does not have; it is used as it is")
-        return
-    result = apply_series(project)
-    if result.changed:
-        say(f"applied {len(result.stack.layers)} entries to {shown}")
 
 
 def build_simulator(project: Project, build: Path, checkout: Path, sanitizer: str = "") -> None:

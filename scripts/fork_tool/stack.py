@@ -58,7 +58,12 @@ def scratch_index(git: Git, commit: str) -> Iterator[Git]:
 
 
 def build_stack(
-    git: Git, pin: Pin, base: str, entries: Iterable[Entry], overlay: OverlayReader, trailer: bool = True
+    git: Git,
+    pin: Pin,
+    base: str,
+    entries: Iterable[Entry],
+    overlay: OverlayReader,
+    message: Callable[[Entry], str] = Entry.message,
 ) -> Stack:
     """Make one commit per entry; raises `ConflictError` naming entry, file and hunk."""
     stack = Stack(base, [])
@@ -67,7 +72,7 @@ def build_stack(
             offsets = apply_entry(scratch, entry)
             add_overlay(scratch, entry, overlay)
             tree = scratch.text("write-tree")
-            commit = git.commit_tree(pin, tree, entry.message(trailer), (stack.tip,))
+            commit = git.commit_tree(pin, tree, message(entry), (stack.tip,))
             stack.layers.append(Layer(entry, commit, offsets))
     return stack
 

@@ -16,6 +16,7 @@ from fork_tool import setup as setup_steps
 from fork_tool.environment import check_torch
 from fork_tool.errors import ForkToolError
 from fork_tool.files import describe
+from fork_tool.findings import Finding, LACKS
 from fork_tool.machine import Machine, Need, this_machine
 from fork_tool.pin import Download, Pin
 from fork_tool.setup import setup
@@ -66,12 +67,10 @@ def test_os_release_is_read(tmp_path: Path) -> None:
 def test_unsupported_machine(workshop: Workshop, machine: Machine, sentence: str) -> None:
     with pytest.raises(ForkToolError, match=sentence):
         list(setup(workshop.project, machine))
-    assert any(
-        finding.state == doctor_module.LACKS and sentence in finding.remedy for finding in examine(workshop, machine)
-    )
+    assert any(finding.state == LACKS and sentence in finding.remedy for finding in examine(workshop, machine))
 
 
-def examine(shop: Workshop, machine: Machine) -> list[doctor_module.Finding]:
+def examine(shop: Workshop, machine: Machine) -> list[Finding]:
     shop.layout.requirements.write_text("click==0.0.1\n")
     return doctor_module.examine(shop.project, machine)
 

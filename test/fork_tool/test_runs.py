@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool import mac_wheel as mac_wheel_module
 from fork_tool import runner as runner_module
 from fork_tool import simulator as simulator_module
 from fork_tool import unpatched as unpatched_module
@@ -38,12 +37,9 @@ def bench(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> tuple[Workshop,
             build = Path(command[command.index("-B") + 1])
             build.mkdir(parents=True, exist_ok=True)
             (build / "build.ninja").touch()
-        if "bdist_wheel" in command:
-            (applied.layout.build / "wheel").mkdir()
-            (applied.layout.build / "wheel" / f"{applied.project.pin.wheel_name}-1.whl").touch()
         return 0
 
-    for module in (simulator_module, runner_module, mac_wheel_module):
+    for module in (simulator_module, runner_module):
         monkeypatch.setattr(module, "run_shown", run)
     for module in (simulator_module, runner_module, unpatched_module):
         monkeypatch.setattr(module, "this_machine", lambda: LINUX)
@@ -163,26 +159,14 @@ def test_demo_makes_what_it_needs(bench: tuple[Workshop, list[str]]) -> None:
     assert commands == [CONFIGURE, BUILD, "ROOT/.venv/bin/python -m mps_simulator test/demo/run.py --small"]
 
 
-def test_on_a_mac_the_patched_torch_is_built_once(
+def test_on_a_mac_the_patched_torch_takes_the_simulators_place(
     bench: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop, commands = bench
     monkeypatch.setattr(runner_module, "this_machine", lambda: MAC)
-    assert "has no submodules" in shop.error("demo")
-    shop.layout.environment.mkdir(exist_ok=True)
-    submodule = shop.checkout / "third_party" / "pybind11" / "CMakeLists.txt"
-    submodule.parent.mkdir(parents=True)
-    submodule.touch()
+    monkeypatch.setattr(simulator_module, "install_patched_torch", lambda _project: commands.append("the wheel"))
     shop.good("demo")
-    assert [command.split()[1:4] for command in commands] == [
-        ["-m", "pip", "install"],
-        ["setup.py", "bdist_wheel", "--dist-dir"],
-        ["-m", "pip", "install"],
-        ["test/demo/run.py"],
-    ]
-    commands.clear()
-    shop.good("demo")
-    assert commands == ["ROOT/.venv/bin/python test/demo/run.py"]
+    assert commands == ["the wheel", "ROOT/.venv/bin/python test/demo/run.py"]
 
 
 def test_upstream_tests(bench: tuple[Workshop, list[str]]) -> None:
@@ -302,7 +286,7 @@ def test_rings_of_this_repository() -> None:
     assert len({ring.name for ring in RINGS}) == len(RINGS)
     assert [ring.name for ring in RINGS][0] == "fork tool"
     targets = (own_layout().root / "Makefile").read_text()
-    names = "setup fetch apply refresh verify export doctor simulator demo test test-mps test-sanitized sweep clean"
+    names = "setup fetch apply refresh verify export doctor simulator demo test test-mps test-sanitized wheel lint-overlay sweep clean"
     names += " fallback-bench fallback-sync"
     for name in names.split():
         assert f"\n{name}:" in targets

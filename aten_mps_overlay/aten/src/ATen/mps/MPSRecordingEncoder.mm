@@ -13,7 +13,8 @@ using namespace at::mps;
 }
 
 - (instancetype)initWithEncoder:(id<MTLComputeCommandEncoder>)encoder recorder:(MPSKernelRecorder*)recorder {
-  if ((self = [super init])) {
+  self = [super init];
+  if (self) {
     _encoder = [encoder retain];
     _recorder = recorder;
   }
