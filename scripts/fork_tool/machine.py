@@ -108,10 +108,10 @@ _PYTHON = f"python{sys.version_info[0]}.{sys.version_info[1]}"
 _COMMON = (
     Need("git", "the checkout and its commits", program("git"), "git", "xcode-select --install"),
     Need("make", "the targets of the Makefile", program("make"), "make", "xcode-select --install"),
-    Need("cmake", "builds", program("cmake"), "cmake", "brew install cmake"),
-    Need("ninja", "builds", program("ninja"), "ninja-build", "brew install ninja"),
 )
 _LINUX = (
+    Need("cmake", "builds the simulator", program("cmake"), "cmake"),
+    Need("ninja", "builds the simulator", program("ninja"), "ninja-build"),
     Need("clang 19", "compiles the simulator and Metal shaders", program("clang++-19"), "clang-19"),
     Need(
         "clang's sanitizers",

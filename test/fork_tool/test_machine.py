@@ -17,7 +17,7 @@ from fork_tool.environment import check_torch
 from fork_tool.errors import ForkToolError
 from fork_tool.files import describe
 from fork_tool.findings import Finding, LACKS
-from fork_tool.machine import Machine, Need, this_machine
+from fork_tool.machine import Machine, Need, needs_of, this_machine
 from fork_tool.pin import Download, Pin
 from fork_tool.setup import setup
 from workshop import Workshop
@@ -94,6 +94,12 @@ def test_release_without_the_package(workshop: Workshop, monkeypatch: pytest.Mon
         ForkToolError, match=r"Debian GNU/Linux 12 has no package clang-19: use Debian 12, Ubuntu 24\.04"
     ):
         list(setup(workshop.project, DEBIAN))
+
+
+def test_a_mac_needs_no_cmake_of_its_own() -> None:
+    """The wheel is built with pinned ones."""
+    assert [need.name for need in needs_of(MAC)] == ["git", "make", "command line tools"]
+    assert {"cmake", "ninja"} <= {need.name for need in needs_of(DEBIAN)}
 
 
 def test_no_root_and_no_sudo(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
