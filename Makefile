@@ -50,7 +50,7 @@ lint-overlay: ## compile the overlay with every warning an error, and run clang-
 	@$(MPSFORK) lint-overlay
 
 sweep:      ## capture and replay every operator, dtype and sample, compared with eager
-	@$(MPSFORK) sweep
+	@$(MPSFORK) sweep $(if $(PAGE),--page $(PAGE))
 
 fallback-bench: ## measure what operators without an MPS kernel cost
 	@$(MPSFORK) fallback-bench

@@ -10,12 +10,14 @@ import json
 import os
 import subprocess
 import sys
+import textwrap
 import threading
 from collections import Counter, deque
 from datetime import date
 from pathlib import Path
 from typing import Any
 
+import torch
 from rich.console import Console
 from rich.table import Table
 
@@ -163,6 +165,33 @@ def report(sweep: Sweep) -> int:
     return 1 if totals["wrong"] or totals["crash"] or strange else 0
 
 
+def page(cases: list[dict[str, Any]], unsupported: int) -> str:
+    """The table for docs/sweep.md."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for case in cases:
+        groups.setdefault((case["outcome"], case["reason"]), []).append(case["op"])
+    lines = [
+        "# The sweep, as it came out",
+        "",
+        "Written by `make sweep PAGE=docs/sweep.md`; [what it does](../test/sweep/README.md). SIMULATED: on the Metal simulator,",
+        f"torch {torch.__version__.split('+')[0]}, macOS 15.2. {len(cases):,} cases of {len({case['op'] for case in cases})} operators;"
+        f" {unsupported:,} more that eager does not run.",
+        "",
+        "| outcome | reason | cases | operators |",
+        "|---|---|---|---|",
+    ]
+    for (outcome, reason), operators in sorted(groups.items()):
+        lines.append(f"| {outcome} | {reason} | {len(operators):,} | {len(set(operators))} |")
+    for outcome in ("wrong", "crash"):
+        if not any(group[0] == outcome for group in groups):
+            lines.append(f"| {outcome} | | 0 | 0 |")
+    for (outcome, reason), operators in sorted(groups.items()):
+        if outcome != "equal":
+            names = ", ".join(f"`{name}`" for name in sorted(set(operators)))
+            lines += ["", f"## {outcome}: {reason}", "", names + "."]
+    return "\n".join(textwrap.fill(line, 120) if line[:1] == "`" else line for line in lines) + "\n"
+
+
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -178,6 +207,7 @@ def main() -> None:
     parser.add_argument("--op", action="append", help="only operators whose name contains this")
     parser.add_argument("--report", type=Path, default=REPORT)
     parser.add_argument("--resume", action="store_true", help="go on where a run that was cut off has stopped")
+    parser.add_argument("--page", type=Path, help="write the outcome as a page for docs/, too")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     options.report.parent.mkdir(parents=True, exist_ok=True)
@@ -193,7 +223,10 @@ def main() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    raise SystemExit(report(sweep))
+    status = report(sweep)
+    if options.page:
+        options.page.write_text(page(sweep.cases, sweep.unsupported))
+    raise SystemExit(status)
 
 
 if __name__ == "__main__":
