@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,10 @@ def environment(build: Build) -> dict[str, str]:
     """Returns the variables that a process with this build must be started with."""
     if not build.sanitizer:
         return {}
+    # The runtime takes the first name that it finds, also a link to nothing.
+    symbolizer = shutil.which("llvm-symbolizer-19") or shutil.which("llvm-symbolizer")
     return {
+        **({"ASAN_SYMBOLIZER_PATH": symbolizer} if symbolizer else {}),
         # Exceptions are intercepted, so what throws them must be there when the runtime starts.
         "LD_PRELOAD": f"{build.sanitizer_runtime}:libstdc++.so.6",
         "ASAN_OPTIONS": _options("ASAN_OPTIONS", _ADDRESS),

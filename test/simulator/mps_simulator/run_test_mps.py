@@ -146,6 +146,8 @@ def worker_environment(file: str = MAIN_FILE, macos: str | None = None) -> dict[
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
     # Each worker keeps one core busy; more threads would fight over it.
     environment.setdefault("OMP_NUM_THREADS", "1")
+    # The same last bits on every processor, wherever the memory lies: some tests hang on them.
+    environment.setdefault("MKL_CBWR", "COMPATIBLE")
     if macos is not None:
         environment["MPS_SIMULATOR_MACOS"] = macos
     if file != MAIN_FILE:
