@@ -1,7 +1,7 @@
 """Runs each operator of a program inside a graph capture, and then replays it, if PYTORCH_TEST_MPS_CAPTURE is 1.
 
-Eager's results and the replay's must be the same bits: in the outputs and in all memory that the operator was given. The
-replay starts from the memory and the random state that the operator started from. Works by being imported: as a plugin of
+Eager's results and the replay's must be the same bits, in the outputs and in all memory that the operator was given; where
+eager gives other bits from run to run, its distance from itself is the measure. The replay starts from the memory and the random state that the operator started from. Works by being imported: as a plugin of
 pytest, ``-p mps_capture_mode``.
 """
 
@@ -11,7 +11,7 @@ import json
 import os
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -20,6 +20,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 # Outputs that the operator does not always write: the inputs of the inner layers, of which one layer has none.
 UNWRITTEN = {"aten::_lstm_mps": [5]}
+# How often eager is asked how far it is from itself, after a difference.
+EAGER_RUNS = 8
 STEPS = ("kernels", "graph_runs", "copies", "fills", "kernel_objects", "host_refreshes")
 
 
@@ -68,11 +70,24 @@ class CaptureMode(TorchDispatchMode):
         if not any(stats[kind] for kind in STEPS):
             self.counts["nothing to replay"] += 1
             return result
-        self.replay(graph, function, before, random_state, _written(function, args, result))
+        outputs = _written(function, args, result)
+
+        def eager() -> list[torch.Tensor]:
+            before.restore()
+            torch.mps.set_rng_state(random_state)
+            return [*before.tensors, *_written(function, args, function(*args, **kwargs))]
+
+        self.replay(graph, function, before, random_state, outputs, eager)
         return result
 
     def replay(
-        self, graph: Any, function: Any, before: Memory, random_state: torch.Tensor, outputs: list[torch.Tensor]
+        self,
+        graph: Any,
+        function: Any,
+        before: Memory,
+        random_state: torch.Tensor,
+        outputs: list[torch.Tensor],
+        eager: Callable[[], list[torch.Tensor]],
     ) -> None:
         everything = [*before.tensors, *outputs]
         expected = [_bits(t).clone() for t in everything]
@@ -83,14 +98,16 @@ class CaptureMode(TorchDispatchMode):
         before.restore()
         torch.mps.set_rng_state(random_state)
         graph.replay()
-        for tensor, bits in zip(everything, expected):
-            if not torch.equal(_bits(tensor), bits):
-                self.counts["different"] += 1
-                raise AssertionError(f"the replay of {function} gave other values than eager")
         if not torch.equal(torch.mps.get_rng_state(), random_state_after):
             self.counts["different"] += 1
             raise AssertionError(f"the replay of {function} left the generator in another state than eager")
-        self.counts["equal"] += 1
+        if all(torch.equal(_bits(tensor), bits) for tensor, bits in zip(everything, expected)):
+            self.counts["equal"] += 1
+        elif _as_eager_repeats_itself(everything, expected, eager):
+            self.counts["equal as eager is to itself"] += 1
+        else:
+            self.counts["different"] += 1
+            raise AssertionError(f"the replay of {function} gave other values than eager")
 
 
 class Memory:
@@ -109,6 +126,26 @@ class Memory:
 
 def _is_plain(tensor: torch.Tensor) -> bool:
     return tensor.device.type == "mps" and tensor.layout is torch.strided and not tensor.is_quantized
+
+
+def _as_eager_repeats_itself(
+    replayed: list[torch.Tensor], expected: list[torch.Tensor], eager: Callable[[], list[torch.Tensor]]
+) -> bool:
+    """Whether the replay is as near to eager as eager is to itself: kernels that add atomically do so in any order."""
+    apart = [_distance(tensor, bits) for tensor, bits in zip(replayed, expected)]
+    spread = [0.0] * len(expected)
+    for _ in range(EAGER_RUNS):
+        spread = [max(pair) for pair in zip(spread, map(_distance, eager(), expected))]
+    return all(ours <= 8 * eagers for ours, eagers in zip(apart, spread))
+
+
+def _distance(tensor: torch.Tensor, bits: torch.Tensor) -> float:
+    """The largest difference of an element from what the bytes say; endless where only one is NaN."""
+    dense = tensor.detach().resolve_conj().resolve_neg().contiguous().cpu()
+    ours = dense.flatten().to(torch.complex128)
+    theirs = bits.cpu().view(dense.dtype).to(torch.complex128) if dense.numel() else ours
+    apart = torch.where((ours == theirs) | ((ours != ours) & (theirs != theirs)), 0.0, (ours - theirs).abs())
+    return float(apart.nan_to_num(torch.inf).max()) if apart.numel() else 0.0
 
 
 def _written(function: Any, args: tuple[Any, ...], result: Any) -> list[torch.Tensor]:
