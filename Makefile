@@ -2,7 +2,7 @@
 MPSFORK := scripts/mpsfork
 
 .DEFAULT_GOAL := help
-.PHONY: setup fetch apply refresh verify export doctor simulator demo test test-mps test-mps-more test-sanitized wheel lint-overlay sweep fallback-bench fallback-sync clean help
+.PHONY: setup fetch apply refresh verify export doctor simulator demo test test-mps test-mps-more test-sanitized test-entries wheel lint-overlay sweep fallback-bench fallback-sync clean help
 
 setup:      ## install what this machine lacks (Debian, Ubuntu), make the virtual environment
 	@$(MPSFORK) setup
@@ -42,6 +42,9 @@ test-mps-more: ## run upstream's other tests that take the device
 
 test-sanitized: ## run tests on a build that finds its own errors; SANITIZER=thread for data races
 	@$(MPSFORK) test-sanitized $(if $(SANITIZER),--sanitizer $(SANITIZER))
+
+test-entries: ## build the simulator at every entry of the series and run the entry's own tests there (ENTRY=name)
+	@$(MPSFORK) test-entries $(if $(ENTRY),--entry $(ENTRY))
 
 wheel:      ## build torch's wheel with the series, on a Mac; DRY_RUN=1: show what would be run
 	@$(MPSFORK) wheel $(if $(DRY_RUN),--dry-run) $(if $(JOBS),--jobs $(JOBS))

@@ -12,12 +12,12 @@ from rich.text import Text
 
 from fork_tool import apply as apply_module
 from fork_tool import doctor as doctor_module
+from fork_tool import each_entry, runner, sanitized
 from fork_tool import export as export_module
 from fork_tool import fetch as fetch_module
 from fork_tool import ghstack as ghstack_module
 from fork_tool import lint_overlay as lint_module
 from fork_tool import refresh as refresh_module
-from fork_tool import runner, sanitized
 from fork_tool import setup as setup_module
 from fork_tool import verify as verify_module
 from fork_tool import wheel as wheel_module
@@ -148,7 +148,9 @@ def export(project: Project, ghstack: bool, force: bool) -> None:
     for layer in stack.layers:
         say(f"{layer.commit[:12]} {layer.entry.title}")
     shown = layout.shown(layout.checkout)
-    say(f"{len(stack.layers)} commits on the branch {GHSTACK_BRANCH} in {shown}; docs/upstream.md says how they go on.")
+    say(
+        f"{len(stack.layers)} commits on the branch {GHSTACK_BRANCH} in {shown}; docs/upstreaming.md says how they go on."
+    )
     if stack.base != project.pin.commit:
         note(f"{shown} comes from the Debian tarball and has no history of upstream's; submit from a clone")
 
@@ -286,6 +288,19 @@ def test_sanitized(project: Project, sanitizer: str, rings: tuple[str, ...]) -> 
     return 1 if count.failed else 0
 
 
+@cli.command("test-entries")
+@click.option("--entry", "entries", multiple=True, metavar="NAME", help="Only at this entry; may be given again.")
+@click.pass_obj
+def test_entries(project: Project, entries: tuple[str, ...]) -> int:
+    """Build the simulator at every entry and run the entry's own tests there, without the later entries (Linux)."""
+    outcomes = each_entry.test_entries(project, entries)
+    bad = [outcome.entry for outcome in outcomes if not outcome.good]
+    if bad:
+        raise ForkToolError(f"Not good by themselves: {', '.join(bad)}.")
+    say(f"{len(outcomes)} entries build and pass without the later ones.")
+    return 0
+
+
 @cli.command("lint-overlay")
 @click.pass_obj
 def lint_overlay(project: Project) -> int:
@@ -337,7 +352,9 @@ def clean(project: Project, checkout: bool) -> None:
     layout = project.layout
     with exclusive(layout):
         for path in sorted(layout.build.iterdir()):
-            if path.name != ".lock" and (checkout or path not in (layout.checkout, layout.base_checkout)):
+            if path.name != ".lock" and (
+                checkout or path not in (layout.checkout, layout.base_checkout, layout.entries_checkout)
+            ):
                 remove(path)
                 say(f"removed {layout.shown(path)}")
 

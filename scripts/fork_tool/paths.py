@@ -70,6 +70,11 @@ class Layout:
         """The base without the series, a worktree of the checkout."""
         return self.build / "pytorch-base"
 
+    @property
+    def entries_checkout(self) -> Path:
+        """The series up to one entry, a worktree of the checkout that goes from entry to entry."""
+        return self.build / "pytorch-entries"
+
     def other_simulator_build(self, name: str) -> Path:
         """A build of the simulator beside the usual one."""
         return self.build / f"simulator-{name}"

@@ -50,9 +50,10 @@ _CAPTURE_FILES = (
     "test_mps_aoti_shim.py",
 )
 # As upstream's developers run their tests; one level up, `torch` would be the checkout's bare sources.
+UPSTREAM_STYLE = (*_PYTEST, "-c", "/dev/null", "--rootdir", ".", "--noconftest", "-p", "no:cacheprovider")
 _CAPTURE_CASES = Ring(
     "capture cases",
-    (*_PYTEST, "-c", "/dev/null", "--rootdir", ".", "--noconftest", "-p", "no:cacheprovider", *_CAPTURE_FILES),
+    (*UPSTREAM_STYLE, *_CAPTURE_FILES),
     needs="build/pytorch/test/test_mps_graph.py",
     on_device=True,
     directory="build/pytorch/test",
@@ -64,7 +65,8 @@ _ONE_PROCESS = replace(
 )
 
 
-def _upstream_sample(sample: str, version: str = "15.2", file: str = "test_mps.py") -> Ring:
+def upstream_sample(sample: str, version: str = "15.2", file: str = "test_mps.py") -> Ring:
+    """A part of upstream's tests, on the simulator of a version of macOS."""
     name = f"upstream sample {version}" + ("" if file == "test_mps.py" else f" of {file}")
     words = ("-m", "mps_simulator.run_test_mps", "--macos", version, "--file", file, "--sample", sample)
     return Ring(name, (*words, "--report", "{report}"), needs=sample, counted=TOTALS, on_mac=False)
@@ -84,7 +86,7 @@ SANITIZED = {
         Ring("planted faults", (*_PYTEST, "test/simulator/sanitizers/test_address.py"), "test/simulator/sanitizers"),
         Ring("cases", (*_PYTEST, *_OBJECTIVE_CASES), needs="test/simulator/tests"),
         _ONE_PROCESS,
-        _upstream_sample("test/simulator/sanitizers/test_mps_sample.txt"),
+        upstream_sample("test/simulator/sanitizers/test_mps_sample.txt"),
     ),
     "thread": _sanitized(
         "thread",
@@ -113,11 +115,11 @@ RINGS = (
     ),
     Ring("demo", ("test/demo/run.py", "--small"), needs="test/demo/run.py", counted=STATUS, on_device=True),
     *(
-        _upstream_sample("test/simulator/tests/test_mps_sample.txt", version, file)
+        upstream_sample("test/simulator/tests/test_mps_sample.txt", version, file)
         for version, file in (("15.2", "test_mps.py"), ("14.5", "test_mps.py"), ("15.2", "test_optim.py"))
     ),
     replace(
-        _upstream_sample("test/simulator/sanitizers/test_mps_sample.txt"),
+        upstream_sample("test/simulator/sanitizers/test_mps_sample.txt"),
         name="upstream sample, captured",
         captured=True,
     ),

@@ -162,7 +162,7 @@ def run_rings(project: Project, chosen: Iterable[str], rings: tuple[Ring, ...] =
     for kind in dict.fromkeys(ring.sanitizer for ring in rings if ring.sanitizer and (not names or ring.name in names)):
         sanitized.build(project, machine, kind)
     selected = [ring for ring in rings if (not names or ring.name in names) and (ring.on_mac or not machine.is_mac)]
-    counts = {ring.name: _run_ring(project, machine, ring) for ring in selected}
+    counts = {ring.name: run_ring(project, machine, ring) for ring in selected}
     table = Table("ring", "passed", "failed", "skipped")
     for name, count in counts.items():
         table.add_row(name, str(count.passed), str(count.failed), str(count.skipped))
@@ -175,14 +175,15 @@ def run_sanitized(project: Project, sanitizer: str, chosen: Iterable[str]) -> Co
     return run_rings(project, chosen, SANITIZED[sanitizer])
 
 
-def _run_ring(project: Project, machine: Machine, ring: Ring) -> Count:
+def run_ring(project: Project, machine: Machine, ring: Ring, build: Path | None = None) -> Count:
+    """Run one ring, on the usual build or another, and count."""
     layout = project.layout
     say(f"── {ring.name}", style="bold")
     if not (layout.root / ring.needs).exists():
         say(f"{ring.needs} is missing: this ring counts as failed.", style="red")
         return Count(failed=1)
     layout.reports.mkdir(parents=True, exist_ok=True)
-    environment, build = program_environment(project), None
+    environment = program_environment(project)
     if ring.sanitizer:
         build = sanitized.directory(project, ring.sanitizer)
         environment |= sanitized.prepare_reports(project, build)

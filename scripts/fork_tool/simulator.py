@@ -42,8 +42,8 @@ def make_ready(project: Project, machine: Machine | None = None) -> None:
             build_simulator(project, layout.simulator_build, layout.checkout)
 
 
-def build_simulator(project: Project, build: Path, checkout: Path, sanitizer: str = "") -> None:
-    """Build the simulator around the backend of a checkout."""
+def build_simulator(project: Project, build: Path, checkout: Path, sanitizer: str = "", again: bool = False) -> None:
+    """Build the simulator around the backend of a checkout; `again`: whose commit is another than at the last build."""
     layout = project.layout
     arguments = [
         *("-S", str(layout.simulator_source), "-B", str(build), "-G", "Ninja"),
@@ -52,8 +52,9 @@ def build_simulator(project: Project, build: Path, checkout: Path, sanitizer: st
     ]
     stamp = build / _ARGUMENTS
     known = stamp.read_text() if stamp.is_file() else None
-    if known != "\n".join(arguments) or not (build / "build.ninja").exists():
-        if known is not None:
+    moved = known != "\n".join(arguments)
+    if moved or again or not (build / "build.ninja").exists():
+        if moved and known is not None:
             # Configured for other places: CMake keeps what it found there.
             remove(build / "CMakeCache.txt")
         if run_shown(["cmake", *arguments], layout.root):

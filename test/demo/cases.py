@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import torch
 from models.classifiers import Mlp, ResidualNet, VisionTransformer
-from models.decoder import DecodeStep
 from models.digits import batches, images_and_labels, train
+from models.language_models import Gpt2
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,9 +61,9 @@ def classifier_case(name: str, model: nn.Module, epochs: int, small: bool) -> Ca
 
 
 def decoder_case(small: bool) -> Case:
-    """The decode step with random weights: captured on token 0, replayed on sequences that begin with others."""
+    """A GPT-2-style decode step with random weights: captured on token 0, replayed on sequences that begin with others."""
     depth, tokens, starts = (4, 6, 2) if small else (64, 24, 3)
-    model = DecodeStep(depth=depth).to("mps").eval()
+    model = Gpt2(depth=depth, width=128, length=64, words=256).to("mps").eval()
 
     def rounds() -> Iterator[int]:
         for start in range(1, starts + 1):

@@ -104,6 +104,13 @@ class LanguageModel(nn.Module):
         self.register_buffer("position", torch.zeros(1, dtype=torch.long))
         self.register_buffer("slots", torch.arange(length))
 
+    def start(self, token: int) -> None:
+        """Forget what was decoded, and begin with one token."""
+        for name, buffer in self.named_buffers():
+            if name.endswith(("keys", "values", "position")):
+                buffer.zero_()
+        self.token.fill_(token)
+
     def visible(self) -> Tensor:
         return (self.slots <= self.position)[None, None, None]
 
