@@ -352,9 +352,7 @@ def clean(project: Project, checkout: bool) -> None:
     layout = project.layout
     with exclusive(layout):
         for path in sorted(layout.build.iterdir()):
-            if path.name != ".lock" and (
-                checkout or path not in (layout.checkout, layout.base_checkout, layout.entries_checkout)
-            ):
+            if path.name != ".lock" and (checkout or path not in (layout.checkout, layout.base_checkout)):
                 remove(path)
                 say(f"removed {layout.shown(path)}")
 

@@ -1,0 +1,87 @@
+"""`test-entries`: each entry is built and tested as it would be reviewed, without the later ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fork_tool import each_entry
+from fork_tool.errors import ForkToolError
+from fork_tool.machine import Machine
+from fork_tool.project import Project
+from fork_tool.reports import Count
+from fork_tool.rings import Ring
+from workshop import Workshop
+
+OWN_TEST = "test/test_mps_second.py"
+
+
+@pytest.fixture
+def series(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> tuple[Workshop, list[str]]:
+    """Two entries, the second with a test of its own, and what was built and run in which tree."""
+    applied.commit("[MPS] Second\n\nWhy.\n\nEntry: second", {OWN_TEST: "def test(): pass\n"})
+    applied.good("refresh")
+    done: list[str] = []
+
+    def build(project: Project, build: Path, checkout: Path, **_options: Any) -> None:
+        done.append(f"build {build.name}, {'with' if (checkout / OWN_TEST).exists() else 'without'} the second's test")
+
+    def run(_project: Project, _machine: Machine, ring: Ring, _build: Path) -> Count:
+        done.append(f"{ring.name} in {ring.directory}: {ring.words[-1] if 'own' in ring.name else 'sample'}")
+        return Count(passed=3)
+
+    monkeypatch.setattr(each_entry, "build_simulator", build)
+    monkeypatch.setattr(each_entry, "run_ring", run)
+    monkeypatch.setattr(each_entry, "make_ready", lambda *_arguments: None)
+    monkeypatch.setattr(each_entry, "this_machine", lambda: Machine("Linux", "x86_64", "Debian", frozenset({"debian"})))
+    return applied, done
+
+
+def test_each_is_built_without_the_later_ones(series: tuple[Workshop, list[str]]) -> None:
+    shop, done = series
+    said = shop.good("test-entries")
+    assert done == [
+        "build simulator-entries, without the second's test",
+        "recorder, upstream sample in .: sample",
+        "build simulator-entries, with the second's test",
+        "second, own tests in build/pytorch-entries/test: test_mps_second.py",
+        "second, upstream sample in .: sample",
+    ]
+    assert "2 entries build and pass without the later ones." in said
+    report = json.loads((shop.layout.reports / "entries.json").read_text())
+    assert [(entry["entry"], entry["own_files"], entry["built"]) for entry in report] == [
+        ("recorder", [], True),
+        ("second", [OWN_TEST], True),
+    ]
+
+
+def test_one_entry(series: tuple[Workshop, list[str]]) -> None:
+    shop, done = series
+    shop.good("test-entries", "--entry", "recorder")
+    assert [line.split(",")[0] for line in done] == ["build simulator-entries", "recorder"]
+    assert "no entry 'third': the series has recorder, second" in shop.error("test-entries", "--entry", "third")
+
+
+def test_failures_are_named_and_the_others_still_run(
+    series: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop, _ = series
+    monkeypatch.setattr(each_entry, "run_ring", lambda *_arguments: Count(passed=1, failed=1))
+    assert shop.error("test-entries") == "Not good by themselves: recorder, second."
+
+    def broken(*_arguments: Any, **_options: Any) -> None:
+        raise ForkToolError("it does not build")
+
+    monkeypatch.setattr(each_entry, "run_ring", lambda *_arguments: Count(passed=1))
+    monkeypatch.setattr(each_entry, "build_simulator", broken)
+    assert shop.error("test-entries") == "Not good by themselves: recorder, second."
+
+
+def test_refused_on_a_mac(series: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    shop, done = series
+    monkeypatch.setattr(each_entry, "this_machine", lambda: Machine("Darwin", "arm64"))
+    assert "use Linux" in shop.error("test-entries")
+    assert not done
