@@ -37,6 +37,8 @@ MORE_FILES = (
     "nn/test_pooling.py",
 )
 MORE_VERSIONS = ("15.2",)
+# What upstream's tests do otherwise when each operator is captured.
+CAPTURED_LIST = ("--further", "test/capture_mode/remaining_failures.txt")
 FALLBACK_BENCH = "scripts/fallback_bench/run.py"
 
 
@@ -132,6 +134,8 @@ def run_upstream_tests(
         for file in MORE_FILES if more else MAIN_FILES:
             say(f"── {file} on macOS {version}", style="bold")
             command = [str(layout.python), "-m", "mps_simulator.run_test_mps", "--file", file, "--macos", version]
+            if captured:
+                command += CAPTURED_LIST
             status = max(status, run_shown([*command, *words], layout.root, environment))
     if captured and (problem := problem_of_captured(project)):
         raise ForkToolError(problem)
@@ -192,6 +196,8 @@ def run_ring(project: Project, machine: Machine, ring: Ring, build: Path | None 
     report = layout.reports / f"{re.sub('[ ,]+', '_', ring.name)}.{'json' if ring.counted == TOTALS else 'xml'}"
     report.unlink(missing_ok=True)
     words = [word.replace("{report}", str(report)) for word in ring.words]
+    if ring.captured:
+        words += CAPTURED_LIST
     start = [*device_command(project, machine, build), *ring.simulator] if ring.on_device else [str(layout.python)]
     where = "" if ring.directory == "." else ring.directory
     status = run_shown([*start, *words], layout.root / ring.directory, environment, where)

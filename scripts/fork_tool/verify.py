@@ -12,6 +12,7 @@ from fork_tool.git import Git
 from fork_tool.overlay import check_path, list_overlay
 from fork_tool.project import Project
 from fork_tool.stack import add_overlay, apply_entry, scratch_index
+from fork_tool.test_plans import problems_of_test_plan
 
 APPLIES, FUZZ, CONFLICT, UNREADABLE = "applies", "fuzz", "conflict", "unreadable"
 _KEPT_FILES = {"series", "README.md"}
@@ -70,6 +71,8 @@ def verify_series(project: Project) -> Verification:
             _check_fit(scratch, entry, verdict)
             if claims_hold:
                 _check_overlay_fit(scratch, entry, project, verdict)
+            if not verdict.problems:
+                verdict.problems += problems_of_test_plan(scratch, entry)
     _check_files(project, series.names, claims, result)
     if checkout.unrefreshed:
         result.notes.append(

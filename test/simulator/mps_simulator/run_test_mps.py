@@ -185,7 +185,10 @@ class Run:
             path = REPOSITORY / "test" / "simulator" / "tests" / f"remaining_failures_{version}.txt"
             if not path.exists():
                 return None
-        return of_file(read_list(path), options.file)
+        entries = read_list(path)
+        if options.further is not None:
+            entries |= read_list(options.further)
+        return of_file(entries, options.file)
 
     def _choose(self, collected: list[str]) -> None:
         with self._lock:
@@ -365,6 +368,7 @@ def main() -> int:
     parser.add_argument(
         "--remaining", type=Path, help="the list of tests that fail (default tests/remaining_failures_VERSION.txt)"
     )
+    parser.add_argument("--further", type=Path, help="a list of more tests that fail, whose lines count before those")
     parser.add_argument("--too-large", action="store_true", help="start those tests too that the list calls too large")
     parser.add_argument("--sample", type=Path, help="file with the tests to run, one a line")
     parser.add_argument("-k", dest="keyword", help="only tests whose id matches this expression")

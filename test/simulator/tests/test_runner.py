@@ -113,6 +113,7 @@ def execute(
     minimum: float = 60.0,
     remaining: str | None = None,
     keyword: str | None = None,
+    further: str | None = None,
 ) -> tuple[int, dict[str, dict[str, object]]]:
     """Runs the file above and returns the exit status and the results by id."""
     (tmp_path / "test").mkdir(exist_ok=True)
@@ -127,6 +128,7 @@ def execute(
         file="test_mps.py",
         macos="0.0",
         remaining=None,
+        further=None,
         too_large=False,
     )
     if sample is not None:
@@ -135,6 +137,9 @@ def execute(
     if remaining is not None:
         options.remaining = tmp_path / "remaining.txt"
         options.remaining.write_text(remaining)
+    if further is not None:
+        options.further = tmp_path / "further.txt"
+        options.further.write_text(further)
     status = Run(options, tmp_path).execute()
     if not options.report.exists():
         return status, {}
@@ -220,6 +225,13 @@ def test_a_sample_takes_the_list_along(tmp_path: Path, capsys: pytest.CaptureFix
     assert set(results) == {PASSES, "TestThings::test_fails"}
     assert "the list of remaining failures is exact: 1 of them" in capsys.readouterr().out
     assert execute(tmp_path, f"{PASSES}\n", remaining=f"{listed}failed  {PASSES}  once\n")[0] == 1
+
+
+def test_a_further_list_counts_before_the_first(tmp_path: Path) -> None:
+    lists = {"remaining": f"errored  {PASSES}  here\n", "further": "failed  TestThings::test_fails  captured\n"}
+    assert execute(tmp_path, f"{PASSES}\n", **lists)[0] == 1
+    lists["further"] += f"unstable  {PASSES}  captured\n"
+    assert execute(tmp_path, f"{PASSES}\n", **lists)[0] == 0
 
 
 @pytest.mark.parametrize(
