@@ -157,7 +157,9 @@ def run(call, inputs):
 
 def counts_of(operation):
     """Hits and misses of the operation."""
-    counts = torch.mps.executable_cache_stats_by_operation().get(operation, {"hits": 0, "misses": 0})
+    counts = torch.mps.executable_cache_stats_by_operation().get(
+        operation, {"hits": 0, "misses": 0}
+    )
     return counts["hits"], counts["misses"]
 
 
@@ -215,7 +217,11 @@ class TestExecutableCache(TestCase):
     def test_other_shapes_and_types_miss(self):
         """23: they are other executables."""
         torch.mps.set_executable_cache_enabled(True)
-        for shape, dtype in (((3, 3), torch.float), ((4, 4), torch.float), ((4, 4), torch.half)):
+        for shape, dtype in (
+            ((3, 3), torch.float),
+            ((4, 4), torch.float),
+            ((4, 4), torch.half),
+        ):
             x = torch.ones(shape, dtype=dtype, device="mps")
             before = torch.mps.executable_cache_stats()["misses"]
             x @ x
@@ -259,7 +265,9 @@ class TestExecutableCache(TestCase):
             got = [x @ x for x in xs]
         stats = torch.mps.executable_cache_stats()
         self.assertEqual((stats["entries"], stats["limit"]), (limit, limit))
-        self.assertEqual((stats["hits"], stats["misses"], stats["evictions"]), (0, 12, 12 - limit))
+        self.assertEqual(
+            (stats["hits"], stats["misses"], stats["evictions"]), (0, 12, 12 - limit)
+        )
         torch.mps.set_executable_cache_enabled(False)
         self.assertEqual(got, expected, atol=0, rtol=0)
 
@@ -275,7 +283,9 @@ class TestExecutableCache(TestCase):
         c @ c
         self.assertEqual(torch.mps.executable_cache_stats()["hits"], before["hits"] + 2)
         b @ b
-        self.assertEqual(torch.mps.executable_cache_stats()["misses"], before["misses"] + 1)
+        self.assertEqual(
+            torch.mps.executable_cache_stats()["misses"], before["misses"] + 1
+        )
 
     def test_graphs_and_the_gpu_keep_what_they_need(self):
         """25: clearing takes nothing from a captured graph or from work in flight."""
@@ -297,9 +307,13 @@ class TestExecutableCache(TestCase):
         """Both breakdowns and the list of entries add up to the totals."""
         stats = torch.mps.executable_cache_stats()
         for parameters in (False, True):
-            operations = torch.mps.executable_cache_stats_by_operation(parameters).values()
+            operations = torch.mps.executable_cache_stats_by_operation(
+                parameters
+            ).values()
             for name in ("hits", "misses", "evictions", "entries"):
-                self.assertEqual(sum(counts[name] for counts in operations), stats[name], name)
+                self.assertEqual(
+                    sum(counts[name] for counts in operations), stats[name], name
+                )
         self.assertEqual(len(torch.mps.executable_cache_entries()), stats["entries"])
 
     @parametrize("name", list(OPERATIONS))
@@ -312,11 +326,15 @@ class TestExecutableCache(TestCase):
                 torch.mps.set_executable_cache_enabled(False)
                 expected = run(call, inputs)
                 hits, misses = counts_of(operation)
-                self.assertEqual((hits, misses), (2 * i + max(repeat - 1, 0), i + (repeat > 0)))
+                self.assertEqual(
+                    (hits, misses), (2 * i + max(repeat - 1, 0), i + (repeat > 0))
+                )
                 torch.mps.set_executable_cache_enabled(True)
                 got = run(call, inputs)
                 self.assertEqual(got, expected, atol=0, rtol=0)
-                self.assertEqual(counts_of(operation), (hits + (repeat > 0), misses + (repeat == 0)))
+                self.assertEqual(
+                    counts_of(operation), (hits + (repeat > 0), misses + (repeat == 0))
+                )
         # a second round compiles nothing
         misses = torch.mps.executable_cache_stats()["misses"]
         for call in variants:
@@ -395,13 +413,18 @@ class TestExecutableCache(TestCase):
         torch.bmm(x, x.mT)
         torch.mm(x[0], x[1].mT)
         torch.mps.set_executable_cache_enabled(False)
-        entries = [e for e in torch.mps.executable_cache_entries() if "mm_" in e["operation"]]
+        entries = [
+            e for e in torch.mps.executable_cache_entries() if "mm_" in e["operation"]
+        ]
         for entry in entries:
             self.assertEqual(list(entry), ["operation", "key", "inputs", "hits"])
             self.assertTrue(entry["key"].startswith(entry["operation"] + ":"), entry)
         # how many dimensions an operator feeds is its own affair for transposed inputs; what is fed has all elements
         f32, f16 = torch.float32, torch.float16
-        elements = [[(functools.reduce(int.__mul__, s, 1), d) for s, d in e["inputs"]] for e in entries]
+        elements = [
+            [(functools.reduce(int.__mul__, s, 1), d) for s, d in e["inputs"]]
+            for e in entries
+        ]
         self.assertEqual(
             [(e["operation"], n, e["hits"]) for e, n in zip(entries, elements)],
             [
@@ -412,7 +435,18 @@ class TestExecutableCache(TestCase):
         )
         self.assertEqual(entries[1]["inputs"][0], ((2, 3, 4), f32))
 
-    @parametrize("dtype", [torch.uint8, torch.int16, torch.int32, torch.int64, torch.half, torch.bfloat16, torch.cfloat])
+    @parametrize(
+        "dtype",
+        [
+            torch.uint8,
+            torch.int16,
+            torch.int32,
+            torch.int64,
+            torch.half,
+            torch.bfloat16,
+            torch.cfloat,
+        ],
+    )
     def test_dtypes_of_entries(self, dtype):
         """23: what is fed has the tensors' dtype, in the order of the operands."""
         x, y = (torch.arange(1, n).to(dtype).to("mps") for n in (3, 4))
@@ -421,7 +455,10 @@ class TestExecutableCache(TestCase):
         torch.mps.set_executable_cache_enabled(False)
         self.assertEqual(z, torch.tensor([1, 2, 1, 2, 3]).to(dtype), exact_device=False)
         (entry,) = torch.mps.executable_cache_entries()
-        self.assertEqual((entry["operation"], entry["inputs"]), ("cat_out_mps", [((2,), dtype), ((3,), dtype)]))
+        self.assertEqual(
+            (entry["operation"], entry["inputs"]),
+            ("cat_out_mps", [((2,), dtype), ((3,), dtype)]),
+        )
 
     def test_every_graph_has_a_key(self):
         """The backend's operations are all known by name."""
@@ -433,7 +470,11 @@ class TestExecutableCache(TestCase):
         torch.linspace(0, 1, 5, device="mps")
         by_operation = torch.mps.executable_cache_stats_by_operation()
         self.assertNotIn("", by_operation)
-        self.assertTrue({"arange_mps_out", "linspace_out_mps", "softmax_mps_out"} <= set(by_operation), by_operation)
+        self.assertTrue(
+            {"arange_mps_out", "linspace_out_mps", "softmax_mps_out"}
+            <= set(by_operation),
+            by_operation,
+        )
 
     def test_limit_of_nothing_counts(self):
         """25: what isn't kept is counted all the same."""
@@ -459,7 +500,9 @@ class TestExecutableCache(TestCase):
         program = "import torch; print(torch.mps.is_executable_cache_enabled())"
         for value, enabled in (("1", "True"), ("0", "False")):
             environment = {**os.environ, "PYTORCH_MPS_EXECUTABLE_CACHE": value}
-            output = subprocess.check_output([sys.executable, "-c", program], env=environment, text=True)
+            output = subprocess.check_output(
+                [sys.executable, "-c", program], env=environment, text=True
+            )
             self.assertEqual(output.strip(), enabled)
 
 
