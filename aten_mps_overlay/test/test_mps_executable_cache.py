@@ -8,6 +8,7 @@ import functools
 import os
 import subprocess
 import sys
+import threading
 import unittest
 
 import torch
@@ -489,6 +490,31 @@ class TestExecutableCache(TestCase):
             {"hits": 0, "misses": 3, "evictions": 3, "entries": 0},
         )
         self.assertEqual(torch.mps.executable_cache_entries(), [])
+        self.check_sums()
+
+    def test_threads(self):
+        """23: whichever thread comes first compiles; looking at the cache meanwhile disturbs nothing."""
+        inputs = {n: torch.randn(n, n).to("mps") for n in (2, 3, 4)}
+        expected = {n: x @ x for n, x in inputs.items()}
+        wrong = []
+
+        def work():
+            for _ in range(10):
+                for n, x in inputs.items():
+                    if not torch.equal((x @ x).cpu(), expected[n].cpu()):
+                        wrong.append(n)
+
+        torch.mps.set_executable_cache_enabled(True)
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            self.assertLessEqual(counts_of("mm_out_mps_impl")[1], 3)
+            torch.mps.executable_cache_entries()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+        self.assertEqual(counts_of("mm_out_mps_impl"), (4 * 10 * 3 - 3, 3))
         self.check_sums()
 
     def test_bad_limit(self):
