@@ -2,7 +2,7 @@
 MPSFORK := scripts/mpsfork
 
 .DEFAULT_GOAL := help
-.PHONY: setup fetch apply refresh verify export doctor simulator demo test test-mps test-mps-more test-sanitized test-entries wheel lint-overlay sweep fallback-bench fallback-sync clean help
+.PHONY: setup fetch apply refresh verify export doctor simulator demo test test-mps test-mps-more test-sanitized test-entries wheel lint-overlay sweep graph-caching fallback-bench fallback-sync clean help
 
 setup:      ## install what this machine lacks (Debian, Ubuntu), make the virtual environment
 	@$(MPSFORK) setup
@@ -54,6 +54,9 @@ lint-overlay: ## compile the overlay with every warning an error, and run clang-
 
 sweep:      ## capture and replay every operator, dtype and sample, compared with eager
 	@$(MPSFORK) sweep $(if $(PAGE),--page $(PAGE))
+
+graph-caching: ## count what the executable cache keeps of matmul, convolution and attention
+	@$(MPSFORK) graph-caching
 
 fallback-bench: ## measure what operators without an MPS kernel cost
 	@$(MPSFORK) fallback-bench

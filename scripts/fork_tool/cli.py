@@ -224,6 +224,14 @@ def sweep(project: Project, arguments: tuple[str, ...]) -> int:
     return runner.run_sweep(project, arguments)
 
 
+@cli.command("graph-caching", context_settings=_PASSED_ON)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def graph_caching(project: Project, arguments: tuple[str, ...]) -> int:
+    """Count what the executable cache keeps; arguments go to test/graph_caching/run.py."""
+    return runner.run_graph_caching(project, arguments)
+
+
 @cli.command("fallback-bench", context_settings=_PASSED_ON)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj

@@ -114,6 +114,13 @@ RINGS = (
         on_mac=False,
     ),
     Ring("demo", ("test/demo/run.py", "--small"), needs="test/demo/run.py", counted=STATUS, on_device=True),
+    Ring(
+        "graph caching",
+        ("test/graph_caching/run.py", "--small", "--report", "build/reports/graph_caching_small.json"),
+        needs="test/graph_caching/run.py",
+        counted=STATUS,
+        on_device=True,
+    ),
     *(
         upstream_sample("test/simulator/tests/test_mps_sample.txt", version, file)
         for version, file in (("15.2", "test_mps.py"), ("14.5", "test_mps.py"), ("15.2", "test_optim.py"))

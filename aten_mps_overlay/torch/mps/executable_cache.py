@@ -1,12 +1,14 @@
 r"""The cache of compiled MPSGraphs, which captures and, on request, all operators run."""
-from typing import Dict
+from typing import Any, Dict, List
 
 import torch
 
 
 __all__ = [
     "executable_cache_clear",
+    "executable_cache_entries",
     "executable_cache_stats",
+    "executable_cache_stats_by_operation",
     "is_executable_cache_enabled",
     "set_executable_cache_enabled",
     "set_executable_cache_limit",
@@ -38,6 +40,81 @@ def executable_cache_stats() -> Dict[str, int]:
     return torch._C._mps_executable_cache_stats()
 
 
+def executable_cache_stats_by_operation(
+    parameters: bool = False,
+) -> Dict[str, Dict[str, int]]:
+    r"""Return the counts of the executable cache, each operation's by itself.
+
+    They add up to those of :func:`executable_cache_stats`. An operation that misses again and again has
+    other shapes or parameters each time; one with evictions would gain by
+    :func:`set_executable_cache_limit`.
+
+    Arguments:
+        parameters (bool): Whether to tell calls of an operation with other parameters apart.
+
+    Returns:
+        A dict from the operation to a dict of ``hits``, ``misses``, ``evictions`` and ``entries``. Operations
+        are named as the backend names their graphs (``"mm_out_mps_impl"``). With ``parameters``
+        the name is followed by what the graph was made for
+        (``"mm_out_mps_impl:f32[2,3]:f32[3,4]"``). Graphs that the backend's own operations did not make,
+        such as those of an extension, are counted under ``""``.
+
+    Example::
+
+        >>> # xdoctest: +REQUIRES(env:TORCH_DOCTEST_MPS)
+        >>> torch.mps.executable_cache_clear()
+        >>> x = torch.ones(4, 4, device="mps")
+        >>> for _ in range(3):
+        ...     with torch.mps.graph_capture():
+        ...         y = (x @ x).softmax(-1)
+        >>> for operation, counts in torch.mps.executable_cache_stats_by_operation().items():
+        ...     print(operation, counts["misses"], counts["hits"])
+        mm_out_mps_impl 1 2
+        softmax_mps_out 1 2
+    """
+    by_key = torch._C._mps_executable_cache_stats_by_key()
+    if parameters:
+        return by_key
+    result: Dict[str, Dict[str, int]] = {}
+    for key, counts in by_key.items():
+        total = result.setdefault(_operation(key), dict.fromkeys(counts, 0))
+        for name, count in counts.items():
+            total[name] += count
+    return result
+
+
+def executable_cache_entries() -> List[Dict[str, Any]]:
+    r"""Return what the executable cache holds, the last used first.
+
+    Returns:
+        A list with a dict for each executable:
+
+        * ``operation``: the name, as in :func:`executable_cache_stats_by_operation`
+        * ``key``: the name and the parameters
+        * ``inputs``: a list of the (shape, dtype) that it is fed, which need not be those of the operation's
+          arguments: the backend may feed a bool as an int8. The dtype is None if no tensor can have it
+        * ``hits``: how often it was used again
+
+    Example::
+
+        >>> # xdoctest: +REQUIRES(env:TORCH_DOCTEST_MPS)
+        >>> torch.mps.executable_cache_clear()
+        >>> x = torch.ones(2, 3, device="mps")
+        >>> with torch.mps.graph_capture():
+        ...     y = x @ x.T
+        >>> entry = torch.mps.executable_cache_entries()[0]
+        >>> entry["operation"], entry["inputs"], entry["hits"]
+        ('mm_out_mps_impl', [((2, 3), torch.float32), ((3, 2), torch.float32)], 0)
+    """
+    entries = torch._C._mps_executable_cache_entries()
+    return [{"operation": _operation(entry["key"]), **entry} for entry in entries]
+
+
+def _operation(key: str) -> str:
+    # an operation begins the key of its graphs with its name
+    return key.partition(":")[0]
+
+
 def executable_cache_clear() -> None:
     r"""Forget all executables, and set the counts to zero.
 
@@ -56,7 +133,9 @@ def set_executable_cache_limit(n: int) -> None:
         ValueError: if ``n`` is negative.
     """
     if n < 0:
-        raise ValueError(f"the limit of the executable cache must be 0 or more, but is {n}")
+        raise ValueError(
+            f"the limit of the executable cache must be 0 or more, but is {n}"
+        )
     torch._C._mps_set_executable_cache_limit(n)
 
 

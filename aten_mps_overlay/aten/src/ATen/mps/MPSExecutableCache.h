@@ -2,9 +2,14 @@
 
 // Compiled MPSGraphs by the shapes and types of what they are fed. The part below the line needs Objective-C++.
 
+#include <c10/core/ScalarType.h>
 #include <c10/macros/Macros.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
 
 namespace at::mps {
 
@@ -16,7 +21,24 @@ struct MPSExecutableCacheStats {
   size_t limit = 0;
 };
 
+/// An executable that is kept, with the key of its graph in MPSGraphCache: the operation and its parameters. The key
+/// is empty for a graph that is not from there.
+struct MPSExecutableCacheEntry {
+  struct Tensor {
+    std::vector<int64_t> shape;
+    // Undefined for what no tensor has
+    c10::ScalarType dtype = c10::ScalarType::Undefined;
+  };
+  std::string key;
+  std::vector<Tensor> inputs;
+  size_t hits = 0;
+};
+
 TORCH_API MPSExecutableCacheStats executableCacheStats();
+/// The counts for each key of MPSGraphCache that was looked up; the limit is for all together.
+TORCH_API std::map<std::string, MPSExecutableCacheStats> executableCacheStatsByKey();
+/// What is kept, the last used first.
+TORCH_API std::vector<MPSExecutableCacheEntry> executableCacheEntries();
 /// Forgets all executables, and sets the counts to zero.
 TORCH_API void clearExecutableCache();
 /// Sets how many executables are kept; those that were used last stay.
@@ -32,9 +54,8 @@ TORCH_API bool isExecutableCacheEnabled();
 #include <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 
 #include <list>
-#include <map>
 #include <mutex>
-#include <vector>
+#include <unordered_map>
 
 namespace at::mps {
 
@@ -61,7 +82,13 @@ class MPSExecutableCache {
   /// queue, after encoding executables.
   void keepDropped(id<MTLCommandBuffer> command_buffer);
 
+  /// Notes the key of a graph, which must never be freed. May be called from wherever graphs are made: waits for
+  /// nothing but other calls.
+  void noteKey(MPSGraph* graph, const std::string& key);
+
   MPSExecutableCacheStats stats();
+  std::map<std::string, MPSExecutableCacheStats> statsByKey();
+  std::vector<MPSExecutableCacheEntry> entries();
   void clear();
   void setLimit(size_t limit);
   bool enabled = false;
@@ -74,8 +101,11 @@ class MPSExecutableCache {
     // keeps the addresses in the key from being used again
     MPSGraph* graph;
     MPSGraphExecutable* executable;
+    MPSExecutableCacheStats* counts;
+    size_t hits;
   };
 
+  std::string keyOf(MPSGraph* graph);
   void dropBeyond(size_t limit);
 
   std::mutex mutex_;
@@ -84,6 +114,11 @@ class MPSExecutableCache {
   NSMutableArray* dropped_ = nil;
   size_t limit_;
   MPSExecutableCacheStats counts_;
+  // one for each graph that was looked up since the counts were set to zero; MPSGraphCache keeps those graphs for good
+  std::map<std::string, MPSExecutableCacheStats> counts_by_key_;
+
+  std::mutex keys_mutex_;
+  std::unordered_map<MPSGraph*, std::string> keys_;
 };
 
 class MPSStream;

@@ -44,6 +44,62 @@ static std::vector<uint64_t> makeKey(MPSGraph* graph, NSDictionary* feeds, NSDic
   return key;
 }
 
+static c10::ScalarType scalarType(MPSDataType type) {
+  switch (type) {
+    case MPSDataTypeFloat32:
+      return c10::kFloat;
+    case MPSDataTypeFloat16:
+      return c10::kHalf;
+    case MPSDataTypeBFloat16:
+      return c10::kBFloat16;
+    case MPSDataTypeComplexFloat32:
+      return c10::kComplexFloat;
+    case MPSDataTypeComplexFloat16:
+      return c10::kComplexHalf;
+    case MPSDataTypeInt64:
+      return c10::kLong;
+    case MPSDataTypeInt32:
+      return c10::kInt;
+    case MPSDataTypeInt16:
+      return c10::kShort;
+    case MPSDataTypeInt8:
+      return c10::kChar;
+    case MPSDataTypeUInt8:
+      return c10::kByte;
+    case MPSDataTypeUInt16:
+      return c10::kUInt16;
+    case MPSDataTypeUInt32:
+      return c10::kUInt32;
+    case MPSDataTypeUInt64:
+      return c10::kUInt64;
+    case MPSDataTypeBool:
+      return c10::kBool;
+    default:
+      return c10::ScalarType::Undefined;
+  }
+}
+
+/// Reads the feeds back from a key, in the order in which the graph was given its placeholders.
+static std::vector<MPSExecutableCacheEntry::Tensor> inputsOf(MPSGraph* graph, const std::vector<uint64_t>& key) {
+  std::unordered_map<uint64_t, MPSExecutableCacheEntry::Tensor> feeds;
+  for (size_t at = 1; at < key.size(); at += key[at] + 1) {
+    // a result is its tensor alone
+    if (key[at] > 1) {
+      const auto begin = key.begin() + static_cast<ptrdiff_t>(at);
+      const auto end = begin + static_cast<ptrdiff_t>(key[at]) + 1;
+      feeds[begin[1]] = {{begin + 3, end}, scalarType(static_cast<MPSDataType>(begin[2]))};
+    }
+  }
+  std::vector<MPSExecutableCacheEntry::Tensor> inputs;
+  for (MPSGraphTensor* tensor in graph.placeholderTensors) {
+    const auto feed = feeds.find(reinterpret_cast<uint64_t>(tensor));
+    if (feed != feeds.end()) {
+      inputs.push_back(feed->second);
+    }
+  }
+  return inputs;
+}
+
 static MPSGraphExecutable* compile(MPSGraph* graph,
                                    NSDictionary<MPSGraphTensor*, MPSGraphTensorData*>* feeds,
                                    NSDictionary<MPSGraphTensor*, MPSGraphTensorData*>* targets,
@@ -75,15 +131,20 @@ MPSExecutableRun MPSExecutableCache::get(MPSGraph* graph,
     const auto known = by_key_.find(key);
     if (known != by_key_.end()) {
       counts_.hits++;
+      known->second->counts->hits++;
+      known->second->hits++;
       entries_.splice(entries_.begin(), entries_, known->second);
       run.executable = [[known->second->executable retain] autorelease];
     } else {
+      auto& counts = counts_by_key_[keyOf(graph)];
       counts_.misses++;
+      counts.misses++;
       run.executable = compile(graph, feeds, targets, device, descriptor);
       if (!run.executable) {
         return run;
       }
-      entries_.push_front({key, [graph retain], [run.executable retain]});
+      counts.entries++;
+      entries_.push_front({key, [graph retain], [run.executable retain], &counts, 0});
       by_key_.emplace(std::move(key), entries_.begin());
       dropBeyond(limit_);
     }
@@ -105,6 +166,8 @@ void MPSExecutableCache::dropBeyond(size_t limit) {
   while (entries_.size() > limit) {
     auto& last = entries_.back();
     counts_.evictions++;
+    last.counts->evictions++;
+    last.counts->entries--;
     [dropped_ addObject:last.executable];
     [last.executable release];
     [last.graph release];
@@ -134,10 +197,37 @@ MPSExecutableCacheStats MPSExecutableCache::stats() {
   return stats;
 }
 
+std::map<std::string, MPSExecutableCacheStats> MPSExecutableCache::statsByKey() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return counts_by_key_;
+}
+
+std::vector<MPSExecutableCacheEntry> MPSExecutableCache::entries() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<MPSExecutableCacheEntry> entries;
+  entries.reserve(entries_.size());
+  for (const auto& entry : entries_) {
+    entries.push_back({keyOf(entry.graph), inputsOf(entry.graph, entry.key), entry.hits});
+  }
+  return entries;
+}
+
+void MPSExecutableCache::noteKey(MPSGraph* graph, const std::string& key) {
+  std::lock_guard<std::mutex> lock(keys_mutex_);
+  keys_[graph] = key;
+}
+
+std::string MPSExecutableCache::keyOf(MPSGraph* graph) {
+  std::lock_guard<std::mutex> lock(keys_mutex_);
+  const auto known = keys_.find(graph);
+  return known == keys_.end() ? std::string() : known->second;
+}
+
 void MPSExecutableCache::clear() {
   std::lock_guard<std::mutex> lock(mutex_);
   dropBeyond(0);
   counts_ = {};
+  counts_by_key_.clear();
 }
 
 void MPSExecutableCache::setLimit(size_t limit) {
@@ -173,6 +263,16 @@ bool encodeCachedExecutable(MPSStream* stream, MPSGraph* graph, NSDictionary* fe
 
 MPSExecutableCacheStats executableCacheStats() {
   return MPSExecutableCache::getInstance().stats();
+}
+
+std::map<std::string, MPSExecutableCacheStats> executableCacheStatsByKey() {
+  return MPSExecutableCache::getInstance().statsByKey();
+}
+
+std::vector<MPSExecutableCacheEntry> executableCacheEntries() {
+  @autoreleasepool {
+    return MPSExecutableCache::getInstance().entries();
+  }
 }
 
 void clearExecutableCache() {

@@ -1,0 +1,1 @@
+"""What the executable cache counts by operation and parameters."""
