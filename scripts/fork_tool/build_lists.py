@@ -18,6 +18,7 @@ from fork_tool.overlay import list_overlay
 from fork_tool.project import Project
 
 _ATEN, _ATEN_LISTS = "aten/src/ATen", "aten/src/ATen/CMakeLists.txt"
+_TESTS, _TEST_LISTS = f"{_ATEN}/test", f"{_ATEN}/test/CMakeLists.txt"
 _LIBRARY_LISTS, _BINDINGS_LISTS = "caffe2/CMakeLists.txt", "torch/CMakeLists.txt"
 _NAMES, _SETUP = "build_variables.bzl", "setup.py"
 _COMPILED = (".mm", ".cpp", ".c", ".cc")
@@ -36,7 +37,7 @@ class CMakeLists:
     made_of: dict[str, set[str]]
     # append_filelist(NAME LIST) outside of any condition: names in build_variables.bzl that go into a list.
     named: dict[str, set[str]]
-    # Files that are appended to a list by name, relative to the checkout.
+    # Files that are appended to a list by name, relative to the checkout or to the CMakeLists.txt.
     files: dict[str, set[str]]
 
     def parts(self, name: str) -> set[str]:
@@ -74,7 +75,10 @@ def read_cmake(path: Path) -> CMakeLists:
             lists.made_of.setdefault(words[0], set()).update(_VARIABLE.findall(" ".join(words[1:])))
         elif name == "list" and words[:1] == ["APPEND"]:
             lists.made_of.setdefault(words[1], set()).update(_VARIABLE.findall(" ".join(words[2:])))
-            files = (word.replace("${TORCH_SRC_DIR}", "torch") for word in words[2:])
+            files = (
+                word.replace("${TORCH_SRC_DIR}", "torch").replace("${CMAKE_CURRENT_SOURCE_DIR}/", "")
+                for word in words[2:]
+            )
             lists.files.setdefault(words[1], set()).update(file for file in files if file.endswith(_COMPILED))
         elif name in ("if", "endif"):
             depth += 1 if name == "if" else -1
@@ -97,6 +101,7 @@ class BaseLists:
 
     checkout: Path
     aten: CMakeLists
+    tests: CMakeLists
     library: CMakeLists
     bindings: CMakeLists
     names: dict[str, object]
@@ -110,6 +115,8 @@ class BaseLists:
             return self._test(path)
         if suffix == ".py":
             return self._package(path)
+        if path.startswith(f"{_TESTS}/"):
+            return self._cpp_test(path.removeprefix(f"{_TESTS}/"))
         if path.startswith(f"{_ATEN}/"):
             return self._backend(path.removeprefix(f"{_ATEN}/"), suffix)
         if suffix in _COMPILED:
@@ -130,6 +137,13 @@ class BaseLists:
         if suffix in _COMPILED and taken:
             return ""
         return f"no pattern in {_ATEN_LISTS} whose list goes into {whole} takes it"
+
+    def _cpp_test(self, path: str) -> str:
+        if not fnmatchcase(path, "mps_test_*"):
+            return "the simulator's build takes C++ tests called mps_test_* only"
+        if path in self.tests.files.get("ATen_MPS_TEST_SRCS", ()):
+            return ""
+        return f"ATen_MPS_TEST_SRCS in {_TEST_LISTS} does not name it"
 
     def _binding(self, path: str) -> str:
         for name in self.bindings.named.get("TORCH_PYTHON_SRCS", ()):
@@ -180,6 +194,7 @@ def read_lists(checkout: Path) -> BaseLists:
         return BaseLists(
             checkout,
             read_cmake(checkout / _ATEN_LISTS),
+            read_cmake(checkout / _TEST_LISTS),
             read_cmake(checkout / _LIBRARY_LISTS),
             read_cmake(checkout / _BINDINGS_LISTS),
             names,

@@ -31,6 +31,8 @@ _CHECKS = "-*,bugprone-*,-bugprone-easily-swappable-parameters"
 # Words of the build that have no place here: outputs, dependencies, and what silences warnings.
 _DROPPED = re.compile(r"-c|-w|-W.*|-M[DMP]*|-fno-pch-timestamp")
 _DROPPED_WITH_NEXT = ("-o", "-MF", "-MT", "-MQ")
+# How CMake names a precompiled header and its source: each followed by -Xclang and a path.
+_PRECOMPILED = ("-include-pch", "-include")
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,11 @@ def _words(words: list[str], checkout: Path, overlay: Path) -> Iterable[str]:
             next(iterator)
         elif word == "-Xclang":
             following = next(iterator)
-            if not _DROPPED.fullmatch(following):
+            if following in _PRECOMPILED:
+                # A file must name what it includes, and it was made with other directories and warnings.
+                next(iterator)
+                next(iterator)
+            elif not _DROPPED.fullmatch(following):
                 yield from (word, following)
         elif word.startswith("-I"):
             yield from ("-isystem", word[2:])

@@ -122,6 +122,12 @@ _LINUX = (
     Need("lld 19", "links the simulator", program("ld.lld-19"), "lld-19"),
     Need("ccache", "makes the second build quick", program("ccache"), "ccache"),
     Need("fmt headers", "included by PyTorch's sources", _file("/usr/include/fmt/format.h"), "libfmt-dev"),
+    Need(
+        "GoogleTest's sources",
+        "the backend's C++ tests",
+        _file("/usr/src/googletest/googletest/src/gtest-all.cc"),
+        "libgtest-dev",
+    ),
     Need("Python headers", "for the device's Python bindings", _python_headers, f"{_PYTHON}-dev"),
     Need("dpkg", "unpacks ObjFW", program("dpkg"), "dpkg"),
 )

@@ -101,6 +101,7 @@ RINGS = (
     Ring("simulator", (*_PYTEST, "test/simulator/tests"), needs="test/simulator/tests", on_mac=False),
     Ring("recorder properties", (*_PYTEST, "test/capture"), needs="test/capture", on_device=True),
     _CAPTURE_CASES,
+    Ring("C++ tests", (*_PYTEST, "test/aten"), needs="test/aten", on_mac=False),
     Ring("custom kernels", (*_PYTEST, "test/custom_kernels"), needs="test/custom_kernels", on_device=True),
     # Pauses at random show what does not wait for the GPU, or waits for the wrong thing.
     replace(

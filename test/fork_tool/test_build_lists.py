@@ -15,6 +15,7 @@ from fork_tool.project import Project
 
 LISTS = (
     "aten/src/ATen/CMakeLists.txt",
+    "aten/src/ATen/test/CMakeLists.txt",
     "caffe2/CMakeLists.txt",
     "torch/CMakeLists.txt",
     "build_variables.bzl",
@@ -66,6 +67,8 @@ def test_every_file_of_the_overlay_is_taken() -> None:
         ("aten/src/ATen/mps/deeper/Planted.h", "no pattern of INSTALL_HEADERS"),
         ("aten/src/ATen/native/mps/operations/deeper/Planted.h", "no pattern of the package data in setup.py"),
         ("aten/src/ATen/mps/Planted.metal", "no pattern in aten/src/ATen/CMakeLists.txt"),
+        ("aten/src/ATen/test/mps_test_planted.mm", "ATen_MPS_TEST_SRCS in aten/src/ATen/test/CMakeLists.txt"),
+        ("aten/src/ATen/test/planted.cpp", "C++ tests called mps_test_* only"),
         ("aten/src/ATen/cuda/Planted.cpp", "whose list goes into Caffe2_CPU_SRCS"),
         ("torch/csrc/mps/Planted.cpp", "no list in build_variables.bzl"),
         ("torch/csrc/mps/Planted.h", "no compiled source beside it includes it"),
@@ -115,6 +118,11 @@ def test_planted_file_in_its_place_is_taken(planted: Layout, path: str) -> None:
         ("caffe2/CMakeLists.txt", "  list(APPEND Caffe2_CPU_SRCS ${Caffe2_MPS_SRCS})\n", None),
         ("torch/CMakeLists.txt", 'append_filelist("libtorch_python_core_sources" TORCH_PYTHON_SRCS)\n', None),
         ("setup.py", '        "include/ATen/mps/*.h",\n', None),
+        (
+            "aten/src/ATen/test/CMakeLists.txt",
+            "    ${CMAKE_CURRENT_SOURCE_DIR}/mps_test_stream.mm\n",
+            ["aten/src/ATen/test/mps_test_stream.mm"],
+        ),
     ],
 )
 def test_line_taken_from_a_list_is_missed(planted: Layout, lists: str, line: str, lost: list[str] | None) -> None:

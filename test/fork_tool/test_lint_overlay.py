@@ -40,6 +40,7 @@ def layout(tmp_path: Path) -> Layout:
     source = directory / "Own.mm"
     command = (
         f'clang++-19 -DBUILD_FOR=\\"here\\" -I{made.checkout}/aten/src -x objective-c++ -std=gnu++17 -Wall -Wno-everything -w '
+        f"-Xclang -include-pch -Xclang {directory}/gone.pch -Xclang -include -Xclang {directory}/gone.hxx "
         f"-Xclang -fno-pch-timestamp -MD -MF some.d -o some.o -c {source}"
     )
     entry = {"file": str(source), "directory": str(made.simulator_build), "command": command}

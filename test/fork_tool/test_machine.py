@@ -18,6 +18,7 @@ from fork_tool.errors import ForkToolError
 from fork_tool.files import describe
 from fork_tool.findings import Finding, LACKS
 from fork_tool.machine import Machine, Need, needs_of, this_machine
+from fork_tool.paths import own_layout
 from fork_tool.pin import Download, Pin
 from fork_tool.setup import setup
 from workshop import Workshop
@@ -100,6 +101,15 @@ def test_a_mac_needs_no_cmake_of_its_own() -> None:
     """The wheel is built with pinned ones."""
     assert [need.name for need in needs_of(MAC)] == ["git", "make", "command line tools"]
     assert {"cmake", "ninja"} <= {need.name for need in needs_of(DEBIAN)}
+
+
+def test_cpp_tests_need_googletest() -> None:
+    """Its sources: Debian's library has another ABI than the wheel."""
+    need = next(need for need in needs_of(DEBIAN) if need.debian == "libgtest-dev")
+    assert need.found() in ("/usr/src/googletest/googletest/src/gtest-all.cc", None)
+    cmake = (own_layout().root / "test" / "aten" / "CMakeLists.txt").read_text()
+    assert "/usr/src/googletest/googletest " in cmake
+    assert "libgtest-dev" not in {need.debian for need in needs_of(MAC)}
 
 
 def test_no_root_and_no_sudo(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,210 @@
+#include <ATen/mps/MPSAllocatorInterface.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <chrono>
+#include <set>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+using PoolId = at::mps::IMPSAllocator::CapturePoolId;
+
+class MPSAllocatorPoolTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(torch::mps::is_available());
+    allocator = at::mps::getIMPSAllocator();
+    allocator->emptyCache();
+    before = allocator->getCurrentAllocatedMemory();
+    allocator->retainPool(pool);
+  }
+
+  void TearDown() override {
+    if (retained) {
+      release();
+    }
+    EXPECT_EQ(allocator->getCurrentAllocatedMemory(), before);
+  }
+
+  void release() {
+    retained = false;
+    allocator->releasePool(pool);
+  }
+
+  static torch::Tensor allocate(int64_t kilobytes) {
+    return torch::empty({kilobytes * 256}, at::device(at::kMPS));
+  }
+
+  static void expectFilledWith(const torch::Tensor& tensor, float value) {
+    EXPECT_TRUE(torch::equal(tensor.cpu(), torch::full(tensor.sizes(), value)));
+  }
+
+  bool isOfPool(const torch::Tensor& tensor) {
+    return allocator->isPoolBuffer(tensor.storage().data());
+  }
+
+  const PoolId pool{0, 12345};
+  at::mps::IMPSAllocator* allocator = nullptr;
+  size_t before = 0;
+  bool retained = true;
+};
+
+TEST_F(MPSAllocatorPoolTest, AllocatesFromThePoolBetweenBeginAndEnd) {
+  auto earlier = allocate(64);
+  allocator->beginAllocateToPool(pool);
+  auto inside = allocate(64);
+  auto large = allocate(20 * 1024);
+  allocator->endAllocateToPool();
+  auto later = allocate(64);
+  EXPECT_FALSE(isOfPool(earlier));
+  EXPECT_TRUE(isOfPool(inside));
+  EXPECT_TRUE(isOfPool(large));
+  EXPECT_FALSE(isOfPool(later));
+  EXPECT_GE(allocator->getPoolSize(pool), (20 * 1024 + 64) * 1024);
+  EXPECT_EQ(allocator->getPoolSize({0, 54321}), 0);
+}
+
+TEST_F(MPSAllocatorPoolTest, FreedMemoryIsUsedAgainInside) {
+  allocator->beginAllocateToPool(pool);
+  allocate(4096);
+  const auto size = allocator->getPoolSize(pool);
+  EXPECT_GE(size, 4096 * 1024);
+  for (int i = 0; i < 10; i++) {
+    allocate(4096);
+  }
+  {
+    // side by side in the place of one
+    auto left = allocate(2048).fill_(1);
+    auto right = allocate(2048).fill_(2);
+    expectFilledWith(left, 1);
+    expectFilledWith(right, 2);
+  }
+  // and in the place of both again
+  allocate(4096);
+  EXPECT_EQ(allocator->getPoolSize(pool), size);
+  auto held = allocate(4096);
+  auto another = allocate(4096);
+  allocator->endAllocateToPool();
+  EXPECT_GT(allocator->getPoolSize(pool), size);
+}
+
+TEST_F(MPSAllocatorPoolTest, FreedMemoryIsNotUsedOutside) {
+  allocator->beginAllocateToPool(pool);
+  auto inside = allocate(4096);
+  const void* buffer = inside.storage().data();
+  inside.reset();
+  allocator->endAllocateToPool();
+  std::vector<torch::Tensor> others;
+  for (int i = 0; i < 8; i++) {
+    others.push_back(allocate(4096));
+    EXPECT_FALSE(isOfPool(others.back()));
+    EXPECT_NE(others.back().storage().data(), buffer);
+  }
+  // the next graph of the pool gets it
+  const auto size = allocator->getPoolSize(pool);
+  allocator->beginAllocateToPool(pool);
+  auto next = allocate(4096);
+  allocator->endAllocateToPool();
+  EXPECT_EQ(next.storage().data(), buffer);
+  EXPECT_EQ(allocator->getPoolSize(pool), size);
+}
+
+TEST_F(MPSAllocatorPoolTest, BlocksThatAreFreedOutsideStayWithThePool) {
+  allocator->beginAllocateToPool(pool);
+  auto inside = allocate(4096);
+  allocator->endAllocateToPool();
+  const auto size = allocator->getPoolSize(pool);
+  const auto used = allocator->getCurrentAllocatedMemory();
+  inside.reset();
+  EXPECT_EQ(allocator->getPoolSize(pool), size);
+  EXPECT_EQ(allocator->getCurrentAllocatedMemory(), used);
+  EXPECT_FALSE(isOfPool(allocate(4096)));
+}
+
+TEST_F(MPSAllocatorPoolTest, MemoryIsGivenBackByTheLastGraph) {
+  allocator->retainPool(pool);
+  allocator->beginAllocateToPool(pool);
+  allocate(4096);
+  allocator->endAllocateToPool();
+  allocator->releasePool(pool);
+  EXPECT_GE(allocator->getPoolSize(pool), 4096 * 1024);
+  EXPECT_GE(
+      allocator->getCurrentAllocatedMemory(),
+      before + allocator->getPoolSize(pool));
+  release();
+  EXPECT_EQ(allocator->getPoolSize(pool), 0);
+  EXPECT_EQ(allocator->getCurrentAllocatedMemory(), before);
+}
+
+TEST_F(MPSAllocatorPoolTest, HeldBlocksOutliveThePool) {
+  allocator->beginAllocateToPool(pool);
+  auto held = allocate(64).fill_(3);
+  allocate(4096);
+  allocator->endAllocateToPool();
+  release();
+  // what nobody holds counts no more
+  EXPECT_LT(allocator->getCurrentAllocatedMemory(), before + 4096 * 1024);
+  EXPECT_GT(allocator->getCurrentAllocatedMemory(), before);
+  // a pool of the same name is another one
+  allocator->retainPool(pool);
+  retained = true;
+  allocator->beginAllocateToPool(pool);
+  auto other = allocate(64).fill_(7);
+  allocator->endAllocateToPool();
+  expectFilledWith(held, 3);
+  expectFilledWith(other, 7);
+}
+
+TEST_F(MPSAllocatorPoolTest, HostWrittenScalarsAreElsewhere) {
+  float value = 2;
+  allocator->beginAllocateToPool(pool);
+  auto scalar = allocator->allocScalarBufferWithValue(&value, sizeof(value));
+  allocator->endAllocateToPool();
+  EXPECT_FALSE(allocator->isPoolBuffer(scalar.get()));
+  scalar.clear();
+  // a scalar's block is freed by a handler of the command buffer
+  torch::mps::synchronize();
+  for (int i = 0; i < 1000 && allocator->getCurrentAllocatedMemory() > before;
+       i++) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+TEST_F(MPSAllocatorPoolTest, OtherThreads) {
+  constexpr int n_threads = 4;
+  std::vector<std::vector<torch::Tensor>> kept(n_threads);
+  std::vector<std::thread> threads;
+  allocator->beginAllocateToPool(pool);
+  for (int i = 0; i < n_threads; i++) {
+    threads.emplace_back([&, i] {
+      for (int round = 0; round < 20; round++) {
+        allocate(1 + 37 * round);
+        kept[i].push_back(allocate(16 + round).fill_(100 * i + round));
+      }
+    });
+  }
+  for (auto& thread : threads) {
+    thread.join();
+  }
+  allocator->endAllocateToPool();
+  std::set<const void*> buffers;
+  for (int i = 0; i < n_threads; i++) {
+    for (int round = 0; round < 20; round++) {
+      const auto& tensor = kept[i][round];
+      EXPECT_TRUE(isOfPool(tensor));
+      expectFilledWith(tensor, 100 * i + round);
+      buffers.insert(tensor.storage().data());
+    }
+  }
+  EXPECT_EQ(buffers.size(), n_threads * 20);
+}
+
+TEST_F(MPSAllocatorPoolTest, MisuseThrows) {
+  const PoolId unknown{0, 54321};
+  EXPECT_THROW(allocator->beginAllocateToPool(unknown), std::out_of_range);
+  EXPECT_THROW(allocator->releasePool(unknown), c10::Error);
+  allocator->beginAllocateToPool(pool);
+  EXPECT_THROW(allocator->beginAllocateToPool(pool), c10::Error);
+  allocator->endAllocateToPool();
+}
