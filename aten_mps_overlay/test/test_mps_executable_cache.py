@@ -164,6 +164,20 @@ def counts_of(operation):
     return counts["hits"], counts["misses"]
 
 
+def check_sums(case):
+    """Both breakdowns and the list of entries add up to the totals."""
+    stats = torch.mps.executable_cache_stats()
+    for parameters in (False, True):
+        operations = torch.mps.executable_cache_stats_by_operation(
+            parameters
+        ).values()
+        for name in ("hits", "misses", "evictions", "entries"):
+            case.assertEqual(
+                sum(counts[name] for counts in operations), stats[name], name
+            )
+    case.assertEqual(len(torch.mps.executable_cache_entries()), stats["entries"])
+
+
 class TestExecutableCache(TestCase):
     def setUp(self):
         super().setUp()
@@ -230,31 +244,6 @@ class TestExecutableCache(TestCase):
             x @ x
             self.assertEqual(torch.mps.executable_cache_stats()["misses"], before + 1)
 
-    def test_captures_share(self):
-        """23: a second capture of the same work compiles nothing, nor does a capture of what eager has run."""
-        x = torch.randn(8, 8, device="mps")
-
-        def capture():
-            graph = torch.mps.MPSGraph()
-            with torch.mps.graph(graph):
-                y = (x @ x).softmax(-1)
-            return graph, y
-
-        graphs = [capture()]
-        misses = torch.mps.executable_cache_stats()["misses"]
-        self.assertGreater(misses, 0)
-        graphs += [capture() for _ in range(3)]
-        stats = torch.mps.executable_cache_stats()
-        self.assertEqual((stats["misses"], stats["hits"]), (misses, 3 * misses))
-        x.copy_(torch.randn(8, 8))
-        expected = (x @ x).softmax(-1)
-        for graph, y in graphs:
-            graph.replay()
-            self.assertEqual(y, expected, atol=0, rtol=0)
-        torch.mps.set_executable_cache_enabled(True)
-        (x @ x).softmax(-1)
-        self.assertEqual(torch.mps.executable_cache_stats()["misses"], misses)
-
     @parametrize("limit", [0, 1, 3])
     def test_limit(self, limit):
         """25: no more entries than that, the least recently used goes, and results stay right."""
@@ -288,35 +277,6 @@ class TestExecutableCache(TestCase):
             torch.mps.executable_cache_stats()["misses"], before["misses"] + 1
         )
 
-    def test_graphs_and_the_gpu_keep_what_they_need(self):
-        """25: clearing takes nothing from a captured graph or from work in flight."""
-        x = torch.randn(64, 64, device="mps")
-        expected = (x @ x) @ x
-        graph = torch.mps.MPSGraph()
-        with torch.mps.graph(graph):
-            y = (x @ x) @ x
-        torch.mps.set_executable_cache_enabled(True)
-        for _ in range(5):
-            z = (x @ x) @ x
-            graph.replay()
-            torch.mps.executable_cache_clear()
-        self.assertEqual(torch.mps.executable_cache_stats()["entries"], 0)
-        torch.mps.set_executable_cache_enabled(False)
-        self.assertEqual((y, z), (expected, expected), atol=0, rtol=0)
-
-    def check_sums(self):
-        """Both breakdowns and the list of entries add up to the totals."""
-        stats = torch.mps.executable_cache_stats()
-        for parameters in (False, True):
-            operations = torch.mps.executable_cache_stats_by_operation(
-                parameters
-            ).values()
-            for name in ("hits", "misses", "evictions", "entries"):
-                self.assertEqual(
-                    sum(counts[name] for counts in operations), stats[name], name
-                )
-        self.assertEqual(len(torch.mps.executable_cache_entries()), stats["entries"])
-
     @parametrize("name", list(OPERATIONS))
     def test_parameters_in_eager(self, name):
         """23, 24: the same parameters again are a hit of the operation, any others a miss of it."""
@@ -346,32 +306,7 @@ class TestExecutableCache(TestCase):
             torch.mps.set_executable_cache_enabled(True)
         # comparing runs graphs too, but not those of the operation
         self.assertEqual(counts_of(operation), (3 * len(variants), len(variants)))
-        self.check_sums()
-
-    @parametrize("name", list(OPERATIONS))
-    def test_parameters_in_captures(self, name):
-        """23, 24: of two captures of the same call the second is a hit; both give eager's values on new inputs."""
-        operation, variants = OPERATIONS[name]
-        for i, call in enumerate(variants):
-            inputs = new_inputs(call)
-            graphs = []
-            for again in range(2):
-                graph = torch.mps.MPSGraph()
-                with torch.mps.graph(graph):
-                    output = run(call, inputs)
-                graphs.append((graph, output))
-                self.assertEqual(counts_of(operation), (i + again, i + 1))
-            for _ in range(2):
-                for tensor, new in zip(inputs, new_inputs(call)):
-                    tensor.copy_(new)
-                expected = run(call, inputs)
-                for graph, output in graphs:
-                    output.zero_()
-                    graph.replay()
-                    self.assertEqual(output, expected, atol=0, rtol=0)
-            # replays look nothing up
-            self.assertEqual(counts_of(operation), (i + 1, i + 1))
-        self.check_sums()
+        check_sums(self)
 
     def test_by_parameters(self):
         """23: the counts of each key, those that are gone from the cache too."""
@@ -396,7 +331,7 @@ class TestExecutableCache(TestCase):
             torch.mps.executable_cache_stats_by_operation()["mm_out_mps_impl"],
             {"hits": 2, "misses": 3, "evictions": 2, "entries": 1},
         )
-        self.check_sums()
+        check_sums(self)
         torch.mps.executable_cache_clear()
         self.assertEqual(torch.mps.executable_cache_stats_by_operation(), {})
         self.assertEqual(torch.mps.executable_cache_entries(), [])
@@ -490,7 +425,7 @@ class TestExecutableCache(TestCase):
             {"hits": 0, "misses": 3, "evictions": 3, "entries": 0},
         )
         self.assertEqual(torch.mps.executable_cache_entries(), [])
-        self.check_sums()
+        check_sums(self)
 
     def test_threads(self):
         """23: whichever thread comes first compiles; looking at the cache meanwhile disturbs nothing."""
@@ -515,7 +450,7 @@ class TestExecutableCache(TestCase):
             thread.join()
         self.assertEqual(wrong, [])
         self.assertEqual(counts_of("mm_out_mps_impl"), (4 * 10 * 3 - 3, 3))
-        self.check_sums()
+        check_sums(self)
 
     def test_bad_limit(self):
         with self.assertRaisesRegex(ValueError, "must be 0 or more, but is -1"):

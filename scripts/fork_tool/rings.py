@@ -42,6 +42,7 @@ _CAPTURE_FILES = (
     "test_mps_graph.py",
     "test_mps_graph_pool.py",
     "test_mps_executable_cache.py",
+    "test_mps_graph_executables.py",
     "test_mps_graphed_callables.py",
     "test_mps_graph_optimizers.py",
     "test_mps_graph_errors.py",
