@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <vector>
 
@@ -25,7 +26,7 @@ class MPSAllocatorPinsTest : public ::testing::Test {
   // Takes more blocks of that size than the allocator has, new ones at the
   // last. They are kept, so that the next call finds what was freed since.
   bool isHandedOut(const void* buffer) {
-    const auto first = others.size();
+    const auto first = static_cast<std::ptrdiff_t>(others.size());
     for (int i = 0; i < 8; i++) {
       others.push_back(allocate());
     }
@@ -35,7 +36,7 @@ class MPSAllocatorPinsTest : public ::testing::Test {
         });
   }
 
-  static constexpr int64_t kLength = 400 * 1000;
+  static constexpr int64_t kLength = 400000;
   static constexpr size_t kBytes = kLength * sizeof(float);
   at::mps::IMPSAllocator* allocator = nullptr;
   std::vector<torch::Tensor> others;

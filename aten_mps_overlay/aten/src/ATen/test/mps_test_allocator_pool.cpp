@@ -44,6 +44,7 @@ class MPSAllocatorPoolTest : public ::testing::Test {
     return allocator->isPoolBuffer(tensor.storage().data());
   }
 
+  static constexpr size_t kKilobyte = 1024;
   const PoolId pool{0, 12345};
   at::mps::IMPSAllocator* allocator = nullptr;
   size_t before = 0;
@@ -61,7 +62,7 @@ TEST_F(MPSAllocatorPoolTest, AllocatesFromThePoolBetweenBeginAndEnd) {
   EXPECT_TRUE(isOfPool(inside));
   EXPECT_TRUE(isOfPool(large));
   EXPECT_FALSE(isOfPool(later));
-  EXPECT_GE(allocator->getPoolSize(pool), (20 * 1024 + 64) * 1024);
+  EXPECT_GE(allocator->getPoolSize(pool), (20 * 1024 + 64) * kKilobyte);
   EXPECT_EQ(allocator->getPoolSize({0, 54321}), 0);
 }
 
@@ -69,7 +70,7 @@ TEST_F(MPSAllocatorPoolTest, FreedMemoryIsUsedAgainInside) {
   allocator->beginAllocateToPool(pool);
   allocate(4096);
   const auto size = allocator->getPoolSize(pool);
-  EXPECT_GE(size, 4096 * 1024);
+  EXPECT_GE(size, 4096 * kKilobyte);
   for (int i = 0; i < 10; i++) {
     allocate(4096);
   }
@@ -128,7 +129,7 @@ TEST_F(MPSAllocatorPoolTest, MemoryIsGivenBackByTheLastGraph) {
   allocate(4096);
   allocator->endAllocateToPool();
   allocator->releasePool(pool);
-  EXPECT_GE(allocator->getPoolSize(pool), 4096 * 1024);
+  EXPECT_GE(allocator->getPoolSize(pool), 4096 * kKilobyte);
   EXPECT_GE(
       allocator->getCurrentAllocatedMemory(),
       before + allocator->getPoolSize(pool));
@@ -144,7 +145,7 @@ TEST_F(MPSAllocatorPoolTest, HeldBlocksOutliveThePool) {
   allocator->endAllocateToPool();
   release();
   // what nobody holds counts no more
-  EXPECT_LT(allocator->getCurrentAllocatedMemory(), before + 4096 * 1024);
+  EXPECT_LT(allocator->getCurrentAllocatedMemory(), before + 4096 * kKilobyte);
   EXPECT_GT(allocator->getCurrentAllocatedMemory(), before);
   // a pool of the same name is another one
   allocator->retainPool(pool);
@@ -193,7 +194,7 @@ TEST_F(MPSAllocatorPoolTest, OtherThreads) {
     for (int round = 0; round < 20; round++) {
       const auto& tensor = kept[i][round];
       EXPECT_TRUE(isOfPool(tensor));
-      expectFilledWith(tensor, 100 * i + round);
+      expectFilledWith(tensor, static_cast<float>(100 * i + round));
       buffers.insert(tensor.storage().data());
     }
   }
