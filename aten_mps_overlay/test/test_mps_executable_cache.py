@@ -87,7 +87,11 @@ class TestExecutableCache(TestCase):
     def test_other_shapes_and_types_miss(self):
         """23: they are other executables."""
         torch.mps.set_executable_cache_enabled(True)
-        for shape, dtype in (((3, 3), torch.float), ((4, 4), torch.float), ((4, 4), torch.half)):
+        for shape, dtype in (
+            ((3, 3), torch.float),
+            ((4, 4), torch.float),
+            ((4, 4), torch.half),
+        ):
             x = torch.ones(shape, dtype=dtype, device="mps")
             before = torch.mps.executable_cache_stats()["misses"]
             x @ x
@@ -131,7 +135,9 @@ class TestExecutableCache(TestCase):
             got = [x @ x for x in xs]
         stats = torch.mps.executable_cache_stats()
         self.assertEqual((stats["entries"], stats["limit"]), (limit, limit))
-        self.assertEqual((stats["hits"], stats["misses"], stats["evictions"]), (0, 12, 12 - limit))
+        self.assertEqual(
+            (stats["hits"], stats["misses"], stats["evictions"]), (0, 12, 12 - limit)
+        )
         torch.mps.set_executable_cache_enabled(False)
         self.assertEqual(got, expected, atol=0, rtol=0)
 
@@ -147,7 +153,9 @@ class TestExecutableCache(TestCase):
         c @ c
         self.assertEqual(torch.mps.executable_cache_stats()["hits"], before["hits"] + 2)
         b @ b
-        self.assertEqual(torch.mps.executable_cache_stats()["misses"], before["misses"] + 1)
+        self.assertEqual(
+            torch.mps.executable_cache_stats()["misses"], before["misses"] + 1
+        )
 
     def test_graphs_and_the_gpu_keep_what_they_need(self):
         """25: clearing takes nothing from a captured graph or from work in flight."""
@@ -174,7 +182,9 @@ class TestExecutableCache(TestCase):
         program = "import torch; print(torch.mps.is_executable_cache_enabled())"
         for value, enabled in (("1", "True"), ("0", "False")):
             environment = {**os.environ, "PYTORCH_MPS_EXECUTABLE_CACHE": value}
-            output = subprocess.check_output([sys.executable, "-c", program], env=environment, text=True)
+            output = subprocess.check_output(
+                [sys.executable, "-c", program], env=environment, text=True
+            )
             self.assertEqual(output.strip(), enabled)
 
 

@@ -56,7 +56,9 @@ def set_executable_cache_limit(n: int) -> None:
         ValueError: if ``n`` is negative.
     """
     if n < 0:
-        raise ValueError(f"the limit of the executable cache must be 0 or more, but is {n}")
+        raise ValueError(
+            f"the limit of the executable cache must be 0 or more, but is {n}"
+        )
     torch._C._mps_set_executable_cache_limit(n)
 
 
