@@ -151,9 +151,9 @@ def lacks(node: ast.FunctionDef | ast.ClassDef, text: str) -> list[str]:
     for name in names:
         if not re.search(rf"^\s+{name} ?(\(.*\))?:", text, re.MULTILINE):
             found.append(f"{node.name} says nothing of {name}")
-    if any(isinstance(part, ast.Raise) for part in ast.walk(node)) and node.name != "graph_capture":
-        if "Raises:" not in text:
-            found.append(f"{node.name} does not say what it raises")
+    raises = any(isinstance(part, ast.Raise) and part.exc is not None for part in ast.walk(node))
+    if raises and "Raises:" not in text:
+        found.append(f"{node.name} does not say what it raises")
     returned = ast.unparse(node.returns) if node.returns else ""
     if returned not in ("None", "") and not re.search(r"(^|\s)(Returns?|Yields)\b", text):
         found.append(f"{node.name} does not say what it returns")
