@@ -26,7 +26,11 @@ from torch.utils import cpp_extension
 if not torch.backends.mps.is_available():
     raise unittest.SkipTest("MPS is not available")
 
-SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cpp_extensions", "mps_aoti_shim_extension.cpp")
+SOURCE = os.path.join(
+    os.path.dirname(os.path.abspath(__file__)),
+    "cpp_extensions",
+    "mps_aoti_shim_extension.cpp",
+)
 
 KERNELS = """
 kernel void scale(device float* out, constant float* in, constant long& factor,
@@ -55,7 +59,9 @@ class ShimTestCase(TestCase):
         super().setUpClass()
         folder = tempfile.mkdtemp()
         cls.addClassCleanup(shutil.rmtree, folder, ignore_errors=True)
-        cls.shim = cpp_extension.load(name="mps_aoti_shim_extension", sources=[SOURCE], build_directory=folder)
+        cls.shim = cpp_extension.load(
+            name="mps_aoti_shim_extension", sources=[SOURCE], build_directory=folder
+        )
 
     def setUp(self):
         super().setUp()
@@ -86,7 +92,11 @@ class ShimTestCase(TestCase):
         def block():
             codes.append(self.shim.start(kernel))
             for i, argument in enumerate(arguments):
-                set_argument = self.shim.set_int if isinstance(argument, int) else self.shim.set_tensor
+                set_argument = (
+                    self.shim.set_int
+                    if isinstance(argument, int)
+                    else self.shim.set_tensor
+                )
                 codes.append(set_argument(kernel, i, argument))
             codes.append(dispatch(kernel))
 
@@ -94,7 +104,13 @@ class ShimTestCase(TestCase):
         self.assertEqual(codes, [0] * (len(arguments) + 3))
 
     def scale(self, out, x, factor):
-        self.run_kernel("scale", out, x, factor, dispatch=lambda kernel: self.shim.dispatch(kernel, out.numel()))
+        self.run_kernel(
+            "scale",
+            out,
+            x,
+            factor,
+            dispatch=lambda kernel: self.shim.dispatch(kernel, out.numel()),
+        )
 
     @contextmanager
     def assert_logged(self, *expected):
@@ -109,14 +125,20 @@ class ShimTestCase(TestCase):
                 os.close(saved)
             file.seek(0)
             # without the traces of C++
-            log = "\n".join(line for line in file.read().decode().splitlines() if not line.startswith("frame #"))
+            log = "\n".join(
+                line
+                for line in file.read().decode().splitlines()
+                if not line.startswith("frame #")
+            )
         for text in expected:
             self.assertIn(" ".join(text.split()), " ".join(log.split()))
 
     def assert_level(self, expected):
         """So much memory is allocated, within a while: completion handlers free some after the wait for the GPU."""
         end = time.monotonic() + 5
-        while torch.mps.current_allocated_memory() != expected and time.monotonic() < end:
+        while (
+            torch.mps.current_allocated_memory() != expected and time.monotonic() < end
+        ):
             gc.collect()
             torch.mps.synchronize()
         self.assertEqual(torch.mps.current_allocated_memory(), expected)
@@ -127,7 +149,12 @@ class TestModel(ShimTestCase):
 
     def test_equals_cpu(self):
         x, y = torch.randn(5, 7), torch.randn(5, 7)
-        self.assertEqual(self.shim.run_model(x.to("mps"), y.to("mps"), 3).cpu(), x * 3 + y, atol=0, rtol=0)
+        self.assertEqual(
+            self.shim.run_model(x.to("mps"), y.to("mps"), 3).cpu(),
+            x * 3 + y,
+            atol=0,
+            rtol=0,
+        )
 
     def test_views(self):
         """A tensor begins where its storage offset says."""
@@ -148,7 +175,12 @@ class TestModel(ShimTestCase):
             x.normal_()
             y.normal_()
             graph.replay()
-            self.assertEqual(out, self.shim.run_model(self.shim.run_model(torch.relu(x), y, 3), x, 2).exp())
+            self.assertEqual(
+                out,
+                self.shim.run_model(
+                    self.shim.run_model(torch.relu(x), y, 3), x, 2
+                ).exp(),
+            )
 
     def test_moved_storage(self):
         """13: the API gets its tensors without an operator."""
@@ -160,7 +192,10 @@ class TestModel(ShimTestCase):
         graph.replay()
         self.assertEqual(out.cpu(), 6 + y.cpu())
         x.data = torch.ones(8, device="mps")
-        with self.assertRaisesRegex(RuntimeError, "Float tensor of shape \\[8\\].*instead of resizing or replacing"):
+        with self.assertRaisesRegex(
+            RuntimeError,
+            "Float tensor of shape \\[8\\].*instead of resizing or replacing",
+        ):
             graph.replay()
 
     def test_failure_in_a_capture(self):
@@ -169,8 +204,12 @@ class TestModel(ShimTestCase):
         torch.mps.synchronize()
         level = torch.mps.current_allocated_memory()
         graph = torch.mps.MPSGraph()
-        with self.assert_logged("the tensor for argument 2 is on cpu, not on the MPS device"):
-            with self.assertRaisesRegex(RuntimeError, "the model failed"), torch.mps.graph(graph):
+        with self.assert_logged(
+            "the tensor for argument 2 is on cpu, not on the MPS device"
+        ):
+            with self.assertRaisesRegex(
+                RuntimeError, "the model failed"
+            ), torch.mps.graph(graph):
                 z = x + y
                 self.shim.run_model(z, torch.ones(8), 3)
         del z
@@ -197,7 +236,9 @@ class TestModel(ShimTestCase):
         for thread in threads:
             thread.join()
         for x, found in zip(inputs, results):
-            self.assertEqual([r.cpu() for r in found], [x * factor + x for factor in range(20)])
+            self.assertEqual(
+                [r.cpu() for r in found], [x * factor + x for factor in range(20)]
+            )
 
 
 class TestCalls(ShimTestCase):
@@ -208,7 +249,9 @@ class TestCalls(ShimTestCase):
         self.assertNotEqual(self.kernel("scale"), self.kernel("add"))
         code, other = self.shim.create_library(KERNELS)
         self.assertEqual(code, 0)
-        self.assertNotEqual(self.shim.get_kernel(other, "scale")[1], self.kernel("scale"))
+        self.assertNotEqual(
+            self.shim.get_kernel(other, "scale")[1], self.kernel("scale")
+        )
         self.assertEqual(self.shim.delete_library(other), 0)
         self.assertEqual(self.shim.delete_library(0), 0)
 
@@ -239,7 +282,12 @@ class TestCalls(ShimTestCase):
         out = torch.zeros(3, device="mps")
         graph = torch.mps.MPSGraph()
         with torch.mps.graph(graph):
-            self.run_kernel("add", out, numbers[2], dispatch=lambda kernel: self.shim.dispatch(kernel, 3))
+            self.run_kernel(
+                "add",
+                out,
+                numbers[2],
+                dispatch=lambda kernel: self.shim.dispatch(kernel, 3),
+            )
         self.assertEqual(out.cpu(), torch.full((3,), 4.0))
         numbers.fill_(100)
         out.fill_(0.5)
@@ -298,7 +346,11 @@ class TestCalls(ShimTestCase):
         graph = torch.mps.MPSGraph()
         with torch.mps.graph(graph):
             self.run_kernel(
-                "groups", out, dispatch=lambda kernel: self.shim.dispatch_groups(kernel, lengths, group)
+                "groups",
+                out,
+                dispatch=lambda kernel: self.shim.dispatch_groups(
+                    kernel, lengths, group
+                ),
             )
         self.assertEqual(out[0].item(), expected)
         self.assertEqual((out != 0).sum().item(), count)
@@ -309,7 +361,11 @@ class TestCalls(ShimTestCase):
         if len(lengths) == 1:
             single = torch.zeros_like(out)
             self.run_kernel(
-                "groups", single, dispatch=lambda kernel: self.shim.dispatch_group(kernel, lengths[0], group[0])
+                "groups",
+                single,
+                dispatch=lambda kernel: self.shim.dispatch_group(
+                    kernel, lengths[0], group[0]
+                ),
             )
             self.assertEqual(single + 1, out)
 
@@ -322,7 +378,11 @@ class TestCalls(ShimTestCase):
         out = torch.zeros(count + 1, device="mps", dtype=torch.int32)
         graph = torch.mps.MPSGraph()
         with torch.mps.graph(graph):
-            self.run_kernel("groups", out, dispatch=lambda kernel: self.shim.dispatch_array(kernel, lengths))
+            self.run_kernel(
+                "groups",
+                out,
+                dispatch=lambda kernel: self.shim.dispatch_array(kernel, lengths),
+            )
         self.assertEqual((out != 0).sum().item(), count)
         self.assertEqual(out[-1].item(), 0)
         out.fill_(-5)
@@ -380,7 +440,9 @@ class TestErrors(ShimTestCase):
                 codes.append(self.shim.set_tensor(self.scaling, 1, self.x))
             codes.append(call())
 
-        with self.assert_logged(*expected, "AOTInductor on MPS: a call of the command block failed"):
+        with self.assert_logged(
+            *expected, "AOTInductor on MPS: a call of the command block failed"
+        ):
             code = self.shim.run(self.scaling, block)
         self.assertEqual(codes, [0, 0, 1] if start else [1])
         self.assertEqual(code, 1)
@@ -388,17 +450,22 @@ class TestErrors(ShimTestCase):
     def test_source(self):
         self.assertEqual(self.shim.create_library(None), (1, 0))
         self.assert_fails(
-            lambda: self.shim.create_library(None)[0], "AOTInductor on MPS: the source of the library is null"
+            lambda: self.shim.create_library(None)[0],
+            "AOTInductor on MPS: the source of the library is null",
         )
         self.assert_fails(
-            self.shim.create_library_nowhere, "AOTInductor on MPS: there is no place for the handle of the library"
+            self.shim.create_library_nowhere,
+            "AOTInductor on MPS: there is no place for the handle of the library",
         )
-        self.assert_fails(lambda: self.shim.create_library(DOES_NOT_COMPILE)[0], "no_such_name")
+        self.assert_fails(
+            lambda: self.shim.create_library(DOES_NOT_COMPILE)[0], "no_such_name"
+        )
         self.assertEqual(self.shim.create_library(DOES_NOT_COMPILE), (1, 0))
 
     def test_kernel_name(self):
         self.assert_fails(
-            lambda: self.shim.get_kernel(0, "scale")[0], "AOTInductor on MPS: the handle of the library is null"
+            lambda: self.shim.get_kernel(0, "scale")[0],
+            "AOTInductor on MPS: the handle of the library is null",
         )
         self.assert_fails(
             lambda: self.shim.get_kernel(self.library, None)[0],
@@ -408,7 +475,9 @@ class TestErrors(ShimTestCase):
             lambda: self.shim.get_kernel_nowhere(self.library),
             "AOTInductor on MPS: there is no place for the handle of the kernel",
         )
-        self.assert_fails(lambda: self.shim.get_kernel(self.library, "unknown")[0], "unknown")
+        self.assert_fails(
+            lambda: self.shim.get_kernel(self.library, "unknown")[0], "unknown"
+        )
         self.assertEqual(self.shim.get_kernel(self.library, "unknown"), (1, 0))
 
     def test_null_kernel(self):
@@ -436,13 +505,17 @@ class TestErrors(ShimTestCase):
         )
         with self.assert_logged("the function of the command block is null"):
             self.shim.call_without_function(self.scaling)
-        self.assert_fails(lambda: self.shim.run_empty_function(self.scaling), "bad_function_call")
+        self.assert_fails(
+            lambda: self.shim.run_empty_function(self.scaling), "bad_function_call"
+        )
         self.assert_fails(lambda: self.shim.run_throwing(self.scaling), "UNKNOWN")
 
         def raises():
             raise KeyError("from the callback")
 
-        self.assert_fails(lambda: self.shim.run(self.scaling, raises), "from the callback")
+        self.assert_fails(
+            lambda: self.shim.run(self.scaling, raises), "from the callback"
+        )
 
     def test_throwing_halfway(self):
         """3: what was dispatched before the callback threw is submitted, and recorded."""
@@ -471,7 +544,9 @@ class TestErrors(ShimTestCase):
         ):
             code = self.shim.run(
                 self.scaling,
-                lambda: codes.append(self.shim.run(self.scaling, lambda: codes.append("ran"))),
+                lambda: codes.append(
+                    self.shim.run(self.scaling, lambda: codes.append("ran"))
+                ),
             )
         self.assertEqual(codes, [1])
         self.assertEqual(code, 1)
@@ -504,15 +579,26 @@ class TestErrors(ShimTestCase):
 
     def test_tensors(self):
         for tensor, message in (
-            (None, "AOTInductor on MPS: the handle of the tensor for argument 0 is null"),
-            (torch.ones(4), "AOTInductor on MPS: the tensor for argument 0 is on cpu, not on the MPS device"),
-            (torch.ones(4, device="meta"), "AOTInductor on MPS: the tensor for argument 0 is on meta"),
+            (
+                None,
+                "AOTInductor on MPS: the handle of the tensor for argument 0 is null",
+            ),
+            (
+                torch.ones(4),
+                "AOTInductor on MPS: the tensor for argument 0 is on cpu, not on the MPS device",
+            ),
+            (
+                torch.ones(4, device="meta"),
+                "AOTInductor on MPS: the tensor for argument 0 is on meta",
+            ),
             (
                 torch.tensor(1.0, dtype=torch.float64),
                 "AOTInductor on MPS: the number for argument 0 is of type Double, which Metal does not have",
             ),
         ):
-            self.assert_fails_in_block(lambda: self.shim.set_tensor(self.scaling, 0, tensor), message)
+            self.assert_fails_in_block(
+                lambda: self.shim.set_tensor(self.scaling, 0, tensor), message
+            )
         self.assert_fails_in_block(
             lambda: self.shim.set_undefined(self.scaling, 0),
             "AOTInductor on MPS: the tensor for argument 0 is undefined",
@@ -521,8 +607,12 @@ class TestErrors(ShimTestCase):
     def test_indices(self):
         for index in (31, 2**32 - 1):
             message = f"AOTInductor on MPS: there is no argument {index}; Metal kernels have 31"
-            self.assert_fails_in_block(lambda: self.shim.set_tensor(self.scaling, index, self.x), message)
-            self.assert_fails_in_block(lambda: self.shim.set_int(self.scaling, index, 1), message)
+            self.assert_fails_in_block(
+                lambda: self.shim.set_tensor(self.scaling, index, self.x), message
+            )
+            self.assert_fails_in_block(
+                lambda: self.shim.set_int(self.scaling, index, 1), message
+            )
         out = torch.empty(4, device="mps")
         # the last one, which the kernel doesn't look at
         self.run_kernel(
@@ -530,17 +620,23 @@ class TestErrors(ShimTestCase):
             out,
             self.x,
             3,
-            dispatch=lambda kernel: self.shim.set_int(kernel, 30, 1) or self.shim.dispatch(kernel, 4),
+            dispatch=lambda kernel: self.shim.set_int(kernel, 30, 1)
+            or self.shim.dispatch(kernel, 4),
         )
         self.assertEqual(out.cpu(), torch.arange(4.0) * 3)
 
     def test_grids(self):
-        dimensions = "AOTInductor on MPS: a grid has 1 to 3 dimensions, but this one has {}"
+        dimensions = (
+            "AOTInductor on MPS: a grid has 1 to 3 dimensions, but this one has {}"
+        )
         null = "AOTInductor on MPS: the array of sizes is null"
         differ = """AOTInductor on MPS: the grid and its threadgroups have different numbers of dimensions: 2 and 1"""
         for call, message in (
             (lambda: self.shim.dispatch_array(self.scaling, []), dimensions.format(0)),
-            (lambda: self.shim.dispatch_array(self.scaling, [1, 1, 1, 1]), dimensions.format(4)),
+            (
+                lambda: self.shim.dispatch_array(self.scaling, [1, 1, 1, 1]),
+                dimensions.format(4),
+            ),
             (lambda: self.shim.dispatch_array(self.scaling, None), null),
             (lambda: self.shim.dispatch_groups(self.scaling, None, [1]), null),
             (lambda: self.shim.dispatch_groups(self.scaling, [1], None), null),
@@ -553,11 +649,15 @@ class TestErrors(ShimTestCase):
             lambda: self.shim.dispatch_group(self.scaling, 4, 0),
             lambda: self.shim.dispatch_group(self.scaling, 4, 2**20),
             lambda: self.shim.dispatch_groups(self.scaling, [4, 4], [2**10, 2]),
-            lambda: self.shim.dispatch_groups(self.scaling, [4, 4, 4], [2**32, 2**32, 1]),
+            lambda: self.shim.dispatch_groups(
+                self.scaling, [4, 4, 4], [2**32, 2**32, 1]
+            ),
             lambda: self.shim.dispatch_groups(self.scaling, [4, 4], [1, 0]),
         ):
             self.assert_fails_in_block(
-                call, "AOTInductor on MPS: threadgroups of shape", "but this kernel runs with 1 to"
+                call,
+                "AOTInductor on MPS: threadgroups of shape",
+                "but this kernel runs with 1 to",
             )
 
     def test_nothing_runs_after_an_error(self):

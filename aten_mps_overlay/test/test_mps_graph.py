@@ -35,7 +35,9 @@ class GraphTestCase(TestCase):
     def assert_level(self, expected):
         """So much memory is allocated, within a while: completion handlers free some after the wait for the GPU."""
         end = time.monotonic() + 5
-        while torch.mps.current_allocated_memory() != expected and time.monotonic() < end:
+        while (
+            torch.mps.current_allocated_memory() != expected and time.monotonic() < end
+        ):
             gc.collect()
             torch.mps.synchronize()
         self.assertEqual(torch.mps.current_allocated_memory(), expected)
@@ -62,7 +64,14 @@ class GraphTestCase(TestCase):
             graph.replay()
             expected = function(*(x.clone() for x in inputs))
             self.assertEqual(outputs, expected, atol=0, rtol=0)
-            seen.append(torch.cat([o.flatten().cpu().float() for o in torch.utils._pytree.tree_leaves(outputs)]))
+            seen.append(
+                torch.cat(
+                    [
+                        o.flatten().cpu().float()
+                        for o in torch.utils._pytree.tree_leaves(outputs)
+                    ]
+                )
+            )
         for i in range(1, rounds):
             self.assertNotEqual(seen[0], seen[i])
         return graph
@@ -78,9 +87,13 @@ KERNELS = {
     "bucketize": lambda x: torch.bucketize(x, torch.arange(-2.0, 3.0, device="mps")),
     "renorm": lambda x: x.renorm(2, 0, 0.5),
 }
+
+
 def pad_backward(x):
     t = x.detach().requires_grad_()
-    return torch.autograd.grad(F.pad(t[None], (-1, 2), mode="replicate").sin().sum(), t)[0]
+    return torch.autograd.grad(
+        F.pad(t[None], (-1, 2), mode="replicate").sin().sum(), t
+    )[0]
 
 
 GRAPHS = {
@@ -130,7 +143,9 @@ class TestRecording(GraphTestCase):
     @parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
     def test_dtypes(self, dtype):
         """3: each floating dtype, kernels and graph runs mixed."""
-        self.check_replays(lambda x, y: (torch.fmax(x, y) @ y).relu(), [(4, 4), (4, 4)], dtype)
+        self.check_replays(
+            lambda x, y: (torch.fmax(x, y) @ y).relu(), [(4, 4), (4, 4)], dtype
+        )
 
     def test_copy(self):
         """3: blit copies."""
@@ -205,7 +220,9 @@ class TestRecording(GraphTestCase):
         x = torch.randn(3, 4, device="mps")
 
         def gradients():
-            return torch.autograd.grad(layer(x).square().sum(), list(layer.parameters()))
+            return torch.autograd.grad(
+                layer(x).square().sum(), list(layer.parameters())
+            )
 
         graph = torch.mps.MPSGraph()
         with torch.mps.graph(graph):
@@ -301,7 +318,9 @@ class TestValues(GraphTestCase):
     @parametrize("how", ["dtype", "transposed", "expanded", "gaps", "into_view"])
     def test_converted_host_source_is_converted_again(self, how):
         """18: what the host did to the tensor on its way is done at each replay."""
-        host = torch.zeros(6, 8, dtype=torch.float64 if how == "dtype" else torch.float32)
+        host = torch.zeros(
+            6, 8, dtype=torch.float64 if how == "dtype" else torch.float32
+        )
         source = {
             "transposed": lambda: host.t(),
             "expanded": lambda: host[0].expand(6, 8),
@@ -317,7 +336,9 @@ class TestValues(GraphTestCase):
             host.copy_(torch.randn(6, 8))
             graph.replay()
             expected = torch.zeros(x.shape, dtype=torch.float16)
-            (expected.view(8, 6).t() if how == "into_view" else expected).copy_(source())
+            (expected.view(8, 6).t() if how == "into_view" else expected).copy_(
+                source()
+            )
             self.assertEqual(y.cpu(), expected + 1, atol=0, rtol=0)
 
     def test_host_source_may_change_after_the_call(self):
@@ -344,7 +365,9 @@ class TestValues(GraphTestCase):
             y.add_(1)
             x.copy_(host)
         host.resize_(1 << 16)
-        with self.assertRaisesRegex(RuntimeError, r"Float CPU tensor of shape \[8\].*storage of 32 bytes"):
+        with self.assertRaisesRegex(
+            RuntimeError, r"Float CPU tensor of shape \[8\].*storage of 32 bytes"
+        ):
             graph.replay()
         self.assertEqual(y.cpu(), torch.ones(8))
 
@@ -402,7 +425,9 @@ class TestValues(GraphTestCase):
 
 DRAWS = {
     "rand": lambda x, g: torch.rand(x.shape, generator=g, device="mps"),
-    "randn": lambda x, g: torch.randn(x.shape, generator=g, device="mps", dtype=torch.half),
+    "randn": lambda x, g: torch.randn(
+        x.shape, generator=g, device="mps", dtype=torch.half
+    ),
     "randint": lambda x, g: torch.randint(-9, 1000, x.shape, generator=g, device="mps"),
     "randperm": lambda x, g: torch.randperm(33, generator=g, device="mps"),
     "normal": lambda x, g: torch.normal(x, x.abs(), generator=g),
@@ -418,7 +443,9 @@ DEFAULT_DRAWS = {
     "dropout2d": lambda x: F.dropout2d(x.view(4, 2, 2, 1), 0.5),
     "gumbel_softmax": lambda x: F.gumbel_softmax(x),
     "rand_like": lambda x: torch.rand_like(x) + torch.randn_like(x),
-    "attention": lambda x: F.scaled_dot_product_attention(x[None], x[None], x[None], dropout_p=0.4),
+    "attention": lambda x: F.scaled_dot_product_attention(
+        x[None], x[None], x[None], dropout_p=0.4
+    ),
 }
 
 
@@ -460,14 +487,21 @@ class TestRandom(GraphTestCase):
         graph = torch.mps.MPSGraph()
         graph.register_generator_state(generator)
         default = torch.mps.get_rng_state()
-        self.check_draws(lambda x: DRAWS[name](x, generator), generator.get_state, generator.set_state, graph)
+        self.check_draws(
+            lambda x: DRAWS[name](x, generator),
+            generator.get_state,
+            generator.set_state,
+            graph,
+        )
         self.assertEqual(torch.mps.get_rng_state(), default)
 
     def test_unregistered_generator_raises(self):
         """19: the graph would not know whose numbers to draw."""
         generator = torch.Generator(device="mps")
         state = generator.get_state()
-        with self.assertRaisesRegex(RuntimeError, r"register_generator_state\(generator\) before the capture"):
+        with self.assertRaisesRegex(
+            RuntimeError, r"register_generator_state\(generator\) before the capture"
+        ):
             with torch.mps.graph_capture():
                 torch.rand(4, device="mps", generator=generator)
         self.assertEqual(generator.get_state(), state)
@@ -494,14 +528,18 @@ class TestRandom(GraphTestCase):
         with self.assertRaisesRegex(TypeError, "torch.Generator"):
             graph.register_generator_state(3)
         with torch.mps.graph(graph):
-            with self.assertRaisesRegex(RuntimeError, "while the graph is being captured"):
+            with self.assertRaisesRegex(
+                RuntimeError, "while the graph is being captured"
+            ):
                 graph.register_generator_state(torch.Generator(device="mps"))
 
     @parametrize("how", ["manual_seed", "set_rng_state"])
     def test_new_state_in_capture_raises(self, how):
         """19: a replay would not set it."""
         state = torch.mps.get_rng_state()
-        with self.assertRaisesRegex(RuntimeError, "a generator was seeded or given a state"):
+        with self.assertRaisesRegex(
+            RuntimeError, "a generator was seeded or given a state"
+        ):
             with torch.mps.graph_capture():
                 if how == "manual_seed":
                     torch.mps.manual_seed(3)
@@ -525,7 +563,9 @@ class TestRandom(GraphTestCase):
             left = torch.mps.get_rng_state()
             torch.mps.set_rng_state(state)
             expected = [torch.rand(8, device="mps").cpu() for _ in range(3)]
-            self.assertEqual([t.cpu() for t in (first, b, second)], expected, atol=0, rtol=0)
+            self.assertEqual(
+                [t.cpu() for t in (first, b, second)], expected, atol=0, rtol=0
+            )
             self.assertEqual(torch.mps.get_rng_state(), left)
 
     def test_replays_in_flight(self):
@@ -569,7 +609,9 @@ class TestKernelObjects(GraphTestCase):
 
         def solve():
             a = x.tril() + 3 * torch.eye(4, device="mps")
-            return torch.linalg.solve_triangular(a.mT.contiguous() if upper else a, b, upper=upper, left=left)
+            return torch.linalg.solve_triangular(
+                a.mT.contiguous() if upper else a, b, upper=upper, left=left
+            )
 
         graph = torch.mps.MPSGraph()
         with torch.mps.graph(graph):
@@ -590,7 +632,9 @@ class TestKernelObjects(GraphTestCase):
         x[1].zero_()
         graph.replay()
         graph.replay()
-        with self.assertRaisesRegex(RuntimeError, r"lu_factor\(\): LU factorization failure .*status -2"):
+        with self.assertRaisesRegex(
+            RuntimeError, r"lu_factor\(\): LU factorization failure .*status -2"
+        ):
             torch.mps.synchronize() if wait == "synchronize" else lu[0, 0, 0].item()
         torch.mps.synchronize()
         x.copy_(torch.randn(2, 3, 3))
@@ -600,7 +644,9 @@ class TestKernelObjects(GraphTestCase):
 
     def test_singular_matrix_in_capture_raises(self):
         """9: as in eager, and the capture is dropped."""
-        with self.assertRaisesRegex(RuntimeError, "LU factorization failure at the 1 sample"):
+        with self.assertRaisesRegex(
+            RuntimeError, "LU factorization failure at the 1 sample"
+        ):
             with torch.mps.graph_capture():
                 torch.linalg.lu_factor(torch.zeros(3, 3, device="mps"))
 
@@ -859,8 +905,15 @@ class TestLife(GraphTestCase):
             layer.weight.data = torch.randn(5, 3, device="mps")
         else:
             layer.half()
-        shape = {"resize_": r"\[2, 3\]", "set_": r"\[2, 3\]", "data": r"\[5, 3\]", "module": r"\[5"}[how]
-        with self.assertRaisesRegex(RuntimeError, f"Float tensor of shape {shape}.*recorded with a storage of"):
+        shape = {
+            "resize_": r"\[2, 3\]",
+            "set_": r"\[2, 3\]",
+            "data": r"\[5, 3\]",
+            "module": r"\[5",
+        }[how]
+        with self.assertRaisesRegex(
+            RuntimeError, f"Float tensor of shape {shape}.*recorded with a storage of"
+        ):
             graph.replay()
         self.assertEqual(y.shape, (2, 5))
 
@@ -889,13 +942,17 @@ class TestLife(GraphTestCase):
             y.resize_(1 << 16)
         else:
             y.data = torch.zeros(4, device="mps")
-        with self.assertRaisesRegex(RuntimeError, r"Float tensor of shape \[4\].*instead of resizing"):
+        with self.assertRaisesRegex(
+            RuntimeError, r"Float tensor of shape \[4\].*instead of resizing"
+        ):
             graph.replay()
 
     def test_move_in_block_raises(self):
         """13: steps before and after the move would use different memory, which eager would not do again."""
         x = torch.ones(4, device="mps")
-        with self.assertRaisesRegex(RuntimeError, "Resize or replace tensors before the capture"):
+        with self.assertRaisesRegex(
+            RuntimeError, "Resize or replace tensors before the capture"
+        ):
             with torch.mps.graph_capture():
                 x + 1
                 x.data = torch.zeros(4, device="mps")
@@ -945,7 +1002,9 @@ class TestLife(GraphTestCase):
                 dot = file.read()
         self.assertEqual(json.loads(text)["steps"][0]["results"], ["float32[4, 4]"])
         # the first kernel computes the offsets that the second one reads
-        self.assertExpectedInline(text, """\
+        self.assertExpectedInline(
+            text,
+            """\
 {
  "buffers": [
   {"bytes": 256, "memory": "pool"},
@@ -961,8 +1020,11 @@ class TestLife(GraphTestCase):
   {"kind": "fill", "op": "aten::zero_", "length": [64], "value": [0], "buffers": [{"buffer": 3, "offset": 0}]}
  ]
 }
-""")
-        self.assertExpectedInline(dot, """\
+""",  # noqa: B950
+        )
+        self.assertExpectedInline(
+            dot,
+            """\
 digraph mps_graph {
   b0 [shape=ellipse, label="buffer 0\\n256 bytes, pool"];
   b1 [shape=ellipse, label="buffer 1\\n256 bytes, pool"];
@@ -985,7 +1047,8 @@ digraph mps_graph {
   s3 -> s4;
   b3 -> s4 [dir=none, style=dashed, label="0"];
 }
-""")
+""",
+        )
 
 
 instantiate_parametrized_tests(TestRecording)

@@ -60,7 +60,9 @@ class TestCaptureMessages(MessageTestCase):
     def test_relaxed_host_read(self):
         """4"""
         self.assert_warns(
-            lambda: captured(lambda: (self.x.cpu(), self.x.cpu()), capture_error_mode="relaxed"),
+            lambda: captured(
+                lambda: (self.x.cpu(), self.x.cpu()), capture_error_mode="relaxed"
+            ),
             """torch.mps graph capture: the host read device data: the Float tensor of shape [2, 3], in aten::to. With
             capture_error_mode="relaxed" what it reads is frozen: every replay behaves as if it had read the same
             values. Later reads are frozen without a warning.""",
@@ -96,7 +98,8 @@ class TestCaptureMessages(MessageTestCase):
         )
         with torch.mps.profiler.profile():
             self.assert_refused(
-                lambda: None, "torch.mps graph capture: the MPS profiler is on. Stop it before the capture begins."
+                lambda: None,
+                "torch.mps graph capture: the MPS profiler is on. Stop it before the capture begins.",
             )
 
     def test_events(self):
@@ -196,7 +199,11 @@ class TestCaptureMessages(MessageTestCase):
             graph.capture_end,
             "torch.mps graph capture: capture_end() was called on a graph that is not being captured.",
         )
-        self.assert_raises(RuntimeError, graph.pool, "torch.mps graph: pool() was called before a capture.")
+        self.assert_raises(
+            RuntimeError,
+            graph.pool,
+            "torch.mps graph: pool() was called before a capture.",
+        )
 
 
 class TestReplayMessages(MessageTestCase):
@@ -204,14 +211,20 @@ class TestReplayMessages(MessageTestCase):
         """10"""
         graph = torch.mps.MPSGraph()
         self.assert_raises(
-            RuntimeError, graph.replay, "torch.mps graph replay: this graph is empty. Capture into it first."
+            RuntimeError,
+            graph.replay,
+            "torch.mps graph replay: this graph is empty. Capture into it first.",
         )
         with torch.mps.graph(graph):
             self.assert_raises(
-                RuntimeError, graph.replay, "torch.mps graph replay: this graph is still being captured."
+                RuntimeError,
+                graph.replay,
+                "torch.mps graph replay: this graph is still being captured.",
             )
             self.assert_raises(
-                RuntimeError, graph.reset, "torch.mps graph: reset() was called while the graph is being captured."
+                RuntimeError,
+                graph.reset,
+                "torch.mps graph: reset() was called while the graph is being captured.",
             )
         self.assert_warns(
             graph.replay,
@@ -286,7 +299,11 @@ class TestExecutableCacheMessages(MessageTestCase):
 
 class TestGraphedCallableMessages(MessageTestCase):
     def assert_not_made(self, kind, function, args, expected, **options):
-        self.assert_raises(kind, lambda: torch.mps.make_graphed_callables(function, args, **options), expected)
+        self.assert_raises(
+            kind,
+            lambda: torch.mps.make_graphed_callables(function, args, **options),
+            expected,
+        )
 
     def test_arguments(self):
         x = self.x
@@ -311,7 +328,10 @@ class TestGraphedCallableMessages(MessageTestCase):
         self.assert_not_made(
             RuntimeError,
             lambda x, y: x * 2,
-            (x.clone().requires_grad_(), torch.ones(4, device="mps", requires_grad=True)),
+            (
+                x.clone().requires_grad_(),
+                torch.ones(4, device="mps", requires_grad=True),
+            ),
             """make_graphed_callables: a torch.float32 tensor of shape [4] on mps, an argument or a parameter that
             requires gradients, has no part in the outputs. Pass allow_unused_input=True if that is meant.""",
         )
@@ -343,7 +363,9 @@ class TestGraphedCallableMessages(MessageTestCase):
             the call.""",
         )
         with_buffer = torch.nn.Linear(3, 2, device="mps")
-        with_buffer.register_buffer("scale", torch.ones(2, device="mps", requires_grad=True))
+        with_buffer.register_buffer(
+            "scale", torch.ones(2, device="mps", requires_grad=True)
+        )
         self.assert_not_made(
             RuntimeError,
             with_buffer,
@@ -367,7 +389,8 @@ class TestGraphedCallableMessages(MessageTestCase):
             and is called with a torch.float16 tensor of shape [2, 3] on mps in its place""",
         )
         with self.assertRaisesRegex(
-            TypeError, "make_graphed_callables: the callable was captured with other arguments: .*, and is called with"
+            TypeError,
+            "make_graphed_callables: the callable was captured with other arguments: .*, and is called with",
         ):
             double(x, x)
         self.assert_raises(
@@ -376,7 +399,9 @@ class TestGraphedCallableMessages(MessageTestCase):
             """make_graphed_callables: a torch.float32 tensor of shape [2, 3] on mps requires gradients, and its sample
             did not, so that there is no backward pass for it. Give a sample that requires them.""",
         )
-        module = torch.mps.make_graphed_callables(torch.nn.Linear(3, 2, device="mps"), (x,))
+        module = torch.mps.make_graphed_callables(
+            torch.nn.Linear(3, 2, device="mps"), (x,)
+        )
         self.assert_raises(
             TypeError,
             lambda: module(input=x),

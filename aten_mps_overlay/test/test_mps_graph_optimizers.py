@@ -30,7 +30,18 @@ OPTIMIZERS = {
     "ASGD": {"capturable": True},
 }
 FUSED = {"SGD": {"momentum": 0.9}, "Adam": {"amsgrad": True}, "AdamW": {}}
-ON_THE_HOST = ["Adam", "AdamW", "Adamax", "NAdam", "RAdam", "Adadelta", "RMSprop", "Rprop", "ASGD", "Adagrad"]
+ON_THE_HOST = [
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "NAdam",
+    "RAdam",
+    "Adadelta",
+    "RMSprop",
+    "Rprop",
+    "ASGD",
+    "Adagrad",
+]
 
 
 class TestOptimizers(TestCase):
@@ -79,7 +90,9 @@ class TestOptimizers(TestCase):
         if not first:
             optimizer.step()
         before = weight.detach().cpu()
-        with self.assertRaisesRegex(RuntimeError, rf"{kind}\.step\(\) counts its steps on the host"):
+        with self.assertRaisesRegex(
+            RuntimeError, rf"{kind}\.step\(\) counts its steps on the host"
+        ):
             with torch.mps.graph_capture():
                 optimizer.step()
         self.assertEqual(weight.cpu(), before)

@@ -74,7 +74,9 @@ class TestCapture(ParityTestCase):
         self.assertFalse(torch.mps.is_current_stream_capturing())
         graph.capture_begin()
         self.assertTrue(torch.mps.is_current_stream_capturing())
-        thread = threading.Thread(target=lambda: seen.append(torch.mps.is_current_stream_capturing()))
+        thread = threading.Thread(
+            target=lambda: seen.append(torch.mps.is_current_stream_capturing())
+        )
         thread.start()
         thread.join()
         graph.capture_end()
@@ -186,7 +188,9 @@ class TestCapture(ParityTestCase):
 FUNCTIONS = {
     "dropout": lambda x: F.dropout(x, 0.1),
     "alpha_dropout": lambda x: F.alpha_dropout(x, 0.1, training=True),
-    "feature_alpha_dropout": lambda x: F.feature_alpha_dropout(x.view(100, 100), 0.1, training=True).view(-1),
+    "feature_alpha_dropout": lambda x: F.feature_alpha_dropout(
+        x.view(100, 100), 0.1, training=True
+    ).view(-1),
     "gumbel_softmax": lambda x: F.gumbel_softmax(x.view(100, 100)).view(-1),
 }
 DISTRIBUTIONS = {
@@ -271,7 +275,10 @@ class TestRandomNumbers(ParityTestCase):
         """19: two generators of one's own and the default one draw in turn, and are left where eager leaves them."""
 
         def draw(first, second):
-            return [torch.rand(5, device="mps", generator=g) for g in (second, first, None, first, second, second)]
+            return [
+                torch.rand(5, device="mps", generator=g)
+                for g in (second, first, None, first, second, second)
+            ]
 
         generators = [torch.Generator(device="mps").manual_seed(s) for s in (1, 2)]
         graph = torch.mps.MPSGraph()
@@ -296,7 +303,9 @@ class TestRandomNumbers(ParityTestCase):
     @parametrize("n_graphs,n_generators", [(1, 1), (3, 2), (10, 20)])
     def test_memory(self, n_graphs, n_generators):
         """15, 19: what generators cost grows with the graphs that draw from them and comes back with these."""
-        generators = [torch.Generator(device="mps").manual_seed(i) for i in range(n_generators)]
+        generators = [
+            torch.Generator(device="mps").manual_seed(i) for i in range(n_generators)
+        ]
 
         def make():
             graph = torch.mps.MPSGraph()
@@ -365,8 +374,13 @@ class TestSeveralGraphs(ParityTestCase):
         cost = {}
         for pools, (of_first, of_second) in POOLS.items():
             before = settled()
-            first, y = captured(lambda: with_temporaries(with_temporaries(x, 1), 1), pool=of_first())
-            second, z = captured(lambda: with_temporaries(with_temporaries(x, 2), 2), pool=of_second(first))
+            first, y = captured(
+                lambda: with_temporaries(with_temporaries(x, 1), 1), pool=of_first()
+            )
+            second, z = captured(
+                lambda: with_temporaries(with_temporaries(x, 2), 2),
+                pool=of_second(first),
+            )
             cost[pools] = settled() - before
             x.fill_(3)
             first.replay()
@@ -382,7 +396,9 @@ class TestSeveralGraphs(ParityTestCase):
         """16: in the order of capture they are right; without a common pool in any that respects what they read."""
         of_first, of_second = POOLS[pools]
         x = torch.ones(1000, device="mps")
-        first, (c, d) = captured(lambda: (x.clone() + 1, x.clone() + 2), pool=of_first())
+        first, (c, d) = captured(
+            lambda: (x.clone() + 1, x.clone() + 2), pool=of_first()
+        )
         second, e = captured(lambda c: c + 3, c, pool=of_second(first))
         del c
         third, f = captured(lambda: d + 4, pool=of_second(first))
@@ -499,28 +515,47 @@ class Gather(nn.Module):
 
     def forward(self, x):
         given = x["x"] if isinstance(x, dict) else x
-        index = torch.arange(given.size(0), device=given.device).view(-1, 1).repeat(1, given.size(1))
+        index = (
+            torch.arange(given.size(0), device=given.device)
+            .view(-1, 1)
+            .repeat(1, given.size(1))
+        )
         return {"output": torch.gather(given, 0, index)}
 
 
-@unittest.skipIf(not hasattr(torch.mps, "make_graphed_callables"), "needs make_graphed_callables()")
+@unittest.skipIf(
+    not hasattr(torch.mps, "make_graphed_callables"), "needs make_graphed_callables()"
+)
 class TestSections(ParityTestCase):
     def autocast(self, enabled, cache=False):
         return torch.autocast("mps", enabled=enabled, cache_enabled=cache)
 
     def make(self, with_amp, cache=False, allow_unused_input=True):
         """A model of three sections, an activation and a loss, graphed; the same as they were; sample inputs."""
-        model = nn.Sequential(Section(32, 24, 16), Section(16, 16, 8), Gather()).to("mps")
+        model = nn.Sequential(Section(32, 24, 16), Section(16, 16, 8), Gather()).to(
+            "mps"
+        )
         control = copy.deepcopy(model)
         x = torch.randn(10, 32, device="mps")
         unused = torch.randn(10, 24, device="mps", requires_grad=True)
         dtype = torch.half if with_amp else torch.float
         h = torch.randn(10, 16, device="mps", dtype=dtype, requires_grad=True)
-        h2, out = (torch.randn(10, 8, device="mps", dtype=dtype, requires_grad=True) for _ in range(2))
+        h2, out = (
+            torch.randn(10, 8, device="mps", dtype=dtype, requires_grad=True)
+            for _ in range(2)
+        )
         functions = (*model, nn.ReLU(), nn.MSELoss())
-        samples = (({"x": x, "unused": unused},), (h,), (h2,), (out,), (out, torch.randn(10, 8, device="mps")))
+        samples = (
+            ({"x": x, "unused": unused},),
+            (h,),
+            (h2,),
+            (out,),
+            (out, torch.randn(10, 8, device="mps")),
+        )
         with self.autocast(with_amp, cache):
-            graphed = torch.mps.make_graphed_callables(functions, samples, allow_unused_input=allow_unused_input)
+            graphed = torch.mps.make_graphed_callables(
+                functions, samples, allow_unused_input=allow_unused_input
+            )
         return graphed, (*control, nn.ReLU(), nn.MSELoss()), (model, control), unused
 
     @parametrize("with_amp", [False, True])
@@ -530,14 +565,18 @@ class TestSections(ParityTestCase):
         inputs = [torch.rand(10, 32, device="mps") for _ in range(6)]
         targets = [torch.rand(10, 8, device="mps") for _ in range(6)]
         losses = []
-        for (first, second, gather, relu, loss_function), model in zip((graphed, control), models):
+        for (first, second, gather, relu, loss_function), model in zip(
+            (graphed, control), models
+        ):
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
             torch.manual_seed(5)
             losses.append([])
             for x, target in zip(inputs, targets):
                 optimizer.zero_grad(set_to_none=True)
                 with self.autocast(with_amp):
-                    y = relu(gather(second(first({"x": x, "unused": unused})))["output"])
+                    y = relu(
+                        gather(second(first({"x": x, "unused": unused})))["output"]
+                    )
                     loss = loss_function(y, target)
                 loss.backward()
                 optimizer.step()
@@ -565,9 +604,14 @@ class TestSections(ParityTestCase):
         """20: nothing has a gradient, so nothing can be missing one; calls in eval mode run as before."""
         model = nn.Sequential(Gather()).to("mps")
         control = copy.deepcopy(model)
-        sample = {"x": torch.randn(10, 8, device="mps"), "unused": torch.randn(4, device="mps")}
+        sample = {
+            "x": torch.randn(10, 8, device="mps"),
+            "unused": torch.randn(4, device="mps"),
+        }
         with self.autocast(with_amp):
-            model[0] = torch.mps.make_graphed_callables(model[0], (sample,), allow_unused_input=allow_unused_input)
+            model[0] = torch.mps.make_graphed_callables(
+                model[0], (sample,), allow_unused_input=allow_unused_input
+            )
         for _ in range(4):
             given = {"x": torch.rand(10, 8, device="mps"), "unused": sample["unused"]}
             with self.autocast(with_amp):
@@ -582,10 +626,16 @@ class TestSections(ParityTestCase):
         pool = torch.mps.graph_pool_handle()
         models, graphed = [], []
         for _ in range(3):
-            model = nn.Sequential(nn.Linear(32, 128), nn.ReLU(), nn.Linear(128, 128)).to("mps")
+            model = nn.Sequential(
+                nn.Linear(32, 128), nn.ReLU(), nn.Linear(128, 128)
+            ).to("mps")
             models.append(model)
             sample = torch.randn(64, 32, device="mps")
-            graphed.append(torch.mps.make_graphed_callables(copy.deepcopy(model), (sample,), pool=pool))
+            graphed.append(
+                torch.mps.make_graphed_callables(
+                    copy.deepcopy(model), (sample,), pool=pool
+                )
+            )
         for _ in range(2):
             for model, twin in zip(models, graphed):
                 x = torch.randn(64, 32, device="mps")
@@ -599,8 +649,14 @@ class TestSections(ParityTestCase):
                     self.assertNotEqual(p.grad.data_ptr(), q.grad.data_ptr())
 
 
-CAPTURABLE = {info.optim_cls.__name__: info for info in optim_db if info.has_capturable_arg}
-FUSED = {info.optim_cls.__name__: info for info in optim_db if "mps" in info.supports_fused_on}
+CAPTURABLE = {
+    info.optim_cls.__name__: info for info in optim_db if info.has_capturable_arg
+}
+FUSED = {
+    info.optim_cls.__name__: info
+    for info in optim_db
+    if "mps" in info.supports_fused_on
+}
 
 
 class TestOptimizers(ParityTestCase):
@@ -619,10 +675,16 @@ class TestOptimizers(ParityTestCase):
     def test_all_inputs(self, kind):
         """11, 20: each configuration that upstream tests, against the same optimizer that counts on the host; and that
         `capturable` changes nothing where no graph is."""
-        start = [torch.randn(i + 5, i + 5, device="mps") for i in range(2)] + [torch.randn((), device="mps")]
+        start = [torch.randn(i + 5, i + 5, device="mps") for i in range(2)] + [
+            torch.randn((), device="mps")
+        ]
         grads = [[torch.randn_like(w) for w in start] for _ in range(5)]
         for case in CAPTURABLE[kind].optim_inputs_func(device="mps"):
-            kwargs = {k: v for k, v in case.kwargs.items() if k not in ("capturable", "differentiable")}
+            kwargs = {
+                k: v
+                for k, v in case.kwargs.items()
+                if k not in ("capturable", "differentiable")
+            }
             # tensors here need capturable=True
             kwargs["lr"] = 0.1
             if kind in ("Adam", "AdamW"):
@@ -637,7 +699,13 @@ class TestOptimizers(ParityTestCase):
                     with torch.mps.graph(graph):
                         optimizer.step()
 
-                steps = [optimizer.step, optimizer.step, capture, graph.replay, graph.replay]
+                steps = [
+                    optimizer.step,
+                    optimizer.step,
+                    capture,
+                    graph.replay,
+                    graph.replay,
+                ]
                 for grad, step in zip(grads, steps):
                     self.step(control, grad, reference.step)
                     self.step(eager, grad, plain.step)
@@ -656,7 +724,9 @@ class TestOptimizers(ParityTestCase):
             weights = [nn.Parameter(torch.ones(1, device="mps")) for _ in range(2)]
             for weight in weights:
                 weight.grad = torch.zeros_like(weight)
-            groups = [{"params": [w], "capturable": c} for w, c in zip(weights, capturable)]
+            groups = [
+                {"params": [w], "capturable": c} for w, c in zip(weights, capturable)
+            ]
             return weights, getattr(torch.optim, kind)(groups)
 
         control, reference = make(False, False)
@@ -683,7 +753,9 @@ class TestOptimizers(ParityTestCase):
     @parametrize("kind", list(FUSED))
     def test_fused_step_with_scale_raises(self, kind):
         """9: the fused steps of MPS don't take what a gradient scaler gives them; a capture of one is dropped."""
-        weights, optimizer = self.make(kind, {}, [torch.ones(4, device="mps")], lr=0.1, fused=True)
+        weights, optimizer = self.make(
+            kind, {}, [torch.ones(4, device="mps")], lr=0.1, fused=True
+        )
         optimizer.step()
         before = weights[0].detach().cpu()
         optimizer.grad_scale = torch.ones((), device="mps")
@@ -714,11 +786,18 @@ class TestOptimizers(ParityTestCase):
         backward()
         weight.grad = None
         graph, _ = captured(backward)
-        for value, scale, gradient in ((5, 4, 20.0), (20000, 4, float("inf")), (5, 2, 10.0), (40000, 1, 40000.0)):
+        for value, scale, gradient in (
+            (5, 4, 20.0),
+            (20000, 4, float("inf")),
+            (5, 2, 10.0),
+            (40000, 1, 40000.0),
+        ):
             x.fill_(value)
             scaler._scale.fill_(scale)
             graph.replay()
-            self.assertEqual(weight.grad.cpu(), torch.full((100,), gradient), atol=0, rtol=0)
+            self.assertEqual(
+                weight.grad.cpu(), torch.full((100,), gradient), atol=0, rtol=0
+            )
 
 
 instantiate_parametrized_tests(TestCapture)

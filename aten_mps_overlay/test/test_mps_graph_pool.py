@@ -78,7 +78,10 @@ class TestPool(TestCase):
                 with torch.no_grad():
                     return [model(x)]
             y = model(x)
-            return [y.detach(), *torch.autograd.grad(y.square().sum(), list(model.parameters()))]
+            return [
+                y.detach(),
+                *torch.autograd.grad(y.square().sum(), list(model.parameters())),
+            ]
 
         run()
         before = settled()
@@ -139,7 +142,9 @@ class TestPool(TestCase):
             y = (x * 2 + 1).exp().log()
         others = [torch.full((1 << 16,), float(i), device="mps") for i in range(20)]
         del y
-        others += [torch.full((1 << 16,), float(i), device="mps") for i in range(20, 40)]
+        others += [
+            torch.full((1 << 16,), float(i), device="mps") for i in range(20, 40)
+        ]
         for _ in range(3):
             graph.replay()
         for i, other in enumerate(others):
@@ -253,7 +258,9 @@ class TestPool(TestCase):
         """9, 15: it raises as in eager, and everything comes back."""
         x = torch.ones(1 << 16, device="mps")
         before = settled()
-        limit = (torch.mps.driver_allocated_memory() + (64 << 20)) / torch.mps.recommended_max_memory()
+        limit = (
+            torch.mps.driver_allocated_memory() + (64 << 20)
+        ) / torch.mps.recommended_max_memory()
         torch.mps.set_per_process_memory_fraction(limit)
         try:
             with self.assertRaisesRegex(RuntimeError, "out of memory"):

@@ -87,7 +87,9 @@ class ThreadTestCase(TestCase):
             except BaseException as error:
                 errors.append(error)
 
-        threads = [threading.Thread(target=run, args=(f,), daemon=True) for f in functions]
+        threads = [
+            threading.Thread(target=run, args=(f,), daemon=True) for f in functions
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -127,7 +129,10 @@ class TestThreads(ThreadTestCase):
 
         return replay, compare
 
-    @parametrize("meanwhile", ["nothing", "synchronize", "item", "empty_cache", "eager", "graphs"])
+    @parametrize(
+        "meanwhile",
+        ["nothing", "synchronize", "item", "empty_cache", "eager", "graphs"],
+    )
     def test_two_graphs(self, meanwhile):
         """17, 22: two threads replay two graphs, and a third does what may disturb them."""
         first, compare_first = self.replayer(24)
@@ -219,7 +224,9 @@ class TestThreads(ThreadTestCase):
         for seed, (_, _, _, results) in zip((11, 12), cases):
             twin = torch.Generator(device="mps").manual_seed(seed)
             for result in results:
-                self.assertEqual(result, torch.rand(64, device="mps", generator=twin), atol=0, rtol=0)
+                self.assertEqual(
+                    result, torch.rand(64, device="mps", generator=twin), atol=0, rtol=0
+                )
 
     def test_host_sources(self):
         """18, 22: a replay has read the host's memory when it returns, whoever else replays."""
@@ -252,8 +259,13 @@ class TestThreads(ThreadTestCase):
         """2, 22: graphed callables of two threads, whose backward passes share autograd's thread."""
         linear = [torch.nn.Linear(8, 8).to("mps") for _ in range(2)]
         sample = torch.randn(4, 8, device="mps", requires_grad=True)
-        graphed = [torch.mps.make_graphed_callables(lambda x, m=m: F.gelu(m(x)), (sample,)) for m in linear]
-        inputs = [[torch.randn(4, 8, device="mps") for _ in range(15)] for _ in range(2)]
+        graphed = [
+            torch.mps.make_graphed_callables(lambda x, m=m: F.gelu(m(x)), (sample,))
+            for m in linear
+        ]
+        inputs = [
+            [torch.randn(4, 8, device="mps") for _ in range(15)] for _ in range(2)
+        ]
         results = [[], []]
 
         def trainer(i):
@@ -261,7 +273,9 @@ class TestThreads(ThreadTestCase):
                 for x in inputs[i]:
                     x = x.clone().requires_grad_()
                     y = graphed[i](x)
-                    results[i].append((y.detach(), torch.autograd.grad(y.square().sum(), [x])[0]))
+                    results[i].append(
+                        (y.detach(), torch.autograd.grad(y.square().sum(), [x])[0])
+                    )
 
             return train
 
@@ -271,7 +285,12 @@ class TestThreads(ThreadTestCase):
                 x = x.clone().requires_grad_()
                 expected = F.gelu(linear[i](x))
                 self.assertEqual(y, expected, atol=0, rtol=0)
-                self.assertEqual(grad, torch.autograd.grad(expected.square().sum(), [x])[0], atol=0, rtol=0)
+                self.assertEqual(
+                    grad,
+                    torch.autograd.grad(expected.square().sum(), [x])[0],
+                    atol=0,
+                    rtol=0,
+                )
 
     def test_capture_of_another_thread_raises(self):
         """7, 22: while one is underway; it goes on, and afterwards the other thread may have its own."""
@@ -402,7 +421,16 @@ class TestThreads(ThreadTestCase):
                     time.sleep(0)
                     graph.capture_end()
                     stats = graph.stats()
-                    if any(stats[kind] for kind in ("kernels", "graph_runs", "copies", "fills", "host_refreshes")):
+                    if any(
+                        stats[kind]
+                        for kind in (
+                            "kernels",
+                            "graph_runs",
+                            "copies",
+                            "fills",
+                            "host_refreshes",
+                        )
+                    ):
                         graphs.append(graph)
             finally:
                 done.set()
@@ -567,7 +595,11 @@ class TestInterrupts(ThreadTestCase):
         graph.replay()
         self.assertEqual(y.cpu(), torch.full((16,), 7.0))
 
-    @parametrize("program", [CAPTURES, REPLAYS], name_fn=lambda p: "captures" if p is CAPTURES else "replays")
+    @parametrize(
+        "program",
+        [CAPTURES, REPLAYS],
+        name_fn=lambda p: "captures" if p is CAPTURES else "replays",
+    )
     def test_signals(self, program):
         """9: Ctrl-C, wherever it hits: the stream is usable, the graph empty or whole, each replay done or not."""
         rounds = 25
@@ -600,7 +632,11 @@ class TestMemory(ThreadTestCase):
         def level():
             gc.collect()
             torch.mps.synchronize()
-            return torch.mps.current_allocated_memory(), torch.mps.driver_allocated_memory(), resident_bytes()
+            return (
+                torch.mps.current_allocated_memory(),
+                torch.mps.driver_allocated_memory(),
+                resident_bytes(),
+            )
 
         levels = []
         for i in range(2000):
@@ -780,13 +816,18 @@ class TestProcesses(ThreadTestCase):
     @parametrize("ending", list(ENDINGS))
     def test_exit(self, ending):
         """9, 15: the interpreter ends as if there were no graphs: at once, in silence."""
-        if "make_graphed_callables" in ENDINGS[ending] and not hasattr(torch.mps, "make_graphed_callables"):
+        if "make_graphed_callables" in ENDINGS[ending] and not hasattr(
+            torch.mps, "make_graphed_callables"
+        ):
             self.skipTest("needs make_graphed_callables()")
         self.assertEqual(run_python(PREPARED + ENDINGS[ending]), (0, "", ""))
 
     def test_uncaught_exception(self):
         """9: its traceback is all there is to see."""
-        program = PREPARED + "with torch.mps.graph(graph):\n    y = x @ x\n    raise ValueError('mine')\n"
+        program = (
+            PREPARED
+            + "with torch.mps.graph(graph):\n    y = x @ x\n    raise ValueError('mine')\n"
+        )
         status, out, err = run_python(program)
         self.assertEqual((status, out), (1, ""))
         self.assertRegex(err, r"\ATraceback [^\0]*ValueError: mine\n\Z")

@@ -31,7 +31,10 @@ class Net(nn.Module):
 
     def forward(self, x):
         x = F.relu(self.norm(self.conv(x)))
-        return self.linear(F.dropout(x, self.dropout, self.training).flatten(1)) + self.frozen
+        return (
+            self.linear(F.dropout(x, self.dropout, self.training).flatten(1))
+            + self.frozen
+        )
 
 
 class TestGraphedCallables(TestCase):
@@ -58,7 +61,10 @@ class TestGraphedCallables(TestCase):
         pair = self.make_pair(Net(), (8, 1, 6, 6))
         optimizers = [torch.optim.Adam(m.parameters(), 1e-2) for m in pair]
         for _ in range(6):
-            x, y = torch.randn(8, 1, 6, 6, device="mps"), torch.randint(5, (8,), device="mps")
+            x, y = (
+                torch.randn(8, 1, 6, 6, device="mps"),
+                torch.randint(5, (8,), device="mps"),
+            )
             state = torch.mps.get_rng_state()
             losses, left = [], []
             for module, optimizer in zip(pair, optimizers):
@@ -89,7 +95,9 @@ class TestGraphedCallables(TestCase):
             ys = [graphed(x) for x in xs]
         self.assertEqual(ys, [reference(x) for x in xs], atol=0, rtol=0)
         grads = [torch.autograd.grad(graphed(x).square().sum(), [x])[0] for x in xs]
-        expected = [torch.autograd.grad(reference(x).square().sum(), [x])[0] for x in xs]
+        expected = [
+            torch.autograd.grad(reference(x).square().sum(), [x])[0] for x in xs
+        ]
         self.assertEqual(grads, expected, atol=0, rtol=0)
 
     def test_eval_mode_runs_as_before(self):
@@ -98,7 +106,9 @@ class TestGraphedCallables(TestCase):
         x = torch.randn(7, 1, 6, 6, device="mps")
         self.assertEqual(graphed(x), reference(x), atol=0, rtol=0)
         graphed.train(), reference.train()
-        with self.assertRaisesRegex(TypeError, r"shape \[4, 1, 6, 6\].*shape \[7, 1, 6, 6\]"):
+        with self.assertRaisesRegex(
+            TypeError, r"shape \[4, 1, 6, 6\].*shape \[7, 1, 6, 6\]"
+        ):
             graphed(x)
 
     def test_captured_in_eval_mode(self):
@@ -121,9 +131,13 @@ class TestGraphedCallables(TestCase):
         pool = torch.mps.graph_pool_handle() if with_pool else None
         functions = (first, linear, last)
         reference = copy.deepcopy(linear)
-        graphed = torch.mps.make_graphed_callables(functions, (((a, b), c), (a,), (a,)), pool=pool)
+        graphed = torch.mps.make_graphed_callables(
+            functions, (((a, b), c), (a,), (a,)), pool=pool
+        )
         for _ in range(2):
-            a, b, c = (torch.randn(3, device="mps", requires_grad=True) for _ in range(3))
+            a, b, c = (
+                torch.randn(3, device="mps", requires_grad=True) for _ in range(3)
+            )
 
             def run(first, linear, last):
                 out = first((a, b), c)
@@ -137,7 +151,9 @@ class TestGraphedCallables(TestCase):
     def test_any_order_of_calls(self):
         """With a pool for each callable."""
         functions = (lambda x: x.exp() * x, lambda x: x.sin() * x)
-        samples = tuple((torch.randn(64, device="mps", requires_grad=True),) for _ in range(2))
+        samples = tuple(
+            (torch.randn(64, device="mps", requires_grad=True),) for _ in range(2)
+        )
         graphed = torch.mps.make_graphed_callables(functions, samples)
         x = torch.randn(64, device="mps", requires_grad=True)
         for order in ((0, 1), (1, 0)):
@@ -153,7 +169,9 @@ class TestGraphedCallables(TestCase):
         x = torch.randn(2, 4, device="mps")
         y = graphed(graphed(x))
         self.assertEqual(y, reference(reference(x)), atol=0, rtol=0)
-        with self.assertRaisesRegex(RuntimeError, "was called again before the backward pass of an earlier call"):
+        with self.assertRaisesRegex(
+            RuntimeError, "was called again before the backward pass of an earlier call"
+        ):
             y.sum().backward()
 
     def test_unused_input(self):
@@ -162,16 +180,25 @@ class TestGraphedCallables(TestCase):
         def function(a, b):
             return a * 2
 
-        with self.assertRaisesRegex(RuntimeError, r"shape \[3\] .*has no part in the outputs.*allow_unused_input=True"):
+        with self.assertRaisesRegex(
+            RuntimeError,
+            r"shape \[3\] .*has no part in the outputs.*allow_unused_input=True",
+        ):
             torch.mps.make_graphed_callables(function, (a, b))
-        graphed = torch.mps.make_graphed_callables(function, (a, b), allow_unused_input=True)
+        graphed = torch.mps.make_graphed_callables(
+            function, (a, b), allow_unused_input=True
+        )
         x = torch.randn(3, device="mps", requires_grad=True)
-        grads = torch.autograd.grad(graphed(x, b).square().sum(), [x, b], allow_unused=True)
+        grads = torch.autograd.grad(
+            graphed(x, b).square().sum(), [x, b], allow_unused=True
+        )
         self.assertEqual(grads[0], x * 8)
         self.assertIsNone(grads[1])
 
     def test_no_gradients(self):
-        graphed = torch.mps.make_graphed_callables(lambda x: x * 2, (torch.zeros(3, device="mps"),))
+        graphed = torch.mps.make_graphed_callables(
+            lambda x: x * 2, (torch.zeros(3, device="mps"),)
+        )
         x = torch.randn(3, device="mps")
         y = graphed(x)
         self.assertFalse(y.requires_grad)
@@ -186,7 +213,9 @@ class TestGraphedCallables(TestCase):
         def add(module):
             if kind == "parameter":
                 return module[0].weight.register_hook(lambda g: calls.append(g))
-            return getattr(module, f"register_{kind}_hook")(lambda *a: calls.append(a) and None)
+            return getattr(module, f"register_{kind}_hook")(
+                lambda *a: calls.append(a) and None
+            )
 
         hook = add(module)
         with self.assertRaisesRegex(RuntimeError, "has hooks"):
@@ -254,7 +283,9 @@ class TestGraphedCallables(TestCase):
             make((lambda x: x, lambda x: x), ((x,),))
         module = nn.BatchNorm1d(2).to("mps")
         module.running_mean.requires_grad_()
-        with self.assertRaisesRegex(RuntimeError, "buffer 'running_mean' requires gradients"):
+        with self.assertRaisesRegex(
+            RuntimeError, "buffer 'running_mean' requires gradients"
+        ):
             make(module, (torch.zeros(3, 2, device="mps"),))
         graphed = make(lambda x, y: x + y, (x, x))
         with self.assertRaisesRegex(TypeError, "other arguments"):

@@ -87,11 +87,15 @@ def check_torch(layout: Layout, pin: Pin, machine: Machine) -> None:
             f"The environment {sys.prefix} has {pin.wheel_name} {found}, and the series stands on {pin.wheel_version}: "
             "`make setup` installs that one."
         )
-    if machine.is_mac:
-        package = Path(str(importlib.metadata.distribution(pin.wheel_name).locate_file("")))
-        modules = [path for path in list_overlay(layout.overlay) if path.startswith("torch/") and path.endswith(".py")]
-        if not all((package / path).exists() for path in modules):
-            raise ForkToolError(
-                f"The {pin.wheel_name} {found} in {sys.prefix} is not built from the patched checkout: "
-                "`make wheel` builds the patched one, `make demo` installs it there."
-            )
+    if machine.is_mac and lacking_modules(layout, pin):
+        raise ForkToolError(
+            f"The {pin.wheel_name} {found} in {sys.prefix} is not built from the patched checkout: "
+            "`make wheel` builds the patched one, `make demo` installs it there."
+        )
+
+
+def lacking_modules(layout: Layout, pin: Pin) -> list[str]:
+    """The Python modules of the series that the installed torch does not have."""
+    package = Path(str(importlib.metadata.distribution(pin.wheel_name).locate_file("")))
+    modules = [path for path in list_overlay(layout.overlay) if path.startswith("torch/") and path.endswith(".py")]
+    return [path for path in modules if not (package / path).exists()]

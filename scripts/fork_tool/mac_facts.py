@@ -45,10 +45,10 @@ def gather(layout: Layout) -> MacFacts:
     existing = layout.build if layout.build.exists() else layout.root
     return MacFacts(
         macos=platform.mac_ver()[0],
-        tools=_answer("xcode-select", "--print-path"),
-        sdk=_answer("xcrun", "--sdk", "macosx", "--show-sdk-version"),
-        compiler=_answer("xcrun", "clang", "--version").partition("\n")[0],
-        metal=bool(_answer("xcrun", "metal", "--version")),
+        tools=answer("xcode-select", "--print-path"),
+        sdk=answer("xcrun", "--sdk", "macosx", "--show-sdk-version"),
+        compiler=answer("xcrun", "clang", "--version").partition("\n")[0],
+        metal=bool(answer("xcrun", "metal", "--version")),
         memory=_memory(),
         cores=os.cpu_count() or 1,
         disk=shutil.disk_usage(existing).free,
@@ -125,10 +125,11 @@ def _memory() -> int:
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError):
-        return int(_answer("sysctl", "-n", "hw.memsize") or 0)
+        return int(answer("sysctl", "-n", "hw.memsize") or 0)
 
 
-def _answer(*command: str) -> str:
+def answer(*command: str) -> str:
+    """What a program prints; empty if it is not there or fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     except OSError:

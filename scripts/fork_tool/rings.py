@@ -26,6 +26,8 @@ class Ring:
     simulator: tuple[str, ...] = ()
     # Each operator is captured and replayed: see test/capture_mode.
     captured: bool = False
+    # Wants the tools that upstream checks its sources with.
+    upstream_tools: bool = False
 
 
 _PYTEST = ("-m", "pytest", "-q", "--junitxml={report}")
@@ -99,6 +101,14 @@ SANITIZED = {
 RINGS = (
     Ring("fork tool", (*_PYTEST, "-n", "2", "test/fork_tool"), needs="test/fork_tool"),
     Ring("fallback bench", (*_PYTEST, "test/fallback_bench"), needs="test/fallback_bench", on_device=True),
+    # A Mac has lintrunner, and the rest needs no device.
+    Ring(
+        "upstream checks",
+        (*_PYTEST, "test/upstream_checks"),
+        needs="test/upstream_checks",
+        on_mac=False,
+        upstream_tools=True,
+    ),
     Ring("simulator", (*_PYTEST, "test/simulator/tests"), needs="test/simulator/tests", on_mac=False),
     Ring("recorder properties", (*_PYTEST, "test/capture"), needs="test/capture", on_device=True),
     _CAPTURE_CASES,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,6 +14,7 @@ from rich.table import Table
 
 from fork_tool import sanitized
 from fork_tool.console import out, say
+from fork_tool.environment import installed_version
 from fork_tool.errors import ForkToolError
 from fork_tool.files import remove
 from fork_tool.lock import exclusive
@@ -22,7 +24,9 @@ from fork_tool.project import Project
 from fork_tool.reports import Count, count_junit, count_status, count_totals
 from fork_tool.rings import JUNIT, Ring, RINGS, SANITIZED, TOTALS
 from fork_tool.setup import setup
-from fork_tool.simulator import device_command, make_ready, program_environment
+from fork_tool.simulator import device_command, make_ready, make_ready_for_tests, program_environment
+from fork_tool.summary import Outcome, report_machine, Summary
+from fork_tool.upstream_tools import install_upstream_tools
 
 # Upstream's test of the backend takes other paths through it on each of these.
 MAIN_FILES, MAIN_VERSIONS = ("test_mps.py",), ("15.2", "14.5")
@@ -125,53 +129,93 @@ def run_upstream_tests(
 ) -> int:
     """Run upstream's tests of the device, all of them even after a failure, and return the worst exit status."""
     machine = this_machine()
-    make_ready(project, machine)
+    make_ready_for_tests(project, machine)
     layout = project.layout
     layout.reports.mkdir(parents=True, exist_ok=True)
     words = tuple(arguments)
     environment = program_environment(project)
     if captured:
         environment = capture_mode(project, environment)
+    files = MORE_FILES if more else MAIN_FILES
+    simulated = tuple(versions) or (MORE_VERSIONS if more else MAIN_VERSIONS)
+    summary = _summary(project, machine, "test-mps", simulated)
     if machine.is_mac:
-        return _run_upstream_tests_on_mac(project, MORE_FILES if more else MAIN_FILES, words, environment)
+        status = _run_upstream_tests_on_mac(project, files, words, environment, summary)
+        summary.write(True)
+        return status
     status = 0
-    for version in tuple(versions) or (MORE_VERSIONS if more else MAIN_VERSIONS):
-        for file in MORE_FILES if more else MAIN_FILES:
+    for version in simulated:
+        for file in files:
             say(f"── {file} on macOS {version}", style="bold")
             command = [str(layout.python), "-m", "mps_simulator.run_test_mps", "--file", file, "--macos", version]
             if captured:
                 command += CAPTURED_LIST
-            status = max(status, run_shown([*command, *words], layout.root, environment))
+            report = _report_of(layout.reports, file, version, words)
+            report.unlink(missing_ok=True)
+            began = time.monotonic()
+            ended = run_shown([*command, *words], layout.root, environment)
+            status = max(status, ended)
+            summary.add(Outcome(f"{file} on macOS {version}", count_totals(report, ended), time.monotonic() - began))
+    summary.write(True)
     if captured and (problem := problem_of_captured(project)):
         raise ForkToolError(problem)
     return status
 
 
+def _report_of(reports: Path, file: str, version: str, words: tuple[str, ...]) -> Path:
+    """Where mps_simulator.run_test_mps writes its report."""
+    if "--report" in words[:-1]:
+        return Path(words[words.index("--report") + 1]).resolve()
+    return reports / f"{file.removesuffix('.py').replace('/', '_')}_{version}.json"
+
+
 def _run_upstream_tests_on_mac(
-    project: Project, files: Iterable[str], arguments: tuple[str, ...], environment: dict[str, str]
+    project: Project,
+    files: Iterable[str],
+    arguments: tuple[str, ...],
+    environment: dict[str, str],
+    summary: Summary,
 ) -> int:
     layout = project.layout
-    report = f"--junitxml={layout.reports / 'test_mps.xml'}"
-    return run_shown(
-        [str(layout.python), "-m", "pytest", report, *files, *arguments],
+    report = layout.reports / "test_mps.xml"
+    report.unlink(missing_ok=True)
+    began = time.monotonic()
+    status = run_shown(
+        [str(layout.python), "-m", "pytest", f"--junitxml={report}", *files, *arguments],
         layout.checkout / "test",
         {**environment, "PYTORCH_TESTING_DEVICE_ONLY_FOR": "mps"},
         where=layout.shown(layout.checkout / "test"),
     )
+    summary.add(Outcome(", ".join(files), count_junit(report, status), time.monotonic() - began))
+    return status
 
 
-def run_rings(project: Project, chosen: Iterable[str], rings: tuple[Ring, ...] = RINGS) -> Count:
+def _summary(project: Project, machine: Machine, command: str, macos: tuple[str, ...] = ()) -> Summary:
+    found = installed_version(project.pin.wheel_name)
+    return Summary(project, command, report_machine(machine, macos), found)
+
+
+def run_rings(project: Project, chosen: Iterable[str], rings: tuple[Ring, ...] = RINGS, command: str = "test") -> Count:
     """Run the rings in order, all of them even after a failure, and count."""
     names = list(chosen)
     unknown = [name for name in names if name not in [ring.name for ring in rings]]
     if unknown:
         raise ForkToolError(f"There is no ring {unknown[0]!r}: the rings are {', '.join(ring.name for ring in rings)}.")
     machine = this_machine()
-    make_ready(project, machine)
+    make_ready_for_tests(project, machine)
     for kind in dict.fromkeys(ring.sanitizer for ring in rings if ring.sanitizer and (not names or ring.name in names)):
         sanitized.build(project, machine, kind)
     selected = [ring for ring in rings if (not names or ring.name in names) and (ring.on_mac or not machine.is_mac)]
-    counts = {ring.name: run_ring(project, machine, ring) for ring in selected}
+    if any(ring.upstream_tools for ring in selected):
+        with exclusive(project.layout):
+            install_upstream_tools(project)
+    summary = _summary(project, machine, " ".join([command, *(f"--ring '{name}'" for name in names)]))
+    counts: dict[str, Count] = {}
+    for ring in selected:
+        began = time.monotonic()
+        counts[ring.name] = run_ring(project, machine, ring)
+        summary.add(Outcome(ring.name, counts[ring.name], time.monotonic() - began))
+    summary.write(True)
     table = Table("ring", "passed", "failed", "skipped")
     for name, count in counts.items():
         table.add_row(name, str(count.passed), str(count.failed), str(count.skipped))
@@ -181,7 +225,7 @@ def run_rings(project: Project, chosen: Iterable[str], rings: tuple[Ring, ...] =
 
 def run_sanitized(project: Project, sanitizer: str, chosen: Iterable[str]) -> Count:
     """Run the rings of a build with this sanitizer."""
-    return run_rings(project, chosen, SANITIZED[sanitizer])
+    return run_rings(project, chosen, SANITIZED[sanitizer], f"test-sanitized --sanitizer {sanitizer}")
 
 
 def run_ring(project: Project, machine: Machine, ring: Ring, build: Path | None = None) -> Count:

@@ -12,11 +12,11 @@ from fork_tool.errors import ForkToolError
 from fork_tool.fetch import fetch
 from fork_tool.files import remove, write_atomically
 from fork_tool.lock import exclusive
+from fork_tool.mac_torch import bring_patched_torch, refuse_without_patched_torch
 from fork_tool.machine import Machine, this_machine
 from fork_tool.processes import run_shown
 from fork_tool.project import Project
 from fork_tool.setup import setup
-from fork_tool.wheel import install_patched_torch
 
 # The simulator needs no submodules, and the tarball has none: it is 27 MB instead of gigabytes.
 SOURCES = ("debian", "git")
@@ -32,7 +32,7 @@ def make_ready(project: Project, machine: Machine | None = None) -> None:
         for done in setup(project, machine):
             say(done)
         if machine.is_mac:
-            install_patched_torch(project)
+            bring_patched_torch(project)
         else:
             if not layout.checkout.exists():
                 fetch(project, sources=SOURCES)
@@ -40,6 +40,14 @@ def make_ready(project: Project, machine: Machine | None = None) -> None:
         check_torch(layout, project.pin, machine)
         if machine.runs_simulator:
             build_simulator(project, layout.simulator_build, layout.checkout)
+
+
+def make_ready_for_tests(project: Project, machine: Machine) -> None:
+    """The same, but a Mac without the patched torch is told so: a build of hours is nothing that a test begins."""
+    if machine.is_mac:
+        machine.refuse_unsupported()
+        refuse_without_patched_torch(project)
+    make_ready(project, machine)
 
 
 def build_simulator(project: Project, build: Path, checkout: Path, sanitizer: str = "", again: bool = False) -> None:

@@ -22,6 +22,7 @@ from fork_tool.files import remove, write_atomically
 from fork_tool.findings import LACKS
 from fork_tool.mac_facts import examine, gather, MacFacts
 from fork_tool.machine import Machine, this_machine
+from fork_tool.paths import Layout
 from fork_tool.processes import run_shown
 from fork_tool.project import Project
 from fork_tool.wheel_plan import label_of, make_plan, Plan, Stage, Step, wheel_requirement
@@ -104,6 +105,27 @@ def install_patched_torch(project: Project) -> bool:
     importlib.invalidate_caches()
     write_atomically(stamp, plan.stage("compile").key.encode())
     return True
+
+
+def is_installed_here(layout: Layout) -> bool:
+    """Whether the torch in .venv is one that was built here."""
+    return (layout.environment / _INSTALLED).is_file()
+
+
+def forget_installed_torch(layout: Layout) -> None:
+    """Let the wheel be installed again."""
+    (layout.environment / _INSTALLED).unlink(missing_ok=True)
+
+
+def wheel_stands(project: Project) -> bool:
+    """Whether the wheel of what the checkout holds is built and checked."""
+    layout = project.layout
+    if not layout.checkout.exists():
+        return False
+    checkout = open_checkout(layout.checkout, project.pin, layout.shown(layout.checkout))
+    plan = make_plan(project, gather(layout), sys.executable, label_of(project, checkout))
+    stamp = plan.places.stamps / "check"
+    return stamp.is_file() and stamp.read_text() == plan.stage("check").key and bool(_wheels(plan))
 
 
 def refuse_lacks(project: Project, facts: MacFacts) -> None:

@@ -164,7 +164,7 @@ def test_on_a_mac_the_patched_torch_takes_the_simulators_place(
 ) -> None:
     shop, commands = bench
     monkeypatch.setattr(runner_module, "this_machine", lambda: MAC)
-    monkeypatch.setattr(simulator_module, "install_patched_torch", lambda _project: commands.append("the wheel"))
+    monkeypatch.setattr(simulator_module, "bring_patched_torch", lambda _project: commands.append("the wheel"))
     shop.good("demo")
     assert commands == ["the wheel", "ROOT/.venv/bin/python test/demo/run.py"]
 
@@ -223,7 +223,7 @@ def ring(name: str, code: str, counted: str = STATUS, on_device: bool = False) -
 
 
 def test_rings_run_in_order_and_are_counted(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner_module, "make_ready", lambda *_arguments: None)
+    monkeypatch.setattr(runner_module, "make_ready_for_tests", lambda *_arguments: None)
     monkeypatch.setattr(runner_module, "device_command", lambda *_arguments: [sys.executable])
     applied.layout.python.parent.mkdir(parents=True)
     applied.layout.python.symlink_to(sys.executable)

@@ -18,7 +18,7 @@ from fork_tool.mac_facts import examine, GIB, jobs_for, MacFacts
 from fork_tool.machine import Machine
 from fork_tool.paths import own_layout
 from fork_tool.project import Project
-from fork_tool.wheel import install_patched_torch
+from fork_tool.wheel import forget_installed_torch, install_patched_torch, is_installed_here, wheel_stands
 from workshop import Workshop
 
 LINUX = Machine("Linux", "x86_64", "Debian", frozenset({"debian"}))
@@ -222,6 +222,25 @@ def test_file_left_out_stops_before_the_build(bench: Bench, monkeypatch: pytest.
     monkeypatch.setattr(wheel_module, "refuse_left_out", refuse)
     assert bench.shop.error("wheel") == "would be left out"
     assert bench.stages() == ["source"]
+
+
+def test_wheel_that_stands(bench: Bench) -> None:
+    """What a test would install: the wheel of this series, built and checked, and no other."""
+    project = bench.shop.project
+    assert not wheel_stands(project)
+    bench.failing = "wheel_check.py"
+    bench.shop.error("wheel")
+    assert not wheel_stands(project)
+    bench.shop.good("wheel")
+    assert wheel_stands(project)
+    assert install_patched_torch(project)
+    assert is_installed_here(bench.shop.layout)
+    forget_installed_torch(bench.shop.layout)
+    assert not is_installed_here(bench.shop.layout)
+    bench.shop.commit("[MPS] Other", {"aten/Graph.mm": "other\n"})
+    assert not wheel_stands(project)
+    bench.shop.checkout.rename(bench.shop.root.parent / "aside")
+    assert not wheel_stands(project)
 
 
 def test_build_that_leaves_no_wheel(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,7 +128,11 @@ class _Graphed:
                     f"make_graphed_callables: the callable was captured with {_describe(static)}, "
                     f"and is called with {_describe(arg)} in its place"
                 )
-            if arg.requires_grad and not static.requires_grad and torch.is_grad_enabled():
+            if (
+                arg.requires_grad
+                and not static.requires_grad
+                and torch.is_grad_enabled()
+            ):
                 raise RuntimeError(
                     f"make_graphed_callables: {_describe(arg)} requires gradients, and its sample did "
                     "not, so that there is no backward pass for it. Give a sample that requires them."
@@ -285,10 +289,7 @@ class _unchanged:
 
     def __init__(self, functions: Sequence[_Callable]) -> None:
         buffers = [
-            b
-            for f in functions
-            if isinstance(f, torch.nn.Module)
-            for b in f.buffers()
+            b for f in functions if isinstance(f, torch.nn.Module) for b in f.buffers()
         ]
         self.saved = [(b, b.detach().clone()) for b in buffers]
         self.state = torch.mps.get_rng_state()
@@ -305,7 +306,12 @@ class _unchanged:
 
 def _check_module(module: torch.nn.Module) -> None:
     for m in module.modules():
-        if m._forward_hooks or m._forward_pre_hooks or m._backward_hooks or m._backward_pre_hooks:
+        if (
+            m._forward_hooks
+            or m._forward_pre_hooks
+            or m._backward_hooks
+            or m._backward_pre_hooks
+        ):
             raise RuntimeError(
                 f"make_graphed_callables: the {type(m).__name__} has hooks, which replays would not "
                 "call. Add hooks after the call."

@@ -2,7 +2,7 @@ r"""Capture of MPS work into graphs, and their replay: what :mod:`torch.cuda.gra
 import contextlib
 import json
 import os
-from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, Optional, Tuple, Union
 
 import torch
 

@@ -42,4 +42,6 @@ class ExtensionLoader(Loader):
                 raise SimulatorError(f"the simulator's build lacks {self._compiler}: run `make simulator`")
             return str(self._compiler)
 
+        # Upstream looks at where a public function says that it comes from.
+        get_cxx_compiler.__module__ = module.__name__
         module.get_cxx_compiler = get_cxx_compiler  # type: ignore[attr-defined]

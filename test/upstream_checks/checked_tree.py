@@ -1,0 +1,79 @@
+"""The sources that are checked: the patched checkout, the base, and small trees in which faults are planted."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from fork_tool.checkout import BASE_REF
+from fork_tool.overlay import list_overlay
+from fork_tool.paths import own_layout
+
+LAYOUT = own_layout()
+CHECKOUT = LAYOUT.checkout
+TOOLS = LAYOUT.upstream_checks / "environment"
+# What upstream's linters read besides the files that they look at.
+SETTINGS = (".clang-format", ".flake8", ".cmakelintrc", ".lintrunner.toml", "pyproject.toml", "tools/linter")
+
+
+def git(*words: str) -> str:
+    """What git says about the checkout."""
+    return subprocess.run(["git", *words], cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout
+
+
+def overlay_files(*suffixes: str) -> list[str]:
+    """The new files of the series, by the end of their names."""
+    return [path for path in list_overlay(LAYOUT.overlay) if not suffixes or path.endswith(suffixes)]
+
+
+def changed_files() -> list[str]:
+    """The files of upstream's that the series has hunks on."""
+    new = set(overlay_files())
+    names = git("diff", "--name-only", "--diff-filter=M", BASE_REF).splitlines()
+    return [name for name in names if name not in new]
+
+
+def small_tree(name: str, revision: str, paths: Iterable[str] = ()) -> Path:
+    """A directory with the settings of the linters, and with these files, as a commit has them."""
+    directory = LAYOUT.upstream_checks / name
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    packed = subprocess.run(
+        ["git", "archive", "--format=tar", revision, *SETTINGS, *paths], cwd=CHECKOUT, capture_output=True, check=True
+    ).stdout
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        archive.extractall(directory, filter="data")
+    # Else it would be a part of this repository that git ignores, and isort leaves such files alone.
+    subprocess.run(["git", "init", "--quiet"], cwd=directory, check=True)
+    return directory
+
+
+def tools_environment() -> dict[str, str]:
+    """An environment in which `python3` and the programs are those of upstream's versions."""
+    return {
+        **os.environ,
+        "PATH": f"{TOOLS / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPATH": "",
+    }
+
+
+def torch_environment(simulated: bool, *more: Path) -> dict[str, str]:
+    """An environment for Python with the wheel's torch, or with the patched one on the simulator."""
+    path = [LAYOUT.simulator_source, *more]
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": os.pathsep.join(map(str, path))}
+    environment.pop("MPS_SIMULATOR", None)
+    if simulated:
+        environment["MPS_SIMULATOR"] = "1"
+    return environment
+
+
+def tools_packages() -> Path:
+    """Where the tools' own modules lie, for tools that must import torch."""
+    return TOOLS / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"

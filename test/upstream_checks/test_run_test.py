@@ -1,0 +1,64 @@
+"""Upstream's runner finds the new test files, runs them where it runs MPS, and leaves them alone elsewhere."""
+
+from __future__ import annotations
+
+import subprocess
+
+from checked_tree import CHECKOUT, LAYOUT, overlay_files, torch_environment
+
+TESTS = sorted(
+    path.removeprefix("test/").removesuffix(".py") for path in overlay_files(".py") if path.startswith("test/test_")
+)
+# A run of no test writes times and caches; none of this does.
+_SELECT = """
+import sys
+# The checkout has a torch without its library; the runner puts itself in front when it has the other.
+import torch
+sys.path[:0] = [{checkout!r}, {tests!r}]
+sys.argv = ["run_test.py", *{words!r}]
+import run_test
+print("\\n".join(run_test.get_selected_tests(run_test.parse_args())))
+"""
+
+
+def python(program: str) -> list[str]:
+    """The lines that a program prints in upstream's test directory, without a device."""
+    done = subprocess.run(
+        [str(LAYOUT.python), "-c", program],
+        cwd=CHECKOUT / "test",
+        env=torch_environment(simulated=False),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def selected(*words: str) -> list[str]:
+    """The tests that run_test.py would run."""
+    program = _SELECT.format(checkout=str(CHECKOUT), tests=str(CHECKOUT / "test"), words=words)
+    return python(program)
+
+
+def test_discovery() -> None:
+    assert len(TESTS) > 5
+    program = (
+        f"import sys; sys.path[:0] = [{str(CHECKOUT)!r}]\n"
+        "from tools.testing.discover_tests import TESTS\nprint(*TESTS, sep='\\n')"
+    )
+    found = python(program)
+    assert [name for name in TESTS if found.count(name) != 1] == []
+
+
+def test_runs_with_mps() -> None:
+    """What the job on upstream's Macs runs."""
+    found = selected("--mps")
+    assert [name for name in [*TESTS, "test_mps", "test_metal", "test_nn"] if found.count(name) != 1] == []
+
+
+def test_not_without_mps() -> None:
+    """They would fail for lack of a device, or be skipped at best."""
+    found = selected()
+    assert "test_torch" in found
+    assert [name for name in found if name in TESTS or name in ("test_mps", "test_metal")] == []
