@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
 
@@ -26,6 +26,7 @@ from fork_tool.simulator import build_simulator, make_ready
 from fork_tool.stack import Layer
 
 _NAME = "entries"
+_PROGRAMS = "aten/src/ATen/test/mps_test_*"
 _SAMPLE = "test/simulator/sanitizers/test_mps_sample.txt"
 
 
@@ -47,8 +48,12 @@ class Outcome:
 
 
 def own_tests(entry: Entry) -> list[str]:
-    """The Python tests that an entry brings, as paths below the checkout."""
-    return [path for path in entry.overlay if PurePosixPath(path).match("test/test_*.py")]
+    """The tests that an entry brings, in Python and in C++, as paths below the checkout."""
+    return [path for path in entry.overlay if _is_python(path) or PurePosixPath(path).match(_PROGRAMS)]
+
+
+def _is_python(path: str) -> bool:
+    return PurePosixPath(path).match("test/test_*.py")
 
 
 def test_entries(project: Project, chosen: Iterable[str]) -> list[Outcome]:
@@ -106,17 +111,23 @@ def _examine(project: Project, layer: Layer) -> Outcome:
     outcome.build_seconds = round(time.monotonic() - start, 1)
     if not outcome.built:
         return outcome
-    if files:
-        outcome.own = run_ring(project, this_machine(), _own_ring(project, layer.entry.name, files), build)
+    for ring in _own_rings(project, layer.entry.name, files):
+        outcome.own += run_ring(project, this_machine(), ring, build)
     sample = replace(upstream_sample(_SAMPLE), name=f"{layer.entry.name}, upstream sample", on_device=True)
     outcome.sample = run_ring(project, this_machine(), sample, build)
     return outcome
 
 
-def _own_ring(project: Project, name: str, files: Iterable[str]) -> Ring:
+def _own_rings(project: Project, name: str, files: Iterable[str]) -> Iterator[Ring]:
     directory = project.layout.shown(project.layout.entries_checkout / "test")
-    names = [str(PurePosixPath(path).relative_to("test")) for path in files]
-    return Ring(f"{name}, own tests", (*UPSTREAM_STYLE, *names), directory, on_device=True, directory=directory)
+    python = [str(PurePosixPath(path).relative_to("test")) for path in files if _is_python(path)]
+    if python:
+        yield Ring(f"{name}, own tests", (*UPSTREAM_STYLE, *python), directory, on_device=True, directory=directory)
+    programs = [PurePosixPath(path).stem for path in files if not _is_python(path)]
+    if programs:
+        # Of the programs that the checkout has, those of this entry.
+        words = ("-m", "pytest", "-q", "--junitxml={report}", "test/aten", "--program", ",".join(programs))
+        yield Ring(f"{name}, own C++ tests", words, "test/aten", on_device=True)
 
 
 def _write(project: Project, outcomes: Iterable[Outcome]) -> None:

@@ -46,7 +46,7 @@ def find_place() -> Place:
 
 
 PLACE = find_place()
-PROGRAMS = sorted(source.stem for source in PLACE.sources.glob("mps_test_*") if source.suffix in (".cpp", ".mm"))
+ALL_PROGRAMS = sorted(source.stem for source in PLACE.sources.glob("mps_test_*") if source.suffix in (".cpp", ".mm"))
 
 
 def names_of(listing: str) -> list[str]:
@@ -101,13 +101,17 @@ def listed_by(program: str) -> tuple[str, ...]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Asks each program for its tests."""
+    chosen = metafunc.config.getoption("--program")
+    programs = chosen.split(",") if chosen else ALL_PROGRAMS
     if "name" in metafunc.fixturenames:
         cases = []
-        for program in PROGRAMS:
+        for program in programs:
             for name in listed_by(program):
                 left_out = [pytest.mark.skip(LEFT_OUT[name])] if not ON_MAC and name in LEFT_OUT else []
                 cases.append(pytest.param(program, name, marks=left_out, id=name))
         metafunc.parametrize(("program", "name"), cases)
+    elif "program" in metafunc.fixturenames:
+        metafunc.parametrize("program", programs)
 
 
 def test_aten(program: str, name: str) -> None:
@@ -116,7 +120,6 @@ def test_aten(program: str, name: str) -> None:
     assert re.search(rf"^\[       OK \] {re.escape(name)}\b", said, re.MULTILINE), said
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
 def test_program(program: str) -> None:
     """It is there, it has tests, and nothing goes wrong after the last of them."""
     assert (PLACE.programs / program).is_file(), f"{PLACE.programs / program} is not built: {PLACE.remedy}"
@@ -127,7 +130,7 @@ def test_program(program: str) -> None:
 
 def test_the_bases_programs_are_among_them() -> None:
     assert {"mps_test_allocator", "mps_test_metal_library", "mps_test_objc_interface", "mps_test_print"} <= set(
-        PROGRAMS
+        ALL_PROGRAMS
     )
 
 

@@ -16,13 +16,13 @@ from fork_tool.reports import Count
 from fork_tool.rings import Ring
 from workshop import Workshop
 
-OWN_TEST = "test/test_mps_second.py"
+OWN_TEST, PROGRAM = "test/test_mps_second.py", "aten/src/ATen/test/mps_test_second.mm"
 
 
 @pytest.fixture
 def series(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> tuple[Workshop, list[str]]:
     """Two entries, the second with a test of its own, and what was built and run in which tree."""
-    applied.commit("[MPS] Second\n\nWhy.\n\nEntry: second", {OWN_TEST: "def test(): pass\n"})
+    applied.commit("[MPS] Second\n\nWhy.\n\nEntry: second", {OWN_TEST: "def test(): pass\n", PROGRAM: ""})
     applied.good("refresh")
     done: list[str] = []
 
@@ -48,13 +48,14 @@ def test_each_is_built_without_the_later_ones(series: tuple[Workshop, list[str]]
         "recorder, upstream sample in .: sample",
         "build simulator-entries, with the second's test",
         "second, own tests in build/pytorch-entries/test: test_mps_second.py",
+        "second, own C++ tests in .: mps_test_second",
         "second, upstream sample in .: sample",
     ]
     assert "2 entries build and pass without the later ones." in said
     report = json.loads((shop.layout.reports / "entries.json").read_text())
     assert [(entry["entry"], entry["own_files"], entry["built"]) for entry in report] == [
         ("recorder", [], True),
-        ("second", [OWN_TEST], True),
+        ("second", [PROGRAM, OWN_TEST], True),
     ]
 
 
