@@ -163,7 +163,7 @@ TEST_F(MPSRecordingEncoderTest, DispatchHoldsTheWholeState) {
   EXPECT_EQ(numbersOf(other), (std::vector<float>{50, 60, 70, 80, 50, 60, 70, 80}));
 
   for (NSUInteger i = 0; i < kLength; i++) {
-    static_cast<float*>([in contents])[i] = 100.f + i;
+    static_cast<float*>([in contents])[i] = static_cast<float>(100 + i);
   }
   runAlone(recorder.steps[0]);
   EXPECT_EQ(numbersOf(out), (std::vector<float>{110, 111, 112, 113, 114, 115, 116, 117}));
