@@ -168,9 +168,7 @@ def check_sums(case):
     """Both breakdowns and the list of entries add up to the totals."""
     stats = torch.mps.executable_cache_stats()
     for parameters in (False, True):
-        operations = torch.mps.executable_cache_stats_by_operation(
-            parameters
-        ).values()
+        operations = torch.mps.executable_cache_stats_by_operation(parameters).values()
         for name in ("hits", "misses", "evictions", "entries"):
             case.assertEqual(
                 sum(counts[name] for counts in operations), stats[name], name

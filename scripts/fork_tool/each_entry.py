@@ -72,8 +72,10 @@ def test_entries(project: Project, chosen: Iterable[str]) -> list[Outcome]:
     outcomes = []
     for number, layer in enumerate(wanted, start=1):
         say(f"══ {number} of {len(wanted)}: {layer.entry.name}", style="bold")
-        tree.whole("checkout", "--quiet", "--detach", layer.commit)
-        outcomes.append(_examine(project, layer))
+        # Also while it tests: a second run would take the worktree to another entry.
+        with exclusive(layout):
+            tree.whole("checkout", "--quiet", "--detach", layer.commit)
+            outcomes.append(_examine(project, layer))
         _write(project, outcomes)
     _show(outcomes)
     return outcomes
@@ -103,8 +105,7 @@ def _examine(project: Project, layer: Layer) -> Outcome:
     outcome = Outcome(layer.entry.name, layer.commit, files, False, 0.0, Count(), Count())
     start = time.monotonic()
     try:
-        with exclusive(layout):
-            build_simulator(project, build, layout.entries_checkout, again=True)
+        build_simulator(project, build, layout.entries_checkout, again=True)
         outcome.built = True
     except ForkToolError as problem:
         say(str(problem), style="red")

@@ -1,4 +1,5 @@
 r"""The cache of compiled MPSGraphs, which captures and, on request, all operators run."""
+
 from typing import Any, Dict, List
 
 import torch
