@@ -25,6 +25,7 @@ from fork_tool.paths import Layout
 # Not among the needs of `setup`: nothing else uses these 100 MB.
 CLANG_TIDY = Need("clang-tidy 19", "looks for bugs in the overlay", program("clang-tidy-19"), "clang-tidy-19")
 _SOURCES = (".mm", ".cpp", ".cc")
+_EXTENSIONS, _BINDINGS = "test/cpp_extensions/", "torch/csrc/mps/Module.cpp"
 _WARNINGS = ("-Wall", "-Wextra", "-Werror")
 # Pairs of parameters that could be swapped: Metal's and upstream's signatures are full of them.
 _CHECKS = "-*,bugprone-*,-bugprone-easily-swappable-parameters"
@@ -65,7 +66,9 @@ def units_of(overlay: Path, checkout: Path, database: Path) -> list[Unit]:
     units, unknown = [], []
     for path in list_overlay(overlay):
         if path.endswith(_SOURCES):
-            entry = commands.get(checkout / path)
+            # The tests build extensions, with the headers that the bindings see.
+            known = _BINDINGS if path.startswith(_EXTENSIONS) else path
+            entry = commands.get(checkout / known)
             if entry is None:
                 unknown.append(path)
                 continue

@@ -104,6 +104,20 @@ def test_source_that_the_simulator_does_not_compile(layout: Layout) -> None:
         lint(layout)
 
 
+@needs_compiler
+def test_extension_is_compiled_like_the_bindings(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = layout.simulator_build / "compile_commands.json"
+    entry = json.loads(database.read_text())[0]
+    bindings = str(layout.checkout / "torch" / "csrc" / "mps" / "Module.cpp")
+    entries = [entry, entry | {"file": bindings, "command": entry["command"].replace(entry["file"], bindings)}]
+    database.write_text(json.dumps(entries))
+    extension = layout.overlay / "test" / "cpp_extensions" / "extension.cpp"
+    extension.parent.mkdir(parents=True)
+    extension.write_text("int name() { int unused; return 1; }\n")
+    said = compile_all(layout, monkeypatch)
+    assert "unused variable" in said
+
+
 def test_nothing_to_look_at_is_an_error(layout: Layout) -> None:
     (layout.overlay / "aten" / "src" / "ATen" / "mps" / "Own.mm").unlink()
     with pytest.raises(ForkToolError, match="nothing was looked at"):

@@ -55,14 +55,15 @@ TEST_F(MPSAllocatorPoolTest, AllocatesFromThePoolBetweenBeginAndEnd) {
   auto earlier = allocate(64);
   allocator->beginAllocateToPool(pool);
   auto inside = allocate(64);
-  auto large = allocate(20 * 1024);
+  constexpr size_t large_size = 20480;
+  auto large = allocate(large_size);
   allocator->endAllocateToPool();
   auto later = allocate(64);
   EXPECT_FALSE(isOfPool(earlier));
   EXPECT_TRUE(isOfPool(inside));
   EXPECT_TRUE(isOfPool(large));
   EXPECT_FALSE(isOfPool(later));
-  EXPECT_GE(allocator->getPoolSize(pool), (20 * 1024 + 64) * kKilobyte);
+  EXPECT_GE(allocator->getPoolSize(pool), (large_size + 64) * kKilobyte);
   EXPECT_EQ(allocator->getPoolSize({0, 54321}), 0);
 }
 
