@@ -104,7 +104,7 @@ RINGS = (
     # A Mac has lintrunner, and the rest needs no device.
     Ring(
         "upstream checks",
-        (*_PYTEST, "test/upstream_checks"),
+        (*_PYTEST, "-n", "2", "--dist", "loadfile", "test/upstream_checks"),
         needs="test/upstream_checks",
         on_mac=False,
         upstream_tools=True,

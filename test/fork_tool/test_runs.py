@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -245,6 +246,38 @@ def test_rings_run_in_order_and_are_counted(applied: Workshop, monkeypatch: pyte
         runner_module.run_rings(applied.project, ["gone"], rings)
 
 
+@pytest.mark.parametrize(
+    ("operators", "failed", "said"),
+    [
+        ({"equal": 3, "refused": 1}, 0, "operators: 3 equal, 1 refused"),
+        ({}, 1, "No operator was captured"),
+        ({"equal": 3, "different": 2}, 1, "2 replays differed from eager"),
+    ],
+)
+def test_captured_ring(
+    applied: Workshop,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    operators: dict[str, int],
+    failed: int,
+    said: str,
+) -> None:
+    """What a test that is expected to fail would hide fails the ring."""
+    monkeypatch.setattr(runner_module, "make_ready_for_tests", lambda *_arguments: None)
+    applied.layout.python.parent.mkdir(parents=True)
+    applied.layout.python.symlink_to(sys.executable)
+    program = f"""
+import json, os, pathlib
+folder = pathlib.Path(os.environ["PYTORCH_TEST_MPS_CAPTURE_REPORT"])
+folder.mkdir(parents=True)
+(folder / "1.json").write_text(json.dumps({{"operators": {operators}, "refusals": {{}}}}))
+"""
+    captured = replace(ring("captured", program), captured=True)
+    total = runner_module.run_rings(applied.project, [], (captured,))
+    assert (total.passed, total.failed) == (1, failed)
+    assert said in " ".join(capsys.readouterr().out.split())
+
+
 def test_exit_status_follows_the_count(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     for failed in (0, 1):
         monkeypatch.setattr(runner_module, "run_rings", lambda *_arguments, failed=failed: Count(3, failed))
@@ -286,7 +319,7 @@ def test_rings_of_this_repository() -> None:
     assert len({ring.name for ring in RINGS}) == len(RINGS)
     assert [ring.name for ring in RINGS][0] == "fork tool"
     targets = (own_layout().root / "Makefile").read_text()
-    names = "setup fetch apply refresh verify export doctor simulator demo test test-mps test-sanitized wheel lint-overlay sweep clean"
+    names = "setup fetch apply refresh verify export doctor simulator demo test test-mps test-sanitized test-entries wheel lint-overlay sweep clean"
     names += " graph-caching fallback-bench fallback-sync"
     for name in names.split():
         assert f"\n{name}:" in targets
