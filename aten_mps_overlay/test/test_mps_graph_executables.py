@@ -6,13 +6,7 @@
 
 import unittest
 
-from test_mps_executable_cache import (
-    check_sums,
-    counts_of,
-    new_inputs,
-    OPERATIONS,
-    run,
-)
+from test_mps_executable_cache import check_sums, counts_of, new_inputs, OPERATIONS, run
 
 import torch
 from torch.testing._internal.common_utils import (

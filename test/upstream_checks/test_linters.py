@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from checked_tree import BASE_REF, changed_files, CHECKOUT, git, LAYOUT, overlay_files, small_tree
+from fork_tool.lint_overlay import units_of
 from lint_runner import Linter, Message, read_linters
 
 # Linters that would look at files of the series, and why they don't here; README.md says the same.
@@ -87,7 +88,7 @@ def test_who_looks_at_what() -> None:
     assert all(any(LINTERS[code].takes(path) for path in SERIES) for code in LEFT_OUT)
     assert {path for path in overlay_files(".py") if not LINTERS["PYFMT"].takes(path)} == set()
     formatted = set(AT_WORK["CLANGFORMAT"])
-    sources = {path for path in overlay_files(".h", ".mm", ".cpp") if path.startswith("aten/")}
+    sources = {path for path in overlay_files(".h", ".mm", ".cpp") if "/test/" not in path and path.startswith("aten/")}
     assert sources <= formatted
     readme = (Path(__file__).parent / "README.md").read_text("utf-8")
     assert [code for code in LEFT_OUT if f"`{code}`" not in readme] == []
@@ -157,3 +158,9 @@ def _ruff_for_3_9(paths: list[Path]) -> str:
     words = ["check", "--isolated", "--quiet", "--no-cache", "--target-version", "py39", "--select", "FA102"]
     command = [sys.executable, "-m", "ruff", *words, "--output-format", "concise", *map(str, paths)]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
+def test_clang_tidy_can_look_at_each_source() -> None:
+    """`make lint-overlay` takes minutes and is not run here; that it knows how each source is compiled is seen at once."""
+    units = units_of(LAYOUT.overlay, CHECKOUT, LAYOUT.simulator_build / "compile_commands.json")
+    assert [unit.path for unit in units] == overlay_files(".mm", ".cpp", ".cc")

@@ -74,7 +74,9 @@ TEST_F(MPSCaptureRefusalsTest, Condition) {
 
 TEST_F(MPSCaptureRefusalsTest, Fallback) {
   expectRefused(
-      [&] { torch::linalg_svd(x.view({2, 2})); },
+      [&] {
+        torch::linalg_svd(x.view({2, 2}));
+      },
       "the operator 'aten::linalg_svd' falls back to the CPU");
 }
 

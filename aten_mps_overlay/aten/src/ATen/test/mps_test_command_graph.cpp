@@ -177,7 +177,8 @@ TEST(MPSCommandGraphTest, GraphsShareAPool) {
   MPSCommandGraph first, second;
   at::Tensor y, z;
   captureInto(first, [&] { y = x.add(1).mul(2); });
-  captureInto(second, [&] { z = y.add(1).mul(2); }, first.pool());
+  captureInto(
+      second, [&] { z = y.add(1).mul(2); }, first.pool());
   EXPECT_EQ(first.pool(), second.pool());
   x.fill_(5);
   first.replay();

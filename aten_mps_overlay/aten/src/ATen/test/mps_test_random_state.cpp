@@ -149,9 +149,11 @@ TEST(MPSRandomStateTest, UnregisteredGeneratorThrows) {
 TEST(MPSRandomStateTest, SeedingInACaptureThrows) {
   auto generator = at::mps::detail::createMPSGenerator(3);
   MPSCommandGraph graph;
-  expectRefused(graph, [] { torch::mps::manual_seed(1); }, "seeded");
+  expectRefused(
+      graph, [] { torch::mps::manual_seed(1); }, "seeded");
   graph.registerGeneratorState(generator);
-  expectRefused(graph, [&] { generator.set_current_seed(1); }, "seeded");
+  expectRefused(
+      graph, [&] { generator.set_current_seed(1); }, "seeded");
   EXPECT_EQ(generator.current_seed(), 3);
   // one that takes no part may be seeded
   auto other = at::mps::detail::createMPSGenerator(4);
