@@ -522,6 +522,13 @@ class Interrupted(torch.mps.MPSGraph):
         self.interrupt("ended")
 
 
+# A shell that starts a program in the background lets it ignore Ctrl-C.
+HEAR_SIGNALS = """
+import signal
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""
+
 CAPTURES = """
 import torch
 
@@ -603,7 +610,7 @@ class TestInterrupts(ThreadTestCase):
     def test_signals(self, program):
         """9: Ctrl-C, wherever it hits: the stream is usable, the graph empty or whole, each replay done or not."""
         rounds = 25
-        child = start_python(program, str(rounds))
+        child = start_python(HEAR_SIGNALS + program, str(rounds))
         pauses = random.Random(0)
         for line in child.stdout:
             if line == "ready\n":
