@@ -103,6 +103,12 @@ def test_wheel_that_was_built_is_installed(mac: Mac) -> None:
     assert mac.done == ["wheel", "check", "run"]
 
 
+def test_captured_run_must_capture(mac: Mac) -> None:
+    mac.wheel_stands = True
+    assert "No operator was captured" in mac.shop.error("test-mps", "--captured")
+    assert mac.done[-1] == "run"
+
+
 def test_demo_builds_what_lacks(mac: Mac) -> None:
     mac.version, mac.lacking = "0.1", [MODULE]
     mac.shop.good("demo")
