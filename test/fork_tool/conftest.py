@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
 
 from fork_tool import download
 from workshop import HUNK, MESSAGE, Workshop
+
+
+@pytest.fixture(autouse=True, scope="session")
+def hear_signals() -> None:
+    """A shell that starts the tests in the background lets them, and what they start, ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
