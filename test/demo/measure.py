@@ -62,8 +62,21 @@ def on_simulator() -> bool:
     return mps_simulator is not None and mps_simulator.is_installed()
 
 
-def _without_gpu_work() -> AbstractContextManager[Any]:
+def without_gpu_work() -> AbstractContextManager[Any]:
+    """On the simulator, what is submitted in the block is encoded and not executed."""
     return mps_simulator.null_mode() if on_simulator() else nullcontext()
+
+
+def median_seconds(run: Callable[[], object], repeats: int) -> float:
+    """What a call costs the CPU, with an idle device before each."""
+    seconds = []
+    for _ in range(repeats):
+        torch.mps.synchronize()
+        begin = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - begin)
+    torch.mps.synchronize()
+    return statistics.median(seconds)
 
 
 def _cost(run: Callable[[], object], repeats: int) -> Pass:
@@ -74,14 +87,7 @@ def _cost(run: Callable[[], object], repeats: int) -> Pass:
         mps_simulator.reset_counters()
         run()
         calls = sum(mps_simulator.counters().values())
-    seconds = []
-    for _ in range(repeats):
-        torch.mps.synchronize()
-        begin = time.perf_counter()
-        run()
-        seconds.append(time.perf_counter() - begin)
-    torch.mps.synchronize()
-    return Pass(statistics.median(seconds), calls)
+    return Pass(median_seconds(run, repeats), calls)
 
 
 @torch.no_grad()
@@ -101,7 +107,7 @@ def measure(case: Case, repeats: int) -> Result:
 
     eager_all, replay_all = torch.cat(expected), torch.cat(replayed)
     steps = graph.stats()
-    with _without_gpu_work():
+    with without_gpu_work():
         case.prepare()
         eager = _cost(case.step, repeats)
         case.prepare()

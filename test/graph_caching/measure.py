@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import statistics
-import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from demo.measure import on_simulator
+from demo.measure import median_seconds, without_gpu_work
 
 from graph_caching.cases import Case
 
@@ -62,25 +57,6 @@ def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
     return torch.equal(one.cpu(), other.cpu())
 
 
-def _without_gpu_work() -> AbstractContextManager[Any]:
-    if not on_simulator():
-        return nullcontext()
-    import mps_simulator
-
-    return mps_simulator.null_mode()
-
-
-def _seconds(run: Callable[[], object], repeats: int) -> float:
-    seconds = []
-    for _ in range(repeats):
-        torch.mps.synchronize()
-        begin = time.perf_counter()
-        run()
-        seconds.append(time.perf_counter() - begin)
-    torch.mps.synchronize()
-    return statistics.median(seconds)
-
-
 @torch.no_grad()
 def measure(case: Case, calls: int, repeats: int) -> Result:
     """Run a case `calls` times on new inputs each way, then measure what a call costs."""
@@ -112,10 +88,10 @@ def measure(case: Case, calls: int, repeats: int) -> Result:
         case.call(*inputs)
 
     seconds = {}
-    with _without_gpu_work():
-        seconds["eager"] = _seconds(call, repeats)
+    with without_gpu_work():
+        seconds["eager"] = median_seconds(call, repeats)
         torch.mps.set_executable_cache_enabled(True)
-        seconds["eager_cached"] = _seconds(call, repeats)
+        seconds["eager_cached"] = median_seconds(call, repeats)
         torch.mps.set_executable_cache_enabled(False)
-        seconds["replay"] = _seconds(graphs[0][0].replay, repeats)
+        seconds["replay"] = median_seconds(graphs[0][0].replay, repeats)
     return Result(case.kind, case.parameters, calls, eager.counts, captures.counts, equal, seconds)
