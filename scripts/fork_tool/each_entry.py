@@ -17,17 +17,16 @@ from fork_tool.errors import ForkToolError
 from fork_tool.files import write_atomically
 from fork_tool.git import Git
 from fork_tool.lock import exclusive
-from fork_tool.machine import this_machine
+from fork_tool.machine import Machine, this_machine
 from fork_tool.project import Project
 from fork_tool.reports import Count
-from fork_tool.rings import Ring, upstream_sample, UPSTREAM_STYLE
+from fork_tool.rings import PYTEST, Ring, SMALL_SAMPLE, upstream_sample, UPSTREAM_STYLE
 from fork_tool.runner import run_ring
 from fork_tool.simulator import build_simulator, make_ready
 from fork_tool.stack import Layer
 
 _NAME = "entries"
 _PROGRAMS = "aten/src/ATen/test/mps_test_*"
-_SAMPLE = "test/simulator/sanitizers/test_mps_sample.txt"
 
 
 @dataclass
@@ -75,7 +74,7 @@ def test_entries(project: Project, chosen: Iterable[str]) -> list[Outcome]:
         # Also while it tests: a second run would take the worktree to another entry.
         with exclusive(layout):
             tree.whole("checkout", "--quiet", "--detach", layer.commit)
-            outcomes.append(_examine(project, layer))
+            outcomes.append(_examine(project, machine, layer))
         _write(project, outcomes)
     _show(outcomes)
     return outcomes
@@ -98,7 +97,7 @@ def _worktree(project: Project, git: Git, base: str) -> Git:
     return Git(place)
 
 
-def _examine(project: Project, layer: Layer) -> Outcome:
+def _examine(project: Project, machine: Machine, layer: Layer) -> Outcome:
     layout = project.layout
     build = layout.other_simulator_build(_NAME)
     files = own_tests(layer.entry)
@@ -113,9 +112,9 @@ def _examine(project: Project, layer: Layer) -> Outcome:
     if not outcome.built:
         return outcome
     for ring in _own_rings(project, layer.entry.name, files):
-        outcome.own += run_ring(project, this_machine(), ring, build)
-    sample = replace(upstream_sample(_SAMPLE), name=f"{layer.entry.name}, upstream sample", on_device=True)
-    outcome.sample = run_ring(project, this_machine(), sample, build)
+        outcome.own += run_ring(project, machine, ring, build)
+    sample = replace(upstream_sample(SMALL_SAMPLE), name=f"{layer.entry.name}, upstream sample", on_device=True)
+    outcome.sample = run_ring(project, machine, sample, build)
     return outcome
 
 
@@ -127,7 +126,7 @@ def _own_rings(project: Project, name: str, files: Iterable[str]) -> Iterator[Ri
     programs = [PurePosixPath(path).stem for path in files if not _is_python(path)]
     if programs:
         # Of the programs that the checkout has, those of this entry.
-        words = ("-m", "pytest", "-q", "--junitxml={report}", "test/aten", "--program", ",".join(programs))
+        words = (*PYTEST, "test/aten", "--program", ",".join(programs))
         yield Ring(f"{name}, own C++ tests", words, "test/aten", on_device=True)
 
 

@@ -49,7 +49,7 @@ def gather(layout: Layout) -> MacFacts:
         sdk=answer("xcrun", "--sdk", "macosx", "--show-sdk-version"),
         compiler=answer("xcrun", "clang", "--version").partition("\n")[0],
         metal=bool(answer("xcrun", "metal", "--version")),
-        memory=_memory(),
+        memory=memory(),
         cores=os.cpu_count() or 1,
         disk=shutil.disk_usage(existing).free,
         python=sys.version_info[:2],
@@ -121,7 +121,8 @@ def _finding(name: str, good: bool, detail: str, remedy: str) -> Finding:
     return Finding(name, OK, detail) if good else Finding(name, LACKS, detail, remedy)
 
 
-def _memory() -> int:
+def memory() -> int:
+    """Bytes of memory; 0 if the system does not say."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError):

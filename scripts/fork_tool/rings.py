@@ -30,7 +30,11 @@ class Ring:
     upstream_tools: bool = False
 
 
-_PYTEST = ("-m", "pytest", "-q", "--junitxml={report}")
+# The tests of upstream that the slow ways of running them take.
+SMALL_SAMPLE = "test/simulator/sanitizers/test_mps_sample.txt"
+# What upstream's tests do otherwise when each operator is captured.
+CAPTURED_LIST = ("--further", "test/capture_mode/remaining_failures.txt")
+PYTEST = ("-m", "pytest", "-q", "--junitxml={report}")
 # Those of the simulator's own tests that are written in Objective-C++, but for one that takes the time.
 _OBJECTIVE_CASES = (
     "test/simulator/tests/test_foundation.py",
@@ -53,7 +57,7 @@ _CAPTURE_FILES = (
     "test_mps_aoti_shim.py",
 )
 # As upstream's developers run their tests; one level up, `torch` would be the checkout's bare sources.
-UPSTREAM_STYLE = (*_PYTEST, "-c", "/dev/null", "--rootdir", ".", "--noconftest", "-p", "no:cacheprovider")
+UPSTREAM_STYLE = (*PYTEST, "-c", "/dev/null", "--rootdir", ".", "--noconftest", "-p", "no:cacheprovider")
 _CAPTURE_CASES = Ring(
     "capture cases",
     (*UPSTREAM_STYLE, *_CAPTURE_FILES),
@@ -86,34 +90,39 @@ def _sanitized(kind: str, *rings: Ring) -> tuple[Ring, ...]:
 SANITIZED = {
     "address": _sanitized(
         "address",
-        Ring("planted faults", (*_PYTEST, "test/simulator/sanitizers/test_address.py"), "test/simulator/sanitizers"),
-        Ring("cases", (*_PYTEST, *_OBJECTIVE_CASES), needs="test/simulator/tests"),
+        Ring("planted faults", (*PYTEST, "test/simulator/sanitizers/test_address.py"), "test/simulator/sanitizers"),
+        Ring("cases", (*PYTEST, *_OBJECTIVE_CASES), needs="test/simulator/tests"),
         _ONE_PROCESS,
-        upstream_sample("test/simulator/sanitizers/test_mps_sample.txt"),
+        upstream_sample(SMALL_SAMPLE),
     ),
     "thread": _sanitized(
         "thread",
-        Ring("planted faults", (*_PYTEST, "test/simulator/sanitizers/test_thread.py"), "test/simulator/sanitizers"),
-        Ring("cases", (*_PYTEST, *_OBJECTIVE_CASES, _NO_BACKEND), needs="test/simulator/tests"),
+        Ring("planted faults", (*PYTEST, "test/simulator/sanitizers/test_thread.py"), "test/simulator/sanitizers"),
+        Ring("cases", (*PYTEST, *_OBJECTIVE_CASES, _NO_BACKEND), needs="test/simulator/tests"),
     ),
 }
 
+_SMALL = upstream_sample(SMALL_SAMPLE)
+_CAPTURED_SAMPLE = replace(
+    _SMALL, name="upstream sample, captured", words=(*_SMALL.words, *CAPTURED_LIST), captured=True
+)
+
 RINGS = (
-    Ring("fork tool", (*_PYTEST, "-n", "2", "test/fork_tool"), needs="test/fork_tool"),
-    Ring("fallback bench", (*_PYTEST, "test/fallback_bench"), needs="test/fallback_bench", on_device=True),
+    Ring("fork tool", (*PYTEST, "-n", "2", "test/fork_tool"), needs="test/fork_tool"),
+    Ring("fallback bench", (*PYTEST, "test/fallback_bench"), needs="test/fallback_bench", on_device=True),
     # A Mac has lintrunner, and the rest needs no device.
     Ring(
         "upstream checks",
-        (*_PYTEST, "-n", "2", "--dist", "loadfile", "test/upstream_checks"),
+        (*PYTEST, "-n", "2", "--dist", "loadfile", "test/upstream_checks"),
         needs="test/upstream_checks",
         on_mac=False,
         upstream_tools=True,
     ),
-    Ring("simulator", (*_PYTEST, "test/simulator/tests"), needs="test/simulator/tests", on_mac=False),
-    Ring("recorder properties", (*_PYTEST, "test/capture"), needs="test/capture", on_device=True),
+    Ring("simulator", (*PYTEST, "test/simulator/tests"), needs="test/simulator/tests", on_mac=False),
+    Ring("recorder properties", (*PYTEST, "test/capture"), needs="test/capture", on_device=True),
     _CAPTURE_CASES,
-    Ring("C++ tests", (*_PYTEST, "test/aten"), needs="test/aten", on_mac=False),
-    Ring("custom kernels", (*_PYTEST, "test/custom_kernels"), needs="test/custom_kernels", on_device=True),
+    Ring("C++ tests", (*PYTEST, "test/aten"), needs="test/aten", on_mac=False),
+    Ring("custom kernels", (*PYTEST, "test/custom_kernels"), needs="test/custom_kernels", on_device=True),
     # Pauses at random show what does not wait for the GPU, or waits for the wrong thing.
     replace(
         _ONE_PROCESS, name="capture cases, delayed GPU", on_mac=False, simulator=("--delay-us", "300", "--seed", "5")
@@ -137,10 +146,6 @@ RINGS = (
         upstream_sample("test/simulator/tests/test_mps_sample.txt", version, file)
         for version, file in (("15.2", "test_mps.py"), ("14.5", "test_mps.py"), ("15.2", "test_optim.py"))
     ),
-    replace(
-        upstream_sample("test/simulator/sanitizers/test_mps_sample.txt"),
-        name="upstream sample, captured",
-        captured=True,
-    ),
+    _CAPTURED_SAMPLE,
     *SANITIZED["address"],
 )

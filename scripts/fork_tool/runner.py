@@ -22,7 +22,7 @@ from fork_tool.machine import Machine, this_machine
 from fork_tool.processes import run_shown
 from fork_tool.project import Project
 from fork_tool.reports import Count, count_junit, count_status, count_totals
-from fork_tool.rings import JUNIT, Ring, RINGS, SANITIZED, TOTALS
+from fork_tool.rings import CAPTURED_LIST, JUNIT, Ring, RINGS, SANITIZED, TOTALS
 from fork_tool.setup import setup
 from fork_tool.simulator import device_command, make_ready, make_ready_for_tests, program_environment
 from fork_tool.summary import Outcome, report_machine, Summary
@@ -41,8 +41,6 @@ MORE_FILES = (
     "nn/test_pooling.py",
 )
 MORE_VERSIONS = ("15.2",)
-# What upstream's tests do otherwise when each operator is captured.
-CAPTURED_LIST = ("--further", "test/capture_mode/remaining_failures.txt")
 FALLBACK_BENCH = "scripts/fallback_bench/run.py"
 
 
@@ -244,8 +242,6 @@ def run_ring(project: Project, machine: Machine, ring: Ring, build: Path | None 
     report = layout.reports / f"{re.sub('[ ,]+', '_', ring.name)}.{'json' if ring.counted == TOTALS else 'xml'}"
     report.unlink(missing_ok=True)
     words = [word.replace("{report}", str(report)) for word in ring.words]
-    if ring.captured:
-        words += CAPTURED_LIST
     start = [*device_command(project, machine, build), *ring.simulator] if ring.on_device else [str(layout.python)]
     where = "" if ring.directory == "." else ring.directory
     status = run_shown([*start, *words], layout.root / ring.directory, environment, where)

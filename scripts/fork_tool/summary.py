@@ -12,7 +12,7 @@ from pathlib import Path
 from fork_tool.errors import ForkToolError
 from fork_tool.files import write_atomically
 from fork_tool.git import Git
-from fork_tool.mac_facts import answer, GIB
+from fork_tool.mac_facts import answer, GIB, memory
 from fork_tool.machine import Machine
 from fork_tool.project import Project
 from fork_tool.reports import Count
@@ -82,7 +82,7 @@ def report_machine(
         model="",
         chip=chip or machine.processor,
         cores=cores,
-        memory=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+        memory=memory(),
         macos=macos or (os.environ.get("MPS_SIMULATOR_MACOS") or SIMULATED_MACOS,),
         system=machine.distribution or machine.system,
     )

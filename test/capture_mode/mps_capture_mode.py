@@ -1,8 +1,8 @@
 """Runs each operator of a program inside a graph capture, and then replays it, if PYTORCH_TEST_MPS_CAPTURE is 1.
 
 Eager's results and the replay's must be the same bits, in the outputs and in all memory that the operator was given; where
-eager gives other bits from run to run, its distance from itself is the measure. The replay starts from the memory and the random state that the operator started from. Works by being imported: as a plugin of
-pytest, ``-p mps_capture_mode``.
+eager gives other bits from run to run, its distance from itself is the measure. The replay starts from the memory and the
+random state that the operator started from. Works by being imported: as a plugin of pytest, ``-p mps_capture_mode``.
 """
 
 from __future__ import annotations
