@@ -76,6 +76,26 @@ def torch_environment(simulated: bool, *more: Path) -> dict[str, str]:
     return environment
 
 
+def run_program(program: str, *words: str, simulated: bool) -> subprocess.CompletedProcess[str]:
+    """Run a Python program in upstream's test directory, with the patched torch or the wheel's."""
+    return subprocess.run(
+        [str(LAYOUT.python), "-c", program, *words],
+        cwd=CHECKOUT / "test",
+        env=torch_environment(simulated),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+
+
+def output_of(program: str, *words: str, simulated: bool) -> str:
+    """What such a program prints; it must end well."""
+    done = run_program(program, *words, simulated=simulated)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def tools_packages() -> Path:
     """Where the tools' own modules lie, for tools that must import torch."""
     return TOOLS / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"

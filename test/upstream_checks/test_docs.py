@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import shutil
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from checked_tree import CHECKOUT, LAYOUT, overlay_files, tools_packages, torch_environment
+from checked_tree import CHECKOUT, LAYOUT, output_of, overlay_files, tools_packages, torch_environment
 
 PAGE = "docs/source/mps.rst"
 # Upstream's conf.py without its theme and what pages other than this one need.
@@ -118,18 +119,15 @@ def unknown(targets: list[str]) -> list[str]:
         "    except AttributeError:\n"
         "        print(target)\n"
     )
-    command = [str(LAYOUT.python), "-c", program, *targets]
-    done = subprocess.run(command, env=torch_environment(True), capture_output=True, text=True, check=True)
-    return done.stdout.split()
+    return output_of(program, *targets, simulated=True).split()
 
 
 def test_docstrings_name_arguments_results_and_errors() -> None:
     """`Args` of what takes any, `Returns` of what returns something, `Raises` of what raises by itself."""
     program = "import json, sys, torch\nprint(json.dumps({n: getattr(torch.mps, n).__doc__ for n in sys.argv[1:]}))"
+    everything = [name for found in PUBLIC.values() for name in found]
+    documented = json.loads(output_of(program, *everything, simulated=True))
     for path, names in PUBLIC.items():
-        command = [str(LAYOUT.python), "-c", program, *names]
-        done = subprocess.run(command, env=torch_environment(True), capture_output=True, text=True, check=True)
-        documented = ast.literal_eval(done.stdout.strip().replace("null", "None"))
         for node in ast.parse((CHECKOUT / path).read_text("utf-8")).body:
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name in names:
                 problems = lacks(node, documented[node.name] or "")

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from checked_tree import CHECKOUT, LAYOUT, torch_environment
+from checked_tree import CHECKOUT, LAYOUT, run_program, torch_environment
 
 # Imports that fail for want of packages that neither torch nor this repository needs.
 WANT = ("pulp", "onnxscript")
@@ -97,14 +97,6 @@ def test_planted_name_is_complained_of() -> None:
         "sys.argv = ['test_public_bindings.py', 'TestPublicBindings.test_correct_module_names']\n"
         "import runpy; runpy.run_path('test_public_bindings.py', run_name='__main__')\n"
     )
-    done = subprocess.run(
-        [str(LAYOUT.python), "-c", program],
-        cwd=CHECKOUT / "test",
-        env=torch_environment(simulated=True),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
+    done = run_program(program, simulated=True)
     assert done.returncode != 0
     assert "# torch.mps.graphs.planted:" in done.stderr

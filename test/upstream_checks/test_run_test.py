@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-
-from checked_tree import CHECKOUT, LAYOUT, overlay_files, torch_environment
+from checked_tree import CHECKOUT, output_of, overlay_files
 
 TESTS = sorted(
     path.removeprefix("test/").removesuffix(".py") for path in overlay_files(".py") if path.startswith("test/test_")
@@ -21,24 +19,10 @@ print("\\n".join(run_test.get_selected_tests(run_test.parse_args())))
 """
 
 
-def python(program: str) -> list[str]:
-    """The lines that a program prints in upstream's test directory, without a device."""
-    done = subprocess.run(
-        [str(LAYOUT.python), "-c", program],
-        cwd=CHECKOUT / "test",
-        env=torch_environment(simulated=False),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
-
-
 def selected(*words: str) -> list[str]:
     """The tests that run_test.py would run."""
     program = _SELECT.format(checkout=str(CHECKOUT), tests=str(CHECKOUT / "test"), words=words)
-    return python(program)
+    return output_of(program, simulated=False).splitlines()
 
 
 def test_discovery() -> None:
@@ -47,7 +31,7 @@ def test_discovery() -> None:
         f"import sys; sys.path[:0] = [{str(CHECKOUT)!r}]\n"
         "from tools.testing.discover_tests import TESTS\nprint(*TESTS, sep='\\n')"
     )
-    found = python(program)
+    found = output_of(program, simulated=False).splitlines()
     assert [name for name in TESTS if found.count(name) != 1] == []
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 import json
 import re
-import subprocess
 
-from checked_tree import BASE_REF, git, LAYOUT, torch_environment
+from checked_tree import BASE_REF, git, output_of
 
 STUB = "torch/_C/__init__.pyi.in"
 # pybind11 writes the signature of a function as the first line of its docstring.
@@ -22,14 +21,7 @@ print(json.dumps({"functions": found, "methods": methods}))
 
 def registered() -> dict[str, dict[str, str]]:
     """By name, what the patched torch says of its functions and of `_MPSGraph`'s methods."""
-    done = subprocess.run(
-        [str(LAYOUT.python), "-c", _REGISTERED],
-        env=torch_environment(True),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    found: dict[str, dict[str, str]] = json.loads(done.stdout)
+    found: dict[str, dict[str, str]] = json.loads(output_of(_REGISTERED, simulated=True))
     known = set(re.findall(r'"(_mps_\w+)"', git("show", f"{BASE_REF}:torch/csrc/mps/Module.cpp")))
     found["functions"] = {name: text for name, text in found["functions"].items() if name not in known}
     found["methods"] = {name: text for name, text in found["methods"].items() if not re.match("__|_pybind11_", name)}
