@@ -765,7 +765,7 @@ class TestLife(GraphTestCase):
         with self.assertRaises(ValueError):
             with torch.mps.graph_capture():
                 raise ValueError
-        with self.assertRaisesRegex(RuntimeError, "without a captured graph"):
+        with self.assertRaisesRegex(RuntimeError, "this graph is empty"):
             torch.mps.graph_replay()
 
     def test_empty_graphs(self):

@@ -7,6 +7,7 @@ cases elsewhere look at a few words and at what holds after the error.
 import os
 import tempfile
 import unittest
+import unittest.mock
 import warnings
 
 import torch
@@ -231,13 +232,19 @@ class TestReplayMessages(MessageTestCase):
             """torch.mps graph replay: nothing ran on the MPS device during the capture, so there is nothing to
             replay.""",
         )
+        with unittest.mock.patch.object(torch.mps.graphs, "_current_graph", None):
+            self.assert_raises(
+                RuntimeError,
+                torch.mps.graph_replay,
+                """torch.mps.graph_replay() was called without a captured graph; run a block under
+                torch.mps.graph_capture() first""",
+            )
         with self.assertRaises(KeyError), torch.mps.graph_capture():
             raise KeyError
         self.assert_raises(
             RuntimeError,
             torch.mps.graph_replay,
-            """torch.mps.graph_replay() was called without a captured graph; run a block under
-            torch.mps.graph_capture() first""",
+            "torch.mps graph replay: this graph is empty. Capture into it first.",
         )
 
     def test_moved_storage(self):

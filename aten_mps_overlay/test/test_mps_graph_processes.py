@@ -5,6 +5,7 @@ case guards: 2 all threads are recorded, 4 host reads, 7 nesting, 9 exceptions a
 back, 16 shared pools and the cache, 17 order, 18 host sources, 19 random numbers, 20 in-place updates, 22 threads.
 """
 
+import contextlib
 import gc
 import os
 import random
@@ -21,6 +22,7 @@ from torch.testing._internal.common_utils import (
     instantiate_parametrized_tests,
     parametrize,
     run_tests,
+    subtest,
     TestCase,
 )
 
@@ -522,6 +524,31 @@ class Interrupted(torch.mps.MPSGraph):
         self.interrupt("ended")
 
 
+@contextlib.contextmanager
+def interrupted_at(instruction):
+    """Raises KeyboardInterrupt, as a Ctrl-C does, at the given instruction of torch/mps/graphs.py, counted from 0."""
+    count = 0
+
+    def trace(frame, event, arg):
+        nonlocal count
+        if frame.f_code.co_filename != torch.mps.graphs.__file__:
+            return None
+        frame.f_trace_opcodes = True
+        if event in ("call", "opcode"):
+            if count == instruction:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+            count += 1
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
 # A shell that starts a program in the background lets it ignore Ctrl-C.
 HEAR_SIGNALS = """
 import signal
@@ -603,6 +630,35 @@ class TestInterrupts(ThreadTestCase):
         self.assertEqual(y.cpu(), torch.full((16,), 7.0))
 
     @parametrize(
+        "context_manager",
+        [
+            subtest(lambda: torch.mps.graph(torch.mps.MPSGraph()), name="graph"),
+            subtest(torch.mps.graph_capture, name="graph_capture"),
+        ],
+    )
+    def test_at_each_instruction(self, context_manager):
+        """9: the same wherever the context managers are in their own code, the first instruction of each call included."""
+        x = torch.ones(16, device="mps")
+        instructions, whole = 0, False
+        while not whole:
+            context = context_manager()
+            try:
+                with interrupted_at(instructions):
+                    with context:
+                        y = x + 2
+                    whole = True
+            except KeyboardInterrupt:
+                # here already, not when the exception lets go of the context manager
+                self.assertFalse(torch.mps.is_current_stream_capturing())
+                with self.assertRaisesRegex(RuntimeError, "this graph is empty"):
+                    context.mps_graph.replay()
+                instructions += 1
+        self.assertGreater(instructions, 20)
+        x.fill_(5)
+        context.mps_graph.replay()
+        self.assertEqual(y.cpu(), torch.full((16,), 7.0))
+
+    @parametrize(
         "program",
         [CAPTURES, REPLAYS],
         name_fn=lambda p: "captures" if p is CAPTURES else "replays",
@@ -619,7 +675,7 @@ class TestInterrupts(ThreadTestCase):
             else:
                 self.assertEqual(line, "done\n")
         status, _, err = finish(child)
-        self.assertEqual((status, err), (0, ""))
+        self.assertEqual((err, status), ("", 0))
 
 
 class TestMemory(ThreadTestCase):

@@ -1,8 +1,8 @@
 r"""Capture of MPS work into graphs, and their replay: what :mod:`torch.cuda.graphs` is for CUDA."""
-import contextlib
+
 import json
 import os
-from typing import Any, Dict, Iterator, Optional, Tuple, Union
+from typing import Any, Dict, Optional, Tuple, Union
 
 import torch
 
@@ -12,6 +12,7 @@ from .._utils import _dummy_type
 if not hasattr(torch._C, "_MPSGraph"):
     # a build without MPS: the names exist, using them raises
     torch._C.__dict__["_MPSGraph"] = _dummy_type("_MPSGraph")
+    torch._C.__dict__["_MPSGraphContext"] = _dummy_type("_MPSGraphContext")
 
 __all__ = [
     "MPSGraph",
@@ -223,12 +224,12 @@ def _as_dot(dump: Dict[str, Any]) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-class graph:
+class graph(torch._C._MPSGraphContext):
     r"""Context manager that captures the MPS work of its block into an :class:`MPSGraph`.
 
     The operators in the block run as they always do, so the tensors made there hold valid values
-    after it (unlike CUDA). When the block raises, the graph is left empty and the stream as it
-    was before.
+    after it (unlike CUDA). When the block raises, also by Ctrl-C, the graph is left empty and the
+    stream as it was before.
 
     Arguments:
         mps_graph (torch.mps.MPSGraph): Graph to capture into.
@@ -242,49 +243,27 @@ class graph:
         pool: Optional[_PoolHandle] = None,
         capture_error_mode: str = "strict",
     ) -> None:
+        super().__init__()
         self.mps_graph = mps_graph
         self.pool = pool
         self.capture_error_mode = capture_error_mode
 
-    def __enter__(self) -> None:
-        try:
-            self.mps_graph.capture_begin(self.pool, self.capture_error_mode)
-        except Exception:
-            raise  # nothing has begun
-        except BaseException:
-            # Ctrl-C after it had begun: __exit__() will not be called
-            self.mps_graph._capture_abort()
-            raise
-
-    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
-        if exc_type is not None:
-            self.mps_graph._capture_abort()
-            return
-        try:
-            self.mps_graph.capture_end()
-        except BaseException:
-            # Ctrl-C may come before the end or after it
-            self.mps_graph._capture_abort()
-            self.mps_graph.reset()
-            raise
+    # called by __enter__(), which ends the capture again if this raises after it has begun
+    def _begin(self) -> Any:
+        self.mps_graph.capture_begin(self.pool, self.capture_error_mode)
 
 
-# The graph of the last graph_capture(), or None if there was none or if it raised.
+# The graph of the last graph_capture(), or None if there was none; empty if that raised.
 _current_graph: Optional[MPSGraph] = None
 
 
-@contextlib.contextmanager
-def graph_capture(
-    pool: Optional[_PoolHandle] = None, capture_error_mode: str = "strict"
-) -> Iterator[MPSGraph]:
-    r"""Capture the MPS work of the block into a new graph, which :func:`graph_replay` replays.
+class graph_capture(graph):
+    r"""Context manager that captures the MPS work of its block into a new graph, which
+    :func:`graph_replay` replays. ``as`` names the graph, for code that wants several of them.
 
     Arguments:
         pool (optional): See :meth:`MPSGraph.capture_begin`.
         capture_error_mode (str): See :meth:`MPSGraph.capture_begin`.
-
-    Yields:
-        The graph, for code that wants several of them.
 
     Example::
 
@@ -297,26 +276,27 @@ def graph_capture(
         >>> y.item()
         8.0
     """
-    global _current_graph
-    captured = MPSGraph()
-    begun = False
-    try:
-        with graph(captured, pool, capture_error_mode):
-            # a nested capture has raised above, and leaves the graph of the outer one in place
-            begun, _current_graph = True, captured
-            yield captured
-    except BaseException:
-        if begun:
-            # an older graph must not be replayed in place of the one that was meant
-            _current_graph = None
-        raise
+
+    def __init__(
+        self, pool: Optional[_PoolHandle] = None, capture_error_mode: str = "strict"
+    ) -> None:
+        super().__init__(MPSGraph(), pool, capture_error_mode)
+
+    def _begin(self) -> MPSGraph:
+        global _current_graph
+        if not is_current_stream_capturing():
+            # before it begins: an older graph must not be replayed in place of the one that was
+            # meant. A nested capture raises, and leaves the graph of the outer one in place.
+            _current_graph = self.mps_graph
+        super()._begin()
+        return self.mps_graph
 
 
 def graph_replay() -> None:
     r"""Replay the graph of the last :func:`graph_capture`. See :meth:`MPSGraph.replay`.
 
     Raises:
-        RuntimeError: if there is none, or if its block raised.
+        RuntimeError: if there is none, or if it is empty, because its block raised.
     """
     if _current_graph is None:
         raise RuntimeError(

@@ -87,6 +87,40 @@ py::dict dumpDict(const MPSCommandGraph& graph) {
   return result;
 }
 
+/// What `torch.mps.graph` does around a block. In C++, because Python runs
+/// signal handlers between any two instructions of a function: an `__exit__()`
+/// in Python may raise before it has done anything.
+struct CaptureContext {};
+
+py::object enterCapture(const py::object& context) {
+  const bool nested = at::mps::isCurrentStreamCapturing();
+  try {
+    return context.attr("_begin")();
+  } catch (const py::error_already_set&) {
+    if (!nested) {
+      // raised after it had begun: __exit__() will not be called
+      context.attr("mps_graph").attr("_capture_abort")();
+    }
+    throw;
+  }
+}
+
+void exitCapture(const py::object& context, const py::object& exception_type) {
+  const py::object graph = context.attr("mps_graph");
+  if (!exception_type.is_none()) {
+    graph.attr("_capture_abort")();
+    return;
+  }
+  try {
+    graph.attr("capture_end")();
+  } catch (const py::error_already_set&) {
+    // raised before the end or after it
+    graph.attr("_capture_abort")();
+    py::type::of<MPSCommandGraph>().attr("reset")(graph);
+    throw;
+  }
+}
+
 } // namespace
 
 void initGraphBindings(py::module& module) {
@@ -131,6 +165,17 @@ void initGraphBindings(py::module& module) {
       .def("pool", torch::wrap_pybind_function_no_gil(&MPSCommandGraph::pool))
       .def("stats", &statsDict)
       .def("_dump", &dumpDict);
+  py::class_<CaptureContext>(module, "_MPSGraphContext")
+      .def(py::init<>())
+      .def("__enter__", &enterCapture)
+      .def(
+          "__exit__",
+          [](const py::object& self,
+             const py::object& exception_type,
+             const py::object& /*exception*/,
+             const py::object& /*traceback*/) {
+            exitCapture(self, exception_type);
+          });
   module.def("_mps_graph_pool_handle", &at::mps::newGraphPool);
   module.def(
       "_mps_isCurrentStreamCapturing", &at::mps::isCurrentStreamCapturing);
