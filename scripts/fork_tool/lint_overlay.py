@@ -1,7 +1,8 @@
 """`lint-overlay`: the overlay's C++ and Objective-C++ with every warning an error, and clang-tidy's bugprone checks.
 
 The compile commands are those of the simulator's build. Its headers and upstream's are system headers here: what
-is looked at is the overlay alone, its own headers included.
+is looked at is the overlay alone, its own headers included. Each source is compiled twice, the second time with what
+the oldest SDK has that the overlay must compile with.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ CLANG_TIDY = Need("clang-tidy 19", "looks for bugs in the overlay", program("cla
 _SOURCES = (".mm", ".cpp", ".cc")
 _EXTENSIONS, _BINDINGS = "test/cpp_extensions/", "torch/csrc/mps/Module.cpp"
 _WARNINGS = ("-Wall", "-Wextra", "-Werror")
+# The simulator's headers leave out then what came after macOS 13.3.
+_OLDEST_SDK = "-DMPS_SIMULATOR_SDK=130300"
 # Pairs of parameters that could be swapped: Metal's and upstream's signatures are full of them.
 _CHECKS = "-*,bugprone-*,-bugprone-easily-swappable-parameters"
 # Words of the build that have no place here: outputs, dependencies, and what silences warnings.
@@ -46,9 +49,8 @@ class Unit:
     compiler: str
     words: tuple[str, ...]
 
-    @property
-    def compile(self) -> list[str]:
-        return [self.compiler, *self.words, *_WARNINGS, "-fsyntax-only", str(self.source)]
+    def compile(self, *options: str) -> list[str]:
+        return [self.compiler, *options, *self.words, *_WARNINGS, "-fsyntax-only", str(self.source)]
 
     def tidy(self, overlay: Path) -> list[str]:
         """clang-tidy on the same words."""
@@ -123,7 +125,9 @@ def lint(layout: Layout) -> int:
 
 def complaints(unit: Unit, overlay: Path) -> str:
     """What compiler and clang-tidy say about a source; empty when they are content."""
-    said = [_run(command, unit.directory) for command in (unit.compile, unit.tidy(overlay))]
+    said = [_run(command, unit.directory) for command in (unit.compile(), unit.tidy(overlay))]
+    oldest = "" if said[0] else _run(unit.compile(_OLDEST_SDK), unit.directory)
+    said.append(oldest and f"With the SDK of macOS 13.3:\n{oldest}")
     return "\n".join(text for text in said if text)
 
 

@@ -15,13 +15,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from mps_capture_rounding import as_near_as_eager_to_itself
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 # Outputs that the operator does not always write: the inputs of the inner layers, of which one layer has none.
 UNWRITTEN = {"aten::_lstm_mps": [5]}
-# How often eager is asked at most how far it is from itself, after a difference: of two additions, few orders differ.
-EAGER_RUNS = 100
 STEPS = ("kernels", "graph_runs", "copies", "fills", "kernel_objects", "host_refreshes")
 
 
@@ -103,7 +102,11 @@ class CaptureMode(TorchDispatchMode):
             raise AssertionError(f"the replay of {function} left the generator in another state than eager")
         if all(torch.equal(_bits(tensor), bits) for tensor, bits in zip(everything, expected)):
             self.counts["equal"] += 1
-        elif _as_eager_repeats_itself(everything, expected, eager):
+        elif as_near_as_eager_to_itself(
+            [_dense(tensor) for tensor in everything],
+            [bits.view(tensor.dtype) for tensor, bits in zip(everything, expected)],
+            lambda: [_dense(tensor) for tensor in eager()],
+        ):
             self.counts["equal as eager is to itself"] += 1
         else:
             self.counts["different"] += 1
@@ -126,28 +129,6 @@ class Memory:
 
 def _is_plain(tensor: torch.Tensor) -> bool:
     return tensor.device.type == "mps" and tensor.layout is torch.strided and not tensor.is_quantized
-
-
-def _as_eager_repeats_itself(
-    replayed: list[torch.Tensor], expected: list[torch.Tensor], eager: Callable[[], list[torch.Tensor]]
-) -> bool:
-    """Whether the replay is as near to eager as eager is to itself: kernels that add atomically do so in any order."""
-    apart = [_distance(tensor, bits) for tensor, bits in zip(replayed, expected)]
-    spread = [0.0] * len(expected)
-    for _ in range(EAGER_RUNS):
-        spread = [max(pair) for pair in zip(spread, map(_distance, eager(), expected))]
-        if all(ours <= 8 * eagers for ours, eagers in zip(apart, spread)):
-            return True
-    return False
-
-
-def _distance(tensor: torch.Tensor, bits: torch.Tensor) -> float:
-    """The largest difference of an element from what the bytes say; endless where only one is NaN."""
-    dense = _dense(tensor).cpu()
-    ours = dense.to(torch.complex128)
-    theirs = bits.cpu().view(dense.dtype).to(torch.complex128) if dense.numel() else ours
-    apart = torch.where((ours == theirs) | ((ours != ours) & (theirs != theirs)), 0.0, (ours - theirs).abs())
-    return float(apart.nan_to_num(torch.inf).max()) if apart.numel() else 0.0
 
 
 def _written(function: Any, args: tuple[Any, ...], result: Any) -> list[torch.Tensor]:

@@ -87,6 +87,18 @@ def test_warning_of_the_overlay_is_an_error(
 
 
 @needs_compiler
+def test_name_that_the_oldest_sdk_lacks(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    include = Path(__file__).parents[1] / "simulator" / "include"
+    versions = f'#include "{include}/AvailabilityMacros.h"\n#ifdef MAC_OS_VERSION_14_0\nconst int kLater = 1;\n#endif\n'
+    write(layout, "Own.h", CLEAN + versions)
+    assert compile_all(layout, monkeypatch) == ""
+    write(layout, "Own.mm", SOURCE + "int later() { return kLater; }\n")
+    said = compile_all(layout, monkeypatch)
+    assert said.startswith("With the SDK of macOS 13.3:")
+    assert "kLater" in said
+
+
+@needs_compiler
 @needs_tidy
 @pytest.mark.parametrize("name", ["Own.mm", "Own.h"])
 def test_bug_that_is_no_warning_is_found(layout: Layout, name: str) -> None:

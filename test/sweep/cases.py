@@ -6,6 +6,7 @@ import json
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -13,6 +14,9 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "capture_mode"))
+from mps_capture_rounding import as_near_as_eager_to_itself  # noqa: E402
 
 DEVICE = "mps"
 DTYPES = (
@@ -126,16 +130,6 @@ def same(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
     return len(a) == len(b) and all(equal(x, y) for x, y in zip(a, b))
 
 
-def distance(a: list[torch.Tensor], b: list[torch.Tensor]) -> list[float]:
-    """The largest difference by tensor; endless where only one is NaN."""
-    result = []
-    for x, y in zip(a, b):
-        x, y = (t.cpu().resolve_conj().resolve_neg().to(torch.complex128) for t in (x, y))
-        apart = torch.where((x == y) | ((x != x) & (y != y)), 0.0, (x - y).abs().nan_to_num(torch.inf))
-        result.append(float(apart.max()) if apart.numel() else 0.0)
-    return result
-
-
 def refusal(error: Exception) -> str | None:
     """The contract's name for the reason, if the error is a capture's refusal."""
     text = str(error)
@@ -207,12 +201,12 @@ def run_case(
         return "equal", "nothing is written: shapes and types"
     if [r.shape for r in results] != [e.shape for e in expected]:
         return "wrong", "other shapes"
-    # the additions of atomic kernels come in any order: eager's distance from itself is the measure
-    spread = [0.0] * (len(expected) + len(changed))
-    for _ in range(4):
+
+    def eager_again() -> list[torch.Tensor]:
         again = copies(before)
-        spread = [max(pair) for pair in zip(spread, distance(run_eager(again) + again, expected + changed))]
-    if all(d <= 8 * s for d, s in zip(distance(results + tensors, expected + changed), spread)):
+        return run_eager(again) + again
+
+    if as_near_as_eager_to_itself(results + tensors, expected + changed, eager_again):
         return "equal", "up to rounding: eager itself gives other last bits from run to run"
     return "wrong", "inputs differ afterwards" if same(results, expected) else "results or gradients differ"
 

@@ -49,33 +49,7 @@ MPS_SIMULATOR_MIXED_BOTH_WAYS(unsigned long, unsigned long long, unsigned long l
 
 #endif
 
-// The backend declares stand-ins for API that an old SDK lacks. The simulator's
-// headers have all of it.
 #include <Availability.h>
-#ifndef __MAC_13_0
-#define __MAC_13_0 130000
-#endif
-#ifndef __MAC_13_1
-#define __MAC_13_1 130100
-#endif
-#ifndef __MAC_13_2
-#define __MAC_13_2 130200
-#endif
-#ifndef __MAC_13_3
-#define __MAC_13_3 130300
-#endif
-#ifndef __MAC_14_0
-#define __MAC_14_0 140000
-#endif
-#ifndef __MAC_14_4
-#define __MAC_14_4 140400
-#endif
-#ifndef __MAC_15_0
-#define __MAC_15_0 150000
-#endif
-#ifndef __MAC_15_1
-#define __MAC_15_1 150100
-#endif
 
 // A macOS system header that everything includes defines it; there it is the
 // variable, since processors differ.

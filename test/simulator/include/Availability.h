@@ -1,5 +1,6 @@
-// Version names of macOS. All of them are defined, so that code which brings
-// stand-in declarations for older SDKs leaves them out.
+// Version names of macOS, up to that of the SDK. With MPS_SIMULATOR_SDK=130300
+// the headers lack what the SDK of macOS 13.3 does, and code has to bring its
+// stand-in declarations: for looking at sources, not for running them.
 #pragma once
 
 #include <AvailabilityMacros.h>
@@ -15,16 +16,20 @@
 #define __MAC_13_3 130300
 #define __MAC_13_4 130400
 #define __MAC_13_5 130500
+#if MPS_SIMULATOR_SDK >= 140000
 #define __MAC_14_0 140000
 #define __MAC_14_1 140100
 #define __MAC_14_2 140200
 #define __MAC_14_3 140300
 #define __MAC_14_4 140400
 #define __MAC_14_5 140500
+#endif
+#if MPS_SIMULATOR_SDK >= 150000
 #define __MAC_15_0 150000
 #define __MAC_15_1 150100
+#endif
 
-#define __MAC_OS_X_VERSION_MAX_ALLOWED __MAC_15_1
+#define __MAC_OS_X_VERSION_MAX_ALLOWED MPS_SIMULATOR_SDK
 #define __MAC_OS_X_VERSION_MIN_REQUIRED __MAC_13_0
 
 // Every API exists in the simulator. Which of them the simulated system offers is

@@ -15,8 +15,12 @@ typedef NS_ENUM(NSUInteger, MTLLanguageVersion) {
   MTLLanguageVersion2_3 = 131075,
   MTLLanguageVersion2_4 = 131076,
   MTLLanguageVersion3_0 = 196608,
+#ifdef __MAC_14_0
   MTLLanguageVersion3_1 = 196609,
+#endif
+#ifdef __MAC_15_0
   MTLLanguageVersion3_2 = 196610,
+#endif
 };
 
 typedef NS_ENUM(NSInteger, MTLLibraryType) {
@@ -34,6 +38,7 @@ typedef NS_ENUM(NSInteger, MTLCompileSymbolVisibility) {
   MTLCompileSymbolVisibilityHidden = 1,
 };
 
+#ifdef __MAC_15_0
 typedef NS_ENUM(NSInteger, MTLMathMode) {
   MTLMathModeSafe = 0,
   MTLMathModeRelaxed = 1,
@@ -44,6 +49,7 @@ typedef NS_ENUM(NSInteger, MTLMathFloatingPointFunctions) {
   MTLMathFloatingPointFunctionsFast = 0,
   MTLMathFloatingPointFunctionsPrecise = 1,
 };
+#endif
 
 typedef NS_ENUM(NSUInteger, MTLFunctionType) {
   MTLFunctionTypeVertex = 1,
@@ -70,9 +76,11 @@ typedef NS_ENUM(NSUInteger, MTLLibraryError) {
 @property(nullable, readwrite, copy, nonatomic)
     NSDictionary<NSString*, NSObject*>* preprocessorMacros;
 @property(readwrite, nonatomic) BOOL fastMathEnabled;
+#ifdef __MAC_15_0
 @property(readwrite, nonatomic) MTLMathMode mathMode;
 @property(readwrite, nonatomic)
     MTLMathFloatingPointFunctions mathFloatingPointFunctions;
+#endif
 @property(readwrite, nonatomic) MTLLanguageVersion languageVersion;
 @property(readwrite, nonatomic) MTLLibraryType libraryType;
 @property(nullable, readwrite, copy, nonatomic) NSString* installName;
@@ -82,7 +90,9 @@ typedef NS_ENUM(NSUInteger, MTLLibraryError) {
     MTLCompileSymbolVisibility compileSymbolVisibility;
 @property(readwrite, nonatomic) BOOL allowReferencingUndefinedSymbols;
 @property(readwrite, nonatomic) NSUInteger maxTotalThreadsPerThreadgroup;
+#ifdef __MAC_15_0
 @property(readwrite, nonatomic) BOOL enableLogging;
+#endif
 @end
 
 @interface MTLFunctionConstantValues : NSObject <NSCopying>

@@ -33,7 +33,9 @@ typedef NS_ENUM(uint32_t, MPSDataType) {
 
   MPSDataTypeAlternateEncodingBit = 0x80000000,
   MPSDataTypeBool = MPSDataTypeAlternateEncodingBit | 8,
+#ifdef __MAC_14_0
   MPSDataTypeBFloat16 = MPSDataTypeAlternateEncodingBit | MPSDataTypeFloat16,
+#endif
 
   MPSDataTypeNormalizedBit = 0x40000000,
   MPSDataTypeUnorm1 = MPSDataTypeNormalizedBit | 1,

@@ -9,7 +9,9 @@ NS_ASSUME_NONNULL_BEGIN
 @interface MPSNDArrayDescriptor : NSObject <NSCopying>
 @property(readwrite, nonatomic) MPSDataType dataType;
 @property(readwrite, nonatomic) NSUInteger numberOfDimensions;
+#ifdef __MAC_15_0
 @property(readwrite, nonatomic) BOOL preferPackedRows;
+#endif
 + (instancetype)descriptorWithDataType:(MPSDataType)dataType
                         dimensionCount:(NSUInteger)numberOfDimensions
                         dimensionSizes:(NSUInteger* _Nonnull)dimensionSizes;
@@ -34,9 +36,11 @@ NS_ASSUME_NONNULL_BEGIN
 @property(readonly, retain, nonatomic, nullable) MPSNDArray* parent;
 - (instancetype)initWithDevice:(id<MTLDevice>)device descriptor:(MPSNDArrayDescriptor*)descriptor;
 - (instancetype)initWithDevice:(id<MTLDevice>)device scalar:(double)value;
+#ifdef __MAC_15_0
 - (instancetype)initWithBuffer:(id<MTLBuffer>)buffer
                         offset:(NSUInteger)offset
                     descriptor:(MPSNDArrayDescriptor*)descriptor;
+#endif
 - (instancetype)init NS_UNAVAILABLE;
 - (NSUInteger)lengthOfDimension:(NSUInteger)dimensionIndex;
 - (MPSNDArrayDescriptor*)descriptor;
@@ -45,11 +49,13 @@ NS_ASSUME_NONNULL_BEGIN
 - (nullable MPSNDArray*)arrayViewWithCommandBuffer:(nullable id<MTLCommandBuffer>)cmdBuf
                                         descriptor:(MPSNDArrayDescriptor*)descriptor
                                           aliasing:(MPSAliasingStrategy)aliasing;
+#ifdef __MAC_15_0
 - (nullable MPSNDArray*)arrayViewWithDescriptor:(MPSNDArrayDescriptor*)descriptor;
 - (nullable MPSNDArray*)arrayViewWithShape:(nullable MPSShape*)shape strides:(MPSShape*)strides;
 - (nullable MPSNDArray*)arrayViewWithDimensionCount:(NSUInteger)numberOfDimensions
                                      dimensionSizes:(const NSUInteger* _Nonnull)dimensionSizes
                                             strides:(const NSUInteger* _Nonnull)dimStrides;
+#endif
 - (void)readBytes:(void*)buffer strideBytes:(nullable NSInteger*)strideBytesPerDimension;
 - (void)writeBytes:(void*)buffer strideBytes:(nullable NSInteger*)strideBytesPerDimension;
 - (void)exportDataWithCommandBuffer:(id<MTLCommandBuffer>)cmdBuf

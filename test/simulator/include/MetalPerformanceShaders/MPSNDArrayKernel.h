@@ -39,6 +39,7 @@ NS_ASSUME_NONNULL_BEGIN
 @property(readwrite, nonatomic) double beta;
 @end
 
+#ifdef __MAC_15_0
 @interface MPSNDArrayIdentity : MPSNDArrayUnaryKernel
 - (nullable MPSNDArray*)reshapeWithCommandBuffer:(nullable id<MTLCommandBuffer>)cmdBuf
                                      sourceArray:(MPSNDArray*)sourceArray
@@ -55,5 +56,6 @@ NS_ASSUME_NONNULL_BEGIN
                                             shape:(MPSShape*)shape
                                  destinationArray:(nullable MPSNDArray*)destinationArray;
 @end
+#endif
 
 NS_ASSUME_NONNULL_END

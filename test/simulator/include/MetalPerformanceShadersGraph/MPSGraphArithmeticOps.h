@@ -54,7 +54,9 @@
                                imaginaryTensor:(MPSGraphTensor*)imaginaryTensor
                                           name:(NSString* _Nullable)name;
 
+#ifdef __MAC_14_0
 - (MPSGraphTensor*)conjugateWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
+#endif
 
 - (MPSGraphTensor*)cosWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
 
@@ -166,7 +168,9 @@
                           secondaryTensor:(MPSGraphTensor*)secondaryTensor
                                      name:(NSString* _Nullable)name;
 
+#ifdef __MAC_14_0
 - (MPSGraphTensor*)realPartOfTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
+#endif
 
 - (MPSGraphTensor*)reciprocalSquareRootWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
 

@@ -5,6 +5,8 @@
 
 #pragma clang assume_nonnull begin
 
+#ifdef __MAC_14_0
+
 typedef NS_ENUM(NSUInteger, MPSGraphFFTScalingMode) {
   MPSGraphFFTScalingModeNone = 0,
   MPSGraphFFTScalingModeSize = 1,
@@ -39,5 +41,7 @@ typedef NS_ENUM(NSUInteger, MPSGraphFFTScalingMode) {
                                            name:(NSString* _Nullable)name;
 
 @end
+
+#endif
 
 #pragma clang assume_nonnull end

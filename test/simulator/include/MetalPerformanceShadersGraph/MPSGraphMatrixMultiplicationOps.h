@@ -11,12 +11,14 @@
                                          secondaryTensor:(MPSGraphTensor*)secondaryTensor
                                                     name:(NSString* _Nullable)name;
 
+#ifdef __MAC_15_0
 - (MPSGraphTensor*)scaledDotProductAttentionWithQueryTensor:(MPSGraphTensor*)queryTensor
                                                   keyTensor:(MPSGraphTensor*)keyTensor
                                                 valueTensor:(MPSGraphTensor*)valueTensor
                                                  maskTensor:(MPSGraphTensor* _Nullable)maskTensor
                                                       scale:(float)scale
                                                        name:(NSString* _Nullable)name;
+#endif
 
 @end
 

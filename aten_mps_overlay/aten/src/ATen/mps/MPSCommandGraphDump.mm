@@ -1,6 +1,6 @@
 #include <ATen/mps/MPSCapturedWork.h>
+#include <ATen/mps/MPSExecutableCache.h>
 #include <ATen/mps/MPSHostRefresh.h>
-#include <ATen/native/mps/MPSGraphSonomaOps.h>
 #include <c10/util/irange.h>
 
 #include <unordered_map>
@@ -16,28 +16,9 @@ std::vector<uint64_t> numbers(MTLSize size) {
 }
 
 std::string nameOf(MPSDataType type) {
-  switch (type) {
-    case MPSDataTypeFloat32:
-      return "float32";
-    case MPSDataTypeFloat16:
-      return "float16";
-    case MPSDataTypeBFloat16:
-      return "bfloat16";
-    case MPSDataTypeInt64:
-      return "int64";
-    case MPSDataTypeInt32:
-      return "int32";
-    case MPSDataTypeInt16:
-      return "int16";
-    case MPSDataTypeInt8:
-      return "int8";
-    case MPSDataTypeUInt8:
-      return "uint8";
-    case MPSDataTypeBool:
-      return "bool";
-    default:
-      return "type " + std::to_string(static_cast<uint32_t>(type));
-  }
+  const auto dtype = scalarTypeOf(type);
+  return dtype == c10::ScalarType::Undefined ? "type " + std::to_string(static_cast<uint32_t>(type))
+                                             : c10::getDtypeNames(dtype).first;
 }
 
 std::vector<std::string> tensors(NSArray<MPSGraphTensorData*>* all) {

@@ -59,6 +59,9 @@ TORCH_API bool isExecutableCacheEnabled();
 
 namespace at::mps {
 
+/// The dtype of tensors of this type, Undefined if they can't have it.
+c10::ScalarType scalarTypeOf(MPSDataType type);
+
 /// What an executable is run on, in the order of its feedTensors and targetTensors.
 struct MPSExecutableRun {
   MPSGraphExecutable* executable = nil;

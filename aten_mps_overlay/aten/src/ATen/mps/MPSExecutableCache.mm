@@ -1,5 +1,6 @@
 #include <ATen/mps/MPSExecutableCache.h>
 #include <ATen/mps/MPSStream.h>
+#include <ATen/native/mps/MPSGraphSonomaOps.h>
 #include <c10/util/Exception.h>
 #include <c10/util/env.h>
 
@@ -44,8 +45,9 @@ static std::vector<uint64_t> makeKey(MPSGraph* graph, NSDictionary* feeds, NSDic
   return key;
 }
 
-static c10::ScalarType scalarType(MPSDataType type) {
-  switch (type) {
+c10::ScalarType scalarTypeOf(MPSDataType type) {
+  // the enumeration of an older SDK lacks bfloat16
+  switch (static_cast<uint32_t>(type)) {
     case MPSDataTypeFloat32:
       return c10::kFloat;
     case MPSDataTypeFloat16:
@@ -87,7 +89,7 @@ static std::vector<MPSExecutableCacheEntry::Tensor> inputsOf(MPSGraph* graph, co
     if (key[at] > 1) {
       const auto begin = key.begin() + static_cast<ptrdiff_t>(at);
       const auto end = begin + static_cast<ptrdiff_t>(key[at]) + 1;
-      feeds[begin[1]] = {{begin + 3, end}, scalarType(static_cast<MPSDataType>(begin[2]))};
+      feeds[begin[1]] = {{begin + 3, end}, scalarTypeOf(static_cast<MPSDataType>(begin[2]))};
     }
   }
   std::vector<MPSExecutableCacheEntry::Tensor> inputs;
