@@ -707,9 +707,10 @@ class TestRefusals(GraphTestCase):
         x = torch.ones(4, device="mps")
         with torch.mps.graph_capture() as outer:
             y = x + 1
-            with self.assertRaisesRegex(RuntimeError, "can't be nested"):
-                with torch.mps.graph_capture():
-                    pass
+            for nested in (torch.mps.graph_capture(), torch.mps.graph(outer)):
+                with self.assertRaisesRegex(RuntimeError, "can't be nested"):
+                    with nested:
+                        pass
             z = y * 2
         x.fill_(5)
         torch.mps.graph_replay()

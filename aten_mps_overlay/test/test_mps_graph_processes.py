@@ -503,16 +503,17 @@ class TestThreads(ThreadTestCase):
 
 
 class Interrupted(torch.mps.MPSGraph):
-    """Lets a Ctrl-C arrive within one of its calls."""
+    """Lets a signal arrive within one of its calls, whose handler raises."""
 
-    def __init__(self, when):
+    def __init__(self, when, error):
         super().__init__()
         self.when = when
+        self.error = error
 
     def interrupt(self, now):
         if self.when == now:
             self.when = None
-            raise KeyboardInterrupt
+            raise self.error
 
     def capture_begin(self, *args):
         super().capture_begin(*args)
@@ -613,11 +614,12 @@ print("done")
 
 class TestInterrupts(ThreadTestCase):
     @parametrize("when", ["begun", "ending", "ended"])
-    def test_within_a_call(self, when):
+    @parametrize("error", [KeyboardInterrupt, TimeoutError])
+    def test_within_a_call(self, when, error):
         """9: also where the block itself has not begun or has ended, nothing stays open and the graph is empty."""
         x = torch.ones(16, device="mps")
-        graph = Interrupted(when)
-        with self.assertRaises(KeyboardInterrupt):
+        graph = Interrupted(when, error)
+        with self.assertRaises(error):
             with torch.mps.graph(graph):
                 x + 1
         self.assertFalse(torch.mps.is_current_stream_capturing())
