@@ -2,7 +2,7 @@ r"""Capture of MPS work into graphs, and their replay: what :mod:`torch.cuda.gra
 
 import json
 import os
-from typing import Any, Dict, Optional, Tuple, Union
+from typing import Any, Dict, Optional, Tuple, TYPE_CHECKING, Union
 
 import torch
 
@@ -281,6 +281,11 @@ class graph_capture(graph):
         self, pool: Optional[_PoolHandle] = None, capture_error_mode: str = "strict"
     ) -> None:
         super().__init__(MPSGraph(), pool, capture_error_mode)
+
+    if TYPE_CHECKING:  # __enter__() returns what _begin() does
+
+        def __enter__(self) -> MPSGraph:
+            ...
 
     def _begin(self) -> MPSGraph:
         global _current_graph
