@@ -76,10 +76,10 @@ def torch_environment(simulated: bool, *more: Path) -> dict[str, str]:
     return environment
 
 
-def run_program(program: str, *words: str, simulated: bool) -> subprocess.CompletedProcess[str]:
-    """Run a Python program in upstream's test directory, with the patched torch or the wheel's."""
+def run_python(*words: str, simulated: bool) -> subprocess.CompletedProcess[str]:
+    """Run Python with these words in upstream's test directory, with the patched torch or the wheel's."""
     return subprocess.run(
-        [str(LAYOUT.python), "-c", program, *words],
+        [str(LAYOUT.python), *words],
         cwd=CHECKOUT / "test",
         env=torch_environment(simulated),
         capture_output=True,
@@ -90,8 +90,8 @@ def run_program(program: str, *words: str, simulated: bool) -> subprocess.Comple
 
 
 def output_of(program: str, *words: str, simulated: bool) -> str:
-    """What such a program prints; it must end well."""
-    done = run_program(program, *words, simulated=simulated)
+    """What a program prints there; it must end well."""
+    done = run_python("-c", program, *words, simulated=simulated)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

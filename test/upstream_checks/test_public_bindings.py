@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from checked_tree import CHECKOUT, LAYOUT, run_program, torch_environment
+from checked_tree import run_python
 
 # Imports that fail for want of packages that neither torch nor this repository needs.
 WANT = ("pulp", "onnxscript")
@@ -29,16 +28,7 @@ def without_series(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def run(report: Path, simulated: bool) -> dict[str, str]:
     """Run the file as a program of its own, since it imports all of torch."""
     words = ["-q", "-c", "/dev/null", "--rootdir", ".", "--noconftest", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    command = [str(LAYOUT.python), "-m", "pytest", *words, f"--junitxml={report}", "test_public_bindings.py"]
-    done = subprocess.run(
-        command,
-        cwd=CHECKOUT / "test",
-        env=torch_environment(simulated),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
+    done = run_python("-m", "pytest", *words, f"--junitxml={report}", "test_public_bindings.py", simulated=simulated)
     assert report.exists(), done.stdout + done.stderr
     said = {}
     for case in ElementTree.parse(report).getroot().iter("testcase"):
@@ -97,6 +87,6 @@ def test_planted_name_is_complained_of() -> None:
         "sys.argv = ['test_public_bindings.py', 'TestPublicBindings.test_correct_module_names']\n"
         "import runpy; runpy.run_path('test_public_bindings.py', run_name='__main__')\n"
     )
-    done = run_program(program, simulated=True)
+    done = run_python("-c", program, simulated=True)
     assert done.returncode != 0
     assert "# torch.mps.graphs.planted:" in done.stderr
