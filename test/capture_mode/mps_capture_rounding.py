@@ -6,17 +6,20 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-# How often eager is asked at most how far it is from itself: of two additions, few orders differ.
-EAGER_RUNS = 100
-
 
 def as_near_as_eager_to_itself(
-    replayed: Sequence[torch.Tensor], expected: Sequence[torch.Tensor], eager: Callable[[], Sequence[torch.Tensor]]
+    replayed: Sequence[torch.Tensor],
+    expected: Sequence[torch.Tensor],
+    eager: Callable[[], Sequence[torch.Tensor]],
+    runs: int,
 ) -> bool:
-    """Kernels that add atomically do so in any order: `eager` gives such results as `expected` once more."""
+    """Kernels that add atomically do so in any order: `eager` gives such results as `expected` once more.
+
+    It is called until it was as far from `expected` as the replay is, `runs` times at most.
+    """
     apart = [distance(*pair) for pair in zip(replayed, expected)]
     spread = [0.0] * len(expected)
-    for _ in range(EAGER_RUNS):
+    for _ in range(runs):
         spread = [max(before, distance(*pair)) for before, pair in zip(spread, zip(eager(), expected))]
         if all(ours <= 8 * eagers for ours, eagers in zip(apart, spread)):
             return True
