@@ -105,7 +105,11 @@ py::object enterCapture(const py::object& context) {
   }
 }
 
-void exitCapture(const py::object& context, const py::object& exception_type) {
+void exitCapture(
+    const py::object& context,
+    const py::object& exception_type,
+    const py::object& /*exception*/,
+    const py::object& /*traceback*/) {
   const py::object graph = context.attr("mps_graph");
   if (!exception_type.is_none()) {
     graph.attr("_capture_abort")();
@@ -114,7 +118,8 @@ void exitCapture(const py::object& context, const py::object& exception_type) {
   try {
     graph.attr("capture_end")();
   } catch (const py::error_already_set&) {
-    // raised before the end or after it
+    // Raised before the end or after it. Not the graph's own reset(), which is
+    // Python.
     graph.attr("_capture_abort")();
     py::type::of<MPSCommandGraph>().attr("reset")(graph);
     throw;
@@ -168,14 +173,7 @@ void initGraphBindings(py::module& module) {
   py::class_<CaptureContext>(module, "_MPSGraphContext")
       .def(py::init<>())
       .def("__enter__", &enterCapture)
-      .def(
-          "__exit__",
-          [](const py::object& self,
-             const py::object& exception_type,
-             const py::object& /*exception*/,
-             const py::object& /*traceback*/) {
-            exitCapture(self, exception_type);
-          });
+      .def("__exit__", &exitCapture);
   module.def("_mps_graph_pool_handle", &at::mps::newGraphPool);
   module.def(
       "_mps_isCurrentStreamCapturing", &at::mps::isCurrentStreamCapturing);
