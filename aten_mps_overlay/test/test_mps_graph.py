@@ -2,7 +2,7 @@
 
 """Cases for torch.mps graphs. The number in a docstring is the promise that the case guards:
 
-1 the block runs normally, 2 all threads are recorded, 3 what is recorded, 4 host reads, 5 CPU fallbacks, 6 the raw
+1 the block runs normally, 2 whose work is recorded, 3 what is recorded, 4 host reads, 5 CPU fallbacks, 6 the raw
 command buffer, 7 nesting, 8 profiling, 9 exceptions, 10 empty graphs, 11 frozen values, 13 moved storage, 14 memory
 written by the host, 15 memory given back, 17 order, 18 host sources, 19 random numbers, 20 in-place updates.
 """
@@ -61,6 +61,8 @@ class GraphTestCase(TestCase):
         for _ in range(rounds):
             for x in inputs:
                 x.copy_(torch.randn(x.shape))
+            for output in torch.utils._pytree.tree_leaves(outputs):
+                output.fill_(93)  # what the replay does not write must not pass
             graph.replay()
             expected = function(*(x.clone() for x in inputs))
             self.assertEqual(outputs, expected, atol=0, rtol=0)
@@ -157,6 +159,17 @@ class TestRecording(GraphTestCase):
 
         self.assertGreater(self.check_replays(function, [(4, 4)]).stats()["copies"], 0)
 
+    def test_copy_in_parts(self):
+        """3: blit copies from and to the middle of a buffer."""
+
+        def function(x):
+            y = torch.empty_like(x)
+            y[2:].copy_(x[:2])
+            y[:2].copy_(x[2:])
+            return y
+
+        self.assertEqual(self.check_replays(function, [(4, 4)]).stats()["copies"], 2)
+
     def test_fill(self):
         """3: blit fills."""
 
@@ -232,17 +245,23 @@ class TestRecording(GraphTestCase):
         self.assertEqual(captured, gradients(), atol=0, rtol=0)
 
     def test_other_thread(self):
-        """2: work submitted by a thread that the block starts."""
-        x = torch.randn(4, device="mps")
+        """2: work submitted by another thread runs, in order, and is not recorded."""
+        x = torch.arange(4.0, device="mps")
         results = []
         graph = torch.mps.MPSGraph()
         with torch.mps.graph(graph):
-            thread = threading.Thread(target=lambda: results.append(x * 3))
+            y = x + 1
+            thread = threading.Thread(target=lambda: results.append(y * 3))
             thread.start()
             thread.join()
-        x.copy_(torch.randn(4))
+            z = results[0] + 1
+        self.assertEqual(z.cpu(), (torch.arange(4.0) + 1) * 3 + 1)
+        x.fill_(7)
+        results[0].fill_(5)
         graph.replay()
-        self.assertEqual(results[0], x * 3)
+        self.assertEqual(y.cpu(), torch.full((4,), 8.0))
+        self.assertEqual(results[0].cpu(), torch.full((4,), 5.0))
+        self.assertEqual(z.cpu(), torch.full((4,), 6.0))
 
     def test_executables_are_shared_by_layers(self):
         """3: equal graph runs of one capture use one executable."""
@@ -881,8 +900,15 @@ class TestLife(GraphTestCase):
         graph = torch.mps.MPSGraph()
         with torch.mps.graph(graph):
             y = x * scale
+        kept = x.nbytes + scale.nbytes
+        torch.mps.synchronize()
+        before = torch.mps.current_allocated_memory()
         del scale
         gc.collect()
+        # it still counts, as the graph's
+        self.assertEqual(torch.mps.current_allocated_memory(), before)
+        self.assertEqual(graph.stats()["buffers"], 2)
+        self.assertGreaterEqual(graph.stats()["buffer_bytes"], kept)
         others = [torch.full((32, 32), 9.0, device="mps") for _ in range(8)]
         x.fill_(2.0)
         graph.replay()
@@ -948,6 +974,141 @@ class TestLife(GraphTestCase):
         ):
             graph.replay()
 
+    @parametrize("use", ["kernel", "graph_run", "view", "copy", "outside"])
+    @parametrize("through", ["begin", "graph", "graph_capture"])
+    def test_input_that_is_gone_raises(self, use, through):
+        """13: with check_input_liveness; without, replays go on with the old memory."""
+        uses = {
+            "kernel": lambda t: torch.fmax(t, t),
+            "graph_run": lambda t: t @ t,
+            "view": lambda t: t.t()[1:] + 1,
+            "copy": lambda t: t.clone(),
+            "outside": lambda t: library.twice(t) or t,
+        }
+        library = torch.mps._compile_shader(
+            "kernel void twice(device float* x, uint i [[thread_position_in_grid]]) { x[i] *= 2; }"
+        )
+        for check in (True, False):
+            module = nn.Linear(4, 4).to("mps").requires_grad_(False)
+            x = torch.ones(4, 4, device="mps")
+
+            def block(x=x, module=module):
+                temporary = x * 2
+                return temporary + 1, uses[use](module.weight)
+
+            graph = torch.mps.MPSGraph()
+            if through == "begin":
+                graph.capture_begin(check_input_liveness=check)
+                outputs = block()
+                graph.capture_end()
+            elif through == "graph":
+                with torch.mps.graph(graph, check_input_liveness=check):
+                    outputs = block()
+            else:
+                with torch.mps.graph_capture(check_input_liveness=check) as graph:
+                    outputs = block()
+            if use in ("copy", "outside"):
+                outputs = outputs[:1]
+            x.fill_(3)
+            graph.replay()
+            self.assertEqual(outputs[0].cpu(), torch.full((4, 4), 7.0))
+            module.weight.copy_(torch.randn(4, 4))
+            graph.replay()
+            other = {"weight": torch.randn(4, 4, device="mps"), "bias": module.bias}
+            module.load_state_dict(other, assign=True)
+            del outputs
+            gc.collect()
+            if check:
+                with self.assertRaisesRegex(
+                    RuntimeError,
+                    r"the Float tensor of shape \[4, 4\], recorded with a storage of 64 bytes, is gone.*"
+                    "check_input_liveness",
+                ):
+                    graph.replay()
+            else:
+                graph.replay()
+            torch.mps.graph_reset()
+
+    def test_what_the_block_made_may_go(self):
+        """13: check_input_liveness is about what existed before."""
+        x = torch.ones(4, device="mps")
+        made = []
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph, check_input_liveness=True):
+            made.append((x * 2).exp())
+            made.append(made[0][1:] + 1)
+        made.clear()
+        gc.collect()
+        y = x.view(2, 2)
+        del x
+        graph.replay()
+        y.resize_(8)
+        with self.assertRaisesRegex(RuntimeError, "another storage|is gone"):
+            graph.replay()
+
+    def test_graph_reset(self):
+        """15: lets the graph of graph_capture() go, with its memory; not one that the caller named."""
+        torch.mps.graph_reset()
+        x = torch.ones(1 << 16, device="mps")
+        torch.mps.synchronize()
+        before = torch.mps.current_allocated_memory()
+        with torch.mps.graph_capture():
+            (x * 2).exp().sum()
+        self.assertGreater(torch.mps.current_allocated_memory(), before)
+        torch.mps.graph_reset()
+        self.assert_level(before)
+        with self.assertRaisesRegex(RuntimeError, "without a captured graph"):
+            torch.mps.graph_replay()
+        torch.mps.graph_reset()
+        with torch.mps.graph_capture() as graph:
+            y = x * 2
+        torch.mps.graph_reset()
+        x.fill_(4)
+        graph.replay()
+        self.assertEqual(y.cpu(), torch.full((1 << 16,), 8.0))
+
+    def test_recapture_in_a_loop(self):
+        """15, 28: each graph replaces the one before, and what that one kept goes with it."""
+        x = torch.ones(1 << 14, device="mps")
+        weights = [torch.ones(1 << 14, device="mps") for _ in range(4)]
+        levels, kept = [], []
+        for i in range(30):
+            # new inputs each time, of which the old graph alone holds the memory
+            bias = torch.full((1 << 14,), float(i), device="mps")
+            with torch.mps.graph_capture() as graph:
+                y = x
+                for weight in weights:
+                    y = torch.fmax(y * weight, bias)
+            x.fill_(i + 1)
+            graph.replay()
+            self.assertEqual(y.cpu(), torch.full((1 << 14,), float(i + 1)))
+            torch.mps.synchronize()
+            levels.append(torch.mps.current_allocated_memory())
+            kept.append(graph.stats()["buffers"])
+        self.assertLessEqual(max(levels[10:]), max(levels[:10]))
+        self.assertEqual(len(set(kept[2:])), 1, kept)
+
+    @parametrize("which", [0, 1])
+    def test_swapped_tensors_raise(self, which):
+        """13: as long as a graph uses one of them, and before anything is swapped."""
+        tensors = [torch.ones(4, device="mps"), torch.zeros(4, device="mps")]
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            y = tensors[which] + 1
+        with self.assertRaisesRegex(
+            RuntimeError, f"Cannot swap t{which + 1} because a graph of torch.mps uses"
+        ):
+            torch.utils.swap_tensors(*tensors)
+        self.assertEqual(tensors[0].cpu(), torch.ones(4))
+        tensors[which].fill_(6)
+        graph.replay()
+        self.assertEqual(y.cpu(), torch.full((4,), 7.0))
+        del y
+        graph.reset()
+        tensors[which].fill_(3)
+        torch.utils.swap_tensors(*tensors)
+        self.assertEqual(tensors[1 - which].cpu(), torch.full((4,), 3.0))
+
     def test_move_in_block_raises(self):
         """13: steps before and after the move would use different memory, which eager would not do again."""
         x = torch.ones(4, device="mps")
@@ -957,6 +1118,13 @@ class TestLife(GraphTestCase):
             with torch.mps.graph_capture():
                 x + 1
                 x.data = torch.zeros(4, device="mps")
+        with self.assertRaisesRegex(
+            RuntimeError, "Resize or replace tensors before the capture"
+        ):
+            with torch.mps.graph_capture():
+                x + 1
+                x.data = torch.zeros(4, device="mps")
+                x + 1
         with torch.mps.graph_capture():
             y = torch.ones(4, device="mps") + x
             y.resize_(1 << 16).fill_(3)

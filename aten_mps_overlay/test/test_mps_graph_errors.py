@@ -247,6 +247,21 @@ class TestReplayMessages(MessageTestCase):
             "torch.mps graph replay: this graph is empty. Capture into it first.",
         )
 
+    def test_input_that_is_gone(self):
+        """13"""
+        x = torch.ones(2, 3, device="mps")
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph, check_input_liveness=True):
+            x + 1
+        del x
+        self.assert_raises(
+            RuntimeError,
+            graph.replay,
+            """torch.mps graph replay: the Float tensor of shape [2, 3], recorded with a storage of 24 bytes, is gone. It
+            existed before the capture, which was begun with check_input_liveness=True: keep a reference to each input
+            and update it in place (copy_(), fill_(), ...) instead of replacing it, or capture again.""",
+        )
+
     def test_moved_storage(self):
         """13"""
         graph = captured(lambda: self.x + 1)

@@ -291,6 +291,29 @@ class TestPool(TestCase):
         self.assertEqual(kept.pop().cpu(), torch.full((1 << 14,), 4.0))
         self.assert_settles(before)
 
+    def test_small_graph_takes_little_of_the_driver(self):
+        """28: a pool begins small, and grows with what is asked of it."""
+        x = torch.ones(16, device="mps")
+        x + 1
+        settled()
+        torch.mps.empty_cache()
+        driver = torch.mps.driver_allocated_memory()
+        graphs = [torch.mps.MPSGraph() for _ in range(8)]
+        outputs = []
+        for graph in graphs:
+            with torch.mps.graph(graph):
+                outputs.append(x + 1)
+        taken = torch.mps.driver_allocated_memory() - driver
+        # a heap of 1 MiB for each, and what eager's own pools have taken meanwhile
+        self.assertLessEqual(taken, 8 * (1 << 20) + (10 << 20))
+        with torch.mps.graph(torch.mps.MPSGraph(), pool=graphs[0].pool()):
+            large = torch.ones(1 << 20, device="mps") + 1
+        self.assertEqual(large.cpu(), torch.full((1 << 20,), 2.0))
+        x.fill_(4)
+        for graph, y in zip(graphs[1:], outputs[1:]):
+            graph.replay()
+            self.assertEqual(y.cpu(), torch.full((16,), 5.0))
+
     def test_many_graphs(self):
         """15: graphs made and dropped leave nothing."""
         x = torch.randn(64, 64, device="mps")

@@ -183,7 +183,9 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
         library(handle), "generated_kernel", nullptr);
   });
 
-  m.def("run", run);
+  // the queue may run the callback on another thread, which then takes the
+  // interpreter
+  m.def("run", run, py::call_guard<py::gil_scoped_release>());
   m.def("run_without_callback", [](uintptr_t func) {
     return aoti_torch_mps_run_command_block(kernel(func), nullptr, nullptr);
   });

@@ -20,6 +20,7 @@ __all__ = [
     "graph_capture",
     "graph_pool_handle",
     "graph_replay",
+    "graph_reset",
     "is_current_stream_capturing",
 ]
 
@@ -27,7 +28,11 @@ _PoolHandle = Tuple[int, int]
 
 
 def is_current_stream_capturing() -> bool:
-    r"""Return True while a graph capture is underway on the MPS stream."""
+    r"""Return True if what the calling thread submits to the MPS stream becomes part of a graph.
+
+    That is so in the block of a capture, and in the threads in which autograd works for it. The work
+    of other threads is not recorded.
+    """
     if not torch.backends.mps.is_available():
         return False
     return torch._C._mps_isCurrentStreamCapturing()
@@ -53,6 +58,11 @@ class MPSGraph(torch._C._MPSGraph):
     results from the tensors made in the capture. Shapes, dtypes, Python numbers and 0-dim CPU
     tensors are those of the capture.
 
+    The memory of a tensor that existed before the capture is kept. If its storage is moved
+    (:meth:`~torch.Tensor.resize_`, ``.data = ...``), the next replay raises. If the tensor is
+    *replaced* instead, as by ``load_state_dict(assign=True)``, replays go on with the old one:
+    ``check_input_liveness=True`` makes them raise.
+
     Arguments:
         keep_graph (bool): Accepted so that code written for :class:`torch.cuda.CUDAGraph` runs;
             the steps of a capture are always kept until :meth:`reset`, whatever its value.
@@ -75,9 +85,13 @@ class MPSGraph(torch._C._MPSGraph):
         self._debug_mode = False
 
     def capture_begin(
-        self, pool: Optional[_PoolHandle] = None, capture_error_mode: str = "strict"
+        self,
+        pool: Optional[_PoolHandle] = None,
+        capture_error_mode: str = "strict",
+        check_input_liveness: bool = False,
     ) -> None:
-        r"""Begin to record the work submitted to the MPS stream, from whatever thread.
+        r"""Begin to record the work that this thread submits to the MPS stream, and autograd's
+        threads for it. What other threads submit goes on as always, unrecorded.
 
         :class:`torch.mps.graph` calls this, and takes care of exceptions; prefer it.
 
@@ -87,13 +101,16 @@ class MPSGraph(torch._C._MPSGraph):
             capture_error_mode (str): With ``"strict"`` a read of device data by the host
                 (``.item()``, ``.cpu()``, ``nonzero()``, ...) raises. With ``"relaxed"`` it runs,
                 with one warning, and replays behave as if it had read the same values again.
+            check_input_liveness (bool): With True a replay raises when a tensor of the MPS device
+                that existed before the capture and was used in it is gone, so that nobody could
+                have given it new input. Costs a look at each of them per replay.
 
         Raises:
-            RuntimeError: if a capture is underway (they can't be nested), if this graph holds
-                one already, or if the MPS profiler is on.
+            RuntimeError: if a capture is underway, of whatever thread (they can't be nested), if
+                this graph holds one already, or if the MPS profiler is on.
             ValueError: if ``capture_error_mode`` is neither.
         """
-        super().capture_begin(pool, capture_error_mode)
+        super().capture_begin(pool, capture_error_mode, check_input_liveness)
 
     def capture_end(self) -> None:
         r"""End the capture. From here on :meth:`replay` may be called.
@@ -113,7 +130,8 @@ class MPSGraph(torch._C._MPSGraph):
 
         Raises:
             RuntimeError: if the graph is empty or is being captured, or if a tensor that existed
-                before the capture was since resized or given other storage.
+                before the capture was since resized or given other storage; with
+                ``check_input_liveness``, also if it is gone.
         """
         super().replay()
 
@@ -235,6 +253,7 @@ class graph(torch._C._MPSGraphContext):
         mps_graph (torch.mps.MPSGraph): Graph to capture into.
         pool (optional): See :meth:`MPSGraph.capture_begin`.
         capture_error_mode (str): See :meth:`MPSGraph.capture_begin`.
+        check_input_liveness (bool): See :meth:`MPSGraph.capture_begin`.
     """
 
     def __init__(
@@ -242,28 +261,34 @@ class graph(torch._C._MPSGraphContext):
         mps_graph: MPSGraph,
         pool: Optional[_PoolHandle] = None,
         capture_error_mode: str = "strict",
+        check_input_liveness: bool = False,
     ) -> None:
         super().__init__()
         self.mps_graph = mps_graph
         self.pool = pool
         self.capture_error_mode = capture_error_mode
+        self.check_input_liveness = check_input_liveness
 
     # called by __enter__(), which ends the capture again if this raises after it has begun
     def _begin(self) -> Any:
-        self.mps_graph.capture_begin(self.pool, self.capture_error_mode)
+        self.mps_graph.capture_begin(
+            self.pool, self.capture_error_mode, self.check_input_liveness
+        )
 
 
-# The graph of the last graph_capture(), or None if there was none; empty if that raised.
+# The graph of the last graph_capture(), or None if there was none or graph_reset() dropped it; empty if that raised.
 _current_graph: Optional[MPSGraph] = None
 
 
 class graph_capture(graph):
     r"""Context manager that captures the MPS work of its block into a new graph, which
-    :func:`graph_replay` replays. ``as`` names the graph, for code that wants several of them.
+    :func:`graph_replay` replays. ``as`` names the graph, for code that wants several of them. The
+    module keeps the last one, and its memory, until :func:`graph_reset`.
 
     Arguments:
         pool (optional): See :meth:`MPSGraph.capture_begin`.
         capture_error_mode (str): See :meth:`MPSGraph.capture_begin`.
+        check_input_liveness (bool): See :meth:`MPSGraph.capture_begin`.
 
     Example::
 
@@ -278,9 +303,12 @@ class graph_capture(graph):
     """
 
     def __init__(
-        self, pool: Optional[_PoolHandle] = None, capture_error_mode: str = "strict"
+        self,
+        pool: Optional[_PoolHandle] = None,
+        capture_error_mode: str = "strict",
+        check_input_liveness: bool = False,
     ) -> None:
-        super().__init__(MPSGraph(), pool, capture_error_mode)
+        super().__init__(MPSGraph(), pool, capture_error_mode, check_input_liveness)
 
     if TYPE_CHECKING:  # __enter__() returns what _begin() does
 
@@ -289,9 +317,9 @@ class graph_capture(graph):
 
     def _begin(self) -> MPSGraph:
         global _current_graph
-        if not is_current_stream_capturing():
+        if not torch._C._mps_isCaptureUnderway():
             # before it begins: an older graph must not be replayed in place of the one that was
-            # meant. A nested capture raises, and leaves the graph of the outer one in place.
+            # meant. A second capture meanwhile raises, and leaves the graph of the first in place.
             _current_graph = self.mps_graph
         super()._begin()
         return self.mps_graph
@@ -309,3 +337,13 @@ def graph_replay() -> None:
             "run a block under torch.mps.graph_capture() first"
         )
     _current_graph.replay()
+
+
+def graph_reset() -> None:
+    r"""Let go of the graph of the last :func:`graph_capture`; :func:`graph_replay` raises from here on.
+
+    Its memory is given back, unless the caller has named the graph (``as``), too. Does nothing if
+    there is none.
+    """
+    global _current_graph
+    _current_graph = None

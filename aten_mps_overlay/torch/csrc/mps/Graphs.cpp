@@ -93,7 +93,7 @@ py::dict dumpDict(const MPSCommandGraph& graph) {
 struct CaptureContext {};
 
 py::object enterCapture(const py::object& context) {
-  const bool nested = at::mps::isCurrentStreamCapturing();
+  const bool nested = at::mps::isCaptureUnderway();
   try {
     return context.attr("_begin")();
   } catch (const py::error_already_set&) {
@@ -139,11 +139,16 @@ void initGraphBindings(py::module& module) {
           torch::wrap_pybind_function_no_gil(
               [](MPSCommandGraph& self,
                  std::optional<MPSGraphPool> pool,
-                 const std::string& capture_error_mode) {
-                self.captureBegin(pool, parseErrorMode(capture_error_mode));
+                 const std::string& capture_error_mode,
+                 bool check_input_liveness) {
+                self.captureBegin(
+                    pool,
+                    parseErrorMode(capture_error_mode),
+                    check_input_liveness);
               }),
           py::arg("pool") = py::none(),
-          py::arg("capture_error_mode") = "strict")
+          py::arg("capture_error_mode") = "strict",
+          py::arg("check_input_liveness") = false)
       .def(
           "capture_end",
           torch::wrap_pybind_function_no_gil(&MPSCommandGraph::captureEnd))
@@ -177,6 +182,10 @@ void initGraphBindings(py::module& module) {
   module.def("_mps_graph_pool_handle", &at::mps::newGraphPool);
   module.def(
       "_mps_isCurrentStreamCapturing", &at::mps::isCurrentStreamCapturing);
+  module.def("_mps_isCaptureUnderway", &at::mps::isCaptureUnderway);
+  module.def("_mps_isWatchedByGraph", [](const at::Tensor& tensor) {
+    return at::mps::isWatchedByGraph(tensor);
+  });
 }
 
 } // namespace torch::mps

@@ -5,8 +5,9 @@
 
 namespace at::mps::HeapAllocator {
 
-static constexpr size_t kHeapRounding = size_t(2) << 20;
-static constexpr size_t kSmallestHeap = size_t(8) << 20;
+static constexpr size_t kHeapRounding = size_t(64) << 10;
+// what most small graphs need, in one piece: memory of two heaps is never joined
+static constexpr size_t kSmallestHeap = size_t(1) << 20;
 static constexpr size_t kLargestStep = size_t(1) << 30;
 
 static size_t roundUp(size_t size, size_t multiple) {

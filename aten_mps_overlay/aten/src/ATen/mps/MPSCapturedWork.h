@@ -17,13 +17,31 @@
 
 namespace at::mps {
 
+/// Lets isWatchedByGraph() know of a tensor while it lives.
+class MPSWatchMark {
+ public:
+  explicit MPSWatchMark(const TensorImpl* tensor);
+  MPSWatchMark(MPSWatchMark&& other) noexcept : tensor_(std::exchange(other.tensor_, nullptr)) {}
+  MPSWatchMark& operator=(MPSWatchMark&& other) noexcept {
+    std::swap(tensor_, other.tensor_);
+    return *this;
+  }
+  ~MPSWatchMark();
+
+ private:
+  const TensorImpl* tensor_;
+};
+
 /// A tensor as it was recorded, to notice when its memory is no longer where it was.
 class MPSWatchedTensor {
  public:
-  explicit MPSWatchedTensor(const TensorBase& tensor);
+  /// With `check_liveness` it also notices when nobody has the storage any more.
+  MPSWatchedTensor(const TensorBase& tensor, bool check_liveness);
 
   /// True when the tensor still lives but its storage was reallocated, shrunk or replaced.
   bool moved() const;
+  /// True when nobody but graphs has the storage any more. Only if that is checked.
+  bool gone() const;
   const void* data() const {
     return data_;
   }
@@ -32,6 +50,8 @@ class MPSWatchedTensor {
 
  private:
   c10::weak_intrusive_ptr<TensorImpl, UndefinedTensorImpl> tensor_;
+  MPSWatchMark mark_;
+  std::optional<c10::weak_intrusive_ptr<StorageImpl>> storage_;
   const void* data_;
   size_t nbytes_;
   ScalarType dtype_;
@@ -127,9 +147,11 @@ class MPSCapturedWork {
   void planCalls();
   void planRefreshes();
   id<MTLBuffer> newStaging(id<MTLDevice> device) const;
-  void encodeChecks(MPSStream* stream) const;
+  id<MTLBuffer> encodeStatusCopies(MPSStream* stream) const;
 
   std::vector<MPSEncoderCall> calls_;
+  // those of the graph runs, each once
+  MPSRetained<NSArray*> executables_;
   // those of status_checks, for handlers that may run after the graph is gone
   std::shared_ptr<const std::vector<std::string>> check_messages_;
   // what the host writes for each replay, in the order of the capture

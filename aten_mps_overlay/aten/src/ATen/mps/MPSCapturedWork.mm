@@ -8,17 +8,57 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
 #include <set>
 #include <sstream>
+#include <unordered_map>
 
 namespace at::mps {
 
-MPSWatchedTensor::MPSWatchedTensor(const TensorBase& tensor)
+// How many watch each tensor; weak references keep the addresses from being used again.
+static std::mutex watched_mutex;
+static std::unordered_map<const TensorImpl*, size_t>& watchedTensors() {
+  // never destroyed: graphs may outlive all statics
+  static auto* tensors = new std::unordered_map<const TensorImpl*, size_t>();
+  return *tensors;
+}
+
+MPSWatchMark::MPSWatchMark(const TensorImpl* tensor) : tensor_(tensor) {
+  std::lock_guard<std::mutex> lock(watched_mutex);
+  watchedTensors()[tensor]++;
+}
+
+MPSWatchMark::~MPSWatchMark() {
+  if (!tensor_) {
+    return;
+  }
+  std::lock_guard<std::mutex> lock(watched_mutex);
+  const auto position = watchedTensors().find(tensor_);
+  if (--position->second == 0) {
+    watchedTensors().erase(position);
+  }
+}
+
+bool isWatchedByGraph(const TensorBase& tensor) {
+  std::lock_guard<std::mutex> lock(watched_mutex);
+  return watchedTensors().count(tensor.unsafeGetTensorImpl()) > 0;
+}
+
+MPSWatchedTensor::MPSWatchedTensor(const TensorBase& tensor, bool check_liveness)
     : tensor_(tensor.getIntrusivePtr()),
+      mark_(tensor.unsafeGetTensorImpl()),
       data_(tensor.storage().data()),
       nbytes_(tensor.storage().nbytes()),
       dtype_(tensor.scalar_type()),
-      sizes_(tensor.sizes().vec()) {}
+      sizes_(tensor.sizes().vec()) {
+  if (check_liveness) {
+    storage_.emplace(tensor.storage().getWeakStorageImpl());
+  }
+}
+
+bool MPSWatchedTensor::gone() const {
+  return storage_ && storage_->expired();
+}
 
 bool MPSWatchedTensor::moved() const {
   const auto tensor = tensor_.lock();
@@ -33,7 +73,9 @@ std::string MPSWatchedTensor::describe() const {
   text << "the " << dtype_ << " tensor of shape " << IntArrayRef(sizes_) << ", recorded with a storage of " << nbytes_
        << " bytes, ";
   const auto tensor = tensor_.lock();
-  if (!tensor || !tensor->has_storage()) {
+  if (gone()) {
+    text << "is gone";
+  } else if (!tensor || !tensor->has_storage()) {
     text << "has no storage now";
   } else {
     text << "now has shape " << tensor->sizes() << " and another storage of " << tensor->storage().nbytes() << " bytes";
@@ -70,7 +112,7 @@ void MPSCapturedWork::prepare(id<MTLDevice> device, MPSGraphCompilationDescripto
 }
 
 void MPSCapturedWork::compileGraphRuns(id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor) {
-  std::set<const void*> distinct;
+  NSMutableSet* distinct = [NSMutableSet set];
   for (auto& step : steps) {
     auto* run = std::get_if<MPSGraphRunStep>(&step);
     if (!run) {
@@ -80,7 +122,7 @@ void MPSCapturedWork::compileGraphRuns(id<MTLDevice> device, MPSGraphCompilation
     if (!run->executable.get()) {
       const auto compiled = MPSExecutableCache::getInstance().get(
           run->graph.get(), run->feeds.get(), run->targets.get(), device, descriptor);
-      TORCH_CHECK(compiled.executable, "torch.mps graph capture: an MPSGraph could not be compiled to an executable.");
+      TORCH_CHECK(compiled.executable, "torch.mps graph capture: ", compiled.problem, ". The capture was dropped.");
       run->executable = compiled.executable;
       run->inputs = compiled.inputs;
       run->results = compiled.results;
@@ -88,9 +130,10 @@ void MPSCapturedWork::compileGraphRuns(id<MTLDevice> device, MPSGraphCompilation
       run->feeds = {};
       run->targets = {};
     }
-    distinct.insert(run->executable.get());
+    [distinct addObject:run->executable.get()];
   }
-  executables = distinct.size();
+  executables = distinct.count;
+  executables_ = distinct.allObjects;
 }
 
 namespace {
@@ -221,6 +264,11 @@ void MPSCapturedWork::planCalls() {
 
 void MPSCapturedWork::checkStorages() const {
   for (const auto& tensor : watched) {
+    TORCH_CHECK(!tensor.gone(),
+                "torch.mps graph replay: ",
+                tensor.describe(),
+                ". It existed before the capture, which was begun with check_input_liveness=True: keep a reference to "
+                "each input and update it in place (copy_(), fill_(), ...) instead of replacing it, or capture again.");
     TORCH_CHECK(!tensor.moved(),
                 "torch.mps graph replay: ",
                 tensor.describe(),
@@ -296,17 +344,17 @@ static void encodeKernelCall(id<MTLComputeCommandEncoder> encoder,
 static void encodeGraphRun(MPSStream* stream, const MPSGraphRunStep& run) {
   stream->endKernelCoalescing();
   @autoreleasepool {
-    [run.executable.get() encodeToCommandBuffer:stream->commandBuffer()
+    [run.executable.get() encodeToCommandBuffer:stream->recordedCommandBuffer()
                                     inputsArray:run.inputs.get()
                                    resultsArray:run.results.get()
-                            executionDescriptor:nil];
+                            executionDescriptor:executableExecutionDescriptor()];
   }
 }
 
 static void encodeBlit(MPSStream* stream, void (^encode)(id<MTLBlitCommandEncoder>)) {
   stream->endKernelCoalescing();
   @autoreleasepool {
-    id<MTLBlitCommandEncoder> encoder = [stream->commandBuffer() blitCommandEncoder];
+    id<MTLBlitCommandEncoder> encoder = [stream->recordedCommandBuffer() blitCommandEncoder];
     encode(encoder);
     [encoder endEncoding];
   }
@@ -339,10 +387,52 @@ id<MTLBuffer> MPSCapturedWork::newStaging(id<MTLDevice> device) const {
   return staging;
 }
 
+namespace {
+
+/// Looks for errors in each command buffer that a replay encodes to: an executable or a kernel object may commit one
+/// and go on in the next.
+class ReplayWatch {
+ public:
+  explicit ReplayWatch(MPSStream* stream) : stream_(stream) {}
+
+  /// After something that may have committed; also before the first.
+  void look() {
+    id<MTLCommandBuffer> command_buffer = stream_->recordedCommandBuffer().commandBuffer;
+    if (command_buffer != watched_.get()) {
+      watched_ = command_buffer;
+      watch(^(id<MTLCommandBuffer>) {
+        return std::string();
+      });
+    }
+  }
+
+  /// `problem` is asked on completion for an error that the GPU does not know of.
+  void watch(std::string (^problem)(id<MTLCommandBuffer>)) {
+    auto* stream = stream_;
+    const size_t check = stream->expectCheck();
+    [watched_.get() addCompletedHandler:^(id<MTLCommandBuffer> command_buffer) {
+      if (command_buffer.status == MTLCommandBufferStatusError) {
+        const char* reason = command_buffer.error.localizedDescription.UTF8String;
+        stream->finishCheck(check,
+                            std::string("torch.mps graph replay: the GPU reported an error: ") +
+                                (reason ? reason : "it gave no reason"));
+      } else {
+        stream->finishCheck(check, problem(command_buffer));
+      }
+    }];
+  }
+
+ private:
+  MPSStream* const stream_;
+  MPSRetained<id<MTLCommandBuffer>> watched_;
+};
+
+} // namespace
+
 void MPSCapturedWork::encode(MPSStream* stream) const {
   using Kind = MPSEncoderCall::Kind;
   // inside a capture of another graph the stream's compute encoder records by itself, the rest is handed over
-  auto* capture = stream->capture();
+  auto* capture = stream->recordingCapture();
   id<MTLBuffer> staging = nil;
   if (!refreshes_.empty()) {
     staging = [newStaging(stream->device()) autorelease];
@@ -351,6 +441,11 @@ void MPSCapturedWork::encode(MPSStream* stream) const {
       std::get<MPSHostRefreshStep>(*call.step).refresh->write(bytes + call.entry);
     }
   }
+  stream->endKernelCoalescing();
+  // its errors are not those of the replay
+  stream->commitEarlierWork();
+  ReplayWatch watch(stream);
+  watch.look();
   if (has_early_refreshes_ && !capture) {
     encodeBlit(stream, ^(id<MTLBlitCommandEncoder> encoder) {
       for (const auto& call : refreshes_) {
@@ -367,6 +462,7 @@ void MPSCapturedWork::encode(MPSStream* stream) const {
     switch (call.kind) {
       case Kind::RUN_GRAPH:
         encodeGraphRun(stream, std::get<MPSGraphRunStep>(*call.step));
+        watch.look();
         break;
       case Kind::COPY:
         encodeBlit(stream, ^(id<MTLBlitCommandEncoder> encoder) {
@@ -382,8 +478,9 @@ void MPSCapturedWork::encode(MPSStream* stream) const {
       case Kind::ENCODE:
         stream->endKernelCoalescing();
         @autoreleasepool {
-          std::get<MPSEncodeStep>(*call.step).encode.get()(stream->commandBuffer());
+          std::get<MPSEncodeStep>(*call.step).encode.get()(stream->recordedCommandBuffer());
         }
+        watch.look();
         break;
       case Kind::EARLY_REFRESH:
         if (!capture) {
@@ -410,44 +507,44 @@ void MPSCapturedWork::encode(MPSStream* stream) const {
     capture->setReplayedOperator(nullptr);
     capture->keepChecks(*this);
   }
-  encodeChecks(stream);
+  id<MTLBuffer> statuses = encodeStatusCopies(stream);
+  stream->endKernelCoalescing();
+  if (statuses) {
+    // the graph may be gone by then
+    const auto messages = check_messages_;
+    watch.watch(^(id<MTLCommandBuffer>) {
+      const auto* values = static_cast<const int32_t*>([statuses contents]);
+      for (const auto i : c10::irange(messages->size())) {
+        if (values[i] != 0) {
+          return "torch.mps graph replay: " + messages->at(i) + " (status " + std::to_string(values[i]) + ")";
+        }
+      }
+      return std::string();
+    });
+  }
+  if (executables > 0) {
+    // the graph may be dropped before the GPU is done
+    stream->keepUntilDone(executables_.get());
+  }
 }
 
 // The buffers of a status are written again by the next replay, perhaps before the host has looked: it looks at copies.
-void MPSCapturedWork::encodeChecks(MPSStream* stream) const {
+id<MTLBuffer> MPSCapturedWork::encodeStatusCopies(MPSStream* stream) const {
   constexpr size_t length = sizeof(int32_t);
   const auto count = status_checks.size();
-  id<MTLBuffer> copies = nil;
-  if (count > 0) {
-    copies = [[stream->device() newBufferWithLength:count * length options:MTLResourceStorageModeShared] autorelease];
-    TORCH_CHECK(copies, "torch.mps graph replay: out of memory");
-    encodeBlit(stream, ^(id<MTLBlitCommandEncoder> encoder) {
-      for (const auto i : c10::irange(count)) {
-        const auto& check = status_checks[i];
-        encodeCopy(encoder, {check.buffer, copies, length, check.offset, i * length});
-      }
-    });
+  if (count == 0) {
+    return nil;
   }
-  stream->endKernelCoalescing();
-  const size_t check = stream->expectCheck();
-  // the graph may be gone by then
-  const auto messages = check_messages_;
-  [stream->commandBuffer() addCompletedHandler:^(id<MTLCommandBuffer> command_buffer) {
-    std::string error;
-    if (command_buffer.status == MTLCommandBufferStatusError) {
-      const char* reason = command_buffer.error.localizedDescription.UTF8String;
-      error =
-          std::string("torch.mps graph replay: the GPU reported an error: ") + (reason ? reason : "it gave no reason");
-    } else {
-      const auto* statuses = static_cast<const int32_t*>([copies contents]);
-      for (const auto i : c10::irange(count)) {
-        if (statuses[i] != 0 && error.empty()) {
-          error = "torch.mps graph replay: " + messages->at(i) + " (status " + std::to_string(statuses[i]) + ")";
-        }
-      }
+  id<MTLBuffer> copies = [[stream->device() newBufferWithLength:count * length
+                                                        options:MTLResourceStorageModeShared] autorelease];
+  TORCH_CHECK(copies, "torch.mps graph replay: out of memory");
+  encodeBlit(stream, ^(id<MTLBlitCommandEncoder> encoder) {
+    for (const auto i : c10::irange(count)) {
+      const auto& check = status_checks[i];
+      encodeCopy(encoder, {check.buffer, copies, length, check.offset, i * length});
     }
-    stream->finishCheck(check, error);
-  }];
+  });
+  return copies;
 }
 
 } // namespace at::mps

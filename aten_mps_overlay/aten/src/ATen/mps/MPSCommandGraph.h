@@ -72,8 +72,10 @@ struct MPSCommandGraphDump {
   std::vector<Step> steps;
 };
 
-/// A recording of the GPU work that was submitted to the stream between
-/// captureBegin() and captureEnd().
+/// A recording of the GPU work that was submitted between captureBegin() and
+/// captureEnd() by the thread that called captureBegin() and by those that work
+/// for it: autograd's, and others that take over its at::ThreadLocalState. The
+/// work of other threads goes on as always and is no part of it.
 class TORCH_API MPSCommandGraph {
  public:
   MPSCommandGraph();
@@ -83,9 +85,12 @@ class TORCH_API MPSCommandGraph {
 
   /// Starts recording. Raises when a capture is underway, when this graph holds
   /// one, or when a profiler is on.
+  /// With `check_input_liveness` a replay raises, too, when a tensor of the
+  /// device that existed before the capture and was used in it is gone.
   void captureBegin(
       std::optional<MPSGraphPool> pool = std::nullopt,
-      MPSCaptureErrorMode error_mode = MPSCaptureErrorMode::STRICT);
+      MPSCaptureErrorMode error_mode = MPSCaptureErrorMode::STRICT,
+      bool check_input_liveness = false);
   /// Ends recording. Raises, and leaves the graph empty, when something ran
   /// that can't be repeated.
   void captureEnd();
@@ -105,7 +110,7 @@ class TORCH_API MPSCommandGraph {
   MPSCommandGraphDump dump() const;
 
  private:
-  // Guards what follows. Never wait for it on the stream's queue.
+  // Guards what follows; the first of the locks, see MPSGraphCapture.h.
   mutable std::mutex mutex_;
   std::shared_ptr<MPSCapturedWork> work_;
   std::unique_ptr<MPSGraphCapture> capture_;
@@ -116,19 +121,28 @@ class TORCH_API MPSCommandGraph {
 
 TORCH_API MPSGraphPool newGraphPool();
 
+/// True if what the calling thread submits becomes part of a graph.
 TORCH_API bool isCurrentStreamCapturing();
 
-/// Raises when a capture is underway: `what` names work that a graph can't
-/// repeat.
+/// True while a capture of any thread is underway.
+TORCH_API bool isCaptureUnderway();
+
+/// Raises if what the calling thread submits becomes part of a graph: `what`
+/// names work that a graph can't repeat.
 TORCH_API void assertNotCapturing(const std::string& what);
 
-/// Tells a capture of a tensor that an encoder is given outside of all
-/// operators: those whose storage is moved make replays raise.
-TORCH_API void watchOutsideOperators(const TensorBase& tensor);
+/// Tells a capture of a tensor that is about to be bound: its memory is kept
+/// and, outside of all operators, whose tensors the capture sees by itself,
+/// replays raise if its storage is moved.
+TORCH_API void useInCapture(const TensorBase& tensor);
+
+/// True if a graph, or a capture underway, watches the tensor for moves of its
+/// storage.
+TORCH_API bool isWatchedByGraph(const TensorBase& tensor);
 
 /// Put around a copy of `tensor` from the device to the host. During a capture
 /// it raises or, in relaxed mode, keeps the work of this thread out of the
-/// graph while it lives. A read that began before the capture is no part of it.
+/// graph while it lives.
 class TORCH_API MPSHostReadGuard {
  public:
   explicit MPSHostReadGuard(const TensorBase& tensor);
@@ -149,9 +163,6 @@ class TORCH_API MPSHostSourceGuard {
   ~MPSHostSourceGuard();
   MPSHostSourceGuard(const MPSHostSourceGuard&) = delete;
   MPSHostSourceGuard& operator=(const MPSHostSourceGuard&) = delete;
-
- private:
-  std::unique_ptr<MPSCapturePause> pause_;
 };
 
 } // namespace at::mps

@@ -25,7 +25,9 @@ MPSCommandGraph::~MPSCommandGraph() {
   }
 }
 
-void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool, MPSCaptureErrorMode error_mode) {
+void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool,
+                                   MPSCaptureErrorMode error_mode,
+                                   bool check_input_liveness) {
   std::lock_guard<std::mutex> lock(mutex_);
   TORCH_CHECK(!capture_, "torch.mps graph capture: this graph is being captured already; captures can't be nested.");
   TORCH_CHECK(!work_,
@@ -43,9 +45,10 @@ void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool, MPSCaptureE
     // on the queue, so that of two threads only one can begin
     TORCH_CHECK(!stream->capture(), "torch.mps graph capture: another capture is underway; captures can't be nested.");
     stream->endKernelCoalescing();
-    capture_ = std::make_unique<MPSGraphCapture>(error_mode, used_pool, std::move(generators));
+    capture_ = std::make_unique<MPSGraphCapture>(error_mode, used_pool, std::move(generators), check_input_liveness);
     stream->setCapture(capture_.get());
   });
+  capture_->belongToThisThread();
   pool_ = used_pool;
 }
 
@@ -55,6 +58,7 @@ static std::unique_ptr<MPSGraphCapture> takeOff(std::unique_ptr<MPSGraphCapture>
   auto* stream = getCurrentMPSStream();
   std::unique_ptr<MPSGraphCapture> capture = std::move(underway);
   auto* ending = capture.get();
+  ending->belongToNoThread();
   dispatch_sync_with_rethrow(stream->queue(), ^() {
     stream->endKernelCoalescing();
     TORCH_INTERNAL_ASSERT(stream->capture() == ending);
@@ -100,7 +104,7 @@ void MPSCommandGraph::replay() {
   auto* stream = getCurrentMPSStream();
   dispatch_sync_with_rethrow(stream->queue(), ^() {
     @autoreleasepool {
-      if (auto* capture = stream->capture()) {
+      if (auto* capture = stream->recordingCapture()) {
         capture->keepPart(work);
       }
       work->encode(stream);
@@ -176,14 +180,6 @@ MPSCommandGraphDump MPSCommandGraph::dump() const {
 MPSGraphPool newGraphPool() {
   static std::atomic<uint64_t> next{1};
   return {0, next++};
-}
-
-bool isCurrentStreamCapturing() {
-  return getCurrentMPSStream()->capture() != nullptr;
-}
-
-void assertNotCapturing(const std::string& what) {
-  TORCH_CHECK(!isCurrentStreamCapturing(), "torch.mps graph capture: ", what);
 }
 
 } // namespace at::mps

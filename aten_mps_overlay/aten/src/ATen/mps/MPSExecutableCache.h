@@ -53,18 +53,22 @@ TORCH_API bool isExecutableCacheEnabled();
 
 #include <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 
+#include <atomic>
+#include <condition_variable>
 #include <list>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace at::mps {
 
 /// The dtype of tensors of this type, Undefined if they can't have it.
 c10::ScalarType scalarTypeOf(MPSDataType type);
 
-/// What an executable is run on, in the order of its feedTensors and targetTensors.
+/// What an executable is run on, in the order of its feedTensors and targetTensors; or why there is none.
 struct MPSExecutableRun {
   MPSGraphExecutable* executable = nil;
+  std::string problem;
   NSArray<MPSGraphTensorData*>* inputs = nil;
   NSArray<MPSGraphTensorData*>* results = nil;
 };
@@ -74,16 +78,14 @@ class MPSExecutableCache {
   static MPSExecutableCache& getInstance();
   MPSExecutableCache();
 
-  /// Finds the executable for the graph and the types of what it is fed, or compiles it; `executable` is nil if that
-  /// fails. What it returns is autoreleased.
+  /// Finds the executable for the graph and the types of what it is fed, or compiles it: one thread at a time for each
+  /// graph, while others look up. `executable` is nil if that fails. What it returns is autoreleased: hand it to
+  /// MPSStream::keepUntilDone() after encoding it.
   MPSExecutableRun get(MPSGraph* graph,
                        NSDictionary<MPSGraphTensor*, MPSGraphTensorData*>* feeds,
                        NSDictionary<MPSGraphTensor*, MPSGraphTensorData*>* targets,
                        id<MTLDevice> device,
                        MPSGraphCompilationDescriptor* descriptor);
-  /// Keeps executables that were dropped since the last call until the command buffer has run. Call it, on the stream's
-  /// queue, after encoding executables.
-  void keepDropped(id<MTLCommandBuffer> command_buffer);
 
   /// Notes the key of a graph, which must never be freed. May be called from wherever graphs are made: waits for
   /// nothing but other calls.
@@ -94,7 +96,7 @@ class MPSExecutableCache {
   std::vector<MPSExecutableCacheEntry> entries();
   void clear();
   void setLimit(size_t limit);
-  bool enabled = false;
+  std::atomic<bool> enabled;
 
  private:
   using Key = std::vector<uint64_t>;
@@ -108,13 +110,16 @@ class MPSExecutableCache {
     size_t hits;
   };
 
+  MPSGraphExecutable* lookUp(const Key& key);
   std::string keyOf(MPSGraph* graph);
   void dropBeyond(size_t limit);
 
   std::mutex mutex_;
+  // the graphs that are being compiled, without the mutex
+  std::unordered_set<const MPSGraph*> compiling_;
+  std::condition_variable compiled_;
   std::list<Entry> entries_; // the last used first
   std::map<Key, std::list<Entry>::iterator> by_key_;
-  NSMutableArray* dropped_ = nil;
   size_t limit_;
   MPSExecutableCacheStats counts_;
   // one for each graph that was looked up since the counts were set to zero; MPSGraphCache keeps those graphs for good
@@ -126,9 +131,16 @@ class MPSExecutableCache {
 
 class MPSStream;
 
+/// How executables are to be encoded: without a commit of their own in the middle.
+MPSGraphExecutableExecutionDescriptor* executableExecutionDescriptor();
+
 /// Encodes the run as a cached executable if operators are to do so; returns false if they are not, or if the graph
 /// can't be compiled. Must be called on the stream's queue, with no encoder open.
-bool encodeCachedExecutable(MPSStream* stream, MPSGraph* graph, NSDictionary* feeds, NSDictionary* results);
+bool encodeCachedExecutable(MPSStream* stream,
+                            MPSCommandBuffer* command_buffer,
+                            MPSGraph* graph,
+                            NSDictionary* feeds,
+                            NSDictionary* results);
 
 } // namespace at::mps
 

@@ -2,9 +2,15 @@
 #include <ATen/mps/MPSStream.h>
 #include <ATen/native/mps/MPSGraphSonomaOps.h>
 #include <c10/util/Exception.h>
+#include <c10/util/ScopeExit.h>
 #include <c10/util/env.h>
 
 #include <algorithm>
+
+// not in Apple's headers; MPSGraphExecutionDescriptor's counterpart
+@interface MPSGraphExecutableExecutionDescriptor ()
+@property(readwrite, atomic) BOOL enableCommitAndContinue;
+@end
 
 namespace at::mps {
 
@@ -17,9 +23,7 @@ MPSExecutableCache& MPSExecutableCache::getInstance() {
 }
 
 MPSExecutableCache::MPSExecutableCache()
-    : enabled(c10::utils::check_env("PYTORCH_MPS_EXECUTABLE_CACHE").value_or(false)),
-      dropped_([NSMutableArray new]),
-      limit_(kDefaultLimit) {}
+    : enabled(c10::utils::check_env("PYTORCH_MPS_EXECUTABLE_CACHE").value_or(false)), limit_(kDefaultLimit) {}
 
 static std::vector<uint64_t> makeKey(MPSGraph* graph, NSDictionary* feeds, NSDictionary* targets) {
   std::vector<std::vector<uint64_t>> parts;
@@ -120,47 +124,83 @@ static MPSGraphExecutable* compile(MPSGraph* graph,
             compilationDescriptor:descriptor];
 }
 
+MPSGraphExecutable* MPSExecutableCache::lookUp(const Key& key) {
+  const auto known = by_key_.find(key);
+  if (known == by_key_.end()) {
+    return nil;
+  }
+  counts_.hits++;
+  known->second->counts->hits++;
+  known->second->hits++;
+  entries_.splice(entries_.begin(), entries_, known->second);
+  return [[known->second->executable retain] autorelease];
+}
+
+// Those of `data` in the order of `tensors`, or nil: an executable that was given other ones would read or write beside
+// them.
+static NSArray<MPSGraphTensorData*>* inOrder(NSArray<MPSGraphTensor*>* tensors,
+                                             NSDictionary<MPSGraphTensor*, MPSGraphTensorData*>* data) {
+  if (tensors.count != data.count || [NSSet setWithArray:tensors ? tensors : @[]].count != data.count) {
+    return nil;
+  }
+  NSMutableArray<MPSGraphTensorData*>* ordered = [NSMutableArray arrayWithCapacity:data.count];
+  for (MPSGraphTensor* tensor in tensors) {
+    MPSGraphTensorData* one = data[tensor];
+    if (!one) {
+      return nil;
+    }
+    [ordered addObject:one];
+  }
+  return ordered;
+}
+
 MPSExecutableRun MPSExecutableCache::get(MPSGraph* graph,
                                          NSDictionary<MPSGraphTensor*, MPSGraphTensorData*>* feeds,
                                          NSDictionary<MPSGraphTensor*, MPSGraphTensorData*>* targets,
                                          id<MTLDevice> device,
                                          MPSGraphCompilationDescriptor* descriptor) {
   MPSExecutableRun run;
-  auto key = makeKey(graph, feeds, targets);
+  const auto key = makeKey(graph, feeds, targets);
   {
-    // also while compiling: of two threads that miss, one compiles
-    std::lock_guard<std::mutex> lock(mutex_);
-    const auto known = by_key_.find(key);
-    if (known != by_key_.end()) {
-      counts_.hits++;
-      known->second->counts->hits++;
-      known->second->hits++;
-      entries_.splice(entries_.begin(), entries_, known->second);
-      run.executable = [[known->second->executable retain] autorelease];
-    } else {
-      auto& counts = counts_by_key_[keyOf(graph)];
+    std::unique_lock<std::mutex> lock(mutex_);
+    // of two threads that miss, one compiles; and no graph is compiled by two at once
+    compiled_.wait(lock, [&] {
+      run.executable = lookUp(key);
+      return run.executable || compiling_.count(graph) == 0;
+    });
+    if (!run.executable) {
       counts_.misses++;
-      counts.misses++;
-      run.executable = compile(graph, feeds, targets, device, descriptor);
-      if (!run.executable) {
-        return run;
-      }
-      counts.entries++;
-      entries_.push_front({key, [graph retain], [run.executable retain], &counts, 0});
-      by_key_.emplace(std::move(key), entries_.begin());
-      dropBeyond(limit_);
+      counts_by_key_[keyOf(graph)].misses++;
+      compiling_.insert(graph);
     }
   }
-  NSMutableArray<MPSGraphTensorData*>* inputs = [NSMutableArray arrayWithCapacity:feeds.count];
-  for (MPSGraphTensor* tensor in run.executable.feedTensors) {
-    [inputs addObject:feeds[tensor]];
+  if (!run.executable) {
+    const auto done = c10::make_scope_exit([&] {
+      std::lock_guard<std::mutex> lock(mutex_);
+      compiling_.erase(graph);
+      compiled_.notify_all();
+    });
+    run.executable = compile(graph, feeds, targets, device, descriptor);
+    if (!run.executable) {
+      run.problem = "an MPSGraph could not be compiled to an executable";
+      return run;
+    }
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto& counts = counts_by_key_[keyOf(graph)];
+    counts.entries++;
+    entries_.push_front({key, [graph retain], [run.executable retain], &counts, 0});
+    by_key_.emplace(key, entries_.begin());
+    dropBeyond(limit_);
   }
-  NSMutableArray<MPSGraphTensorData*>* results = [NSMutableArray arrayWithCapacity:targets.count];
-  for (MPSGraphTensor* tensor in run.executable.targetTensors) {
-    [results addObject:targets[tensor]];
+  run.inputs = inOrder(run.executable.feedTensors, feeds);
+  run.results = inOrder(run.executable.targetTensors, targets);
+  if (!run.inputs || !run.results) {
+    run.problem = "the executable of an MPSGraph takes or gives other tensors (" +
+        std::to_string([run.executable feedTensors].count) + " and " +
+        std::to_string([run.executable targetTensors].count) + ") than the graph was run with (" +
+        std::to_string(feeds.count) + " and " + std::to_string(targets.count) + ")";
+    run.executable = nil;
   }
-  run.inputs = inputs;
-  run.results = results;
   return run;
 }
 
@@ -170,25 +210,12 @@ void MPSExecutableCache::dropBeyond(size_t limit) {
     counts_.evictions++;
     last.counts->evictions++;
     last.counts->entries--;
-    [dropped_ addObject:last.executable];
+    // graphs and command buffers that need it have references of their own
     [last.executable release];
     [last.graph release];
     by_key_.erase(last.key);
     entries_.pop_back();
   }
-}
-
-void MPSExecutableCache::keepDropped(id<MTLCommandBuffer> command_buffer) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (dropped_.count == 0) {
-    return;
-  }
-  NSArray* kept = dropped_;
-  [command_buffer addCompletedHandler:^(id<MTLCommandBuffer>) {
-    [kept self]; // the block holds them until here
-  }];
-  [dropped_ release];
-  dropped_ = [NSMutableArray new];
 }
 
 MPSExecutableCacheStats MPSExecutableCache::stats() {
@@ -238,7 +265,22 @@ void MPSExecutableCache::setLimit(size_t limit) {
   dropBeyond(limit);
 }
 
-bool encodeCachedExecutable(MPSStream* stream, MPSGraph* graph, NSDictionary* feeds, NSDictionary* results) {
+MPSGraphExecutableExecutionDescriptor* executableExecutionDescriptor() {
+  static MPSGraphExecutableExecutionDescriptor* descriptor = [] {
+    auto* made = [MPSGraphExecutableExecutionDescriptor new];
+    if ([made respondsToSelector:@selector(setEnableCommitAndContinue:)]) {
+      made.enableCommitAndContinue = NO;
+    }
+    return made;
+  }();
+  return descriptor;
+}
+
+bool encodeCachedExecutable(MPSStream* stream,
+                            MPSCommandBuffer* command_buffer,
+                            MPSGraph* graph,
+                            NSDictionary* feeds,
+                            NSDictionary* results) {
   auto& cache = MPSExecutableCache::getInstance();
   if (!cache.enabled) {
     return false;
@@ -248,13 +290,13 @@ bool encodeCachedExecutable(MPSStream* stream, MPSGraph* graph, NSDictionary* fe
     if (!run.executable) {
       return false;
     }
-    [run.executable encodeToCommandBuffer:stream->commandBuffer()
+    [run.executable encodeToCommandBuffer:command_buffer
                               inputsArray:run.inputs
                              resultsArray:run.results
-                      executionDescriptor:nil];
-    cache.keepDropped(stream->commandBuffer());
+                      executionDescriptor:executableExecutionDescriptor()];
+    stream->keepUntilDone(run.executable);
   }
-  // an MPSGraph commits by itself every now and then, so that the GPU has something to do; an executable does not
+  // an MPSGraph commits by itself every now and then, so that the GPU has something to do; an executable must not
   constexpr int runs_per_commit = 16;
   static int runs = 0;
   if (++runs % runs_per_commit == 0) {

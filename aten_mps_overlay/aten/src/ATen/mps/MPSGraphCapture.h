@@ -1,6 +1,15 @@
 #pragma once
 
 // A capture that is underway on the stream. Objective-C++ only; see MPSCommandGraph.h for the interface.
+//
+// The order of the locks: who holds one may wait for those below it, and for none above.
+//   1. MPSCommandGraph's mutex. Not on the queue.
+//   2. the stream's queue
+//   3. the capture underway (MPSCaptureUnderway)
+//   4. the allocator's. It calls back with it held: the filter of beginAllocateToPool(), the buffer observer.
+//   5. MPSGraphCapture's mutex
+//   6. those that wait for none: of the executable cache (which nobody holds while a graph is compiled), of watched
+//      tensors, of the stream's checks. A generator's comes before 3.
 
 #include <ATen/core/Generator.h>
 #include <ATen/mps/MPSCapturedWork.h>
@@ -16,16 +25,48 @@
 
 namespace at::mps {
 
+/// What the stream's queue has to know of the thread that submits work: it may run the work on another one.
+struct MPSSubmission {
+  /// Asks the calling thread, which must not be on the queue.
+  static MPSSubmission ofThisThread();
+  /// That of the block which the queue runs; off the queue, that of the calling thread.
+  static MPSSubmission current();
+
+  /// The capture that the work is part of, or 0.
+  CallbackHandle capture = 0;
+  /// The operators that the thread runs, the caller's and the innermost, or nullptr.
+  const char* outermost_operator = nullptr;
+  const char* innermost_operator = nullptr;
+  /// What a copy to the device reads.
+  std::shared_ptr<MPSHostRefresh> host_source;
+  /// False for a block that came to the queue without dispatchSubmission(), and that no thread of a capture runs.
+  bool is_known = true;
+};
+
+/// dispatch_sync(), after which the queue knows the block as submitted by the calling thread.
+void dispatchSubmission(dispatch_queue_t queue, void (^block)());
+
 class MPSGraphCapture final : public MPSKernelRecorder {
  public:
-  MPSGraphCapture(MPSCaptureErrorMode error_mode, MPSGraphPool pool, std::vector<Generator> generators);
+  /// On the stream's queue.
+  MPSGraphCapture(MPSCaptureErrorMode error_mode,
+                  MPSGraphPool pool,
+                  std::vector<Generator> generators,
+                  bool check_input_liveness);
   ~MPSGraphCapture() override;
 
   MPSCaptureErrorMode errorMode() const {
     return error_mode_;
   }
 
+  /// Makes the capture that of the calling thread, whose work it records from here on. Off the queue.
+  void belongToThisThread();
+  /// Ends that. Off the queue, on any thread.
+  void belongToNoThread();
+
   // Called by the stream, on its queue.
+  /// True if what is encoded now is part of the capture.
+  bool records();
   /// Returns a retained stand-in for `encoder`.
   id<MTLComputeCommandEncoder> newRecordingEncoder(id<MTLComputeCommandEncoder> encoder);
   void recordGraphRun(MPSGraph* graph, NSDictionary* feeds, NSDictionary* targets);
@@ -37,6 +78,9 @@ class MPSGraphCapture final : public MPSKernelRecorder {
 
   // Called from any thread.
   void watchTensor(const TensorBase& tensor);
+  void keepTensor(const TensorBase& tensor) {
+    keepBuffer(tensor.storage().data());
+  }
   /// Takes over what is to be checked after the replay of another graph.
   void keepChecks(const MPSCapturedWork& part);
   /// Lets each replay check a status that a kernel object writes into the tensor.
@@ -57,20 +101,23 @@ class MPSGraphCapture final : public MPSKernelRecorder {
     return !std::exchange(warned_host_read_, true);
   }
 
-  /// Observes no more operators and allocations. On the queue; the destructor calls it too.
+  /// Observes no more allocations. On the queue; the destructor calls it too.
   void stop();
   /// Hands over what was recorded, or raises with the first reason for which the recording is of no use.
   std::shared_ptr<MPSCapturedWork> finish();
 
  private:
-  void observeBuffer(const void* buffer, bool allocated);
+  bool isOfThisSubmission() const;
+  void observeBuffer(const void* buffer);
   void keepBuffer(const void* buffer);
   void refuseMove(const MPSWatchedTensor& tensor);
 
   const MPSCaptureErrorMode error_mode_;
   const std::vector<Generator> generators_;
+  const bool check_input_liveness_;
   std::atomic<int> unrecorded_draws_{0};
-  CallbackHandle operator_observer_;
+  // observes the operators of the threads that work for the capture, and tells them from others: autograd hands it on
+  std::atomic<CallbackHandle> operator_observer_{0};
   // guards what follows. Never call the allocator while it is held: the allocator calls observeBuffer() under its own
   // lock.
   std::mutex mutex_;
@@ -86,8 +133,8 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   bool stopped_ = false;
 };
 
-/// The capture underway, or none, for threads that are not on the stream's queue: it does not end while this lives. Run
-/// no operator meanwhile.
+/// The capture that the work submitted by this thread (on the queue: by that of the block) is part of, or none. It does
+/// not end while this lives. Run no operator meanwhile.
 class MPSCaptureUnderway {
  public:
   MPSCaptureUnderway();
@@ -104,11 +151,14 @@ class MPSCaptureUnderway {
 
  private:
   std::unique_lock<std::mutex> lock_;
-  MPSGraphCapture* const capture_;
+  MPSGraphCapture* capture_ = nullptr;
 };
 
-/// ", in aten::item" if that is what the caller asked this thread for, "" if it is not known.
+/// ", in aten::item" if that is what the caller asked the submitting thread for, "" if it is not known.
 std::string inOperator();
+
+/// Makes the capture that the caller's work is part of fail: what is encoded to the command buffer itself is lost.
+void refuseRawCommandBuffer();
 
 /// Keeps what this thread submits out of the graph while it lives.
 class MPSCapturePause {

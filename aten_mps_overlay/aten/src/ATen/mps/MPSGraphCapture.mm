@@ -3,6 +3,7 @@
 #include <ATen/mps/MPSGraphCapture.h>
 #include <ATen/mps/MPSHostRefresh.h>
 #include <ATen/ops/item.h>
+#include <c10/util/ScopeExit.h>
 
 #include <algorithm>
 
@@ -12,10 +13,12 @@ namespace {
 
 thread_local int pauses = 0;
 // Set while this thread copies a CPU tensor to the device.
-thread_local std::shared_ptr<MPSHostRefresh> host_source;
+thread_local std::shared_ptr<MPSHostRefresh> thread_host_source;
 
 // The operators that this thread runs, the caller's first.
 thread_local std::vector<const RecordFunction*> running;
+// Of the last capture that this thread began.
+thread_local CallbackHandle last_observer = INVALID_CALLBACK_HANDLE;
 
 // Tells that an operator is in `running`.
 struct Running final : ObserverContext {};
@@ -23,6 +26,24 @@ struct Running final : ObserverContext {};
 // The capture underway. Operators run on any thread, also while a capture ends.
 std::mutex underway_mutex;
 MPSGraphCapture* underway = nullptr;
+// Its observer, for those who only ask whose they are.
+std::atomic<CallbackHandle> underway_observer{INVALID_CALLBACK_HANDLE};
+
+// That of the block which the stream's queue runs. On the queue only.
+const MPSSubmission* running_submission = nullptr;
+
+// A thread works for the capture whose observer it has. PyTorch hands observers on to threads that go on with its work.
+bool observesThisThread(CallbackHandle observer) {
+  const auto& observers = get_record_function_tls_().sorted_tls_callbacks_;
+  return std::any_of(observers.begin(), observers.end(), [&](const auto& entry) { return entry.handle_ == observer; });
+}
+
+// Does nothing on other threads, which can't: theirs is removed when they begin the next capture.
+void removeObserver(CallbackHandle observer) {
+  if (observesThisThread(observer)) {
+    removeCallback(observer);
+  }
+}
 
 template <typename Visitor>
 void forEachTensor(const IValue& value, const Visitor& visit) {
@@ -69,35 +90,110 @@ void observeOutputs(const RecordFunction& function, ObserverContext* context) {
 
 } // namespace
 
-MPSGraphCapture::MPSGraphCapture(MPSCaptureErrorMode error_mode, MPSGraphPool pool, std::vector<Generator> generators)
-    : error_mode_(error_mode), generators_(std::move(generators)), work_(std::make_shared<MPSCapturedWork>()) {
+MPSSubmission MPSSubmission::ofThisThread() {
+  MPSSubmission submission;
+  const CallbackHandle observer = underway_observer.load(std::memory_order_acquire);
+  if (observer == INVALID_CALLBACK_HANDLE || pauses > 0 || !observesThisThread(observer)) {
+    return submission;
+  }
+  submission.capture = observer;
+  submission.host_source = thread_host_source;
+  if (!running.empty()) {
+    submission.outermost_operator = running.front()->name();
+    submission.innermost_operator = running.back()->name();
+  }
+  return submission;
+}
+
+MPSSubmission MPSSubmission::current() {
+  if (!getCurrentMPSStream()->isOnQueue()) {
+    return ofThisThread();
+  }
+  if (running_submission) {
+    return *running_submission;
+  }
+  MPSSubmission submission = ofThisThread();
+  submission.is_known = submission.capture != 0;
+  return submission;
+}
+
+void dispatchSubmission(dispatch_queue_t queue, void (^block)()) {
+  auto* stream = getCurrentMPSStream();
+  const MPSSubmission of_this_thread = MPSSubmission::ofThisThread();
+  const auto* submission = &of_this_thread;
+  dispatch_sync(queue, ^() {
+    if (!stream->isOnQueue()) {
+      block();
+      return;
+    }
+    running_submission = submission;
+    const auto end = c10::make_scope_exit([] { running_submission = nullptr; });
+    block();
+  });
+}
+
+MPSGraphCapture::MPSGraphCapture(MPSCaptureErrorMode error_mode,
+                                 MPSGraphPool pool,
+                                 std::vector<Generator> generators,
+                                 bool check_input_liveness)
+    : error_mode_(error_mode),
+      generators_(std::move(generators)),
+      check_input_liveness_(check_input_liveness),
+      work_(std::make_shared<MPSCapturedWork>()) {
   work_->pool.emplace(pool);
   const auto* allocator = getIMPSAllocator();
-  allocator->beginAllocateToPool(pool);
-  allocator->setBufferObserver([this](const void* buffer, bool allocated) { observeBuffer(buffer, allocated); });
-  {
-    std::lock_guard<std::mutex> lock(underway_mutex);
-    underway = this;
-  }
-  // sees the tensors as the caller passes and gets them: kernels get views and temporaries of them
-  operator_observer_ = addGlobalCallback(RecordFunctionCallback(&observeInputs, &observeOutputs)
-                                             .needsInputs(true)
-                                             .needsOutputs(true)
-                                             .scopes({RecordScope::FUNCTION}));
+  allocator->beginAllocateToPool(pool, [this] { return isOfThisSubmission(); });
+  allocator->setBufferObserver([this](const void* buffer) { observeBuffer(buffer); });
 }
 
 MPSGraphCapture::~MPSGraphCapture() {
+  belongToNoThread();
   stop();
+}
+
+void MPSGraphCapture::belongToThisThread() {
+  removeObserver(last_observer); // of a capture that another thread has ended
+  // sees the tensors as the caller passes and gets them: kernels get views and temporaries of them
+  operator_observer_ = addThreadLocalCallback(RecordFunctionCallback(&observeInputs, &observeOutputs)
+                                                  .needsInputs(true)
+                                                  .needsOutputs(true)
+                                                  .scopes({RecordScope::FUNCTION}));
+  last_observer = operator_observer_;
+  std::lock_guard<std::mutex> lock(underway_mutex);
+  underway = this;
+  underway_observer.store(operator_observer_, std::memory_order_release);
+}
+
+void MPSGraphCapture::belongToNoThread() {
+  {
+    std::lock_guard<std::mutex> lock(underway_mutex);
+    if (underway != this) {
+      return;
+    }
+    underway = nullptr;
+    underway_observer.store(INVALID_CALLBACK_HANDLE, std::memory_order_release);
+  }
+  removeObserver(operator_observer_);
+}
+
+bool MPSGraphCapture::isOfThisSubmission() const {
+  const CallbackHandle observer = operator_observer_;
+  return observer != INVALID_CALLBACK_HANDLE && MPSSubmission::current().capture == observer;
+}
+
+bool MPSGraphCapture::records() {
+  const auto submission = MPSSubmission::current();
+  if (!submission.is_known) {
+    refuse(
+        "work came to the stream's queue by dispatch_sync() on a thread that does not work for the capture, so that it "
+        "is not known whether it belongs to it. Submit it with at::native::mps::dispatch_sync_with_rethrow()");
+  }
+  return submission.capture != 0 && submission.capture == operator_observer_;
 }
 
 void MPSGraphCapture::stop() {
   if (std::exchange(stopped_, true)) {
     return;
-  }
-  removeCallback(operator_observer_);
-  {
-    std::lock_guard<std::mutex> lock(underway_mutex);
-    underway = nullptr;
   }
   const auto* allocator = getIMPSAllocator();
   allocator->setBufferObserver(nullptr);
@@ -105,10 +201,14 @@ void MPSGraphCapture::stop() {
 }
 
 // What a capture allocates lies in its pool, where those that come later in the capture may have it after a free.
-// Blocks that were there before, and those that the host writes, may be given to nobody as long as the graph lives.
-void MPSGraphCapture::observeBuffer(const void* buffer, bool allocated) {
-  if (allocated) {
-    const bool shared_over_time = getIMPSAllocator()->isPoolBuffer(buffer);
+// Blocks that were there before and are used, and those that the host writes, may be given to nobody as long as the
+// graph lives.
+void MPSGraphCapture::observeBuffer(const void* buffer) {
+  if (!isOfThisSubmission()) {
+    return;
+  }
+  const bool shared_over_time = getIMPSAllocator()->isPoolBuffer(buffer);
+  {
     std::lock_guard<std::mutex> lock(mutex_);
     allocated_here_[buffer] = shared_over_time;
   }
@@ -148,13 +248,13 @@ void MPSGraphCapture::watchTensor(const TensorBase& tensor) {
   auto& watched = work_->watched;
   const auto [position, is_new] = watched_.try_emplace(tensor.unsafeGetTensorImpl(), watched.size());
   if (is_new) {
-    watched.emplace_back(tensor);
+    watched.emplace_back(tensor, check_input_liveness_ && allocated_here_.count(data) == 0);
     return;
   }
   auto& known = watched[position->second];
   if (known.moved()) {
     refuseMove(known);
-    known = MPSWatchedTensor(tensor);
+    known = MPSWatchedTensor(tensor, check_input_liveness_ && allocated_here_.count(data) == 0);
   }
 }
 
@@ -208,8 +308,8 @@ void MPSGraphCapture::recordKernel(MPSKernelStep step) {
 }
 
 void MPSGraphCapture::recordCopy(MPSCopyStep copy) {
-  if (host_source) {
-    recordStep(MPSHostRefreshStep{host_source, copy.destination, copy.length, copy.destination_offset});
+  if (const auto source = MPSSubmission::current().host_source) {
+    recordStep(MPSHostRefreshStep{source, copy.destination, copy.length, copy.destination_offset});
   } else {
     useBuffer(copy.source.get());
     recordStep(std::move(copy));
@@ -217,13 +317,11 @@ void MPSGraphCapture::recordCopy(MPSCopyStep copy) {
 }
 
 void MPSGraphCapture::recordStep(MPSCommandStep step) {
-  if (pauses > 0) {
-    return;
-  }
+  const auto submission = MPSSubmission::current();
+  const char* name = submission.innermost_operator ? submission.innermost_operator : "";
   std::lock_guard<std::mutex> lock(mutex_);
   work_->steps.push_back(std::move(step));
-  work_->operators.emplace_back(replayed_operator_ ? *replayed_operator_
-                                                   : (running.empty() ? "" : running.back()->name()));
+  work_->operators.emplace_back(replayed_operator_ ? *replayed_operator_ : name);
 }
 
 void MPSGraphCapture::useBuffer(id<MTLBuffer> buffer) {
@@ -261,10 +359,21 @@ std::shared_ptr<MPSCapturedWork> MPSGraphCapture::finish() {
 }
 
 std::string inOperator() {
-  return running.empty() ? "" : std::string(", in ") + running.front()->name();
+  const char* name = MPSSubmission::current().outermost_operator;
+  return name ? std::string(", in ") + name : "";
 }
 
-MPSCaptureUnderway::MPSCaptureUnderway() : lock_(underway_mutex), capture_(underway) {}
+MPSCaptureUnderway::MPSCaptureUnderway() {
+  const CallbackHandle observer = MPSSubmission::current().capture;
+  if (observer == INVALID_CALLBACK_HANDLE) {
+    return;
+  }
+  lock_ = std::unique_lock<std::mutex>(underway_mutex);
+  // it may have ended, and another one begun, in between
+  if (underway_observer == observer) {
+    capture_ = underway;
+  }
+}
 
 MPSCapturePause::MPSCapturePause() {
   pauses++;
@@ -274,24 +383,54 @@ MPSCapturePause::~MPSCapturePause() {
   pauses--;
 }
 
-void watchOutsideOperators(const TensorBase& tensor) {
-  // what operators are given and give is seen by the observer
-  if (!isCurrentStreamCapturing() || !running.empty() || !tensor.is_mps()) {
+bool isCurrentStreamCapturing() {
+  return MPSSubmission::current().capture != 0;
+}
+
+bool isCaptureUnderway() {
+  return getCurrentMPSStream()->capture() != nullptr;
+}
+
+void assertNotCapturing(const std::string& what) {
+  TORCH_CHECK(!isCurrentStreamCapturing(), "torch.mps graph capture: ", what);
+}
+
+void useInCapture(const TensorBase& tensor) {
+  if (!isCaptureUnderway() || !tensor.is_mps() || !tensor.has_storage() || !tensor.storage().data()) {
     return;
   }
   const MPSCaptureUnderway capture;
-  if (capture) {
+  if (!capture) {
+    return;
+  }
+  if (MPSSubmission::current().outermost_operator) {
+    // what operators are given and give is seen by the observer
+    capture->keepTensor(tensor);
+  } else {
     capture->watchTensor(tensor);
   }
 }
 
+void refuseRawCommandBuffer() {
+  static constexpr const char* reason =
+      "the stream's command buffer was taken, and what is encoded to it directly is not recorded";
+  auto* stream = getCurrentMPSStream();
+  if (!stream->isOnQueue() || running_submission) {
+    assertNotCapturing(std::string(reason) + ".");
+  } else if (auto* capture = stream->recordingCapture()) {
+    // an exception must not leave a block of dispatch_sync()
+    capture->refuse(reason);
+  }
+}
+
 MPSHostReadGuard::MPSHostReadGuard(const TensorBase& tensor) {
+  bool is_captured = false;
   bool is_first = false;
   {
     const MPSCaptureUnderway capture;
-    const bool is_seen = capture && pauses == 0;
+    is_captured = static_cast<bool>(capture);
     TORCH_CHECK(
-        !is_seen || capture->errorMode() == MPSCaptureErrorMode::RELAXED,
+        !is_captured || capture->errorMode() == MPSCaptureErrorMode::RELAXED,
         "torch.mps graph capture: the host read device data: the ",
         tensor.scalar_type(),
         " tensor of shape ",
@@ -299,7 +438,7 @@ MPSHostReadGuard::MPSHostReadGuard(const TensorBase& tensor) {
         inOperator(),
         ". A replay can't read it again. Move the read (.item(), .cpu(), printing, a tensor as a condition, ...) "
         "out of the capture, or pass capture_error_mode=\"relaxed\" to freeze what it reads.");
-    is_first = is_seen && capture->isFirstHostRead();
+    is_first = is_captured && capture->isFirstHostRead();
   }
   if (is_first) {
     TORCH_WARN(
@@ -311,22 +450,21 @@ MPSHostReadGuard::MPSHostReadGuard(const TensorBase& tensor) {
         ". With capture_error_mode=\"relaxed\" what it reads is frozen: every replay behaves as if it had read the same "
         "values. Later reads are frozen without a warning.");
   }
-  // also without a capture: one may begin before the copy is encoded, and nothing would keep the host's memory for it
-  pause_ = std::make_unique<MPSCapturePause>();
+  if (is_captured) {
+    pause_ = std::make_unique<MPSCapturePause>();
+  }
 }
 
 MPSHostReadGuard::~MPSHostReadGuard() = default;
 
 MPSHostSourceGuard::MPSHostSourceGuard(const TensorBase& given, const TensorBase& source) {
-  if (getCurrentMPSStream()->capture()) {
-    host_source = std::make_shared<MPSHostSource>(given, source);
-  } else {
-    pause_ = std::make_unique<MPSCapturePause>(); // as above
+  if (isCurrentStreamCapturing()) {
+    thread_host_source = std::make_shared<MPSHostSource>(given, source);
   }
 }
 
 MPSHostSourceGuard::~MPSHostSourceGuard() {
-  host_source.reset();
+  thread_host_source.reset();
 }
 
 int readStatus(const Tensor& status, const std::string& message) {
@@ -341,8 +479,8 @@ int readStatus(const Tensor& status, const std::string& message) {
 }
 
 void encodeAndRecord(MPSStream* stream, void (^encode)(id<MTLCommandBuffer>)) {
-  encode(stream->commandBuffer());
-  if (auto* capture = stream->capture()) {
+  encode(stream->recordedCommandBuffer());
+  if (auto* capture = stream->recordingCapture()) {
     capture->recordStep(MPSEncodeStep{[[encode copy] autorelease]});
   }
 }

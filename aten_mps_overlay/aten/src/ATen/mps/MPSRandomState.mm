@@ -38,7 +38,7 @@ class RandomDraw final : public MPSHostRefresh {
     std::lock_guard<std::mutex> lock(generator_.mutex());
     auto* generator = generator_.get<MPSGeneratorImpl>();
     generator->update_philox_counters();
-    if (auto* capture = getCurrentMPSStream()->capture()) {
+    if (auto* capture = getCurrentMPSStream()->recordingCapture()) {
       capture->countDraws(-1); // the replay hands over the step itself
     }
     std::memcpy(bytes, generator->state_data(), kStateLength);

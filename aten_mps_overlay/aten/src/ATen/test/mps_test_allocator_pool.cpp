@@ -44,6 +44,11 @@ class MPSAllocatorPoolTest : public ::testing::Test {
     return allocator->isPoolBuffer(tensor.storage().data());
   }
 
+  // The filter of a capture that everything is allocated for.
+  static bool anything() {
+    return true;
+  }
+
   static constexpr size_t kKilobyte = 1024;
   const PoolId pool{0, 12345};
   at::mps::IMPSAllocator* allocator = nullptr;
@@ -53,7 +58,7 @@ class MPSAllocatorPoolTest : public ::testing::Test {
 
 TEST_F(MPSAllocatorPoolTest, AllocatesFromThePoolBetweenBeginAndEnd) {
   auto earlier = allocate(64);
-  allocator->beginAllocateToPool(pool);
+  allocator->beginAllocateToPool(pool, anything);
   auto inside = allocate(64);
   constexpr size_t large_size = 20480;
   auto large = allocate(large_size);
@@ -67,8 +72,33 @@ TEST_F(MPSAllocatorPoolTest, AllocatesFromThePoolBetweenBeginAndEnd) {
   EXPECT_EQ(allocator->getPoolSize({0, 54321}), 0);
 }
 
+TEST_F(MPSAllocatorPoolTest, AllocatesElsewhereWhatTheFilterRefuses) {
+  bool is_of_capture = true;
+  allocator->beginAllocateToPool(pool, [&] { return is_of_capture; });
+  auto inside = allocate(64);
+  is_of_capture = false;
+  auto outside = allocate(64);
+  is_of_capture = true;
+  auto again = allocate(64);
+  allocator->endAllocateToPool();
+  EXPECT_TRUE(isOfPool(inside));
+  EXPECT_FALSE(isOfPool(outside));
+  EXPECT_TRUE(isOfPool(again));
+}
+
+TEST_F(MPSAllocatorPoolTest, SmallPoolsTakeLittleOfTheDriver) {
+  allocator->emptyCache();
+  const auto driver_before = allocator->getDriverAllocatedMemory();
+  allocator->beginAllocateToPool(pool, anything);
+  auto inside = allocate(1);
+  allocator->endAllocateToPool();
+  EXPECT_TRUE(isOfPool(inside));
+  EXPECT_LE(
+      allocator->getDriverAllocatedMemory() - driver_before, 1024 * kKilobyte);
+}
+
 TEST_F(MPSAllocatorPoolTest, FreedMemoryIsUsedAgainInside) {
-  allocator->beginAllocateToPool(pool);
+  allocator->beginAllocateToPool(pool, anything);
   allocate(4096);
   const auto size = allocator->getPoolSize(pool);
   EXPECT_GE(size, 4096 * kKilobyte);
@@ -92,7 +122,7 @@ TEST_F(MPSAllocatorPoolTest, FreedMemoryIsUsedAgainInside) {
 }
 
 TEST_F(MPSAllocatorPoolTest, FreedMemoryIsNotUsedOutside) {
-  allocator->beginAllocateToPool(pool);
+  allocator->beginAllocateToPool(pool, anything);
   auto inside = allocate(4096);
   const void* buffer = inside.storage().data();
   inside.reset();
@@ -105,7 +135,7 @@ TEST_F(MPSAllocatorPoolTest, FreedMemoryIsNotUsedOutside) {
   }
   // the next graph of the pool gets it
   const auto size = allocator->getPoolSize(pool);
-  allocator->beginAllocateToPool(pool);
+  allocator->beginAllocateToPool(pool, anything);
   auto next = allocate(4096);
   allocator->endAllocateToPool();
   EXPECT_EQ(next.storage().data(), buffer);
@@ -113,7 +143,7 @@ TEST_F(MPSAllocatorPoolTest, FreedMemoryIsNotUsedOutside) {
 }
 
 TEST_F(MPSAllocatorPoolTest, BlocksThatAreFreedOutsideStayWithThePool) {
-  allocator->beginAllocateToPool(pool);
+  allocator->beginAllocateToPool(pool, anything);
   auto inside = allocate(4096);
   allocator->endAllocateToPool();
   const auto size = allocator->getPoolSize(pool);
@@ -126,7 +156,7 @@ TEST_F(MPSAllocatorPoolTest, BlocksThatAreFreedOutsideStayWithThePool) {
 
 TEST_F(MPSAllocatorPoolTest, MemoryIsGivenBackByTheLastGraph) {
   allocator->retainPool(pool);
-  allocator->beginAllocateToPool(pool);
+  allocator->beginAllocateToPool(pool, anything);
   allocate(4096);
   allocator->endAllocateToPool();
   allocator->releasePool(pool);
@@ -140,7 +170,7 @@ TEST_F(MPSAllocatorPoolTest, MemoryIsGivenBackByTheLastGraph) {
 }
 
 TEST_F(MPSAllocatorPoolTest, HeldBlocksOutliveThePool) {
-  allocator->beginAllocateToPool(pool);
+  allocator->beginAllocateToPool(pool, anything);
   auto held = allocate(64).fill_(3);
   allocate(4096);
   allocator->endAllocateToPool();
@@ -151,7 +181,7 @@ TEST_F(MPSAllocatorPoolTest, HeldBlocksOutliveThePool) {
   // a pool of the same name is another one
   allocator->retainPool(pool);
   retained = true;
-  allocator->beginAllocateToPool(pool);
+  allocator->beginAllocateToPool(pool, anything);
   auto other = allocate(64).fill_(7);
   allocator->endAllocateToPool();
   expectFilledWith(held, 3);
@@ -160,7 +190,7 @@ TEST_F(MPSAllocatorPoolTest, HeldBlocksOutliveThePool) {
 
 TEST_F(MPSAllocatorPoolTest, HostWrittenScalarsAreElsewhere) {
   float value = 2;
-  allocator->beginAllocateToPool(pool);
+  allocator->beginAllocateToPool(pool, anything);
   auto scalar = allocator->allocScalarBufferWithValue(&value, sizeof(value));
   allocator->endAllocateToPool();
   EXPECT_FALSE(allocator->isPoolBuffer(scalar.get()));
@@ -177,7 +207,7 @@ TEST_F(MPSAllocatorPoolTest, OtherThreads) {
   constexpr int n_threads = 4;
   std::vector<std::vector<torch::Tensor>> kept(n_threads);
   std::vector<std::thread> threads;
-  allocator->beginAllocateToPool(pool);
+  allocator->beginAllocateToPool(pool, anything);
   for (int i = 0; i < n_threads; i++) {
     threads.emplace_back([&, i] {
       for (int round = 0; round < 20; round++) {
@@ -204,9 +234,10 @@ TEST_F(MPSAllocatorPoolTest, OtherThreads) {
 
 TEST_F(MPSAllocatorPoolTest, MisuseThrows) {
   const PoolId unknown{0, 54321};
-  EXPECT_THROW(allocator->beginAllocateToPool(unknown), std::out_of_range);
+  EXPECT_THROW(
+      allocator->beginAllocateToPool(unknown, anything), std::out_of_range);
   EXPECT_THROW(allocator->releasePool(unknown), c10::Error);
-  allocator->beginAllocateToPool(pool);
-  EXPECT_THROW(allocator->beginAllocateToPool(pool), c10::Error);
+  allocator->beginAllocateToPool(pool, anything);
+  EXPECT_THROW(allocator->beginAllocateToPool(pool, anything), c10::Error);
   allocator->endAllocateToPool();
 }

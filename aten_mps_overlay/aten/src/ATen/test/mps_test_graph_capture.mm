@@ -1,0 +1,283 @@
+#include <ATen/ThreadLocalState.h>
+#include <ATen/mps/MPSCommandGraph.h>
+#include <ATen/mps/MPSGraphCapture.h>
+#include <ATen/mps/MPSStream.h>
+#include <ATen/native/mps/MetalShaderLibrary.h>
+#include <ATen/native/mps/OperationUtils.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace at::mps;
+using at::native::mps::dispatch_sync_with_rethrow;
+using at::native::mps::DynamicMetalShaderLibrary;
+using at::native::mps::Placeholder;
+
+static const auto kOnDevice = at::device(at::kMPS);
+static constexpr int64_t kLength = 4096;
+
+/// Doubles a tensor by an MPSGraph, without an operator of PyTorch's.
+class Doubling {
+ public:
+  Doubling() : graph_([MPSGraph new]) {
+    @autoreleasepool {
+      input_ = [graph_ placeholderWithShape:@[ @(kLength) ] dataType:MPSDataTypeFloat32 name:nil];
+      output_ = [graph_ additionWithPrimaryTensor:input_ secondaryTensor:input_ name:nil];
+    }
+  }
+  ~Doubling() {
+    [graph_ release];
+  }
+
+  void run(const at::Tensor& from, const at::Tensor& to) {
+    @autoreleasepool {
+      auto input = Placeholder(input_, from);
+      auto output = Placeholder(output_, to);
+      at::native::mps::runMPSGraph(
+          getCurrentMPSStream(), graph_, at::native::mps::dictionaryFromPlaceholders(input), output);
+    }
+  }
+
+ private:
+  MPSGraph* graph_;
+  MPSGraphTensor* input_;
+  MPSGraphTensor* output_;
+};
+
+static at::Tensor full(float value) {
+  return torch::full({kLength}, value, kOnDevice);
+}
+
+static void expectFilledWith(const at::Tensor& tensor, float value) {
+  EXPECT_TRUE(torch::equal(tensor.cpu(), torch::full({kLength}, value))) << tensor.cpu()[0] << " is not " << value;
+}
+
+static std::string messageOf(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  }
+  return "nothing was raised";
+}
+
+static void expectRaised(const std::function<void()>& action, const std::string& words) {
+  const auto message = messageOf(action);
+  EXPECT_NE(message.find(words), std::string::npos) << message;
+}
+
+static void inThread(const std::function<void()>& work) {
+  std::thread(work).join();
+}
+
+class MPSGraphCaptureTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(torch::mps::is_available());
+  }
+
+  MPSCommandGraph graph;
+};
+
+TEST_F(MPSGraphCaptureTest, GraphRunOutsideOfOperators) {
+  Doubling doubling;
+  auto x = full(1);
+  auto y = full(0);
+  graph.captureBegin();
+  doubling.run(x, y);
+  graph.captureEnd();
+  x.fill_(5);
+  y.fill_(0);
+  graph.replay();
+  expectFilledWith(y, 10);
+}
+
+TEST_F(MPSGraphCaptureTest, GraphRunOutsideOfOperatorsKeepsItsMemory) {
+  Doubling doubling;
+  auto x = full(1);
+  auto between = full(0);
+  auto y = full(0);
+  graph.captureBegin();
+  doubling.run(x, between);
+  doubling.run(between, y);
+  graph.captureEnd();
+  x.fill_(3);
+  x.reset();
+  between.reset();
+  // would lie where those were
+  std::vector<at::Tensor> others;
+  for (int i = 0; i < 20; i++) {
+    others.push_back(full(100));
+  }
+  y.fill_(0);
+  graph.replay();
+  expectFilledWith(y, 12);
+  for (const auto& other : others) {
+    expectFilledWith(other, 100);
+  }
+}
+
+TEST_F(MPSGraphCaptureTest, GraphRunOutsideOfOperatorsWatchesItsTensors) {
+  Doubling doubling;
+  auto x = full(1);
+  auto y = full(0);
+  graph.captureBegin();
+  doubling.run(x, y);
+  graph.captureEnd();
+  x.set_data(full(3));
+  expectRaised([&] { graph.replay(); }, "another storage");
+}
+
+TEST_F(MPSGraphCaptureTest, GoneInputOfAGraphRunOutsideOfOperators) {
+  Doubling doubling;
+  auto x = full(1);
+  auto y = full(0);
+  graph.captureBegin(std::nullopt, MPSCaptureErrorMode::STRICT, /*check_input_liveness=*/true);
+  doubling.run(x, y);
+  graph.captureEnd();
+  graph.replay();
+  x.reset();
+  expectRaised([&] { graph.replay(); }, "is gone");
+}
+
+TEST_F(MPSGraphCaptureTest, RawCommandBuffer) {
+  auto* stream = getCurrentMPSStream();
+  auto x = full(1);
+  graph.captureBegin();
+  expectRaised([&] { stream->commandBuffer(); }, "command buffer was taken");
+  auto y = x.add(1);
+  graph.captureEnd();
+  x.fill_(4);
+  graph.replay();
+  expectFilledWith(y, 5);
+}
+
+TEST_F(MPSGraphCaptureTest, RawCommandBufferOnTheQueue) {
+  auto* stream = getCurrentMPSStream();
+  auto x = full(1);
+  void (^take)() = ^() {
+    stream->endKernelCoalescing();
+    EXPECT_TRUE(stream->commandBuffer());
+  };
+  graph.captureBegin();
+  expectRaised([&] { dispatch_sync_with_rethrow(stream->queue(), take); }, "command buffer was taken");
+  graph.captureAbort();
+  // from here an exception would end the process
+  graph.captureBegin();
+  dispatch_sync(stream->queue(), take);
+  auto y = x.add(1);
+  expectRaised([&] { graph.captureEnd(); }, "command buffer was taken");
+  expectRaised([&] { graph.replay(); }, "this graph is empty");
+}
+
+TEST_F(MPSGraphCaptureTest, RawCommandBufferOfAnotherThread) {
+  auto* stream = getCurrentMPSStream();
+  auto x = full(1);
+  graph.captureBegin();
+  auto y = x.add(1);
+  inThread([&] {
+    dispatch_sync_with_rethrow(stream->queue(), ^() {
+      EXPECT_TRUE(stream->commandBuffer());
+    });
+  });
+  graph.captureEnd();
+  x.fill_(4);
+  graph.replay();
+  expectFilledWith(y, 5);
+}
+
+class MPSGraphCaptureThreadsTest : public MPSGraphCaptureTest {
+ protected:
+  void SetUp() override {
+    MPSGraphCaptureTest::SetUp();
+    x = full(1);
+  }
+
+  // x += 1 on the queue, which the block reaches in the given way.
+  void increment(void (*submit)(dispatch_queue_t, void (^)())) {
+    auto* stream = getCurrentMPSStream();
+    submit(stream->queue(), ^() {
+      @autoreleasepool {
+        id<MTLComputeCommandEncoder> encoder = stream->commandEncoder();
+        [encoder setComputePipelineState:library.getPipelineStateForFunc("increment")];
+        [encoder setBuffer:at::native::mps::getMTLBufferStorage(x) offset:0 atIndex:0];
+        [encoder dispatchThreads:MTLSizeMake(kLength, 1, 1) threadsPerThreadgroup:MTLSizeMake(64, 1, 1)];
+      }
+    });
+  }
+
+  static void known(dispatch_queue_t queue, void (^block)()) {
+    dispatch_sync_with_rethrow(queue, block);
+  }
+  static void unknown(dispatch_queue_t queue, void (^block)()) {
+    dispatch_sync(queue, block);
+  }
+
+  DynamicMetalShaderLibrary library{R"MTL(
+  kernel void increment(device float* numbers, uint index [[thread_position_in_grid]]) {
+    numbers[index] += 1;
+  }
+  )MTL"};
+  at::Tensor x;
+};
+
+TEST_F(MPSGraphCaptureThreadsTest, OwnWork) {
+  graph.captureBegin();
+  increment(known);
+  increment(unknown);
+  graph.captureEnd();
+  EXPECT_EQ(graph.stats().kernels, 2);
+  graph.replay();
+  expectFilledWith(x, 5);
+}
+
+TEST_F(MPSGraphCaptureThreadsTest, WorkOfAnotherThread) {
+  graph.captureBegin();
+  increment(known);
+  inThread([&] { increment(known); });
+  increment(known);
+  graph.captureEnd();
+  EXPECT_EQ(graph.stats().kernels, 2);
+  graph.replay();
+  expectFilledWith(x, 6);
+}
+
+TEST_F(MPSGraphCaptureThreadsTest, WorkOfAThreadThatTakesOverTheState) {
+  graph.captureBegin();
+  inThread([&, state = at::ThreadLocalState()] {
+    EXPECT_FALSE(isCurrentStreamCapturing());
+    const at::ThreadLocalStateGuard guard(state);
+    EXPECT_TRUE(isCurrentStreamCapturing());
+    increment(known);
+  });
+  graph.captureEnd();
+  EXPECT_EQ(graph.stats().kernels, 1);
+  graph.replay();
+  expectFilledWith(x, 3);
+}
+
+TEST_F(MPSGraphCaptureThreadsTest, WorkOfAnotherThreadThatTheQueueDoesNotKnow) {
+  graph.captureBegin();
+  increment(known);
+  inThread([&] { increment(unknown); });
+  expectRaised([&] { graph.captureEnd(); }, "it is not known whether it belongs to it");
+  expectFilledWith(x, 3);
+}
+
+TEST_F(MPSGraphCaptureThreadsTest, NothingIsLeftToAThreadWhoseCaptureEndedElsewhere) {
+  graph.captureBegin();
+  increment(known);
+  inThread([&] { graph.captureEnd(); });
+  EXPECT_FALSE(isCurrentStreamCapturing());
+  increment(known);
+  MPSCommandGraph second;
+  second.captureBegin();
+  increment(known);
+  second.captureEnd();
+  EXPECT_EQ(graph.stats().kernels, 1);
+  EXPECT_EQ(second.stats().kernels, 1);
+}
