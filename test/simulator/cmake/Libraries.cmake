@@ -75,6 +75,11 @@ backend_target(backend_operations)
 target_precompile_headers(backend_operations PRIVATE
   "$<$<COMPILE_LANGUAGE:OBJCXX>:${aten}/native/mps/OperationUtils.h>")
 
+if(NOT SANITIZER)
+  # A byte at the entry of each function tells which sources a test went through (support/functions_run.cpp).
+  target_compile_options(backend_operations PRIVATE -fsanitize-coverage=func,inline-8bit-counters,pc-table)
+endif()
+
 add_library(backend_registrations OBJECT ${REGISTER_MPS})
 set_source_files_properties(${REGISTER_MPS} PROPERTIES GENERATED TRUE)
 backend_target(backend_registrations)
@@ -99,6 +104,8 @@ endif()
 add_library(mps_simulator SHARED
   $<TARGET_OBJECTS:frameworks> $<TARGET_OBJECTS:graph> ${backend_objects})
 set_target_properties(mps_simulator PROPERTIES LINKER_LANGUAGE CXX)
+# Which object each function is of: read by mps_simulator/touched.py.
+target_link_options(mps_simulator PRIVATE -Wl,-Map=${CMAKE_BINARY_DIR}/libmps_simulator.map)
 target_link_libraries(mps_simulator PRIVATE
   ${WHEEL}/lib/libtorch_cpu.so ${WHEEL}/lib/libc10.so ${OBJFW_RUNTIME} ${OBJFW_BLOCKS} pthread dl)
 set_target_properties(mps_simulator PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})

@@ -20,7 +20,8 @@ class BlockQueue : public std::enable_shared_from_this<BlockQueue> {
   BlockQueue(std::string label, QueueKind kind)
       : label_(std::move(label)), kind_(kind) {}
 
-  // Runs the work on the calling thread when its turn has come.
+  // Runs the work when its turn has come: on the calling thread, which is an
+  // optimization that nobody may count on. By seed, another thread runs it.
   void sync(
       bool barrier,
       const char* function,
@@ -59,6 +60,7 @@ class BlockQueue : public std::enable_shared_from_this<BlockQueue> {
   bool may_start(bool exclusive) const;
   void start_ready_items();
   void finish(bool exclusive);
+  void run_elsewhere(bool exclusive, const std::function<void()>& work);
 
   const std::string label_;
   const QueueKind kind_;

@@ -2,8 +2,24 @@
 
 #include "foundation/worker_pool.h"
 #include "support/error.h"
+#include "support/process.h"
+#include "support/seeded_choice.h"
+
+#include <exception>
 
 namespace mps_simulator {
+
+namespace {
+
+constexpr uint64_t kSyncsPerOtherThread = 8;
+
+bool sync_runs_elsewhere() {
+  static SeededChoice choice(kSyncsPerOtherThread);
+  // A forked child has none of the threads that its parent had.
+  return choice.otherwise() && !device_lost_by_fork();
+}
+
+} // namespace
 
 // One for each queue whose block a thread is running, on that thread's stack.
 class BlockQueue::Holding {
@@ -17,6 +33,24 @@ class BlockQueue::Holding {
   }
   Holding(const Holding&) = delete;
   Holding& operator=(const Holding&) = delete;
+
+  // Makes this thread one that works for the thread whose innermost it was: a
+  // queue that waits for the work must not be waited for by the work.
+  class Adopted {
+   public:
+    explicit Adopted(const Holding* innermost) {
+      innermost_ = innermost;
+    }
+    ~Adopted() {
+      innermost_ = nullptr;
+    }
+    Adopted(const Adopted&) = delete;
+    Adopted& operator=(const Adopted&) = delete;
+  };
+
+  static const Holding* innermost() {
+    return innermost_;
+  }
 
   static BlockQueue* innermost_queue() {
     return innermost_ == nullptr ? nullptr : &innermost_->queue_;
@@ -78,8 +112,45 @@ void BlockQueue::sync(bool barrier, const char* function, const std::function<vo
       waiter.changed.wait(lock, [&] { return waiter.turn; });
     }
   }
+  if (sync_runs_elsewhere()) {
+    run_elsewhere(exclusive, work);
+    return;
+  }
   const Holding holding(*this, exclusive);
   work();
+}
+
+void BlockQueue::run_elsewhere(bool exclusive, const std::function<void()>& work) {
+  struct {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool is_done = false;
+    std::exception_ptr failure;
+  } result;
+  run_on_worker([&, waiting = Holding::innermost()] {
+    std::exception_ptr failure;
+    {
+      const Holding::Adopted adopted(waiting);
+      const Holding holding(*this, exclusive);
+      @autoreleasepool {
+        try {
+          work();
+        } catch (...) {
+          failure = std::current_exception();
+        }
+      }
+    }
+    const std::lock_guard lock(result.mutex);
+    result.failure = std::move(failure);
+    result.is_done = true;
+    // With the lock held: the one who waits destroys it.
+    result.changed.notify_one();
+  });
+  std::unique_lock lock(result.mutex);
+  result.changed.wait(lock, [&] { return result.is_done; });
+  if (result.failure) {
+    std::rethrow_exception(result.failure);
+  }
 }
 
 void BlockQueue::async(bool barrier, const char* function, std::function<void()> work) {

@@ -1,6 +1,7 @@
 // One run of a plan on the GPU.
 #pragma once
 
+#include "graph/executable_use.h"
 #include "graph/plan.h"
 #include "graph/tensor_data.h"
 
@@ -26,18 +27,25 @@ class RetainedData {
 };
 
 // Schedules the run: nothing is computed before the command buffer is committed.
+// `method` is the API call to blame; `use` says for an executable that it has
+// work in flight.
 void schedule(
+    const char* method,
     MPSCommandBuffer* command_buffer,
     std::shared_ptr<const Plan> plan,
     std::vector<MPSGraphTensorData*> feeds,
-    std::vector<MPSGraphTensorData*> results);
+    std::vector<MPSGraphTensorData*> results,
+    ExecutableUse use = {});
 
 // Violation unless `data` may hold the values of a tensor of this type.
 void check_feed(const char* method, MPSGraphTensor* tensor, const TensorType& type, MPSGraphTensorData* data);
 void check_result(const char* method, MPSGraphTensor* tensor, const TensorType& type, MPSGraphTensorData* data);
 
-// MPSGraph may commit what is encoded so far when the descriptor allows it.
-// Whether it does so here is a matter of the seed.
+// Whatever is given an MPSCommandBuffer may commit what is encoded so far and go
+// on in the next command buffer of the queue, unless a descriptor forbids it.
+// Whether it does so here is a matter of the seed; where a descriptor allows it
+// by name, as the backend's does to keep the GPU busy, also without a seed.
 void commit_now_and_then(MPSCommandBuffer* command_buffer);
+void commit_if_the_seed_says(MPSCommandBuffer* command_buffer);
 
 } // namespace mps_simulator::graph

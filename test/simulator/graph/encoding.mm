@@ -1,9 +1,11 @@
 #include "graph/encoding.h"
 #include "graph/computing.h"
 #include "graph/elementwise.h"
+#include "graph/overlap.h"
 #include "metal/command.h"
 #include "support/counters.h"
 #include "support/error.h"
+#include "support/seeded_choice.h"
 
 #include <algorithm>
 
@@ -93,12 +95,19 @@ void write_result(const at::Tensor& result, const at::Tensor& original) {
 
 class Run {
  public:
-  Run(std::shared_ptr<const Plan> plan,
+  Run(const char* method,
+      std::shared_ptr<const Plan> plan,
       std::vector<MPSGraphTensorData*> feeds,
-      std::vector<MPSGraphTensorData*> results)
-      : plan_(std::move(plan)), feeds_(std::move(feeds)), results_(std::move(results)) {}
+      std::vector<MPSGraphTensorData*> results,
+      ExecutableUse use)
+      : method_(method),
+        plan_(std::move(plan)),
+        feeds_(std::move(feeds)),
+        results_(std::move(results)),
+        use_(std::move(use)) {}
 
   void operator()() const {
+    use_.check(method_);
     const ComputingGuard guard;
     Tensors feeds = tensors(feeds_);
     const Tensors results = tensors(results_);
@@ -199,9 +208,11 @@ class Run {
     return result;
   }
 
+  const char* const method_;
   std::shared_ptr<const Plan> plan_;
   RetainedData feeds_;
   RetainedData results_;
+  const ExecutableUse use_;
 };
 
 bool broadcasts_to(at::IntArrayRef from, at::IntArrayRef to) {
@@ -217,18 +228,11 @@ bool broadcasts_to(at::IntArrayRef from, at::IntArrayRef to) {
   return true;
 }
 
-uint64_t mix(uint64_t number) {
-  number = (number ^ (number >> 30)) * 0xBF58476D1CE4E5B9ull;
-  number = (number ^ (number >> 27)) * 0x94D049BB133111EBull;
-  return number ^ (number >> 31);
-}
-
 } // namespace
 
 namespace {
 
-// The host must keep off the memory of a run until it is done.
-void note_accesses(id<MTLCommandBuffer> command_buffer, const std::vector<MPSGraphTensorData*>& items, bool writes) {
+void add_accesses(std::vector<ByteAccess>& accesses, const std::vector<MPSGraphTensorData*>& items, bool writes) {
   for (MPSGraphTensorData* item : items) {
     const TensorMemory& memory = memory_of(item);
     int64_t last = 0;
@@ -237,24 +241,29 @@ void note_accesses(id<MTLCommandBuffer> command_buffer, const std::vector<MPSGra
     }
     const auto begin = static_cast<size_t>(memory.byte_offset);
     const auto length = static_cast<size_t>(last + 1) * c10::elementSize(memory.type);
-    note_access(command_buffer, memory.buffer, begin, begin + length, writes);
+    accesses.push_back({memory.buffer, begin, begin + length, writes});
   }
 }
 
 } // namespace
 
 void schedule(
+    const char* method,
     MPSCommandBuffer* command_buffer,
     std::shared_ptr<const Plan> plan,
     std::vector<MPSGraphTensorData*> feeds,
-    std::vector<MPSGraphTensorData*> results) {
-  if (settings().hazards) {
-    note_accesses(command_buffer, feeds, false);
-    note_accesses(command_buffer, results, true);
+    std::vector<MPSGraphTensorData*> results,
+    ExecutableUse use) {
+  check_overlap(method, *plan, feeds, results);
+  std::vector<ByteAccess> accesses;
+  if (settings().validation && (settings().hazards || settings().order)) {
+    accesses.reserve(feeds.size() + results.size());
+    add_accesses(accesses, feeds, false);
+    add_accesses(accesses, results, true);
   }
   // A std::function copies what it holds: the run itself stays where it is.
-  auto run = std::make_shared<Run>(std::move(plan), std::move(feeds), std::move(results));
-  append_command(command_buffer, Command{"MPSGraph", [run = std::move(run)] { (*run)(); }});
+  auto run = std::make_shared<Run>(method, std::move(plan), std::move(feeds), std::move(results), std::move(use));
+  append_command(command_buffer, Command{"MPSGraph", [run = std::move(run)] { (*run)(); }, std::move(accesses)});
 }
 
 void check_feed(const char* method, MPSGraphTensor* tensor, const TensorType& type, MPSGraphTensorData* data) {
@@ -308,10 +317,23 @@ void check_result(const char* method, MPSGraphTensor* tensor, const TensorType& 
   }
 }
 
+namespace {
+
+constexpr uint64_t kRunsPerCommit = 16;
+
+} // namespace
+
 void commit_now_and_then(MPSCommandBuffer* command_buffer) {
-  static std::atomic<uint64_t> count{0};
-  constexpr uint64_t one_in = 16;
-  if (mix(settings().seed + count.fetch_add(1, std::memory_order_relaxed)) % one_in == 0) {
+  static SeededSequence numbers;
+  const uint64_t number = numbers.next();
+  if (settings().seed == 1 || number % kRunsPerCommit == 0) {
+    [command_buffer commitAndContinue];
+  }
+}
+
+void commit_if_the_seed_says(MPSCommandBuffer* command_buffer) {
+  static SeededChoice choice(kRunsPerCommit);
+  if (choice.otherwise()) {
     [command_buffer commitAndContinue];
   }
 }
@@ -431,6 +453,13 @@ void add_handlers(
 @synthesize compilationDescriptor = _compilationDescriptor;
 @synthesize enableCommitAndContinue = _enableCommitAndContinue;
 
+- (instancetype)init {
+  if ((self = [super init])) {
+    _enableCommitAndContinue = YES;
+  }
+  return self;
+}
+
 - (void)dealloc {
   [_scheduledHandler release];
   [_completionHandler release];
@@ -455,12 +484,14 @@ void add_handlers(
   for (size_t i = 0; i < results.tensors.size(); i++) {
     check_result(encode_method, results.tensors[i], results.tensors[i]->_type, results.data[i]);
   }
-  schedule(commandBuffer, cached_plan(self, fed.tensors, results.tensors), fed.data, results.data);
+  schedule(encode_method, commandBuffer, cached_plan(self, fed.tensors, results.tensors), fed.data, results.data);
   if (executionDescriptor) {
     add_handlers(commandBuffer, executionDescriptor, resultsDictionary);
-    if (executionDescriptor.enableCommitAndContinue) {
-      commit_now_and_then(commandBuffer);
-    }
+  }
+  if (!executionDescriptor) {
+    commit_if_the_seed_says(commandBuffer);
+  } else if (executionDescriptor.enableCommitAndContinue) {
+    commit_now_and_then(commandBuffer);
   }
 }
 

@@ -1,12 +1,18 @@
 #include "graph/encoding.h"
 #include "support/counters.h"
 #include "support/error.h"
+#include "support/random.h"
 
 #include <numeric>
-#include <random>
+#include <sstream>
 
 using namespace mps_simulator;
 using namespace mps_simulator::graph;
+
+// Not in Apple's headers, but there since macOS 13; YES unless it is set.
+@interface MPSGraphExecutableExecutionDescriptor ()
+@property(readwrite, atomic) BOOL enableCommitAndContinue;
+@end
 
 namespace {
 
@@ -29,13 +35,13 @@ TensorType to_type(MPSGraphShapedType* shaped) {
   return type;
 }
 
-// Nobody may count on the order of the dictionary or of the targets: the
-// executable tells the order that it wants.
+// Nobody may count on the order of the dictionary or of the targets, nor on that
+// of another executable: each tells the order that it wants.
 template <typename T>
 void shuffle(std::vector<T>& items) {
-  std::mt19937_64 random(settings().seed * 31 + items.size());
+  static SeededSequence numbers;
   for (size_t left = items.size(); left > 1; left--) {
-    std::swap(items[left - 1], items[random() % left]);
+    std::swap(items[left - 1], items[numbers.next() % left]);
   }
 }
 
@@ -43,6 +49,18 @@ void check_count(const char* what, size_t expected, size_t given) {
   if (expected != given) {
     violation("%s: %zu %s are given for an executable with %zu", encode_method, given, what, expected);
   }
+}
+
+// It has no label of its own, so what it computes has to tell it from others.
+std::string name_of(MPSGraphExecutable* executable, const std::vector<MPSGraphTensor*>& targets) {
+  std::ostringstream name;
+  name << "the executable " << static_cast<const void*>(executable);
+  const char* separator = " for ";
+  for (MPSGraphTensor* target : targets) {
+    name << separator << target->_producer->_node->kind << ' ' << describe(target);
+    separator = ", ";
+  }
+  return name.str();
 }
 
 std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) {
@@ -62,6 +80,7 @@ std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) 
   std::vector<MPSGraphTensor*> _feeds;
   std::vector<MPSGraphTensor*> _targets;
   Compiled _compiled;
+  std::shared_ptr<ExecutableLife> _life;
 }
 @end
 
@@ -80,11 +99,14 @@ std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) 
     _targets = std::move(targets);
     _compiled.plan = make_plan(_feeds, _targets);
     [self setFeedTypes:std::move(types)];
+    _life = std::make_shared<ExecutableLife>();
+    _life->name = name_of(self, _targets);
   }
   return self;
 }
 
 - (void)dealloc {
+  _life->released_early = _life->in_flight > 0;
   [_graph release];
   [super dealloc];
 }
@@ -167,9 +189,13 @@ std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) 
   for (size_t i = 0; i < results.size(); i++) {
     check_result(encode_method, _targets[i], _compiled.target_types[i], results[i]);
   }
-  schedule(commandBuffer, _compiled.plan, std::move(inputs), std::move(results));
+  schedule(
+      encode_method, commandBuffer, _compiled.plan, std::move(inputs), std::move(results), ExecutableUse(_life));
   if (executionDescriptor) {
     [self addHandlersOf:executionDescriptor toCommandBuffer:commandBuffer results:resultsArray];
+  }
+  if (!executionDescriptor || executionDescriptor.enableCommitAndContinue) {
+    commit_if_the_seed_says(commandBuffer);
   }
   return resultsArray;
 }
@@ -238,6 +264,14 @@ std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) 
 @synthesize scheduledHandler = _scheduledHandler;
 @synthesize completionHandler = _completionHandler;
 @synthesize waitUntilCompleted = _waitUntilCompleted;
+@synthesize enableCommitAndContinue = _enableCommitAndContinue;
+
+- (instancetype)init {
+  if ((self = [super init])) {
+    _enableCommitAndContinue = YES;
+  }
+  return self;
+}
 
 - (void)dealloc {
   [_scheduledHandler release];
@@ -250,6 +284,7 @@ std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) 
   copy.scheduledHandler = _scheduledHandler;
   copy.completionHandler = _completionHandler;
   copy.waitUntilCompleted = _waitUntilCompleted;
+  copy.enableCommitAndContinue = _enableCommitAndContinue;
   return copy;
 }
 

@@ -1,5 +1,6 @@
 #import "metal/blit_encoder.h"
 
+#include "metal/access_map.h"
 #include "metal/buffer.h"
 #include "support/counters.h"
 #include "support/error.h"
@@ -12,27 +13,56 @@ namespace {
 
 class CopyCommand final : public GpuCommand {
  public:
-  CopyCommand(char* destination, const char* source, size_t size)
-      : destination_(destination), source_(source), size_(size) {}
+  CopyCommand(
+      const SimulatedBuffer* to,
+      char* destination,
+      const SimulatedBuffer* from,
+      const char* source,
+      size_t size)
+      : to_(to),
+        destination_(destination),
+        from_(from),
+        source_(source),
+        size_(size) {}
   void run() override {
     std::memcpy(destination_, source_, size_);
   }
+  void collect_accesses(std::vector<GpuAccess>& accesses, bool) const override {
+    accesses.push_back({from_, source_, source_ + size_, false});
+    accesses.push_back({to_, destination_, destination_ + size_, true});
+  }
+  std::string describe() const override {
+    return "a blit's copy";
+  }
 
  private:
+  const SimulatedBuffer* to_;
   char* destination_;
+  const SimulatedBuffer* from_;
   const char* source_;
   size_t size_;
 };
 
 class FillCommand final : public GpuCommand {
  public:
-  FillCommand(char* destination, uint8_t value, size_t size)
-      : destination_(destination), size_(size), value_(value) {}
+  FillCommand(
+      const SimulatedBuffer* to,
+      char* destination,
+      uint8_t value,
+      size_t size)
+      : to_(to), destination_(destination), size_(size), value_(value) {}
   void run() override {
     std::memset(destination_, value_, size_);
   }
+  void collect_accesses(std::vector<GpuAccess>& accesses, bool) const override {
+    accesses.push_back({to_, destination_, destination_ + size_, true});
+  }
+  std::string describe() const override {
+    return "a blit's fill";
+  }
 
  private:
+  const SimulatedBuffer* to_;
   char* destination_;
   size_t size_;
   uint8_t value_;
@@ -114,7 +144,7 @@ void check_range(
   accesses.add_bytes(source, sourceOffset, sourceOffset + size, false);
   accesses.add_bytes(
       destination, destinationOffset, destinationOffset + size, true);
-  _commandBuffer->_commands.append<CopyCommand>(to, from, size);
+  _commandBuffer->_commands.append<CopyCommand>(destination, to, source, from, size);
   call.succeeded();
 }
 
@@ -135,7 +165,8 @@ void check_range(
       destination, range.location, NSMaxRange(range), true);
   _commandBuffer->_accesses.add_bytes(
       destination, range.location, NSMaxRange(range), true);
-  _commandBuffer->_commands.append<FillCommand>(destination->_pointer + range.location, value, range.length);
+  _commandBuffer->_commands.append<FillCommand>(
+      destination, destination->_pointer + range.location, value, range.length);
   call.succeeded();
 }
 

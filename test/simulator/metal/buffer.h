@@ -28,6 +28,8 @@
   BOOL _ownsPages;
   BOOL _isPlaced;
   BOOL _aliasable;
+  // Metal orders nothing that uses it.
+  bool _untracked;
 }
 // The memory is the buffer's own, from the device. Nil when there is none.
 - (instancetype)initWithLength:(NSUInteger)length

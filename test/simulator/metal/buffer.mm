@@ -2,6 +2,7 @@
 
 #include "foundation/object_memory.h"
 #include "metal/address_map.h"
+#include "metal/gpu_order.h"
 #include "metal/heap.h"
 #include "metal/memory.h"
 #include "support/counters.h"
@@ -11,6 +12,22 @@
 using namespace mps_simulator;
 
 @implementation SimulatedBuffer
+
+// Of a heap, all buffers have its mode, whatever their own options say.
+- (MTLHazardTrackingMode)hazardTrackingMode {
+  const bool untracked = _heap
+      ? [_heap isUntracked]
+      : [super hazardTrackingMode] == MTLHazardTrackingModeUntracked;
+  return untracked ? MTLHazardTrackingModeUntracked
+                   : MTLHazardTrackingModeTracked;
+}
+
+- (void)noteTracking {
+  _untracked = self.hazardTrackingMode == MTLHazardTrackingModeUntracked;
+  if (_untracked) {
+    GpuOrder::instance().add_untracked();
+  }
+}
 
 // Once the buffer has its memory, before anything is in it.
 - (void)makeHostView {
@@ -45,6 +62,7 @@ using namespace mps_simulator;
       _ownsPages = YES;
     }
     _length = length;
+    [self noteTracking];
     [self makeHostView];
     poison(_pointer, _length);
     map_buffer(self);
@@ -62,6 +80,7 @@ using namespace mps_simulator;
     _isHostMemory = true;
     _length = length;
     _deallocator = [deallocator copy];
+    [self noteTracking];
     map_buffer(self);
   }
   return self;
@@ -79,6 +98,7 @@ using namespace mps_simulator;
     _memory = allocate_guarded(length);
     _pointer = _memory ? _memory.start : heap->_pointer + offset;
     _length = length;
+    [self noteTracking];
     if (!_memory) {
       sanitizer::allow_memory(_pointer, _length);
     }
@@ -104,6 +124,7 @@ using namespace mps_simulator;
     sanitizer::allow_memory(_pointer, length);
     _hostStart = _pointer;
     _length = length;
+    [self noteTracking];
   }
   return self;
 }
@@ -111,6 +132,7 @@ using namespace mps_simulator;
 - (void)dealloc {
   if (_pointer) {
     unmap_buffer(self);
+    GpuOrder::instance().buffer_gone(self);
   }
   if (_isPlaced) {
     [_heap release];

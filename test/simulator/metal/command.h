@@ -4,35 +4,40 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace mps_simulator {
+
+// What a command touches, in bytes of the buffer.
+struct ByteAccess {
+  id<MTLBuffer> buffer; // not retained
+  size_t begin;
+  size_t end;
+  bool writes;
+};
 
 // Work of the GPU thread that is not a Metal encoder's own: an MPSGraph run, a
 // matrix kernel. `label` is put in front of what it throws.
 struct Command {
   std::string label;
   std::function<void()> run;
+  // The host must keep off these bytes until it is done, and other commands if
+  // nothing orders them.
+  std::vector<ByteAccess> accesses;
 };
 
 // Appends to the command buffer, or to its `rootCommandBuffer` where it has one
 // (MPSCommandBuffer). A violation while an encoder is open on it or after its
-// commit; `function` is the API call to blame.
+// commit; `function` is the API call to blame. With an encoder, the command is one
+// of that encoder's.
 void append_command(
     id<MTLCommandBuffer> command_buffer,
     Command command,
-    const char* function = "append_command()");
+    const char* function = "append_command()",
+    id<MTLComputeCommandEncoder> encoder = nil);
 
 // Keeps an object alive until the command buffer has completed.
 void retain_until_completed(id<MTLCommandBuffer> command_buffer, id object);
-
-// Says that the command appended last touches these bytes of the buffer, and
-// that the host must keep off them until it is done.
-void note_access(
-    id<MTLCommandBuffer> command_buffer,
-    id<MTLBuffer> buffer,
-    size_t begin,
-    size_t end,
-    bool writes);
 
 // An exception thrown by a command ends its command buffer with status Error.
 // -waitUntilCompleted on that buffer, or on a later one of its queue if nobody

@@ -6,6 +6,7 @@
 #include "metal/command.h"
 #include "metal/command_list.h"
 #include "metal/gpu.h"
+#include "metal/gpu_order.h"
 
 #include <atomic>
 #include <exception>
@@ -20,6 +21,7 @@
  @public
   mps_simulator::CommandList _commands;
   mps_simulator::AccessLog _accesses;
+  mps_simulator::CommandBufferOrder _order;
   // The encoder that has not ended. Not retained.
   SimulatedCommandEncoder* _openEncoder;
   // It was released without having ended.

@@ -53,6 +53,19 @@ class HostCommand final : public GpuCommand {
       throw;
     }
   }
+  void collect_accesses(std::vector<GpuAccess>& accesses, bool) const override {
+    for (const auto& access : command_.accesses) {
+      const auto* buffer = (SimulatedBuffer*)access.buffer;
+      accesses.push_back(
+          {buffer,
+           buffer->_pointer + access.begin,
+           buffer->_pointer + access.end,
+           access.writes});
+    }
+  }
+  std::string describe() const override {
+    return command_.label;
+  }
 
  private:
   Command command_;
@@ -63,12 +76,13 @@ class SignalCommand final : public GpuCommand {
   SignalCommand(
       SimulatedEvent* event,
       uint64_t value,
-      AccessLog* accesses,
+      SimulatedCommandBuffer* buffer,
       size_t done)
-      : event_(event), value_(value), accesses_(accesses), done_(done) {}
+      : event_(event), value_(value), buffer_(buffer), done_(done) {}
   void run() override {
     // Who waits for the event may touch what the work before it has used.
-    accesses_->finish(done_);
+    buffer_->_accesses.finish(done_);
+    GpuOrder::instance().signals(event_->_order, value_, buffer_->_order);
     [event_ signalValue:value_];
   }
   bool runs_in_null_mode() const override {
@@ -78,15 +92,20 @@ class SignalCommand final : public GpuCommand {
  private:
   SimulatedEvent* event_;
   uint64_t value_;
-  AccessLog* accesses_;
+  SimulatedCommandBuffer* buffer_; // whose command it is
   size_t done_;
 };
 
 class WaitCommand final : public GpuCommand {
  public:
-  WaitCommand(SimulatedEvent* event, uint64_t value)
-      : event_(event), value_(value) {}
-  void run() override {}
+  WaitCommand(
+      SimulatedEvent* event,
+      uint64_t value,
+      SimulatedCommandBuffer* buffer)
+      : event_(event), value_(value), buffer_(buffer) {}
+  void run() override {
+    GpuOrder::instance().waits(event_->_order, value_, buffer_->_order);
+  }
   bool ready() override {
     return event_->_value.load(std::memory_order_acquire) >= value_;
   }
@@ -105,6 +124,7 @@ class WaitCommand final : public GpuCommand {
  private:
   SimulatedEvent* event_;
   uint64_t value_;
+  SimulatedCommandBuffer* buffer_; // whose command it is
 };
 
 } // namespace
@@ -225,7 +245,16 @@ class WaitCommand final : public GpuCommand {
 
 - (MTLCommandBufferStatus)status {
   COUNT_CALL();
-  return _status;
+  const MTLCommandBufferStatus status = _status;
+  [self noteSeen];
+  return status;
+}
+
+// The host knows whether the work is done, and may commit what relies on it.
+- (void)noteSeen {
+  if (_status >= MTLCommandBufferStatusCompleted) {
+    GpuOrder::instance().observed(_order);
+  }
 }
 
 - (NSError*)error {
@@ -320,6 +349,7 @@ class WaitCommand final : public GpuCommand {
   if (!_nullMode && settings().validation) {
     _accesses.start(self, [self describe]);
   }
+  GpuOrder::instance().committed(_order);
   _kernelStartTime = _kernelEndTime = now();
   bool finished_here = false;
   {
@@ -371,6 +401,7 @@ class WaitCommand final : public GpuCommand {
 - (void)finishWithException:(std::exception_ptr)exception {
   _gpuEndTime = now();
   _accesses.finish_all();
+  GpuOrder::instance().completed(_order, _state->done);
   [self releaseContent];
   auto& gpu = Gpu::instance();
   {
@@ -406,6 +437,7 @@ class WaitCommand final : public GpuCommand {
 }
 
 - (void)callHandlers:(std::vector<MTLCommandBufferHandler>&)handlers {
+  [self noteSeen];
   for (MTLCommandBufferHandler handler : handlers) {
     try {
       handler(self);
@@ -497,6 +529,7 @@ class WaitCommand final : public GpuCommand {
   std::exception_ptr failure;
   {
     auto held = gpu.lock();
+    gpu.wake_handlers();
     // A handler that waits for its own buffer must not wait for itself.
     const bool own_thread = gpu.on_own_thread();
     gpu.wait_watched(
@@ -517,6 +550,7 @@ class WaitCommand final : public GpuCommand {
       _state->unreported_error = nullptr;
     }
   }
+  [self noteSeen];
   if (failure) {
     std::rethrow_exception(failure);
   }
@@ -578,13 +612,13 @@ class WaitCommand final : public GpuCommand {
 - (void)encodeWaitForEvent:(id<MTLEvent>)event value:(uint64_t)value {
   COUNT_CALL();
   auto* checked = [self checkedEvent:event function:__func__];
-  _commands.append<WaitCommand>(checked, value);
+  _commands.append<WaitCommand>(checked, value, self);
 }
 
 - (void)encodeSignalEvent:(id<MTLEvent>)event value:(uint64_t)value {
   COUNT_CALL();
   auto* checked = [self checkedEvent:event function:__func__];
-  _commands.append<SignalCommand>(checked, value, &_accesses, _accesses.mark());
+  _commands.append<SignalCommand>(checked, value, self, _accesses.mark());
 }
 
 - (void)presentDrawable:(id<MTLDrawable>)drawable {
@@ -626,21 +660,29 @@ SimulatedCommandBuffer* root_command_buffer(
 void append_command(
     id<MTLCommandBuffer> command_buffer,
     Command command,
-    const char* function) {
+    const char* function,
+    id<MTLComputeCommandEncoder> encoder) {
   auto* buffer = root_command_buffer(command_buffer, function);
-  [buffer checkOpenForEncoding:function];
-  buffer->_commands.append<HostCommand>(std::move(command));
-}
-
-void note_access(
-    id<MTLCommandBuffer> command_buffer,
-    id<MTLBuffer> buffer,
-    size_t begin,
-    size_t end,
-    bool writes) {
+  if (!encoder) {
+    [buffer checkOpenForEncoding:function];
+    buffer->_commands.begin_pass();
+  } else if (buffer->_openEncoder != (id)encoder) {
+    violation(
+        "%s: the encoder is not the one that is open on the command buffer",
+        function);
+  }
   if (settings().hazards) {
-    root_command_buffer(command_buffer, __func__)
-        ->_accesses.add(checked_buffer(buffer, __func__), begin, end, writes);
+    for (const auto& access : command.accesses) {
+      buffer->_accesses.add(
+          checked_buffer(access.buffer, function),
+          access.begin,
+          access.end,
+          access.writes);
+    }
+  }
+  buffer->_commands.append<HostCommand>(std::move(command));
+  if (!encoder) {
+    buffer->_commands.end_pass();
   }
 }
 

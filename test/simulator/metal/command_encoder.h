@@ -13,6 +13,7 @@
   // The last call raised an error, after which nobody may have ended it.
   bool _failed;
   NSUInteger _debugGroups;
+  mps_simulator::GpuPass* _pass; // the command buffer's
 }
 - (instancetype)initWithCommandBuffer:(SimulatedCommandBuffer*)commandBuffer;
 @property(copy, atomic) NSString* label;

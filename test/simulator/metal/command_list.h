@@ -1,12 +1,19 @@
 #pragma once
 
+#include "metal/gpu_pass.h"
+
+#include <c10/util/FunctionRef.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <new>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace mps_simulator {
+
+struct GpuAccess;
 
 // One unit of GPU work. Lives in the memory of its list.
 class GpuCommand {
@@ -26,7 +33,19 @@ class GpuCommand {
     return false;
   }
 
+  // What it reads and writes. An indirect command may know only when it is about
+  // to run.
+  virtual void collect_accesses(
+      std::vector<GpuAccess>& accesses,
+      bool about_to_run) const {}
+  // For a message.
+  virtual std::string describe() const {
+    return "a command";
+  }
+
   GpuCommand* next = nullptr;
+  GpuPass* pass = nullptr; // none for what is between passes
+  unsigned place = 0; // in its pass, from 1
 };
 
 // The commands of one command buffer in order, and the bytes that they use. An
@@ -61,13 +80,32 @@ class CommandList {
       first_ = command;
     }
     last_ = command;
+    if (pass_) {
+      command->pass = pass_;
+      command->place = ++pass_->commands;
+    }
     ++size_;
     needs_null_mode_ |= command->runs_in_null_mode();
     return command;
   }
 
+  // What is appended from now on belongs to a pass, or to none.
+  GpuPass* begin_pass() {
+    return pass_ = new (allocate(sizeof(GpuPass))) GpuPass;
+  }
+  void end_pass() {
+    pass_ = nullptr;
+  }
+
+  // The commands behind `before`, or all if it is null, in an order that `next`,
+  // which gives any numbers, decides.
+  void shuffle_behind(GpuCommand* before, c10::function_ref<uint64_t()> next);
+
   GpuCommand* first() const {
     return first_;
+  }
+  GpuCommand* last() const {
+    return last_;
   }
   size_t size() const {
     return size_;
@@ -88,6 +126,7 @@ class CommandList {
   char* end_ = nullptr;
   GpuCommand* first_ = nullptr;
   GpuCommand* last_ = nullptr;
+  GpuPass* pass_ = nullptr;
   size_t size_ = 0;
   bool needs_null_mode_ = false;
 };

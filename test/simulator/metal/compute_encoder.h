@@ -16,7 +16,8 @@
   SimulatedComputePipelineState* _pipeline;
   mps_simulator::ComputeBindings _bindings;
   SimulatedBuffer* _buffers[mps_simulator::kBufferSlots];
-  mps_simulator::Residency _residency;
+  // Of a concurrent encoder: what is behind it has no order yet.
+  mps_simulator::GpuCommand* _lastOrdered;
 }
 - (instancetype)initWithCommandBuffer:(SimulatedCommandBuffer*)commandBuffer
                          dispatchType:(MTLDispatchType)dispatchType;

@@ -3,9 +3,13 @@
 #include "foundation/object_memory.h"
 #include "metal/buffer.h"
 #include "metal/dispatch_check.h"
+#include "metal/gpu_order.h"
 #include "metal/pipeline.h"
 #include "support/counters.h"
 #include "support/error.h"
+#include "support/random.h"
+
+#include <vector>
 
 using namespace mps_simulator;
 
@@ -14,6 +18,20 @@ namespace {
 shader::Size3 to_size(MTLSize size) {
   return {size.width, size.height, size.depth};
 }
+
+class BarrierCommand final : public GpuCommand {
+ public:
+  // `buffers` is memory of the command's list; null: all of them.
+  BarrierCommand(const SimulatedBuffer* const* buffers, size_t count)
+      : buffers_(buffers), count_(count) {}
+  void run() override {
+    GpuOrder::instance().barrier(buffers_, count_);
+  }
+
+ private:
+  const SimulatedBuffer* const* buffers_;
+  size_t count_;
+};
 
 } // namespace
 
@@ -43,8 +61,44 @@ shader::Size3 to_size(MTLSize size) {
                          dispatchType:(MTLDispatchType)dispatchType {
   if ((self = [super initWithCommandBuffer:commandBuffer])) {
     _dispatchType = dispatchType;
+    _pass->concurrent = dispatchType == MTLDispatchTypeConcurrent;
+    _lastOrdered = _commandBuffer->_commands.last();
   }
   return self;
+}
+
+// Metal promises no order since the last barrier.
+- (void)shuffleCommands {
+  if (!_pass->concurrent) {
+    return;
+  }
+  static SeededSequence order;
+  auto& commands = _commandBuffer->_commands;
+  commands.shuffle_behind(_lastOrdered, [] { return order.next(); });
+}
+
+- (void)appendBarrier:(SimulatedBuffer* const*)buffers count:(NSUInteger)count {
+  if (!_pass->concurrent) {
+    return;
+  }
+  [self shuffleCommands];
+  auto& commands = _commandBuffer->_commands;
+  const SimulatedBuffer** kept = nullptr;
+  if (buffers) {
+    const auto size = count * sizeof(SimulatedBuffer*);
+    kept = static_cast<const SimulatedBuffer**>(commands.allocate(size));
+    std::memcpy(kept, buffers, size);
+  }
+  commands.append<BarrierCommand>(kept, count);
+  --_pass->commands; // it is none that a message counts
+  _lastOrdered = commands.last();
+}
+
+- (void)endEncoding {
+  if (!_ended) {
+    [self shuffleCommands];
+  }
+  [super endEncoding];
 }
 
 - (MTLDispatchType)dispatchType {
@@ -182,17 +236,19 @@ shader::Size3 to_size(MTLSize size) {
   if (__builtin_expect(!settings().hazards, 1)) {
     return;
   }
-  for (const auto& argument : _pipeline->_function->arguments()) {
-    auto* buffer = argument.threadgroup ? nil : _buffers[argument.index];
-    if (buffer && buffer->_hostView) {
-      const auto end = buffer->_length;
-      _commandBuffer->_accesses.add(
-          buffer,
-          end - _bindings.buffers[argument.index].length,
-          end,
-          argument.writable);
-    }
-  }
+  each_access(
+      *_pipeline->_function,
+      _bindings.buffers,
+      _buffers,
+      kBufferSlots,
+      [&](const GpuAccess& access, const shader::Argument& argument) {
+        auto* buffer = _buffers[argument.index];
+        _commandBuffer->_accesses.add(
+            buffer,
+            static_cast<size_t>(access.begin - buffer->_pointer),
+            static_cast<size_t>(access.end - buffer->_pointer),
+            access.writes);
+      });
 }
 
 - (void)appendGrid:(shader::Size3)grid threadgroup:(MTLSize)threadgroup {
@@ -202,6 +258,7 @@ shader::Size3 to_size(MTLSize size) {
   commands.append<DispatchCommand>(
       _pipeline->_function.get(),
       _bindings,
+      _buffers,
       snapshot,
       grid,
       to_size(threadgroup));
@@ -254,7 +311,9 @@ shader::Size3 to_size(MTLSize size) {
   commands.append<IndirectDispatchCommand>(
       _pipeline->_function.get(),
       _bindings,
+      _buffers,
       snapshot,
+      buffer,
       buffer->_pointer + offset,
       to_size(threadsPerThreadgroup));
 }
@@ -263,15 +322,24 @@ shader::Size3 to_size(MTLSize size) {
 
 - (void)use:(id)resource writes:(BOOL)writes {
   [_commandBuffer retainUntilCompleted:resource];
+  const auto use = make_use(resource, writes == YES, _bindings.uses);
   // Nearly every encoder declares some resource again and again.
-  for (auto* use = _bindings.uses; use; use = use->next) {
-    if (use->resource == resource && use->writes >= static_cast<bool>(writes)) {
-      return;
+  for (auto* known = _bindings.uses; known; known = known->next) {
+    if (known->resource == use.resource) {
+      if (known->writes == use.writes) {
+        return;
+      }
+      break;
+    }
+    // What is declared of a heap and of its buffers replaces each other.
+    if (use.heap && known->heap == use.heap &&
+        (known->resource == use.heap || use.resource == use.heap)) {
+      break;
     }
   }
   void* memory = _commandBuffer->_commands.allocate(sizeof(ResourceUse));
-  _bindings.uses =
-      new (memory) ResourceUse{resource, writes == YES, _bindings.uses};
+  _bindings.uses = new (memory) ResourceUse(use);
+  _pass->uses = _bindings.uses;
 }
 
 - (void)useResource:(id<MTLResource>)resource usage:(MTLResourceUsage)usage {
@@ -282,7 +350,6 @@ shader::Size3 to_size(MTLSize size) {
   VALIDATE(
       !destroyed_object_class(resource), "the resource has been released");
   [self use:resource writes:(usage & MTLResourceUsageWrite) != 0];
-  _residency.use(resource, usage);
 }
 
 - (void)useResources:(const id<MTLResource>[])resources
@@ -298,17 +365,16 @@ shader::Size3 to_size(MTLSize size) {
         "resource %lu has been released",
         i);
     [self use:resources[i] writes:(usage & MTLResourceUsageWrite) != 0];
-    _residency.use(resources[i], usage);
   }
 }
 
+// For reading only, whatever was declared of its buffers before.
 - (void)useHeap:(id<MTLHeap>)heap {
   COUNT_CALL();
   VALIDATE_ENCODING();
   VALIDATE(heap, "the heap is nil");
   VALIDATE(!destroyed_object_class(heap), "the heap has been released");
-  [self use:heap writes:YES];
-  _residency.use_heap(heap);
+  [self use:heap writes:NO];
 }
 
 - (void)useHeaps:(const id<MTLHeap>[])heaps count:(NSUInteger)count {
@@ -318,13 +384,10 @@ shader::Size3 to_size(MTLSize size) {
     VALIDATE(heaps[i], "heap %lu is nil", i);
     VALIDATE(
         !destroyed_object_class(heaps[i]), "heap %lu has been released", i);
-    [self use:heaps[i] writes:YES];
-    _residency.use_heap(heaps[i]);
+    [self use:heaps[i] writes:NO];
   }
 }
 
-// Commands run one after the other even in a concurrent encoder, so barriers
-// hold by themselves.
 - (void)memoryBarrierWithScope:(MTLBarrierScope)scope {
   COUNT_CALL();
   VALIDATE_ENCODING();
@@ -332,6 +395,9 @@ shader::Size3 to_size(MTLSize size) {
   VALIDATE(
       !(scope & MTLBarrierScopeRenderTargets),
       "a compute encoder has no render targets");
+  if (scope & MTLBarrierScopeBuffers) {
+    [self appendBarrier:nullptr count:0];
+  }
 }
 
 - (void)memoryBarrierWithResources:(const id<MTLResource>[])resources
@@ -341,6 +407,11 @@ shader::Size3 to_size(MTLSize size) {
   for (NSUInteger i = 0; i < count; ++i) {
     VALIDATE(resources[i], "resource %lu is nil", i);
   }
+  std::vector<SimulatedBuffer*> buffers;
+  for (NSUInteger i = 0; i < count; ++i) {
+    buffers.push_back(checked_buffer((id<MTLBuffer>)resources[i], __func__));
+  }
+  [self appendBarrier:buffers.data() count:count];
 }
 
 @end

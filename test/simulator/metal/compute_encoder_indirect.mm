@@ -24,29 +24,57 @@ class ExecuteCommand final : public GpuCommand {
   ExecuteCommand(
       const SimulatedIndirectCommandBuffer* commands,
       NSRange range,
-      const void* range_on_gpu,
+      const SimulatedBuffer* range_buffer,
+      const char* range_on_gpu,
       std::shared_ptr<const IndirectContext> context,
       const char* function)
       : commands_(commands),
         range_(range),
+        range_buffer_(range_buffer),
         range_on_gpu_(range_on_gpu),
         context_(std::move(context)),
         function_(function) {}
 
   void run() override {
+    const NSRange range = range_to_run();
+    [(id)commands_ checkRange:range function:function_];
+    run_indirect_commands(commands_, range, *context_, function_);
+  }
+
+  void collect_accesses(std::vector<GpuAccess>& accesses, bool about_to_run)
+      const override {
     if (range_on_gpu_) {
-      MTLIndirectCommandBufferExecutionRange range;
-      std::memcpy(&range, range_on_gpu_, sizeof(range));
-      range_ = NSMakeRange(range.location, range.length);
-      [(id)commands_ checkRange:range_ function:function_];
+      constexpr auto kSize = sizeof(MTLIndirectCommandBufferExecutionRange);
+      accesses.push_back(
+          {range_buffer_, range_on_gpu_, range_on_gpu_ + kSize, false});
+      if (!about_to_run) {
+        // An earlier command may write it, so any command may be in it.
+        const auto all = NSMakeRange(0, commands_->_commands.size());
+        collect_indirect_accesses(commands_, all, *context_, accesses);
+        return;
+      }
     }
-    run_indirect_commands(commands_, range_, *context_, function_);
+    collect_indirect_accesses(commands_, range_to_run(), *context_, accesses);
+  }
+
+  std::string describe() const override {
+    return "command " + std::to_string(place) + " (of an indirect command buffer)";
   }
 
  private:
+  NSRange range_to_run() const {
+    if (!range_on_gpu_) {
+      return range_;
+    }
+    MTLIndirectCommandBufferExecutionRange range;
+    std::memcpy(&range, range_on_gpu_, sizeof(range));
+    return NSMakeRange(range.location, range.length);
+  }
+
   const SimulatedIndirectCommandBuffer* commands_;
   NSRange range_;
-  const void* range_on_gpu_;
+  const SimulatedBuffer* range_buffer_;
+  const char* range_on_gpu_;
   std::shared_ptr<const IndirectContext> context_;
   const char* function_;
 };
@@ -91,8 +119,7 @@ class ExecuteCommand final : public GpuCommand {
   context->pipeline = _pipeline;
   context->bindings = _bindings;
   std::memcpy(context->buffers, _buffers, sizeof(_buffers));
-  context->residency = _residency;
-  _residency.log_accesses(_commandBuffer->_accesses);
+  log_declared_uses(_bindings.uses, _commandBuffer->_accesses);
   return context;
 }
 
@@ -116,7 +143,7 @@ class ExecuteCommand final : public GpuCommand {
   }
   [_commandBuffer useIndirectCommandBuffer:commands];
   _commandBuffer->_commands.append<ExecuteCommand>(
-      commands, executionRange, nullptr, std::move(context), __func__);
+      commands, executionRange, nullptr, nullptr, std::move(context), __func__);
 }
 
 - (void)executeCommandsInBuffer:
@@ -146,6 +173,7 @@ class ExecuteCommand final : public GpuCommand {
   _commandBuffer->_commands.append<ExecuteCommand>(
       commands,
       NSMakeRange(0, 0),
+      buffer,
       buffer->_pointer + indirectBufferOffset,
       [self indirectContext],
       __func__);

@@ -1,20 +1,18 @@
 #pragma once
 
+#include "metal/access_map.h"
 #include "metal/command_list.h"
 #include "metal/limits.h"
 #include "shader/shader.h"
 
 #include <cstring>
+#include <string>
+
+@class SimulatedBuffer;
 
 namespace mps_simulator {
 
-// A resource, or heap, that an encoder has declared used. Its encoder's list,
-// the youngest first, is in the memory of the command list.
-struct ResourceUse {
-  const void* resource;
-  bool writes;
-  const ResourceUse* next;
-};
+struct ResourceUse;
 
 // One kernel's run, with what the checks need to know.
 struct KernelRun {
@@ -47,8 +45,36 @@ inline unsigned slots_up_to(uint32_t mask) {
 }
 
 inline size_t snapshot_size(const ComputeBindings& bindings) {
-  return slots_up_to(bindings.buffer_mask) * sizeof(shader::BoundBuffer) +
+  return slots_up_to(bindings.buffer_mask) *
+      (sizeof(shader::BoundBuffer) + sizeof(SimulatedBuffer*)) +
       slots_up_to(bindings.threadgroup_mask) * sizeof(uint64_t);
+}
+
+// What a kernel touches through its arguments, by their types: `const` memory it
+// reads, other memory it reads and writes, from the binding's offset to the end of
+// the buffer.
+template <class Visit>
+void each_access(
+    const shader::Function& function,
+    const shader::BoundBuffer* bound,
+    SimulatedBuffer* const* buffers,
+    unsigned slots,
+    Visit visit) {
+  for (const auto& argument : function.arguments()) {
+    if (argument.threadgroup || argument.index >= slots ||
+        !buffers[argument.index]) {
+      continue;
+    }
+    const auto& slot = bound[argument.index];
+    const auto* begin = static_cast<const char*>(slot.pointer);
+    visit(
+        GpuAccess{
+            buffers[argument.index],
+            begin,
+            begin + slot.length,
+            argument.writable},
+        argument);
+  }
 }
 
 // A kernel with all that it runs with. `snapshot` is memory of the command's
@@ -58,6 +84,7 @@ class DispatchCommand : public GpuCommand {
   DispatchCommand(
       const shader::Function* function,
       const ComputeBindings& bindings,
+      SimulatedBuffer* const* buffers,
       void* snapshot,
       shader::Size3 grid,
       shader::Size3 threadgroup)
@@ -75,10 +102,27 @@ class DispatchCommand : public GpuCommand {
         snapshot_ + buffers_ * sizeof(shader::BoundBuffer),
         bindings.threadgroup_lengths,
         threadgroups_ * sizeof(uint64_t));
+    std::memcpy(objects(), buffers, buffers_ * sizeof(SimulatedBuffer*));
   }
 
   void run() override {
     run_grid(grid_);
+  }
+
+  void collect_accesses(std::vector<GpuAccess>& accesses, bool) const override {
+    each_access(
+        *function_,
+        reinterpret_cast<const shader::BoundBuffer*>(snapshot_),
+        objects(),
+        buffers_,
+        [&](const GpuAccess& access, const shader::Argument&) {
+          accesses.push_back(access);
+        });
+  }
+
+  std::string describe() const override {
+    return "dispatch " + std::to_string(place) + " (kernel '" +
+        function_->name() + "')";
   }
 
  protected:
@@ -102,6 +146,13 @@ class DispatchCommand : public GpuCommand {
   }
 
  private:
+  // Behind what is bound; null where it is bytes.
+  SimulatedBuffer** objects() const {
+    return reinterpret_cast<SimulatedBuffer**>(
+        snapshot_ + buffers_ * sizeof(shader::BoundBuffer) +
+        threadgroups_ * sizeof(uint64_t));
+  }
+
   const shader::Function* function_;
   char* snapshot_;
   shader::Size3 grid_;
@@ -118,11 +169,22 @@ class IndirectDispatchCommand final : public DispatchCommand {
   IndirectDispatchCommand(
       const shader::Function* function,
       const ComputeBindings& bindings,
+      SimulatedBuffer* const* buffers,
       void* snapshot,
-      const void* arguments,
+      const SimulatedBuffer* arguments_buffer,
+      const char* arguments,
       shader::Size3 threadgroup)
-      : DispatchCommand(function, bindings, snapshot, {0, 0, 0}, threadgroup),
+      : DispatchCommand(
+            function, bindings, buffers, snapshot, {0, 0, 0}, threadgroup),
+        arguments_buffer_(arguments_buffer),
         arguments_(arguments) {}
+
+  void collect_accesses(std::vector<GpuAccess>& accesses, bool about_to_run)
+      const override {
+    DispatchCommand::collect_accesses(accesses, about_to_run);
+    accesses.push_back(
+        {arguments_buffer_, arguments_, arguments_ + 3 * sizeof(uint32_t), false});
+  }
 
   void run() override {
     uint32_t groups[3];
@@ -134,7 +196,8 @@ class IndirectDispatchCommand final : public DispatchCommand {
   }
 
  private:
-  const void* arguments_;
+  const SimulatedBuffer* arguments_buffer_;
+  const char* arguments_;
 };
 
 } // namespace mps_simulator

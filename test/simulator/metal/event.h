@@ -2,18 +2,25 @@
 
 #import <Metal/Metal.h>
 
+#include "metal/gpu_order.h"
+
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <vector>
 
-@interface SimulatedFence : NSObject <MTLFence>
+@interface SimulatedFence : NSObject <MTLFence> {
+ @public
+  // The pass that updated it last, and what was before that one.
+  mps_simulator::PassSet _before;
+}
 @end
 
 @interface SimulatedEvent : NSObject <MTLEvent> {
  @public
   NSString* _label;
   std::atomic<uint64_t> _value;
+  mps_simulator::EventOrder _order;
 }
 // From the GPU thread or the CPU. An event never goes back.
 - (void)signalValue:(uint64_t)value;

@@ -56,11 +56,14 @@ using namespace mps_simulator;
 
 - (uint64_t)signaledValue {
   COUNT_CALL();
-  return _value.load(std::memory_order_acquire);
+  const auto value = _value.load(std::memory_order_acquire);
+  GpuOrder::instance().host_sees(_order, value);
+  return value;
 }
 
 - (void)setSignaledValue:(uint64_t)value {
   COUNT_CALL();
+  GpuOrder::instance().host_signals(_order, value);
   [self signalValue:value];
 }
 
@@ -90,6 +93,7 @@ using namespace mps_simulator;
 
 - (void)deliver:(const EventNotification&)notification value:(uint64_t)value {
   MTLSharedEventNotificationBlock block = notification.block;
+  GpuOrder::instance().host_sees(_order, notification.value);
   dispatch_async(notification.queue, ^{
     @autoreleasepool {
       block(self, value);
@@ -124,11 +128,18 @@ using namespace mps_simulator;
                      timeoutMS:(uint64_t)milliseconds {
   COUNT_CALL();
   check_process(__func__);
-  std::unique_lock<std::mutex> lock(_mutex);
-  return _signaled.wait_for(
-      lock, std::chrono::milliseconds(milliseconds), [&] {
-        return _value.load(std::memory_order_relaxed) >= value;
-      });
+  bool signaled = false;
+  {
+    std::unique_lock<std::mutex> lock(_mutex);
+    signaled = _signaled.wait_for(
+        lock, std::chrono::milliseconds(milliseconds), [&] {
+          return _value.load(std::memory_order_relaxed) >= value;
+        });
+  }
+  if (signaled) {
+    GpuOrder::instance().host_sees(_order, value);
+  }
+  return signaled;
 }
 
 - (MTLSharedEventHandle*)newSharedEventHandle {

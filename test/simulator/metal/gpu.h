@@ -2,8 +2,10 @@
 
 #import <Foundation/Foundation.h>
 
+#include "metal/pass_set.h"
 #include "support/random.h"
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -25,6 +27,7 @@ struct QueueState {
   size_t maximum = 0;
   size_t unfinished = 0; // made, and neither completed nor gone
   size_t committed = 0; // of those
+  PassSet done; // guarded by GpuOrder
   // Of a command buffer that nobody has waited for.
   std::exception_ptr unreported_error;
 };
@@ -76,8 +79,12 @@ class Gpu {
     return stopped_;
   }
 
-  // Runs on the thread of the completion handlers, in order.
+  // Runs on the thread of the completion handlers, in order. In null mode that
+  // thread looks for them every now and then: waking it would be most of what the
+  // host does for a small command buffer. Who waits for it calls wake_handlers(),
+  // with `lock` held.
   void post_handlers(std::function<void()> handlers);
+  void wake_handlers();
   bool on_own_thread() const;
 
  private:
@@ -99,7 +106,9 @@ class Gpu {
   std::vector<std::shared_ptr<QueueState>> queues_;
   size_t turn_ = 0;
   bool started_ = false;
-  bool stopping_ = false;
+  std::atomic<bool> stopping_ = false;
+  std::chrono::steady_clock::time_point last_work_; // once it is stopping
+  bool gpu_finished_ = false;
   bool stopped_ = false;
   // For who watches whether anything moves.
   uint64_t work_done_ = 0;
@@ -107,6 +116,8 @@ class Gpu {
 
   std::condition_variable handler_work_;
   std::deque<std::function<void()>> handlers_;
+  // How often the thread will still look for handlers before it waits to be woken.
+  int looks_left_ = 0;
 
   int running_threads_ = 0;
   std::thread::id gpu_thread_;

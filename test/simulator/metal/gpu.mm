@@ -1,6 +1,9 @@
 #import "metal/gpu.h"
 
 #include "metal/command_buffer.h"
+#include "metal/gpu_order.h"
+#include "support/exit_report.h"
+#include "support/process.h"
 #include "support/settings.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -8,8 +11,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
+#include <string>
 
 namespace mps_simulator {
 
@@ -62,29 +65,35 @@ void Gpu::start() {
 }
 
 void Gpu::stop() {
+  if (device_lost_by_fork()) {
+    return; // The parent's threads are not here to be waited for.
+  }
+  // A handler may be blocked for ever by what has already been torn down.
+  constexpr std::chrono::seconds limit(10);
   auto held = lock();
+  last_work_ = std::chrono::steady_clock::now() + limit;
   stopping_ = true;
   work_.notify_all();
   handler_work_.notify_all();
-  // A handler may be blocked for ever by what has already been torn down.
-  progress_.wait_for(
-      held, std::chrono::seconds(10), [&] { return running_threads_ == 0; });
+  progress_.wait_until(held, last_work_, [&] { return running_threads_ == 0; });
   stopped_ = true;
   progress_.notify_all();
   for (const auto& queue : queues_) {
     if (!queue->unreported_error) {
       continue;
     }
+    std::string reason = "an Objective-C exception";
     try {
       std::rethrow_exception(queue->unreported_error);
     } catch (const std::exception& error) {
-      std::fprintf(
-          stderr,
-          "MPS simulator: a command buffer failed and nobody waited for it: "
-          "%s\n",
-          error.what());
+      reason = error.what();
     } catch (...) {
     }
+    report_at_exit(
+        "a command buffer failed and nobody waited for it: " + reason);
+  }
+  if (HostView::has_fault()) {
+    report_at_exit(HostView::take_fault());
   }
 }
 
@@ -109,13 +118,21 @@ void Gpu::run() {
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const at::NoGradGuard no_grad;
   auto held = lock();
-  while (!stopping_) {
+  // What is committed when the process ends is still run: it may fail.
+  const auto may_work = [&] {
+    return !stopping_ || std::chrono::steady_clock::now() < last_work_;
+  };
+  while (may_work()) {
     if (auto* buffer = next_runnable()) {
       execute(buffer, held);
+    } else if (stopping_) {
+      break;
     } else {
       work_.wait(held);
     }
   }
+  gpu_finished_ = true;
+  handler_work_.notify_all();
   --running_threads_;
   progress_.notify_all();
 }
@@ -141,6 +158,9 @@ void Gpu::execute(
         }
         if (!buffer->_nullMode || command->runs_in_null_mode()) {
           random_delay();
+          if (command->pass && GpuOrder::is_on()) {
+            GpuOrder::instance().starts(*command, buffer->_order);
+          }
           command->run();
         }
         buffer->_position = command->next;
@@ -158,18 +178,38 @@ void Gpu::execute(
 }
 
 void Gpu::post_handlers(std::function<void()> handlers) {
+  constexpr size_t most_waiting = 256;
   start();
   handlers_.push_back(std::move(handlers));
-  handler_work_.notify_one();
+  if (looks_left_ == 0 || !settings().null_mode ||
+      handlers_.size() >= most_waiting) {
+    wake_handlers();
+  }
+}
+
+void Gpu::wake_handlers() {
+  if (!handlers_.empty()) {
+    handler_work_.notify_one();
+  }
 }
 
 void Gpu::run_handlers() {
   auto held = lock();
   for (;;) {
-    handler_work_.wait(held, [&] { return stopping_ || !handlers_.empty(); });
+    constexpr std::chrono::milliseconds pause(2);
+    constexpr int looks_in_null_mode = 100;
+    const auto may_go_on = [&] { return gpu_finished_ || !handlers_.empty(); };
+    if (looks_left_ == 0) {
+      handler_work_.wait(held, may_go_on);
+    } else if (!may_go_on()) {
+      --looks_left_;
+      handler_work_.wait_for(held, pause);
+      continue;
+    }
     if (handlers_.empty()) {
       break;
     }
+    looks_left_ = settings().null_mode ? looks_in_null_mode : 0;
     auto next = std::move(handlers_.front());
     handlers_.pop_front();
     held.unlock();
@@ -188,7 +228,7 @@ void Gpu::run_handlers() {
 
 void Gpu::random_delay() {
   const unsigned longest = settings().delay_microseconds;
-  if (longest) {
+  if (longest && !stopping_) {
     std::this_thread::sleep_for(
         std::chrono::microseconds(delays_.next() % (longest + 1)));
   }

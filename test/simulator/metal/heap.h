@@ -27,6 +27,7 @@
 }
 // Nil when there is no memory.
 - (instancetype)initWithDescriptor:(MTLHeapDescriptor*)descriptor;
+- (bool)isUntracked;
 - (void)addBuffer:(SimulatedBuffer*)buffer;
 - (void)releaseRangeAtOffset:(NSUInteger)offset ofBuffer:(SimulatedBuffer*)buffer;
 @end

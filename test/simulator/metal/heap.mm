@@ -1,6 +1,7 @@
 #import "metal/heap.h"
 
 #include "metal/buffer.h"
+#include "metal/gpu_order.h"
 #include "metal/memory.h"
 #include "support/counters.h"
 #include "support/error.h"
@@ -87,6 +88,7 @@ MTLSizeAndAlign heap_size_and_align(NSUInteger length) {
 - (void)dealloc {
   if (_pointer) {
     sanitizer::allow_memory(_pointer, _size);
+    GpuOrder::instance().forget(_pointer, _pointer + _size, self);
     free_pages(_pointer, _size);
   }
   [super dealloc];
@@ -120,6 +122,10 @@ MTLSizeAndAlign heap_size_and_align(NSUInteger length) {
   const auto mode = [super hazardTrackingMode];
   return mode == MTLHazardTrackingModeDefault ? MTLHazardTrackingModeUntracked
                                               : mode;
+}
+
+- (bool)isUntracked {
+  return self.hazardTrackingMode == MTLHazardTrackingModeUntracked;
 }
 
 - (NSUInteger)maxAvailableSizeWithAlignment:(NSUInteger)alignment {

@@ -11,7 +11,6 @@ struct IndirectContext {
   SimulatedComputePipelineState* pipeline = nullptr;
   ComputeBindings bindings;
   SimulatedBuffer* buffers[kBufferSlots] = {};
-  Residency residency;
 };
 
 // Commands between two barriers may run at the same time: none of them may
@@ -22,6 +21,13 @@ void check_indirect_commands(
     NSRange range,
     const IndirectContext& context,
     const char* function);
+
+// What the commands of the range touch, of those that could run.
+void collect_indirect_accesses(
+    const SimulatedIndirectCommandBuffer* commands,
+    NSRange range,
+    const IndirectContext& context,
+    std::vector<GpuAccess>& accesses);
 
 // By the GPU: the same checks, and the commands, those between two barriers in
 // an order that depends on the seed.

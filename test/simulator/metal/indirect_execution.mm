@@ -9,7 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
+#include <memory>
 #include <string>
 
 namespace mps_simulator {
@@ -23,13 +23,6 @@ struct Resolved {
   const SimulatedComputePipelineState* pipeline;
   const ComputeBindings* bindings;
   SimulatedBuffer* const* buffers;
-};
-
-struct Access {
-  NSUInteger command;
-  const char* begin;
-  const char* end;
-  bool writes;
 };
 
 std::string describe_command(
@@ -86,10 +79,9 @@ void check_residency(
     if (!buffer) {
       continue;
     }
-    const auto usage = context.residency.usage_of(buffer);
-    const auto needed =
-        argument.writable ? MTLResourceUsageWrite : MTLResourceUsageRead;
-    if (usage & needed || (usage && !argument.writable)) {
+    const auto* use =
+        declared_use(context.bindings.uses, buffer, buffer->_heap);
+    if (use && (use->writes || !argument.writable)) {
       continue;
     }
     violation(
@@ -99,60 +91,50 @@ void check_residency(
         argument.writable ? "writes" : "reads",
         describe_buffer(buffer).c_str(),
         argument.name.c_str(),
-        usage ? "useResource:usage: was told that it is only read"
-              : "useResource:usage: was not called for it");
+        use ? "it was declared to be only read, as -useHeap: does for all of a heap"
+            : "-useResource:usage: was not called for it");
   }
 }
 
-void collect_accesses(
-    const Resolved& resolved,
-    std::map<const SimulatedBuffer*, std::vector<Access>>& accesses) {
-  for (const auto& argument : resolved.pipeline->_function->arguments()) {
-    const auto* buffer =
-        argument.threadgroup ? nullptr : resolved.buffers[argument.index];
-    if (!buffer) {
-      continue;
-    }
-    const auto& bound = resolved.bindings->buffers[argument.index];
-    const auto* begin = static_cast<const char*>(bound.pointer);
-    accesses[buffer].push_back(
-        {resolved.index, begin, begin + bound.length, argument.writable});
-  }
-}
+// The commands since the last barrier, by their index.
+class Segment {
+ public:
+  explicit Segment(const char* function) : function_(function) {}
 
-void check_conflicts(
-    const SimulatedIndirectCommandBuffer* commands,
-    const std::map<const SimulatedBuffer*, std::vector<Access>>& accesses,
-    const IndirectContext& context,
-    const char* function) {
-  for (const auto& [buffer, list] : accesses) {
-    for (const auto& write : list) {
-      if (!write.writes) {
-        continue;
-      }
-      for (const auto& other : list) {
-        if (other.command == write.command || other.begin >= write.end ||
-            write.begin >= other.end) {
-          continue;
-        }
-        const auto first = std::min(write.command, other.command);
-        const auto second = std::max(write.command, other.command);
-        const auto name = [&](NSUInteger index) {
-          return describe_command(
-              index, resolve(commands, index, context, function).pipeline);
-        };
-        violation(
-            "%s: %s and %s conflict: one writes the buffer %s, which the other "
-            "%s, and there is no barrier between them",
-            function,
-            name(first).c_str(),
-            name(second).c_str(),
-            describe_buffer(buffer).c_str(),
-            other.writes ? "writes too" : "reads");
-      }
-    }
+  void barrier() {
+    memory_.clear();
   }
-}
+
+  void add(const Resolved& resolved) {
+    const auto name = std::make_shared<const std::string>(
+        describe_command(resolved.index, resolved.pipeline));
+    each_access(
+        *resolved.pipeline->_function,
+        resolved.bindings->buffers,
+        resolved.buffers,
+        kBufferSlots,
+        [&](const GpuAccess& access, const shader::Argument&) {
+          memory_.add(
+              access,
+              {resolved.index, access.buffer, name},
+              [&](const Accessor& earlier) { return earlier.id == resolved.index; },
+              [&](const Accessor& earlier, bool wrote) {
+                violation(
+                    "%s: %s and %s conflict: one writes the buffer %s, which the "
+                    "other %s, and there is no barrier between them",
+                    function_,
+                    earlier.name->c_str(),
+                    name->c_str(),
+                    describe_buffer(access.buffer).c_str(),
+                    wrote && access.writes ? "writes too" : "reads");
+              });
+        });
+  }
+
+ private:
+  const char* function_;
+  AccessMap memory_;
+};
 
 bool is_empty(const IndirectCommand& command) {
   return command.kind == IndirectCommand::Grid::none;
@@ -197,12 +179,11 @@ void check_indirect_commands(
     NSRange range,
     const IndirectContext& context,
     const char* function) {
-  std::map<const SimulatedBuffer*, std::vector<Access>> accesses;
+  Segment segment(function);
   for (NSUInteger i = range.location; i < NSMaxRange(range); ++i) {
     const auto& command = commands->_commands[i];
     if (command.barrier) {
-      check_conflicts(commands, accesses, context, function);
-      accesses.clear();
+      segment.barrier();
     }
     if (is_empty(command)) {
       continue;
@@ -217,9 +198,35 @@ void check_indirect_commands(
     if (!commands->_inheritBuffers) {
       check_residency(resolved, context, function);
     }
-    collect_accesses(resolved, accesses);
+    segment.add(resolved);
   }
-  check_conflicts(commands, accesses, context, function);
+}
+
+void collect_indirect_accesses(
+    const SimulatedIndirectCommandBuffer* commands,
+    NSRange range,
+    const IndirectContext& context,
+    std::vector<GpuAccess>& accesses) {
+  const auto end = std::min<NSUInteger>(NSMaxRange(range), commands->_commands.size());
+  for (NSUInteger i = range.location; i < end; ++i) {
+    const auto& command = commands->_commands[i];
+    const auto* pipeline = commands->_inheritPipelineState ? context.pipeline
+                                                           : command.pipeline;
+    if (is_empty(command) || !pipeline || destroyed_object_class((id)pipeline)) {
+      continue;
+    }
+    const auto resolved = resolve(commands, i, context, __func__);
+    each_access(
+        *pipeline->_function,
+        resolved.bindings->buffers,
+        resolved.buffers,
+        kBufferSlots,
+        [&](const GpuAccess& access, const shader::Argument&) {
+          if (!destroyed_object_class((id)access.buffer)) {
+            accesses.push_back(access);
+          }
+        });
+  }
 }
 
 void run_indirect_commands(

@@ -1,7 +1,9 @@
 #import "metal/kernel_checks.h"
 
 #include "metal/buffer.h"
+#include "metal/gpu_order.h"
 #include "metal/memory.h"
+#include "metal/residency.h"
 #include "shader/faults.h"
 #include "support/error.h"
 
@@ -125,14 +127,18 @@ void KernelChecks::consider(
       bound_.begin(), bound_.end(), [&](const Bound& bound) {
         return !bound.bytes && is_target(bound.buffer);
       });
-  for (const auto* use = run_.uses; use && !allowed; use = use->next) {
-    if (use->resource == target.buffer ||
-        (target.heap && use->resource == target.heap)) {
+  if (!allowed) {
+    if (const auto* use = declared_use(run_.uses, target.buffer, target.heap)) {
       readable = true;
       allowed = use->writes || !writable;
     }
   }
   if (allowed) {
+    GpuOrder::instance().touches(
+        {target.buffer,
+         static_cast<const char*>(address),
+         target.memory.start + target.memory.length,
+         writable});
     if (writable &&
         std::none_of(reached_.begin(), reached_.end(), is_target)) {
       reached_.push_back(std::move(target));
@@ -215,7 +221,7 @@ void KernelChecks::explain(const shader::KernelFault& fault) {
         access.c_str(),
         name_of(target).c_str(),
         from,
-        readable ? "without MTLResourceUsageWrite"
+        readable ? "without MTLResourceUsageWrite, which -useHeap: never gives"
                  : "neither by -useResource:usage: nor by -useHeap:");
   }
   for (const auto& bound : bound_) {

@@ -28,6 +28,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--macos", metavar="15.2", help="macOS version to simulate")
     parser.add_argument("--null-mode", action="store_true", help="encode commands, do not execute them")
     parser.add_argument("--no-validation", action="store_true", help="do not check the use of the API")
+    parser.add_argument(
+        "--no-order", action="store_true", help="let commands of the GPU use the same memory without an order"
+    )
     parser.add_argument("--delay-us", type=int, metavar="N", help="longest random pause of the GPU")
     parser.add_argument("--seed", type=int, metavar="N", help="seed of the pauses")
     parser.add_argument(
@@ -77,6 +80,7 @@ def main() -> None:
         "MPS_SIMULATOR_MACOS": options.macos,
         "MPS_SIMULATOR_NULL_MODE": "1" if options.null_mode else None,
         "MPS_SIMULATOR_VALIDATION": "0" if options.no_validation else None,
+        "MPS_SIMULATOR_ORDER": "0" if options.no_order else None,
         "MPS_SIMULATOR_DELAY_US": options.delay_us,
         "MPS_SIMULATOR_SEED": options.seed,
     }

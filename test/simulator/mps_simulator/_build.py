@@ -27,6 +27,11 @@ class Build:
     sanitizer: str = ""
     sanitizer_runtime: str = ""
 
+    @property
+    def link_map(self) -> Path:
+        """What the linker wrote about the library: which object each function is of."""
+        return self.library.with_suffix(".map")
+
 
 def build_directory() -> Path:
     """Returns ``MPS_SIMULATOR_BUILD``, or build/simulator of this repository."""

@@ -20,6 +20,7 @@ _forked = False
 _TEXT_FUNCTIONS = (
     "autorelease_leaks_json",
     "counters_json",
+    "functions_run_json",
     "live_objects_json",
     "macos_version",
     "raised_errors_json",
@@ -120,6 +121,20 @@ def raised_errors() -> dict[str, int]:
 def forget_raised_errors() -> None:
     """Starts the list of complaints anew."""
     _loaded().mps_simulator_forget_raised_errors()
+
+
+def functions_run() -> list[int]:
+    """Returns which functions of the backend's operations ran since they were last forgotten, by offset in the library.
+
+    Empty in a build with a sanitizer. `mps_simulator.touched` tells the files.
+    """
+    offsets: list[int] = json.loads(_text("functions_run_json"))
+    return offsets
+
+
+def forget_functions_run() -> None:
+    """Starts the list of functions that ran anew."""
+    _loaded().mps_simulator_forget_functions_run()
 
 
 def restart_thread_orders() -> None:

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Protocol
 
 GOOD = ("passed", "skipped", "xfailed")
-# A test that is beyond small machines is not started, and counts as errored.
+# A test that is beyond small machines is not started; one that is started all the same may error.
 TOO_LARGE = "too-large"
+NOT_STARTED = "not_started"
 # A test that reads what nobody wrote passes or fails, as chance has it.
 UNSTABLE = "unstable"
 LISTED = ("failed", "errored", "xpassed", TOO_LARGE, UNSTABLE)
@@ -97,8 +98,8 @@ def differences(results: Iterable[Outcome], entries: dict[str, Remaining], ids: 
             continue
         if entry.outcome == UNSTABLE and result.outcome in ("passed", "failed"):
             continue
-        stated = "errored" if entry.outcome == TOO_LARGE else entry.outcome
-        if result.outcome != stated:
+        stated = ("errored", NOT_STARTED) if entry.outcome == TOO_LARGE else (entry.outcome,)
+        if result.outcome not in stated:
             reason = f": {result.error}" if result.error else ""
             found.append(f"{result.id}: {result.outcome}, but on the list as {entry.outcome}{reason}")
     return found

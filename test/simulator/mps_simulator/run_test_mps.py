@@ -31,9 +31,20 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from mps_simulator._build import read_build, SimulatorError
-from mps_simulator.remaining import differences, GOOD, ListError, of_file, read_list, Remaining, split, TOO_LARGE
+from mps_simulator.remaining import (
+    differences,
+    GOOD,
+    ListError,
+    NOT_STARTED,
+    of_file,
+    read_list,
+    Remaining,
+    split,
+    TOO_LARGE,
+)
+from mps_simulator.touched import files_of, read_files
 
-OUTCOMES = ("passed", "failed", "errored", "skipped", "xfailed", "xpassed")
+OUTCOMES = ("passed", "failed", "errored", "skipped", "xfailed", "xpassed", NOT_STARTED)
 MAIN_FILE = "test_mps.py"
 DEFAULT_MACOS = "15.2"
 START_TIMEOUT = 300.0
@@ -172,6 +183,8 @@ class Run:
         self._total = 0
         self._lock = threading.Lock()
         self._failure: str | None = None
+        # what of the backend's operations ran
+        self._entered: set[int] = set()
         self._workers: dict[int, Worker] = {}
         # A line as soon as a test is done, for the impatient and the interrupted.
         self._diary = options.report.with_suffix(".jsonl").open("w", buffering=1)
@@ -228,7 +241,7 @@ class Run:
             entry = (self.remaining or {}).get(test) if test is not None else None
             if test is None or entry is None or entry.outcome != TOO_LARGE or self.options.too_large:
                 return test
-            self._record(Result(id=test, outcome="errored", error=f"not started: {entry.cause}"))
+            self._record(Result(id=test, outcome=NOT_STARTED, error=entry.cause))
 
     def _record(self, result: Result) -> None:
         with self._lock:
@@ -264,6 +277,7 @@ class Run:
                     try:
                         worker.send(test)
                         answer = worker.receive(self.options.timeout)
+                        self._entered.update(answer.pop("entered"))
                         if answer.pop("worn_out"):
                             worker.stop()
                         result = Result(**answer)
@@ -301,14 +315,21 @@ class Run:
         self.results.sort(key=lambda result: result.id)
         if self.remaining is not None:
             self.problems = differences(self.results, self.remaining, self._ids)
+        if self.options.touches is not None:
+            wanted = read_files(self.options.touches)[self.options.file]
+            self.problems += [f"no test ran code of {name}" for name in sorted(wanted - self.touched())]
         self.write_report()
         return self.verdict()
 
+    def touched(self) -> set[str]:
+        """Returns the sources of the backend's operations that a function ran of."""
+        return files_of(self._entered, read_build().link_map)
+
     def listed(self) -> int:
-        """Returns how many tests failed in the way that the list says."""
+        """Returns how many tests were run and failed in the way that the list says."""
         stated = self.remaining or {}
         wrong = {problem.partition(": ")[0] for problem in self.problems}
-        bad = [result.id for result in self.results if result.outcome not in GOOD]
+        bad = [result.id for result in self.results if result.outcome not in (*GOOD, NOT_STARTED)]
         return sum(test in stated and test not in wrong for test in bad)
 
     def write_report(self) -> None:
@@ -328,12 +349,12 @@ class Run:
     def verdict(self) -> int:
         """Says what came out: 0 if that is what was asked for."""
         totals = self.totals()
-        counted = len(self.results) - totals["skipped"]
+        counted = len(self.results) - totals["skipped"] - totals[NOT_STARTED]
         good = totals["passed"] + totals["xfailed"]
         share = 100.0 * good / counted if counted else 0.0
         print(
             f"{good} of {counted} tests went as PyTorch expects on macOS ({share:.1f} %), "
-            f"{totals['skipped']} skipped; report: {self.options.report}"
+            f"{totals['skipped']} skipped, {totals[NOT_STARTED]} not started; report: {self.options.report}"
         )
         missing = Counter(r.missing_selector for r in self.results if r.missing_selector)
         for selector, count in missing.most_common(10):
@@ -344,7 +365,7 @@ class Run:
         if self.remaining is None:
             print("there is no list of remaining failures for this version of macOS")
             bad = [result for result in self.results if result.outcome not in GOOD]
-            self.problems = [f"{result.id}: {result.outcome}: {result.error}" for result in bad]
+            self.problems += [f"{result.id}: {result.outcome}: {result.error}" for result in bad]
         for problem in self.problems:
             print(problem, file=sys.stderr)
         # A part of the tests must match entirely; of all, without a list, only a share.
@@ -352,7 +373,7 @@ class Run:
         if not self.results or (exact and self.problems):
             return 1
         if exact:
-            print(f"the list of remaining failures is exact: {self.listed()} of them were run")
+            print(f"the list of remaining failures is exact: {self.listed()} of them failed as it says")
         partial = self.options.sample is not None or self.options.keyword is not None
         return 0 if partial or share >= self.options.minimum else 1
 
@@ -371,6 +392,7 @@ def main() -> int:
     parser.add_argument("--further", type=Path, help="a list of more tests that fail, whose lines count before those")
     parser.add_argument("--too-large", action="store_true", help="start those tests too that the list calls too large")
     parser.add_argument("--sample", type=Path, help="file with the tests to run, one a line")
+    parser.add_argument("--touches", type=Path, help="list of the backend's sources whose code must run")
     parser.add_argument("-k", dest="keyword", help="only tests whose id matches this expression")
     parser.add_argument("--jobs", type=int, default=2, help="worker processes (default 2)")
     parser.add_argument("--timeout", type=float, default=600.0, help="seconds for one test (default 600)")

@@ -20,7 +20,13 @@ from _pytest.runner import runtestprotocol
 from _pytest.unittest import TestCaseFunction
 
 from mps_simulator._build import SimulatorError
-from mps_simulator._control import forget_raised_errors, raised_errors, restart_thread_orders
+from mps_simulator._control import (
+    forget_functions_run,
+    forget_raised_errors,
+    functions_run,
+    raised_errors,
+    restart_thread_orders,
+)
 from mps_simulator._install import is_installed
 from mps_simulator.remaining import GOOD
 
@@ -78,10 +84,19 @@ def _complaints() -> list[str]:
         return []
 
 
+def _entered() -> list[int]:
+    """Returns the functions of the backend that the test went through."""
+    try:
+        return functions_run()
+    except SimulatorError:
+        return []
+
+
 def _begin() -> None:
     """Makes the simulator forget the test before, in what it says and in what it does."""
     try:
         forget_raised_errors()
+        forget_functions_run()
         restart_thread_orders()
     except SimulatorError:
         pass
@@ -158,6 +173,7 @@ class Loop:
         # test_mps.py::TestMPS::test_x → TestMPS::test_x
         items = {item.nodeid.split("::", 1)[1]: item for item in session.items}
         self._answer(ids=list(items))
+        told: set[int] = set()
         for line in self._commands:
             name = line.strip()
             _begin()
@@ -169,7 +185,9 @@ class Loop:
                 judgement.update(outcome="failed", error=f"left behind on the GPU: {late}")
             del reports
             _let_go()
-            self._answer(id=name, worn_out=_resident_bytes() > WORN_OUT_BYTES, **judgement)
+            entered = [offset for offset in _entered() if offset not in told]
+            told.update(entered)
+            self._answer(id=name, worn_out=_resident_bytes() > WORN_OUT_BYTES, entered=entered, **judgement)
         return True
 
 

@@ -3,6 +3,8 @@
 
 #include <MetalPerformanceShaders/MetalPerformanceShaders.h>
 
+#include "metal/command.h"
+
 #include <functional>
 
 namespace mps_simulator {
@@ -10,8 +12,9 @@ namespace mps_simulator {
 struct KernelWork {
   const char* function; // the API call to blame
   std::function<void()> run;
-  // Kept until the GPU is done.
-  std::initializer_list<id<MTLBuffer>> buffers;
+  // What it touches. The buffers, where they are not nil, are kept until the GPU
+  // is done.
+  std::initializer_list<ByteAccess> accesses;
 };
 
 // With an encoder, the work runs between that encoder's dispatches. Without

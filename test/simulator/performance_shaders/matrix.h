@@ -3,6 +3,8 @@
 
 #include <MetalPerformanceShaders/MetalPerformanceShaders.h>
 
+#include "metal/command.h"
+
 #include <ATen/core/Tensor.h>
 
 namespace mps_simulator {
@@ -23,6 +25,9 @@ struct MatrixView {
 
   // On the GPU thread only.
   at::Tensor tensor(NSUInteger index, MTLOrigin origin, NSUInteger row_count, NSUInteger column_count) const;
+
+  // The whole matrices from the first to the one before `end`.
+  ByteAccess access(NSUInteger first, NSUInteger end, bool writes) const;
 
   void check_region(MTLOrigin origin,
                     NSUInteger row_count,

@@ -154,6 +154,12 @@ at::Tensor MatrixView::tensor(NSUInteger index, MTLOrigin origin, NSUInteger row
                        at::TensorOptions().dtype(graph::to_scalar_type(data_type)));
 }
 
+ByteAccess MatrixView::access(NSUInteger first, NSUInteger end, bool writes) const {
+  // The last one need not have its padding.
+  const NSUInteger last = (rows - 1) * row_bytes + columns * MPSSizeofMPSDataType(data_type);
+  return {buffer, offset + first * matrix_bytes, offset + (end - 1) * matrix_bytes + last, writes};
+}
+
 void MatrixView::check_region(MTLOrigin origin,
                               NSUInteger row_count,
                               NSUInteger column_count,

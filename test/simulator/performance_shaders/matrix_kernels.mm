@@ -125,7 +125,10 @@ void check_float_type(const MatrixView& matrix, const char* what, const char* fu
                      *static_cast<int32_t*>(host_pointer(status)) = outcome;
                    }
                  },
-                 {source.buffer, result.buffer, pivots.buffer, status}});
+                 {source.access(batch.start, batch.end, false),
+                  result.access(batch.start, batch.end, true),
+                  pivots.access(batch.start, batch.end, true),
+                  {status, 0, sizeof(int32_t), true}}});
 }
 
 @end
@@ -209,7 +212,9 @@ void check_float_type(const MatrixView& matrix, const char* what, const char* fu
                      solution.tensor(i, solution_origin, rows, columns).copy_(unknown);
                    }
                  },
-                 {source.buffer, right_hand_side.buffer, solution.buffer}});
+                 {source.access(batch.start, batch.end, false),
+                  right_hand_side.access(batch.start, batch.end, false),
+                  solution.access(batch.start, batch.end, true)}});
 }
 
 @end

@@ -3,6 +3,8 @@
 
 #include <MetalPerformanceShaders/MetalPerformanceShaders.h>
 
+#include "metal/command.h"
+
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
@@ -20,6 +22,8 @@ struct NDArrayView {
   // A CPU tensor over this memory: use it on the GPU thread only, or when the
   // GPU has nothing to do with it.
   at::Tensor tensor() const;
+  // All of its elements, and what lies between them.
+  ByteAccess access(bool writes) const;
 };
 
 // A violation when an element lies outside of the buffer. That is checked here

@@ -400,7 +400,7 @@ at::Tensor caller_memory(void* memory, const NDArrayView& view, const NSInteger*
   const NDArrayView source = view_of(self);
   encode_kernel(cmdBuf,
                 nil,
-                {__func__, [=] { destination.tensor().copy_(source.tensor()); }, {source.buffer, destination.buffer}});
+                {__func__, [=] { destination.tensor().copy_(source.tensor()); }, {source.access(false), destination.access(true)}});
 }
 
 - (void)importDataWithCommandBuffer:(id<MTLCommandBuffer>)cmdBuf
@@ -417,7 +417,7 @@ at::Tensor caller_memory(void* memory, const NDArrayView& view, const NSInteger*
   const NDArrayView destination = view_of(self);
   encode_kernel(cmdBuf,
                 nil,
-                {__func__, [=] { destination.tensor().copy_(source.tensor()); }, {source.buffer, destination.buffer}});
+                {__func__, [=] { destination.tensor().copy_(source.tensor()); }, {source.access(false), destination.access(true)}});
 }
 
 - (void)synchronizeOnCommandBuffer:(id<MTLCommandBuffer>)commandBuffer {
@@ -447,6 +447,12 @@ at::Tensor NDArrayView::tensor() const {
                        sizes,
                        strides,
                        at::TensorOptions().dtype(graph::to_scalar_type(data_type)));
+}
+
+ByteAccess NDArrayView::access(bool writes) const {
+  const auto begin = static_cast<size_t>(byte_offset);
+  const auto length = static_cast<size_t>(element_extent(*this)) * MPSSizeofMPSDataType(data_type);
+  return {buffer, begin, begin + length, writes};
 }
 
 NDArrayView view_of(MPSNDArray* array) {
@@ -506,7 +512,7 @@ void encode_copy(id<MTLCommandBuffer> command_buffer,
                    const at::Tensor target = bits_of(destination, function);
                    target.copy_(bits_of(source, function).reshape(target.sizes()));
                  },
-                 {source.buffer, destination.buffer}});
+                 {source.access(false), destination.access(true)}});
 }
 
 } // namespace mps_simulator

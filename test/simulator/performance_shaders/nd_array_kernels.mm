@@ -166,7 +166,7 @@ using namespace mps_simulator;
                    const at::Tensor target = destination.tensor();
                    target.copy_(product.reshape(target.sizes()));
                  },
-                 {left.buffer, right.buffer, bias.buffer, destination.buffer}});
+                 {left.access(false), right.access(false), bias.access(false), destination.access(true)}});
 }
 
 @end

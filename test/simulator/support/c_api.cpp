@@ -4,6 +4,7 @@
 #include "foundation/signpost.h"
 #include "metal/thread_order.h"
 #include "support/counters.h"
+#include "support/functions_run.h"
 #include "support/json.h"
 #include "support/live_objects.h"
 #include "support/raised_errors.h"
@@ -48,6 +49,16 @@ mps_simulator_raised_errors_json() {
 __attribute__((visibility("default"))) void
 mps_simulator_forget_raised_errors() {
   mps_simulator::forget_raised_errors();
+}
+
+__attribute__((visibility("default"))) const char*
+mps_simulator_functions_run_json() {
+  return keep(mps_simulator::functions_run_json());
+}
+
+__attribute__((visibility("default"))) void
+mps_simulator_forget_functions_run() {
+  mps_simulator::forget_functions_run();
 }
 
 // For tests of what reads the list.

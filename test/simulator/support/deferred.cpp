@@ -1,10 +1,9 @@
 #include "support/deferred.h"
 
 #include "support/error.h"
+#include "support/exit_report.h"
 
 #include <atomic>
-#include <cstdio>
-#include <cstdlib>
 #include <deque>
 #include <mutex>
 
@@ -25,25 +24,12 @@ Deferred& deferred() {
 
 std::atomic<size_t> waiting{0};
 
-void print_rest() {
-  auto& all = deferred();
-  const std::lock_guard<std::mutex> lock(all.mutex);
-  for (const auto& text : all.texts) {
-    std::fprintf(
-        stderr,
-        "MPS simulator: misuse that no later call reported: %s\n",
-        display_name(text.c_str()).c_str());
-  }
-}
-
 } // namespace
 
 void defer_violation(const std::string& text) {
   if (!settings().validation) {
     return;
   }
-  static const int registered = std::atexit(print_rest);
-  (void)registered;
   auto& all = deferred();
   const std::lock_guard<std::mutex> lock(all.mutex);
   all.texts.push_back(text);
@@ -67,6 +53,15 @@ void report_deferred_violation() {
     waiting.store(all.texts.size(), std::memory_order_release);
   }
   violation("%s", text.c_str());
+}
+
+void report_rest_at_exit() {
+  auto& all = deferred();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  for (const auto& text : all.texts) {
+    report_at_exit(
+        "misuse that no later call reported: " + display_name(text.c_str()));
+  }
 }
 
 } // namespace mps_simulator

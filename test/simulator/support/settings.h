@@ -31,6 +31,9 @@ struct Settings {
   // Whether to tell what the host does to memory that the GPU uses:
   // MPS_SIMULATOR_HAZARDS, default 1. Buffers made before are not watched.
   std::atomic<bool> hazards;
+  // Whether to tell of commands that use the same memory without an order:
+  // MPS_SIMULATOR_ORDER, default 1
+  std::atomic<bool> order;
   int macos_major; // MPS_SIMULATOR_MACOS, default 15.2
   int macos_minor;
   // MPS_SIMULATOR_SHADER_CACHE, default ~/.cache/mps_simulator/shaders

@@ -294,26 +294,80 @@ CASE(undeclared_buffer_that_is_written_is_named) {
   }
 }
 
-CASE(declaration_of_a_heap_covers_its_buffers) {
+CASE(declaration_of_a_heap_lets_its_buffers_be_read) {
   MTLHeapDescriptor* descriptor =
       [[[MTLHeapDescriptor alloc] init] autorelease];
   descriptor.size = 1 << 16;
   descriptor.storageMode = MTLStorageModeShared;
   id<MTLHeap> heap = [[metal_device() newHeapWithDescriptor:descriptor] autorelease];
   id<MTLHeap> other = [[metal_device() newHeapWithDescriptor:descriptor] autorelease];
-  PointerCase pointers(false);
-  pointers.out = [[heap newBufferWithLength:16
-                                    options:MTLResourceStorageModeShared] autorelease];
-  static_cast<uint64_t*>([pointers.table contents])[1] = pointers.out.gpuAddress;
-  const auto run_using = [&](id<MTLHeap> used) {
-    pointers.run_with([&](id<MTLComputeCommandEncoder> encoder) {
-      [encoder useResource:pointers.in usage:MTLResourceUsageRead];
+  const auto from_heap = [&] {
+    id<MTLBuffer> buffer =
+        [[heap newBufferWithLength:16
+                           options:MTLResourceStorageModeShared] autorelease];
+    std::copy_n(floats(float_buffer(4)), 4, floats(buffer));
+    return buffer;
+  };
+  PointerCase reading(false);
+  reading.in = from_heap();
+  static_cast<uint64_t*>([reading.table contents])[0] = reading.in.gpuAddress;
+  const auto read_using = [&](id<MTLHeap> used) {
+    reading.run_with([&](id<MTLComputeCommandEncoder> encoder) {
+      [encoder useResource:reading.out usage:MTLResourceUsageWrite];
       [encoder useHeap:used];
     });
   };
-  run_using(heap);
-  EXPECT_NAMED("kernel 'through' wrote a buffer that is not bound", "neither", {
-    run_using(other);
+  read_using(heap);
+  EXPECT_NAMED("kernel 'through' read a buffer that is not bound", "neither", {
+    read_using(other);
+  });
+
+  PointerCase writing(false);
+  writing.out = from_heap();
+  static_cast<uint64_t*>([writing.table contents])[1] = writing.out.gpuAddress;
+  const auto write_using = [&](const Encode& declare) {
+    writing.run_with([&](id<MTLComputeCommandEncoder> encoder) {
+      [encoder useResource:writing.in usage:MTLResourceUsageRead];
+      declare(encoder);
+    });
+  };
+  const Encode declare_heap = [&](id<MTLComputeCommandEncoder> encoder) {
+    [encoder useHeap:heap];
+  };
+  const Encode declare_buffer = [&](id<MTLComputeCommandEncoder> encoder) {
+    [encoder useResource:writing.out usage:MTLResourceUsageWrite];
+  };
+  EXPECT_NAMED(
+      "kernel 'through' wrote a buffer that is not bound",
+      "without MTLResourceUsageWrite",
+      { write_using(declare_heap); });
+  EXPECT_NAMED("kernel 'through' wrote", "without MTLResourceUsageWrite", {
+    write_using([&](id<MTLComputeCommandEncoder> encoder) {
+      const id<MTLHeap> heaps[] = {heap};
+      [encoder useHeaps:heaps count:1];
+    });
+  });
+  write_using([&](id<MTLComputeCommandEncoder> encoder) {
+    declare_heap(encoder);
+    declare_buffer(encoder);
+  });
+  // The last declaration is what holds, of the heap or of the buffer.
+  EXPECT_NAMED("kernel 'through' wrote", "without MTLResourceUsageWrite", {
+    write_using([&](id<MTLComputeCommandEncoder> encoder) {
+      declare_buffer(encoder);
+      declare_heap(encoder);
+    });
+  });
+  EXPECT_NAMED("kernel 'through' wrote", "without MTLResourceUsageWrite", {
+    write_using([&](id<MTLComputeCommandEncoder> encoder) {
+      declare_buffer(encoder);
+      [encoder useResource:writing.out usage:MTLResourceUsageRead];
+    });
+  });
+  write_using([&](id<MTLComputeCommandEncoder> encoder) {
+    declare_buffer(encoder);
+    declare_heap(encoder);
+    declare_buffer(encoder);
   });
 }
 

@@ -3,6 +3,7 @@
 #import "metal_objects.h"
 
 #include "metal/command.h"
+#include "support/deferred.h"
 
 #include <chrono>
 #include <thread>
@@ -37,4 +38,33 @@ CASE(leave_a_failure) {
       buffer, {"lost", [] { throw std::runtime_error("left behind"); }});
   [buffer commit];
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
+}
+
+CASE(leave_a_failure_to_come) {
+  id<MTLCommandQueue> queue = [metal_device() newCommandQueue];
+  id<MTLCommandBuffer> buffer = [queue commandBuffer];
+  append_command(
+      buffer, {"slow", [] {
+                 std::this_thread::sleep_for(std::chrono::milliseconds(200));
+                 throw std::runtime_error("left behind");
+               }});
+  [buffer commit];
+}
+
+CASE(leave_misuse) {
+  defer_violation("-[SimulatedBuffer contents]: left behind");
+}
+
+CASE(leave_a_hazard) {
+  id<MTLCommandQueue> queue = [metal_device() newCommandQueue];
+  id<MTLBuffer> memory = float_buffer(4);
+  Gate gate;
+  gate.close(queue);
+  id<MTLCommandBuffer> buffer = [queue commandBuffer];
+  id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
+  [encoder fillBuffer:memory range:NSMakeRange(0, 16) value:7];
+  [encoder endEncoding];
+  [buffer commit];
+  floats(memory)[0] = 1;
+  gate.open();
 }

@@ -447,24 +447,32 @@ CASE(violation_indirect_residency) {
   CHECK_EQUAL(floats(out)[3], 4);
 }
 
-CASE(indirect_commands_reach_a_used_heap) {
+CASE(indirect_commands_read_from_a_used_heap) {
   MTLHeapDescriptor* heap_descriptor =
       [[[MTLHeapDescriptor alloc] init] autorelease];
   heap_descriptor.size = 65536;
   heap_descriptor.storageMode = MTLStorageModeShared;
   id<MTLHeap> heap =
       [[metal_device() newHeapWithDescriptor:heap_descriptor] autorelease];
-  id<MTLBuffer> out =
+  id<MTLBuffer> in =
       [[heap newBufferWithLength:16
                          options:MTLResourceStorageModeShared] autorelease];
-  id<MTLBuffer> in = float_buffer(4);
-  id<MTLIndirectCommandBuffer> commands = make_commands(1);
+  floats(in)[3] = 3;
+  id<MTLBuffer> out = float_buffer(4);
+  id<MTLIndirectCommandBuffer> commands = make_commands(2);
   encode_add(commands, 0, in, out);
-  execute(commands, NSMakeRange(0, 1), [&](id<MTLComputeCommandEncoder> e) {
-    [e useHeap:heap];
-    [e useResource:in usage:MTLResourceUsageRead];
-  });
+  encode_add(commands, 1, out, in);
+  const auto execute_one = [&](NSUInteger index) {
+    execute(commands, NSMakeRange(index, 1), [&](id<MTLComputeCommandEncoder> e) {
+      [e useHeap:heap];
+      [e useResource:out usage:MTLResourceUsageRead | MTLResourceUsageWrite];
+    });
+  };
+  execute_one(0);
   CHECK_EQUAL(floats(out)[3], 4);
+  EXPECT_VIOLATION(kExecute, "as -useHeap: does for all of a heap", {
+    execute_one(1);
+  });
 }
 
 CASE(violation_indirect_pipeline) {

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+import threading
+from typing import Any, TYPE_CHECKING
 
 import pytest
 import torch
@@ -13,6 +14,10 @@ import mps_simulator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+# The base's has no graphs, as far as a type checker can see.
+mps: Any = torch.mps
 
 
 def leaks_of(work: Callable[[], object]) -> dict[str, int]:
@@ -45,6 +50,45 @@ def test_a_pool_of_the_program_takes_it(x: torch.Tensor) -> None:
             _ = x & x
 
     assert leaks_of(work) == {}
+
+
+@pytest.mark.skipif(not hasattr(mps, "MPSGraph"), reason="this checkout has no graph capture")
+@pytest.mark.parametrize("on_thread", [False, True], ids=["main thread", "thread"])
+def test_replays_leak_nothing(on_thread: bool) -> None:
+    """Steps of each kind, and errors that a replay looks for; also as a part of another capture."""
+    a = torch.randn(8, 8, device="mps")
+    total = torch.zeros(8, 8, device="mps")
+    numbers = torch.arange(8.0)
+
+    def block() -> None:
+        total.add_(torch.mm(a, a).softmax(0))
+        total[2:4].copy_(total[4:6])
+        total[0].fill_(0)
+        total[1].copy_(numbers)
+        total.add_(torch.rand_like(total))
+        total.add_(total.int() & 3)
+        torch.linalg.solve_triangular(a.triu() + 8, total, upper=True)
+
+    graph, outer = mps.MPSGraph(), mps.MPSGraph()
+    with mps.graph(graph):
+        block()
+    with mps.graph(outer):
+        graph.replay()
+        total.mul_(0.5)
+    kinds = {name: count for name, count in graph.stats().items() if count}
+    assert {"kernels", "graph_runs", "copies", "fills", "host_refreshes"} <= set(kinds), kinds
+    found: list[dict[str, int]] = []
+
+    def replay_both() -> None:
+        found.append(leaks_of(lambda: (graph.replay(), outer.replay())))
+
+    if on_thread:
+        thread = threading.Thread(target=replay_both)
+        thread.start()
+        thread.join()
+    else:
+        replay_both()
+    assert found == [{}]
 
 
 def test_pools_are_opened_until_the_process_ends() -> None:

@@ -20,7 +20,10 @@ from objective_cases import failure_of, names_in
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-CASES = [Path(__file__).parent / f"graph_{part}_cases.mm" for part in ("core", "pooling", "recurrent", "reinterpret")]
+CASES = [
+    Path(__file__).parent / f"graph_{part}_cases.mm"
+    for part in ("core", "execution", "pooling", "recurrent", "reinterpret")
+]
 
 
 @pytest.mark.parametrize("name", names_in(CASES))

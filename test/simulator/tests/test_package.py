@@ -111,6 +111,12 @@ def test_simulated_version() -> None:
     assert result.stdout.strip() == "14.5 (14, 5) False"
 
 
+def test_order_on_the_gpu_is_watched_unless_told_otherwise() -> None:
+    code = "import os; print(os.environ.get('MPS_SIMULATOR_ORDER', 'as always'))"
+    assert run("-m", "mps_simulator", "-c", code).stdout == "as always\n"
+    assert run("-m", "mps_simulator", "--no-order", "-c", code).stdout == "0\n"
+
+
 def test_counters_file(tmp_path: Path) -> None:
     path = tmp_path / "counters.json"
     result = run("-m", "mps_simulator", "--counters", str(path), "-c", ADD)

@@ -130,6 +130,7 @@ def execute(
         remaining=None,
         further=None,
         too_large=False,
+        touches=None,
     )
     if sample is not None:
         options.sample = tmp_path / "sample.txt"
@@ -189,12 +190,17 @@ def test_every_outcome(tmp_path: Path) -> None:
 
 
 def test_an_exact_list(tmp_path: Path) -> None:
-    status, results = execute(tmp_path, remaining=GOOD_LIST, minimum=28)
+    status, results = execute(tmp_path, remaining=GOOD_LIST, minimum=30)
     assert status == 0
-    # Not started: it would have timed out.
-    assert results["TestThings::test_hangs"]["error"] == "not started: machine: ten minutes"
-    # 4 of 14 that are not skipped went well, which can still be too few.
-    assert execute(tmp_path, remaining=GOOD_LIST, minimum=29)[0] == 1
+    # It would have timed out.
+    hangs = results["TestThings::test_hangs"]
+    assert (hangs["outcome"], hangs["error"]) == ("not_started", "machine: ten minutes")
+    report = json.loads((tmp_path / "report.json").read_text())
+    # What fails as the list says: all of it but that one.
+    assert report["listed"] == 9
+    assert (report["totals"]["passed"], report["totals"]["xfailed"], report["totals"]["not_started"]) == (2, 2, 1)
+    # 4 of 13 that were run went well, which can still be too few.
+    assert execute(tmp_path, remaining=GOOD_LIST, minimum=31)[0] == 1
 
 
 PASSES = "TestThings::test_passes"

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import re
+import json
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from fork_tool.rings import RINGS
 from mps_simulator._build import read_build
 from mps_simulator.remaining import of_file, read_list, split
 from mps_simulator.run_test_mps import Worker, worker_environment
+from mps_simulator.touched import files_of, read_files
 
 TESTS = Path(__file__).resolve().parent
 SAMPLE = [
@@ -18,86 +22,56 @@ SAMPLE = [
 ]
 OPERATIONS = read_build().checkout / "aten" / "src" / "ATen" / "native" / "mps" / "operations"
 
-# For each file of the backend's operations, tests that go through it: names of
-# operators of the database, or a pattern after a slash.
-TOUCHED_BY = {
-    "Activation": "nn_functional_relu nn_functional_gelu nn_functional_glu nn_functional_hardswish log_softmax",
-    "AdaptivePooling": "nn_functional_adaptive_avg_pool2d nn_functional_adaptive_max_pool2d",
-    "Attention": "nn_functional_scaled_dot_product_attention /TestSDPA",
-    "BinaryKernel": "fmax fmin copysign complex",
-    "BinaryOps": "add sub mul div_no_rounding_mode remainder atan2 logaddexp",
-    "BitwiseOps": "bitwise_and bitwise_not bitwise_left_shift",
-    "Blas": "dot addmv",
-    "Bucketization": "bucketize searchsorted",
-    "ConstantOps": "fill zero_ /test_fill",
-    "Convolution": "nn_functional_conv2d nn_functional_conv_transpose2d nn_functional_conv1d /conv3d",
-    "Copy": "clone /TestMPS::test_copy /TestMPS::test_to",
-    "CrossKernel": "cross linalg_cross",
-    "Distributions": "/TestMPS::test_(bernoulli|uniform|normal|random|multinomial)",
-    "Eye": "eye",
-    "FastFourierTransform": "fft_fft fft_irfft fft_rfft2",
-    "FusedAdamAmsgradKernelImpl": "/TestOptimRenewedMPS::.*fused.*Adam_mps",
-    "FusedAdamKernel": "/TestOptimRenewedMPS::.*fused.*Adam_mps",
-    "FusedAdamKernelImpl": "/TestOptimRenewedMPS::.*fused.*Adam_mps",
-    "FusedAdamWAmsgradKernelImpl": "/TestOptimRenewedMPS::.*fused.*AdamW_mps",
-    "FusedAdamWKernel": "/TestOptimRenewedMPS::.*fused.*AdamW_mps",
-    "FusedAdamWKernelImpl": "/TestOptimRenewedMPS::.*fused.*AdamW_mps",
-    "FusedSgdKernel": "/TestOptimRenewedMPS::.*fused.*SGD_mps",
-    "Gamma": "lgamma digamma polygamma_polygamma_n_1",
-    "GridSampler": "/TestConvolutionMPS::test_grid_sample",
-    "HistogramKernel": "histogram histc",
-    "Im2Col": "nn_functional_unfold",
-    "Indexing": "index_select nonzero masked_select index_fill /TestAdvancedIndexing",
-    "Inverse": "linalg_inv linalg_inv_ex",
-    "Lerp": "lerp",
-    "Linear": "nn_functional_linear",
-    "LinearAlgebra": "mm bmm addmm baddbmm triangular_solve",
-    "LossOps": "nn_functional_mse_loss nn_functional_binary_cross_entropy nn_functional_nll_loss",
-    "Normalization": "nn_functional_batch_norm nn_functional_layer_norm nn_functional_group_norm",
-    "Pad": "nn_functional_pad_reflect nn_functional_pad_replicate nn_functional_pad_constant",
-    "PixelShuffle": "nn_functional_pixel_shuffle nn_functional_pixel_unshuffle",
-    "PointwiseOps": "addcmul addcdiv",
-    "Pooling": "nn_functional_max_pool2d nn_functional_avg_pool2d",
-    "Quantized": "/_int4_mm /_int8_mm",
-    "RangeFactories": "arange linspace",
-    "ReduceOps": "sum prod amax std norm median cumsum argmax",
-    "RenormKernel": "renorm",
-    "Repeat": "repeat repeat_interleave",
-    "RnnOps": "/TestRNNMPS::test_lstm",
-    "Scalar": "item",
-    "ScatterGather": "scatter gather scatter_add",
-    "Shape": "cat topk",
-    "SoftMax": "softmax",
-    "Sort": "sort argsort",
-    "SpecialOps": "i0 special_i1",
-    "SummaryOps": "/test_bincount",
-    "TensorCompare": "clamp where nan_to_num isposinf",
-    "TriangularOps": "tril triu tril_indices",
-    "UnaryKernel": "erfinv exp tanh",
-    "UnaryOps": "sin sqrt sigmoid log round",
-    "UnfoldBackward": "/grad_match_unfold_",
-    "Unique": "unique_consecutive /test_unique",
-    "UpSample": "nn_functional_interpolate_bilinear nn_functional_upsample_nearest /test_upsample",
-    "View": "as_strided /TestViewOpsMPS",
-    "WeightNorm": "/test_weight_norm",
-}
+FILES = TESTS / "test_mps_sample_files.txt"
 
 
-def pattern_of(word: str) -> str:
-    return word[1:] if word.startswith("/") else rf"::test_output_(grad_)?match_{re.escape(word)}_cpu_"
+def test_every_source_of_the_backend_is_listed() -> None:
+    """Whether it ran is seen when the sample is run, which is given the list."""
+    listed = [source for sources in read_files(FILES).values() for source in sources]
+    assert sorted(listed) == sorted(path.name for path in OPERATIONS.iterdir() if path.suffix in (".mm", ".cpp"))
+    for ring in RINGS:
+        sample = "test/simulator/tests/test_mps_sample.txt"
+        assert (sample in ring.words) == (f"test/simulator/tests/{FILES.name}" in ring.words), ring.name
 
 
-def test_every_operation_of_the_backend_is_touched() -> None:
-    assert {path.stem for path in OPERATIONS.glob("*.mm")} == set(TOUCHED_BY)
-    # What is listed runs with the sample.
-    listed = read_list(TESTS / "remaining_failures_15.2.txt")
-    untouched = [
-        f"{file}: {word}"
-        for file, words in TOUCHED_BY.items()
-        for word in words.split()
-        if not any(re.search(pattern_of(word), test) for test in [*SAMPLE, *listed])
+def test_functions_are_told_by_their_objects(tmp_path: Path) -> None:
+    (tmp_path / "map").write_text(
+        "             VMA              LMA     Size Align Out     In      Symbol\n"
+        "            1000             1000      200    16 .text\n"
+        "            1000             1000       80    16         ops.dir/a/Blas.mm.o:(.text.mm_out)\n"
+        "            1000             1000       80     1                 mm_out\n"
+        "            1080             1080       20    16         ops.dir/a/Blas.mm.o:(.text.of_a_header)\n"
+        "            10c0             10c0       40    16         ops.dir/a/Eye.mm.o:(.text.eye_out)\n"
+    )
+
+    def files(*offsets: int) -> set[str]:
+        return files_of(offsets, tmp_path / "map", lambda _object: {"mm_out", "eye_out"})
+
+    assert files(0x1000) == {"Blas.mm"}
+    assert files(0x107F, 0x10C0) == {"Blas.mm", "Eye.mm"}
+    # before all, of a header, between two, after all
+    assert files(0xFFF, 0x1080, 0x10A0, 0x1100) == set()
+
+
+def test_source_that_no_test_goes_through(tmp_path: Path) -> None:
+    """One test, of exp(): it is seen that it ran and that others did not."""
+    sample, files, report = (tmp_path / name for name in ("sample.txt", "files.txt", "report.json"))
+    sample.write_text("TestMPS::test_exp\n")
+    files.write_text("UnaryKernel.mm test_mps.py\nCrossKernel.mm test_mps.py\nFusedSgdKernel.mm test_optim.py\n")
+    words = [
+        "--sample",
+        str(sample),
+        "--touches",
+        str(files),
+        "--report",
+        str(report),
+        "--remaining",
+        str(tmp_path / "none"),
     ]
-    assert untouched == []
+    (tmp_path / "none").touch()
+    ran = subprocess.run([sys.executable, "-m", "mps_simulator.run_test_mps", "--jobs", "1", *words], check=False)
+    assert ran.returncode == 1
+    assert json.loads(report.read_text())["problems"] == ["no test ran code of CrossKernel.mm"]
 
 
 @pytest.fixture(scope="module")

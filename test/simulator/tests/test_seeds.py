@@ -19,7 +19,10 @@ from simulator_process import run_python
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CASES = names_in([Path(__file__).parent / "seed_cases.mm"])
+DIRECTORY = Path(__file__).parent
+CASES = names_in([DIRECTORY / "seed_cases.mm"])
+# What must hold whatever Apple leaves open.
+ANYWAY = ("foundation_dispatch_cases.mm", "graph_core_cases.mm", "metal_command_cases.mm")
 
 
 @pytest.fixture
@@ -53,3 +56,17 @@ def test_seed_decides(case: str) -> None:
     assert all(by_seed)
     assert len(set(by_seed)) > 1, "no seed makes a difference"
     assert printed(case, 0) == by_seed[0]
+
+
+@pytest.mark.usefixtures("seed")
+@pytest.mark.parametrize("source", ANYWAY)
+@pytest.mark.parametrize("seed_value", [1, 3])
+def test_cases_hold_with_other_seeds(source: str, seed_value: int) -> None:
+    """With the seed 1 each synchronous block has another thread, and each graph run a command buffer of its own."""
+    os.environ["MPS_SIMULATOR_SEED"] = str(seed_value)
+    names = names_in([DIRECTORY / source])
+    assert names
+    result = run_python(
+        f"failures = [(name, failure) for name in {names!r} if (failure := run(name))]\nassert not failures, failures\n"
+    )
+    assert result.returncode == 0, result.stderr

@@ -1,4 +1,4 @@
-#include "metal/command_list.h"
+#import "metal/command_list.h"
 
 #include <cstdlib>
 #include <mutex>
@@ -77,7 +77,30 @@ void CommandList::clear() {
   cursor_ = end_ = nullptr;
   first_ = last_ = nullptr;
   size_ = 0;
+  pass_ = nullptr;
   needs_null_mode_ = false;
+}
+
+void CommandList::shuffle_behind(
+    GpuCommand* before,
+    c10::function_ref<uint64_t()> next) {
+  std::vector<GpuCommand*> commands;
+  for (auto* command = before ? before->next : first_; command;
+       command = command->next) {
+    commands.push_back(command);
+  }
+  if (commands.size() < 2) {
+    return;
+  }
+  for (size_t i = commands.size() - 1; i > 0; --i) {
+    std::swap(commands[i], commands[next() % (i + 1)]);
+  }
+  (before ? before->next : first_) = commands.front();
+  for (size_t i = 1; i < commands.size(); ++i) {
+    commands[i - 1]->next = commands[i];
+  }
+  commands.back()->next = nullptr;
+  last_ = commands.back();
 }
 
 } // namespace mps_simulator

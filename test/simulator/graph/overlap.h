@@ -1,0 +1,18 @@
+// Results that lie in the memory of what is fed.
+#pragma once
+
+#include "graph/plan.h"
+#include "graph/tensor_data.h"
+
+namespace mps_simulator::graph {
+
+// Violation if a result has some bytes in common with a feed that the plan reads,
+// but does not take its place: its kernels may write an element before others have
+// read it. `method` is the API call to blame.
+void check_overlap(
+    const char* method,
+    const Plan& plan,
+    const std::vector<MPSGraphTensorData*>& feeds,
+    const std::vector<MPSGraphTensorData*>& results);
+
+} // namespace mps_simulator::graph

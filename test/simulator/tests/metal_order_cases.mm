@@ -1,0 +1,825 @@
+// What the GPU may run at the same time, or in another order.
+
+#import "metal_objects.h"
+
+#include "metal/access_map.h"
+#include "metal/command.h"
+#include "metal/pass_set.h"
+#include "support/settings.h"
+
+#include <MetalPerformanceShaders/MetalPerformanceShaders.h>
+
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+using namespace mps_simulator;
+using namespace mps_simulator::cases;
+
+namespace {
+
+constexpr auto kUntracked =
+    MTLResourceStorageModeShared | MTLResourceHazardTrackingModeUntracked;
+constexpr auto kTracked =
+    MTLResourceStorageModeShared | MTLResourceHazardTrackingModeTracked;
+constexpr const char* kOrder = "order on the GPU";
+
+constexpr const char* kKernels = R"(
+  #include <metal_stdlib>
+  using namespace metal;
+  kernel void add(device const float* in [[buffer(0)]],
+                  device float* out [[buffer(1)]],
+                  uint i [[thread_position_in_grid]]) {
+    out[i] = in[i] + 1;
+  }
+  kernel void note(device atomic_uint* count [[buffer(0)]],
+                   device uint* order [[buffer(1)]],
+                   constant uint& name [[buffer(2)]]) {
+    order[atomic_fetch_add_explicit(count, 1, memory_order_relaxed)] = name;
+  }
+  struct Pointers { device const float* in; device float* out; };
+  kernel void through(constant Pointers& pointers [[buffer(0)]]) {
+    pointers.out[0] = pointers.in[0] + 1;
+  })";
+
+id<MTLComputePipelineState> add_one() {
+  return pipeline(kKernels, "add");
+}
+
+id<MTLBuffer> buffer_of(MTLResourceOptions options, NSUInteger count = 4) {
+  id<MTLBuffer> buffer =
+      [[metal_device() newBufferWithLength:count * sizeof(float)
+                                   options:options] autorelease];
+  std::fill_n(floats(buffer), count, 1.0f);
+  return buffer;
+}
+
+id<MTLHeap> make_heap(MTLHeapType type, MTLHazardTrackingMode mode) {
+  MTLHeapDescriptor* descriptor =
+      [[[MTLHeapDescriptor alloc] init] autorelease];
+  descriptor.size = 1 << 16;
+  descriptor.storageMode = MTLStorageModeShared;
+  descriptor.type = type;
+  descriptor.hazardTrackingMode = mode;
+  return [[metal_device() newHeapWithDescriptor:descriptor] autorelease];
+}
+
+void add(
+    id<MTLComputeCommandEncoder> encoder,
+    id<MTLBuffer> in,
+    id<MTLBuffer> out,
+    NSUInteger offset = 0) {
+  [encoder setComputePipelineState:add_one()];
+  [encoder setBuffer:in offset:0 atIndex:0];
+  [encoder setBuffer:out offset:offset atIndex:1];
+  [encoder dispatchThreads:MTLSizeMake(1, 1, 1)
+      threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
+}
+
+using Encode = std::function<void(id<MTLComputeCommandEncoder>)>;
+
+void run_concurrent(const Encode& encode) {
+  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
+  id<MTLComputeCommandEncoder> encoder =
+      [buffer computeCommandEncoderWithDispatchType:MTLDispatchTypeConcurrent];
+  encode(encoder);
+  [encoder endEncoding];
+  [buffer commit];
+  [buffer waitUntilCompleted];
+}
+
+#define EXPECT_CONFLICT(text, ...) EXPECT_VIOLATION(kOrder, text, __VA_ARGS__)
+
+using Pass = std::function<void(id<MTLCommandBuffer>)>;
+
+Pass adding(id<MTLBuffer> in, id<MTLBuffer> out, NSUInteger offset = 0) {
+  return [=](id<MTLCommandBuffer> buffer) {
+    id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+    add(encoder, in, out, offset);
+    [encoder endEncoding];
+  };
+}
+
+Pass copying(id<MTLBuffer> from, id<MTLBuffer> to) {
+  return [=](id<MTLCommandBuffer> buffer) {
+    id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
+    [encoder copyFromBuffer:from
+               sourceOffset:0
+                   toBuffer:to
+          destinationOffset:0
+                       size:4];
+    [encoder endEncoding];
+  };
+}
+
+// As adding(), waiting for a fence first and updating one afterwards.
+Pass fenced(
+    id<MTLFence> wait,
+    id<MTLBuffer> in,
+    id<MTLBuffer> out,
+    id<MTLFence> update) {
+  return [=](id<MTLCommandBuffer> buffer) {
+    id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+    if (wait) {
+      [encoder waitForFence:wait];
+    }
+    add(encoder, in, out);
+    if (update) {
+      [encoder updateFence:update];
+    }
+    [encoder endEncoding];
+  };
+}
+
+Pass signaling(id<MTLEvent> event, uint64_t value) {
+  return [=](id<MTLCommandBuffer> buffer) {
+    [buffer encodeSignalEvent:event value:value];
+  };
+}
+
+Pass awaiting(id<MTLEvent> event, uint64_t value) {
+  return [=](id<MTLCommandBuffer> buffer) {
+    [buffer encodeWaitForEvent:event value:value];
+  };
+}
+
+id<MTLCommandBuffer> commit(
+    id<MTLCommandQueue> queue,
+    const std::vector<Pass>& passes) {
+  id<MTLCommandBuffer> buffer = [queue commandBuffer];
+  for (const auto& pass : passes) {
+    pass(buffer);
+  }
+  [buffer commit];
+  return buffer;
+}
+
+// In one command buffer, and then each in one of its own.
+void run_passes(const std::vector<Pass>& passes, bool separate) {
+  id<MTLCommandQueue> queue = metal_queue();
+  if (!separate) {
+    [commit(queue, passes) waitUntilCompleted];
+    return;
+  }
+  id<MTLCommandBuffer> last = nil;
+  for (const auto& pass : passes) {
+    last = commit(queue, {pass});
+  }
+  [last waitUntilCompleted];
+}
+
+void expect_fine(const std::vector<Pass>& passes) {
+  run_passes(passes, false);
+  run_passes(passes, true);
+}
+
+void expect_conflict(const char* text, const std::vector<Pass>& passes) {
+  for (const bool separate : {false, true}) {
+    EXPECT_CONFLICT(text, { run_passes(passes, separate); });
+  }
+}
+
+id<MTLFence> make_fence() {
+  return [[metal_device() newFence] autorelease];
+}
+
+// The order in which eight dispatches of a concurrent encoder ran.
+std::string order_of_eight(uint64_t seed, bool barriers) {
+  settings().seed = seed;
+  settings().order = false;
+  constexpr NSUInteger kCount = 8;
+  id<MTLBuffer> count = shared_buffer(4);
+  *static_cast<uint32_t*>([count contents]) = 0;
+  id<MTLBuffer> order = shared_buffer(4 * kCount);
+  run_concurrent([&](id<MTLComputeCommandEncoder> encoder) {
+    [encoder setComputePipelineState:pipeline(kKernels, "note")];
+    [encoder setBuffer:count offset:0 atIndex:0];
+    [encoder setBuffer:order offset:0 atIndex:1];
+    for (uint32_t i = 0; i < kCount; ++i) {
+      [encoder setBytes:&i length:4 atIndex:2];
+      [encoder dispatchThreads:MTLSizeMake(1, 1, 1)
+          threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
+      if (barriers) {
+        [encoder memoryBarrierWithScope:MTLBarrierScopeBuffers];
+      }
+    }
+  });
+  settings().order = true;
+  settings().seed = 0;
+  std::string text;
+  for (NSUInteger i = 0; i < kCount; ++i) {
+    text += std::to_string(static_cast<uint32_t*>([order contents])[i]);
+  }
+  return text;
+}
+
+} // namespace
+
+// MARK: Concurrent encoders
+
+CASE(concurrent_dispatches_run_in_the_order_of_the_seed) {
+  std::set<std::string> orders;
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    orders.insert(order_of_eight(seed, false));
+    CHECK(order_of_eight(seed, true) == "01234567");
+  }
+  CHECK(orders.size() > 3);
+}
+
+CASE(violation_concurrent_dispatches_conflict) {
+  id<MTLBuffer> a = float_buffer(4);
+  id<MTLBuffer> b = float_buffer(4);
+  id<MTLBuffer> c = float_buffer(4);
+  b.label = @"between";
+  using Encoder = id<MTLComputeCommandEncoder>;
+  // Which of the two is "earlier" is a matter of the seed, so both are looked for.
+  const auto conflict = [&](const char* text, const Encode& encode) {
+    EXPECT_CONFLICT(text, { run_concurrent(encode); });
+  };
+  conflict("of the buffer 'between' of 16 bytes", [&](Encoder encoder) {
+    add(encoder, a, b);
+    add(encoder, b, c);
+  });
+  for (const char* name : {"dispatch 1 (kernel 'add')", "dispatch 2 (kernel 'add')"}) {
+    conflict(name, [&](Encoder encoder) {
+      add(encoder, b, c);
+      add(encoder, a, b);
+    });
+  }
+  conflict("there is no barrier between them", [&](Encoder encoder) {
+    add(encoder, a, c);
+    add(encoder, b, c);
+  });
+  // The descriptor's encoder is the same.
+  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
+  MTLComputePassDescriptor* descriptor =
+      [MTLComputePassDescriptor computePassDescriptor];
+  descriptor.dispatchType = MTLDispatchTypeConcurrent;
+  Encoder encoder = [buffer computeCommandEncoderWithDescriptor:descriptor];
+  add(encoder, a, b);
+  add(encoder, b, c);
+  [encoder endEncoding];
+  [buffer commit];
+  EXPECT_CONFLICT("no barrier", { [buffer waitUntilCompleted]; });
+  // Reading together is fine, and so is an encoder that is not concurrent.
+  run_concurrent([&](Encoder each) {
+    add(each, a, b);
+    add(each, a, c);
+  });
+  [commit(metal_queue(), {adding(a, b), adding(b, c)}) waitUntilCompleted];
+}
+
+CASE(violation_barrier_that_does_not_cover_the_buffer) {
+  id<MTLBuffer> a = float_buffer(4);
+  id<MTLBuffer> b = float_buffer(4);
+  id<MTLBuffer> c = float_buffer(4);
+  const auto run_with = [&](const Encode& barrier) {
+    run_concurrent([&](id<MTLComputeCommandEncoder> encoder) {
+      add(encoder, a, b);
+      barrier(encoder);
+      add(encoder, b, c);
+    });
+  };
+  run_with([](id<MTLComputeCommandEncoder> encoder) {
+    [encoder memoryBarrierWithScope:MTLBarrierScopeBuffers];
+  });
+  CHECK_EQUAL(floats(c)[0], 2);
+  run_with([&](id<MTLComputeCommandEncoder> encoder) {
+    const id<MTLResource> both[] = {c, b};
+    [encoder memoryBarrierWithResources:both count:2];
+  });
+  EXPECT_CONFLICT("no barrier", {
+    run_with([](id<MTLComputeCommandEncoder> encoder) {
+      [encoder memoryBarrierWithScope:MTLBarrierScopeTextures];
+    });
+  });
+  EXPECT_CONFLICT("no barrier", {
+    run_with([&](id<MTLComputeCommandEncoder> encoder) {
+      const id<MTLResource> other[] = {a};
+      [encoder memoryBarrierWithResources:other count:1];
+    });
+  });
+  EXPECT_CONFLICT("no barrier", {
+    run_with([](id<MTLComputeCommandEncoder>) {});
+  });
+}
+
+CASE(concurrent_dispatches_may_write_what_no_other_touches) {
+  id<MTLBuffer> in = float_buffer(4);
+  id<MTLBuffer> out = float_buffer(8);
+  // A kernel may write from its offset to the end of the buffer.
+  EXPECT_CONFLICT("bytes 16 to 32", {
+    run_concurrent([&](id<MTLComputeCommandEncoder> encoder) {
+      add(encoder, in, out, 16);
+      add(encoder, in, out, 0);
+    });
+  });
+  id<MTLHeap> heap =
+      make_heap(MTLHeapTypePlacement, MTLHazardTrackingModeTracked);
+  const auto place = [&](NSUInteger offset) {
+    return [[heap newBufferWithLength:256
+                              options:kTracked
+                               offset:offset] autorelease];
+  };
+  id<MTLBuffer> first = place(0);
+  id<MTLBuffer> second = place(256);
+  run_concurrent([&](id<MTLComputeCommandEncoder> encoder) {
+    add(encoder, in, first);
+    add(encoder, in, second);
+  });
+  // Two buffers, one memory.
+  id<MTLBuffer> alias = place(0);
+  EXPECT_CONFLICT("with memory of", {
+    run_concurrent([&](id<MTLComputeCommandEncoder> encoder) {
+      add(encoder, in, first);
+      add(encoder, in, alias);
+    });
+  });
+  // A barrier of one of them says nothing of the other.
+  EXPECT_CONFLICT("with memory of", {
+    run_concurrent([&](id<MTLComputeCommandEncoder> encoder) {
+      add(encoder, in, first);
+      const id<MTLResource> one[] = {alias};
+      [encoder memoryBarrierWithResources:one count:1];
+      add(encoder, in, alias);
+    });
+  });
+}
+
+CASE(violation_concurrent_dispatches_conflict_through_pointers) {
+  id<MTLBuffer> in = float_buffer(4, 1);
+  id<MTLBuffer> between = float_buffer(4);
+  id<MTLBuffer> out = float_buffer(4);
+  const auto run_with = [&](bool barrier) {
+    run_concurrent([&](id<MTLComputeCommandEncoder> encoder) {
+      [encoder setComputePipelineState:pipeline(kKernels, "through")];
+      const id<MTLResource> all[] = {in, between, out};
+      [encoder useResources:all
+                      count:3
+                      usage:MTLResourceUsageRead | MTLResourceUsageWrite];
+      const auto dispatch = [&](id<MTLBuffer> from, id<MTLBuffer> to) {
+        const uint64_t pointers[] = {from.gpuAddress, to.gpuAddress};
+        [encoder setBytes:pointers length:sizeof(pointers) atIndex:0];
+        [encoder dispatchThreads:MTLSizeMake(1, 1, 1)
+            threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
+      };
+      dispatch(in, between);
+      if (barrier) {
+        [encoder memoryBarrierWithScope:MTLBarrierScopeBuffers];
+      }
+      dispatch(between, out);
+    });
+  };
+  run_with(true);
+  CHECK_EQUAL(floats(out)[0], 3);
+  EXPECT_CONFLICT("(kernel 'through')", { run_with(false); });
+}
+
+CASE(violation_indirect_commands_conflict_with_a_dispatch) {
+  id<MTLBuffer> a = float_buffer(4);
+  id<MTLBuffer> b = float_buffer(4);
+  id<MTLBuffer> c = float_buffer(4);
+  MTLIndirectCommandBufferDescriptor* descriptor =
+      [[[MTLIndirectCommandBufferDescriptor alloc] init] autorelease];
+  descriptor.commandTypes = MTLIndirectCommandTypeConcurrentDispatchThreads;
+  descriptor.inheritPipelineState = NO;
+  descriptor.inheritBuffers = NO;
+  descriptor.maxKernelBufferBindCount = 2;
+  id<MTLIndirectCommandBuffer> commands = [[metal_device()
+      newIndirectCommandBufferWithDescriptor:descriptor
+                             maxCommandCount:1
+                                     options:MTLResourceStorageModeShared]
+      autorelease];
+  MTLComputePipelineDescriptor* with_support =
+      [[[MTLComputePipelineDescriptor alloc] init] autorelease];
+  with_support.computeFunction = kernel(kKernels, "add");
+  with_support.supportIndirectCommandBuffers = YES;
+  NSError* error = nil;
+  id<MTLIndirectComputeCommand> command =
+      [commands indirectComputeCommandAtIndex:0];
+  [command setComputePipelineState:[[metal_device()
+                                       newComputePipelineStateWithDescriptor:with_support
+                                                                     options:0
+                                                                  reflection:nil
+                                                                       error:&error]
+                                       autorelease]];
+  [command setKernelBuffer:b offset:0 atIndex:0];
+  [command setKernelBuffer:c offset:0 atIndex:1];
+  [command concurrentDispatchThreads:MTLSizeMake(1, 1, 1)
+               threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
+  const auto run_with = [&](bool barrier) {
+    run_concurrent([&](id<MTLComputeCommandEncoder> encoder) {
+      const id<MTLResource> all[] = {b, c};
+      [encoder useResources:all count:2 usage:MTLResourceUsageWrite];
+      add(encoder, a, b);
+      if (barrier) {
+        [encoder memoryBarrierWithScope:MTLBarrierScopeBuffers];
+      }
+      [encoder executeCommandsInBuffer:commands withRange:NSMakeRange(0, 1)];
+    });
+  };
+  run_with(true);
+  EXPECT_CONFLICT("of an indirect command buffer", { run_with(false); });
+}
+
+// MARK: Memory that Metal does not track
+
+CASE(violation_untracked_memory_between_passes) {
+  id<MTLBuffer> a = buffer_of(kUntracked);
+  id<MTLBuffer> b = buffer_of(kUntracked);
+  id<MTLBuffer> c = buffer_of(kUntracked);
+  b.label = @"between";
+  // Read after write, write after read, write after write.
+  expect_conflict(
+      "dispatch 1 (kernel 'add') reads bytes 0 to 16 of the buffer 'between' of "
+      "16 bytes",
+      {adding(a, b), adding(b, c)});
+  expect_conflict("which dispatch 1 (kernel 'add') reads", {adding(b, c), adding(a, b)});
+  expect_conflict("Metal does not track the buffer", {adding(a, c), adding(b, c)});
+  expect_fine({adding(a, b), adding(a, c)});
+  // In one encoder, commands run one after the other.
+  [commit(metal_queue(), {[&](id<MTLCommandBuffer> buffer) {
+     id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+     add(encoder, a, b);
+     add(encoder, b, c);
+     [encoder endEncoding];
+   }}) waitUntilCompleted];
+  // And tracked memory needs nothing.
+  id<MTLBuffer> d = buffer_of(kTracked);
+  id<MTLBuffer> e = buffer_of(MTLResourceStorageModeShared);
+  expect_fine({adding(a, d), adding(d, e), adding(b, d)});
+}
+
+CASE(violation_untracked_memory_of_blits_and_kernel_objects) {
+  id<MTLBuffer> a = buffer_of(kUntracked);
+  id<MTLBuffer> b = buffer_of(kUntracked);
+  expect_conflict("a blit's copy", {copying(a, b), adding(b, a)});
+  expect_conflict("a blit's copy reads", {adding(a, b), copying(b, a)});
+  const Pass fill = [=](id<MTLCommandBuffer> buffer) {
+    id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
+    [encoder fillBuffer:b range:NSMakeRange(4, 4) value:0];
+    [encoder endEncoding];
+  };
+  // Four bytes are copied, the next four filled.
+  expect_fine({copying(a, b), fill});
+  expect_conflict("a blit's fill writes bytes 4 to 8", {adding(a, b), fill});
+  const Pass graph = [=](id<MTLCommandBuffer> buffer) {
+    append_command(buffer, {"a graph", [] {}, {{b, 8, 12, true}}});
+  };
+  expect_fine({copying(a, b), graph});
+  expect_conflict("a graph writes bytes 8 to 12", {adding(a, b), graph});
+  const Pass solve = [=](id<MTLCommandBuffer> buffer) {
+    MPSMatrixDescriptor* descriptor =
+        [MPSMatrixDescriptor matrixDescriptorWithRows:1
+                                              columns:1
+                                             rowBytes:4
+                                             dataType:MPSDataTypeFloat32];
+    const auto matrix = [&](id<MTLBuffer> data, NSUInteger offset) {
+      return [[[MPSMatrix alloc] initWithBuffer:data
+                                         offset:offset
+                                     descriptor:descriptor] autorelease];
+    };
+    MPSMatrixSolveTriangular* solver = [[[MPSMatrixSolveTriangular alloc]
+                initWithDevice:metal_device()
+                         right:NO
+                         upper:YES
+                     transpose:NO
+                          unit:YES
+                         order:1
+        numberOfRightHandSides:1
+                         alpha:1] autorelease];
+    [solver encodeToCommandBuffer:buffer
+                     sourceMatrix:matrix(a, 0)
+              rightHandSideMatrix:matrix(a, 4)
+                   solutionMatrix:matrix(b, 12)];
+  };
+  expect_fine({graph, solve});
+  expect_conflict("writes bytes 12 to 16", {adding(a, b), solve});
+}
+
+CASE(violation_untracked_memory_through_pointers) {
+  id<MTLBuffer> a = buffer_of(kUntracked);
+  id<MTLBuffer> b = buffer_of(kUntracked);
+  const Pass through = [=](id<MTLCommandBuffer> buffer) {
+    id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+    [encoder setComputePipelineState:pipeline(kKernels, "through")];
+    [encoder useResource:a usage:MTLResourceUsageRead];
+    [encoder useResource:b usage:MTLResourceUsageWrite];
+    const uint64_t pointers[] = {a.gpuAddress, b.gpuAddress};
+    [encoder setBytes:pointers length:sizeof(pointers) atIndex:0];
+    [encoder dispatchThreads:MTLSizeMake(1, 1, 1)
+        threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
+    [encoder endEncoding];
+  };
+  id<MTLBuffer> other = buffer_of(kUntracked);
+  expect_fine({adding(a, other), through});
+  expect_conflict("(kernel 'through') writes", {adding(b, other), through});
+}
+
+CASE(fence_orders_the_encoder_that_waits) {
+  id<MTLBuffer> a = buffer_of(kUntracked);
+  id<MTLBuffer> b = buffer_of(kUntracked);
+  id<MTLBuffer> c = buffer_of(kUntracked);
+  id<MTLBuffer> d = buffer_of(kUntracked);
+  id<MTLFence> fence = make_fence();
+  expect_fine({fenced(nil, a, b, fence), fenced(fence, b, c, nil)});
+  // Only that one: an encoder behind it may start before.
+  expect_conflict(
+      "nothing orders the two",
+      {fenced(nil, a, b, make_fence()), fenced(make_fence(), b, c, nil)});
+  id<MTLFence> first = make_fence();
+  expect_conflict(
+      "nothing orders the two",
+      {fenced(nil, a, b, first), fenced(first, b, c, nil), adding(b, d)});
+  // From one to the next, an encoder without commands in between, and reused.
+  id<MTLFence> second = make_fence();
+  id<MTLFence> third = make_fence();
+  const Pass relay = [=](id<MTLCommandBuffer> buffer) {
+    id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+    [encoder waitForFence:second];
+    [encoder updateFence:third];
+    [encoder endEncoding];
+  };
+  expect_fine(
+      {fenced(nil, a, b, second), relay, fenced(third, b, c, second), fenced(second, c, d, nil)});
+  // Blits have them too.
+  id<MTLFence> blits = make_fence();
+  const Pass copy = [=](id<MTLCommandBuffer> buffer) {
+    id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
+    [encoder waitForFence:blits];
+    [encoder copyFromBuffer:b sourceOffset:0 toBuffer:c destinationOffset:0 size:4];
+    [encoder endEncoding];
+  };
+  expect_fine({fenced(nil, a, b, blits), copy});
+}
+
+CASE(violation_wait_for_a_fence_behind_its_update) {
+  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
+  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  id<MTLFence> fence = make_fence();
+  [encoder waitForFence:fence];
+  [encoder updateFence:fence];
+  EXPECT_VIOLATION("-[MTLCommandEncoder waitForFence:]", "updates the fence at its end", {
+    [encoder waitForFence:fence];
+  });
+  [encoder endEncoding];
+}
+
+CASE(event_orders_what_follows_the_wait) {
+  id<MTLBuffer> a = buffer_of(kUntracked);
+  id<MTLBuffer> b = buffer_of(kUntracked);
+  id<MTLBuffer> c = buffer_of(kUntracked);
+  id<MTLEvent> event = [[metal_device() newEvent] autorelease];
+  [commit(
+      metal_queue(),
+      {adding(a, b), signaling(event, 1), awaiting(event, 1), adding(b, c)})
+      waitUntilCompleted];
+  // From one queue to another.
+  id<MTLSharedEvent> shared = [[metal_device() newSharedEvent] autorelease];
+  id<MTLCommandBuffer> reader =
+      commit(metal_queue(), {awaiting(shared, 1), adding(b, c)});
+  id<MTLCommandBuffer> writer =
+      commit(metal_queue(), {adding(a, b), signaling(shared, 1)});
+  [reader waitUntilCompleted];
+  [writer waitUntilCompleted];
+  // What is signaled before the work says nothing of it.
+  id<MTLEvent> early = [[metal_device() newEvent] autorelease];
+  EXPECT_CONFLICT("nothing orders the two", {
+    [commit(
+        metal_queue(),
+        {signaling(early, 1), adding(a, b), awaiting(early, 1), adding(b, c)})
+        waitUntilCompleted];
+  });
+  id<MTLEvent> counting = [[metal_device() newEvent] autorelease];
+  [commit(
+      metal_queue(),
+      {signaling(counting, 1),
+       adding(a, b),
+       signaling(counting, 2),
+       awaiting(counting, 2),
+       adding(b, c)}) waitUntilCompleted];
+  // Nor does the first of two signals of the work behind it.
+  id<MTLEvent> twice = [[metal_device() newEvent] autorelease];
+  EXPECT_CONFLICT("nothing orders the two", {
+    [commit(
+        metal_queue(),
+        {signaling(twice, 1),
+         adding(a, b),
+         signaling(twice, 2),
+         awaiting(twice, 1),
+         adding(b, c)}) waitUntilCompleted];
+  });
+}
+
+CASE(tracked_memory_orders_passes) {
+  id<MTLBuffer> a = buffer_of(kUntracked);
+  id<MTLBuffer> b = buffer_of(kUntracked);
+  id<MTLBuffer> tracked = buffer_of(kTracked);
+  id<MTLBuffer> other = buffer_of(kTracked);
+  // The third pass waits for the second one's tracked result, and that one for the
+  // first one's.
+  const Pass first = [=](id<MTLCommandBuffer> buffer) {
+    id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+    add(encoder, a, b);
+    add(encoder, a, tracked);
+    [encoder endEncoding];
+  };
+  const auto last = [=](id<MTLBuffer> waits_for) {
+    return Pass([=](id<MTLCommandBuffer> buffer) {
+      id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+      // A whole encoder waits, whichever command needs it.
+      add(encoder, b, a);
+      add(encoder, waits_for, buffer_of(kTracked));
+      [encoder endEncoding];
+    });
+  };
+  id<MTLBuffer> unrelated = buffer_of(kTracked);
+  expect_fine({first, adding(tracked, other), last(other)});
+  expect_conflict("nothing orders the two", {first, adding(tracked, other), last(unrelated)});
+  // Who writes tracked memory waits for who reads it.
+  const Pass reading = [=](id<MTLCommandBuffer> buffer) {
+    id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+    add(encoder, tracked, b);
+    [encoder endEncoding];
+  };
+  const Pass writing = [=](id<MTLCommandBuffer> buffer) {
+    id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+    add(encoder, b, tracked);
+    [encoder endEncoding];
+  };
+  expect_fine({reading, writing});
+  // What is declared of tracked memory counts.
+  const Pass declaring = [=](id<MTLCommandBuffer> buffer) {
+    id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+    [encoder useResource:tracked usage:MTLResourceUsageRead];
+    add(encoder, b, a);
+    [encoder endEncoding];
+  };
+  expect_fine({first, declaring});
+}
+
+CASE(completion_orders_what_is_committed_after_it) {
+  id<MTLBuffer> a = buffer_of(kUntracked);
+  id<MTLBuffer> b = buffer_of(kUntracked);
+  id<MTLBuffer> c = buffer_of(kUntracked);
+  id<MTLCommandQueue> queue = metal_queue();
+  [commit(queue, {adding(a, b)}) waitUntilCompleted];
+  [commit(metal_queue(), {adding(b, c)}) waitUntilCompleted];
+  // Of an earlier one of the queue, too.
+  commit(queue, {adding(a, b)});
+  [commit(queue, {copying(a, c)}) waitUntilCompleted];
+  [commit(queue, {adding(b, a)}) waitUntilCompleted];
+  // The host's knowledge is what counts, not that it happens to be done.
+  id<MTLSharedEvent> event = [[metal_device() newSharedEvent] autorelease];
+  commit(queue, {adding(b, c), signaling(event, 1)});
+  CHECK([event waitUntilSignaledValue:1 timeoutMS:5000]);
+  [commit(queue, {adding(c, b)}) waitUntilCompleted];
+  Gate gate;
+  gate.close(queue);
+  commit(queue, {adding(b, c)});
+  id<MTLCommandBuffer> last = commit(queue, {adding(c, b)});
+  gate.open();
+  EXPECT_CONFLICT("nothing orders the two", { [last waitUntilCompleted]; });
+}
+
+CASE(heaps_are_untracked_unless_they_say_otherwise) {
+  for (const auto mode :
+       {MTLHazardTrackingModeDefault, MTLHazardTrackingModeUntracked}) {
+    id<MTLHeap> heap = make_heap(MTLHeapTypeAutomatic, mode);
+    CHECK(heap.hazardTrackingMode == MTLHazardTrackingModeUntracked);
+    id<MTLBuffer> a = float_buffer(4);
+    id<MTLBuffer> b = [[heap newBufferWithLength:16 options:kTracked] autorelease];
+    CHECK(b.hazardTrackingMode == MTLHazardTrackingModeUntracked);
+    id<MTLBuffer> c = float_buffer(4);
+    expect_conflict("nothing orders the two", {adding(a, b), adding(b, c)});
+  }
+  id<MTLHeap> heap =
+      make_heap(MTLHeapTypeAutomatic, MTLHazardTrackingModeTracked);
+  id<MTLBuffer> a = float_buffer(4);
+  id<MTLBuffer> b = [[heap newBufferWithLength:16
+                                       options:MTLResourceStorageModeShared] autorelease];
+  CHECK(b.hazardTrackingMode == MTLHazardTrackingModeTracked);
+  CHECK(a.hazardTrackingMode == MTLHazardTrackingModeTracked);
+  expect_fine({adding(a, b), adding(b, a)});
+}
+
+CASE(violation_buffers_on_the_same_memory_of_a_heap) {
+  for (const bool tracked : {true, false}) {
+    id<MTLHeap> heap = make_heap(
+        MTLHeapTypePlacement,
+        tracked ? MTLHazardTrackingModeTracked : MTLHazardTrackingModeUntracked);
+    const auto place = [&](NSUInteger offset) {
+      return [[heap newBufferWithLength:512
+                                options:MTLResourceStorageModeShared
+                                 offset:offset] autorelease];
+    };
+    id<MTLBuffer> a = float_buffer(4);
+    id<MTLBuffer> first = place(0);
+    id<MTLBuffer> second = place(256);
+    id<MTLBuffer> beside = place(512);
+    const std::vector<Pass> overlapping = {adding(a, first), adding(second, buffer_of(kTracked))};
+    if (tracked) {
+      expect_fine(overlapping);
+    } else {
+      expect_conflict("with memory of which dispatch 1 (kernel 'add') writes", overlapping);
+    }
+    expect_fine({adding(a, first), adding(beside, buffer_of(kTracked))});
+  }
+}
+
+CASE(order_can_be_left_unwatched) {
+  settings().order = false;
+  id<MTLBuffer> a = buffer_of(kUntracked);
+  id<MTLBuffer> b = buffer_of(kUntracked);
+  run_passes({adding(a, b), adding(b, a)}, true);
+  run_concurrent([&](id<MTLComputeCommandEncoder> encoder) {
+    add(encoder, a, b);
+    add(encoder, b, a);
+  });
+  settings().order = true;
+}
+
+CASE(order_of_very_many_passes_takes_little_memory) {
+  id<MTLBuffer> a = buffer_of(kUntracked);
+  id<MTLBuffer> b = buffer_of(kUntracked);
+  const Pass reading = [=](id<MTLCommandBuffer> buffer) {
+    append_command(buffer, {"a graph", [] {}, {{a, 0, 16, false}}});
+  };
+  std::vector<Pass> passes(5000, reading);
+  passes.push_back(adding(b, a));
+  EXPECT_CONFLICT("which a graph reads", {
+    [commit(metal_queue(), passes) waitUntilCompleted];
+  });
+}
+
+// MARK: The parts
+
+CASE(pass_set_is_a_set) {
+  std::mt19937 random(7);
+  std::vector<PassSet> sets(5);
+  std::vector<std::set<uint64_t>> expected(5);
+  std::vector<uint64_t> newest(5);
+  uint64_t pass = 0;
+  for (int step = 0; step < 4000; ++step) {
+    const auto i = random() % sets.size();
+    const auto j = random() % sets.size();
+    pass += 1 + random() % (step % 1000 == 999 ? 3000 : 3);
+    if (random() % 3) {
+      sets[i].add(pass);
+      expected[i].insert(pass);
+      newest[i] = pass;
+    } else {
+      sets[i].add(sets[j]);
+      expected[i].insert(expected[j].begin(), expected[j].end());
+      newest[i] = std::max(newest[i], newest[j]);
+    }
+    for (uint64_t other = pass > 4000 ? pass - 4000 : 1; other <= pass + 1; other += 1 + random() % 50) {
+      const bool forgotten = other + PassSet::kWindow <= newest[i];
+      CHECK_EQUAL(sets[i].contains(other), forgotten || expected[i].count(other) > 0);
+    }
+  }
+}
+
+CASE(access_map_finds_every_conflict) {
+  // Against one entry a byte.
+  struct Byte {
+    uint64_t writer = 0;
+    std::set<uint64_t> readers;
+  };
+  std::mt19937 random(11);
+  constexpr size_t kBytes = 64;
+  static char memory[kBytes];
+  for (int round = 0; round < 200; ++round) {
+    AccessMap map;
+    std::vector<Byte> bytes(kBytes);
+    for (uint64_t id = 1; id <= 40; ++id) {
+      if (random() % 20 == 0) {
+        map.forget(memory + 10, memory + 30);
+        std::fill(bytes.begin() + 10, bytes.begin() + 30, Byte{});
+      }
+      const size_t begin = random() % kBytes;
+      const size_t end = std::min(kBytes, begin + random() % 20);
+      const bool writes = random() % 3 == 0;
+      std::set<uint64_t> expected;
+      std::set<uint64_t> found;
+      for (size_t i = begin; i < end; ++i) {
+        if (bytes[i].writer) {
+          expected.insert(bytes[i].writer);
+        }
+        if (writes) {
+          expected.insert(bytes[i].readers.begin(), bytes[i].readers.end());
+          bytes[i] = {id, {}};
+        } else {
+          bytes[i].readers.insert(id);
+        }
+      }
+      map.add(
+          {nullptr, memory + begin, memory + end, writes},
+          {id, nullptr, nullptr},
+          [](const Accessor&) { return false; },
+          [&](const Accessor& earlier, bool) { found.insert(earlier.id); });
+      CHECK(found == expected);
+    }
+  }
+}
