@@ -38,6 +38,8 @@ class Hunk:
     widest_context: int = 0
     added: int = 0
     removed: int = 0
+    # As they are in the diff, each with its mark.
+    lines: list[bytes] = field(default_factory=list)
 
 
 @dataclass
@@ -128,6 +130,7 @@ def _read_hunk(lines: list[bytes], at: int, into: FileDiff) -> int:
             hunk.added += 1
         elif mark != b"\\":
             raise CorruptDiff(at + 1, f"it is no line of hunk {hunk.header}, which is shorter than its header says")
+        hunk.lines.append(lines[at])
         at += 1
     if old < 0 or new < 0:
         raise CorruptDiff(at, f"hunk {hunk.header} is longer than its header says")
