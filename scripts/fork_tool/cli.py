@@ -17,6 +17,7 @@ from fork_tool import export as export_module
 from fork_tool import fetch as fetch_module
 from fork_tool import ghstack as ghstack_module
 from fork_tool import lint_overlay as lint_module
+from fork_tool import mutants as mutants_module
 from fork_tool import refresh as refresh_module
 from fork_tool import setup as setup_module
 from fork_tool import verify as verify_module
@@ -307,6 +308,27 @@ def test_entries(project: Project, entries: tuple[str, ...]) -> int:
         raise ForkToolError(f"Not good by themselves: {', '.join(bad)}.")
     say(f"{len(outcomes)} entries build and pass without the later ones.")
     return 0
+
+
+@cli.command()
+@click.option("--mutant", "names", multiple=True, metavar="NAME", help="Only this one; may be given again.")
+@click.option("--resume", is_flag=True, help="Leave out what the last report has of the same sources.")
+@click.option("--list", "listed", is_flag=True, help="Show all mutants, and run none.")
+@click.option("--report", type=click.Path(path_type=Path), metavar="FILE", help="[default: build/reports/mutants.json]")
+@click.option(
+    "--page", type=click.Path(path_type=Path), metavar="FILE", help="[default: docs/mutants.md, of a whole run]"
+)
+@click.pass_obj
+def mutants(
+    project: Project, names: tuple[str, ...], resume: bool, listed: bool, report: Path | None, page: Path | None
+) -> int:
+    """Plant one small fault after the other in engine and checks, and see which suite notices (Linux)."""
+    if listed:
+        mutants_module.show_list(mutants_module.choose(project, names))
+        return 0
+    verdicts = mutants_module.run_mutants(project, names, resume, report, page)
+    mutants_module.show(verdicts)
+    return 0 if all(verdict.good for verdict in verdicts) else 1
 
 
 @cli.command("lint-overlay")

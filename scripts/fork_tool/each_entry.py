@@ -139,6 +139,6 @@ def _show(outcomes: Iterable[Outcome]) -> None:
     table = Table("entry", "build", "own tests", "upstream sample")
     for outcome in outcomes:
         built = f"{outcome.build_seconds:.0f} s" if outcome.built else "FAILED"
-        own = str(outcome.own) if outcome.own_files else "none"
-        table.add_row(outcome.entry, built, own, str(outcome.sample))
+        own = outcome.own.whole() if outcome.own_files else "none"
+        table.add_row(outcome.entry, built, own, outcome.sample.whole())
     out.print(table)

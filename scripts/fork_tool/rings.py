@@ -72,11 +72,12 @@ _ONE_PROCESS = replace(
 )
 
 
-def upstream_sample(sample: str, version: str = "15.2", file: str = "test_mps.py") -> Ring:
-    """A part of upstream's tests, on the simulator of a version of macOS."""
+def upstream_sample(sample: str, version: str = "15.2", file: str = "test_mps.py", touches: str = "") -> Ring:
+    """A part of upstream's tests, on the simulator of a version of macOS; `touches` lists sources that must run."""
     name = f"upstream sample {version}" + ("" if file == "test_mps.py" else f" of {file}")
     words = ("-m", "mps_simulator.run_test_mps", "--macos", version, "--file", file, "--sample", sample)
-    return Ring(name, (*words, "--report", "{report}"), needs=sample, counted=TOTALS, on_mac=False)
+    touched = ("--touches", touches) if touches else ()
+    return Ring(name, (*words, *touched, "--report", "{report}"), needs=sample, counted=TOTALS, on_mac=False)
 
 
 def _sanitized(kind: str, *rings: Ring) -> tuple[Ring, ...]:
@@ -102,10 +103,16 @@ SANITIZED = {
     ),
 }
 
+_SAMPLE = "test/simulator/tests/test_mps_sample.txt"
+# The backend's sources that it goes through.
+_SOURCES = "test/simulator/tests/test_mps_sample_files.txt"
 _SMALL = upstream_sample(SMALL_SAMPLE)
 _CAPTURED_SAMPLE = replace(
     _SMALL, name="upstream sample, captured", words=(*_SMALL.words, *CAPTURED_LIST), captured=True
 )
+
+# One of a check and one of the series' Python, which need no build, and one of the engine, for which one file is compiled.
+_FEW_MUTANTS = ("failures-counted-as-passes", "optimizer-check-dropped", "binding-offset-lost")
 
 RINGS = (
     Ring("fork tool", (*PYTEST, "-n", "2", "test/fork_tool"), needs="test/fork_tool"),
@@ -127,9 +134,24 @@ RINGS = (
     replace(
         _ONE_PROCESS, name="capture cases, delayed GPU", on_mac=False, simulator=("--delay-us", "300", "--seed", "5")
     ),
+    # A GPU that is done at once leaves the host no time to touch what it uses. This one pauses each time.
+    replace(
+        _SMALL,
+        name="upstream sample, delayed GPU",
+        on_device=True,
+        simulator=("--delay-us", "2000", "--seed", "5"),
+    ),
     Ring(
         "sample of the sweep",
-        ("test/sweep/run.py", "--sample", "60", "--rotate", "--report", "build/reports/sweep_sample.json"),
+        ("test/sweep/run.py", "--sample", "60", "--report", "build/reports/sweep_sample.json"),
+        needs="test/sweep/run.py",
+        counted=STATUS,
+        on_mac=False,
+    ),
+    # Without replays nothing may be equal, or the one above proves nothing.
+    Ring(
+        "sample of the sweep, no replays",
+        ("test/sweep/run.py", "--sample", "300", "--no-replay", "--report", "build/reports/sweep_no_replay.json"),
         needs="test/sweep/run.py",
         counted=STATUS,
         on_mac=False,
@@ -143,9 +165,19 @@ RINGS = (
         on_device=True,
     ),
     *(
-        upstream_sample("test/simulator/tests/test_mps_sample.txt", version, file)
+        upstream_sample(_SAMPLE, version, file, _SOURCES)
         for version, file in (("15.2", "test_mps.py"), ("14.5", "test_mps.py"), ("15.2", "test_optim.py"))
     ),
     _CAPTURED_SAMPLE,
+    Ring(
+        "mutants",
+        (
+            *("scripts/mpsfork", "mutants", "--report", "build/reports/mutants_few.json"),
+            *(word for name in _FEW_MUTANTS for word in ("--mutant", name)),
+        ),
+        needs="test/mutants",
+        counted=STATUS,
+        on_mac=False,
+    ),
     *SANITIZED["address"],
 )

@@ -21,7 +21,7 @@ from fork_tool.lock import exclusive
 from fork_tool.machine import Machine, this_machine
 from fork_tool.processes import run_shown
 from fork_tool.project import Project
-from fork_tool.reports import Count, count_junit, count_status, count_totals
+from fork_tool.reports import COLUMNS, Count, count_junit, count_status, count_totals, title_of
 from fork_tool.rings import CAPTURED_LIST, JUNIT, Ring, RINGS, SANITIZED, TOTALS
 from fork_tool.setup import setup
 from fork_tool.simulator import device_command, make_ready, make_ready_for_tests, program_environment
@@ -46,7 +46,7 @@ FALLBACK_BENCH = "scripts/fallback_bench/run.py"
 
 def problem_of_captured(project: Project) -> str:
     """Print how many operators were captured and replayed, and what was refused; returns what is wrong with that."""
-    totals: dict[str, Counter[str]] = {"operators": Counter(), "refusals": Counter()}
+    totals: dict[str, Counter[str]] = {"operators": Counter(), "changed inputs": Counter(), "refusals": Counter()}
     for path in sorted((project.layout.reports / "capture_mode").glob("*.json")):
         for name, counts in json.loads(path.read_text()).items():
             totals[name].update(counts)
@@ -54,7 +54,9 @@ def problem_of_captured(project: Project) -> str:
         say(f"{name}: " + (", ".join(f"{count:,} {outcome}" for outcome, count in counts.most_common()) or "none"))
     if not totals["operators"]["equal"]:
         return "No operator was captured: test/capture_mode was not loaded."
-    different = totals["operators"]["different"]
+    if not totals["changed inputs"]["equal"]:
+        return "No operator was replayed on changed inputs."
+    different = totals["operators"]["different"] + totals["changed inputs"]["different"]
     # A test that is expected to fail would hide it.
     return f"{different} replays differed from eager: look for 'gave other values' in the report." if different else ""
 
@@ -213,9 +215,9 @@ def run_rings(project: Project, chosen: Iterable[str], rings: tuple[Ring, ...] =
         counts[ring.name] = run_ring(project, machine, ring)
         summary.add(Outcome(ring.name, counts[ring.name], time.monotonic() - began))
     summary.write(True)
-    table = Table("ring", "passed", "failed", "skipped")
+    table = Table("ring", *map(title_of, COLUMNS))
     for name, count in counts.items():
-        table.add_row(name, str(count.passed), str(count.failed), str(count.skipped))
+        table.add_row(name, *(str(getattr(count, column)) for column in COLUMNS))
     out.print(table)
     return sum(counts.values(), Count())
 

@@ -15,7 +15,7 @@ from fork_tool.git import Git
 from fork_tool.mac_facts import answer, GIB, memory
 from fork_tool.machine import Machine
 from fork_tool.project import Project
-from fork_tool.reports import Count
+from fork_tool.reports import COLUMNS, Count, title_of
 
 NAME = "summary"
 # What the simulator is when nothing else is asked for.
@@ -130,24 +130,28 @@ class Summary:
     def _page(self, complete: bool) -> str:
         pin = self._project.pin
         rows = [
-            f"| {one.name} | {one.count.passed:,} | {one.count.failed:,} | {one.count.skipped:,} | {one.seconds:.0f} s |"
+            "| " + " | ".join([one.name, *_numbers(one.count), f"{one.seconds:.0f} s"]) + " |"
             for one in [*self._outcomes, Outcome("all", self._total(), sum(one.seconds for one in self._outcomes))]
         ]
         lines = [
-            f"# {self._command}: {self._total()}{'' if complete else ' (the run did not come to its end)'}",
+            f"# {self._command}: {self._total().whole()}{'' if complete else ' (the run did not come to its end)'}",
             "",
             f"On {self._machine.sentence()}.",
             "",
             f"Sources: {self._commit}, on PyTorch {pin.tag} ({pin.commit[:12]}); torch {self._torch or 'none'}.",
             "",
-            "| ring | passed | failed | skipped | time |",
-            "|---|---|---|---|---|",
+            "| " + " | ".join(["ring", *map(title_of, COLUMNS), "time"]) + " |",
+            "|---" * (len(COLUMNS) + 2) + "|",
             *rows,
         ]
         return "\n".join(lines) + "\n"
 
     def _total(self) -> Count:
         return sum((one.count for one in self._outcomes), Count())
+
+
+def _numbers(count: Count) -> list[str]:
+    return [f"{getattr(count, column):,}" for column in COLUMNS]
 
 
 def commit_of(root: Path) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 _common = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fast", _common, derandomize=True, database=None, max_examples=60)
+# For `make mutants`, which asks whether a test fails, not for the smallest example.
+_fast = settings.get_profile("fast")
+settings.register_profile("unshrunk", _fast, phases=(Phase.explicit, Phase.generate))
 settings.register_profile("long", _common, max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "3000")))
 # Who asks for a number of random programs wants new ones.
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "long" if "CAPTURE_PROGRAMS" in os.environ else "fast")
@@ -41,14 +44,14 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile(PROFILE)
     config.stash[COUNTS] = Counter()
     # Hypothesis draws one itself only to forget it.
-    if PROFILE != "fast" and config.getoption("hypothesis_seed", None) is None:
+    if not settings.get_profile(PROFILE).derandomize and config.getoption("hypothesis_seed", None) is None:
         config.option.hypothesis_seed = str(random.SystemRandom().randrange(1 << 32))
 
 
 def pytest_report_header(config: pytest.Config) -> str:
     """Says what it takes to draw the same examples again."""
     seed = config.getoption("hypothesis_seed", None)
-    drawn = "derandomized" if PROFILE == "fast" else f"--hypothesis-seed={seed}"
+    drawn = "derandomized" if settings.get_profile(PROFILE).derandomize else f"--hypothesis-seed={seed}"
     return f"capture: HYPOTHESIS_PROFILE={PROFILE}, {drawn}"
 
 
@@ -90,6 +93,25 @@ def world() -> EncoderWorld:
 def other_world() -> EncoderWorld:
     """Buffers for calls that must not matter."""
     return _make_world()
+
+
+@pytest.fixture(autouse=True)
+def _replays_autorelease_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever replays has no autorelease pool, as Python's threads have none: a replay needs one of its own."""
+    if sys.platform == "darwin":
+        return
+    from patched import mps
+
+    import mps_simulator
+
+    replay = mps.MPSGraph.replay
+
+    def watched(graph: object) -> None:
+        mps_simulator.reset_autorelease_leaks()
+        replay(graph)
+        assert mps_simulator.autorelease_leaks() == {}
+
+    monkeypatch.setattr(mps.MPSGraph, "replay", watched)
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,9 @@
 // Makes encoder calls on the stream, as an array of integers says, for the
 // property tests next to this file; see encoder_calls.py for the array.
 
+#include <ATen/mps/MPSGraphCapture.h>
 #include <ATen/mps/MPSStream.h>
+#include <ATen/native/mps/OperationUtils.h>
 #include <MetalPerformanceShaders/MetalPerformanceShaders.h>
 #include <objc/message.h>
 #include <objc/runtime.h>
@@ -232,23 +234,13 @@ void send(id receiver, SEL selector) {
 #endif
 }
 
-// No exception may leave a block that a dispatch queue runs.
 void on_queue(MPSStream* stream, const std::function<void()>& action) {
-  std::exception_ptr failure;
-  auto* failure_address = &failure;
   const auto* action_address = &action;
-  dispatch_sync(stream->queue(), ^{
+  at::native::mps::dispatch_sync_with_rethrow(stream->queue(), ^{
     @autoreleasepool {
-      try {
-        (*action_address)();
-      } catch (...) {
-        *failure_address = std::current_exception();
-      }
+      (*action_address)();
     }
   });
-  if (failure) {
-    std::rethrow_exception(failure);
-  }
 }
 
 int guarded(const std::function<void()>& action) {
@@ -522,6 +514,17 @@ EXPORTED int encoder_driver_responds(const char* name) {
     });
   });
   return responds;
+}
+
+/// Commits the command buffer and goes on in the next one, as an MPSGraph may, in each replay too.
+EXPORTED void encoder_driver_commit_and_continue() {
+  auto* stream = getCurrentMPSStream();
+  on_queue(stream, [&] {
+    stream->endKernelCoalescing();
+    at::mps::encodeAndRecord(stream, ^(id<MTLCommandBuffer> command_buffer) {
+      [(MPSCommandBuffer*)command_buffer commitAndContinue];
+    });
+  });
 }
 
 } // extern "C"

@@ -91,6 +91,10 @@ class EncoderDriver:
             raise RuntimeError(self._library.encoder_driver_error().decode())
         return log.decode()
 
+    def commit_and_continue(self) -> None:
+        """Commits in the middle of what the stream encodes; each replay of a capture does it again."""
+        self._library.encoder_driver_commit_and_continue()
+
     def send(self, selector: str) -> None:
         """Sends the stream's encoder, a logging one, a message without arguments."""
         self._check(self._library.encoder_driver_send(selector.encode()))

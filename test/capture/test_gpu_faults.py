@@ -139,6 +139,51 @@ def test_fault_in_a_capture(made: World) -> None:
     assert made.out[4].item() == 9.0
 
 
+REPLAYS_ERROR = "torch.mps graph replay: the GPU reported an error"
+
+
+def test_fault_of_eager_work_before_a_replay(made: World) -> None:
+    """21: that was not committed yet is not the replay's."""
+    x = torch.ones(16, device="mps")
+    graph = mps.MPSGraph()
+    with mps.graph(graph):
+        y = x + 1
+    x.fill_(4)
+    torch.mps.synchronize()
+    made.aim(FAR, 1.0)
+    made.put()
+    graph.replay()
+    errors = errors_until_quiet(torch.mps.synchronize)
+    assert errors
+    assert not any(REPLAYS_ERROR in error for error in errors)
+    assert y.tolist() == [5.0] * 16
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+def test_fault_in_any_command_buffer_of_a_replay(made: World, where: str) -> None:
+    """21: a kernel object, or an executable, may commit in the middle."""
+    from encoder_driver import driver
+
+    commit_and_continue = driver().commit_and_continue
+    made.aim(1, 5.0)
+    graph = mps.MPSGraph()
+    with mps.graph(graph):
+        if where == "after":
+            commit_and_continue()
+        doubled = made.put()
+        if where == "before":
+            commit_and_continue()
+            commit_and_continue()
+            doubled = doubled + 1
+    made.aim(FAR, 1.0)
+    graph.replay()
+    assert any(REPLAYS_ERROR in error for error in errors_until_quiet(torch.mps.synchronize))
+    made.aim(2, 3.0)
+    graph.replay()
+    torch.mps.synchronize()
+    assert doubled[:3].tolist() == ([1.0, 11.0, 7.0] if where == "before" else [0.0, 10.0, 6.0])
+
+
 FORK = """
 import os
 
@@ -157,7 +202,9 @@ def attempt(work):
         work()
         print("worked", flush=True)
     except RuntimeError as error:
-        print(str(error).partition(": ")[2].partition("(): ")[2] or error, flush=True)
+        # what comes before names the call of Metal
+        call, known, reason = str(error).partition("the device was used")
+        print(known + reason or call, flush=True)
 
 
 child = os.fork()

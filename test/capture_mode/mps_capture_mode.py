@@ -1,8 +1,10 @@
 """Runs each operator of a program inside a graph capture, and then replays it, if PYTORCH_TEST_MPS_CAPTURE is 1.
 
 Eager's results and the replay's must be the same bits, in the outputs and in all memory that the operator was given; where
-eager gives other bits from run to run, its distance from itself is the measure. The replay starts from the memory and the
-random state that the operator started from. Works by being imported: as a plugin of pytest, ``-p mps_capture_mode``.
+eager gives other bits from run to run, each element's distance from itself is the measure. It is replayed twice: from the
+memory and the random state that the operator started from, and after other numbers were written into its inputs, which
+are put back then. Works by being imported: as a plugin of pytest, ``-p mps_capture_mode``. With
+PYTORCH_TEST_MPS_CAPTURE_NO_REPLAY=1 the replays are left out, and each operator that does anything must be seen to differ.
 """
 
 from __future__ import annotations
@@ -12,10 +14,12 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from mps_capture_rounding import as_near_as_eager_to_itself
+from mps_changed_inputs import bytes_of, change_numbers, storage_of
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -23,15 +27,20 @@ from torch.utils._python_dispatch import TorchDispatchMode
 UNWRITTEN = {"aten::_lstm_mps": [5]}
 # How often eager is asked at most how far it is from itself, after a difference: of two additions, few orders differ.
 EAGER_RUNS = 100
+# Of the memory that an operator was given or gives: with more, it is not run on other numbers.
+MOST_BYTES = 1 << 24
 STEPS = ("kernels", "graph_runs", "copies", "fills", "kernel_objects", "host_refreshes")
 
 
 class CaptureMode(TorchDispatchMode):
     """Captures and replays what is called under it; counts the outcomes."""
 
-    def __init__(self) -> None:
+    def __init__(self, replays: bool = True) -> None:
         super().__init__()
+        self.replays = replays
         self.counts: Counter[str] = Counter()
+        # the outcomes with changed inputs, of those that gave the same without
+        self.changed: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()
 
     def __torch_dispatch__(
@@ -72,62 +81,118 @@ class CaptureMode(TorchDispatchMode):
             self.counts["nothing to replay"] += 1
             return result
         outputs = _written(function, args, result)
+        after = Memory([*given, *outputs])
+        random_state_after = torch.mps.get_rng_state()
 
         def eager() -> list[torch.Tensor]:
-            before.restore()
             torch.mps.set_rng_state(random_state)
-            return [*before.tensors, *_written(function, args, function(*args, **kwargs))]
+            return [*given, *_written(function, args, function(*args, **kwargs))]
 
-        self.replay(graph, function, before, random_state, outputs, eager)
+        trial = Trial(function, graph, before, outputs, random_state, eager)
+        try:
+            outcome = self.replay(trial, after.bits(), random_state_after)
+            self.counts[outcome] += 1
+            if outcome == "different":
+                raise AssertionError(f"the replay of {function} gave other values than eager")
+            outcome = self.replay_changed(trial)
+            self.changed[outcome] += 1
+            if outcome == "different":
+                raise AssertionError(f"the replay of {function} gave other values than eager, on changed inputs")
+        finally:
+            after.restore()
+            torch.mps.set_rng_state(random_state_after)
         return result
 
-    def replay(
-        self,
-        graph: Any,
-        function: Any,
-        before: Memory,
-        random_state: torch.Tensor,
-        outputs: list[torch.Tensor],
-        eager: Callable[[], list[torch.Tensor]],
-    ) -> None:
-        everything = [*before.tensors, *outputs]
-        expected = [_bits(t).clone() for t in everything]
-        random_state_after = torch.mps.get_rng_state()
-        made_here = [t for t in outputs if _storage(t) not in before.storages]
-        for tensor in made_here:
-            _bytes_of(tensor).fill_(0x5A)
+    def replay_changed(self, trial: Trial) -> str:
+        """Writes other numbers into the inputs, and compares with eager on them; returns the outcome."""
+        given = trial.before.tensors
+        if sum(bytes_of(tensor).numel() for tensor in [*given, *trial.outputs]) > MOST_BYTES:
+            return "too large"
+        trial.before.restore()
+        change_numbers(given)
+        changed = Memory(given)
+        if changed.is_as(trial.before):
+            return "inputs that cannot be changed"
+        try:
+            expected = [_bits(tensor).clone() for tensor in trial.eager()]
+            torch.mps.synchronize()
+        except Exception:
+            return "eager raises"
+        return self.replay(replace(trial, before=changed), expected, torch.mps.get_rng_state())
+
+    def replay(self, trial: Trial, expected: list[torch.Tensor], random_state_after: torch.Tensor) -> str:
+        """Replays from the memory in `trial.before`; returns the outcome."""
+        before = trial.before
+        everything = [*before.tensors, *trial.outputs]
+        for tensor in trial.outputs:
+            if storage_of(tensor) not in before.storages:
+                bytes_of(tensor).fill_(0x5A)
         before.restore()
-        torch.mps.set_rng_state(random_state)
-        graph.replay()
-        if not torch.equal(torch.mps.get_rng_state(), random_state_after):
-            self.counts["different"] += 1
-            raise AssertionError(f"the replay of {function} left the generator in another state than eager")
-        if all(torch.equal(_bits(tensor), bits) for tensor, bits in zip(everything, expected)):
-            self.counts["equal"] += 1
-        elif as_near_as_eager_to_itself(
-            [_dense(tensor) for tensor in everything],
-            [bits.view(tensor.dtype) for tensor, bits in zip(everything, expected)],
-            lambda: [_dense(tensor) for tensor in eager()],
-            EAGER_RUNS,
+        torch.mps.set_rng_state(trial.random_state)
+
+        def is_as_expected() -> bool:
+            return torch.equal(torch.mps.get_rng_state(), random_state_after) and all(
+                torch.equal(_bits(tensor), bits) for tensor, bits in zip(everything, expected)
+            )
+
+        def eager_again() -> list[torch.Tensor]:
+            before.restore()
+            return [_dense(tensor) for tensor in trial.eager()]
+
+        if is_as_expected():
+            # The replay has nothing to do that could be seen.
+            self.submit(trial.graph)
+            return "no effect visible" if is_as_expected() else "different"
+        self.submit(trial.graph)
+        if is_as_expected():
+            return "equal"
+        found = [_dense(tensor).clone() for tensor in everything]
+        wanted = [bits.view(tensor.dtype) for tensor, bits in zip(everything, expected)]
+        if torch.equal(torch.mps.get_rng_state(), random_state_after) and as_near_as_eager_to_itself(
+            found, wanted, eager_again, EAGER_RUNS
         ):
-            self.counts["equal as eager is to itself"] += 1
-        else:
-            self.counts["different"] += 1
-            raise AssertionError(f"the replay of {function} gave other values than eager")
+            return "equal as eager is to itself"
+        return "different"
+
+    def submit(self, graph: Any) -> None:
+        """Replays, unless it is to be seen what comes of it when nothing does."""
+        if self.replays:
+            graph.replay()
 
 
 class Memory:
-    """What the storages of some tensors held."""
+    """What the storages of some tensors hold."""
 
     def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
-        self.tensors = tensors
-        self.storages = {_storage(t): _bytes_of(t) for t in tensors if t.untyped_storage().nbytes()}
+        self.tensors = list(tensors)
+        self.storages = {storage_of(t): bytes_of(t) for t in tensors if t.untyped_storage().nbytes()}
         self.content = {storage: data.clone() for storage, data in self.storages.items()}
 
     def restore(self) -> None:
         """Writes it back."""
         for storage, data in self.storages.items():
             data.copy_(self.content[storage])
+
+    def bits(self) -> list[torch.Tensor]:
+        """Copies of the tensors' elements, as bytes."""
+        return [_bits(tensor).clone() for tensor in self.tensors]
+
+    def is_as(self, other: Memory) -> bool:
+        """Whether the same storages held the same bytes."""
+        return all(torch.equal(data, other.content[storage]) for storage, data in self.content.items())
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One captured operator, and what its replays begin with."""
+
+    function: Any
+    graph: Any
+    before: Memory
+    outputs: list[torch.Tensor]
+    random_state: torch.Tensor
+    # Runs the operator on what the memory holds now; returns what it was given and the results.
+    eager: Callable[[], list[torch.Tensor]]
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:
@@ -146,15 +211,6 @@ def _written(function: Any, args: tuple[Any, ...], result: Any) -> list[torch.Te
     return [t for t in pytree.tree_leaves(outputs) if isinstance(t, torch.Tensor) and _is_plain(t) and t.numel()]
 
 
-def _storage(tensor: torch.Tensor) -> int:
-    return int(tensor.untyped_storage()._cdata)
-
-
-def _bytes_of(tensor: torch.Tensor) -> torch.Tensor:
-    """All memory of the tensor."""
-    return torch.empty(0, dtype=torch.uint8, device="mps").set_(tensor.untyped_storage())
-
-
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor's elements as bytes: NaN equals itself, and what lies between elements does not count."""
     dense = _dense(tensor)
@@ -171,7 +227,7 @@ def _dense(tensor: torch.Tensor) -> torch.Tensor:
 def capture_every_operator() -> CaptureMode:
     """From here on, in this process."""
     warnings.filterwarnings("ignore", "torch.mps graph replay: nothing ran")
-    mode = CaptureMode()
+    mode = CaptureMode(replays=os.environ.get("PYTORCH_TEST_MPS_CAPTURE_NO_REPLAY") != "1")
     mode.__enter__()  # type: ignore[no-untyped-call]
     return mode
 
@@ -185,4 +241,4 @@ def pytest_runtest_teardown() -> None:
     if folder and MODE and MODE.counts:
         os.makedirs(folder, exist_ok=True)
         with open(os.path.join(folder, f"{os.getpid()}.json"), "w") as file:
-            json.dump({"operators": MODE.counts, "refusals": MODE.reasons}, file)
+            json.dump({"operators": MODE.counts, "changed inputs": MODE.changed, "refusals": MODE.reasons}, file)

@@ -228,7 +228,7 @@ def test_rings_run_in_order_and_are_counted(applied: Workshop, monkeypatch: pyte
     monkeypatch.setattr(runner_module, "device_command", lambda *_arguments: [sys.executable])
     applied.layout.python.parent.mkdir(parents=True)
     applied.layout.python.symlink_to(sys.executable)
-    totals = {"passed": 4, "failed": 2, "errored": 1, "skipped": 2, "xfailed": 3, "xpassed": 0}
+    totals = {"passed": 4, "failed": 2, "errored": 1, "skipped": 2, "xfailed": 3, "xpassed": 0, "not_started": 1}
     report = {"totals": totals, "listed": 1, "tests": []}
     rings = (
         ring("good", "pass"),
@@ -239,19 +239,22 @@ def test_rings_run_in_order_and_are_counted(applied: Workshop, monkeypatch: pyte
         Ring("absent", ("-c", "pass"), needs="test/nothing"),
     )
     total = runner_module.run_rings(applied.project, [], rings)
-    assert str(total) == "9 passed, 4 failed"
-    assert total.skipped == 2
+    # "good" and 4 of upstream's; "bad", "absent" and 2 of upstream's that the list does not have
+    assert str(total) == "5 passed, 4 failed, 2 skipped"
+    assert (total.expected_failures, total.known_failures, total.not_run) == (3, 1, 1)
     assert str(runner_module.run_rings(applied.project, ["good"], rings)) == "1 passed, 0 failed"
     with pytest.raises(ForkToolError, match="There is no ring 'gone': the rings are good, bad, upstream, absent"):
         runner_module.run_rings(applied.project, ["gone"], rings)
 
 
 @pytest.mark.parametrize(
-    ("operators", "failed", "said"),
+    ("operators", "changed", "failed", "said"),
     [
-        ({"equal": 3, "refused": 1}, 0, "operators: 3 equal, 1 refused"),
-        ({}, 1, "No operator was captured"),
-        ({"equal": 3, "different": 2}, 1, "2 replays differed from eager"),
+        ({"equal": 3, "refused": 1}, {"equal": 2}, 0, "operators: 3 equal, 1 refused"),
+        ({}, {}, 1, "No operator was captured"),
+        ({"equal": 3}, {"too large": 3}, 1, "No operator was replayed on changed inputs"),
+        ({"equal": 3, "different": 2}, {"equal": 3}, 1, "2 replays differed from eager"),
+        ({"equal": 3}, {"equal": 2, "different": 1}, 1, "1 replays differed from eager"),
     ],
 )
 def test_captured_ring(
@@ -259,6 +262,7 @@ def test_captured_ring(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     operators: dict[str, int],
+    changed: dict[str, int],
     failed: int,
     said: str,
 ) -> None:
@@ -270,7 +274,7 @@ def test_captured_ring(
 import json, os, pathlib
 folder = pathlib.Path(os.environ["PYTORCH_TEST_MPS_CAPTURE_REPORT"])
 folder.mkdir(parents=True)
-(folder / "1.json").write_text(json.dumps({{"operators": {operators}, "refusals": {{}}}}))
+(folder / "1.json").write_text(json.dumps({{"operators": {operators}, "changed inputs": {changed}, "refusals": {{}}}}))
 """
     captured = replace(ring("captured", program), captured=True)
     total = runner_module.run_rings(applied.project, [], (captured,))
@@ -293,7 +297,24 @@ def test_junit_is_counted(tmp_path: Path) -> None:
         '<testcase name="c"><error/></testcase><testcase name="d"><skipped type="pytest.skip"/></testcase>'
         '<testcase name="e"><skipped type="pytest.xfail"/></testcase></testsuite></testsuites>'
     )
-    assert count_junit(path, 1) == Count(2, 2, 1)
+    assert count_junit(path, 1) == Count(passed=1, failed=2, skipped=1, expected_failures=1)
+
+
+def test_what_fails_is_no_pass(tmp_path: Path) -> None:
+    """As upstream's 212 tests: 9 failed, 2 errored and 12 passed unexpectedly, as the list says; 1 was not started."""
+    totals = {"passed": 150, "failed": 9, "errored": 2, "skipped": 4, "xfailed": 34, "xpassed": 12, "not_started": 1}
+    path = tmp_path / "report"
+    path.write_text(json.dumps({"totals": totals, "listed": 23}))
+    count = count_totals(path, 0)
+    assert count == Count(150, 0, 4, expected_failures=34, known_failures=23, not_run=1)
+    assert str(count) == "150 passed, 0 failed, 4 skipped"
+    assert count.whole() == "150 passed, 0 failed, 4 skipped, 34 expected failures, 23 known failures, 1 not run"
+    # The list has one less: that is a failure.
+    path.write_text(json.dumps({"totals": totals, "listed": 22}))
+    assert count_totals(path, 1).failed == 1
+    # Nothing but tests that were not started proves nothing.
+    path.write_text(json.dumps({"totals": dict.fromkeys(totals, 0) | {"not_started": 3}, "listed": 0}))
+    assert count_totals(path, 0).failed == 1
 
 
 @pytest.mark.parametrize("count", [count_junit, count_totals])
@@ -319,7 +340,7 @@ def test_rings_of_this_repository() -> None:
     assert len({ring.name for ring in RINGS}) == len(RINGS)
     assert [ring.name for ring in RINGS][0] == "fork tool"
     targets = (own_layout().root / "Makefile").read_text()
-    names = "setup fetch apply refresh verify export doctor simulator demo test test-mps test-sanitized test-entries wheel lint-overlay sweep clean"
+    names = "setup fetch apply refresh verify export doctor simulator demo test test-mps test-sanitized test-entries mutants wheel lint-overlay sweep clean"
     names += " graph-caching fallback-bench fallback-sync"
     for name in names.split():
         assert f"\n{name}:" in targets

@@ -80,19 +80,29 @@ def test_rings_are_written_down_as_they_end(workshop: Workshop) -> None:
     summary.add(Outcome("first", Count(3, 1, 2), 1.26))
     assert read(workshop)["complete"] is False
     assert "did not come to its end" in page(workshop)
-    summary.add(Outcome("second", Count(1000), 61))
+    summary.add(Outcome("second", Count(1000, expected_failures=1392, known_failures=22, not_run=2), 61))
     summary.write(True)
     found = read(workshop)
     assert found["complete"] is True
-    assert found["rings"][0] == {"name": "first", "passed": 3, "failed": 1, "skipped": 2, "seconds": 1.3}
-    assert found["total"] == {"passed": 1003, "failed": 1, "skipped": 2}
+    none = {"expected_failures": 0, "known_failures": 0, "not_run": 0}
+    assert found["rings"][0] == {"name": "first", "passed": 3, "failed": 1, "skipped": 2, "seconds": 1.3, **none}
+    assert found["total"] == {
+        "passed": 1003,
+        "failed": 1,
+        "skipped": 2,
+        "expected_failures": 1392,
+        "known_failures": 22,
+        "not_run": 2,
+    }
     assert found["base"] == {"tag": "v0.1", "commit": workshop.base}
     assert found["torch"] == "0.1+mpsgraph"
     assert found["machine"]["runs_on"] == "device"
     lines = page(workshop).splitlines()
-    assert lines[0] == "# test: 1003 passed, 1 failed"
+    everything = "1,003 passed, 1 failed, 2 skipped, 1,392 expected failures, 22 known failures, 2 not run"
+    assert lines[0] == f"# test: {everything}"
     assert "On device: Mac15,9, Apple M3 Max, 16 cores, 64 GiB, macOS 15.5." in lines
-    assert lines[-1] == "| all | 1,003 | 1 | 2 | 62 s |"
+    assert lines[-5] == "| ring | passed | failed | skipped | expected failures | known failures | not run | time |"
+    assert lines[-1] == "| all | 1,003 | 1 | 2 | 1,392 | 22 | 2 | 62 s |"
 
 
 def test_commit_of_the_repository(tmp_path: Path) -> None:
@@ -130,7 +140,7 @@ def test_rings_of_a_run(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_upstream_tests_on_the_simulator(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    totals = {"passed": 4, "failed": 0, "errored": 0, "skipped": 2, "xfailed": 3, "xpassed": 0}
+    totals = {"passed": 4, "failed": 0, "errored": 0, "skipped": 2, "xfailed": 3, "xpassed": 0, "not_started": 1}
 
     def run(command: list[str], *_arguments: object, **_options: object) -> int:
         version = command[command.index("--macos") + 1]
@@ -144,9 +154,9 @@ def test_upstream_tests_on_the_simulator(applied: Workshop, monkeypatch: pytest.
     applied.good("test-mps")
     found = read(applied)
     assert found["machine"]["macos"] == ["15.2", "14.5"]
-    assert [(ring["name"], ring["passed"]) for ring in found["rings"]] == [
-        ("test_mps.py on macOS 15.2", 7),
-        ("test_mps.py on macOS 14.5", 7),
+    assert [(ring["name"], ring["passed"], ring["expected_failures"], ring["not_run"]) for ring in found["rings"]] == [
+        ("test_mps.py on macOS 15.2", 4, 3, 1),
+        ("test_mps.py on macOS 14.5", 4, 3, 1),
     ]
 
 
@@ -162,4 +172,4 @@ def test_upstream_tests_on_a_mac(applied: Workshop, monkeypatch: pytest.MonkeyPa
     assert applied.run("test-mps").return_value == 1
     found = read(applied)
     assert (found["machine"]["runs_on"], found["complete"]) == ("device", True)
-    assert found["total"] == {"passed": 1, "failed": 1, "skipped": 0}
+    assert (found["total"]["passed"], found["total"]["failed"], found["total"]["skipped"]) == (1, 1, 0)

@@ -5,17 +5,32 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import torch
+from sweep_exceptions import complaint_book, EAGER_LACKS, EagerFailed, first_line, sort_exception
+from sweep_inputs import (
+    copies,
+    fill_with_garbage,
+    host_values,
+    other_contents,
+    same,
+    Tensors,
+    tensors_of,
+    with_tensors,
+    write_all,
+)
+from sweep_report import GENERATOR_DIFFERS, INPUTS_DIFFER, RESULTS_DIFFER
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "capture_mode"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "capture_mode"))
 from mps_capture_rounding import as_near_as_eager_to_itself  # noqa: E402
 
 DEVICE = "mps"
@@ -31,8 +46,10 @@ DTYPES = (
     torch.bool,
     torch.complex64,
 )
-# How often eager is asked at most how far it is from itself.
-EAGER_RUNS = 4
+# How often eager is asked at most how far each element is from itself.
+EAGER_RUNS = 100
+# Of the second samples; the first ones are drawn as upstream's tests draw them.
+OTHER_SEED = 1
 # What a capture may refuse, by the words of its message.
 REASONS = {
     "the host read device data": "host read",
@@ -41,14 +58,27 @@ REASONS = {
     "an event was recorded": "event",
     "Resize or replace tensors": "moved storage",
 }
-
-
 # What these give is whatever the memory held: shapes and types are compared.
 UNWRITTEN = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"}
 
+# The number of the sample where none could be made.
+NO_SAMPLE = -1
 
-class Unsupported(Exception):
-    """Eager does not run the case on the device, so there is nothing to capture."""
+raised_errors, forget_raised_errors = complaint_book()
+
+
+@dataclass(frozen=True)
+class Case:
+    """One sample of one operator, forward only or with its gradients."""
+
+    function: Callable[..., Any]
+    sample: SampleInput
+    # the same sample with other numbers, if it could be drawn
+    other: SampleInput | None
+    gradients: bool
+    unwritten: bool = False
+    # False leaves the replay out, to see that the comparison notices
+    replay: bool = True
 
 
 def operator_name(op: OpInfo) -> str:
@@ -61,75 +91,39 @@ def dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def samples(op: OpInfo, dtype: torch.dtype, seed: int, requires_grad: bool) -> Iterator[SampleInput]:
-    """The sample inputs, whose numbers differ by seed."""
-    torch.manual_seed(seed)
-    return iter(op.sample_inputs(DEVICE, dtype, requires_grad=requires_grad))
+def samples(op: OpInfo, dtype: torch.dtype, requires_grad: bool) -> list[SampleInput]:
+    """The sample inputs that upstream's tests get: the database seeds before each."""
+    return list(op.sample_inputs(DEVICE, dtype, requires_grad=requires_grad))  # type: ignore[no-untyped-call]
 
 
-def tensors_of(sample: SampleInput) -> list[torch.Tensor]:
-    """The tensors in a sample, in a fixed order."""
-    leaves = pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
-    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-
-
-def with_tensors(sample: SampleInput, tensors: list[torch.Tensor]) -> tuple[Any, Any, Any]:
-    """Input, args and kwargs of the sample with other tensors."""
-    leaves, spec = pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
-    rest = iter(tensors)
-    return pytree.tree_unflatten([next(rest) if isinstance(x, torch.Tensor) else x for x in leaves], spec)
-
-
-def copies(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
-    """Tensors of the same strides and content, and of the same wish for gradients."""
-    result = []
-    for tensor in tensors:
-        copy = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
-        copy.copy_(tensor.detach())
-        result.append(copy.requires_grad_(tensor.requires_grad))
-    return result
-
-
-def new_content(old: list[torch.Tensor], other: SampleInput | None) -> list[torch.Tensor]:
-    """What to write into the inputs: those of a second sample if it is alike, otherwise the old ones rotated."""
-    candidates = tensors_of(other) if other is not None else []
-    if len(candidates) == len(old) and all(a.shape == b.shape and a.dtype == b.dtype for a, b in zip(old, candidates)):
-        return [c.detach() for c in candidates]
-    return [t.detach().flatten().roll(1).view(t.shape) for t in old]
+def other_samples(op: OpInfo, dtype: torch.dtype, requires_grad: bool, count: int) -> list[SampleInput | None]:
+    """The same with other numbers; none where their number differs, so that none could be told to be alike."""
+    torch.manual_seed(OTHER_SEED)
+    try:
+        given = {"requires_grad": requires_grad, "set_seed": False}
+        drawn = list(op.sample_inputs(DEVICE, dtype, **given))  # type: ignore[no-untyped-call]
+    except Exception:
+        drawn = []
+    return list(drawn) if len(drawn) == count else [None] * count
 
 
 def forward_and_backward(
-    function: Callable[..., Any], sample: SampleInput, tensors: list[torch.Tensor], gradients: bool
-) -> list[torch.Tensor]:
-    """Results and, if asked for, gradients of the inputs."""
+    function: Callable[..., Any], sample: SampleInput, tensors: Tensors, gradients: bool
+) -> Tensors:
+    """Results on the device and, if asked for, gradients of the inputs."""
     first, args, kwargs = with_tensors(sample, tensors)
     # the database seeds before each draw; here that is the caller's business
     with mock.patch.object(torch, "manual_seed"):
         everything = function(first, *args, **kwargs)
     results = [r for r in pytree.tree_leaves(everything) if isinstance(r, torch.Tensor)]
-    if not gradients:
-        return [r.detach() for r in results]
-    inputs = [t for t in tensors if t.requires_grad]
-    outputs = [r for r in results if r.requires_grad and (r.is_floating_point() or r.is_complex())]
-    grads: list[torch.Tensor] = []
-    if inputs and outputs:
-        given = torch.autograd.grad(outputs, inputs, [torch.ones_like(r) for r in outputs], allow_unused=True)
-        grads = [g for g in given if g is not None]
+    grads: Tensors = []
+    if gradients:
+        inputs = [t for t in tensors if t.requires_grad]
+        outputs = [r for r in results if r.requires_grad and (r.is_floating_point() or r.is_complex())]
+        if inputs and outputs:
+            given = torch.autograd.grad(outputs, inputs, [torch.ones_like(r) for r in outputs], allow_unused=True)
+            grads = [g for g in given if g is not None]
     return [r.detach() for r in results] + grads
-
-
-def same(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
-    """True if bit-equal, where NaN equals NaN."""
-
-    def equal(x: torch.Tensor, y: torch.Tensor) -> bool:
-        x, y = x.cpu().resolve_conj().resolve_neg(), y.cpu().resolve_conj().resolve_neg()
-        if x.shape != y.shape or x.dtype != y.dtype:
-            return False
-        if x.is_complex():
-            x, y = torch.view_as_real(x), torch.view_as_real(y)
-        return bool(((x == y) | ((x != x) & (y != y))).all())
-
-    return len(a) == len(b) and all(equal(x, y) for x, y in zip(a, b))
 
 
 def refusal(error: Exception) -> str | None:
@@ -137,130 +131,156 @@ def refusal(error: Exception) -> str | None:
     text = str(error)
     if "torch.mps graph" not in text:
         return None
-    return next((reason for words, reason in REASONS.items() if words in text), f"other: {text.splitlines()[0]}")
+    return next((reason for words, reason in REASONS.items() if words in text), f"other: {first_line(text)}")
 
 
-def run_case(
-    function: Callable[..., Any],
-    sample: SampleInput,
-    other: SampleInput | None,
-    gradients: bool,
-    unwritten: bool = False,
-) -> tuple[str, str]:
+def run_case(case: Case) -> tuple[str, str]:
     """Outcome and reason of one sample."""
-    originals = tensors_of(sample)
-    on_device = [t for t in originals if t.device.type == DEVICE]
-    if not on_device:
-        raise Unsupported("no tensor on the device")
+    originals = tensors_of(case.sample)
     state = torch.mps.get_rng_state()
-    try:
-        with torch.set_grad_enabled(gradients):
-            forward_and_backward(function, sample, copies(originals), gradients)
+
+    def run_eager(inputs: Tensors) -> Tensors:
+        torch.mps.set_rng_state(state)
+        with torch.set_grad_enabled(case.gradients):
+            made = forward_and_backward(case.function, case.sample, inputs, case.gradients)
         torch.mps.synchronize()
+        return made
+
+    forget_raised_errors()
+    try:
+        made = run_eager(copies(originals))
     except Exception as error:
-        raise Unsupported(str(error)) from None
+        raise sort_exception(error, raised_errors()) from None
+    if not any(t.device.type == DEVICE for t in [*originals, *made]):
+        raise EagerFailed(EAGER_LACKS, "neither takes nor gives a tensor of the device")
 
     tensors = copies(originals)
     graph = torch.mps.MPSGraph()
     try:
-        with torch.mps.graph(graph), torch.set_grad_enabled(gradients):
-            results = forward_and_backward(function, sample, tensors, gradients)
+        with torch.mps.graph(graph), torch.set_grad_enabled(case.gradients):
+            results = forward_and_backward(case.function, case.sample, tensors, case.gradients)
     except Exception as error:
         reason = refusal(error)
-        return ("wrong", f"capture raised: {error}") if reason is None else ("refused", reason)
+        return ("wrong", f"capture raised: {first_line(str(error))}") if reason is None else ("refused", reason)
 
-    for tensor, content in zip(tensors, new_content(originals, other)):
-        tensor.detach().copy_(content)
-    changed = copies(tensors)
-    before = copies(tensors)
-
-    def run_eager(inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-        torch.mps.set_rng_state(state)
-        with torch.set_grad_enabled(gradients):
-            made = forward_and_backward(function, sample, inputs, gradients)
-        torch.mps.synchronize()
-        return made
-
-    try:
-        expected = run_eager(changed)
-        eager_error = None
-    except Exception as error:
-        eager_error = error
+    at_capture = host_values(originals)
+    expected: Tensors = []
+    eager_error: Exception | None = None
+    for way, contents in [*other_contents(originals, case.other), ("unchanged", originals)]:
+        write_all(tensors, contents)
+        if way != "unchanged" and same(host_values(tensors), at_capture):
+            continue
+        changed = copies(tensors)
+        try:
+            expected, eager_error = run_eager(changed), None
+            break
+        except Exception as error:
+            eager_error = error
+            if way == "second sample":
+                break
+            write_all(tensors, originals)
+    wanted = host_values([*expected, *changed, torch.mps.get_rng_state()])
+    fill_with_garbage(results, tensors)
     torch.mps.set_rng_state(state)
+
+    def found() -> Tensors:
+        return host_values([*results, *tensors, torch.mps.get_rng_state()])
+
+    visible = not same(found(), wanted)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an empty graph warns
-            graph.replay()
+            if case.replay:
+                graph.replay()
         torch.mps.synchronize()
     except Exception as error:
-        return ("equal", "both raise") if eager_error else ("wrong", f"replay raised: {error}")
+        if eager_error:
+            return "no_effect_visible", "eager and the replay raise"
+        return "wrong", f"replay raised: {first_line(str(error))}"
     if eager_error:
         # the host looked at values, which strict mode would have refused
-        return "wrong", f"eager raises on the new inputs, the replay does not: {eager_error}"
-    if same(results, expected) and same(tensors, changed):
-        return "equal", ""
-    if unwritten and [(r.shape, r.dtype) for r in results] == [(e.shape, e.dtype) for e in expected]:
-        return "equal", "nothing is written: shapes and types"
-    if [r.shape for r in results] != [e.shape for e in expected]:
+        return "wrong", f"eager raises on the {way} inputs, the replay does not: {first_line(str(eager_error))}"
+    good = "unchanged_inputs" if way == "unchanged" else "equal"
+    if same(found(), wanted):
+        return (good, way) if visible else ("no_effect_visible", "the same before the replay")
+    if case.unwritten and [(r.shape, r.dtype) for r in results] == [(e.shape, e.dtype) for e in expected]:
+        return "no_effect_visible", "nothing is written: shapes and types"
+    if [(r.shape, r.dtype) for r in results] != [(e.shape, e.dtype) for e in expected]:
         return "wrong", "other shapes"
 
-    def eager_again() -> list[torch.Tensor]:
-        again = copies(before)
-        return run_eager(again) + again
+    def eager_again() -> Tensors:
+        again = copies(originals)
+        write_all(again, contents)
+        return [*run_eager(again), *again]
 
-    if as_near_as_eager_to_itself(results + tensors, expected + changed, eager_again, EAGER_RUNS):
-        return "equal", "up to rounding: eager itself gives other last bits from run to run"
-    return "wrong", "inputs differ afterwards" if same(results, expected) else "results or gradients differ"
+    after = found()
+    if not torch.equal(after[-1], wanted[-1]):
+        return "wrong", GENERATOR_DIFFERS
+    if case.replay and as_near_as_eager_to_itself([*results, *tensors], [*expected, *changed], eager_again, EAGER_RUNS):
+        return (
+            "equal_up_to_rounding" if good == "equal" else good,
+            "eager itself gives other last bits from run to run",
+        )
+    count = len(results)
+    return "wrong", INPUTS_DIFFER if same(after[:count], wanted[:count]) else RESULTS_DIFFER
 
 
-def sweep_operator(
-    op: OpInfo, take: Callable[[], bool], most: int | None, emit: Callable[[dict[str, Any]], None], skip: set[str]
-) -> None:
-    """The dtypes of one operator that `take` wants, with at most `most` of their samples."""
+def taken(op: OpInfo, dtype: torch.dtype, every: int, seed: int) -> bool:
+    """Whether a sample of one in so many pairs of operator and dtype has this one; each seed takes others."""
+    return zlib.crc32(f"{operator_name(op)} {dtype_name(dtype)}".encode()) % every == seed % every
+
+
+def sweep_operator(op: OpInfo, order: dict[str, Any], emit: Callable[[dict[str, Any]], None]) -> None:
+    """The dtypes of one operator that the order wants, with at most so many of their samples."""
     for dtype in DTYPES:
-        if not take():
+        if not taken(op, dtype, order["every"], order["seed"]):
             continue
+        pair = {"op": operator_name(op), "dtype": dtype_name(dtype)}
         gradients = op.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
+        forget_raised_errors()
         try:
-            first = list(samples(op, dtype, 0, gradients))
-            second = list(samples(op, dtype, 1, gradients))
-        except Exception:
-            continue  # no samples of this dtype can be made on the device
-        others: list[SampleInput | None] = list(second) if len(second) == len(first) else [None] * len(first)
-        step = 1 if most is None else -(-len(first) // most)
+            first = samples(op, dtype, gradients)
+        except Exception as error:
+            failed = sort_exception(error, raised_errors())
+            emit({**pair, "sample": NO_SAMPLE, "pass": "", "outcome": failed.outcome, "reason": failed.reason})
+            continue
+        others = other_samples(op, dtype, gradients, len(first))
+        step = 1 if order["most"] is None else -(-len(first) // order["most"])
         for number, (sample, other) in enumerate(zip(first, others)):
-            case = {"op": operator_name(op), "dtype": dtype_name(dtype), "sample": number}
-            key = f"{case['op']} {case['dtype']} {number}"
-            if number % step or key in skip:
+            key = f"{pair['op']} {pair['dtype']} {number}"
+            if number % step or key in order["skip"]:
                 continue
             emit({"begin": key})
-            torch.manual_seed(number)
-            try:
-                try:
-                    outcome, reason = run_case(op.op, sample, other, gradients, op.name in UNWRITTEN)
-                except Unsupported:
-                    if not gradients:
-                        raise
-                    # eager may still have the forward pass
-                    outcome, reason = run_case(op.op, sample, other, False, op.name in UNWRITTEN)
-            except Unsupported:
-                emit({"skip": key})
-                continue
-            emit({**case, "outcome": outcome, "reason": reason})
+            for outcome in outcomes(op, sample, other, gradients, number, order["replay"]):
+                emit({**pair, "sample": number, **outcome})
+            emit({"end": key})
+
+
+def outcomes(
+    op: OpInfo, sample: SampleInput, other: SampleInput | None, gradients: bool, number: int, replay: bool
+) -> Iterator[dict[str, str]]:
+    """Forward and backward in one; where eager lacks that, that and the forward pass by itself."""
+    for with_gradients, name in ((True, "forward and backward"), (False, "forward")):
+        if with_gradients and not gradients:
+            continue
+        torch.manual_seed(number)
+        case = Case(op.op, sample, other, with_gradients, op.name in UNWRITTEN, replay)
+        try:
+            outcome, reason = run_case(case)
+        except EagerFailed as failed:
+            yield {"pass": name, "outcome": failed.outcome, "reason": failed.reason}
+            continue
+        yield {"pass": name, "outcome": outcome, "reason": reason}
+        return
 
 
 def main() -> None:
-    """Reads {"ops", "every", "first", "most", "skip"} from standard input."""
+    """Reads {"ops", "every", "seed", "most", "skip", "replay"} from standard input."""
     order = json.load(sys.stdin)
-    wanted, skip = set(order["ops"]), set(order["skip"])
+    wanted = set(order["ops"])
+    order["skip"] = set(order["skip"])
     out = sys.stdout
     sys.stdout = sys.stderr
-    count = order["first"] - 1
-
-    def take() -> bool:
-        nonlocal count
-        count += 1
-        return count % order["every"] == 0
 
     def emit(line: dict[str, Any]) -> None:
         print(json.dumps(line), file=out, flush=True)
@@ -268,7 +288,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     for op in op_db:
         if operator_name(op) in wanted:
-            sweep_operator(op, take, order.get("most"), emit, skip)
+            sweep_operator(op, order, emit)
             emit({"done": operator_name(op)})
 
 

@@ -1,6 +1,7 @@
 """Runs the sweep (see README.md), prints a table and writes build/reports/sweep.json.
 
-Exit status 1 if a case was wrong, crashed, or was refused for a reason that the contract does not name.
+Exit status 1 if a case was wrong, crashed, or was refused for a reason that the contract does not name. With
+--no-replay, exit status 1 if a case was equal, or if no case could have been.
 """
 
 from __future__ import annotations
@@ -10,21 +11,18 @@ import json
 import os
 import subprocess
 import sys
-import textwrap
 import threading
 from collections import Counter, deque
-from datetime import date
 from pathlib import Path
 from typing import Any
 
-import torch
 from rich.console import Console
-from rich.table import Table
+from sweep_report import finish, page
 
 HERE = Path(__file__).resolve().parent
-REPORT = HERE.parents[1] / "build" / "reports" / "sweep.json"
+REPORTS = HERE.parents[1] / "build" / "reports"
 TIMEOUT = 300.0  # seconds without a line from a worker
-OPERATORS_PER_WORKER = 6
+OPERATORS_PER_WORKER = 12
 # Of each operator and dtype that a sample takes.
 MOST_SAMPLES = 10
 
@@ -35,10 +33,9 @@ class Sweep:
     def __init__(self, options: argparse.Namespace, operators: list[str]) -> None:
         self.options = options
         self.console = Console()
-        # a worker that has little to do of each operator gets more of them: it takes seconds to start
-        size = OPERATORS_PER_WORKER * min(options.sample, 20)
+        # a worker takes seconds to start, and that of a sample has little to do
+        size = OPERATORS_PER_WORKER if options.sample == 1 else max(1, -(-len(operators) // options.jobs))
         self.finished: list[str] = []
-        self.unsupported = 0
         self.cases: list[dict[str, Any]] = []
         self.total = len(operators)
         if options.resume:
@@ -46,18 +43,25 @@ class Sweep:
         self.batches = deque(operators[i : i + size] for i in range(0, len(operators), size))
         self.lock = threading.Lock()
 
+    def settings(self) -> dict[str, Any]:
+        """What decides about the cases: a run that was cut off is only taken up with the same."""
+        return {"sample": self.options.sample, "seed": self.options.seed, "replay": not self.options.no_replay}
+
     def take_up(self, operators: list[str]) -> list[str]:
         """Takes over what a run that was cut off has done; returns the operators that are left."""
-        if not self.options.report.with_suffix(".part").exists():
+        path = self.options.report.with_suffix(".part")
+        if not path.exists():
             return operators
-        part = json.loads(self.options.report.with_suffix(".part").read_text())
-        self.finished, self.unsupported = part["finished"], part["unsupported"]
+        part = json.loads(path.read_text())
+        if part["settings"] != self.settings():
+            raise SystemExit(f"{path} is of a run with other options ({part['settings']}): leave --resume out")
+        self.finished = part["finished"]
         self.cases = [case for case in part["cases"] if case["op"] in self.finished]
         return [name for name in operators if name not in self.finished]
 
     def save(self) -> None:
         """Keeps what is done, for --resume. With the lock held."""
-        part = {"finished": self.finished, "unsupported": self.unsupported, "cases": self.cases}
+        part = {"settings": self.settings(), "finished": self.finished, "cases": self.cases}
         path = self.options.report.with_suffix(".part")
         new = path.with_suffix(".new")
         new.write_text(json.dumps(part))
@@ -89,9 +93,10 @@ class Sweep:
         order = {
             "ops": batch,
             "every": every,
-            "first": date.today().toordinal() % every if self.options.rotate else 0,
+            "seed": self.options.seed,
             "most": MOST_SAMPLES if every > 1 else None,
             "skip": sorted(skip),
+            "replay": not self.options.no_replay,
         }
         json.dump(order, worker.stdin)
         worker.stdin.close()
@@ -105,19 +110,15 @@ class Sweep:
             line = json.loads(text)
             if "begin" in line:
                 current = line["begin"]
+            elif "end" in line:
+                skip.add(line["end"])
+                current = None
             elif "done" in line:
                 rest.remove(line["done"])
-                current = None
                 self.progress(line["done"])
             else:
-                if current:
-                    skip.add(current)
-                current = None
                 with self.lock:
-                    if "skip" in line:
-                        self.unsupported += 1
-                    else:
-                        self.cases.append(line)
+                    self.cases.append(line)
         timer.cancel()
         status = worker.wait()
         if current:
@@ -125,7 +126,9 @@ class Sweep:
             skip.add(current)
             how = f"the process ended with status {status}"
             with self.lock:
-                self.cases.append({"op": op, "dtype": dtype, "sample": int(number), "outcome": "crash", "reason": how})
+                self.cases.append(
+                    {"op": op, "dtype": dtype, "sample": int(number), "pass": "", "outcome": "crash", "reason": how}
+                )
         elif status and rest:
             raise SystemExit(f"a worker could not start (status {status}); run with --verbose to see why")
         return rest
@@ -139,57 +142,10 @@ class Sweep:
                 counts = Counter(case["outcome"] for case in self.cases)
                 self.console.print(
                     f"{len(self.finished)}/{self.total} operators: {counts['equal']} equal, {counts['refused']} refused, "
-                    f"{counts['wrong']} wrong, {counts['crash']} crashed ({operator})",
+                    f"{counts['wrong']} {'different' if self.options.no_replay else 'wrong'}, "
+                    f"{counts['crash']} crashed ({operator})",
                     highlight=False,
                 )
-
-
-def report(sweep: Sweep) -> int:
-    """Writes and prints; returns the exit status."""
-    sweep.cases.sort(key=lambda case: (case["op"], case["dtype"], case["sample"]))
-    counts = Counter(case["outcome"] for case in sweep.cases)
-    totals = {name: counts[name] for name in ("equal", "refused", "wrong", "crash")}
-    sweep.options.report.write_text(json.dumps({"totals": totals, "cases": sweep.cases}, indent=1) + "\n")
-    sweep.options.report.with_suffix(".part").unlink(missing_ok=True)
-    table = Table("outcome", "reason", "cases", "operators")
-    groups: dict[tuple[str, str], list[str]] = {}
-    for case in sweep.cases:
-        groups.setdefault((case["outcome"], case["reason"]), []).append(case["op"])
-    for (outcome, reason), operators in sorted(groups.items()):
-        names = sorted(set(operators))
-        shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
-        table.add_row(outcome, reason[:120], str(len(operators)), str(len(names)) if outcome == "equal" else shown)
-    sweep.console.print(table)
-    sweep.console.print(f"{totals}, {sweep.unsupported} not supported by eager", highlight=False)
-    strange = [c for c in sweep.cases if c["outcome"] == "refused" and c["reason"].startswith("other")]
-    return 1 if totals["wrong"] or totals["crash"] or strange else 0
-
-
-def page(cases: list[dict[str, Any]], unsupported: int) -> str:
-    """The table for docs/sweep.md."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for case in cases:
-        groups.setdefault((case["outcome"], case["reason"]), []).append(case["op"])
-    lines = [
-        "# The sweep, as it came out",
-        "",
-        "Written by `make sweep PAGE=docs/sweep.md`; [what it does](../test/sweep/README.md). SIMULATED: on the Metal simulator,",
-        f"torch {torch.__version__.split('+')[0]}, macOS 15.2. {len(cases):,} cases of {len({case['op'] for case in cases})} operators;"
-        f" {unsupported:,} more that eager does not run.",
-        "",
-        "| outcome | reason | cases | operators |",
-        "|---|---|---|---|",
-    ]
-    for (outcome, reason), operators in sorted(groups.items()):
-        lines.append(f"| {outcome} | {reason} | {len(operators):,} | {len(set(operators))} |")
-    for outcome in ("wrong", "crash"):
-        if not any(group[0] == outcome for group in groups):
-            lines.append(f"| {outcome} | | 0 | 0 |")
-    for (outcome, reason), operators in sorted(groups.items()):
-        if outcome != "equal":
-            names = ", ".join(f"`{name}`" for name in sorted(set(operators)))
-            lines += ["", f"## {outcome}: {reason}", "", names + "."]
-    return "\n".join(textwrap.fill(line, 120) if line[:1] == "`" else line for line in lines) + "\n"
 
 
 def main() -> None:
@@ -200,21 +156,28 @@ def main() -> None:
         type=int,
         default=1,
         metavar="N",
-        help="take every Nth pair of operator and dtype, and few of its samples",
+        help="take one in N pairs of operator and dtype, and few of its samples",
     )
-    parser.add_argument("--rotate", action="store_true", help="begin with another pair each day")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="which of the N samples that --sample N can take (default 0)"
+    )
+    parser.add_argument(
+        "--no-replay", action="store_true", help="leave every replay out, to see that no case is equal without it"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--op", action="append", help="only operators whose name contains this")
-    parser.add_argument("--report", type=Path, default=REPORT)
+    parser.add_argument("--report", type=Path, help="default build/reports/sweep.json, or sweep_no_replay.json")
     parser.add_argument("--resume", action="store_true", help="go on where a run that was cut off has stopped")
     parser.add_argument("--page", type=Path, help="write the outcome as a page for docs/, too")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
+    options.report = options.report or REPORTS / ("sweep_no_replay.json" if options.no_replay else "sweep.json")
     options.report.parent.mkdir(parents=True, exist_ok=True)
-    from cases import operator_name
+    from cases import DTYPES, operator_name, taken
     from torch.testing._internal.common_methods_invocations import op_db
 
-    names = list(dict.fromkeys(operator_name(op) for op in op_db))
+    wanted = (op for op in op_db if any(taken(op, dtype, options.sample, options.seed) for dtype in DTYPES))
+    names = list(dict.fromkeys(map(operator_name, wanted)))
     if options.op:
         names = [name for name in names if any(part in name for part in options.op)]
     sweep = Sweep(options, names)
@@ -223,9 +186,9 @@ def main() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    status = report(sweep)
+    status = finish(sweep.cases, options.report, options.no_replay, sweep.console)
     if options.page:
-        options.page.write_text(page(sweep.cases, sweep.unsupported))
+        options.page.write_text(page(sweep.cases, options.sample, MOST_SAMPLES))
     raise SystemExit(status)
 
 
