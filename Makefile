@@ -2,7 +2,7 @@
 MPSFORK := scripts/mpsfork
 
 .DEFAULT_GOAL := help
-.PHONY: setup fetch apply refresh verify export doctor simulator demo test test-mps test-mps-more test-sanitized test-entries wheel lint-overlay sweep graph-caching fallback-bench fallback-sync clean help
+.PHONY: setup fetch apply refresh verify export doctor simulator demo test test-mps test-mps-more test-sanitized test-entries mutants wheel lint-overlay sweep graph-caching fallback-bench fallback-sync clean help
 
 setup:      ## install what this machine lacks (Debian, Ubuntu), make the virtual environment
 	@$(MPSFORK) setup
@@ -46,14 +46,17 @@ test-sanitized: ## run tests on a build that finds its own errors; SANITIZER=thr
 test-entries: ## build the simulator at every entry of the series and run the entry's own tests there (ENTRY=name)
 	@$(MPSFORK) test-entries $(if $(ENTRY),--entry $(ENTRY))
 
+mutants:    ## plant one small fault after the other in engine and checks, and see which suite notices (MUTANT=name, RESUME=1, PAGE=file)
+	@$(MPSFORK) mutants $(if $(MUTANT),--mutant $(MUTANT)) $(if $(RESUME),--resume) $(if $(PAGE),--page $(PAGE))
+
 wheel:      ## build torch's wheel with the series, on a Mac; DRY_RUN=1: show what would be run
 	@$(MPSFORK) wheel $(if $(DRY_RUN),--dry-run) $(if $(JOBS),--jobs $(JOBS))
 
 lint-overlay: ## compile the overlay with every warning an error, and run clang-tidy's bugprone checks on it
 	@$(MPSFORK) lint-overlay
 
-sweep:      ## capture and replay every operator, dtype and sample, compared with eager
-	@$(MPSFORK) sweep $(if $(PAGE),--page $(PAGE))
+sweep:      ## capture and replay every operator, dtype and sample, compared with eager; NOREPLAY=1: see that nothing is equal without
+	@$(MPSFORK) sweep $(if $(PAGE),--page $(PAGE)) $(if $(NOREPLAY),--no-replay) $(if $(RESUME),--resume)
 
 graph-caching: ## count what the executable cache keeps of matmul, convolution and attention
 	@$(MPSFORK) graph-caching
