@@ -1,3 +1,6 @@
+// first: OperationUtils.h forbids what it includes
+#include <torch/torch.h>
+
 #include <ATen/ThreadLocalState.h>
 #include <ATen/mps/MPSCommandGraph.h>
 #include <ATen/mps/MPSGraphCapture.h>
@@ -5,7 +8,6 @@
 #include <ATen/native/mps/MetalShaderLibrary.h>
 #include <ATen/native/mps/OperationUtils.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
 
 #include <functional>
 #include <string>
