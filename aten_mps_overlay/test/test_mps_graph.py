@@ -32,6 +32,16 @@ if not torch.backends.mps.is_available():
 
 
 class GraphTestCase(TestCase):
+    def settled_level(self):
+        """Bytes allocated once completion handlers, which may follow the wait for the GPU, have freed theirs."""
+        levels = []
+        while len(levels) < 3 or len(set(levels[-3:])) > 1:
+            gc.collect()
+            torch.mps.synchronize()
+            time.sleep(0.005)
+            levels.append(torch.mps.current_allocated_memory())
+        return levels[-1]
+
     def assert_level(self, expected):
         """So much memory is allocated, within a while: completion handlers free some after the wait for the GPU."""
         end = time.monotonic() + 5
@@ -760,8 +770,7 @@ class TestLife(GraphTestCase):
     def test_exception_in_block(self, error):
         """9: the graph is empty, its memory given back, and the next capture works."""
         x = torch.ones(1 << 12, device="mps")
-        torch.mps.synchronize()
-        before = torch.mps.current_allocated_memory()
+        before = self.settled_level()
         graph = torch.mps.MPSGraph()
         with self.assertRaises(error):
             with torch.mps.graph(graph):
@@ -868,9 +877,7 @@ class TestLife(GraphTestCase):
                 out = ((x @ x).softmax(-1) * 2.5).sum()
             return graph, out
 
-        gc.collect()
-        torch.mps.synchronize()
-        before = torch.mps.current_allocated_memory()
+        before = self.settled_level()
         graph, out = capture()
         self.assertGreater(torch.mps.current_allocated_memory(), before)
         del out
@@ -901,12 +908,10 @@ class TestLife(GraphTestCase):
         with torch.mps.graph(graph):
             y = x * scale
         kept = x.nbytes + scale.nbytes
-        torch.mps.synchronize()
-        before = torch.mps.current_allocated_memory()
+        before = self.settled_level()
         del scale
-        gc.collect()
         # it still counts, as the graph's
-        self.assertEqual(torch.mps.current_allocated_memory(), before)
+        self.assertEqual(self.settled_level(), before)
         self.assertEqual(graph.stats()["buffers"], 2)
         self.assertGreaterEqual(graph.stats()["buffer_bytes"], kept)
         others = [torch.full((32, 32), 9.0, device="mps") for _ in range(8)]
@@ -1050,8 +1055,7 @@ class TestLife(GraphTestCase):
         """15: lets the graph of graph_capture() go, with its memory; not one that the caller named."""
         torch.mps.graph_reset()
         x = torch.ones(1 << 16, device="mps")
-        torch.mps.synchronize()
-        before = torch.mps.current_allocated_memory()
+        before = self.settled_level()
         with torch.mps.graph_capture():
             (x * 2).exp().sum()
         self.assertGreater(torch.mps.current_allocated_memory(), before)
@@ -1082,8 +1086,7 @@ class TestLife(GraphTestCase):
             x.fill_(i + 1)
             graph.replay()
             self.assertEqual(y.cpu(), torch.full((1 << 14,), float(i + 1)))
-            torch.mps.synchronize()
-            levels.append(torch.mps.current_allocated_memory())
+            levels.append(self.settled_level())
             kept.append(graph.stats()["buffers"])
         self.assertLessEqual(max(levels[10:]), max(levels[:10]))
         self.assertEqual(len(set(kept[2:])), 1, kept)
