@@ -72,7 +72,8 @@ def fill_with_garbage(results: Tensors, inputs: Tensors) -> None:
     """Overwrites the whole memory of each result on the device that does not lie in an input's."""
     theirs = {storage_of(tensor) for tensor in inputs}
     for result in {storage_of(r): r for r in results if storage_of(r) not in theirs}.values():
-        if result.untyped_storage().nbytes():
+        # a gradient that is zero everywhere may have no memory, whatever its storage says
+        if result.untyped_storage().nbytes() and not result._is_zerotensor():
             bytes_of(result).fill_(GARBAGE)
 
 
