@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import warnings
@@ -16,6 +17,7 @@ import torch
 from sweep_exceptions import complaint_book, EAGER_LACKS, EagerFailed, first_line, sort_exception
 from sweep_inputs import (
     copies,
+    DEVICE,
     fill_with_garbage,
     host_values,
     other_contents,
@@ -33,7 +35,6 @@ from torch.utils import _pytree as pytree
 sys.path.append(str(Path(__file__).resolve().parents[1] / "capture_mode"))
 from mps_capture_rounding import as_near_as_eager_to_itself  # noqa: E402
 
-DEVICE = "mps"
 DTYPES = (
     torch.float32,
     torch.float16,
@@ -65,6 +66,13 @@ UNWRITTEN = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empt
 NO_SAMPLE = -1
 
 raised_errors, forget_raised_errors = complaint_book()
+
+
+def forget_earlier_errors() -> None:
+    """What an earlier case left on the GPU fails here, and not in the next case."""
+    with contextlib.suppress(RuntimeError):
+        torch.mps.synchronize()
+    forget_raised_errors()
 
 
 @dataclass(frozen=True)
@@ -137,16 +145,17 @@ def refusal(error: Exception) -> str | None:
 def run_case(case: Case) -> tuple[str, str]:
     """Outcome and reason of one sample."""
     originals = tensors_of(case.sample)
-    state = torch.mps.get_rng_state()
+    state, host_state = torch.mps.get_rng_state(), torch.random.get_rng_state()
 
     def run_eager(inputs: Tensors) -> Tensors:
         torch.mps.set_rng_state(state)
+        torch.random.set_rng_state(host_state)
         with torch.set_grad_enabled(case.gradients):
             made = forward_and_backward(case.function, case.sample, inputs, case.gradients)
         torch.mps.synchronize()
         return made
 
-    forget_raised_errors()
+    forget_earlier_errors()
     try:
         made = run_eager(copies(originals))
     except Exception as error:
@@ -156,6 +165,8 @@ def run_case(case: Case) -> tuple[str, str]:
 
     tensors = copies(originals)
     graph = torch.mps.MPSGraph()
+    # what the host draws is frozen: the same numbers as eager's
+    torch.random.set_rng_state(host_state)
     try:
         with torch.mps.graph(graph), torch.set_grad_enabled(case.gradients):
             results = forward_and_backward(case.function, case.sample, tensors, case.gradients)
@@ -237,7 +248,7 @@ def sweep_operator(op: OpInfo, order: dict[str, Any], emit: Callable[[dict[str, 
             continue
         pair = {"op": operator_name(op), "dtype": dtype_name(dtype)}
         gradients = op.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
-        forget_raised_errors()
+        forget_earlier_errors()
         try:
             first = samples(op, dtype, gradients)
         except Exception as error:

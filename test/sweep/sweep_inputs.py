@@ -14,6 +14,7 @@ from torch.utils import _pytree as pytree
 sys.path.append(str(Path(__file__).resolve().parents[1] / "capture_mode"))
 from mps_changed_inputs import alias, bytes_of, storage_of, WAYS, write  # noqa: E402
 
+DEVICE = "mps"
 Tensors = list[torch.Tensor]
 # Every byte of a result before the replay. As a number it is far from what samples are made of, except in a byte.
 GARBAGE = 0x5A
@@ -73,7 +74,7 @@ def fill_with_garbage(results: Tensors, inputs: Tensors) -> None:
     theirs = {storage_of(tensor) for tensor in inputs}
     for result in {storage_of(r): r for r in results if storage_of(r) not in theirs}.values():
         # a gradient that is zero everywhere may have no memory, whatever its storage says
-        if result.untyped_storage().nbytes() and not result._is_zerotensor():
+        if result.device.type == DEVICE and result.untyped_storage().nbytes() and not result._is_zerotensor():
             bytes_of(result).fill_(GARBAGE)
 
 
