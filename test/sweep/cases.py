@@ -246,7 +246,7 @@ def sweep_operator(op: OpInfo, order: dict[str, Any], emit: Callable[[dict[str, 
     for dtype in DTYPES:
         if not taken(op, dtype, order["every"], order["seed"]):
             continue
-        pair = {"op": operator_name(op), "dtype": dtype_name(dtype)}
+        pair = {"op": operator_name(op), "dtype": dtype_name(dtype), "listed": dtype in op.dtypes}
         gradients = op.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
         forget_earlier_errors()
         try:

@@ -134,9 +134,25 @@ def page(cases: list[dict[str, Any]], every: int, most: int) -> str:
     ):
         lines += ["", f"## {title}", ""]
         told = [(reason, operators) for (of, reason), operators in groups.items() if of == outcome]
-        lines += ["| it says | cases | operators |", "|---|---|---|"] if told else ["Nothing."]
-        for reason, operators in sorted(told, key=lambda pair: -len(pair[1])):
-            lines.append(f"| {reason.replace('|', chr(92) + '|')} | {len(operators):,} | {code(operators)} |")
+        listed = grouped(case for case in cases if case.get("listed"))
+        if told:
+            lines += [
+                "A listed dtype is one that the operator's OpInfo has for the CPU; with the others no test of upstream calls it.",
+                "",
+                "| it says | cases | of listed dtypes | operators (those of listed dtypes in bold) |",
+                "|---|---|---|---|",
+            ]
+        else:
+            lines.append("Nothing.")
+        for reason, operators in sorted(
+            told, key=lambda pair: (-len(listed.get((outcome, pair[0]), ())), -len(pair[1]))
+        ):
+            known = listed.get((outcome, reason), [])
+            others = set(operators) - set(known)
+            names = ", ".join(
+                [*(f"**{code([name])}**" for name in sorted(set(known))), *([code(others)] if others else [])]
+            )
+            lines.append(f"| {reason.replace('|', chr(92) + '|')} | {len(operators):,} | {len(known):,} | {names} |")
     return "\n".join(textwrap.fill(line, 120) if line[:1] == "`" else line for line in lines) + "\n"
 
 
