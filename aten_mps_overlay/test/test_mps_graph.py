@@ -920,6 +920,22 @@ class TestLife(GraphTestCase):
         self.assertEqual(y.cpu(), torch.full((32, 32), 6.0))
         del others
 
+    @parametrize("how", ["resize_", "set_", "data"])
+    def test_moved_output_raises(self, how):
+        """13: a result that no operator of the block takes is looked at, too."""
+        x = torch.ones(4, device="mps")
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            y = x * 2
+        if how == "resize_":
+            y.resize_(1 << 16)
+        elif how == "set_":
+            y.set_(torch.zeros(4, device="mps"))
+        else:
+            y.data = torch.zeros(4, device="mps")
+        with self.assertRaisesRegex(RuntimeError, "another storage"):
+            graph.replay()
+
     @parametrize("how", ["resize_", "set_", "data", "module"])
     def test_moved_storage_raises(self, how):
         """13: and names the tensor as it was recorded."""

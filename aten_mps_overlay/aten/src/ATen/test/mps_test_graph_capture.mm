@@ -237,6 +237,23 @@ TEST_F(MPSGraphCaptureThreadsTest, OwnWork) {
   expectFilledWith(x, 5);
 }
 
+// No operator and no tensor says what an encoder binds.
+TEST_F(MPSGraphCaptureThreadsTest, MemoryThatAnEncoderBindsIsKept) {
+  graph.captureBegin();
+  increment(known);
+  graph.captureEnd();
+  x.reset();
+  // would lie where it was
+  std::vector<at::Tensor> others;
+  for (int i = 0; i < 20; i++) {
+    others.push_back(full(100));
+  }
+  graph.replay();
+  for (const auto& other : others) {
+    expectFilledWith(other, 100);
+  }
+}
+
 TEST_F(MPSGraphCaptureThreadsTest, WorkOfAnotherThread) {
   graph.captureBegin();
   increment(known);
