@@ -125,6 +125,7 @@ RINGS = (
         on_mac=False,
         upstream_tools=True,
     ),
+    Ring("workflows", (*PYTEST, "test/workflows"), needs="test/workflows", on_mac=False),
     Ring("simulator", (*PYTEST, "test/simulator/tests"), needs="test/simulator/tests", on_mac=False),
     Ring("recorder properties", (*PYTEST, "test/capture"), needs="test/capture", on_device=True),
     _CAPTURE_CASES,
