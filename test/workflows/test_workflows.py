@@ -76,8 +76,8 @@ def test_ours(actionlint: Path) -> None:
         ("    needs: build\n", "    needs: built\n", "job-needs"),
         ("runs-on: macos-latest", "runs-on: macos-lates", "runner-label"),
         (
-            "steps.device.outputs.there == 'true'\n        run",
-            "steps.devise.outputs.there == 'true'\n        run",
+            "steps.device.outputs.there == 'true'\n        #",
+            "steps.devise.outputs.there == 'true'\n        #",
             "expression",
         ),
         ("        id: device\n", "        ident: device\n", "syntax-check"),
