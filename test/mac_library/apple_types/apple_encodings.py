@@ -40,7 +40,10 @@ def _codes(encoding: str, *, with_offsets: bool) -> list[str]:
     codes: list[str] = []
     at = 0
     while at < len(encoding):
-        code, at = _one(encoding, at)
+        code, end = _one(encoding, at)
+        if end == at and not with_offsets:
+            raise ValueError(f"{encoding!r} is not a type at {at}")
+        at = end
         codes.append(code)
         if with_offsets:
             end = at
@@ -53,8 +56,10 @@ def _codes(encoding: str, *, with_offsets: bool) -> list[str]:
 
 
 def _one(encoding: str, at: int) -> tuple[str, int]:
-    while encoding[at] in _QUALIFIERS:
+    while encoding[at : at + 1] in _QUALIFIERS:
         at += 1
+        if at > len(encoding):
+            raise ValueError(f"{encoding!r} ends before a type")
     first = encoding[at]
     if first.isdigit():
         return VECTOR, at
@@ -72,6 +77,11 @@ def _one(encoding: str, at: int) -> tuple[str, int]:
         if encoding[at + 1 : at + 2] == '"':
             return "@", encoding.index('"', at + 2) + 1
         return "@", at + 1
+    if first == "b":
+        end = at + 1
+        while encoding[end : end + 1].isdigit():
+            end += 1
+        return encoding[at:end], end
     if first in "{(":
         end = _closing(encoding, at)
         _, _, fields = encoding[at + 1 : end].partition("=")

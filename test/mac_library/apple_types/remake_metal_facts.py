@@ -69,7 +69,12 @@ def facts_of(wheel: Path) -> dict[str, Any]:
             )
             for framework, folder_name in (("MTL", "Metal"), ("NS", "Foundation"))
         }
-        return _Reader(selectors).read(unit.cursor)
+        classes = re.findall(
+            r"_PRIVATE_DEF_(?:CLS|PRO)\(\s*(?:_MTL\w*,\s*)?(\w+)\s*\)",
+            "".join(path.read_text() for path in headers.glob("*/*HeaderBridge.hpp"))
+            + "".join(path.read_text() for path in (headers / "Foundation").glob("*.hpp")),
+        )
+        return {**_Reader(selectors).read(unit.cursor), "classes": sorted(set(classes) - {"symbol"})}
 
 
 class _Reader:
@@ -90,10 +95,15 @@ class _Reader:
 
     def _namespace(self, space: Any) -> None:
         for item in space.get_children():
-            if item.kind == cindex.CursorKind.ENUM_DECL and item.spelling:
+            if item.kind == cindex.CursorKind.ENUM_DECL and not item.is_anonymous():
                 name = _NAMES[space.spelling] + item.spelling
                 if name not in _NOT_APPLES:
                     self.enums[name] = self.code(item.enum_type)
+            elif item.kind in (cindex.CursorKind.TYPE_ALIAS_DECL, cindex.CursorKind.TYPEDEF_DECL):
+                # Sets of options are plain integers with a name.
+                code = self._integer(item.underlying_typedef_type)
+                if code:
+                    self.enums[_NAMES[space.spelling] + item.spelling] = code
             elif item.kind in (cindex.CursorKind.STRUCT_DECL, cindex.CursorKind.CLASS_DECL) and item.is_definition():
                 if _is_plain(item):
                     kind = item.type
@@ -103,6 +113,13 @@ class _Reader:
                         "alignment": kind.get_align(),
                         "fields": fields,
                     }
+
+    def _integer(self, kind: Any) -> str:
+        try:
+            code = self.code(kind)
+        except KeyError:
+            return ""
+        return code if code in ("c", "C", "s", "S", "i", "I", "q", "Q") else ""
 
     def _text(self, path: str) -> bytes:
         if path not in self.texts:
@@ -206,6 +223,7 @@ def main(folder: Path) -> None:
         "source": "metal-cpp",
         "versions": {"13.3": old.name, "15.0": new.name},
         "methods": {},
+        "classes": {name: "13.3" if name in before["classes"] else "15.0" for name in sorted(now["classes"])},
         "structs": now["structs"],
         "enums": now["enums"],
     }

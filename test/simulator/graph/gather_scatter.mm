@@ -348,7 +348,7 @@ using namespace mps_simulator::graph;
 
 - (MPSGraphTensor*)gatherWithUpdatesTensor:(MPSGraphTensor*)updatesTensor
                              indicesTensor:(MPSGraphTensor*)indicesTensor
-                                      axis:(NSInteger)axis
+                                      axis:(NSUInteger)axis
                            batchDimensions:(NSUInteger)batchDimensions
                                       name:(NSString*)name {
   COUNT_CALL();
@@ -358,7 +358,7 @@ using namespace mps_simulator::graph;
       "gather",
       {updatesTensor, indicesTensor},
       [=](const Tensors& inputs) {
-        return gather(inputs[0], inputs[1], axis, static_cast<int64_t>(batchDimensions), call);
+        return gather(inputs[0], inputs[1], static_cast<int64_t>(axis), static_cast<int64_t>(batchDimensions), call);
       },
       name);
 }

@@ -14,7 +14,7 @@ using namespace mps_simulator::graph;
 
 - (MPSGraphTensor*)oneHotWithIndicesTensor:(MPSGraphTensor*)indicesTensor
                                      depth:(NSUInteger)depth
-                                      axis:(NSInteger)axis
+                                      axis:(NSUInteger)axis
                                   dataType:(MPSDataType)dataType
                                    onValue:(double)onValue
                                   offValue:(double)offValue
@@ -24,8 +24,11 @@ using namespace mps_simulator::graph;
       self,
       "one_hot",
       {indicesTensor},
-      [depth = static_cast<int64_t>(depth), axis, type = to_scalar_type(dataType), onValue, offValue](
-          const Tensors& inputs) {
+      [depth = static_cast<int64_t>(depth),
+       axis = static_cast<int64_t>(axis),
+       type = to_scalar_type(dataType),
+       onValue,
+       offValue](const Tensors& inputs) {
         const int64_t position = wrap_axis(axis, inputs[0].dim() + 1);
         std::vector<int64_t> along(inputs[0].dim() + 1, 1);
         along[position] = depth;

@@ -40,6 +40,10 @@ NS_ASSUME_NONNULL_BEGIN
 @end
 
 #ifdef __MAC_15_0
+// Newer than the oldest macOS that the backend runs on: there, a library must load without it.
+#ifdef __APPLE__
+__attribute__((weak_import))
+#endif
 @interface MPSNDArrayIdentity : MPSNDArrayUnaryKernel
 - (nullable MPSNDArray*)reshapeWithCommandBuffer:(nullable id<MTLCommandBuffer>)cmdBuf
                                      sourceArray:(MPSNDArray*)sourceArray

@@ -13,6 +13,10 @@ typedef NS_ENUM(NSUInteger, MPSGraphFFTScalingMode) {
   MPSGraphFFTScalingModeUnitary = 2,
 };
 
+// Newer than the oldest macOS that the backend runs on: there, a library must load without it.
+#ifdef __APPLE__
+__attribute__((weak_import))
+#endif
 @interface MPSGraphFFTDescriptor : MPSGraphObject <NSCopying>
 
 @property(readwrite, nonatomic) BOOL inverse;

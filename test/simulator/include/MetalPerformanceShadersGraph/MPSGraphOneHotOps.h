@@ -9,7 +9,7 @@
 
 - (MPSGraphTensor*)oneHotWithIndicesTensor:(MPSGraphTensor*)indicesTensor
                                      depth:(NSUInteger)depth
-                                      axis:(NSInteger)axis
+                                      axis:(NSUInteger)axis
                                   dataType:(MPSDataType)dataType
                                    onValue:(double)onValue
                                   offValue:(double)offValue

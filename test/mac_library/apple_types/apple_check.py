@@ -1,0 +1,116 @@
+"""The comparison: what is declared here, what others say of it, and what nobody confirms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from apple_declarations import Declarations, Method
+from apple_encodings import same
+from apple_facts import Fact, Facts, Version
+
+# metal-cpp's names for what every object can do.
+_ALIASES = {
+    "NSObject": ("NSObject", "NSReferencing", "NSCopying", "NSSecureCoding"),
+    # Toll-free and mutable kinds inherit in Foundation what metal-cpp declares once.
+    "NSFastEnumeration": ("NSFastEnumeration",),
+}
+# Any object may answer them, whatever class declares them here.
+_UNIVERSAL = ("init", "new", "alloc", "copy", "retain", "release", "autorelease", "dealloc", "description")
+
+
+@dataclass
+class Result:
+    """What came of a comparison: sentences that say what is wrong, and names by who confirmed them."""
+
+    wrong: list[str] = field(default_factory=list)
+    confirmed: dict[str, list[str]] = field(default_factory=dict)
+    unconfirmed: list[str] = field(default_factory=list)
+
+
+def facts_for(method: Method, declared: Declarations, facts: Facts) -> list[Fact]:
+    """Return what is known of a method: of its owner, or of what its owner inherits from."""
+    sign = method.key[0]
+    owners = declared.ancestors(method.owner)
+    if method.selector in _UNIVERSAL or method.owner == "NSObject":
+        owners = [*owners, "NSObject"]
+    for owner in owners:
+        for name in _ALIASES.get(owner, (owner,)):
+            found = facts.methods.get(f"{sign}[{name} {method.selector}]")
+            if found:
+                return found
+    return []
+
+
+def compare_methods(declared: Declarations, facts: Facts, used: set[str]) -> Result:
+    """Compare the types of every declared method whose selector is in `used`."""
+    result = Result()
+    for method in sorted(declared.methods.values(), key=lambda item: item.key):
+        if method.selector not in used:
+            continue
+        confirming = []
+        for fact in facts_for(method, declared, facts):
+            confirming.append(fact.source)
+            if len(fact.types) != len(method.types) or not all(map(same, method.types, fact.types)):
+                result.wrong.append(
+                    f"{method.key} ({method.header}) is {' '.join(method.types)} here and {' '.join(fact.types)} by {fact.source}"
+                )
+        owners = [name for name in declared.ancestors(method.owner) if name != "NSObject"]
+        if method.owner not in declared.classes or method.owner == "NSObject":
+            # PyObjC knows the methods of protocols as NSObject's.
+            owners.append("NSObject")
+        for owner in owners:
+            places = facts.places.get(f"[{owner} {method.selector}]")
+            if places:
+                for place, code in places.items():
+                    if place < len(method.types) and not same(method.types[place], code):
+                        what = "result" if place == 0 else f"argument {place}"
+                        result.wrong.append(
+                            f"{method.key} ({method.header}): its {what} is {method.types[place]} here and {code} by pyobjc"
+                        )
+                if set(places) >= set(range(len(method.types))):
+                    confirming.append("pyobjc")
+                break
+        if confirming:
+            for source in dict.fromkeys(confirming):
+                result.confirmed.setdefault(source, []).append(method.key)
+        else:
+            result.unconfirmed.append(method.key)
+    return result
+
+
+def compare_enums(declared: Declarations, facts: Facts, used: set[str]) -> Result:
+    """Compare the width and sign of every declared enum or set of options that is in `used`."""
+    return _compare_codes("enum", declared.enums, facts.enums, used)
+
+
+def compare_structs(declared: Declarations, facts: Facts, used: set[str]) -> Result:
+    """Compare the fields of every declared struct that is in `used`."""
+    return _compare_codes("struct", declared.structs, facts.structs, used)
+
+
+def _compare_codes(kind: str, ours: dict[str, str], theirs: dict[str, dict[str, str]], used: set[str]) -> Result:
+    result = Result()
+    for name, code in sorted(ours.items()):
+        if name not in used:
+            continue
+        known = theirs.get(name, {})
+        for source, other in known.items():
+            result.confirmed.setdefault(source, []).append(name)
+            if code != other:
+                result.wrong.append(f"{kind} {name} is {code} here and {other} by {source}")
+        if not known:
+            result.unconfirmed.append(name)
+    return result
+
+
+def newest(selector: str, declared: Declarations, facts: Facts) -> Version:
+    """Return the macOS that brought a selector: of several owners, the newest. Empty if nobody says."""
+    found: list[Version] = []
+    for method in declared.methods.values():
+        if method.selector == selector:
+            found += [max(fact.macos for fact in known) for known in [facts_for(method, declared, facts)] if known]
+    if not found:
+        found = [
+            fact.macos for key, known in facts.methods.items() if key.endswith(f" {selector}]") for fact in known
+        ]
+    return max(found, default=())

@@ -1,0 +1,30 @@
+"""What the tests of Apple's types look at: read once."""
+
+from __future__ import annotations
+
+import pytest
+
+from apple_declarations import compiler_words, Declarations, read, ROOT
+from apple_facts import Facts, load
+from apple_uses import gather, Uses
+
+BUILD = ROOT / "build" / "simulator"
+CHECKOUT = ROOT / "build" / "pytorch"
+
+
+@pytest.fixture(scope="session")
+def declared() -> Declarations:
+    """The simulator's headers, as its build compiles with them."""
+    return read(compiler_words(BUILD / "compile_commands.json"))
+
+
+@pytest.fixture(scope="session")
+def facts() -> Facts:
+    """The tables."""
+    return load()
+
+
+@pytest.fixture(scope="session")
+def uses() -> Uses:
+    """The patched backend."""
+    return gather(BUILD, CHECKOUT)

@@ -1,0 +1,113 @@
+"""Remake facts/pyobjc.json: the types of results and arguments that PyObjC's metadata tells, and of structs.
+
+    python remake_pyobjc_facts.py FOLDER_OF_WHEELS
+
+The wheels are those of the simulator's test of constants, which `make setup` fetches to build/toolchain/apple_metadata,
+and those of facts_requirements.txt: PyObjC 11.0 knows the SDK of macOS 15.1, 9.1.1 that of macOS 13.3. The metadata is
+code, which is read here and not run.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import sys
+import zipfile
+from pathlib import Path
+
+from apple_encodings import value_type
+
+FACTS = Path(__file__).parent / "facts" / "pyobjc.json"
+_PREFIXES = ("MTL", "MPS", "NS")
+
+
+def main(folders: list[Path]) -> None:
+    """Write the table from the wheels in the folders."""
+    every = sorted(wheel for folder in folders for wheel in folder.glob("pyobjc_framework_*.whl"))
+    wheels = [wheel for wheel in every if "-11.0-" in wheel.name]
+    before = {name for wheel in every if "-9.1.1-" in wheel.name for name in _constants(wheel)}
+    constants = {
+        name: "13.3" if name in before else "15.1" for wheel in wheels for name in _constants(wheel) | before
+    }
+    types: dict[str, dict[str, str]] = {}
+    structs: dict[str, str] = {}
+    for wheel in wheels:
+        with zipfile.ZipFile(wheel) as archive:
+            for name in sorted(archive.namelist()):
+                if name.endswith("/_metadata.py") and name.split("/")[-2] in _FRAMEWORKS:
+                    _read(ast.parse(archive.read(name)), types, structs)
+    table: dict[str, object] = {"source": "pyobjc", "types": types, "structs": structs}
+    table["wheels"] = [wheel.name for wheel in every]
+    table["constants"] = constants
+    FACTS.write_text(json.dumps(table, indent=1, sort_keys=True) + "\n")
+    print(f"{len(types)} methods, {len(structs)} structs, {len(constants)} constants in {FACTS.name}")
+
+
+def _constants(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        text = "".join(archive.read(name).decode() for name in archive.namelist() if name.endswith("/_metadata.py"))
+    return set(re.findall(r"(?<=\$)(M(?:TL|PS)\w+)@", text))
+
+
+_FRAMEWORKS = ("Metal", "MetalPerformanceShaders", "MetalPerformanceShadersGraph", "Foundation")
+
+
+def _read(tree: ast.Module, types: dict[str, dict[str, str]], structs: dict[str, str]) -> None:
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        called = ast.unparse(node.func)
+        if called == "r":
+            _method(node, types)
+        elif called == "objc.createStructType":
+            name = str(ast.literal_eval(node.args[0])).split(".")[-1]
+            if name.startswith(_PREFIXES) and isinstance(node.args[1], ast.Constant):
+                structs[name] = value_type(_text(node.args[1]).replace("Z", "B"))
+
+
+def _method(node: ast.Call, types: dict[str, dict[str, str]]) -> None:
+    owner, selector = _text(node.args[0]), _text(node.args[1])
+    places: dict[str, str] = {}
+    for key, value in zip(*_pairs(node.args[2])):
+        if key == "retval":
+            places["0"] = _type(value)
+        elif key == "arguments":
+            for at, argument in zip(*_pairs(value)):
+                # Two more come before: the object and the selector.
+                places[str(int(str(at)) - 1)] = _type(argument)
+    known = {at: code for at, code in places.items() if code}
+    if known:
+        types[f"[{owner} {selector}]"] = known
+
+
+def _type(node: ast.expr) -> str:
+    for key, value in zip(*_pairs(node)):
+        text = _text(value)
+        # PyObjC tells characters, strings and small numbers apart by codes of its own: nothing is said of them here.
+        if key == "type" and text and not set(text) & set("TtUz"):
+            # PyObjC writes Z for BOOL, which is a byte like clang's B.
+            try:
+                return value_type(text.replace("Z", "B"))
+            except ValueError:
+                # A qualifier alone: how it is passed, and not what.
+                return ""
+    return ""
+
+
+def _pairs(node: ast.expr) -> tuple[list[object], list[ast.expr]]:
+    if not isinstance(node, ast.Dict):
+        return [], []
+    keys = [ast.literal_eval(key) for key in node.keys if key is not None]
+    return keys, node.values
+
+
+def _text(node: ast.expr) -> str:
+    value = node.value if isinstance(node, ast.Constant) else ""
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        raise SystemExit("Name the folders of the wheels.")
+    main([Path(word) for word in sys.argv[1:]])

@@ -1,0 +1,135 @@
+"""Every declaration that the patched backend uses of the simulator's headers has Apple's types."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from apple_check import compare_enums, compare_methods, compare_structs, Result
+from apple_declarations import Declarations, read
+from apple_encodings import method_types
+from apple_facts import Facts
+from apple_lists import ASKED_FOR, OF_THE_BACKEND, unconfirmed
+from apple_uses import Uses
+
+# Enough for a few declarations by Apple's names, without a header.
+_MINIMAL = ["-x", "objective-c++", "-std=gnu++17", "-fblocks", "-w"]
+_TYPES = "typedef struct { unsigned long width, height, depth; } MTLSize;\n"
+
+
+def planted(text: str) -> Declarations:
+    """Return what a text declares."""
+    return read(_MINIMAL, _TYPES + text)
+
+
+def tell(pytestconfig: pytest.Config, what: str, result: Result) -> None:
+    """Print how many were compared with whom, and how many with nobody."""
+    by_source = ", ".join(f"{len(names)} by {source}" for source, names in sorted(result.confirmed.items()))
+    reporter = pytestconfig.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        reporter.write_line(f"{what}: {by_source}; unconfirmed: {len(result.unconfirmed)}")
+
+
+def test_objects_and_sources_were_read(uses: Uses) -> None:
+    assert len(uses.selectors) > 380
+    assert len(uses.classes) > 30
+    assert len({source for sources in uses.selectors.values() for source in sources}) > 60
+
+
+def test_every_selector_that_is_used_is_declared(declared: Declarations, uses: Uses) -> None:
+    known = {method.selector for method in declared.methods.values()}
+    assert sorted(set(uses.selectors) - known - OF_THE_BACKEND - ASKED_FOR) == []
+
+
+def test_methods(pytestconfig: pytest.Config, declared: Declarations, facts: Facts, uses: Uses) -> None:
+    result = compare_methods(declared, facts, set(uses.selectors))
+    tell(pytestconfig, "methods", result)
+    assert result.wrong == []
+    assert result.unconfirmed == sorted(unconfirmed()["methods"])
+    assert len({name for names in result.confirmed.values() for name in names}) > 400
+
+
+def test_enums(pytestconfig: pytest.Config, declared: Declarations, facts: Facts, uses: Uses) -> None:
+    named = {declared.constants[word] for word in uses.words if word in declared.constants}
+    result = compare_enums(declared, facts, set(uses.words) | named)
+    tell(pytestconfig, "enums", result)
+    assert result.wrong == []
+    assert result.unconfirmed == sorted(unconfirmed()["enums"])
+
+
+def test_structs(pytestconfig: pytest.Config, declared: Declarations, facts: Facts, uses: Uses) -> None:
+    result = compare_structs(declared, facts, set(uses.words))
+    tell(pytestconfig, "structs", result)
+    assert result.wrong == []
+    assert result.unconfirmed == sorted(unconfirmed()["structs"])
+
+
+def test_no_source_is_alone_in_everything(facts: Facts) -> None:
+    sources = Counter(fact.source for known in facts.methods.values() for fact in known)
+    assert set(sources) == {"metal-cpp", "dotnet", "sdk-header", "runtime"}
+
+
+FAULTS: list[tuple[str, str, Callable[[Declarations, Facts, set[str]], Result], str]] = [
+    (
+        "a struct by pointer",
+        "@protocol MTLComputeCommandEncoder\n"
+        "- (void)dispatchThreads:(MTLSize*)grid threadsPerThreadgroup:(MTLSize)group;\n@end\n",
+        compare_methods,
+        "-[MTLComputeCommandEncoder dispatchThreads:threadsPerThreadgroup:] (declarations.mm) is v ^{QQQ} {QQQ} here "
+        "and v {QQQ} {QQQ} by metal-cpp",
+    ),
+    (
+        "BOOL as int",
+        "@protocol MTLDevice\n- (int)supportsFamily:(long)family;\n@end\n",
+        compare_methods,
+        "-[MTLDevice supportsFamily:] (declarations.mm) is i q here and B q by metal-cpp",
+    ),
+    (
+        "float instead of double",
+        "@class NSString, MPSGraphTensor;\n@interface MPSGraph\n"
+        "- (MPSGraphTensor*)dropoutTensor:(MPSGraphTensor*)tensor rate:(float)rate name:(NSString*)name;\n@end\n",
+        compare_methods,
+        "-[MPSGraph dropoutTensor:rate:name:] (declarations.mm) is @ @ f @ here and @ @ d @ by dotnet",
+    ),
+    (
+        "an enum of the wrong width",
+        "enum MTLGPUFamily : int { MTLGPUFamilyMac2 = 2002 };\n",
+        compare_enums,
+        "enum MTLGPUFamily is i here and q by metal-cpp",
+    ),
+    (
+        "a struct that lacks a field",
+        "typedef struct { unsigned long size; } MTLSizeAndAlign;\n",
+        compare_structs,
+        "struct MTLSizeAndAlign is {Q} here and {QQ} by metal-cpp",
+    ),
+]
+
+
+@pytest.mark.parametrize(("fault", "text", "compare", "said"), FAULTS, ids=[fault for fault, *_ in FAULTS])
+def test_a_planted_fault_is_named(
+    fault: str, text: str, compare: Callable[[Declarations, Facts, set[str]], Result], said: str, facts: Facts
+) -> None:
+    declared = planted(text)
+    names = {method.selector for method in declared.methods.values()} | set(declared.enums) | set(declared.structs)
+    result = compare(declared, facts, names)
+    assert said in result.wrong, fault
+
+
+def test_what_nobody_confirms_is_not_called_confirmed(facts: Facts) -> None:
+    declared = planted("@interface MPSGraph\n- (void)frobnicate;\n@end\n")
+    result = compare_methods(declared, facts, {"frobnicate"})
+    assert result.unconfirmed == ["-[MPSGraph frobnicate]"]
+    assert not result.confirmed
+    assert not result.wrong
+
+
+def test_encodings() -> None:
+    assert method_types("v68@0:8i16{?=QQQ}20{?=QQQ}44") == ("v", "i", "{QQQ}", "{QQQ}")
+    assert method_types("@40@0:8r^@16r^@24Q32") == ("@", "^@", "^@", "Q")
+    assert method_types("Vv16@0:8") == ("v",)
+    assert method_types("v24@0:8@?16") == ("v", "@?")
+    with pytest.raises(ValueError, match="not the type of a method"):
+        method_types("i8")
