@@ -110,7 +110,5 @@ def newest(selector: str, declared: Declarations, facts: Facts) -> Version:
         if method.selector == selector:
             found += [max(fact.macos for fact in known) for known in [facts_for(method, declared, facts)] if known]
     if not found:
-        found = [
-            fact.macos for key, known in facts.methods.items() if key.endswith(f" {selector}]") for fact in known
-        ]
+        found = [fact.macos for key, known in facts.methods.items() if key.endswith(f" {selector}]") for fact in known]
     return max(found, default=())

@@ -12,6 +12,8 @@ from apple_clang import cindex, parse
 from apple_encodings import method_types, value_type
 
 ROOT = Path(__file__).resolve().parents[3]
+BUILD = ROOT / "build" / "simulator"
+CHECKOUT = ROOT / "build" / "pytorch"
 INCLUDE = ROOT / "test" / "simulator" / "include"
 FRAMEWORKS = ("Foundation", "Metal", "MetalPerformanceShaders", "MetalPerformanceShadersGraph")
 _IMPORTS = "".join(f"#import <{name}/{name}.h>\n" for name in FRAMEWORKS)

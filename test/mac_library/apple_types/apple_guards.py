@@ -88,25 +88,35 @@ def _condition(header: str) -> str:
 def _sure(condition: str, holds: bool) -> Version:
     """What version is sure when a condition holds, or when it does not."""
     joined, apart = ("&&", "||") if holds else ("||", "&&")
-    if not condition or apart in condition:
-        # Of alternatives nothing is sure; a mix of both is not taken apart.
+    if not condition or len(_split(condition, apart)) > 1:
+        # Of alternatives nothing is sure, and a mix of both without parentheses is not taken apart.
         return ()
-    return max((_asked(part, holds) for part in condition.split(joined)), default=())
+    return max((_asked(part.strip(), holds) for part in _split(condition, joined)), default=())
 
 
-def _asked(part: str, holds: bool) -> Version:
-    text = part.strip()
-    while text.startswith("("):
-        text = text[1:].strip()
+def _asked(text: str, holds: bool) -> Version:
     negated = text.startswith("!")
+    text = text.removeprefix("!").strip()
+    if text.startswith("(") and len(_split(text, ")")) == 2 and text.endswith(")"):
+        return _sure(text[1:-1], holds != negated)
     if negated == holds:
         return ()
-    for name, version in _FUNCTIONS.items():
-        if name in text:
-            return version
-    found = _ASKS.search(text)
-    numbers = [int(number) for number in found.groups() if number] if found else []
-    return tuple(numbers)
+    name = re.sub(r"^(?:\w+::)+", "", text)
+    if name in _FUNCTIONS:
+        return _FUNCTIONS[name]
+    found = _ASKS.fullmatch(name)
+    return tuple(int(number) for number in found.groups() if number) if found else ()
+
+
+def _split(text: str, mark: str) -> list[str]:
+    """Split at a mark outside parentheses; a closing one itself counts when it closes the first."""
+    parts, depth, start = [], 0, 0
+    for at, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0 and text.startswith(mark, at):
+            parts.append(text[start:at])
+            start = at + len(mark)
+    return [*parts, text[start:]]
 
 
 def _ternary(statement: str) -> Version:

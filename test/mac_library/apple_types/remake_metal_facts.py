@@ -104,15 +104,17 @@ class _Reader:
                 code = self._integer(item.underlying_typedef_type)
                 if code:
                     self.enums[_NAMES[space.spelling] + item.spelling] = code
-            elif item.kind in (cindex.CursorKind.STRUCT_DECL, cindex.CursorKind.CLASS_DECL) and item.is_definition():
-                if _is_plain(item):
-                    kind = item.type
-                    fields = [[field.spelling, self.code(field.type)] for field in kind.get_fields()]
-                    self.structs[_NAMES[space.spelling] + item.spelling] = {
-                        "size": kind.get_size(),
-                        "alignment": kind.get_align(),
-                        "fields": fields,
-                    }
+            elif (
+                item.kind in (cindex.CursorKind.STRUCT_DECL, cindex.CursorKind.CLASS_DECL)
+                and item.is_definition()
+                and _is_plain(item)
+            ):
+                kind = item.type
+                self.structs[_NAMES[space.spelling] + item.spelling] = {
+                    "size": kind.get_size(),
+                    "alignment": kind.get_align(),
+                    "fields": [[field.spelling, self.code(field.type)] for field in kind.get_fields()],
+                }
 
     def _integer(self, kind: Any) -> str:
         try:
@@ -234,7 +236,9 @@ def main(folder: Path) -> None:
             print(f"{key} was {codes} in 13.3 and is {now['methods'][key]}", file=sys.stderr)
         table["methods"].setdefault(key, {"types": codes, "macos": "13.3"})
     FACTS.write_text(json.dumps(table, indent=1, sort_keys=True) + "\n")
-    print(f"{len(table['methods'])} methods, {len(table['structs'])} structs, {len(table['enums'])} enums in {FACTS.name}")
+    print(
+        f"{len(table['methods'])} methods, {len(table['structs'])} structs, {len(table['enums'])} enums in {FACTS.name}"
+    )
 
 
 if __name__ == "__main__":

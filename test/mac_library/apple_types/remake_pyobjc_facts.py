@@ -27,9 +27,7 @@ def main(folders: list[Path]) -> None:
     every = sorted(wheel for folder in folders for wheel in folder.glob("pyobjc_framework_*.whl"))
     wheels = [wheel for wheel in every if "-11.0-" in wheel.name]
     before = {name for wheel in every if "-9.1.1-" in wheel.name for name in _constants(wheel)}
-    constants = {
-        name: "13.3" if name in before else "15.1" for wheel in wheels for name in _constants(wheel) | before
-    }
+    constants = {name: "13.3" if name in before else "15.1" for wheel in wheels for name in _constants(wheel) | before}
     types: dict[str, dict[str, str]] = {}
     structs: dict[str, str] = {}
     for wheel in wheels:

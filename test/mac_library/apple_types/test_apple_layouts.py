@@ -6,11 +6,10 @@ import json
 import subprocess
 from pathlib import Path
 
-from apple_declarations import compiler_words, Declarations, FRAMEWORKS, ROOT
+from apple_declarations import BUILD, compiler_words, Declarations, FRAMEWORKS
 from apple_facts import FOLDER
 from apple_uses import Uses
 
-DATABASE = ROOT / "build" / "simulator" / "compile_commands.json"
 Layout = dict[str, dict[str, object]]
 
 
@@ -41,7 +40,7 @@ def compile_text(text: str, folder: Path) -> str:
     """Return what the compiler of the simulator's build says."""
     source = folder / "layouts.mm"
     source.write_text(text)
-    command = ["clang++-19", *compiler_words(DATABASE), "-fsyntax-only", str(source)]
+    command = ["clang++-19", *compiler_words(BUILD / "compile_commands.json"), "-fsyntax-only", str(source)]
     return subprocess.run(command, capture_output=True, text=True, check=False).stderr
 
 
