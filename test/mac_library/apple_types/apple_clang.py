@@ -6,6 +6,8 @@ from typing import Any
 
 from clang import cindex
 
+__all__ = ["cindex", "parse"]
+
 LIBRARY = "libclang-19.so.1"
 if not cindex.Config.loaded:
     cindex.Config.set_library_file(LIBRARY)

@@ -7,11 +7,12 @@ import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
+Version = tuple[int, ...]
 FOLDER = Path(__file__).parent / "facts"
 # The oldest macOS that the library runs on.
 OLDEST = (13, 3)
 # The macOS that came with a version of iOS, where a source names only that one. Apple ships both from the same sources.
-_MACOS_OF_IOS = {
+_MACOS_OF_IOS: dict[Version, Version] = {
     (14, 0): (11, 0),
     (14, 2): (11, 0),
     (15, 0): (12, 0),
@@ -24,8 +25,6 @@ _MACOS_OF_IOS = {
     (16, 3): (13, 2),
     (17, 0): (14, 0),
 }
-
-Version = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -73,11 +72,11 @@ def load(folder: Path = FOLDER) -> Facts:
 def _load_metal(facts: Facts, table: dict[str, dict[str, dict[str, str]]]) -> None:
     for key, row in table["methods"].items():
         facts.add(key, Fact(tuple(row["types"].split()), version(row["macos"]), "metal-cpp"))
-    for name, code in table["enums"].items():
-        facts.enums.setdefault(name, {})["metal-cpp"] = str(code)
+    for name, width in table["enums"].items():
+        facts.enums.setdefault(name, {})["metal-cpp"] = str(width)
     for name, layout in table["structs"].items():
-        code = "{" + "".join(item[1] for item in layout["fields"]) + "}"
-        facts.structs.setdefault(name, {})["metal-cpp"] = code
+        fields = "".join(item[1] for item in layout["fields"])
+        facts.structs.setdefault(name, {})["metal-cpp"] = "{" + fields + "}"
     for name, since in table["classes"].items():
         facts.classes[name] = (version(str(since)), "metal-cpp")
 

@@ -49,7 +49,8 @@ def find(text: str, names: dict[str, re.Pattern[str]]) -> list[Use]:
     wanted = sorted((match.start(), name) for name, pattern in names.items() for match in pattern.finditer(plain))
     uses: list[Use] = []
     blocks: list[_Block] = [_Block(0, "", (), ())]
-    start, after_else = 0, ()
+    start = 0
+    after_else: Version = ()
     position = 0
     for match in re.finditer(r"[{};]", plain):
         while position < len(wanted) and wanted[position][0] < match.start():

@@ -77,9 +77,11 @@ def read_object(path: Path) -> tuple[set[str], set[str]]:
         contents: dict[int, bytes] = {}
         for relocation in binary.object_relocations:
             at = relocation.address - home.virtual_address - table.value
+            section, target = relocation.section, relocation.symbol
+            if section is None or target is None or not 0 <= at < table.size or at % _ENTRY:
+                continue
             # Addresses count from the beginning of each section, so that others may have the same.
-            if 0 <= at < table.size and at % _ENTRY == 0 and relocation.section.file_offset == home.file_offset:
-                target = relocation.symbol
+            if section.file_offset == home.file_offset:
                 if target.shndx not in contents:
                     contents[target.shndx] = bytes(sections[target.shndx].content)
                 data = contents[target.shndx]

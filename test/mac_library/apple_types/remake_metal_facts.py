@@ -110,6 +110,8 @@ class _Reader:
                 and _is_plain(item)
             ):
                 kind = item.type
+                if any(field.is_anonymous() for field in kind.get_fields()):
+                    continue
                 self.structs[_NAMES[space.spelling] + item.spelling] = {
                     "size": kind.get_size(),
                     "alignment": kind.get_align(),

@@ -82,14 +82,15 @@ def _method(node: ast.Call, types: dict[str, dict[str, str]]) -> None:
 def _type(node: ast.expr) -> str:
     for key, value in zip(*_pairs(node)):
         text = _text(value)
-        # PyObjC tells characters, strings and small numbers apart by codes of its own: nothing is said of them here.
-        if key == "type" and text and not set(text) & set("TtUz"):
-            # PyObjC writes Z for BOOL, which is a byte like clang's B.
+        if key == "type" and text:
             try:
-                return value_type(text.replace("Z", "B"))
+                # PyObjC writes Z for BOOL, which is a byte like clang's B.
+                code = value_type(text.replace("Z", "B"))
             except ValueError:
                 # A qualifier alone: how it is passed, and not what.
                 return ""
+            # Characters, strings and small numbers have codes of PyObjC's own: nothing is said of them here.
+            return "" if set(code) & set("TtUz") else code
     return ""
 
 
