@@ -35,6 +35,8 @@ SMALL_SAMPLE = "test/simulator/sanitizers/test_mps_sample.txt"
 # What upstream's tests do otherwise when each operator is captured.
 CAPTURED_LIST = ("--further", "test/capture_mode/remaining_failures.txt")
 PYTEST = ("-m", "pytest", "-q", "--junitxml={report}")
+# For suites whose tests stand alone.
+_TWO_AT_ONCE = ("-n", "2")
 # Those of the simulator's own tests that are written in Objective-C++, but for one that takes the time.
 _OBJECTIVE_CASES = (
     "test/simulator/tests/test_foundation.py",
@@ -60,7 +62,7 @@ _CAPTURE_FILES = (
 UPSTREAM_STYLE = (*PYTEST, "-c", "/dev/null", "--rootdir", ".", "--noconftest", "-p", "no:cacheprovider")
 _CAPTURE_CASES = Ring(
     "capture cases",
-    (*UPSTREAM_STYLE, *_CAPTURE_FILES),
+    (*UPSTREAM_STYLE, *_TWO_AT_ONCE, *_CAPTURE_FILES),
     needs="build/pytorch/test/test_mps_graph.py",
     on_device=True,
     directory="build/pytorch/test",
@@ -115,19 +117,19 @@ _CAPTURED_SAMPLE = replace(
 _FEW_MUTANTS = ("failures-counted-as-passes", "optimizer-check-dropped", "binding-offset-lost")
 
 RINGS = (
-    Ring("fork tool", (*PYTEST, "-n", "2", "test/fork_tool"), needs="test/fork_tool"),
+    Ring("fork tool", (*PYTEST, *_TWO_AT_ONCE, "test/fork_tool"), needs="test/fork_tool"),
     Ring("fallback bench", (*PYTEST, "test/fallback_bench"), needs="test/fallback_bench", on_device=True),
     # A Mac has lintrunner, and the rest needs no device.
     Ring(
         "upstream checks",
-        (*PYTEST, "-n", "2", "--dist", "loadfile", "test/upstream_checks"),
+        (*PYTEST, *_TWO_AT_ONCE, "--dist", "loadfile", "test/upstream_checks"),
         needs="test/upstream_checks",
         on_mac=False,
         upstream_tools=True,
     ),
     Ring("workflows", (*PYTEST, "test/workflows"), needs="test/workflows", on_mac=False),
-    Ring("simulator", (*PYTEST, "test/simulator/tests"), needs="test/simulator/tests", on_mac=False),
-    Ring("recorder properties", (*PYTEST, "test/capture"), needs="test/capture", on_device=True),
+    Ring("simulator", (*PYTEST, *_TWO_AT_ONCE, "test/simulator/tests"), needs="test/simulator/tests", on_mac=False),
+    Ring("recorder properties", (*PYTEST, *_TWO_AT_ONCE, "test/capture"), needs="test/capture", on_device=True),
     _CAPTURE_CASES,
     Ring("C++ tests", (*PYTEST, "test/aten"), needs="test/aten", on_mac=False),
     Ring("custom kernels", (*PYTEST, "test/custom_kernels"), needs="test/custom_kernels", on_device=True),
