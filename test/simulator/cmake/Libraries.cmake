@@ -75,6 +75,11 @@ backend_target(backend_operations)
 target_precompile_headers(backend_operations PRIVATE
   "$<$<COMPILE_LANGUAGE:OBJCXX>:${aten}/native/mps/OperationUtils.h>")
 
+option(COVER_RUNTIME "Record which functions of the backend's runtime ran, too (test/layered)" OFF)
+if(COVER_RUNTIME AND NOT SANITIZER)
+  target_compile_options(backend_runtime PRIVATE -fsanitize-coverage=func,inline-8bit-counters,pc-table)
+endif()
+
 if(NOT SANITIZER)
   # A byte at the entry of each function tells which sources a test went through (support/functions_run.cpp).
   target_compile_options(backend_operations PRIVATE -fsanitize-coverage=func,inline-8bit-counters,pc-table)

@@ -1,0 +1,103 @@
+"""Puts the patched MPS backend of this wheel in place of the official one while torch is being imported.
+
+``torch/__init__.py`` calls :func:`take_over` before it imports ``torch._C``, and :func:`bind` after. Either all of the
+patched backend is in charge of the device or, with a warning that says why, none of it. ``TORCH_MPS_GRAPH_DISABLE=1``
+leaves the official backend alone.
+"""
+
+import ctypes
+import os
+import sys
+import warnings
+from typing import Optional
+
+
+# The steps of torch_mps_graph_load().
+_TAKE_OVER, _BIND, _CHECK = 0, 1, 2
+
+_library: Optional[ctypes.PyDLL] = None
+_reason = "torch did not ask for it"
+
+
+def _path() -> str:
+    suffix = "dylib" if sys.platform == "darwin" else "so"
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", "libtorch_mps_graph." + suffix)
+
+
+def _run(library: ctypes.PyDLL, step: int) -> Optional[str]:
+    answer: Optional[bytes] = library.torch_mps_graph_load(step)
+    return None if answer is None else answer.decode(errors="replace")
+
+
+def _say(message: str) -> None:
+    try:
+        warnings.warn(message, RuntimeWarning, stacklevel=4)
+    except RuntimeWarning:
+        # Warnings are errors here, but torch works.
+        print(message, file=sys.stderr)
+
+
+def _refuse(reason: str) -> None:
+    global _reason
+    _reason = reason
+    _say(
+        "torch.mps: graph capture is not available, and the official MPS backend is in charge, since "
+        f"{reason}. TORCH_MPS_GRAPH_DISABLE=1 silences this."
+    )
+
+
+def in_charge() -> bool:
+    """Say whether the patched backend has the MPS device."""
+    return _library is not None
+
+
+def reason() -> str:
+    """Return why the patched backend does not have the device, or an empty string."""
+    return _reason
+
+
+def trouble() -> Optional[str]:
+    """Return what is wrong in this process, in a sentence, or None.
+
+    An extension that calls functions of the official backend inside ``libtorch_cpu`` uses a stream whose work is not
+    ordered with that of the patched backend; it is noticed only after it has begun to.
+    """
+    return None if _library is None else _run(_library, _CHECK)
+
+
+def take_over() -> None:
+    """Load the library, which takes the device over or changes nothing."""
+    global _library, _reason
+    if os.environ.get("TORCH_MPS_GRAPH_DISABLE", "0") not in ("", "0"):
+        _reason = "TORCH_MPS_GRAPH_DISABLE is set"
+        return
+    if "torch._C" in sys.modules:
+        _refuse("torch._C was imported before torch")
+        return
+    try:
+        library = ctypes.PyDLL(_path())
+        library.torch_mps_graph_load.restype = ctypes.c_char_p
+        library.torch_mps_graph_load.argtypes = [ctypes.c_int]
+        refusal = _run(library, _TAKE_OVER)
+    except (OSError, AttributeError) as error:
+        refusal = f"its library cannot be loaded ({error})"
+    if refusal is not None:
+        _refuse(refusal)
+        return
+    _library, _reason = library, ""
+
+
+def bind() -> None:
+    """Give ``torch._C`` the functions and classes of the patched backend, if it is in charge.
+
+    Raises:
+        ImportError: they could not be made. By then neither backend is whole in this process.
+    """
+    if _library is None:
+        return
+    failure = _run(_library, _BIND)
+    if failure is not None:
+        raise ImportError(
+            f"The Python functions of the patched MPS backend could not be made ({failure}). Set "
+            "TORCH_MPS_GRAPH_DISABLE=1 to use the official backend, and report this."
+        )

@@ -1,0 +1,38 @@
+#include "load.h"
+
+#include "bindings.h"
+#include "official.h"
+#include "take_over.h"
+
+#include <exception>
+#include <string>
+
+namespace {
+
+std::string run(int step) {
+  switch (step) {
+    case TORCH_MPS_GRAPH_TAKE_OVER:
+      return torch_mps_graph::takeOver();
+    case TORCH_MPS_GRAPH_BIND:
+      return torch_mps_graph::replaceBindings();
+    case TORCH_MPS_GRAPH_CHECK:
+      return torch_mps_graph::officialStreamExists()
+          ? "something uses the stream of the official MPS backend, whose work is not ordered with that of this one: an "
+            "extension that calls at::mps functions of libtorch_cpu"
+          : "";
+    default:
+      return "it knows no such step: its loader is of another version";
+  }
+}
+
+} // namespace
+
+const char* torch_mps_graph_load(int step) {
+  thread_local std::string answer;
+  try {
+    answer = run(step);
+  } catch (const std::exception& error) {
+    answer = error.what();
+  }
+  return answer.empty() ? nullptr : answer.c_str();
+}
