@@ -62,9 +62,7 @@ class Compilation:
                 next(words)
             else:
                 kept.append(word)
-        return shlex.join(
-            ["ccache", *kept, *flags, "-MD", "-MF", f"{output}.d", "-c", str(source), "-o", str(output)]
-        )
+        return shlex.join(["ccache", *kept, *flags, "-MD", "-MF", f"{output}.d", "-c", str(source), "-o", str(output)])
 
 
 def compilations() -> list[Compilation]:
@@ -143,10 +141,15 @@ def ninja_text(wheel: Path) -> str:
 
     objfw = json.loads((SIMULATOR / "mps_simulator.json").read_text())["library"]
     assert objfw
-    libraries = [OFFICIAL / "libmps_simulator.so", *(wheel / "lib" / f"lib{name}.so" for name in ("torch_python", "torch_cpu", "c10"))]
+    libraries = [
+        OFFICIAL / "libmps_simulator.so",
+        *(wheel / "lib" / f"lib{name}.so" for name in ("torch_python", "torch_cpu", "c10")),
+    ]
     libraries += sorted((ROOT / "build/toolchain/objfw").rglob("libobjfw*.so.1"))
     directories = sorted({str(library.parent) for library in libraries})
-    words = " ".join([*map(str, libraries), *(f"-Wl,-rpath,{directory}" for directory in directories), "-lpthread -ldl"])
+    words = " ".join(
+        [*map(str, libraries), *(f"-Wl,-rpath,{directory}" for directory in directories), "-lpthread -ldl"]
+    )
 
     def linked(library: Path, parts: dict[str, Path]) -> None:
         inputs = " ".join(map(str, parts.values()))
@@ -171,7 +174,9 @@ def lay_out_python(wheel: Path) -> None:
     stock = (wheel / "__init__.py").read_text()
     # The device of the wheel for macOS is in its libtorch_cpu; here it must be brought.
     brought = "_mps_layered_device.load()"
-    text = with_loader(stock).replace("from torch import _mps_graph_loader", f"from torch import _mps_graph_loader, _mps_layered_device; {brought}")
+    text = with_loader(stock).replace(
+        "from torch import _mps_graph_loader", f"from torch import _mps_graph_loader, _mps_layered_device; {brought}"
+    )
     assert brought in text
     write(TORCH / "__init__.py", text)
     modules["torch"] = str(TORCH / "__init__.py")
@@ -202,8 +207,24 @@ def build() -> None:
     if not BASE_CHECKOUT.exists():
         raise BuildError(f"{BASE_CHECKOUT} is missing: run `make simulator BASE_ONLY=1`.")
     settings = json.loads((SIMULATOR / "mps_simulator.json").read_text())
-    arguments = [f"-DTORCH_CHECKOUT={BASE_CHECKOUT}", f"-DPYTHON={settings['python']}", f"-DOBJFW_ROOT={ROOT / 'build/toolchain/objfw'}"]
-    run(["cmake", "-S", str(ROOT / "test/simulator"), "-B", str(OFFICIAL), "-G", "Ninja", "-DCOVER_RUNTIME=ON", *arguments])
+    arguments = [
+        f"-DTORCH_CHECKOUT={BASE_CHECKOUT}",
+        f"-DPYTHON={settings['python']}",
+        f"-DOBJFW_ROOT={ROOT / 'build/toolchain/objfw'}",
+    ]
+    run(
+        [
+            "cmake",
+            "-S",
+            str(ROOT / "test/simulator"),
+            "-B",
+            str(OFFICIAL),
+            "-G",
+            "Ninja",
+            "-DCOVER_RUNTIME=ON",
+            *arguments,
+        ]
+    )
     run(["ninja", "-C", str(OFFICIAL), "mps_simulator", "mps_bindings", "changed_modules"])
     wheel = Path(settings["wheel"])
     identity = build_id(wheel / "lib/libtorch_cpu.so")

@@ -1,0 +1,12 @@
+"""Brings the layered build up to date before the tests of the suite that need it."""
+
+from __future__ import annotations
+
+import build
+import pytest
+
+
+@pytest.fixture(scope="session")
+def layered() -> None:
+    """The build, made or mended; seconds if nothing has changed, minutes from nothing."""
+    build.build()

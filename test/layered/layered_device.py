@@ -1,0 +1,105 @@
+"""Runs programs on the layered build, and tells which functions of the official backend they went through."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import build
+
+# Of the official backend, these run: the take-over makes the official hooks before it knows that they are not wanted,
+# and scaled_dot_product_attention of libtorch_cpu asks the backend for the version of macOS. None of them gives the
+# device work or memory. Making a device object (`MPSDevice`) is part of the question.
+HOOKS = (
+    "at::mps::MPSHooks::",
+    "std::unique_ptr<at::MPSHooksInterface",
+    "c10::Registerer<",
+    "std::_Function_handler<std::unique_ptr<at::MPSHooksInterface",
+)
+VERSION = ("at::mps::is_macos_13_or_newer(", "at::mps::MPSDevice::")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a program did: its exit, and what each of its processes told."""
+
+    status: int
+    output: str
+    errors: str
+    told: list[dict[str, Any]]
+
+    @property
+    def reached(self) -> list[str]:
+        """Functions of the official backend that ran in any process."""
+        return names_of({offset for one in self.told for offset in one["official"]})
+
+
+@cache
+def _functions() -> dict[int, str]:
+    library = build.OFFICIAL / "libmps_simulator.so"
+    listed = subprocess.run(
+        ["nm", "-C", "--defined-only", str(library)], capture_output=True, text=True, check=True
+    ).stdout
+    words = (line.split(" ", 2) for line in listed.splitlines())
+    return {int(address, 16): name for address, kind, name in words if kind in "tTwWu"}
+
+
+def names_of(offsets: Iterable[int]) -> list[str]:
+    """Names the functions at these offsets of the official backend's library."""
+    return sorted({_functions().get(offset, hex(offset)) for offset in offsets})
+
+
+def beyond(reached: Iterable[str], *allowed: str) -> list[str]:
+    """The functions that have no business to run; `allowed`: how names begin that do."""
+    return [name for name in reached if not name.startswith((*HOOKS, *allowed))]
+
+
+def run(
+    words: Iterable[str],
+    environment: Mapping[str, str] | None = None,
+    directory: Path = build.ROOT,
+    where: Path = build.LAYERED,
+    timeout: float = 1500,
+) -> Outcome:
+    """Runs a Python program on the layered device; `where`: the build, the usual one or one with a fault."""
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith(("MPS_SIMULATOR", "TORCH_MPS"))
+    }
+    with tempfile.TemporaryDirectory() as reports:
+        result = subprocess.run(
+            [sys.executable, "-m", "mps_simulator", "--build", str(where), *words],
+            env={
+                **inherited,
+                "PYTHONPATH": os.pathsep.join([str(build.ROOT / "test/simulator"), str(build.HERE)]),
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "MPS_LAYERED_REPORTS": reports,
+                **(environment or {}),
+            },
+            cwd=directory,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+        told = [json.loads(path.read_text()) for path in sorted(Path(reports).glob("*.json"))]
+    return Outcome(result.returncode, result.stdout, result.stderr, told)
+
+
+def planted(directory: Path, library: Path) -> Path:
+    """A build whose library of the patched backend is another one."""
+    for name in ("mps_simulator.json", "changed_modules.json"):
+        text = (build.LAYERED / name).read_text()
+        build.write(directory / name, text.replace(str(build.TORCH.parent), str(directory / "python")))
+    for source in build.TORCH.rglob("*.py"):
+        build.write(directory / "python" / source.relative_to(build.TORCH.parent), source.read_text())
+    target = directory / "python/torch/lib" / build.LIBRARY.name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.symlink_to(library)
+    return directory
