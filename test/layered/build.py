@@ -171,6 +171,9 @@ def lay_out_python(wheel: Path) -> None:
         relative = Path(path).relative_to(CHECKOUT / "torch")
         write(TORCH / relative, Path(path).read_text())
         modules[module] = str(TORCH / relative)
+    # mps_simulator takes this package as a whole from the checkout.
+    for source in (CHECKOUT / "torch/mps").glob("*.py"):
+        write(TORCH / "mps" / source.name, source.read_text())
     stock = (wheel / "__init__.py").read_text()
     # The device of the wheel for macOS is in its libtorch_cpu; here it must be brought.
     brought = "_mps_layered_device.load()"
