@@ -16,24 +16,28 @@ namespace {
 
 namespace py = pybind11;
 
-// Both backends bind C++ classes of the same names. pybind11 knows a class by
-// its name, and torch._C has one by the Python name. The official Python classes
-// stay alive, since the end of one would make pybind11 forget the new one.
-void removeOfficialClasses(const py::module_& module) {
-  std::vector<std::pair<std::string, py::object>> classes;
+// Both backends bind functions and C++ classes of the same names. A function
+// that is there would become the first overload of a new one, and so be the one
+// that is called. Of the classes, pybind11 knows each by its C++ name; the
+// official Python classes stay alive, since the end of one would make pybind11
+// forget the new one.
+void removeOfficial(const py::module_& module) {
+  std::vector<std::pair<std::string, py::object>> all;
   for (const auto& item : module.attr("__dict__").cast<py::dict>()) {
     const auto name = item.first.cast<std::string>();
-    const bool of_the_backend = name.rfind("_mps_", 0) == 0 || name.rfind("_MPS", 0) == 0;
-    if (of_the_backend && PyType_Check(item.second.ptr())) {
-      classes.emplace_back(name, py::reinterpret_borrow<py::object>(item.second));
+    if (name.rfind("_mps_", 0) == 0 || name.rfind("_MPS", 0) == 0) {
+      all.emplace_back(name, py::reinterpret_borrow<py::object>(item.second));
     }
   }
   auto& known = py::detail::get_internals().registered_types_cpp;
-  for (auto& [name, official] : classes) {
+  for (auto& [name, official] : all) {
+    py::delattr(module, name.c_str());
+    if (!PyType_Check(official.ptr())) {
+      continue;
+    }
     if (const auto* type = py::detail::get_type_info(reinterpret_cast<PyTypeObject*>(official.ptr()))) {
       known.erase(std::type_index(*type->cpptype));
     }
-    py::delattr(module, name.c_str());
     official.release();
   }
 }
@@ -49,7 +53,7 @@ void replaceFunctions(const py::module_& module) {
 std::string replaceBindings() {
   try {
     auto module = py::module_::import("torch._C");
-    removeOfficialClasses(module);
+    removeOfficial(module);
     replaceFunctions(module);
     torch::mps::initModule(module.ptr());
     replaceConstructors(module);

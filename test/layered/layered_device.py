@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,7 +25,11 @@ HOOKS = (
     "c10::Registerer<",
     "std::_Function_handler<std::unique_ptr<at::MPSHooksInterface",
 )
-VERSION = ("at::mps::is_macos_13_or_newer(", "at::mps::MPSDevice::")
+VERSION = (
+    "at::mps::is_macos_13_or_newer(",
+    "at::mps::MPSDevice::",
+    "void c10::once_flag::call_once_slow<at::mps::MPSDevice::getInstance(",
+)
 
 
 @dataclass(frozen=True)
@@ -42,19 +47,37 @@ class Outcome:
         return names_of({offset for one in self.told for offset in one["official"]})
 
 
+# Inline functions and templates of headers, of which all libraries of a Linux process may use one copy: that of the
+# library that was loaded first. And what stands for libtorch_cpu's own here: DispatchStub.cpp, and torch/csrc/api/src/mps.cpp.
+_NOT_OWN = (
+    *("c10::", "std::", "__gnu_cxx::", "non-virtual thunk to c10::"),
+    *("at::native::DispatchStubImpl::", "at::native::compute_cpu_capability(", "at::native::get_cpu_capability("),
+    "torch::mps::",
+)
+
+
 @cache
-def _functions() -> dict[int, str]:
+def _functions() -> dict[int, str | None]:
+    """What is at an address: a function of the backend, or None for one that it only brings along."""
     library = build.OFFICIAL / "libmps_simulator.so"
     listed = subprocess.run(
         ["nm", "-C", "--defined-only", str(library)], capture_output=True, text=True, check=True
     ).stdout
-    words = (line.split(" ", 2) for line in listed.splitlines())
-    return {int(address, 16): name for address, kind, name in words if kind in "tTwWu"}
+    functions: dict[int, str | None] = {}
+    for line in listed.splitlines():
+        address, kind, name = line.split(" ", 2)
+        if kind in "tTwWu":
+            own = "at::mps::" in name or "at::native::mps::" in name
+            # A template returns a type, which is written before its name.
+            own = own or not (name.startswith(_NOT_OWN) or re.match(r"[^(]* (std|c10|__gnu_cxx)::", name))
+            functions[int(address, 16)] = functions.get(int(address, 16)) or (name if own else None)
+    return functions
 
 
 def names_of(offsets: Iterable[int]) -> list[str]:
-    """Names the functions at these offsets of the official backend's library."""
-    return sorted({_functions().get(offset, hex(offset)) for offset in offsets})
+    """Names the functions of the backend at these offsets of its library."""
+    found = {_functions().get(offset, hex(offset)) for offset in offsets}
+    return sorted(name for name in found if name is not None)
 
 
 def beyond(reached: Iterable[str], *allowed: str) -> list[str]:
