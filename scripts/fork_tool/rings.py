@@ -132,6 +132,8 @@ RINGS = (
     Ring("recorder properties", (*PYTEST, *_TWO_AT_ONCE, "test/capture"), needs="test/capture", on_device=True),
     _CAPTURE_CASES,
     Ring("C++ tests", (*PYTEST, "test/aten"), needs="test/aten", on_mac=False),
+    # The backend of the base below, the patched one on top as a library: as in the wheel for a Mac.
+    Ring("layered", (*PYTEST, "test/layered"), needs="test/layered", on_mac=False),
     Ring("custom kernels", (*PYTEST, "test/custom_kernels"), needs="test/custom_kernels", on_device=True),
     # Pauses at random show what does not wait for the GPU, or waits for the wrong thing; with seed 1 each dispatch_sync
     # runs its block on another thread, and executables commit wherever nothing forbids it.
