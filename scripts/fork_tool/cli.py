@@ -29,6 +29,7 @@ from fork_tool.files import describe, remove
 from fork_tool.findings import LACKS, LATER, OK
 from fork_tool.interrupt import interrupt_on_termination
 from fork_tool.lock import exclusive
+from fork_tool.mac_library.make import make_wheel, show_wheel_plan
 from fork_tool.machine import this_machine
 from fork_tool.paths import own_layout
 from fork_tool.project import Project
@@ -361,11 +362,28 @@ def _options(_context: click.Context, _parameter: click.Parameter, values: tuple
     multiple=True,
     metavar="NAME=VALUE",
     callback=_options,
-    help="Tell setup.py this, over base.toml; may be given again.",
+    help="With --from-source, tell setup.py this, over base.toml; may be given again.",
 )
+@click.option("--python", metavar="X.Y", help="The version of Python that the wheel is for [default: this one's].")
+@click.option("--from-source", is_flag=True, help="Compile all of torch, on a Mac.")
 @click.pass_obj
-def wheel(project: Project, dry_run: bool, jobs: int | None, options: dict[str, str]) -> None:
-    """Build torch's wheel with the series on a Mac, and check it; a build that was cut off goes on."""
+def wheel(
+    project: Project, dry_run: bool, jobs: int | None, options: dict[str, str], python: str | None, from_source: bool
+) -> None:
+    """Make torch's wheel with the series for a Mac, and check it; a run that was cut off goes on."""
+    if not from_source:
+        if options:
+            raise ForkToolError("--set is for setup.py, which only --from-source runs: give both or neither.")
+        if dry_run:
+            show_wheel_plan(project, python, jobs)
+            return
+        with exclusive(project.layout):
+            make_wheel(project, python, jobs)
+        return
+    if python is not None:
+        raise ForkToolError(
+            "--python is for the wheel that is made of the official one: --from-source takes the Python it runs on."
+        )
     if dry_run:
         wheel_module.show_plan(project, options, jobs)
         return

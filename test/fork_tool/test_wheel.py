@@ -97,10 +97,10 @@ ALL = ["source", "environment", "configure", "compile", "check"]
 
 
 def test_wheel_is_built_once(bench: Bench) -> None:
-    said = bench.shop.good("wheel")
+    said = bench.shop.good("wheel", "--from-source")
     assert bench.stages() == ALL
     assert "is built and checked" in said
-    assert "done before" in bench.shop.good("wheel")
+    assert "done before" in bench.shop.good("wheel", "--from-source")
     assert bench.stages() == ["source"]
 
 
@@ -108,7 +108,7 @@ def test_setup_py_sees_the_pinned_environment_alone(bench: Bench, monkeypatch: p
     monkeypatch.setenv("CONDA_PREFIX", "/opt/conda")
     monkeypatch.setenv("CMAKE_PREFIX_PATH", "/opt/homebrew")
     monkeypatch.setenv("USE_DISTRIBUTED", "1")
-    bench.shop.good("wheel", "--set", "USE_KINETO=0", "--jobs", "3")
+    bench.shop.good("wheel", "--from-source", "--set", "USE_KINETO=0", "--jobs", "3")
     seen = [environment for environment in bench.environments if environment is not None]
     assert len(seen) == 2
     assert seen[0] == seen[1]
@@ -137,26 +137,26 @@ def test_setup_py_sees_the_pinned_environment_alone(bench: Bench, monkeypatch: p
 )
 def test_a_build_that_was_cut_off_goes_on(bench: Bench, failing: str, rest: list[str]) -> None:
     bench.failing = failing
-    assert "run `make wheel` again" in bench.shop.error("wheel")
+    assert "run `make wheel` again" in bench.shop.error("wheel", "--from-source")
     bench.stages()
-    bench.shop.good("wheel")
+    bench.shop.good("wheel", "--from-source")
     assert bench.stages() == ["source", *rest]
 
 
 def test_what_changed_is_built_anew(bench: Bench) -> None:
-    bench.shop.good("wheel")
+    bench.shop.good("wheel", "--from-source")
     bench.stages()
-    bench.shop.good("wheel", "--set", "USE_DISTRIBUTED=1")
+    bench.shop.good("wheel", "--from-source", "--set", "USE_DISTRIBUTED=1")
     assert bench.stages() == ["source", "configure", "compile", "check"]
     bench.facts = replace(FACTS, sdk="15.0")
-    bench.shop.good("wheel", "--set", "USE_DISTRIBUTED=1")
+    bench.shop.good("wheel", "--from-source", "--set", "USE_DISTRIBUTED=1")
     assert bench.stages() == ["source", "configure", "compile", "check"]
     # More compilers at once make no other wheel.
-    bench.shop.good("wheel", "--set", "USE_DISTRIBUTED=1", "--jobs", "1")
+    bench.shop.good("wheel", "--from-source", "--set", "USE_DISTRIBUTED=1", "--jobs", "1")
     assert bench.stages() == ["source"]
     for wheel in (bench.shop.layout.wheel / "dist").iterdir():
         wheel.unlink()
-    bench.shop.good("wheel", "--set", "USE_DISTRIBUTED=1")
+    bench.shop.good("wheel", "--from-source", "--set", "USE_DISTRIBUTED=1")
     assert bench.stages() == ["source", "compile"]
 
 
@@ -167,7 +167,7 @@ def built(bench: Bench) -> str:
 
 
 def test_version_names_the_series(bench: Bench) -> None:
-    bench.shop.good("wheel")
+    bench.shop.good("wheel", "--from-source")
     first = built(bench)
     assert first.startswith("0.1+mpsgraph.s")
     leftover = bench.shop.checkout / "build" / "lib.macosx" / "gone.py"
@@ -175,7 +175,7 @@ def test_version_names_the_series(bench: Bench) -> None:
     leftover.touch()
     bench.shop.overlay("aten/Recorder.h", "class Other;\n")
     bench.stages()
-    bench.shop.good("wheel")
+    bench.shop.good("wheel", "--from-source")
     assert bench.stages() == ["source", "configure", "compile", "check"]
     second = built(bench)
     assert second.startswith("0.1+mpsgraph.s")
@@ -183,11 +183,11 @@ def test_version_names_the_series(bench: Bench) -> None:
     assert not leftover.exists()
     # Work that patches/ does not have is named too, and each state of it differently.
     bench.shop.write({"aten/Graph.mm": "edited\n"})
-    bench.shop.good("wheel")
+    bench.shop.good("wheel", "--from-source")
     third = built(bench)
     assert third.startswith("0.1+mpsgraph.w")
     bench.shop.commit("[MPS] Mine", {"aten/Graph.mm": "edited again\n"})
-    bench.shop.good("wheel")
+    bench.shop.good("wheel", "--from-source")
     assert built(bench) not in (first, second, third)
     assert built(bench).startswith("0.1+mpsgraph.w")
 
@@ -205,13 +205,15 @@ def test_patched_torch_is_installed_once(bench: Bench) -> None:
 
 def test_checkout_without_submodules(bench: Bench) -> None:
     (bench.shop.checkout / ".gitmodules").unlink()
-    assert "may come from the Debian tarball" in bench.shop.error("wheel")
+    assert "may come from the Debian tarball" in bench.shop.error("wheel", "--from-source")
     assert bench.commands == []
 
 
 def test_submodules_that_do_not_come(bench: Bench) -> None:
     bench.failing = "submodule"
-    assert "are not complete (see above): run `make wheel` where GitHub answers" in bench.shop.error("wheel")
+    assert "are not complete (see above): run `make wheel` where GitHub answers" in bench.shop.error(
+        "wheel", "--from-source"
+    )
     assert bench.stages() == ["source"]
 
 
@@ -220,7 +222,7 @@ def test_file_left_out_stops_before_the_build(bench: Bench, monkeypatch: pytest.
         raise ForkToolError("would be left out")
 
     monkeypatch.setattr(wheel_module, "refuse_left_out", refuse)
-    assert bench.shop.error("wheel") == "would be left out"
+    assert bench.shop.error("wheel", "--from-source") == "would be left out"
     assert bench.stages() == ["source"]
 
 
@@ -229,9 +231,9 @@ def test_wheel_that_stands(bench: Bench) -> None:
     project = bench.shop.project
     assert not wheel_stands(project)
     bench.failing = "wheel_check.py"
-    bench.shop.error("wheel")
+    bench.shop.error("wheel", "--from-source")
     assert not wheel_stands(project)
-    bench.shop.good("wheel")
+    bench.shop.good("wheel", "--from-source")
     assert wheel_stands(project)
     assert install_patched_torch(project)
     assert is_installed_here(bench.shop.layout)
@@ -245,7 +247,7 @@ def test_wheel_that_stands(bench: Bench) -> None:
 
 def test_build_that_leaves_no_wheel(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wheel_module, "_wheels", lambda _plan: [])
-    assert "ended well and left nothing" in bench.shop.error("wheel")
+    assert "ended well and left nothing" in bench.shop.error("wheel", "--from-source")
 
 
 @pytest.mark.parametrize(
@@ -270,13 +272,13 @@ def test_every_lack_is_named_with_its_remedy(
     lacking = [finding for finding in examine(bench.facts, bench.shop.project.pin) if finding.state == LACKS]
     assert [finding.name for finding in lacking] == [name]
     assert remedy in lacking[0].remedy
-    assert f"for lack of: {name}." in bench.shop.error("wheel")
+    assert f"for lack of: {name}." in bench.shop.error("wheel", "--from-source")
     assert bench.commands == []
 
 
 def test_all_lacks_are_named_at_once(bench: Bench) -> None:
     bench.facts = replace(FACTS, macos="12.0", memory=GIB)
-    assert "for lack of: macOS, memory." in bench.shop.error("wheel")
+    assert "for lack of: macOS, memory." in bench.shop.error("wheel", "--from-source")
 
 
 def test_newer_machines_are_good_enough(bench: Bench) -> None:
@@ -300,11 +302,11 @@ def test_compilers_fit_into_the_memory() -> None:
 
 def test_linux_is_told_to_use_a_mac(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli_module, "this_machine", lambda: LINUX)
-    sentence = bench.shop.error("wheel")
+    sentence = bench.shop.error("wheel", "--from-source")
     assert "is built on a Mac with Apple silicon, and this is Linux" in sentence
     assert "make wheel DRY_RUN=1" in sentence
     monkeypatch.setattr(cli_module, "this_machine", lambda: Machine("Darwin", "x86_64"))
-    assert "This Mac's processor is x86_64" in bench.shop.error("wheel")
+    assert "This Mac's processor is x86_64" in bench.shop.error("wheel", "--from-source")
 
 
 @pytest.mark.parametrize("machine", [MAC, LINUX])
@@ -318,7 +320,7 @@ def test_dry_run_touches_nothing_and_shows_what_is_run(
     if not fetched:
         shop.checkout.rename(shop.root.parent / "aside")
     before = {path: path.stat().st_mtime_ns for path in shop.root.rglob("*")}
-    said = shop.good("wheel", "--dry-run", "--set", "USE_KINETO=0").replace(str(shop.root), "ROOT")
+    said = shop.good("wheel", "--from-source", "--dry-run", "--set", "USE_KINETO=0").replace(str(shop.root), "ROOT")
     assert {path: path.stat().st_mtime_ns for path in shop.root.rglob("*")} == before
     assert bench.commands == []
     assert ("scripts/mpsfork fetch" in said) == (not fetched)
@@ -326,7 +328,7 @@ def test_dry_run_touches_nothing_and_shows_what_is_run(
         (shop.root.parent / "aside").rename(shop.checkout)
     monkeypatch.setattr(wheel_module, "this_machine", lambda: MAC)
     monkeypatch.setattr(cli_module, "this_machine", lambda: MAC)
-    shop.good("wheel", "--set", "USE_KINETO=0")
+    shop.good("wheel", "--from-source", "--set", "USE_KINETO=0")
     shown = [
         line.partition("$ ")[2].removeprefix("(cd build/pytorch) ").removeprefix("(cd build/wheel) ")
         for line in said.splitlines()
@@ -338,7 +340,7 @@ def test_dry_run_touches_nothing_and_shows_what_is_run(
 
 
 def test_option_that_is_none(bench: Bench) -> None:
-    result = bench.shop.run("wheel", "--dry-run", "--set", "distributed")
+    result = bench.shop.run("wheel", "--from-source", "--dry-run", "--set", "distributed")
     assert "is not of the form NAME=VALUE" in str(result.exception)
 
 

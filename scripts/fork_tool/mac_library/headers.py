@@ -1,0 +1,124 @@
+"""The headers that are compiled against besides the checkout's and the official wheel's."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+from fork_tool.console import note
+from fork_tool.download import Unreachable
+from fork_tool.errors import ForkToolError
+from fork_tool.files import remove, write_atomically
+from fork_tool.mac_library.packages import unpack_headers
+from fork_tool.mac_library.pin import MacPin
+from fork_tool.mac_library.places import MacPlaces
+from fork_tool.mac_library.sources import FRAMEWORK_HEADERS, OBJECT_HEADER
+from fork_tool.processes import run_shown
+
+_FMT = "fmt/format.h"
+_SUBMODULE = "third_party/fmt"
+_CONFIG = "pyconfig.h"
+
+
+def lay_headers(places: MacPlaces, pin: MacPin, checkout: Path, cache: Path) -> None:
+    """Bring Apple's headers, as far as there are any, and fmt's into one folder of links."""
+    simulated = places.repository / "test" / "simulator" / "include"
+    wanted = {name: simulated / name for name in (*FRAMEWORK_HEADERS, OBJECT_HEADER)}
+    wanted |= {f"os/{header.name}": header for header in sorted((places.own / "include" / "os").glob("*.h"))}
+    wanted["fmt"] = _fmt(places, pin, checkout, cache)
+    _link(places, places.include, wanted)
+
+
+def _link(places: MacPlaces, folder: Path, wanted: dict[str, Path]) -> None:
+    """Fill a folder with links of these names, and with nothing else."""
+    for name, target in wanted.items():
+        if not target.exists():
+            raise ForkToolError(f"{places.shown(target)} is missing: bring it back with `git checkout`.")
+        link = folder / name
+        if link.is_symlink() and link.readlink() == target:
+            continue
+        link.parent.mkdir(parents=True, exist_ok=True)
+        remove(link)
+        link.symlink_to(target)
+    known = {folder / name for name in wanted}
+    for path in folder.rglob("*"):
+        if path.is_symlink() and path not in known:
+            path.unlink()
+
+
+def _fmt(places: MacPlaces, pin: MacPin, checkout: Path, cache: Path) -> Path:
+    try:
+        return unpack_headers(pin.fmt, cache, places.packages / "fmt") / "fmt"
+    except Unreachable as problem:
+        submodule = checkout / _SUBMODULE
+        if (checkout / ".gitmodules").exists() and not (submodule / "include" / _FMT).exists():
+            run_shown(
+                ["git", "submodule", "update", "--init", "--depth", "1", _SUBMODULE], checkout, where=str(checkout)
+            )
+        if (submodule / "include" / _FMT).exists():
+            return submodule / "include" / "fmt"
+        raise ForkToolError(
+            f"PyTorch's sources include {_FMT}, which is not to be had: {problem} Or give a checkout with {_SUBMODULE}."
+        ) from None
+
+
+def python_headers(places: MacPlaces, pin: MacPin, python: str, cache: Path) -> Path:
+    """A folder with this version's headers: Debian's as pinned, or those of a Python on this machine."""
+    found = _found_headers(places, pin, python, cache)
+    wanted = {path.name: path for path in sorted(found.iterdir()) if path.name != _CONFIG}
+    # They include it from their own folder, where it is for another system.
+    wanted[_CONFIG] = places.own / "include" / "python" / _CONFIG
+    folder = places.of_python(python) / "headers"
+    _link(places, folder, wanted)
+    return folder
+
+
+def _found_headers(places: MacPlaces, pin: MacPin, python: str, cache: Path) -> Path:
+    package = pin.headers.get(python)
+    if package is not None:
+        try:
+            return unpack_headers(package, cache, places.packages / f"python{python}") / f"python{python}"
+        except Unreachable as problem:
+            own = _own_headers(python)
+            if own is None:
+                raise
+            note(f"The headers of this machine's Python {python} are used: {problem}")
+            return own
+    own = _own_headers(python)
+    if own is None:
+        raise ForkToolError(
+            f"There is no Python.h for Python {python}: install python{python} with its headers (python{python}-dev), or "
+            f"give a version that needs none here, like `make wheel PYTHON={next(iter(pin.headers))}`."
+        )
+    return own
+
+
+def _own_headers(python: str) -> Path | None:
+    if python == f"{sys.version_info[0]}.{sys.version_info[1]}":
+        return _with_header(sysconfig.get_path("include"))
+    program = shutil.which(f"python{python}")
+    if program is None:
+        return None
+    words = [program, "-c", "import sysconfig; print(sysconfig.get_path('include'))"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    return _with_header(done.stdout.strip()) if done.returncode == 0 else None
+
+
+def _with_header(directory: str) -> Path | None:
+    return Path(directory) if (Path(directory) / "Python.h").is_file() else None
+
+
+def write_official_header(places: MacPlaces, python: str, uuid: bytes) -> None:
+    """What the library must know of the official one that it was linked with."""
+    bytes_of = ", ".join(f"0x{byte:02x}" for byte in uuid)
+    text = (
+        "// Made by `make wheel`.\n#pragma once\n\n#include <cstdint>\n\n"
+        "// The UUID of the libtorch_cpu.dylib that this library was linked with.\n"
+        f"constexpr uint8_t kOfficialTorchCpuUuid[16] = {{{bytes_of}}};\n"
+    )
+    path = places.of_python(python) / "include" / "mac_library_generated" / "official_library.h"
+    if not path.is_file() or path.read_text() != text:
+        write_atomically(path, text.encode())

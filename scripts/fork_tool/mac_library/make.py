@@ -1,0 +1,274 @@
+"""`make wheel`: from the pins to a checked wheel. Each step leaves what is complete, and the next run goes on from it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fork_tool.apply import bring_series
+from fork_tool.checkout import Checkout, open_checkout
+from fork_tool.console import complain, say, show_command
+from fork_tool.errors import ForkToolError
+from fork_tool.fetch import fetch
+from fork_tool.files import need_space, write_atomically
+from fork_tool.mac_library.archive import wheel_name, write_wheel
+from fork_tool.mac_library.headers import lay_headers, python_headers, write_official_header
+from fork_tool.mac_library.libraries import AppleLibrary, load_libraries
+from fork_tool.mac_library.link import link, link_words, linker_of
+from fork_tool.mac_library.macho import exported_patterns, load_command_findings, signature_findings
+from fork_tool.mac_library.ninja_file import ninja_text, object_of, objects
+from fork_tool.mac_library.official import fetch_official, refuse_other_architecture, unpack_official, uuid_of
+from fork_tool.mac_library.pin import load_mac_pin, MacPin
+from fork_tool.mac_library.places import LIBRARY, MacPlaces
+from fork_tool.mac_library.python_files import changed_files
+from fork_tool.mac_library.report import Report, write_report
+from fork_tool.mac_library.sources import units
+from fork_tool.mac_library.stubs import write_stubs
+from fork_tool.mac_library.symbols import (
+    count_owners,
+    findings,
+    gather_owners,
+    imports,
+    Owners,
+    python_names,
+    undefined_in,
+)
+from fork_tool.mac_library.tools import import_lief, install_tools
+from fork_tool.mac_library.wheel_findings import compile_findings, install_findings, record_findings
+from fork_tool.machine import Machine, this_machine
+from fork_tool.processes import run_shown
+from fork_tool.project import Project
+from fork_tool.simulator import SOURCES
+
+_MOST_BYTES_MORE = 10_000_000
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What all steps need."""
+
+    project: Project
+    machine: Machine
+    places: MacPlaces
+    pin: MacPin
+    python: str
+
+    @property
+    def cache(self) -> Path:
+        return self.project.layout.cache
+
+    @property
+    def checkout(self) -> Path:
+        return self.project.layout.checkout
+
+
+def bench_of(project: Project, python: str | None, machine: Machine | None = None) -> Bench:
+    """The places and pins of a build for one version of Python; the tool's own if none is named."""
+    machine = machine or this_machine()
+    if not machine.is_mac and machine.system != "Linux":
+        raise ForkToolError(
+            f"This is {machine.system}: the wheel for a Mac is made on Linux or on a Mac; use one of the two."
+        )
+    pin = load_mac_pin(project.layout.pin)
+    python = python or f"{sys.version_info[0]}.{sys.version_info[1]}"
+    pin.wheel(python)
+    return Bench(project, machine, MacPlaces(project.layout.root), pin, python)
+
+
+def make_wheel(project: Project, python: str | None = None, jobs: int | None = None) -> Path:
+    """Bring the wheel up to date, check it, write the report; returns the wheel."""
+    began = time.monotonic()
+    bench = bench_of(project, python)
+    linker = linker_of(bench.machine)
+    library, torch = make_library(bench, linker, jobs)
+    places, pin = bench.places, bench.pin
+    _heading("wheel")
+    official = fetch_official(places, pin, bench.python, bench.cache)
+    checkout = open_checkout(bench.checkout, project.pin, project.layout.shown(bench.checkout))
+    replaced = replaced_files(bench, checkout, official) | {f"torch/lib/{LIBRARY}": library.read_bytes()}
+    wheel = write_wheel(pin, bench.python, official, replaced, places.dist)
+    say(f"{places.shown(wheel)}: {wheel.stat().st_size:,} bytes, the official one {official.stat().st_size:,}")
+    _heading("checks")
+    lief = import_lief(places)
+    libraries = load_libraries(places)
+    owners = owners_of(bench, lief, libraries, torch)
+    taken = imports(lief, library)
+    found = [
+        *library_findings(bench, lief, library, libraries, owners),
+        *wheel_findings(bench, wheel, official, set(replaced)),
+    ]
+    counts = count_owners(owners, taken)
+    report = Report(
+        path=places.shown(wheel),
+        bytes=wheel.stat().st_size,
+        official_bytes=official.stat().st_size,
+        seconds=round(time.monotonic() - began, 1),
+        undefined=counts,
+        findings=found,
+    )
+    write_report(project.layout.reports / "wheel.json", report)
+    say(f"the library takes {len(taken)} names: " + ", ".join(f"{count} {owner}" for owner, count in counts.items()))
+    for finding in found:
+        complain(finding)
+    if found:
+        raise ForkToolError(f"{places.shown(wheel)} has {len(found)} faults, which are named above: don't install it.")
+    _say_commands(bench, wheel)
+    return wheel
+
+
+def make_library(bench: Bench, linker: str, jobs: int | None = None) -> tuple[Path, Path]:
+    """Bring the library up to date; returns it and the folder `torch` of the official wheel."""
+    project, places, pin = bench.project, bench.places, bench.pin
+    layout = project.layout
+    _heading("tools and sources")
+    need_space(layout.build, 3_000_000_000, "The build")
+    install_tools(places, pin)
+    lief = import_lief(places)
+    official = fetch_official(places, pin, bench.python, bench.cache)
+    torch = unpack_official(places, pin, bench.python, official)
+    refuse_other_architecture(lief, torch)
+    if not layout.checkout.exists():
+        fetch(project, sources=SOURCES)
+    bring_series(project)
+    lay_headers(places, pin, bench.checkout, bench.cache)
+    headers = python_headers(places, pin, bench.python, bench.cache)
+    write_official_header(places, bench.python, uuid_of(lief, torch / "lib" / "libtorch_cpu.dylib"))
+    text = ninja_text(places, pin, bench.checkout, torch, bench.python, headers, layout.python)
+    write_atomically(places.ninja_file, text.encode())
+    _heading("objects")
+    if run_shown(_ninja(bench, jobs), layout.root, _environment(bench)):
+        raise ForkToolError(
+            "The library does not compile (see above): mend what the compiler names; what is compiled is kept."
+        )
+    _heading("library")
+    libraries = load_libraries(places)
+    parts = objects(places, bench.checkout, bench.python)
+    bound_late = python_imports(bench, lief)
+    library = places.library(bench.python)
+    command = link_words(
+        places, pin, linker, parts, library, torch, write_stubs(places, libraries), libraries, bound_late
+    )
+    link(places, command, library)
+    say(f"{places.shown(library)}: {library.stat().st_size:,} bytes")
+    return library, torch
+
+
+def python_imports(bench: Bench, lief: Any) -> list[str]:
+    """The names of Python's C API that the objects use."""
+    found: set[str] = set()
+    for unit in units(bench.places, bench.checkout):
+        if unit.of_python:
+            found |= undefined_in(lief, object_of(bench.places, unit, bench.python))
+    headers = python_headers(bench.places, bench.pin, bench.python, bench.cache)
+    return sorted(found & owners_python(headers))
+
+
+def owners_python(headers: Path) -> frozenset[str]:
+    """All names that Python's headers declare."""
+    return frozenset(python_names(headers))
+
+
+def owners_of(bench: Bench, lief: Any, libraries: list[AppleLibrary], torch: Path) -> Owners:
+    """Where the library's names may come from."""
+    headers = python_headers(bench.places, bench.pin, bench.python, bench.cache)
+    return gather_owners(lief, bench.places, libraries, torch, headers)
+
+
+def library_findings(
+    bench: Bench, lief: Any, library: Path, libraries: list[AppleLibrary], owners: Owners
+) -> list[str]:
+    """What is wrong with the library's file."""
+    paths = {each.name: each.path for each in libraries}
+    patterns = exported_patterns(bench.places)
+    return [
+        *findings(owners, imports(lief, library), paths),
+        *load_command_findings(lief, library, bench.pin, patterns, libraries, bench.places),
+        *signature_findings(lief, library),
+    ]
+
+
+def wheel_findings(bench: Bench, wheel: Path, official: Path, changed: set[str]) -> list[str]:
+    """What is wrong with the wheel's file."""
+    more = wheel.stat().st_size - official.stat().st_size
+    found = [
+        *record_findings(wheel),
+        *compile_findings(wheel, changed),
+        *install_findings(wheel, bench.pin, bench.python),
+    ]
+    if more > _MOST_BYTES_MORE:
+        found.append(f"it is {more:,} bytes larger than the official wheel; {_MOST_BYTES_MORE:,} are allowed")
+    return found
+
+
+def replaced_files(bench: Bench, checkout: Checkout, official: Path) -> dict[str, bytes]:
+    """The series' files by their paths in the wheel."""
+    with zipfile.ZipFile(official) as archive:
+        names = set(archive.namelist())
+        return changed_files(
+            bench.places, bench.pin, checkout, lambda name: archive.read(name) if name in names else None
+        )
+
+
+def show_wheel_plan(project: Project, python: str | None, jobs: int | None) -> None:
+    """Print what `make_wheel` would run; nothing is touched."""
+    bench = bench_of(project, python)
+    places, pin = bench.places, bench.pin
+    say(
+        f"Dry run: nothing is run or written. It would make {places.shown(places.dist)}/{wheel_name(pin, bench.python)}."
+    )
+    _heading("tools and sources")
+    say(f"pip install --target {places.shown(places.tools)} {' '.join(pin.tools)}")
+    say(f"pip download {pin.wheel(bench.python).name} (sha256 {pin.wheel(bench.python).sha256}), into {bench.cache}")
+    say(f"scripts/mpsfork fetch, where {project.layout.shown(bench.checkout)} is not there; scripts/mpsfork apply")
+    package = pin.headers.get(bench.python)
+    say(f"headers: {package.name if package else f'those of a Python {bench.python} on this machine'}, {pin.fmt.name}")
+    _heading("objects")
+    show_command(_ninja(bench, jobs))
+    _heading("library")
+    linker = linker_of(bench.machine)
+    library = places.library(bench.python)
+    show_command(
+        [
+            linker,
+            "-dylib",
+            "-arch",
+            "arm64",
+            "-platform_version",
+            "macos",
+            pin.macos,
+            pin.sdk,
+            "…",
+            "-o",
+            places.shown(library),
+        ]
+    )
+    _heading("wheel")
+    say(f"the official wheel with the series' Python files and torch/lib/{LIBRARY}, as {pin.version}")
+
+
+def _ninja(bench: Bench, jobs: int | None) -> list[str]:
+    words = [str(bench.places.ninja), "-f", bench.places.shown(bench.places.ninja_file)]
+    return [*words, *(["-j", str(jobs)] if jobs else [])]
+
+
+def _environment(bench: Bench) -> dict[str, str]:
+    # The compiler keeps what it compiled by its content, also through `make clean`.
+    kept = str(bench.cache / "zig")
+    return os.environ | {"ZIG_GLOBAL_CACHE_DIR": kept, "ZIG_LOCAL_CACHE_DIR": kept}
+
+
+def _say_commands(bench: Bench, wheel: Path) -> None:
+    say(
+        f"{bench.places.shown(wheel)} is made and checked, as far as that goes without a Mac. On the Mac:", style="bold"
+    )
+    say(f"  python{bench.python} -m pip install {wheel.name}")
+    say(f"  python{bench.python} -m torch.mps.check")
+
+
+def _heading(text: str) -> None:
+    say(f"── {text}", style="bold")

@@ -1,0 +1,104 @@
+"""The build of the objects, as a file for ninja: it compiles what changed, and shows how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from fork_tool.mac_library.pin import MacPin
+from fork_tool.mac_library.places import MacPlaces
+from fork_tool.mac_library.sources import COMMON_HEADER, Unit, units, words
+
+_METAL_HEADER = "test/simulator/cmake/metal_header.py"
+
+
+def object_of(places: MacPlaces, unit: Unit, python: str) -> Path:
+    """Where the object of a source lies."""
+    directory = places.of_python(python) if unit.of_python else places.root
+    return directory / "objects" / f"{unit.object}.o"
+
+
+def objects(places: MacPlaces, checkout: Path, python: str) -> list[Path]:
+    """All objects of the library for one version of Python."""
+    return [object_of(places, unit, python) for unit in units(places, checkout)]
+
+
+def ninja_text(
+    places: MacPlaces, pin: MacPin, checkout: Path, torch: Path, python: str, headers: Path, interpreter: Path
+) -> str:
+    """The file; all paths are from the repository's root, where ninja runs."""
+    shown = places.shown
+    common, generated = words(places, pin, checkout, torch), places.generated
+    aten = checkout / "aten" / "src" / "ATen"
+    kernels = sorted((aten / "native" / "mps").rglob("*.metal"))
+    metal_headers = [generated / "ATen" / "native" / "mps" / f"{kernel.stem}_metallib.h" for kernel in kernels]
+    stamp = generated / "torchgen.stamp"
+    torchgen_inputs = [
+        *(path for path in sorted((aten / "templates").rglob("*")) if path.is_file()),
+        *sorted((checkout / "torchgen").rglob("*.py")),
+        aten / "native" / "native_functions.yaml",
+        aten / "native" / "tags.yaml",
+    ]
+    own_headers = [headers, places.of_python(python) / "include"]
+    lines = [
+        "ninja_required_version = 1.8",
+        f"builddir = {shown(places.root)}",
+        f"words = {' '.join(map(_escaped, common))}",
+        f"python_words = {' '.join(f'-I{_escaped(shown(path))}' for path in own_headers)}",
+        f"zig = {_escaped(shown(places.zig))}",
+        f"interpreter = {_escaped(shown(interpreter))}",
+        *_rule(
+            "compile", "$zig c++ $words $more -x $language -MD -MF $out.d -c $in -o $out", "compiling $what", "$out.d"
+        ),
+        # Not a cached compiler's run: nothing but this build uses it.
+        *_rule("precompile", "$zig c++ $words -x objective-c++-header $in -o $out -MD -MF $out.d", "reading $in"),
+        *_rule(
+            "torchgen",
+            f"cd {shown(checkout)} && PYTHONDONTWRITEBYTECODE=1 $absolute_interpreter -m torchgen.gen --mps "
+            "--per-operator-headers --generate headers sources --source-path aten/src/ATen "
+            "--install_dir $generated/ATen --aoti_install_dir $generated/aoti_torch && touch $generated/torchgen.stamp",
+            "generating the registrations of the operators",
+        ),
+        *_rule(
+            "metal_header",
+            f"$interpreter -I {_METAL_HEADER} $in $out --include {shown(checkout)} "
+            f"--include {shown(checkout / 'aten' / 'src')} --depfile $out.d",
+            "wrapping $in",
+            "$out.d",
+        ),
+        f"build {shown(stamp)} | {shown(generated / 'ATen' / 'RegisterMPS.cpp')}: torchgen | {_joined(places, torchgen_inputs)}",
+        f"  absolute_interpreter = {interpreter}",
+        f"  generated = {generated}",
+    ]
+    for kernel, header in zip(kernels, metal_headers):
+        lines += [f"build {shown(header)}: metal_header {shown(kernel)} | {_METAL_HEADER}"]
+    ready = f"{shown(stamp)} {_joined(places, metal_headers)}"
+    precompiled = places.root / "objects" / "common.pch"
+    lines += [f"build {shown(precompiled)}: precompile {shown(checkout / COMMON_HEADER)} || {ready}"]
+    lines += [f"  depfile = {shown(precompiled)}.d", "  deps = gcc"]
+    for unit in units(places, checkout):
+        target = shown(object_of(places, unit, python))
+        before = f" | {shown(precompiled)}" if unit.precompiled else ""
+        more = [*(["-include-pch", shown(precompiled)] if unit.precompiled else [])]
+        lines += [f"build {target}: compile {shown(unit.source)}{before} || {ready}"]
+        lines += [f"  language = {unit.language}", f"  what = {unit.object}"]
+        lines += [f"  more = {' '.join(more)}{' $python_words' if unit.of_python else ''}"]
+    lines += [f"build objects: phony {_joined(places, objects(places, checkout, python))}", "default objects", ""]
+    return "\n".join(lines)
+
+
+def _rule(name: str, command: str, description: str, depfile: str = "") -> Iterable[str]:
+    yield f"rule {name}"
+    yield f"  command = {command}"
+    yield f"  description = {description}"
+    if depfile:
+        yield f"  depfile = {depfile}"
+        yield "  deps = gcc"
+
+
+def _joined(places: MacPlaces, paths: Iterable[Path]) -> str:
+    return " ".join(places.shown(path) for path in paths)
+
+
+def _escaped(word: str) -> str:
+    return word.replace("$", "$$").replace(" ", "$ ")

@@ -1,0 +1,109 @@
+"""The official wheel: downloaded by hash, its headers and libraries unpacked."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from fork_tool.console import count_progress, say
+from fork_tool.download import sha256_of
+from fork_tool.errors import ForkToolError
+from fork_tool.files import need_space, remove, write_atomically
+from fork_tool.interrupt import uninterrupted
+from fork_tool.mac_library.pin import MacPin, OfficialWheel
+from fork_tool.mac_library.places import MacPlaces, TORCH_LIBRARIES
+from fork_tool.processes import run_shown
+
+_STAMP = ".mpsfork-official"
+_UNPACKED = ("torch/include/", "torch/lib/")
+
+
+def fetch_official(places: MacPlaces, pin: MacPin, python: str, cache: Path) -> Path:
+    """The wheel in the cache, downloaded where it is not; believed only after its hash."""
+    wheel = pin.wheel(python)
+    path = cache / wheel.name
+    if path.is_file():
+        if path.stat().st_size == wheel.size and sha256_of(path) == wheel.sha256:
+            return path
+        path.unlink()
+    cache.mkdir(parents=True, exist_ok=True)
+    need_space(cache, wheel.size * 2, f"Downloading {wheel.name}")
+    with tempfile.TemporaryDirectory(prefix=".wheel-", dir=cache) as scratch:
+        requirement = Path(scratch) / "requirement.txt"
+        requirement.write_text(f"torch=={pin.torch} --hash=sha256:{wheel.sha256}\n")
+        words = ("-m", "pip", "download", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:")
+        platform = ("--platform", pin.official_platform, "--python-version", python)
+        command = [sys.executable, *words, *platform, "--dest", scratch, "--require-hashes", "-r", str(requirement)]
+        failed = run_shown(command, places.repository)
+        found = Path(scratch) / wheel.name
+        if failed or not found.is_file():
+            raise ForkToolError(
+                f"The official wheel {wheel.name} could not be had with the hash in base.toml (see above): check the network "
+                "and the package index, or mend the hash, then run `make wheel` again."
+            )
+        believe(found, wheel)
+        found.replace(path)
+    return path
+
+
+def believe(path: Path, wheel: OfficialWheel) -> None:
+    """Fail for a file that is not the wheel of this hash."""
+    size, found = path.stat().st_size, sha256_of(path)
+    if (size, found) != (wheel.size, wheel.sha256):
+        raise ForkToolError(
+            f"{path.name} is not the wheel that base.toml names (sha256 {found[:16]}…, {size} bytes; expected "
+            f"{wheel.sha256[:16]}…, {wheel.size} bytes): nothing was made of it; download it again or mend base.toml."
+        )
+
+
+def unpack_official(places: MacPlaces, pin: MacPin, python: str, file: Path) -> Path:
+    """The wheel's headers and libraries; returns the folder `torch` that has them."""
+    into = places.official(python)
+    stamp = into / _STAMP
+    digest = pin.wheel(python).sha256
+    if stamp.is_file() and stamp.read_text() == digest:
+        return into / "torch"
+    need_space(into, 500_000_000, f"Unpacking {file.name}")
+    into.parent.mkdir(parents=True, exist_ok=True)
+    new = Path(tempfile.mkdtemp(prefix=".partial-", dir=into.parent))
+    try:
+        with zipfile.ZipFile(file) as archive, count_progress() as progress:
+            names = [name for name in archive.namelist() if name.startswith(_UNPACKED)]
+            for name in progress.track(names, description=f"unpacking {file.name}"):
+                archive.extract(name, new)
+        write_atomically(new / _STAMP, digest.encode())
+        new.chmod(0o755)
+        with uninterrupted():
+            remove(into)
+            new.replace(into)
+    except BaseException:
+        remove(new)
+        raise
+    say(f"unpacked {file.name} to {places.shown(into)}")
+    return into / "torch"
+
+
+def refuse_other_architecture(lief: Any, torch: Path) -> None:
+    """Fail for libraries that are not for arm64."""
+    for name in TORCH_LIBRARIES:
+        path = torch / "lib" / name
+        if not path.is_file():
+            raise ForkToolError(f"The official wheel has no torch/lib/{name}: base.toml names another kind of wheel.")
+        binaries = lief.MachO.parse(str(path))
+        kinds = [binary.header.cpu_type.name for binary in binaries] if binaries else ["no Mach-O file"]
+        if kinds != ["ARM64"]:
+            raise ForkToolError(
+                f"torch/lib/{name} of the official wheel is for {', '.join(kinds)} and not for arm64: "
+                "name the wheel for Apple silicon in base.toml."
+            )
+
+
+def uuid_of(lief: Any, library: Path) -> bytes:
+    """The 16 bytes by which Apple's tools know a library."""
+    binary = lief.MachO.parse(str(library)).at(0)
+    if not binary.has_uuid:
+        raise ForkToolError(f"{library.name} of the official wheel has no UUID: the library could not know it again.")
+    return bytes(binary.uuid.uuid)

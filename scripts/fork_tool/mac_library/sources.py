@@ -1,0 +1,115 @@
+"""What is compiled, and with which words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fork_tool.mac_library.pin import MacPin
+from fork_tool.mac_library.places import MacPlaces
+
+# Of the simulator's headers: what the compiler's own (Apple's, of libSystem and libobjc) do not have.
+FRAMEWORK_HEADERS = (
+    "CoreFoundation",
+    "Foundation",
+    "Metal",
+    "MetalPerformanceShaders",
+    "MetalPerformanceShadersGraph",
+)
+# The compiler's objc/NSObject.h and Foundation's would declare NSObject twice.
+OBJECT_HEADER = "objc/NSObject.h"
+
+# The precompiled header, and what must not be compiled with it: it declares the hooks of the allocator before that file
+# may have them.
+COMMON_HEADER = "aten/src/ATen/native/mps/OperationUtils.h"
+WITHOUT_COMMON_HEADER = ("MPSAllocator.mm",)
+
+LANGUAGE = (
+    "-std=c++17",
+    "-fblocks",
+    "-fobjc-exceptions",
+    "-fno-objc-arc",
+    # As Apple's compilers of that time: later versions mangle some templates in another way.
+    "-fclang-abi-compat=17",
+    "-O2",
+    "-g0",
+    "-fno-sanitize=all",
+    "-w",
+)
+# Symbols stay inside, so that dyld takes none of the official library's in their place.
+HIDDEN = ("-fvisibility=hidden", "-fvisibility-inlines-hidden")
+DEFINITIONS = (
+    "NDEBUG",
+    "USE_MPS",
+    "AT_PER_OPERATOR_HEADERS",
+    "CAFFE2_BUILD_MAIN_LIB",
+    "PYTORCH_JIT_COMPILE_SHADERS",
+    "FMT_HEADER_ONLY=1",
+    # A header of Apple's kernel has it where others define it by transit.
+    "PAGE_SIZE=vm_page_size",
+    # libc++'s headers are newer than macOS's library: they are told to use what the oldest one has.
+    "_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS=1",
+)
+# The compiler's own choice for a libc++ that is linked in: exceptions' types must be those of the system's.
+UNDEFINED = ("_LIBCPP_DISABLE_VISIBILITY_ANNOTATIONS", "_LIBCXXABI_DISABLE_VISIBILITY_ANNOTATIONS")
+
+@dataclass(frozen=True)
+class Unit:
+    """A source, and what it sees besides what all do."""
+
+    source: Path
+    # Its object, below the folder of objects.
+    object: str
+    precompiled: bool = False
+    # Includes Python's headers or names the official library: compiled for each version of Python.
+    of_python: bool = False
+
+    @property
+    def language(self) -> str:
+        return "objective-c++" if self.source.suffix == ".mm" else "c++"
+
+def units(places: MacPlaces, checkout: Path) -> Iterator[Unit]:
+    """All sources of the library, found as upstream's CMake finds them."""
+    aten = checkout / "aten" / "src" / "ATen"
+    backend = [*sorted((aten / "mps").glob("*.*")), *sorted((aten / "native" / "mps").rglob("*.*"))]
+    for source in backend:
+        if source.suffix in (".mm", ".cpp"):
+            precompiled = source.suffix == ".mm" and source.name not in WITHOUT_COMMON_HEADER
+            yield Unit(source, str(source.relative_to(checkout)), precompiled)
+    shim = checkout / "torch" / "csrc" / "inductor" / "aoti_torch" / "shim_mps.mm"
+    if shim.is_file():
+        yield Unit(shim, str(shim.relative_to(checkout)), True)
+    yield Unit(places.generated / "ATen" / "RegisterMPS.cpp", "generated/RegisterMPS.cpp")
+    for source in sorted((checkout / "torch" / "csrc" / "mps").glob("*.cpp")):
+        yield Unit(source, str(source.relative_to(checkout)), of_python=True)
+    for source in sorted((places.own / "takeover").rglob("*.*")):
+        if source.suffix in (".mm", ".cpp"):
+            yield Unit(source, f"takeover/{source.relative_to(places.own / 'takeover')}", of_python=True)
+
+def include_directories(places: MacPlaces, checkout: Path, torch: Path) -> list[Path]:
+    """For all sources, the first before the second: patched headers hide the official wheel's."""
+    return [
+        places.include,
+        places.generated,
+        checkout / "aten" / "src",
+        checkout / "torch" / "csrc" / "api" / "include",
+        checkout,
+        torch / "include",
+        torch / "include" / "torch" / "csrc" / "api" / "include",
+        places.own / "takeover",
+    ]
+
+def words(places: MacPlaces, pin: MacPin, checkout: Path, torch: Path) -> list[str]:
+    """The compiler's words for all sources; paths are from the repository's root."""
+    return [
+        *("-target", f"aarch64-macos.{pin.macos}"),
+        *LANGUAGE,
+        *HIDDEN,
+        *(f"-D{definition}" for definition in DEFINITIONS),
+        *(f"-U{name}" for name in UNDEFINED),
+        # What __FILE__ gives, for messages.
+        f"-ffile-prefix-map={places.shown(checkout)}/=",
+        *("-include", "mach/vm_page_size.h"),
+        *(f"-I{places.shown(directory)}" for directory in include_directories(places, checkout, torch)),
+    ]

@@ -1,0 +1,47 @@
+"""Compiler, ninja and lief, pinned, in a folder of their own below build."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from typing import Any
+
+from fork_tool.console import say
+from fork_tool.errors import ForkToolError
+from fork_tool.files import remove, write_atomically
+from fork_tool.mac_library.pin import MacPin
+from fork_tool.mac_library.places import MacPlaces
+from fork_tool.processes import run_shown
+
+_STAMP = ".mpsfork-tools"
+
+
+def install_tools(places: MacPlaces, pin: MacPin) -> bool:
+    """Bring the tools to their pins; false when they were there."""
+    stamp = places.tools / _STAMP
+    # lief is compiled for one version of Python.
+    digest = hashlib.sha256("\n".join((*pin.tools, sys.version)).encode()).hexdigest()
+    if stamp.is_file() and stamp.read_text() == digest and places.zig.exists():
+        return False
+    remove(places.tools)
+    say(f"installing {', '.join(pin.tools)} in {places.shown(places.tools)}")
+    words = ("-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet", "--no-deps")
+    if run_shown([sys.executable, *words, "--target", str(places.tools), *pin.tools], places.repository):
+        raise ForkToolError(
+            "The compiler for macOS could not be installed (see above): check the network and the package index, then run `make wheel` again."
+        )
+    write_atomically(stamp, digest.encode())
+    return True
+
+
+def import_lief(places: MacPlaces) -> Any:
+    """The module that reads and checks Mach-O files."""
+    directory = str(places.tools)
+    if directory not in sys.path:
+        sys.path.append(directory)
+    try:
+        import lief
+    except ImportError:
+        raise ForkToolError(f"There is no lief in {places.shown(places.tools)}: run `make wheel`.") from None
+    lief.logging.disable()
+    return lief
