@@ -13,10 +13,12 @@ from fork_tool.mac_library.libraries import AppleLibrary
 from fork_tool.mac_library.link import INSTALL_NAME, RPATH
 from fork_tool.mac_library.pin import MacPin
 from fork_tool.mac_library.places import MacPlaces
+from fork_tool.mac_library.tools import read_library
 
 _PAGE = 0x4000
-# Flags of the header: dyld would look for these symbols in all libraries, and take another's.
-_WEAK = {"WEAK_DEFINES": 0x8000, "BINDS_TO_WEAK": 0x10000}
+# A flag of the header: dyld would look in all libraries for what this one defines, and may take another's.
+_WEAK_DEFINES = 0x8000
+_UNDEFINED, _KIND = 0x00, 0x0E
 # Of a code signature; all its numbers are big-endian.
 _SIGNATURE, _DIRECTORY, _ADHOC = 0xFADE0CC0, 0xFADE0C02, 0x2
 _SHA256 = 2
@@ -32,10 +34,7 @@ def load_command_findings(
     lief: Any, file: Path, pin: MacPin, patterns: Sequence[str], libraries: Iterable[AppleLibrary], places: MacPlaces
 ) -> list[str]:
     """A sentence for each thing that is wrong with the file's header and load commands."""
-    parsed = lief.MachO.parse(str(file))
-    if parsed is None or len(parsed) != 1:
-        return [f"{file.name} is not one Mach-O file"]
-    binary = parsed.at(0)
+    binary = read_library(lief, file)
     return [
         *_kind_findings(binary, pin),
         *_library_findings(binary, libraries),
@@ -57,10 +56,13 @@ def _kind_findings(binary: Any, pin: MacPin) -> Iterable[str]:
         yield f"it is for {binary.build_version.platform.name} {found}, not for macOS {pin.macos}"
     if not binary.has_uuid:
         yield "it has no UUID"
-    flags = int(header.flags)
-    for name, bit in _WEAK.items():
-        if flags & bit:
-            yield f"it has the flag {name}: dyld may put another library's symbols in place of its own"
+    if int(header.flags) & _WEAK_DEFINES:
+        yield "it has the flag WEAK_DEFINES: dyld may put another library's symbols in place of its own"
+    # Templates that torch's libraries define are looked for in all libraries; those that this one has must not be.
+    defined = {symbol.name for symbol in binary.symbols if symbol.raw_type & _KIND != _UNDEFINED}
+    looked_for = {each.symbol.name for each in binary.bindings if "WEAK" in str(getattr(each, "binding_class", ""))}
+    for name in sorted(defined & looked_for):
+        yield f"it defines {name}, and dyld would take another library's"
 
 
 def _library_findings(binary: Any, libraries: Iterable[AppleLibrary]) -> Iterable[str]:
@@ -99,7 +101,8 @@ def _segment_findings(binary: Any, size: int) -> Iterable[str]:
         where = f"the segment {segment.name}"
         if segment.virtual_address % _PAGE or segment.file_offset % _PAGE:
             yield f"{where} does not begin at a page of {_PAGE} bytes"
-        if segment.virtual_size % _PAGE:
+        # The last one ends where the file does.
+        if segment.virtual_size % _PAGE and segment.name != "__LINKEDIT":
             yield f"{where} does not end at a page in memory"
         if segment.virtual_address < end:
             yield f"{where} overlaps the one before"
@@ -120,7 +123,7 @@ def path_findings(content: bytes, roots: Iterable[str]) -> Iterable[str]:
 
 def signature_findings(lief: Any, file: Path) -> list[str]:
     """What is wrong with the signature that any library for arm64 must have; every page's hash is made anew."""
-    binary = lief.MachO.parse(str(file)).at(0)
+    binary = read_library(lief, file)
     if not binary.has_code_signature:
         return ["it is not signed: no Mac with Apple silicon loads it"]
     content = file.read_bytes()

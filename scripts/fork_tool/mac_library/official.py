@@ -15,6 +15,7 @@ from fork_tool.files import need_space, remove, write_atomically
 from fork_tool.interrupt import uninterrupted
 from fork_tool.mac_library.pin import MacPin, OfficialWheel
 from fork_tool.mac_library.places import MacPlaces, TORCH_LIBRARIES
+from fork_tool.mac_library.tools import read_library
 from fork_tool.processes import run_shown
 
 _STAMP = ".mpsfork-official"
@@ -103,7 +104,7 @@ def refuse_other_architecture(lief: Any, torch: Path) -> None:
 
 def uuid_of(lief: Any, library: Path) -> bytes:
     """The 16 bytes by which Apple's tools know a library."""
-    binary = lief.MachO.parse(str(library)).at(0)
+    binary = read_library(lief, library)
     if not binary.has_uuid:
         raise ForkToolError(f"{library.name} of the official wheel has no UUID: the library could not know it again.")
     return bytes(binary.uuid.uuid)

@@ -33,8 +33,10 @@ def changed_files(places: MacPlaces, pin: MacPin, checkout: Checkout, official: 
         elif name.endswith((".py", ".pyi")):
             if not path.is_file():
                 raise ForkToolError(f"The series removes {name}, and a wheel made of the official one keeps it.")
-            _refuse_other_base(checkout, name, official(name))
-            found[name] = path.read_bytes()
+            content = path.read_bytes()
+            if content != official(name):
+                _refuse_other_base(checkout, name, official(name))
+                found[name] = content
         elif name == _SHIM:
             found[f"torch/include/{name}"] = path.read_bytes()
     for path in sorted((places.own / "python").rglob("*.py")):

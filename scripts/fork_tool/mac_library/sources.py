@@ -54,6 +54,7 @@ DEFINITIONS = (
 # The compiler's own choice for a libc++ that is linked in: exceptions' types must be those of the system's.
 UNDEFINED = ("_LIBCPP_DISABLE_VISIBILITY_ANNOTATIONS", "_LIBCXXABI_DISABLE_VISIBILITY_ANNOTATIONS")
 
+
 @dataclass(frozen=True)
 class Unit:
     """A source, and what it sees besides what all do."""
@@ -68,6 +69,7 @@ class Unit:
     @property
     def language(self) -> str:
         return "objective-c++" if self.source.suffix == ".mm" else "c++"
+
 
 def units(places: MacPlaces, checkout: Path) -> Iterator[Unit]:
     """All sources of the library, found as upstream's CMake finds them."""
@@ -87,6 +89,7 @@ def units(places: MacPlaces, checkout: Path) -> Iterator[Unit]:
         if source.suffix in (".mm", ".cpp"):
             yield Unit(source, f"takeover/{source.relative_to(places.own / 'takeover')}", of_python=True)
 
+
 def include_directories(places: MacPlaces, checkout: Path, torch: Path) -> list[Path]:
     """For all sources, the first before the second: patched headers hide the official wheel's."""
     return [
@@ -99,6 +102,7 @@ def include_directories(places: MacPlaces, checkout: Path, torch: Path) -> list[
         torch / "include" / "torch" / "csrc" / "api" / "include",
         places.own / "takeover",
     ]
+
 
 def words(places: MacPlaces, pin: MacPin, checkout: Path, torch: Path) -> list[str]:
     """The compiler's words for all sources; paths are from the repository's root."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any
 
 from fork_tool.mac_library.libraries import AppleLibrary, CXX, SYSTEM
 from fork_tool.mac_library.places import MacPlaces, TORCH_LIBRARIES
+from fork_tool.mac_library.tools import read_library
 
 TORCH, APPLE, PYTHON, NONE = "torch", "Apple", "Python", "none"
 OWNERS = (TORCH, APPLE, SYSTEM, CXX, PYTHON, NONE)
@@ -55,7 +57,7 @@ class Import:
 
 def imports(lief: Any, library: Path) -> list[Import]:
     """All names that a linked library takes from others."""
-    binary = lief.MachO.parse(str(library)).at(0)
+    binary = read_library(lief, library)
     libraries = [command.name for command in binary.libraries if command.command.name != "ID_DYLIB"]
     found = []
     for symbol in binary.symbols:
@@ -68,7 +70,7 @@ def imports(lief: Any, library: Path) -> list[Import]:
 
 def undefined_in(lief: Any, file: Path) -> set[str]:
     """The names that an object uses and does not define."""
-    binary = lief.MachO.parse(str(file)).at(0)
+    binary = read_library(lief, file)
     return {
         symbol.name
         for symbol in binary.symbols
@@ -78,7 +80,8 @@ def undefined_in(lief: Any, file: Path) -> set[str]:
 
 def exports(lief: Any, library: Path) -> frozenset[str]:
     """The names that a library gives to others."""
-    return frozenset(symbol.name for symbol in lief.MachO.parse(str(library)).at(0).exported_symbols)
+    binary = read_library(lief, library)
+    return frozenset(symbol.name for symbol in binary.exported_symbols)
 
 
 def gather_owners(
@@ -111,9 +114,10 @@ def system_names(stub: Path) -> frozenset[str]:
 
 def python_names(headers: Path) -> Iterator[str]:
     """What Python's headers declare as its C API."""
-    for header in headers.rglob("*.h"):
-        for match in _API.finditer(header.read_text(errors="replace")):
-            yield f"_{match[1]}"
+    for folder, _, names in os.walk(headers, followlinks=True):
+        for name in sorted(names):
+            for match in _API.finditer((Path(folder) / name).read_text(errors="replace")):
+                yield f"_{match[1]}"
 
 
 def looks_like_python(name: str) -> bool:

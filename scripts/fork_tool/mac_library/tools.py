@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from pathlib import Path
 from typing import Any
 
 from fork_tool.console import say
@@ -45,3 +46,12 @@ def import_lief(places: MacPlaces) -> Any:
         raise ForkToolError(f"There is no lief in {places.shown(places.tools)}: run `make wheel`.") from None
     lief.logging.disable()
     return lief
+
+
+def read_library(lief: Any, file: Path) -> Any:
+    """The parsed Mach-O file, which must hold code for one processor."""
+    parsed = lief.MachO.parse(str(file))
+    if parsed is None or len(parsed) != 1:
+        raise ForkToolError(f"{file} is not one Mach-O file: delete it and run `make wheel` again.")
+    # Taken out: what `at` gives lives no longer than the list that it is in.
+    return parsed.take(parsed.at(0).header.cpu_type)
