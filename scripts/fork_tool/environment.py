@@ -90,7 +90,7 @@ def check_torch(layout: Layout, pin: Pin, machine: Machine) -> None:
     if machine.is_mac and lacking_modules(layout, pin):
         raise ForkToolError(
             f"The {pin.wheel_name} {found} in {sys.prefix} is not built from the patched checkout: "
-            "`make wheel` builds the patched one, `make demo` installs it there."
+            "`make wheel` makes a patched one, which `pip install` puts there; `make demo` compiles and installs one."
         )
 
 

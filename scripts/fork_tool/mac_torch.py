@@ -1,4 +1,4 @@
-"""The patched torch that a Mac's tests run on: the user's own wheel, or the one that `make wheel` has built."""
+"""The patched torch that a Mac's tests run on: the user's own wheel, or the one that `make wheel FROM_SOURCE=1` has built."""
 
 from __future__ import annotations
 
@@ -50,6 +50,6 @@ def refuse_without_patched_torch(project: Project) -> None:
         else f"The {pin.wheel_name} {found} in {sys.prefix} was built without the series: it has no torch.mps.graph_capture"
     )
     raise ForkToolError(
-        f"{said}. `make wheel` builds the patched one, which the next `make test` installs; a wheel from elsewhere is "
+        f"{said}. `make wheel` makes a patched one in minutes; it, or a wheel from elsewhere, is "
         f"installed by `{python} -m pip install WHEEL`. docs/wheel.md says what building takes."
     )

@@ -1,4 +1,4 @@
-"""`wheel`: builds torch's wheel from the patched checkout on a Mac, and checks it.
+"""`wheel --from-source`: builds torch's wheel from the patched checkout on a Mac, and checks it.
 
 A stage that is done leaves a stamp; the stamp names all that the stage depends on, so that a build that was
 cut off goes on where it was, and one of another series, tool or option is made anew.
@@ -35,8 +35,9 @@ def refuse_other_machines(machine: Machine) -> None:
     """The wheel holds the MPS backend, which is built by Apple's tools alone."""
     if not machine.is_mac:
         raise ForkToolError(
-            f"A wheel with the MPS backend is built on a Mac with Apple silicon, and this is {machine.system}: run "
-            "`make wheel` there. `make wheel DRY_RUN=1` shows here what it would run."
+            f"All of torch with the MPS backend is built on a Mac with Apple silicon, and this is {machine.system}: run "
+            "`make wheel FROM_SOURCE=1` there, or `make wheel` here, which makes a wheel of the official one. "
+            "`make wheel FROM_SOURCE=1 DRY_RUN=1` shows what the first would run."
         )
     machine.refuse_unsupported()
 
@@ -152,12 +153,12 @@ def _make_source(project: Project) -> Checkout:
     if not (layout.checkout / ".gitmodules").exists():
         raise ForkToolError(
             f"{shown} has no submodules (it may come from the Debian tarball), and torch can't be built without them: "
-            "move it away and run `make wheel` where GitHub answers, or give a clone with `scripts/mpsfork fetch --checkout DIR`."
+            "move it away and run `make wheel FROM_SOURCE=1` where GitHub answers, or give a clone with `scripts/mpsfork fetch --checkout DIR`."
         )
     # One that is complete costs a second; one that was cut off is completed.
     if run_shown(_UPDATE, layout.checkout, where=shown):
         raise ForkToolError(
-            f"The submodules of {shown} are not complete (see above): run `make wheel` where GitHub answers."
+            f"The submodules of {shown} are not complete (see above): run `make wheel FROM_SOURCE=1` where GitHub answers."
         )
     bring_series(project)
     return open_checkout(layout.checkout, project.pin, shown)
@@ -178,7 +179,7 @@ def _bring(project: Project, plan: Plan, stage: Stage) -> None:
         where = "" if step.directory == project.layout.root else project.layout.shown(step.directory)
         if run_shown(step.command, step.directory, step.environment, where):
             raise ForkToolError(
-                f"The stage “{stage.heading}” failed (see above): {stage.remedy}, then run `make wheel` again."
+                f"The stage “{stage.heading}” failed (see above): {stage.remedy}, then run `make wheel FROM_SOURCE=1` again."
             )
     if not _STANDS[stage.name](project, plan):
         raise ForkToolError(f"The stage “{stage.heading}” ended well and left nothing: see its output above.")

@@ -186,7 +186,7 @@ def make_plan(
                 Step((checker, *pip, "--quiet", *numpy, *wheel_requirement(project, places, version)), layout.root),
                 Step((checker, str(layout.root / CHECK_PROGRAM), "--version", version), places.root),
             ),
-            "see which line failed; `make wheel` checks again",
+            "see which line failed; `make wheel FROM_SOURCE=1` checks again",
         ),
     )
     return Plan(version, environment, places, stages)

@@ -86,7 +86,7 @@ def test_without_the_patched_torch_nothing_is_run(
     said = mac.shop.error(*command)
     assert said.startswith(sentence)
     assert ("it has no torch.mps.graph_capture" in said) == (version is not None)
-    assert "`make wheel` builds the patched one" in said
+    assert "`make wheel` makes a patched one" in said
     assert "-m pip install WHEEL" in said
     assert "docs/wheel.md" in said
     assert mac.done == []

@@ -137,7 +137,7 @@ def test_setup_py_sees_the_pinned_environment_alone(bench: Bench, monkeypatch: p
 )
 def test_a_build_that_was_cut_off_goes_on(bench: Bench, failing: str, rest: list[str]) -> None:
     bench.failing = failing
-    assert "run `make wheel` again" in bench.shop.error("wheel", "--from-source")
+    assert "run `make wheel FROM_SOURCE=1` again" in bench.shop.error("wheel", "--from-source")
     bench.stages()
     bench.shop.good("wheel", "--from-source")
     assert bench.stages() == ["source", *rest]
@@ -211,7 +211,7 @@ def test_checkout_without_submodules(bench: Bench) -> None:
 
 def test_submodules_that_do_not_come(bench: Bench) -> None:
     bench.failing = "submodule"
-    assert "are not complete (see above): run `make wheel` where GitHub answers" in bench.shop.error(
+    assert "are not complete (see above): run `make wheel FROM_SOURCE=1` where GitHub answers" in bench.shop.error(
         "wheel", "--from-source"
     )
     assert bench.stages() == ["source"]
@@ -304,7 +304,7 @@ def test_linux_is_told_to_use_a_mac(bench: Bench, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(cli_module, "this_machine", lambda: LINUX)
     sentence = bench.shop.error("wheel", "--from-source")
     assert "is built on a Mac with Apple silicon, and this is Linux" in sentence
-    assert "make wheel DRY_RUN=1" in sentence
+    assert "make wheel FROM_SOURCE=1 DRY_RUN=1" in sentence
     monkeypatch.setattr(cli_module, "this_machine", lambda: Machine("Darwin", "x86_64"))
     assert "This Mac's processor is x86_64" in bench.shop.error("wheel", "--from-source")
 

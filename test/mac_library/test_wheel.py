@@ -6,6 +6,7 @@ import ast
 import shutil
 import subprocess
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -91,8 +92,6 @@ def test_files_compile_with_every_python(made: Made, wheel: Path, changed: set[s
 
 def test_older_macos_and_other_pythons_are_refused(made: Made, wheel: Path) -> None:
     """The tag is looked at: the same call takes the wheel for the oldest macOS only."""
-    from dataclasses import replace
-
     older = replace(made.bench.pin, platform="macosx_12_0_arm64")
     (found,) = install_findings(wheel, older, made.bench.python)
     assert found.startswith("pip does not install it for macosx_12_0_arm64: ")
@@ -104,7 +103,10 @@ def test_what_the_wheel_says_of_itself(made: Made, wheel: Path) -> None:
     pin = made.bench.pin
     tag = f"cp{made.bench.python.replace('.', '')}"
     with zipfile.ZipFile(wheel) as archive:
-        read = lambda name: archive.read(name).decode()  # noqa: E731
+
+        def read(name: str) -> str:
+            return archive.read(name).decode()
+
         assert f"\nVersion: {pin.version}\n" in read(f"torch-{pin.version}.dist-info/METADATA")
         assert f"\nTag: {tag}-{tag}-{pin.platform}\n" in read(f"torch-{pin.version}.dist-info/WHEEL")
         assert f"__version__ = '{pin.version}'\n" in read("torch/version.py")
@@ -121,8 +123,6 @@ def test_what_the_wheel_says_of_itself(made: Made, wheel: Path) -> None:
 
 
 def test_official_wheel_of_another_release(made: Made, replaced: dict[str, bytes], tmp_path: Path) -> None:
-    from dataclasses import replace
-
     with pytest.raises(ForkToolError, match=r"has no torch-2\.5\.0\.dist-info: base.toml names another release"):
         write_wheel(replace(made.bench.pin, torch="2.5.0"), made.bench.python, made.official, replaced, tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -138,7 +138,7 @@ def make_library(bench: Bench, linker: str, jobs: int | None = None) -> tuple[Pa
     lay_headers(places, pin, bench.checkout, bench.cache)
     headers = python_headers(places, pin, bench.python, bench.cache)
     write_official_header(places, bench.python, uuid_of(lief, torch / "lib" / "libtorch_cpu.dylib"))
-    text = ninja_text(places, pin, bench.checkout, torch, bench.python, headers, layout.python)
+    text = ninja_text(places, pin, bench.checkout, bench.python, headers, layout.python)
     write_atomically(places.ninja_file, text.encode())
     _heading("objects")
     if run_shown(_ninja(bench, jobs), layout.root, _environment(bench)):

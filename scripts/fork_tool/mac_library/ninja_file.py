@@ -23,12 +23,10 @@ def objects(places: MacPlaces, checkout: Path, python: str) -> list[Path]:
     return [object_of(places, unit, python) for unit in units(places, checkout)]
 
 
-def ninja_text(
-    places: MacPlaces, pin: MacPin, checkout: Path, torch: Path, python: str, headers: Path, interpreter: Path
-) -> str:
+def ninja_text(places: MacPlaces, pin: MacPin, checkout: Path, python: str, headers: Path, interpreter: Path) -> str:
     """The file; all paths are from the repository's root, where ninja runs."""
     shown = places.shown
-    common, generated = words(places, pin, checkout, torch), places.generated
+    common, generated = words(places, pin, checkout), places.generated
     aten = checkout / "aten" / "src" / "ATen"
     kernels = sorted((aten / "native" / "mps").rglob("*.metal"))
     metal_headers = [generated / "ATen" / "native" / "mps" / f"{kernel.stem}_metallib.h" for kernel in kernels]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 import tempfile
 import zipfile
@@ -19,7 +20,7 @@ from fork_tool.mac_library.tools import read_library
 from fork_tool.processes import run_shown
 
 _STAMP = ".mpsfork-official"
-_UNPACKED = ("torch/include/", "torch/lib/")
+_HEADERS, _LIBRARIES = "torch/include/", "torch/lib/"
 
 
 def fetch_official(places: MacPlaces, pin: MacPin, python: str, cache: Path) -> Path:
@@ -61,19 +62,35 @@ def believe(path: Path, wheel: OfficialWheel) -> None:
 
 
 def unpack_official(places: MacPlaces, pin: MacPin, python: str, file: Path) -> Path:
-    """The wheel's headers and libraries; returns the folder `torch` that has them."""
-    into = places.official(python)
+    """The wheel's libraries, and its headers beside them; returns the folder `torch` that has the libraries.
+
+    The headers are the same for all versions of Python, and so are the objects that are compiled with them.
+    """
+    with zipfile.ZipFile(file) as archive:
+        _unpack(places, archive, _HEADERS, places.official_headers, _digest_of_headers(archive))
+        _unpack(places, archive, _LIBRARIES, places.official(python), pin.wheel(python).sha256)
+    return places.official(python) / "torch"
+
+
+def _digest_of_headers(archive: zipfile.ZipFile) -> str:
+    digest = hashlib.sha256()
+    for entry in sorted(archive.infolist(), key=lambda entry: entry.filename):
+        if entry.filename.startswith(_HEADERS):
+            digest.update(f"{entry.filename} {entry.CRC:08x} {entry.file_size}\n".encode())
+    return digest.hexdigest()
+
+
+def _unpack(places: MacPlaces, archive: zipfile.ZipFile, part: str, into: Path, digest: str) -> None:
     stamp = into / _STAMP
-    digest = pin.wheel(python).sha256
     if stamp.is_file() and stamp.read_text() == digest:
-        return into / "torch"
-    need_space(into, 500_000_000, f"Unpacking {file.name}")
+        return
+    need_space(into, 400_000_000, f"Unpacking {part}")
     into.parent.mkdir(parents=True, exist_ok=True)
     new = Path(tempfile.mkdtemp(prefix=".partial-", dir=into.parent))
     try:
-        with zipfile.ZipFile(file) as archive, count_progress() as progress:
-            names = [name for name in archive.namelist() if name.startswith(_UNPACKED)]
-            for name in progress.track(names, description=f"unpacking {file.name}"):
+        with count_progress() as progress:
+            names = [name for name in archive.namelist() if name.startswith(part)]
+            for name in progress.track(names, description=f"unpacking {part}"):
                 archive.extract(name, new)
         write_atomically(new / _STAMP, digest.encode())
         new.chmod(0o755)
@@ -83,8 +100,7 @@ def unpack_official(places: MacPlaces, pin: MacPin, python: str, file: Path) -> 
     except BaseException:
         remove(new)
         raise
-    say(f"unpacked {file.name} to {places.shown(into)}")
-    return into / "torch"
+    say(f"unpacked {part} of the official wheel to {places.shown(into)}")
 
 
 def refuse_other_architecture(lief: Any, torch: Path) -> None:

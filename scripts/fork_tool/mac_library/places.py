@@ -64,8 +64,13 @@ class MacPlaces:
         return self.repository / "mac_library"
 
     def official(self, python: str) -> Path:
-        """The official wheel's headers and libraries."""
+        """The official wheel's libraries."""
         return self.root / "official" / python
+
+    @property
+    def official_headers(self) -> Path:
+        """The official wheels' headers."""
+        return self.root / "official" / "headers"
 
     def of_python(self, python: str) -> Path:
         """What is made for one version of Python."""

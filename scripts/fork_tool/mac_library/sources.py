@@ -90,21 +90,22 @@ def units(places: MacPlaces, checkout: Path) -> Iterator[Unit]:
             yield Unit(source, f"takeover/{source.relative_to(places.own / 'takeover')}", of_python=True)
 
 
-def include_directories(places: MacPlaces, checkout: Path, torch: Path) -> list[Path]:
+def include_directories(places: MacPlaces, checkout: Path) -> list[Path]:
     """For all sources, the first before the second: patched headers hide the official wheel's."""
+    official = places.official_headers / "torch" / "include"
     return [
         places.include,
         places.generated,
         checkout / "aten" / "src",
         checkout / "torch" / "csrc" / "api" / "include",
         checkout,
-        torch / "include",
-        torch / "include" / "torch" / "csrc" / "api" / "include",
+        official,
+        official / "torch" / "csrc" / "api" / "include",
         places.own / "takeover",
     ]
 
 
-def words(places: MacPlaces, pin: MacPin, checkout: Path, torch: Path) -> list[str]:
+def words(places: MacPlaces, pin: MacPin, checkout: Path) -> list[str]:
     """The compiler's words for all sources; paths are from the repository's root."""
     return [
         *("-target", f"aarch64-macos.{pin.macos}"),
@@ -115,5 +116,5 @@ def words(places: MacPlaces, pin: MacPin, checkout: Path, torch: Path) -> list[s
         # What __FILE__ gives, for messages.
         f"-ffile-prefix-map={places.shown(checkout)}/=",
         *("-include", "mach/vm_page_size.h"),
-        *(f"-I{places.shown(directory)}" for directory in include_directories(places, checkout, torch)),
+        *(f"-I{places.shown(directory)}" for directory in include_directories(places, checkout)),
     ]
