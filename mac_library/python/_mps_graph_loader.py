@@ -1,3 +1,5 @@
+# Python 3.9 runs this file.
+# ruff: noqa: UP045
 """Puts the patched MPS backend of this wheel in place of the official one while torch is being imported.
 
 ``torch/__init__.py`` calls :func:`take_over` before it imports ``torch._C``, and :func:`bind` after. Either all of the
@@ -10,7 +12,6 @@ import os
 import sys
 import warnings
 from typing import Optional
-
 
 # The steps of torch_mps_graph_load().
 _TAKE_OVER, _BIND, _CHECK = 0, 1, 2

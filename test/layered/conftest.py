@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import build
 import pytest
+
+import build
 
 
 @pytest.fixture(scope="session")

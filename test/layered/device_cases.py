@@ -204,7 +204,9 @@ def test_pinned_memory() -> None:
     x = torch.randn(4)
     assert not x.is_pinned()
     # As 2.6.0 on a Mac, whose backend asks for a CPU's storage and gets the device's.
-    with pytest.raises(RuntimeError, match='storage of a tensor on device "cpu" to a storage on different device "mps:0"'):
+    with pytest.raises(
+        RuntimeError, match='storage of a tensor on device "cpu" to a storage on different device "mps:0"'
+    ):
         x.pin_memory()
     with pytest.raises(RuntimeError, match="only dense CPU tensors can be pinned"):
         x.to("mps").pin_memory()

@@ -6,9 +6,10 @@ import re
 import subprocess
 from pathlib import Path
 
-import build
 import pytest
 from layered_device import beyond, Outcome, planted, run, VERSION
+
+import build
 
 pytestmark = pytest.mark.usefixtures("layered")
 

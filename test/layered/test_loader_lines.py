@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 
-import build
 import pytest
+
+import build
 from fork_tool.errors import ForkToolError
 from fork_tool.loader_lines import with_loader
 

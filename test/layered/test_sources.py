@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import build
 import pytest
+
+import build
 
 README = build.ROOT / "mac_library/README.md"
 # The backend itself, upstream's tests, and CUDA's sources, which are not in a library for macOS.
