@@ -1,53 +1,23 @@
-"""The library and the wheel that the tests look at, and small libraries in which a fault is planted."""
+"""The library and the wheel that the tests look at."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from fork_tool.checkout import open_checkout
 from fork_tool.lock import exclusive
 from fork_tool.mac_library.archive import write_wheel
-from fork_tool.mac_library.libraries import AppleLibrary, load_libraries
-from fork_tool.mac_library.link import link, link_words, linker_of
-from fork_tool.mac_library.make import Bench, bench_of, library_findings, make_library, owners_of, replaced_files
+from fork_tool.mac_library.libraries import load_libraries
+from fork_tool.mac_library.link import linker_of
+from fork_tool.mac_library.make import bench_of, make_library, owners_of, replaced_files
 from fork_tool.mac_library.official import fetch_official
 from fork_tool.mac_library.places import LIBRARY
-from fork_tool.mac_library.stubs import write_stubs
-from fork_tool.mac_library.symbols import Owners
 from fork_tool.mac_library.tools import import_lief
 from fork_tool.paths import own_layout
 from fork_tool.project import Project
-
-# What the library exports, so that a small one has no fault but the planted one.
-ENTRIES = """
-extern "C" __attribute__((visibility("default"))) const char* torch_mps_graph_load(int) { return nullptr; }
-extern "C" __attribute__((visibility("default"))) int aoti_torch_mps_example() { return 0; }
-"""
-
-
-@dataclass(frozen=True)
-class Made:
-    """What `make wheel` made for this Python."""
-
-    bench: Bench
-    lief: Any
-    library: Path
-    # The official wheel, and its folder `torch`.
-    official: Path
-    torch: Path
-    libraries: list[AppleLibrary]
-    owners: Owners
-
-    def findings(self, library: Path) -> list[str]:
-        """What the tool says of a library."""
-        return library_findings(self.bench, self.lief, library, self.libraries, self.owners)
+from made_wheel import Made, SmallLibraries
 
 
 @pytest.fixture(scope="session")
@@ -77,49 +47,7 @@ def wheel(made: Made, replaced: dict[str, bytes], tmp_path_factory: pytest.TempP
     return write_wheel(made.bench.pin, made.bench.python, made.official, replaced, tmp_path_factory.mktemp("wheel"))
 
 
-class SmallLibraries:
-    """Makes libraries as the real one is made, out of a few lines."""
-
-    def __init__(self, made: Made, folder: Path):
-        self.made, self.folder = made, folder
-        self._count = 0
-
-    def compile(self, source: str, *words: str) -> Path:
-        """The object of C++ source."""
-        self._count += 1
-        path = self.folder / f"small{self._count}.cpp"
-        path.write_text(source)
-        places, pin = self.made.bench.places, self.made.bench.pin
-        output = path.with_suffix(".o")
-        command = [str(places.zig), "c++", "-target", f"aarch64-macos.{pin.macos}", "-std=c++17", "-O2", "-g0", "-w"]
-        command += ["-D_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS=1", "-fvisibility=hidden", *words]
-        kept = str(self.made.bench.cache / "zig")
-        environment = os.environ | {"ZIG_GLOBAL_CACHE_DIR": kept, "ZIG_LOCAL_CACHE_DIR": kept}
-        subprocess.run([*command, "-c", str(path), "-o", str(output)], check=True, env=environment)
-        return output
-
-    def link(self, *objects: Path, change: Callable[[list[str]], list[str]] = list) -> Path:
-        """The library of these objects; `change` plants a fault in the linker's words."""
-        bench = self.made.bench
-        output = self.folder / f"python{bench.python}" / f"small{self._count}.dylib"
-        stubs = write_stubs(bench.places, self.made.libraries)
-        words = link_words(
-            bench.places,
-            bench.pin,
-            linker_of(bench.machine),
-            objects,
-            output,
-            self.made.torch,
-            stubs,
-            self.made.libraries,
-            [],
-        )
-        link(bench.places, change(words), output)
-        return output
-
-
 @pytest.fixture
 def small(made: Made, tmp_path: Path) -> SmallLibraries:
     """A place for small libraries."""
-    root = tmp_path
-    return SmallLibraries(replace(made), root)
+    return SmallLibraries(made, tmp_path)

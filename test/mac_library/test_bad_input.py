@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import Made, SmallLibraries
 
 from fork_tool.errors import ForkToolError
 from fork_tool.mac_library import headers as headers_module
@@ -25,6 +24,7 @@ from fork_tool.mac_library.places import LIBRARY, TORCH_LIBRARIES
 from fork_tool.machine import Machine, Need
 from fork_tool.paths import own_layout
 from fork_tool.project import Project
+from made_wheel import Made, SmallLibraries
 
 
 def said(call: Callable[[], object]) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import ENTRIES, Made, SmallLibraries
 
 from fork_tool.mac_library.macho import path_findings
+from made_wheel import ENTRIES, Made, SmallLibraries
 
 Change = Callable[[list[str]], list[str]]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from conftest import Made
 
-from fork_tool.mac_library.headers import _found_headers
+from fork_tool.mac_library.headers import found_headers
+from made_wheel import Made
 
 # Asked, and rightly not there: other systems' and compilers', debugging builds', or answered by pymacconfig.h.
 LEFT_OUT = frozenset(
@@ -24,7 +24,7 @@ LEFT_OUT = frozenset(
 @pytest.mark.parametrize("python", ["3.11", "3.13"])
 def test_all_questions_are_answered(made: Made, python: str) -> None:
     bench = made.bench
-    headers = _found_headers(bench.places, bench.pin, python, bench.cache)
+    headers = found_headers(bench.places, bench.pin, python, bench.cache)
     known = set()
     for config in headers.parent.rglob(f"x86_64-linux-gnu/python{python}/pyconfig.h"):
         text = config.read_text()

@@ -6,13 +6,13 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import ENTRIES, Made, SmallLibraries
 
 from fork_tool.errors import ForkToolError
 from fork_tool.mac_library.libraries import CXX, SYSTEM
 from fork_tool.mac_library.places import TORCH_LIBRARIES
 from fork_tool.mac_library.symbols import count_owners, findings, imports, NONE
 from fork_tool.mac_library.tools import read_library
+from made_wheel import ENTRIES, Made, SmallLibraries
 
 _HASH = """
 #include <string>

@@ -67,7 +67,7 @@ def _fmt(places: MacPlaces, pin: MacPin, checkout: Path, cache: Path) -> Path:
 
 def python_headers(places: MacPlaces, pin: MacPin, python: str, cache: Path) -> Path:
     """A folder with this version's headers: Debian's as pinned, or those of a Python on this machine."""
-    found = _found_headers(places, pin, python, cache)
+    found = found_headers(places, pin, python, cache)
     wanted = {path.name: path for path in sorted(found.iterdir()) if path.name != _CONFIG}
     # They include it from their own folder, where it is for another system.
     wanted[_CONFIG] = places.own / "include" / "python" / _CONFIG
@@ -76,7 +76,8 @@ def python_headers(places: MacPlaces, pin: MacPin, python: str, cache: Path) -> 
     return folder
 
 
-def _found_headers(places: MacPlaces, pin: MacPin, python: str, cache: Path) -> Path:
+def found_headers(places: MacPlaces, pin: MacPin, python: str, cache: Path) -> Path:
+    """Where Debian's package or a Python on this machine has this version's headers."""
     package = pin.headers.get(python)
     if package is not None:
         try:

@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import Made
 
 from fork_tool.errors import ForkToolError
 from fork_tool.mac_library.archive import wheel_name, write_wheel
 from fork_tool.mac_library.make import wheel_findings
 from fork_tool.mac_library.wheel_findings import compile_findings, install_findings, record_findings
+from made_wheel import Made
 
 _CHANGED = "torch/mps/__init__.py"
 
