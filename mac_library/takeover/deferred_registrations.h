@@ -51,11 +51,15 @@
             ::c10::DeviceType::DevType, new DeviceGuardImpl());     \
       });
 
+// takeOver() calls the function: without this header the library does not link,
+// rather than end every program that loads it.
 #undef REGISTER_MPS_HOOKS
 #define REGISTER_MPS_HOOKS(clsname)                                        \
   static const ::torch_mps_graph::DeferredHooks C10_ANONYMOUS_VARIABLE(   \
       g_##clsname)([]() -> std::unique_ptr<at::MPSHooksInterface> {        \
     return std::make_unique<clsname>(at::MPSHooksArgs{});                  \
-  });
+  });                                                                      \
+  extern "C" __attribute__((visibility("hidden"))) void                    \
+  torch_mps_graph_hooks_are_deferred() {}
 
 #endif

@@ -18,6 +18,9 @@
 #include <utility>
 #include <vector>
 
+// Defined where the hooks are registered, by deferred_registrations.h.
+extern "C" void torch_mps_graph_hooks_are_deferred();
+
 namespace torch_mps_graph {
 namespace {
 
@@ -134,6 +137,7 @@ std::string takeOverOnce() {
   if (!why.empty()) {
     return why;
   }
+  torch_mps_graph_hooks_are_deferred();
   if (DeferredLibrary::first() == nullptr || DeferredPointer::first() == nullptr || DeferredHooks::make() == nullptr) {
     return "it was compiled without deferred_registrations.h, so its backend is not complete";
   }
