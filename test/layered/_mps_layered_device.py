@@ -13,11 +13,15 @@ from mps_simulator import _control
 from mps_simulator._build import read_build, SimulatorError
 
 
+# What ran before the counters were last reset.
+_earlier: set[int] = set()
+
+
 def _tell(directory: Path) -> None:
     from torch import _mps_graph_loader
 
     try:
-        official = _control.functions_run()
+        _earlier.update(_control.functions_run())
     except SimulatorError:
         return  # A forked child.
     patched: list[int] = []
@@ -29,7 +33,7 @@ def _tell(directory: Path) -> None:
         "in charge": _mps_graph_loader.in_charge(),
         "reason": _mps_graph_loader.reason(),
         "trouble": _mps_graph_loader.trouble(),
-        "official": official,
+        "official": sorted(_earlier),
         "patched": patched,
         "program": sys.argv,
     }
@@ -43,3 +47,18 @@ def load() -> None:
     directory = os.environ.get("MPS_LAYERED_REPORTS")
     if directory:
         atexit.register(_tell, Path(directory))
+        _tell_before_each_reset(Path(directory))
+
+
+def _tell_before_each_reset(directory: Path) -> None:
+    """The workers of mps_simulator.run_test_mps reset the counters before each test, and do not end by themselves."""
+    worker = sys.modules["__main__"]
+    reset = getattr(worker, "forget_functions_run", None)
+    if reset is None:
+        return
+
+    def tell_and_reset() -> None:
+        _tell(directory)
+        reset()
+
+    worker.forget_functions_run = tell_and_reset  # type: ignore[attr-defined]
