@@ -12,7 +12,6 @@ from pathlib import Path
 from mps_simulator import _control
 from mps_simulator._build import read_build, SimulatorError
 
-
 # What ran before the counters were last reset.
 _earlier: set[int] = set()
 
