@@ -2,7 +2,7 @@
 MPSFORK := scripts/mpsfork
 
 .DEFAULT_GOAL := help
-.PHONY: setup fetch apply refresh verify export doctor simulator demo test test-mps test-mps-more test-sanitized test-entries mutants wheel lint-overlay sweep graph-caching fallback-bench fallback-sync clean help
+.PHONY: setup fetch apply refresh verify export doctor simulator demo test test-layered test-mps test-mps-more test-sanitized test-entries mutants wheel lint-overlay sweep graph-caching fallback-bench fallback-sync clean help
 
 setup:      ## install what this machine lacks (Debian, Ubuntu), make the virtual environment
 	@$(MPSFORK) setup
@@ -33,6 +33,9 @@ demo:       ## capture and replay real models, compared with eager
 
 test:       ## run all rings of tests
 	@$(MPSFORK) test
+
+test-layered: ## run the patched backend on top of the base's, as in the Mac's wheel
+	@$(MPSFORK) test --ring layered
 
 test-mps:   ## run upstream's whole test/test_mps.py (MACOS=14.5: as on that version; CAPTURE=1: each operator captured)
 	@$(MPSFORK) test-mps $(if $(MACOS),--macos $(MACOS)) $(if $(CAPTURE),--captured)

@@ -28,6 +28,8 @@ class Ring:
     captured: bool = False
     # Wants the tools that upstream checks its sources with.
     upstream_tools: bool = False
+    # Too long for `make test`: run when it is asked for.
+    by_name_only: bool = False
 
 
 # The tests of upstream that the slow ways of running them take.
@@ -135,7 +137,7 @@ RINGS = (
     _CAPTURE_CASES,
     Ring("C++ tests", (*PYTEST, "test/aten"), needs="test/aten", on_mac=False),
     # The backend of the base below, the patched one on top as a library: as in the wheel for a Mac.
-    Ring("layered", (*PYTEST, "test/layered"), needs="test/layered", on_mac=False),
+    Ring("layered", (*PYTEST, "test/layered"), needs="test/layered", on_mac=False, by_name_only=True),
     Ring("custom kernels", (*PYTEST, "test/custom_kernels"), needs="test/custom_kernels", on_device=True),
     # Pauses at random show what does not wait for the GPU, or waits for the wrong thing; with seed 1 each dispatch_sync
     # runs its block on another thread, and executables commit wherever nothing forbids it.

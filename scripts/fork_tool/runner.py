@@ -195,7 +195,7 @@ def _summary(project: Project, machine: Machine, command: str, macos: tuple[str,
 
 
 def run_rings(project: Project, chosen: Iterable[str], rings: tuple[Ring, ...] = RINGS, command: str = "test") -> Count:
-    """Run the rings in order, all of them even after a failure, and count."""
+    """Run the rings in order, without names those of `make test`, all of them even after a failure, and count."""
     names = list(chosen)
     unknown = [name for name in names if name not in [ring.name for ring in rings]]
     if unknown:
@@ -204,7 +204,8 @@ def run_rings(project: Project, chosen: Iterable[str], rings: tuple[Ring, ...] =
     make_ready_for_tests(project, machine)
     for kind in dict.fromkeys(ring.sanitizer for ring in rings if ring.sanitizer and (not names or ring.name in names)):
         sanitized.build(project, machine, kind)
-    selected = [ring for ring in rings if (not names or ring.name in names) and (ring.on_mac or not machine.is_mac)]
+    wanted = [ring for ring in rings if (ring.name in names if names else not ring.by_name_only)]
+    selected = [ring for ring in wanted if ring.on_mac or not machine.is_mac]
     if any(ring.upstream_tools for ring in selected):
         with exclusive(project.layout):
             install_upstream_tools(project)

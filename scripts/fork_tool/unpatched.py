@@ -28,7 +28,7 @@ def make_unpatched_ready(project: Project, own: Path | None = None, machine: Mac
     with exclusive(layout):
         for done in setup(project, machine):
             say(done)
-        checkout = _own_sources(project, own) if own else _base_sources(project)
+        checkout = _own_sources(project, own) if own else base_sources(project)
         check_torch(layout, project.pin, machine)
         build = layout.other_simulator_build("own" if own else "base")
         build_simulator(project, build, checkout)
@@ -50,7 +50,7 @@ def _own_sources(project: Project, given: Path) -> Path:
     return sources
 
 
-def _base_sources(project: Project) -> Path:
+def base_sources(project: Project) -> Path:
     """A worktree at the base; what the user changes in it stays."""
     layout = project.layout
     if not layout.base_checkout.exists():

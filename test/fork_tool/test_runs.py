@@ -237,13 +237,15 @@ def test_rings_run_in_order_and_are_counted(applied: Workshop, monkeypatch: pyte
             "upstream", f"import sys; open(sys.argv[1], 'w').write({json.dumps(report)!r}); sys.exit(1)", counted=TOTALS
         ),
         Ring("absent", ("-c", "pass"), needs="test/nothing"),
+        ring("long", "raise SystemExit(3)", by_name_only=True),
     )
     total = runner_module.run_rings(applied.project, [], rings)
     # "good" and 4 of upstream's; "bad", "absent" and 2 of upstream's that the list does not have
     assert str(total) == "5 passed, 4 failed, 2 skipped"
     assert (total.expected_failures, total.known_failures, total.not_run) == (3, 1, 1)
     assert str(runner_module.run_rings(applied.project, ["good"], rings)) == "1 passed, 0 failed"
-    with pytest.raises(ForkToolError, match="There is no ring 'gone': the rings are good, bad, upstream, absent"):
+    assert str(runner_module.run_rings(applied.project, ["long"], rings)) == "0 passed, 1 failed"
+    with pytest.raises(ForkToolError, match="There is no ring 'gone': the rings are good, bad, upstream, absent, long"):
         runner_module.run_rings(applied.project, ["gone"], rings)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import layered_build
 import pytest
-
-import build
 
 
 @pytest.fixture(scope="session")
 def layered() -> None:
     """The build, made or mended; seconds if nothing has changed, minutes from nothing."""
-    build.build()
+    layered_build.build()

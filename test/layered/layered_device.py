@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import build
+import layered_build
 
 # Of the official backend, these run: the take-over makes the official hooks before it knows that they are not wanted,
 # and scaled_dot_product_attention of libtorch_cpu asks the backend for the version of macOS. None of them gives the
@@ -59,7 +59,7 @@ _NOT_OWN = (
 @cache
 def _functions() -> dict[int, str | None]:
     """What is at an address: a function of the backend, or None for one that it only brings along."""
-    library = build.OFFICIAL / "libmps_simulator.so"
+    library = layered_build.OFFICIAL / "libmps_simulator.so"
     listed = subprocess.run(
         ["nm", "-C", "--defined-only", str(library)], capture_output=True, text=True, check=True
     ).stdout
@@ -88,8 +88,8 @@ def beyond(reached: Iterable[str], *allowed: str) -> list[str]:
 def run(
     words: Iterable[str],
     environment: Mapping[str, str] | None = None,
-    directory: Path = build.ROOT,
-    where: Path = build.LAYERED,
+    directory: Path = layered_build.ROOT,
+    where: Path = layered_build.LAYERED,
     timeout: float = 1500,
 ) -> Outcome:
     """Runs a Python program on the layered device; `where`: the build, the usual one or one with a fault."""
@@ -101,7 +101,7 @@ def run(
             [sys.executable, "-m", "mps_simulator", "--build", str(where), *words],
             env={
                 **inherited,
-                "PYTHONPATH": os.pathsep.join([str(build.ROOT / "test/simulator"), str(build.HERE)]),
+                "PYTHONPATH": os.pathsep.join([str(layered_build.ROOT / "test/simulator"), str(layered_build.HERE)]),
                 "PYTHONDONTWRITEBYTECODE": "1",
                 "MPS_LAYERED_REPORTS": reports,
                 **(environment or {}),
@@ -118,11 +118,11 @@ def run(
 def planted(directory: Path, library: Path) -> Path:
     """A build whose library of the patched backend is another one."""
     for name in ("mps_simulator.json", "changed_modules.json"):
-        text = (build.LAYERED / name).read_text()
-        build.write(directory / name, text.replace(str(build.TORCH.parent), str(directory / "python")))
-    for source in build.TORCH.rglob("*.py"):
-        build.write(directory / "python" / source.relative_to(build.TORCH.parent), source.read_text())
-    target = directory / "python/torch/lib" / build.LIBRARY.name
+        text = (layered_build.LAYERED / name).read_text()
+        layered_build.write(directory / name, text.replace(str(layered_build.TORCH.parent), str(directory / "python")))
+    for source in layered_build.TORCH.rglob("*.py"):
+        layered_build.write(directory / "python" / source.relative_to(layered_build.TORCH.parent), source.read_text())
+    target = directory / "python/torch/lib" / layered_build.LIBRARY.name
     target.parent.mkdir(parents=True, exist_ok=True)
     target.symlink_to(library)
     return directory

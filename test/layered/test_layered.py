@@ -6,10 +6,9 @@ import re
 import subprocess
 from pathlib import Path
 
+import layered_build
 import pytest
 from layered_device import beyond, Outcome, planted, run, VERSION
-
-import build
 
 pytestmark = pytest.mark.usefixtures("layered")
 
@@ -82,13 +81,13 @@ def test_capture_cases() -> None:
         "no:cacheprovider",
         *FILES,
     ]
-    outcome = good(run(words, directory=build.CHECKOUT / "test"))
+    outcome = good(run(words, directory=layered_build.CHECKOUT / "test"))
     only_patched(outcome, *VERSION)
 
 
 def test_upstreams_sample() -> None:
     sample = "test/simulator/sanitizers/test_mps_sample.txt"
-    report = build.LAYERED / "test_mps_sample.json"
+    report = layered_build.LAYERED / "test_mps_sample.json"
     words = ["-m", "mps_simulator.run_test_mps", "--sample", sample, "--report", str(report)]
     outcome = good(run(words))
     only_patched(outcome, *VERSION)
@@ -138,7 +137,7 @@ torch_cpu._ZN2at6detail11getMPSHooksEv()
 
 
 def test_another_official_library(tmp_path: Path) -> None:
-    where = planted(tmp_path, build.LAYERED / "planted/another_official.so")
+    where = planted(tmp_path, layered_build.LAYERED / "planted/another_official.so")
     outcome = run(["-c", ADD], where=where)
     only_official(outcome, r"not the one that this library was linked with \(.*libtorch_cpu")
     assert "RuntimeWarning: torch.mps: graph capture is not available" in outcome.errors
@@ -163,7 +162,7 @@ import ctypes, os
 os.environ["TORCH_MPS_GRAPH_DISABLE"] = "1"
 import torch
 before = [torch._C._dispatch_dump(name) for name in torch._C._dispatch_get_all_op_names()]
-ctypes.PyDLL({str(build.LIBRARY)!r})
+ctypes.PyDLL({str(layered_build.LIBRARY)!r})
 assert [torch._C._dispatch_dump(name) for name in torch._C._dispatch_get_all_op_names()] == before
 {ADD}
 """
@@ -178,7 +177,7 @@ assert [torch._C._dispatch_dump(name) for name in torch._C._dispatch_get_all_op_
     [("no_copy", "mps_copy_"), ("no_cross", "cross_mps_impl")],
 )
 def test_what_is_left_out_is_named(tmp_path: Path, fault: str, named: str) -> None:
-    where = planted(tmp_path, build.LAYERED / f"planted/{fault}.so")
+    where = planted(tmp_path, layered_build.LAYERED / f"planted/{fault}.so")
     outcome = run([*CASES, "-k", "stubs or copies"], where=where)
     assert outcome.status == 1
     assert re.search(f"functions of the official backend ran: .*{named}", outcome.output), outcome.output[-3000:]
@@ -188,11 +187,13 @@ def test_what_is_left_out_is_named(tmp_path: Path, fault: str, named: str) -> No
 def test_the_library_exports_its_entry_and_little_else() -> None:
     """A name that is not exported is not mixed up with the official library's of the same name."""
     listed = subprocess.run(
-        ["nm", "-D", "--defined-only", str(build.LIBRARY)], capture_output=True, text=True, check=True
+        ["nm", "-D", "--defined-only", str(layered_build.LIBRARY)], capture_output=True, text=True, check=True
     )
     names = {line.split()[2] for line in listed.stdout.splitlines()}
     of_the_suite = {"torch_mps_graph_functions_run", "torch_mps_graph_forget_functions_run"}
     others = {name for name in names - of_the_suite if not name.startswith("aoti_torch_mps_")}
     assert others == {"torch_mps_graph_load"}
-    symbols = subprocess.run(["readelf", "-sW", str(build.LIBRARY)], capture_output=True, text=True, check=True).stdout
+    symbols = subprocess.run(
+        ["readelf", "-sW", str(layered_build.LIBRARY)], capture_output=True, text=True, check=True
+    ).stdout
     assert " UNIQUE " not in symbols

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ast
 
+import layered_build
 import pytest
 
-import build
 from fork_tool.errors import ForkToolError
 from fork_tool.loader_lines import with_loader
 
 
 def test_lines_go_around_each_import() -> None:
-    text = (build.CHECKOUT / "torch/__init__.py").read_text("utf-8")
+    text = (layered_build.CHECKOUT / "torch/__init__.py").read_text("utf-8")
     changed = with_loader(text).splitlines()
     ast.parse("\n".join(changed))
     imports = [index for index, line in enumerate(changed) if line.lstrip().startswith("from torch._C import *")]
@@ -35,6 +35,6 @@ def test_other_files_are_refused(text: str) -> None:
 
 
 def test_loader_is_python_3_9() -> None:
-    source = (build.PYTHON_FILES / "_mps_graph_loader.py").read_text("utf-8")
+    source = (layered_build.PYTHON_FILES / "_mps_graph_loader.py").read_text("utf-8")
     ast.parse(source, feature_version=(3, 9))
     assert " | None" not in source

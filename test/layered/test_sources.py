@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import layered_build
 import pytest
 
-import build
-
-README = build.ROOT / "mac_library/README.md"
+README = layered_build.ROOT / "mac_library/README.md"
 # The backend itself, upstream's tests, and CUDA's sources, which are not in a library for macOS.
 OWN = re.compile(r"aten/src/ATen/(native/)?mps/|torch/csrc/mps/|(^|/)test/|/cuda/|/hip/")
 # By name: its namespaces, headers and macros. By function: `copy_` called past the dispatcher.
@@ -41,7 +40,7 @@ def table(text: str) -> dict[str, tuple[int, str, str]]:
 @pytest.fixture(scope="module")
 def found() -> dict[str, int]:
     # The series changes none of them; test_the_series_adds_no_place sees to that.
-    return places(build.BASE_CHECKOUT if build.BASE_CHECKOUT.exists() else build.CHECKOUT)
+    return places(layered_build.BASE_CHECKOUT if layered_build.BASE_CHECKOUT.exists() else layered_build.CHECKOUT)
 
 
 def test_every_place_is_listed(found: dict[str, int]) -> None:
@@ -49,13 +48,13 @@ def test_every_place_is_listed(found: dict[str, int]) -> None:
 
 
 def test_the_series_adds_no_place(found: dict[str, int]) -> None:
-    patched = places(build.CHECKOUT)
+    patched = places(layered_build.CHECKOUT)
     # The C shim is the series' own and lies beside Inductor's.
     assert {name: lines for name, lines in patched.items() if "/shim_mps." not in name} == found
 
 
 def test_each_row_says_what_is_done_and_where_it_is_shown() -> None:
-    sources = "".join(path.read_text() for path in build.HERE.glob("*.py"))
+    sources = "".join(path.read_text() for path in layered_build.HERE.glob("*.py"))
     for name, (_, dealt_with, shown) in table(README.read_text("utf-8")).items():
         assert dealt_with, name
         tests = re.findall(r"`(test_\w+)`", shown)
@@ -63,7 +62,7 @@ def test_each_row_says_what_is_done_and_where_it_is_shown() -> None:
         for test in tests:
             assert f"def {test}(" in sources, test
     files = set(re.findall(r"`(\w+\.cpp)`", " ".join(row[1] for row in table(README.read_text("utf-8")).values())))
-    assert files and all((build.TAKEOVER / file).exists() for file in files)
+    assert files and all((layered_build.TAKEOVER / file).exists() for file in files)
 
 
 def test_a_new_place_is_noticed(tmp_path: Path, found: dict[str, int]) -> None:

@@ -116,5 +116,7 @@ def words(places: MacPlaces, pin: MacPin, checkout: Path) -> list[str]:
         # What __FILE__ gives, for messages.
         f"-ffile-prefix-map={places.shown(checkout)}/=",
         *("-include", "mach/vm_page_size.h"),
+        # Registrations wait until the library may take the device over.
+        *("-include", places.shown(places.own / "takeover" / "deferred_registrations.h")),
         *(f"-I{places.shown(directory)}" for directory in include_directories(places, checkout)),
     ]

@@ -1,6 +1,6 @@
 """Builds what the suite runs on: a backend of the base below, the patched one on top as a library of its own.
 
-    .venv/bin/python test/layered/build.py
+    .venv/bin/python test/layered/layered_build.py
 
 `build/layered/official` is the simulator with the backend of the base. It stands for the official wheel, whose
 libtorch_cpu has that backend in it. `build/layered/python` is where `torch` finds the Python files of the series, its
@@ -24,6 +24,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 from fork_tool.loader_lines import with_loader  # noqa: E402
+from fork_tool.paths import own_layout  # noqa: E402
+from fork_tool.project import Project  # noqa: E402
+from fork_tool.unpatched import base_sources  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 TAKEOVER = ROOT / "mac_library/takeover"
@@ -207,8 +210,7 @@ def run(words: list[str]) -> None:
 
 def build() -> None:
     """Brings the layered build up to date."""
-    if not BASE_CHECKOUT.exists():
-        raise BuildError(f"{BASE_CHECKOUT} is missing: run `make simulator BASE_ONLY=1`.")
+    base_sources(Project(own_layout()))
     settings = json.loads((SIMULATOR / "mps_simulator.json").read_text())
     arguments = [
         f"-DTORCH_CHECKOUT={BASE_CHECKOUT}",
