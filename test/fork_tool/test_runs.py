@@ -237,7 +237,7 @@ def test_rings_run_in_order_and_are_counted(applied: Workshop, monkeypatch: pyte
             "upstream", f"import sys; open(sys.argv[1], 'w').write({json.dumps(report)!r}); sys.exit(1)", counted=TOTALS
         ),
         Ring("absent", ("-c", "pass"), needs="test/nothing"),
-        ring("long", "raise SystemExit(3)", by_name_only=True),
+        replace(ring("long", "raise SystemExit(3)"), by_name_only=True),
     )
     total = runner_module.run_rings(applied.project, [], rings)
     # "good" and 4 of upstream's; "bad", "absent" and 2 of upstream's that the list does not have
