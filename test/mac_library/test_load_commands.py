@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool.mac_library.macho import path_findings
+from fork_tool.mac_library.macho import library_command_findings, path_findings, segment_findings
+from fork_tool.mac_library.tools import read_library
 from made_wheel import ENTRIES, Made, SmallLibraries
 
 Change = Callable[[list[str]], list[str]]
@@ -66,6 +67,31 @@ def test_further_export_is_named(made: Made, small: SmallLibraries, tmp_path: Pa
     found = made.findings(all_names)
     assert any("it exports __ZZN6SharedIlE5valueEvE4kept" in each for each in found), found
     assert any("it has the flag WEAK_DEFINES" in each for each in found), found
+
+
+def test_segments_out_of_place_are_named(made: Made) -> None:
+    size = made.library.stat().st_size
+    binary = read_library(made.lief, made.library)
+    assert list(segment_findings(binary, size)) == []
+    assert list(segment_findings(binary, size - 1)) == ["the segment __LINKEDIT ends behind the end of the file"]
+    data = next(segment for segment in binary.segments if segment.name == "__DATA")
+    data.virtual_address += 8
+    assert "the segment __DATA does not begin at a page of 16384 bytes" in list(segment_findings(binary, size))
+    data.virtual_address = 0
+    assert "the segment __DATA overlaps the one before" in list(segment_findings(binary, size))
+
+
+def test_other_libraries_are_named(made: Made) -> None:
+    binary = read_library(made.lief, made.library)
+    assert list(library_command_findings(binary, made.libraries)) == []
+    wanted = next(command for command in binary.libraries if command.name.endswith("/Metal"))
+    wanted.name = "/opt/lib/libfoo.dylib"
+    (found,) = library_command_findings(binary, made.libraries)
+    assert found.startswith("it wants /opt/lib/libfoo.dylib, which is no library of the wheel")
+    system = next(library for library in made.libraries if library.name == "libSystem")
+    wanted.name = system.path
+    (found,) = library_command_findings(binary, made.libraries)
+    assert found == f"{system.path} is linked weakly, unlike in the official wheel"
 
 
 def test_folder_of_this_machine_is_named(made: Made, small: SmallLibraries) -> None:

@@ -37,9 +37,9 @@ def load_command_findings(
     binary = read_library(lief, file)
     return [
         *_kind_findings(binary, pin),
-        *_library_findings(binary, libraries),
+        *library_command_findings(binary, libraries),
         *_export_findings(binary, patterns),
-        *_segment_findings(binary, file.stat().st_size),
+        *segment_findings(binary, file.stat().st_size),
         *path_findings(file.read_bytes(), [str(places.repository), str(Path.home())]),
     ]
 
@@ -65,7 +65,8 @@ def _kind_findings(binary: Any, pin: MacPin) -> Iterable[str]:
         yield f"it defines {name}, and dyld would take another library's"
 
 
-def _library_findings(binary: Any, libraries: Iterable[AppleLibrary]) -> Iterable[str]:
+def library_command_findings(binary: Any, libraries: Iterable[AppleLibrary]) -> Iterable[str]:
+    """What is wrong with the library's own name, those that it wants, and where they are looked for."""
     known = {library.path: library for library in libraries}
     seen = False
     for command in binary.libraries:
@@ -95,7 +96,8 @@ def _export_findings(binary: Any, patterns: Sequence[str]) -> Iterable[str]:
             yield f"it does not export {pattern}"
 
 
-def _segment_findings(binary: Any, size: int) -> Iterable[str]:
+def segment_findings(binary: Any, size: int) -> Iterable[str]:
+    """What is wrong with the parts that are mapped, of a file of `size` bytes."""
     end = 0
     for segment in binary.segments:
         where = f"the segment {segment.name}"
