@@ -257,9 +257,16 @@ def _ninja(bench: Bench, jobs: int | None) -> list[str]:
 
 
 def _environment(bench: Bench) -> dict[str, str]:
-    # The compiler keeps what it compiled by its content, also through `make clean`.
-    kept = str(bench.cache / "zig")
-    return os.environ | {"ZIG_GLOBAL_CACHE_DIR": kept, "ZIG_LOCAL_CACHE_DIR": kept}
+    kept = str(bench.places.root / "zig")
+    return os.environ | {
+        # Where the compiler keeps what it makes on its way.
+        "ZIG_GLOBAL_CACHE_DIR": kept,
+        "ZIG_LOCAL_CACHE_DIR": kept,
+        "CCACHE_COMPILERTYPE": "clang",
+        "CCACHE_COMPILERCHECK": f"string:{' '.join(bench.pin.tools)}",
+        # What a precompiled header needs to be kept.
+        "CCACHE_SLOPPINESS": "pch_defines,time_macros",
+    }
 
 
 def _say_commands(bench: Bench, wheel: Path) -> None:

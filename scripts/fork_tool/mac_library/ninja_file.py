@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -38,18 +39,18 @@ def ninja_text(places: MacPlaces, pin: MacPin, checkout: Path, python: str, head
         aten / "native" / "tags.yaml",
     ]
     own_headers = [headers, places.of_python(python) / "include"]
+    launcher = "ccache " if shutil.which("ccache") else ""
     lines = [
         "ninja_required_version = 1.8",
         f"builddir = {shown(places.root)}",
         f"words = {' '.join(map(_escaped, common))}",
         f"python_words = {' '.join(f'-I{_escaped(shown(path))}' for path in own_headers)}",
-        f"zig = {_escaped(shown(places.zig))}",
+        f"compiler = {launcher}{_escaped(shown(places.compiler))}",
         f"interpreter = {_escaped(shown(interpreter))}",
         *_rule(
-            "compile", "$zig c++ $words $more -x $language -MD -MF $out.d -c $in -o $out", "compiling $what", "$out.d"
+            "compile", "$compiler $words $more -x $language -MD -MF $out.d -c $in -o $out", "compiling $what", "$out.d"
         ),
-        # Not a cached compiler's run: nothing but this build uses it.
-        *_rule("precompile", "$zig c++ $words -x objective-c++-header $in -o $out -MD -MF $out.d", "reading $in"),
+        *_rule("precompile", "$compiler $words -x objective-c++-header $in -o $out -MD -MF $out.d", "reading $in"),
         *_rule(
             "torchgen",
             f"cd {shown(checkout)} && PYTHONDONTWRITEBYTECODE=1 $absolute_interpreter -m torchgen.gen --mps "

@@ -29,6 +29,10 @@ class MacPlaces:
         return self.tools / "ziglang" / "zig"
 
     @property
+    def compiler(self) -> Path:
+        return self.tools / "mac-clang++"
+
+    @property
     def ninja(self) -> Path:
         return self.tools / "bin" / "ninja"
 

@@ -115,6 +115,8 @@ def words(places: MacPlaces, pin: MacPin, checkout: Path) -> list[str]:
         *(f"-U{name}" for name in UNDEFINED),
         # What __FILE__ gives, for messages.
         f"-ffile-prefix-map={places.shown(checkout)}/=",
+        # A precompiled header that a cache gives is older or newer than what it was made of.
+        *("-Xclang", "-fno-pch-timestamp"),
         *("-include", "mach/vm_page_size.h"),
         # Registrations wait until the library may take the device over.
         *("-include", places.shown(places.own / "takeover" / "deferred_registrations.h")),

@@ -22,7 +22,7 @@ def install_tools(places: MacPlaces, pin: MacPin) -> bool:
     stamp = places.tools / _STAMP
     # lief is compiled for one version of Python.
     digest = hashlib.sha256("\n".join((*pin.tools, sys.version)).encode()).hexdigest()
-    if stamp.is_file() and stamp.read_text() == digest and places.zig.exists():
+    if stamp.is_file() and stamp.read_text() == digest and places.compiler.exists():
         return False
     remove(places.tools)
     say(f"installing {', '.join(pin.tools)} in {places.shown(places.tools)}")
@@ -31,6 +31,8 @@ def install_tools(places: MacPlaces, pin: MacPin) -> bool:
         raise ForkToolError(
             "The compiler for macOS could not be installed (see above): check the network and the package index, then run `make wheel` again."
         )
+    # One word for the compiler, as ccache wants it.
+    write_atomically(places.compiler, b'#!/bin/sh\nexec "${0%/*}/ziglang/zig" c++ "$@"\n', executable=True)
     write_atomically(stamp, digest.encode())
     return True
 
