@@ -70,7 +70,9 @@ def build_simulator(project: Project, build: Path, checkout: Path, sanitizer: st
                 "CMake could not configure the simulator (see above): `make doctor` shows what this machine lacks."
             )
         write_atomically(stamp, "\n".join(arguments).encode())
-    if run_shown(["cmake", "--build", str(build)], layout.root):
+    # The compiler's cache takes what a clone in another folder has compiled, too.
+    environment = {"CCACHE_BASEDIR": str(layout.root), **os.environ}
+    if run_shown(["cmake", "--build", str(build)], layout.root, environment):
         raise ForkToolError(
             "The simulator does not build (see above): after an edit of its sources or of the checkout, mend what the compiler names; else `make clean` and run it again."
         )

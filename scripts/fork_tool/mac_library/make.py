@@ -259,6 +259,8 @@ def _ninja(bench: Bench, jobs: int | None) -> list[str]:
 def _environment(bench: Bench) -> dict[str, str]:
     kept = str(bench.places.root / "zig")
     return os.environ | {
+        # What a clone in another folder has compiled counts, too.
+        "CCACHE_BASEDIR": str(bench.project.layout.root),
         # Where the compiler keeps what it makes on its way.
         "ZIG_GLOBAL_CACHE_DIR": kept,
         "ZIG_LOCAL_CACHE_DIR": kept,
