@@ -16,32 +16,26 @@ Step = Callable[[], torch.Tensor]
 
 
 def _model(module: nn.Module, *shape: int) -> Step:
-    module = module.to("mps").eval().requires_grad_(False)
+    module = module.to("mps").requires_grad_(False)
     x = torch.randn(*shape, device="mps")
     return lambda: module(x)
 
 
 def _mlp(width: int, depth: int, batch: int) -> Step:
     layers = [nn.Sequential(nn.Linear(width, width), nn.GELU()) for _ in range(depth)]
-    return _model(nn.Sequential(*layers), batch, width)
+    return _model(nn.Sequential(*layers).eval(), batch, width)
 
 
 def _transformer(width: int, depth: int, length: int) -> Step:
     layer = nn.TransformerEncoderLayer(width, 4, 4 * width, batch_first=True, dropout=0.0)
     # the fast path would be one operator
     model = nn.TransformerEncoder(layer, depth, enable_nested_tensor=False).train()
-    return _model_in_training(model, 1, length, width)
-
-
-def _model_in_training(module: nn.Module, *shape: int) -> Step:
-    module = module.to("mps").train().requires_grad_(False)
-    x = torch.randn(*shape, device="mps")
-    return lambda: module(x)
+    return _model(model, 1, length, width)
 
 
 def _convolutions(depth: int, size: int) -> Step:
     layers = [nn.Sequential(nn.Conv2d(16, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU()) for _ in range(depth)]
-    return _model(nn.Sequential(*layers), 1, 16, size, size)
+    return _model(nn.Sequential(*layers).eval(), 1, 16, size, size)
 
 
 def _chain(length: int) -> Step:
