@@ -14,8 +14,10 @@ import warnings
 from typing import Optional
 
 # The steps of torch_mps_graph_load().
-_TAKE_OVER, _BIND, _CHECK = 0, 1, 2
+_TAKE_OVER, _BIND, _CHECK, _STAND_BY = 0, 1, 2, 3
 
+# Loaded; and in charge.
+_loaded: Optional[ctypes.PyDLL] = None
 _library: Optional[ctypes.PyDLL] = None
 _reason = "torch did not ask for it"
 
@@ -58,12 +60,29 @@ def reason() -> str:
 
 
 def trouble() -> Optional[str]:
-    """Return what is wrong in this process, in a sentence, or None.
+    """Return what is wrong with the device's work in this process, in a sentence, or None.
 
-    An extension that calls functions of the official backend inside ``libtorch_cpu`` uses a stream whose work is not
-    ordered with that of the patched backend; it is noticed only after it has begun to.
+    An extension that was built with another torch may call functions of the backend that is not in charge. Its work is
+    not ordered with the rest. A warning says so when it is loaded, and a capture refuses to begin.
     """
-    return None if _library is None else _run(_library, _CHECK)
+    return None if _loaded is None else _run(_loaded, _CHECK)
+
+
+def _load() -> ctypes.PyDLL:
+    global _loaded
+    library = ctypes.PyDLL(_path())
+    library.torch_mps_graph_load.restype = ctypes.c_char_p
+    library.torch_mps_graph_load.argtypes = [ctypes.c_int]
+    _loaded = library
+    return library
+
+
+def _stand_by() -> None:
+    """Load the library for extensions that were linked with it; it takes nothing over."""
+    try:
+        _run(_load(), _STAND_BY)
+    except (OSError, AttributeError):
+        pass  # It is turned off, perhaps since it can't be loaded.
 
 
 def take_over() -> None:
@@ -71,14 +90,13 @@ def take_over() -> None:
     global _library, _reason
     if os.environ.get("TORCH_MPS_GRAPH_DISABLE", "0") not in ("", "0"):
         _reason = "TORCH_MPS_GRAPH_DISABLE is set"
+        _stand_by()
         return
     if "torch._C" in sys.modules:
         _refuse("torch._C was imported before torch")
         return
     try:
-        library = ctypes.PyDLL(_path())
-        library.torch_mps_graph_load.restype = ctypes.c_char_p
-        library.torch_mps_graph_load.argtypes = [ctypes.c_int]
+        library = _load()
         refusal = _run(library, _TAKE_OVER)
     except (OSError, AttributeError) as error:
         refusal = f"its library cannot be loaded ({error})"

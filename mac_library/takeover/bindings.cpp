@@ -1,4 +1,5 @@
 #include "bindings.h"
+#include "callers.h"
 #include "constructors.h"
 
 #include <torch/csrc/mps/Module.h>
@@ -48,6 +49,20 @@ void replaceFunctions(const py::module_& module) {
   }
 }
 
+// A capture can't see the work of those who call the other backend.
+void refuseCapturesInTrouble(const py::module_& module) {
+  auto graph = module.attr("_MPSGraph");
+  auto begin = py::object(graph.attr("capture_begin"));
+  graph.attr("capture_begin") = py::cpp_function(
+      [begin](const py::object& self, const py::args& arguments, const py::kwargs& named) {
+        const auto why = trouble();
+        TORCH_CHECK(why.empty(), "torch.mps graph capture: ", why, ".");
+        return begin(self, *arguments, **named);
+      },
+      py::name("capture_begin"),
+      py::is_method(graph));
+}
+
 } // namespace
 
 std::string replaceBindings() {
@@ -56,6 +71,7 @@ std::string replaceBindings() {
     removeOfficial(module);
     replaceFunctions(module);
     torch::mps::initModule(module.ptr());
+    refuseCapturesInTrouble(module);
     replaceConstructors(module);
     return "";
   } catch (const std::exception& error) {

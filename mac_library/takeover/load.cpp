@@ -1,7 +1,7 @@
 #include "load.h"
 
 #include "bindings.h"
-#include "official.h"
+#include "callers.h"
 #include "take_over.h"
 
 #include <exception>
@@ -16,10 +16,10 @@ std::string run(int step) {
     case TORCH_MPS_GRAPH_BIND:
       return torch_mps_graph::replaceBindings();
     case TORCH_MPS_GRAPH_CHECK:
-      return torch_mps_graph::officialStreamExists()
-          ? "something uses the stream of the official MPS backend, whose work is not ordered with that of this one: an "
-            "extension that calls at::mps functions of libtorch_cpu"
-          : "";
+      return torch_mps_graph::trouble();
+    case TORCH_MPS_GRAPH_STAND_BY:
+      torch_mps_graph::watchCallers(/*is_in_charge=*/false);
+      return "";
     default:
       return "it knows no such step: its loader is of another version";
   }

@@ -1,5 +1,6 @@
 #include "take_over.h"
 
+#include "callers.h"
 #include "deferred.h"
 #include "jit_generator.h"
 #include "official.h"
@@ -169,7 +170,11 @@ std::string takeOverOnce() {
 } // namespace
 
 std::string takeOver() {
-  static const std::string result = takeOverOnce();
+  static const std::string result = [] {
+    auto why = takeOverOnce();
+    watchCallers(/*is_in_charge=*/why.empty());
+    return why;
+  }();
   return result;
 }
 

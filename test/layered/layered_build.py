@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -196,10 +195,13 @@ def lay_out_python(wheel: Path) -> None:
     facts["checkout"] = str(TORCH.parent)
     write(LAYERED / "mps_simulator.json", json.dumps(facts, indent=2) + "\n")
     write(LAYERED / "changed_modules.json", json.dumps(modules, indent=2) + "\n")
-    compiler = LAYERED / "bin/mps-clang++"
-    if not compiler.exists():
-        compiler.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(OFFICIAL / "bin/mps-clang++", compiler)
+    # Extensions see the headers of the series, and are linked with its library first, as with the wheel.
+    compiler = (OFFICIAL / "bin/mps-clang++").read_text()
+    for before, after in ((str(BASE_CHECKOUT), str(CHECKOUT)), ("'-lmps_simulator'", f"'{LIBRARY}' '-lmps_simulator'")):
+        assert before in compiler
+        compiler = compiler.replace(before, after)
+    write(LAYERED / "bin/mps-clang++", compiler)
+    (LAYERED / "bin/mps-clang++").chmod(0o755)
 
 
 def run(words: list[str]) -> None:

@@ -63,6 +63,9 @@ FILES = tuple(
         "graphed_callables",
         "graph_optimizers",
         "graph_errors",
+        "graph_parity",
+        "graph_processes",
+        "aoti_shim",
     )
 )
 
@@ -95,6 +98,31 @@ def test_upstreams_sample() -> None:
 
 def test_demo() -> None:
     only_patched(good(run(["test/demo/run.py", "--small"])), *VERSION)
+
+
+def test_caller_of_the_official_backend() -> None:
+    """Work that goes past the backend in charge is not in a capture, so none begins."""
+    library = layered_build.OFFICIAL / "libmps_simulator.so"
+    program = f"""
+import ctypes
+import torch
+from torch import _mps_graph_loader
+assert _mps_graph_loader.trouble() is None
+{CAPTURE}
+ctypes.CDLL({str(library)!r})._ZN2at3mps19getCurrentMPSStreamEv()
+assert "stream of the official MPS backend" in _mps_graph_loader.trouble()
+try:
+    with torch.mps.graph(torch.mps.MPSGraph()):
+        pass
+except RuntimeError as error:
+    print(error)
+graph.replay()
+print(y.tolist())
+"""
+    outcome = good(run(["-c", program]))
+    printed = outcome.output.splitlines()
+    assert printed[0] == printed[2] == "[7.0, 7.0, 7.0, 7.0]"
+    assert printed[1].startswith("torch.mps graph capture: something uses the stream of the official MPS backend")
 
 
 # Or the official one has, and says why.

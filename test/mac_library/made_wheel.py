@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fork_tool.mac_library.exported import entries
 from fork_tool.mac_library.libraries import AppleLibrary
 from fork_tool.mac_library.link import link, link_words, linker_of
-from fork_tool.mac_library.make import Bench, library_findings
+from fork_tool.mac_library.make import Bench, exported, library_findings
 from fork_tool.mac_library.stubs import write_stubs
 from fork_tool.mac_library.symbols import Owners
 
@@ -36,8 +37,9 @@ class Made:
     owners: Owners
 
     def findings(self, library: Path) -> list[str]:
-        """What the tool says of a library."""
-        return library_findings(self.bench, self.lief, library, self.libraries, self.owners)
+        """What the tool says of a library: of the real one, or of a small one that exports only entries."""
+        names = exported(self.bench, self.lief) if library == self.library else entries(self.bench.places)
+        return library_findings(self.bench, self.lief, library, self.libraries, self.owners, names)
 
 
 class SmallLibraries:
@@ -76,6 +78,7 @@ class SmallLibraries:
             stubs,
             self.made.libraries,
             [],
+            entries(bench.places),
         )
         link(bench.places, change(words), output)
         return output

@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from fork_tool.mac_library.link import link, link_words, linker_of
 from fork_tool.mac_library.macho import library_command_findings, path_findings, segment_findings
+from fork_tool.mac_library.make import exported, python_imports
+from fork_tool.mac_library.ninja_file import objects
+from fork_tool.mac_library.stubs import write_stubs
 from fork_tool.mac_library.tools import read_library
 from made_wheel import ENTRIES, Made, SmallLibraries
 
@@ -26,6 +30,11 @@ def after(word: str, value: str) -> Change:
 
 def without(*dropped: str) -> Change:
     return lambda words: [word for word in words if word not in dropped]
+
+
+def without_pair(word: str) -> Change:
+    """Leave out a word and its value."""
+    return lambda words: [*words[: words.index(word)], *words[words.index(word) + 2 :]]
 
 
 def test_library_has_no_fault(made: Made) -> None:
@@ -63,7 +72,7 @@ def test_further_export_is_named(made: Made, small: SmallLibraries, tmp_path: Pa
         'extern "C" __attribute__((visibility("default"))) long* aoti_torch_mps_value() { return Shared<long>::value(); }\n'
     )
     assert made.findings(small.link(part)) == []
-    all_names = small.link(part, change=without("-exported_symbols_list", "mac_library/stubs/exported.txt"))
+    all_names = small.link(part, change=without_pair("-exported_symbols_list"))
     found = made.findings(all_names)
     assert any("it exports __ZZN6SharedIlE5valueEvE4kept" in each for each in found), found
     assert any("it has the flag WEAK_DEFINES" in each for each in found), found
@@ -118,18 +127,12 @@ def test_changed_byte_is_named(made: Made, tmp_path: Path) -> None:
 
 def test_library_is_the_same_when_linked_again(made: Made) -> None:
     """And so are its objects, which the compiler's cache may have kept: the wheel's test makes one anew."""
-    from fork_tool.mac_library.link import link, link_words, linker_of
-    from fork_tool.mac_library.make import python_imports
-    from fork_tool.mac_library.ninja_file import objects
-    from fork_tool.mac_library.stubs import write_stubs
-
     bench, before = made.bench, made.library.read_bytes()
     parts = objects(bench.places, bench.checkout, bench.python)
     late = python_imports(bench, made.lief)
     stubs = write_stubs(bench.places, made.libraries)
     output = bench.places.of_python(bench.python) / "again" / f"python{bench.python}" / made.library.name
-    words = link_words(
-        bench.places, bench.pin, linker_of(bench.machine), parts, output, made.torch, stubs, made.libraries, late
-    )
+    linker, names = linker_of(bench.machine), exported(bench, made.lief)
+    words = link_words(bench.places, bench.pin, linker, parts, output, made.torch, stubs, made.libraries, late, names)
     link(bench.places, words, output)
     assert output.read_bytes() == before

@@ -1,4 +1,4 @@
-"""The linker's run: one library out of the objects, with nothing exported but its entries."""
+"""The linker's run: one library out of the objects, with nothing exported but what is named."""
 
 from __future__ import annotations
 
@@ -45,16 +45,18 @@ def link_words(
     stubs: dict[str, Path],
     libraries: Sequence[AppleLibrary],
     python_names: Sequence[str],
+    exported: Sequence[str],
 ) -> list[str]:
     """The command that links; paths are from the repository's root."""
     shown = places.shown
-    names = places.of_python(output.parent.name.removeprefix("python")) / "objects.txt"
+    names, exports = output.with_name("objects.txt"), output.with_name("exported.txt")
     write_atomically(names, "".join(f"{shown(path)}\n" for path in objects).encode())
+    write_atomically(exports, "".join(f"{name}\n" for name in exported).encode())
     words = [linker, "-dylib", "-arch", "arm64", "-platform_version", "macos", pin.macos, pin.sdk]
     words += ["-install_name", INSTALL_NAME, "-rpath", RPATH, "-dead_strip", "-adhoc_codesign"]
     # As in the official libraries; and symbols of the debugger would name this machine's folders.
     words += ["-no_fixup_chains", "-S"]
-    words += ["-exported_symbols_list", shown(places.own / "stubs" / "exported.txt")]
+    words += ["-exported_symbols_list", shown(exports)]
     # Python's names are the interpreter's, which may be a program or a library of any name.
     words += [word for name in python_names for word in ("-U", name)]
     words += ["-filelist", shown(names)]

@@ -24,12 +24,6 @@ _SIGNATURE, _DIRECTORY, _ADHOC = 0xFADE0CC0, 0xFADE0C02, 0x2
 _SHA256 = 2
 
 
-def exported_patterns(places: MacPlaces) -> list[str]:
-    """The names, with `*`, that may be exported."""
-    text = (places.own / "stubs" / "exported.txt").read_text()
-    return [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
-
-
 def load_command_findings(
     lief: Any, file: Path, pin: MacPin, patterns: Sequence[str], libraries: Iterable[AppleLibrary], places: MacPlaces
 ) -> list[str]:
@@ -90,7 +84,7 @@ def _export_findings(binary: Any, patterns: Sequence[str]) -> Iterable[str]:
     names = [symbol.name for symbol in binary.exported_symbols]
     for name in names:
         if not any(fnmatchcase(name, pattern) for pattern in patterns):
-            yield f"it exports {name}, which mac_library/stubs/exported.txt does not have"
+            yield f"it exports {name}, which is no entry and no function of the backend"
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in names):
             yield f"it does not export {pattern}"

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,11 @@ from fork_tool.errors import ForkToolError
 from fork_tool.fetch import fetch
 from fork_tool.files import need_space, write_atomically
 from fork_tool.mac_library.archive import wheel_name, write_wheel
+from fork_tool.mac_library.exported import backend_functions, entries
 from fork_tool.mac_library.headers import lay_headers, python_headers, write_official_header
 from fork_tool.mac_library.libraries import AppleLibrary, load_libraries
 from fork_tool.mac_library.link import link, link_words, linker_of
-from fork_tool.mac_library.macho import exported_patterns, load_command_findings, signature_findings
+from fork_tool.mac_library.macho import load_command_findings, signature_findings
 from fork_tool.mac_library.ninja_file import ninja_text, object_of, objects
 from fork_tool.mac_library.official import fetch_official, refuse_other_architecture, unpack_official, uuid_of
 from fork_tool.mac_library.pin import load_mac_pin, MacPin
@@ -99,7 +101,7 @@ def make_wheel(project: Project, python: str | None = None, jobs: int | None = N
     owners = owners_of(bench, lief, libraries, torch)
     taken = imports(lief, library)
     found = [
-        *library_findings(bench, lief, library, libraries, owners),
+        *library_findings(bench, lief, library, libraries, owners, exported(bench, lief)),
         *wheel_findings(bench, wheel, official, set(replaced)),
     ]
     counts = count_owners(owners, taken)
@@ -150,8 +152,9 @@ def make_library(bench: Bench, linker: str, jobs: int | None = None) -> tuple[Pa
     parts = objects(places, bench.checkout, bench.python)
     bound_late = python_imports(bench, lief)
     library = places.library(bench.python)
+    stubs = write_stubs(places, libraries)
     command = link_words(
-        places, pin, linker, parts, library, torch, write_stubs(places, libraries), libraries, bound_late
+        places, pin, linker, parts, library, torch, stubs, libraries, bound_late, exported(bench, lief)
     )
     link(places, command, library)
     say(f"{places.shown(library)}: {library.stat().st_size:,} bytes")
@@ -179,12 +182,17 @@ def owners_of(bench: Bench, lief: Any, libraries: list[AppleLibrary], torch: Pat
     return gather_owners(lief, bench.places, libraries, torch, headers)
 
 
+def exported(bench: Bench, lief: Any) -> list[str]:
+    """The names, some with `*`, that the library exports."""
+    parts = objects(bench.places, bench.checkout, bench.python)
+    return [*entries(bench.places), *backend_functions(lief, parts)]
+
+
 def library_findings(
-    bench: Bench, lief: Any, library: Path, libraries: list[AppleLibrary], owners: Owners
+    bench: Bench, lief: Any, library: Path, libraries: list[AppleLibrary], owners: Owners, patterns: Sequence[str]
 ) -> list[str]:
-    """What is wrong with the library's file."""
+    """What is wrong with the library's file, which is to export these names."""
     paths = {each.name: each.path for each in libraries}
-    patterns = exported_patterns(bench.places)
     return [
         *findings(owners, imports(lief, library), paths),
         *load_command_findings(lief, library, bench.pin, patterns, libraries, bench.places),

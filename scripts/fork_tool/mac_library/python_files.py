@@ -1,4 +1,4 @@
-"""The series' Python files, as they go over the official wheel's."""
+"""The series' Python files and headers, as they go over the official wheel's."""
 
 from __future__ import annotations
 
@@ -6,14 +6,21 @@ from collections.abc import Callable
 
 from fork_tool.checkout import Checkout
 from fork_tool.errors import ForkToolError
+from fork_tool.extension_lines import with_library
 from fork_tool.loader_lines import with_loader
 from fork_tool.mac_library.pin import MacPin
 from fork_tool.mac_library.places import MacPlaces
 
 _TEMPLATE, _STUBS = "torch/_C/__init__.pyi.in", "torch/_C/__init__.pyi"
 _INIT, _VERSION = "torch/__init__.py", "torch/version.py"
+_EXTENSIONS = "torch/utils/cpp_extension.py"
+# The headers of the backend, which the base installs by their folders.
+_BACKEND_HEADERS = ("aten/src/ATen/mps/", "aten/src/ATen/native/mps/")
 # C functions that the library exports and the official one does not have.
 _SHIM = "torch/csrc/inductor/aoti_torch/c/shim_mps.h"
+# Where the series changes what a wheel has, and where the headers go.
+_ROOTS = ("torch", "aten/src/ATen", "c10")
+_INCLUDE = "torch/include/"
 
 Read = Callable[[str], bytes | None]
 
@@ -24,8 +31,8 @@ def changed_files(places: MacPlaces, pin: MacPin, checkout: Checkout, official: 
     A file that the series changes must be in the official wheel as it is in the base: else something is lost.
     """
     found: dict[str, bytes] = {}
-    names = checkout.git.names("diff", "--name-only", "-z", "--no-renames", checkout.base, "--", "torch")
-    untracked = checkout.git.names("ls-files", "-z", "--others", "--exclude-standard", "--", "torch")
+    names = checkout.git.names("diff", "--name-only", "-z", "--no-renames", checkout.base, "--", *_ROOTS)
+    untracked = checkout.git.names("ls-files", "-z", "--others", "--exclude-standard", "--", *_ROOTS)
     for name in sorted({*names, *untracked}):
         path = checkout.git.directory / name
         if name == _TEMPLATE:
@@ -37,14 +44,24 @@ def changed_files(places: MacPlaces, pin: MacPin, checkout: Checkout, official: 
             if content != official(name):
                 _refuse_other_base(checkout, name, official(name))
                 found[name] = content
-        elif name == _SHIM:
-            found[f"torch/include/{name}"] = path.read_bytes()
+        elif name.endswith(".h") and (name == _SHIM or _installed(name, official)):
+            installed = _INCLUDE + name.removeprefix("aten/src/")
+            if path.is_file() and path.read_bytes() != official(installed):
+                _refuse_other_base(checkout, name, official(installed))
+                found[installed] = path.read_bytes()
     for path in sorted((places.own / "python").rglob("*.py")):
         found[f"torch/{path.relative_to(places.own / 'python')}"] = path.read_bytes()
     text = found.get(_INIT, _required(official, _INIT)).decode()
     found[_INIT] = with_loader(text).encode()
+    text = found.get(_EXTENSIONS, _required(official, _EXTENSIONS)).decode()
+    found[_EXTENSIONS] = with_library(text).encode()
     found[_VERSION] = _with_version(pin, _required(official, _VERSION))
     return found
+
+
+def _installed(name: str, official: Read) -> bool:
+    """Whether the base's own build would put this header into the wheel."""
+    return name.startswith(_BACKEND_HEADERS) or official(_INCLUDE + name.removeprefix("aten/src/")) is not None
 
 
 def _required(official: Read, name: str) -> bytes:
