@@ -70,8 +70,13 @@ FILES = tuple(
 )
 
 
-def test_capture_cases() -> None:
+DEVICES = {"as it is": (), "slow GPU": ("--delay-us", "300", "--seed", "1"), "macOS 14.5": ("--macos", "14.5")}
+
+
+@pytest.mark.parametrize("device", DEVICES.values(), ids=DEVICES.keys())
+def test_capture_cases(device: tuple[str, ...]) -> None:
     words = [
+        *device,
         "-m",
         "pytest",
         "-q",
