@@ -338,7 +338,7 @@ class TestThreads(ThreadTestCase):
                         except RuntimeError as error:
                             if "another capture is underway" not in str(error):
                                 raise
-                    # shapes that nobody has used yet take the end of a capture some time
+                    # shapes that nobody has used yet take a capture some time
                     y = (x[: i + 2] + shift).exp().sum(0) @ x
                     graph.capture_end()
                     captured.append((graph, y, i, shift))
@@ -365,7 +365,7 @@ class TestThreads(ThreadTestCase):
             def work(ended=ended, kept=kept):
                 while torch._C._mps_isCaptureUnderway():
                     pass
-                while not ended.is_set() and len(kept) < 2000:
+                while len(kept) < 50 or (not ended.is_set() and len(kept) < 2000):
                     kept.append(torch.full((1 << 12,), float(len(kept)), device="mps"))
 
             def capture(ended=ended, i=i):

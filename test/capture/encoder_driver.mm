@@ -87,10 +87,27 @@ uint64_t hash_bytes(const void* bytes, size_t length) {
 } // namespace
 
 // Takes the place of the device's compute encoder and writes down each call.
-@interface EncoderCallLog : NSObject
+@interface EncoderCallLog : NSObject {
+  // by index: the graph's own buffer of bytes, which the test has not made
+  std::unordered_map<NSUInteger, id<MTLBuffer>> _constants;
+}
 @end
 
 @implementation EncoderCallLog
+
+// Bytes that lie in a buffer of the graph are what they are elsewhere; they say their length (make_bytes).
+- (void)log:(const char*)name buffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index {
+  const auto number = buffer_name(buffer);
+  if (number != -2) {
+    _constants.erase(index);
+    log_call(name, index, number, offset);
+    return;
+  }
+  _constants[index] = buffer;
+  const auto* bytes = static_cast<const uint8_t*>([buffer contents]) + offset;
+  const size_t length = bytes[0] | bytes[1] << 8;
+  log_call("bytes", index, length, hash_bytes(bytes, length));
+}
 
 - (instancetype)init {
   if ((self = [super init])) {
@@ -104,20 +121,26 @@ uint64_t hash_bytes(const void* bytes, size_t length) {
 }
 
 - (void)setBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index {
-  log_call("buffer", index, buffer_name(buffer), offset);
+  [self log:"buffer" buffer:buffer offset:offset atIndex:index];
 }
 
 - (void)setBufferOffset:(NSUInteger)offset atIndex:(NSUInteger)index {
-  log_call("buffer_offset", index, offset);
+  const auto constants = _constants.find(index);
+  if (constants != _constants.end()) {
+    [self log:"buffer" buffer:constants->second offset:offset atIndex:index];
+  } else {
+    log_call("buffer_offset", index, offset);
+  }
 }
 
 - (void)setBuffers:(const id<MTLBuffer>*)buffers offsets:(const NSUInteger*)offsets withRange:(NSRange)range {
   for (NSUInteger i = 0; i < range.length; ++i) {
-    log_call("buffer", range.location + i, buffer_name(buffers[i]), offsets[i]);
+    [self log:"buffer_of_range" buffer:buffers[i] offset:offsets[i] atIndex:range.location + i];
   }
 }
 
 - (void)setBytes:(const void*)bytes length:(NSUInteger)length atIndex:(NSUInteger)index {
+  _constants.erase(index);
   log_call("bytes", index, length, hash_bytes(bytes, length));
 }
 

@@ -61,9 +61,11 @@ class EncoderLog:
         elif name == "pipeline":
             self._note_if(self._pipeline == numbers[0], name, numbers)
             self._pipeline = numbers[0]
-        elif name in ("buffer", "bytes"):
-            slot, binding = numbers[0], (name, numbers[1], numbers[2])
+        elif name in ("buffer", "buffer_of_range", "bytes"):
+            kind = "bytes" if name == "bytes" else "buffer"
+            slot, binding = numbers[0], (kind, numbers[1], numbers[2])
             before = self._bindings.get(slot)
+            # Of neighbours that are bound by one call, one may have another offset only.
             only_offset = before is not None and name == before[0] == "buffer" and before[1] == binding[1]
             self._note_if(before == binding or only_offset, name, numbers)
             self._bindings[slot] = binding

@@ -5,12 +5,15 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/mps/MPSCommandGraph.h>
 #include <ATen/mps/MPSCommandStep.h>
+#include <ATen/mps/MPSReplayPlan.h>
 #include <ATen/mps/MPSStream.h>
 #include <c10/core/Storage.h>
 #include <c10/core/TensorImpl.h>
 #include <c10/core/UndefinedTensorImpl.h>
 
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -42,6 +45,9 @@ class MPSWatchedTensor {
   bool moved() const;
   /// True when nobody but graphs has the storage any more. Only if that is checked.
   bool gone() const;
+  /// True when nothing can be noticed any more: nobody has the tensor, and whether somebody has the storage is not
+  /// asked.
+  bool forgotten() const;
   const void* data() const {
     return data_;
   }
@@ -93,32 +99,6 @@ class MPSPoolReference {
   const MPSGraphPool pool_;
 };
 
-/// One encoder call of a replay.
-struct MPSEncoderCall {
-  enum class Kind {
-    SET_PIPELINE,
-    SET_BUFFER,
-    SET_BUFFER_OFFSET,
-    SET_BYTES,
-    SET_THREADGROUP_MEMORY,
-    USE_RESOURCE,
-    MEMORY_BARRIER,
-    DISPATCH,
-    END_ENCODER,
-    RUN_GRAPH,
-    COPY,
-    FILL,
-    ENCODE,
-    REFRESH,
-    EARLY_REFRESH,
-  };
-  Kind kind;
-  // the step that it belongs to, which owns every object used; the entry of that step's list, or where the bytes of a
-  // refresh lie
-  const MPSCommandStep* step;
-  NSUInteger entry = 0;
-};
-
 class MPSCapturedWork {
  public:
   std::vector<MPSCommandStep> steps;
@@ -129,35 +109,40 @@ class MPSCapturedWork {
   std::optional<MPSPoolReference> pool;
   // work of other graphs that was replayed inside the capture
   std::vector<std::shared_ptr<const MPSCapturedWork>> parts;
-  std::vector<MPSWatchedTensor> watched;
   size_t executables = 0;
   std::vector<MPSStatusCheck> status_checks;
   // tensors that nobody else may write to until their content was looked at
   std::vector<Tensor> held;
 
-  /// Compiles the graph runs and lays down the encoder calls of a replay. Call once, when all steps are there.
+  // what the replays are to do beyond their steps, one by one
+  MPSReplayMechanisms mechanisms;
+
+  /// Compiles the graph runs and lays down the calls of a replay. Call once, when all steps are there.
   void prepare(id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor);
+  /// Tensors that the steps use, as they were recorded.
+  void watchTensors(std::vector<MPSWatchedTensor> tensors);
   /// Raises when a tensor that the steps use has moved, on the device or on the host.
   void checkStorages() const;
   /// Encodes all steps. Must run on the stream's queue.
   void encode(MPSStream* stream) const;
 
  private:
+  void checkTensors() const;
   void compileGraphRuns(id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor);
-  void planCalls();
-  void planRefreshes();
-  id<MTLBuffer> newStaging(id<MTLDevice> device) const;
+  void encodeForCapture(MPSStream* stream,
+                        MPSGraphCapture* capture,
+                        MPSReplayWatch& watch,
+                        id<MTLBuffer> staging) const;
   id<MTLBuffer> encodeStatusCopies(MPSStream* stream) const;
 
-  std::vector<MPSEncoderCall> calls_;
+  std::optional<MPSReplayPlan> plan_;
+  // those that are forgotten are left out now and then
+  mutable std::mutex watched_mutex_;
+  mutable std::vector<MPSWatchedTensor> watched_;
   // those of the graph runs, each once
   MPSRetained<NSArray*> executables_;
   // those of status_checks, for handlers that may run after the graph is gone
   std::shared_ptr<const std::vector<std::string>> check_messages_;
-  // what the host writes for each replay, in the order of the capture
-  std::vector<MPSEncoderCall> refreshes_;
-  bool has_early_refreshes_ = false;
-  size_t staging_length_ = 0;
 };
 
 /// Says what the work consists of, for debug dumps.

@@ -3,13 +3,10 @@
 #include <ATen/mps/MPSCapturedWork.h>
 #include <ATen/mps/MPSExecutableCache.h>
 #include <ATen/mps/MPSGraphCapture.h>
-#include <ATen/mps/MPSHostRefresh.h>
 #include <c10/util/irange.h>
 
 #include <algorithm>
-#include <map>
 #include <mutex>
-#include <set>
 #include <sstream>
 #include <unordered_map>
 
@@ -60,6 +57,10 @@ bool MPSWatchedTensor::gone() const {
   return storage_ && storage_->expired();
 }
 
+bool MPSWatchedTensor::forgotten() const {
+  return !storage_ && tensor_.expired();
+}
+
 bool MPSWatchedTensor::moved() const {
   const auto tensor = tensor_.lock();
   if (!tensor) {
@@ -101,8 +102,7 @@ MPSPoolReference::~MPSPoolReference() {
 void MPSCapturedWork::prepare(id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor) {
   @autoreleasepool {
     compileGraphRuns(device, descriptor);
-    planRefreshes();
-    planCalls();
+    plan_.emplace(steps, mechanisms, device);
   }
   std::vector<std::string> messages;
   for (const auto& check : status_checks) {
@@ -136,134 +136,24 @@ void MPSCapturedWork::compileGraphRuns(id<MTLDevice> device, MPSGraphCompilation
   executables_ = distinct.allObjects;
 }
 
-namespace {
-
-// What the encoder of a replay holds at a point of the plan, to leave out calls that would change nothing.
-class EncoderState {
- public:
-  explicit EncoderState(std::vector<MPSEncoderCall>& calls) : calls_(calls) {}
-
-  void restart() {
-    pipeline_ = nil;
-    bindings_.clear();
-    threadgroup_memory_.clear();
-    resources_.clear();
-  }
-
-  void plan(const MPSCommandStep& step, const MPSKernelStep& kernel) {
-    using Kind = MPSEncoderCall::Kind;
-    if (holdsOtherThreadgroupMemory(kernel)) {
-      // the step before came from another encoder, and lengths of one encoder add up against the device's limit
-      calls_.push_back({Kind::END_ENCODER, &step});
-      restart();
-    }
-    if (pipeline_ != kernel.pipeline.get()) {
-      pipeline_ = kernel.pipeline.get();
-      calls_.push_back({Kind::SET_PIPELINE, &step});
-    }
-    for (const auto i : c10::irange(kernel.bindings.size())) {
-      planBinding(step, kernel.bindings[i], i);
-    }
-    for (const auto i : c10::irange(kernel.threadgroup_memory.size())) {
-      const auto& memory = kernel.threadgroup_memory[i];
-      const auto [position, is_new] = threadgroup_memory_.try_emplace(memory.index, memory.length);
-      if (is_new || position->second != memory.length) {
-        position->second = memory.length;
-        calls_.push_back({Kind::SET_THREADGROUP_MEMORY, &step, i});
-      }
-    }
-    for (const auto i : c10::irange(kernel.resources.size())) {
-      const auto& use = kernel.resources[i];
-      if (resources_.emplace(use.resource.get(), use.usage).second) {
-        calls_.push_back({Kind::USE_RESOURCE, &step, i});
-      }
-    }
-    if (kernel.barrier) {
-      calls_.push_back({Kind::MEMORY_BARRIER, &step});
-    }
-    calls_.push_back({Kind::DISPATCH, &step});
-  }
-
- private:
-  bool holdsOtherThreadgroupMemory(const MPSKernelStep& kernel) const {
-    return std::any_of(threadgroup_memory_.begin(), threadgroup_memory_.end(), [&](const auto& held) {
-      return std::none_of(kernel.threadgroup_memory.begin(), kernel.threadgroup_memory.end(), [&](const auto& memory) {
-        return memory.index == held.first;
-      });
-    });
-  }
-
-  void planBinding(const MPSCommandStep& step, const MPSKernelBinding& binding, size_t entry) {
-    using Kind = MPSEncoderCall::Kind;
-    const auto*& bound = bindings_[binding.index];
-    if (!bound || !(*bound == binding)) {
-      const bool same_buffer = bound && !bound->holds_bytes && !binding.holds_bytes && binding.buffer.get() &&
-          bound->buffer == binding.buffer;
-      calls_.push_back(
-          {binding.holds_bytes ? Kind::SET_BYTES : (same_buffer ? Kind::SET_BUFFER_OFFSET : Kind::SET_BUFFER),
-           &step,
-           entry});
-    }
-    bound = &binding;
-  }
-
-  std::vector<MPSEncoderCall>& calls_;
-  id<MTLComputePipelineState> pipeline_ = nil;
-  std::map<NSUInteger, const MPSKernelBinding*> bindings_;
-  std::map<NSUInteger, NSUInteger> threadgroup_memory_;
-  std::set<std::pair<id<MTLResource>, MTLResourceUsage>> resources_;
-};
-
-} // namespace
-
-// The bytes of a refresh whose destination is its own go to the device before all other work of the replay, together
-// with those of others. Earlier replays have read theirs by then: the GPU works in the order of the stream.
-void MPSCapturedWork::planRefreshes() {
-  using Kind = MPSEncoderCall::Kind;
-  constexpr size_t alignment = 16;
-  std::map<const void*, size_t> uses;
-  for (const auto& step : steps) {
-    if (const auto* refresh = std::get_if<MPSHostRefreshStep>(&step)) {
-      uses[refresh->destination.get()]++;
-    }
-  }
-  for (const auto& step : steps) {
-    if (const auto* refresh = std::get_if<MPSHostRefreshStep>(&step)) {
-      const bool is_early = refresh->owns_destination && uses.at(refresh->destination.get()) == 1;
-      has_early_refreshes_ |= is_early;
-      refreshes_.push_back({is_early ? Kind::EARLY_REFRESH : Kind::REFRESH, &step, staging_length_});
-      staging_length_ += (refresh->length + alignment - 1) / alignment * alignment;
-    }
-  }
-}
-
-void MPSCapturedWork::planCalls() {
-  using Kind = MPSEncoderCall::Kind;
-  EncoderState state(calls_);
-  auto next_refresh = refreshes_.begin();
-  for (const auto& step : steps) {
-    if (const auto* kernel = std::get_if<MPSKernelStep>(&step)) {
-      state.plan(step, *kernel);
-      continue;
-    }
-    // everything else ends the compute encoder, and the next one starts with nothing bound
-    state.restart();
-    if (std::holds_alternative<MPSGraphRunStep>(step)) {
-      calls_.push_back({Kind::RUN_GRAPH, &step});
-    } else if (std::holds_alternative<MPSCopyStep>(step)) {
-      calls_.push_back({Kind::COPY, &step});
-    } else if (std::holds_alternative<MPSFillStep>(step)) {
-      calls_.push_back({Kind::FILL, &step});
-    } else if (std::holds_alternative<MPSEncodeStep>(step)) {
-      calls_.push_back({Kind::ENCODE, &step});
-    } else {
-      calls_.push_back(*next_refresh++);
-    }
-  }
+void MPSCapturedWork::watchTensors(std::vector<MPSWatchedTensor> tensors) {
+  std::lock_guard<std::mutex> lock(watched_mutex_);
+  watched_ = std::move(tensors);
 }
 
 void MPSCapturedWork::checkStorages() const {
-  for (const auto& tensor : watched) {
+  checkTensors();
+  plan_->checkRefreshes();
+  for (const auto& part : parts) {
+    part->checkStorages();
+  }
+}
+
+void MPSCapturedWork::checkTensors() const {
+  std::lock_guard<std::mutex> lock(watched_mutex_);
+  size_t forgotten = 0;
+  for (const auto& tensor : watched_) {
+    forgotten += tensor.forgotten();
     TORCH_CHECK(!tensor.gone(),
                 "torch.mps graph replay: ",
                 tensor.describe(),
@@ -275,80 +165,32 @@ void MPSCapturedWork::checkStorages() const {
                 ". A graph reads and writes the memory that its tensors had during capture: update tensors in place "
                 "(copy_(), fill_(), ...) instead of resizing or replacing them, or capture again.");
   }
-  for (const auto& call : refreshes_) {
-    std::get<MPSHostRefreshStep>(*call.step).refresh->check();
-  }
-  for (const auto& part : parts) {
-    part->checkStorages();
-  }
-}
-
-static void encodeDispatch(id<MTLComputeCommandEncoder> encoder, const MPSKernelStep& kernel) {
-  switch (kernel.size_kind) {
-    case MPSKernelStep::Size::THREADS:
-      [encoder dispatchThreads:kernel.size threadsPerThreadgroup:kernel.threadgroup];
-      break;
-    case MPSKernelStep::Size::THREADGROUPS:
-      [encoder dispatchThreadgroups:kernel.size threadsPerThreadgroup:kernel.threadgroup];
-      break;
-    case MPSKernelStep::Size::INDIRECT:
-      [encoder dispatchThreadgroupsWithIndirectBuffer:kernel.indirect_buffer.get()
-                                 indirectBufferOffset:kernel.indirect_offset
-                                threadsPerThreadgroup:kernel.threadgroup];
-      break;
+  if (2 * forgotten > watched_.size()) {
+    watched_.erase(
+        std::remove_if(watched_.begin(), watched_.end(), [](const auto& tensor) { return tensor.forgotten(); }),
+        watched_.end());
   }
 }
 
-static void encodeKernelCall(id<MTLComputeCommandEncoder> encoder,
-                             const MPSEncoderCall& call,
-                             const MPSKernelStep& kernel) {
-  using Kind = MPSEncoderCall::Kind;
-  switch (call.kind) {
-    case Kind::SET_PIPELINE:
-      [encoder setComputePipelineState:kernel.pipeline.get()];
-      break;
-    case Kind::SET_BUFFER: {
-      const auto& binding = kernel.bindings[call.entry];
-      [encoder setBuffer:binding.buffer.get() offset:binding.offset atIndex:binding.index];
-      break;
-    }
-    case Kind::SET_BUFFER_OFFSET: {
-      const auto& binding = kernel.bindings[call.entry];
-      [encoder setBufferOffset:binding.offset atIndex:binding.index];
-      break;
-    }
-    case Kind::SET_BYTES: {
-      const auto& binding = kernel.bindings[call.entry];
+static void encodeKernel(id<MTLComputeCommandEncoder> encoder, const MPSKernelStep& kernel) {
+  [encoder setComputePipelineState:kernel.pipeline.get()];
+  for (const auto& binding : kernel.bindings) {
+    if (binding.holds_bytes) {
       [encoder setBytes:binding.bytes.data() length:binding.bytes.size() atIndex:binding.index];
-      break;
+    } else {
+      [encoder setBuffer:binding.buffer.get() offset:binding.offset atIndex:binding.index];
     }
-    case Kind::SET_THREADGROUP_MEMORY: {
-      const auto& memory = kernel.threadgroup_memory[call.entry];
-      [encoder setThreadgroupMemoryLength:memory.length atIndex:memory.index];
-      break;
-    }
-    case Kind::USE_RESOURCE: {
-      const auto& use = kernel.resources[call.entry];
-      [encoder useResource:use.resource.get() usage:use.usage];
-      break;
-    }
-    case Kind::MEMORY_BARRIER:
-      [encoder memoryBarrierWithScope:kernel.barrier];
-      break;
-    default:
-      encodeDispatch(encoder, kernel);
-      break;
   }
-}
-
-static void encodeGraphRun(MPSStream* stream, const MPSGraphRunStep& run) {
-  stream->endKernelCoalescing();
-  @autoreleasepool {
-    [run.executable.get() encodeToCommandBuffer:stream->recordedCommandBuffer()
-                                    inputsArray:run.inputs.get()
-                                   resultsArray:run.results.get()
-                            executionDescriptor:executableExecutionDescriptor()];
+  for (const auto& memory : kernel.threadgroup_memory) {
+    [encoder setThreadgroupMemoryLength:memory.length atIndex:memory.index];
   }
+  for (const auto& use : kernel.resources) {
+    [encoder useResource:use.resource.get() usage:use.usage];
+  }
+  if (kernel.barrier) {
+    [encoder memoryBarrierWithScope:kernel.barrier];
+  }
+  encodeDispatch(encoder, kernel);
 }
 
 static void encodeBlit(MPSStream* stream, void (^encode)(id<MTLBlitCommandEncoder>)) {
@@ -360,152 +202,59 @@ static void encodeBlit(MPSStream* stream, void (^encode)(id<MTLBlitCommandEncode
   }
 }
 
-// In the pieces that MPSStream::copy uses: a blit of 4 GiB or more fails without an error.
-static void encodeCopy(id<MTLBlitCommandEncoder> encoder, const MPSCopyStep& copy) {
-  constexpr size_t largest_piece = 0x80000000;
-  for (size_t done = 0; done < copy.length; done += largest_piece) {
-    [encoder copyFromBuffer:copy.source.get()
-               sourceOffset:copy.source_offset + done
-                   toBuffer:copy.destination.get()
-          destinationOffset:copy.destination_offset + done
-                       size:std::min(largest_piece, copy.length - done)];
-  }
-}
-
-static void encodeRefresh(id<MTLBlitCommandEncoder> encoder, id<MTLBuffer> staging, const MPSEncoderCall& call) {
-  const auto& refresh = std::get<MPSHostRefreshStep>(*call.step);
-  encodeCopy(encoder, {staging, refresh.destination, refresh.length, call.entry, refresh.offset});
-}
-
-// A buffer for each replay: the GPU may still read that of the one before.
-id<MTLBuffer> MPSCapturedWork::newStaging(id<MTLDevice> device) const {
-  id<MTLBuffer> staging = [device newBufferWithLength:staging_length_ options:MTLResourceStorageModeShared];
-  TORCH_CHECK(staging,
-              "torch.mps graph replay: out of memory for the ",
-              staging_length_,
-              " bytes that the host gives to the device");
-  return staging;
-}
-
-namespace {
-
-/// Looks for errors in each command buffer that a replay encodes to: an executable or a kernel object may commit one
-/// and go on in the next.
-class ReplayWatch {
- public:
-  explicit ReplayWatch(MPSStream* stream) : stream_(stream) {}
-
-  /// After something that may have committed; also before the first.
-  void look() {
-    id<MTLCommandBuffer> command_buffer = stream_->recordedCommandBuffer().commandBuffer;
-    if (command_buffer != watched_.get()) {
-      watched_ = command_buffer;
-      watch(^(id<MTLCommandBuffer>) {
-        return std::string();
-      });
+// Inside a capture of another graph. The stream's compute encoder records by itself, the rest is handed over. Each step
+// is on its own, so that what is recorded of it is just what it is.
+void MPSCapturedWork::encodeForCapture(MPSStream* stream,
+                                       MPSGraphCapture* capture,
+                                       MPSReplayWatch& watch,
+                                       id<MTLBuffer> staging) const {
+  for (const auto i : c10::irange(steps.size())) {
+    const auto& step = steps[i];
+    capture->setReplayedOperator(&operators[i]);
+    stream->endKernelCoalescing();
+    if (const auto* kernel = std::get_if<MPSKernelStep>(&step)) {
+      encodeKernel(stream->commandEncoder(), *kernel);
+      continue;
     }
-  }
-
-  /// `problem` is asked on completion for an error that the GPU does not know of.
-  void watch(std::string (^problem)(id<MTLCommandBuffer>)) {
-    auto* stream = stream_;
-    const size_t check = stream->expectCheck();
-    [watched_.get() addCompletedHandler:^(id<MTLCommandBuffer> command_buffer) {
-      if (command_buffer.status == MTLCommandBufferStatusError) {
-        const char* reason = command_buffer.error.localizedDescription.UTF8String;
-        stream->finishCheck(check,
-                            std::string("torch.mps graph replay: the GPU reported an error: ") +
-                                (reason ? reason : "it gave no reason"));
+    @autoreleasepool {
+      if (const auto* run = std::get_if<MPSGraphRunStep>(&step)) {
+        [run->executable.get() encodeToCommandBuffer:stream->recordedCommandBuffer()
+                                         inputsArray:run->inputs.get()
+                                        resultsArray:run->results.get()
+                                 executionDescriptor:executableExecutionDescriptor()];
+        watch.look();
+      } else if (const auto* encode = std::get_if<MPSEncodeStep>(&step)) {
+        encode->encode.get()(stream->recordedCommandBuffer());
+        watch.look();
       } else {
-        stream->finishCheck(check, problem(command_buffer));
+        encodeBlit(stream, ^(id<MTLBlitCommandEncoder> encoder) {
+          if (const auto* copy = std::get_if<MPSCopyStep>(&step)) {
+            encodeCopy(encoder, *copy);
+          } else if (const auto* fill = std::get_if<MPSFillStep>(&step)) {
+            [encoder fillBuffer:fill->buffer.get() range:NSMakeRange(fill->offset, fill->length) value:fill->value];
+          } else {
+            plan_->encodeRefresh(encoder, staging, std::get<MPSHostRefreshStep>(step));
+          }
+        });
       }
-    }];
+    }
+    capture->recordStep(step);
   }
-
- private:
-  MPSStream* const stream_;
-  MPSRetained<id<MTLCommandBuffer>> watched_;
-};
-
-} // namespace
+  capture->setReplayedOperator(nullptr);
+  capture->keepChecks(*this);
+}
 
 void MPSCapturedWork::encode(MPSStream* stream) const {
-  using Kind = MPSEncoderCall::Kind;
-  // inside a capture of another graph the stream's compute encoder records by itself, the rest is handed over
-  auto* capture = stream->recordingCapture();
-  id<MTLBuffer> staging = nil;
-  if (!refreshes_.empty()) {
-    staging = [newStaging(stream->device()) autorelease];
-    auto* bytes = static_cast<char*>([staging contents]);
-    for (const auto& call : refreshes_) {
-      std::get<MPSHostRefreshStep>(*call.step).refresh->write(bytes + call.entry);
-    }
-  }
+  const auto staging = plan_->writeRefreshes(stream->device());
   stream->endKernelCoalescing();
   // its errors are not those of the replay
   stream->commitEarlierWork();
-  ReplayWatch watch(stream);
+  MPSReplayWatch watch(stream);
   watch.look();
-  if (has_early_refreshes_ && !capture) {
-    encodeBlit(stream, ^(id<MTLBlitCommandEncoder> encoder) {
-      for (const auto& call : refreshes_) {
-        if (call.kind == Kind::EARLY_REFRESH) {
-          encodeRefresh(encoder, staging, call);
-        }
-      }
-    });
-  }
-  for (const auto& call : calls_) {
-    if (capture) {
-      capture->setReplayedOperator(&operators[call.step - steps.data()]);
-    }
-    switch (call.kind) {
-      case Kind::RUN_GRAPH:
-        encodeGraphRun(stream, std::get<MPSGraphRunStep>(*call.step));
-        watch.look();
-        break;
-      case Kind::COPY:
-        encodeBlit(stream, ^(id<MTLBlitCommandEncoder> encoder) {
-          encodeCopy(encoder, std::get<MPSCopyStep>(*call.step));
-        });
-        break;
-      case Kind::FILL:
-        encodeBlit(stream, ^(id<MTLBlitCommandEncoder> encoder) {
-          const auto& fill = std::get<MPSFillStep>(*call.step);
-          [encoder fillBuffer:fill.buffer.get() range:NSMakeRange(fill.offset, fill.length) value:fill.value];
-        });
-        break;
-      case Kind::ENCODE:
-        stream->endKernelCoalescing();
-        @autoreleasepool {
-          std::get<MPSEncodeStep>(*call.step).encode.get()(stream->recordedCommandBuffer());
-        }
-        watch.look();
-        break;
-      case Kind::EARLY_REFRESH:
-        if (!capture) {
-          continue;
-        }
-        [[fallthrough]];
-      case Kind::REFRESH:
-        encodeBlit(stream, ^(id<MTLBlitCommandEncoder> encoder) {
-          encodeRefresh(encoder, staging, call);
-        });
-        break;
-      case Kind::END_ENCODER:
-        stream->endKernelCoalescing();
-        continue;
-      default:
-        encodeKernelCall(stream->commandEncoder(), call, std::get<MPSKernelStep>(*call.step));
-        continue;
-    }
-    if (capture) {
-      capture->recordStep(*call.step);
-    }
-  }
-  if (capture) {
-    capture->setReplayedOperator(nullptr);
-    capture->keepChecks(*this);
+  if (auto* capture = stream->recordingCapture()) {
+    encodeForCapture(stream, capture, watch, staging.get());
+  } else {
+    plan_->encode(stream, watch, staging.get());
   }
   id<MTLBuffer> statuses = encodeStatusCopies(stream);
   stream->endKernelCoalescing();

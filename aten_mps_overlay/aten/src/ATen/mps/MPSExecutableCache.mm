@@ -276,33 +276,32 @@ MPSGraphExecutableExecutionDescriptor* executableExecutionDescriptor() {
   return descriptor;
 }
 
-bool encodeCachedExecutable(MPSStream* stream,
-                            MPSCommandBuffer* command_buffer,
-                            MPSGraph* graph,
-                            NSDictionary* feeds,
-                            NSDictionary* results) {
+MPSExecutableRun encodeCachedExecutable(MPSStream* stream,
+                                        MPSCommandBuffer* command_buffer,
+                                        MPSGraph* graph,
+                                        NSDictionary* feeds,
+                                        NSDictionary* results,
+                                        bool always) {
   auto& cache = MPSExecutableCache::getInstance();
-  if (!cache.enabled) {
-    return false;
+  if (!cache.enabled && !always) {
+    return {};
   }
-  @autoreleasepool {
-    const auto run = cache.get(graph, feeds, results, stream->device(), stream->compilationDescriptor());
-    if (!run.executable) {
-      return false;
-    }
-    [run.executable encodeToCommandBuffer:command_buffer
-                              inputsArray:run.inputs
-                             resultsArray:run.results
-                      executionDescriptor:executableExecutionDescriptor()];
-    stream->keepUntilDone(run.executable);
+  auto run = cache.get(graph, feeds, results, stream->device(), stream->compilationDescriptor());
+  if (!run.executable) {
+    return run;
   }
+  [run.executable encodeToCommandBuffer:command_buffer
+                            inputsArray:run.inputs
+                           resultsArray:run.results
+                    executionDescriptor:executableExecutionDescriptor()];
+  stream->keepUntilDone(run.executable);
   // an MPSGraph commits by itself every now and then, so that the GPU has something to do; an executable must not
   constexpr int runs_per_commit = 16;
   static int runs = 0;
   if (++runs % runs_per_commit == 0) {
     stream->synchronize(SyncType::COMMIT);
   }
-  return true;
+  return run;
 }
 
 MPSExecutableCacheStats executableCacheStats() {

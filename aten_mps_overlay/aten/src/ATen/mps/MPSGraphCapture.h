@@ -14,6 +14,7 @@
 #include <ATen/core/Generator.h>
 #include <ATen/mps/MPSCapturedWork.h>
 #include <ATen/mps/MPSCommandGraph.h>
+#include <ATen/mps/MPSExecutableCache.h>
 #include <ATen/mps/MPSRecordingEncoder.h>
 #include <ATen/record_function.h>
 
@@ -69,7 +70,7 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   bool records();
   /// Returns a retained stand-in for `encoder`.
   id<MTLComputeCommandEncoder> newRecordingEncoder(id<MTLComputeCommandEncoder> encoder);
-  void recordGraphRun(MPSGraph* graph, NSDictionary* feeds, NSDictionary* targets);
+  void recordGraphRun(MPSGraph* graph, NSDictionary* feeds, NSDictionary* targets, const MPSExecutableRun& run);
   void recordCopy(MPSCopyStep copy);
   void recordStep(MPSCommandStep step);
   void recordKernel(MPSKernelStep step) override;
@@ -124,8 +125,9 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   std::shared_ptr<MPSCapturedWork> work_;
   // with whether they lie in the graph's pool
   std::unordered_map<const void*, bool> allocated_here_;
-  // where work_->watched has a tensor; its weak reference keeps the address from being used again
-  std::unordered_map<const TensorImpl*, size_t> watched_;
+  std::vector<MPSWatchedTensor> watched_;
+  // where in it a tensor is; its weak reference keeps the address from being used again
+  std::unordered_map<const TensorImpl*, size_t> watched_places_;
   std::string refusal_;
   bool warned_host_read_ = false;
   // used on the queue only

@@ -140,6 +140,7 @@ MPSGraphCapture::MPSGraphCapture(MPSCaptureErrorMode error_mode,
       generators_(std::move(generators)),
       check_input_liveness_(check_input_liveness),
       work_(std::make_shared<MPSCapturedWork>()) {
+  work_->mechanisms = MPSReplayMechanisms::fromEnvironment();
   work_->pool.emplace(pool);
   const auto* allocator = getIMPSAllocator();
   allocator->beginAllocateToPool(pool, [this] { return isOfThisSubmission(); });
@@ -245,13 +246,12 @@ void MPSGraphCapture::watchTensor(const TensorBase& tensor) {
   }
   keepBuffer(data);
   std::lock_guard<std::mutex> lock(mutex_);
-  auto& watched = work_->watched;
-  const auto [position, is_new] = watched_.try_emplace(tensor.unsafeGetTensorImpl(), watched.size());
+  const auto [position, is_new] = watched_places_.try_emplace(tensor.unsafeGetTensorImpl(), watched_.size());
   if (is_new) {
-    watched.emplace_back(tensor, check_input_liveness_ && allocated_here_.count(data) == 0);
+    watched_.emplace_back(tensor, check_input_liveness_ && allocated_here_.count(data) == 0);
     return;
   }
-  auto& known = watched[position->second];
+  auto& known = watched_[position->second];
   if (known.moved()) {
     refuseMove(known);
     known = MPSWatchedTensor(tensor, check_input_liveness_ && allocated_here_.count(data) == 0);
@@ -294,12 +294,21 @@ id<MTLComputeCommandEncoder> MPSGraphCapture::newRecordingEncoder(id<MTLComputeC
   return (id<MTLComputeCommandEncoder>)[[MPSRecordingEncoder alloc] initWithEncoder:encoder recorder:this];
 }
 
-void MPSGraphCapture::recordGraphRun(MPSGraph* graph, NSDictionary* feeds, NSDictionary* targets) {
+void MPSGraphCapture::recordGraphRun(MPSGraph* graph,
+                                     NSDictionary* feeds,
+                                     NSDictionary* targets,
+                                     const MPSExecutableRun& run) {
   MPSGraphRunStep step;
-  step.graph = graph;
-  // callers may go on to change a mutable dictionary
-  step.feeds = [[feeds copy] autorelease];
-  step.targets = [[targets copy] autorelease];
+  if (run.executable) {
+    step.executable = run.executable;
+    step.inputs = run.inputs;
+    step.results = run.results;
+  } else {
+    step.graph = graph;
+    // callers may go on to change a mutable dictionary
+    step.feeds = [[feeds copy] autorelease];
+    step.targets = [[targets copy] autorelease];
+  }
   recordStep(std::move(step));
 }
 
@@ -337,13 +346,14 @@ void MPSGraphCapture::refuse(const std::string& reason) {
 
 std::shared_ptr<MPSCapturedWork> MPSGraphCapture::finish() {
   std::shared_ptr<MPSCapturedWork> work = std::make_shared<MPSCapturedWork>();
+  std::vector<MPSWatchedTensor> watched;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     std::swap(work, work_); // operators of other threads may still report
-    watched_.clear();
+    std::swap(watched, watched_);
+    watched_places_.clear();
   }
   // not under the lock: looking at a tensor may turn out to be its last use, which frees memory
-  auto& watched = work->watched;
   const auto first_moved =
       std::partition(watched.begin(), watched.end(), [](const auto& tensor) { return !tensor.moved(); });
   {
@@ -355,6 +365,7 @@ std::shared_ptr<MPSCapturedWork> MPSGraphCapture::finish() {
     TORCH_CHECK(refusal_.empty(), "torch.mps graph capture: ", refusal_, ". The capture was dropped.");
   }
   watched.erase(first_moved, watched.end());
+  work->watchTensors(std::move(watched));
   return work;
 }
 

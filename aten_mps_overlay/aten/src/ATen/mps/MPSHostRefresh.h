@@ -45,6 +45,9 @@ class MPSHostSource final : public MPSHostRefresh {
   std::vector<int64_t> sizes_;
   std::vector<int64_t> strides_;
   ScalarType dtype_;
+  // to be copied as they are; 0 if the content must be converted or laid out
+  // anew
+  size_t plain_bytes_;
 };
 
 } // namespace at::mps

@@ -1,6 +1,8 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/mps/MPSHostRefresh.h>
 
+#include <cstring>
+
 #ifndef AT_PER_OPERATOR_HEADERS
 #include <ATen/Functions.h>
 #else
@@ -8,6 +10,13 @@
 #endif
 
 namespace at::mps {
+
+// A permuted layout is plain, too, if both have it: what the device gets has the strides of the source.
+static size_t bytesIfPlain(const TensorBase& given, const TensorBase& source) {
+  const bool is_plain = given.scalar_type() == source.scalar_type() && given.sizes() == source.sizes() &&
+      given.strides() == source.strides() && given.is_non_overlapping_and_dense();
+  return is_plain ? given.nbytes() : 0;
+}
 
 MPSHostSource::MPSHostSource(const TensorBase& given, const TensorBase& source)
     : storage_(given.storage()),
@@ -17,7 +26,8 @@ MPSHostSource::MPSHostSource(const TensorBase& given, const TensorBase& source)
                                                               /*allow_tensor_metadata_change=*/true)),
       sizes_(source.sizes().vec()),
       strides_(source.strides().vec()),
-      dtype_(source.scalar_type()) {}
+      dtype_(source.scalar_type()),
+      plain_bytes_(bytesIfPlain(given, source)) {}
 
 void MPSHostSource::check() const {
   TORCH_CHECK(storage_.data() == data_ && storage_.nbytes() >= nbytes_,
@@ -33,9 +43,13 @@ void MPSHostSource::check() const {
 }
 
 void MPSHostSource::write(void* bytes) {
+  if (plain_bytes_ > 0) {
+    // the device gets the bits of a conjugate or negative view, and is told of the flag apart
+    std::memcpy(bytes, alias_.const_data_ptr(), plain_bytes_);
+    return;
+  }
   Tensor destination = at::from_blob(bytes, sizes_, strides_, at::device(kCPU).dtype(dtype_));
   const Tensor source(alias_);
-  // the device gets the bits of a conjugate or negative view, and is told of the flag apart
   destination._set_conj(source.is_conj());
   destination._set_neg(source.is_neg());
   destination.copy_(source);

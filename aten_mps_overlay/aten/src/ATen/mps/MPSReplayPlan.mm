@@ -1,0 +1,681 @@
+#include <ATen/mps/MPSExecutableCache.h>
+#include <ATen/mps/MPSHostRefresh.h>
+#include <ATen/mps/MPSReplayPlan.h>
+#include <c10/util/irange.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <set>
+#include <sstream>
+#include <unordered_map>
+
+namespace at::mps {
+
+MPSReplayMechanisms MPSReplayMechanisms::fromEnvironment() {
+  MPSReplayMechanisms mechanisms;
+  const char* value = std::getenv("PYTORCH_MPS_GRAPH_WITHOUT");
+  if (!value) {
+    return mechanisms;
+  }
+  const std::map<std::string, bool*> known = {
+      {"buffer_ranges", &mechanisms.buffer_ranges},
+      {"constant_buffer", &mechanisms.constant_buffer},
+      {"early_commits", &mechanisms.early_commits},
+      {"elided_bindings", &mechanisms.elided_bindings},
+      {"shared_blits", &mechanisms.shared_blits},
+      {"staging_ring", &mechanisms.staging_ring},
+  };
+  std::istringstream names(value);
+  for (std::string name; std::getline(names, name, ',');) {
+    const auto mechanism = known.find(name);
+    if (mechanism == known.end()) {
+      std::string all;
+      for (const auto& [other, enabled] : known) {
+        all += (all.empty() ? "" : ", ") + other;
+      }
+      TORCH_CHECK(false,
+                  "torch.mps graph capture: PYTORCH_MPS_GRAPH_WITHOUT is \"",
+                  value,
+                  "\", but must be names of ",
+                  all,
+                  ", separated by commas.");
+    }
+    *mechanism->second = false;
+  }
+  return mechanisms;
+}
+
+void MPSReplayWatch::look() {
+  id<MTLCommandBuffer> command_buffer = stream_->recordedCommandBuffer().commandBuffer;
+  if (command_buffer != watched_.get()) {
+    watched_ = command_buffer;
+    watch(^(id<MTLCommandBuffer>) {
+      return std::string();
+    });
+  }
+}
+
+void MPSReplayWatch::watch(std::string (^problem)(id<MTLCommandBuffer>)) {
+  auto* stream = stream_;
+  const size_t check = stream->expectCheck();
+  [watched_.get() addCompletedHandler:^(id<MTLCommandBuffer> command_buffer) {
+    if (command_buffer.status == MTLCommandBufferStatusError) {
+      const char* reason = command_buffer.error.localizedDescription.UTF8String;
+      stream->finishCheck(
+          check,
+          std::string("torch.mps graph replay: the GPU reported an error: ") + (reason ? reason : "it gave no reason"));
+    } else {
+      stream->finishCheck(check, problem(command_buffer));
+    }
+  }];
+}
+
+void MPSReplayWatch::afterwards(void (^block)()) {
+  [watched_.get() addCompletedHandler:^(id<MTLCommandBuffer>) {
+    block();
+  }];
+}
+
+MPSRetained<id<MTLBuffer>> MPSStagingBuffers::take(id<MTLDevice> device) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!free_.empty()) {
+      auto buffer = std::move(free_.back());
+      free_.pop_back();
+      return buffer;
+    }
+  }
+  id<MTLBuffer> buffer = [device newBufferWithLength:length_ options:MTLResourceStorageModeShared];
+  TORCH_CHECK(
+      buffer, "torch.mps graph replay: out of memory for the ", length_, " bytes that the host gives to the device");
+  MPSRetained<id<MTLBuffer>> taken(buffer);
+  [buffer release];
+  return taken;
+}
+
+void MPSStagingBuffers::giveBack(MPSRetained<id<MTLBuffer>> buffer) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  free_.push_back(std::move(buffer));
+}
+
+void encodeCopy(id<MTLBlitCommandEncoder> encoder, const MPSCopyStep& copy) {
+  constexpr size_t largest_piece = 0x80000000;
+  for (size_t done = 0; done < copy.length; done += largest_piece) {
+    [encoder copyFromBuffer:copy.source.get()
+               sourceOffset:copy.source_offset + done
+                   toBuffer:copy.destination.get()
+          destinationOffset:copy.destination_offset + done
+                       size:std::min(largest_piece, copy.length - done)];
+  }
+}
+
+void encodeDispatch(id<MTLComputeCommandEncoder> encoder, const MPSKernelStep& kernel) {
+  switch (kernel.size_kind) {
+    case MPSKernelStep::Size::THREADS:
+      [encoder dispatchThreads:kernel.size threadsPerThreadgroup:kernel.threadgroup];
+      break;
+    case MPSKernelStep::Size::THREADGROUPS:
+      [encoder dispatchThreadgroups:kernel.size threadsPerThreadgroup:kernel.threadgroup];
+      break;
+    case MPSKernelStep::Size::INDIRECT:
+      [encoder dispatchThreadgroupsWithIndirectBuffer:kernel.indirect_buffer.get()
+                                 indirectBufferOffset:kernel.indirect_offset
+                                threadsPerThreadgroup:kernel.threadgroup];
+      break;
+  }
+}
+
+namespace {
+
+size_t roundUp(size_t size, size_t multiple) {
+  return (size + multiple - 1) / multiple * multiple;
+}
+
+// The bytes of all kernels in one buffer, each content once.
+class Constants {
+ public:
+  void add(const MPSKernelBinding& binding) {
+    const auto [position, is_new] = offsets_.try_emplace(binding.bytes, length_);
+    if (is_new) {
+      // what GPUs of Intel's Macs need; those of Apple need 4 (Metal feature set tables)
+      constexpr size_t alignment = 256;
+      length_ += roundUp(binding.bytes.size(), alignment);
+    }
+    places_[&binding] = position->second;
+  }
+
+  /// One reference, or nil if there is nothing, or no memory: then the bytes stay with their calls.
+  id<MTLBuffer> newBuffer(id<MTLDevice> device) {
+    id<MTLBuffer> buffer =
+        length_ > 0 ? [device newBufferWithLength:length_ options:MTLResourceStorageModeShared] : nil;
+    if (!buffer) {
+      places_.clear();
+      return nil;
+    }
+    auto* contents = static_cast<uint8_t*>([buffer contents]);
+    for (const auto& [bytes, offset] : offsets_) {
+      std::memcpy(contents + offset, bytes.data(), bytes.size());
+    }
+    return buffer;
+  }
+
+  const size_t* find(const MPSKernelBinding& binding) const {
+    const auto place = places_.find(&binding);
+    return place == places_.end() ? nullptr : &place->second;
+  }
+
+ private:
+  std::map<std::vector<uint8_t>, size_t> offsets_;
+  std::unordered_map<const MPSKernelBinding*, size_t> places_;
+  size_t length_ = 0;
+};
+
+// What the open blit encoder reads and writes.
+class BlitMemory {
+ public:
+  void clear() {
+    reads_.clear();
+    writes_.clear();
+  }
+
+  /// Returns whether the command may share the encoder: it waits for no other one, and none for it.
+  bool add(const MPSCommandStep& step) {
+    // looking through all of them must stay cheap
+    constexpr size_t most = 64;
+    Range read;
+    Range write;
+    if (const auto* copy = std::get_if<MPSCopyStep>(&step)) {
+      read = rangeOf(copy->source.get(), copy->source_offset, copy->length);
+      write = rangeOf(copy->destination.get(), copy->destination_offset, copy->length);
+    } else if (const auto* fill = std::get_if<MPSFillStep>(&step)) {
+      write = rangeOf(fill->buffer.get(), fill->offset, fill->length);
+    } else {
+      const auto& refresh = std::get<MPSHostRefreshStep>(step);
+      write = rangeOf(refresh.destination.get(), refresh.offset, refresh.length);
+    }
+    const bool shares =
+        writes_.size() < most && !touches(writes_, read) && !touches(writes_, write) && !touches(reads_, write);
+    if (!shares) {
+      clear();
+    }
+    reads_.push_back(read);
+    writes_.push_back(write);
+    return shares;
+  }
+
+ private:
+  struct Range {
+    // the heap that the buffer lies in, since those of a heap may overlap
+    id owner = nil;
+    size_t begin = 0;
+    size_t end = 0;
+  };
+
+  static Range rangeOf(id<MTLBuffer> buffer, size_t offset, size_t length) {
+    id<MTLHeap> heap = buffer.heap;
+    const size_t begin = offset + (heap ? buffer.heapOffset : 0);
+    return {heap ? static_cast<id>(heap) : static_cast<id>(buffer), begin, begin + length};
+  }
+
+  static bool touches(const std::vector<Range>& ranges, const Range& range) {
+    return std::any_of(ranges.begin(), ranges.end(), [&](const Range& other) {
+      return range.owner && other.owner == range.owner && other.begin < range.end && range.begin < other.end;
+    });
+  }
+
+  std::vector<Range> reads_;
+  std::vector<Range> writes_;
+};
+
+} // namespace
+
+// Lays down the calls, and knows what the encoder holds at each point, to leave out those that would change nothing.
+class MPSReplayPlanner {
+ public:
+  MPSReplayPlanner(MPSReplayPlan& plan, const MPSReplayMechanisms& mechanisms, const Constants& constants)
+      : plan_(plan), mechanisms_(mechanisms), constants_(constants) {}
+
+  void add(const MPSCommandStep& step) {
+    if (isEarlyRefresh(step)) {
+      return;
+    }
+    const auto* kernel = std::get_if<MPSKernelStep>(&step);
+    commitNowAndThen(kernel != nullptr);
+    if (kernel) {
+      blit_.clear();
+      blit_is_open_ = false;
+      addKernel(*kernel);
+    } else {
+      // everything else ends the compute encoder, and the next one starts with nothing bound
+      endKernels();
+      addOther(step);
+    }
+    after_kernel_ = kernel != nullptr;
+  }
+
+ private:
+  using Kind = MPSReplayCall::Kind;
+
+  struct Argument {
+    id<MTLBuffer> buffer = nil;
+    NSUInteger offset = 0;
+    // bytes that go with the call
+    const std::vector<uint8_t>* bytes = nullptr;
+
+    bool operator==(const Argument& other) const {
+      const bool both_have_bytes = bytes && other.bytes;
+      return buffer == other.buffer && offset == other.offset &&
+          (both_have_bytes ? *bytes == *other.bytes : !bytes == !other.bytes);
+    }
+  };
+
+  bool isEarlyRefresh(const MPSCommandStep& step) const {
+    const auto* refresh = std::get_if<MPSHostRefreshStep>(&step);
+    return refresh && plan_.refreshOf(*refresh).is_early;
+  }
+
+  MPSReplayCall& call(Kind kind) {
+    plan_.calls_.emplace_back().kind = kind;
+    return plan_.calls_.back();
+  }
+
+  // After 32 calls for the first time, then in pieces that grow: a commit costs, too. Where a kernel follows another
+  // one its bindings would be lost, so that waits for a better place, but not for ever.
+  void commitNowAndThen(bool is_kernel) {
+    constexpr size_t largest_piece = 1024;
+    const size_t calls = plan_.calls_.size() - committed_calls_;
+    const size_t limit = is_kernel && after_kernel_ ? 2 * piece_ : piece_;
+    if (!mechanisms_.early_commits || calls < limit) {
+      return;
+    }
+    endKernels();
+    blit_.clear();
+    blit_is_open_ = false;
+    call(Kind::COMMIT);
+    committed_calls_ = plan_.calls_.size();
+    piece_ = std::min(2 * piece_, largest_piece);
+    after_kernel_ = false;
+  }
+
+  void forgetBindings() {
+    pipeline_ = nil;
+    arguments_.clear();
+    threadgroup_memory_.clear();
+    resources_.clear();
+  }
+
+  void endKernels() {
+    if (after_kernel_) {
+      call(Kind::END_ENCODER);
+    }
+    forgetBindings();
+  }
+
+  void addKernel(const MPSKernelStep& kernel) {
+    if (holdsOtherThreadgroupMemory(kernel)) {
+      // the step before came from another encoder, and lengths of one encoder add up against the device's limit
+      call(Kind::END_ENCODER);
+      forgetBindings();
+    } else if (!mechanisms_.elided_bindings) {
+      pipeline_ = nil;
+      arguments_.clear();
+      resources_.clear();
+    }
+    if (pipeline_ != kernel.pipeline.get()) {
+      pipeline_ = kernel.pipeline.get();
+      call(Kind::SET_PIPELINE).object = pipeline_;
+    }
+    addArguments(kernel);
+    for (const auto& memory : kernel.threadgroup_memory) {
+      const auto [position, is_new] = threadgroup_memory_.try_emplace(memory.index, memory.length);
+      if (is_new || position->second != memory.length) {
+        position->second = memory.length;
+        auto& added = call(Kind::SET_THREADGROUP_MEMORY);
+        added.index = memory.index;
+        added.value = memory.length;
+      }
+    }
+    for (const auto& use : kernel.resources) {
+      if (resources_.emplace(use.resource.get(), use.usage).second) {
+        auto& added = call(Kind::USE_RESOURCE);
+        added.object = use.resource.get();
+        added.value = use.usage;
+      }
+    }
+    if (kernel.barrier) {
+      call(Kind::MEMORY_BARRIER).value = kernel.barrier;
+    }
+    call(Kind::DISPATCH).data = &kernel;
+  }
+
+  bool holdsOtherThreadgroupMemory(const MPSKernelStep& kernel) const {
+    return std::any_of(threadgroup_memory_.begin(), threadgroup_memory_.end(), [&](const auto& held) {
+      return std::none_of(kernel.threadgroup_memory.begin(), kernel.threadgroup_memory.end(), [&](const auto& memory) {
+        return memory.index == held.first;
+      });
+    });
+  }
+
+  Argument argumentOf(const MPSKernelBinding& binding) const {
+    if (!binding.holds_bytes) {
+      return {binding.buffer.get(), binding.offset, nullptr};
+    }
+    if (const auto* offset = constants_.find(binding)) {
+      return {plan_.constants_.get(), *offset, nullptr};
+    }
+    return {nil, 0, &binding.bytes};
+  }
+
+  void addArguments(const MPSKernelStep& kernel) {
+    std::map<NSUInteger, Argument> changed;
+    for (const auto& binding : kernel.bindings) {
+      const auto argument = argumentOf(binding);
+      const auto bound = arguments_.find(binding.index);
+      if (bound != arguments_.end() && bound->second == argument) {
+        continue;
+      }
+      if (argument.bytes) {
+        auto& added = call(Kind::SET_BYTES);
+        added.index = binding.index;
+        added.data = argument.bytes->data();
+        added.count = argument.bytes->size();
+        arguments_[binding.index] = argument;
+      } else {
+        changed[binding.index] = argument;
+      }
+    }
+    while (!changed.empty()) {
+      addBuffers(changed);
+    }
+  }
+
+  // Binds the first of what changed, and what follows without a gap.
+  void addBuffers(std::map<NSUInteger, Argument>& changed) {
+    const NSUInteger first = changed.begin()->first;
+    NSUInteger count = 1;
+    while (mechanisms_.buffer_ranges && changed.count(first + count)) {
+      count++;
+    }
+    if (count == 1) {
+      addBuffer(first, changed.begin()->second);
+    } else {
+      auto& added = call(Kind::SET_BUFFERS);
+      added.index = first;
+      added.count = count;
+      added.value = plan_.buffers_.size();
+    }
+    for (const auto index : c10::irange(first, first + count)) {
+      const auto& argument = changed.at(index);
+      if (count > 1) {
+        plan_.buffers_.push_back(argument.buffer);
+        plan_.offsets_.push_back(argument.offset);
+      }
+      arguments_[index] = argument;
+      changed.erase(index);
+    }
+  }
+
+  void addBuffer(NSUInteger index, const Argument& argument) {
+    const auto bound = arguments_.find(index);
+    const bool same_buffer = bound != arguments_.end() && argument.buffer && bound->second.buffer == argument.buffer;
+    auto& added = call(same_buffer ? Kind::SET_BUFFER_OFFSET : Kind::SET_BUFFER);
+    added.index = index;
+    added.value = argument.offset;
+    added.object = argument.buffer;
+  }
+
+  void addOther(const MPSCommandStep& step) {
+    if (const auto* run = std::get_if<MPSGraphRunStep>(&step)) {
+      addAlone(Kind::RUN_GRAPH, run);
+    } else if (const auto* encode = std::get_if<MPSEncodeStep>(&step)) {
+      addAlone(Kind::ENCODE, encode);
+    } else if (const auto* copy = std::get_if<MPSCopyStep>(&step)) {
+      addBlit(Kind::COPY, step, copy);
+    } else if (const auto* fill = std::get_if<MPSFillStep>(&step)) {
+      addBlit(Kind::FILL, step, fill);
+    } else {
+      addBlit(Kind::REFRESH, step, &std::get<MPSHostRefreshStep>(step));
+    }
+  }
+
+  void addAlone(Kind kind, const void* step) {
+    blit_.clear();
+    blit_is_open_ = false;
+    call(kind).data = step;
+  }
+
+  void addBlit(Kind kind, const MPSCommandStep& step, const void* data) {
+    const bool shares = blit_.add(step) && blit_is_open_ && mechanisms_.shared_blits;
+    auto& added = call(kind);
+    added.data = data;
+    added.opens_encoder = !shares;
+    blit_is_open_ = true;
+  }
+
+  MPSReplayPlan& plan_;
+  const MPSReplayMechanisms& mechanisms_;
+  const Constants& constants_;
+  size_t committed_calls_ = 0;
+  size_t piece_ = 32;
+  bool after_kernel_ = false;
+  bool blit_is_open_ = false;
+  BlitMemory blit_;
+  id<MTLComputePipelineState> pipeline_ = nil;
+  std::map<NSUInteger, Argument> arguments_;
+  std::map<NSUInteger, NSUInteger> threadgroup_memory_;
+  std::set<std::pair<id<MTLResource>, MTLResourceUsage>> resources_;
+};
+
+MPSReplayPlan::MPSReplayPlan(const std::vector<MPSCommandStep>& steps,
+                             const MPSReplayMechanisms& mechanisms,
+                             id<MTLDevice> device)
+    : reuses_staging_(mechanisms.staging_ring) {
+  planRefreshes(steps);
+  Constants constants;
+  if (mechanisms.constant_buffer) {
+    for (const auto& step : steps) {
+      if (const auto* kernel = std::get_if<MPSKernelStep>(&step)) {
+        for (const auto& binding : kernel->bindings) {
+          if (binding.holds_bytes && !binding.bytes.empty()) {
+            constants.add(binding);
+          }
+        }
+      }
+    }
+    constants_ = [constants.newBuffer(device) autorelease];
+  }
+  MPSReplayPlanner planner(*this, mechanisms, constants);
+  for (const auto& step : steps) {
+    planner.add(step);
+  }
+}
+
+// The bytes of a refresh whose destination is its own go to the device before all other work of the replay, together
+// with those of others. Earlier replays have read theirs by then: the GPU works in the order of the stream.
+void MPSReplayPlan::planRefreshes(const std::vector<MPSCommandStep>& steps) {
+  constexpr size_t alignment = 16;
+  std::map<const void*, size_t> uses;
+  for (const auto& step : steps) {
+    if (const auto* refresh = std::get_if<MPSHostRefreshStep>(&step)) {
+      uses[refresh->destination.get()]++;
+    }
+  }
+  size_t length = 0;
+  for (const auto& step : steps) {
+    if (const auto* refresh = std::get_if<MPSHostRefreshStep>(&step)) {
+      const bool is_early = refresh->owns_destination && uses.at(refresh->destination.get()) == 1;
+      has_early_refreshes_ |= is_early;
+      refreshes_.push_back({refresh, length, is_early});
+      length += roundUp(refresh->length, alignment);
+    }
+  }
+  staging_ = std::make_shared<MPSStagingBuffers>(length);
+}
+
+void MPSReplayPlan::checkRefreshes() const {
+  for (const auto& refresh : refreshes_) {
+    refresh.step->refresh->check();
+  }
+}
+
+MPSRetained<id<MTLBuffer>> MPSReplayPlan::writeRefreshes(id<MTLDevice> device) const {
+  if (refreshes_.empty()) {
+    return {};
+  }
+  auto staging = staging_->take(device);
+  auto* bytes = static_cast<char*>([staging.get() contents]);
+  for (const auto& refresh : refreshes_) {
+    refresh.step->refresh->write(bytes + refresh.offset);
+  }
+  return staging;
+}
+
+const MPSReplayPlan::Refresh& MPSReplayPlan::refreshOf(const MPSHostRefreshStep& step) const {
+  // in the order of the steps, which lie in one piece of memory
+  const auto planned = std::lower_bound(
+      refreshes_.begin(), refreshes_.end(), &step, [](const Refresh& refresh, const MPSHostRefreshStep* wanted) {
+        return refresh.step < wanted;
+      });
+  TORCH_INTERNAL_ASSERT(planned != refreshes_.end() && planned->step == &step);
+  return *planned;
+}
+
+void MPSReplayPlan::encodeRefresh(id<MTLBlitCommandEncoder> encoder,
+                                  id<MTLBuffer> staging,
+                                  const MPSHostRefreshStep& step) const {
+  encodeCopy(encoder, {staging, step.destination, step.length, refreshOf(step).offset, step.offset});
+}
+
+void MPSReplayPlan::encodeEarlyRefreshes(MPSCommandBuffer* command_buffer, id<MTLBuffer> staging) const {
+  id<MTLBlitCommandEncoder> encoder = [command_buffer blitCommandEncoder];
+  for (const auto& refresh : refreshes_) {
+    if (refresh.is_early) {
+      encodeRefresh(encoder, staging, *refresh.step);
+    }
+  }
+  [encoder endEncoding];
+}
+
+id<MTLBlitCommandEncoder> MPSReplayPlan::encodeBlit(id<MTLBlitCommandEncoder> encoder,
+                                                    MPSCommandBuffer* command_buffer,
+                                                    const MPSReplayCall& call,
+                                                    id<MTLBuffer> staging) const {
+  using Kind = MPSReplayCall::Kind;
+  if (call.opens_encoder) {
+    [encoder endEncoding];
+    encoder = [command_buffer blitCommandEncoder];
+  }
+  if (call.kind == Kind::COPY) {
+    encodeCopy(encoder, *static_cast<const MPSCopyStep*>(call.data));
+  } else if (call.kind == Kind::FILL) {
+    const auto& fill = *static_cast<const MPSFillStep*>(call.data);
+    [encoder fillBuffer:fill.buffer.get() range:NSMakeRange(fill.offset, fill.length) value:fill.value];
+  } else {
+    encodeRefresh(encoder, staging, *static_cast<const MPSHostRefreshStep*>(call.data));
+  }
+  return encoder;
+}
+
+void MPSReplayPlan::encode(MPSStream* stream, MPSReplayWatch& watch, id<MTLBuffer> staging) const {
+  if (has_early_refreshes_) {
+    encodeEarlyRefreshes(stream->recordedCommandBuffer(), staging);
+  }
+  for (auto next = calls_.begin(); next != calls_.end();) {
+    @autoreleasepool {
+      next = encodePiece(next, stream, watch, staging);
+    }
+  }
+  if (staging && reuses_staging_) {
+    auto buffers = staging_;
+    MPSRetained<id<MTLBuffer>> used(staging);
+    watch.afterwards(^{
+      buffers->giveBack(used);
+    });
+  }
+}
+
+MPSReplayPlan::Calls::const_iterator MPSReplayPlan::encodePiece(Calls::const_iterator next,
+                                                                MPSStream* stream,
+                                                                MPSReplayWatch& watch,
+                                                                id<MTLBuffer> staging) const {
+  using Kind = MPSReplayCall::Kind;
+  MPSCommandBuffer* command_buffer = stream->recordedCommandBuffer();
+  id<MTLComputeCommandEncoder> kernels = nil;
+  id<MTLBlitCommandEncoder> blits = nil;
+  while (next != calls_.end()) {
+    const auto& call = *next++;
+    const bool is_blit = call.kind == Kind::COPY || call.kind == Kind::FILL || call.kind == Kind::REFRESH;
+    if (blits && !is_blit) {
+      [blits endEncoding];
+      blits = nil;
+    }
+    switch (call.kind) {
+      case Kind::SET_PIPELINE:
+        // the first call of each encoder
+        if (!kernels) {
+          kernels = [command_buffer computeCommandEncoder];
+        }
+        [kernels setComputePipelineState:static_cast<id<MTLComputePipelineState>>(call.object)];
+        break;
+      case Kind::SET_BUFFER:
+        [kernels setBuffer:static_cast<id<MTLBuffer>>(call.object) offset:call.value atIndex:call.index];
+        break;
+      case Kind::SET_BUFFER_OFFSET:
+        [kernels setBufferOffset:call.value atIndex:call.index];
+        break;
+      case Kind::SET_BUFFERS:
+        [kernels setBuffers:buffers_.data() + call.value
+                    offsets:offsets_.data() + call.value
+                  withRange:NSMakeRange(call.index, call.count)];
+        break;
+      case Kind::SET_BYTES:
+        [kernels setBytes:call.data length:call.count atIndex:call.index];
+        break;
+      case Kind::SET_THREADGROUP_MEMORY:
+        [kernels setThreadgroupMemoryLength:call.value atIndex:call.index];
+        break;
+      case Kind::USE_RESOURCE:
+        [kernels useResource:static_cast<id<MTLResource>>(call.object) usage:static_cast<MTLResourceUsage>(call.value)];
+        break;
+      case Kind::MEMORY_BARRIER:
+        [kernels memoryBarrierWithScope:static_cast<MTLBarrierScope>(call.value)];
+        break;
+      case Kind::DISPATCH:
+        encodeDispatch(kernels, *static_cast<const MPSKernelStep*>(call.data));
+        break;
+      case Kind::END_ENCODER:
+        [kernels endEncoding];
+        kernels = nil;
+        break;
+      case Kind::RUN_GRAPH: {
+        const auto& run = *static_cast<const MPSGraphRunStep*>(call.data);
+        [run.executable.get() encodeToCommandBuffer:command_buffer
+                                        inputsArray:run.inputs.get()
+                                       resultsArray:run.results.get()
+                                executionDescriptor:executableExecutionDescriptor()];
+        watch.look();
+        break;
+      }
+      case Kind::ENCODE:
+        static_cast<const MPSEncodeStep*>(call.data)->encode.get()(command_buffer);
+        watch.look();
+        break;
+      case Kind::COPY:
+      case Kind::FILL:
+      case Kind::REFRESH:
+        blits = encodeBlit(blits, command_buffer, call, staging);
+        break;
+      case Kind::COMMIT:
+        stream->synchronize(SyncType::COMMIT);
+        watch.look();
+        return next;
+    }
+  }
+  [kernels endEncoding];
+  [blits endEncoding];
+  return next;
+}
+
+} // namespace at::mps
