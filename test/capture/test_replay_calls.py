@@ -20,6 +20,7 @@ BUFFER = "-[MTLComputeCommandEncoder setBuffer:offset:atIndex:]"
 BUFFERS = "-[MTLComputeCommandEncoder setBuffers:offsets:withRange:]"
 PIPELINE = "-[MTLComputeCommandEncoder setComputePipelineState:]"
 DISPATCH = "-[MTLComputeCommandEncoder dispatchThreads:threadsPerThreadgroup:]"
+EXECUTE = "-[MTLComputeCommandEncoder executeCommandsInBuffer:withRange:]"
 NEW_BUFFER = "-[MTLDevice newBufferWithLength:options:]"
 MECHANISMS = ("buffer_ranges", "constant_buffer", "early_commits", "elided_bindings", "shared_blits", "staging_ring")
 
@@ -36,6 +37,12 @@ kernel void step(device float* x, constant float& factor, constant float& term, 
 def without(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Turns a mechanism off for the captures that follow."""
     return lambda name: monkeypatch.setenv("PYTORCH_MPS_GRAPH_WITHOUT", name)
+
+
+@pytest.fixture
+def indirect(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of kernels become indirect command buffers in the captures that follow."""
+    monkeypatch.setenv("PYTORCH_MPS_GRAPH_WITH", "indirect_commands")
 
 
 def calls_of(graph: mps.MPSGraph) -> Counter[str]:
@@ -265,3 +272,122 @@ def test_views_that_are_gone_are_not_looked_at() -> None:
     x.resize_(30000, 4)
     with pytest.raises(RuntimeError, match="another storage"):
         graph.replay()
+
+
+def test_kernels_become_one_call(indirect: None, without: Callable[[str], None]) -> None:
+    block, x, numbers = chain(1000)
+    graph = captured(block)
+    calls = calls_of(graph)
+    assert calls[EXECUTE] == 1 and calls[KERNELS] == 1
+    # The one pipeline is used once by itself, for GPUs before the ninth family.
+    assert calls[DISPATCH] == 0 and calls[PIPELINE] == 1
+    x.fill_(2)
+    graph.replay()
+    torch.testing.assert_close(x.cpu(), value_of(numbers, 2))
+    without("indirect_commands")
+    direct = calls_of(captured(block))
+    assert direct[EXECUTE] == 0 and direct[DISPATCH] == 1000
+    assert sum(direct.values()) >= 50 * sum(calls.values())
+
+
+def test_replays_of_indirect_commands_in_flight(indirect: None) -> None:
+    """Each replay waits for the one before, and reads what the host has written since."""
+    block, x, numbers = chain(16)
+    host, y = torch.zeros(8), torch.zeros(8, device="mps")
+
+    def more() -> None:
+        x.copy_(host)
+        block()
+        y.copy_(x)
+
+    graph = captured(more)
+    results = []
+    for i in range(8):
+        host.fill_(i)
+        graph.replay()
+        results.append(y.clone())
+    for i, result in enumerate(results):
+        torch.testing.assert_close(result.cpu(), value_of(numbers, float(i)))
+
+
+MIXED = """
+#include <metal_stdlib>
+using namespace metal;
+kernel void add(device float* x, device const float* y, uint i [[thread_position_in_grid]]) { x[i] += y[i]; }
+kernel void turned(device float* x, threadgroup float* shared [[threadgroup(0)]],
+                   uint i [[thread_position_in_threadgroup]], uint n [[threads_per_threadgroup]]) {
+  shared[i] = x[i];
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  x[i] = shared[n - 1 - i] * 2;
+}
+"""
+
+
+def test_other_work_in_between(indirect: None) -> None:
+    """Few kernels in a row, graph runs and copies are encoded as before, and in their order."""
+    library = mps._compile_shader(MIXED)
+    x, y, z = (torch.arange(8.0, device="mps") + i for i in range(3))
+
+    def block() -> torch.Tensor:
+        for _ in range(5):
+            library.add(x, y)
+            library.add(y, z)
+        z.copy_(x)
+        library.add(z, y)
+        w = torch.nn.functional.gelu(z / 64)
+        for _ in range(4):
+            library.add(z, w)
+        z.zero_()
+        for _ in range(4):
+            library.add(z, x)
+        return w
+
+    block()
+    graph = mps.MPSGraph()
+    with mps.graph(graph):
+        w = block()
+    start = [torch.randn(8) for _ in range(3)]
+    for tensor, value in zip((x, y, z), start):
+        tensor.copy_(value)
+    expected_w = block().cpu()
+    expected = [tensor.cpu() for tensor in (x, y, z)]
+    for tensor, value in zip((x, y, z), start):
+        tensor.copy_(value)
+    w.zero_()
+    mps_simulator.reset_counters()
+    graph.replay()
+    calls = Counter(mps_simulator.counters())
+    assert calls[EXECUTE] == 3 and calls[DISPATCH] == 1
+    assert torch.equal(w.cpu(), expected_w)
+    for tensor, value in zip((x, y, z), expected):
+        assert torch.equal(tensor.cpu(), value)
+
+
+def test_decoder_with_indirect_commands(indirect: None) -> None:
+    from models.language_models import Gpt2
+
+    torch.manual_seed(0)
+    model = Gpt2(depth=4, width=64, length=16, words=64).to("mps").eval()
+    with torch.no_grad():
+        model.start(0)
+        model()
+        model.start(0)
+        graph = mps.MPSGraph()
+        with mps.graph(graph):
+            logits = model()
+        for start in (3, 5):
+            model.start(start)
+            expected = []
+            for _ in range(6):
+                expected.append(model().cpu())
+            model.start(start)
+            for value in expected:
+                logits.zero_()
+                graph.replay()
+                assert torch.equal(logits.cpu(), value)
+
+
+def test_unknown_mechanism_to_turn_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTORCH_MPS_GRAPH_WITH", "speed")
+    with pytest.raises(RuntimeError, match='PYTORCH_MPS_GRAPH_WITH is "speed", but must be names of buffer_ranges, '):
+        mps.MPSGraph().capture_begin()

@@ -249,7 +249,8 @@ void MPSCapturedWork::encode(MPSStream* stream) const {
   stream->endKernelCoalescing();
   // its errors are not those of the replay
   stream->commitEarlierWork();
-  MPSReplayWatch watch(stream);
+  // the graph may be dropped before the GPU is done
+  MPSReplayWatch watch(stream, executables_.get());
   watch.look();
   if (auto* capture = stream->recordingCapture()) {
     encodeForCapture(stream, capture, watch, staging.get());
@@ -270,10 +271,6 @@ void MPSCapturedWork::encode(MPSStream* stream) const {
       }
       return std::string();
     });
-  }
-  if (executables > 0) {
-    // the graph may be dropped before the GPU is done
-    stream->keepUntilDone(executables_.get());
   }
 }
 

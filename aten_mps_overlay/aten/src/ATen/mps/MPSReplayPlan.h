@@ -3,6 +3,7 @@
 // The calls of which a replay consists, laid down once. Objective-C++ only.
 
 #include <ATen/mps/MPSCommandStep.h>
+#include <ATen/mps/MPSIndirectCommands.h>
 #include <ATen/mps/MPSStream.h>
 
 #include <memory>
@@ -14,7 +15,7 @@ namespace at::mps {
 
 /// What makes a replay cheaper than its steps, one after the other. The environment variable PYTORCH_MPS_GRAPH_WITHOUT
 /// turns some off, by their names here, for the captures that begin after it was set: to measure them, or to find out
-/// whether one is to blame for something.
+/// whether one is to blame for something. PYTORCH_MPS_GRAPH_WITH turns on what is off.
 struct MPSReplayMechanisms {
   // leave out calls that would bind what is bound already
   bool elided_bindings = true;
@@ -28,16 +29,18 @@ struct MPSReplayMechanisms {
   bool early_commits = true;
   // what the host gives to the device goes through buffers that are used again
   bool staging_ring = true;
+  // runs of kernels become indirect command buffers. Only on request, by PYTORCH_MPS_GRAPH_WITH
+  bool indirect_commands = false;
 
   /// Raises for a name that it does not know.
   static MPSReplayMechanisms fromEnvironment();
 };
 
 /// Looks for errors in each command buffer that a replay encodes to: an executable or a kernel object may commit one
-/// and go on in the next.
+/// and go on in the next. Keeps an object until the GPU is done with all of them.
 class MPSReplayWatch {
  public:
-  explicit MPSReplayWatch(MPSStream* stream) : stream_(stream) {}
+  MPSReplayWatch(MPSStream* stream, NSObject* kept) : stream_(stream), kept_(kept) {}
 
   /// After something that may have committed; also before the first.
   void look();
@@ -48,6 +51,7 @@ class MPSReplayWatch {
 
  private:
   MPSStream* const stream_;
+  NSObject* const kept_;
   MPSRetained<id<MTLCommandBuffer>> watched_;
 };
 
@@ -81,6 +85,7 @@ struct MPSReplayCall {
     USE_RESOURCE,
     MEMORY_BARRIER,
     DISPATCH,
+    EXECUTE,
     END_ENCODER,
     RUN_GRAPH,
     COPY,
@@ -150,6 +155,7 @@ class MPSReplayPlan {
   // also kept by handlers that may run after the graph is gone
   std::shared_ptr<MPSStagingBuffers> staging_;
   MPSRetained<id<MTLBuffer>> constants_;
+  std::vector<std::unique_ptr<MPSIndirectCommands>> indirect_;
 };
 
 /// Encodes a copy in the pieces that MPSStream::copy uses: a blit of 4 GiB or more fails without an error.

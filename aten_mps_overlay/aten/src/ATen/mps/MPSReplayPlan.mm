@@ -15,35 +15,39 @@ namespace at::mps {
 
 MPSReplayMechanisms MPSReplayMechanisms::fromEnvironment() {
   MPSReplayMechanisms mechanisms;
-  const char* value = std::getenv("PYTORCH_MPS_GRAPH_WITHOUT");
-  if (!value) {
-    return mechanisms;
-  }
   const std::map<std::string, bool*> known = {
       {"buffer_ranges", &mechanisms.buffer_ranges},
       {"constant_buffer", &mechanisms.constant_buffer},
       {"early_commits", &mechanisms.early_commits},
       {"elided_bindings", &mechanisms.elided_bindings},
+      {"indirect_commands", &mechanisms.indirect_commands},
       {"shared_blits", &mechanisms.shared_blits},
       {"staging_ring", &mechanisms.staging_ring},
   };
-  std::istringstream names(value);
-  for (std::string name; std::getline(names, name, ',');) {
-    const auto mechanism = known.find(name);
-    if (mechanism == known.end()) {
-      std::string all;
-      for (const auto& [other, enabled] : known) {
-        all += (all.empty() ? "" : ", ") + other;
+  const auto turn = [&](const char* variable, bool enabled) {
+    const char* value = std::getenv(variable);
+    std::istringstream names(value ? value : "");
+    for (std::string name; std::getline(names, name, ',');) {
+      const auto mechanism = known.find(name);
+      if (mechanism == known.end()) {
+        std::string all;
+        for (const auto& [other, place] : known) {
+          all += (all.empty() ? "" : ", ") + other;
+        }
+        TORCH_CHECK(false,
+                    "torch.mps graph capture: ",
+                    variable,
+                    " is \"",
+                    value,
+                    "\", but must be names of ",
+                    all,
+                    ", separated by commas.");
       }
-      TORCH_CHECK(false,
-                  "torch.mps graph capture: PYTORCH_MPS_GRAPH_WITHOUT is \"",
-                  value,
-                  "\", but must be names of ",
-                  all,
-                  ", separated by commas.");
+      *mechanism->second = enabled;
     }
-    *mechanism->second = false;
-  }
+  };
+  turn("PYTORCH_MPS_GRAPH_WITH", true);
+  turn("PYTORCH_MPS_GRAPH_WITHOUT", false);
   return mechanisms;
 }
 
@@ -59,8 +63,10 @@ void MPSReplayWatch::look() {
 
 void MPSReplayWatch::watch(std::string (^problem)(id<MTLCommandBuffer>)) {
   auto* stream = stream_;
+  NSObject* kept = kept_;
   const size_t check = stream->expectCheck();
   [watched_.get() addCompletedHandler:^(id<MTLCommandBuffer> command_buffer) {
+    (void)kept; // the block retains it
     if (command_buffer.status == MTLCommandBufferStatusError) {
       const char* reason = command_buffer.error.localizedDescription.UTF8String;
       stream->finishCheck(
@@ -237,6 +243,25 @@ class MPSReplayPlanner {
   MPSReplayPlanner(MPSReplayPlan& plan, const MPSReplayMechanisms& mechanisms, const Constants& constants)
       : plan_(plan), mechanisms_(mechanisms), constants_(constants) {}
 
+  /// Plans the step, and those after it that go with it. Returns the first of the rest.
+  size_t add(const std::vector<MPSCommandStep>& steps, size_t first, id<MTLDevice> device) {
+    if (mechanisms_.indirect_commands) {
+      size_t end = first;
+      while (end < steps.size() && end - first < MPSIndirectCommands::kMost &&
+             (canBeIndirect(steps[end]) || isEarlyRefresh(steps[end]))) {
+        end++;
+      }
+      if (end - first >= MPSIndirectCommands::kFewest && addIndirect(steps, first, end, device)) {
+        return end;
+      }
+    }
+    add(steps[first]);
+    return first + 1;
+  }
+
+ private:
+  using Kind = MPSReplayCall::Kind;
+
   void add(const MPSCommandStep& step) {
     if (isEarlyRefresh(step)) {
       return;
@@ -255,8 +280,46 @@ class MPSReplayPlanner {
     after_kernel_ = kernel != nullptr;
   }
 
- private:
-  using Kind = MPSReplayCall::Kind;
+  bool canBeIndirect(const MPSCommandStep& step) const {
+    const auto* kernel = std::get_if<MPSKernelStep>(&step);
+    return kernel && MPSIndirectCommands::canHold(*kernel) &&
+        std::none_of(kernel->bindings.begin(), kernel->bindings.end(), [&](const auto& binding) {
+             return argumentOf(binding).bytes;
+           });
+  }
+
+  bool addIndirect(const std::vector<MPSCommandStep>& steps, size_t first, size_t end, id<MTLDevice> device) {
+    std::vector<MPSIndirectKernel> kernels;
+    for (const auto i : c10::irange(first, end)) {
+      const auto* kernel = std::get_if<MPSKernelStep>(&steps[i]);
+      if (!kernel) {
+        continue; // a refresh that comes before all steps
+      }
+      auto& indirect = kernels.emplace_back();
+      indirect.kernel = kernel;
+      for (const auto& binding : indirect.kernel->bindings) {
+        const auto argument = argumentOf(binding);
+        indirect.arguments.emplace_back(argument.buffer, argument.offset);
+      }
+    }
+    auto commands =
+        kernels.size() < MPSIndirectCommands::kFewest ? nullptr : MPSIndirectCommands::make(device, kernels);
+    if (!commands) {
+      return false;
+    }
+    commitNowAndThen(/*is_kernel=*/true);
+    blit_.clear();
+    blit_is_open_ = false;
+    if (!threadgroup_memory_.empty()) {
+      // what direct dispatches have set stays with the encoder
+      call(Kind::END_ENCODER);
+    }
+    call(Kind::EXECUTE).data = commands.get();
+    plan_.indirect_.push_back(std::move(commands));
+    forgetBindings();
+    after_kernel_ = true;
+    return true;
+  }
 
   struct Argument {
     id<MTLBuffer> buffer = nil;
@@ -487,8 +550,8 @@ MPSReplayPlan::MPSReplayPlan(const std::vector<MPSCommandStep>& steps,
     constants_ = [constants.newBuffer(device) autorelease];
   }
   MPSReplayPlanner planner(*this, mechanisms, constants);
-  for (const auto& step : steps) {
-    planner.add(step);
+  for (size_t next = 0; next < steps.size();) {
+    next = planner.add(steps, next, device);
   }
 }
 
@@ -644,6 +707,12 @@ MPSReplayPlan::Calls::const_iterator MPSReplayPlan::encodePiece(Calls::const_ite
         break;
       case Kind::DISPATCH:
         encodeDispatch(kernels, *static_cast<const MPSKernelStep*>(call.data));
+        break;
+      case Kind::EXECUTE:
+        if (!kernels) {
+          kernels = [command_buffer computeCommandEncoder];
+        }
+        static_cast<const MPSIndirectCommands*>(call.data)->encode(kernels);
         break;
       case Kind::END_ENCODER:
         [kernels endEncoding];

@@ -1,0 +1,54 @@
+#pragma once
+
+// Kernels of a replay in an indirect command buffer, which is encoded once and executed by one call. Objective-C++
+// only.
+
+#include <ATen/mps/MPSCommandStep.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace at::mps {
+
+/// Remembers what a pipeline is made of, until forgetFunction(): only a pipeline of its own can be in an indirect
+/// command buffer, which is made of the same function.
+void noteFunction(id<MTLComputePipelineState> pipeline, id<MTLFunction> function);
+void forgetFunction(id<MTLComputePipelineState> pipeline);
+
+/// A kernel as a command of an indirect command buffer has it.
+struct MPSIndirectKernel {
+  const MPSKernelStep* kernel = nullptr;
+  // what is bound, in the order of the kernel's bindings: bytes lie in a buffer, too
+  std::vector<std::pair<id<MTLBuffer>, NSUInteger>> arguments;
+};
+
+class MPSIndirectCommands {
+ public:
+  // a command buffer of fewer costs about what it saves
+  static constexpr size_t kFewest = 4;
+  // Metal executes no more by one call
+  static constexpr size_t kMost = 16384;
+
+  /// Whether commands can hold such a kernel: it is dispatched directly, has no threadgroup memory, and its function
+  /// can be in an indirect command buffer.
+  static bool canHold(const MPSKernelStep& kernel);
+  /// Null if the device gives no such command buffer.
+  static std::unique_ptr<MPSIndirectCommands> make(id<MTLDevice> device, const std::vector<MPSIndirectKernel>& kernels);
+
+  /// Leaves the encoder without a pipeline or arguments that can be relied on.
+  void encode(id<MTLComputeCommandEncoder> encoder) const;
+
+ private:
+  MPSIndirectCommands() = default;
+
+  MPSRetained<id<MTLIndirectCommandBuffer>> commands_;
+  NSUInteger count_ = 0;
+  // each pipeline of the commands once, and the first kernel that has it
+  std::vector<std::pair<MPSRetained<id<MTLComputePipelineState>>, MPSIndirectKernel>> first_uses_;
+  // owned by the steps and the plan
+  std::vector<id<MTLResource>> resources_;
+  bool uses_pipelines_first_ = false;
+};
+
+} // namespace at::mps

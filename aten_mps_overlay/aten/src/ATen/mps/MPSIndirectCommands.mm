@@ -1,0 +1,163 @@
+#include <ATen/mps/MPSIndirectCommands.h>
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+#include <unordered_map>
+
+namespace at::mps {
+
+namespace {
+
+struct Known {
+  MPSRetained<id<MTLFunction>> function;
+  // the pipeline for commands, once somebody has asked
+  MPSRetained<id<MTLComputePipelineState>> indirect;
+  bool is_made = false;
+};
+
+std::mutex known_mutex;
+std::unordered_map<const void*, Known>& knownPipelines() {
+  // never destroyed: libraries of kernels may be destroyed later
+  static auto* known = new std::unordered_map<const void*, Known>();
+  return *known;
+}
+
+id<MTLComputePipelineState> newIndirectPipeline(id<MTLDevice> device, id<MTLFunction> function) {
+  MTLComputePipelineDescriptor* descriptor = [[MTLComputePipelineDescriptor new] autorelease];
+  descriptor.computeFunction = function;
+  descriptor.supportIndirectCommandBuffers = YES;
+  return [device newComputePipelineStateWithDescriptor:descriptor
+                                               options:MTLPipelineOptionNone
+                                            reflection:nil
+                                                 error:nil];
+}
+
+// nil if the function is not known, or can't be in an indirect command buffer.
+MPSRetained<id<MTLComputePipelineState>> indirectPipeline(id<MTLComputePipelineState> pipeline) {
+  std::lock_guard<std::mutex> lock(known_mutex);
+  const auto position = knownPipelines().find(pipeline);
+  if (position == knownPipelines().end()) {
+    return {};
+  }
+  auto& known = position->second;
+  if (!known.is_made) {
+    known.indirect = [newIndirectPipeline(pipeline.device, known.function.get()) autorelease];
+    known.is_made = true;
+  }
+  return known.indirect;
+}
+
+} // namespace
+
+void noteFunction(id<MTLComputePipelineState> pipeline, id<MTLFunction> function) {
+  std::lock_guard<std::mutex> lock(known_mutex);
+  knownPipelines()[pipeline].function = function;
+}
+
+void forgetFunction(id<MTLComputePipelineState> pipeline) {
+  std::lock_guard<std::mutex> lock(known_mutex);
+  knownPipelines().erase(pipeline);
+}
+
+bool MPSIndirectCommands::canHold(const MPSKernelStep& kernel) {
+  const bool has_all = std::all_of(kernel.bindings.begin(), kernel.bindings.end(), [](const auto& binding) {
+    return binding.holds_bytes ? !binding.bytes.empty() : binding.buffer.get() != nil;
+  });
+  const bool has_threads = kernel.size.width > 0 && kernel.size.height > 0 && kernel.size.depth > 0;
+  return has_all && has_threads && kernel.size_kind != MPSKernelStep::Size::INDIRECT &&
+      kernel.threadgroup_memory.empty() && indirectPipeline(kernel.pipeline.get()).get();
+}
+
+static void setCommand(id<MTLIndirectComputeCommand> command,
+                       id<MTLComputePipelineState> pipeline,
+                       const MPSIndirectKernel& indirect) {
+  const auto& kernel = *indirect.kernel;
+  [command setComputePipelineState:pipeline];
+  for (size_t i = 0; i < kernel.bindings.size(); i++) {
+    const auto& [buffer, offset] = indirect.arguments[i];
+    [command setKernelBuffer:buffer offset:offset atIndex:kernel.bindings[i].index];
+  }
+  if (kernel.size_kind == MPSKernelStep::Size::THREADS) {
+    [command concurrentDispatchThreads:kernel.size threadsPerThreadgroup:kernel.threadgroup];
+  } else {
+    [command concurrentDispatchThreadgroups:kernel.size threadsPerThreadgroup:kernel.threadgroup];
+  }
+}
+
+std::unique_ptr<MPSIndirectCommands> MPSIndirectCommands::make(id<MTLDevice> device,
+                                                               const std::vector<MPSIndirectKernel>& kernels) {
+  NSUInteger slots = 1;
+  for (const auto& indirect : kernels) {
+    for (const auto& binding : indirect.kernel->bindings) {
+      slots = std::max(slots, binding.index + 1);
+    }
+  }
+  MTLIndirectCommandBufferDescriptor* descriptor = [[MTLIndirectCommandBufferDescriptor new] autorelease];
+  descriptor.commandTypes = MTLIndirectCommandTypeConcurrentDispatch | MTLIndirectCommandTypeConcurrentDispatchThreads;
+  descriptor.inheritPipelineState = NO;
+  descriptor.inheritBuffers = NO;
+  descriptor.maxKernelBufferBindCount = slots;
+  id<MTLIndirectCommandBuffer> commands =
+      [[device newIndirectCommandBufferWithDescriptor:descriptor
+                                      maxCommandCount:kernels.size()
+                                              options:MTLResourceStorageModeShared] autorelease];
+  if (!commands) {
+    return nullptr;
+  }
+  std::unique_ptr<MPSIndirectCommands> made(new MPSIndirectCommands());
+  made->commands_ = commands;
+  made->count_ = kernels.size();
+  std::set<id> pipelines;
+  std::set<id> resources;
+  const auto use = [&](id<MTLResource> resource) {
+    if (resources.insert(resource).second) {
+      made->resources_.push_back(resource);
+    }
+  };
+  for (size_t i = 0; i < kernels.size(); i++) {
+    const auto& indirect = kernels[i];
+    const auto pipeline = indirectPipeline(indirect.kernel->pipeline.get());
+    if (!pipeline.get()) {
+      return nullptr; // its library has gone meanwhile
+    }
+    id<MTLIndirectComputeCommand> command = [commands indirectComputeCommandAtIndex:i];
+    setCommand(command, pipeline.get(), indirect);
+    // commands run at once otherwise; as those of the encoder that they were recorded from, each waits for the others
+    if (i > 0) {
+      [command setBarrier];
+    }
+    if (pipelines.insert(pipeline.get()).second) {
+      made->first_uses_.emplace_back(pipeline, indirect);
+    }
+    for (const auto& [buffer, offset] : indirect.arguments) {
+      use(buffer);
+    }
+    for (const auto& resource : indirect.kernel->resources) {
+      use(resource.resource.get());
+    }
+  }
+  // tinygrad reports that GPUs before Apple's ninth family do not load the pipelines of commands by themselves
+  constexpr auto ninth_family = static_cast<MTLGPUFamily>(1009);
+  made->uses_pipelines_first_ = ![device supportsFamily:ninth_family];
+  return made;
+}
+
+void MPSIndirectCommands::encode(id<MTLComputeCommandEncoder> encoder) const {
+  if (!resources_.empty()) {
+    [encoder useResources:resources_.data() count:resources_.size() usage:MTLResourceUsageRead | MTLResourceUsageWrite];
+  }
+  if (uses_pipelines_first_) {
+    for (const auto& [pipeline, indirect] : first_uses_) {
+      [encoder setComputePipelineState:pipeline.get()];
+      for (size_t i = 0; i < indirect.arguments.size(); i++) {
+        const auto& [buffer, offset] = indirect.arguments[i];
+        [encoder setBuffer:buffer offset:offset atIndex:indirect.kernel->bindings[i].index];
+      }
+      [encoder dispatchThreadgroups:MTLSizeMake(0, 0, 0) threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
+    }
+  }
+  [encoder executeCommandsInBuffer:commands_.get() withRange:NSMakeRange(0, count_)];
+}
+
+} // namespace at::mps
