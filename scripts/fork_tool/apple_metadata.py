@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from pathlib import Path
 
 from fork_tool.errors import ForkToolError
-from fork_tool.files import remove
-from fork_tool.interrupt import uninterrupted
+from fork_tool.files import new_directory
 from fork_tool.paths import Layout
 from fork_tool.processes import run_shown
 
 _STAMP = ".mpsfork-requirements"
-_PARTIAL = ".apple-metadata-partial-"
 # They are for macOS, whatever machine this is.
 _PLATFORM = (
     *("--platform", "macosx_10_9_universal2", "--python-version", "3.11"),
@@ -40,12 +37,7 @@ def fetch_apple_metadata(layout: Layout) -> bool:
     if is_fetched(layout):
         return False
     requirements = requirements_file(layout)
-    toolchain = layout.apple_metadata.parent
-    toolchain.mkdir(parents=True, exist_ok=True)
-    for leftover in toolchain.glob(f"{_PARTIAL}*"):
-        remove(leftover)
-    new = Path(tempfile.mkdtemp(prefix=_PARTIAL, dir=toolchain))
-    try:
+    with new_directory(layout.apple_metadata) as new:
         command = [str(layout.python), "-m", "pip", "download", "--disable-pip-version-check", "--quiet", "--no-deps"]
         command += ["--only-binary", ":all:", *_PLATFORM, "--require-hashes", "--requirement", str(requirements)]
         if run_shown([*command, "--dest", str(new)], layout.root):
@@ -53,11 +45,4 @@ def fetch_apple_metadata(layout: Layout) -> bool:
                 f"pip could not download what {layout.shown(requirements)} names (see above): check the network and the package index, then run `make setup` again."
             )
         (new / _STAMP).write_text(hashlib.sha256(requirements.read_bytes()).hexdigest())
-        new.chmod(0o755)
-        with uninterrupted():
-            remove(layout.apple_metadata)
-            new.replace(layout.apple_metadata)
-    except BaseException:
-        remove(new)
-        raise
     return True

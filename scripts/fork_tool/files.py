@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from fork_tool.errors import ForkToolError
+from fork_tool.interrupt import uninterrupted
 
 SCRATCH = ".mpsfork-"
 
@@ -25,6 +28,30 @@ def write_atomically(path: Path, content: bytes, executable: bool = False) -> No
         scratch.replace(path)
     except BaseException:
         scratch.unlink(missing_ok=True)
+        raise
+
+
+@contextlib.contextmanager
+def new_directory(into: Path) -> Iterator[Path]:
+    """An empty directory to fill, which takes the place of `into` at the end of the block; after an error it is gone.
+
+    What killed runs left of theirs is removed, so two runs may not fill the same directory at once.
+    """
+    into.parent.mkdir(parents=True, exist_ok=True)
+    prefix = f".{into.name}-partial-"
+    for leftover in into.parent.iterdir():
+        if leftover.name.startswith(prefix):
+            remove(leftover)
+    new = Path(tempfile.mkdtemp(prefix=prefix, dir=into.parent))
+    try:
+        yield new
+        # Made for its owner alone.
+        new.chmod(0o755)
+        with uninterrupted():
+            remove(into)
+            new.replace(into)
+    except BaseException:
+        remove(new)
         raise
 
 

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
-import tempfile
-from pathlib import Path
 
 from fork_tool.download import fetch_file
 from fork_tool.errors import ForkToolError
-from fork_tool.files import remove
-from fork_tool.interrupt import uninterrupted
+from fork_tool.files import new_directory
 from fork_tool.mirrors import find_mirrors
 from fork_tool.paths import Layout
 from fork_tool.pin import Pin
 
 _STAMP = ".mpsfork-packages"
-_PARTIAL = ".objfw-partial-"
 
 
 def _digest(pin: Pin) -> str:
@@ -37,12 +33,7 @@ def unpack_objfw(layout: Layout, pin: Pin) -> bool:
         return False
     mirrors = find_mirrors({package.release for package in pin.objfw})
     files = [fetch_file(package, mirrors, layout.cache) for package in pin.objfw]
-    toolchain = layout.objfw.parent
-    toolchain.mkdir(parents=True, exist_ok=True)
-    for leftover in toolchain.glob(f"{_PARTIAL}*"):
-        remove(leftover)
-    new = Path(tempfile.mkdtemp(prefix=_PARTIAL, dir=toolchain))
-    try:
+    with new_directory(layout.objfw) as new:
         for file in files:
             try:
                 done = subprocess.run(
@@ -61,11 +52,4 @@ def unpack_objfw(layout: Layout, pin: Pin) -> bool:
                     f"{file.name} could not be unpacked ({done.stderr.strip() or 'dpkg -x failed'}): delete {file} and run `make setup` again."
                 )
         (new / _STAMP).write_text(_digest(pin))
-        new.chmod(0o755)
-        with uninterrupted():
-            remove(layout.objfw)
-            new.replace(layout.objfw)
-    except BaseException:
-        remove(new)
-        raise
     return True

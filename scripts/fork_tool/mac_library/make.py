@@ -168,12 +168,7 @@ def python_imports(bench: Bench, lief: Any) -> list[str]:
         if unit.of_python:
             found |= undefined_in(lief, object_of(bench.places, unit, bench.python))
     headers = python_headers(bench.places, bench.pin, bench.python, bench.cache)
-    return sorted(found & owners_python(headers))
-
-
-def owners_python(headers: Path) -> frozenset[str]:
-    """All names that Python's headers declare."""
-    return frozenset(python_names(headers))
+    return sorted(found.intersection(python_names(headers)))
 
 
 def owners_of(bench: Bench, lief: Any, libraries: list[AppleLibrary], torch: Path) -> Owners:

@@ -12,8 +12,7 @@ from typing import Any
 from fork_tool.console import count_progress, say
 from fork_tool.download import sha256_of
 from fork_tool.errors import ForkToolError
-from fork_tool.files import need_space, remove, write_atomically
-from fork_tool.interrupt import uninterrupted
+from fork_tool.files import need_space, new_directory
 from fork_tool.mac_library.pin import MacPin, OfficialWheel
 from fork_tool.mac_library.places import MacPlaces, TORCH_LIBRARIES
 from fork_tool.mac_library.tools import read_library
@@ -85,21 +84,12 @@ def _unpack(places: MacPlaces, archive: zipfile.ZipFile, part: str, into: Path, 
     if stamp.is_file() and stamp.read_text() == digest:
         return
     need_space(into, 400_000_000, f"Unpacking {part}")
-    into.parent.mkdir(parents=True, exist_ok=True)
-    new = Path(tempfile.mkdtemp(prefix=".partial-", dir=into.parent))
-    try:
+    with new_directory(into) as new:
         with count_progress() as progress:
             names = [name for name in archive.namelist() if name.startswith(part)]
             for name in progress.track(names, description=f"unpacking {part}"):
                 archive.extract(name, new)
-        write_atomically(new / _STAMP, digest.encode())
-        new.chmod(0o755)
-        with uninterrupted():
-            remove(into)
-            new.replace(into)
-    except BaseException:
-        remove(new)
-        raise
+        (new / _STAMP).write_text(digest)
     say(f"unpacked {part} of the official wheel to {places.shown(into)}")
 
 

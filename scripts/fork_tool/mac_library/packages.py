@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import io
 import tarfile
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from fork_tool.download import fetch_file, sha256_of
 from fork_tool.errors import ForkToolError
-from fork_tool.files import remove
-from fork_tool.interrupt import uninterrupted
+from fork_tool.files import new_directory
 from fork_tool.mirrors import find_mirrors
 from fork_tool.pin import Download
 
@@ -26,18 +24,9 @@ def unpack_headers(package: Download, cache: Path, into: Path) -> Path:
     if stamp.is_file() and stamp.read_text() == package.sha256:
         return include
     file = fetch_file(package, find_mirrors({package.release}), cache)
-    into.parent.mkdir(parents=True, exist_ok=True)
-    new = Path(tempfile.mkdtemp(prefix=".partial-", dir=into.parent))
-    try:
+    with new_directory(into) as new:
         _unpack(file, new)
         (new / _STAMP).write_text(sha256_of(file))
-        new.chmod(0o755)
-        with uninterrupted():
-            remove(into)
-            new.replace(into)
-    except BaseException:
-        remove(new)
-        raise
     return include
 
 
