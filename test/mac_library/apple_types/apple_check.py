@@ -88,6 +88,20 @@ def compare_structs(declared: Declarations, facts: Facts, used: set[str]) -> Res
     return _compare_codes("struct", declared.structs, facts.structs, used)
 
 
+def compare_superclasses(declared: Declarations, facts: Facts) -> Result:
+    """Compare what every declared class is derived from."""
+    result = Result()
+    for name, parent in sorted(declared.superclasses.items()):
+        known = facts.superclasses.get(name, {})
+        for source, other in known.items():
+            result.confirmed.setdefault(source, []).append(name)
+            if parent != other:
+                result.wrong.append(f"{name} is derived from {parent} here and from {other} by {source}")
+        if not known:
+            result.unconfirmed.append(name)
+    return result
+
+
 def _compare_codes(kind: str, ours: dict[str, str], theirs: dict[str, dict[str, str]], used: set[str]) -> Result:
     result = Result()
     for name, code in sorted(ours.items()):

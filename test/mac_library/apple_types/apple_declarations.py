@@ -40,6 +40,7 @@ class Declarations:
     # The classes and protocols that one inherits from, directly.
     parents: dict[str, list[str]] = field(default_factory=dict)
     classes: set[str] = field(default_factory=set)
+    superclasses: dict[str, str] = field(default_factory=dict)
     enums: dict[str, str] = field(default_factory=dict)
     # The enum of an enumerator; empty if it has no name.
     constants: dict[str, str] = field(default_factory=dict)
@@ -107,6 +108,8 @@ def _declaration(found: Declarations, cursor: Any, header: str) -> None:
             if item.kind in (kinds.OBJC_SUPER_CLASS_REF, kinds.OBJC_PROTOCOL_REF):
                 if item.spelling not in (*parents, owner):
                     parents.append(item.spelling)
+                if item.kind == kinds.OBJC_SUPER_CLASS_REF:
+                    found.superclasses[owner] = item.spelling
             elif item.kind in (kinds.OBJC_INSTANCE_METHOD_DECL, kinds.OBJC_CLASS_METHOD_DECL):
                 sign = "-" if item.kind == kinds.OBJC_INSTANCE_METHOD_DECL else "+"
                 key = f"{sign}[{owner} {item.spelling}]"

@@ -44,6 +44,8 @@ class Facts:
     enums: dict[str, dict[str, str]] = field(default_factory=dict)
     structs: dict[str, dict[str, str]] = field(default_factory=dict)
     classes: dict[str, tuple[Version, str]] = field(default_factory=dict)
+    # By class and source.
+    superclasses: dict[str, dict[str, str]] = field(default_factory=dict)
     constants: dict[str, tuple[Version, str]] = field(default_factory=dict)
     # By `[owner selector]`, the types that PyObjC tells: 0 is the result, 1 the first argument. Methods of protocols are
     # NSObject's there.
@@ -79,6 +81,8 @@ def _load_metal(facts: Facts, table: dict[str, dict[str, dict[str, str]]]) -> No
         facts.structs.setdefault(name, {})["metal-cpp"] = "{" + fields + "}"
     for name, since in table["classes"].items():
         facts.classes[name] = (version(str(since)), "metal-cpp")
+    for name, parent in table["superclasses"].items():
+        facts.superclasses.setdefault(name, {})["metal-cpp"] = str(parent)
 
 
 def _load_frameworks(facts: Facts, table: dict[str, dict[str, dict[str, object]]]) -> None:
@@ -89,6 +93,12 @@ def _load_frameworks(facts: Facts, table: dict[str, dict[str, dict[str, object]]
         for source, rows in table[part].items():
             for name, since in rows.items():
                 target[name] = (version(str(since)), source)
+
+    for source, parents in table["superclasses"].items():
+        for parent, names in parents.items():
+            assert isinstance(names, list)
+            for name in names:
+                facts.superclasses.setdefault(name, {})[source] = parent
 
     def code_of(word: str) -> str:
         return next(iter(facts.enums[word].values())) if word in facts.enums else word

@@ -1,4 +1,4 @@
-"""Remake facts/metal_cpp.json: what Apple's C++ headers for Metal and Foundation say of methods, structs and enums.
+"""Remake facts/metal_cpp.json: what Apple's C++ headers say of Metal's and Foundation's methods, classes, structs and enums.
 
     python remake_metal_facts.py FOLDER_OF_WHEELS
 
@@ -69,12 +69,17 @@ def facts_of(wheel: Path) -> dict[str, Any]:
             )
             for framework, folder_name in (("MTL", "Metal"), ("NS", "Foundation"))
         }
-        classes = re.findall(
-            r"_PRIVATE_DEF_(?:CLS|PRO)\(\s*(?:_MTL\w*,\s*)?(\w+)\s*\)",
+        named = re.findall(
+            r"_PRIVATE_DEF_(CLS|PRO)\(\s*(?:_MTL\w*,\s*)?(\w+)\s*\)",
             "".join(path.read_text() for path in headers.glob("*/*HeaderBridge.hpp"))
             + "".join(path.read_text() for path in (headers / "Foundation").glob("*.hpp")),
         )
-        return {**_Reader(selectors).read(unit.cursor), "classes": sorted(set(classes) - {"symbol"})}
+        classes = {name for _kind, name in named} - {"symbol"}
+        found = {**_Reader(selectors).read(unit.cursor), "classes": sorted(classes)}
+        # Protocols are classes in C++, too.
+        own = {name for kind, name in named if kind == "CLS"}
+        found["superclasses"] = {name: parent for name, parent in found["superclasses"].items() if name in own}
+        return found
 
 
 class _Reader:
@@ -83,6 +88,7 @@ class _Reader:
         self.methods: dict[str, str] = {}
         self.structs: dict[str, Any] = {}
         self.enums: dict[str, str] = {}
+        self.superclasses: dict[str, str] = {}
         self.texts: dict[str, bytes] = {}
 
     def read(self, root: Any) -> dict[str, Any]:
@@ -91,7 +97,12 @@ class _Reader:
                 self._namespace(space)
             elif space.kind == cindex.CursorKind.CXX_METHOD:
                 self._definition(space)
-        return {"methods": self.methods, "structs": self.structs, "enums": self.enums}
+        return {
+            "methods": self.methods,
+            "structs": self.structs,
+            "enums": self.enums,
+            "superclasses": self.superclasses,
+        }
 
     def _namespace(self, space: Any) -> None:
         for item in space.get_children():
@@ -105,10 +116,13 @@ class _Reader:
                 if code:
                     self.enums[_NAMES[space.spelling] + item.spelling] = code
             elif (
-                item.kind in (cindex.CursorKind.STRUCT_DECL, cindex.CursorKind.CLASS_DECL)
-                and item.is_definition()
-                and _is_plain(item)
+                item.kind not in (cindex.CursorKind.STRUCT_DECL, cindex.CursorKind.CLASS_DECL)
+                or not item.is_definition()
             ):
+                continue
+            elif parent := _superclass(item):
+                self.superclasses[_NAMES[space.spelling] + item.spelling] = parent
+            elif _is_plain(item):
                 kind = item.type
                 if any(field.is_anonymous() for field in kind.get_fields()):
                     continue
@@ -214,6 +228,21 @@ class _Reader:
         return "^" + self.code(pointee)
 
 
+def _superclass(record: Any) -> str:
+    """The class that a class of metal-cpp stands for is derived from: its base, or what the base wraps; empty if it has none."""
+    for child in record.get_children():
+        if child.kind == cindex.CursorKind.CXX_BASE_SPECIFIER:
+            kind = child.type.get_canonical()
+            if kind.get_num_template_arguments() == 2:
+                # NS::Copying<Class, Base> and its kin, where the base is NS::Object if none is given.
+                kind = kind.get_template_argument_type(1).get_canonical()
+            declaration = kind.get_declaration()
+            space = declaration.semantic_parent.spelling if declaration.semantic_parent else ""
+            if space in _NAMES:
+                return _NAMES[space] + declaration.spelling
+    return ""
+
+
 def _is_plain(record: Any) -> bool:
     return not any(child.kind == cindex.CursorKind.CXX_BASE_SPECIFIER for child in record.get_children())
 
@@ -228,6 +257,7 @@ def main(folder: Path) -> None:
         "versions": {"13.3": old.name, "15.0": new.name},
         "methods": {},
         "classes": {name: "13.3" if name in before["classes"] else "15.0" for name in sorted(now["classes"])},
+        "superclasses": now["superclasses"],
         "structs": now["structs"],
         "enums": now["enums"],
     }

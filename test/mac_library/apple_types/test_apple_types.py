@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from apple_check import compare_enums, compare_methods, compare_structs, Result
+from apple_check import compare_enums, compare_methods, compare_structs, compare_superclasses, Result
 from apple_declarations import BUILD, CHECKOUT, Declarations, read
 from apple_encodings import method_types
 from apple_facts import Facts
-from apple_lists import ASKED_FOR, OF_THE_BACKEND, unconfirmed
+from apple_lists import ASKED_FOR, OF_THE_BACKEND, OF_THE_RUNTIME, unconfirmed
 from apple_uses import objects_of, sources_of, Uses
 
 # Enough for a few declarations by Apple's names, without a header.
@@ -75,6 +75,27 @@ def test_structs(tell: Callable[[str, Result], None], declared: Declarations, fa
     tell("structs", result)
     assert result.wrong == []
     assert result.unconfirmed == sorted(unconfirmed()["structs"])
+
+
+def test_superclasses(tell: Callable[[str, Result], None], declared: Declarations, facts: Facts) -> None:
+    """Of every class that the headers declare: which methods an object answers, and where its own fields begin."""
+    result = compare_superclasses(declared, facts)
+    tell("superclasses", result)
+    assert result.wrong == []
+    assert set(result.unconfirmed) - OF_THE_RUNTIME == set(unconfirmed()["superclasses"])
+    confirmed = {name for names in result.confirmed.values() for name in names}
+    assert f"compared for all {len(confirmed)} classes" in (Path(__file__).parent / "README.md").read_text()
+
+
+def test_another_superclass_is_named(facts: Facts) -> None:
+    base = "@interface MPSNDArrayMultiaryBase\n@end\n"
+    declared = planted(f"{base}@interface MPSNDArrayUnaryKernel : MPSNDArrayMultiaryBase\n@end\n")
+    result = compare_superclasses(declared, facts)
+    assert result.wrong == [
+        "MPSNDArrayUnaryKernel is derived from MPSNDArrayMultiaryBase here and from MPSNDArrayMultiaryKernel by sdk-header"
+    ]
+    declared = planted(f"{base}@interface MPSFrobnicator : MPSNDArrayMultiaryBase\n@end\n")
+    assert compare_superclasses(declared, facts).unconfirmed == ["MPSFrobnicator"]
 
 
 def test_no_source_is_alone_in_everything(facts: Facts) -> None:

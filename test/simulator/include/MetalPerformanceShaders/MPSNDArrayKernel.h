@@ -22,7 +22,7 @@ NS_ASSUME_NONNULL_BEGIN
               destinationArray:(MPSNDArray*)destination;
 @end
 
-@interface MPSNDArrayUnaryKernel : MPSNDArrayMultiaryBase
+@interface MPSNDArrayUnaryKernel : MPSNDArrayMultiaryKernel
 - (instancetype)initWithDevice:(id<MTLDevice>)device;
 - (MPSNDArray*)encodeToCommandBuffer:(id<MTLCommandBuffer>)cmdBuf sourceArray:(MPSNDArray*)sourceArray;
 - (void)encodeToCommandBuffer:(id<MTLCommandBuffer>)cmdBuf
