@@ -239,7 +239,7 @@ def _superclass(record: Any) -> str:
             declaration = kind.get_declaration()
             space = declaration.semantic_parent.spelling if declaration.semantic_parent else ""
             if space in _NAMES:
-                return _NAMES[space] + declaration.spelling
+                return f"{_NAMES[space]}{declaration.spelling}"
     return ""
 
 
