@@ -20,6 +20,15 @@ from fork_tool.files import need_space, write_atomically
 from fork_tool.mac_library.archive import wheel_name, write_wheel
 from fork_tool.mac_library.exported import backend_functions, entries
 from fork_tool.mac_library.headers import lay_headers, python_headers, write_official_header
+from fork_tool.mac_library.kernels import (
+    changed_kernels,
+    describe_kernels,
+    kernel_findings,
+    mode_findings,
+    SECTIONS,
+    sections_of,
+    wanted_names,
+)
 from fork_tool.mac_library.libraries import AppleLibrary, load_libraries
 from fork_tool.mac_library.link import link, link_words, linker_of
 from fork_tool.mac_library.macho import load_command_findings, signature_findings
@@ -91,7 +100,7 @@ def make_wheel(project: Project, python: str | None = None, jobs: int | None = N
     places, pin = bench.places, bench.pin
     _heading("wheel")
     official = fetch_official(places, pin, bench.python, bench.cache)
-    checkout = open_checkout(bench.checkout, project.pin, project.layout.shown(bench.checkout))
+    checkout = checkout_of(bench)
     replaced = replaced_files(bench, checkout, official) | {f"torch/lib/{LIBRARY}": library.read_bytes()}
     wheel = write_wheel(pin, bench.python, official, replaced, places.dist)
     say(f"{places.shown(wheel)}: {wheel.stat().st_size:,} bytes, the official one {official.stat().st_size:,}")
@@ -100,8 +109,10 @@ def make_wheel(project: Project, python: str | None = None, jobs: int | None = N
     libraries = load_libraries(places)
     owners = owners_of(bench, lief, libraries, torch)
     taken = imports(lief, library)
+    changed = changed_kernels(checkout)
     found = [
         *library_findings(bench, lief, library, libraries, owners, exported(bench, lief)),
+        *kernels_findings(bench, lief, library, torch, changed),
         *wheel_findings(bench, wheel, official, set(replaced)),
     ]
     counts = count_owners(owners, taken)
@@ -110,6 +121,7 @@ def make_wheel(project: Project, python: str | None = None, jobs: int | None = N
         bytes=wheel.stat().st_size,
         official_bytes=official.stat().st_size,
         seconds=round(time.monotonic() - began, 1),
+        kernels=describe_kernels(changed),
         undefined=counts,
         findings=found,
     )
@@ -140,7 +152,9 @@ def make_library(bench: Bench, linker: str, jobs: int | None = None) -> tuple[Pa
     lay_headers(places, pin, bench.checkout, bench.cache)
     headers = python_headers(places, pin, bench.python, bench.cache)
     write_official_header(places, bench.python, uuid_of(lief, torch / "lib" / "libtorch_cpu.dylib"))
-    text = ninja_text(places, pin, bench.checkout, bench.python, headers, layout.python)
+    changed = changed_kernels(checkout_of(bench))
+    say(f"kernels: {describe_kernels(changed)}")
+    text = ninja_text(places, pin, bench.checkout, bench.python, headers, layout.python, bool(changed))
     write_atomically(places.ninja_file, text.encode())
     _heading("objects")
     if run_shown(_ninja(bench, jobs), layout.root, _environment(bench)):
@@ -159,6 +173,11 @@ def make_library(bench: Bench, linker: str, jobs: int | None = None) -> tuple[Pa
     link(places, command, library)
     say(f"{places.shown(library)}: {library.stat().st_size:,} bytes")
     return library, torch
+
+
+def checkout_of(bench: Bench) -> Checkout:
+    """The patched checkout."""
+    return open_checkout(bench.checkout, bench.project.pin, bench.project.layout.shown(bench.checkout))
 
 
 def python_imports(bench: Bench, lief: Any) -> list[str]:
@@ -193,6 +212,15 @@ def library_findings(
         *load_command_findings(lief, library, bench.pin, patterns, libraries, bench.places),
         *signature_findings(lief, library),
     ]
+
+
+def kernels_findings(bench: Bench, lief: Any, library: Path, torch: Path, changed: list[str]) -> list[str]:
+    """What is wrong with where the library has its kernels from; `changed` are files that differ from the base."""
+    found = mode_findings({each.name for each in imports(lief, library)}, changed)
+    if not changed:
+        wanted = {name: wanted_names(bench.places, bench.checkout, metal) for name, metal in SECTIONS.items()}
+        found += kernel_findings(sections_of(lief, torch / "lib" / "libtorch_cpu.dylib"), wanted)
+    return found
 
 
 def wheel_findings(bench: Bench, wheel: Path, official: Path, changed: set[str]) -> list[str]:
@@ -260,13 +288,10 @@ def _ninja(bench: Bench, jobs: int | None) -> list[str]:
 
 
 def _environment(bench: Bench) -> dict[str, str]:
-    kept = str(bench.places.root / "zig")
     return os.environ | {
+        **bench.places.compiler_environment,
         # What a clone in another folder has compiled counts, too.
         "CCACHE_BASEDIR": str(bench.project.layout.root),
-        # Where the compiler keeps what it makes on its way.
-        "ZIG_GLOBAL_CACHE_DIR": kept,
-        "ZIG_LOCAL_CACHE_DIR": kept,
         "CCACHE_COMPILERTYPE": "clang",
         "CCACHE_COMPILERCHECK": f"string:{' '.join(bench.pin.tools)}",
         # What a precompiled header needs to be kept.

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from fork_tool.mac_library.kernels import kernel_files
 from fork_tool.mac_library.pin import MacPin
 from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.sources import COMMON_HEADER, Unit, units, words
@@ -24,12 +25,20 @@ def objects(places: MacPlaces, checkout: Path, python: str) -> list[Path]:
     return [object_of(places, unit, python) for unit in units(places, checkout)]
 
 
-def ninja_text(places: MacPlaces, pin: MacPin, checkout: Path, python: str, headers: Path, interpreter: Path) -> str:
+def ninja_text(
+    places: MacPlaces,
+    pin: MacPin,
+    checkout: Path,
+    python: str,
+    headers: Path,
+    interpreter: Path,
+    kernels_as_source: bool,
+) -> str:
     """The file; all paths are from the repository's root, where ninja runs."""
     shown = places.shown
-    common, generated = words(places, pin, checkout), places.generated
+    common, generated = words(places, pin, checkout, kernels_as_source), places.generated
     aten = checkout / "aten" / "src" / "ATen"
-    kernels = sorted((aten / "native" / "mps").rglob("*.metal"))
+    kernels = kernel_files(checkout) if kernels_as_source else []
     metal_headers = [generated / "ATen" / "native" / "mps" / f"{kernel.stem}_metallib.h" for kernel in kernels]
     stamp = generated / "torchgen.stamp"
     torchgen_inputs = [

@@ -33,6 +33,12 @@ class MacPlaces:
         return self.tools / "mac-clang++"
 
     @property
+    def compiler_environment(self) -> dict[str, str]:
+        """Where the compiler keeps what it makes on its way."""
+        kept = str(self.root / "zig")
+        return {"ZIG_GLOBAL_CACHE_DIR": kept, "ZIG_LOCAL_CACHE_DIR": kept}
+
+    @property
     def ninja(self) -> Path:
         return self.tools / "bin" / "ninja"
 

@@ -17,6 +17,8 @@ class Report:
     bytes: int
     official_bytes: int
     seconds: float
+    # Where the backend's Metal kernels come from.
+    kernels: str
     undefined: dict[str, int]
     # Empty for a wheel without a fault.
     findings: list[str]

@@ -44,13 +44,14 @@ DEFINITIONS = (
     "USE_MPS",
     "AT_PER_OPERATOR_HEADERS",
     "CAFFE2_BUILD_MAIN_LIB",
-    "PYTORCH_JIT_COMPILE_SHADERS",
     "FMT_HEADER_ONLY=1",
     # A header of Apple's kernel has it where others define it by transit.
     "PAGE_SIZE=vm_page_size",
     # libc++'s headers are newer than macOS's library: they are told to use what the oldest one has.
     "_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS=1",
 )
+# Kernels are compiled on the Mac; without it the base's code takes those that libtorch_cpu has.
+KERNELS_AS_SOURCE = "PYTORCH_JIT_COMPILE_SHADERS"
 # The compiler's own choice for a libc++ that is linked in: exceptions' types must be those of the system's.
 UNDEFINED = ("_LIBCPP_DISABLE_VISIBILITY_ANNOTATIONS", "_LIBCXXABI_DISABLE_VISIBILITY_ANNOTATIONS")
 
@@ -105,13 +106,14 @@ def include_directories(places: MacPlaces, checkout: Path) -> list[Path]:
     ]
 
 
-def words(places: MacPlaces, pin: MacPin, checkout: Path) -> list[str]:
+def words(places: MacPlaces, pin: MacPin, checkout: Path, kernels_as_source: bool) -> list[str]:
     """The compiler's words for all sources; paths are from the repository's root."""
+    definitions = (*DEFINITIONS, *((KERNELS_AS_SOURCE,) if kernels_as_source else ()))
     return [
         *("-target", f"aarch64-macos.{pin.macos}"),
         *LANGUAGE,
         *HIDDEN,
-        *(f"-D{definition}" for definition in DEFINITIONS),
+        *(f"-D{definition}" for definition in definitions),
         *(f"-U{name}" for name in UNDEFINED),
         # What __FILE__ gives, for messages.
         f"-ffile-prefix-map={places.shown(checkout)}/=",
