@@ -9,7 +9,7 @@ from pathlib import Path
 from fork_tool.mac_library.kernels import kernel_files
 from fork_tool.mac_library.pin import MacPin
 from fork_tool.mac_library.places import MacPlaces
-from fork_tool.mac_library.sources import COMMON_HEADER, Unit, units, words
+from fork_tool.mac_library.sources import BINDINGS, OPERATIONS, Precompiled, TENSORS, Unit, units, words
 
 _METAL_HEADER = "test/simulator/cmake/metal_header.py"
 
@@ -18,6 +18,12 @@ def object_of(places: MacPlaces, unit: Unit, python: str) -> Path:
     """Where the object of a source lies."""
     directory = places.of_python(python) if unit.of_python else places.root
     return directory / "objects" / f"{unit.object}.o"
+
+
+def precompiled_of(places: MacPlaces, header: Precompiled, python: str) -> Path:
+    """Where a header lies that is read once."""
+    directory = places.of_python(python) if header.of_python else places.root
+    return directory / "objects" / f"{header.name}.pch"
 
 
 def objects(places: MacPlaces, checkout: Path, python: str) -> list[Path]:
@@ -59,7 +65,7 @@ def ninja_text(
         *_rule(
             "compile", "$compiler $words $more -x $language -MD -MF $out.d -c $in -o $out", "compiling $what", "$out.d"
         ),
-        *_rule("precompile", "$compiler $words -x objective-c++-header $in -o $out -MD -MF $out.d", "reading $in"),
+        *_rule("precompile", "$compiler $words $more -x ${language}-header $in -o $out -MD -MF $out.d", "reading $in"),
         *_rule(
             "torchgen",
             f"cd {shown(checkout)} && PYTHONDONTWRITEBYTECODE=1 $absolute_interpreter -m torchgen.gen --mps "
@@ -81,16 +87,19 @@ def ninja_text(
     for kernel, header in zip(kernels, metal_headers):
         lines += [f"build {shown(header)}: metal_header {shown(kernel)} | {_METAL_HEADER}"]
     ready = f"{shown(stamp)} {_joined(places, metal_headers)}"
-    precompiled = places.root / "objects" / "common.pch"
-    lines += [f"build {shown(precompiled)}: precompile {shown(checkout / COMMON_HEADER)} || {ready}"]
-    lines += [f"  depfile = {shown(precompiled)}.d", "  deps = gcc"]
+    for read_once in (OPERATIONS, TENSORS, BINDINGS):
+        target = shown(precompiled_of(places, read_once, python))
+        lines += [f"build {target}: precompile {shown(checkout / read_once.header)} || {ready}"]
+        lines += [f"  depfile = {target}.d", "  deps = gcc", f"  language = {read_once.language}"]
+        lines += ["  more = $python_words"] if read_once.of_python else []
     for unit in units(places, checkout):
         target = shown(object_of(places, unit, python))
-        before = f" | {shown(precompiled)}" if unit.precompiled else ""
-        more = [*(["-include-pch", shown(precompiled)] if unit.precompiled else [])]
+        precompiled = shown(precompiled_of(places, unit.precompiled, python)) if unit.precompiled else ""
+        before = f" | {precompiled}" if precompiled else ""
+        more = f"-include-pch {precompiled} " if precompiled else ""
         lines += [f"build {target}: compile {shown(unit.source)}{before} || {ready}"]
         lines += [f"  language = {unit.language}", f"  what = {unit.object}"]
-        lines += [f"  more = {' '.join(more)}{' $python_words' if unit.of_python else ''}"]
+        lines += [f"  more = {more}{'$python_words' if unit.of_python else ''}"]
     lines += [f"build objects: phony {_joined(places, objects(places, checkout, python))}", "default objects", ""]
     return "\n".join(lines)
 

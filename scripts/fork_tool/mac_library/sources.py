@@ -20,11 +20,6 @@ FRAMEWORK_HEADERS = (
 # The compiler's objc/NSObject.h and Foundation's would declare NSObject twice.
 OBJECT_HEADER = "objc/NSObject.h"
 
-# The precompiled header, and what must not be compiled with it: it declares the hooks of the allocator before that file
-# may have them.
-COMMON_HEADER = "aten/src/ATen/native/mps/OperationUtils.h"
-WITHOUT_COMMON_HEADER = ("MPSAllocator.mm",)
-
 LANGUAGE = (
     "-std=c++17",
     "-fblocks",
@@ -57,13 +52,31 @@ UNDEFINED = ("_LIBCPP_DISABLE_VISIBILITY_ANNOTATIONS", "_LIBCXXABI_DISABLE_VISIB
 
 
 @dataclass(frozen=True)
+class Precompiled:
+    """A header of the checkout that is read once for many sources."""
+
+    name: str
+    header: str
+    language: str
+    # Includes Python's headers.
+    of_python: bool = False
+
+
+OPERATIONS = Precompiled("operations", "aten/src/ATen/native/mps/OperationUtils.h", "objective-c++")
+TENSORS = Precompiled("tensors", "aten/src/ATen/ATen.h", "c++")
+BINDINGS = Precompiled("bindings", "torch/csrc/utils/pybind.h", "c++", of_python=True)
+# They declare the hooks of the allocator before its file may have them.
+WITHOUT_OPERATIONS = ("MPSAllocator.mm",)
+
+
+@dataclass(frozen=True)
 class Unit:
     """A source, and what it sees besides what all do."""
 
     source: Path
     # Its object, below the folder of objects.
     object: str
-    precompiled: bool = False
+    precompiled: Precompiled | None = None
     # Includes Python's headers or names the official library: compiled for each version of Python.
     of_python: bool = False
 
@@ -77,18 +90,21 @@ def units(places: MacPlaces, checkout: Path) -> Iterator[Unit]:
     aten = checkout / "aten" / "src" / "ATen"
     backend = [*sorted((aten / "mps").glob("*.*")), *sorted((aten / "native" / "mps").rglob("*.*"))]
     for source in backend:
-        if source.suffix in (".mm", ".cpp"):
-            precompiled = source.suffix == ".mm" and source.name not in WITHOUT_COMMON_HEADER
-            yield Unit(source, str(source.relative_to(checkout)), precompiled)
+        if source.suffix == ".cpp":
+            yield Unit(source, str(source.relative_to(checkout)), TENSORS)
+        elif source.suffix == ".mm":
+            header = None if source.name in WITHOUT_OPERATIONS else OPERATIONS
+            yield Unit(source, str(source.relative_to(checkout)), header)
     shim = checkout / "torch" / "csrc" / "inductor" / "aoti_torch" / "shim_mps.mm"
     if shim.is_file():
-        yield Unit(shim, str(shim.relative_to(checkout)), True)
-    yield Unit(places.generated / "ATen" / "RegisterMPS.cpp", "generated/RegisterMPS.cpp")
+        yield Unit(shim, str(shim.relative_to(checkout)), OPERATIONS)
+    yield Unit(places.generated / "ATen" / "RegisterMPS.cpp", "generated/RegisterMPS.cpp", TENSORS)
     for source in sorted((checkout / "torch" / "csrc" / "mps").glob("*.cpp")):
-        yield Unit(source, str(source.relative_to(checkout)), of_python=True)
+        yield Unit(source, str(source.relative_to(checkout)), BINDINGS, of_python=True)
     for source in sorted((places.own / "takeover").rglob("*.*")):
+        name = f"takeover/{source.relative_to(places.own / 'takeover')}"
         if source.suffix in (".mm", ".cpp"):
-            yield Unit(source, f"takeover/{source.relative_to(places.own / 'takeover')}", of_python=True)
+            yield Unit(source, name, BINDINGS if source.suffix == ".cpp" else None, of_python=True)
 
 
 def include_directories(places: MacPlaces, checkout: Path) -> list[Path]:
