@@ -1,0 +1,93 @@
+"""The library for a Mac, as it is linked: what it asks of Apple is what the other tests have looked at.
+
+They read the objects of the simulator's build. What only the library has, its part that takes the device over, would be
+in none of them.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from apple_check import compare_methods
+from apple_declarations import Declarations
+from apple_facts import Facts, OLDEST
+from apple_library import Asked, read_asked
+from apple_lists import ASKED_FOR, CLASSES_OF_THE_BACKEND, OF_THE_BACKEND, OF_THE_RUNTIME, unconfirmed
+from apple_uses import Uses
+from made_wheel import ENTRIES, Made, SmallLibraries
+
+# A class of Apple's by its symbol, as any source refers to it.
+REFERENCE = """
+extern "C" { extern void* used WEAK __asm("_OBJC_CLASS_$_NAME"); }
+extern "C" __attribute__((visibility("default"))) void* aoti_torch_mps_used() { return &used; }
+"""
+
+
+@pytest.fixture(scope="module")
+def asked(made: Made) -> Asked:
+    return read_asked(made.lief, made.library)
+
+
+def library_faults(asked: Asked, uses: Uses, declared: Declarations, facts: Facts) -> list[str]:
+    """Return a sentence for everything that a library asks of Apple and that nothing else has looked at, or wrongly."""
+    own = set(asked.selectors) - set(uses.selectors) - OF_THE_BACKEND - ASKED_FOR
+    known = {method.selector for method in declared.methods.values()}
+    found = [f"{name} is sent by the library, and no header declares it" for name in sorted(own - known)]
+    result = compare_methods(declared, facts, own)
+    found += [*result.wrong, *(f"{name} is confirmed by nobody" for name in result.unconfirmed)]
+    for name, weak in sorted(asked.classes.items()):
+        if name in facts.classes:
+            since = facts.classes[name][0]
+            if since > OLDEST and not weak:
+                text = ".".join(map(str, since))
+                found.append(f"{name} came with macOS {text}, and the library is not loaded where it is missing")
+        elif name not in (*CLASSES_OF_THE_BACKEND, *OF_THE_RUNTIME, *unconfirmed()["classes"]):
+            found.append(f"{name} is no class that any source knows")
+    return found
+
+
+def test_the_library(asked: Asked, uses: Uses, declared: Declarations, facts: Facts) -> None:
+    assert library_faults(asked, uses, declared, facts) == []
+    assert len(asked.selectors) > 380 and len(asked.classes) > 30
+
+
+def test_the_two_builds_ask_the_same(asked: Asked, uses: Uses) -> None:
+    """So that what was compared for the simulator's objects is what a Mac is asked for."""
+    assert sorted(set(uses.classes) - OF_THE_RUNTIME - CLASSES_OF_THE_BACKEND - set(asked.classes)) == []
+    assert sorted(set(uses.selectors) - asked.selectors) == []
+
+
+def test_newer_classes_may_be_missing(asked: Asked) -> None:
+    assert asked.classes["MPSGraphFFTDescriptor"] and asked.classes["MPSNDArrayIdentity"]
+
+
+@pytest.mark.parametrize("name", ["MPSGraphFFTDescriptor", "MPSNDArrayIdentity"])
+def test_a_newer_class_that_must_be_there_is_named(
+    name: str, made: Made, small: SmallLibraries, uses: Uses, declared: Declarations, facts: Facts
+) -> None:
+    def strongly(words: list[str]) -> list[str]:
+        return [word for word in words if word != "-weak_library"]
+
+    def faults(attribute: str) -> list[str]:
+        part = small.compile(ENTRIES + REFERENCE.replace("NAME", name).replace("WEAK", attribute))
+        return library_faults(read_asked(made.lief, small.link(part, change=strongly)), uses, declared, facts)
+
+    (said,) = faults("")
+    assert said.startswith(f"{name} came with macOS 1") and said.endswith(
+        "the library is not loaded where it is missing"
+    )
+    assert faults("__attribute__((weak_import))") == []
+
+
+def test_a_selector_that_only_the_library_sends_is_compared(
+    made: Made, small: SmallLibraries, uses: Uses, declared: Declarations, facts: Facts
+) -> None:
+    """As of a source that only the library has; Apple's class of that name is in no list of names that may be linked."""
+    part = small.compile(
+        f"{ENTRIES}\n@class NSString;\n@interface Sent\n- (void)frobnicate;\n- (int)lowercaseString;\n@end\n"
+        'extern "C" __attribute__((visibility("default"))) void aoti_torch_mps_send(Sent* sent) '
+        "{ [sent frobnicate]; [sent lowercaseString]; }\n",
+        *("-x", "objective-c++", "-fno-objc-arc"),
+    )
+    found = library_faults(read_asked(made.lief, small.link(part)), uses, declared, facts)
+    assert "frobnicate is sent by the library, and no header declares it" in found
