@@ -58,8 +58,7 @@ class SmallLibraries:
         output = path.with_suffix(".o")
         command = [str(places.zig), "c++", "-target", f"aarch64-macos.{pin.macos}", "-std=c++17", "-O2", "-g0", "-w"]
         command += ["-D_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS=1", "-fvisibility=hidden", *words]
-        kept = str(places.root / "zig")
-        environment = os.environ | {"ZIG_GLOBAL_CACHE_DIR": kept, "ZIG_LOCAL_CACHE_DIR": kept}
+        environment = os.environ | places.compiler_environment
         subprocess.run([*command, "-c", str(path), "-o", str(output)], check=True, env=environment)
         return output
 
