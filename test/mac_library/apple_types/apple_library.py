@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ _CLASS = "_OBJC_CLASS_$_"
 
 @dataclass(frozen=True)
 class Asked:
-    """Selectors that are sent or answered, and the classes of other libraries with whether a system may lack them."""
+    """Selectors that are sent or asked for, and the classes of other libraries with whether a system may lack them."""
 
     selectors: frozenset[str]
     # False for a class without which dyld does not load the library.
@@ -24,13 +25,15 @@ class Asked:
 def read_asked(lief: Any, library: Path) -> Asked:
     """Read a linked library."""
     binary = read_library(lief, library)
-    selectors = {
-        name.decode()
-        for section in binary.sections
-        if section.name == "__objc_methname"
-        for name in bytes(section.content).split(b"\0")
-        if name
-    }
+    sections = {section.name: section for section in binary.sections}
+    selectors = set()
+    if "__objc_selrefs" in sections:
+        names = sections["__objc_methname"]
+        text = bytes(names.content)
+        # Addresses of names: the names' section has those of fields and properties, too.
+        for (address,) in struct.iter_unpack("<Q", bytes(sections["__objc_selrefs"].content)):
+            at = address - names.virtual_address
+            selectors.add(text[at : text.index(0, at)].decode())
     # dyld goes by its own list, and tools by the table of symbols: both must say so.
     bound = {binding.symbol.name: True for binding in binary.bindings if binding.has_symbol}
     for binding in binary.bindings:
