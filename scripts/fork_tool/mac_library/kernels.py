@@ -41,18 +41,24 @@ def kernel_files(checkout: Path) -> list[Path]:
 
 def changed_kernels(checkout: Checkout) -> list[str]:
     """The files of kernels, and those that they include, that are not as in the base; the official ones lack these."""
-    changed = set(checkout.git.names("diff", "--name-only", "-z", "--no-renames", checkout.base, "--"))
-    changed |= set(checkout.git.names("ls-files", "-z", "--others", "--exclude-standard", "--", "aten", "c10"))
+    directory = checkout.git.directory
+    in_base = checkout.git.names("ls-tree", "-r", "-z", "--name-only", checkout.base, "--", FOLDER)
+    waiting = [str(path.relative_to(directory)) for path in kernel_files(directory)]
+    waiting += [name for name in in_base if name.endswith(".metal")]
     seen: set[str] = set()
-    waiting = [str(path.relative_to(checkout.git.directory)) for path in kernel_files(checkout.git.directory)]
-    waiting += [name for name in changed if name.startswith(f"{FOLDER}/") and name.endswith(".metal")]
     while waiting:
         name = waiting.pop()
-        path = checkout.git.directory / name
         if name not in seen:
             seen.add(name)
-            waiting += _included(checkout.git.directory, path) if path.is_file() else []
-    return sorted(seen & changed)
+            waiting += _included(directory, directory / name) if (directory / name).is_file() else []
+    return sorted(name for name in seen if _differs(checkout, name))
+
+
+def _differs(checkout: Checkout, name: str) -> bool:
+    """By the bytes: git's own list of what differs may have files that were only touched."""
+    path = checkout.git.directory / name
+    base = checkout.git.run("show", f"{checkout.base}:{name}", check=False)
+    return (base.stdout if base.returncode == 0 else None) != (path.read_bytes() if path.is_file() else None)
 
 
 def _included(checkout: Path, file: Path) -> Iterable[str]:
