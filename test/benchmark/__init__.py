@@ -1,0 +1,1 @@
+"""The benchmark: 100 configurations, eager and replayed."""

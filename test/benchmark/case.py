@@ -1,0 +1,60 @@
+"""What a configuration builds: a step to run, capture and replay, and the tensors that go in and stay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+Outputs = tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
+class Input:
+    """A tensor that the step reads: normal numbers, or integers from 0 to `below` if that is given."""
+
+    tensor: Tensor
+    below: int = 0
+
+    def write(self, generator: torch.Generator) -> None:
+        """Give it new content in place."""
+        shape = self.tensor.shape
+        if self.below:
+            new = torch.randint(self.below, shape, generator=generator)
+        else:
+            new = torch.randn(shape, generator=generator)
+        self.tensor.copy_(new.to(self.tensor.dtype))
+
+
+def _nothing() -> Sequence[Tensor]:
+    return ()
+
+
+@dataclass
+class Case:
+    """One configuration on the device.
+
+    `step` runs it once and returns its results. `state` names the tensors that a step changes in place and that it, or a
+    later one, reads: caches, weights in training, states of optimizers. `start` brings back a state from which
+    `longest` steps may follow.
+    """
+
+    step: Callable[[], Outputs]
+    inputs: list[Input] = field(default_factory=list)
+    state: Callable[[], Sequence[Tensor]] = _nothing
+    training: bool = False
+    start: Callable[[], None] | None = None
+    longest: int = 1_000
+
+    def fill(self, seed: int) -> None:
+        """Give all inputs new content, the same for the same seed."""
+        generator = torch.Generator().manual_seed(seed)
+        for one in self.inputs:
+            one.write(generator)
+
+
+def new_input(shape: Sequence[int], device: str, below: int = 0, dtype: torch.dtype = torch.float32) -> Input:
+    """An input of zeros on the device: int64 if `below` is given, else of `dtype`."""
+    return Input(torch.zeros(tuple(shape), dtype=torch.int64 if below else dtype, device=device), below)

@@ -1,0 +1,95 @@
+"""Reads the data file of the configurations."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+DATA = Path(__file__).with_name("configurations.toml")
+CATEGORIES = (
+    "dispatch-heavy",
+    "small LLM",
+    "diffusion",
+    "vision",
+    "speech and sentences",
+    "training",
+    "optimizers",
+    "GPU-bound",
+)
+_OURS = ("category", "family", "quick", "simulated", "dtype")
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One model with its sizes."""
+
+    name: str
+    category: str
+    family: str
+    parameters: dict[str, Any]
+    # what replaces parameters on the simulator
+    simulated: dict[str, Any] = field(default_factory=dict)
+    quick: bool = False
+
+    def parameters_for(self, simulated: bool) -> dict[str, Any]:
+        """What the builder is given."""
+        return self.parameters | (self.simulated if simulated else {})
+
+    def note(self, simulated: bool) -> str:
+        """What of its sizes is not that of the model it is named after."""
+        parts = []
+        distinct = self.parameters_for(simulated).get("distinct")
+        if distinct:
+            parts.append(f"layers share the weights of {distinct}")
+        smaller = {name: value for name, value in self.simulated.items() if name != "distinct"} if simulated else {}
+        if smaller:
+            parts.append(", ".join(f"{name} {value}" for name, value in smaller.items()))
+        return "; ".join(parts)
+
+
+def load(path: Path = DATA) -> list[Configuration]:
+    """All configurations of a data file, in its order.
+
+    Raises:
+        ValueError: if a table lacks its category or family, or names an unknown category.
+    """
+    with path.open("rb") as file:
+        tables = tomllib.load(file)
+    configurations = []
+    for name, table in tables.items():
+        for key in ("category", "family"):
+            if key not in table:
+                raise ValueError(f"{path.name}: {name} has no {key}.")
+        if table["category"] not in CATEGORIES:
+            raise ValueError(
+                f"{path.name}: {name} is of the category {table['category']!r}; there are: {', '.join(CATEGORIES)}."
+            )
+        parameters = {key: value for key, value in table.items() if key not in _OURS}
+        configurations.append(
+            Configuration(
+                name,
+                table["category"],
+                table["family"],
+                parameters,
+                table.get("simulated", {}),
+                table.get("quick", False),
+            )
+        )
+    return configurations
+
+
+def choose(configurations: list[Configuration], only: tuple[str, ...], quick: bool) -> list[Configuration]:
+    """Those that are named, or the quick ones, or all.
+
+    Raises:
+        ValueError: if there is no configuration of a name.
+    """
+    known = {one.name: one for one in configurations}
+    unknown = [name for name in only if name not in known]
+    if unknown:
+        raise ValueError(f"There is no configuration {', '.join(unknown)}; --list shows all.")
+    if only:
+        return [known[name] for name in dict.fromkeys(only)]
+    return [one for one in configurations if one.quick or not quick]

@@ -1,0 +1,112 @@
+"""What the benchmark asks of a device: the simulator, a Metal device, or CUDA."""
+
+from __future__ import annotations
+
+import gc
+import platform
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import torch
+
+from benchmark.calls import by_kind
+
+try:
+    import mps_simulator
+except ImportError:  # only where the simulator is wanted
+    mps_simulator = None  # type: ignore[assignment]
+
+
+class Device:
+    """A device that computes; what differs on others is overridden."""
+
+    name = "mps"
+    simulated = False
+
+    def synchronize(self) -> None:
+        """Wait until all work is done."""
+        torch.mps.synchronize()
+
+    def give_back(self) -> None:
+        """Give back what a configuration used."""
+        gc.collect()
+        torch.mps.empty_cache()
+
+    @contextmanager
+    def measuring(self) -> Iterator[None]:
+        """In the block times are taken."""
+        yield
+
+    def pool(self) -> Any:
+        """A context for one trial or call, at whose end temporary objects are dropped."""
+        return nullcontext()
+
+    def calls(self, run: Callable[[], object]) -> dict[str, int] | None:
+        """Framework calls of a run by kind, where they can be counted."""
+        run()
+        return None
+
+    def machine(self) -> str:
+        """What the numbers are of."""
+        return f"{platform.platform()}, {platform.processor()}"
+
+
+class Simulator(Device):
+    """The simulated device: encodes and does not execute while times are taken."""
+
+    simulated = True
+
+    @contextmanager
+    def measuring(self) -> Iterator[None]:
+        self.synchronize()
+        with mps_simulator.null_mode(), mps_simulator.validation(False):
+            yield
+            self.synchronize()
+
+    def pool(self) -> Any:
+        return mps_simulator.autorelease_pool()
+
+    def calls(self, run: Callable[[], object]) -> dict[str, int] | None:
+        self.synchronize()
+        mps_simulator.reset_counters()
+        run()
+        return by_kind(mps_simulator.counters())
+
+    def machine(self) -> str:
+        return f"simulator of macOS {'.'.join(map(str, mps_simulator.macos_version()))}, {platform.platform()}"
+
+
+class Cuda(Device):
+    """A CUDA device under a stock torch, for comparison."""
+
+    name = "cuda"
+
+    def synchronize(self) -> None:
+        torch.cuda.synchronize()
+
+    def give_back(self) -> None:
+        gc.collect()
+        torch.cuda.empty_cache()
+
+    def machine(self) -> str:
+        return f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}"
+
+
+def find(name: str) -> Device:
+    """The device of a name: ``mps``, simulated or not, or ``cuda``.
+
+    Raises:
+        RuntimeError: if there is none, in a sentence that says what to do.
+    """
+    if name == "cuda":
+        if not torch.cuda.is_available():
+            raise RuntimeError("This torch sees no CUDA device: run it where there is one, or leave DEVICE out.")
+        return Cuda()
+    if not torch.backends.mps.is_available():
+        raise RuntimeError("There is no MPS device here. On Linux run `make bench`, which brings the simulated one.")
+    if not hasattr(torch.mps, "MPSGraph"):
+        raise RuntimeError("This torch has no torch.mps.MPSGraph: install the one that `make wheel` makes.")
+    if mps_simulator is not None and mps_simulator.is_installed():
+        return Simulator()
+    return Device()

@@ -1,0 +1,394 @@
+"""One denoising step of diffusion models, and the autoencoders around them."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn, Tensor
+
+from benchmark.case import Case, new_input
+from benchmark.families.layers import Attention, FeedForward, Surroundings
+
+
+def time_embedding(time: Tensor, width: int) -> Tensor:
+    """Sines and cosines of (batch,) times: (batch, width)."""
+    half = width // 2
+    frequencies = torch.exp(torch.arange(half, device=time.device) * (-math.log(10000) / half)).to(time.dtype)
+    angles = time[:, None] * frequencies
+    return torch.cat([angles.cos(), angles.sin()], -1)
+
+
+def _modulated(x: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
+    return x * (1 + scale[:, None]) + shift[:, None]
+
+
+class Stream(nn.Module):
+    """One of the two streams of a double block: its norms, modulation, queries, and feed-forward layer."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.modulation = nn.Linear(width, 6 * width)
+        self.first_norm = nn.LayerNorm(width, elementwise_affine=False)
+        self.second_norm = nn.LayerNorm(width, elementwise_affine=False)
+        self.query_key_value, self.projection = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.feed_forward = FeedForward(width, 4 * width)
+
+
+def _heads(x: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
+    batch, tokens, _ = x.shape
+    return x.view(batch, tokens, parts, heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
+
+
+def _joined(x: Tensor) -> Tensor:
+    batch, _, tokens, _ = x.shape
+    return x.transpose(1, 2).reshape(batch, tokens, -1)
+
+
+class DoubleBlock(nn.Module):
+    """MM-DiT's block: text and image with weights of their own, and attention over both."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.streams = nn.ModuleList(Stream(width) for _ in range(2))
+        size = width // heads
+        self.query_norm, self.key_norm = nn.RMSNorm(size), nn.RMSNorm(size)
+
+    def forward(self, text: Tensor, image: Tensor, condition: Tensor) -> tuple[Tensor, Tensor]:
+        queries, modulations = [], []
+        for stream, x in zip(self.streams, (text, image)):
+            modulation = stream.modulation(F.silu(condition)).chunk(6, -1)
+            normed = _modulated(stream.first_norm(x), modulation[0], modulation[1])
+            query, key, value = _heads(stream.query_key_value(normed), 3, self.heads)
+            queries.append((self.query_norm(query), self.key_norm(key), value))
+            modulations.append(modulation)
+        query, key, value = (torch.cat(parts, 2) for parts in zip(*queries))
+        attended = _joined(F.scaled_dot_product_attention(query, key, value))
+        results = []
+        for stream, x, modulation, part in zip(
+            self.streams, (text, image), modulations, attended.split([text.shape[1], image.shape[1]], 1)
+        ):
+            x = x + modulation[2][:, None] * stream.projection(part)
+            normed = _modulated(stream.second_norm(x), modulation[3], modulation[4])
+            results.append(x + modulation[5][:, None] * stream.feed_forward(normed))
+        return results[0], results[1]
+
+
+class SingleBlock(nn.Module):
+    """Flux's block on text and image together: attention and feed-forward side by side."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads, self.width = heads, width
+        self.modulation = nn.Linear(width, 3 * width)
+        self.norm = nn.LayerNorm(width, elementwise_affine=False)
+        self.inner, self.outer = nn.Linear(width, 7 * width), nn.Linear(5 * width, width)
+
+    def forward(self, x: Tensor, condition: Tensor) -> Tensor:
+        shift, scale, gate = self.modulation(F.silu(condition)).chunk(3, -1)
+        parts = self.inner(_modulated(self.norm(x), shift, scale))
+        attention, hidden = parts.split([3 * self.width, 4 * self.width], -1)
+        query, key, value = _heads(attention, 3, self.heads)
+        attended = _joined(F.scaled_dot_product_attention(query, key, value))
+        return x + gate[:, None] * self.outer(torch.cat([attended, F.gelu(hidden)], -1))
+
+
+class MmDit(nn.Module):
+    """Flux (double and single blocks) or Stable Diffusion 3 (double blocks alone)."""
+
+    def __init__(self, width: int, heads: int, double: int, single: int, channels: int, distinct: int) -> None:
+        super().__init__()
+        self.counts = (double, single)
+        self.image, self.text = nn.Linear(channels, width), nn.Linear(256, width)
+        self.time = nn.Sequential(nn.Linear(256, width), nn.SiLU(), nn.Linear(width, width))
+        self.double_blocks = nn.ModuleList(DoubleBlock(width, heads) for _ in range(min(double, distinct or double)))
+        self.single_blocks = nn.ModuleList(SingleBlock(width, heads) for _ in range(min(single, distinct or single)))
+        self.norm, self.last = nn.LayerNorm(width, elementwise_affine=False), nn.Linear(width, channels)
+
+    def forward(self, image: Tensor, text: Tensor, time: Tensor) -> Tensor:
+        condition = self.time(time_embedding(time, 256))
+        x, words = self.image(image), self.text(text)
+        double, single = self.counts
+        for i in range(double):
+            words, x = self.double_blocks[i % len(self.double_blocks)](words, x, condition)
+        both = torch.cat([words, x], 1)
+        for i in range(single):
+            both = self.single_blocks[i % len(self.single_blocks)](both, condition)
+        return self.last(self.norm(both[:, words.shape[1] :]))
+
+
+def build_mmdit(
+    device: str,
+    dtype: torch.dtype,
+    *,
+    width: int,
+    heads: int,
+    double: int,
+    single: int,
+    tokens: int,
+    words: int = 32,
+    channels: int = 64,
+    distinct: int = 0,
+) -> Case:
+    """One step on `tokens` tokens of the image and `words` of the text."""
+    model = MmDit(width, heads, double, single, channels, distinct).to(device, dtype).eval()
+    image, text = (new_input(shape, device, dtype=dtype) for shape in ((1, tokens, channels), (1, words, 256)))
+    time = new_input((1,), device, dtype=dtype)
+    return Case(lambda: (model(image.tensor, text.tensor, time.tensor),), [image, text, time])
+
+
+class Dit(nn.Module):
+    """DiT with adaptive layer norm."""
+
+    def __init__(self, width: int, layers: int, heads: int, patch: int, distinct: int, size: int) -> None:
+        super().__init__()
+        self.layers = layers
+        self.patches = nn.Conv2d(4, width, patch, patch)
+        self.positions = nn.Parameter(torch.randn(1, (size // patch) ** 2, width) * 0.02)
+        self.time = nn.Sequential(nn.Linear(256, width), nn.SiLU(), nn.Linear(width, width))
+        self.streams = nn.ModuleList(Stream(width) for _ in range(min(layers, distinct or layers)))
+        self.norm, self.last = nn.LayerNorm(width), nn.Linear(width, patch * patch * 8)
+        self.heads = heads
+
+    def forward(self, x: Tensor, time: Tensor) -> Tensor:
+        x = self.patches(x).flatten(2).transpose(1, 2) + self.positions
+        condition = F.silu(self.time(time_embedding(time, 256)))
+        for i in range(self.layers):
+            stream = self.streams[i % len(self.streams)]
+            parts = stream.modulation(condition).chunk(6, -1)
+            normed = _modulated(stream.first_norm(x), parts[0], parts[1])
+            query, key, value = _heads(stream.query_key_value(normed), 3, self.heads)
+            attended = _joined(F.scaled_dot_product_attention(query, key, value))
+            x = x + parts[2][:, None] * stream.projection(attended)
+            normed = _modulated(stream.second_norm(x), parts[3], parts[4])
+            x = x + parts[5][:, None] * stream.feed_forward(normed)
+        return self.last(self.norm(x))
+
+
+def build_dit(
+    device: str,
+    dtype: torch.dtype,
+    *,
+    width: int,
+    layers: int,
+    heads: int,
+    patch: int,
+    size: int = 32,
+    batch: int = 1,
+    distinct: int = 0,
+) -> Case:
+    """One step on (batch, 4, size, size) latents."""
+    model = Dit(width, layers, heads, patch, distinct, size).to(device, dtype).eval()
+    x, time = new_input((batch, 4, size, size), device, dtype=dtype), new_input((batch,), device, dtype=dtype)
+    return Case(lambda: (model(x.tensor, time.tensor),), [x, time])
+
+
+class ResidualBlock(nn.Module):
+    """Group norm, SiLU and convolution twice, with the time added between if `time` is its width."""
+
+    def __init__(self, inputs: int, outputs: int, time: int = 0) -> None:
+        super().__init__()
+        self.first_norm, self.first = nn.GroupNorm(32, inputs), nn.Conv2d(inputs, outputs, 3, padding=1)
+        self.time = nn.Linear(time, outputs) if time else None
+        self.second_norm, self.second = nn.GroupNorm(32, outputs), nn.Conv2d(outputs, outputs, 3, padding=1)
+        self.shortcut = nn.Conv2d(inputs, outputs, 1) if inputs != outputs else nn.Identity()
+
+    def forward(self, x: Tensor, time: Tensor | None = None) -> Tensor:
+        y = self.first(F.silu(self.first_norm(x)))
+        if self.time is not None and time is not None:
+            y = y + self.time(F.silu(time))[:, :, None, None]
+        return self.shortcut(x) + self.second(F.silu(self.second_norm(y)))
+
+
+class SpatialTransformer(nn.Module):
+    """Self-attention, attention to the text, and a gated feed-forward layer over the pixels."""
+
+    def __init__(self, width: int, heads: int, context: int) -> None:
+        super().__init__()
+        self.norm = nn.GroupNorm(32, width)
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(3))
+        self.own, self.cross = Attention(width, heads), Attention(width, heads, context_width=context)
+        self.feed_forward = FeedForward(width, 4 * width, gated=True)
+        self.inner, self.outer = nn.Conv2d(width, width, 1), nn.Conv2d(width, width, 1)
+
+    def forward(self, x: Tensor, context: Tensor) -> Tensor:
+        batch, width, height, length = x.shape
+        y = self.inner(self.norm(x)).flatten(2).transpose(1, 2)
+        y = y + self.own(self.norms[0](y), Surroundings())
+        y = y + self.cross(self.norms[1](y), Surroundings(), context=context)
+        y = y + self.feed_forward(self.norms[2](y))
+        return x + self.outer(y.transpose(1, 2).reshape(batch, width, height, length))
+
+
+class UNet(nn.Module):
+    """Stable Diffusion's: `blocks` residual blocks a level, attention in the levels named by `attention`."""
+
+    def __init__(
+        self,
+        channels: int,
+        width: int,
+        levels: tuple[int, ...],
+        blocks: int,
+        heads: int,
+        attention: tuple[int, ...],
+        context: int,
+    ) -> None:
+        super().__init__()
+        time = 4 * width
+        self.time = nn.Sequential(nn.Linear(width, time), nn.SiLU(), nn.Linear(time, time))
+        self.width = width
+        self.first = nn.Conv2d(channels, width, 3, padding=1)
+
+        def stage(inputs: int, outputs: int, level: int) -> nn.ModuleList:
+            seen = level in attention
+            return nn.ModuleList(
+                [
+                    ResidualBlock(inputs, outputs, time),
+                    SpatialTransformer(outputs, heads, context) if seen else nn.Identity(),
+                ]
+            )
+
+        self.down, self.narrower, skips, now = nn.ModuleList(), nn.ModuleList(), [width], width
+        for level, factor in enumerate(levels):
+            for _ in range(blocks):
+                self.down.append(stage(now, width * factor, level))
+                now = width * factor
+                skips.append(now)
+            if level + 1 < len(levels):
+                self.narrower.append(nn.Conv2d(now, now, 3, 2, 1))
+                skips.append(now)
+        self.middle = nn.ModuleList(
+            [ResidualBlock(now, now, time), SpatialTransformer(now, heads, context), ResidualBlock(now, now, time)]
+        )
+        self.up, self.wider = nn.ModuleList(), nn.ModuleList()
+        for level in reversed(range(len(levels))):
+            for _ in range(blocks + 1):
+                self.up.append(stage(now + skips.pop(), width * levels[level], level))
+                now = width * levels[level]
+            if level:
+                self.wider.append(nn.Conv2d(now, now, 3, padding=1))
+        self.blocks, self.levels = blocks, len(levels)
+        self.norm, self.last = nn.GroupNorm(32, now), nn.Conv2d(now, channels, 3, padding=1)
+
+    @staticmethod
+    def _run(stage: nn.Module, x: Tensor, time: Tensor, context: Tensor) -> Tensor:
+        residual, attention = stage  # type: ignore[misc]
+        x = residual(x, time)
+        return attention(x, context) if isinstance(attention, SpatialTransformer) else x
+
+    def forward(self, x: Tensor, when: Tensor, context: Tensor) -> Tensor:
+        time = self.time(time_embedding(when, self.width))
+        x = self.first(x)
+        skips = [x]
+        for level in range(self.levels):
+            for i in range(self.blocks):
+                x = self._run(self.down[level * self.blocks + i], x, time, context)
+                skips.append(x)
+            if level + 1 < self.levels:
+                x = self.narrower[level](x)
+                skips.append(x)
+        x = self.middle[0](x, time)
+        x = self.middle[2](self.middle[1](x, context), time)
+        for level in range(self.levels):
+            for i in range(self.blocks + 1):
+                x = self._run(self.up[level * (self.blocks + 1) + i], torch.cat([x, skips.pop()], 1), time, context)
+            if level + 1 < self.levels:
+                x = self.wider[level](F.interpolate(x, scale_factor=2.0, mode="nearest"))
+        return self.last(F.silu(self.norm(x)))
+
+
+def build_unet(
+    device: str,
+    dtype: torch.dtype,
+    *,
+    width: int,
+    levels: tuple[int, ...] = (1, 2, 4, 4),
+    blocks: int = 2,
+    heads: int = 8,
+    attention: tuple[int, ...] = (0, 1, 2),
+    context: int = 768,
+    words: int = 77,
+    size: int = 64,
+    channels: int = 4,
+    batch: int = 1,
+) -> Case:
+    """One step on (batch, channels, size, size), with a text of `words` vectors."""
+    model = UNet(channels, width, tuple(levels), blocks, heads, tuple(attention), context).to(device, dtype).eval()
+    x = new_input((batch, channels, size, size), device, dtype=dtype)
+    time, text = new_input((batch,), device, dtype=dtype), new_input((batch, words, context), device, dtype=dtype)
+    return Case(lambda: (model(x.tensor, time.tensor, text.tensor),), [x, time, text])
+
+
+class PixelAttention(nn.Module):
+    """One head of attention over all pixels."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm, self.attention = nn.GroupNorm(32, width), Attention(width, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.attention(self.norm(x).flatten(2).transpose(1, 2), Surroundings())
+        return x + y.transpose(1, 2).reshape(x.shape)
+
+
+class Wider(nn.Module):
+    """Twice the pixels, and a convolution."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(width, width, 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.convolution(F.interpolate(x, scale_factor=2.0, mode="nearest"))
+
+
+def vae(width: int, levels: tuple[int, ...], decoder: bool) -> nn.Module:
+    """The decoder or encoder of Stable Diffusion's autoencoder."""
+    wide = width * levels[-1]
+    middle = [ResidualBlock(wide, wide), PixelAttention(wide), ResidualBlock(wide, wide)]
+    factors = list(reversed(levels)) if decoder else list(levels)
+    now = wide if decoder else width
+    stages: list[nn.Module] = []
+    for i, factor in enumerate(factors):
+        for _ in range(3 if decoder else 2):
+            stages.append(ResidualBlock(now, width * factor))
+            now = width * factor
+        if i + 1 < len(factors):
+            stages.append(Wider(now) if decoder else nn.Conv2d(now, now, 3, 2, 1))
+    if decoder:
+        layers = [
+            nn.Conv2d(4, wide, 3, padding=1),
+            *middle,
+            *stages,
+            nn.GroupNorm(32, now),
+            nn.SiLU(),
+            nn.Conv2d(now, 3, 3, padding=1),
+        ]
+    else:
+        layers = [
+            nn.Conv2d(3, width, 3, padding=1),
+            *stages,
+            *middle,
+            nn.GroupNorm(32, wide),
+            nn.SiLU(),
+            nn.Conv2d(wide, 8, 3, padding=1),
+        ]
+    return nn.Sequential(*layers)
+
+
+def build_vae(
+    device: str,
+    dtype: torch.dtype,
+    *,
+    width: int = 128,
+    levels: tuple[int, ...] = (1, 2, 4, 4),
+    size: int = 32,
+    decoder: bool = True,
+    batch: int = 1,
+) -> Case:
+    """Decodes latents of `size`, or encodes images of `size`."""
+    model = vae(width, tuple(levels), decoder).to(device, dtype).eval()
+    x = new_input((batch, 4 if decoder else 3, size, size), device, dtype=dtype)
+    return Case(lambda: (model(x.tensor),), [x])

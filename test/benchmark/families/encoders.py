@@ -1,0 +1,215 @@
+"""Sentence encoders, and encoders and decoders of speech."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import nn, Tensor
+
+from benchmark.case import Case, new_input
+from benchmark.families.layers import Stack, Surroundings
+
+
+class SentenceEncoder(nn.Module):
+    """BERT-style. Maps (batch, tokens) int64 to normalized embeddings (batch, width)."""
+
+    slots: Tensor
+
+    def __init__(self, width: int, layers: int, heads: int, hidden: int, words: int, tokens: int) -> None:
+        super().__init__()
+        self.embedding, self.positions = nn.Embedding(words, width), nn.Embedding(tokens, width)
+        self.norm = nn.LayerNorm(width)
+        self.stack = Stack(layers, 0, width=width, heads=heads, hidden=hidden, style="bert")
+        self.register_buffer("slots", torch.arange(tokens))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.norm(self.embedding(tokens) + self.positions(self.slots))
+        return F.normalize(self.stack(x, Surroundings()).mean(1), dim=-1)
+
+
+def build_sentence(
+    device: str,
+    dtype: torch.dtype,
+    *,
+    width: int,
+    layers: int,
+    heads: int,
+    hidden: int = 0,
+    words: int = 30522,
+    batch: int = 1,
+    tokens: int = 128,
+) -> Case:
+    """Embeds `batch` sentences of `tokens` tokens."""
+    model = SentenceEncoder(width, layers, heads, hidden or 4 * width, words, tokens).to(device, dtype).eval()
+    sentences = new_input((batch, tokens), device, below=words)
+    return Case(lambda: (model(sentences.tensor),), [sentences])
+
+
+class SpectrogramEncoder(nn.Module):
+    """Whisper-style. Maps (batch, 80, frames) to (batch, frames / 2, width)."""
+
+    positions: Tensor
+
+    def __init__(self, width: int, layers: int, heads: int, frames: int) -> None:
+        super().__init__()
+        self.first = nn.Conv1d(80, width, 3, padding=1)
+        self.second = nn.Conv1d(width, width, 3, stride=2, padding=1)
+        self.stack = Stack(layers, 0, width=width, heads=heads, hidden=4 * width, style="gpt")
+        self.norm = nn.LayerNorm(width)
+        self.register_buffer("positions", torch.randn(frames // 2, width) * 0.02)
+
+    def forward(self, frames: Tensor) -> Tensor:
+        x = F.gelu(self.second(F.gelu(self.first(frames)))).transpose(1, 2) + self.positions
+        return self.norm(self.stack(x, Surroundings()))
+
+
+def build_spectrogram(
+    device: str,
+    dtype: torch.dtype,
+    *,
+    width: int,
+    layers: int,
+    heads: int,
+    batch: int = 1,
+    frames: int = 3000,
+) -> Case:
+    """Encodes `frames` frames of 80 mel bands."""
+    model = SpectrogramEncoder(width, layers, heads, frames).to(device, dtype).eval()
+    x = new_input((batch, 80, frames), device, dtype=dtype)
+    return Case(lambda: (model(x.tensor),), [x])
+
+
+class SpeechDecoder(nn.Module):
+    """Whisper-style decoder: one token, with a cache of its own tokens and attention to what was heard."""
+
+    slots: Tensor
+
+    def __init__(self, width: int, layers: int, heads: int, words: int, length: int) -> None:
+        super().__init__()
+        self.embedding, self.positions = nn.Embedding(words, width), nn.Embedding(length, width)
+        self.stack = Stack(layers, 0, width=width, heads=heads, hidden=4 * width, style="gpt", cross_width=width)
+        self.norm = nn.LayerNorm(width)
+        self.register_buffer("slots", torch.arange(length))
+
+    def forward(self, token: Tensor, position: Tensor, heard: Tensor, caches: list[tuple[Tensor, Tensor]]) -> Tensor:
+        around = Surroundings(position=position, mask=(self.slots <= position)[None, None, None])
+        x = self.embedding(token) + self.positions(position)
+        return self.norm(self.stack(x, around, caches, heard)[:, -1]) @ self.embedding.weight.t()
+
+
+def build_speech_decoder(
+    device: str,
+    dtype: torch.dtype,
+    *,
+    width: int,
+    layers: int,
+    heads: int,
+    words: int = 51865,
+    length: int = 448,
+    heard: int = 1500,
+) -> Case:
+    """Decodes one token with a cache of `length` positions, `heard` frames long."""
+    model = SpeechDecoder(width, layers, heads, words, length).to(device, dtype).eval()
+    token, position = new_input((1, 1), device, below=words), new_input((1,), device, below=length)
+    sound = new_input((1, heard, width), device, dtype=dtype)
+    shape = (1, heads, length, width // heads)
+    caches = [
+        (torch.zeros(shape, dtype=dtype, device=device), torch.zeros(shape, dtype=dtype, device=device))
+        for _ in range(layers)
+    ]
+
+    def state() -> Sequence[Tensor]:
+        return [part for cache in caches for part in cache]
+
+    return Case(lambda: (model(token.tensor, position.tensor, sound.tensor, caches),), [token, position, sound], state)
+
+
+class WaveEncoder(nn.Module):
+    """wav2vec2-style. Maps (batch, 1, samples) to (batch, frames, width)."""
+
+    def __init__(self, width: int, layers: int, heads: int, channels: int) -> None:
+        super().__init__()
+        kernels, strides = (10, 3, 3, 3, 3, 2, 2), (5, 2, 2, 2, 2, 2, 2)
+        self.convolutions = nn.ModuleList(
+            nn.Conv1d(1 if i == 0 else channels, channels, kernel, stride, bias=False)
+            for i, (kernel, stride) in enumerate(zip(kernels, strides))
+        )
+        self.group_norm = nn.GroupNorm(channels, channels)
+        self.norm, self.projection = nn.LayerNorm(channels), nn.Linear(channels, width)
+        self.positions = nn.Conv1d(width, width, 15, padding=7, groups=16)
+        self.stack = Stack(layers, 0, width=width, heads=heads, hidden=4 * width, style="bert")
+
+    def forward(self, wave: Tensor) -> Tensor:
+        for i, convolution in enumerate(self.convolutions):
+            wave = convolution(wave)
+            wave = F.gelu(self.group_norm(wave) if i == 0 else wave)
+        x = self.projection(self.norm(wave.transpose(1, 2)))
+        x = x + F.gelu(self.positions(x.transpose(1, 2))).transpose(1, 2)
+        return self.stack(x, Surroundings())
+
+
+def build_wave(
+    device: str,
+    dtype: torch.dtype,
+    *,
+    width: int = 768,
+    layers: int = 12,
+    heads: int = 12,
+    channels: int = 512,
+    batch: int = 1,
+    samples: int = 16000,
+) -> Case:
+    """Encodes `samples` samples at 16 kHz."""
+    model = WaveEncoder(width, layers, heads, channels).to(device, dtype).eval()
+    x = new_input((batch, 1, samples), device, dtype=dtype)
+    return Case(lambda: (model(x.tensor),), [x])
+
+
+class ResidualWaves(nn.Module):
+    """Dilated convolutions of one kernel size, each pair added to its input."""
+
+    def __init__(self, channels: int, kernel: int) -> None:
+        super().__init__()
+        self.dilated = nn.ModuleList(
+            nn.Conv1d(channels, channels, kernel, dilation=d, padding=d * (kernel // 2)) for d in (1, 3, 5)
+        )
+        self.plain = nn.ModuleList(nn.Conv1d(channels, channels, kernel, padding=kernel // 2) for _ in range(3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for dilated, plain in zip(self.dilated, self.plain):
+            x = x + plain(F.leaky_relu(dilated(F.leaky_relu(x, 0.1)), 0.1))
+        return x
+
+
+class Vocoder(nn.Module):
+    """HiFi-GAN-style generator. Maps (batch, 80, frames) to (batch, 1, 256 · frames)."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.first = nn.Conv1d(80, channels, 7, padding=3)
+        rates = (8, 8, 2, 2)
+        self.wider = nn.ModuleList(
+            nn.ConvTranspose1d(channels >> i, channels >> (i + 1), 2 * rate, rate, padding=rate // 2)
+            for i, rate in enumerate(rates)
+        )
+        self.residual = nn.ModuleList(
+            nn.ModuleList(ResidualWaves(channels >> (i + 1), kernel) for kernel in (3, 7, 11))
+            for i in range(len(rates))
+        )
+        self.last = nn.Conv1d(channels >> len(rates), 1, 7, padding=3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.first(x)
+        for wider, residual in zip(self.wider, self.residual):
+            x = wider(F.leaky_relu(x, 0.1))
+            x = sum(part(x) for part in residual) / len(residual)  # type: ignore[arg-type, assignment]
+        return self.last(F.leaky_relu(x)).tanh()
+
+
+def build_vocoder(device: str, dtype: torch.dtype, *, channels: int = 128, frames: int = 64) -> Case:
+    """Makes sound of `frames` frames of 80 mel bands."""
+    model = Vocoder(channels).to(device, dtype).eval()
+    x = new_input((1, 80, frames), device, dtype=dtype)
+    return Case(lambda: (model(x.tensor),), [x])

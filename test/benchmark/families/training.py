@@ -1,0 +1,145 @@
+"""Training steps, and optimizers by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import nn, Tensor
+
+from benchmark.case import Case, Input, new_input
+from benchmark.families.diffusion import UNet
+from benchmark.families.encoders import SentenceEncoder
+from benchmark.families.language import LanguageModel
+from benchmark.families.vision import NETWORKS
+
+
+def make_optimizer(name: str, parameters: Iterable[Tensor]) -> torch.optim.Optimizer:
+    """An optimizer that keeps its count of steps on the device, so that it can be captured."""
+    makers: dict[str, Callable[[], torch.optim.Optimizer]] = {
+        "sgd": lambda: torch.optim.SGD(parameters, lr=1e-3),
+        "sgd-momentum": lambda: torch.optim.SGD(parameters, lr=1e-3, momentum=0.9, weight_decay=1e-4),
+        "adam": lambda: torch.optim.Adam(parameters, lr=1e-3, capturable=True),
+        "adamw": lambda: torch.optim.AdamW(parameters, lr=1e-3, capturable=True),
+        "adamax": lambda: torch.optim.Adamax(parameters, lr=1e-3, capturable=True),
+        "nadam": lambda: torch.optim.NAdam(parameters, lr=1e-3, capturable=True),
+        "rmsprop": lambda: torch.optim.RMSprop(parameters, lr=1e-3, capturable=True),
+        "adadelta": lambda: torch.optim.Adadelta(parameters, lr=1e-3, capturable=True),
+    }
+    return makers[name]()
+
+
+def _states(optimizer: torch.optim.Optimizer) -> list[Tensor]:
+    return [value for state in optimizer.state.values() for value in state.values() if isinstance(value, Tensor)]
+
+
+def _training(model: nn.Module, optimizer: str, inputs: list[Input], loss: Callable[[], Tensor]) -> Case:
+    model.train()
+    used = make_optimizer(optimizer, model.parameters())
+
+    def step() -> tuple[Tensor]:
+        used.zero_grad(set_to_none=True)
+        result = loss()
+        result.backward()
+        used.step()
+        return (result.detach(),)
+
+    def state() -> Sequence[Tensor]:
+        return [*(p.detach() for p in model.parameters()), *model.buffers(), *_states(used)]
+
+    return Case(step, inputs, state, training=True)
+
+
+def build_classifier(
+    device: str, dtype: torch.dtype, *, network: str, optimizer: str, batch: int, size: int = 32
+) -> Case:
+    """A step of an image classifier."""
+    model = NETWORKS[network](size).to(device, dtype)
+    images, labels = new_input((batch, 3, size, size), device, dtype=dtype), new_input((batch,), device, below=1000)
+    return _training(model, optimizer, [images, labels], lambda: F.cross_entropy(model(images.tensor), labels.tensor))
+
+
+def build_mlp(device: str, dtype: torch.dtype, *, layers: int, width: int, optimizer: str, batch: int) -> Case:
+    """A step of `layers` linear layers with ReLU."""
+    parts = [part for _ in range(layers) for part in (nn.Linear(width, width), nn.ReLU())]
+    model = nn.Sequential(*parts, nn.Linear(width, 10)).to(device, dtype)
+    x, labels = new_input((batch, width), device, dtype=dtype), new_input((batch,), device, below=10)
+    return _training(model, optimizer, [x, labels], lambda: F.cross_entropy(model(x.tensor), labels.tensor))
+
+
+def build_language(
+    device: str,
+    dtype: torch.dtype,
+    *,
+    style: str,
+    width: int,
+    layers: int,
+    heads: int,
+    words: int,
+    tokens: int,
+    optimizer: str,
+    batch: int = 1,
+) -> Case:
+    """A step of a language model that learns the token after each prompt."""
+    model = LanguageModel(style, width, layers, heads, words, 4 * width, heads, 0, tokens, 0).to(device, dtype)
+    prompt, following = new_input((batch, tokens), device, below=words), new_input((batch,), device, below=words)
+    return _training(
+        model, optimizer, [prompt, following], lambda: F.cross_entropy(model(prompt.tensor), following.tensor)
+    )
+
+
+def build_sentence(
+    device: str,
+    dtype: torch.dtype,
+    *,
+    width: int,
+    layers: int,
+    heads: int,
+    words: int,
+    tokens: int,
+    optimizer: str,
+    batch: int,
+) -> Case:
+    """A step of contrastive training: the sentences of a batch are told from each other."""
+    model = SentenceEncoder(width, layers, heads, 4 * width, words, tokens).to(device, dtype)
+    first, second = (new_input((batch, tokens), device, below=words) for _ in range(2))
+    targets = torch.arange(batch, device=device)
+
+    def loss() -> Tensor:
+        return F.cross_entropy(model(first.tensor) @ model(second.tensor).t() * 20, targets)
+
+    return _training(model, optimizer, [first, second], loss)
+
+
+def build_denoiser(
+    device: str, dtype: torch.dtype, *, width: int, optimizer: str, batch: int = 1, size: int = 16
+) -> Case:
+    """A step of a small UNet that predicts noise."""
+    model = UNet(3, width, (1, 2), 1, 4, (1,), 64).to(device, dtype)
+    x, noise = (new_input((batch, 3, size, size), device, dtype=dtype) for _ in range(2))
+    time, text = new_input((batch,), device, dtype=dtype), new_input((batch, 8, 64), device, dtype=dtype)
+    return _training(
+        model,
+        optimizer,
+        [x, noise, time, text],
+        lambda: F.mse_loss(model(x.tensor, time.tensor, text.tensor), noise.tensor),
+    )
+
+
+def build_optimizer(device: str, dtype: torch.dtype, *, optimizer: str, parameters: int, elements: int = 256) -> Case:
+    """`optimizer` alone, over many small parameters with new gradients."""
+    weights = [torch.randn(elements).to(device, dtype).requires_grad_() for _ in range(parameters)]
+    gradients = new_input((parameters, elements), device, dtype=dtype)
+    for weight, gradient in zip(weights, gradients.tensor):
+        weight.grad = gradient
+    used = make_optimizer(optimizer, weights)
+
+    def step() -> tuple[Tensor]:
+        used.step()
+        return ()  # type: ignore[return-value]
+
+    def state() -> Sequence[Tensor]:
+        return [*(weight.detach() for weight in weights), *_states(used)]
+
+    return Case(step, [gradients], state)

@@ -1,0 +1,86 @@
+"""The ways a configuration is run, and what prepares each of them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from contextlib import ExitStack
+
+import torch
+
+from benchmark.case import Case
+from benchmark.cuda_graph import capture_cuda
+from benchmark.devices import Device
+from benchmark.replay import NotRun, Replay
+
+EAGER, REBIND, DIRECT, LINKED, INDIRECT = "eager", "re-bind everything", "direct", "linked", "linked, indirect"
+MODES = (EAGER, REBIND, DIRECT, LINKED, INDIRECT)
+
+
+_STEPS = ("kernels", "graph_runs", "copies", "fills", "kernel_objects", "host_refreshes", "executables")
+
+
+def in_step(case: Case) -> ExitStack:
+    """The context in which steps run: without gradients unless it trains, and backward on the calling thread, whose
+    time is taken."""
+    stack = ExitStack()
+    stack.enter_context(torch.autograd.set_multithreading_enabled(False))
+    if not case.training:
+        stack.enter_context(torch.no_grad())
+    return stack
+
+
+def _capture_mps(case: Case, **options: bool) -> Replay:
+    graph = torch.mps.MPSGraph()
+    with torch.mps.graph(graph, **options):
+        outputs = case.step()
+    stats = graph.stats()
+    return Replay(graph.replay, outputs, {kind: stats[kind] for kind in _STEPS if stats.get(kind)})
+
+
+def _direct(case: Case, device: Device) -> Replay:
+    return capture_cuda(case) if device.name == "cuda" else _capture_mps(case)
+
+
+def _linked(case: Case, device: Device) -> Replay:
+    if device.name == "cuda":
+        raise NotRun("CUDA has no MPSGraph executables")
+    if "link" not in inspect.signature(torch.mps.graph.__init__).parameters:
+        raise NotRun("torch.mps.graph of this build takes no link=True")
+    return _capture_mps(case, link=True)
+
+
+def _indirect(_case: Case, device: Device) -> Replay:
+    if device.name == "cuda":
+        raise NotRun("CUDA has no indirect command buffers")
+    raise NotRun("the series has no indirect command buffers yet")
+
+
+def _rebind(case: Case, device: Device, direct: Replay) -> Replay:
+    if not device.simulated:
+        raise NotRun("it makes calls that were recorded on the simulator, and no recorder was tried elsewhere")
+    from benchmark.bare_loop import rebind  # needs the simulator's library
+
+    return rebind(case, direct)
+
+
+_PREPARE: dict[str, Callable[[Case, Device], Replay]] = {
+    DIRECT: _direct,
+    LINKED: _linked,
+    INDIRECT: _indirect,
+}
+
+
+def prepare(case: Case, device: Device) -> tuple[dict[str, Replay], dict[str, str]]:
+    """Captures the case for each mode; returns what runs, and the reasons of what does not."""
+    replays, reasons = {}, {}
+    for mode, make in _PREPARE.items():
+        try:
+            replays[mode] = make(case, device)
+        except NotRun as reason:
+            reasons[mode] = str(reason)
+    try:
+        replays[REBIND] = _rebind(case, device, replays[DIRECT])
+    except NotRun as reason:
+        reasons[REBIND] = str(reason)
+    return replays, reasons

@@ -1,0 +1,79 @@
+"""How a time is taken: warm-ups, trials of all modes in turn, and the mean without the extremes."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+WARM_UPS = 5
+TRIALS = 10
+TRIMMED = 0.1
+# A trial repeats passes until the clock's own cost is lost in it.
+_SHORTEST_TRIAL = 0.01
+_MOST_PASSES = 100
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds of one pass: of the thread that submits it, and until the device was done."""
+
+    cpu: float
+    wall: float
+
+
+@dataclass
+class Timed:
+    """Something to time: `start` is called before each trial, and `longest` passes may follow it."""
+
+    run: Callable[[], object]
+    start: Callable[[], None]
+    longest: int
+
+
+def trimmed_mean(values: Sequence[float], part: float = TRIMMED) -> float:
+    """The mean of the values without the lowest and the highest `part` of them, rounded down to whole values.
+
+    Raises:
+        ValueError: if there are no values.
+    """
+    if not values:
+        raise ValueError("there is no mean of no values")
+    cut = int(len(values) * part)
+    kept = sorted(values)[cut : len(values) - cut]
+    return sum(kept) / len(kept)
+
+
+def _trial(timed: Timed, passes: int, synchronize: Callable[[], None]) -> Times:
+    timed.start()
+    synchronize()
+    begin, begin_cpu = time.perf_counter(), time.thread_time()
+    for _ in range(passes):
+        timed.run()
+    cpu = time.thread_time() - begin_cpu
+    synchronize()
+    return Times(cpu / passes, (time.perf_counter() - begin) / passes)
+
+
+def measure(
+    modes: Mapping[str, Timed], synchronize: Callable[[], None], trials: int = TRIALS, warm_ups: int = WARM_UPS
+) -> dict[str, Times]:
+    """Seconds of a pass of each mode; the modes take turns, so that what else the machine does hits all alike."""
+    passes = {}
+    for name, timed in modes.items():
+        timed.start()
+        for _ in range(min(warm_ups, timed.longest)):
+            timed.run()
+        synchronize()
+        seconds = _trial(timed, 1, synchronize).wall
+        wanted = math.ceil(_SHORTEST_TRIAL / max(seconds, 1e-7))
+        passes[name] = max(1, min(wanted, _MOST_PASSES, timed.longest))
+    taken: dict[str, list[Times]] = {name: [] for name in modes}
+    for _ in range(trials):
+        for name, timed in modes.items():
+            taken[name].append(_trial(timed, passes[name], synchronize))
+    return {
+        name: Times(trimmed_mean([one.cpu for one in times]), trimmed_mean([one.wall for one in times]))
+        for name, times in taken.items()
+    }

@@ -1,0 +1,82 @@
+"""Keeps the rows of a run as JSON, and finds again those of a run that was cut off."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmark.devices import Device
+from benchmark.measure import ModeRow, Row
+from benchmark.protocol import TRIALS, TRIMMED, WARM_UPS
+
+HERE = Path(__file__).parent
+
+
+def sources_of(device: Device, files: Sequence[Path] = ()) -> str:
+    """Names what a row depends on: the benchmark's files, torch, and the simulator's build."""
+    digest = hashlib.sha256(f"{device.name} {device.simulated} {torch.__version__}".encode())
+    for path in files or sorted([*HERE.glob("*.py"), *HERE.glob("families/*.py"), HERE / "configurations.toml"]):
+        digest.update(path.read_bytes())
+    if device.simulated:
+        for library in sorted((HERE.parents[1] / "build" / "simulator").glob("*.so")):
+            status = library.stat()
+            digest.update(f"{library.name} {status.st_size} {status.st_mtime_ns}".encode())
+    return digest.hexdigest()[:16]
+
+
+def heading(device: Device) -> str:
+    """Says what the numbers are, and what they are not."""
+    if not device.simulated:
+        return "Seconds of a pass: of the thread that submits it (CPU), and until the device was done (wall)."
+    return (
+        "SIMULATED: Metal and MPSGraph are stood in for by the simulator. Values are computed and compared. Seconds are "
+        "those of the submitting thread, for PyTorch's MPS backend and the simulator's encoding, in null mode (encoded, "
+        "not executed) without validation. Not in them: GPU time, Apple's own encoding, anything on a Mac."
+    )
+
+
+def content(
+    rows: Sequence[Row], device: Device, trials: int = TRIALS, goals: Sequence[dict[str, Any]] = ()
+) -> dict[str, Any]:
+    """What is written."""
+    return {
+        "simulated": device.simulated,
+        "device": device.machine(),
+        "torch": torch.__version__,
+        "sources": sources_of(device),
+        "about": heading(device),
+        "protocol": {"trials": trials, "warm_ups": WARM_UPS, "trimmed": TRIMMED, "interleaved": True},
+        "configs": [asdict(row) for row in rows],
+        "goals": list(goals),
+    }
+
+
+def write(
+    path: Path, rows: Sequence[Row], device: Device, trials: int = TRIALS, goals: Sequence[dict[str, Any]] = ()
+) -> None:
+    """Keep the report; a reader never sees half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    part.write_text(json.dumps(content(rows, device, trials, goals), indent=1) + "\n")
+    part.replace(path)
+
+
+def rows_of(configs: Sequence[dict[str, Any]]) -> list[Row]:
+    """The rows of a report's `configs`."""
+    return [Row(**(one | {"modes": {name: ModeRow(**mode) for name, mode in one["modes"].items()}})) for one in configs]
+
+
+def kept_rows(path: Path, device: Device) -> dict[str, Row]:
+    """Rows of an earlier report of the same sources by name, but for those that were wrong or not run."""
+    if not path.exists():
+        return {}
+    earlier = json.loads(path.read_text())
+    if earlier.get("sources") != sources_of(device):
+        return {}
+    return {row.name: row for row in rows_of(earlier["configs"]) if not row.wrong and not row.reason}

@@ -1,0 +1,109 @@
+"""Runs the benchmark: see README.md next to this file.
+
+With ``--device cuda`` it needs nothing but torch and numpy, so that it can be run where nothing of this repository is
+installed; what else it uses it imports only where it is asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import traceback
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmark import configurations as configurations_module  # noqa: E402
+from benchmark import devices as devices_module  # noqa: E402
+from benchmark.measure import Row, run  # noqa: E402
+from benchmark.modes import DIRECT, EAGER  # noqa: E402
+from benchmark.protocol import TRIALS  # noqa: E402
+from benchmark.report import heading, kept_rows, write  # noqa: E402
+
+REPORT = Path("build/reports/bench.json")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="run.py", description="Measure configurations, eager and replayed.")
+    parser.add_argument("--device", choices=("mps", "cuda"), default=os.environ.get("DEVICE") or "mps")
+    parser.add_argument("--quick", action="store_true", help="ten configurations and three trials")
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="this one; may be given again")
+    parser.add_argument("--list", action="store_true", help="show the configurations, and run none")
+    parser.add_argument("--resume", action="store_true", help="keep what the last report has of the same sources")
+    parser.add_argument("--trials", type=int, metavar="N", help=f"default: {TRIALS}, 3 with --quick")
+    parser.add_argument("--no-replay", action="store_true", help="leave the replays out: the comparison must fail")
+    parser.add_argument("--goals", action="store_true", help="measure the goals, too (on the simulator)")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="write the report to this folder, as bench.json")
+    parser.add_argument("--report", type=Path, metavar="FILE", help=f"default: {REPORT}")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write a page and its plots, too")
+    return parser.parse_args()
+
+
+def _one(
+    configuration: configurations_module.Configuration, device: devices_module.Device, trials: int, left_out: bool
+) -> Row:
+    try:
+        return run(configuration, device, trials, left_out)
+    except Exception as problem:  # the others are measured all the same, and this one makes the run fail
+        traceback.print_exc()
+        reason = f"{type(problem).__name__}: {problem}".split("\n")[0]
+        return Row(configuration.name, configuration.category, reason=f"failed: {reason}")
+
+
+def _said(row: Row) -> str:
+    if row.reason or row.wrong:
+        return row.reason or f"DIFFERS: {', '.join(f'{name} {row.modes[name].reason}' for name in row.wrong)}"
+    eager, direct = (row.modes[name].seconds for name in (EAGER, DIRECT))
+    if not eager or not direct:
+        return "nothing was timed"
+    return f"CPU {eager * 1e3:.2f} → {direct * 1e3:.3f} ms"
+
+
+def main() -> int:
+    """Measure, report, and return 1 if a replay differs from eager or a configuration failed."""
+    arguments = _arguments()
+    try:
+        chosen = configurations_module.choose(configurations_module.load(), tuple(arguments.only), arguments.quick)
+        if arguments.list:
+            for one in chosen:
+                print(f"{one.name:28} {one.category}")
+            return 0
+        device = devices_module.find(arguments.device)
+    except (RuntimeError, ValueError) as problem:
+        print(f"error: {problem}", file=sys.stderr)
+        return 2
+    trials = arguments.trials or (3 if arguments.quick else TRIALS)
+    path = arguments.out / "bench.json" if arguments.out else arguments.report or REPORT
+    kept = kept_rows(path, device) if arguments.resume else {}
+    print(heading(device), flush=True)
+    rows = []
+    for number, one in enumerate(chosen, 1):
+        print(f"[{number:3}/{len(chosen)}] {one.name:26} ", end="", flush=True)
+        begin = time.monotonic()
+        row = kept.get(one.name) or _one(one, device, trials, arguments.no_replay)
+        rows.append(row)
+        device.give_back()
+        print(f"{_said(row)}  ({time.monotonic() - begin:.1f} s)", flush=True)
+        write(path, rows, device, trials)
+    goals = []
+    if arguments.goals:
+        from benchmark.goals import measure_all
+
+        goals = measure_all(rows, device)
+        write(path, rows, device, trials, goals)
+    if arguments.page:
+        from benchmark.page import write_page  # needs matplotlib
+
+        write_page(arguments.page, path)
+    bad = [row.name for row in rows if row.wrong or row.reason.startswith("failed")]
+    if bad:
+        print(f"Failed, or a replay differs from eager: {', '.join(bad)}.", file=sys.stderr)
+        return 1
+    print(f"Every replay equals eager. Numbers kept in {path}.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
