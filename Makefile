@@ -2,7 +2,7 @@
 MPSFORK := scripts/mpsfork
 
 .DEFAULT_GOAL := help
-.PHONY: setup fetch apply refresh verify export doctor simulator demo test test-layered test-mps test-mps-more test-sanitized test-entries mutants wheel lint-overlay sweep graph-caching fallback-bench fallback-sync clean help
+.PHONY: setup fetch apply refresh verify export doctor simulator demo test test-layered test-mps test-mps-more test-sanitized test-entries mutants wheel lint-overlay sweep bench graph-caching fallback-bench fallback-sync clean help
 
 setup:      ## install what this machine lacks (Debian, Ubuntu), make the virtual environment
 	@$(MPSFORK) setup
@@ -60,6 +60,15 @@ lint-overlay: ## compile the overlay with every warning an error, and run clang-
 
 sweep:      ## capture and replay every operator, dtype and sample, compared with eager; NOREPLAY=1: see that nothing is equal without
 	@$(MPSFORK) sweep $(if $(PAGE),--page $(PAGE)) $(if $(NOREPLAY),--no-replay) $(if $(RESUME),--resume)
+
+BENCH_OPTIONS = $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) $(if $(RESUME),--resume) $(if $(NOREPLAY),--no-replay) $(if $(PAGE),--page $(PAGE))
+
+bench:      ## time 100 configurations, eager and replayed (QUICK=1: ten; ONLY=name, RESUME=1, PAGE=file); DEVICE=cuda: with the stock torch of python3
+ifeq ($(DEVICE),cuda)
+	@python3 test/benchmark/run.py --device cuda $(BENCH_OPTIONS)
+else
+	@$(MPSFORK) bench $(if $(BENCH_OPTIONS),$(BENCH_OPTIONS))
+endif
 
 graph-caching: ## count what the executable cache keeps of matmul, convolution and attention
 	@$(MPSFORK) graph-caching

@@ -226,6 +226,14 @@ def sweep(project: Project, arguments: tuple[str, ...]) -> int:
     return runner.run_sweep(project, arguments)
 
 
+@cli.command(context_settings=_PASSED_ON)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def bench(project: Project, arguments: tuple[str, ...]) -> int:
+    """Time 100 configurations, eager and replayed; arguments go to test/benchmark/run.py."""
+    return runner.run_bench(project, arguments)
+
+
 @cli.command("graph-caching", context_settings=_PASSED_ON)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj

@@ -167,6 +167,14 @@ RINGS = (
         on_mac=False,
     ),
     Ring("demo", ("test/demo/run.py", "--small"), needs="test/demo/run.py", counted=STATUS, on_device=True),
+    Ring("benchmark", (*PYTEST, "test/benchmark/tests"), needs="test/benchmark/tests", on_device=True),
+    Ring(
+        "quick benchmark",
+        ("test/benchmark/run.py", "--quick", "--report", "build/reports/bench_quick.json"),
+        needs="test/benchmark/run.py",
+        counted=STATUS,
+        on_device=True,
+    ),
     Ring(
         "graph caching",
         ("test/graph_caching/run.py", "--small", "--report", "build/reports/graph_caching_small.json"),

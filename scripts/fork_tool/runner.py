@@ -71,6 +71,11 @@ def run_sweep(project: Project, arguments: Iterable[str]) -> int:
     return _run_program(project, "test/sweep/run.py", arguments)
 
 
+def run_bench(project: Project, arguments: Iterable[str]) -> int:
+    """Time the configurations of the benchmark, eager and replayed, and return the exit status."""
+    return _run_program(project, "test/benchmark/run.py", arguments)
+
+
 def run_graph_caching(project: Project, arguments: Iterable[str]) -> int:
     """Count what the executable cache keeps, by operation and parameters, and return the exit status."""
     return _run_program(project, "test/graph_caching/run.py", arguments)

@@ -261,12 +261,26 @@ void hook_others(Class device_class) {
       });
 }
 
-NSArray<MPSGraphTensorData*>* fresh(NSArray<MPSGraphTensorData*>* data) {
-  NSMutableArray* result = [NSMutableArray arrayWithCapacity:data.count];
-  for (MPSGraphTensorData* one in data) {
-    [result addObject:[[[MPSGraphTensorData alloc] initWithMPSNDArray:one.mpsndarray] autorelease]];
+// New tensor data of arrays, as a replayer has it that keeps only the arrays.
+NSArray<MPSGraphTensorData*>* fresh(const std::vector<id>& arrays, size_t begin, size_t end) {
+  NSMutableArray* result = [NSMutableArray arrayWithCapacity:end - begin];
+  for (size_t i = begin; i < end; ++i) {
+    [result addObject:[[[MPSGraphTensorData alloc] initWithMPSNDArray:arrays[i]] autorelease]];
   }
   return result;
+}
+
+// The recorded tensor data keeps the arrays.
+Call fresh_run(const Call& run) {
+  Call call = run;
+  call.kind = Kind::RUN_GRAPH_FRESH;
+  for (NSArray<MPSGraphTensorData*>* data in @[ run.other, run.third ]) {
+    for (MPSGraphTensorData* one in data) {
+      call.objects.push_back(one.mpsndarray);
+    }
+  }
+  call.first = [run.other count];
+  return call;
 }
 
 // Before each dispatch: its pipeline, and all that eager binds for that pipeline.
@@ -306,8 +320,7 @@ std::vector<Call> rebinding_of(const std::vector<Call>& calls, const std::map<id
         break;
       }
       case Kind::RUN_GRAPH:
-        result.push_back(call);
-        result.back().kind = Kind::RUN_GRAPH_FRESH;
+        result.push_back(fresh_run(call));
         break;
       default:
         result.push_back(call);
@@ -416,8 +429,8 @@ void make(const std::vector<Call>& calls) {
       case Kind::RUN_GRAPH_FRESH:
         @autoreleasepool {
           [(MPSGraphExecutable*)call.object encodeToCommandBuffer:current
-                                                      inputsArray:fresh(call.other)
-                                                     resultsArray:fresh(call.third)
+                                                      inputsArray:fresh(call.objects, 0, call.first)
+                                                     resultsArray:fresh(call.objects, call.first, call.objects.size())
                                               executionDescriptor:call.fourth];
         }
         break;
@@ -482,8 +495,10 @@ PUBLIC void* bare_loop_stop() {
 
 /// Prepares the calls that set everything anew; `eager` tells which indices each pipeline needs.
 PUBLIC void bare_loop_prepare_rebinding(void* replay, void* eager) {
-  auto* made = static_cast<Recording*>(replay);
-  made->rebinding = rebinding_of(made->calls, indices_of(static_cast<Recording*>(eager)->calls));
+  @autoreleasepool {
+    auto* made = static_cast<Recording*>(replay);
+    made->rebinding = rebinding_of(made->calls, indices_of(static_cast<Recording*>(eager)->calls));
+  }
 }
 
 /// Makes the calls once, as they were recorded or with everything set anew.
@@ -492,6 +507,28 @@ PUBLIC void bare_loop_run(void* replay, int rebind) {
     const auto* made = static_cast<Recording*>(replay);
     make(rebind ? made->rebinding : made->calls);
   }
+}
+
+/// How many steps (dispatches, graph runs, copies and fills) are encoded before the first commit.
+PUBLIC size_t bare_loop_steps_before_commit(void* replay) {
+  size_t steps = 0;
+  for (const auto& call : static_cast<Recording*>(replay)->calls) {
+    switch (call.kind) {
+      case Kind::COMMIT:
+        return steps;
+      case Kind::DISPATCH_THREADS:
+      case Kind::DISPATCH_THREADGROUPS:
+      case Kind::EXECUTE_COMMANDS:
+      case Kind::RUN_GRAPH:
+      case Kind::COPY:
+      case Kind::FILL:
+        ++steps;
+        break;
+      default:
+        break;
+    }
+  }
+  return steps;
 }
 
 /// Waits until all that was made is done.

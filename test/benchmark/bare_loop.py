@@ -14,17 +14,19 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-import mps_simulator
 import torch
 
+import mps_simulator
 from benchmark.case import Case
 from benchmark.replay import NotRun, Replay
 
 SOURCE = Path(__file__).with_name("bare_loop.mm")
 REPOSITORY = SOURCE.parents[2]
 LIBRARY = REPOSITORY / "build" / "benchmark" / "libbare_loop.so"
-# Made by the host for itself, and not by the replay's calls to the device: reading its own buffers.
-_BESIDE = ("-[MTLBuffer contents]",)
+# What the host asks of its own buffers, and what handlers ask afterwards on their own threads.
+_BESIDE = ("-[MTLBuffer contents]", "-[MTLCommandBuffer status]")
+# The simulator's own, inside of making tensor data.
+_NESTED = ("-[MTLBuffer length]",)
 _FLAGS = ("-std=gnu++17", "-O2", "-fPIC", "-fvisibility=hidden", "-shared")
 
 
@@ -59,6 +61,8 @@ def _loaded() -> ctypes.CDLL:
     library = ctypes.CDLL(str(build()))
     library.bare_loop_stop.restype = ctypes.c_void_p
     library.bare_loop_free.argtypes = [ctypes.c_void_p]
+    library.bare_loop_steps_before_commit.argtypes = [ctypes.c_void_p]
+    library.bare_loop_steps_before_commit.restype = ctypes.c_size_t
     library.bare_loop_run.argtypes = [ctypes.c_void_p, ctypes.c_int]
     library.bare_loop_prepare_rebinding.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
     return library
@@ -94,6 +98,11 @@ class BareLoop:
     def rebind(self) -> None:
         """Make the calls with everything set anew."""
         _loaded().bare_loop_run(self._recording, 1)
+
+    def steps_before_commit(self) -> int:
+        """How many steps the replay encodes before its first commit."""
+        count: int = _loaded().bare_loop_steps_before_commit(self._recording)
+        return count
 
     @staticmethod
     def wait() -> None:
@@ -131,4 +140,4 @@ def rebind(case: Case, direct: Replay) -> Replay:
     def run() -> None:
         loop.rebind()
 
-    return Replay(run, direct.outputs, wait=loop.wait)
+    return Replay(run, direct.outputs, wait=loop.wait, nested=_NESTED)

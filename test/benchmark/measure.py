@@ -22,7 +22,7 @@ from benchmark.replay import NotRun, Replay
 
 _CAPTURED, _NEW = 1, 2
 # Until operators have compiled what they keep, and optimizers have made their state.
-_PASSES_BEFORE_CAPTURE = 3
+_PASSES_BEFORE_CAPTURE = 2
 
 
 @dataclass
@@ -78,6 +78,7 @@ def _timed(case: Case, device: Device, run: Callable[[], object]) -> Timed:
 def _compare(row: Row, case: Case, device: Device, replays: dict[str, Replay], left_out: bool) -> None:
     comparison = Comparison(case, case.step, _NEW)
     for name, replay in replays.items():
+
         def once(replay: Replay = replay) -> None:
             device.synchronize()
             if not left_out:
@@ -105,7 +106,7 @@ def _measure(row: Row, case: Case, device: Device, replays: dict[str, Replay], t
             one.start()
             synchronize()
             mode = row.modes[name]
-            mode.calls = device.calls(one.run)
+            mode.calls = device.calls(one.run, replays[name].nested if name in replays else ())
             mode.seconds, mode.wall_seconds = times[name].cpu, times[name].wall
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from contextlib import ExitStack
+from typing import Any
 
 import torch
 
@@ -12,6 +13,9 @@ from benchmark.case import Case
 from benchmark.cuda_graph import capture_cuda
 from benchmark.devices import Device
 from benchmark.replay import NotRun, Replay
+
+# Annotations of the wheel know nothing of what the series adds.
+mps: Any = torch.mps
 
 EAGER, REBIND, DIRECT, LINKED, INDIRECT = "eager", "re-bind everything", "direct", "linked", "linked, indirect"
 MODES = (EAGER, REBIND, DIRECT, LINKED, INDIRECT)
@@ -30,24 +34,25 @@ def in_step(case: Case) -> ExitStack:
     return stack
 
 
-def _capture_mps(case: Case, **options: bool) -> Replay:
-    graph = torch.mps.MPSGraph()
-    with torch.mps.graph(graph, **options):
+def capture(case: Case, **options: bool) -> Replay:
+    """A graph of the step, with options of torch.mps.graph."""
+    graph = mps.MPSGraph()
+    with mps.graph(graph, **options):
         outputs = case.step()
     stats = graph.stats()
     return Replay(graph.replay, outputs, {kind: stats[kind] for kind in _STEPS if stats.get(kind)})
 
 
 def _direct(case: Case, device: Device) -> Replay:
-    return capture_cuda(case) if device.name == "cuda" else _capture_mps(case)
+    return capture_cuda(case) if device.name == "cuda" else capture(case)
 
 
 def _linked(case: Case, device: Device) -> Replay:
     if device.name == "cuda":
         raise NotRun("CUDA has no MPSGraph executables")
-    if "link" not in inspect.signature(torch.mps.graph.__init__).parameters:
+    if "link" not in inspect.signature(mps.graph.__init__).parameters:
         raise NotRun("torch.mps.graph of this build takes no link=True")
-    return _capture_mps(case, link=True)
+    return capture(case, link=True)
 
 
 def _indirect(_case: Case, device: Device) -> Replay:
@@ -61,7 +66,9 @@ def _rebind(case: Case, device: Device, direct: Replay) -> Replay:
         raise NotRun("it makes calls that were recorded on the simulator, and no recorder was tried elsewhere")
     from benchmark.bare_loop import rebind  # needs the simulator's library
 
-    return rebind(case, direct)
+    # encoded and not executed, so that what a step changes stays as it is
+    with device.measuring():
+        return rebind(case, direct)
 
 
 _PREPARE: dict[str, Callable[[Case, Device], Replay]] = {

@@ -34,7 +34,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--resume", action="store_true", help="keep what the last report has of the same sources")
     parser.add_argument("--trials", type=int, metavar="N", help=f"default: {TRIALS}, 3 with --quick")
     parser.add_argument("--no-replay", action="store_true", help="leave the replays out: the comparison must fail")
-    parser.add_argument("--goals", action="store_true", help="measure the goals, too (on the simulator)")
+    parser.add_argument(
+        "--goals", action="store_true", help="measure the goals, too: as a run of all does on the simulator"
+    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="write the report to this folder, as bench.json")
     parser.add_argument("--report", type=Path, metavar="FILE", help=f"default: {REPORT}")
     parser.add_argument("--page", type=Path, metavar="FILE", help="write a page and its plots, too")
@@ -88,7 +90,7 @@ def main() -> int:
         print(f"{_said(row)}  ({time.monotonic() - begin:.1f} s)", flush=True)
         write(path, rows, device, trials)
     goals = []
-    if arguments.goals:
+    if arguments.goals or not (arguments.quick or arguments.only):
         from benchmark.goals import measure_all
 
         goals = measure_all(rows, device)

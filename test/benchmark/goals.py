@@ -1,0 +1,275 @@
+"""The goals of replay: each a figure that is measured on the simulator, and what it should be."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+
+from benchmark import configurations as configurations_module
+from benchmark.case import Case
+from benchmark.devices import Device
+from benchmark.measure import build, ModeRow, Row
+from benchmark.modes import capture as capture_step
+from benchmark.modes import DIRECT, EAGER, in_step, INDIRECT, LINKED, REBIND
+from benchmark.protocol import measure, Timed, Times, TRIALS, trimmed_mean
+from benchmark.replay import Replay
+
+# Annotations of the wheel know nothing of what the series adds.
+mps: Any = torch.mps
+
+
+@dataclass
+class Goal:
+    """A figure; `met` is None where it was not measured, and `reason` says why."""
+
+    figure: str
+    value: float | None
+    goal: str
+    met: bool | None
+    reason: str = ""
+
+
+class NotMeasured(Exception):
+    """Why a figure is not there."""
+
+
+Rows = dict[str, Row]
+Measure = Callable[[Rows, Device], float]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A figure, the bound it must keep, and what measures it."""
+
+    figure: str
+    bound: float
+    at_least: bool
+    measure: Measure
+
+    def judge(self, rows: Rows, device: Device) -> Goal:
+        """Measure it."""
+        goal = f"{'≥' if self.at_least else '≤'} {self.bound:g}"
+        try:
+            value = self.measure(rows, device)
+        except NotMeasured as reason:
+            return Goal(self.figure, None, goal, None, str(reason))
+        return Goal(self.figure, value, goal, value >= self.bound if self.at_least else value <= self.bound)
+
+
+def _mode(rows: Rows, name: str, mode: str) -> ModeRow:
+    if name not in rows:
+        raise NotMeasured(f"{name} was not run")
+    if rows[name].reason:
+        raise NotMeasured(f"{name}: {rows[name].reason}")
+    found = rows[name].modes[mode]
+    if found.calls is None or found.seconds is None:
+        raise NotMeasured(f"{name}, {mode}: {found.reason}")
+    return found
+
+
+def _calls(rows: Rows, name: str, mode: str, *kinds: str) -> int:
+    calls = _mode(rows, name, mode).calls or {}
+    return sum(calls.get(kind, 0) for kind in kinds or ("total",))
+
+
+@contextmanager
+def _captured(name: str, device: Device) -> Iterator[tuple[Case, Replay]]:
+    configuration = next(one for one in configurations_module.load() if one.name == name)
+    case = build(configuration, device)
+    if case.start:
+        case.start()
+    case.fill(1)
+    with in_step(case), device.pool():
+        for _ in range(2):
+            case.step()
+        replay = capture_step(case)
+        with device.measuring():
+            yield case, replay
+    del case, replay
+    device.give_back()
+
+
+def _interleaved(runs: dict[str, Callable[[], object]], device: Device, wait: Callable[[], None]) -> dict[str, Times]:
+    def pooled(run: Callable[[], object]) -> Callable[[], None]:
+        def one() -> None:
+            with device.pool():
+                run()
+
+        return one
+
+    def synchronize() -> None:
+        device.synchronize()
+        wait()
+
+    return measure({name: Timed(pooled(run), lambda: None, 100) for name, run in runs.items()}, synchronize, 3 * TRIALS)
+
+
+def _over_bare_loop(name: str) -> Measure:
+    def value(_rows: Rows, device: Device) -> float:
+        from benchmark.bare_loop import BareLoop
+
+        with _captured(name, device) as (case, replay):
+            loop = BareLoop(replay, case)
+            missing = loop.missing(replay)
+            if missing:
+                raise NotMeasured(f"the recorder does not know all calls of the replay: {', '.join(missing)}")
+            times = _interleaved({DIRECT: replay.run, "bare": loop.run}, device, loop.wait)
+        return times[DIRECT].cpu / times["bare"].cpu
+
+    return value
+
+
+def _fewer_calls(name: str, fewer: str, more: str = EAGER, *kinds: str) -> Measure:
+    return lambda rows, _device: _calls(rows, name, more, *kinds) / max(1, _calls(rows, name, fewer, *kinds))
+
+
+def _set_bytes(rows: Rows, _device: Device) -> float:
+    return _calls(rows, "demo-decoder-64", DIRECT, "set bytes")
+
+
+def _rebinding(part: str, summary: Callable[[Sequence[float]], float]) -> Measure:
+    def value(rows: Rows, _device: Device) -> float:
+        ratios = []
+        for row in rows.values():
+            rebind, direct = row.modes.get(REBIND), row.modes.get(DIRECT)
+            if not rebind or not direct or not rebind.seconds or not direct.seconds:
+                continue
+            if part == "CPU":
+                ratios.append(rebind.seconds / direct.seconds)
+            elif rebind.calls and direct.calls:
+                ratios.append(rebind.calls["total"] / direct.calls["total"])
+        if not ratios:
+            raise NotMeasured("nothing was run in that mode")
+        return summary(ratios)
+
+    return value
+
+
+def _deeper(mode: str) -> Measure:
+    def value(rows: Rows, _device: Device) -> float:
+        seconds = [_mode(rows, f"demo-decoder-{layers}", mode).seconds or 0 for layers in (128, 64)]
+        return seconds[0] / seconds[1]
+
+    return value
+
+
+def _one_step(_rows: Rows, device: Device) -> float:
+    x = torch.zeros(16, device=device.name)
+    graph = mps.MPSGraph()
+    with torch.no_grad(), mps.graph(graph):
+        _y = x + 1
+    passes = 100
+    taken = []
+    with device.measuring():
+        for _ in range(TRIALS * 3):
+            device.synchronize()
+            with device.pool():
+                begin = time.perf_counter()
+                for _ in range(passes):
+                    graph.replay()
+                taken.append((time.perf_counter() - begin) / passes)
+    return trimmed_mean(taken) * 1e6
+
+
+def _first_commit(_rows: Rows, device: Device) -> float:
+    from benchmark.bare_loop import BareLoop
+
+    with _captured("activation-chain-1000", device) as (case, replay):
+        return BareLoop(replay, case).steps_before_commit()
+
+
+def _capture_over_eager(_rows: Rows, device: Device) -> float:
+    with _captured("demo-decoder-64", device) as (case, _replay):
+        times = _interleaved({EAGER: case.step, "capture": lambda: capture_step(case)}, device, lambda: None)
+    return times["capture"].cpu / times[EAGER].cpu
+
+
+def _small_graphs(_rows: Rows, device: Device) -> float:
+    device.synchronize()
+    device.give_back()
+    x = torch.zeros(16, device=device.name)
+    before = torch.mps.driver_allocated_memory()
+    graphs = [mps.MPSGraph() for _ in range(20)]
+    outputs = []
+    with torch.no_grad():
+        for graph in graphs:
+            with mps.graph(graph):
+                outputs.append(x + 1)
+    device.synchronize()
+    return (torch.mps.driver_allocated_memory() - before) / 2**20
+
+
+def _base(_rows: Rows, _device: Device) -> float:
+    raise NotMeasured("takes a second build, of the base without the series (`make simulator BASE_ONLY=1`)")
+
+
+_RUNS = ("graph runs", "encoders opened")
+_BELOW = "re-bind everything ÷ direct"
+
+GOALS = (
+    *(
+        Wanted(f"direct replay ÷ bare loop of its calls, CPU: {name}", 1.15, False, _over_bare_loop(name))
+        for name in ("demo-mlp", "demo-convnet", "demo-vit", "demo-decoder-64")
+    ),
+    Wanted(
+        "framework calls per pass, eager ÷ direct: demo-decoder-64", 8, True, _fewer_calls("demo-decoder-64", DIRECT)
+    ),
+    Wanted(
+        "framework calls per pass, eager ÷ linked with indirect: demo-decoder-64",
+        12,
+        True,
+        _fewer_calls("demo-decoder-64", INDIRECT),
+    ),
+    *(
+        Wanted(
+            f"encoded graph runs and opened encoders, direct ÷ linked: {name}",
+            bound,
+            True,
+            _fewer_calls(name, LINKED, DIRECT, *_RUNS),
+        )
+        for name, bound in (("sd15-unet-32", 8), ("flux-s64", 8), ("resnet18", 20), ("gpt2-s128", 3))
+    ),
+    Wanted(
+        "framework calls for a chain of 1,000 kernels, direct ÷ indirect",
+        50,
+        True,
+        _fewer_calls("kernel-chain-1000", INDIRECT, DIRECT),
+    ),
+    Wanted("setBytes in a replay of demo-decoder-64", 0, False, _set_bytes),
+    Wanted(f"{_BELOW}, calls, median of all", 1.5, True, _rebinding("calls", statistics.median)),
+    Wanted(f"{_BELOW}, calls, lowest of all", 1, True, _rebinding("calls", min)),
+    Wanted(f"{_BELOW}, CPU, median of all", 1.5, True, _rebinding("CPU", statistics.median)),
+    Wanted(f"{_BELOW}, CPU, lowest of all", 1, True, _rebinding("CPU", min)),
+    Wanted("replay CPU at 128 layers ÷ 64 layers, direct", 2.0, False, _deeper(DIRECT)),
+    Wanted("replay CPU at 128 layers ÷ 64 layers, linked with indirect", 1.5, False, _deeper(INDIRECT)),
+    Wanted("replaying a graph of one step, wall, µs", 4, False, _one_step),
+    Wanted("steps of 1,000 that are encoded before the first commit of a replay", 64, False, _first_commit),
+    Wanted("capture pass ÷ eager pass, CPU: demo-decoder-64", 1.15, False, _capture_over_eager),
+    Wanted("eager with the series, nothing captured ÷ base, CPU per operator", 1.01, False, _base),
+    Wanted("driver memory of 20 one-operator graphs, MiB", 4, False, _small_graphs),
+)
+
+
+def measure_all(rows: Sequence[Row], device: Device) -> list[dict[str, Any]]:
+    """Every goal, as the report keeps it; on a device other than the simulator none is measured.
+
+    Prints each as it comes.
+    """
+    if not device.simulated:
+        return []
+    by_name = {row.name: row for row in rows}
+    results = []
+    for wanted in GOALS:
+        goal = wanted.judge(by_name, device)
+        shown = (
+            goal.reason if goal.value is None else f"{goal.value:.4g} ({goal.goal}, {'met' if goal.met else 'MISSED'})"
+        )
+        print(f"{goal.figure}: {shown}", flush=True)
+        results.append(asdict(goal))
+    return results

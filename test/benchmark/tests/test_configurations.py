@@ -1,0 +1,56 @@
+"""The data file, and what builds what it names."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import pytest
+from benchmark.configurations import CATEGORIES, choose, load
+from benchmark.families import BUILDERS
+
+
+def test_there_are_a_hundred_in_all_categories() -> None:
+    configurations = load()
+    assert len({one.name for one in configurations}) == len(configurations) == 100
+    assert {one.category for one in configurations} == set(CATEGORIES)
+    named = {"tiny-llm-128-L64", "tiny-llm-256-L128", "qwen3-0.5b", "flux-s64"}
+    assert named <= {one.name for one in configurations}
+
+
+def test_ten_are_quick_and_in_all_categories_but_the_large_ones() -> None:
+    quick = choose(load(), (), quick=True)
+    assert len(quick) == 10
+    assert {one.category for one in quick} == set(CATEGORIES) - {"GPU-bound"}
+
+
+def test_builders_take_what_the_file_gives() -> None:
+    for one in load():
+        signature = inspect.signature(BUILDERS[one.family])
+        for simulated in (False, True):
+            signature.bind("mps", None, **one.parameters_for(simulated))
+
+
+def test_note_names_shared_layers_and_what_is_smaller() -> None:
+    flux = choose(load(), ("flux-s64",), quick=False)[0]
+    assert flux.note(simulated=False) == "layers share the weights of 1"
+    assert flux.note(simulated=True) == "layers share the weights of 1; width 192, heads 6"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[a]\nfamily = "vision"\n', "a has no category"),
+        ('[a]\ncategory = "vision"\n', "a has no family"),
+        ('[a]\ncategory = "vison"\nfamily = "vision"\n', "a is of the category 'vison'; there are: dispatch-heavy"),
+    ],
+)
+def test_bad_data_is_named(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "data.toml").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        load(tmp_path / "data.toml")
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(ValueError, match="no configuration resnet19; --list shows all"):
+        choose(load(), ("resnet18", "resnet19"), quick=False)

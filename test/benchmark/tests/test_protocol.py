@@ -1,0 +1,70 @@
+"""How times are taken and calls are sorted."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from benchmark.calls import by_kind
+from benchmark.protocol import measure, Timed, trimmed_mean
+
+
+def test_trimmed_mean() -> None:
+    # ten values: the lowest and the highest are left out, (2 + 3 + 4 + 5 + 6 + 7 + 8 + 21) / 8
+    assert trimmed_mean([100, 3, 2, 4, 5, 6, 7, 8, 21, -50]) == 7
+    # of three nothing is left out
+    assert trimmed_mean([1, 2, 6]) == 3
+    with pytest.raises(ValueError, match="no mean of no values"):
+        trimmed_mean([])
+
+
+def test_modes_take_turns() -> None:
+    ran: list[str] = []
+
+    def timed(name: str, longest: int) -> Timed:
+        return Timed(lambda: time.sleep(0.02), lambda: ran.append(name), longest)
+
+    times = measure({"a": timed("a", 100), "b": timed("b", 1)}, lambda: None, trials=3, warm_ups=2)
+    # warm-ups and a first look at each, then the trials
+    assert ran == ["a", "a", "b", "b", *("a", "b") * 3]
+    assert all(one.wall >= 0.02 > one.cpu for one in times.values())
+
+
+def test_no_more_passes_follow_a_start_than_may() -> None:
+    passes = [0]
+
+    def start() -> None:
+        assert passes[-1] <= 7
+        passes.append(0)
+
+    def run() -> None:
+        passes[-1] += 1
+
+    measure({"a": Timed(run, start, 7)}, lambda: None)
+    assert max(passes) == 7
+
+
+def test_calls_by_kind() -> None:
+    counts = {
+        "-[MTLComputeCommandEncoder setBytes:length:atIndex:]": 2,
+        "-[MTLComputeCommandEncoder setBuffer:offset:atIndex:]": 3,
+        "-[MTLComputeCommandEncoder setBufferOffset:atIndex:]": 4,
+        "-[MTLComputeCommandEncoder dispatchThreads:threadsPerThreadgroup:]": 5,
+        "-[MPSGraphExecutable encodeToCommandBuffer:inputsArray:resultsArray:executionDescriptor:]": 6,
+        "-[MPSGraph encodeToCommandBuffer:feeds:targetOperations:resultsDictionary:executionDescriptor:]": 7,
+        "-[MPSCommandBuffer blitCommandEncoder]": 8,
+        "-[MTLCommandEncoder endEncoding]": 9,
+        "-[MTLCommandBuffer commit]": 10,
+        "-[MTLDevice currentAllocatedSize]": 11,
+    }
+    assert by_kind(counts) == {
+        "set bytes": 2,
+        "set buffer": 7,
+        "dispatches": 5,
+        "graph runs": 13,
+        "encoders opened": 8,
+        "encoders ended": 9,
+        "commits": 10,
+        "other": 11,
+        "total": 65,
+    }
