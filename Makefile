@@ -67,7 +67,7 @@ bench:      ## time 100 configurations, eager and replayed (QUICK=1: ten; ONLY=n
 ifeq ($(DEVICE),cuda)
 	@python3 test/benchmark/run.py --device cuda $(BENCH_OPTIONS)
 else
-	@$(MPSFORK) bench $(if $(BENCH_OPTIONS),$(BENCH_OPTIONS))
+	@$(MPSFORK) bench $(BENCH_OPTIONS)
 endif
 
 graph-caching: ## count what the executable cache keeps of matmul, convolution and attention

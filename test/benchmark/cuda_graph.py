@@ -5,16 +5,20 @@ from __future__ import annotations
 import ctypes
 import re
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from benchmark.case import Case
 from benchmark.replay import Replay
 
+# Annotations differ by version, and some have none.
+cuda: Any = torch.cuda
+
 
 def warm_up_cuda(case: Case, passes: int) -> None:
     """Runs the step on a stream of its own, as captures want it."""
-    stream = torch.cuda.Stream()
+    stream = cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         for _ in range(passes):
@@ -22,7 +26,7 @@ def warm_up_cuda(case: Case, passes: int) -> None:
     torch.cuda.current_stream().wait_stream(stream)
 
 
-def _nodes(graph: torch.cuda.CUDAGraph) -> int | None:
+def _nodes(graph: Any) -> int | None:
     # torch counts none; the run-time library that it has loaded does
     maps = Path("/proc/self/maps")
     found = re.search(r"(/\S*libcudart[^\s/]*\.so[^\s/]*)", maps.read_text()) if maps.exists() else None
@@ -37,9 +41,9 @@ def _nodes(graph: torch.cuda.CUDAGraph) -> int | None:
 def capture_cuda(case: Case) -> Replay:
     """A graph of the step; its steps are the nodes of the CUDA graph, where they can be counted."""
     try:
-        graph = torch.cuda.CUDAGraph(keep_graph=True)
+        graph = cuda.CUDAGraph(keep_graph=True)
     except TypeError:  # before torch 2.8
-        graph = torch.cuda.CUDAGraph()
+        graph = cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         outputs = case.step()
     nodes = _nodes(graph)

@@ -10,6 +10,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.patches import Patch  # noqa: E402
 
 from benchmark.configurations import CATEGORIES  # noqa: E402
 from benchmark.measure import Row  # noqa: E402
@@ -62,7 +63,7 @@ def draw_improvement(rows: Sequence[Row], path: Path, wall: bool, title: str) ->
     axes.set_xticks(range(len(CATEGORIES)), CATEGORIES, rotation=20, ha="right")
     axes.set_ylabel("% less than eager")
     axes.set_title(title, fontsize=10)
-    axes.legend([plt.Rectangle((0, 0), 1, 1, color=_COLOURS[mode], alpha=0.6) for mode in modes], modes, fontsize=8)
+    axes.legend([Patch(color=_COLOURS[mode], alpha=0.6) for mode in modes], modes, fontsize=8)
     figure.tight_layout()
     figure.savefig(path, metadata=_METADATA)
     plt.close(figure)

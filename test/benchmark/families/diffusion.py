@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -68,7 +69,7 @@ class DoubleBlock(nn.Module):
         attended = _joined(F.scaled_dot_product_attention(query, key, value))
         results = []
         for stream, x, modulation, part in zip(
-            self.streams, (text, image), modulations, attended.split([text.shape[1], image.shape[1]], 1)
+            self.streams, (text, image), modulations, torch.split(attended, [text.shape[1], image.shape[1]], 1)
         ):
             x = x + modulation[2][:, None] * stream.projection(part)
             normed = _modulated(stream.second_norm(x), modulation[3], modulation[4])
@@ -156,7 +157,7 @@ class Dit(nn.Module):
         x = self.patches(x).flatten(2).transpose(1, 2) + self.positions
         condition = F.silu(self.time(time_embedding(time, 256)))
         for i in range(self.layers):
-            stream = self.streams[i % len(self.streams)]
+            stream: Any = self.streams[i % len(self.streams)]
             parts = stream.modulation(condition).chunk(6, -1)
             normed = _modulated(stream.first_norm(x), parts[0], parts[1])
             query, key, value = _heads(stream.query_key_value(normed), 3, self.heads)
@@ -273,8 +274,8 @@ class UNet(nn.Module):
         self.norm, self.last = nn.GroupNorm(32, now), nn.Conv2d(now, channels, 3, padding=1)
 
     @staticmethod
-    def _run(stage: nn.Module, x: Tensor, time: Tensor, context: Tensor) -> Tensor:
-        residual, attention = stage  # type: ignore[misc]
+    def _run(stage: Any, x: Tensor, time: Tensor, context: Tensor) -> Tensor:
+        residual, attention = stage
         x = residual(x, time)
         return attention(x, context) if isinstance(attention, SpatialTransformer) else x
 

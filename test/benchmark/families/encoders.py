@@ -204,7 +204,7 @@ class Vocoder(nn.Module):
         x = self.first(x)
         for wider, residual in zip(self.wider, self.residual):
             x = wider(F.leaky_relu(x, 0.1))
-            x = sum(part(x) for part in residual) / len(residual)  # type: ignore[arg-type, assignment]
+            x = sum(part(x) for part in residual) / len(residual)
         return self.last(F.leaky_relu(x)).tanh()
 
 

@@ -41,7 +41,7 @@ def _training(model: nn.Module, optimizer: str, inputs: list[Input], loss: Calla
     def step() -> tuple[Tensor]:
         used.zero_grad(set_to_none=True)
         result = loss()
-        result.backward()
+        result.backward()  # type: ignore[no-untyped-call]
         used.step()
         return (result.detach(),)
 
