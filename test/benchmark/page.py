@@ -133,8 +133,27 @@ def _rebinding(rows: Sequence[Row]) -> str:
     )
 
 
-def page_text(report: dict[str, Any], name: str) -> str:
-    """The page of a report; plots are files next to it whose names begin with `name`."""
+_DEMO = ("demo-mlp", "demo-convnet", "demo-vit", *(f"demo-decoder-{layers}" for layers in (16, 32, 64, 128)))
+
+
+def _fewer(rows: Sequence[Row], name: str) -> str:
+    for row in rows:
+        eager, direct = row.modes.get(EAGER), row.modes.get(DIRECT)
+        if row.name == name and eager and direct and eager.seconds and direct.seconds:
+            return f"{eager.seconds / direct.seconds:.0f}"
+    return "–"
+
+
+def _beside_cuda(rows: Sequence[Row], cuda: Sequence[Row], device: str) -> str:
+    if not cuda:
+        return ""
+    lines = [[f"`{name}`", _fewer(rows, name), _fewer(cuda, name)] for name in _DEMO]
+    text = "\nCPU time of a pass, eager ÷ replay, next to CUDA Graphs under a stock torch. The first is the simulator's and no goal.\n\n"
+    return text + _table(["model", "here, direct", f"CUDA Graphs, {device}"], lines)
+
+
+def page_text(report: dict[str, Any], name: str, cuda: dict[str, Any] | None = None) -> str:
+    """The page of a report; plots are files next to it whose names begin with `name`; `cuda` is the report of a run there."""
     rows, simulated = rows_of(report["configs"]), report["simulated"]
     measured = "CPU time" if simulated else "wall time"
     protocol = report["protocol"]
@@ -150,6 +169,7 @@ def page_text(report: dict[str, Any], name: str) -> str:
         _by_category(rows, wall=not simulated),
         _rebinding(rows),
         _regressions_text(rows, wall=not simulated),
+        _beside_cuda(rows, rows_of(cuda["configs"]), cuda["device"]) if cuda and simulated else "",
         f"![By category]({name}_improvement.svg)\n",
         f"![CPU time against steps]({name}_cost.svg)\n",
     ]
@@ -159,16 +179,17 @@ def page_text(report: dict[str, Any], name: str) -> str:
     not_run = _not_run(rows)
     if not_run.strip():
         parts += ["## Not run\n", not_run]
-    return "\n".join(parts)
+    return "\n".join(part for part in parts if part)
 
 
 def write_page(page: Path, report_path: Path, recorded: Path = RECORDED_CUDA) -> None:
     """Write page and plots of a report; a recorded run on CUDA is drawn, too, if there is one."""
     report = json.loads(report_path.read_text())
     rows, simulated = rows_of(report["configs"]), report["simulated"]
-    cuda = rows_of(json.loads(recorded.read_text())["configs"]) if recorded.exists() else []
+    cuda = json.loads(recorded.read_text()) if recorded.exists() else None
+    cuda_rows = rows_of(cuda["configs"]) if cuda else []
     page.parent.mkdir(parents=True, exist_ok=True)
     mark = "SIMULATED, CPU time in null mode" if simulated else report["device"]
     draw_improvement(rows, page.with_name(f"{page.stem}_improvement.svg"), not simulated, f"Saved by replay ({mark})")
-    draw_cost(rows, page.with_name(f"{page.stem}_cost.svg"), f"CPU time of a pass ({mark})", cuda)
-    page.write_text(page_text(report, page.stem))
+    draw_cost(rows, page.with_name(f"{page.stem}_cost.svg"), f"CPU time of a pass ({mark})", cuda_rows)
+    page.write_text(page_text(report, page.stem, cuda))

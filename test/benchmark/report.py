@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,16 @@ from benchmark.protocol import TRIALS, TRIMMED, WARM_UPS
 HERE = Path(__file__).parent
 
 
-def sources_of(device: Device, files: Sequence[Path] = ()) -> str:
-    """Names what a row depends on: the benchmark's files, torch, and the simulator's build."""
+# Rows do not depend on these.
+_LATER = {"goals.py", "page.py", "plots.py", "report.py", "run.py"}
+
+
+@cache
+def sources_of(device: Device) -> str:
+    """Names what rows depend on as the program began: the benchmark's files, torch, and the simulator's build."""
     digest = hashlib.sha256(f"{device.name} {device.simulated} {torch.__version__}".encode())
-    for path in files or sorted([*HERE.glob("*.py"), *HERE.glob("families/*.py"), HERE / "configurations.toml"]):
+    files = [*HERE.glob("*.py"), *HERE.glob("families/*.py"), HERE / "configurations.toml", HERE / "bare_loop.mm"]
+    for path in sorted(path for path in files if path.name not in _LATER):
         digest.update(path.read_bytes())
     if device.simulated:
         for library in sorted((HERE.parents[1] / "build" / "simulator").glob("*.so")):
