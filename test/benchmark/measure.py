@@ -15,7 +15,7 @@ from benchmark.configurations import Configuration
 from benchmark.cuda_graph import warm_up_cuda
 from benchmark.devices import Device
 from benchmark.families import BUILDERS
-from benchmark.modes import EAGER, in_step, MODES
+from benchmark.modes import DIRECT, EAGER, in_step, MODES
 from benchmark.protocol import measure as take_times
 from benchmark.protocol import Timed, TRIALS
 from benchmark.replay import NotRun, Replay
@@ -34,6 +34,8 @@ class ModeRow:
     calls: dict[str, int] | None = None
     equal: bool | None = None
     difference: float | None = None
+    # what its graph holds by kind
+    steps: dict[str, int] = field(default_factory=dict)
     # why it was not run, or what went wrong
     reason: str = ""
 
@@ -86,7 +88,9 @@ def _compare(row: Row, case: Case, device: Device, replays: dict[str, Replay], l
             replay.wait()
 
         verdict = comparison.verdict(once, replay.outputs, exact=device.simulated)
-        row.modes[name] = ModeRow(equal=verdict.equal, difference=verdict.difference, reason=verdict.problem)
+        row.modes[name] = ModeRow(
+            equal=verdict.equal, difference=verdict.difference, steps=replay.steps, reason=verdict.problem
+        )
 
 
 def _measure(row: Row, case: Case, device: Device, replays: dict[str, Replay], trials: int) -> None:
@@ -128,7 +132,7 @@ def run(configuration: Configuration, device: Device, trials: int = TRIALS, left
             for _ in range(_PASSES_BEFORE_CAPTURE):
                 case.step()
         replays, reasons = modes_module.prepare(case, device)
-        row.steps = next((one.steps for one in replays.values() if one.steps), {})
+        row.steps = replays[DIRECT].steps
         _compare(row, case, device, replays, left_out)
         if not row.wrong:
             _measure(row, case, device, replays, trials)

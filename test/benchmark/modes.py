@@ -22,6 +22,8 @@ MODES = (EAGER, REBIND, DIRECT, LINKED, INDIRECT)
 
 
 _STEPS = ("kernels", "graph_runs", "copies", "fills", "kernel_objects", "host_refreshes", "executables")
+# Of a linked graph besides.
+_LINKED = ("linked_stretches", "linked_runs", "link_microseconds")
 
 
 def in_step(case: Case) -> ExitStack:
@@ -40,7 +42,7 @@ def capture(case: Case, **options: bool) -> Replay:
     with mps.graph(graph, **options):
         outputs = case.step()
     stats = graph.stats()
-    return Replay(graph.replay, outputs, {kind: stats[kind] for kind in _STEPS if stats.get(kind)})
+    return Replay(graph.replay, outputs, {kind: stats[kind] for kind in (*_STEPS, *_LINKED) if stats.get(kind)})
 
 
 def _direct(case: Case, device: Device) -> Replay:
