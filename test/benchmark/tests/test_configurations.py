@@ -6,8 +6,10 @@ import inspect
 from pathlib import Path
 
 import pytest
-from benchmark.configurations import CATEGORIES, choose, load
+import torch
+from benchmark.configurations import CATEGORIES, choose, Configuration, load
 from benchmark.families import BUILDERS
+from benchmark.modes import in_step
 
 
 def test_there_are_a_hundred_in_all_categories() -> None:
@@ -54,3 +56,17 @@ def test_bad_data_is_named(tmp_path: Path, text: str, message: str) -> None:
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(ValueError, match="no configuration resnet19; --list shows all"):
         choose(load(), ("resnet18", "resnet19"), quick=False)
+
+
+# Those that the simulator runs smaller; training differs by its batches alone, and optimizers take no meta tensors.
+SMALLER = [one for one in load() if one.simulated and not one.family.startswith("training")]
+
+
+@pytest.mark.parametrize("one", SMALLER, ids=lambda one: one.name)
+def test_shapes_fit_at_a_devices_sizes(one: Configuration) -> None:
+    """Meta tensors show at little cost whether a device could run them."""
+    with torch.device("meta"):
+        case = BUILDERS[one.family]("meta", torch.float32, **one.parameters_for(simulated=False))
+        with in_step(case):
+            outputs = case.step()
+    assert outputs

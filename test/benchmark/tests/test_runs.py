@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,8 +16,8 @@ from benchmark.comparison import Comparison
 from benchmark.configurations import choose, load
 from benchmark.families import BUILDERS
 from benchmark.goals import GOALS, measure_all
-from benchmark.measure import ModeRow, Row, run
-from benchmark.modes import capture, DIRECT, EAGER, MODES, REBIND
+from benchmark.measure import build, ModeRow, Row, run
+from benchmark.modes import capture, DIRECT, EAGER, in_step, MODES, REBIND
 
 QUICK = ("demo-mlp", "demo-decoder-16", "sgd-momentum-200")
 simulator_only = pytest.mark.skipif(sys.platform == "darwin", reason="calls are recorded on the simulator")
@@ -116,6 +116,32 @@ def test_a_call_that_the_recorder_does_not_know_is_named(
     reason = row.modes[REBIND].reason
     assert reason.startswith("not run: the recorder does not know all calls of the replay: ")
     assert "-[MPSGraphExecutable encodeToCommandBuffer:" in reason
+
+
+@simulator_only
+@pytest.mark.parametrize("name", QUICK)
+def test_the_bare_loop_does_what_the_replay_does(name: str, device: devices.Device) -> None:
+    from benchmark.bare_loop import BareLoop
+
+    case = build(choose(load(), (name,), quick=False)[0], device)
+    with in_step(case):
+        case.step()
+        replay = capture(case)
+        loop = BareLoop(replay, case)
+        comparison = Comparison(case, case.step, 2)
+
+        def made(run: Callable[[], None]) -> bool:
+            def once() -> None:
+                torch.mps.synchronize()
+                run()
+                loop.wait()
+
+            return comparison.verdict(once, replay.outputs, exact=True).equal
+
+        assert made(loop.run)
+        assert made(loop.rebind)
+        assert not made(lambda: None)
+        assert not loop.missing(replay)
 
 
 @simulator_only
