@@ -152,6 +152,12 @@ def _beside_cuda(rows: Sequence[Row], cuda: Sequence[Row], device: str) -> str:
     return text + _table(["model", "here, direct", f"CUDA Graphs, {device}"], lines)
 
 
+def _load(report: dict[str, Any]) -> str:
+    if report.get("load_average") is None:
+        return ""
+    return f"; load average {report['load_average']} on {report['cores']} cores at its end, where a load of 1 is this run's own"
+
+
 def page_text(report: dict[str, Any], name: str, cuda: dict[str, Any] | None = None) -> str:
     """The page of a report; plots are files next to it whose names begin with `name`; `cuda` is the report of a run there."""
     rows, simulated = rows_of(report["configs"]), report["simulated"]
@@ -160,7 +166,7 @@ def page_text(report: dict[str, Any], name: str, cuda: dict[str, Any] | None = N
     parts = [
         "# The benchmark\n",
         f"Written by `make bench PAGE=…` from a run of {len(rows)} configurations on {report['device']}, "
-        f"torch {report['torch']}.\n",
+        f"torch {report['torch']}{_load(report)}.\n",
         f"{report['about']}\n",
         f"{protocol['trials']} trials after {protocol['warm_ups']} warm-ups, {protocol['trimmed']:.0%} trimmed mean; the "
         "modes of a configuration take turns. Before it is timed each replay is compared with eager on new inputs, its "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cache
@@ -57,6 +58,9 @@ def content(
         "device": device.machine(),
         "torch": torch.__version__,
         "sources": sources_of(device),
+        # how busy the machine was at last, and its cores: others' work makes all times longer
+        "load_average": round(os.getloadavg()[0], 1),
+        "cores": os.cpu_count(),
         "about": heading(device),
         "protocol": {"trials": trials, "warm_ups": WARM_UPS, "trimmed": TRIMMED, "interleaved": True},
         "configs": [asdict(row) for row in rows],
