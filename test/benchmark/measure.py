@@ -105,7 +105,7 @@ def _measure(row: Row, case: Case, device: Device, replays: dict[str, Replay], t
             for one in replays.values():
                 one.wait()
 
-        times = take_times(timed, synchronize, trials)
+        times = take_times(timed, synchronize, trials, together=device.simulated)
         for name, one in timed.items():
             one.start()
             synchronize()

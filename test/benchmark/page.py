@@ -29,9 +29,9 @@ def regressions(rows: Sequence[Row], wall: bool) -> list[tuple[str, str, float]]
     return found
 
 
-def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    # numbers to the right
-    marks = ["---", *("--:" for _ in head[1:])]
+def _table(head: Sequence[str], lines: Sequence[Sequence[str]], words: int = 1) -> str:
+    # numbers, which follow the columns of words, to the right
+    marks = ["--:" if column >= words else "---" for column in range(len(head))]
     return "\n".join("| " + " | ".join(line) + " |" for line in (head, marks, *lines)) + "\n"
 
 
@@ -79,7 +79,7 @@ def _rows_table(rows: Sequence[Row], simulated: bool) -> str:
         lines.append(
             [f"`{row.name}`{note}", row.category, _steps(row), *(_pass(one, wall=False) for one in found), *others]
         )
-    return _table(head, lines)
+    return _table(head, lines, words=3)
 
 
 def _goals_table(goals: Sequence[dict[str, Any]]) -> str:
@@ -102,7 +102,7 @@ def _not_run(rows: Sequence[Row]) -> str:
                 reasons.setdefault(f"{mode}: {one.reason}", []).append(f"`{row.name}`")
     lines = []
     for reason, names in reasons.items():
-        shown = "all" if len(names) == len(rows) else ", ".join(names)
+        shown = "all" if len(names) == sum(not row.reason for row in rows) else ", ".join(names)
         lines.append(f"- {reason}: {shown}")
     return "\n".join(lines) + "\n"
 

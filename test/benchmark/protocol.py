@@ -45,34 +45,45 @@ def trimmed_mean(values: Sequence[float], part: float = TRIMMED) -> float:
     return sum(kept) / len(kept)
 
 
-def _trial(timed: Timed, passes: int, synchronize: Callable[[], None]) -> Times:
+def _trial(timed: Timed, passes: int, synchronize: Callable[[], None], together: bool) -> Times:
     timed.start()
-    synchronize()
-    begin, begin_cpu = time.perf_counter(), time.thread_time()
-    for _ in range(passes):
-        timed.run()
-    cpu = time.thread_time() - begin_cpu
-    synchronize()
-    return Times(cpu / passes, (time.perf_counter() - begin) / passes)
+    cpu = wall = 0.0
+    # the device is idle at the beginning, so that no pass pays for waiting until there is room for its commands
+    for count in [passes] if together else [1] * passes:
+        synchronize()
+        begin, begin_cpu = time.perf_counter(), time.thread_time()
+        for _ in range(count):
+            timed.run()
+        cpu += time.thread_time() - begin_cpu
+        synchronize()
+        wall += time.perf_counter() - begin
+    return Times(cpu / passes, wall / passes)
 
 
 def measure(
-    modes: Mapping[str, Timed], synchronize: Callable[[], None], trials: int = TRIALS, warm_ups: int = WARM_UPS
+    modes: Mapping[str, Timed],
+    synchronize: Callable[[], None],
+    trials: int = TRIALS,
+    warm_ups: int = WARM_UPS,
+    together: bool = True,
 ) -> dict[str, Times]:
-    """Seconds of a pass of each mode; the modes take turns, so that what else the machine does hits all alike."""
+    """Seconds of a pass of each mode; the modes take turns, so that what else the machine does hits all alike.
+
+    With `together` the passes of a trial follow each other at once, else each waits until the device is done.
+    """
     passes = {}
     for name, timed in modes.items():
         timed.start()
         for _ in range(min(warm_ups, timed.longest)):
             timed.run()
         synchronize()
-        seconds = _trial(timed, 1, synchronize).wall
+        seconds = _trial(timed, 1, synchronize, together).wall
         wanted = math.ceil(_SHORTEST_TRIAL / max(seconds, 1e-7))
         passes[name] = max(1, min(wanted, _MOST_PASSES, timed.longest))
     taken: dict[str, list[Times]] = {name: [] for name in modes}
     for _ in range(trials):
         for name, timed in modes.items():
-            taken[name].append(_trial(timed, passes[name], synchronize))
+            taken[name].append(_trial(timed, passes[name], synchronize, together))
     return {
         name: Times(trimmed_mean([one.cpu for one in times]), trimmed_mean([one.wall for one in times]))
         for name, times in taken.items()

@@ -41,7 +41,10 @@ def sources_of(device: Device) -> str:
 def heading(device: Device) -> str:
     """Says what the numbers are, and what they are not."""
     if not device.simulated:
-        return "Seconds of a pass: of the thread that submits it (CPU), and until the device was done (wall)."
+        return (
+            "Seconds of a pass on an idle device: of the thread that submits it until the call returned (CPU), and until the "
+            "device was done (wall)."
+        )
     return (
         "SIMULATED: Metal and MPSGraph are stood in for by the simulator. Values are computed and compared. Seconds are "
         "those of the submitting thread, for PyTorch's MPS backend and the simulator's encoding, in null mode (encoded, "

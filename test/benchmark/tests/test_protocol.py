@@ -68,3 +68,15 @@ def test_calls_by_kind() -> None:
         "other": 11,
         "total": 65,
     }
+
+
+def test_each_pass_begins_on_an_idle_device_unless_they_run_together() -> None:
+    def sequence(together: bool) -> str:
+        seen: list[str] = []
+        timed = Timed(lambda: seen.append("p"), lambda: seen.append("s"), 2)
+        measure({"a": timed}, lambda: seen.append("w"), trials=1, warm_ups=1, together=together)
+        return "".join(seen)
+
+    # the warm-up, a first look, and a trial of two passes
+    assert sequence(together=True) == "spw" + "swpw" + "swppw"
+    assert sequence(together=False) == "spw" + "swpw" + "swpwwpw"
