@@ -18,7 +18,7 @@ CATEGORIES = (
     "optimizers",
     "GPU-bound",
 )
-_OURS = ("category", "family", "quick", "simulated", "dtype")
+_OURS = ("category", "family", "quick", "simulated")
 
 
 @dataclass(frozen=True)
