@@ -127,12 +127,16 @@ def _rebinding(rows: Sequence[Row]) -> str:
     if not ratios:
         return ""
     return (
-        f"\n*Re-bind everything* sets pipeline and all bindings anew for each dispatch and runs each graph with new tensor data, "
+        f"*Re-bind everything* sets pipeline and all bindings anew for each dispatch and runs each graph with new tensor data, "
         f"from a plain loop without the checks of a replay. It takes {statistics.median(ratios):.1f} times the CPU time of "
         f"direct replay (median; {min(ratios):.2f} to {max(ratios):.1f}).\n"
     )
 
 
+_NO_SPEED_UP = (
+    "These are shares of the CPU's time, and no speed-ups: where the GPU takes longer than the CPU, as in the last category, a pass "
+    "on a Mac takes as long as before. Only a run there can show wall time.\n"
+)
 _DEMO = ("demo-mlp", "demo-convnet", "demo-vit", *(f"demo-decoder-{layers}" for layers in (16, 32, 64, 128)))
 
 
@@ -161,18 +165,19 @@ def _load(report: dict[str, Any]) -> str:
 def page_text(report: dict[str, Any], name: str, cuda: dict[str, Any] | None = None) -> str:
     """The page of a report; plots are files next to it whose names begin with `name`; `cuda` is the report of a run there."""
     rows, simulated = rows_of(report["configs"]), report["simulated"]
-    measured = "CPU time" if simulated else "wall time"
+    measured = "CPU time" if simulated else "Wall time"
     protocol = report["protocol"]
     parts = [
         "# The benchmark\n",
         f"Written by `make bench PAGE=…` from a run of {len(rows)} configurations on {report['device']}, "
         f"torch {report['torch']}{_load(report)}.\n",
-        f"{report['about']}\n",
+        f"{report['about']} `test/benchmark/README.md` says what is run, and how.\n",
         f"{protocol['trials']} trials after {protocol['warm_ups']} warm-ups, {protocol['trimmed']:.0%} trimmed mean; the "
         "modes of a configuration take turns. Before it is timed each replay is compared with eager on new inputs, its "
         "outputs overwritten. Backward passes run on the calling thread in all modes, so that their time is in it.\n",
-        f"## {measured.capitalize()} saved, in % of eager: mean (least … most)\n",
+        f"## {measured} saved, in % of eager: mean (least … most)\n",
         _by_category(rows, wall=not simulated),
+        _NO_SPEED_UP if simulated else "",
         _rebinding(rows),
         _regressions_text(rows, wall=not simulated),
         _beside_cuda(rows, rows_of(cuda["configs"]), cuda["device"]) if cuda and simulated else "",
