@@ -23,6 +23,8 @@ from benchmark.protocol import TRIALS  # noqa: E402
 from benchmark.report import heading, kept_rows, write  # noqa: E402
 
 REPORT = Path("build/reports/bench.json")
+# Of a run of some, which does not replace that of all.
+SOME_REPORT = REPORT.with_name("bench_some.json")
 
 
 def _arguments() -> argparse.Namespace:
@@ -38,7 +40,9 @@ def _arguments() -> argparse.Namespace:
         "--goals", action="store_true", help="measure the goals, too: as a run of all does on the simulator"
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="write the report to this folder, as bench.json")
-    parser.add_argument("--report", type=Path, metavar="FILE", help=f"default: {REPORT}")
+    parser.add_argument(
+        "--report", type=Path, metavar="FILE", help=f"default: {REPORT}; {SOME_REPORT} with --quick or --only"
+    )
     parser.add_argument("--page", type=Path, metavar="FILE", help="write a page and its plots, too")
     return parser.parse_args()
 
@@ -77,7 +81,8 @@ def main() -> int:
         print(f"error: {problem}", file=sys.stderr)
         return 2
     trials = arguments.trials or (3 if arguments.quick else TRIALS)
-    path = arguments.out / "bench.json" if arguments.out else arguments.report or REPORT
+    default = SOME_REPORT if arguments.quick or arguments.only else REPORT
+    path = arguments.out / "bench.json" if arguments.out else arguments.report or default
     kept = kept_rows(path, device) if arguments.resume else {}
     print(heading(device), flush=True)
     rows = []
