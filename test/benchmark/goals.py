@@ -17,7 +17,7 @@ from benchmark.devices import Device
 from benchmark.measure import build, ModeRow, Row
 from benchmark.modes import capture as capture_step
 from benchmark.modes import DIRECT, EAGER, in_step, INDIRECT, LINKED, REBIND
-from benchmark.protocol import measure, Timed, Times, TRIALS, trimmed_mean
+from benchmark.protocol import ratio, Timed, TRIALS
 from benchmark.replay import Replay
 
 # Annotations of the wheel know nothing of what the series adds.
@@ -95,19 +95,25 @@ def _captured(name: str, device: Device) -> Iterator[tuple[Case, Replay]]:
     device.give_back()
 
 
-def _interleaved(runs: dict[str, Callable[[], object]], device: Device, wait: Callable[[], None]) -> dict[str, Times]:
-    def pooled(run: Callable[[], object]) -> Callable[[], None]:
-        def one() -> None:
+def _ratio(
+    one: Callable[[], object],
+    other: Callable[[], object],
+    device: Device,
+    wait: Callable[[], None] = lambda: None,
+    rounds: int = 20,
+) -> float:
+    def timed(run: Callable[[], object]) -> Timed:
+        def pooled() -> None:
             with device.pool():
                 run()
 
-        return one
+        return Timed(pooled, lambda: None, 1_000)
 
     def synchronize() -> None:
         device.synchronize()
         wait()
 
-    return measure({name: Timed(pooled(run), lambda: None, 100) for name, run in runs.items()}, synchronize, 3 * TRIALS)
+    return ratio(timed(one), timed(other), synchronize, rounds)
 
 
 def _over_bare_loop(name: str) -> Measure:
@@ -119,8 +125,7 @@ def _over_bare_loop(name: str) -> Measure:
             missing = loop.missing(replay)
             if missing:
                 raise NotMeasured(f"the recorder does not know all calls of the replay: {', '.join(missing)}")
-            times = _interleaved({DIRECT: replay.run, "bare": loop.run}, device, loop.wait)
-        return times[DIRECT].cpu / times["bare"].cpu
+            return _ratio(replay.run, loop.run, device, loop.wait, rounds=100)
 
     return value
 
@@ -151,12 +156,14 @@ def _rebinding(part: str, summary: Callable[[Sequence[float]], float]) -> Measur
     return value
 
 
-def _deeper(mode: str) -> Measure:
-    def value(rows: Rows, _device: Device) -> float:
-        seconds = [_mode(rows, f"demo-decoder-{layers}", mode).seconds or 0 for layers in (128, 64)]
-        return seconds[0] / seconds[1]
+def _deeper_direct(_rows: Rows, device: Device) -> float:
+    with _captured("demo-decoder-128", device) as (_, deep), _captured("demo-decoder-64", device) as (_, half):
+        return _ratio(deep.run, half.run, device)
 
-    return value
+
+def _deeper_indirect(rows: Rows, _device: Device) -> float:
+    seconds = [_mode(rows, f"demo-decoder-{layers}", INDIRECT).seconds or 0 for layers in (128, 64)]
+    return seconds[0] / seconds[1]
 
 
 def _one_step(_rows: Rows, device: Device) -> float:
@@ -174,7 +181,7 @@ def _one_step(_rows: Rows, device: Device) -> float:
                 for _ in range(passes):
                     graph.replay()
                 taken.append((time.perf_counter() - begin) / passes)
-    return trimmed_mean(taken) * 1e6
+    return statistics.median(taken) * 1e6
 
 
 def _first_commit(_rows: Rows, device: Device) -> float:
@@ -186,8 +193,7 @@ def _first_commit(_rows: Rows, device: Device) -> float:
 
 def _capture_over_eager(_rows: Rows, device: Device) -> float:
     with _captured("demo-decoder-64", device) as (case, _replay):
-        times = _interleaved({EAGER: case.step, "capture": lambda: capture_step(case)}, device, lambda: None)
-    return times["capture"].cpu / times[EAGER].cpu
+        return _ratio(lambda: capture_step(case), case.step, device)
 
 
 def _small_graphs(_rows: Rows, device: Device) -> float:
@@ -246,8 +252,8 @@ GOALS = (
     Wanted(f"{_BELOW}, calls, lowest of all", 1, True, _rebinding("calls", min)),
     Wanted(f"{_BELOW}, CPU, median of all", 1.5, True, _rebinding("CPU", statistics.median)),
     Wanted(f"{_BELOW}, CPU, lowest of all", 1, True, _rebinding("CPU", min)),
-    Wanted("replay CPU at 128 layers ÷ 64 layers, direct", 2.0, False, _deeper(DIRECT)),
-    Wanted("replay CPU at 128 layers ÷ 64 layers, linked with indirect", 1.5, False, _deeper(INDIRECT)),
+    Wanted("replay CPU at 128 layers ÷ 64 layers, direct", 2.0, False, _deeper_direct),
+    Wanted("replay CPU at 128 layers ÷ 64 layers, linked with indirect", 1.5, False, _deeper_indirect),
     Wanted("replaying a graph of one step, wall, µs", 4, False, _one_step),
     Wanted("steps of 1,000 that are encoded before the first commit of a replay", 64, False, _first_commit),
     Wanted("capture pass ÷ eager pass, CPU: demo-decoder-64", 1.15, False, _capture_over_eager),

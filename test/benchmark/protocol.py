@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,7 +46,8 @@ def trimmed_mean(values: Sequence[float], part: float = TRIMMED) -> float:
     return sum(kept) / len(kept)
 
 
-def _trial(timed: Timed, passes: int, synchronize: Callable[[], None], together: bool) -> Times:
+def trial(timed: Timed, passes: int, synchronize: Callable[[], None], together: bool = True) -> Times:
+    """Seconds of one of `passes` passes. With `together` they follow each other at once, else each waits for the device."""
     timed.start()
     cpu = wall = 0.0
     # the device is idle at the beginning, so that no pass pays for waiting until there is room for its commands
@@ -77,14 +79,32 @@ def measure(
         for _ in range(min(warm_ups, timed.longest)):
             timed.run()
         synchronize()
-        seconds = _trial(timed, 1, synchronize, together).wall
+        seconds = trial(timed, 1, synchronize, together).wall
         wanted = math.ceil(_SHORTEST_TRIAL / max(seconds, 1e-7))
         passes[name] = max(1, min(wanted, _MOST_PASSES, timed.longest))
     taken: dict[str, list[Times]] = {name: [] for name in modes}
     for _ in range(trials):
         for name, timed in modes.items():
-            taken[name].append(_trial(timed, passes[name], synchronize, together))
+            taken[name].append(trial(timed, passes[name], synchronize, together))
     return {
         name: Times(trimmed_mean([one.cpu for one in times]), trimmed_mean([one.wall for one in times]))
         for name, times in taken.items()
     }
+
+
+def ratio(one: Timed, other: Timed, synchronize: Callable[[], None], rounds: int = 40) -> float:
+    """CPU time of a pass of one thing ÷ that of another: the median of rounds in which both take turns to be first.
+
+    What else the machine does hits the two trials of a round alike, and a round that it does not is no longer the median.
+    """
+    for timed in (one, other):
+        trial(timed, WARM_UPS, synchronize)
+    seconds = min(trial(timed, 1, synchronize).wall for timed in (one, other))
+    passes = max(1, min(math.ceil(_SHORTEST_TRIAL / max(seconds, 1e-7)), 10 * _MOST_PASSES, one.longest, other.longest))
+    ratios = []
+    for i in range(rounds):
+        taken = {}
+        for name in ("one", "other") if i % 2 else ("other", "one"):
+            taken[name] = trial(one if name == "one" else other, passes, synchronize).cpu
+        ratios.append(taken["one"] / taken["other"])
+    return statistics.median(ratios)
