@@ -26,6 +26,8 @@ class Ring:
     simulator: tuple[str, ...] = ()
     # Each operator is captured and replayed: see test/capture_mode.
     captured: bool = False
+    # The MPSGraph runs of each capture are linked: test/capture_mode/mps_linked.py.
+    linked: bool = False
     # Wants the tools that upstream checks its sources with.
     upstream_tools: bool = False
     # Too long for `make test`: run when it is asked for.
@@ -53,6 +55,7 @@ _CAPTURE_FILES = (
     "test_mps_graph_pool.py",
     "test_mps_executable_cache.py",
     "test_mps_graph_executables.py",
+    "test_mps_graph_linked.py",
     "test_mps_graphed_callables.py",
     "test_mps_graph_optimizers.py",
     "test_mps_graph_errors.py",
@@ -68,6 +71,15 @@ _CAPTURE_CASES = Ring(
     needs="build/pytorch/test/test_mps_graph.py",
     on_device=True,
     directory="build/pytorch/test",
+)
+
+# Those whose cases hold whether or not graph runs are linked.
+_LINKED_FILES = (
+    "test_mps_graph.py",
+    "test_mps_graph_pool.py",
+    "test_mps_graphed_callables.py",
+    "test_mps_graph_optimizers.py",
+    "test_mps_graph_parity.py",
 )
 
 # Without those that start processes of their own, for the slow ways to run them.
@@ -135,6 +147,12 @@ RINGS = (
     Ring("simulator", (*PYTEST, *_TWO_AT_ONCE, "test/simulator/tests"), needs="test/simulator/tests", on_mac=False),
     Ring("recorder properties", (*PYTEST, *_TWO_AT_ONCE, "test/capture"), needs="test/capture", on_device=True),
     _CAPTURE_CASES,
+    replace(
+        _CAPTURE_CASES,
+        name="capture cases, linked",
+        words=(*UPSTREAM_STYLE, *_TWO_AT_ONCE, *_LINKED_FILES),
+        linked=True,
+    ),
     Ring("C++ tests", (*PYTEST, "test/aten"), needs="test/aten", on_mac=False),
     # The backend of the base below, the patched one on top as a library: as in the wheel for a Mac.
     Ring("layered", (*PYTEST, "test/layered"), needs="test/layered", on_mac=False, by_name_only=True),

@@ -247,6 +247,12 @@ def run_ring(project: Project, machine: Machine, ring: Ring, build: Path | None 
         environment |= sanitized.prepare_reports(project, build)
     if ring.captured:
         environment = capture_mode(project, environment)
+    if ring.linked:
+        path = [str(layout.root / "test" / "capture_mode"), environment.get("PYTHONPATH", "")]
+        environment = environment | {
+            "PYTEST_PLUGINS": "mps_linked",
+            "PYTHONPATH": os.pathsep.join(part for part in path if part),
+        }
     report = layout.reports / f"{re.sub('[ ,]+', '_', ring.name)}.{'json' if ring.counted == TOTALS else 'xml'}"
     report.unlink(missing_ok=True)
     words = [word.replace("{report}", str(report)) for word in ring.words]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 from memory import allocated, falls_to
 from patched import mps
@@ -20,6 +20,8 @@ class GraphWorld(World):
     """Runs programs as they are written."""
 
     repeats = False
+    # how graphs are made
+    options: ClassVar[dict[str, Any]] = {}
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,7 +40,7 @@ class GraphWorld(World):
     def recording(self, graph: Graph, block: Block) -> Iterator[None]:
         if block.pool in (1, 2) and graph.pool not in self._handles:
             self._handles[graph.pool] = mps.graph_pool_handle()
-        work = graph.work = self._spare.pop() if self._spare else mps.MPSGraph()
+        work = graph.work = self._spare.pop() if self._spare else mps.MPSGraph(**self.options)
         work.register_generator_state(self.scope.generator)
         mode = "relaxed" if block.relaxed else "strict"
         with mps.graph(work, pool=self._handles.get(graph.pool), capture_error_mode=mode):

@@ -9,10 +9,12 @@ from models.language_models import Gpt2, LanguageModel, Llama
 TOKENS = 200
 
 
-def decode(kind: type[LanguageModel], temperature: float, captured: bool) -> tuple[list[int], torch.Tensor]:
+def decode(
+    kind: type[LanguageModel], temperature: float, captured: bool, link: bool = False
+) -> tuple[list[int], torch.Tensor]:
     torch.manual_seed(0)
     model = kind(temperature=temperature).to("mps").eval()  # type: ignore[call-arg]
-    graph = torch.mps.MPSGraph()
+    graph = torch.mps.MPSGraph(link=link)
     tokens = torch.zeros(TOKENS, dtype=torch.long, device="mps")
     with torch.no_grad():
         for i in range(TOKENS):
@@ -27,11 +29,13 @@ def decode(kind: type[LanguageModel], temperature: float, captured: bool) -> tup
     return tokens.tolist(), torch.mps.get_rng_state()
 
 
+@pytest.mark.parametrize("link", [False, True], ids=["", "linked"])
 @pytest.mark.parametrize("temperature", [0.0, 1.0], ids=["greedy", "sampled"])
 @pytest.mark.parametrize("kind", [Gpt2, Llama])
-def test_decode(kind: type[LanguageModel], temperature: float) -> None:
+def test_decode(kind: type[LanguageModel], temperature: float, link: bool) -> None:
+    """19, 20, 26: with the graph runs linked, too."""
     eager, state = decode(kind, temperature, captured=False)
-    replayed, left = decode(kind, temperature, captured=True)
+    replayed, left = decode(kind, temperature, captured=True, link=link)
     assert replayed == eager
     assert torch.equal(left, state)
     assert len(set(eager)) > 3 or temperature == 0.0

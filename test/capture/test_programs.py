@@ -70,6 +70,19 @@ def test_programs(program: Program, counts: Counter[str]) -> None:
     counts.update(check(program).counts)
 
 
+class LinkedWorld(GraphWorld):
+    """Links the MPSGraph runs of each capture."""
+
+    options = {"link": True}
+
+
+@settings(max_examples=PROGRAMS)
+@given(program=programs)
+def test_linked_programs(program: Program, counts: Counter[str]) -> None:
+    """26: linked graphs leave what others leave."""
+    counts.update(check(program, LinkedWorld).counts)
+
+
 LOADS: list[Step] = [("load", i, 15 - i) for i in range(8)]
 # Each replay finds other inputs and other random states.
 REPLAYS: Program = [

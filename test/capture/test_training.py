@@ -31,13 +31,15 @@ def assert_same(a: State, b: State) -> None:
     assert torch.equal(a.generator, b.generator)
 
 
+@pytest.mark.parametrize("link", [False, True], ids=["", "linked"])
 @pytest.mark.parametrize("autocast", [False, True], ids=["float32", "autocast"])
 @pytest.mark.parametrize("optimizer", list(OPTIMIZERS))
 @pytest.mark.parametrize("model", [ConvNet, Transformer])
-def test_training(model: type[nn.Module], optimizer: str, autocast: bool) -> None:
+def test_training(model: type[nn.Module], optimizer: str, autocast: bool, link: bool) -> None:
+    """2, 19, 20, 26: with the graph runs linked, too."""
     data = batches(STEPS)
     eager = Run(model, optimizer, autocast).train(data, captured=False)
-    replayed = Run(model, optimizer, autocast).train(data, captured=True)
+    replayed = Run(model, optimizer, autocast).train(data, captured=True, link=link)
     assert_same(replayed, eager)
     assert eager.losses[-1] < eager.losses[0]
 

@@ -92,7 +92,7 @@ class Run:
         self.optimizer.step()
         self.loss.copy_(loss.detach())
 
-    def train(self, batches: list[tuple[Tensor, Tensor]], captured: bool) -> State:
+    def train(self, batches: list[tuple[Tensor, Tensor]], captured: bool, link: bool = False) -> State:
         """Two steps as they are, which make gradients and momenta; then all others, captured once or not at all."""
         losses = []
         graph: torch.mps.MPSGraph | None = None
@@ -102,7 +102,7 @@ class Run:
             if not captured or i < 2:
                 self.step()
             elif graph is None:
-                graph = torch.mps.MPSGraph()
+                graph = torch.mps.MPSGraph(link=link)
                 with torch.mps.graph(graph):
                     self.step()
             else:

@@ -111,6 +111,12 @@ class Run {
     const ComputingGuard guard;
     Tensors feeds = tensors(feeds_);
     const Tensors results = tensors(results_);
+    if (plan_->has_calls) {
+      plan_->run_in_any_order(feeds, [&](size_t target, const at::Tensor& value) {
+        write_result(results[target], detach_from(value, {results[target]}));
+      });
+      return;
+    }
     if (plan_->pointwise && can_run_in_parts(feeds, results)) {
       run_in_parts(feeds, results);
       return;

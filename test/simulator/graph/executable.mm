@@ -1,4 +1,5 @@
 #include "graph/encoding.h"
+#include "graph/executable.h"
 #include "support/counters.h"
 #include "support/error.h"
 #include "support/random.h"
@@ -17,23 +18,6 @@ using namespace mps_simulator::graph;
 namespace {
 
 constexpr const char* encode_method = "-[MPSGraphExecutable encodeToCommandBuffer]";
-
-// What specializing or compiling gives; commands share it with the executable.
-struct Compiled {
-  std::shared_ptr<const Plan> plan;
-  std::vector<TensorType> feed_types;
-  std::vector<TensorType> target_types;
-};
-
-TensorType to_type(MPSGraphShapedType* shaped) {
-  TensorType type;
-  type.type = to_scalar_type(shaped.dataType);
-  if (MPSShape* shape = shaped.shape) {
-    type.ranked = true;
-    type.sizes = to_sizes(shape);
-  }
-  return type;
-}
 
 // Nobody may count on the order of the dictionary or of the targets, nor on that
 // of another executable: each tells the order that it wants.
@@ -74,16 +58,6 @@ std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) 
 
 } // namespace
 
-@interface MPSGraphExecutable () {
- @public
-  MPSGraph* _graph; // retained: it owns the tensors
-  std::vector<MPSGraphTensor*> _feeds;
-  std::vector<MPSGraphTensor*> _targets;
-  Compiled _compiled;
-  std::shared_ptr<ExecutableLife> _life;
-}
-@end
-
 @implementation MPSGraphExecutable
 
 @synthesize options = _options;
@@ -91,21 +65,26 @@ std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) 
 - (instancetype)initWithGraph:(MPSGraph*)graph
                         feeds:(std::vector<MPSGraphTensor*>)feeds
                         types:(std::vector<TensorType>)types
-                      targets:(std::vector<MPSGraphTensor*>)targets {
+                      targets:(std::vector<MPSGraphTensor*>)targets
+                    callables:(NSDictionary<NSString*, MPSGraphExecutable*>*)callables {
   if ((self = [super init])) {
     _graph = [graph retain];
     _options = graph.options;
     _feeds = std::move(feeds);
     _targets = std::move(targets);
-    _compiled.plan = make_plan(_feeds, _targets);
-    [self setFeedTypes:std::move(types)];
     _life = std::make_shared<ExecutableLife>();
     _life->name = name_of(self, _targets);
+    _compiled.plan = make_plan(_feeds, _targets);
+    if (_compiled.plan->has_calls) {
+      _compiled.plan = resolve_calls(*_compiled.plan, callables, *_life);
+    }
+    [self setFeedTypes:std::move(types)];
   }
   return self;
 }
 
 - (void)dealloc {
+  _life->released = true;
   _life->released_early = _life->in_flight > 0;
   [_graph release];
   [super dealloc];
@@ -176,6 +155,7 @@ std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) 
                                           resultsArray:(NSArray<MPSGraphTensorData*>*)resultsArray
                                    executionDescriptor:(MPSGraphExecutableExecutionDescriptor*)executionDescriptor {
   COUNT_CALL();
+  check_called(encode_method, *_life);
   check_count("inputs", _feeds.size(), inputsArray.count);
   std::vector<MPSGraphTensorData*> inputs = to_vector(inputsArray);
   for (size_t i = 0; i < inputs.size(); i++) {
@@ -333,7 +313,9 @@ std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) 
   MPSGraphExecutable* executable = [[[MPSGraphExecutable alloc] initWithGraph:self
                                                                         feeds:std::move(feed_tensors)
                                                                         types:std::move(types)
-                                                                      targets:std::move(target_tensors)] autorelease];
+                                                                      targets:std::move(target_tensors)
+                                                                    callables:compilationDescriptor.callables]
+      autorelease];
   if (MPSGraphCompilationCompletionHandler handler = compilationDescriptor.compilationCompletionHandler) {
     handler(executable, nil);
   }
@@ -348,6 +330,7 @@ std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) 
 @synthesize optimizationProfile = _optimizationProfile;
 @synthesize waitForCompilationCompletion = _waitForCompilationCompletion;
 @synthesize compilationCompletionHandler = _compilationCompletionHandler;
+@synthesize callables = _callables;
 
 - (instancetype)init {
   if ((self = [super init])) {
@@ -358,6 +341,7 @@ std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) 
 
 - (void)dealloc {
   [_compilationCompletionHandler release];
+  [_callables release];
   [super dealloc];
 }
 
@@ -372,6 +356,7 @@ std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) 
   copy.optimizationProfile = _optimizationProfile;
   copy.waitForCompilationCompletion = _waitForCompilationCompletion;
   copy.compilationCompletionHandler = _compilationCompletionHandler;
+  copy.callables = _callables;
   return copy;
 }
 

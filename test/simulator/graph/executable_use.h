@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace mps_simulator::graph {
 
@@ -12,8 +13,11 @@ namespace mps_simulator::graph {
 struct ExecutableLife {
   std::string name; // for messages
   std::atomic<size_t> in_flight{0};
+  std::atomic<bool> released{false};
   // While work was in flight.
   std::atomic<bool> released_early{false};
+  // Those that it calls. Nobody says that it keeps them.
+  std::vector<std::shared_ptr<ExecutableLife>> called;
 };
 
 // Held by a command from its encoding until it is done or dropped.
@@ -21,20 +25,22 @@ class ExecutableUse {
  public:
   ExecutableUse() = default;
   explicit ExecutableUse(std::shared_ptr<ExecutableLife> life) : life_(std::move(life)) {
-    ++life_->in_flight;
+    count(*life_, 1);
   }
   ExecutableUse(ExecutableUse&&) noexcept = default;
   ExecutableUse& operator=(ExecutableUse&&) = delete;
   ~ExecutableUse() {
     if (life_) {
-      --life_->in_flight;
+      count(*life_, -1);
     }
   }
 
-  // Violation if the executable is gone.
+  // Violation if the executable, or one that it calls, is gone.
   void check(const char* method) const;
 
  private:
+  static void count(ExecutableLife& life, int difference);
+
   std::shared_ptr<ExecutableLife> life_;
 };
 

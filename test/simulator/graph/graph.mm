@@ -158,13 +158,15 @@ MPSGraphOperation* append_operation(
     Expression expression,
     NSString* name,
     bool fused,
-    bool pointwise) {
+    bool pointwise,
+    std::shared_ptr<const CallSite> call) {
   for (MPSGraphTensor* input : inputs) {
     if (!input || input->_producer->_owner != graph) {
       violation("-[MPSGraph]: '%s' is given a tensor that does not belong to the graph", kind);
     }
   }
-  auto node = std::make_shared<const Node>(Node{kind, to_string(name), std::move(expression), fused, pointwise});
+  auto node = std::make_shared<const Node>(
+      Node{kind, to_string(name), std::move(expression), fused, pointwise, std::move(call)});
   MPSGraphOperation* operation = [[MPSGraphOperation alloc] initWithNode:std::move(node)
                                                                   inputs:std::move(inputs)
                                                                    graph:graph];

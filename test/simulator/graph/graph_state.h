@@ -13,6 +13,8 @@ namespace mps_simulator::graph {
 
 // The computing part of an operation. Plans share it, so that a command needs no
 // Objective-C object and outlives the graph.
+struct CallSite;
+
 struct Node {
   const char* kind;
   std::string name;
@@ -21,6 +23,8 @@ struct Node {
   bool fused = false;
   // Each element of the result follows from the elements at its place.
   bool pointwise = false;
+  // Set if an executable is called.
+  std::shared_ptr<const CallSite> call = nullptr;
 };
 
 // The type of a tensor as far as it is known when the graph is built.
@@ -30,6 +34,14 @@ struct TensorType {
   at::ScalarType type = at::ScalarType::Undefined;
 
   bool is_static() const;
+};
+
+// What is known of a call of an executable. Until the graph is compiled, nobody knows which one it is.
+struct CallSite {
+  std::string symbol;
+  std::vector<TensorType> outputs; // as the caller of the method gave them
+  std::vector<TensorType> inputs; // what the executable takes, once that is known
+  bool resolved = false;
 };
 
 struct Plan;
@@ -87,7 +99,8 @@ MPSGraphOperation* append_operation(
     Expression expression,
     NSString* name,
     bool fused = false,
-    bool pointwise = false);
+    bool pointwise = false,
+    std::shared_ptr<const CallSite> call = nullptr);
 
 // "'name' (3)" or "3": how errors call a tensor.
 std::string describe(MPSGraphTensor* tensor);

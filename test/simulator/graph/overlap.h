@@ -8,7 +8,9 @@ namespace mps_simulator::graph {
 
 // Violation if a result has some bytes in common with a feed that the plan reads,
 // but does not take its place: its kernels may write an element before others have
-// read it. `method` is the API call to blame.
+// read it. Nor, in a plan with calls, if it may be written before another step has
+// read the feed, or before or after another result in the same place. `method` is
+// the API call to blame.
 void check_overlap(
     const char* method,
     const Plan& plan,

@@ -102,8 +102,18 @@ void check_overlap(
   if (!settings().validation) {
     return;
   }
-  for (MPSGraphTensorData* result : results) {
-    const Bytes written(memory_of(result));
+  for (size_t target = 0; target < results.size(); target++) {
+    const Bytes written(memory_of(results[target]));
+    for (size_t other = 0; plan.has_calls && other < target; other++) {
+      const Bytes before(memory_of(results[other]));
+      if (written.overlaps(before)) {
+        violation(
+            "%s: the result %s overlaps the result %s, and either may be written first",
+            method,
+            written.describe().c_str(),
+            before.describe().c_str());
+      }
+    }
     for (size_t i = 0; i < feeds.size(); i++) {
       if (plan.feeds[i] == Plan::unused) {
         continue;
@@ -112,6 +122,13 @@ void check_overlap(
       if (!written.takes_the_place_of(read) && written.overlaps(read)) {
         violation(
             "%s: the result %s overlaps a part of the feed %s",
+            method,
+            written.describe().c_str(),
+            read.describe().c_str());
+      }
+      if (plan.has_calls && written.overlaps(read) && !plan.is_read_before(i, target)) {
+        violation(
+            "%s: the result %s takes the place of the feed %s, which another call may not have read yet",
             method,
             written.describe().c_str(),
             read.describe().c_str());

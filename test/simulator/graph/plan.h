@@ -3,6 +3,8 @@
 
 #include "graph/graph_state.h"
 
+#include <functional>
+
 namespace mps_simulator::graph {
 
 struct Step {
@@ -26,11 +28,22 @@ struct Plan {
   // writes its place, and whether it is the only step that computes.
   bool ends_with_call = false;
   bool is_one_call = false;
+  // Whether executables are called.
+  bool has_calls = false;
 
   // Values of the targets. Intermediate values are let go after their last use.
   // `result` is memory in which the last step may put its value: it must not
   // overlap the feeds, or be one of them if `ends_with_call`.
   Tensors run(Tensors feeds, const at::Tensor* result = nullptr) const;
+
+  // Runs the steps in any order that the data allows, and hands over the value of each target as soon as there is one:
+  // what a graph of calls may do.
+  void run_in_any_order(const Tensors& feeds, const std::function<void(size_t target, const at::Tensor& value)>& done)
+      const;
+
+  // Whether all that reads the feed is over when the target has its value, in whatever order the steps run. A tensor
+  // that is no executable's result may be a view of the feed.
+  bool is_read_before(size_t feed, size_t target) const;
 
   // Types of the targets for feeds of these types.
   std::vector<TensorType> infer(const std::vector<TensorType>& feed_types) const;

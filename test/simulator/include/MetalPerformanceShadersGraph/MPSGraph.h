@@ -39,6 +39,10 @@ typedef void (^MPSGraphCompletionHandler)(MPSGraphTensorDataDictionary* resultsD
 typedef void (^MPSGraphScheduledHandler)(MPSGraphTensorDataDictionary* resultsDictionary, NSError* _Nullable error);
 typedef void (^MPSGraphCompilationCompletionHandler)(MPSGraphExecutable* executable, NSError* _Nullable error);
 
+#if MPS_SIMULATOR_SDK >= 140000
+typedef NSDictionary<NSString*, MPSGraphExecutable*> MPSGraphCallableMap;
+#endif
+
 @interface MPSGraphCompilationDescriptor : MPSGraphObject <NSCopying>
 
 - (void)disableTypeInference;
@@ -46,6 +50,9 @@ typedef void (^MPSGraphCompilationCompletionHandler)(MPSGraphExecutable* executa
 @property(readwrite, atomic) MPSGraphOptimizationProfile optimizationProfile;
 @property(readwrite, atomic) BOOL waitForCompilationCompletion;
 @property(readwrite, atomic, copy) MPSGraphCompilationCompletionHandler compilationCompletionHandler;
+#if MPS_SIMULATOR_SDK >= 140000
+@property(readwrite, atomic, retain, nullable) MPSGraphCallableMap* callables; // macOS 14.1
+#endif
 
 @end
 

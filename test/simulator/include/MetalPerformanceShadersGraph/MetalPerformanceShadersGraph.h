@@ -3,6 +3,7 @@
 #include <MetalPerformanceShadersGraph/MPSGraph.h>
 #include <MetalPerformanceShadersGraph/MPSGraphActivationOps.h>
 #include <MetalPerformanceShadersGraph/MPSGraphArithmeticOps.h>
+#include <MetalPerformanceShadersGraph/MPSGraphCallOps.h>
 #include <MetalPerformanceShadersGraph/MPSGraphConvolution3DOps.h>
 #include <MetalPerformanceShadersGraph/MPSGraphConvolutionOps.h>
 #include <MetalPerformanceShadersGraph/MPSGraphCore.h>

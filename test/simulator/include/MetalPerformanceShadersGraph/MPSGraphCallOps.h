@@ -1,0 +1,21 @@
+// Calls of executables from within a graph; macOS 15.0.
+#pragma once
+
+#include <MetalPerformanceShadersGraph/MPSGraph.h>
+
+#pragma clang assume_nonnull begin
+
+#if MPS_SIMULATOR_SDK >= 150000
+
+@interface MPSGraph (CallOp)
+
+- (NSArray<MPSGraphTensor*>*)callSymbolName:(NSString*)symbolName
+                               inputTensors:(NSArray<MPSGraphTensor*>*)inputTensors
+                                outputTypes:(NSArray<MPSGraphType*>*)outputTypes
+                                       name:(NSString* _Nullable)name;
+
+@end
+
+#endif
+
+#pragma clang assume_nonnull end
