@@ -1,4 +1,4 @@
-"""Links the MPSGraph runs of every capture of a program, as with link=True, unless it says otherwise itself.
+"""Links the MPSGraph runs of every capture of a program, as with link=True.
 
 Works by being imported: as a plugin of pytest, ``-p mps_linked``.
 """
@@ -9,11 +9,12 @@ from typing import Any
 
 import torch
 
-_made = torch.mps.MPSGraph.__init__
+mps: Any = torch.mps
+_made = mps.MPSGraph.__init__
 
 
-def _linked(graph: torch.mps.MPSGraph, keep_graph: bool = False, link: bool = True, **options: Any) -> None:
+def _linked(graph: Any, keep_graph: bool = False, link: bool = False, **options: Any) -> None:
     _made(graph, keep_graph, True, **options)
 
 
-torch.mps.MPSGraph.__init__ = _linked  # type: ignore[method-assign]
+mps.MPSGraph.__init__ = _linked
