@@ -196,6 +196,11 @@ class TestCaptureMessages(MessageTestCase):
             'capture_error_mode must be "strict" or "relaxed", but is "global"',
         )
         self.assert_raises(
+            ValueError,
+            lambda: torch.mps.MPSGraph(link=True, link_limit=0),
+            "link_limit must be at least 1, but is 0",
+        )
+        self.assert_raises(
             RuntimeError,
             graph.capture_end,
             "torch.mps graph capture: capture_end() was called on a graph that is not being captured.",

@@ -21,10 +21,12 @@ class _Graphed:
         sample_args: Tuple[Any, ...],
         allow_unused_input: bool,
         pool: _PoolHandle,
+        link: bool,
     ) -> None:
         self.function = function
         self.allow_unused_input = allow_unused_input
         self.pool = pool
+        self.link = link
         samples, self.in_spec = pytree.tree_flatten(sample_args)
         for sample in samples:
             if not isinstance(sample, torch.Tensor) or sample.device.type != "mps":
@@ -42,7 +44,7 @@ class _Graphed:
             _check_module(function)
             self.parameters = tuple(function.parameters())
         self.surface = (*self.inputs, *self.parameters)
-        self.forward_graph = MPSGraph()
+        self.forward_graph = MPSGraph(link=link)
         self.backward_graph: Optional[MPSGraph] = None
         self.outputs: List[torch.Tensor] = []
         self.grad_outputs: List[Optional[torch.Tensor]] = []
@@ -102,7 +104,7 @@ class _Graphed:
     def capture_backward(self) -> None:
         if not self.needs_backward():
             return
-        self.backward_graph = MPSGraph()
+        self.backward_graph = MPSGraph(link=self.link)
         with graph(self.backward_graph, pool=self.pool):
             grads = iter(self.run_backward())
         self.grad_inputs = [
@@ -190,6 +192,7 @@ def make_graphed_callables(
     num_warmup_iters: int = 3,
     allow_unused_input: bool = False,
     pool: Optional[_PoolHandle] = None,
+    link: bool = False,
 ) -> Union[_Callable, Tuple[_Callable, ...]]:
     r"""Return callables that do what the given ones do, forward and backward, by replaying graphs.
 
@@ -216,6 +219,8 @@ def make_graphed_callables(
         pool (optional): Token of a memory pool for all graphs. By default, the two graphs of each
             callable share one, so that callables may be called in any order; with a pool of all,
             the order of calls must be the one given, that of backward passes the reverse.
+        link (bool): Whether runs of MPSGraphs are linked, so that results need not be bit-equal to
+            those of the callables. See :class:`MPSGraph`.
 
     Returns:
         The graphed callable, or a tuple of them.
@@ -250,7 +255,7 @@ def make_graphed_callables(
             f"make_graphed_callables: there are {len(functions)} callables, but sample_args for {len(args)}"
         )
     states = [
-        _Graphed(f, a, allow_unused_input, pool or graph_pool_handle())
+        _Graphed(f, a, allow_unused_input, pool or graph_pool_handle(), link)
         for f, a in zip(functions, args)
     ]
     with _unchanged(functions):

@@ -26,6 +26,9 @@ __all__ = [
 
 _PoolHandle = Tuple[int, int]
 
+# The most runs of MPSGraphs in one executable, since the time of one compilation grows with them.
+_LINK_LIMIT = 256
+
 
 def is_current_stream_capturing() -> bool:
     r"""Return True if what the calling thread submits to the MPS stream becomes part of a graph.
@@ -66,6 +69,14 @@ class MPSGraph(torch._C._MPSGraph):
     Arguments:
         keep_graph (bool): Accepted so that code written for :class:`torch.cuda.CUDAGraph` runs;
             the steps of a capture are always kept until :meth:`reset`, whatever its value.
+        link (bool): With True, runs of MPSGraphs that follow each other are compiled to one
+            executable when a capture ends, which a replay encodes in one call; results that nobody
+            can see after the replay are not written to memory. Off by default: Apple's compiler
+            may fuse what it sees as one, so that results need not be equal to those of the
+            operators bit for bit. Needs macOS 15.0 or newer; before that there is one warning, and
+            replays are as without it.
+        link_limit (int): The most runs that are linked to one executable, which bounds the time
+            that one compilation takes.
 
     Example::
 
@@ -80,15 +91,25 @@ class MPSGraph(torch._C._MPSGraph):
         [1.0, 3.0, 5.0, 7.0]
     """
 
-    def __init__(self, keep_graph: bool = False) -> None:
+    def __init__(
+        self,
+        keep_graph: bool = False,
+        link: bool = False,
+        link_limit: int = _LINK_LIMIT,
+    ) -> None:
         super().__init__()
+        if link_limit < 1:
+            raise ValueError(f"link_limit must be at least 1, but is {link_limit}")
         self._debug_mode = False
+        self._link = link
+        self._link_limit = link_limit
 
     def capture_begin(
         self,
         pool: Optional[_PoolHandle] = None,
         capture_error_mode: str = "strict",
         check_input_liveness: bool = False,
+        link: Optional[bool] = None,
     ) -> None:
         r"""Begin to record the work that this thread submits to the MPS stream, and autograd's
         threads for it. What other threads submit goes on as always, unrecorded.
@@ -104,13 +125,22 @@ class MPSGraph(torch._C._MPSGraph):
             check_input_liveness (bool): With True a replay raises when a tensor of the MPS device
                 that existed before the capture and was used in it is gone, so that nobody could
                 have given it new input. Costs a look at each of them per replay.
+            link (bool, optional): Whether runs of MPSGraphs are linked, see :class:`MPSGraph`. By
+                default what the graph was made with.
 
         Raises:
             RuntimeError: if a capture is underway, of whatever thread (they can't be nested), if
                 this graph holds one already, or if the MPS profiler is on.
             ValueError: if ``capture_error_mode`` is neither.
         """
-        super().capture_begin(pool, capture_error_mode, check_input_liveness)
+        if link is None:
+            link = self._link
+        super().capture_begin(
+            pool,
+            capture_error_mode,
+            check_input_liveness,
+            self._link_limit if link else 0,
+        )
 
     def capture_end(self) -> None:
         r"""End the capture. From here on :meth:`replay` may be called.
@@ -174,7 +204,9 @@ class MPSGraph(torch._C._MPSGraph):
             ``kernel_objects`` (matrix factorizations and the like) and ``host_refreshes`` (CPU
             tensors that are read again, random states); ``executables`` (that the graph runs use),
             ``buffers`` and ``buffer_bytes`` (memory of others that is kept), ``pool_bytes`` (size
-            of the pool), ``replays`` (since the capture).
+            of the pool), ``linked_stretches`` (of graph runs that are replayed as one executable),
+            ``linked_runs`` (graph runs in them), ``link_microseconds`` (what linking took when the
+            capture ended), ``replays`` (since the capture).
         """
         return super().stats()
 
@@ -190,7 +222,9 @@ class MPSGraph(torch._C._MPSGraph):
         memory that they lie in (``"pool"``: that of the graph; ``"kept"``: it existed before the
         capture; ``"own"``: nobody else uses it), and the steps in the order of a replay: kind,
         operator that submitted it if that is known, sizes, and the buffers in use with offsets in
-        bytes. Of graph runs dtypes and shapes of inputs and results stand in place of buffers.
+        bytes. Of graph runs dtypes and shapes of inputs and results stand in place of buffers; one
+        that is linked has the number of its ``stretch``, and ``written`` says for each result
+        whether a replay writes it to its memory (1) or not (0).
 
         Arguments:
             debug_path: Where to write.
@@ -254,6 +288,7 @@ class graph(torch._C._MPSGraphContext):
         pool (optional): See :meth:`MPSGraph.capture_begin`.
         capture_error_mode (str): See :meth:`MPSGraph.capture_begin`.
         check_input_liveness (bool): See :meth:`MPSGraph.capture_begin`.
+        link (bool, optional): See :meth:`MPSGraph.capture_begin`.
     """
 
     def __init__(
@@ -262,17 +297,19 @@ class graph(torch._C._MPSGraphContext):
         pool: Optional[_PoolHandle] = None,
         capture_error_mode: str = "strict",
         check_input_liveness: bool = False,
+        link: Optional[bool] = None,
     ) -> None:
         super().__init__()
         self.mps_graph = mps_graph
         self.pool = pool
         self.capture_error_mode = capture_error_mode
         self.check_input_liveness = check_input_liveness
+        self.link = link
 
     # called by __enter__(), which ends the capture again if this raises after it has begun
     def _begin(self) -> Any:
         self.mps_graph.capture_begin(
-            self.pool, self.capture_error_mode, self.check_input_liveness
+            self.pool, self.capture_error_mode, self.check_input_liveness, self.link
         )
 
 
@@ -289,6 +326,7 @@ class graph_capture(graph):
         pool (optional): See :meth:`MPSGraph.capture_begin`.
         capture_error_mode (str): See :meth:`MPSGraph.capture_begin`.
         check_input_liveness (bool): See :meth:`MPSGraph.capture_begin`.
+        link (bool): See :class:`MPSGraph`.
 
     Example::
 
@@ -307,8 +345,11 @@ class graph_capture(graph):
         pool: Optional[_PoolHandle] = None,
         capture_error_mode: str = "strict",
         check_input_liveness: bool = False,
+        link: bool = False,
     ) -> None:
-        super().__init__(MPSGraph(), pool, capture_error_mode, check_input_liveness)
+        super().__init__(
+            MPSGraph(link=link), pool, capture_error_mode, check_input_liveness
+        )
 
     if TYPE_CHECKING:  # __enter__() returns what _begin() does
 

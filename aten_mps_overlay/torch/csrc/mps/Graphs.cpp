@@ -44,6 +44,9 @@ py::dict statsDict(const MPSCommandGraph& graph) {
   result["buffers"] = stats.buffers;
   result["buffer_bytes"] = stats.buffer_bytes;
   result["pool_bytes"] = stats.pool_bytes;
+  result["linked_stretches"] = stats.linked_stretches;
+  result["linked_runs"] = stats.linked_runs;
+  result["link_microseconds"] = stats.link_microseconds;
   result["replays"] = stats.replays;
   return result;
 }
@@ -140,15 +143,18 @@ void initGraphBindings(py::module& module) {
               [](MPSCommandGraph& self,
                  std::optional<MPSGraphPool> pool,
                  const std::string& capture_error_mode,
-                 bool check_input_liveness) {
+                 bool check_input_liveness,
+                 size_t link_limit) {
                 self.captureBegin(
                     pool,
                     parseErrorMode(capture_error_mode),
-                    check_input_liveness);
+                    check_input_liveness,
+                    link_limit);
               }),
           py::arg("pool") = py::none(),
           py::arg("capture_error_mode") = "strict",
-          py::arg("check_input_liveness") = false)
+          py::arg("check_input_liveness") = false,
+          py::arg("link_limit") = 0)
       .def(
           "capture_end",
           torch::wrap_pybind_function_no_gil(&MPSCommandGraph::captureEnd))

@@ -37,6 +37,8 @@ class CaptureArena {
   /// Lets go of all buffers that are not in use, and of heaps that have none in
   /// use. No more is to be allocated.
   void retire();
+  /// Its heaps, with their sizes.
+  std::vector<std::pair<const void*, size_t>> heaps() const;
 
   /// Bytes in use.
   size_t used() const {

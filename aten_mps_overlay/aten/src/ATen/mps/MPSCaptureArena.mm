@@ -144,6 +144,14 @@ void CaptureArena::giveBack(Segment& segment, Range range) {
   }
 }
 
+std::vector<std::pair<const void*, size_t>> CaptureArena::heaps() const {
+  std::vector<std::pair<const void*, size_t>> heaps;
+  for (const auto& segment : segments_) {
+    heaps.emplace_back(segment.heap, segment.size);
+  }
+  return heaps;
+}
+
 void CaptureArena::free(id<MTLBuffer> buffer) {
   const auto place = places_.find(buffer);
   TORCH_INTERNAL_ASSERT(place != places_.end());

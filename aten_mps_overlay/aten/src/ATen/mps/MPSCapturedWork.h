@@ -110,6 +110,9 @@ class MPSCapturedWork {
   // work of other graphs that was replayed inside the capture
   std::vector<std::shared_ptr<const MPSCapturedWork>> parts;
   size_t executables = 0;
+  // in the order of the steps
+  std::vector<MPSLinkedRun> linked;
+  size_t link_microseconds = 0;
   std::vector<MPSStatusCheck> status_checks;
   // tensors that nobody else may write to until their content was looked at
   std::vector<Tensor> held;
@@ -119,6 +122,10 @@ class MPSCapturedWork {
 
   /// Compiles the graph runs and lays down the calls of a replay. Call once, when all steps are there.
   void prepare(id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor);
+  /// Joins graph runs, at most `limit` to one executable; warns once if the system can't. After prepare().
+  void link(id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor, MPSGraphPool used_pool, size_t limit);
+  /// Whether the bytes of a refresh go to the device before all other work.
+  bool isEarlyRefresh(const MPSCommandStep& step) const;
   /// Tensors that the steps use, as they were recorded.
   void watchTensors(std::vector<MPSWatchedTensor> tensors);
   /// Raises when a tensor that the steps use has moved, on the device or on the host.
@@ -144,6 +151,14 @@ class MPSCapturedWork {
   // those of status_checks, for handlers that may run after the graph is gone
   std::shared_ptr<const std::vector<std::string>> check_messages_;
 };
+
+/// Finds and compiles the stretches of graph runs; nothing if the system can't do that. MPSLinkedReplay.mm sets it.
+using MPSRunLinker = std::optional<std::vector<MPSLinkedRun>> (*)(const MPSCapturedWork& work,
+                                                                  id<MTLDevice> device,
+                                                                  MPSGraphCompilationDescriptor* descriptor,
+                                                                  MPSGraphPool pool,
+                                                                  size_t limit);
+extern MPSRunLinker run_linker;
 
 /// Says what the work consists of, for debug dumps.
 MPSCommandGraphDump describe(const MPSCapturedWork& work);

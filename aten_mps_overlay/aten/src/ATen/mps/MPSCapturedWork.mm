@@ -6,6 +6,7 @@
 #include <c10/util/irange.h>
 
 #include <algorithm>
+#include <chrono>
 #include <mutex>
 #include <sstream>
 #include <unordered_map>
@@ -102,7 +103,7 @@ MPSPoolReference::~MPSPoolReference() {
 void MPSCapturedWork::prepare(id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor) {
   @autoreleasepool {
     compileGraphRuns(device, descriptor);
-    plan_.emplace(steps, mechanisms, device);
+    plan_.emplace(steps, linked, mechanisms, device);
   }
   std::vector<std::string> messages;
   for (const auto& check : status_checks) {
@@ -134,6 +135,39 @@ void MPSCapturedWork::compileGraphRuns(id<MTLDevice> device, MPSGraphCompilation
   }
   executables = distinct.count;
   executables_ = distinct.allObjects;
+}
+
+bool MPSCapturedWork::isEarlyRefresh(const MPSCommandStep& step) const {
+  return plan_->isEarlyRefresh(step);
+}
+
+MPSRunLinker run_linker = nullptr;
+
+void MPSCapturedWork::link(id<MTLDevice> device,
+                           MPSGraphCompilationDescriptor* descriptor,
+                           MPSGraphPool used_pool,
+                           size_t limit) {
+  const auto begin = std::chrono::steady_clock::now();
+  @autoreleasepool {
+    auto runs = run_linker ? run_linker(*this, device, descriptor, used_pool, limit) : std::nullopt;
+    if (!runs) {
+      TORCH_WARN_ONCE(
+          "torch.mps graph capture: link=True needs macOS 15.0 or newer. The MPSGraph runs of this graph and of later "
+          "ones are replayed one by one.");
+      return;
+    }
+    linked = std::move(*runs);
+    if (!linked.empty()) {
+      plan_.emplace(steps, linked, mechanisms, device);
+      NSMutableArray* all = [NSMutableArray arrayWithArray:executables_.get()];
+      for (const auto& run : linked) {
+        [all addObject:run.executable.get()];
+      }
+      executables_ = [[all copy] autorelease];
+    }
+  }
+  const auto taken = std::chrono::steady_clock::now() - begin;
+  link_microseconds = std::chrono::duration_cast<std::chrono::microseconds>(taken).count();
 }
 
 void MPSCapturedWork::watchTensors(std::vector<MPSWatchedTensor> tensors) {

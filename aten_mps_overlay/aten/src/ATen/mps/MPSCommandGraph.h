@@ -45,6 +45,12 @@ struct MPSCommandGraphStats {
   size_t buffer_bytes = 0;
   // memory of the pool, which may be that of other graphs too
   size_t pool_bytes = 0;
+  // stretches of graph runs that are replayed as one executable each, and the
+  // graph runs in them
+  size_t linked_stretches = 0;
+  size_t linked_runs = 0;
+  // what it took to link them when the capture ended
+  size_t link_microseconds = 0;
   size_t replays = 0;
 };
 
@@ -87,10 +93,14 @@ class TORCH_API MPSCommandGraph {
   /// one, or when a profiler is on.
   /// With `check_input_liveness` a replay raises, too, when a tensor of the
   /// device that existed before the capture and was used in it is gone.
+  /// Stretches of at most `link_limit` MPSGraph runs are compiled to one
+  /// executable each when the capture ends, if the system can do that; with 0
+  /// each run stays its own.
   void captureBegin(
       std::optional<MPSGraphPool> pool = std::nullopt,
       MPSCaptureErrorMode error_mode = MPSCaptureErrorMode::STRICT,
-      bool check_input_liveness = false);
+      bool check_input_liveness = false,
+      size_t link_limit = 0);
   /// Ends recording. Raises, and leaves the graph empty, when something ran
   /// that can't be repeated.
   void captureEnd();
@@ -116,6 +126,7 @@ class TORCH_API MPSCommandGraph {
   std::unique_ptr<MPSGraphCapture> capture_;
   std::optional<MPSGraphPool> pool_;
   std::vector<Generator> generators_;
+  size_t link_limit_ = 0;
   size_t replays_ = 0;
 };
 

@@ -27,7 +27,8 @@ MPSCommandGraph::~MPSCommandGraph() {
 
 void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool,
                                    MPSCaptureErrorMode error_mode,
-                                   bool check_input_liveness) {
+                                   bool check_input_liveness,
+                                   size_t link_limit) {
   std::lock_guard<std::mutex> lock(mutex_);
   TORCH_CHECK(!capture_, "torch.mps graph capture: this graph is being captured already; captures can't be nested.");
   TORCH_CHECK(!work_,
@@ -45,11 +46,13 @@ void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool,
     // on the queue, so that of two threads only one can begin
     TORCH_CHECK(!stream->capture(), "torch.mps graph capture: another capture is underway; captures can't be nested.");
     stream->endKernelCoalescing();
-    capture_ = std::make_unique<MPSGraphCapture>(error_mode, used_pool, std::move(generators), check_input_liveness);
+    capture_ = std::make_unique<MPSGraphCapture>(
+        error_mode, used_pool, std::move(generators), check_input_liveness, link_limit > 0);
     stream->setCapture(capture_.get());
   });
   capture_->belongToThisThread();
   pool_ = used_pool;
+  link_limit_ = link_limit;
 }
 
 // Takes the capture off the stream, so that nothing that other threads do from here on is part of it. It is destroyed
@@ -75,6 +78,9 @@ void MPSCommandGraph::captureEnd() {
   auto work = capture->finish();
   auto* stream = getCurrentMPSStream();
   work->prepare(stream->device(), stream->compilationDescriptor());
+  if (link_limit_ > 0) {
+    work->link(stream->device(), stream->compilationDescriptor(), *pool_, link_limit_);
+  }
   work_ = std::move(work);
   replays_ = 0;
 }
@@ -168,6 +174,11 @@ MPSCommandGraphStats MPSCommandGraph::stats() const {
     stats.buffer_bytes += allocator->getUnalignedBufferSize(buffer);
   }
   stats.pool_bytes = allocator->getPoolSize(*pool_);
+  stats.linked_stretches = work_->linked.size();
+  for (const auto& run : work_->linked) {
+    stats.linked_runs += run.parts.size();
+  }
+  stats.link_microseconds = work_->link_microseconds;
   stats.replays = replays_;
   return stats;
 }

@@ -135,10 +135,22 @@ class Describer {
 MPSCommandGraphDump describe(const MPSCapturedWork& work) {
   MPSCommandGraphDump dump;
   Describer describer(work);
+  // by step, the linked run that it is part of
+  std::unordered_map<size_t, std::pair<size_t, const MPSLinkedRun::Part*>> parts;
+  for (const auto i : c10::irange(work.linked.size())) {
+    for (const auto& part : work.linked[i].parts) {
+      parts[part.step] = {i, &part};
+    }
+  }
   @autoreleasepool {
     for (const auto i : c10::irange(work.steps.size())) {
       auto step = std::visit(describer, work.steps[i]);
       step.op = work.operators[i];
+      if (const auto part = parts.find(i); part != parts.end()) {
+        step.numbers.emplace_back("stretch", std::vector<uint64_t>{part->second.first});
+        const auto& written = part->second.second->written;
+        step.numbers.emplace_back("written", std::vector<uint64_t>(written.begin(), written.end()));
+      }
       dump.steps.push_back(std::move(step));
     }
   }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -86,11 +87,49 @@ struct MPSKernelStep {
   NSUInteger indirect_offset = 0;
 };
 
+/// Where the data that an MPSGraph takes or gives lies.
+struct MPSTensorPlace {
+  // what its bytes are counted in: the buffer, or the heap if other buffers may lie on the same memory. Only compared.
+  const void* region = nullptr;
+  size_t begin = 0; // in bytes
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> strides; // in elements
+  MPSDataType type = MPSDataTypeInvalid;
+  size_t itemsize = 0;
+};
+
+/// What the bytes of a buffer are counted in, and where in it the buffer begins. Buffers of other heaps than placement
+/// heaps never lie on the same memory.
+inline std::pair<const void*, size_t> regionOf(id<MTLBuffer> buffer) {
+  id<MTLHeap> heap = buffer.heap;
+  if (heap && heap.type == MTLHeapTypePlacement) {
+    return {heap, buffer.heapOffset};
+  }
+  return {buffer, 0};
+}
+
+/// By tensor data.
+using MPSTensorPlaces = std::unordered_map<const void*, MPSTensorPlace>;
+
 /// One run of an MPSGraph. `executable`, `inputs` and `results` are filled in when the capture ends.
 struct MPSGraphRunStep {
   MPSRetained<MPSGraph*> graph;
   MPSRetained<NSDictionary*> feeds;
   MPSRetained<NSDictionary*> targets;
+  MPSRetained<MPSGraphExecutable*> executable;
+  MPSRetained<NSArray<MPSGraphTensorData*>*> inputs;
+  MPSRetained<NSArray<MPSGraphTensorData*>*> results;
+  // of inputs and results as far as they are known; only for captures that link
+  std::shared_ptr<const MPSTensorPlaces> places;
+};
+
+/// Graph runs that a replay makes as one.
+struct MPSLinkedRun {
+  struct Part {
+    size_t step = 0; // position among the steps
+    std::vector<bool> written; // by result, whether it goes to its memory
+  };
+  std::vector<Part> parts;
   MPSRetained<MPSGraphExecutable*> executable;
   MPSRetained<NSArray<MPSGraphTensorData*>*> inputs;
   MPSRetained<NSArray<MPSGraphTensorData*>*> results;

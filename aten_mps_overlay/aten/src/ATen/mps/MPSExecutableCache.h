@@ -55,6 +55,7 @@ TORCH_API bool isExecutableCacheEnabled();
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <list>
 #include <mutex>
 #include <unordered_map>
@@ -73,6 +74,15 @@ struct MPSExecutableRun {
   NSArray<MPSGraphTensorData*>* results = nil;
 };
 
+/// A graph that calls the executables of others, compiled.
+struct MPSLinkedExecutable {
+  MPSGraph* graph = nil;
+  MPSGraphExecutable* executable = nil;
+  // in the order of who made it
+  NSArray<MPSGraphTensor*>* feeds = nil;
+  NSArray<MPSGraphTensor*>* targets = nil;
+};
+
 class MPSExecutableCache {
  public:
   static MPSExecutableCache& getInstance();
@@ -86,6 +96,12 @@ class MPSExecutableCache {
                        NSDictionary<MPSGraphTensor*, MPSGraphTensorData*>* targets,
                        id<MTLDevice> device,
                        MPSGraphCompilationDescriptor* descriptor);
+
+  /// Finds the executable that calls `parts` in the way that `calls` tells, or lets `compile` make it; its members are
+  /// autoreleased, and nil if that fails.
+  MPSLinkedExecutable getLinked(const std::vector<uint64_t>& calls,
+                                NSArray<MPSGraphExecutable*>* parts,
+                                const std::function<MPSLinkedExecutable()>& compile);
 
   /// Notes the key of a graph, which must never be freed. May be called from wherever graphs are made: waits for
   /// nothing but other calls.
@@ -108,6 +124,10 @@ class MPSExecutableCache {
     MPSGraphExecutable* executable;
     MPSExecutableCacheStats* counts;
     size_t hits;
+    // of a linked executable alone: those that it calls, and its tensors
+    NSArray<MPSGraphExecutable*>* parts = nil;
+    NSArray<MPSGraphTensor*>* feeds = nil;
+    NSArray<MPSGraphTensor*>* targets = nil;
   };
 
   MPSGraphExecutable* lookUp(const Key& key);

@@ -106,6 +106,18 @@ static std::vector<MPSExecutableCacheEntry::Tensor> inputsOf(MPSGraph* graph, co
   return inputs;
 }
 
+static std::vector<MPSExecutableCacheEntry::Tensor> inputsOf(NSArray<MPSGraphTensor*>* feeds) {
+  std::vector<MPSExecutableCacheEntry::Tensor> inputs;
+  for (MPSGraphTensor* tensor in feeds) {
+    auto& input = inputs.emplace_back();
+    input.dtype = scalarTypeOf(tensor.dataType);
+    for (NSNumber* size in tensor.shape) {
+      input.shape.push_back(size.longLongValue);
+    }
+  }
+  return inputs;
+}
+
 static MPSGraphExecutable* compile(MPSGraph* graph,
                                    NSDictionary<MPSGraphTensor*, MPSGraphTensorData*>* feeds,
                                    NSDictionary<MPSGraphTensor*, MPSGraphTensorData*>* targets,
@@ -204,6 +216,56 @@ MPSExecutableRun MPSExecutableCache::get(MPSGraph* graph,
   return run;
 }
 
+// What the counts of linked executables go by; no operator has this key.
+static const std::string& linkedKey() {
+  static const auto* key = new std::string("linked");
+  return *key;
+}
+
+MPSLinkedExecutable MPSExecutableCache::getLinked(const std::vector<uint64_t>& calls,
+                                                  NSArray<MPSGraphExecutable*>* parts,
+                                                  const std::function<MPSLinkedExecutable()>& compile) {
+  // no graph is at address 0
+  Key key{0};
+  for (MPSGraphExecutable* part in parts) {
+    key.push_back(reinterpret_cast<uint64_t>(part));
+  }
+  key.push_back(0);
+  key.insert(key.end(), calls.begin(), calls.end());
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (lookUp(key)) {
+      const auto& entry = entries_.front();
+      return {[[entry.graph retain] autorelease],
+              [[entry.executable retain] autorelease],
+              [[entry.feeds retain] autorelease],
+              [[entry.targets retain] autorelease]};
+    }
+    counts_.misses++;
+    counts_by_key_[linkedKey()].misses++;
+  }
+  const auto made = compile();
+  if (!made.executable) {
+    return made;
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (by_key_.count(key) == 0) { // another thread may have been faster
+    auto& counts = counts_by_key_[linkedKey()];
+    counts.entries++;
+    entries_.push_front({key,
+                         [made.graph retain],
+                         [made.executable retain],
+                         &counts,
+                         0,
+                         [parts retain],
+                         [made.feeds retain],
+                         [made.targets retain]});
+    by_key_.emplace(key, entries_.begin());
+    dropBeyond(limit_);
+  }
+  return made;
+}
+
 void MPSExecutableCache::dropBeyond(size_t limit) {
   while (entries_.size() > limit) {
     auto& last = entries_.back();
@@ -213,6 +275,9 @@ void MPSExecutableCache::dropBeyond(size_t limit) {
     // graphs and command buffers that need it have references of their own
     [last.executable release];
     [last.graph release];
+    [last.feeds release];
+    [last.targets release];
+    [last.parts release];
     by_key_.erase(last.key);
     entries_.pop_back();
   }
@@ -236,7 +301,11 @@ std::vector<MPSExecutableCacheEntry> MPSExecutableCache::entries() {
   std::vector<MPSExecutableCacheEntry> entries;
   entries.reserve(entries_.size());
   for (const auto& entry : entries_) {
-    entries.push_back({keyOf(entry.graph), inputsOf(entry.graph, entry.key), entry.hits});
+    if (entry.parts) {
+      entries.push_back({linkedKey(), inputsOf(entry.feeds), entry.hits});
+    } else {
+      entries.push_back({keyOf(entry.graph), inputsOf(entry.graph, entry.key), entry.hits});
+    }
   }
   return entries;
 }

@@ -53,7 +53,8 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   MPSGraphCapture(MPSCaptureErrorMode error_mode,
                   MPSGraphPool pool,
                   std::vector<Generator> generators,
-                  bool check_input_liveness);
+                  bool check_input_liveness,
+                  bool notes_places);
   ~MPSGraphCapture() override;
 
   MPSCaptureErrorMode errorMode() const {
@@ -87,6 +88,13 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   /// Lets each replay check a status that a kernel object writes into the tensor.
   void checkStatus(const Tensor& status, const std::string& message);
   void keepPart(std::shared_ptr<const MPSCapturedWork> part);
+  /// Whether graph runs are to be linked, for which it must be known where their data lies.
+  bool notesPlaces() const {
+    return notes_places_;
+  }
+  /// Remembers where the data of `object`, an MPSGraphTensorData or MPSNDArray, lies.
+  void notePlace(id object, MPSTensorPlace place);
+  void notePlaceOf(id object, id other);
   /// Names the operator of the steps that follow, which come from the replay of another graph; nullptr ends that.
   void setReplayedOperator(const std::string* name) {
     replayed_operator_ = name;
@@ -116,6 +124,7 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   const MPSCaptureErrorMode error_mode_;
   const std::vector<Generator> generators_;
   const bool check_input_liveness_;
+  const bool notes_places_;
   std::atomic<int> unrecorded_draws_{0};
   // observes the operators of the threads that work for the capture, and tells them from others: autograd hands it on
   std::atomic<CallbackHandle> operator_observer_{0};
@@ -128,6 +137,9 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   std::vector<MPSWatchedTensor> watched_;
   // where in it a tensor is; its weak reference keeps the address from being used again
   std::unordered_map<const TensorImpl*, size_t> watched_places_;
+  MPSTensorPlaces places_;
+  // keeps the addresses in places_ from being used again
+  std::vector<MPSRetained<id>> placed_;
   std::string refusal_;
   bool warned_host_read_ = false;
   // used on the queue only
@@ -174,6 +186,20 @@ class MPSCapturePause {
 /// Reads a status that a kernel object has written, also during a capture: each replay looks at it again, and raises
 /// `message` at the next synchronization if it isn't zero.
 int readStatus(const Tensor& status, const std::string& message);
+
+/// Tells a capture that links graph runs where the data of an MPSGraphTensorData or MPSNDArray lies: in the buffer,
+/// from `byte_offset` on, with the given strides in elements, or dense. What a capture is not told of is linked with
+/// nothing.
+void notePlace(id object,
+               MPSShape* shape,
+               MPSDataType type,
+               id<MTLBuffer> buffer,
+               size_t byte_offset = 0,
+               std::optional<IntArrayRef> strides = std::nullopt);
+/// The same for data in memory that nobody else has.
+void noteOwnPlace(id object, MPSShape* shape, MPSDataType type);
+/// The same for data that lies where that of `other` does.
+void notePlaceOf(id object, id other);
 
 /// Calls `encode`, which encodes to the command buffer that it gets, now and in each replay. Must be called on the
 /// stream's queue, with no encoder open.

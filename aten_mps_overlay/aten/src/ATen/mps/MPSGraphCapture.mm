@@ -1,11 +1,13 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/mps/MPSAllocatorInterface.h>
+#include <ATen/mps/MPSExecutableCache.h>
 #include <ATen/mps/MPSGraphCapture.h>
 #include <ATen/mps/MPSHostRefresh.h>
 #include <ATen/ops/item.h>
 #include <c10/util/ScopeExit.h>
 
 #include <algorithm>
+#include <tuple>
 
 namespace at::mps {
 
@@ -135,10 +137,12 @@ void dispatchSubmission(dispatch_queue_t queue, void (^block)()) {
 MPSGraphCapture::MPSGraphCapture(MPSCaptureErrorMode error_mode,
                                  MPSGraphPool pool,
                                  std::vector<Generator> generators,
-                                 bool check_input_liveness)
+                                 bool check_input_liveness,
+                                 bool notes_places)
     : error_mode_(error_mode),
       generators_(std::move(generators)),
       check_input_liveness_(check_input_liveness),
+      notes_places_(notes_places),
       work_(std::make_shared<MPSCapturedWork>()) {
   work_->mechanisms = MPSReplayMechanisms::fromEnvironment();
   work_->pool.emplace(pool);
@@ -290,6 +294,25 @@ void MPSGraphCapture::keepPart(std::shared_ptr<const MPSCapturedWork> part) {
   work_->parts.push_back(std::move(part));
 }
 
+void MPSGraphCapture::notePlace(id object, MPSTensorPlace place) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (places_.insert_or_assign(object, std::move(place)).second) {
+    placed_.emplace_back(object);
+  }
+}
+
+void MPSGraphCapture::notePlaceOf(id object, id other) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto known = places_.find(other);
+  if (known == places_.end()) {
+    return;
+  }
+  const MPSTensorPlace place = known->second;
+  if (places_.insert_or_assign(object, place).second) {
+    placed_.emplace_back(object);
+  }
+}
+
 id<MTLComputeCommandEncoder> MPSGraphCapture::newRecordingEncoder(id<MTLComputeCommandEncoder> encoder) {
   return (id<MTLComputeCommandEncoder>)[[MPSRecordingEncoder alloc] initWithEncoder:encoder recorder:this];
 }
@@ -308,6 +331,19 @@ void MPSGraphCapture::recordGraphRun(MPSGraph* graph,
     // callers may go on to change a mutable dictionary
     step.feeds = [[feeds copy] autorelease];
     step.targets = [[targets copy] autorelease];
+  }
+  if (notes_places_) {
+    auto places = std::make_shared<MPSTensorPlaces>();
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (NSDictionary* all : {feeds, targets}) {
+      for (MPSGraphTensorData* data in all.allValues) {
+        const auto known = places_.find(data);
+        if (known != places_.end()) {
+          places->insert(*known);
+        }
+      }
+    }
+    step.places = std::move(places);
   }
   recordStep(std::move(step));
 }
@@ -352,6 +388,7 @@ std::shared_ptr<MPSCapturedWork> MPSGraphCapture::finish() {
     std::swap(work, work_); // operators of other threads may still report
     std::swap(watched, watched_);
     watched_places_.clear();
+    places_.clear();
   }
   // not under the lock: looking at a tensor may turn out to be its last use, which frees memory
   const auto first_moved =
@@ -476,6 +513,66 @@ MPSHostSourceGuard::MPSHostSourceGuard(const TensorBase& given, const TensorBase
 
 MPSHostSourceGuard::~MPSHostSourceGuard() {
   thread_host_source.reset();
+}
+
+// Asks first whether anybody wants to know: operators outside of captures pass here, too.
+template <typename Note>
+static void noteInCapture(const Note& note) {
+  if (!isCaptureUnderway()) {
+    return;
+  }
+  const MPSCaptureUnderway capture;
+  if (capture && capture->notesPlaces()) {
+    note(*capture);
+  }
+}
+
+static MPSTensorPlace makePlace(MPSShape* shape, MPSDataType type) {
+  MPSTensorPlace place;
+  place.type = type;
+  const auto dtype = scalarTypeOf(type);
+  place.itemsize = dtype == c10::ScalarType::Undefined ? 0 : c10::elementSize(dtype);
+  for (NSNumber* size in shape) {
+    place.sizes.push_back(size.longLongValue);
+  }
+  place.strides.resize(place.sizes.size());
+  int64_t stride = 1;
+  for (size_t i = place.sizes.size(); i-- > 0;) {
+    place.strides[i] = stride;
+    stride *= place.sizes[i];
+  }
+  return place;
+}
+
+void notePlace(id object,
+               MPSShape* shape,
+               MPSDataType type,
+               id<MTLBuffer> buffer,
+               size_t byte_offset,
+               std::optional<IntArrayRef> strides) {
+  noteInCapture([&](MPSGraphCapture& capture) {
+    auto place = makePlace(shape, type);
+    if (strides && strides->size() == place.strides.size()) {
+      place.strides = strides->vec();
+    } else if (strides && !strides->empty()) {
+      return; // of another shape than it says
+    }
+    std::tie(place.region, place.begin) = regionOf(buffer);
+    place.begin += byte_offset;
+    capture.notePlace(object, std::move(place));
+  });
+}
+
+void noteOwnPlace(id object, MPSShape* shape, MPSDataType type) {
+  noteInCapture([&](MPSGraphCapture& capture) {
+    auto place = makePlace(shape, type);
+    place.region = object;
+    capture.notePlace(object, std::move(place));
+  });
+}
+
+void notePlaceOf(id object, id other) {
+  noteInCapture([&](MPSGraphCapture& capture) { capture.notePlaceOf(object, other); });
 }
 
 int readStatus(const Tensor& status, const std::string& message) {

@@ -82,9 +82,13 @@ MPSGraphTensorData* recordDraw(MPSGeneratorImpl* generator) {
   step.owns_destination = true;
   capture->recordStep(std::move(step));
   capture->countDraws(-1);
-  return [[[MPSGraphTensorData alloc] initWithMTLBuffer:state
-                                                  shape:@[ @(detail::PHILOX_STATE_N) ]
-                                               dataType:MPSDataTypeInt32] autorelease];
+  MPSShape* shape = @[ @(detail::PHILOX_STATE_N) ];
+  MPSGraphTensorData* data = [[[MPSGraphTensorData alloc] initWithMTLBuffer:state shape:shape
+                                                                   dataType:MPSDataTypeInt32] autorelease];
+  if (capture->notesPlaces()) {
+    capture->notePlace(data, {state, 0, {detail::PHILOX_STATE_N}, {1}, MPSDataTypeInt32, sizeof(int32_t)});
+  }
+  return data;
 }
 
 } // namespace at::mps

@@ -88,6 +88,7 @@ struct MPSReplayCall {
     EXECUTE,
     END_ENCODER,
     RUN_GRAPH,
+    RUN_LINKED,
     COPY,
     FILL,
     REFRESH,
@@ -109,9 +110,14 @@ struct MPSReplayCall {
 
 class MPSReplayPlan {
  public:
-  /// The steps must stay where they are as long as the plan lives.
-  MPSReplayPlan(const std::vector<MPSCommandStep>& steps, const MPSReplayMechanisms& mechanisms, id<MTLDevice> device);
+  /// Steps and linked runs must stay where they are as long as the plan lives.
+  MPSReplayPlan(const std::vector<MPSCommandStep>& steps,
+                const std::vector<MPSLinkedRun>& linked,
+                const MPSReplayMechanisms& mechanisms,
+                id<MTLDevice> device);
 
+  /// Whether the bytes of a refresh go to the device before all other work.
+  bool isEarlyRefresh(const MPSCommandStep& step) const;
   /// Raises when the host could not give the device what a step needs.
   void checkRefreshes() const;
   /// A buffer with what the host gives to the device now; none if it gives nothing.

@@ -240,22 +240,39 @@ class BlitMemory {
 // Lays down the calls, and knows what the encoder holds at each point, to leave out those that would change nothing.
 class MPSReplayPlanner {
  public:
-  MPSReplayPlanner(MPSReplayPlan& plan, const MPSReplayMechanisms& mechanisms, const Constants& constants)
-      : plan_(plan), mechanisms_(mechanisms), constants_(constants) {}
+  MPSReplayPlanner(MPSReplayPlan& plan,
+                   const std::vector<MPSLinkedRun>& linked,
+                   const MPSReplayMechanisms& mechanisms,
+                   const Constants& constants)
+      : plan_(plan), mechanisms_(mechanisms), constants_(constants) {
+    for (const auto& run : linked) {
+      for (const auto& part : run.parts) {
+        linked_[part.step] = &part == &run.parts.front() ? &run : nullptr;
+      }
+    }
+  }
 
   /// Plans the step, and those after it that go with it. Returns the first of the rest.
   size_t add(const std::vector<MPSCommandStep>& steps, size_t first, id<MTLDevice> device) {
     if (mechanisms_.indirect_commands) {
       size_t end = first;
       while (end < steps.size() && end - first < MPSIndirectCommands::kMost &&
-             (canBeIndirect(steps[end]) || isEarlyRefresh(steps[end]))) {
+             (canBeIndirect(steps[end]) || plan_.isEarlyRefresh(steps[end]))) {
         end++;
       }
       if (end - first >= MPSIndirectCommands::kFewest && addIndirect(steps, first, end, device)) {
         return end;
       }
     }
-    add(steps[first]);
+    const auto linked = linked_.find(first);
+    if (linked == linked_.end()) {
+      add(steps[first]);
+    } else if (linked->second) {
+      commitNowAndThen(/*is_kernel=*/false);
+      endKernels();
+      addAlone(Kind::RUN_LINKED, linked->second);
+      after_kernel_ = false;
+    }
     return first + 1;
   }
 
@@ -263,7 +280,7 @@ class MPSReplayPlanner {
   using Kind = MPSReplayCall::Kind;
 
   void add(const MPSCommandStep& step) {
-    if (isEarlyRefresh(step)) {
+    if (plan_.isEarlyRefresh(step)) {
       return;
     }
     const auto* kernel = std::get_if<MPSKernelStep>(&step);
@@ -333,11 +350,6 @@ class MPSReplayPlanner {
           (both_have_bytes ? *bytes == *other.bytes : !bytes == !other.bytes);
     }
   };
-
-  bool isEarlyRefresh(const MPSCommandStep& step) const {
-    const auto* refresh = std::get_if<MPSHostRefreshStep>(&step);
-    return refresh && plan_.refreshOf(*refresh).is_early;
-  }
 
   MPSReplayCall& call(Kind kind) {
     plan_.calls_.emplace_back().kind = kind;
@@ -520,6 +532,8 @@ class MPSReplayPlanner {
   MPSReplayPlan& plan_;
   const MPSReplayMechanisms& mechanisms_;
   const Constants& constants_;
+  // by step: the run that begins there, or null for the later parts of one
+  std::unordered_map<size_t, const MPSLinkedRun*> linked_;
   size_t committed_calls_ = 0;
   size_t piece_ = 32;
   bool after_kernel_ = false;
@@ -531,7 +545,13 @@ class MPSReplayPlanner {
   std::set<std::pair<id<MTLResource>, MTLResourceUsage>> resources_;
 };
 
+bool MPSReplayPlan::isEarlyRefresh(const MPSCommandStep& step) const {
+  const auto* refresh = std::get_if<MPSHostRefreshStep>(&step);
+  return refresh && refreshOf(*refresh).is_early;
+}
+
 MPSReplayPlan::MPSReplayPlan(const std::vector<MPSCommandStep>& steps,
+                             const std::vector<MPSLinkedRun>& linked,
                              const MPSReplayMechanisms& mechanisms,
                              id<MTLDevice> device)
     : reuses_staging_(mechanisms.staging_ring) {
@@ -549,7 +569,7 @@ MPSReplayPlan::MPSReplayPlan(const std::vector<MPSCommandStep>& steps,
     }
     constants_ = [constants.newBuffer(device) autorelease];
   }
-  MPSReplayPlanner planner(*this, mechanisms, constants);
+  MPSReplayPlanner planner(*this, linked, mechanisms, constants);
   for (size_t next = 0; next < steps.size();) {
     next = planner.add(steps, next, device);
   }
@@ -659,6 +679,14 @@ void MPSReplayPlan::encode(MPSStream* stream, MPSReplayWatch& watch, id<MTLBuffe
   }
 }
 
+template <typename Run>
+static void encodeRun(MPSCommandBuffer* command_buffer, const Run& run) {
+  [run.executable.get() encodeToCommandBuffer:command_buffer
+                                  inputsArray:run.inputs.get()
+                                 resultsArray:run.results.get()
+                          executionDescriptor:executableExecutionDescriptor()];
+}
+
 MPSReplayPlan::Calls::const_iterator MPSReplayPlan::encodePiece(Calls::const_iterator next,
                                                                 MPSStream* stream,
                                                                 MPSReplayWatch& watch,
@@ -718,15 +746,14 @@ MPSReplayPlan::Calls::const_iterator MPSReplayPlan::encodePiece(Calls::const_ite
         [kernels endEncoding];
         kernels = nil;
         break;
-      case Kind::RUN_GRAPH: {
-        const auto& run = *static_cast<const MPSGraphRunStep*>(call.data);
-        [run.executable.get() encodeToCommandBuffer:command_buffer
-                                        inputsArray:run.inputs.get()
-                                       resultsArray:run.results.get()
-                                executionDescriptor:executableExecutionDescriptor()];
+      case Kind::RUN_GRAPH:
+        encodeRun(command_buffer, *static_cast<const MPSGraphRunStep*>(call.data));
         watch.look();
         break;
-      }
+      case Kind::RUN_LINKED:
+        encodeRun(command_buffer, *static_cast<const MPSLinkedRun*>(call.data));
+        watch.look();
+        break;
       case Kind::ENCODE:
         static_cast<const MPSEncodeStep*>(call.data)->encode.get()(command_buffer);
         watch.look();
