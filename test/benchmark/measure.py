@@ -10,12 +10,12 @@ import torch
 
 from benchmark import modes as modes_module
 from benchmark.case import Case
-from benchmark.comparison import Comparison
+from benchmark.comparison import Comparison, DEVICE, EXACT, ROUNDING, Tolerance
 from benchmark.configurations import Configuration
 from benchmark.cuda_graph import warm_up_cuda
 from benchmark.devices import Device
 from benchmark.families import BUILDERS
-from benchmark.modes import DIRECT, EAGER, in_step, MODES
+from benchmark.modes import DIRECT, EAGER, in_step, INDIRECT, LINKED, MODES
 from benchmark.protocol import measure as take_times
 from benchmark.protocol import Timed, TRIALS
 from benchmark.replay import NotRun, Replay
@@ -77,6 +77,12 @@ def _timed(case: Case, device: Device, run: Callable[[], object]) -> Timed:
     return Timed(one, start, case.longest)
 
 
+def _tolerance(device: Device, mode: str) -> Tolerance:
+    if not device.simulated:
+        return DEVICE
+    return ROUNDING if mode in (LINKED, INDIRECT) else EXACT
+
+
 def _compare(row: Row, case: Case, device: Device, replays: dict[str, Replay], left_out: bool) -> None:
     comparison = Comparison(case, case.step, _NEW)
     for name, replay in replays.items():
@@ -87,7 +93,7 @@ def _compare(row: Row, case: Case, device: Device, replays: dict[str, Replay], l
                 replay.run()
             replay.wait()
 
-        verdict = comparison.verdict(once, replay.outputs, exact=device.simulated)
+        verdict = comparison.verdict(once, replay.outputs, _tolerance(device, name))
         row.modes[name] = ModeRow(
             equal=verdict.equal, difference=verdict.difference, steps=replay.steps, reason=verdict.problem
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -22,6 +23,8 @@ MODES = (EAGER, REBIND, DIRECT, LINKED, INDIRECT)
 
 
 _STEPS = ("kernels", "graph_runs", "copies", "fills", "kernel_objects", "host_refreshes", "executables")
+# What captures read about mechanisms that are off otherwise.
+_MECHANISMS = "PYTORCH_MPS_GRAPH_WITH"
 # Of a linked graph besides.
 _LINKED = ("linked_stretches", "linked_runs", "link_microseconds")
 
@@ -57,10 +60,18 @@ def _linked(case: Case, device: Device) -> Replay:
     return capture(case, link=True)
 
 
-def _indirect(_case: Case, device: Device) -> Replay:
+def _indirect(case: Case, device: Device) -> Replay:
     if device.name == "cuda":
         raise NotRun("CUDA has no indirect command buffers")
-    raise NotRun("the series has no indirect command buffers yet")
+    before = os.environ.get(_MECHANISMS)
+    os.environ[_MECHANISMS] = "indirect_commands"
+    try:
+        return _linked(case, device)
+    finally:
+        if before is None:
+            del os.environ[_MECHANISMS]
+        else:
+            os.environ[_MECHANISMS] = before
 
 
 def _rebind(case: Case, device: Device, direct: Replay) -> Replay:

@@ -12,7 +12,7 @@ import torch
 from benchmark import devices, page, report
 from benchmark import run as program
 from benchmark.case import Case, new_input
-from benchmark.comparison import Comparison
+from benchmark.comparison import Comparison, DEVICE, EXACT
 from benchmark.configurations import choose, load
 from benchmark.families import BUILDERS
 from benchmark.goals import GOALS, measure_all
@@ -68,7 +68,7 @@ def _compared(device: devices.Device, factor: float, replayed: float) -> bool:
     replay = capture(case)
     comparison = Comparison(case, case.step, 2)
     factors.fill_(replayed)
-    return comparison.verdict(replay.run, replay.outputs, exact=True).equal
+    return comparison.verdict(replay.run, replay.outputs, EXACT).equal
 
 
 def test_other_values_are_seen(device: devices.Device) -> None:
@@ -85,8 +85,8 @@ def test_a_small_change_of_state_that_is_left_out_is_seen_with_tolerance(
     case.step()
     replay = capture(case)
     comparison = Comparison(case, case.step, 2)
-    assert comparison.verdict(replay.run, replay.outputs, exact=False).equal
-    left_out = comparison.verdict(lambda: None, replay.outputs, exact=False)
+    assert comparison.verdict(replay.run, replay.outputs, DEVICE).equal
+    left_out = comparison.verdict(lambda: None, replay.outputs, DEVICE)
     assert not left_out.equal and left_out.difference > 0.3
 
 
@@ -136,7 +136,7 @@ def test_the_bare_loop_does_what_the_replay_does(name: str, device: devices.Devi
                 run()
                 loop.wait()
 
-            return comparison.verdict(once, replay.outputs, exact=True).equal
+            return comparison.verdict(once, replay.outputs, EXACT).equal
 
         assert made(loop.run)
         assert made(loop.rebind)
