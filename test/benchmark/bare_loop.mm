@@ -23,10 +23,12 @@ enum class Kind : uint8_t {
   END_BLIT,
   SET_PIPELINE,
   SET_BUFFER,
+  SET_BUFFERS,
   SET_OFFSET,
   SET_BYTES,
   SET_THREADGROUP_MEMORY,
   USE_RESOURCE,
+  USE_RESOURCES,
   BARRIER,
   BARRIER_OF_RESOURCES,
   DISPATCH_THREADS,
@@ -55,6 +57,7 @@ struct Call {
   MTLSize group = {0, 0, 0};
   std::vector<uint8_t> bytes;
   std::vector<id> objects;
+  std::vector<NSUInteger> offsets;
 };
 
 struct Recording {
@@ -212,6 +215,23 @@ void hook_compute(Class owner) {
     return plain(Kind::EXECUTE_COMMANDS, commands, range.location, range.length);
   });
   hook<11, void>(owner, @selector(endEncoding), +[](id) { return plain(Kind::END_COMPUTE); });
+  hook<22, void, const id*, const NSUInteger*, NSRange>(
+      owner,
+      @selector(setBuffers:offsets:withRange:),
+      +[](id, const id* buffers, const NSUInteger* offsets, NSRange range) {
+        auto call = plain(Kind::SET_BUFFERS, nil, 0, range.location);
+        call.objects.assign(buffers, buffers + range.length);
+        call.offsets.assign(offsets, offsets + range.length);
+        return call;
+      });
+  hook<23, void, const id*, NSUInteger, MTLResourceUsage>(
+      owner,
+      @selector(useResources:count:usage:),
+      +[](id, const id* resources, NSUInteger count, MTLResourceUsage usage) {
+        auto call = plain(Kind::USE_RESOURCES, nil, usage);
+        call.objects.assign(resources, resources + count);
+        return call;
+      });
 }
 
 void hook_blit(Class owner) {
@@ -297,6 +317,12 @@ std::vector<Call> rebinding_of(const std::vector<Call>& calls, const std::map<id
       case Kind::SET_BYTES:
         bound.insert_or_assign(call.second, call);
         break;
+      case Kind::SET_BUFFERS:
+        for (size_t i = 0; i < call.objects.size(); ++i) {
+          auto one = plain(Kind::SET_BUFFER, call.objects[i], call.offsets[i], call.second + i);
+          bound.insert_or_assign(one.second, one);
+        }
+        break;
       case Kind::SET_OFFSET: {
         auto& before = bound.at(call.second);
         before.first = call.first;
@@ -348,6 +374,11 @@ std::map<id, std::set<NSUInteger>> indices_of(const std::vector<Call>& calls) {
       case Kind::SET_OFFSET:
         since.insert(call.second);
         break;
+      case Kind::SET_BUFFERS:
+        for (size_t i = 0; i < call.objects.size(); ++i) {
+          since.insert(call.second + i);
+        }
+        break;
       case Kind::DISPATCH_THREADS:
       case Kind::DISPATCH_THREADGROUPS:
         result[pipeline].insert(since.begin(), since.end());
@@ -391,6 +422,11 @@ void make(const std::vector<Call>& calls) {
       case Kind::SET_BUFFER:
         [compute setBuffer:call.object offset:call.first atIndex:call.second];
         break;
+      case Kind::SET_BUFFERS:
+        [compute setBuffers:call.objects.data()
+                    offsets:call.offsets.data()
+                  withRange:NSMakeRange(call.second, call.objects.size())];
+        break;
       case Kind::SET_OFFSET:
         [compute setBufferOffset:call.first atIndex:call.second];
         break;
@@ -402,6 +438,11 @@ void make(const std::vector<Call>& calls) {
         break;
       case Kind::USE_RESOURCE:
         [compute useResource:call.object usage:static_cast<MTLResourceUsage>(call.first)];
+        break;
+      case Kind::USE_RESOURCES:
+        [compute useResources:call.objects.data()
+                        count:call.objects.size()
+                        usage:static_cast<MTLResourceUsage>(call.first)];
         break;
       case Kind::BARRIER:
         [compute memoryBarrierWithScope:static_cast<MTLBarrierScope>(call.first)];

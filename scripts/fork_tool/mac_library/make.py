@@ -296,6 +296,7 @@ def _environment(bench: Bench) -> dict[str, str]:
         "CCACHE_COMPILERCHECK": f"string:{' '.join(bench.pin.tools)}",
         # What a precompiled header needs to be kept.
         "CCACHE_SLOPPINESS": "pch_defines,time_macros",
+        "CCACHE_PCH_EXTSUM": "1",
     }
 
 

@@ -12,6 +12,7 @@ from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.sources import BINDINGS, OPERATIONS, Precompiled, TENSORS, Unit, units, words
 
 _METAL_HEADER = "test/simulator/cmake/metal_header.py"
+_SUM = "scripts/fork_tool/mac_library/sum_of_headers.py"
 
 
 def object_of(places: MacPlaces, unit: Unit, python: str) -> Path:
@@ -65,7 +66,14 @@ def ninja_text(
         *_rule(
             "compile", "$compiler $words $more -x $language -MD -MF $out.d -c $in -o $out", "compiling $what", "$out.d"
         ),
-        *_rule("precompile", "$compiler $words $more -x ${language}-header $in -o $out -MD -MF $out.d", "reading $in"),
+        # Not from the cache: a precompiled header holds the folder that it was made in. Its sum does not, so that the
+        # objects made with it are found from another folder.
+        *_rule(
+            "precompile",
+            f"{_escaped(shown(places.compiler))} $words $more -x ${{language}}-header $in -o $out -MD -MF $out.d && "
+            f"$interpreter -I {_SUM} $out.d $out.sum",
+            "reading $in",
+        ),
         *_rule(
             "torchgen",
             f"cd {shown(checkout)} && PYTHONDONTWRITEBYTECODE=1 $absolute_interpreter -m torchgen.gen --mps "
@@ -89,7 +97,7 @@ def ninja_text(
     ready = f"{shown(stamp)} {_joined(places, metal_headers)}"
     for read_once in (OPERATIONS, TENSORS, BINDINGS):
         target = shown(precompiled_of(places, read_once, python))
-        lines += [f"build {target}: precompile {shown(checkout / read_once.header)} || {ready}"]
+        lines += [f"build {target} | {target}.sum: precompile {shown(checkout / read_once.header)} | {_SUM} || {ready}"]
         lines += [f"  depfile = {target}.d", "  deps = gcc", f"  language = {read_once.language}"]
         lines += ["  more = $python_words"] if read_once.of_python else []
     for unit in units(places, checkout):

@@ -7,6 +7,8 @@ import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from apple_encodings import same
+
 Version = tuple[int, ...]
 FOLDER = Path(__file__).parent / "facts"
 # The oldest macOS that the library runs on.
@@ -68,7 +70,18 @@ def load(folder: Path = FOLDER) -> Facts:
     _load_metal(facts, json.loads((folder / "metal_cpp.json").read_text()))
     _load_frameworks(facts, tomllib.loads((folder / "frameworks.toml").read_text()))
     _load_pyobjc(facts, json.loads((folder / "pyobjc.json").read_text()))
+    overrule(facts, tomllib.loads((folder / "overruled.toml").read_text())["overruled"])
     return facts
+
+
+def overrule(facts: Facts, rows: list[dict[str, str]]) -> None:
+    """Leave out what PyObjC says of methods that metal-cpp has otherwise; a row without a difference is an error."""
+    for row in rows:
+        known = facts.methods.get(f"-[{row['owner']} {row['method']}]", [])
+        types = next((fact.types for fact in known if fact.source == "metal-cpp"), ())
+        places = facts.places.pop(f"[NSObject {row['method']}]", {})
+        if not any(place < len(types) and not same(types[place], code) for place, code in places.items()):
+            raise ValueError(f"{row['method']} needs no row in facts/overruled.toml: metal-cpp and PyObjC do not differ")
 
 
 def _load_metal(facts: Facts, table: dict[str, dict[str, dict[str, str]]]) -> None:

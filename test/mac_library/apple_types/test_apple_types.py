@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from apple_check import compare_enums, compare_methods, compare_structs, compare_superclasses, Result
 from apple_declarations import BUILD, CHECKOUT, Declarations, read
 from apple_encodings import method_types
-from apple_facts import Facts
+from apple_facts import Facts, overrule
 from apple_lists import ASKED_FOR, OF_THE_BACKEND, OF_THE_RUNTIME, unconfirmed
 from apple_uses import objects_of, sources_of, Uses
 
@@ -156,6 +157,12 @@ def test_what_nobody_confirms_is_not_called_confirmed(facts: Facts) -> None:
     assert result.unconfirmed == ["-[MPSGraph frobnicate]"]
     assert not result.confirmed
     assert not result.wrong
+
+
+def test_only_a_contradiction_is_overruled(facts: Facts) -> None:
+    facts = replace(facts, places={"[NSObject setBarrier]": {0: "v"}})
+    with pytest.raises(ValueError, match="setBarrier needs no row in facts/overruled.toml"):
+        overrule(facts, [{"owner": "MTLIndirectComputeCommand", "method": "setBarrier"}])
 
 
 def test_encodings() -> None:

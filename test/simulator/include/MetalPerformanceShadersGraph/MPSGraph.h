@@ -39,7 +39,7 @@ typedef void (^MPSGraphCompletionHandler)(MPSGraphTensorDataDictionary* resultsD
 typedef void (^MPSGraphScheduledHandler)(MPSGraphTensorDataDictionary* resultsDictionary, NSError* _Nullable error);
 typedef void (^MPSGraphCompilationCompletionHandler)(MPSGraphExecutable* executable, NSError* _Nullable error);
 
-#if MPS_SIMULATOR_SDK >= 140000
+#ifdef __MAC_14_1
 typedef NSDictionary<NSString*, MPSGraphExecutable*> MPSGraphCallableMap;
 #endif
 
@@ -50,7 +50,7 @@ typedef NSDictionary<NSString*, MPSGraphExecutable*> MPSGraphCallableMap;
 @property(readwrite, atomic) MPSGraphOptimizationProfile optimizationProfile;
 @property(readwrite, atomic) BOOL waitForCompilationCompletion;
 @property(readwrite, atomic, copy) MPSGraphCompilationCompletionHandler compilationCompletionHandler;
-#if MPS_SIMULATOR_SDK >= 140000
+#ifdef __MAC_14_1
 @property(readwrite, atomic, retain, nullable) MPSGraphCallableMap* callables; // macOS 14.1
 #endif
 

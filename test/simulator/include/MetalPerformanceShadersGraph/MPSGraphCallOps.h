@@ -5,7 +5,7 @@
 
 #pragma clang assume_nonnull begin
 
-#if MPS_SIMULATOR_SDK >= 150000
+#ifdef __MAC_15_0
 
 @interface MPSGraph (CallOp)
 

@@ -25,7 +25,7 @@ struct MPSIndirectKernel {
 
 class MPSIndirectCommands {
  public:
-  // a command buffer of fewer costs about what it saves
+  // fewer can't be worth a command buffer
   static constexpr size_t kFewest = 4;
   // Metal executes no more by one call
   static constexpr size_t kMost = 16384;
@@ -36,19 +36,33 @@ class MPSIndirectCommands {
   /// Null if the device gives no such command buffer.
   static std::unique_ptr<MPSIndirectCommands> make(id<MTLDevice> device, const std::vector<MPSIndirectKernel>& kernels);
 
+  /// How many calls encode() makes.
+  size_t calls() const;
   /// Leaves the encoder without a pipeline or arguments that can be relied on.
   void encode(id<MTLComputeCommandEncoder> encoder) const;
 
  private:
   MPSIndirectCommands() = default;
 
+  // neighbouring buffers; owned by the steps and the plan
+  struct Buffers {
+    NSUInteger index = 0;
+    std::vector<id<MTLBuffer>> buffers;
+    std::vector<NSUInteger> offsets;
+  };
+  // a pipeline of the commands, and what its first kernel binds
+  struct FirstUse {
+    MPSRetained<id<MTLComputePipelineState>> pipeline;
+    std::vector<Buffers> bound;
+  };
+  static FirstUse firstUseOf(MPSRetained<id<MTLComputePipelineState>> pipeline, const MPSIndirectKernel& indirect);
+
   MPSRetained<id<MTLIndirectCommandBuffer>> commands_;
   NSUInteger count_ = 0;
-  // each pipeline of the commands once, and the first kernel that has it
-  std::vector<std::pair<MPSRetained<id<MTLComputePipelineState>>, MPSIndirectKernel>> first_uses_;
+  // empty where the GPU needs none
+  std::vector<FirstUse> first_uses_;
   // owned by the steps and the plan
   std::vector<id<MTLResource>> resources_;
-  bool uses_pipelines_first_ = false;
 };
 
 } // namespace at::mps

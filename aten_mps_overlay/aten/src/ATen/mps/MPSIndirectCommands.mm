@@ -1,6 +1,7 @@
 #include <ATen/mps/MPSIndirectCommands.h>
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <set>
 #include <unordered_map>
@@ -108,6 +109,9 @@ std::unique_ptr<MPSIndirectCommands> MPSIndirectCommands::make(id<MTLDevice> dev
   std::unique_ptr<MPSIndirectCommands> made(new MPSIndirectCommands());
   made->commands_ = commands;
   made->count_ = kernels.size();
+  // tinygrad reports that GPUs before Apple's ninth family do not load the pipelines of commands by themselves
+  constexpr auto ninth_family = static_cast<MTLGPUFamily>(1009);
+  const bool uses_pipelines_first = ![device supportsFamily:ninth_family];
   std::set<id> pipelines;
   std::set<id> resources;
   const auto use = [&](id<MTLResource> resource) {
@@ -127,8 +131,8 @@ std::unique_ptr<MPSIndirectCommands> MPSIndirectCommands::make(id<MTLDevice> dev
     if (i > 0) {
       [command setBarrier];
     }
-    if (pipelines.insert(pipeline.get()).second) {
-      made->first_uses_.emplace_back(pipeline, indirect);
+    if (uses_pipelines_first && pipelines.insert(pipeline.get()).second) {
+      made->first_uses_.push_back(firstUseOf(pipeline, indirect));
     }
     for (const auto& [buffer, offset] : indirect.arguments) {
       use(buffer);
@@ -137,25 +141,46 @@ std::unique_ptr<MPSIndirectCommands> MPSIndirectCommands::make(id<MTLDevice> dev
       use(resource.resource.get());
     }
   }
-  // tinygrad reports that GPUs before Apple's ninth family do not load the pipelines of commands by themselves
-  constexpr auto ninth_family = static_cast<MTLGPUFamily>(1009);
-  made->uses_pipelines_first_ = ![device supportsFamily:ninth_family];
   return made;
+}
+
+MPSIndirectCommands::FirstUse MPSIndirectCommands::firstUseOf(MPSRetained<id<MTLComputePipelineState>> pipeline,
+                                                              const MPSIndirectKernel& indirect) {
+  std::map<NSUInteger, std::pair<id<MTLBuffer>, NSUInteger>> arguments;
+  for (size_t i = 0; i < indirect.arguments.size(); i++) {
+    arguments[indirect.kernel->bindings[i].index] = indirect.arguments[i];
+  }
+  FirstUse use{std::move(pipeline), {}};
+  for (const auto& [index, argument] : arguments) {
+    if (use.bound.empty() || use.bound.back().index + use.bound.back().buffers.size() != index) {
+      use.bound.emplace_back().index = index;
+    }
+    use.bound.back().buffers.push_back(argument.first);
+    use.bound.back().offsets.push_back(argument.second);
+  }
+  return use;
+}
+
+size_t MPSIndirectCommands::calls() const {
+  size_t calls = resources_.empty() ? 1 : 2;
+  for (const auto& use : first_uses_) {
+    calls += 2 + use.bound.size();
+  }
+  return calls;
 }
 
 void MPSIndirectCommands::encode(id<MTLComputeCommandEncoder> encoder) const {
   if (!resources_.empty()) {
     [encoder useResources:resources_.data() count:resources_.size() usage:MTLResourceUsageRead | MTLResourceUsageWrite];
   }
-  if (uses_pipelines_first_) {
-    for (const auto& [pipeline, indirect] : first_uses_) {
-      [encoder setComputePipelineState:pipeline.get()];
-      for (size_t i = 0; i < indirect.arguments.size(); i++) {
-        const auto& [buffer, offset] = indirect.arguments[i];
-        [encoder setBuffer:buffer offset:offset atIndex:indirect.kernel->bindings[i].index];
-      }
-      [encoder dispatchThreadgroups:MTLSizeMake(0, 0, 0) threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
+  for (const auto& use : first_uses_) {
+    [encoder setComputePipelineState:use.pipeline.get()];
+    for (const auto& bound : use.bound) {
+      [encoder setBuffers:bound.buffers.data()
+                  offsets:bound.offsets.data()
+                withRange:NSMakeRange(bound.index, bound.buffers.size())];
     }
+    [encoder dispatchThreadgroups:MTLSizeMake(0, 0, 0) threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
   }
   [encoder executeCommandsInBuffer:commands_.get() withRange:NSMakeRange(0, count_)];
 }

@@ -26,7 +26,7 @@ MPSReplayMechanisms MPSReplayMechanisms::fromEnvironment() {
   };
   const auto turn = [&](const char* variable, bool enabled) {
     const char* value = std::getenv(variable);
-    std::istringstream names(value ? value : "");
+    std::stringstream names(value ? value : "");
     for (std::string name; std::getline(names, name, ',');) {
       const auto mechanism = known.find(name);
       if (mechanism == known.end()) {
@@ -321,7 +321,7 @@ class MPSReplayPlanner {
     }
     auto commands =
         kernels.size() < MPSIndirectCommands::kFewest ? nullptr : MPSIndirectCommands::make(device, kernels);
-    if (!commands) {
+    if (!commands || commands->calls() >= directCalls(kernels)) {
       return false;
     }
     commitNowAndThen(/*is_kernel=*/true);
@@ -336,6 +336,26 @@ class MPSReplayPlanner {
     forgetBindings();
     after_kernel_ = true;
     return true;
+  }
+
+  // What the kernels cost without: a call for a pipeline, for arguments that lie side by side, and for the dispatch.
+  static size_t directCalls(const std::vector<MPSIndirectKernel>& kernels) {
+    size_t calls = 0;
+    id pipeline = nil;
+    std::map<NSUInteger, std::pair<id<MTLBuffer>, NSUInteger>> bound;
+    for (const auto& indirect : kernels) {
+      const auto& kernel = *indirect.kernel;
+      calls += kernel.pipeline.get() == pipeline ? 1 : 2;
+      pipeline = kernel.pipeline.get();
+      bool changes = false;
+      for (const auto i : c10::irange(kernel.bindings.size())) {
+        auto& before = bound[kernel.bindings[i].index];
+        changes |= before != indirect.arguments[i];
+        before = indirect.arguments[i];
+      }
+      calls += changes;
+    }
+    return calls;
   }
 
   struct Argument {
