@@ -3,6 +3,7 @@
 #include <c10/util/irange.h>
 
 #include <algorithm>
+#include <tuple>
 
 namespace at::mps {
 
@@ -24,8 +25,8 @@ std::vector<Dimension> sortedDimensions(const MPSTensorPlace& place) {
       dimensions.push_back({place.sizes[i], place.strides[i], i});
     }
   }
-  std::stable_sort(dimensions.begin(), dimensions.end(), [](const auto& one, const auto& other) {
-    return one.stride > other.stride;
+  std::sort(dimensions.begin(), dimensions.end(), [](const auto& one, const auto& other) {
+    return std::tie(other.stride, one.index) < std::tie(one.stride, other.index);
   });
   return dimensions;
 }
