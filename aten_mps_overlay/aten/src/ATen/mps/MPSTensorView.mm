@@ -182,8 +182,9 @@ std::optional<std::vector<MPSViewStep>> viewOf(const MPSTensorPlace& whole,
     }
   }
   for (const auto& dimension : sortedDimensions(whole)) {
-    const auto before = std::count_if(
-        whole.sizes.begin(), whole.sizes.begin() + dimension.index, [](int64_t size) { return size != 1; });
+    const auto before = std::count_if(whole.sizes.begin(),
+                                      whole.sizes.begin() + static_cast<int64_t>(dimension.index),
+                                      [](int64_t size) { return size != 1; });
     order.push_back(before);
   }
   if (!long_sizes.empty()) {
