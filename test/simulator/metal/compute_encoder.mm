@@ -281,6 +281,10 @@ class BarrierCommand final : public GpuCommand {
   COUNT_CALL();
   VALIDATE_ENCODING();
   [self checkDispatch:threadsPerThreadgroup function:__func__];
+  if (!threadgroupsPerGrid.width || !threadgroupsPerGrid.height || !threadgroupsPerGrid.depth) {
+    // No thread, which reads and writes nothing.
+    return;
+  }
   [self appendGrid:{threadgroupsPerGrid.width * threadsPerThreadgroup.width,
                     threadgroupsPerGrid.height * threadsPerThreadgroup.height,
                     threadgroupsPerGrid.depth * threadsPerThreadgroup.depth}

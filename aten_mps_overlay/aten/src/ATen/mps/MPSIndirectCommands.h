@@ -3,7 +3,7 @@
 // Kernels of a replay in an indirect command buffer, which is encoded once and executed by one call. Objective-C++
 // only.
 
-#include <ATen/mps/MPSCommandStep.h>
+#include <ATen/mps/MPSKernelHazards.h>
 
 #include <memory>
 #include <utility>
@@ -11,16 +11,13 @@
 
 namespace at::mps {
 
-/// Remembers what a pipeline is made of, until forgetFunction(): only a pipeline of its own can be in an indirect
-/// command buffer, which is made of the same function.
-void noteFunction(id<MTLComputePipelineState> pipeline, id<MTLFunction> function);
-void forgetFunction(id<MTLComputePipelineState> pipeline);
-
 /// A kernel as a command of an indirect command buffer has it.
 struct MPSIndirectKernel {
   const MPSKernelStep* kernel = nullptr;
   // what is bound, in the order of the kernel's bindings: bytes lie in a buffer, too
-  std::vector<std::pair<id<MTLBuffer>, NSUInteger>> arguments;
+  MPSKernelHazards::Arguments arguments;
+  // for all commands before it
+  bool waits = true;
 };
 
 class MPSIndirectCommands {

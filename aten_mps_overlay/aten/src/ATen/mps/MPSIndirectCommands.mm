@@ -1,65 +1,11 @@
 #include <ATen/mps/MPSIndirectCommands.h>
+#include <ATen/mps/MPSKernelPipelines.h>
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <set>
-#include <unordered_map>
 
 namespace at::mps {
-
-namespace {
-
-struct Known {
-  MPSRetained<id<MTLFunction>> function;
-  // the pipeline for commands, once somebody has asked
-  MPSRetained<id<MTLComputePipelineState>> indirect;
-  bool is_made = false;
-};
-
-std::mutex known_mutex;
-std::unordered_map<const void*, Known>& knownPipelines() {
-  // never destroyed: libraries of kernels may be destroyed later
-  static auto* known = new std::unordered_map<const void*, Known>();
-  return *known;
-}
-
-id<MTLComputePipelineState> newIndirectPipeline(id<MTLDevice> device, id<MTLFunction> function) {
-  MTLComputePipelineDescriptor* descriptor = [[MTLComputePipelineDescriptor new] autorelease];
-  descriptor.computeFunction = function;
-  descriptor.supportIndirectCommandBuffers = YES;
-  return [device newComputePipelineStateWithDescriptor:descriptor
-                                               options:MTLPipelineOptionNone
-                                            reflection:nil
-                                                 error:nil];
-}
-
-// nil if the function is not known, or can't be in an indirect command buffer.
-MPSRetained<id<MTLComputePipelineState>> indirectPipeline(id<MTLComputePipelineState> pipeline) {
-  std::lock_guard<std::mutex> lock(known_mutex);
-  const auto position = knownPipelines().find(pipeline);
-  if (position == knownPipelines().end()) {
-    return {};
-  }
-  auto& known = position->second;
-  if (!known.is_made) {
-    known.indirect = [newIndirectPipeline(pipeline.device, known.function.get()) autorelease];
-    known.is_made = true;
-  }
-  return known.indirect;
-}
-
-} // namespace
-
-void noteFunction(id<MTLComputePipelineState> pipeline, id<MTLFunction> function) {
-  std::lock_guard<std::mutex> lock(known_mutex);
-  knownPipelines()[pipeline].function = function;
-}
-
-void forgetFunction(id<MTLComputePipelineState> pipeline) {
-  std::lock_guard<std::mutex> lock(known_mutex);
-  knownPipelines().erase(pipeline);
-}
 
 bool MPSIndirectCommands::canHold(const MPSKernelStep& kernel) {
   const bool has_all = std::all_of(kernel.bindings.begin(), kernel.bindings.end(), [](const auto& binding) {
@@ -127,8 +73,7 @@ std::unique_ptr<MPSIndirectCommands> MPSIndirectCommands::make(id<MTLDevice> dev
     }
     id<MTLIndirectComputeCommand> command = [commands indirectComputeCommandAtIndex:i];
     setCommand(command, pipeline.get(), indirect);
-    // commands run at once otherwise; as those of the encoder that they were recorded from, each waits for the others
-    if (i > 0) {
+    if (i > 0 && indirect.waits) {
       [command setBarrier];
     }
     if (uses_pipelines_first && pipelines.insert(pipeline.get()).second) {

@@ -29,6 +29,10 @@ struct MPSReplayMechanisms {
   bool early_commits = true;
   // what the host gives to the device goes through buffers that are used again
   bool staging_ring = true;
+  // kernels that may run at the same time wait only for those whose memory they share, and not for all
+  bool hazard_tracking = true;
+  // kernels may run at the same time. Only on request, by PYTORCH_MPS_GRAPH_WITH
+  bool concurrent_kernels = false;
   // runs of kernels become indirect command buffers. Only on request, by PYTORCH_MPS_GRAPH_WITH
   bool indirect_commands = false;
 
@@ -145,6 +149,7 @@ class MPSReplayPlan {
                                     MPSStream* stream,
                                     MPSReplayWatch& watch,
                                     id<MTLBuffer> staging) const;
+  id<MTLComputeCommandEncoder> kernelEncoder(MPSCommandBuffer* command_buffer) const;
   id<MTLBlitCommandEncoder> encodeBlit(id<MTLBlitCommandEncoder> encoder,
                                        MPSCommandBuffer* command_buffer,
                                        const MPSReplayCall& call,
@@ -158,6 +163,7 @@ class MPSReplayPlan {
   std::vector<Refresh> refreshes_;
   bool has_early_refreshes_ = false;
   bool reuses_staging_ = true;
+  bool has_concurrent_kernels_ = false;
   // also kept by handlers that may run after the graph is gone
   std::shared_ptr<MPSStagingBuffers> staging_;
   MPSRetained<id<MTLBuffer>> constants_;

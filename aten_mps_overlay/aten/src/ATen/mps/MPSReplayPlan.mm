@@ -17,9 +17,11 @@ MPSReplayMechanisms MPSReplayMechanisms::fromEnvironment() {
   MPSReplayMechanisms mechanisms;
   const std::map<std::string, bool*> known = {
       {"buffer_ranges", &mechanisms.buffer_ranges},
+      {"concurrent_kernels", &mechanisms.concurrent_kernels},
       {"constant_buffer", &mechanisms.constant_buffer},
       {"early_commits", &mechanisms.early_commits},
       {"elided_bindings", &mechanisms.elided_bindings},
+      {"hazard_tracking", &mechanisms.hazard_tracking},
       {"indirect_commands", &mechanisms.indirect_commands},
       {"shared_blits", &mechanisms.shared_blits},
       {"staging_ring", &mechanisms.staging_ring},
@@ -307,6 +309,7 @@ class MPSReplayPlanner {
 
   bool addIndirect(const std::vector<MPSCommandStep>& steps, size_t first, size_t end, id<MTLDevice> device) {
     std::vector<MPSIndirectKernel> kernels;
+    MPSKernelHazards hazards;
     for (const auto i : c10::irange(first, end)) {
       const auto* kernel = std::get_if<MPSKernelStep>(&steps[i]);
       if (!kernel) {
@@ -314,10 +317,8 @@ class MPSReplayPlanner {
       }
       auto& indirect = kernels.emplace_back();
       indirect.kernel = kernel;
-      for (const auto& binding : indirect.kernel->bindings) {
-        const auto argument = argumentOf(binding);
-        indirect.arguments.emplace_back(argument.buffer, argument.offset);
-      }
+      indirect.arguments = argumentsOf(*kernel);
+      indirect.waits = hazards.add(*kernel, indirect.arguments) || !mechanisms_.hazard_tracking;
     }
     auto commands =
         kernels.size() < MPSIndirectCommands::kFewest ? nullptr : MPSIndirectCommands::make(device, kernels);
@@ -329,7 +330,10 @@ class MPSReplayPlanner {
     blit_is_open_ = false;
     if (!threadgroup_memory_.empty()) {
       // what direct dispatches have set stays with the encoder
-      call(Kind::END_ENCODER);
+      endEncoder();
+    }
+    if (mechanisms_.concurrent_kernels && hazards_.addUnknown()) {
+      call(Kind::MEMORY_BARRIER).value = MTLBarrierScopeBuffers;
     }
     call(Kind::EXECUTE).data = commands.get();
     plan_.indirect_.push_back(std::move(commands));
@@ -401,18 +405,22 @@ class MPSReplayPlanner {
     resources_.clear();
   }
 
+  void endEncoder() {
+    call(Kind::END_ENCODER);
+    forgetBindings();
+    hazards_.clear();
+  }
+
   void endKernels() {
     if (after_kernel_) {
-      call(Kind::END_ENCODER);
+      endEncoder();
     }
-    forgetBindings();
   }
 
   void addKernel(const MPSKernelStep& kernel) {
     if (holdsOtherThreadgroupMemory(kernel)) {
       // the step before came from another encoder, and lengths of one encoder add up against the device's limit
-      call(Kind::END_ENCODER);
-      forgetBindings();
+      endEncoder();
     } else if (!mechanisms_.elided_bindings) {
       pipeline_ = nil;
       arguments_.clear();
@@ -439,10 +447,22 @@ class MPSReplayPlanner {
         added.value = use.usage;
       }
     }
-    if (kernel.barrier) {
-      call(Kind::MEMORY_BARRIER).value = kernel.barrier;
-    }
+    addBarrier(kernel);
     call(Kind::DISPATCH).data = &kernel;
+  }
+
+  void addBarrier(const MPSKernelStep& kernel) {
+    if (!mechanisms_.concurrent_kernels) {
+      if (kernel.barrier) {
+        call(Kind::MEMORY_BARRIER).value = kernel.barrier;
+      }
+      return;
+    }
+    const bool waits = mechanisms_.hazard_tracking ? hazards_.add(kernel, argumentsOf(kernel)) : hazards_.addUnknown();
+    if (waits || kernel.barrier) {
+      // not that of some resources: it orders only what is done through them, and others lie on the same memory
+      call(Kind::MEMORY_BARRIER).value = kernel.barrier | MTLBarrierScopeBuffers;
+    }
   }
 
   bool holdsOtherThreadgroupMemory(const MPSKernelStep& kernel) const {
@@ -461,6 +481,15 @@ class MPSReplayPlanner {
       return {plan_.constants_.get(), *offset, nullptr};
     }
     return {nil, 0, &binding.bytes};
+  }
+
+  MPSKernelHazards::Arguments argumentsOf(const MPSKernelStep& kernel) const {
+    MPSKernelHazards::Arguments arguments;
+    for (const auto& binding : kernel.bindings) {
+      const auto argument = argumentOf(binding);
+      arguments.emplace_back(argument.buffer, argument.offset);
+    }
+    return arguments;
   }
 
   void addArguments(const MPSKernelStep& kernel) {
@@ -563,6 +592,8 @@ class MPSReplayPlanner {
   std::map<NSUInteger, Argument> arguments_;
   std::map<NSUInteger, NSUInteger> threadgroup_memory_;
   std::set<std::pair<id<MTLResource>, MTLResourceUsage>> resources_;
+  // of the open encoder, where its kernels may run at the same time
+  MPSKernelHazards hazards_;
 };
 
 bool MPSReplayPlan::isEarlyRefresh(const MPSCommandStep& step) const {
@@ -574,7 +605,7 @@ MPSReplayPlan::MPSReplayPlan(const std::vector<MPSCommandStep>& steps,
                              const std::vector<MPSLinkedRun>& linked,
                              const MPSReplayMechanisms& mechanisms,
                              id<MTLDevice> device)
-    : reuses_staging_(mechanisms.staging_ring) {
+    : reuses_staging_(mechanisms.staging_ring), has_concurrent_kernels_(mechanisms.concurrent_kernels) {
   planRefreshes(steps);
   Constants constants;
   if (mechanisms.constant_buffer) {
@@ -707,6 +738,11 @@ static void encodeRun(MPSCommandBuffer* command_buffer, const Run& run) {
                           executionDescriptor:executableExecutionDescriptor()];
 }
 
+id<MTLComputeCommandEncoder> MPSReplayPlan::kernelEncoder(MPSCommandBuffer* command_buffer) const {
+  return has_concurrent_kernels_ ? [command_buffer computeCommandEncoderWithDispatchType:MTLDispatchTypeConcurrent]
+                                 : [command_buffer computeCommandEncoder];
+}
+
 MPSReplayPlan::Calls::const_iterator MPSReplayPlan::encodePiece(Calls::const_iterator next,
                                                                 MPSStream* stream,
                                                                 MPSReplayWatch& watch,
@@ -726,7 +762,7 @@ MPSReplayPlan::Calls::const_iterator MPSReplayPlan::encodePiece(Calls::const_ite
       case Kind::SET_PIPELINE:
         // the first call of each encoder
         if (!kernels) {
-          kernels = [command_buffer computeCommandEncoder];
+          kernels = kernelEncoder(command_buffer);
         }
         [kernels setComputePipelineState:static_cast<id<MTLComputePipelineState>>(call.object)];
         break;
@@ -758,7 +794,7 @@ MPSReplayPlan::Calls::const_iterator MPSReplayPlan::encodePiece(Calls::const_ite
         break;
       case Kind::EXECUTE:
         if (!kernels) {
-          kernels = [command_buffer computeCommandEncoder];
+          kernels = kernelEncoder(command_buffer);
         }
         static_cast<const MPSIndirectCommands*>(call.data)->encode(kernels);
         break;
