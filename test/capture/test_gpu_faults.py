@@ -148,15 +148,18 @@ def test_fault_of_eager_work_before_a_replay(made: World) -> None:
     graph = mps.MPSGraph()
     with mps.graph(graph):
         y = x + 1
-    x.fill_(4)
-    torch.mps.synchronize()
-    made.aim(FAR, 1.0)
-    made.put()
-    graph.replay()
-    errors = errors_until_quiet(torch.mps.synchronize)
-    assert errors
-    assert not any(REPLAYS_ERROR in error for error in errors)
-    assert y.tolist() == [5.0] * 16
+    # Several times: an operator commits now and then by itself.
+    for value in range(4):
+        x.fill_(value)
+        y.zero_()
+        torch.mps.synchronize()
+        made.aim(FAR, 1.0)
+        made.put()
+        graph.replay()
+        errors = errors_until_quiet(torch.mps.synchronize)
+        assert errors
+        assert not any(REPLAYS_ERROR in error for error in errors)
+        assert y.tolist() == [value + 1.0] * 16
 
 
 @pytest.mark.parametrize("where", ["before", "after"])

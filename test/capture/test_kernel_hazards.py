@@ -131,17 +131,18 @@ def test_parts_of_a_buffer(mechanism: str) -> None:
 def test_memory_that_is_used_again(mechanism: str) -> None:
     """Temporary tensors lie where earlier ones lay, in another buffer of the same heap."""
     library = mps._compile_shader(SOURCE)
-    xs = [torch.zeros(5000, device="mps") for _ in range(12)]
+    xs, ys = ([torch.zeros(5000, device="mps") for _ in range(12)] for _ in range(2))
 
     def block() -> None:
-        for i, x in enumerate(xs[:-1]):
-            parts = [torch.empty(5000 - 1000 * (i % 3), device="mps") for _ in range(1 + i % 2)]
-            for part in parts:
-                library.twice(part, x)
-            library.add(xs[i + 1][: parts[-1].numel()], parts[-1])
+        # Nothing but the temporary tensors makes one turn wait for another.
+        for i, (x, y) in enumerate(zip(xs, ys)):
+            part = torch.empty(5000 - 1000 * (i % 3), device="mps")
+            library.twice(part, x)
+            library.add(y[: part.numel()], part)
+            del part  # before the next one is made
 
     for seed in range(3):
-        check(block, xs, seed)
+        check(block, xs + ys, seed)
 
 
 def test_other_steps_in_between(mechanism: str) -> None:
