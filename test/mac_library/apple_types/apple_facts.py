@@ -81,7 +81,9 @@ def overrule(facts: Facts, rows: list[dict[str, str]]) -> None:
         types = next((fact.types for fact in known if fact.source == "metal-cpp"), ())
         places = facts.places.pop(f"[NSObject {row['method']}]", {})
         if not any(place < len(types) and not same(types[place], code) for place, code in places.items()):
-            raise ValueError(f"{row['method']} needs no row in facts/overruled.toml: metal-cpp and PyObjC do not differ")
+            raise ValueError(
+                f"{row['method']} needs no row in facts/overruled.toml: metal-cpp and PyObjC do not differ"
+            )
 
 
 def _load_metal(facts: Facts, table: dict[str, dict[str, dict[str, str]]]) -> None:
