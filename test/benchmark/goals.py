@@ -26,7 +26,7 @@ mps: Any = torch.mps
 
 @dataclass
 class Goal:
-    """A figure; `met` is None where it was not measured, and `reason` says why."""
+    """A figure; `met` is None where it was not measured, and `reason` says why. Of a missed one it says what was found."""
 
     figure: str
     value: float | None
@@ -45,12 +45,13 @@ Measure = Callable[[Rows, Device], float]
 
 @dataclass(frozen=True)
 class Wanted:
-    """A figure, the bound it must keep, and what measures it."""
+    """A figure, the bound it must keep, what measures it, and what profiling has found where the bound is missed."""
 
     figure: str
     bound: float
     at_least: bool
     measure: Measure
+    found: str = ""
 
     def judge(self, rows: Rows, device: Device) -> Goal:
         """Measure it."""
@@ -59,7 +60,8 @@ class Wanted:
             value = self.measure(rows, device)
         except NotMeasured as reason:
             return Goal(self.figure, None, goal, None, str(reason))
-        return Goal(self.figure, value, goal, value >= self.bound if self.at_least else value <= self.bound)
+        met = value >= self.bound if self.at_least else value <= self.bound
+        return Goal(self.figure, value, goal, met, "" if met else self.found)
 
 
 def _mode(rows: Rows, name: str, mode: str) -> ModeRow:
@@ -215,6 +217,14 @@ def _base(_rows: Rows, _device: Device) -> float:
     raise NotMeasured("takes a second build, of the base without the series (`make simulator BASE_ONLY=1`)")
 
 
+_UNET = "this UNet's attention copies permuted tensors, which are 80 kernels; each ends a stretch, so that no more than 5.4 is possible"
+_CAPTURE = (
+    "no single cause: of what a capture takes beyond eager 28 % is allocating the steps and what they keep, 17 % the record "
+    "of each tensor's storage, 8 % boxing the arguments of operators for it, 8 % retaining objects (sampled by perf)"
+)
+_SMALL = (
+    "a pool begins with a heap of 1 MiB; smaller ones made the pools of the demo's models larger than eager's memory"
+)
 _RUNS = ("graph runs", "encoders opened")
 _BELOW = "re-bind everything ÷ direct"
 
@@ -238,6 +248,7 @@ GOALS = (
             bound,
             True,
             _fewer_calls(name, LINKED, DIRECT, *_RUNS),
+            _UNET if name == "sd15-unet-32" else "",
         )
         for name, bound in (("sd15-unet-32", 8), ("flux-s64", 8), ("resnet18", 20), ("gpt2-s128", 3))
     ),
@@ -256,9 +267,9 @@ GOALS = (
     Wanted("replay CPU at 128 layers ÷ 64 layers, linked with indirect", 1.5, False, _deeper_indirect),
     Wanted("replaying a graph of one step, wall, µs", 4, False, _one_step),
     Wanted("steps of 1,000 that are encoded before the first commit of a replay", 64, False, _first_commit),
-    Wanted("capture pass ÷ eager pass, CPU: demo-decoder-64", 1.15, False, _capture_over_eager),
+    Wanted("capture pass ÷ eager pass, CPU: demo-decoder-64", 1.15, False, _capture_over_eager, _CAPTURE),
     Wanted("eager with the series, nothing captured ÷ base, CPU per operator", 1.01, False, _base),
-    Wanted("driver memory of 20 one-operator graphs, MiB", 4, False, _small_graphs),
+    Wanted("driver memory of 20 one-operator graphs, MiB", 4, False, _small_graphs, _SMALL),
 )
 
 

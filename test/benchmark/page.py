@@ -86,7 +86,9 @@ def _goals_table(goals: Sequence[dict[str, Any]]) -> str:
     lines = []
     for goal in goals:
         value = "not measured" if goal["value"] is None else f"{goal['value']:.4g}"
-        met = goal["reason"] if goal["met"] is None else "yes" if goal["met"] else "**no**"
+        met = "yes" if goal["met"] else goal["reason"] or "the reason was not found"
+        if goal["met"] is False:
+            met = f"**no**: {met}"
         lines.append([goal["figure"], value, goal["goal"], met])
     return _table(["figure", "value", "goal", "met"], lines)
 

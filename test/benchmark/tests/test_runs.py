@@ -15,7 +15,7 @@ from benchmark.case import Case, new_input
 from benchmark.comparison import Comparison, DEVICE, EXACT
 from benchmark.configurations import choose, load
 from benchmark.families import BUILDERS
-from benchmark.goals import GOALS, measure_all
+from benchmark.goals import GOALS, measure_all, Wanted
 from benchmark.measure import build, ModeRow, Row, run
 from benchmark.modes import capture, DIRECT, EAGER, in_step, MODES, REBIND
 
@@ -184,13 +184,15 @@ def test_page_names_regressions_and_what_was_not_run(device: devices.Device, tmp
         ),
         Row("lost", "training", reason="failed: ValueError: x"),
     ]
-    goal = {"figure": "a figure", "value": 2.0, "goal": "≤ 1", "met": False, "reason": ""}
-    report.write(tmp_path / "bench.json", rows, device, goals=[goal])
+    goal = {"figure": "a figure", "value": 2.0, "goal": "≤ 1", "met": False, "reason": "it is cold"}
+    unknown = {**goal, "figure": "another", "reason": ""}
+    report.write(tmp_path / "bench.json", rows, device, goals=[goal, unknown])
     page.write_page(tmp_path / "docs" / "bench.md", tmp_path / "bench.json", tmp_path / "none.json")
     text = (tmp_path / "docs" / "bench.md").read_text()
     assert "`slow`, direct: -100.0 %" in text and "`fast`, direct" not in text
     assert "- failed: ValueError: x: `lost`" in text
-    assert "| a figure | 2 | ≤ 1 | **no** |" in text
+    assert "| a figure | 2 | ≤ 1 | **no**: it is cold |" in text
+    assert "| another | 2 | ≤ 1 | **no**: the reason was not found |" in text
     assert "| vision | 2 | -12.5 (-100 … +75) |" in text
     assert ("SIMULATED" in text) is device.simulated
     for plot in ("bench_improvement.svg", "bench_cost.svg"):
@@ -215,6 +217,12 @@ def test_a_goal_without_its_configuration_is_not_measured(
     })  # fmt: skip
     values = [(goal["value"], goal["met"]) for goal in measure_all([row], device)]
     assert values == [(9, True), (None, None), (2, True), (2, True), (2, True), (2, True)]
+
+
+@pytest.mark.parametrize(("value", "met", "reason"), [(1.0, True, ""), (2.0, False, "it is cold")])
+def test_a_missed_goal_says_what_was_found(value: float, met: bool, reason: str, device: devices.Device) -> None:
+    goal = Wanted("a figure", 1, False, lambda _rows, _device: value, "it is cold").judge({}, device)
+    assert (goal.value, goal.met, goal.reason) == (value, met, reason)
 
 
 @pytest.mark.parametrize(("options", "status"), [((), 0), (("--no-replay",), 1)])
