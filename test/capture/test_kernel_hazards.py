@@ -30,7 +30,7 @@ kernel void copy(device float* to, device float* from, uint i [[thread_position_
 def mechanism(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The captures that follow have kernels that may run at the same time."""
     monkeypatch.setenv("PYTORCH_MPS_GRAPH_WITH", request.param)
-    return request.param
+    return str(request.param)
 
 
 def captured(block: Callable[[], object]) -> tuple[mps.MPSGraph, int]:
