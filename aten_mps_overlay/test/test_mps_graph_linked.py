@@ -105,7 +105,7 @@ class LinkedTestCase(TestCase):
         self.assertEqual(
             (stats["linked_stretches"], stats["graph_runs"] - stats["linked_runs"]),
             (stretches, alone),
-            [step for step in steps_of(graph)],
+            list(steps_of(graph)),
         )
         return graph
 
@@ -367,7 +367,8 @@ class TestMemory(LinkedTestCase):
             a = torch.erfinv(x)
             b = a.cos()
             del a
-            c = b.atan()  # takes the place of the kernel's result, which the cosine reads
+            # takes the place of the kernel's result, which the cosine reads
+            c = b.atan()
             return c, c.sin()
 
         self.check(function, (6,), alone=1)
