@@ -109,7 +109,7 @@ class MPSGraph(torch._C._MPSGraph):
         pool: Optional[_PoolHandle] = None,
         capture_error_mode: str = "strict",
         check_input_liveness: bool = False,
-        link: Optional[bool] = None,
+        link: Optional[bool] = None,  # type: ignore[override]
     ) -> None:
         r"""Begin to record the work that this thread submits to the MPS stream, and autograd's
         threads for it. What other threads submit goes on as always, unrecorded.
