@@ -246,6 +246,10 @@ _CAPTURE = (
 _SMALL = (
     "a pool begins with a heap of 1 MiB; smaller ones made the pools of the demo's models larger than eager's memory"
 )
+_SMALL = (
+    "a pool begins with a heap of 1 MiB; with one of 128 KiB first, random programs find pools larger than eager's peak, "
+    "since memory of two heaps is never joined"
+)
 _RUNS = ("graph runs", "encoders opened")
 _BELOW = "re-bind everything ÷ direct"
 
@@ -290,7 +294,7 @@ GOALS = (
     Wanted("steps of 1,000 that are encoded before the first commit of a replay", 64, False, _first_commit),
     Wanted("capture pass ÷ eager pass, CPU: demo-decoder-64", 1.15, False, _capture_over_eager, _CAPTURE),
     Wanted("eager with the series, nothing captured ÷ base, CPU per operator", 1.01, False, _over_base),
-    Wanted("driver memory of 20 one-operator graphs, MiB", 4, False, _small_graphs),
+    Wanted("driver memory of 20 one-operator graphs, MiB", 4, False, _small_graphs, _SMALL),
 )
 
 

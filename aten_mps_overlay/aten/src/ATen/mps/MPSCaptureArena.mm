@@ -6,10 +6,8 @@
 namespace at::mps::HeapAllocator {
 
 static constexpr size_t kHeapRounding = size_t(64) << 10;
-// a graph of a few small operators needs no more
-static constexpr size_t kFirstHeap = size_t(128) << 10;
-// what most others need, in one piece: memory of two heaps is never joined
-static constexpr size_t kSecondHeap = size_t(1) << 20;
+// what most small graphs need, in one piece: memory of two heaps is never joined
+static constexpr size_t kSmallestHeap = size_t(1) << 20;
 static constexpr size_t kLargestStep = size_t(1) << 30;
 
 static size_t roundUp(size_t size, size_t multiple) {
@@ -105,8 +103,7 @@ bool CaptureArena::grow(size_t size, size_t limit, MTLResourceOptions options) {
   }
   // doubling keeps the heaps few; under pressure the need alone has to do
   const size_t needed = roundUp(size, kHeapRounding);
-  const size_t step = held == 0 ? kFirstHeap : std::clamp(held, kSecondHeap, kLargestStep);
-  const size_t wanted = std::max(needed, step);
+  const size_t wanted = std::max(needed, std::clamp(held, kSmallestHeap, kLargestStep));
   for (const size_t length : {wanted, needed}) {
     if (length > limit) {
       continue;
