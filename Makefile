@@ -58,8 +58,8 @@ wheel:      ## make torch's wheel with the series for a Mac, here (PYTHON=3.13);
 lint-overlay: ## compile the overlay with every warning an error, and run clang-tidy's bugprone checks on it
 	@$(MPSFORK) lint-overlay
 
-sweep:      ## capture and replay every operator, dtype and sample, compared with eager; NOREPLAY=1: see that nothing is equal without
-	@$(MPSFORK) sweep $(if $(PAGE),--page $(PAGE)) $(if $(NOREPLAY),--no-replay) $(if $(RESUME),--resume)
+sweep:      ## capture and replay every operator, dtype and sample, compared with eager; LINK=1: linked; NOREPLAY=1: see that nothing is equal without
+	@$(MPSFORK) sweep $(if $(LINK),--link) $(if $(PAGE),--page $(PAGE)) $(if $(NOREPLAY),--no-replay) $(if $(RESUME),--resume)
 
 BENCH_OPTIONS = $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) $(if $(RESUME),--resume) $(if $(NOREPLAY),--no-replay) $(if $(PAGE),--page $(PAGE))
 

@@ -56,6 +56,26 @@ class TestSweep:
         outcome, reason = run(function, numbers(1, 2, 3), numbers(4, 5, 6), replay=False)
         assert outcome == "wrong" and reason in DIFFERENCES
 
+    def test_linked(self) -> None:
+        """The mode reaches the capture, and its replays are compared."""
+        stretches = []
+
+        def chain(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            sine = x.sin()
+            return sine, sine.cos()
+
+        class Noted(torch.mps.MPSGraph):  # type: ignore[misc, name-defined]
+            def capture_end(self) -> None:
+                super().capture_end()
+                stretches.append(self.stats().get("linked_stretches", 0))
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(torch.mps, "MPSGraph", Noted)
+            for link in (False, True):
+                assert run(chain, numbers(1, 2, 3), numbers(4, 5, 6), link=link)[0] == "equal"
+                assert run(chain, numbers(1, 2, 3), numbers(4, 5, 6), link=link, replay=False)[0] == "wrong"
+        assert stretches == [0, 0, 1, 1]
+
     def test_effect_on_the_inputs_only(self) -> None:
         def shift(x: torch.Tensor) -> None:
             x.add_(1)

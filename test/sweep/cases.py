@@ -87,6 +87,8 @@ class Case:
     unwritten: bool = False
     # False leaves the replay out, to see that the comparison notices
     replay: bool = True
+    # graph runs become one executable where they can
+    link: bool = False
 
 
 def operator_name(op: OpInfo) -> str:
@@ -168,7 +170,7 @@ def run_case(case: Case) -> tuple[str, str]:
     # what the host draws is frozen: the same numbers as eager's
     torch.random.set_rng_state(host_state)
     try:
-        with torch.mps.graph(graph), torch.set_grad_enabled(case.gradients):
+        with torch.mps.graph(graph, link=case.link), torch.set_grad_enabled(case.gradients):
             results = forward_and_backward(case.function, case.sample, tensors, case.gradients)
     except Exception as error:
         reason = refusal(error)
@@ -262,20 +264,20 @@ def sweep_operator(op: OpInfo, order: dict[str, Any], emit: Callable[[dict[str, 
             if number % step or key in order["skip"]:
                 continue
             emit({"begin": key})
-            for outcome in outcomes(op, sample, other, gradients, number, order["replay"]):
+            for outcome in outcomes(op, sample, other, gradients, number, order):
                 emit({**pair, "sample": number, **outcome})
             emit({"end": key})
 
 
 def outcomes(
-    op: OpInfo, sample: SampleInput, other: SampleInput | None, gradients: bool, number: int, replay: bool
+    op: OpInfo, sample: SampleInput, other: SampleInput | None, gradients: bool, number: int, order: dict[str, Any]
 ) -> Iterator[dict[str, str]]:
     """Forward and backward in one; where eager lacks that, that and the forward pass by itself."""
     for with_gradients, name in ((True, "forward and backward"), (False, "forward")):
         if with_gradients and not gradients:
             continue
         torch.manual_seed(number)
-        case = Case(op.op, sample, other, with_gradients, op.name in UNWRITTEN, replay)
+        case = Case(op.op, sample, other, with_gradients, op.name in UNWRITTEN, order["replay"], order["link"])
         try:
             outcome, reason = run_case(case)
         except EagerFailed as failed:
@@ -286,7 +288,7 @@ def outcomes(
 
 
 def main() -> None:
-    """Reads {"ops", "every", "seed", "most", "skip", "replay"} from standard input."""
+    """Reads {"ops", "every", "seed", "most", "skip", "replay", "link"} from standard input."""
     order = json.load(sys.stdin)
     wanted = set(order["ops"])
     order["skip"] = set(order["skip"])

@@ -45,7 +45,13 @@ class Sweep:
 
     def settings(self) -> dict[str, Any]:
         """What decides about the cases: a run that was cut off is only taken up with the same."""
-        return {"sample": self.options.sample, "seed": self.options.seed, "replay": not self.options.no_replay}
+        options = self.options
+        return {
+            "sample": options.sample,
+            "seed": options.seed,
+            "replay": not options.no_replay,
+            "link": options.link,
+        }
 
     def take_up(self, operators: list[str]) -> list[str]:
         """Takes over what a run that was cut off has done; returns the operators that are left."""
@@ -97,6 +103,7 @@ class Sweep:
             "most": MOST_SAMPLES if every > 1 else None,
             "skip": sorted(skip),
             "replay": not self.options.no_replay,
+            "link": self.options.link,
         }
         json.dump(order, worker.stdin)
         worker.stdin.close()
@@ -164,14 +171,18 @@ def main() -> None:
     parser.add_argument(
         "--no-replay", action="store_true", help="leave every replay out, to see that no case is equal without it"
     )
+    parser.add_argument("--link", action="store_true", help="link the graph runs of each capture (link=True)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--op", action="append", help="only operators whose name contains this")
-    parser.add_argument("--report", type=Path, help="default build/reports/sweep.json, or sweep_no_replay.json")
+    parser.add_argument(
+        "--report", type=Path, help="default build/reports/sweep.json, sweep_linked.json or sweep_no_replay.json"
+    )
     parser.add_argument("--resume", action="store_true", help="go on where a run that was cut off has stopped")
     parser.add_argument("--page", type=Path, help="write the outcome as a page for docs/, too")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
-    options.report = options.report or REPORTS / ("sweep_no_replay.json" if options.no_replay else "sweep.json")
+    kind = "_no_replay" if options.no_replay else "_linked" if options.link else ""
+    options.report = options.report or REPORTS / f"sweep{kind}.json"
     options.report.parent.mkdir(parents=True, exist_ok=True)
     from cases import DTYPES, operator_name, taken
     from torch.testing._internal.common_methods_invocations import op_db
