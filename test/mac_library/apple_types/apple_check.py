@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from apple_declarations import Declarations, Method
@@ -90,28 +91,31 @@ def compare_structs(declared: Declarations, facts: Facts, used: set[str]) -> Res
 
 def compare_superclasses(declared: Declarations, facts: Facts) -> Result:
     """Compare what every declared class is derived from."""
-    result = Result()
-    for name, parent in sorted(declared.superclasses.items()):
-        known = facts.superclasses.get(name, {})
-        for source, other in known.items():
-            result.confirmed.setdefault(source, []).append(name)
-            if parent != other:
-                result.wrong.append(f"{name} is derived from {parent} here and from {other} by {source}")
-        if not known:
-            result.unconfirmed.append(name)
-    return result
+    return _compare(
+        declared.superclasses,
+        facts.superclasses,
+        lambda name, ours, theirs, source: f"{name} is derived from {ours} here and from {theirs} by {source}",
+    )
 
 
 def _compare_codes(kind: str, ours: dict[str, str], theirs: dict[str, dict[str, str]], used: set[str]) -> Result:
+    return _compare(
+        {name: code for name, code in ours.items() if name in used},
+        theirs,
+        lambda name, code, other, source: f"{kind} {name} is {code} here and {other} by {source}",
+    )
+
+
+def _compare(
+    ours: dict[str, str], theirs: dict[str, dict[str, str]], sentence: Callable[[str, str, str, str], str]
+) -> Result:
     result = Result()
     for name, code in sorted(ours.items()):
-        if name not in used:
-            continue
         known = theirs.get(name, {})
         for source, other in known.items():
             result.confirmed.setdefault(source, []).append(name)
             if code != other:
-                result.wrong.append(f"{kind} {name} is {code} here and {other} by {source}")
+                result.wrong.append(sentence(name, code, other, source))
         if not known:
             result.unconfirmed.append(name)
     return result
