@@ -98,6 +98,17 @@ struct MPSTensorPlace {
   size_t itemsize = 0;
 };
 
+/// Bytes of a region: of a buffer, or of a heap if other buffers may lie on the same memory.
+struct MPSByteRange {
+  const void* region = nullptr;
+  size_t begin = 0;
+  size_t end = 0;
+
+  bool overlaps(const MPSByteRange& other) const {
+    return region == other.region && begin < other.end && other.begin < end;
+  }
+};
+
 /// What the bytes of a buffer are counted in, and where in it the buffer begins. Buffers of other heaps than placement
 /// heaps never lie on the same memory.
 inline std::pair<const void*, size_t> regionOf(id<MTLBuffer> buffer) {
@@ -106,6 +117,12 @@ inline std::pair<const void*, size_t> regionOf(id<MTLBuffer> buffer) {
     return {heap, buffer.heapOffset};
   }
   return {buffer, 0};
+}
+
+/// The bytes from `begin` to `end` of a buffer.
+inline MPSByteRange rangeOf(id<MTLBuffer> buffer, size_t begin, size_t end) {
+  const auto [region, start] = regionOf(buffer);
+  return {region, start + begin, start + end};
 }
 
 /// By tensor data.

@@ -3,7 +3,7 @@
 // Kernels of a replay in an indirect command buffer, which is encoded once and executed by one call. Objective-C++
 // only.
 
-#include <ATen/mps/MPSKernelHazards.h>
+#include <ATen/mps/MPSMemoryHazards.h>
 
 #include <memory>
 #include <utility>
@@ -15,7 +15,7 @@ namespace at::mps {
 struct MPSIndirectKernel {
   const MPSKernelStep* kernel = nullptr;
   // what is bound, in the order of the kernel's bindings: bytes lie in a buffer, too
-  MPSKernelHazards::Arguments arguments;
+  MPSMemoryHazards::Arguments arguments;
   // for all commands before it
   bool waits = true;
 };
@@ -30,10 +30,12 @@ class MPSIndirectCommands {
   /// Whether commands can hold such a kernel: it is dispatched directly, has no threadgroup memory, and its function
   /// can be in an indirect command buffer.
   static bool canHold(const MPSKernelStep& kernel);
-  /// Null if the device gives no such command buffer.
-  static std::unique_ptr<MPSIndirectCommands> make(id<MTLDevice> device, const std::vector<MPSIndirectKernel>& kernels);
+  /// Null if one of the kernels can't be in an indirect command buffer.
+  static std::unique_ptr<MPSIndirectCommands> plan(id<MTLDevice> device, const std::vector<MPSIndirectKernel>& kernels);
+  /// Fills the command buffer with the kernels that were planned. Returns false if the device gives none.
+  bool make(id<MTLDevice> device, const std::vector<MPSIndirectKernel>& kernels);
 
-  /// How many calls encode() makes.
+  /// How many calls encode() makes; known once it is planned.
   size_t calls() const;
   /// Leaves the encoder without a pipeline or arguments that can be relied on.
   void encode(id<MTLComputeCommandEncoder> encoder) const;
@@ -55,7 +57,8 @@ class MPSIndirectCommands {
   static FirstUse firstUseOf(MPSRetained<id<MTLComputePipelineState>> pipeline, const MPSIndirectKernel& indirect);
 
   MPSRetained<id<MTLIndirectCommandBuffer>> commands_;
-  NSUInteger count_ = 0;
+  // of the commands
+  std::vector<MPSRetained<id<MTLComputePipelineState>>> pipelines_;
   // empty where the GPU needs none
   std::vector<FirstUse> first_uses_;
   // owned by the steps and the plan

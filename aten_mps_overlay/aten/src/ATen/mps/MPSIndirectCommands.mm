@@ -32,8 +32,39 @@ static void setCommand(id<MTLIndirectComputeCommand> command,
   }
 }
 
-std::unique_ptr<MPSIndirectCommands> MPSIndirectCommands::make(id<MTLDevice> device,
+std::unique_ptr<MPSIndirectCommands> MPSIndirectCommands::plan(id<MTLDevice> device,
                                                                const std::vector<MPSIndirectKernel>& kernels) {
+  std::unique_ptr<MPSIndirectCommands> planned(new MPSIndirectCommands());
+  // tinygrad reports that GPUs before Apple's ninth family do not load the pipelines of commands by themselves
+  constexpr auto ninth_family = static_cast<MTLGPUFamily>(1009);
+  const bool uses_pipelines_first = ![device supportsFamily:ninth_family];
+  std::set<id> used_first;
+  std::set<id> resources;
+  const auto use = [&](id<MTLResource> resource) {
+    if (resources.insert(resource).second) {
+      planned->resources_.push_back(resource);
+    }
+  };
+  for (const auto& indirect : kernels) {
+    auto pipeline = indirectPipeline(indirect.kernel->pipeline.get());
+    if (!pipeline.get()) {
+      return nullptr; // its library has gone meanwhile
+    }
+    if (uses_pipelines_first && used_first.insert(pipeline.get()).second) {
+      planned->first_uses_.push_back(firstUseOf(pipeline, indirect));
+    }
+    for (const auto& [buffer, offset] : indirect.arguments) {
+      use(buffer);
+    }
+    for (const auto& resource : indirect.kernel->resources) {
+      use(resource.resource.get());
+    }
+    planned->pipelines_.push_back(std::move(pipeline));
+  }
+  return planned;
+}
+
+bool MPSIndirectCommands::make(id<MTLDevice> device, const std::vector<MPSIndirectKernel>& kernels) {
   NSUInteger slots = 1;
   for (const auto& indirect : kernels) {
     for (const auto& binding : indirect.kernel->bindings) {
@@ -45,48 +76,20 @@ std::unique_ptr<MPSIndirectCommands> MPSIndirectCommands::make(id<MTLDevice> dev
   descriptor.inheritPipelineState = NO;
   descriptor.inheritBuffers = NO;
   descriptor.maxKernelBufferBindCount = slots;
-  id<MTLIndirectCommandBuffer> commands =
-      [[device newIndirectCommandBufferWithDescriptor:descriptor
-                                      maxCommandCount:kernels.size()
-                                              options:MTLResourceStorageModeShared] autorelease];
-  if (!commands) {
-    return nullptr;
+  commands_ = [[device newIndirectCommandBufferWithDescriptor:descriptor
+                                              maxCommandCount:kernels.size()
+                                                      options:MTLResourceStorageModeShared] autorelease];
+  if (!commands_.get()) {
+    return false;
   }
-  std::unique_ptr<MPSIndirectCommands> made(new MPSIndirectCommands());
-  made->commands_ = commands;
-  made->count_ = kernels.size();
-  // tinygrad reports that GPUs before Apple's ninth family do not load the pipelines of commands by themselves
-  constexpr auto ninth_family = static_cast<MTLGPUFamily>(1009);
-  const bool uses_pipelines_first = ![device supportsFamily:ninth_family];
-  std::set<id> pipelines;
-  std::set<id> resources;
-  const auto use = [&](id<MTLResource> resource) {
-    if (resources.insert(resource).second) {
-      made->resources_.push_back(resource);
-    }
-  };
   for (size_t i = 0; i < kernels.size(); i++) {
-    const auto& indirect = kernels[i];
-    const auto pipeline = indirectPipeline(indirect.kernel->pipeline.get());
-    if (!pipeline.get()) {
-      return nullptr; // its library has gone meanwhile
-    }
-    id<MTLIndirectComputeCommand> command = [commands indirectComputeCommandAtIndex:i];
-    setCommand(command, pipeline.get(), indirect);
-    if (i > 0 && indirect.waits) {
+    id<MTLIndirectComputeCommand> command = [commands_.get() indirectComputeCommandAtIndex:i];
+    setCommand(command, pipelines_[i].get(), kernels[i]);
+    if (i > 0 && kernels[i].waits) {
       [command setBarrier];
     }
-    if (uses_pipelines_first && pipelines.insert(pipeline.get()).second) {
-      made->first_uses_.push_back(firstUseOf(pipeline, indirect));
-    }
-    for (const auto& [buffer, offset] : indirect.arguments) {
-      use(buffer);
-    }
-    for (const auto& resource : indirect.kernel->resources) {
-      use(resource.resource.get());
-    }
   }
-  return made;
+  return true;
 }
 
 MPSIndirectCommands::FirstUse MPSIndirectCommands::firstUseOf(MPSRetained<id<MTLComputePipelineState>> pipeline,
@@ -127,7 +130,7 @@ void MPSIndirectCommands::encode(id<MTLComputeCommandEncoder> encoder) const {
     }
     [encoder dispatchThreadgroups:MTLSizeMake(0, 0, 0) threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
   }
-  [encoder executeCommandsInBuffer:commands_.get() withRange:NSMakeRange(0, count_)];
+  [encoder executeCommandsInBuffer:commands_.get() withRange:NSMakeRange(0, pipelines_.size())];
 }
 
 } // namespace at::mps

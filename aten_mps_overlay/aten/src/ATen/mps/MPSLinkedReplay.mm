@@ -146,11 +146,11 @@ class AccessCollector {
       return accesses;
     }
     for (const auto& place : inputs) {
-      accesses.all.push_back({place.region, place.begin, endOf(place), false});
+      accesses.all.push_back({{place.region, place.begin, endOf(place)}, false});
     }
     for (const auto& place : results) {
       if (isDense(place)) {
-        accesses.all.push_back({place.region, place.begin, endOf(place), true});
+        accesses.all.push_back({{place.region, place.begin, endOf(place)}, true});
       }
     }
     return accesses;
@@ -183,8 +183,7 @@ class AccessCollector {
 
  private:
   static void add(MPSStepAccesses& accesses, id<MTLBuffer> buffer, size_t begin, size_t end, bool overwrites) {
-    const auto region = regionOf(buffer);
-    accesses.all.push_back({region.first, region.second + begin, region.second + end, overwrites});
+    accesses.all.push_back({rangeOf(buffer, begin, end), overwrites});
   }
 };
 
@@ -389,15 +388,12 @@ std::optional<std::vector<MPSLinkedRun>> linkRuns(const MPSCapturedWork& work,
   const auto* allocator = getIMPSAllocator();
   const auto heaps = allocator->getPoolHeaps(pool);
   const auto used = allocator->getPoolUse(pool);
-  const auto is_seen = [&](const void* region, size_t begin, size_t end) {
-    const auto holds = [&](const auto& bytes) {
-      return bytes.heap == region && std::max(bytes.begin, begin) < std::min(bytes.end, end);
-    };
+  const auto is_seen = [&](const MPSByteRange& wanted) {
+    const auto holds = [&](const auto& bytes) { return wanted.overlaps({bytes.heap, bytes.begin, bytes.end}); };
     // of other memory than the graph's own it is not known who has it
     return std::none_of(heaps.begin(), heaps.end(), holds) || std::any_of(used.begin(), used.end(), holds);
   };
-  const MPSStretchPlanner planner(std::move(accesses),
-                                  is_seen,
+  const MPSStretchPlanner planner(MPSLaterAccesses(accesses, is_seen),
                                   {limit,
                                    c10::utils::check_env("PYTORCH_MPS_LINK_VIEWS").value_or(true),
                                    c10::utils::check_env("PYTORCH_MPS_LINK_KEEP_RESULTS").value_or(false)});

@@ -133,6 +133,8 @@ class MPSReplayPlan {
 
  private:
   friend class MPSReplayPlanner;
+  MPSReplayPlan() = default;
+
   struct Refresh {
     const MPSHostRefreshStep* step;
     size_t offset;

@@ -180,63 +180,6 @@ class Constants {
   size_t length_ = 0;
 };
 
-// What the open blit encoder reads and writes.
-class BlitMemory {
- public:
-  void clear() {
-    reads_.clear();
-    writes_.clear();
-  }
-
-  /// Returns whether the command may share the encoder: it waits for no other one, and none for it.
-  bool add(const MPSCommandStep& step) {
-    // looking through all of them must stay cheap
-    constexpr size_t most = 64;
-    Range read;
-    Range write;
-    if (const auto* copy = std::get_if<MPSCopyStep>(&step)) {
-      read = rangeOf(copy->source.get(), copy->source_offset, copy->length);
-      write = rangeOf(copy->destination.get(), copy->destination_offset, copy->length);
-    } else if (const auto* fill = std::get_if<MPSFillStep>(&step)) {
-      write = rangeOf(fill->buffer.get(), fill->offset, fill->length);
-    } else {
-      const auto& refresh = std::get<MPSHostRefreshStep>(step);
-      write = rangeOf(refresh.destination.get(), refresh.offset, refresh.length);
-    }
-    const bool shares =
-        writes_.size() < most && !touches(writes_, read) && !touches(writes_, write) && !touches(reads_, write);
-    if (!shares) {
-      clear();
-    }
-    reads_.push_back(read);
-    writes_.push_back(write);
-    return shares;
-  }
-
- private:
-  struct Range {
-    // the heap that the buffer lies in, since those of a heap may overlap
-    id owner = nil;
-    size_t begin = 0;
-    size_t end = 0;
-  };
-
-  static Range rangeOf(id<MTLBuffer> buffer, size_t offset, size_t length) {
-    id<MTLHeap> heap = buffer.heap;
-    const size_t begin = offset + (heap ? buffer.heapOffset : 0);
-    return {heap ? static_cast<id>(heap) : static_cast<id>(buffer), begin, begin + length};
-  }
-
-  static bool touches(const std::vector<Range>& ranges, const Range& range) {
-    return std::any_of(ranges.begin(), ranges.end(), [&](const Range& other) {
-      return range.owner && other.owner == range.owner && other.begin < range.end && range.begin < other.end;
-    });
-  }
-
-  std::vector<Range> reads_;
-  std::vector<Range> writes_;
-};
-
 } // namespace
 
 // Lays down the calls, and knows what the encoder holds at each point, to leave out those that would change nothing.
@@ -256,7 +199,7 @@ class MPSReplayPlanner {
 
   /// Plans the step, and those after it that go with it. Returns the first of the rest.
   size_t add(const std::vector<MPSCommandStep>& steps, size_t first, id<MTLDevice> device) {
-    if (mechanisms_.indirect_commands) {
+    if (mechanisms_.indirect_commands && first >= refused_until_) {
       size_t end = first;
       while (end < steps.size() && end - first < MPSIndirectCommands::kMost &&
              (canBeIndirect(steps[end]) || plan_.isEarlyRefresh(steps[end]))) {
@@ -265,6 +208,7 @@ class MPSReplayPlanner {
       if (end - first >= MPSIndirectCommands::kFewest && addIndirect(steps, first, end, device)) {
         return end;
       }
+      refused_until_ = end;
     }
     const auto linked = linked_.find(first);
     if (linked == linked_.end()) {
@@ -288,8 +232,7 @@ class MPSReplayPlanner {
     const auto* kernel = std::get_if<MPSKernelStep>(&step);
     commitNowAndThen(kernel != nullptr);
     if (kernel) {
-      blit_.clear();
-      blit_is_open_ = false;
+      endBlits();
       addKernel(*kernel);
     } else {
       // everything else ends the compute encoder, and the next one starts with nothing bound
@@ -309,7 +252,7 @@ class MPSReplayPlanner {
 
   bool addIndirect(const std::vector<MPSCommandStep>& steps, size_t first, size_t end, id<MTLDevice> device) {
     std::vector<MPSIndirectKernel> kernels;
-    MPSKernelHazards hazards;
+    MPSMemoryHazards hazards;
     for (const auto i : c10::irange(first, end)) {
       const auto* kernel = std::get_if<MPSKernelStep>(&steps[i]);
       if (!kernel) {
@@ -320,14 +263,15 @@ class MPSReplayPlanner {
       indirect.arguments = argumentsOf(*kernel);
       indirect.waits = hazards.add(*kernel, indirect.arguments) || !mechanisms_.hazard_tracking;
     }
-    auto commands =
-        kernels.size() < MPSIndirectCommands::kFewest ? nullptr : MPSIndirectCommands::make(device, kernels);
-    if (!commands || commands->calls() >= directCalls(kernels)) {
+    if (kernels.size() < MPSIndirectCommands::kFewest) {
+      return false;
+    }
+    auto commands = MPSIndirectCommands::plan(device, kernels);
+    if (!commands || commands->calls() >= directCalls(kernels) || !commands->make(device, kernels)) {
       return false;
     }
     commitNowAndThen(/*is_kernel=*/true);
-    blit_.clear();
-    blit_is_open_ = false;
+    endBlits();
     if (!threadgroup_memory_.empty()) {
       // what direct dispatches have set stays with the encoder
       endEncoder();
@@ -342,24 +286,17 @@ class MPSReplayPlanner {
     return true;
   }
 
-  // What the kernels cost without: a call for a pipeline, for arguments that lie side by side, and for the dispatch.
-  static size_t directCalls(const std::vector<MPSIndirectKernel>& kernels) {
-    size_t calls = 0;
-    id pipeline = nil;
-    std::map<NSUInteger, std::pair<id<MTLBuffer>, NSUInteger>> bound;
+  // What the kernels cost without.
+  size_t directCalls(const std::vector<MPSIndirectKernel>& kernels) const {
+    auto mechanisms = mechanisms_;
+    mechanisms.early_commits = false;
+    MPSReplayPlan plan;
+    plan.constants_ = plan_.constants_;
+    MPSReplayPlanner planner(plan, {}, mechanisms, constants_);
     for (const auto& indirect : kernels) {
-      const auto& kernel = *indirect.kernel;
-      calls += kernel.pipeline.get() == pipeline ? 1 : 2;
-      pipeline = kernel.pipeline.get();
-      bool changes = false;
-      for (const auto i : c10::irange(kernel.bindings.size())) {
-        auto& before = bound[kernel.bindings[i].index];
-        changes |= before != indirect.arguments[i];
-        before = indirect.arguments[i];
-      }
-      calls += changes;
+      planner.addKernel(*indirect.kernel);
     }
-    return calls;
+    return plan.calls_.size();
   }
 
   struct Argument {
@@ -390,8 +327,7 @@ class MPSReplayPlanner {
       return;
     }
     endKernels();
-    blit_.clear();
-    blit_is_open_ = false;
+    endBlits();
     call(Kind::COMMIT);
     committed_calls_ = plan_.calls_.size();
     piece_ = std::min(2 * piece_, largest_piece);
@@ -409,6 +345,11 @@ class MPSReplayPlanner {
     call(Kind::END_ENCODER);
     forgetBindings();
     hazards_.clear();
+  }
+
+  void endBlits() {
+    blits_.clear();
+    blit_is_open_ = false;
   }
 
   void endKernels() {
@@ -483,8 +424,8 @@ class MPSReplayPlanner {
     return {nil, 0, &binding.bytes};
   }
 
-  MPSKernelHazards::Arguments argumentsOf(const MPSKernelStep& kernel) const {
-    MPSKernelHazards::Arguments arguments;
+  MPSMemoryHazards::Arguments argumentsOf(const MPSKernelStep& kernel) const {
+    MPSMemoryHazards::Arguments arguments;
     for (const auto& binding : kernel.bindings) {
       const auto argument = argumentOf(binding);
       arguments.emplace_back(argument.buffer, argument.offset);
@@ -556,24 +497,24 @@ class MPSReplayPlanner {
     } else if (const auto* encode = std::get_if<MPSEncodeStep>(&step)) {
       addAlone(Kind::ENCODE, encode);
     } else if (const auto* copy = std::get_if<MPSCopyStep>(&step)) {
-      addBlit(Kind::COPY, step, copy);
+      addBlit(Kind::COPY, *copy);
     } else if (const auto* fill = std::get_if<MPSFillStep>(&step)) {
-      addBlit(Kind::FILL, step, fill);
+      addBlit(Kind::FILL, *fill);
     } else {
-      addBlit(Kind::REFRESH, step, &std::get<MPSHostRefreshStep>(step));
+      addBlit(Kind::REFRESH, std::get<MPSHostRefreshStep>(step));
     }
   }
 
   void addAlone(Kind kind, const void* step) {
-    blit_.clear();
-    blit_is_open_ = false;
+    endBlits();
     call(kind).data = step;
   }
 
-  void addBlit(Kind kind, const MPSCommandStep& step, const void* data) {
-    const bool shares = blit_.add(step) && blit_is_open_ && mechanisms_.shared_blits;
+  template <typename Step>
+  void addBlit(Kind kind, const Step& step) {
+    const bool shares = !blits_.add(step) && blit_is_open_ && mechanisms_.shared_blits;
     auto& added = call(kind);
-    added.data = data;
+    added.data = &step;
     added.opens_encoder = !shares;
     blit_is_open_ = true;
   }
@@ -583,17 +524,20 @@ class MPSReplayPlanner {
   const Constants& constants_;
   // by step: the run that begins there, or null for the later parts of one
   std::unordered_map<size_t, const MPSLinkedRun*> linked_;
+  // the end of kernels that gain nothing as indirect commands
+  size_t refused_until_ = 0;
   size_t committed_calls_ = 0;
   size_t piece_ = 32;
   bool after_kernel_ = false;
   bool blit_is_open_ = false;
-  BlitMemory blit_;
+  // of the open blit encoder
+  MPSMemoryHazards blits_;
   id<MTLComputePipelineState> pipeline_ = nil;
   std::map<NSUInteger, Argument> arguments_;
   std::map<NSUInteger, NSUInteger> threadgroup_memory_;
   std::set<std::pair<id<MTLResource>, MTLResourceUsage>> resources_;
   // of the open encoder, where its kernels may run at the same time
-  MPSKernelHazards hazards_;
+  MPSMemoryHazards hazards_;
 };
 
 bool MPSReplayPlan::isEarlyRefresh(const MPSCommandStep& step) const {

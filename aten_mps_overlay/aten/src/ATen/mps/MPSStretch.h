@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -51,9 +52,7 @@ struct MPSStretch {
 /// What a step does to memory, for those that come before it.
 struct MPSStepAccesses {
   struct Access {
-    const void* region;
-    size_t begin;
-    size_t end;
+    MPSByteRange bytes;
     bool overwrites; // all of these bytes, without a look at them
   };
   std::vector<Access> all; // those that read first
@@ -67,27 +66,52 @@ struct MPSStretchOptions {
   bool keep_results = false; // also those that nobody can see afterwards
 };
 
+/// Finds out whether what lies in memory after a step is still looked at.
+class MPSLaterAccesses {
+ public:
+  /// Whether anybody can see one of these bytes after the last step.
+  using IsSeen = std::function<bool(const MPSByteRange& bytes)>;
+
+  /// `accesses` has an entry for each step of the capture.
+  MPSLaterAccesses(
+      const std::vector<MPSStepAccesses>& accesses,
+      IsSeen is_seen);
+
+  /// Whether one of the bytes is read after the step before it is overwritten,
+  /// or can be seen in the end.
+  bool isNeeded(const MPSByteRange& bytes, size_t step) const;
+
+ private:
+  struct Access {
+    size_t step;
+    bool overwrites;
+  };
+  // The bytes of a region, cut wherever an access begins or ends: between
+  // `cuts[i]` and the next cut `accesses[i]` are all of them, by step.
+  struct Region {
+    std::vector<size_t> cuts;
+    std::vector<std::vector<Access>> accesses;
+  };
+  // nullptr if no step after this one touches what lies behind the cut
+  const Access* nextAccess(const Region& region, size_t cut, size_t step) const;
+
+  std::unordered_map<const void*, Region> regions_;
+  // steps that may do more than is known
+  std::vector<size_t> unknown_;
+  const IsSeen is_seen_;
+};
+
 /// Splits neighbouring graph runs into stretches, and leaves out what has to
 /// stay alone.
 ///
 /// The parts of a stretch may run in any order that their tensors allow, and
 /// each result may be in its memory as soon as it is computed. So within a
 /// stretch no two results that are written overlap, and none overlaps memory
-/// that another part reads. `accesses` has an entry for each step of the
-/// capture; `is_seen` tells whether anybody can see one of these bytes of a
-/// region after the last step.
+/// that another part reads.
 class MPSStretchPlanner {
  public:
-  using IsSeen =
-      std::function<bool(const void* region, size_t begin, size_t end)>;
-
-  MPSStretchPlanner(
-      std::vector<MPSStepAccesses> accesses,
-      IsSeen is_seen,
-      MPSStretchOptions options)
-      : accesses_(std::move(accesses)),
-        is_seen_(std::move(is_seen)),
-        options_(options) {}
+  MPSStretchPlanner(MPSLaterAccesses later, MPSStretchOptions options)
+      : later_(std::move(later)), options_(options) {}
 
   /// `runs` are such that nothing lies between them which has to come in its
   /// turn.
@@ -95,16 +119,21 @@ class MPSStretchPlanner {
 
  private:
   bool resolve(const MPSLinkCandidate& run, MPSStretch& stretch) const;
+  // what a part leaves nothing of
+  struct Overwritten {
+    size_t part;
+    MPSByteRange bytes;
+  };
   bool isNeeded(
       const MPSStretch& stretch,
       size_t part,
-      const MPSTensorPlace& result) const;
+      const MPSTensorPlace& result,
+      const std::vector<Overwritten>& overwritten) const;
   bool decideResults(MPSStretch& stretch) const;
   static bool hasConflict(const MPSStretch& stretch);
   static void dropUnused(MPSStretch& stretch);
 
-  const std::vector<MPSStepAccesses> accesses_;
-  const IsSeen is_seen_;
+  const MPSLaterAccesses later_;
   const MPSStretchOptions options_;
 };
 

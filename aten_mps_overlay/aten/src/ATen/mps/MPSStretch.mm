@@ -26,10 +26,6 @@ class Bytes {
     }
   }
 
-  bool empty() const {
-    return ranges_.empty();
-  }
-
   void remove(size_t begin, size_t end) {
     std::vector<std::pair<size_t, size_t>> left;
     for (const auto& range : ranges_) {
@@ -41,10 +37,6 @@ class Bytes {
       }
     }
     ranges_ = std::move(left);
-  }
-
-  bool overlap(size_t begin, size_t end) const {
-    return any([&](size_t first, size_t last) { return std::max(begin, first) < std::min(end, last); });
   }
 
   template <typename Test>
@@ -87,6 +79,68 @@ std::optional<std::vector<MPSViewStep>> show(const MPSLinkCandidate& run,
 
 } // namespace
 
+MPSLaterAccesses::MPSLaterAccesses(const std::vector<MPSStepAccesses>& accesses, IsSeen is_seen)
+    : is_seen_(std::move(is_seen)) {
+  for (const auto& step : accesses) {
+    for (const auto& access : step.all) {
+      auto& cuts = regions_[access.bytes.region].cuts;
+      cuts.push_back(access.bytes.begin);
+      cuts.push_back(access.bytes.end);
+    }
+  }
+  for (auto& [_, region] : regions_) {
+    std::sort(region.cuts.begin(), region.cuts.end());
+    region.cuts.erase(std::unique(region.cuts.begin(), region.cuts.end()), region.cuts.end());
+    region.accesses.resize(region.cuts.size());
+  }
+  for (const auto step : c10::irange(accesses.size())) {
+    if (accesses[step].is_unknown) {
+      unknown_.push_back(step);
+    }
+    for (const auto& access : accesses[step].all) {
+      auto& region = regions_.at(access.bytes.region);
+      const auto first = std::lower_bound(region.cuts.begin(), region.cuts.end(), access.bytes.begin);
+      for (auto cut = first; cut != region.cuts.end() && *cut < access.bytes.end; cut++) {
+        region.accesses[cut - region.cuts.begin()].push_back({step, access.overwrites});
+      }
+    }
+  }
+}
+
+const MPSLaterAccesses::Access* MPSLaterAccesses::nextAccess(const Region& region, size_t cut, size_t step) const {
+  const auto& accesses = region.accesses[cut];
+  const auto next = std::upper_bound(
+      accesses.begin(), accesses.end(), step, [](size_t wanted, const Access& access) { return wanted < access.step; });
+  return next == accesses.end() ? nullptr : &*next;
+}
+
+bool MPSLaterAccesses::isNeeded(const MPSByteRange& bytes, size_t step) const {
+  const auto unknown = std::upper_bound(unknown_.begin(), unknown_.end(), step);
+  const auto known = regions_.find(bytes.region);
+  if (known == regions_.end()) {
+    return unknown != unknown_.end() || is_seen_(bytes);
+  }
+  const auto& region = known->second;
+  // those that no step touches any more, as far as they lie side by side
+  MPSByteRange untouched{bytes.region, bytes.begin, bytes.begin};
+  size_t next_cut = std::upper_bound(region.cuts.begin(), region.cuts.end(), bytes.begin) - region.cuts.begin();
+  for (size_t begin = bytes.begin; begin < bytes.end; next_cut++) {
+    const size_t end = next_cut == region.cuts.size() ? bytes.end : std::min(region.cuts[next_cut], bytes.end);
+    const auto* next = next_cut == 0 ? nullptr : nextAccess(region, next_cut - 1, step);
+    if (next && (unknown == unknown_.end() || next->step < *unknown)) {
+      if (!next->overwrites || (untouched.begin < untouched.end && is_seen_(untouched))) {
+        return true;
+      }
+      untouched.begin = end;
+    } else if (unknown != unknown_.end()) {
+      return true;
+    }
+    untouched.end = end;
+    begin = end;
+  }
+  return untouched.begin < untouched.end && is_seen_(untouched);
+}
+
 // Returns false if the run reads what no tensor of the stretch shows.
 bool MPSStretchPlanner::resolve(const MPSLinkCandidate& run, MPSStretch& stretch) const {
   MPSStretchPart next{&run, {}, std::vector<bool>(run.results.size(), true)};
@@ -128,42 +182,37 @@ bool MPSStretchPlanner::resolve(const MPSLinkCandidate& run, MPSStretch& stretch
 }
 
 // Whether somebody looks at the memory of the result after the stretch, and finds some of it there.
-bool MPSStretchPlanner::isNeeded(const MPSStretch& stretch, size_t part, const MPSTensorPlace& result) const {
+bool MPSStretchPlanner::isNeeded(const MPSStretch& stretch,
+                                 size_t part,
+                                 const MPSTensorPlace& result,
+                                 const std::vector<Overwritten>& overwritten) const {
   if (options_.keep_results) {
     return true;
   }
   Bytes left(result.begin, endOf(result));
-  for (const auto later : c10::irange(part + 1, stretch.parts.size())) {
-    for (const auto& other : stretch.parts[later].run->results) {
-      if (other.region == result.region && isDense(other)) {
-        left.remove(other.begin, endOf(other));
-      }
+  for (auto other = overwritten.rbegin(); other != overwritten.rend() && other->part > part; ++other) {
+    if (other->bytes.region == result.region) {
+      left.remove(other->bytes.begin, other->bytes.end);
     }
   }
-  for (size_t step = stretch.parts.back().run->step + 1; step < accesses_.size() && !left.empty(); step++) {
-    if (accesses_[step].is_unknown) {
-      return true;
-    }
-    for (const auto& access : accesses_[step].all) {
-      if (access.region != result.region) {
-        continue;
-      }
-      if (access.overwrites) {
-        left.remove(access.begin, access.end);
-      } else if (left.overlap(access.begin, access.end)) {
-        return true;
-      }
-    }
-  }
-  return left.any([&](size_t begin, size_t end) { return is_seen_(result.region, begin, end); });
+  const size_t last = stretch.parts.back().run->step;
+  return left.any([&](size_t begin, size_t end) { return later_.isNeeded({result.region, begin, end}, last); });
 }
 
 // Returns false if the results that have to be written can't be, in any order.
 bool MPSStretchPlanner::decideResults(MPSStretch& stretch) const {
+  std::vector<Overwritten> overwritten;
+  for (const auto part : c10::irange(stretch.parts.size())) {
+    for (const auto& result : stretch.parts[part].run->results) {
+      if (isDense(result)) {
+        overwritten.push_back({part, {result.region, result.begin, endOf(result)}});
+      }
+    }
+  }
   for (const auto part : c10::irange(stretch.parts.size())) {
     auto& one = stretch.parts[part];
     for (const auto i : c10::irange(one.written.size())) {
-      one.written[i] = isNeeded(stretch, part, one.run->results[i]);
+      one.written[i] = isNeeded(stretch, part, one.run->results[i], overwritten);
     }
   }
   return !hasConflict(stretch);

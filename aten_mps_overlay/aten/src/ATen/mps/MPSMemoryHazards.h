@@ -1,6 +1,6 @@
 #pragma once
 
-// Which kernels must wait for which. Objective-C++ only.
+// Which commands must wait for which. Objective-C++ only.
 
 #include <ATen/mps/MPSCommandStep.h>
 
@@ -9,15 +9,18 @@
 
 namespace at::mps {
 
-/// Finds out where kernels that may run at the same time need a barrier: where one writes bytes that the other reads or
-/// writes. Buffers do not tell, since those of a heap may lie on the same bytes.
-class MPSKernelHazards {
+/// Finds out where commands that may run at the same time need a barrier, or an encoder of their own: where one writes
+/// bytes that the other reads or writes. Buffers do not tell, since those of a heap may lie on the same bytes.
+class MPSMemoryHazards {
  public:
   /// The buffer and offset of each binding of a kernel, in their order; nil for bytes.
   using Arguments = std::vector<std::pair<id<MTLBuffer>, NSUInteger>>;
 
-  /// Returns whether the kernel needs a barrier before it.
+  /// Returns whether the command must wait for those before it.
   bool add(const MPSKernelStep& kernel, const Arguments& arguments);
+  bool add(const MPSCopyStep& copy);
+  bool add(const MPSFillStep& fill);
+  bool add(const MPSHostRefreshStep& refresh);
   /// The same for work that may touch any memory.
   bool addUnknown();
   /// Forgets all: what comes waits for it anyway.
@@ -25,16 +28,14 @@ class MPSKernelHazards {
 
  private:
   struct Access {
-    const void* region;
-    size_t begin;
-    size_t end;
+    MPSByteRange bytes;
     bool writes;
 
     bool conflictsWith(const Access& other) const {
-      return (writes || other.writes) && region == other.region && begin < other.end && other.begin < end;
+      return (writes || other.writes) && bytes.overlaps(other.bytes);
     }
   };
-  static Access accessOf(id<MTLBuffer> buffer, NSUInteger offset, bool writes);
+  bool add(const std::vector<Access>& accesses, bool must_wait = false);
   bool conflicts(const std::vector<Access>& accesses) const;
 
   // since the last barrier
