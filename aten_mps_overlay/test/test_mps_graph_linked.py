@@ -283,6 +283,20 @@ class TestMemory(LinkedTestCase):
         graph = self.check(function, (6,))
         self.assertEqual(written(graph), [[0], [1], [0], [1]])
 
+    def test_read_and_then_overwritten(self):
+        """26: a result that a later step reads is written, though one after that overwrites it."""
+
+        def function(x):
+            y = torch.empty_like(x)
+            torch.mul(x, 2, out=y)
+            z = x.cos()
+            w = y.sin()
+            torch.mul(x, 3, out=y)
+            return y, z, w
+
+        graph = self.check(function, (6,), alone=2, link_limit=2)
+        self.assertEqual(written(graph), [[1], [1]])
+
     def test_overwritten_by_what_follows_its_reader(self):
         """26: a stretch ends before that, too: a compiler that makes both one kernel would have to know."""
 
