@@ -16,6 +16,7 @@ class SimulatorError(RuntimeError):
 class Build:
     """Paths of one build, as CMake recorded them."""
 
+    directory: Path
     library: Path
     # None: the frameworks alone, without PyTorch's backend.
     bindings: Path | None
@@ -26,6 +27,11 @@ class Build:
     changed_modules: dict[str, Path]
     sanitizer: str = ""
     sanitizer_runtime: str = ""
+
+    def added_to(self, package: str) -> list[Path]:
+        """Files of the modules that the series adds to a package of the wheel."""
+        added = [self.changed_modules[name] for name in self.changed_modules if name.rpartition(".")[0] == package]
+        return [path for path in added if not (self.wheel / path.relative_to(self.checkout / "torch")).exists()]
 
     @property
     def link_map(self) -> Path:
@@ -50,6 +56,7 @@ def read_build() -> Build:
     except FileNotFoundError:
         raise SimulatorError(f"the simulator is not built in {directory}: run `make simulator`") from None
     build = Build(
+        directory=directory,
         library=Path(facts["library"]),
         bindings=Path(facts["bindings"]) if facts["bindings"] else None,
         checkout=Path(facts["checkout"]),

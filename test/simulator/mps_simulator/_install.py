@@ -13,7 +13,9 @@ import importlib.machinery
 import importlib.util
 import os
 import sys
+from contextlib import suppress
 from importlib.abc import Loader, MetaPathFinder
+from pathlib import Path
 from typing import Any, TYPE_CHECKING
 
 from mps_simulator import _extensions
@@ -23,7 +25,6 @@ from mps_simulator._sanitizer import check_preloaded
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from importlib.machinery import ModuleSpec
-    from pathlib import Path
     from types import ModuleType
 
 
@@ -42,6 +43,32 @@ class _CheckoutLoader(importlib.machinery.SourceFileLoader):
         if self.name == "torch" and self._stands_for is not None:
             module.__file__ = str(self._stands_for)
         super().exec_module(module)
+
+
+class _ListedLoader(importlib.machinery.SourceFileLoader):
+    """Loads a package of the wheel to which the series adds modules, for code that lists its folder."""
+
+    def __init__(self, name: str, path: str, build: Build) -> None:
+        super().__init__(name, path)
+        self._build = build
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        module.__file__ = str(self._folder_with_all() / "__init__.py")
+
+    def _folder_with_all(self) -> Path:
+        folder = self._build.directory / "packages" / self.name
+        folder.mkdir(parents=True, exist_ok=True)
+        files = {f.name: f for f in (*Path(self.path).parent.glob("*.py"), *self._build.added_to(self.name))}
+        for link in folder.iterdir():
+            if link.name not in files:
+                link.unlink(missing_ok=True)
+        for name, file in files.items():
+            link = folder / name
+            if not link.is_symlink():
+                with suppress(FileExistsError):  # another process was faster
+                    link.symlink_to(file)
+        return folder
 
 
 class _BindingLoader(Loader):
@@ -94,6 +121,10 @@ class _Finder(MetaPathFinder):
         if fullname == "torch._C":
             return self._binding_spec(self._build, path)
         spec = self._checkout_spec(self._build, fullname)
+        if spec is None and self._build.added_to(fullname):
+            spec = importlib.machinery.PathFinder.find_spec(fullname, path)
+            if spec is not None and spec.origin is not None:
+                spec.loader = _ListedLoader(fullname, spec.origin, self._build)
         if fullname == _extensions.MODULE:
             spec = spec or importlib.machinery.PathFinder.find_spec(fullname, path)
             if spec is not None and spec.loader is not None:
