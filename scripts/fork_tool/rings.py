@@ -56,6 +56,7 @@ _CAPTURE_FILES = (
     "test_mps_executable_cache.py",
     "test_mps_graph_executables.py",
     "test_mps_graph_linked.py",
+    "test_mps_graph_compile.py",
     "test_mps_graphed_callables.py",
     "test_mps_graph_optimizers.py",
     "test_mps_graph_errors.py",

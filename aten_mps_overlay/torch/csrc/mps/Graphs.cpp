@@ -4,7 +4,10 @@
 #include <ATen/mps/MPSCommandGraph.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/Generator.h>
+#include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
+
+#include <c10/util/irange.h>
 
 #include <pybind11/stl.h>
 
@@ -26,6 +29,35 @@ MPSCaptureErrorMode parseErrorMode(const std::string& name) {
       name,
       "\"");
   return MPSCaptureErrorMode::RELAXED;
+}
+
+// Whether the tensors at some positions of a list lie at these addresses. Both
+// are arrays of uint64_t.
+bool areAt(
+    const py::list& tensors,
+    const py::buffer& positions,
+    const py::buffer& addresses) {
+  const auto wanted = addresses.request();
+  const auto indices = positions.request();
+  const auto is_array = [](const py::buffer_info& info) {
+    return info.ndim == 1 && info.itemsize == sizeof(uint64_t) &&
+        info.strides[0] == sizeof(uint64_t);
+  };
+  TORCH_INTERNAL_ASSERT(
+      is_array(wanted) && is_array(indices) && wanted.size == indices.size);
+  const auto* index = static_cast<const uint64_t*>(indices.ptr);
+  const auto* address = static_cast<const uint64_t*>(wanted.ptr);
+  for (const auto i : c10::irange(wanted.size)) {
+    TORCH_INTERNAL_ASSERT(index[i] < tensors.size());
+    PyObject* tensor =
+        PyList_GET_ITEM(tensors.ptr(), static_cast<Py_ssize_t>(index[i]));
+    if (!THPVariable_Check(tensor) ||
+        reinterpret_cast<uint64_t>(THPVariable_Unpack(tensor).data_ptr()) !=
+            address[i]) {
+      return false;
+    }
+  }
+  return true;
 }
 
 py::dict statsDict(const MPSCommandGraph& graph) {
@@ -192,6 +224,13 @@ void initGraphBindings(py::module& module) {
   module.def("_mps_isWatchedByGraph", [](const at::Tensor& tensor) {
     return at::mps::isWatchedByGraph(tensor);
   });
+  module.def("_mps_areAt", &areAt);
+  module.def(
+      "_mps_expireTensor",
+      [](const at::Tensor& tensor, const std::string& message) {
+        tensor.unsafeGetTensorImpl()
+            ->release_storage_and_set_meta_custom_data_ptr_error_msg_(message);
+      });
 }
 
 } // namespace torch::mps

@@ -1,0 +1,616 @@
+# Owner(s): ["module: mps"]
+
+"""torch.compile(backend="mpsgraphs"): values of later calls are those of eager on new inputs, and it was replays that
+gave them."""
+
+import copy
+import gc
+import threading
+import unittest
+import warnings
+
+import torch
+import torch._dynamo
+import torch.nn.functional as F
+from torch import nn
+from torch.testing._internal.common_utils import (
+    instantiate_parametrized_tests,
+    parametrize,
+    run_tests,
+    TestCase,
+)
+
+if not torch.backends.mps.is_available():
+    raise unittest.SkipTest("MPS is not available")
+
+EXACT = {"rtol": 0, "atol": 0}
+
+
+@torch.library.custom_op("mpsgraphs_test::read", mutates_args=())
+def read(x: torch.Tensor) -> torch.Tensor:
+    """Reads the host, which a capture refuses at once."""
+    return x + float(x.sum())
+
+
+@read.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+moving = {}
+
+
+@torch.library.custom_op("mpsgraphs_test::move", mutates_args=())
+def move(x: torch.Tensor) -> torch.Tensor:
+    """Gives a tensor other memory, which a capture refuses when it ends."""
+    moving["tensor"].sin()
+    moving["tensor"].resize_(2 * moving["tensor"].numel() + 4096)
+    return x * 4
+
+
+@move.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+def new(*shape, **options):
+    return torch.randn(shape, device="mps", **options)
+
+
+def reports(part=None):
+    return [r for r in torch.mps.compile_report() if part in (None, r["part"])]
+
+
+class CompileTestCase(TestCase):
+    def setUp(self):
+        super().setUp()
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+
+    def tearDown(self):
+        torch._dynamo.reset()
+        super().tearDown()
+
+    def check(self, function, *shapes, rounds=4, pieces=(1,), eager_calls=0, **options):
+        """Compares calls on new inputs with eager. There is one graph, of so many pieces, and all calls but the first
+        are replays."""
+        compiled = torch.compile(function, backend="mpsgraphs", options=options)
+        for _ in range(rounds):
+            inputs = [new(*shape) for shape in shapes]
+            given = [x.clone() for x in inputs]
+            results = compiled(*given)
+            self.assertEqual(results, function(*inputs), **EXACT)
+            self.assertEqual(given, inputs, **EXACT)
+        (report,) = reports()
+        self.assertEqual(report["pieces"], list(pieces))
+        self.assertEqual(
+            (report["captures"], report["replays"], report["eager_calls"]),
+            (1, rounds - 1, eager_calls),
+        )
+        return report
+
+
+class TestInference(CompileTestCase):
+    def test_module(self):
+        model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 4)).to("mps")
+        with torch.no_grad():
+            self.check(model, (3, 8))
+
+    def test_several_results(self):
+        def function(x):
+            y = x.sin()
+            return {"a": y, "b": [y.T, x, y[:, 1:], 3, None], "c": y.expand(2, 3, 4)}
+
+        self.check(function, (3, 4))
+
+    def test_strides_are_those_of_eager(self):
+        def function(x):
+            y = x * 2
+            return y.T, y[:, ::2], y.sum().expand(3)
+
+        compiled = torch.compile(function, backend="mpsgraphs")
+        for _ in range(3):
+            x = new(3, 4)
+            for one, other in zip(compiled(x), function(x)):
+                self.assertEqual(one.stride(), other.stride())
+
+    def test_results_are_not_overwritten(self):
+        compiled = torch.compile(lambda x: x + 1, backend="mpsgraphs")
+        inputs = [new(4) for _ in range(3)]
+        results = [compiled(x) for x in inputs]
+        self.assertEqual(results, [x + 1 for x in inputs], **EXACT)
+
+    def test_inputs_are_written_back(self):
+        def function(x, total):
+            total.add_(x)
+            x.mul_(2)
+            return total * 2
+
+        self.check(function, (4,), (4,))
+
+    def test_buffers(self):
+        model = nn.BatchNorm1d(4).to("mps")
+        other = copy.deepcopy(model)
+        compiled = torch.compile(model, backend="mpsgraphs")
+        with torch.no_grad():
+            for _ in range(4):
+                x = new(8, 4)
+                self.assertEqual(compiled(x), other(x), **EXACT)
+        self.assertEqual(model.state_dict(), other.state_dict(), **EXACT)
+        (report,) = reports()
+        self.assertEqual(report["replays"], 3)
+
+    def test_transposed_and_expanded_inputs(self):
+        compiled = torch.compile(lambda x, y: x @ y + 1, backend="mpsgraphs")
+        for _ in range(3):
+            x, y = new(3, 4).T, new(3, 1).expand(3, 5)
+            self.assertEqual(compiled(x, y), x @ y + 1, **EXACT)
+
+    def test_cpu_tensors_and_numbers(self):
+        def function(x, host, number):
+            return x * host + number, host * 2
+
+        compiled = torch.compile(function, backend="mpsgraphs")
+        for i in range(4):
+            x, host = new(4), torch.tensor(float(i))
+            self.assertEqual(compiled(x, host, 3.5), function(x, host, 3.5), **EXACT)
+        self.assertEqual(reports()[0]["pieces"], [1])
+        self.assertEqual(reports()[0]["replays"], 3)
+
+    def test_nothing_for_the_device(self):
+        compiled = torch.compile(lambda x: x + 1, backend="mpsgraphs")
+        for i in range(3):
+            x = torch.full((3,), float(i))
+            self.assertEqual(compiled(x), x + 1)
+        self.assertEqual(reports()[0]["captures"], 0)
+
+    @parametrize("what", ["dropout", "randn", "bernoulli", "feature_dropout"])
+    def test_random(self, what):
+        """The state of the generator goes on as in eager."""
+        functions = {
+            "dropout": lambda x: F.dropout(x, 0.3) + 1,
+            "randn": lambda x: torch.randn_like(x) * x,
+            "bernoulli": lambda x: x.sigmoid().bernoulli(),
+            "feature_dropout": lambda x: F.dropout2d(x, 0.5),
+        }
+        function = functions[what]
+        compiled = torch.compile(function, backend="mpsgraphs")
+        inputs = [new(4, 5, 3, 2) for _ in range(4)]
+        torch.manual_seed(3)
+        expected = [function(x) for x in inputs]
+        torch.manual_seed(3)
+        self.assertEqual([compiled(x) for x in inputs], expected, **EXACT)
+        self.assertEqual(reports()[0]["replays"], 3)
+
+    def test_inference_mode(self):
+        model = nn.Linear(4, 4).to("mps")
+        compiled = torch.compile(model, backend="mpsgraphs")
+        for mode in (torch.inference_mode, torch.no_grad, torch.inference_mode):
+            with mode():
+                for _ in range(3):
+                    x = new(2, 4)
+                    y = compiled(x)
+                    self.assertEqual(y, model(x), **EXACT)
+                    self.assertEqual(y.is_inference(), mode is torch.inference_mode)
+
+    def test_autocast(self):
+        model = nn.Linear(4, 4).to("mps")
+        compiled = torch.compile(model, backend="mpsgraphs")
+        with torch.no_grad(), torch.autocast("mps", torch.float16):
+            for _ in range(3):
+                x = new(2, 4)
+                y = compiled(x)
+                self.assertEqual(y.dtype, torch.float16)
+                self.assertEqual(y, model(x), **EXACT)
+
+    def test_linked(self):
+        self.check(lambda x: x.sin().cos().tanh(), (5,), link=True)
+
+
+class TestSplits(CompileTestCase):
+    def check_split(self, function, operator, pieces, words):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            report = self.check(function, (4,), pieces=pieces)
+        told = [str(w.message) for w in caught if "mpsgraphs" in str(w.message)]
+        self.assertEqual(len(told), 1, told)
+        self.assertIn(operator, told[0])
+        (split,) = report["splits"]
+        self.assertIn(operator, split["operator"])
+        self.assertIn(words, split["reason"])
+        self.assertIn("test_mps_graph_compile.py", split["line"])
+
+    def test_host_read(self):
+        def function(x):
+            y = read(x.sin())
+            return y.cos() * x
+
+        self.check_split(function, "mpsgraphs_test.read", (2,), "host read")
+
+    def test_first_and_last(self):
+        self.check_split(lambda x: read(x), "mpsgraphs_test.read", (0,), "host read")
+
+    def test_refused_at_the_end(self):
+        """What was written until then is undone."""
+
+        def function(x, total):
+            total.add_(x)
+            return move(total.sin()).cos()
+
+        compiled = torch.compile(function, backend="mpsgraphs")
+        total = torch.zeros(4, device="mps")
+        expected = total.clone()
+        for _ in range(4):
+            moving["tensor"] = torch.ones(4, device="mps")
+            x = new(4)
+            y = compiled(x, total)
+            expected += x
+            self.assertEqual(total, expected, **EXACT)
+            self.assertEqual(y, (total.sin() * 4).cos(), **EXACT)
+        (report,) = reports()
+        self.assertEqual(report["pieces"], [2])
+        self.assertIn("mpsgraphs_test.move", report["splits"][0]["operator"])
+
+    def test_written_before_the_split(self):
+        def function(x, total):
+            total.add_(x)
+            return read(total)
+
+        self.check(function, (4,), (4,), pieces=(2,))
+
+    def test_drawn_before_the_split(self):
+        """What a refused attempt has drawn is drawn again."""
+
+        def function(x):
+            return read(torch.rand_like(x) + x) * torch.rand_like(x)
+
+        compiled = torch.compile(function, backend="mpsgraphs")
+        inputs = [new(4) for _ in range(4)]
+        torch.manual_seed(3)
+        expected = [function(x) for x in inputs]
+        torch.manual_seed(3)
+        self.assertEqual([compiled(x) for x in inputs], expected, **EXACT)
+        self.assertEqual(reports()[0]["replays"], 3)
+
+    def test_computed_by_the_host(self):
+        def function(x):
+            y = x.sin()
+            z = y.cpu() * 2
+            return z.to("mps") + y
+
+        self.check(function, (4,), pieces=(2,))
+
+    def test_error_of_the_operator(self):
+        """An error is eager's, and the next call goes on."""
+
+        def function(x, index):
+            return x.sin()[index]
+
+        compiled = torch.compile(function, backend="mpsgraphs")
+        x = new(4)
+        for at in (1, 2, 3):
+            index = torch.tensor([at], device="mps")
+            self.assertEqual(compiled(x, index), function(x, index), **EXACT)
+
+
+class TestShapes(CompileTestCase):
+    def test_each_has_a_graph(self):
+        def function(x):
+            return x.softmax(-1) @ x.T
+
+        compiled = torch.compile(function, backend="mpsgraphs", dynamic=True)
+        for size in (3, 4, 5, 3, 4, 5):
+            x = new(size, 4)
+            self.assertEqual(compiled(x), function(x), **EXACT)
+        (report,) = reports()
+        self.assertEqual((report["captures"], report["replays"]), (3, 3))
+
+    def test_limit(self):
+        compiled = torch.compile(
+            lambda x: x * 2,
+            backend="mpsgraphs",
+            dynamic=True,
+            options={"max_graphs": 2},
+        )
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for size in (3, 4, 5, 6, 3, 7):
+                x = new(size)
+                self.assertEqual(compiled(x), x * 2, **EXACT)
+        told = [w for w in caught if "max_graphs" in str(w.message)]
+        self.assertEqual(len(told), 1)
+        (report,) = reports()
+        self.assertEqual(
+            (report["captures"], report["replays"], report["eager_calls"]), (2, 1, 3)
+        )
+
+    def test_strides(self):
+        compiled = torch.compile(lambda x: x * 2 + 1, backend="mpsgraphs")
+        for x in (new(3, 4), new(4, 3).T, new(3, 4)):
+            y = compiled(x)
+            self.assertEqual(y, x * 2 + 1, **EXACT)
+            self.assertEqual(y.stride(), (x * 2).stride())
+
+
+class TestMemory(CompileTestCase):
+    def test_storage_that_moved(self):
+        """30"""
+        model = nn.Linear(4, 4).to("mps")
+        compiled = torch.compile(model, backend="mpsgraphs")
+        with torch.no_grad():
+            for _ in range(3):
+                x = new(2, 4)
+                self.assertEqual(compiled(x), model(x), **EXACT)
+                model.weight.data = new(4, 4)
+                self.assertEqual(compiled(x), model(x), **EXACT)
+
+    def test_weights_loaded_and_replaced(self):
+        """30"""
+        model = nn.Linear(4, 4).to("mps")
+        compiled = torch.compile(model, backend="mpsgraphs")
+        with torch.no_grad():
+            for assign in (False, True, True):
+                x = new(2, 4)
+                self.assertEqual(compiled(x), model(x), **EXACT)
+                state = {"weight": new(4, 4), "bias": new(4)}
+                model.load_state_dict(state, assign=assign)
+                self.assertEqual(compiled(x), model(x), **EXACT)
+
+    def test_shared_submodule(self):
+        shared = nn.Linear(4, 4)
+        models = [
+            nn.Sequential(shared, nn.Linear(4, 4)).to("mps"),
+            nn.Sequential(shared, nn.Linear(4, 4)).to("mps"),
+        ]
+        compiled = [torch.compile(m, backend="mpsgraphs") for m in models]
+        with torch.no_grad():
+            for _ in range(4):
+                x = new(2, 4)
+                for one, model in zip(compiled, models):
+                    self.assertEqual(one(x), model(x), **EXACT)
+                shared.weight.mul_(1.5)
+
+    def test_reset_gives_all_back(self):
+        """30"""
+        gc.collect()
+        torch.mps.synchronize()
+        before = torch.mps.current_allocated_memory()
+        model = nn.Linear(512, 512).to("mps")
+        compiled = torch.compile(model, backend="mpsgraphs")
+        for _ in range(3):
+            compiled(new(512, 512)).sum().backward()
+        self.assertEqual(len(reports()), 2)
+        del model, compiled
+        torch._dynamo.reset()
+        self.assertEqual(reports(), [])
+        gc.collect()
+        torch.mps.synchronize()
+        torch.mps.empty_cache()
+        self.assertLessEqual(torch.mps.current_allocated_memory(), before)
+
+    def test_after_a_reset(self):
+        compiled = torch.compile(lambda x: x * 2, backend="mpsgraphs")
+        for _ in range(2):
+            for _ in range(2):
+                x = new(3)
+                self.assertEqual(compiled(x), x * 2, **EXACT)
+            torch._dynamo.reset()
+
+    def test_results_in_memory_of_the_graph(self):
+        compiled = torch.compile(
+            lambda x: x * 2, backend="mpsgraphs", options={"copy_outputs": False}
+        )
+        first = compiled(torch.ones(3, device="mps"))
+        self.assertEqual(first.tolist(), [2, 2, 2])
+        first.fill_(93)
+        second = compiled(torch.full((3,), 2.0, device="mps"))
+        self.assertEqual(second.tolist(), [4, 4, 4])
+        with self.assertRaisesRegex(RuntimeError, "valid until the next call"):
+            first + 1
+
+    def test_fixed_inputs_are_not_copied(self):
+        x = torch.ones(3, device="mps")
+        torch._dynamo.mark_static_address(x)
+        compiled = torch.compile(lambda x: x * 2, backend="mpsgraphs")
+        for i in range(3):
+            x.fill_(i)
+            self.assertEqual(compiled(x).tolist(), [2 * i] * 3)
+        self.assertEqual(reports()[0]["replays"], 2)
+
+
+class TestTraining(CompileTestCase):
+    def models(self, *layers):
+        eager = nn.Sequential(*layers).to("mps")
+        model = copy.deepcopy(eager)
+        return eager, model, torch.compile(model, backend="mpsgraphs")
+
+    def test_steps(self):
+        eager, model, compiled = self.models(
+            nn.Linear(4, 8),
+            nn.BatchNorm1d(8),
+            nn.Dropout(0.3),
+            nn.Tanh(),
+            nn.Linear(8, 2),
+        )
+        runs = [
+            (module, torch.optim.Adam(owner.parameters(), 0.1))
+            for module, owner in ((eager, eager), (compiled, model))
+        ]
+        for step in range(6):
+            x, target = new(5, 4), new(5, 2)
+            losses = []
+            for module, optimizer in runs:
+                torch.manual_seed(step)
+                optimizer.zero_grad()
+                loss = F.mse_loss(module(x), target)
+                loss.backward()
+                optimizer.step()
+                losses.append(loss.detach())
+            self.assertEqual(losses[0], losses[1], **EXACT)
+            self.assertEqual(eager.state_dict(), model.state_dict(), **EXACT)
+        for part in ("forward", "backward"):
+            (report,) = reports(part)
+            self.assertEqual((report["captures"], report["replays"]), (1, 5))
+
+    def test_several_calls_before_the_backward_pass(self):
+        eager, model, compiled = self.models(nn.Linear(4, 4), nn.Tanh())
+        for _ in range(3):
+            inputs = [new(2, 4) for _ in range(3)]
+            for module in (eager, compiled):
+                sum(module(x).square().sum() for x in inputs).backward()
+            for one, other in zip(eager.parameters(), model.parameters()):
+                self.assertEqual(one.grad, other.grad, **EXACT)
+
+    def test_more_calls_than_graphs(self):
+        eager, model, _ = self.models(nn.Linear(4, 4), nn.Tanh())
+        compiled = torch.compile(model, backend="mpsgraphs", options={"max_graphs": 2})
+        for _ in range(2):
+            inputs = [new(2, 4) for _ in range(4)]
+            for module in (eager, compiled):
+                sum(module(x).square().sum() for x in inputs).backward()
+            for one, other in zip(eager.parameters(), model.parameters()):
+                self.assertEqual(one.grad, other.grad, **EXACT)
+
+    def test_gradients_of_inputs(self):
+        compiled = torch.compile(lambda x, y: (x.sin() * y).exp(), backend="mpsgraphs")
+        for _ in range(4):
+            x, y = new(3), new(3)
+            grads = []
+            for function in (compiled, lambda x, y: (x.sin() * y).exp()):
+                inputs = [t.clone().requires_grad_() for t in (x, y)]
+                function(*inputs).sum().backward()
+                grads.append([t.grad for t in inputs])
+            self.assertEqual(grads[0], grads[1], **EXACT)
+        self.assertEqual(reports("backward")[0]["replays"], 3)
+
+    def test_gradients_are_not_overwritten(self):
+        compiled = torch.compile(lambda x: x.sin(), backend="mpsgraphs")
+        inputs = [new(3, requires_grad=True) for _ in range(3)]
+        for x in inputs:
+            compiled(x).sum().backward()
+        self.assertEqual([x.grad for x in inputs], [x.detach().cos() for x in inputs])
+
+    def test_retained(self):
+        compiled = torch.compile(lambda x: x.sin() * x, backend="mpsgraphs")
+        for _ in range(3):
+            x = new(3, requires_grad=True)
+            y = compiled(x)
+            y.sum().backward(retain_graph=True)
+            first, x.grad = x.grad, None
+            compiled(new(3, requires_grad=True)).sum().backward()
+            y.sum().backward()
+            self.assertEqual(x.grad, first, **EXACT)
+
+    def test_split_forward(self):
+        @torch.library.custom_op("mpsgraphs_test::read_in_training", mutates_args=())
+        def function(x: torch.Tensor) -> torch.Tensor:
+            return x * float(x.sum())
+
+        function.register_fake(lambda x: torch.empty_like(x))
+
+        def setup(ctx, inputs, output):
+            ctx.save_for_backward(inputs[0])
+
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return read(grad) + x
+
+        function.register_autograd(backward, setup_context=setup)
+
+        def whole(x):
+            return function(x.sin()).cos()
+
+        compiled = torch.compile(whole, backend="mpsgraphs")
+        for _ in range(4):
+            x = new(4)
+            grads = []
+            for one in (whole, compiled):
+                leaf = x.clone().requires_grad_()
+                one(leaf).sum().backward()
+                grads.append(leaf.grad)
+            self.assertEqual(grads[0], grads[1], **EXACT)
+        for part in ("forward", "backward"):
+            (report,) = reports(part)
+            self.assertEqual((report["pieces"], report["replays"]), ([2], 3))
+
+
+class TestOthers(CompileTestCase):
+    def test_exception_in_the_middle(self):
+        def function(x):
+            y = x * 2
+            torch._dynamo.graph_break()
+            if x.shape[0] == 5:
+                raise ValueError("five")
+            return y.sin()
+
+        compiled = torch.compile(function, backend="mpsgraphs")
+        for size in (4, 5, 4, 5, 4):
+            x = new(size)
+            if size == 5:
+                with self.assertRaisesRegex(ValueError, "five"):
+                    compiled(x)
+            else:
+                self.assertEqual(compiled(x), function(x), **EXACT)
+
+    def test_threads(self):
+        def function(x):
+            return (x.sin() @ x).tanh()
+
+        compiled = torch.compile(function, backend="mpsgraphs")
+        compiled(new(8, 8))
+        wrong = []
+
+        def work(seed):
+            generator = torch.Generator().manual_seed(seed)
+            for _ in range(20):
+                x = torch.randn(8, 8, generator=generator).to("mps")
+                if not torch.equal(compiled(x), function(x)):
+                    wrong.append(seed)
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_in_a_capture(self):
+        """A call becomes part of the caller's graph, whether it would capture or replay."""
+        compiled = torch.compile(lambda x: x.sin() + 1, backend="mpsgraphs")
+        x = new(4)
+        compiled(new(4))
+        torch.compile(lambda x: x.cos(), backend="mpsgraphs")(x)
+        other = torch.compile(lambda x: x.cos() * 2, backend="mpsgraphs")
+        other(new(3))
+        torch._dynamo.mark_dynamic(x, 0)
+        with torch.mps.graph_capture() as graph:
+            y = compiled(x)
+        for _ in range(3):
+            x.copy_(new(4))
+            y.fill_(93)
+            graph.replay()
+            self.assertEqual(y, x.sin() + 1, **EXACT)
+
+    def test_bad_options(self):
+        x = new(2)
+        for options, words in (
+            ({"copies": 1}, "no option 'copies'; known are copy_outputs, link,"),
+            ({"max_graphs": 0}, "'max_graphs' takes a positive int, but is 0"),
+            ({"link": 1}, "'link' takes a bool, but is 1"),
+        ):
+            with self.assertRaisesRegex(Exception, words):
+                torch.compile(lambda x: x + 1, backend="mpsgraphs", options=options)(x)
+            torch._dynamo.reset()
+
+    def test_report(self):
+        self.assertEqual(torch.mps.compile_report(), [])
+        report = self.check(lambda x: x + 1, (3,))
+        self.assertIn("test_mps_graph_compile.py", report["function"])
+        self.assertEqual(report["part"], "inference")
+        self.assertEqual(report["splits"], [])
+
+
+instantiate_parametrized_tests(TestInference)
+
+if __name__ == "__main__":
+    run_tests()

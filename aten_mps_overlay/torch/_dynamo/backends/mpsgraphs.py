@@ -1,0 +1,138 @@
+"""The backend "mpsgraphs" of torch.compile: AOTAutograd's graphs run as captured graphs of the MPS device."""
+
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+
+import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch._guards import CompileContext, TracingContext
+from torch.mps.compiled_graphs import (
+    CompiledGraph,
+    drop_all,
+    Options,
+    Roles,
+    SharedMemory,
+)
+from torch.mps.traced_graph import line_of
+
+from .registry import register_backend
+
+_Compiled = Callable[[List[Any]], List[Any]]
+
+
+def _native_dropout(
+    input: torch.Tensor, p: float, train: Optional[bool]
+) -> Tuple[torch.Tensor, torch.Tensor]:
+    """What dropout runs on this device. In place of the mask there is the factor of each element."""
+    if train is False or p == 0:
+        return input.clone(), torch.ones_like(input)
+    if p == 1:
+        zeros = torch.zeros_like(input)
+        return input * zeros, zeros
+    noise = torch.bernoulli(torch.empty_like(input), 1 - p) / (1 - p)
+    return input * noise, noise
+
+
+def _native_dropout_backward(
+    grad_output: torch.Tensor, mask: torch.Tensor, scale: float
+) -> torch.Tensor:
+    return grad_output * mask
+
+
+# Tracing puts operators in place of others that the device has no kernel for. These run what eager runs there.
+_DECOMPOSITIONS: Dict[Any, Callable[..., Any]] = {
+    torch.ops.aten.native_dropout.default: _native_dropout,
+    torch.ops.aten.native_dropout_backward.default: _native_dropout_backward,
+}
+
+
+def mpsgraphs(
+    module: torch.fx.GraphModule,
+    inputs: Sequence[Any],
+    options: Optional[Dict[str, Any]] = None,
+) -> Callable[..., Any]:
+    """Compile a graph of Dynamo. See :func:`torch.mps.compile_report` for what became of it."""
+    chosen = Options.of(options)
+    name = _name_of(module)
+    shared = SharedMemory()
+    forwards: List[CompiledGraph] = []
+
+    def compiled(
+        part: str,
+        traced: torch.fx.GraphModule,
+        roles: Roles,
+        forward: Optional[CompiledGraph] = None,
+    ) -> CompiledGraph:
+        return CompiledGraph(traced, part, name, chosen, shared, roles, forward)
+
+    def inference(traced: torch.fx.GraphModule, _args: Sequence[Any]) -> _Compiled:
+        metadata = TracingContext.get().fw_metadata
+        roles = Roles(set(metadata.static_input_indices), _count_results(traced))
+        return _boxed(compiled("inference", traced, roles))
+
+    def forward(traced: torch.fx.GraphModule, _args: Sequence[Any]) -> _Compiled:
+        metadata = TracingContext.get().fw_metadata
+        changes_metadata = any(i.mutates_storage_metadata for i in metadata.input_info)
+        roles = Roles(
+            set(metadata.static_input_indices),
+            len(metadata.tokens) + metadata.num_forward,
+            0 if changes_metadata else metadata.num_mutated_inp_runtime_indices,
+        )
+        forwards[:] = [compiled("forward", traced, roles)]
+        return _boxed(forwards[0])
+
+    def backward(traced: torch.fx.GraphModule, _args: Sequence[Any]) -> _Compiled:
+        roles = Roles(_saved(traced), _count_results(traced))
+        return _boxed(compiled("backward", traced, roles, forwards[0]))
+
+    return aot_autograd(
+        fw_compiler=forward,
+        bw_compiler=backward,
+        inference_compiler=inference,
+        decompositions=_DECOMPOSITIONS,
+        keep_inference_input_mutations=True,
+    )(module, inputs)
+
+
+def _count_results(traced: torch.fx.GraphModule) -> int:
+    (output,) = (node for node in traced.graph.nodes if node.op == "output")
+    return len(output.args[0])
+
+
+def _saved(traced: torch.fx.GraphModule) -> Set[int]:
+    """Arguments of a backward pass that are no gradients."""
+    placeholders = (node for node in traced.graph.nodes if node.op == "placeholder")
+    return {i for i, node in enumerate(placeholders) if "tangents" not in node.name}
+
+
+def _boxed(compiled: CompiledGraph) -> _Compiled:
+    def call(args: List[Any]) -> List[Any]:
+        return compiled(args)
+
+    call._boxed_call = True  # type: ignore[attr-defined]
+    return call
+
+
+def _name_of(module: torch.fx.GraphModule) -> str:
+    identity = CompileContext.current_compile_id()
+    lines = (line_of(node) for node in module.graph.nodes if node.op != "placeholder")
+    line = next(filter(None, lines), "")
+    return f"graph {identity}" + (f" ({line})" if line else "")
+
+
+class _MpsGraphsBackend:
+    compiler_name = "mpsgraphs"
+
+    @staticmethod
+    def reset() -> None:
+        drop_all()
+
+    def __call__(
+        self,
+        module: torch.fx.GraphModule,
+        inputs: Sequence[Any],
+        options: Optional[Dict[str, Any]] = None,
+    ) -> Callable[..., Any]:
+        return mpsgraphs(module, inputs, options)
+
+
+register_backend(name="mpsgraphs", compiler_fn=_MpsGraphsBackend())

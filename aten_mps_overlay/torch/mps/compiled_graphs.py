@@ -1,0 +1,653 @@
+r"""Traced graphs that run as captured ones: what ``torch.compile(backend="mpsgraphs")`` makes of a function."""
+
+import itertools
+import operator
+import threading
+import warnings
+import weakref
+from array import array
+from dataclasses import asdict, dataclass, field
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple, Union
+
+import torch
+from torch.fx import GraphModule, Node
+from torch.fx.node import map_arg
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils import _pytree as pytree
+
+from .graphs import _LINK_LIMIT, graph, graph_pool_handle, MPSGraph
+from .traced_graph import (
+    changes_storage,
+    copies,
+    devices,
+    is_of_host,
+    is_random,
+    is_tensor,
+    line_of,
+    mutated,
+    reads_tensors,
+    TracedGraph,
+)
+
+__all__ = ["compile_report"]
+
+_Values = Dict[Node, Any]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What ``options`` of :func:`torch.compile` may say to the backend."""
+
+    copy_outputs: bool = True
+    max_graphs: int = 8
+    link: bool = False
+    link_limit: int = _LINK_LIMIT
+
+    @staticmethod
+    def of(given: Optional[Dict[str, Any]]) -> "Options":
+        known = Options.__dataclass_fields__
+        for name, value in (given or {}).items():
+            if name not in known:
+                raise ValueError(
+                    f"torch.compile(backend='mpsgraphs'): there is no option {name!r}; "
+                    f"known are {', '.join(sorted(known))}"
+                )
+            wanted = type(known[name].default)
+            if type(value) is not wanted or (wanted is int and value < 1):
+                raise ValueError(
+                    f"torch.compile(backend='mpsgraphs'): the option {name!r} takes "
+                    f"{'a positive int' if wanted is int else 'a bool'}, but is {value!r}"
+                )
+        return Options(**(given or {}))
+
+
+class SharedMemory:
+    """What the graphs of one compiled function share: a pool, whose memory one thread at a time may write to."""
+
+    def __init__(self) -> None:
+        self.pool = graph_pool_handle()
+        self.lock = threading.RLock()
+
+
+@dataclass
+class Roles:
+    """What the caller says of arguments and results, by position.
+
+    Attributes:
+        fixed: Arguments that lie at the same place in each call, as far as is known.
+        returned: How many of the results the caller gets. Those after them are for the backward
+            pass, and stay in the memory of the graphs until it is over.
+        consumed: How many of these the caller copies at once.
+    """
+
+    fixed: Set[int]
+    returned: int
+    consumed: int = 0
+
+
+class _Run:
+    """The values of one run of a traced graph, by node."""
+
+    def __init__(self, module: GraphModule, values: _Values) -> None:
+        self.module = module
+        self.values = values
+        # whether all pieces were replayed, or all operators captured
+        self.is_whole = True
+
+    def call(self, node: Node, scalars: Optional[_Values] = None) -> Any:
+        """Runs a node. With ``scalars`` it reads single numbers of the host from there, on the device."""
+
+        def value_of(used: Node) -> Any:
+            value = self.values[used]
+            if scalars is None or copies(node) or not _is_scalar_of_host(value):
+                return value
+            if used not in scalars:
+                # what a capture does with one is to take its value, for all replays; of a copy it takes the address
+                dtype = torch.float if value.dtype == torch.double else value.dtype
+                scalars[used] = value.to("mps", dtype)
+            return scalars[used]
+
+        args = map_arg(node.args, value_of)
+        kwargs = map_arg(node.kwargs, value_of)
+        target: Any = node.target
+        if node.op == "get_attr":
+            value: Any = self.module
+            for name in target.split("."):
+                value = getattr(value, name)
+        elif node.op == "call_module":
+            value = self.module.get_submodule(target)(*args, **kwargs)
+        elif node.op == "call_method":
+            value = getattr(args[0], target)(*args[1:], **kwargs)
+        else:
+            value = target(*args, **kwargs)
+        self.values[node] = value
+        return value
+
+
+@dataclass
+class _Captured:
+    """Operators that a replay repeats."""
+
+    nodes: Sequence[Node]
+    graph: MPSGraph
+
+    def run(self, run: _Run) -> bool:
+        self.graph.replay()
+        return True
+
+
+@dataclass
+class _Eager:
+    """Operators that run anew in each call."""
+
+    nodes: Sequence[Node]
+    # those that captured pieces read, where they read them
+    kept: _Values = field(default_factory=dict)
+
+    def run(self, run: _Run) -> bool:
+        """Returns False if what follows can't be replayed with the results of this call."""
+        for node in self.nodes:
+            run.call(node)
+        return all(_hand_over(run.values[n], kept) for n, kept in self.kept.items())
+
+
+def _hand_over(value: Any, kept: Any) -> bool:
+    """Returns False if captured operators would not do the same with the value as with what is kept."""
+    values, spec = pytree.tree_flatten(value)
+    places, kept_spec = pytree.tree_flatten(kept)
+    if spec != kept_spec:
+        return False
+    for new, place in zip(values, places):
+        if not isinstance(place, torch.Tensor):
+            if type(new) is not type(place) or new != place:
+                return False
+        elif new.shape != place.shape or new.dtype != place.dtype:
+            return False
+        elif new.data_ptr() != place.data_ptr():
+            place.copy_(new)
+    return True
+
+
+@dataclass
+class _Graphs:
+    """A traced graph that was captured for inputs of one kind."""
+
+    key: Tuple[Any, ...]
+    # of arguments that are used where they are: the place, and whether they still exist
+    addresses: "array[int]"
+    storages: List[StorageWeakRef]
+    # of arguments whose values are copied: the position, and where to
+    copies: List[Tuple[int, torch.Tensor]]
+    steps: List[Union[_Captured, _Eager]] = field(default_factory=list)
+    values: _Values = field(default_factory=dict)
+    # results of the last call that lie in the memory of the graphs
+    lent: List["weakref.ref[torch.Tensor]"] = field(default_factory=list)
+
+    def has_eager_steps(self) -> bool:
+        return any(isinstance(step, _Eager) for step in self.steps)
+
+    def reset(self) -> None:
+        for step in self.steps:
+            if isinstance(step, _Captured):
+                step.graph.reset()
+
+
+@dataclass
+class _Split:
+    operator: str
+    reason: str
+    line: str
+
+
+class _CantCapture(Exception):
+    """Nothing can be captured now, whatever the operators."""
+
+
+# All that exist, in the order in which they were made.
+_made: "weakref.WeakValueDictionary[int, CompiledGraph]" = weakref.WeakValueDictionary()
+_numbers = itertools.count()
+
+
+class CompiledGraph:
+    """Runs a traced graph by replays, and eagerly what can't be captured.
+
+    The first call for inputs of a kind is the capture: it runs the operators as always. Arguments
+    that are not ``fixed`` are copied to memory that the graphs read.
+
+    Arguments:
+        module: The traced graph.
+        part: ``"inference"``, ``"forward"`` or ``"backward"``.
+        name: What messages call the function.
+        forward: Of a backward part, that whose results it takes.
+    """
+
+    def __init__(
+        self,
+        module: GraphModule,
+        part: str,
+        name: str,
+        options: Options,
+        shared: SharedMemory,
+        roles: Roles,
+        forward: Optional["CompiledGraph"] = None,
+    ) -> None:
+        self.traced = TracedGraph(module)
+        self.part = part
+        self.name = name
+        self.options = options
+        self.shared = shared
+        self.roles = roles
+        self.forward = forward
+        placeholders = self.traced.placeholders
+        tensors = [i for i, node in enumerate(placeholders) if is_tensor(node)]
+        self.fixed = [i for i in tensors if i in roles.fixed]
+        self.moving = [i for i in tensors if i not in roles.fixed]
+        self.numbers = [i for i in range(len(placeholders)) if i not in set(tensors)]
+        self.positions = {node: i for i, node in enumerate(placeholders)}
+        self.fixed_positions = array("Q", self.fixed)
+        written = set(mutated(self.traced.nodes))
+        self.written = [i for i in self.moving if placeholders[i] in written]
+        self.can_capture = any(
+            "mps" in devices(n) for n in self.traced.nodes
+        ) and not any(changes_storage(n) for n in self.traced.nodes)
+        self.eager_nodes = {n for n in self.traced.nodes if is_of_host(n)}
+        self.graphs: List[_Graphs] = []
+        self.splits: List[_Split] = []
+        self.captures = 0
+        self.replays = 0
+        self.eager_calls = 0
+        self.was_limited = False
+        self.number = next(_numbers)
+        _made[self.number] = self
+
+    def __call__(self, args: List[Any]) -> List[Any]:
+        given = list(args)
+        args.clear()  # as AOTAutograd wants it: nobody else keeps them alive
+        with torch.no_grad(), self.shared.lock:
+            graphs = self._find(given)
+            if graphs is not None:
+                return self._replay(graphs, given)
+            if self._may_capture(given):
+                return self._capture(given)
+            self.eager_calls += 1
+            return list(self.traced.module.forward(*given))
+
+    def drop(self) -> None:
+        """Gives all memory back; later calls capture again."""
+        with self.shared.lock:
+            for graphs in self.graphs:
+                graphs.reset()
+            self.graphs.clear()
+            _made.pop(self.number, None)
+
+    def report(self) -> Dict[str, Any]:
+        return {
+            "function": self.name,
+            "part": self.part,
+            "graphs": len(self.graphs),
+            "pieces": [
+                sum(isinstance(step, _Captured) for step in graphs.steps)
+                for graphs in self.graphs
+            ],
+            "splits": [asdict(split) for split in self.splits],
+            "captures": self.captures,
+            "replays": self.replays,
+            "eager_calls": self.eager_calls,
+        }
+
+    # Which graphs
+
+    def _key(self, args: Sequence[Any]) -> Tuple[Any, ...]:
+        # without numbers among the arguments all shapes are those of the trace
+        if not self.numbers:
+            return ()
+        shapes = ((args[i].shape, args[i].stride()) for i in self.moving)
+        return (*(args[i] for i in self.numbers), *shapes)
+
+    def _find(self, args: List[Any]) -> Optional[_Graphs]:
+        if not self.graphs:
+            return None
+        key = self._key(args)
+        for graphs in self.graphs:
+            if graphs.key == key and torch._C._mps_areAt(
+                args, self.fixed_positions, graphs.addresses
+            ):
+                if not self._is_busy(graphs):
+                    return graphs
+        return None
+
+    def _is_busy(self, graphs: _Graphs) -> bool:
+        """Whether a backward pass still wants what the last call has left in the memory of the graphs."""
+        return self.part == "forward" and any(t() is not None for t in graphs.lent)
+
+    def _may_capture(self, args: Sequence[Any]) -> bool:
+        if not self.can_capture or torch._C._mps_isCaptureUnderway():
+            return False
+        if self.forward is not None and not self.forward._holds(
+            {args[i].data_ptr() for i in self.fixed}
+        ):
+            return False  # the forward pass ran eagerly, and leaves its results elsewhere each time
+        for graphs in self.graphs[:]:
+            if any(storage.expired() for storage in graphs.storages):
+                self.graphs.remove(graphs)  # of weights that are gone
+        if len(self.graphs) < self.options.max_graphs:
+            return True
+        if not self.was_limited:
+            self.was_limited = True
+            warnings.warn(
+                f"torch.compile(backend='mpsgraphs'): {self.name} ({self.part}) was captured "
+                f"{len(self.graphs)} times, for other shapes, weights or backward passes to come. Further ones run "
+                "eagerly; options={'max_graphs': n} raises the limit."
+            )
+        return False
+
+    def _holds(self, addresses: Set[int]) -> bool:
+        known: Set[int] = set()
+        for graphs in self.graphs:
+            known.update(graphs.addresses)
+            known.update(kept.data_ptr() for _, kept in graphs.copies)
+            known.update(
+                graphs.values[n].data_ptr()
+                for n in self.traced.results[self.roles.returned :]
+                if isinstance(graphs.values.get(n), torch.Tensor)
+            )
+        return addresses <= known
+
+    # Replay
+
+    def _replay(self, graphs: _Graphs, args: Sequence[Any]) -> List[Any]:
+        self._expire(graphs)
+        new = [
+            (kept, args[i])
+            for i, kept in graphs.copies
+            if kept.data_ptr() != args[i].data_ptr()
+        ]
+        if new:
+            torch._foreach_copy_([kept for kept, _ in new], [given for _, given in new])
+        run = _Run(self.traced.module, graphs.values)
+        if graphs.has_eager_steps():
+            run.values = {**dict(zip(self.traced.placeholders, args)), **graphs.values}
+        for step in graphs.steps:
+            if not step.run(run):
+                self.eager_calls += 1
+                self._run_rest(run, self.traced.nodes.index(step.nodes[-1]) + 1)
+                run.is_whole = False
+                break
+        self.replays += 1
+        return self._finish(graphs, run, args)
+
+    def _run_rest(self, run: _Run, first: int) -> None:
+        for node in self.traced.nodes[first:]:
+            run.call(node)
+
+    def _expire(self, graphs: _Graphs) -> None:
+        for reference in graphs.lent:
+            tensor = reference()
+            if tensor is not None:
+                torch._C._mps_expireTensor(
+                    tensor,
+                    f"A result of {self.name} was used after a later call, which has overwritten it: with "
+                    "options={'copy_outputs': False} results are valid until the next call. Clone it before that, or "
+                    "leave the option out.",
+                )
+        graphs.lent.clear()
+
+    def _finish(self, graphs: _Graphs, run: _Run, args: Sequence[Any]) -> List[Any]:
+        places = dict(graphs.copies)
+        for i in self.written:
+            if args[i].data_ptr() != places[i].data_ptr():
+                args[i].copy_(places[i])
+        results: List[Any] = []
+        for i, node in enumerate(self.traced.results):
+            is_kept = i >= self.roles.returned
+            if not isinstance(node, Node):
+                results.append(node)
+                continue
+            at = self.positions.get(node)
+            if at is not None:
+                if not is_kept or at not in places:
+                    results.append(args[at])
+                    continue
+                value = places[at]
+            else:
+                # a backward pass finds what is kept for it at the same place each time
+                value = (graphs if is_kept and run.is_whole else run).values[node]
+            if not isinstance(value, torch.Tensor):
+                results.append(value)
+            elif i < self.roles.consumed:
+                results.append(value)
+            elif not is_kept and self.options.copy_outputs:
+                results.append(_copy_of(value))
+            else:
+                lent = value.detach()
+                graphs.lent.append(weakref.ref(lent))
+                results.append(lent)
+        return results
+
+    # Capture
+
+    def _capture(self, args: Sequence[Any]) -> List[Any]:
+        with torch.inference_mode(False), torch.no_grad():
+            graphs = _Graphs(
+                self._key(args),
+                array("Q", (args[i].data_ptr() for i in self.fixed)),
+                [StorageWeakRef(args[i].untyped_storage()) for i in self.fixed],
+                [(i, _dense_copy_of(args[i])) for i in self.moving],
+            )
+            values = dict(zip(self.traced.placeholders, args))
+            values.update(
+                (self.traced.placeholders[i], kept) for i, kept in graphs.copies
+            )
+            run = _Run(self.traced.module, values)
+            done = 0
+            splits_before = len(self.splits)
+            while done < len(self.traced.nodes):
+                end = self._end_of_step(done)
+                nodes = self.traced.nodes[done:end]
+                if self._runs_eagerly(nodes):
+                    for node in nodes:
+                        _keep_dense(run, node)
+                    graphs.steps.append(_Eager(nodes))
+                else:
+                    try:
+                        captured = self._capture_piece(run, done, end)
+                    except _CantCapture:
+                        run.is_whole = False
+                        self.eager_calls += 1
+                        self._run_rest(run, done)
+                        break
+                    if captured is None:
+                        continue  # one operator more runs eagerly now
+                    graphs.steps.append(captured)
+                done = end
+            if run.is_whole:
+                self._keep(graphs, run)
+                self.captures += 1
+                self.graphs.append(graphs)
+                _made[self.number] = self
+        if len(self.splits) > splits_before == 0:
+            self._tell()
+        return self._finish(graphs, run, args)
+
+    def _runs_eagerly(self, nodes: Sequence[Node]) -> bool:
+        return any(n in self.eager_nodes for n in nodes) or not any(
+            devices(n) or reads_tensors(n) for n in nodes
+        )
+
+    def _end_of_step(self, first: int) -> int:
+        """The operators from the first one on that all run eagerly, or all don't. Numbers go with those before."""
+        is_eager: Optional[bool] = None
+        for position, node in enumerate(self.traced.nodes[first:], first):
+            if node in self.eager_nodes or devices(node) or reads_tensors(node):
+                here = node in self.eager_nodes
+                if is_eager is not None and here != is_eager:
+                    return position
+                is_eager = here
+        return len(self.traced.nodes)
+
+    def _capture_piece(self, run: _Run, first: int, end: int) -> Optional[_Captured]:
+        """Returns None if one of the operators can't be captured; it is known by then."""
+        nodes = self.traced.nodes[first:end]
+        saved = [(run.values[n], run.values[n].clone()) for n in mutated(nodes)]
+        state = torch.mps.get_rng_state() if any(map(is_random, nodes)) else None
+        own: Set[Node] = set()
+        scalars: _Values = {}
+        mps_graph = MPSGraph(link=self.options.link, link_limit=self.options.link_limit)
+        has_begun = False
+        node: Optional[Node] = None
+        try:
+            with graph(mps_graph, pool=self.shared.pool):
+                has_begun = True
+                for position, node in enumerate(nodes, first):
+                    run.call(node, scalars)
+                    own.add(node)
+                    for unused in self.traced.unused_after(position):
+                        if unused in own:
+                            del run.values[unused]
+                node = None
+            return _Captured(nodes, mps_graph)
+        except Exception as error:
+            for tensor, value in saved:
+                tensor.copy_(value)
+            if state is not None:
+                torch.mps.set_rng_state(state)
+            if not has_begun or isinstance(error, torch.OutOfMemoryError):
+                raise _CantCapture from error
+            self._split_at(node or self._find_refused(run, nodes), error)
+            return None
+
+    def _find_refused(self, run: _Run, nodes: Sequence[Node]) -> Optional[Node]:
+        """The operator that makes a capture fail when it ends."""
+        state = torch.mps.get_rng_state()
+        saved = [(run.values[n], run.values[n].clone()) for n in mutated(nodes)]
+        found = None
+        for node in nodes:
+            try:
+                with graph(MPSGraph(), pool=self.shared.pool):
+                    run.call(node, {})
+            except RuntimeError:
+                found = node
+                break
+        for tensor, value in saved:
+            tensor.copy_(value)
+        torch.mps.set_rng_state(state)
+        return found
+
+    def _split_at(self, node: Optional[Node], error: Exception) -> None:
+        if node is None:
+            raise _CantCapture from error
+        self.eager_nodes.add(node)
+        self.eager_nodes.update(n for n in node.users if n.target is operator.getitem)
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        self.splits.append(_Split(str(node.target), reason, line_of(node)))
+
+    def _keep(self, graphs: _Graphs, run: _Run) -> None:
+        """Keeps what replays read, and no more."""
+        captured = {
+            n
+            for step in graphs.steps
+            if isinstance(step, _Captured)
+            for n in step.nodes
+        }
+        wanted = {n for n in self.traced.results if isinstance(n, Node)}
+        saved = set(self.traced.results[self.roles.returned :])
+        for step in graphs.steps:
+            if isinstance(step, _Eager):
+                step.kept = {
+                    n: run.values[n]
+                    for n in step.nodes
+                    if n in saved or captured.intersection(n.users)
+                }
+                wanted.update(n for node in step.nodes for n in node.all_input_nodes)
+        arguments = set(self.traced.placeholders)
+        copied = {self.traced.placeholders[i] for i, _ in graphs.copies}
+        graphs.values = {
+            n: value
+            for n, value in run.values.items()
+            if n in copied or (n in wanted and n not in arguments)
+        }
+
+    def _tell(self) -> None:
+        lines = "".join(
+            f"\n  {split.operator}: {split.reason}"
+            + (f" ({split.line})" if split.line else "")
+            for split in self.splits
+        )
+        warnings.warn(
+            f"torch.compile(backend='mpsgraphs'): parts of {self.name} ({self.part}) run eagerly between captured "
+            f"graphs; torch.mps.compile_report() lists them:{lines}"
+        )
+
+
+def _is_scalar_of_host(value: Any) -> bool:
+    return (
+        isinstance(value, torch.Tensor)
+        and value.dim() == 0
+        and value.device.type == "cpu"
+    )
+
+
+def _overlaps_itself(tensor: torch.Tensor) -> bool:
+    return any(
+        stride == 0 and size > 1 for size, stride in zip(tensor.shape, tensor.stride())
+    )
+
+
+def _copy_of(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy with the same strides."""
+    if _overlaps_itself(tensor):
+        first = tuple(
+            slice(0, 1) if stride == 0 else slice(None) for stride in tensor.stride()
+        )
+        return tensor[first].clone().expand(tensor.shape)
+    copy = tensor.clone()
+    if copy.stride() != tensor.stride():
+        copy = torch.empty_strided(
+            tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device
+        ).copy_(tensor)
+    return copy
+
+
+def _dense_copy_of(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy that can be written to, with the same strides if they allow that."""
+    if _overlaps_itself(tensor):
+        return tensor.clone(memory_format=torch.contiguous_format)
+    return _copy_of(tensor.detach())
+
+
+def _keep_dense(run: _Run, node: Node) -> None:
+    run.values[node] = pytree.tree_map_only(
+        torch.Tensor,
+        lambda t: _dense_copy_of(t) if _overlaps_itself(t) else t,
+        run.call(node),
+    )
+
+
+def compile_report() -> List[Dict[str, Any]]:
+    r"""Return what became of the functions that ``torch.compile(backend="mpsgraphs")`` has compiled.
+
+    Returns:
+        A list of dicts, one for each traced graph of a compiled function that still exists:
+        ``function`` (Dynamo's number, and the first line), ``part`` (``"inference"``,
+        ``"forward"`` or ``"backward"``), ``graphs`` (how many are kept: one for each set of
+        shapes and weights), ``pieces`` (of each of them, how many :class:`MPSGraph` it is),
+        ``splits`` (operators that run eagerly between pieces, each with ``operator``, ``reason``
+        and ``line``), ``captures``, ``replays`` and ``eager_calls`` (calls that ran eagerly, in
+        whole or from a split on).
+
+    Example::
+
+        >>> # xdoctest: +REQUIRES(env:TORCH_DOCTEST_MPS)
+        >>> double = torch.compile(lambda x: x * 2, backend="mpsgraphs")
+        >>> with torch.no_grad():
+        ...     y = double(torch.ones(3, device="mps"))
+        >>> torch.mps.compile_report()[-1]["captures"]
+        1
+    """
+    return [compiled.report() for compiled in _made.values()]
+
+
+def drop_all() -> None:
+    """Gives the memory of all compiled functions back."""
+    for compiled in list(_made.values()):
+        compiled.drop()

@@ -1,0 +1,149 @@
+r"""What is known of a traced graph before it runs: an order, and who reads and writes what."""
+
+import os
+import re
+from typing import Any, Dict, List, Sequence, Set
+
+import torch
+from torch.fx import GraphModule, Node
+from torch.utils import _pytree as pytree
+
+__all__: List[str] = []
+
+_TORCH = os.path.dirname(torch.__file__) + os.sep
+
+
+class TracedGraph:
+    """A graph of operators without branches, as AOTAutograd makes it.
+
+    Attributes:
+        placeholders: One for each argument.
+        nodes: What runs, in an order that computations of the host alone begin: each of them in
+            the middle would part work of the device that belongs together.
+        results: Nodes, and constants such as None.
+    """
+
+    def __init__(self, module: GraphModule) -> None:
+        self.module = module
+        nodes = list(module.graph.nodes)
+        self.placeholders = [node for node in nodes if node.op == "placeholder"]
+        (output,) = (node for node in nodes if node.op == "output")
+        self.results: List[Any] = list(output.args[0])
+        self.nodes = _host_first(
+            [node for node in nodes if node.op not in ("placeholder", "output")]
+        )
+        self._last_use: Dict[Node, int] = {}
+        for position, node in enumerate(self.nodes):
+            for used in node.all_input_nodes:
+                self._last_use[used] = position
+        for result in self.results:
+            if isinstance(result, Node):
+                self._last_use[result] = len(self.nodes)
+
+    def unused_after(self, position: int) -> List[Node]:
+        """The nodes that nobody needs once the one at the position has run."""
+        node = self.nodes[position]
+        candidates = dict.fromkeys([*node.all_input_nodes, node])
+        return [n for n in candidates if self._last_use.get(n, position) == position]
+
+
+def is_tensor(node: Node) -> bool:
+    """Whether the node is one tensor, not a number or several tensors."""
+    return isinstance(node.meta.get("val"), torch.Tensor)
+
+
+def devices(node: Node) -> Set[str]:
+    """The types of the devices that the tensors of a node are on; empty for numbers."""
+    return {
+        leaf.device.type
+        for leaf in pytree.tree_leaves(node.meta.get("val"))
+        if isinstance(leaf, torch.Tensor)
+    }
+
+
+def is_of_host(node: Node) -> bool:
+    """Whether the CPU computes the node, which no graph of the device can repeat."""
+    if node.op == "get_attr":
+        return False
+    # a number is computed where its tensors are
+    return "cpu" in (devices(node) or _devices_of_inputs(node))
+
+
+def copies(node: Node) -> bool:
+    """Whether the node copies tensors, also from the host."""
+    return getattr(node.target, "overloadpacket", None) in (
+        torch.ops.aten._to_copy,
+        torch.ops.aten.copy,
+        torch.ops.aten.copy_,
+    )
+
+
+def reads_tensors(node: Node) -> bool:
+    return bool(_devices_of_inputs(node))
+
+
+def _devices_of_inputs(node: Node) -> Set[str]:
+    return {device for n in node.all_input_nodes for device in devices(n)}
+
+
+def is_random(node: Node) -> bool:
+    """Whether the node draws random numbers."""
+    return isinstance(node.target, torch._ops.OpOverload) and (
+        torch.Tag.nondeterministic_seeded in node.target.tags
+    )
+
+
+def written_by(node: Node) -> List[Node]:
+    """The arguments of a node that it writes to."""
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return []
+    written: List[Node] = []
+    for position, argument in enumerate(node.target._schema.arguments):
+        if argument.alias_info is None or not argument.alias_info.is_write:
+            continue
+        given = (
+            node.args[position]
+            if position < len(node.args)
+            else node.kwargs.get(argument.name)
+        )
+        written += [n for n in pytree.tree_leaves(given) if isinstance(n, Node)]
+    return written
+
+
+def changes_storage(node: Node) -> bool:
+    """Whether the node gives one of its arguments other memory."""
+    operator = getattr(node.target, "overloadpacket", None)
+    return operator in (
+        torch.ops.aten.set_,
+        torch.ops.aten.resize_,
+        torch.ops.aten.resize_as_,
+    )
+
+
+def mutated(nodes: Sequence[Node]) -> List[Node]:
+    """The placeholders that the nodes write to."""
+    written = dict.fromkeys(n for node in nodes for n in written_by(node))
+    return [n for n in written if n.op == "placeholder"]
+
+
+def line_of(node: Node) -> str:
+    """Where the node comes from, in the user's code if any is known: file, line and function; else empty."""
+    places = re.findall(r'File "(.+)", line (\d+), in (.+)', node.stack_trace or "")
+    own = [place for place in places if not place[0].startswith(_TORCH)]
+    for file, line, function in (own or places)[-1:]:
+        return f"{file}:{line}, in {function}"
+    return ""
+
+
+def _host_first(nodes: Sequence[Node]) -> List[Node]:
+    first: Dict[Node, None] = {}
+    for node in nodes:
+        on_host = node.op == "get_attr" or (
+            devices(node) <= {"cpu"} and not is_random(node) and not written_by(node)
+        )
+        if on_host and all(
+            n in first or (n.op == "placeholder" and devices(n) <= {"cpu"})
+            for n in node.all_input_nodes
+        ):
+            first[node] = None
+    return [*first, *(node for node in nodes if node not in first)]
