@@ -20,6 +20,7 @@ from torch.testing._internal.common_utils import (
     TestCase,
 )
 
+
 if not torch.backends.mps.is_available():
     raise unittest.SkipTest("MPS is not available")
 
@@ -407,6 +408,25 @@ class TestMemory(CompileTestCase):
         self.assertEqual(second.tolist(), [4, 4, 4])
         with self.assertRaisesRegex(RuntimeError, "valid until the next call"):
             first + 1
+
+    def test_results_of_training_in_memory_of_the_graph(self):
+        """Gradients are copied all the same, and a result that lives does not make another graph."""
+        model = nn.Linear(3, 3).to("mps")
+        compiled = torch.compile(
+            model, backend="mpsgraphs", options={"copy_outputs": False}
+        )
+        grads, kept = [], []
+        for _ in range(3):
+            model.zero_grad()
+            x = new(2, 3)
+            kept.append(compiled(x))
+            kept[-1].sum().backward()
+            grads.append(model.weight.grad)
+            self.assertEqual(grads[-1][0], x.sum(0))
+        self.assertEqual(grads[0][0].shape, (3,))
+        self.assertEqual(reports("forward")[0]["captures"], 1)
+        with self.assertRaisesRegex(RuntimeError, "valid until the next call"):
+            kept[0] + 1
 
     def test_fixed_inputs_are_not_copied(self):
         x = torch.ones(3, device="mps")

@@ -79,7 +79,7 @@ def listed() -> list[str]:
 
 
 MODULES = overlay_files(".py")
-PUBLIC = {path: names_of(path) for path in MODULES if path.startswith("torch/mps/")}
+PUBLIC = {path: names_of(path) for path in MODULES if path.startswith("torch/mps/") and "/_" not in path}
 
 
 def test_each_name_is_on_the_page_once() -> None:

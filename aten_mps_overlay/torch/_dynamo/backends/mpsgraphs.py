@@ -5,16 +5,17 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._guards import CompileContext, TracingContext
-from torch.mps.compiled_graphs import (
+from torch.mps._compiled_graphs import (
     CompiledGraph,
     drop_all,
     Options,
     Roles,
     SharedMemory,
 )
-from torch.mps.traced_graph import line_of
+from torch.mps._traced_graph import line_of
 
 from .registry import register_backend
+
 
 _Compiled = Callable[[List[Any]], List[Any]]
 

@@ -15,8 +15,7 @@ from torch.fx.node import map_arg
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils import _pytree as pytree
 
-from .graphs import _LINK_LIMIT, graph, graph_pool_handle, MPSGraph
-from .traced_graph import (
+from ._traced_graph import (
     changes_storage,
     copies,
     devices,
@@ -28,8 +27,8 @@ from .traced_graph import (
     reads_tensors,
     TracedGraph,
 )
+from .graphs import _LINK_LIMIT, graph, graph_pool_handle, MPSGraph
 
-__all__ = ["compile_report"]
 
 _Values = Dict[Node, Any]
 
@@ -107,8 +106,8 @@ class _Run:
                 scalars[used] = value.to("mps", dtype)
             return scalars[used]
 
-        args = map_arg(node.args, value_of)
-        kwargs = map_arg(node.kwargs, value_of)
+        args: Any = map_arg(node.args, value_of)
+        kwargs: Any = map_arg(node.kwargs, value_of)
         target: Any = node.target
         if node.op == "get_attr":
             value: Any = self.module
@@ -180,8 +179,9 @@ class _Graphs:
     copies: List[Tuple[int, torch.Tensor]]
     steps: List[Union[_Captured, _Eager]] = field(default_factory=list)
     values: _Values = field(default_factory=dict)
-    # results of the last call that lie in the memory of the graphs
+    # of the last call, in the memory of the graphs: results that the caller got, and what a backward pass reads
     lent: List["weakref.ref[torch.Tensor]"] = field(default_factory=list)
+    saved: List["weakref.ref[torch.Tensor]"] = field(default_factory=list)
 
     def has_eager_steps(self) -> bool:
         return any(isinstance(step, _Eager) for step in self.steps)
@@ -251,6 +251,8 @@ class CompiledGraph:
             "mps" in devices(n) for n in self.traced.nodes
         ) and not any(changes_storage(n) for n in self.traced.nodes)
         self.eager_nodes = {n for n in self.traced.nodes if is_of_host(n)}
+        # gradients may become those of parameters, and live long
+        self.copies_results = options.copy_outputs or part == "backward"
         self.graphs: List[_Graphs] = []
         self.splits: List[_Split] = []
         self.captures = 0
@@ -318,7 +320,7 @@ class CompiledGraph:
 
     def _is_busy(self, graphs: _Graphs) -> bool:
         """Whether a backward pass still wants what the last call has left in the memory of the graphs."""
-        return self.part == "forward" and any(t() is not None for t in graphs.lent)
+        return any(tensor() is not None for tensor in graphs.saved)
 
     def _may_capture(self, args: Sequence[Any]) -> bool:
         if not self.can_capture or torch._C._mps_isCaptureUnderway():
@@ -391,6 +393,7 @@ class CompiledGraph:
                     "leave the option out.",
                 )
         graphs.lent.clear()
+        graphs.saved.clear()
 
     def _finish(self, graphs: _Graphs, run: _Run, args: Sequence[Any]) -> List[Any]:
         places = dict(graphs.copies)
@@ -416,12 +419,12 @@ class CompiledGraph:
                 results.append(value)
             elif i < self.roles.consumed:
                 results.append(value)
-            elif not is_kept and self.options.copy_outputs:
+            elif not is_kept and self.copies_results:
                 results.append(_copy_of(value))
             else:
-                lent = value.detach()
-                graphs.lent.append(weakref.ref(lent))
-                results.append(lent)
+                alias = value.detach()
+                (graphs.saved if is_kept else graphs.lent).append(weakref.ref(alias))
+                results.append(alias)
         return results
 
     # Capture
@@ -623,27 +626,8 @@ def _keep_dense(run: _Run, node: Node) -> None:
     )
 
 
-def compile_report() -> List[Dict[str, Any]]:
-    r"""Return what became of the functions that ``torch.compile(backend="mpsgraphs")`` has compiled.
-
-    Returns:
-        A list of dicts, one for each traced graph of a compiled function that still exists:
-        ``function`` (Dynamo's number, and the first line), ``part`` (``"inference"``,
-        ``"forward"`` or ``"backward"``), ``graphs`` (how many are kept: one for each set of
-        shapes and weights), ``pieces`` (of each of them, how many :class:`MPSGraph` it is),
-        ``splits`` (operators that run eagerly between pieces, each with ``operator``, ``reason``
-        and ``line``), ``captures``, ``replays`` and ``eager_calls`` (calls that ran eagerly, in
-        whole or from a split on).
-
-    Example::
-
-        >>> # xdoctest: +REQUIRES(env:TORCH_DOCTEST_MPS)
-        >>> double = torch.compile(lambda x: x * 2, backend="mpsgraphs")
-        >>> with torch.no_grad():
-        ...     y = double(torch.ones(3, device="mps"))
-        >>> torch.mps.compile_report()[-1]["captures"]
-        1
-    """
+def reports() -> List[Dict[str, Any]]:
+    """What :func:`torch.mps.compile_report` returns."""
     return [compiled.report() for compiled in _made.values()]
 
 

@@ -8,7 +8,6 @@ import torch
 from torch.fx import GraphModule, Node
 from torch.utils import _pytree as pytree
 
-__all__: List[str] = []
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 
