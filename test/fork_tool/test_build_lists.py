@@ -21,6 +21,8 @@ LISTS = (
     "build_variables.bzl",
     "setup.py",
     "torch/__init__.py",
+    "torch/_dynamo/__init__.py",
+    "torch/_dynamo/backends/__init__.py",
     "torch/mps/__init__.py",
 )
 
