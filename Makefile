@@ -2,7 +2,7 @@
 MPSFORK := scripts/mpsfork
 
 .DEFAULT_GOAL := help
-.PHONY: setup fetch apply refresh verify export doctor simulator demo test test-layered test-mps test-mps-more test-sanitized test-entries mutants wheel lint-overlay sweep bench graph-caching fallback-bench fallback-sync clean help
+.PHONY: setup fetch apply refresh verify export doctor simulator demo test test-layered test-mps test-mps-more test-sanitized test-entries mutants wheel lint-overlay sweep bench models graph-caching fallback-bench fallback-sync clean help
 
 setup:      ## install what this machine lacks (Debian, Ubuntu), make the virtual environment
 	@$(MPSFORK) setup
@@ -69,6 +69,9 @@ ifeq ($(DEVICE),cuda)
 else
 	@$(MPSFORK) bench $(BENCH_OPTIONS)
 endif
+
+models:     ## capture and compile over 100 architectures of public libraries, compared with eager (QUICK=1: eight; ONLY=name, PAGE=file)
+	@$(MPSFORK) models $(if $(QUICK),--quick) $(if $(ONLY),--only "$(ONLY)") $(if $(PAGE),--page $(PAGE))
 
 graph-caching: ## count what the executable cache keeps of matmul, convolution and attention
 	@$(MPSFORK) graph-caching

@@ -612,14 +612,29 @@ class TestOthers(CompileTestCase):
             self.assertEqual(y, x.sin() + 1, **EXACT)
 
     def test_bad_options(self):
-        x = new(2)
-        for options, words in (
-            ({"copies": 1}, "no option 'copies'; known are copy_outputs, link,"),
-            ({"max_graphs": 0}, "'max_graphs' takes a positive int, but is 0"),
-            ({"link": 1}, "'link' takes a bool, but is 1"),
+        for options, message in (
+            (
+                {"copies": 1},
+                "torch.compile(backend='mpsgraphs'): there is no option 'copies'; "
+                "known are copy_outputs, link, link_limit, max_graphs",
+            ),
+            (
+                {"max_graphs": 0},
+                "torch.compile(backend='mpsgraphs'): the option 'max_graphs' takes a positive int, but is 0",
+            ),
+            (
+                {"link": 1},
+                "torch.compile(backend='mpsgraphs'): the option 'link' takes a bool, but is 1",
+            ),
         ):
-            with self.assertRaisesRegex(Exception, words):
-                torch.compile(lambda x: x + 1, backend="mpsgraphs", options=options)(x)
+            function = torch.compile(
+                lambda x: x + 1, backend="mpsgraphs", options=options
+            )
+            with self.assertRaises(torch._dynamo.exc.BackendCompilerFailed) as raised:
+                function(new(2))
+            inner = raised.exception.inner_exception
+            self.assertIsInstance(inner, ValueError)
+            self.assertEqual(str(inner), message)
             torch._dynamo.reset()
 
     def test_report(self):

@@ -234,6 +234,14 @@ def bench(project: Project, arguments: tuple[str, ...]) -> int:
     return runner.run_bench(project, arguments)
 
 
+@cli.command(context_settings=_PASSED_ON)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def models(project: Project, arguments: tuple[str, ...]) -> int:
+    """Compare models of public libraries, captured and compiled, with eager; arguments go to test/real_models/run.py."""
+    return runner.run_models(project, arguments)
+
+
 @cli.command("graph-caching", context_settings=_PASSED_ON)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj

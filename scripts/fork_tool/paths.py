@@ -84,6 +84,11 @@ class Layout:
         return self.build / "reports"
 
     @property
+    def model_packages(self) -> Path:
+        """The libraries of real models."""
+        return self.build / "models" / "packages"
+
+    @property
     def upstream_checks(self) -> Path:
         """Upstream's tools in an environment of their own, and what they leave."""
         return self.build / "upstream_checks"

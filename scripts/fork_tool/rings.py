@@ -30,6 +30,8 @@ class Ring:
     linked: bool = False
     # Wants the tools that upstream checks its sources with.
     upstream_tools: bool = False
+    # Wants the libraries of real models.
+    model_libraries: bool = False
     # Too long for `make test`: run when it is asked for.
     by_name_only: bool = False
 
@@ -193,6 +195,27 @@ RINGS = (
         needs="test/benchmark/run.py",
         counted=STATUS,
         on_device=True,
+    ),
+    Ring(
+        "models",
+        ("test/real_models/run.py", "--quick", "--report", "build/reports/models_quick.json"),
+        needs="test/real_models/run.py",
+        counted=STATUS,
+        on_device=True,
+        on_mac=False,
+        model_libraries=True,
+    ),
+    # Without replays nothing may be equal, or the one above proves nothing.
+    Ring(
+        "models, no replays",
+        (
+            *("test/real_models/run.py", "--no-replay", "--only", "bert", "--only", "resnet18 (torchvision)"),
+            *("--report", "build/reports/models_no_replay.json"),
+        ),
+        needs="test/real_models/run.py",
+        counted=STATUS,
+        on_mac=False,
+        model_libraries=True,
     ),
     Ring(
         "graph caching",

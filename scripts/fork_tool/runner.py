@@ -19,6 +19,7 @@ from fork_tool.errors import ForkToolError
 from fork_tool.files import remove
 from fork_tool.lock import exclusive
 from fork_tool.machine import Machine, this_machine
+from fork_tool.pinned_packages import install_model_libraries
 from fork_tool.processes import run_shown
 from fork_tool.project import Project
 from fork_tool.reports import COLUMNS, Count, count_junit, count_status, count_totals, title_of
@@ -74,6 +75,15 @@ def run_sweep(project: Project, arguments: Iterable[str]) -> int:
 def run_bench(project: Project, arguments: Iterable[str]) -> int:
     """Time the configurations of the benchmark, eager and replayed, and return the exit status."""
     return _run_program(project, "test/benchmark/run.py", arguments)
+
+
+def run_models(project: Project, arguments: Iterable[str]) -> int:
+    """Compare models of public libraries with eager, and return the exit status."""
+    with exclusive(project.layout):
+        for done in setup(project):
+            say(done)
+        install_model_libraries(project)
+    return _run_program(project, "test/real_models/run.py", arguments)
 
 
 def run_graph_caching(project: Project, arguments: Iterable[str]) -> int:
@@ -214,6 +224,9 @@ def run_rings(project: Project, chosen: Iterable[str], rings: tuple[Ring, ...] =
     if any(ring.upstream_tools for ring in selected):
         with exclusive(project.layout):
             install_upstream_tools(project)
+    if any(ring.model_libraries for ring in selected):
+        with exclusive(project.layout):
+            install_model_libraries(project)
     summary = _summary(project, machine, " ".join([command, *(f"--ring '{name}'" for name in names)]))
     counts: dict[str, Count] = {}
     for ring in selected:

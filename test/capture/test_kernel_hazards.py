@@ -129,7 +129,7 @@ def test_parts_of_a_buffer(mechanism: str) -> None:
 
 
 def test_memory_that_is_used_again(mechanism: str) -> None:
-    """Temporary tensors lie where earlier ones lay, in another buffer of the same heap."""
+    """27: temporary tensors lie where earlier ones lay, in another buffer of the same heap."""
     library = mps._compile_shader(SOURCE)
     xs, ys = ([torch.zeros(5000, device="mps") for _ in range(12)] for _ in range(2))
 
@@ -180,7 +180,7 @@ def test_encoders_are_concurrent_only_on_request(monkeypatch: pytest.MonkeyPatch
 
 
 def test_both(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Indirect command buffers in concurrent encoders, between kernels that they cannot hold."""
+    """27: indirect command buffers in concurrent encoders, between kernels that they cannot hold."""
     monkeypatch.setenv("PYTORCH_MPS_GRAPH_WITH", "concurrent_kernels,indirect_commands")
     library = mps._compile_shader(SOURCE)
     xs = [torch.zeros(64, device="mps") for _ in range(6)]

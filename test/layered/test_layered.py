@@ -50,6 +50,7 @@ def test_capture() -> None:
 
 
 def test_uses_of_the_device() -> None:
+    """31: no work reaches the official backend."""
     only_patched(good(run(CASES)), *VERSION)
 
 
@@ -145,6 +146,7 @@ def only_official(outcome: Outcome, reason: str) -> None:
 
 
 def test_it_can_be_turned_off() -> None:
+    """31: then all work is the official one's, and the reason is said."""
     outcome = run(["-c", ADD], {"TORCH_MPS_GRAPH_DISABLE": "1"})
     only_official(outcome, "TORCH_MPS_GRAPH_DISABLE is set")
     assert "RuntimeWarning" not in outcome.errors

@@ -1,0 +1,42 @@
+"""All architectures, and the eight of `make test`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+from real_models import diffusion, hugging_face, image_libraries
+from real_models.architecture import Architecture
+
+QUICK = (
+    "gpt2",
+    "llama",
+    "bert",
+    "t5",
+    "wav2vec2",
+    "segformer (transformers)",
+    "resnet18 (torchvision)",
+    "Stable Diffusion UNet",
+)
+
+# Trained for five steps, in float32.
+TRAINED = (
+    *QUICK,
+    "vit (transformers)",
+    "mobilenet_v2 (torchvision)",
+    "convnext_atto (timm)",
+    "DiT",
+)
+
+
+def architectures() -> Iterator[Architecture]:
+    """In the order of the page."""
+    return chain(
+        hugging_face.language_models(),
+        hugging_face.encoders(),
+        hugging_face.speech(),
+        hugging_face.vision(),
+        image_libraries.torchvision_models(),
+        image_libraries.timm_models(),
+        diffusion.diffusion_models(),
+    )

@@ -1,0 +1,229 @@
+"""Architectures of transformers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForCausalLM,
+    AutoModelForImageClassification,
+    AutoModelForSeq2SeqLM,
+)
+
+from real_models.architecture import Architecture, constant, Inputs, normal, together, tokens
+
+_SMALL = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+    "vocab_size": 99,
+    "max_position_embeddings": 64,
+}
+_LONG = constant(attention_mask=torch.ones(2, 12, dtype=torch.long))
+_IDS = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+
+# By the name of the configuration: what is set beyond the small sizes.
+_LANGUAGE: dict[str, dict[str, Any]] = {
+    "gpt2": {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64},
+    "llama": {"num_key_value_heads": 2},
+    "mistral": {"num_key_value_heads": 2, "sliding_window": 8},
+    "qwen2": {"num_key_value_heads": 2},
+    "gemma": {"num_key_value_heads": 2, "head_dim": 8},
+    "gemma2": {"num_key_value_heads": 2, "head_dim": 8, "sliding_window": 8},
+    "phi": {},
+    "phi3": {"num_key_value_heads": 2},
+    "mixtral": {"num_key_value_heads": 2, "num_local_experts": 4},
+    "mamba": {"state_size": 8},
+    "rwkv": {"attention_hidden_size": 32, "context_length": 64},
+    "opt": {"ffn_dim": 64, "word_embed_proj_dim": 32},
+    "bloom": {"n_layer": 2, "n_head": 4},
+    "gpt_neo": {"num_layers": 2, "num_heads": 4, "attention_types": [[["global", "local"], 1]]},
+    "gpt_neox": {},
+    "gptj": {"n_embd": 32, "n_layer": 2, "n_head": 4, "rotary_dim": 4, "n_positions": 64},
+    "falcon": {},
+    "stablelm": {"num_key_value_heads": 2},
+    "starcoder2": {"num_key_value_heads": 2},
+    "olmo": {},
+    "olmo2": {},
+    "cohere": {"num_key_value_heads": 2},
+    "granite": {"num_key_value_heads": 2},
+    "codegen": {"n_embd": 32, "n_layer": 2, "n_head": 4, "rotary_dim": 4, "n_positions": 64},
+    "mpt": {"d_model": 32, "n_layers": 2, "n_heads": 4, "max_seq_len": 64},
+    "xglm": {"d_model": 32, "num_layers": 2, "attention_heads": 4, "ffn_dim": 64},
+    "persimmon": {},
+    "qwen2_moe": {"num_key_value_heads": 2, "num_experts": 4, "moe_intermediate_size": 16},
+}
+_ENCODERS: dict[str, dict[str, Any]] = {
+    "bert": {},
+    "roberta": {},
+    "xlm-roberta": {},
+    "distilbert": {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64},
+    "albert": {"embedding_size": 16},
+    "electra": {"embedding_size": 16},
+    "deberta": {},
+    "deberta-v2": {},
+    "mpnet": {},
+    "convbert": {"embedding_size": 16},
+    "ernie": {},
+    "roformer": {"embedding_size": 16},
+    "megatron-bert": {},
+    "squeezebert": {"embedding_size": 32},
+    "fnet": {"tpu_short_seq_length": 12},
+    "nystromformer": {"num_landmarks": 4, "segment_means_seq_len": 12},
+    "mobilebert": {"embedding_size": 16, "intra_bottleneck_size": 16},
+}
+_PAIRS: dict[str, dict[str, Any]] = {
+    "t5": {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4},
+    "mt5": {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4},
+    **{
+        name: {
+            "d_model": 32,
+            "encoder_layers": 2,
+            "decoder_layers": 2,
+            "encoder_attention_heads": 4,
+            "decoder_attention_heads": 4,
+            "encoder_ffn_dim": 64,
+            "decoder_ffn_dim": 64,
+        }
+        for name in ("bart", "mbart", "pegasus", "marian", "blenderbot")
+    },
+}
+_IMAGES: dict[str, dict[str, Any]] = {
+    "vit": {"image_size": 32, "patch_size": 8},
+    "deit": {"image_size": 32, "patch_size": 8},
+    "beit": {"image_size": 32, "patch_size": 8},
+    "dinov2": {"image_size": 32, "patch_size": 8},
+    "swin": {
+        "image_size": 32,
+        "patch_size": 2,
+        "embed_dim": 16,
+        "depths": [1, 1],
+        "num_heads": [2, 2],
+        "window_size": 4,
+    },
+    "swinv2": {
+        "image_size": 32,
+        "patch_size": 2,
+        "embed_dim": 16,
+        "depths": [1, 1],
+        "num_heads": [2, 2],
+        "window_size": 4,
+    },
+    "convnext": {"hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 1, 1]},
+    "convnextv2": {"hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 1, 1]},
+    "segformer": {
+        "hidden_sizes": [8, 16, 24, 32],
+        "depths": [1, 1, 1, 1],
+        "num_attention_heads": [1, 2, 2, 4],
+        "decoder_hidden_size": 16,
+    },
+    "resnet": {"embedding_size": 8, "hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 1, 1]},
+    "regnet": {"embedding_size": 8, "hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 1, 1], "groups_width": 8},
+    "mobilenet_v2": {"depth_multiplier": 0.25, "image_size": 32},
+    "poolformer": {"hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 1, 1]},
+    "pvt": {
+        "image_size": 32,
+        "hidden_sizes": [8, 16, 24, 32],
+        "depths": [1, 1, 1, 1],
+        "num_attention_heads": [1, 2, 2, 4],
+    },
+    "mobilevit": {"image_size": 32, "hidden_sizes": [16, 24, 32], "neck_hidden_sizes": [8, 8, 16, 16, 24, 24, 32]},
+    "focalnet": {"image_size": 32, "embed_dim": 16, "depths": [1, 1], "focal_levels": [2, 2], "focal_windows": [3, 3]},
+}
+_SOUNDS: dict[str, dict[str, Any]] = {
+    name: {
+        "conv_dim": [16, 16],
+        "conv_kernel": [8, 4],
+        "conv_stride": [4, 2],
+        "num_feat_extract_layers": 2,
+        "num_conv_pos_embeddings": 16,
+        "num_conv_pos_embedding_groups": 2,
+        "mask_time_prob": 0.0,
+    }
+    for name in ("wav2vec2", "hubert", "wavlm", "unispeech")
+}
+
+
+def _config(name: str, values: dict[str, Any]) -> Any:
+    known = AutoConfig.for_model(name)
+    small = {key: value for key, value in _SMALL.items() if hasattr(known, key)}
+    return AutoConfig.for_model(name, **{**small, **_IDS, **values})
+
+
+def _make(auto: Any, name: str, values: dict[str, Any]) -> Callable[[], torch.nn.Module]:
+    def make() -> torch.nn.Module:
+        config = _config(name, values)
+        if hasattr(config, "use_cache"):
+            config.use_cache = False
+        model: torch.nn.Module = auto.from_config(config)
+        return model
+
+    return make
+
+
+_MASK = "leave attention_mask out, or give it in four dimensions"
+
+
+def language_models() -> Iterator[Architecture]:
+    """With a mask of words, as tokenizers give it."""
+    without_mask = ("mamba", "rwkv")
+    for name, values in _LANGUAGE.items():
+        inputs: Callable[[torch.Generator], Inputs] = tokens(2, 12)
+        if name not in without_mask:
+            inputs = together(inputs, _LONG)
+        yield Architecture(name, "language", _make(AutoModelForCausalLM, name, values), inputs, _MASK)
+
+
+def encoders() -> Iterator[Architecture]:
+    """Encoders of text, and pairs of encoder and decoder."""
+    for name, values in _ENCODERS.items():
+        masked = tokens(2, 12) if name == "fnet" else together(tokens(2, 12), _LONG)
+        yield Architecture(name, "encoder", _make(AutoModel, name, values), masked, _MASK)
+    for name, values in _PAIRS.items():
+        inputs = together(tokens(2, 12), _LONG, tokens(2, 7, name="decoder_input_ids"))
+        yield Architecture(name, "encoder", _make(AutoModelForSeq2SeqLM, name, values), inputs, _MASK)
+
+
+def speech() -> Iterator[Architecture]:
+    """On waves, and on spectrograms."""
+    for name, values in _SOUNDS.items():
+        yield Architecture(name, "speech", _make(AutoModel, name, values), normal(2, 400, name="input_values"))
+    whisper = {
+        "d_model": 32,
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+        "encoder_attention_heads": 4,
+        "decoder_attention_heads": 4,
+        "encoder_ffn_dim": 64,
+        "decoder_ffn_dim": 64,
+        "max_source_positions": 30,
+        "max_target_positions": 20,
+        "num_mel_bins": 16,
+        "decoder_start_token_id": 1,
+    }
+    yield Architecture(
+        "whisper",
+        "speech",
+        _make(AutoModel, "whisper", whisper),
+        together(normal(2, 16, 60, name="input_features"), tokens(2, 7, name="decoder_input_ids")),
+    )
+    spectrogram = {"patch_size": 8, "max_length": 32, "num_mel_bins": 16, "frequency_stride": 8, "time_stride": 8}
+    yield Architecture(
+        "audio-spectrogram-transformer",
+        "speech",
+        _make(AutoModel, "audio-spectrogram-transformer", spectrogram),
+        normal(2, 32, 16, name="input_values"),
+    )
+
+
+def vision() -> Iterator[Architecture]:
+    """On images of 32 × 32 pixels."""
+    for name, values in _IMAGES.items():
+        # of this one the library has two classifiers, and asks which
+        make = _make(AutoModel if name == "deit" else AutoModelForImageClassification, name, values)
+        yield Architecture(f"{name} (transformers)", "vision", make, normal(2, 3, 32, 32, name="pixel_values"))

@@ -1,0 +1,113 @@
+"""docs/models.md, from a run of all models."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+
+import torch
+
+from real_models.catalog import architectures
+from real_models.measure import Outcome, Row, TRAINING_STEPS
+
+_HEAD = """# Models of public libraries
+
+For who asks whether a model of theirs can be captured. Written by `make models PAGE=docs/models.md` on {date}, on the simulator ({machine},
+torch {torch}).
+
+Small configurations with random weights of transformers, diffusers, timm and torchvision ([the versions](../requirements-models.txt)), in
+inference. Each is captured as it is (one `torch.mps.graph` around the call) and compiled with `torch.compile(backend="mpsgraphs")`,
+also with `link=True`, and compared with eager on three new inputs bit for bit; results are overwritten before each replay of the
+capture as it is. Times are CPU time per pass of the submitting thread, SIMULATED: encoded and not executed, nothing of Apple's encoding.
+
+{summary}
+"""
+_TABLE = "| model | dtype | steps | as it is | compiled: pieces | linked | µs: eager | captured | compiled | linked |\n"
+_RULE = "| --- | --- | --- | --- | --- | --- | --: | --: | --: | --: |\n"
+
+
+def _time(outcome: Outcome | None) -> str:
+    return "–" if outcome is None or outcome.microseconds is None else f"{outcome.microseconds:,.0f}"
+
+
+def _steps(outcome: Outcome | None) -> str:
+    if outcome is None or not outcome.steps:
+        return "–"
+    return ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in outcome.steps.items())
+
+
+def _pieces(outcome: Outcome | None) -> str:
+    if outcome is None:
+        return "–"
+    if outcome.outcome != "equal":
+        return f"**{outcome.outcome}** {outcome.reason}"
+    names = ", ".join(f"`{name}`" for name in dict.fromkeys(outcome.splits))
+    return f"equal: {outcome.steps.get('pieces', 0)}" + (f" ({names})" if names else "")
+
+
+def _row(row: Row) -> str:
+    modes = row.modes
+    as_it_is = modes.get("as it is")
+    cells = [
+        row.name,
+        row.dtype,
+        _steps(as_it_is),
+        as_it_is.outcome if as_it_is else f"eager does not run: {modes['eager'].reason}",
+        _pieces(modes.get("compiled")),
+        modes["compiled, linked"].outcome if "compiled, linked" in modes else "–",
+        *(_time(modes.get(mode)) for mode in ("eager", "as it is", "compiled", "compiled, linked")),
+    ]
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+
+
+def _count(rows: list[Row], mode: str, outcome: str) -> int:
+    return sum(mode in row.modes and row.modes[mode].outcome == outcome for row in rows)
+
+
+def _summary(rows: list[Row]) -> str:
+    names = {row.name for row in rows}
+    lines = [
+        f"{len(names)} architectures, {len(rows)} runs; eager does not run {_count(rows, 'eager', 'fails')} of them.\n\n",
+        "| | equal | refused | fails | differs |\n| --- | --: | --: | --: | --: |\n",
+    ]
+    for mode in ("as it is", "compiled", "compiled, linked"):
+        counts = " | ".join(str(_count(rows, mode, outcome)) for outcome in ("equal", "refused", "fails", "differs"))
+        lines.append(f"| {mode} | {counts} |\n")
+    return "".join(lines)
+
+
+def _training(rows: list[Row]) -> str:
+    lines = [
+        f"| {row.name} | {_pieces(row.modes['compiled, training'])} |\n"
+        for row in rows
+        if "compiled, training" in row.modes
+    ]
+    head = f"\n## {TRAINING_STEPS} steps of training, compiled\n\nLosses, gradients, weights and buffers, in float32, next to eager.\n\n"
+    return head + "| model | compiled: pieces |\n| --- | --- |\n" + "".join(lines)
+
+
+def _refusals(rows: list[Row]) -> str:
+    help_of = {one.name: one.help for one in architectures()}
+    lines = []
+    for row in rows:
+        outcome = row.modes.get("as it is")
+        if outcome and outcome.outcome == "refused" and row.dtype == "float32":
+            lines.append(f"| {row.name} | {outcome.reason.replace('|', '')} | {help_of[row.name]} |\n")
+    if not lines:
+        return ""
+    return "\n## Refused as they are\n\n| model | why | what may help |\n| --- | --- | --- |\n" + "".join(lines)
+
+
+def page(rows: list[Row]) -> str:
+    """The whole page."""
+    head = _HEAD.format(
+        date=datetime.date.today().isoformat(),
+        machine=platform.platform(),
+        torch=torch.__version__,
+        summary=_summary(rows),
+    )
+    parts = [head]
+    for kind in dict.fromkeys(row.kind for row in rows):
+        parts.append(f"\n## {kind[0].upper()}{kind[1:]}\n\n{_TABLE}{_RULE}")
+        parts += [_row(row) for row in rows if row.kind == kind]
+    return "".join(parts) + _training(rows) + _refusals(rows)
