@@ -70,8 +70,8 @@ else
 	@$(MPSFORK) bench $(BENCH_OPTIONS)
 endif
 
-models:     ## capture and compile over 100 architectures of public libraries, compared with eager (QUICK=1: eight; ONLY=name, PAGE=file)
-	@$(MPSFORK) models $(if $(QUICK),--quick) $(if $(ONLY),--only "$(ONLY)") $(if $(PAGE),--page $(PAGE))
+models:     ## capture and compile over 100 architectures of public libraries, compared with eager (QUICK=1: eight; ONLY=name, RESUME=1, PAGE=file)
+	@$(MPSFORK) models $(if $(QUICK),--quick) $(if $(RESUME),--resume) $(if $(ONLY),--only "$(ONLY)") $(if $(PAGE),--page $(PAGE))
 
 graph-caching: ## count what the executable cache keeps of matmul, convolution and attention
 	@$(MPSFORK) graph-caching

@@ -281,6 +281,23 @@ class TestSplits(CompileTestCase):
 
         self.check(function, (4,), pieces=(2,))
 
+    def test_number_that_the_host_reads(self):
+        """A call whose number is another one than the capture's goes on eagerly from there."""
+
+        def function(x):
+            y, z = x.sin(), x.cos()
+            number = x.argmax().item()
+            return z.exp() * number + y
+
+        with torch._dynamo.config.patch(capture_scalar_outputs=True):
+            compiled = torch.compile(function, backend="mpsgraphs")
+            same = new(4)
+            for x in (same, new(4), same.flip(0), same, new(4)):
+                self.assertEqual(compiled(x), function(x), **EXACT)
+        (report,) = reports()
+        self.assertEqual((report["pieces"], report["captures"]), ([2], 1))
+        self.assertGreaterEqual(report["eager_calls"], 2)
+
     def test_error_of_the_operator(self):
         """An error is eager's, and the next call goes on."""
 
@@ -356,6 +373,20 @@ class TestMemory(CompileTestCase):
                 state = {"weight": new(4, 4), "bias": new(4)}
                 model.load_state_dict(state, assign=assign)
                 self.assertEqual(compiled(x), model(x), **EXACT)
+
+    def test_graphs_of_weights_that_are_gone(self):
+        """They make room for others."""
+        compiled = torch.compile(
+            lambda x, w: x @ w, backend="mpsgraphs", options={"max_graphs": 2}
+        )
+        for _ in range(5):
+            weight = new(4, 4)
+            torch._dynamo.mark_static_address(weight, guard=False)
+            for _ in range(2):
+                x = new(2, 4)
+                self.assertEqual(compiled(x, weight), x @ weight, **EXACT)
+            del weight
+            gc.collect()
 
     def test_shared_submodule(self):
         shared = nn.Linear(4, 4)

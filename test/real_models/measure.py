@@ -59,6 +59,12 @@ class Row:
         modes = [mode for mode, outcome in self.modes.items() if mode != "eager" and outcome.outcome == "equal"]
         return [f"{self.name}, {self.dtype}, {mode}: equal without a replay" for mode in modes]
 
+    @staticmethod
+    def of_json(values: dict[str, Any]) -> Row:
+        """What `as_json` gave."""
+        modes = {mode: Outcome(**outcome) for mode, outcome in values["modes"].items()}
+        return Row(**{**values, "modes": modes})
+
     def as_json(self) -> dict[str, Any]:
         """For the report."""
         return asdict(self)

@@ -24,6 +24,13 @@ capture as it is. Times are CPU time per pass of the submitting thread, SIMULATE
 """
 _TABLE = "| model | dtype | steps | as it is | compiled: pieces | linked | µs: eager | captured | compiled | linked |\n"
 _RULE = "| --- | --- | --- | --- | --- | --- | --: | --: | --: | --: |\n"
+_TRAINING = """
+## {steps} steps of training, compiled
+
+Gradients, weights and buffers after each step, in float32, next to eager. *As traced*: what AOTAutograd traces rounds otherwise than
+eager does; the results are those of Dynamo's backend `aot_eager`, which runs the same trace without graphs.
+
+"""
 
 
 def _time(outcome: Outcome | None) -> str:
@@ -82,7 +89,7 @@ def _training(rows: list[Row]) -> str:
         for row in rows
         if "compiled, training" in row.modes
     ]
-    head = f"\n## {TRAINING_STEPS} steps of training, compiled\n\nLosses, gradients, weights and buffers, in float32, next to eager.\n\n"
+    head = _TRAINING.format(steps=TRAINING_STEPS)
     return head + "| model | compiled: pieces |\n| --- | --- |\n" + "".join(lines)
 
 

@@ -42,9 +42,18 @@ def _write(rows: list[Row], report: Path) -> None:
     report.write_text(json.dumps({"totals": totals, "models": [row.as_json() for row in rows]}, indent=1) + "\n")
 
 
+def _kept(report: Path) -> dict[tuple[str, str], Row]:
+    """The rows of an earlier run, by name and dtype, but for those that failed."""
+    if not report.exists():
+        return {}
+    rows = [Row.of_json(values) for values in json.loads(report.read_text())["models"]]
+    return {(row.name, row.dtype): row for row in rows if not row.failures()}
+
+
 @click.command()
 @click.option("--quick", is_flag=True, help="The eight of `make test`, in float32.")
 @click.option("--only", multiple=True, metavar="NAME", help="These alone.")
+@click.option("--resume", is_flag=True, help="Keep what the report has without a failure.")
 @click.option("--page", "path", type=click.Path(path_type=Path), help="Write the page of a whole run there.")
 @click.option("--no-replay", is_flag=True, help="Replays do nothing: the run fails if anything is equal then.")
 @click.option(
@@ -53,7 +62,7 @@ def _write(rows: list[Row], report: Path) -> None:
     default=REPOSITORY / "build/reports/models.json",
     help="Where all numbers are kept.",
 )
-def main(quick: bool, only: tuple[str, ...], path: Path | None, no_replay: bool, report: Path) -> None:
+def main(quick: bool, only: tuple[str, ...], resume: bool, path: Path | None, no_replay: bool, report: Path) -> None:
     """Compare models on new inputs with eager, bit for bit; a difference fails the run."""
     known = list(architectures())
     unknown = set(only) - {one.name for one in known}
@@ -66,6 +75,7 @@ def main(quick: bool, only: tuple[str, ...], path: Path | None, no_replay: bool,
         raise click.UsageError("--page takes a run with replays")
     if no_replay:
         torch.mps.MPSGraph.replay = lambda _self: None  # type: ignore[attr-defined]
+    kept = _kept(report) if resume and not no_replay else {}
     rows: list[Row] = []
     failures: list[str] = []
     dtypes = _DTYPES[:1] if quick else _DTYPES
@@ -73,7 +83,8 @@ def main(quick: bool, only: tuple[str, ...], path: Path | None, no_replay: bool,
     for architecture in chosen:
         for dtype in dtypes:
             train = architecture.name in TRAINED and dtype == torch.float32 and not quick
-            row = measure(architecture, dtype, train)
+            found = kept.get((architecture.name, str(dtype).removeprefix("torch.")))
+            row = found or measure(architecture, dtype, train)
             rows.append(row)
             failures += row.equal() if no_replay else row.failures()
             print(f"[{len(rows):3}/{total}] {row.name}, {row.dtype}: {_shown(row)} ({row.seconds:.0f} s)", flush=True)

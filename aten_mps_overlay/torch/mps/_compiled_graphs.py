@@ -123,7 +123,7 @@ class _Run:
         return value
 
 
-@dataclass
+@dataclass(eq=False)
 class _Captured:
     """Operators that a replay repeats."""
 
@@ -135,7 +135,7 @@ class _Captured:
         return True
 
 
-@dataclass
+@dataclass(eq=False)
 class _Eager:
     """Operators that run anew in each call."""
 
@@ -167,7 +167,7 @@ def _hand_over(value: Any, kept: Any) -> bool:
     return True
 
 
-@dataclass
+@dataclass(eq=False)
 class _Graphs:
     """A traced graph that was captured for inputs of one kind."""
 
@@ -514,9 +514,23 @@ class CompiledGraph:
                 tensor.copy_(value)
             if state is not None:
                 torch.mps.set_rng_state(state)
-            if not has_begun or isinstance(error, torch.OutOfMemoryError):
+            if not has_begun:
                 raise _CantCapture from error
-            self._split_at(node or self._find_refused(run, nodes), error)
+            if isinstance(error, torch.OutOfMemoryError):
+                self.can_capture = False
+                self._note("the whole function", nodes[0], error)
+                raise _CantCapture from error
+            refused = node or self._find_refused(run, nodes)
+            for one in [refused] if refused else nodes:
+                self.eager_nodes.add(one)
+                self.eager_nodes.update(
+                    n for n in one.users if n.target is operator.getitem
+                )
+            self._note(
+                str(refused.target) if refused else "one of several",
+                refused or nodes[0],
+                error,
+            )
             return None
 
     def _find_refused(self, run: _Run, nodes: Sequence[Node]) -> Optional[Node]:
@@ -536,13 +550,9 @@ class CompiledGraph:
         torch.mps.set_rng_state(state)
         return found
 
-    def _split_at(self, node: Optional[Node], error: Exception) -> None:
-        if node is None:
-            raise _CantCapture from error
-        self.eager_nodes.add(node)
-        self.eager_nodes.update(n for n in node.users if n.target is operator.getitem)
+    def _note(self, name: str, node: Node, error: Exception) -> None:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        self.splits.append(_Split(str(node.target), reason, line_of(node)))
+        self.splits.append(_Split(name, reason, line_of(node)))
 
     def _keep(self, graphs: _Graphs, run: _Run) -> None:
         """Keeps what replays read, and no more."""
@@ -554,14 +564,20 @@ class CompiledGraph:
         }
         wanted = {n for n in self.traced.results if isinstance(n, Node)}
         saved = set(self.traced.results[self.roles.returned :])
-        for step in graphs.steps:
-            if isinstance(step, _Eager):
-                step.kept = {
-                    n: run.values[n]
-                    for n in step.nodes
-                    if n in saved or captured.intersection(n.users)
-                }
-                wanted.update(n for node in step.nodes for n in node.all_input_nodes)
+        if graphs.has_eager_steps():
+            # what one step leaves to others, also for a call that goes on eagerly in the middle
+            for step in graphs.steps:
+                own = set(step.nodes)
+                wanted.update(
+                    n for node in own for n in node.all_input_nodes if n not in own
+                )
+                if isinstance(step, _Eager):
+                    wanted.update(n for node in own for n in node.all_input_nodes)
+                    step.kept = {
+                        n: run.values[n]
+                        for n in step.nodes
+                        if n in saved or captured.intersection(n.users)
+                    }
         arguments = set(self.traced.placeholders)
         copied = {self.traced.placeholders[i] for i, _ in graphs.copies}
         graphs.values = {
