@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool import upstream_tools as tools_module
+from fork_tool import pinned_packages
 from fork_tool.errors import ForkToolError
 from fork_tool.upstream_tools import install_upstream_tools, REQUIREMENTS
 from workshop import Workshop
@@ -24,7 +24,7 @@ def test_tools_are_installed_once(workshop: Workshop, monkeypatch: pytest.Monkey
             (Path(command[-1]) / "bin" / "python").touch()
         return 1 if failing and "pip" in command else 0
 
-    monkeypatch.setattr(tools_module, "run_shown", run)
+    monkeypatch.setattr(pinned_packages, "run_shown", run)
     wanted = workshop.root / REQUIREMENTS
     wanted.parent.mkdir(parents=True)
     wanted.write_text("flake8==1\n")
