@@ -102,13 +102,14 @@ void KernelChecks::close_unused() {
   if (closed_.empty()) {
     return;
   }
+  // before they are, so that a thread of the host that meets one waits
+  shader::pages_are_closed(true);
   for (const auto& closed : closed_) {
     char* first = nullptr;
     size_t length = 0;
     own_pages(closed.buffer, first, length);
     mprotect(first, length, closed.readable ? PROT_READ : PROT_NONE);
   }
-  shader::pages_are_closed(true);
 }
 
 void KernelChecks::consider(
