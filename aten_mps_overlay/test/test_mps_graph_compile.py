@@ -7,6 +7,7 @@ import copy
 import gc
 import threading
 import unittest
+import unittest.mock
 import warnings
 
 import torch
@@ -641,6 +642,26 @@ class TestOthers(CompileTestCase):
             y.fill_(93)
             graph.replay()
             self.assertEqual(y, x.sin() + 1, **EXACT)
+
+    def test_what_can_not_be_traced(self):
+        """29"""
+        message = (
+            "(.*) runs eagerly, since AOTAutograd can't trace it: ValueError: planted"
+        )
+        with unittest.mock.patch(
+            "torch._functorch._aot_autograd.dispatch_and_compile_graph.aot_dispatch_base_graph",
+            side_effect=ValueError("planted"),
+        ), unittest.mock.patch(
+            "torch._functorch._aot_autograd.jit_compile_runtime_wrappers.aot_dispatch_base_graph",
+            side_effect=ValueError("planted"),
+        ):
+            compiled = torch.compile(lambda x: x.sin() + 1, backend="mpsgraphs")
+            with self.assertWarnsRegex(UserWarning, message):
+                compiled(new(3))
+            for _ in range(2):
+                x = new(3)
+                self.assertEqual(compiled(x), x.sin() + 1, **EXACT)
+        self.assertEqual(reports(), [])
 
     def test_bad_options(self):
         for options, message in (

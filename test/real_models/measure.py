@@ -165,20 +165,32 @@ class Comparison:
         torch._dynamo.reset()
         call = torch.compile(self.model, backend="mpsgraphs", options={"link": link})
         try:
-            for round_, inputs in enumerate(self.inputs):
-                problem = self.compare(list(tensors(call(**inputs))), round_)
-                if problem:
-                    return Outcome("differs", problem)
+            found = [[t.clone() for t in tensors(call(**inputs))] for inputs in self.inputs]
+            problems = [self.compare(results, round_) for round_, results in enumerate(found)]
             reports = mps.compile_report()
             splits = [split["operator"] for report in reports for split in report["splits"]]
             if not any(report["replays"] for report in reports):
                 return Outcome("fails", "nothing was replayed", splits=splits)
             pieces = {"pieces": sum(sum(report["pieces"]) for report in reports)}
-            return Outcome("equal", "", pieces, splits, microseconds(lambda: call(**self.inputs[0])))
+            problem = next(filter(None, problems), "")
+            taken = microseconds(lambda: call(**self.inputs[0]))
+            outcome = Outcome("equal", problem, pieces, splits, taken)
+            if problem:
+                outcome.outcome = "as traced" if self.is_as_traced(found) else "differs"
+            return outcome
         except Exception as error:  # whatever it is, eager did without
             return Outcome("fails", reason_of(error))
         finally:
             torch._dynamo.reset()
+
+    def is_as_traced(self, found: list[list[torch.Tensor]]) -> bool:
+        """Whether Dynamo's backend that runs the same trace without graphs gives the same, bit for bit."""
+        torch._dynamo.reset()
+        call = torch.compile(self.model, backend="aot_eager")
+        expected, self.expected = self.expected, [[t.clone() for t in tensors(call(**i))] for i in self.inputs]
+        problems = [self.compare(results, round_) for round_, results in enumerate(found)]
+        self.expected = expected
+        return not any(problems)
 
     def trained(self, reference: str = "eager") -> Outcome:
         """Five steps through the backend, forward and backward: results, gradients, weights and buffers as in eager.

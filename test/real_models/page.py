@@ -20,15 +20,18 @@ inference. Each is captured as it is (one `torch.mps.graph` around the call) and
 also with `link=True`, and compared with eager on three new inputs bit for bit; results are overwritten before each replay of the
 capture as it is. Times are CPU time per pass of the submitting thread, SIMULATED: encoded and not executed, nothing of Apple's encoding.
 
+*As traced*: what AOTAutograd traces rounds otherwise than eager does; the results are, bit for bit, those of Dynamo's backend
+`aot_eager`, which runs the same trace without graphs. *Refused* ones raise at the capture and run in the compiled form.
+
 {summary}
 """
+_OUTCOMES = ("equal", "as traced", "refused", "fails", "differs")
 _TABLE = "| model | dtype | steps | as it is | compiled: pieces | linked | µs: eager | captured | compiled | linked |\n"
 _RULE = "| --- | --- | --- | --- | --- | --- | --: | --: | --: | --: |\n"
 _TRAINING = """
 ## {steps} steps of training, compiled
 
-Gradients, weights and buffers after each step, in float32, next to eager. *As traced*: what AOTAutograd traces rounds otherwise than
-eager does; the results are those of Dynamo's backend `aot_eager`, which runs the same trace without graphs.
+Gradients, weights and buffers after each step, in float32, next to eager.
 
 """
 
@@ -46,10 +49,10 @@ def _steps(outcome: Outcome | None) -> str:
 def _pieces(outcome: Outcome | None) -> str:
     if outcome is None:
         return "–"
-    if outcome.outcome != "equal":
+    if outcome.outcome not in ("equal", "as traced"):
         return f"**{outcome.outcome}** {outcome.reason}"
     names = ", ".join(f"`{name}`" for name in dict.fromkeys(outcome.splits))
-    return f"equal: {outcome.steps.get('pieces', 0)}" + (f" ({names})" if names else "")
+    return f"{outcome.outcome}: {outcome.steps.get('pieces', 0)}" + (f" ({names})" if names else "")
 
 
 def _row(row: Row) -> str:
@@ -75,10 +78,10 @@ def _summary(rows: list[Row]) -> str:
     names = {row.name for row in rows}
     lines = [
         f"{len(names)} architectures, {len(rows)} runs; eager does not run {_count(rows, 'eager', 'fails')} of them.\n\n",
-        "| | equal | refused | fails | differs |\n| --- | --: | --: | --: | --: |\n",
+        f"| | {' | '.join(_OUTCOMES)} |\n| --- |{' --: |' * len(_OUTCOMES)}\n",
     ]
     for mode in ("as it is", "compiled", "compiled, linked"):
-        counts = " | ".join(str(_count(rows, mode, outcome)) for outcome in ("equal", "refused", "fails", "differs"))
+        counts = " | ".join(str(_count(rows, mode, outcome)) for outcome in _OUTCOMES)
         lines.append(f"| {mode} | {counts} |\n")
     return "".join(lines)
 

@@ -1,9 +1,11 @@
 """The backend "mpsgraphs" of torch.compile: AOTAutograd's graphs run as captured graphs of the MPS device."""
 
+import warnings
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.exc import TensorifyScalarRestartAnalysis
 from torch._guards import CompileContext, TracingContext
 from torch.mps._compiled_graphs import (
     CompiledGraph,
@@ -85,13 +87,24 @@ def mpsgraphs(
         roles = Roles(_saved(traced), _count_results(traced))
         return _boxed(compiled("backward", traced, roles, forwards[0]))
 
-    return aot_autograd(
+    compile_with_autograd = aot_autograd(
         fw_compiler=forward,
         bw_compiler=backward,
         inference_compiler=inference,
         decompositions=_DECOMPOSITIONS,
         keep_inference_input_mutations=True,
-    )(module, inputs)
+    )
+    try:
+        return compile_with_autograd(module, inputs)
+    except TensorifyScalarRestartAnalysis:
+        raise
+    except Exception as error:
+        # what eager runs must not raise, for whatever AOTAutograd can't trace
+        reason = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+        warnings.warn(
+            f"torch.compile(backend='mpsgraphs'): {name} runs eagerly, since AOTAutograd can't trace it: {reason}"
+        )
+        return module.forward
 
 
 def _count_results(traced: torch.fx.GraphModule) -> int:
