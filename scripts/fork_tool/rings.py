@@ -214,6 +214,7 @@ RINGS = (
         ),
         needs="test/real_models/run.py",
         counted=STATUS,
+        on_device=True,
         on_mac=False,
         model_libraries=True,
     ),
