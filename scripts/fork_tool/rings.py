@@ -99,6 +99,19 @@ def upstream_sample(sample: str, version: str = "15.2", file: str = "test_mps.py
     return Ring(name, (*words, *touched, "--report", "{report}"), needs=sample, counted=TOTALS, on_mac=False)
 
 
+def _models(name: str, *words: str) -> Ring:
+    program = "test/real_models/run.py"
+    return Ring(
+        name,
+        (program, *words),
+        needs=program,
+        counted=STATUS,
+        on_device=True,
+        on_mac=False,
+        model_libraries=True,
+    )
+
+
 def _sanitized(kind: str, *rings: Ring) -> tuple[Ring, ...]:
     return tuple(
         replace(ring, name=f"{ring.name}, {kind} sanitizer", sanitizer=kind, on_device=True, on_mac=False)
@@ -196,27 +209,12 @@ RINGS = (
         counted=STATUS,
         on_device=True,
     ),
-    Ring(
-        "models",
-        ("test/real_models/run.py", "--quick", "--report", "build/reports/models_quick.json"),
-        needs="test/real_models/run.py",
-        counted=STATUS,
-        on_device=True,
-        on_mac=False,
-        model_libraries=True,
-    ),
+    _models("models", "--quick", "--report", "build/reports/models_quick.json"),
     # Without replays nothing may be equal, or the one above proves nothing.
-    Ring(
+    _models(
         "models, no replays",
-        (
-            *("test/real_models/run.py", "--no-replay", "--only", "bert", "--only", "resnet18 (torchvision)"),
-            *("--report", "build/reports/models_no_replay.json"),
-        ),
-        needs="test/real_models/run.py",
-        counted=STATUS,
-        on_device=True,
-        on_mac=False,
-        model_libraries=True,
+        *("--no-replay", "--only", "bert", "--only", "resnet18 (torchvision)"),
+        *("--report", "build/reports/models_no_replay.json"),
     ),
     Ring(
         "graph caching",

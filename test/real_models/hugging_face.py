@@ -24,6 +24,15 @@ _SMALL = {
     "vocab_size": 99,
     "max_position_embeddings": 64,
 }
+_SMALL_PAIR = {
+    "d_model": 32,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 64,
+    "decoder_ffn_dim": 64,
+}
 _LONG = constant(attention_mask=torch.ones(2, 12, dtype=torch.long))
 _IDS = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 
@@ -80,18 +89,7 @@ _ENCODERS: dict[str, dict[str, Any]] = {
 _PAIRS: dict[str, dict[str, Any]] = {
     "t5": {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4},
     "mt5": {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4},
-    **{
-        name: {
-            "d_model": 32,
-            "encoder_layers": 2,
-            "decoder_layers": 2,
-            "encoder_attention_heads": 4,
-            "decoder_attention_heads": 4,
-            "encoder_ffn_dim": 64,
-            "decoder_ffn_dim": 64,
-        }
-        for name in ("bart", "mbart", "pegasus", "marian", "blenderbot")
-    },
+    **dict.fromkeys(("bart", "mbart", "pegasus", "marian", "blenderbot"), _SMALL_PAIR),
 }
 _IMAGES: dict[str, dict[str, Any]] = {
     "vit": {"image_size": 32, "patch_size": 8},
@@ -194,13 +192,7 @@ def speech() -> Iterator[Architecture]:
     for name, values in _SOUNDS.items():
         yield Architecture(name, "speech", _make(AutoModel, name, values), normal(2, 400, name="input_values"))
     whisper = {
-        "d_model": 32,
-        "encoder_layers": 2,
-        "decoder_layers": 2,
-        "encoder_attention_heads": 4,
-        "decoder_attention_heads": 4,
-        "encoder_ffn_dim": 64,
-        "decoder_ffn_dim": 64,
+        **_SMALL_PAIR,
         "max_source_positions": 30,
         "max_target_positions": 20,
         "num_mel_bins": 16,

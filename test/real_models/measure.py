@@ -125,16 +125,16 @@ class Comparison:
             return Outcome("fails", reason_of(error))
         return Outcome("equal", microseconds=microseconds(lambda: self.model(**self.inputs[0])))
 
-    def compare(self, found: list[torch.Tensor], round_: int) -> str:
+    @staticmethod
+    def compare(found: list[torch.Tensor], wanted: list[torch.Tensor]) -> str:
         """What differs, or nothing."""
-        wanted = self.expected[round_]
         if len(found) != len(wanted):
             return f"{len(found)} results instead of {len(wanted)}"
         for position, (one, other) in enumerate(zip(found, wanted)):
             if one.shape != other.shape or one.dtype != other.dtype:
                 return f"result {position} is {one.dtype} {list(one.shape)}"
             if not torch.equal(one.nan_to_num(93), other.nan_to_num(93)):
-                difference = (one.double() if one.device.type == "cpu" else one.cpu().double()) - other.cpu().double()
+                difference = one.cpu().double() - other.cpu().double()
                 return f"result {position} differs by {difference.abs().max().item():.3g}"
         return ""
 
@@ -153,7 +153,7 @@ class Comparison:
             for result in results:
                 result.fill_(93)
             graph.replay()
-            problem = self.compare(results, round_)
+            problem = self.compare(results, self.expected[round_])
             if problem:
                 return Outcome("differs", problem)
         outcome = Outcome("equal", steps=steps_of([graph]), microseconds=microseconds(graph.replay))
@@ -166,13 +166,11 @@ class Comparison:
         call = torch.compile(self.model, backend="mpsgraphs", options={"link": link})
         try:
             found = [[t.clone() for t in tensors(call(**inputs))] for inputs in self.inputs]
-            problems = [self.compare(results, round_) for round_, results in enumerate(found)]
+            problem = next(filter(None, map(self.compare, found, self.expected)), "")
             reports = mps.compile_report()
-            splits = [split["operator"] for report in reports for split in report["splits"]]
+            pieces, splits = pieces_and_splits(reports)
             if not any(report["replays"] for report in reports):
                 return Outcome("fails", "nothing was replayed", splits=splits)
-            pieces = {"pieces": sum(sum(report["pieces"]) for report in reports)}
-            problem = next(filter(None, problems), "")
             taken = microseconds(lambda: call(**self.inputs[0]))
             outcome = Outcome("equal", problem, pieces, splits, taken)
             if problem:
@@ -187,10 +185,8 @@ class Comparison:
         """Whether Dynamo's backend that runs the same trace without graphs gives the same, bit for bit."""
         torch._dynamo.reset()
         call = torch.compile(self.model, backend="aot_eager")
-        expected, self.expected = self.expected, [[t.clone() for t in tensors(call(**i))] for i in self.inputs]
-        problems = [self.compare(results, round_) for round_, results in enumerate(found)]
-        self.expected = expected
-        return not any(problems)
+        traced = [[t.clone() for t in tensors(call(**inputs))] for inputs in self.inputs]
+        return not any(map(self.compare, found, traced))
 
     def trained(self, reference: str = "eager") -> Outcome:
         """Five steps through the backend, forward and backward: results, gradients, weights and buffers as in eager.
@@ -220,8 +216,8 @@ class Comparison:
         replayed = {report["part"] for report in reports if report["replays"]}
         if not replayed >= {"forward", "backward"}:
             return Outcome("fails", f"replayed is only {sorted(replayed)}")
-        splits = [split["operator"] for report in reports for split in report["splits"]]
-        return Outcome("equal", steps={"pieces": sum(sum(report["pieces"]) for report in reports)}, splits=splits)
+        pieces, splits = pieces_and_splits(reports)
+        return Outcome("equal", steps=pieces, splits=splits)
 
     def train(self, models: list[torch.nn.Module], calls: list[Any]) -> str:
         """What differs after the same steps of both, or nothing."""
@@ -254,6 +250,12 @@ def different(one: torch.nn.Module, other: torch.nn.Module) -> str:
         if not torch.equal(before, after):
             return name
     return ""
+
+
+def pieces_and_splits(reports: list[dict[str, Any]]) -> tuple[dict[str, int], list[str]]:
+    """How many graphs all that was compiled is, and the operators between them."""
+    splits = [split["operator"] for report in reports for split in report["splits"]]
+    return {"pieces": sum(sum(report["pieces"]) for report in reports)}, splits
 
 
 def steps_of(graphs: list[Any]) -> dict[str, int]:
