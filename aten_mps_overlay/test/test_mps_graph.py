@@ -8,12 +8,14 @@ written by the host, 15 memory given back, 17 order, 18 host sources, 19 random 
 """
 
 import gc
+import inspect
 import json
 import os
 import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 import warnings
 
 import torch
@@ -690,6 +692,55 @@ class TestRefusals(GraphTestCase):
                 READS[name](x * 2)
         self.assert_capture_works()
 
+    def test_host_read_names_the_line(self):
+        """Of the program, not of the library that is called; also where Python can't be asked."""
+        x = torch.ones(4, device="mps")
+        line = inspect.currentframe().f_lineno + 3
+        for read in (x.tolist, x.__repr__, lambda: F.one_hot(x.long())):
+            with self.assertRaises(RuntimeError) as raised, torch.mps.graph_capture():
+                read()
+            expected = f"{__file__}:{line} (test_host_read_names_the_line)"
+            if read.__name__ == "<lambda>":
+                expected = f"{__file__}:{line - 2} (<lambda>)"
+            self.assertIn(f", at {expected}. ", str(raised.exception))
+
+    def test_host_read_in_another_thread_names_its_line(self):
+        """While a thread that has the interpreter's lock runs operators of the capture."""
+
+        class Read(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad * grad.sum().item()
+
+        x = torch.ones(4, device="mps", requires_grad=True)
+        with self.assertRaisesRegex(RuntimeError, rf"{__file__}:\d+ \(backward\)"):
+            with torch.mps.graph_capture():
+                Read.apply(x).sum().backward()
+
+    @parametrize("mode", ["strict", "global", "thread_local"])
+    def test_error_modes(self, mode):
+        """4: CUDA's words. 2: what another thread does is no error in any of them."""
+        x = torch.ones(4, device="mps")
+        graph = torch.mps.MPSGraph()
+        with self.assertRaisesRegex(RuntimeError, "the host read device data"):
+            with torch.mps.graph(graph, None, None, mode):
+                (x * 2).tolist()
+        read = []
+        with torch.mps.graph(graph, None, None, mode):
+            y = x * 2
+            thread = threading.Thread(target=lambda: read.append((x + 1).tolist()))
+            thread.start()
+            thread.join()
+        self.assertEqual(read, [[2.0] * 4])
+        x.fill_(5)
+        y.fill_(93)
+        graph.replay()
+        self.assertEqual(y.tolist(), [10.0] * 4)
+
     def test_relaxed_host_read_is_frozen(self):
         """4: with "relaxed" it runs, warns once, and replays use what was read in the capture."""
         x = torch.ones(4, device="mps")
@@ -748,7 +799,7 @@ class TestRefusals(GraphTestCase):
 
     def test_bad_arguments(self):
         with self.assertRaisesRegex(ValueError, "capture_error_mode must be"):
-            torch.mps.MPSGraph().capture_begin(capture_error_mode="global")
+            torch.mps.MPSGraph().capture_begin(capture_error_mode="local")
         with self.assertRaises(TypeError):
             torch.mps.MPSGraph().capture_begin(pool="mine")
         with self.assertRaisesRegex(RuntimeError, "not being captured"):
@@ -765,7 +816,126 @@ class TestRefusals(GraphTestCase):
         self.assertEqual(y.cpu(), torch.full((4,), 6.0))
 
 
+class TestInstantiation(GraphTestCase):
+    def capture(self, **options):
+        self.x = torch.ones(8, device="mps")
+        graph = torch.mps.MPSGraph(keep_graph=True, **options)
+        with torch.mps.graph(graph):
+            self.y = (self.x * 2).exp().softmax(0)
+        return graph
+
+    def assert_replays(self, graph):
+        self.x.copy_(torch.randn(8))
+        self.y.fill_(93)
+        graph.replay()
+        self.assertEqual(self.y, (self.x * 2).exp().softmax(0), atol=0, rtol=0)
+
+    def test_first_replay(self):
+        self.assert_replays(self.capture())
+
+    def test_replays_after(self):
+        graph = self.capture()
+        for _ in range(3):
+            graph.instantiate()
+            self.assert_replays(graph)
+            self.assert_replays(graph)
+
+    def test_switches_of_the_moment(self):
+        """And an error in them leaves the replays as they were."""
+        graph = self.capture()
+        graph.instantiate()
+        with unittest.mock.patch.dict(
+            os.environ, PYTORCH_MPS_GRAPH_WITHOUT="elided_bindings"
+        ):
+            graph.instantiate()
+        self.assert_replays(graph)
+        with unittest.mock.patch.dict(os.environ, PYTORCH_MPS_GRAPH_WITHOUT="nothing"):
+            with self.assertRaisesRegex(RuntimeError, "must be names of"):
+                graph.instantiate()
+        self.assert_replays(graph)
+
+    def test_first_replay_in_a_capture(self):
+        inner = self.capture()
+        outer = torch.mps.MPSGraph()
+        with torch.mps.graph(outer):
+            inner.replay()
+            z = self.y + 1
+        self.x.copy_(torch.randn(8))
+        z.fill_(93)
+        outer.replay()
+        self.assertEqual(z, (self.x * 2).exp().softmax(0) + 1, atol=0, rtol=0)
+
+    def test_while_another_thread_replays(self):
+        """22: nothing tears."""
+        graph = self.capture()
+        graph.replay()
+        done = threading.Event()
+
+        def instantiate():
+            while not done.is_set():
+                graph.instantiate()
+
+        thread = threading.Thread(target=instantiate)
+        thread.start()
+        try:
+            for _ in range(50):
+                self.assert_replays(graph)
+        finally:
+            done.set()
+            thread.join()
+
+    def test_reset(self):
+        graph = self.capture()
+        graph.reset()
+        with self.assertRaisesRegex(RuntimeError, "empty graph"):
+            graph.instantiate()
+
+    def test_debug_dump(self):
+        """Allowed, also before it is instantiated."""
+        graph = self.capture()
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "graph.json")
+            graph.debug_dump(path)
+            with open(path) as file:
+                steps = json.load(file)["steps"]
+        stats = graph.stats()
+        self.assertEqual(len(steps), stats["graph_runs"] + stats["kernels"])
+
+
 class TestLife(GraphTestCase):
+    def test_stream(self):
+        """CUDA's order of arguments; the one stream."""
+        x = torch.ones(4, device="mps")
+        graph = torch.mps.MPSGraph()
+        pool = torch.mps.graph_pool_handle()
+        with torch.mps.graph(graph, pool, torch.Stream(device="mps"), "relaxed"):
+            y = x + 1
+        self.assertEqual(graph.pool(), pool)
+        x.fill_(5)
+        y.fill_(93)
+        graph.replay()
+        self.assertEqual(y.tolist(), [6.0] * 4)
+        with self.assertRaisesRegex(TypeError, "stream must be"):
+            torch.mps.graph(graph, pool, "relaxed")
+
+    @parametrize("empty_cache", [True, False])
+    def test_memory_is_given_back_before_a_capture(self, empty_cache):
+        torch.mps.empty_cache()
+        before = torch.mps.driver_allocated_memory()
+        x = torch.ones(4, device="mps")
+        torch.empty(64 << 20, device="mps")
+        self.assertGreaterEqual(
+            torch.mps.driver_allocated_memory(), before + (64 << 20)
+        )
+        with torch.mps.graph_capture(empty_cache=empty_cache):
+            y = x + 1
+        is_there = torch.mps.driver_allocated_memory() >= before + (64 << 20)
+        self.assertEqual(is_there, not empty_cache)
+        x.fill_(5)
+        y.fill_(93)
+        torch.mps.graph_replay()
+        self.assertEqual(y.tolist(), [6.0] * 4)
+
     @parametrize("error", [ValueError, KeyboardInterrupt])
     def test_exception_in_block(self, error):
         """9: the graph is empty, its memory given back, and the next capture works."""

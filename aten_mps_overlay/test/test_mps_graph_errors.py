@@ -5,6 +5,7 @@ cases elsewhere look at a few words and at what holds after the error.
 """
 
 import os
+import re
 import tempfile
 import unittest
 import unittest.mock
@@ -26,6 +27,10 @@ def captured(block, **options):
     return graph
 
 
+# What a message says of the line of the program: of this file, or of the one that called a custom operator.
+LINE = re.compile(r"\bat \S+[/\\]test_mps_graph_errors\.py:\d+ \((\S+)\)")
+
+
 class MessageTestCase(TestCase):
     def setUp(self):
         super().setUp()
@@ -34,7 +39,8 @@ class MessageTestCase(TestCase):
     def assert_raises(self, kind, function, expected):
         with self.assertRaises(kind) as raised:
             function()
-        self.assertEqual(str(raised.exception), " ".join(expected.split()))
+        text = LINE.sub(r"at FILE:LINE (\1)", str(raised.exception))
+        self.assertEqual(text, " ".join(expected.split()))
 
     def assert_refused(self, block, expected):
         self.assert_raises(RuntimeError, lambda: captured(block), expected)
@@ -45,6 +51,7 @@ class MessageTestCase(TestCase):
             function()
         self.assertEqual(len(caught), 1)
         text = str(caught[0].message).split(" (Triggered")[0]
+        text = LINE.sub(r"at FILE:LINE (\1)", text)
         self.assertEqual(text, " ".join(expected.split()))
 
 
@@ -53,9 +60,9 @@ class TestCaptureMessages(MessageTestCase):
         """4"""
         self.assert_refused(
             lambda: self.x.sum().item(),
-            """torch.mps graph capture: the host read device data: the Float tensor of shape [], in aten::item. A
-            replay can't read it again. Move the read (.item(), .cpu(), printing, a tensor as a condition, ...) out of
-            the capture, or pass capture_error_mode="relaxed" to freeze what it reads.""",
+            """torch.mps graph capture: the host read device data: the Float tensor of shape [], in aten::item, at
+            FILE:LINE (<lambda>). A replay can't read it again. Move the read (.item(), .cpu(), printing, a tensor as a
+            condition, ...) out of the capture, or pass capture_error_mode="relaxed" to freeze what it reads.""",
         )
 
     def test_relaxed_host_read(self):
@@ -64,8 +71,8 @@ class TestCaptureMessages(MessageTestCase):
             lambda: captured(
                 lambda: (self.x.cpu(), self.x.cpu()), capture_error_mode="relaxed"
             ),
-            """torch.mps graph capture: the host read device data: the Float tensor of shape [2, 3], in aten::to. With
-            capture_error_mode="relaxed" what it reads is frozen: every replay behaves as if it had read the same
+            """torch.mps graph capture: the host read device data: the Float tensor of shape [2, 3], in aten::to, at
+            FILE:LINE (<lambda>). With capture_error_mode="relaxed" what it reads is frozen: every replay behaves as if it had read the same
             values. Later reads are frozen without a warning.""",
         )
 
@@ -74,7 +81,7 @@ class TestCaptureMessages(MessageTestCase):
         self.assert_refused(
             lambda: torch.linalg.svd(self.x),
             """torch.mps graph capture: the operator 'aten::linalg_svd' falls back to the CPU, where a replay can't
-            run it.""",
+            run it. That was at FILE:LINE (<lambda>).""",
         )
 
     def test_nested_capture(self):
@@ -109,12 +116,12 @@ class TestCaptureMessages(MessageTestCase):
         self.assert_refused(
             event.record,
             """torch.mps graph capture: an event was recorded, which a replay would not do. Record events outside of
-            the capture.""",
+            the capture. That was at FILE:LINE (captured).""",
         )
         self.assert_refused(
             other.wait,
             """torch.mps graph capture: the stream waits for an event, which a replay would not do. Wait outside of
-            the capture.""",
+            the capture. That was at FILE:LINE (captured).""",
         )
 
     def test_second_capture(self):
@@ -192,8 +199,14 @@ class TestCaptureMessages(MessageTestCase):
         graph = torch.mps.MPSGraph()
         self.assert_raises(
             ValueError,
-            lambda: graph.capture_begin(capture_error_mode="global"),
-            'capture_error_mode must be "strict" or "relaxed", but is "global"',
+            lambda: graph.capture_begin(capture_error_mode="local"),
+            """capture_error_mode must be "strict" (or "global" or "thread_local", which mean the same) or "relaxed",
+            but is "local\"""",
+        )
+        self.assert_raises(
+            TypeError,
+            lambda: torch.mps.graph(graph, stream="strict"),
+            "stream must be a stream of the MPS device, which has one, or None, but is 'strict'",
         )
         self.assert_raises(
             ValueError,
@@ -311,8 +324,29 @@ class TestReplayMessages(MessageTestCase):
             self.assert_raises(
                 RuntimeError,
                 lambda: graph.debug_dump(os.path.join(folder, "graph.json")),
-                "call enable_debug_mode() before debug_dump()",
+                "call enable_debug_mode() before debug_dump(), or make the graph with keep_graph=True",
             )
+
+    def test_instantiate(self):
+        graph = torch.mps.MPSGraph()
+        self.assert_raises(
+            RuntimeError,
+            graph.instantiate,
+            "torch.mps graph: instantiate() was called on an empty graph. Capture into it first.",
+        )
+        with torch.mps.graph(graph):
+            self.x + 1
+            self.assert_raises(
+                RuntimeError,
+                graph.instantiate,
+                "torch.mps graph: instantiate() was called while the graph is being captured.",
+            )
+        self.assert_raises(
+            RuntimeError,
+            graph.instantiate,
+            """torch.mps graph: instantiate() was called on a graph that was instantiated when its capture ended, and
+            whose recording was not kept. Make it with MPSGraph(keep_graph=True).""",
+        )
 
 
 class TestExecutableCacheMessages(MessageTestCase):
@@ -452,6 +486,33 @@ class TestGraphedCallableMessages(MessageTestCase):
             lambda: torch.autograd.grad(square(x).sum(), x, create_graph=True),
             """make_graphed_callables: the backward pass of a graphed callable can't be differentiated
             (create_graph=True).""",
+        )
+
+    def test_order(self):
+        x, y = (torch.ones(4, device="mps", requires_grad=True) for _ in range(2))
+        functions = (lambda x: x.exp(), lambda x: x.exp())
+        first, second = torch.mps.make_graphed_callables(functions, ((x,), (y,)))
+        result = second(y)
+        first(x)
+        self.assert_raises(
+            RuntimeError,
+            lambda: result.sum().backward(),
+            """make_graphed_callables: a callable that stands earlier in the same tuple was called between the forward
+            and the backward pass of this one, and has overwritten its activations. Call them in the order of the
+            tuple, or make them by calls of their own.""",
+        )
+
+    def test_written_sample(self):
+        x = torch.ones(4, device="mps", requires_grad=True)
+        exp = torch.mps.make_graphed_callables(lambda x: x.exp(), (x,))
+        result = exp(x)
+        with torch.no_grad():
+            x.fill_(2)
+        self.assert_raises(
+            RuntimeError,
+            lambda: result.sum().backward(),
+            """make_graphed_callables: a tensor that the graph reads (a sample argument) was written to between the
+            forward and the backward pass, which may need what it held. Run the backward pass first.""",
         )
 
 

@@ -110,6 +110,37 @@ class LinkedTestCase(TestCase):
         return graph
 
 
+class TestInstantiation(LinkedTestCase):
+    def test_with_and_without(self):
+        """One capture, linked, not linked, and linked again."""
+        x = torch.randn(4, 4, device="mps")
+        graph = torch.mps.MPSGraph(keep_graph=True)
+        with torch.mps.graph(graph):
+            y = x.sin().cos() @ x
+        for link, stretches in ((None, 0), (True, 1), (False, 0), (True, 1)):
+            graph.instantiate(link)
+            self.assertEqual(graph.stats()["linked_stretches"], stretches)
+            x.copy_(torch.randn(4, 4))
+            y.fill_(93)
+            graph.replay()
+            self.assertEqual(y, x.sin().cos() @ x, **EXACT)
+
+    def test_later(self):
+        """What is dropped between the capture and its instantiation is not written by replays."""
+        x = torch.randn(4, 4, device="mps")
+        graph = torch.mps.MPSGraph(keep_graph=True, link=True)
+        with torch.mps.graph(graph):
+            between = x.sin()
+            y = between.cos()
+        del between
+        graph.instantiate()
+        self.assertEqual([sum(w) for w in written(graph)], [0, 1])
+        x.copy_(torch.randn(4, 4))
+        y.fill_(93)
+        graph.replay()
+        self.assertEqual(y, x.sin().cos(), **EXACT)
+
+
 class TestLinked(LinkedTestCase):
     def test_chain(self):
         """26: runs that follow each other are one executable."""

@@ -2,6 +2,7 @@
 
 """Cases for torch.mps.make_graphed_callables: what its docstring says, or an error."""
 
+import collections
 import copy
 import unittest
 
@@ -14,6 +15,7 @@ from torch.testing._internal.common_utils import (
     run_tests,
     TestCase,
 )
+from torch.utils._python_dispatch import TorchDispatchMode
 
 
 if not torch.backends.mps.is_available():
@@ -148,8 +150,7 @@ class TestGraphedCallables(TestCase):
 
             self.assertEqual(run(*graphed), run(first, reference, last), atol=0, rtol=0)
 
-    def test_any_order_of_calls(self):
-        """With a pool for each callable."""
+    def test_any_order_of_backward_passes(self):
         functions = (lambda x: x.exp() * x, lambda x: x.sin() * x)
         samples = tuple(
             (torch.randn(64, device="mps", requires_grad=True),) for _ in range(2)
@@ -162,6 +163,212 @@ class TestGraphedCallables(TestCase):
                 got = torch.autograd.grad(outputs[i].sum(), [x])[0]
                 expected = torch.autograd.grad(functions[i](x).sum(), [x])[0]
                 self.assertEqual(got, expected, atol=0, rtol=0)
+
+    def make_elementwise(self, count):
+        """Functions whose temporaries and activations have one size, so that they share memory."""
+
+        def function(x):
+            return ((x.sin() * x).exp() * x).sin() * x
+
+        samples = tuple(
+            (torch.randn(64, device="mps", requires_grad=True),) for _ in range(count)
+        )
+        return function, torch.mps.make_graphed_callables((function,) * count, samples)
+
+    def test_one_pool(self):
+        """Callables that are given together need less memory than each with a pool of its own."""
+
+        def function(x):
+            return (x.exp() + 1).sin().sum(1)
+
+        def pool_bytes(counts):
+            samples = [(torch.zeros(4096, 1024, device="mps"),) for _ in range(4)]
+            torch.mps.empty_cache()
+            before = torch.mps.driver_allocated_memory()
+            kept = []
+            for count in counts:
+                own = tuple(samples.pop() for _ in range(count))
+                kept += torch.mps.make_graphed_callables((function,) * count, own)
+            torch.mps.empty_cache()
+            self.assertEqual(len(kept), 4)
+            return torch.mps.driver_allocated_memory() - before
+
+        self.assertLess(pool_bytes([4]), 0.7 * pool_bytes([1, 1, 1, 1]))
+
+    @parametrize("between", ["nothing", "later", "earlier"])
+    def test_order_of_calls(self, between):
+        """A call of an earlier one may overwrite activations: an error, no wrong gradient."""
+        function, graphed = self.make_elementwise(3)
+        x = torch.randn(64, device="mps", requires_grad=True)
+        y = graphed[1](x)
+        if between != "nothing":
+            graphed[2 if between == "later" else 0](x + 1)
+        if between == "earlier":
+            with self.assertRaisesRegex(RuntimeError, "stands earlier in the same"):
+                y.sum().backward()
+            return
+        y.sum().backward()
+        expected = torch.autograd.grad(function(x).sum(), [x])[0]
+        self.assertEqual(x.grad, expected, atol=0, rtol=0)
+
+    def test_backward_twice(self):
+        """retain_graph=True: a graph keeps the activations that it reads."""
+        function, graphed = self.make_elementwise(2)
+        x = torch.randn(64, device="mps", requires_grad=True)
+        y = graphed[1](graphed[0](x))
+        expected = torch.autograd.grad(function(function(x)).sum(), [x])[0]
+        for _ in range(2):
+            got = torch.autograd.grad(y.sum(), [x], retain_graph=True)[0]
+            self.assertEqual(got, expected, atol=0, rtol=0)
+
+    def test_samples_stay_as_they_were(self):
+        x = torch.ones(4, device="mps")
+        graphed = torch.mps.make_graphed_callables(lambda x: x.add_(1) * 2, (x,))
+        self.assertEqual(x.tolist(), [1.0] * 4)
+        self.assertEqual(graphed(torch.zeros(4, device="mps")).tolist(), [2.0] * 4)
+
+    def count(self, operator, function):
+        """How often a function calls an operator."""
+        counts = collections.Counter()
+
+        class Count(TorchDispatchMode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                counts[func.overloadpacket] += 1
+                return func(*args, **(kwargs or {}))
+
+        with Count():
+            function()
+        return counts[operator]
+
+    def test_sample_is_not_copied(self):
+        x, other = (torch.randn(2, 4, device="mps") for _ in range(2))
+        graphed, reference = self.make_pair(nn.Linear(4, 4), (2, 4))
+        copies = torch.ops.aten.copy_
+        self.assertEqual(self.count(copies, lambda: graphed(x)), 1)
+        static = torch.zeros(2, 4, device="mps")
+        graphed = torch.mps.make_graphed_callables(reference, (static,))
+        static.copy_(x)
+        self.assertEqual(self.count(copies, lambda: graphed(static)), 0)
+        y = graphed(static)
+        self.assertEqual(y, F.linear(x, *reference.parameters()), atol=0, rtol=0)
+        # the same memory, but not the same tensor
+        square = torch.randn(4, 4, device="mps")
+        exp = torch.mps.make_graphed_callables(lambda x: x.exp(), (square,))
+        square.copy_(torch.randn(4, 4))
+        expected = square.t().exp().clone()
+        self.assertEqual(exp(square.t()), expected, atol=0, rtol=0)
+
+    def test_swapped_samples(self):
+        """Writing one argument must not change the other."""
+        a, b = (torch.randn(4, device="mps") for _ in range(2))
+        graphed = torch.mps.make_graphed_callables(lambda a, b: a.exp() - b, (a, b))
+        a.copy_(torch.randn(4)), b.copy_(torch.randn(4))
+        expected = b.exp() - a
+        self.assertEqual(graphed(b, a), expected, atol=0, rtol=0)
+
+    @parametrize(
+        "kind", ["twice", "expanded", "parameter", "another call", "inference"]
+    )
+    def test_sample_that_shares_memory(self, kind):
+        weight = nn.Parameter(torch.randn(4, device="mps"))
+        module = nn.Module()
+        module.weight = weight
+        module.forward = lambda a, b: a.exp() * weight + b
+        a, b = (torch.randn(4, device="mps") for _ in range(2))
+        if kind == "twice":
+            b = a
+        elif kind == "expanded":
+            a = torch.ones(1, device="mps").expand(4)
+        elif kind == "parameter":
+            a = weight.detach()
+        elif kind == "another call":
+            other = torch.mps.make_graphed_callables(lambda a: a.sin(), (a,))
+        else:
+            with torch.inference_mode():
+                a = torch.ones(4, device="mps")
+        reference = copy.deepcopy(weight)
+        graphed = torch.mps.make_graphed_callables(module, (a, b))
+        for _ in range(2):
+            x, y = (torch.randn(4, device="mps") for _ in range(2))
+            got = graphed(x, y)
+            if kind == "another call":
+                self.assertEqual(other(y), y.sin(), atol=0, rtol=0)
+            got.sum().backward()
+            (x.exp() * reference + y).sum().backward()
+            self.assertEqual(got, x.exp() * reference + y, atol=0, rtol=0)
+            self.assertEqual(weight.grad, reference.grad, atol=0, rtol=0)
+
+    def test_sample_written_before_the_backward_pass(self):
+        x = torch.ones(4, device="mps", requires_grad=True)
+        graphed = torch.mps.make_graphed_callables(lambda x: x.exp() * x, (x,))
+        y = graphed(x)
+        with torch.no_grad():
+            x.fill_(3)
+        with self.assertRaisesRegex(RuntimeError, "was written to between"):
+            y.sum().backward()
+
+    def test_gradients_of_parameters_are_not_copied(self):
+        """When they are added to those that are there."""
+        graphed, reference = self.make_pair(nn.Linear(4, 4), (2, 4))
+        for step in range(3):
+            x = torch.randn(2, 4, device="mps")
+            loss = graphed(x).square().sum()
+            copies = self.count(torch.ops.aten.clone, loss.backward)
+            self.assertEqual(copies, 0 if step else 2)
+            reference(x).square().sum().backward()
+            for one, other in zip(graphed.parameters(), reference.parameters()):
+                self.assertEqual(one.grad, other.grad, atol=0, rtol=0)
+
+    @parametrize("how", ["autograd.grad", "hook"])
+    def test_gradients_that_others_see_are_not_overwritten(self, how):
+        graphed, reference = self.make_pair(nn.Linear(4, 4), (2, 4))
+        pair = (graphed, reference)
+        kept = ([], [])
+        xs = [torch.randn(2, 4, device="mps") for _ in range(3)]
+        for module, grads in zip(pair, kept):
+            module(xs[0]).square().sum().backward()
+            if how == "hook":
+                module.weight.register_hook(grads.append)
+            for x in xs:
+                loss = module(x).square().sum()
+                if how == "hook":
+                    loss.backward()
+                else:
+                    grads.append(torch.autograd.grad(loss, [module.weight])[0])
+        self.assertEqual(kept[0], kept[1], atol=0, rtol=0)
+
+    def test_call_in_a_backward_pass(self):
+        """A gradient that waits for another part of its sum is not overwritten by a call meanwhile."""
+        weight = nn.Parameter(torch.randn(64, device="mps"))
+        module = nn.Module()
+        module.weight = weight
+        module.forward = lambda x: ((x * weight).sin() * weight).exp()
+
+        def before(x):
+            # more temporaries at a time than the other one has: these have the same memory
+            return torch.stack([x + i for i in range(20)]).sum(0)
+
+        x = torch.randn(64, device="mps")
+        first, second = torch.mps.make_graphed_callables(
+            (before, module), ((x.clone(),), (x.clone().requires_grad_(),))
+        )
+
+        class Calls(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 1
+
+            @staticmethod
+            def backward(ctx, grad):
+                first(torch.full_like(grad, 2))
+                return grad * 1
+
+        reference = copy.deepcopy(weight)
+        weight.grad, reference.grad = torch.ones_like(x), torch.ones_like(x)
+        second(Calls.apply(x * weight)).sum().backward()
+        y = x * reference
+        ((y * reference).sin() * reference).exp().sum().backward()
+        self.assertEqual(weight.grad, reference.grad, atol=0, rtol=0)
 
     def test_double_use(self):
         """The second call overwrites activations that the first one's backward needs: an error, no wrong gradient."""

@@ -34,7 +34,7 @@ READS: dict[str, Refusal] = {
     "item": lambda a, graph: (a.float() * 2).sum().item(),
     "list": lambda a, graph: a.tolist(),
     "unique": lambda a, graph: torch.unique(a.float()),
-    "multinomial": lambda a, graph: torch.multinomial(torch.ones(5, device="mps"), 3),
+    "nonzero": lambda a, graph: a.nonzero(),
 }
 # They raise before anything is done, and a block that catches that goes on.
 REFUSALS: dict[str, Refusal] = {

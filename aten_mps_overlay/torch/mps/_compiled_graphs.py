@@ -499,7 +499,7 @@ class CompiledGraph:
         has_begun = False
         node: Optional[Node] = None
         try:
-            with graph(mps_graph, pool=self.shared.pool):
+            with graph(mps_graph, pool=self.shared.pool, empty_cache=False):
                 has_begun = True
                 for position, node in enumerate(nodes, first):
                     run.call(node, scalars)
@@ -540,7 +540,7 @@ class CompiledGraph:
         found = None
         for node in nodes:
             try:
-                with graph(MPSGraph(), pool=self.shared.pool):
+                with graph(MPSGraph(), pool=self.shared.pool, empty_cache=False):
                     run.call(node, {})
             except RuntimeError:
                 found = node

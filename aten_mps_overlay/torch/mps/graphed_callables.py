@@ -1,7 +1,20 @@
 r"""Functions and modules whose forward and backward passes are captured graphs."""
-from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
+from collections import Counter
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+    Union,
+)
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils import _pytree as pytree
 
 from .graphs import _PoolHandle, graph, graph_pool_handle, MPSGraph
@@ -12,6 +25,42 @@ __all__ = ["make_graphed_callables"]
 _Callable = Union[torch.nn.Module, Callable[..., Any]]
 
 
+# What graphs of callables read arguments from: two callables with the same sample would overwrite each other's.
+_static_memory: Set[StorageWeakRef] = set()
+
+
+class _Options(NamedTuple):
+    allow_unused_input: bool
+    pool: _PoolHandle
+    capture_error_mode: str
+    link: bool
+
+
+class _Group:
+    """Callables that were captured one after the other into one pool.
+
+    Activations lie in memory that was free when the callables before it were captured: their forward
+    passes may overwrite it. Backward passes can't, since a graph keeps what it reads.
+    """
+
+    def __init__(self) -> None:
+        self.members: List["_Graphed"] = []
+        self.replays = 0
+
+    def note_replay(self) -> int:
+        self.replays += 1
+        return self.replays
+
+    def is_overwritten(self, member: "_Graphed") -> bool:
+        earlier = self.members[: self.members.index(member)]
+        return any(m.forward_replay > member.forward_replay for m in earlier)
+
+    def settle(self) -> None:
+        """For a forward pass in the middle of a backward pass, whose gradients it may overwrite."""
+        for member in self.members:
+            member.settle()
+
+
 class _Graphed:
     """One callable with its graphs, and the tensors that they read and write."""
 
@@ -19,14 +68,13 @@ class _Graphed:
         self,
         function: _Callable,
         sample_args: Tuple[Any, ...],
-        allow_unused_input: bool,
-        pool: _PoolHandle,
-        link: bool,
+        options: _Options,
+        group: _Group,
     ) -> None:
         self.function = function
-        self.allow_unused_input = allow_unused_input
-        self.pool = pool
-        self.link = link
+        self.options = options
+        self.group = group
+        group.members.append(self)
         samples, self.in_spec = pytree.tree_flatten(sample_args)
         for sample in samples:
             if not isinstance(sample, torch.Tensor) or sample.device.type != "mps":
@@ -34,23 +82,39 @@ class _Graphed:
                     "make_graphed_callables: sample_args may hold tensors of the MPS device "
                     f"only, but there is {_describe(sample)}"
                 )
-        # the graphs read these: nobody else can resize or replace them
-        self.inputs = [
-            sample.detach().clone().requires_grad_(sample.requires_grad)
-            for sample in samples
-        ]
+        self.samples: List[torch.Tensor] = samples
+        self.inputs: List[torch.Tensor] = []
         self.parameters: Tuple[torch.Tensor, ...] = ()
         if isinstance(function, torch.nn.Module):
             _check_module(function)
             self.parameters = tuple(function.parameters())
-        self.surface = (*self.inputs, *self.parameters)
-        self.forward_graph = MPSGraph(link=link)
+        self.surface: Tuple[torch.Tensor, ...] = ()
+        self.forward_graph = MPSGraph(link=options.link)
         self.backward_graph: Optional[MPSGraph] = None
         self.outputs: List[torch.Tensor] = []
         self.grad_outputs: List[Optional[torch.Tensor]] = []
         self.grad_inputs: List[Optional[torch.Tensor]] = []
-        # counts replays of the forward graph: a backward replay needs the last one's activations
-        self.generation = 0
+        # the replay of the forward graph whose activations are there
+        self.forward_replay = 0
+        # positions of gradients that autograd got without a copy
+        self.lent: List[int] = []
+
+    def set_inputs(self, taken: Dict[int, int]) -> None:
+        """Lets the graphs read the samples themselves, or copies of those that share memory with others."""
+        _static_memory.difference_update([m for m in _static_memory if m.expired()])
+        for sample in self.samples:
+            static = sample.detach()
+            if (
+                taken[_memory(sample)] > 1
+                or sample.is_inference()
+                or torch._debug_has_internal_overlap(sample) != 0
+                or StorageWeakRef(sample.untyped_storage()) in _static_memory
+            ):
+                static = static.clone()
+            _static_memory.add(StorageWeakRef(static.untyped_storage()))
+            self.inputs.append(static.requires_grad_(sample.requires_grad))
+        self.samples = []
+        self.surface = (*self.inputs, *self.parameters)
 
     def run(self) -> Any:
         return self.function(*pytree.tree_unflatten(self.inputs, self.in_spec))
@@ -64,7 +128,7 @@ class _Graphed:
             allow_unused=True,
         )
         for tensor, grad in zip(inputs, grads):
-            if grad is None and not self.allow_unused_input:
+            if grad is None and not self.options.allow_unused_input:
                 raise RuntimeError(
                     f"make_graphed_callables: {_describe(tensor)}, an argument or a parameter that "
                     "requires gradients, has no part in the outputs. Pass allow_unused_input=True if "
@@ -96,22 +160,69 @@ class _Graphed:
                 self.run_backward()
         self.outputs, self.grad_outputs = [], []
 
+    def capture(self, mps_graph: MPSGraph) -> graph:
+        return graph(
+            mps_graph,
+            pool=self.options.pool,
+            capture_error_mode=self.options.capture_error_mode,
+        )
+
     def capture_forward(self) -> None:
-        with graph(self.forward_graph, pool=self.pool):
+        with self.capture(self.forward_graph):
             outputs = self.run()
         self.set_outputs(outputs)
 
     def capture_backward(self) -> None:
         if not self.needs_backward():
             return
-        self.backward_graph = MPSGraph(link=self.link)
-        with graph(self.backward_graph, pool=self.pool):
+        self.backward_graph = MPSGraph(link=self.options.link)
+        with self.capture(self.backward_graph):
             grads = iter(self.run_backward())
         self.grad_inputs = [
             next(grads) if t.requires_grad else None for t in self.surface
         ]
         # the graphs keep the memory; autograd's nodes are not needed any more
         self.outputs = [o.detach() for o in self.outputs]
+
+    def give(self, args: Sequence[torch.Tensor]) -> None:
+        """Copies arguments to where the graph reads them, but for those that are there."""
+        moving = [
+            (static, arg)
+            for static, arg in zip(self.inputs, args)
+            if not _is_same(static, arg)
+        ]
+        # one argument may be the memory of another
+        overwritten = {_memory(static) for static, _ in moving}
+        moving = [
+            (static, arg.detach().clone() if _memory(arg) in overwritten else arg)
+            for static, arg in moving
+        ]
+        for static, arg in moving:
+            static.detach().copy_(arg)
+
+    def gradients(self, ctx: Any) -> List[Optional[torch.Tensor]]:
+        """Copies, since the next backward pass writes to the same memory, but of what autograd adds to ``.grad``."""
+        result: List[Optional[torch.Tensor]] = []
+        self.lent = []
+        for i, grad in enumerate(self.grad_inputs):
+            if grad is not None:
+                if i >= len(self.inputs) and _is_added(
+                    self.surface[i], ctx.next_functions[i][0]
+                ):
+                    self.lent.append(i)
+                else:
+                    grad = grad.clone()
+            result.append(grad)
+        return result
+
+    def settle(self) -> None:
+        """Gives gradients that autograd may still hold memory of their own."""
+        for i in self.lent:
+            grad = self.grad_inputs[i]
+            assert grad is not None
+            self.grad_inputs[i] = grad.detach()
+            grad.data = grad.clone()
+        self.lent = []
 
     def check_args(self, args: List[Any], spec: pytree.TreeSpec) -> None:
         if spec != self.in_spec:
@@ -153,11 +264,13 @@ class _Graphed:
 class _Replay(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, state: _Graphed, *surface: torch.Tensor) -> Any:
-        for static, given in zip(state.inputs, surface):
-            static.detach().copy_(given)
+        state.give(surface[: len(state.inputs)])
+        if torch._C._current_graph_task_id() != -1:
+            state.group.settle()
         state.forward_graph.replay()
-        state.generation += 1
-        ctx.state, ctx.generation = state, state.generation
+        state.forward_replay = state.group.note_replay()
+        ctx.state, ctx.replay = state, state.forward_replay
+        ctx.versions = [static._version for static in state.inputs]
         # copies, since the next call writes to the same memory
         outputs = tuple(o.clone() for o in state.outputs)
         ctx.mark_non_differentiable(
@@ -173,17 +286,28 @@ class _Replay(torch.autograd.Function):
                 "make_graphed_callables: the backward pass of a graphed callable can't be "
                 "differentiated (create_graph=True)."
             )
-        if state.generation != ctx.generation:
+        if state.forward_replay != ctx.replay:
             raise RuntimeError(
                 "make_graphed_callables: the callable was called again before the backward pass of "
                 "an earlier call, whose activations are overwritten. Run the backward pass first, "
                 "or make another graphed callable for the second call."
             )
+        if state.group.is_overwritten(state):
+            raise RuntimeError(
+                "make_graphed_callables: a callable that stands earlier in the same tuple was called between the "
+                "forward and the backward pass of this one, and has overwritten its activations. Call them in the order "
+                "of the tuple, or make them by calls of their own."
+            )
+        if ctx.versions != [static._version for static in state.inputs]:
+            raise RuntimeError(
+                "make_graphed_callables: a tensor that the graph reads (a sample argument) was written to between the "
+                "forward and the backward pass, which may need what it held. Run the backward pass first."
+            )
         for static, given in zip(state.grad_outputs, grads):
             if static is not None and given is not None:
                 static.copy_(given)
         state.backward_graph.replay()
-        return (None, *(g if g is None else g.clone() for g in state.grad_inputs))
+        return (None, *state.gradients(ctx))
 
 
 def make_graphed_callables(
@@ -192,6 +316,8 @@ def make_graphed_callables(
     num_warmup_iters: int = 3,
     allow_unused_input: bool = False,
     pool: Optional[_PoolHandle] = None,
+    capture_error_mode: str = "strict",
+    *,
     link: bool = False,
 ) -> Union[_Callable, Tuple[_Callable, ...]]:
     r"""Return callables that do what the given ones do, forward and backward, by replaying graphs.
@@ -201,9 +327,13 @@ def make_graphed_callables(
     returned; it replays while it is in the training mode (:meth:`torch.nn.Module.train`) that it
     was captured in, and runs as before in the other one.
 
-    Unlike :func:`torch.cuda.make_graphed_callables` this leaves buffers (running statistics) and
-    the state of the default generator as they were, returns outputs and gradients that later calls
-    don't overwrite, and raises where a call would use overwritten activations.
+    The graphs read arguments from the memory of ``sample_args``: calls write to it, except for an
+    argument that is the sample itself. A sample that shares memory with another one (also of an earlier
+    call of this function), with a parameter or with a buffer is replaced by a copy.
+
+    Unlike :func:`torch.cuda.make_graphed_callables` this leaves buffers (running statistics), the
+    samples and the state of the default generator as they were, returns outputs and gradients that
+    later calls don't overwrite, and raises where a backward pass would use overwritten activations.
 
     Arguments:
         callables (torch.nn.Module or function, or a tuple of them): What to capture. Functions must
@@ -216,9 +346,11 @@ def make_graphed_callables(
             have arguments of the same shapes and dtypes.
         num_warmup_iters (int): How often each callable runs before it is captured.
         allow_unused_input (bool): Whether arguments and parameters may have no part in the outputs.
-        pool (optional): Token of a memory pool for all graphs. By default, the two graphs of each
-            callable share one, so that callables may be called in any order; with a pool of all,
-            the order of calls must be the one given, that of backward passes the reverse.
+        pool (optional): Token of a memory pool for all graphs. By default it is a new one. Callables
+            that were given together share it: where gradients are wanted, they must be called in the
+            order given. For callables that were made with the same token by several calls of this
+            function this is not checked.
+        capture_error_mode (str): See :meth:`MPSGraph.capture_begin`.
         link (bool): Whether runs of MPSGraphs are linked, so that results need not be bit-equal to
             those of the callables. See :class:`MPSGraph`.
 
@@ -229,7 +361,8 @@ def make_graphed_callables(
         RuntimeError: for a module with hooks or with buffers that require gradients, if an
             argument is unused and ``allow_unused_input`` is not set, under autocast with its cache,
             and for all that a capture refuses. In calls: if an argument requires gradients and its
-            sample did not, and for gradients of gradients.
+            sample did not. In backward passes: if another call, a backward pass or a write to a sample
+            may have overwritten what they need, and for gradients of gradients.
         TypeError: for arguments or results that are not tensors of the MPS device.
 
     Example::
@@ -254,11 +387,20 @@ def make_graphed_callables(
         raise ValueError(
             f"make_graphed_callables: there are {len(functions)} callables, but sample_args for {len(args)}"
         )
-    states = [
-        _Graphed(f, a, allow_unused_input, pool or graph_pool_handle(), link)
-        for f, a in zip(functions, args)
+    options = _Options(
+        allow_unused_input, pool or graph_pool_handle(), capture_error_mode, link
+    )
+    group = _Group()
+    states = [_Graphed(f, a, options, group) for f, a in zip(functions, args)]
+    buffers = [
+        b for f in functions if isinstance(f, torch.nn.Module) for b in f.buffers()
     ]
-    with _unchanged(functions):
+    taken = Counter(
+        _memory(t) for s in states for t in (*s.samples, *s.parameters)
+    ) + Counter(map(_memory, buffers))
+    for state in states:
+        state.set_inputs(taken)
+    with _unchanged([*buffers, *(t for s in states for t in s.inputs)]):
         for state in states:
             state.warm_up(num_warmup_iters)
         for state in states:
@@ -290,13 +432,10 @@ def _install(state: _Graphed) -> _Callable:
 
 
 class _unchanged:
-    """Gives buffers and the default generator back what they had."""
+    """Gives tensors and the default generator back what they had."""
 
-    def __init__(self, functions: Sequence[_Callable]) -> None:
-        buffers = [
-            b for f in functions if isinstance(f, torch.nn.Module) for b in f.buffers()
-        ]
-        self.saved = [(b, b.detach().clone()) for b in buffers]
+    def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
+        self.saved = [(t, t.detach().clone()) for t in tensors]
         self.state = torch.mps.get_rng_state()
 
     def __enter__(self) -> None:
@@ -305,8 +444,30 @@ class _unchanged:
     def __exit__(self, *exc: Any) -> None:
         torch.mps.set_rng_state(self.state)
         with torch.no_grad():
-            for buffer, value in self.saved:
-                buffer.copy_(value)
+            for tensor, value in self.saved:
+                tensor.copy_(value)
+
+
+def _memory(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
+
+
+def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return (
+        _memory(one) == _memory(other)
+        and one.storage_offset() == other.storage_offset()
+        and one.stride() == other.stride()
+    )
+
+
+def _is_added(parameter: torch.Tensor, node: Any) -> bool:
+    """Whether the backward pass adds what the node gets to a ``.grad`` that is there, and nobody else sees it."""
+    if parameter.grad is None or parameter._backward_hooks:
+        return False
+    try:
+        return torch._C._will_engine_execute_node(node)
+    except RuntimeError:
+        return False  # torch.autograd.grad() wants it
 
 
 def _check_module(module: torch.nn.Module) -> None:

@@ -68,8 +68,9 @@ class MPSGraph(torch._C._MPSGraph):
     ``check_input_liveness=True`` makes them raise.
 
     Arguments:
-        keep_graph (bool): Accepted so that code written for :class:`torch.cuda.CUDAGraph` runs;
-            the steps of a capture are always kept until :meth:`reset`, whatever its value.
+        keep_graph (bool): With True, the end of a capture leaves it to :meth:`instantiate`, or to
+            the first replay, to link runs of MPSGraphs and to lay down the calls of a replay;
+            :meth:`instantiate` may be called again. Allows :meth:`debug_dump`, too.
         link (bool): With True, runs of MPSGraphs that follow each other are compiled to one
             executable when a capture ends, which a replay encodes in one call; results that nobody
             can see after the replay are not written to memory. Off by default: Apple's compiler
@@ -98,10 +99,10 @@ class MPSGraph(torch._C._MPSGraph):
         link: bool = False,
         link_limit: int = _LINK_LIMIT,
     ) -> None:
-        super().__init__()
+        super().__init__(keep_graph)
         if link_limit < 1:
             raise ValueError(f"link_limit must be at least 1, but is {link_limit}")
-        self._debug_mode = False
+        self._debug_mode = keep_graph
         self._link = link
         self._link_limit = link_limit
 
@@ -123,6 +124,8 @@ class MPSGraph(torch._C._MPSGraph):
             capture_error_mode (str): With ``"strict"`` a read of device data by the host
                 (``.item()``, ``.cpu()``, ``nonzero()``, ...) raises. With ``"relaxed"`` it runs,
                 with one warning, and replays behave as if it had read the same values again.
+                CUDA's ``"global"`` and ``"thread_local"`` mean the same as ``"strict"``: other
+                threads can't disturb a capture, so that nothing they do has to raise.
             check_input_liveness (bool): With True a replay raises when a tensor of the MPS device
                 that existed before the capture and was used in it is gone, so that nobody could
                 have given it new input. Costs a look at each of them per replay.
@@ -132,7 +135,7 @@ class MPSGraph(torch._C._MPSGraph):
         Raises:
             RuntimeError: if a capture is underway, of whatever thread (they can't be nested), if
                 this graph holds one already, or if the MPS profiler is on.
-            ValueError: if ``capture_error_mode`` is neither.
+            ValueError: if ``capture_error_mode`` is none of these.
         """
         if link is None:
             link = self._link
@@ -151,6 +154,24 @@ class MPSGraph(torch._C._MPSGraph):
                 can't repeat; the graph is empty then.
         """
         super().capture_end()
+
+    def instantiate(self, link: Optional[bool] = None) -> None:
+        r"""Lay down the calls of a replay, which a graph made with ``keep_graph=True`` does not do when
+        its capture ends. If this is not called, the first replay does it, and takes longer than others.
+
+        May be called again: later replays are as ``link`` and the environment variables
+        ``PYTORCH_MPS_GRAPH_WITH`` and ``PYTORCH_MPS_GRAPH_WITHOUT`` say now, for instance to measure
+        one capture with and without something. When it raises, replays stay as they were.
+
+        Arguments:
+            link (bool, optional): Whether runs of MPSGraphs are linked, see :class:`MPSGraph`. By
+                default what the capture was begun with.
+
+        Raises:
+            RuntimeError: if the graph is empty, is being captured, or was not made with
+                ``keep_graph=True``.
+        """
+        super().instantiate(None if link is None else self._link_limit if link else 0)
 
     def replay(self) -> None:
         r"""Submit the recorded work once more, in order with all other work of the MPS stream.
@@ -212,7 +233,7 @@ class MPSGraph(torch._C._MPSGraph):
         return super().stats()
 
     def enable_debug_mode(self) -> None:
-        r"""Allow :meth:`debug_dump`."""
+        r"""Allow :meth:`debug_dump` of a graph that was not made with ``keep_graph=True``."""
         self._debug_mode = True
 
     def debug_dump(self, debug_path: Union[str, "os.PathLike[str]"]) -> None:
@@ -231,10 +252,13 @@ class MPSGraph(torch._C._MPSGraph):
             debug_path: Where to write.
 
         Raises:
-            RuntimeError: if :meth:`enable_debug_mode` was not called.
+            RuntimeError: if the graph was not made with ``keep_graph=True`` and
+                :meth:`enable_debug_mode` was not called.
         """
         if not self._debug_mode:
-            raise RuntimeError("call enable_debug_mode() before debug_dump()")
+            raise RuntimeError(
+                "call enable_debug_mode() before debug_dump(), or make the graph with keep_graph=True"
+            )
         dump = self._dump()
         path = os.fspath(debug_path)
         text = _as_json(dump) if path.endswith(".json") else _as_dot(dump)
@@ -287,28 +311,51 @@ class graph(torch._C._MPSGraphContext):
     Arguments:
         mps_graph (torch.mps.MPSGraph): Graph to capture into.
         pool (optional): See :meth:`MPSGraph.capture_begin`.
+        stream (torch.Stream, optional): Accepted so that code written for :class:`torch.cuda.graph`
+            runs: the MPS device has one stream, which is captured.
         capture_error_mode (str): See :meth:`MPSGraph.capture_begin`.
         check_input_liveness (bool): See :meth:`MPSGraph.capture_begin`.
         link (bool, optional): See :meth:`MPSGraph.capture_begin`.
+        empty_cache (bool): Whether to wait for the GPU and to give unused memory back to the system
+            before the capture, as :class:`torch.cuda.graph` does: memory that is cached for tensors
+            outside of graphs is of no use to the pool of a graph.
+
+    Raises:
+        TypeError: if ``stream`` is no stream of the MPS device.
     """
 
     def __init__(
         self,
         mps_graph: MPSGraph,
         pool: Optional[_PoolHandle] = None,
+        stream: Optional[torch.Stream] = None,
         capture_error_mode: str = "strict",
+        *,
         check_input_liveness: bool = False,
         link: Optional[bool] = None,
+        empty_cache: bool = True,
     ) -> None:
         super().__init__()
+        if stream is not None and not (
+            isinstance(stream, torch.Stream) and stream.device.type == "mps"
+        ):
+            raise TypeError(
+                "stream must be a stream of the MPS device, which has one, or None, but is "
+                f"{stream!r}"
+            )
         self.mps_graph = mps_graph
         self.pool = pool
         self.capture_error_mode = capture_error_mode
         self.check_input_liveness = check_input_liveness
         self.link = link
+        self.empty_cache = empty_cache
 
     # called by __enter__(), which ends the capture again if this raises after it has begun
     def _begin(self) -> Any:
+        # in a capture that is underway, capture_begin() raises
+        if self.empty_cache and not torch._C._mps_isCaptureUnderway():
+            torch.mps.synchronize()
+            torch.mps.empty_cache()
         self.mps_graph.capture_begin(
             self.pool, self.capture_error_mode, self.check_input_liveness, self.link
         )
@@ -328,6 +375,7 @@ class graph_capture(graph):
         capture_error_mode (str): See :meth:`MPSGraph.capture_begin`.
         check_input_liveness (bool): See :meth:`MPSGraph.capture_begin`.
         link (bool): See :class:`MPSGraph`.
+        empty_cache (bool): See :class:`graph`.
 
     Example::
 
@@ -347,9 +395,14 @@ class graph_capture(graph):
         capture_error_mode: str = "strict",
         check_input_liveness: bool = False,
         link: bool = False,
+        empty_cache: bool = True,
     ) -> None:
         super().__init__(
-            MPSGraph(link=link), pool, capture_error_mode, check_input_liveness
+            MPSGraph(link=link),
+            pool,
+            capture_error_mode=capture_error_mode,
+            check_input_liveness=check_input_liveness,
+            empty_cache=empty_cache,
         )
 
     if TYPE_CHECKING:  # __enter__() returns what _begin() does

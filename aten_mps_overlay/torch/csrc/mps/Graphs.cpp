@@ -20,15 +20,48 @@ using at::mps::MPSCommandGraph;
 using at::mps::MPSGraphPool;
 
 MPSCaptureErrorMode parseErrorMode(const std::string& name) {
-  if (name == "strict") {
+  // CUDA's words: what other threads do can't disturb a capture here
+  if (name == "strict" || name == "global" || name == "thread_local") {
     return MPSCaptureErrorMode::STRICT;
   }
   TORCH_CHECK_VALUE(
       name == "relaxed",
-      "capture_error_mode must be \"strict\" or \"relaxed\", but is \"",
+      "capture_error_mode must be \"strict\" (or \"global\" or \"thread_local\", which mean the same) or "
+      "\"relaxed\", but is \"",
       name,
       "\"");
   return MPSCaptureErrorMode::RELAXED;
+}
+
+// The innermost line that is not torch's own, as "train.py:12 (step)".
+std::string programLine() {
+  if (!Py_IsInitialized()) {
+    return "";
+  }
+  py::gil_scoped_acquire gil;
+  try {
+    auto frame = py::reinterpret_borrow<py::object>(
+        reinterpret_cast<PyObject*>(PyEval_GetFrame()));
+    for (; frame && !frame.is_none(); frame = frame.attr("f_back")) {
+      const auto module =
+          py::str(frame.attr("f_globals").attr("get")("__name__", "torch"));
+      const auto name = module.cast<std::string>();
+      if (name == "torch" || name.rfind("torch.", 0) == 0) {
+        continue;
+      }
+      const auto code = frame.attr("f_code");
+      return c10::str(
+          code.attr("co_filename").cast<std::string>(),
+          ":",
+          frame.attr("f_lineno").cast<int>(),
+          " (",
+          code.attr("co_name").cast<std::string>(),
+          ")");
+    }
+  } catch (const py::error_already_set&) {
+    // the error that was to be explained matters more
+  }
+  return "";
 }
 
 // Whether the tensors at some positions of a list lie at these addresses. Both
@@ -164,11 +197,12 @@ void exitCapture(
 } // namespace
 
 void initGraphBindings(py::module& module) {
+  at::mps::setProgramLine(&programLine);
   // Calls that take the stream's queue may have to wait for a thread that needs
   // the interpreter. The wrapper also turns warnings into Python's.
   py::class_<MPSCommandGraph, std::shared_ptr<MPSCommandGraph>>(
       module, "_MPSGraph")
-      .def(py::init<>())
+      .def(py::init<bool>(), py::arg("keep_graph") = false)
       .def(
           "capture_begin",
           torch::wrap_pybind_function_no_gil(
@@ -190,6 +224,10 @@ void initGraphBindings(py::module& module) {
       .def(
           "capture_end",
           torch::wrap_pybind_function_no_gil(&MPSCommandGraph::captureEnd))
+      .def(
+          "instantiate",
+          torch::wrap_pybind_function_no_gil(&MPSCommandGraph::instantiate),
+          py::arg("link_limit") = py::none())
       .def(
           "_capture_abort",
           torch::wrap_pybind_function_no_gil(&MPSCommandGraph::captureAbort))

@@ -99,6 +99,19 @@ class MPSPoolReference {
   const MPSGraphPool pool_;
 };
 
+/// The calls of a replay, and what they need; not changed once it is made.
+struct MPSReplayInstance {
+  // graph runs that were joined, in the order of the steps
+  std::vector<MPSLinkedRun> linked;
+  size_t link_microseconds = 0;
+  // refers to the steps, and to `linked`
+  std::optional<MPSReplayPlan> plan;
+  // those of the graph runs, each once, and those that join them
+  MPSRetained<NSArray*> executables;
+  // those of the status checks, for handlers that may run after the graph is gone
+  std::shared_ptr<const std::vector<std::string>> check_messages;
+};
+
 class MPSCapturedWork {
  public:
   std::vector<MPSCommandStep> steps;
@@ -109,10 +122,6 @@ class MPSCapturedWork {
   std::optional<MPSPoolReference> pool;
   // work of other graphs that was replayed inside the capture
   std::vector<std::shared_ptr<const MPSCapturedWork>> parts;
-  size_t executables = 0;
-  // in the order of the steps
-  std::vector<MPSLinkedRun> linked;
-  size_t link_microseconds = 0;
   std::vector<MPSStatusCheck> status_checks;
   // tensors that nobody else may write to until their content was looked at
   std::vector<Tensor> held;
@@ -120,40 +129,53 @@ class MPSCapturedWork {
   // what the replays are to do beyond their steps, one by one
   MPSReplayMechanisms mechanisms;
 
-  /// Compiles the graph runs and lays down the calls of a replay. Call once, when all steps are there.
-  void prepare(id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor);
-  /// Joins graph runs, at most `limit` to one executable; warns once if the system can't. After prepare().
-  void link(id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor, MPSGraphPool used_pool, size_t limit);
-  /// Whether the bytes of a refresh go to the device before all other work.
-  bool isEarlyRefresh(const MPSCommandStep& step) const;
+  /// Compiles the graph runs. Call once, when all steps are there.
+  void compile(id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor);
+  /// Joins graph runs, at most `link_limit` to one executable (none with 0; warns once if the system can't), and lays
+  /// down the calls of a replay. After compile(); again, if another instance is wanted.
+  void instantiate(id<MTLDevice> device,
+                   MPSGraphCompilationDescriptor* descriptor,
+                   MPSGraphPool used_pool,
+                   size_t link_limit);
+  /// How many distinct ones the graph runs have.
+  size_t executables() const {
+    return executables_.get().count;
+  }
+  /// The last one that was made, or none.
+  std::shared_ptr<const MPSReplayInstance> instance() const;
   /// Tensors that the steps use, as they were recorded.
   void watchTensors(std::vector<MPSWatchedTensor> tensors);
-  /// Raises when a tensor that the steps use has moved, on the device or on the host.
+  /// Raises when a tensor that the steps use has moved, on the device or on the host. Needs an instance.
   void checkStorages() const;
-  /// Encodes all steps. Must run on the stream's queue.
+  /// Encodes all steps. Must run on the stream's queue. Needs an instance.
   void encode(MPSStream* stream) const;
 
  private:
   void checkTensors() const;
-  void compileGraphRuns(id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor);
+  void link(MPSReplayInstance& instance,
+            id<MTLDevice> device,
+            MPSGraphCompilationDescriptor* descriptor,
+            MPSGraphPool used_pool,
+            size_t limit) const;
   void encodeForCapture(MPSStream* stream,
                         MPSGraphCapture* capture,
+                        const MPSReplayInstance& instance,
                         MPSReplayWatch& watch,
                         id<MTLBuffer> staging) const;
   id<MTLBuffer> encodeStatusCopies(MPSStream* stream) const;
 
-  std::optional<MPSReplayPlan> plan_;
+  // those of the graph runs, each once
+  MPSRetained<NSArray*> executables_;
+  mutable std::mutex instance_mutex_;
+  std::shared_ptr<const MPSReplayInstance> instance_;
   // those that are forgotten are left out now and then
   mutable std::mutex watched_mutex_;
   mutable std::vector<MPSWatchedTensor> watched_;
-  // those of the graph runs, each once
-  MPSRetained<NSArray*> executables_;
-  // those of status_checks, for handlers that may run after the graph is gone
-  std::shared_ptr<const std::vector<std::string>> check_messages_;
 };
 
 /// Finds and compiles the stretches of graph runs; nothing if the system can't do that. MPSLinkedReplay.mm sets it.
 using MPSRunLinker = std::optional<std::vector<MPSLinkedRun>> (*)(const MPSCapturedWork& work,
+                                                                  const MPSReplayPlan& plan,
                                                                   id<MTLDevice> device,
                                                                   MPSGraphCompilationDescriptor* descriptor,
                                                                   MPSGraphPool pool,

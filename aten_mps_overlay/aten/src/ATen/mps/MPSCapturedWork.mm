@@ -100,74 +100,85 @@ MPSPoolReference::~MPSPoolReference() {
   getIMPSAllocator()->releasePool(pool_);
 }
 
-void MPSCapturedWork::prepare(id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor) {
+void MPSCapturedWork::instantiate(id<MTLDevice> device,
+                                  MPSGraphCompilationDescriptor* descriptor,
+                                  MPSGraphPool used_pool,
+                                  size_t link_limit) {
+  auto made = std::make_shared<MPSReplayInstance>();
   @autoreleasepool {
-    compileGraphRuns(device, descriptor);
-    plan_.emplace(steps, linked, mechanisms, device);
+    made->executables = executables_;
+    made->plan.emplace(steps, made->linked, mechanisms, device);
+    if (link_limit > 0) {
+      link(*made, device, descriptor, used_pool, link_limit);
+    }
   }
   std::vector<std::string> messages;
   for (const auto& check : status_checks) {
     messages.push_back(check.message);
   }
-  check_messages_ = std::make_shared<const std::vector<std::string>>(std::move(messages));
+  made->check_messages = std::make_shared<const std::vector<std::string>>(std::move(messages));
+  // another thread may be encoding what was there before
+  std::lock_guard<std::mutex> lock(instance_mutex_);
+  instance_ = std::move(made);
 }
 
-void MPSCapturedWork::compileGraphRuns(id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor) {
-  NSMutableSet* distinct = [NSMutableSet set];
-  for (auto& step : steps) {
-    auto* run = std::get_if<MPSGraphRunStep>(&step);
-    if (!run) {
-      continue;
+std::shared_ptr<const MPSReplayInstance> MPSCapturedWork::instance() const {
+  std::lock_guard<std::mutex> lock(instance_mutex_);
+  return instance_;
+}
+
+void MPSCapturedWork::compile(id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor) {
+  @autoreleasepool {
+    NSMutableSet* distinct = [NSMutableSet set];
+    for (auto& step : steps) {
+      auto* run = std::get_if<MPSGraphRunStep>(&step);
+      if (!run) {
+        continue;
+      }
+      // a step that came from a replay of another graph has all this already
+      if (!run->executable.get()) {
+        const auto compiled = MPSExecutableCache::getInstance().get(
+            run->graph.get(), run->feeds.get(), run->targets.get(), device, descriptor);
+        TORCH_CHECK(compiled.executable, "torch.mps graph capture: ", compiled.problem, ". The capture was dropped.");
+        run->executable = compiled.executable;
+        run->inputs = compiled.inputs;
+        run->results = compiled.results;
+        run->graph = {};
+        run->feeds = {};
+        run->targets = {};
+      }
+      [distinct addObject:run->executable.get()];
     }
-    // a step that came from a replay of another graph has all this already
-    if (!run->executable.get()) {
-      const auto compiled = MPSExecutableCache::getInstance().get(
-          run->graph.get(), run->feeds.get(), run->targets.get(), device, descriptor);
-      TORCH_CHECK(compiled.executable, "torch.mps graph capture: ", compiled.problem, ". The capture was dropped.");
-      run->executable = compiled.executable;
-      run->inputs = compiled.inputs;
-      run->results = compiled.results;
-      run->graph = {};
-      run->feeds = {};
-      run->targets = {};
-    }
-    [distinct addObject:run->executable.get()];
+    executables_ = distinct.allObjects;
   }
-  executables = distinct.count;
-  executables_ = distinct.allObjects;
-}
-
-bool MPSCapturedWork::isEarlyRefresh(const MPSCommandStep& step) const {
-  return plan_->isEarlyRefresh(step);
 }
 
 MPSRunLinker run_linker = nullptr;
 
-void MPSCapturedWork::link(id<MTLDevice> device,
+void MPSCapturedWork::link(MPSReplayInstance& instance,
+                           id<MTLDevice> device,
                            MPSGraphCompilationDescriptor* descriptor,
                            MPSGraphPool used_pool,
-                           size_t limit) {
+                           size_t limit) const {
   const auto begin = std::chrono::steady_clock::now();
-  @autoreleasepool {
-    auto runs = run_linker ? run_linker(*this, device, descriptor, used_pool, limit) : std::nullopt;
-    if (!runs) {
-      TORCH_WARN_ONCE(
-          "torch.mps graph capture: link=True needs macOS 15.0 or newer. The MPSGraph runs of this graph and of later "
-          "ones are replayed one by one.");
-      return;
+  auto runs = run_linker ? run_linker(*this, *instance.plan, device, descriptor, used_pool, limit) : std::nullopt;
+  if (!runs) {
+    TORCH_WARN_ONCE(
+        "torch.mps graph capture: link=True needs macOS 15.0 or newer. The MPSGraph runs of this graph and of later "
+        "ones are replayed one by one.");
+    return;
+  }
+  instance.linked = std::move(*runs);
+  if (!instance.linked.empty()) {
+    instance.plan.emplace(steps, instance.linked, mechanisms, device);
+    NSMutableArray* all = [NSMutableArray arrayWithArray:instance.executables.get()];
+    for (const auto& run : instance.linked) {
+      [all addObject:run.executable.get()];
     }
-    linked = std::move(*runs);
-    if (!linked.empty()) {
-      plan_.emplace(steps, linked, mechanisms, device);
-      NSMutableArray* all = [NSMutableArray arrayWithArray:executables_.get()];
-      for (const auto& run : linked) {
-        [all addObject:run.executable.get()];
-      }
-      executables_ = [[all copy] autorelease];
-    }
+    instance.executables = [[all copy] autorelease];
   }
   const auto taken = std::chrono::steady_clock::now() - begin;
-  link_microseconds = std::chrono::duration_cast<std::chrono::microseconds>(taken).count();
+  instance.link_microseconds = std::chrono::duration_cast<std::chrono::microseconds>(taken).count();
 }
 
 void MPSCapturedWork::watchTensors(std::vector<MPSWatchedTensor> tensors) {
@@ -177,7 +188,7 @@ void MPSCapturedWork::watchTensors(std::vector<MPSWatchedTensor> tensors) {
 
 void MPSCapturedWork::checkStorages() const {
   checkTensors();
-  plan_->checkRefreshes();
+  instance()->plan->checkRefreshes();
   for (const auto& part : parts) {
     part->checkStorages();
   }
@@ -240,6 +251,7 @@ static void encodeBlit(MPSStream* stream, void (^encode)(id<MTLBlitCommandEncode
 // is on its own, so that what is recorded of it is just what it is.
 void MPSCapturedWork::encodeForCapture(MPSStream* stream,
                                        MPSGraphCapture* capture,
+                                       const MPSReplayInstance& instance,
                                        MPSReplayWatch& watch,
                                        id<MTLBuffer> staging) const {
   for (const auto i : c10::irange(steps.size())) {
@@ -267,7 +279,7 @@ void MPSCapturedWork::encodeForCapture(MPSStream* stream,
           } else if (const auto* fill = std::get_if<MPSFillStep>(&step)) {
             [encoder fillBuffer:fill->buffer.get() range:NSMakeRange(fill->offset, fill->length) value:fill->value];
           } else {
-            plan_->encodeRefresh(encoder, staging, std::get<MPSHostRefreshStep>(step));
+            instance.plan->encodeRefresh(encoder, staging, std::get<MPSHostRefreshStep>(step));
           }
         });
       }
@@ -279,23 +291,25 @@ void MPSCapturedWork::encodeForCapture(MPSStream* stream,
 }
 
 void MPSCapturedWork::encode(MPSStream* stream) const {
-  const auto staging = plan_->writeRefreshes(stream->device());
+  // kept, since another thread may make a new one
+  const auto made = instance();
+  const auto staging = made->plan->writeRefreshes(stream->device());
   stream->endKernelCoalescing();
   // its errors are not those of the replay
   stream->commitEarlierWork();
   // the graph may be dropped before the GPU is done
-  MPSReplayWatch watch(stream, executables_.get());
+  MPSReplayWatch watch(stream, made->executables.get());
   watch.look();
   if (auto* capture = stream->recordingCapture()) {
-    encodeForCapture(stream, capture, watch, staging.get());
+    encodeForCapture(stream, capture, *made, watch, staging.get());
   } else {
-    plan_->encode(stream, watch, staging.get());
+    made->plan->encode(stream, watch, staging.get());
   }
   id<MTLBuffer> statuses = encodeStatusCopies(stream);
   stream->endKernelCoalescing();
   if (statuses) {
     // the graph may be gone by then
-    const auto messages = check_messages_;
+    const auto messages = made->check_messages;
     watch.watch(^(id<MTLCommandBuffer>) {
       const auto* values = static_cast<const int32_t*>([statuses contents]);
       for (const auto i : c10::irange(messages->size())) {

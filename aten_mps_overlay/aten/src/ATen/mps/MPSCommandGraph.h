@@ -84,7 +84,9 @@ struct MPSCommandGraphDump {
 /// work of other threads goes on as always and is no part of it.
 class TORCH_API MPSCommandGraph {
  public:
-  MPSCommandGraph();
+  /// With `keep_graph` the end of a capture leaves it to instantiate(), or to
+  /// the first replay, to link graph runs and to lay down what a replay does.
+  explicit MPSCommandGraph(bool keep_graph = false);
   ~MPSCommandGraph();
   MPSCommandGraph(const MPSCommandGraph&) = delete;
   MPSCommandGraph& operator=(const MPSCommandGraph&) = delete;
@@ -104,6 +106,10 @@ class TORCH_API MPSCommandGraph {
   /// Ends recording. Raises, and leaves the graph empty, when something ran
   /// that can't be repeated.
   void captureEnd();
+  /// Lays down the calls of a replay. Only if the graph is kept, and then as
+  /// often as wanted: later replays do as the switches say now. Graph runs are
+  /// linked as captureBegin() said, or as `link_limit` does.
+  void instantiate(std::optional<size_t> link_limit = std::nullopt);
   /// Ends recording and drops what was recorded. Does nothing when this graph
   /// is not being captured.
   void captureAbort();
@@ -120,6 +126,7 @@ class TORCH_API MPSCommandGraph {
   MPSCommandGraphDump dump() const;
 
  private:
+  const bool keep_graph_;
   // Guards what follows; the first of the locks, see MPSGraphCapture.h.
   mutable std::mutex mutex_;
   std::shared_ptr<MPSCapturedWork> work_;
@@ -139,13 +146,20 @@ TORCH_API bool isCurrentStreamCapturing();
 TORCH_API bool isCaptureUnderway();
 
 /// Raises if what the calling thread submits becomes part of a graph: `what`
-/// names work that a graph can't repeat.
+/// names work that a graph can't repeat. The line of the program follows it.
 TORCH_API void assertNotCapturing(const std::string& what);
 
 /// Tells a capture of a tensor that is about to be bound: its memory is kept
 /// and, outside of all operators, whose tensors the capture sees by itself,
 /// replays raise if its storage is moved.
 TORCH_API void useInCapture(const TensorBase& tensor);
+
+/// Says at which line of the program the calling thread is; "" if that is not
+/// known.
+using MPSProgramLine = std::string (*)();
+
+/// Lets refusals name the line that led to them. Bindings of a language set it.
+TORCH_API void setProgramLine(MPSProgramLine find);
 
 /// True if a graph, or a capture underway, watches the tensor for moves of its
 /// storage.

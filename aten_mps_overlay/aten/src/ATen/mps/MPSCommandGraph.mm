@@ -15,7 +15,7 @@ namespace at::mps {
 
 using native::mps::dispatch_sync_with_rethrow;
 
-MPSCommandGraph::MPSCommandGraph() = default;
+MPSCommandGraph::MPSCommandGraph(bool keep_graph) : keep_graph_(keep_graph) {}
 
 MPSCommandGraph::~MPSCommandGraph() {
   try {
@@ -47,7 +47,7 @@ void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool,
     TORCH_CHECK(!stream->capture(), "torch.mps graph capture: another capture is underway; captures can't be nested.");
     stream->endKernelCoalescing();
     capture_ = std::make_unique<MPSGraphCapture>(
-        error_mode, used_pool, std::move(generators), check_input_liveness, link_limit > 0);
+        error_mode, used_pool, std::move(generators), check_input_liveness, link_limit > 0 || keep_graph_);
     stream->setCapture(capture_.get());
   });
   capture_->belongToThisThread();
@@ -77,12 +77,24 @@ void MPSCommandGraph::captureEnd() {
   const auto capture = takeOff(capture_);
   auto work = capture->finish();
   auto* stream = getCurrentMPSStream();
-  work->prepare(stream->device(), stream->compilationDescriptor());
-  if (link_limit_ > 0) {
-    work->link(stream->device(), stream->compilationDescriptor(), *pool_, link_limit_);
+  work->compile(stream->device(), stream->compilationDescriptor());
+  if (!keep_graph_) {
+    work->instantiate(stream->device(), stream->compilationDescriptor(), *pool_, link_limit_);
   }
   work_ = std::move(work);
   replays_ = 0;
+}
+
+void MPSCommandGraph::instantiate(std::optional<size_t> link_limit) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  TORCH_CHECK(!capture_, "torch.mps graph: instantiate() was called while the graph is being captured.");
+  TORCH_CHECK(work_, "torch.mps graph: instantiate() was called on an empty graph. Capture into it first.");
+  TORCH_CHECK(keep_graph_,
+              "torch.mps graph: instantiate() was called on a graph that was instantiated when its capture ended, and "
+              "whose recording was not kept. Make it with MPSGraph(keep_graph=True).");
+  work_->mechanisms = MPSReplayMechanisms::fromEnvironment();
+  auto* stream = getCurrentMPSStream();
+  work_->instantiate(stream->device(), stream->compilationDescriptor(), *pool_, link_limit.value_or(link_limit_));
 }
 
 void MPSCommandGraph::captureAbort() {
@@ -98,6 +110,10 @@ void MPSCommandGraph::replay() {
     std::lock_guard<std::mutex> lock(mutex_);
     TORCH_CHECK(!capture_, "torch.mps graph replay: this graph is still being captured.");
     TORCH_CHECK(work_, "torch.mps graph replay: this graph is empty. Capture into it first.");
+    if (!work_->instance()) {
+      auto* stream = getCurrentMPSStream();
+      work_->instantiate(stream->device(), stream->compilationDescriptor(), *pool_, link_limit_);
+    }
     work = work_; // another thread may reset the graph meanwhile
   }
   if (work->steps.empty()) {
@@ -167,18 +183,20 @@ MPSCommandGraphStats MPSCommandGraph::stats() const {
     stats.kernel_objects += std::holds_alternative<MPSEncodeStep>(step);
     stats.host_refreshes += std::holds_alternative<MPSHostRefreshStep>(step);
   }
-  stats.executables = work_->executables;
+  stats.executables = work_->executables();
   const auto* allocator = getIMPSAllocator();
   for (const auto* buffer : work_->pinned.buffers()) {
     stats.buffers++;
     stats.buffer_bytes += allocator->getUnalignedBufferSize(buffer);
   }
   stats.pool_bytes = allocator->getPoolSize(*pool_);
-  stats.linked_stretches = work_->linked.size();
-  for (const auto& run : work_->linked) {
-    stats.linked_runs += run.parts.size();
+  if (const auto instance = work_->instance()) {
+    stats.linked_stretches = instance->linked.size();
+    for (const auto& run : instance->linked) {
+      stats.linked_runs += run.parts.size();
+    }
+    stats.link_microseconds = instance->link_microseconds;
   }
-  stats.link_microseconds = work_->link_microseconds;
   stats.replays = replays_;
   return stats;
 }

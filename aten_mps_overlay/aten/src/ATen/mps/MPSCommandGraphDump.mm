@@ -137,8 +137,9 @@ MPSCommandGraphDump describe(const MPSCapturedWork& work) {
   Describer describer(work);
   // by step, the linked run that it is part of
   std::unordered_map<size_t, std::pair<size_t, const MPSLinkedRun::Part*>> parts;
-  for (const auto i : c10::irange(work.linked.size())) {
-    for (const auto& part : work.linked[i].parts) {
+  const auto instance = work.instance();
+  for (const auto i : c10::irange(instance ? instance->linked.size() : 0)) {
+    for (const auto& part : instance->linked[i].parts) {
       parts[part.step] = {i, &part};
     }
   }

@@ -31,6 +31,8 @@ MPSGraphCapture* underway = nullptr;
 // Its observer, for those who only ask whose they are.
 std::atomic<CallbackHandle> underway_observer{INVALID_CALLBACK_HANDLE};
 
+std::atomic<MPSProgramLine> program_line{nullptr};
+
 // That of the block which the stream's queue runs. On the queue only.
 const MPSSubmission* running_submission = nullptr;
 
@@ -45,6 +47,12 @@ void removeObserver(CallbackHandle observer) {
   if (observesThisThread(observer)) {
     removeCallback(observer);
   }
+}
+
+// "train.py:12 (step)", or "". Takes the interpreter's lock: hold no other one, and don't be on the queue.
+std::string programLine() {
+  const MPSProgramLine find = program_line;
+  return find && !getCurrentMPSStream()->isOnQueue() ? find() : "";
 }
 
 template <typename Visitor>
@@ -439,8 +447,15 @@ bool isCaptureUnderway() {
   return getCurrentMPSStream()->capture() != nullptr;
 }
 
+void setProgramLine(MPSProgramLine find) {
+  program_line = find;
+}
+
 void assertNotCapturing(const std::string& what) {
-  TORCH_CHECK(!isCurrentStreamCapturing(), "torch.mps graph capture: ", what);
+  if (isCurrentStreamCapturing()) {
+    const auto line = programLine();
+    TORCH_CHECK(false, "torch.mps graph capture: ", what, line.empty() ? line : " That was at " + line + ".");
+  }
 }
 
 void useInCapture(const TensorBase& tensor) {
@@ -473,30 +488,31 @@ void refuseRawCommandBuffer() {
 
 MPSHostReadGuard::MPSHostReadGuard(const TensorBase& tensor) {
   bool is_captured = false;
+  bool is_refused = false;
   bool is_first = false;
   {
     const MPSCaptureUnderway capture;
     is_captured = static_cast<bool>(capture);
+    is_refused = is_captured && capture->errorMode() != MPSCaptureErrorMode::RELAXED;
+    is_first = is_captured && !is_refused && capture->isFirstHostRead();
+  }
+  if (is_refused || is_first) {
+    const auto line = programLine();
+    const auto read = c10::str("torch.mps graph capture: the host read device data: the ",
+                               tensor.scalar_type(),
+                               " tensor of shape ",
+                               tensor.sizes(),
+                               inOperator(),
+                               line.empty() ? line : ", at " + line);
     TORCH_CHECK(
-        !is_captured || capture->errorMode() == MPSCaptureErrorMode::RELAXED,
-        "torch.mps graph capture: the host read device data: the ",
-        tensor.scalar_type(),
-        " tensor of shape ",
-        tensor.sizes(),
-        inOperator(),
+        !is_refused,
+        read,
         ". A replay can't read it again. Move the read (.item(), .cpu(), printing, a tensor as a condition, ...) "
         "out of the capture, or pass capture_error_mode=\"relaxed\" to freeze what it reads.");
-    is_first = is_captured && capture->isFirstHostRead();
-  }
-  if (is_first) {
     TORCH_WARN(
-        "torch.mps graph capture: the host read device data: the ",
-        tensor.scalar_type(),
-        " tensor of shape ",
-        tensor.sizes(),
-        inOperator(),
-        ". With capture_error_mode=\"relaxed\" what it reads is frozen: every replay behaves as if it had read the same "
-        "values. Later reads are frozen without a warning.");
+        read,
+        ". With capture_error_mode=\"relaxed\" what it reads is frozen: every replay behaves as if it had read the "
+        "same values. Later reads are frozen without a warning.");
   }
   if (is_captured) {
     pause_ = std::make_unique<MPSCapturePause>();

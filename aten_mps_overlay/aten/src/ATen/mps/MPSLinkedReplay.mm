@@ -374,6 +374,7 @@ bool canCallExecutables() {
 }
 
 std::optional<std::vector<MPSLinkedRun>> linkRuns(const MPSCapturedWork& work,
+                                                  const MPSReplayPlan& plan,
                                                   id<MTLDevice> device,
                                                   MPSGraphCompilationDescriptor* descriptor,
                                                   MPSGraphPool pool,
@@ -414,7 +415,7 @@ std::optional<std::vector<MPSLinkedRun>> linkRuns(const MPSCapturedWork& work,
     const auto* run = std::get_if<MPSGraphRunStep>(&step);
     if (auto candidate = run ? makeCandidate(*run, i, types) : std::nullopt) {
       neighbours.push_back(std::move(*candidate));
-    } else if (!work.isEarlyRefresh(step)) {
+    } else if (!plan.isEarlyRefresh(step)) {
       link_neighbours();
     }
   }
