@@ -17,6 +17,8 @@ class EagerWorld(World):
     repeats = True
     # Bytes: the small tensors that operators make for themselves, which nobody sees from outside.
     UNSEEN = 1 << 12
+    # Bytes: two statuses of a draw without replacement, which each replay looks at, stay where they are.
+    CHECKED = 1 << 10
 
     @contextmanager
     def recording(self, graph: Graph, block: Block) -> Iterator[None]:
@@ -27,7 +29,8 @@ class EagerWorld(World):
             raise RuntimeError(block.ending)
         if block.pool == 0:
             held = max(0, allocated() - before)
-            self.pool_bytes.append(max(0, peak.bytes - before) + held + self.UNSEEN)
+            checked = sum(name == "multinomial without replacement" for name, *_ in block.steps) * self.CHECKED
+            self.pool_bytes.append(max(0, peak.bytes - before) + held + checked + self.UNSEEN)
 
     def keep(self, graph: Graph, recording: Recording) -> None:
         graph.work = recording

@@ -43,7 +43,9 @@ class GraphWorld(World):
         work = graph.work = self._spare.pop() if self._spare else mps.MPSGraph(**self.options)
         work.register_generator_state(self.scope.generator)
         mode = "relaxed" if block.relaxed else "strict"
-        with mps.graph(work, pool=self._handles.get(graph.pool), capture_error_mode=mode):
+        # The cache stays: a tensor may get a larger block than it needs where no small one is cached, and counts as that.
+        options = {"pool": self._handles.get(graph.pool), "capture_error_mode": mode, "empty_cache": False}
+        with mps.graph(work, **options):
             self._handles[graph.pool] = work.pool()
             yield
         assert work.pool() == self._handles[graph.pool]

@@ -189,6 +189,9 @@ DRAWS: dict[str, Draw] = {
     "multinomial": lambda a, g: torch.multinomial(
         total(a).abs() + torch.ones(SIDE, device="mps"), 6, True, generator=g
     ),
+    "multinomial without replacement": lambda a, g: torch.multinomial(
+        total(a).abs() + torch.ones(SIDE, device="mps"), 2, generator=g
+    ),
     "exponential_": lambda a, g: torch.empty_like(a, dtype=torch.float32).exponential_(2.0, generator=g),
     "random_": lambda a, g: torch.empty_like(a, dtype=torch.int64).random_(2, 9, generator=g),
     "dropout": lambda a, g: functional.dropout(floating(a), 0.5),

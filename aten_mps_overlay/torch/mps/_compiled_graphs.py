@@ -162,7 +162,7 @@ def _hand_over(value: Any, kept: Any) -> bool:
                 return False
         elif new.shape != place.shape or new.dtype != place.dtype:
             return False
-        elif new.data_ptr() != place.data_ptr():
+        elif _place_of(new) != _place_of(place):
             place.copy_(new)
     return True
 
@@ -173,7 +173,7 @@ class _Graphs:
 
     key: Tuple[Any, ...]
     # of arguments that are used where they are: the place, and whether they still exist
-    addresses: "array[int]"
+    places: "array[int]"
     storages: List[StorageWeakRef]
     # of arguments whose values are copied: the position, and where to
     copies: List[Tuple[int, torch.Tensor]]
@@ -312,7 +312,7 @@ class CompiledGraph:
         key = self._key(args)
         for graphs in self.graphs:
             if graphs.key == key and torch._C._mps_areAt(
-                args, self.fixed_positions, graphs.addresses
+                args, self.fixed_positions, graphs.places
             ):
                 if not self._is_busy(graphs):
                     return graphs
@@ -326,7 +326,7 @@ class CompiledGraph:
         if not self.can_capture or torch._C._mps_isCaptureUnderway():
             return False
         if self.forward is not None and not self.forward._holds(
-            {args[i].data_ptr() for i in self.fixed}
+            {_place_of(args[i]) for i in self.fixed}
         ):
             return False  # the forward pass ran eagerly, and leaves its results elsewhere each time
         for graphs in self.graphs[:]:
@@ -343,17 +343,17 @@ class CompiledGraph:
             )
         return False
 
-    def _holds(self, addresses: Set[int]) -> bool:
+    def _holds(self, places: Set[int]) -> bool:
         known: Set[int] = set()
         for graphs in self.graphs:
-            known.update(graphs.addresses)
-            known.update(kept.data_ptr() for _, kept in graphs.copies)
+            known.update(graphs.places)
+            known.update(_place_of(kept) for _, kept in graphs.copies)
             known.update(
-                graphs.values[n].data_ptr()
+                _place_of(graphs.values[n])
                 for n in self.traced.results[self.roles.returned :]
                 if isinstance(graphs.values.get(n), torch.Tensor)
             )
-        return addresses <= known
+        return places <= known
 
     # Replay
 
@@ -362,7 +362,7 @@ class CompiledGraph:
         new = [
             (kept, args[i])
             for i, kept in graphs.copies
-            if kept.data_ptr() != args[i].data_ptr()
+            if _place_of(kept) != _place_of(args[i])
         ]
         if new:
             torch._foreach_copy_([kept for kept, _ in new], [given for _, given in new])
@@ -398,7 +398,7 @@ class CompiledGraph:
     def _finish(self, graphs: _Graphs, run: _Run, args: Sequence[Any]) -> List[Any]:
         places = dict(graphs.copies)
         for i in self.written:
-            if args[i].data_ptr() != places[i].data_ptr():
+            if _place_of(args[i]) != _place_of(places[i]):
                 args[i].copy_(places[i])
         results: List[Any] = []
         for i, node in enumerate(self.traced.results):
@@ -433,7 +433,7 @@ class CompiledGraph:
         with torch.inference_mode(False), torch.no_grad():
             graphs = _Graphs(
                 self._key(args),
-                array("Q", (args[i].data_ptr() for i in self.fixed)),
+                array("Q", (_place_of(args[i]) for i in self.fixed)),
                 [StorageWeakRef(args[i].untyped_storage()) for i in self.fixed],
                 [(i, _dense_copy_of(args[i])) for i in self.moving],
             )
@@ -604,6 +604,10 @@ def _is_scalar_of_host(value: Any) -> bool:
         and value.dim() == 0
         and value.device.type == "cpu"
     )
+
+
+def _place_of(tensor: torch.Tensor) -> int:
+    return torch._C._mps_placeOf(tensor)
 
 
 def _overlaps_itself(tensor: torch.Tensor) -> bool:

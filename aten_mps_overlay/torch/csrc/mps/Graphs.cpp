@@ -44,14 +44,17 @@ std::string programLine() {
         reinterpret_cast<PyObject*>(PyEval_GetFrame()));
     for (; frame && !frame.is_none(); frame = frame.attr("f_back")) {
       const auto module =
-          py::str(frame.attr("f_globals").attr("get")("__name__", "torch"));
+          py::str(frame.attr("f_globals").attr("get")("__name__", ""));
       const auto name = module.cast<std::string>();
-      if (name == "torch" || name.rfind("torch.", 0) == 0) {
+      const auto code = frame.attr("f_code");
+      const auto file = code.attr("co_filename").cast<std::string>();
+      // of torch itself, or code that torch.fx wrote
+      if (name == "torch" || name.rfind("torch.", 0) == 0 ||
+          file.rfind("<eval_with_key>", 0) == 0) {
         continue;
       }
-      const auto code = frame.attr("f_code");
       return c10::str(
-          code.attr("co_filename").cast<std::string>(),
+          file,
           ":",
           frame.attr("f_lineno").cast<int>(),
           " (",
@@ -64,13 +67,22 @@ std::string programLine() {
   return "";
 }
 
-// Whether the tensors at some positions of a list lie at these addresses. Both
-// are arrays of uint64_t.
+// A number for where the data of a tensor begins. Not data_ptr(), which is the
+// address of a buffer object plus an offset in the buffer, so that the sum for
+// another buffer may be the same.
+uint64_t placeOf(const at::Tensor& tensor) {
+  const auto buffer = reinterpret_cast<uint64_t>(tensor.storage().data());
+  const auto offset = static_cast<uint64_t>(tensor.storage_offset());
+  return buffer ^ (offset * tensor.itemsize() * 0x9E3779B97F4A7C15ull);
+}
+
+// Whether the tensors at some positions of a list lie at these places. Both are
+// arrays of uint64_t.
 bool areAt(
     const py::list& tensors,
     const py::buffer& positions,
-    const py::buffer& addresses) {
-  const auto wanted = addresses.request();
+    const py::buffer& places) {
+  const auto wanted = places.request();
   const auto indices = positions.request();
   const auto is_array = [](const py::buffer_info& info) {
     return info.ndim == 1 && info.itemsize == sizeof(uint64_t) &&
@@ -79,14 +91,13 @@ bool areAt(
   TORCH_INTERNAL_ASSERT(
       is_array(wanted) && is_array(indices) && wanted.size == indices.size);
   const auto* index = static_cast<const uint64_t*>(indices.ptr);
-  const auto* address = static_cast<const uint64_t*>(wanted.ptr);
+  const auto* place = static_cast<const uint64_t*>(wanted.ptr);
   for (const auto i : c10::irange(wanted.size)) {
     TORCH_INTERNAL_ASSERT(index[i] < tensors.size());
     PyObject* tensor =
         PyList_GET_ITEM(tensors.ptr(), static_cast<Py_ssize_t>(index[i]));
     if (!THPVariable_Check(tensor) ||
-        reinterpret_cast<uint64_t>(THPVariable_Unpack(tensor).data_ptr()) !=
-            address[i]) {
+        placeOf(THPVariable_Unpack(tensor)) != place[i]) {
       return false;
     }
   }
@@ -262,6 +273,7 @@ void initGraphBindings(py::module& module) {
   module.def("_mps_isWatchedByGraph", [](const at::Tensor& tensor) {
     return at::mps::isWatchedByGraph(tensor);
   });
+  module.def("_mps_placeOf", &placeOf);
   module.def("_mps_areAt", &areAt);
   module.def(
       "_mps_expireTensor",
