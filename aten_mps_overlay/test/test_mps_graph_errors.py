@@ -72,8 +72,8 @@ class TestCaptureMessages(MessageTestCase):
                 lambda: (self.x.cpu(), self.x.cpu()), capture_error_mode="relaxed"
             ),
             """torch.mps graph capture: the host read device data: the Float tensor of shape [2, 3], in aten::to, at
-            FILE:LINE (<lambda>). With capture_error_mode="relaxed" what it reads is frozen: every replay behaves as if it had read the same
-            values. Later reads are frozen without a warning.""",
+            FILE:LINE (<lambda>). With capture_error_mode="relaxed" what it reads is frozen: every replay behaves as if
+            it had read the same values. Later reads are frozen without a warning.""",
         )
 
     def test_fallback(self):

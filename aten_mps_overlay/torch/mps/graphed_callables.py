@@ -44,7 +44,7 @@ class _Group:
     """
 
     def __init__(self) -> None:
-        self.members: List["_Graphed"] = []
+        self.members: List[_Graphed] = []
         self.replays = 0
 
     def note_replay(self) -> int:

@@ -171,7 +171,7 @@ class MPSGraph(torch._C._MPSGraph):
             RuntimeError: if the graph is empty, is being captured, or was not made with
                 ``keep_graph=True``.
         """
-        super().instantiate(None if link is None else self._link_limit if link else 0)
+        super()._instantiate(None if link is None else self._link_limit if link else 0)
 
     def replay(self) -> None:
         r"""Submit the recorded work once more, in order with all other work of the MPS stream.

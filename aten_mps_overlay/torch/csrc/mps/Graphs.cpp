@@ -236,7 +236,7 @@ void initGraphBindings(py::module& module) {
           "capture_end",
           torch::wrap_pybind_function_no_gil(&MPSCommandGraph::captureEnd))
       .def(
-          "instantiate",
+          "_instantiate",
           torch::wrap_pybind_function_no_gil(&MPSCommandGraph::instantiate),
           py::arg("link_limit") = py::none())
       .def(
