@@ -22,10 +22,25 @@ QUICK = (
 # Trained for five steps, in float32.
 TRAINED = (
     *QUICK,
+    "gemma2",
+    "mixtral",
+    "qwen2_moe",
+    "mamba",
+    "distilbert",
+    "deberta-v2",
+    "bart",
+    "whisper",
     "vit (transformers)",
+    "swin (transformers)",
+    "dinov2 (transformers)",
     "mobilenet_v2 (torchvision)",
+    "efficientnet_b0 (torchvision)",
+    "deeplabv3_mobilenet_v3_large (torchvision)",
     "convnext_atto (timm)",
+    "mixer_s32_224 (timm)",
+    "Stable Diffusion VAE",
     "DiT",
+    "Flux",
 )
 
 

@@ -8,7 +8,9 @@ import platform
 import torch
 
 from real_models.catalog import architectures
+from real_models.generation import CHOICES, Decoded
 from real_models.measure import Outcome, Row, TRAINING_STEPS
+from real_models.report import Report
 
 _HEAD = """# Models of public libraries
 
@@ -33,6 +35,22 @@ _TRAINING = """
 
 Gradients, weights and buffers after each step, in float32, next to eager.
 
+"""
+_GENERATION = """
+## `generate()`
+
+Tokens of eager's `generate()`, greedy and sampled (`torch.multinomial`) from the same seed, in float32, for four prompts: the
+first one is captured, the second has its length, the others are longer and shorter. *forward*: `model.forward` is compiled by
+`torch.compile(backend="mpsgraphs")`. *library*: `generate(compile_config=…)` compiles the steps after the prompt by itself. *by
+hand*: one step is captured by `torch.mps.graph`, with the choice of the token in it, and replayed for each prompt.
+
+*static* is `cache_implementation="static"`. It tries `index_copy_`, for which MPS has no kernel, and writes by indexing when that
+raises; *indexed* is the same cache, which writes by indexing at once. GPT-2 of this version takes no static cache, so that its
+shapes grow with each step. Counts of the compiled forms are those of the second prompt, over all pieces into which Dynamo has cut
+the forward pass.
+
+| model | cache | way | greedy | sampled | captures | replays | eager calls | operators in between |
+| --- | --- | --- | --- | --- | --: | --: | --: | --- |
 """
 
 
@@ -96,6 +114,18 @@ def _training(rows: list[Row]) -> str:
     return head + "| model | compiled: pieces |\n| --- | --- |\n" + "".join(lines)
 
 
+def _decoded(row: Decoded) -> str:
+    outcomes = [row.outcomes[choice] for choice in CHOICES]
+    first = outcomes[0]
+    cells = [
+        *(row.case.name, row.case.cache, row.case.way),
+        *(f"**{one.outcome}** {one.reason}" if one.reason else one.outcome for one in outcomes),
+        *(str(first.steps.get(count, "–")) for count in ("captures", "replays", "eager_calls")),
+        ", ".join(f"`{name}`" for name in dict.fromkeys(first.splits)) or "–",
+    ]
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+
+
 def _refusals(rows: list[Row]) -> str:
     help_of = {one.name: one.help for one in architectures()}
     lines = []
@@ -108,8 +138,9 @@ def _refusals(rows: list[Row]) -> str:
     return "\n## Refused as they are\n\n| model | why | what may help |\n| --- | --- | --- |\n" + "".join(lines)
 
 
-def page(rows: list[Row]) -> str:
+def page(report: Report) -> str:
     """The whole page."""
+    rows = list(report.models.values())
     head = _HEAD.format(
         date=datetime.date.today().isoformat(),
         machine=platform.platform(),
@@ -120,4 +151,5 @@ def page(rows: list[Row]) -> str:
     for kind in dict.fromkeys(row.kind for row in rows):
         parts.append(f"\n## {kind[0].upper()}{kind[1:]}\n\n{_TABLE}{_RULE}")
         parts += [_row(row) for row in rows if row.kind == kind]
-    return "".join(parts) + _training(rows) + _refusals(rows)
+    generation = _GENERATION + "".join(_decoded(row) for row in report.generation.values())
+    return "".join(parts) + _training(rows) + generation + _refusals(rows)
