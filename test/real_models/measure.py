@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
+from torch._dynamo.utils import counters
 
 import mps_simulator
 from real_models.architecture import Architecture, Inputs, tensors
@@ -167,12 +168,16 @@ class Comparison:
     def compiled(self, link: bool) -> Outcome:
         """Through the backend."""
         torch._dynamo.reset()
+        counters.clear()
         call = torch.compile(self.model, backend="mpsgraphs", options={"link": link})
         try:
             found = [[t.clone() for t in tensors(call(**inputs))] for inputs in self.inputs]
             problem = next(filter(None, map(self.compare, found, self.expected)), "")
             reports = mps.compile_report()
             pieces, splits = pieces_and_splits(reports)
+            breaks = sum(counters["graph_break"].values())
+            if breaks:
+                pieces["graph breaks"] = breaks
             if not any(report["replays"] for report in reports):
                 return Outcome("fails", "nothing was replayed", splits=splits)
             taken = microseconds(lambda: call(**self.inputs[0]))

@@ -36,6 +36,14 @@ _TRAINING = """
 Gradients, weights and buffers after each step, in float32, next to eager.
 
 """
+_NOTES = {
+    "detection": """Non-maximum suppression has no MPS kernel in torchvision's Linux wheel, so that eager
+does not run these models. They are run with `PYTORCH_ENABLE_MPS_FALLBACK=1`, by eager too: such operators run on the CPU then. How many
+boxes there are depends on the values, which is where Dynamo breaks its graphs. *Network* is the part without choices, backbone and
+head, and runs without the fallback.
+
+"""
+}
 _GENERATION = """
 ## `generate()`
 
@@ -70,7 +78,12 @@ def _pieces(outcome: Outcome | None) -> str:
     if outcome.outcome not in ("equal", "as traced"):
         return f"**{outcome.outcome}** {outcome.reason}"
     names = ", ".join(f"`{name}`" for name in dict.fromkeys(outcome.splits))
-    return f"{outcome.outcome}: {outcome.steps.get('pieces', 0)}" + (f" ({names})" if names else "")
+    breaks = outcome.steps.get("graph breaks")
+    return (
+        f"{outcome.outcome}: {outcome.steps.get('pieces', 0)}"
+        + (f", {breaks} graph breaks" if breaks else "")
+        + (f" ({names})" if names else "")
+    )
 
 
 def _row(row: Row) -> str:
@@ -149,7 +162,7 @@ def page(report: Report) -> str:
     )
     parts = [head]
     for kind in dict.fromkeys(row.kind for row in rows):
-        parts.append(f"\n## {kind[0].upper()}{kind[1:]}\n\n{_TABLE}{_RULE}")
+        parts.append(f"\n## {kind[0].upper()}{kind[1:]}\n\n{_NOTES.get(kind, '')}{_TABLE}{_RULE}")
         parts += [_row(row) for row in rows if row.kind == kind]
     generation = _GENERATION + "".join(_decoded(row) for row in report.generation.values())
     return "".join(parts) + _training(rows) + generation + _refusals(rows)

@@ -55,15 +55,19 @@ class Report:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(found, indent=1) + "\n")
 
+    def passed(self) -> Report:
+        """What did not fail."""
+        return Report(
+            {key: row for key, row in self.models.items() if not row.failures()},
+            {case: decoded for case, decoded in self.generation.items() if not decoded.failures()},
+        )
+
     @staticmethod
-    def kept(path: Path) -> Report:
-        """Of an earlier run, what did not fail."""
+    def read(path: Path) -> Report:
+        """Of an earlier run, or nothing."""
         if not path.exists():
             return Report()
         found = json.loads(path.read_text())
         models = [Row.of_json(values) for values in found["models"]]
-        generation = [Decoded.of_json(values) for values in found.get("generation", ())]
-        return Report(
-            {(row.name, row.dtype): row for row in models if not row.failures()},
-            {decoded.case: decoded for decoded in generation if not decoded.failures()},
-        )
+        generation = [Decoded.of_json(values) for values in found["generation"]]
+        return Report({(row.name, row.dtype): row for row in models}, {decoded.case: decoded for decoded in generation})

@@ -19,6 +19,7 @@ sys.path[:0] = [str(REPOSITORY / "build/models/packages"), str(REPOSITORY / "tes
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 from real_models.catalog import architectures, QUICK, TRAINED  # noqa: E402
+from real_models.fallback import has_fallback, rows_with_fallback  # noqa: E402
 from real_models.generation import cases, decode, QUICK_CASES  # noqa: E402
 from real_models.measure import measure, Outcome, Row  # noqa: E402
 from real_models.page import page  # noqa: E402
@@ -71,7 +72,7 @@ def main(
         raise click.UsageError("--page takes a run with replays")
     if no_replay:
         torch.mps.MPSGraph.replay = lambda _self: None  # type: ignore[attr-defined]
-    kept = Report.kept(report_path) if resume and not no_replay else Report()
+    kept = Report.read(report_path).passed() if resume and not no_replay else Report()
     report = Report()
     dtypes = _DTYPES[:1] if quick else _DTYPES
     total = len(chosen) * len(dtypes) + len(chosen_cases)
@@ -88,11 +89,17 @@ def main(
         report.generation[case] = decoded
         tell(case.title, decoded.outcomes, decoded.seconds)
     for architecture in chosen:
-        for dtype in dtypes:
-            key = (architecture.name, str(dtype).removeprefix("torch."))
+        wanted = [(architecture.name, str(dtype).removeprefix("torch.")) for dtype in dtypes]
+        if architecture.fallback and not has_fallback() and not all(key in kept.models for key in wanted):
+            rows = rows_with_fallback(Path(__file__), architecture.name, no_replay)
+            found = {(row.name, row.dtype): row for row in rows}
+        else:
+            found = kept.models
+        for key, dtype in zip(wanted, dtypes):
             train = architecture.name in TRAINED and dtype == torch.float32 and not quick
-            found = kept.models.get(key)
-            row = measure(architecture, dtype, train) if not found or (train and _lacks_training(found)) else found
+            row = found.get(key)
+            if not row or (train and _lacks_training(row)):
+                row = measure(architecture, dtype, train)
             report.models[key] = row
             tell(", ".join(key), row.modes, row.seconds)
     failures = report.equal() if no_replay else report.failures()
@@ -100,10 +107,9 @@ def main(
         print(failure, file=sys.stderr)
     if path:
         path.write_text(page(report))
-    rows = report.models.values()
-    equal = sum("compiled" in row.modes and row.modes["compiled"].outcome == "equal" for row in rows)
+    compiled = [row.modes["compiled"].outcome for row in report.models.values() if "compiled" in row.modes]
     print(
-        f"{equal} of {len(rows)} equal eager through the backend, {len(failures)} failures. "
+        f"{compiled.count('equal')} of {len(report.models)} equal eager through the backend, {len(failures)} failures. "
         f"Numbers kept in {report_path}."
     )
     sys.exit(bool(failures))
