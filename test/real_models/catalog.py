@@ -31,7 +31,7 @@ TRAINED = (
     "bart",
     "whisper",
     "vit (transformers)",
-    "swin (transformers)",
+    "pvt (transformers)",
     "dinov2 (transformers)",
     "mobilenet_v2 (torchvision)",
     "efficientnet_b0 (torchvision)",

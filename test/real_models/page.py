@@ -33,7 +33,8 @@ _RULE = "| --- | --- | --- | --- | --- | --- | --: | --: | --: | --: |\n"
 _TRAINING = """
 ## {steps} steps of training, compiled
 
-Gradients, weights and buffers after each step, in float32, next to eager.
+Losses, gradients, weights and buffers after each step, in float32, next to eager. *As traced* are those of the same trace without
+graphs, with the dropout that the backend puts in place of an operator without a kernel.
 
 """
 _NOTES = {
