@@ -15,7 +15,8 @@ Inputs = dict[str, Any]
 class Architecture:
     """A model with random weights, and inputs by the names of its arguments.
 
-    `help` is the line that lets a capture take it as it is, where it is refused without.
+    `help` is the line that lets a capture take it as it is, where it is refused without. With `fallback`, operators that
+    have no kernel run on the CPU: eager does not run it otherwise.
     """
 
     name: str
@@ -23,6 +24,7 @@ class Architecture:
     make: Callable[[], torch.nn.Module]
     inputs: Callable[[torch.Generator], Inputs]
     help: str = ""
+    fallback: bool = False
 
 
 def tokens(*shape: int, words: int = 99, name: str = "input_ids") -> Callable[[torch.Generator], Inputs]:

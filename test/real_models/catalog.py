@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from real_models import diffusion, hugging_face, image_libraries
+from real_models import detection, diffusion, hugging_face, image_libraries
 from real_models.architecture import Architecture
 
 QUICK = (
@@ -22,10 +22,25 @@ QUICK = (
 # Trained for five steps, in float32.
 TRAINED = (
     *QUICK,
+    "gemma2",
+    "mixtral",
+    "qwen2_moe",
+    "mamba",
+    "distilbert",
+    "deberta-v2",
+    "bart",
+    "whisper",
     "vit (transformers)",
+    "pvt (transformers)",
+    "dinov2 (transformers)",
     "mobilenet_v2 (torchvision)",
+    "efficientnet_b0 (torchvision)",
+    "deeplabv3_mobilenet_v3_large (torchvision)",
     "convnext_atto (timm)",
+    "mixer_s32_224 (timm)",
+    "Stable Diffusion VAE",
     "DiT",
+    "Flux",
 )
 
 
@@ -37,6 +52,7 @@ def architectures() -> Iterator[Architecture]:
         hugging_face.speech(),
         hugging_face.vision(),
         image_libraries.torchvision_models(),
+        detection.detection_models(),
         image_libraries.timm_models(),
         diffusion.diffusion_models(),
     )

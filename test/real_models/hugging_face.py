@@ -164,6 +164,14 @@ def _make(auto: Any, name: str, values: dict[str, Any]) -> Callable[[], torch.nn
     return make
 
 
+def language_model(name: str) -> torch.nn.Module:
+    """One that tells words apart: with the usual weights a small one gives the same token again and again."""
+    model: torch.nn.Module = AutoModelForCausalLM.from_config(
+        _config(name, {**_LANGUAGE[name], "initializer_range": 0.3})
+    )
+    return model
+
+
 _MASK = "leave attention_mask out, or give it in four dimensions"
 
 

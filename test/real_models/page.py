@@ -8,7 +8,9 @@ import platform
 import torch
 
 from real_models.catalog import architectures
+from real_models.generation import CHOICES, Decoded
 from real_models.measure import Outcome, Row, TRAINING_STEPS
+from real_models.report import Report
 
 _HEAD = """# Models of public libraries
 
@@ -31,8 +33,33 @@ _RULE = "| --- | --- | --- | --- | --- | --- | --: | --: | --: | --: |\n"
 _TRAINING = """
 ## {steps} steps of training, compiled
 
-Gradients, weights and buffers after each step, in float32, next to eager.
+Losses, gradients, weights and buffers after each step, in float32, next to eager. *As traced* are those of the same trace without
+graphs, with the dropout that the backend puts in place of an operator without a kernel.
 
+"""
+_NOTES = {
+    "detection": """Non-maximum suppression has no MPS kernel in torchvision's Linux wheel, so that eager
+does not run these models. They are run with `PYTORCH_ENABLE_MPS_FALLBACK=1`, by eager too: such operators run on the CPU then. How many
+boxes there are depends on the values, which is where Dynamo breaks its graphs. *Network* is the part without choices, backbone and
+head, and runs without the fallback.
+
+"""
+}
+_GENERATION = """
+## `generate()`
+
+Tokens of eager's `generate()`, greedy and sampled (`torch.multinomial`) from the same seed, in float32, for four prompts: the
+first one is captured, the second has its length, the others are longer and shorter. *forward*: `model.forward` is compiled by
+`torch.compile(backend="mpsgraphs")`. *library*: `generate(compile_config=…)` compiles the steps after the prompt by itself. *by
+hand*: one step is captured by `torch.mps.graph`, with the choice of the token in it, and replayed for each prompt.
+
+*static* is `cache_implementation="static"`. It tries `index_copy_`, for which MPS has no kernel, and writes by indexing when that
+raises; *indexed* is the same cache, which writes by indexing at once. GPT-2 of this version takes no static cache, so that its
+shapes grow with each step. Counts of the compiled forms are those of the second prompt, over all pieces into which Dynamo has cut
+the forward pass.
+
+| model | cache | way | greedy | sampled | captures | replays | eager calls | operators in between |
+| --- | --- | --- | --- | --- | --: | --: | --: | --- |
 """
 
 
@@ -52,7 +79,12 @@ def _pieces(outcome: Outcome | None) -> str:
     if outcome.outcome not in ("equal", "as traced"):
         return f"**{outcome.outcome}** {outcome.reason}"
     names = ", ".join(f"`{name}`" for name in dict.fromkeys(outcome.splits))
-    return f"{outcome.outcome}: {outcome.steps.get('pieces', 0)}" + (f" ({names})" if names else "")
+    breaks = outcome.steps.get("graph breaks")
+    return (
+        f"{outcome.outcome}: {outcome.steps.get('pieces', 0)}"
+        + (f", {breaks} graph breaks" if breaks else "")
+        + (f" ({names})" if names else "")
+    )
 
 
 def _row(row: Row) -> str:
@@ -96,6 +128,18 @@ def _training(rows: list[Row]) -> str:
     return head + "| model | compiled: pieces |\n| --- | --- |\n" + "".join(lines)
 
 
+def _decoded(row: Decoded) -> str:
+    outcomes = [row.outcomes[choice] for choice in CHOICES]
+    first = outcomes[0]
+    cells = [
+        *(row.case.name, row.case.cache, row.case.way),
+        *(f"**{one.outcome}** {one.reason}" if one.reason else one.outcome for one in outcomes),
+        *(str(first.steps.get(count, "–")) for count in ("captures", "replays", "eager_calls")),
+        ", ".join(f"`{name}`" for name in dict.fromkeys(first.splits)) or "–",
+    ]
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+
+
 def _refusals(rows: list[Row]) -> str:
     help_of = {one.name: one.help for one in architectures()}
     lines = []
@@ -108,8 +152,9 @@ def _refusals(rows: list[Row]) -> str:
     return "\n## Refused as they are\n\n| model | why | what may help |\n| --- | --- | --- |\n" + "".join(lines)
 
 
-def page(rows: list[Row]) -> str:
+def page(report: Report) -> str:
     """The whole page."""
+    rows = list(report.models.values())
     head = _HEAD.format(
         date=datetime.date.today().isoformat(),
         machine=platform.platform(),
@@ -118,6 +163,7 @@ def page(rows: list[Row]) -> str:
     )
     parts = [head]
     for kind in dict.fromkeys(row.kind for row in rows):
-        parts.append(f"\n## {kind[0].upper()}{kind[1:]}\n\n{_TABLE}{_RULE}")
+        parts.append(f"\n## {kind[0].upper()}{kind[1:]}\n\n{_NOTES.get(kind, '')}{_TABLE}{_RULE}")
         parts += [_row(row) for row in rows if row.kind == kind]
-    return "".join(parts) + _training(rows) + _refusals(rows)
+    generation = _GENERATION + "".join(_decoded(row) for row in report.generation.values())
+    return "".join(parts) + _training(rows) + generation + _refusals(rows)

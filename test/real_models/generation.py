@@ -1,0 +1,276 @@
+"""`generate()` of language models: tokens of eager's, by replays, greedy and sampled."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from transformers import CompileConfig, HybridCache, StaticCache
+
+from real_models.hugging_face import language_model
+from real_models.measure import mps, Outcome, reason_of
+
+# The first is captured; then another one of its length, a longer and a shorter one.
+PROMPTS = ((2, 5), (2, 5), (2, 8), (2, 3))
+SAME_LENGTH = 1
+# A limit on the whole text, as a server has it: the length of the cache is that for all prompts.
+LENGTH = 20
+CHOICES = ("greedy", "sampled")
+Tokens = list[torch.Tensor]
+
+
+class IndexedCache(StaticCache):  # type: ignore[misc]
+    """A static cache whose values are written by indexing.
+
+    The library's own tries `index_copy_`, for which MPS has no kernel, and writes by indexing when that raises.
+    """
+
+    def update(
+        self, keys: torch.Tensor, values: torch.Tensor, layer: int, how: dict[str, Any] | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns all keys and values of the layer."""
+        position = (how or {})["cache_position"]
+        self.key_cache[layer][:, :, position] = keys
+        self.value_cache[layer][:, :, position] = values
+        return self.key_cache[layer], self.value_cache[layer]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model, its cache, and what makes graphs of its steps."""
+
+    name: str
+    # "static", "indexed" (static, written by indexing), "hybrid" or "dynamic"
+    cache: str
+    # "forward" (compiled by us), "library" (generate() compiles what decodes) or "by hand" (one captured step)
+    way: str
+
+    @property
+    def title(self) -> str:
+        """What messages and `--only` call it."""
+        return f"generate {self.name} ({self.cache}, {self.way})"
+
+
+@dataclass
+class Decoded:
+    """How the tokens of one case came out, greedy and sampled."""
+
+    case: Case
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def failures(self) -> list[str]:
+        """What a run must not have; a capture by hand may be refused, and eager may not run."""
+        bad = ("differs", "fails")
+        return [
+            f"{self.case.title}, {choice}: {outcome.outcome} {outcome.reason}"
+            for choice, outcome in self.outcomes.items()
+            if outcome.outcome in bad
+        ]
+
+    def equal(self) -> list[str]:
+        """What a run without replays must not have."""
+        return [
+            f"{self.case.title}, {choice}: equal without a replay"
+            for choice, outcome in self.outcomes.items()
+            if outcome.outcome == "equal"
+        ]
+
+    @staticmethod
+    def of_json(values: dict[str, Any]) -> Decoded:
+        """What `as_json` gave."""
+        outcomes = {choice: Outcome(**outcome) for choice, outcome in values["outcomes"].items()}
+        return Decoded(**{**values, "case": Case(**values["case"]), "outcomes": outcomes})
+
+    def as_json(self) -> dict[str, Any]:
+        """For the report."""
+        return asdict(self)
+
+
+_STATIC_MODELS = ("llama", "mistral", "qwen2", "phi3")
+# Those that `make test` has the time for.
+QUICK_CASES = (Case("llama", "indexed", "library"), Case("llama", "static", "by hand"))
+
+
+def cases() -> Iterator[Case]:
+    """In the order of the page.
+
+    GPT-2 is first: after gemma2 in the same process it gives other tokens than eager, and so it does through Dynamo's
+    backend that runs what it traces eagerly.
+    """
+    yield Case("gpt2", "dynamic", "forward")
+    for name in _STATIC_MODELS:
+        for cache in ("static", "indexed"):
+            for way in ("forward", "library", "by hand"):
+                yield Case(name, cache, way)
+    yield Case("gemma2", "hybrid", "forward")
+    yield Case("gemma2", "hybrid", "by hand")
+
+
+class Generator:
+    """A model with random weights that `generate()` is called of."""
+
+    def __init__(self, case: Case) -> None:
+        torch.manual_seed(0)
+        self.case = case
+        self.model: Any = language_model(case.name)
+        self.model = self.model.eval().to("mps")
+        self.model.generation_config.eos_token_id = None
+        generator = torch.Generator().manual_seed(1)
+        self.prompts = [torch.randint(5, 99, shape, generator=generator).to("mps") for shape in PROMPTS]
+        self.own: Any = None
+
+    def cache(self) -> Any:
+        """One of our own, empty, at the same place each time."""
+        if self.own is None:
+            kind = {"static": StaticCache, "indexed": IndexedCache, "hybrid": HybridCache}[self.case.cache]
+            self.own = kind(self.model.config, PROMPTS[0][0], LENGTH, "mps", self.model.dtype)
+        self.own.reset()
+        return self.own
+
+    def generate(self, prompt: torch.Tensor, choice: str, **options: Any) -> torch.Tensor:
+        """As a user calls it."""
+        if self.case.cache == "indexed":
+            options["past_key_values"] = self.cache()
+        elif self.case.cache != "dynamic":
+            options["cache_implementation"] = self.case.cache
+        torch.manual_seed(3)
+        tokens: torch.Tensor = self.model.generate(
+            prompt,
+            attention_mask=torch.ones_like(prompt),
+            max_length=LENGTH,
+            do_sample=choice == "sampled",
+            top_k=0,
+            **options,
+        )
+        return tokens
+
+
+class Step:
+    """One step of decoding: a token goes in, and the next one takes its place."""
+
+    def __init__(self, generator: Generator, choice: str) -> None:
+        self.model = generator.model
+        self.choice = choice
+        self.cache = generator.cache()
+        self.token = torch.zeros(PROMPTS[0][0], 1, dtype=torch.long, device="mps")
+        self.position = torch.zeros(1, dtype=torch.long, device="mps")
+
+    def begin(self, prompt: torch.Tensor) -> None:
+        """The prompt, eagerly, and the first token."""
+        torch.manual_seed(3)
+        self.cache.reset()
+        self.choose(prompt, torch.arange(prompt.shape[1], device="mps"))
+        self.position.fill_(prompt.shape[1])
+
+    def choose(self, tokens: torch.Tensor, positions: torch.Tensor) -> None:
+        """The next token."""
+        scores = self.model(tokens, cache_position=positions, past_key_values=self.cache).logits[:, -1].float()
+        if self.choice == "sampled":
+            self.token.copy_(torch.multinomial(scores.softmax(-1), 1))
+        else:
+            self.token.copy_(scores.argmax(-1, keepdim=True))
+
+    def __call__(self) -> None:
+        self.choose(self.token, self.position)
+        self.position.add_(1)
+
+
+def _by_hand(generator: Generator, choice: str, wanted: Tokens) -> Outcome:
+    step = Step(generator, choice)
+    graph = mps.MPSGraph()
+    step.begin(generator.prompts[0])
+    try:
+        with mps.graph(graph):
+            step()
+    except (RuntimeError, ValueError, TypeError, AttributeError) as error:
+        return Outcome("refused", reason_of(error))
+    replays = 0
+    for number, (prompt, tokens) in enumerate(zip(generator.prompts, wanted)):
+        step.begin(prompt)
+        found = [prompt, step.token.clone()]
+        for _ in range(LENGTH - prompt.shape[1] - 1):
+            graph.replay()
+            replays += 1
+            found.append(step.token.clone())
+        if not torch.equal(torch.cat(found, 1), tokens):
+            return Outcome("differs", f"prompt {number}")
+    graph.reset()
+    return Outcome("equal", steps={"captures": 1, "replays": replays})
+
+
+_COUNTS = ("captures", "replays", "eager_calls")
+
+
+def _counts() -> dict[str, int]:
+    reports = mps.compile_report()
+    return {count: sum(report[count] for report in reports) for count in _COUNTS}
+
+
+def _compiled(generator: Generator, choice: str, wanted: Tokens, options: dict[str, Any]) -> Outcome:
+    """Tokens of all prompts; the counts are those of the prompt that has the length of the first."""
+    steps: dict[str, int] = {}
+    splits: list[str] = []
+    try:
+        for number, (prompt, tokens) in enumerate(zip(generator.prompts, wanted)):
+            before = _counts()
+            found = generator.generate(prompt, choice, **options)
+            if not torch.equal(found, tokens):
+                return Outcome("differs", f"prompt {number}")
+            if number == SAME_LENGTH:
+                steps = {count: after - before[count] for count, after in _counts().items()}
+                splits = [split["operator"] for report in mps.compile_report() for split in report["splits"]]
+    except Exception as error:  # whatever it is, eager did without
+        return Outcome("fails", reason_of(error))
+    decoding = LENGTH - PROMPTS[SAME_LENGTH][1] - 1
+    outcome = Outcome("equal", steps=steps, splits=splits)
+    if steps["captures"] >= steps["replays"] or steps["replays"] < decoding:
+        outcome.outcome, outcome.reason = "fails", f"{decoding} steps were {steps}"
+    return outcome
+
+
+def _compile_config() -> CompileConfig:
+    """What lets `generate()` compile its decoding by itself, on another device than CUDA."""
+    config = CompileConfig(fullgraph=False, backend="mpsgraphs", mode=None)
+    config._compile_all_devices = True
+    return config
+
+
+def _run(generator: Generator, row: Decoded) -> None:
+    wanted: dict[str, Tokens] = {}
+    try:
+        for choice in CHOICES:
+            wanted[choice] = [generator.generate(prompt, choice) for prompt in generator.prompts]
+    except (RuntimeError, ValueError, NotImplementedError) as error:
+        row.outcomes = {choice: Outcome("no eager", reason_of(error)) for choice in CHOICES}
+        return
+    run: Callable[[str], Outcome]
+    if row.case.way == "by hand":
+        run = lambda choice: _by_hand(generator, choice, wanted[choice])  # noqa: E731
+    else:
+        options: dict[str, Any] = {}
+        if row.case.way == "forward":
+            generator.model.forward = torch.compile(generator.model.forward, backend="mpsgraphs")
+        else:
+            options["compile_config"] = _compile_config()
+        run = lambda choice: _compiled(generator, choice, wanted[choice], options)  # noqa: E731
+    row.outcomes = {choice: run(choice) for choice in CHOICES}
+
+
+def decode(case: Case) -> Decoded:
+    """All of one case."""
+    begin = time.monotonic()
+    row = Decoded(case)
+    torch._dynamo.reset()
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            _run(Generator(case), row)
+        finally:
+            torch._dynamo.reset()
+    row.seconds = time.monotonic() - begin
+    return row
