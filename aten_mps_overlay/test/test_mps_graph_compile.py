@@ -105,6 +105,36 @@ class TestInference(CompileTestCase):
 
         self.check(function, (3, 4))
 
+    def test_views_alone(self):
+        """A graph without steps is not replayed, so that it can't warn of that."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.check(lambda x: (x.view(3, 4).T, x[2:]), (12,))
+
+    def test_caught_error_of_eager(self):
+        """29: a cache of keys that is written by an operator without a kernel or, where that raises, by indexing."""
+
+        def write(cache, position, keys):
+            try:
+                cache.index_copy_(0, position, keys)
+            except NotImplementedError:
+                cache[position] = keys
+            return cache * 2
+
+        compiled = torch.compile(write, backend="mpsgraphs")
+        caches = [torch.zeros(5, 2, device="mps") for _ in range(2)]
+        with torch.no_grad():
+            for i in (3, 0, 4):
+                position, keys = torch.tensor([i], device="mps"), new(1, 2)
+                results = [
+                    function(cache, position, keys)
+                    for function, cache in zip((compiled, write), caches)
+                ]
+                self.assertEqual(*results, **EXACT)
+                self.assertEqual(*caches, **EXACT)
+        (report,) = reports()
+        self.assertEqual((report["captures"], report["replays"]), (1, 2))
+
     def test_strides_are_those_of_eager(self):
         def function(x):
             y = x * 2

@@ -32,6 +32,15 @@ from .graphs import _LINK_LIMIT, graph, graph_pool_handle, MPSGraph
 
 _Values = Dict[Node, Any]
 
+_KINDS_OF_STEPS = (
+    "kernels",
+    "graph_runs",
+    "copies",
+    "fills",
+    "kernel_objects",
+    "host_refreshes",
+)
+
 
 @dataclass(frozen=True)
 class Options:
@@ -130,8 +139,14 @@ class _Captured:
     nodes: Sequence[Node]
     graph: MPSGraph
 
+    def __post_init__(self) -> None:
+        stats = self.graph.stats()
+        # views alone are there without a replay
+        self.has_steps = any(stats[kind] for kind in _KINDS_OF_STEPS)
+
     def run(self, run: _Run) -> bool:
-        self.graph.replay()
+        if self.has_steps:
+            self.graph.replay()
         return True
 
 

@@ -4,6 +4,7 @@ import warnings
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 import torch
+from torch._decomp.decompositions import index_copy
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.exc import TensorifyScalarRestartAnalysis
 from torch._guards import CompileContext, TracingContext
@@ -41,8 +42,10 @@ def _native_dropout_backward(
     return grad_output * mask
 
 
-# Tracing puts operators in place of others that the device has no kernel for. These run what eager runs there.
+# Tracing puts operators in place of others that the device has no kernel for. These run what eager runs there, or what
+# a program does that catches eager's error.
 _DECOMPOSITIONS: Dict[Any, Callable[..., Any]] = {
+    torch.ops.aten.index_copy.default: index_copy,
     torch.ops.aten.native_dropout.default: _native_dropout,
     torch.ops.aten.native_dropout_backward.default: _native_dropout_backward,
 }
