@@ -138,6 +138,8 @@ def _from_git(project: Project) -> None:
 def _from_debian(project: Project) -> None:
     """Unpack the Debian source package's tarball."""
     pin, layout = project.pin, project.layout
+    if pin.tarball is None:
+        raise SourceFailed("base.toml names no Debian tarball")
     mirrors = find_mirrors([pin.tarball.release])
     try:
         tarball = fetch_file(pin.tarball, mirrors, layout.cache)
@@ -148,10 +150,10 @@ def _from_debian(project: Project) -> None:
     try:
         say(f"unpacking {pin.tarball.name}")
         unpack(tarball, partial / "pytorch")
-        tree = commit_tree(partial / "pytorch", pin)
+        tree = commit_tree(partial / "pytorch", pin, pin.tarball.name)
         if tree != pin.tarball_tree:
             raise ForkToolError(
-                f"The unpacked {pin.tarball.name} has the git tree {tree[:12]}, not {pin.tarball_tree[:12]} as base.toml says: "
+                f"The unpacked {pin.tarball.name} has the git tree {tree[:12]}, not {str(pin.tarball_tree)[:12]} as base.toml says: "
                 "the file system may not keep file modes or the case of names; use another one."
             )
         git = Git(partial / "pytorch")
