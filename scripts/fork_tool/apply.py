@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fork_tool.checkout import APPLIED_REF, BACKUP_REF, BRANCH, Checkout, describe_head, open_checkout
+from fork_tool.checkout import APPLIED_REF, BACKUP_REF, BASE_REF, BRANCH, Checkout, describe_head, open_checkout
 from fork_tool.console import note, say
 from fork_tool.errors import ConflictError, ForkToolError
 from fork_tool.git import GitError
@@ -41,6 +41,7 @@ def apply_series(project: Project, force: bool = False) -> Applied:
     if checkout.head_branch == BRANCH and tip == stack.tip:
         if checkout.applied != tip:
             checkout.git.whole("update-ref", APPLIED_REF, stack.tip)
+        checkout.git.whole("update-ref", BASE_REF, stack.base)
         return Applied(stack, changed=False)
     if tip != stack.tip and checkout.unrefreshed:
         if not force:
@@ -100,3 +101,4 @@ def _move(checkout: Checkout, stack: Stack) -> None:
                 ) from None
             raise
         checkout.git.run("update-ref", APPLIED_REF, stack.tip)
+        checkout.git.run("update-ref", BASE_REF, stack.base)

@@ -110,6 +110,19 @@ def open_checkout(directory: Path, pin: Pin, shown: str) -> Checkout:
 
 def find_base(git: Git, pin: Pin, shown: str) -> str:
     """The commit in a checkout that is the pinned base."""
+    recorded, pinned = git.resolve(BASE_REF), git.resolve(pin.commit)
+    if (
+        recorded
+        and pinned
+        and recorded != pinned
+        and is_base(git, pin, recorded)
+        and is_ancestor(git, recorded, pinned)
+    ):
+        raise ForkToolError(
+            f"base.toml names two sources: upstream.commit is {pinned[:12]}, and debian.tree that of {recorded[:12]}, "
+            f"which came before it. Bring base.toml back (`git checkout -- base.toml`), and let "
+            f"`scripts/mpsfork rebase --onto {pinned[:12]}` move the series; if it has moved, take the table [debian] out."
+        )
     for candidate in (BASE_REF, pin.commit, "HEAD"):
         commit = git.resolve(candidate)
         if commit and is_base(git, pin, commit):
@@ -119,9 +132,25 @@ def find_base(git: Git, pin: Pin, shown: str) -> str:
     )
 
 
+def refuse_other_base(checkout: Checkout, pin: Pin) -> None:
+    """Refuse a checkout that was last used with another base than the pinned one."""
+    recorded = checkout.git.resolve(BASE_REF)
+    if recorded not in (None, checkout.base):
+        raise ForkToolError(
+            f"The series in {checkout.shown} stood on {str(recorded)[:12]} ({BASE_REF}), and base.toml names {pin.tag} ({checkout.base[:12]}). "
+            f"To move the series there, bring base.toml back and `scripts/mpsfork rebase --onto {checkout.base[:12]}`; "
+            f"if patches/ was moved already, `make apply` lays it on that base."
+        )
+
+
 def is_base(git: Git, pin: Pin, commit: str) -> bool:
     """Whether a commit holds exactly the pinned source."""
     return commit == pin.commit or git.tree_of(commit) == pin.tarball_tree
+
+
+def is_ancestor(git: Git, before: str, after: str) -> bool:
+    """Whether a commit is in the history of another, or that one itself."""
+    return git.succeeds("merge-base", "--is-ancestor", before, after)
 
 
 def describe_head(git: Git) -> str:

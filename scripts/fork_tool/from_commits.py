@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fork_tool.checkout import BRANCH, Checkout
+from fork_tool.checkout import APPLIED_REF, BRANCH, Checkout
 from fork_tool.entries import check_header, Entry, name_from_title, parse_message, TITLE_MARK
 from fork_tool.errors import ForkToolError
 from fork_tool.git import Git
@@ -70,6 +70,7 @@ class Taken:
 def take_series(checkout: Checkout, pin: Pin, tip: str, taken: set[str], notes: list[str]) -> Taken:
     """The entries that give back the commits between the base and `tip`; `taken` are names that new ones can't have."""
     drafts = _drafts(checkout, tip, notes)
+    _refuse_upstreams(checkout, drafts)
     _distribute(checkout, tip, drafts)
     entries = _entries(checkout.git, drafts, taken, notes)
     files = _overlay_files(checkout.git, tip, entries)
@@ -120,6 +121,28 @@ def _drafts(checkout: Checkout, tip: str, notes: list[str]) -> list[Draft]:
             seen.add(name)
         drafts.append(Draft(name, title, body, parents[0], commit))
     return drafts
+
+
+def _refuse_upstreams(checkout: Checkout, drafts: list[Draft]) -> None:
+    """After a rebase by hand upstream's commits stand between the base and the entries, and none says what entry it is."""
+    if not drafts or drafts[0].name is not None:
+        return
+    lowest = drafts[0]
+    published = checkout.git.text(
+        *("for-each-ref", "--count=1", "--format=%(refname:short)"),
+        *("--contains", lowest.last, "refs/remotes", "refs/tags"),
+    )
+    if published:
+        reason = f"is part of {published}"
+    elif any(draft.name is not None for draft in drafts):
+        reason = "stands below the entries and is none of them"
+    else:
+        return
+    raise ForkToolError(
+        f"Commit {lowest.last[:12]} ({lowest.title[:60]}) {reason}, so it may be upstream's, which can't become an entry; nothing was written. "
+        f"To move the series to another base: `git -C {checkout.shown} checkout -B {BRANCH} {APPLIED_REF}`, then `scripts/mpsfork rebase --onto REF`. "
+        f"If the commit is a new entry, end its message with a line `Entry: NAME`."
+    )
 
 
 def _changes(git: Git, before: str, after: str) -> list[Change]:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fork_tool.checkout import APPLIED_REF, BRANCH, BRANCH_REF, Checkout, describe_head, open_checkout
+from fork_tool.checkout import (
+    APPLIED_REF,
+    BRANCH,
+    BRANCH_REF,
+    Checkout,
+    describe_head,
+    open_checkout,
+    refuse_other_base,
+)
 from fork_tool.entries import Entry, SUFFIX
 from fork_tool.errors import ForkToolError
 from fork_tool.from_commits import take_series
@@ -29,6 +37,7 @@ def refresh_series(project: Project, force: bool = False) -> Refreshed:
     shown = project.layout.shown(project.layout.checkout)
     checkout = open_checkout(project.layout.checkout, project.pin, shown)
     checkout.refuse_unfinished()
+    refuse_other_base(checkout, project.pin)
     tip = _tip_of_branch(checkout)
     if not force:
         _refuse_lost_edits(project, checkout, tip)
@@ -64,7 +73,7 @@ def _tip_of_branch(checkout: Checkout) -> str:
         )
     if not checkout.git.succeeds("merge-base", "--is-ancestor", checkout.base, tip):
         raise ForkToolError(
-            f"The branch {BRANCH} in {checkout.shown} no longer stands on the base: `git -C {checkout.shown} rebase {checkout.base[:12]}`, then refresh."
+            f"The branch {BRANCH} in {checkout.shown} no longer stands on the base: `git -C {checkout.shown} rebase {checkout.base[:12]}`, then refresh. (`scripts/mpsfork rebase --onto REF` moves the series to another base.)"
         )
     return tip
 
