@@ -30,7 +30,7 @@ def apply_series(project: Project, force: bool = False) -> Applied:
     shown = project.layout.shown(project.layout.checkout)
     checkout = open_checkout(project.layout.checkout, project.pin, shown)
     checkout.refuse_unfinished()
-    _refuse_foreign(checkout, project)
+    refuse_foreign(checkout, project)
     try:
         stack = project.stack(checkout.git, checkout.base)
     except ConflictError as conflict:
@@ -49,7 +49,7 @@ def apply_series(project: Project, force: bool = False) -> Applied:
                 f"The branch {BRANCH} in {shown} holds commits that patches/ does not have: `make refresh` takes them over, `scripts/mpsfork apply --force` puts them aside."
             )
         checkout.git.whole("update-ref", BACKUP_REF, tip or "")
-    _move(checkout, stack)
+    move_checkout(checkout, stack)
     return Applied(stack, changed=True)
 
 
@@ -70,7 +70,8 @@ def bring_series(project: Project) -> None:
         say(f"applied {len(result.stack.layers)} entries to {shown}")
 
 
-def _refuse_foreign(checkout: Checkout, project: Project) -> None:
+def refuse_foreign(checkout: Checkout, project: Project) -> None:
+    """Refuse a checkout that is at neither the base nor the branch."""
     if checkout.head_branch == BRANCH or checkout.head in (checkout.base, checkout.branch_tip, checkout.applied):
         return
     raise ForkToolError(
@@ -79,7 +80,8 @@ def _refuse_foreign(checkout: Checkout, project: Project) -> None:
     )
 
 
-def _move(checkout: Checkout, stack: Stack) -> None:
+def move_checkout(checkout: Checkout, stack: Stack) -> None:
+    """Check the branch out with the series on it."""
     with uninterrupted():
         try:
             checkout.git.run(

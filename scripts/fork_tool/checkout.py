@@ -8,6 +8,7 @@ from pathlib import Path
 from fork_tool.errors import ForkToolError
 from fork_tool.git import Git
 from fork_tool.pin import Pin
+from fork_tool.rebase_state import is_under_way
 
 BRANCH = "mps-graph"
 BRANCH_REF = f"refs/heads/{BRANCH}"
@@ -77,7 +78,15 @@ class Checkout:
         return tip is not None and tip not in (self.base, self.applied)
 
     def refuse_unfinished(self) -> None:
-        """Refuse a tree with uncommitted changes or a half-done rebase."""
+        """Refuse a checkout in which anything is half done: a rebase of the series, git's own, or work to be committed."""
+        if is_under_way(self.git):
+            raise ForkToolError(
+                "A rebase of the series is under way: `scripts/mpsfork rebase --continue` goes on with it, `--abort` gives it up."
+            )
+        self.refuse_dirty()
+
+    def refuse_dirty(self) -> None:
+        """Refuse a tree with uncommitted changes or a half-done rebase of git's."""
         state = Path(self.git.text("rev-parse", "--absolute-git-dir"))
         for mark, name in _UNDER_WAY:
             if (state / mark).exists():

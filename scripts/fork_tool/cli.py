@@ -23,6 +23,7 @@ from fork_tool import setup as setup_module
 from fork_tool import verify as verify_module
 from fork_tool import wheel as wheel_module
 from fork_tool.checkout import BRANCH, GHSTACK_BRANCH
+from fork_tool.cli_rebase import rebase
 from fork_tool.console import complain, note, out, say
 from fork_tool.errors import ForkToolError
 from fork_tool.files import describe, remove
@@ -414,11 +415,16 @@ def wheel(
 def clean(project: Project, checkout: bool) -> None:
     """Remove what was built; the checkout stays unless asked for."""
     layout = project.layout
+    # Of the last one a rebase of the series that is under way needs what was resolved there.
+    kept = (layout.checkout, layout.base_checkout, layout.rebase_checkout)
     with exclusive(layout):
         for path in sorted(layout.build.iterdir()):
-            if path.name != ".lock" and (checkout or path not in (layout.checkout, layout.base_checkout)):
+            if path.name != ".lock" and (checkout or path not in kept):
                 remove(path)
                 say(f"removed {layout.shown(path)}")
+
+
+cli.add_command(rebase)
 
 
 def main() -> None:

@@ -145,7 +145,8 @@ def _refuse_upstreams(checkout: Checkout, drafts: list[Draft]) -> None:
     )
 
 
-def _changes(git: Git, before: str, after: str) -> list[Change]:
+def changes_between(git: Git, before: str, after: str) -> list[Change]:
+    """What a commit does, path by path."""
     fields = git.names("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", before, after)
     found = []
     for head, path in zip(fields[::2], fields[1::2], strict=True):
@@ -160,7 +161,7 @@ def _distribute(checkout: Checkout, tip: str, drafts: list[Draft]) -> None:
     base_paths = set(git.names("ls-tree", "-r", "-z", "--name-only", checkout.base))
     owner: dict[str, Draft] = {}
     for draft in drafts:
-        for change in _changes(git, draft.before, draft.last):
+        for change in changes_between(git, draft.before, draft.last):
             what = f"commit {draft.last[:12]} ({draft.title[:60]})"
             if change.path in base_paths:
                 _refuse_unfit(change, what)
@@ -169,7 +170,7 @@ def _distribute(checkout: Checkout, tip: str, drafts: list[Draft]) -> None:
                 owner[change.path] = draft
             elif change.status == "D":
                 del owner[change.path]
-    modes = {change.path: change.new_mode for change in _changes(git, checkout.base, tip)}
+    modes = {change.path: change.new_mode for change in changes_between(git, checkout.base, tip)}
     for path, draft in owner.items():
         if modes[path] not in _REGULAR:
             kind = {"120000": "a symbolic link", "160000": "a submodule"}.get(modes[path], "no plain file")

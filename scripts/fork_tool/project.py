@@ -25,6 +25,10 @@ class Project:
     def pin(self) -> Pin:
         return load_pin(self.layout.pin)
 
+    def forget_pin(self) -> None:
+        """The pin file was rewritten."""
+        self.__dict__.pop("pin", None)
+
     def series(self) -> SeriesFile:
         """The order of the entries."""
         shown = self.layout.shown(self.layout.series)
