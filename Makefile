@@ -2,7 +2,7 @@
 MPSFORK := scripts/mpsfork
 
 .DEFAULT_GOAL := help
-.PHONY: setup fetch apply refresh verify rebase export doctor simulator demo test test-layered test-mps test-mps-more test-sanitized test-entries mutants wheel lint-overlay sweep bench models graph-caching fallback-bench fallback-sync clean help
+.PHONY: setup fetch apply refresh verify drift rebase export doctor simulator demo test test-layered test-mps test-mps-more test-sanitized test-entries mutants wheel lint-overlay sweep bench models graph-caching fallback-bench fallback-sync clean help
 
 setup:      ## install what this machine lacks (Debian, Ubuntu), make the virtual environment
 	@$(MPSFORK) setup
@@ -18,6 +18,9 @@ refresh:    ## take the branch's commits back into patches/ and aten_mps_overlay
 
 verify:     ## check that every entry applies and keeps the rules
 	@$(MPSFORK) verify
+
+drift:      ## say of each entry what would become of it on another base: AGAINST=REF; changes nothing
+	@$(MPSFORK) drift $(if $(AGAINST),--against $(AGAINST))
 
 rebase:     ## move the series to another base: ONTO=REF (tag, branch or commit); CONTINUE=1, SKIP=1 or ABORT=1 after a conflict
 	@$(MPSFORK) rebase $(if $(ONTO),--onto $(ONTO)) $(if $(CONTINUE),--continue) $(if $(SKIP),--skip) $(if $(ABORT),--abort)

@@ -10,11 +10,20 @@ from fork_tool.from_commits import changes_between, DIFF_OPTIONS
 from fork_tool.git import Git
 
 
+@dataclass(frozen=True)
+class Moved:
+    """A hunk that applies somewhere else."""
+
+    path: str
+    hunk: int
+    lines: int
+
+
 @dataclass
 class Carried:
-    """Sentences, each of them about one file or hunk."""
+    """Which hunks moved, and sentences, each of them about one file or hunk."""
 
-    moved: list[str] = field(default_factory=list)
+    moved: list[Moved] = field(default_factory=list)
     renamed: list[str] = field(default_factory=list)
     # What the entry no longer has, in sentences that say why.
     gone: list[str] = field(default_factory=list)
@@ -51,15 +60,16 @@ def compare(git: Git, old: tuple[str, str], new: tuple[str, str], files: list[Fi
                 left.remove(match)
                 offset = match.hunk.old_start - piece.hunk.old_start
                 if offset:
-                    carried.moved.append(f"{path}, hunk {piece.number}: {offset:+d} lines")
+                    carried.moved.append(Moved(path, piece.number, offset))
                 piece.number = 0
         rest = sum((other.lines for other in left), Counter[bytes]())
         for piece in pieces:
             if piece.number:
                 carried.gone.append(f"{path}, hunk {piece.number} {_fate(piece, rest)}: {reason}")
     _compare_new_files(git, old, new, carried, reason)
-    for sentences in (carried.moved, carried.gone):
-        sentences[:] = dict.fromkeys(sentences)
+    # One hunk of the patch may be several runs of lines.
+    carried.moved = list(dict.fromkeys(carried.moved))
+    carried.gone = list(dict.fromkeys(carried.gone))
     return carried
 
 

@@ -23,7 +23,7 @@ from fork_tool import setup as setup_module
 from fork_tool import verify as verify_module
 from fork_tool import wheel as wheel_module
 from fork_tool.checkout import BRANCH, GHSTACK_BRANCH
-from fork_tool.cli_rebase import rebase
+from fork_tool.cli_rebase import drift, rebase
 from fork_tool.console import complain, note, out, say
 from fork_tool.errors import ForkToolError
 from fork_tool.files import describe, remove
@@ -425,6 +425,7 @@ def clean(project: Project, checkout: bool) -> None:
 
 
 cli.add_command(rebase)
+cli.add_command(drift)
 
 
 def main() -> None:

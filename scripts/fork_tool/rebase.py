@@ -175,7 +175,7 @@ def _go_on(project: Project, checkout: Checkout, state: RebaseState, layers: lis
         files = layer.entry.files()
         merge = merge_entry(git, project.pin, before, layer.commit, state.tip, files)
         if merge.clashes:
-            show_clashes(layer.entry, state.name, merge.clashes)
+            show_clashes(layer.entry.name, state.name, merge.clashes)
             wait_for_user(project, checkout, state, layer)
         _accept(project, git, state, layers, merge.tree, layer.entry, _UPSTREAM_HAS_IT)
     return _finish(project, checkout, state)

@@ -23,15 +23,15 @@ from fork_tool.stack import Layer
 _LINES_SHOWN = 12
 
 
-def show_clashes(entry: Entry, base: str, clashes: list[Clash]) -> None:
+def show_clashes(entry: str, base: str, clashes: list[Clash]) -> None:
     """Print each place with both sides."""
     for clash in clashes:
         hunk = f", {clash.hunk}" if clash.hunk else ""
         if clash.sentence:
-            say(f"{entry.name}: {clash.path}: {clash.sentence}", style="bold")
+            say(f"{entry}: {clash.path}: {clash.sentence}", style="bold")
             continue
-        say(f"{entry.name}: {clash.path}, line {clash.line}{hunk}", style="bold")
-        table = Table("was", base, f"entry {entry.name}")
+        say(f"{entry}: {clash.path}, line {clash.line}{hunk}", style="bold")
+        table = Table("was", base, f"entry {entry}")
         table.add_row(*(Text(_side(lines)) for lines in (clash.before, clash.upstream, clash.entry)))
         out.print(table)
 

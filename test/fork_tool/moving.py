@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from fork_tool.git import Git
+from fork_tool.paths import Layout
+from fork_tool.project import Project
 from workshop import command_git, Workshop
 
 
@@ -68,6 +71,17 @@ def moving_shop(root: Path) -> Workshop:
         new={"torch/graphs.py": lines("new", 5)},
     )
     shop.good("refresh")
+    (shop.layout.build / ".lock").touch()
+    return shop
+
+
+def opened(root: Path, base: str) -> Workshop:
+    """A workshop that is there already."""
+    shop = Workshop.__new__(Workshop)
+    shop.root, shop.layout, shop.base = root, Layout(root), base
+    shop.checkout = shop.layout.checkout
+    shop.project, shop.git = Project(shop.layout), Git(shop.checkout)
+    command_git(shop.checkout, "update-index", "-q", "--refresh")
     return shop
 
 

@@ -8,20 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from moving import everything, lines, moving_shop, PIN_COMMENT, put, upstream
 
 from fork_tool import rebase as rebase_module
 from fork_tool import replay
 from fork_tool.rebase_state import state_directory
+from moving import everything, lines, PIN_COMMENT, put, upstream
 from workshop import command_git, Workshop
-
-
-@pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
-    shop = moving_shop(tmp_path / "repository")
-    (shop.layout.build / ".lock").touch()
-    return shop
 
 
 def patch(shop: Workshop, name: str) -> str:

@@ -343,7 +343,7 @@ def test_rings_of_this_repository() -> None:
     assert [ring.name for ring in RINGS][0] == "fork tool"
     targets = (own_layout().root / "Makefile").read_text()
     names = "setup fetch apply refresh verify export doctor simulator demo test test-mps test-sanitized test-entries mutants wheel lint-overlay sweep clean"
-    names += " bench graph-caching fallback-bench fallback-sync"
+    names += " drift rebase bench graph-caching fallback-bench fallback-sync"
     for name in names.split():
         assert f"\n{name}:" in targets
         assert re.search(rf"\t@\$\(MPSFORK\) {name}( \$\(.*)?\n", targets)
