@@ -108,7 +108,11 @@ def refresh(project: Project, force: bool) -> None:
     say(f"{len(result.entries)} entries; {changed or 'no'} {'file' if changed == 1 else 'files'} changed.")
 
 
-_STYLES = {verify_module.APPLIES: "green", verify_module.FUZZ: "yellow"}
+_STYLES = {
+    verify_module.APPLIES: "green",
+    verify_module.FUZZ: "yellow",
+    verify_module.NOT_CHECKED: "yellow",
+}
 
 
 @cli.command()
@@ -128,6 +132,9 @@ def verify(project: Project) -> None:
         complain(problem)
     for sentence in result.notes:
         note(sentence)
+    for verdict in result.verdicts:
+        if verdict.follows:
+            note(f"{verdict.name} is not checked: it changes what follows the conflict of {verdict.follows}")
     if not result.good:
         raise ForkToolError(
             f"The series has {len(problems)} {'problem' if len(problems) == 1 else 'problems'}: see above."

@@ -15,7 +15,7 @@ def test_patch_file_in_full(applied: Workshop) -> None:
     output = applied.good("refresh")
     assert "wrote   patches/speed-it-up.patch" in output
     assert (applied.layout.patches / "speed-it-up.patch").read_text() == (
-        "[MPS] Speed it up\n\nIt was slow.\n\nTest Plan: timed it\n\nOverlay:\n  aten/Fast.h\n\n"
+        "[MPS] Speed it up\n\nIt was slow.\n\nTest Plan: timed it\n\nOverlay:\n  aten/Fast.h\n\nHunks: 1\n\n"
         "diff --git a/aten/Graph.mm b/aten/Graph.mm\n--- a/aten/Graph.mm\n+++ b/aten/Graph.mm\n"
         "@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n"
     )
