@@ -33,6 +33,7 @@ from fork_tool.lock import exclusive
 from fork_tool.mac_library.make import make_wheel, show_wheel_plan
 from fork_tool.machine import this_machine
 from fork_tool.paths import own_layout
+from fork_tool.program_help import ProgramCommand
 from fork_tool.project import Project
 from fork_tool.simulator import make_ready
 from fork_tool.unpatched import make_unpatched_ready
@@ -215,10 +216,7 @@ def simulator(project: Project, base_only: bool, checkout: Path | None) -> None:
         make_ready(project)
 
 
-_PASSED_ON = {"ignore_unknown_options": True, "help_option_names": []}
-
-
-@cli.command(context_settings=_PASSED_ON)
+@cli.command(cls=ProgramCommand, program=("test/demo/run.py",))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def demo(project: Project, arguments: tuple[str, ...]) -> int:
@@ -226,7 +224,7 @@ def demo(project: Project, arguments: tuple[str, ...]) -> int:
     return runner.run_demo(project, arguments)
 
 
-@cli.command(context_settings=_PASSED_ON)
+@cli.command(cls=ProgramCommand, program=("test/sweep/run.py",))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def sweep(project: Project, arguments: tuple[str, ...]) -> int:
@@ -234,7 +232,7 @@ def sweep(project: Project, arguments: tuple[str, ...]) -> int:
     return runner.run_sweep(project, arguments)
 
 
-@cli.command(context_settings=_PASSED_ON)
+@cli.command(cls=ProgramCommand, program=("test/benchmark/run.py",))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def bench(project: Project, arguments: tuple[str, ...]) -> int:
@@ -242,7 +240,7 @@ def bench(project: Project, arguments: tuple[str, ...]) -> int:
     return runner.run_bench(project, arguments)
 
 
-@cli.command(context_settings=_PASSED_ON)
+@cli.command(cls=ProgramCommand, program=("test/real_models/run.py",))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def models(project: Project, arguments: tuple[str, ...]) -> int:
@@ -250,7 +248,7 @@ def models(project: Project, arguments: tuple[str, ...]) -> int:
     return runner.run_models(project, arguments)
 
 
-@cli.command("graph-caching", context_settings=_PASSED_ON)
+@cli.command("graph-caching", cls=ProgramCommand, program=("test/graph_caching/run.py",))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def graph_caching(project: Project, arguments: tuple[str, ...]) -> int:
@@ -258,7 +256,7 @@ def graph_caching(project: Project, arguments: tuple[str, ...]) -> int:
     return runner.run_graph_caching(project, arguments)
 
 
-@cli.command("fallback-bench", context_settings=_PASSED_ON)
+@cli.command("fallback-bench", cls=ProgramCommand, program=(runner.FALLBACK_BENCH, "bench"))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def fallback_bench(project: Project, arguments: tuple[str, ...]) -> int:
@@ -266,7 +264,7 @@ def fallback_bench(project: Project, arguments: tuple[str, ...]) -> int:
     return runner.run_fallback_bench(project, arguments)
 
 
-@cli.command("fallback-percentage", context_settings=_PASSED_ON)
+@cli.command("fallback-percentage", cls=ProgramCommand, program=(runner.FALLBACK_BENCH, "percentage"))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def fallback_percentage(project: Project, arguments: tuple[str, ...]) -> int:
@@ -274,7 +272,7 @@ def fallback_percentage(project: Project, arguments: tuple[str, ...]) -> int:
     return runner.run_fallback_percentage(project, arguments)
 
 
-@cli.command("fallback-sync", context_settings=_PASSED_ON)
+@cli.command("fallback-sync", cls=ProgramCommand, program=(runner.FALLBACK_BENCH, "sync"))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def fallback_sync(project: Project, arguments: tuple[str, ...]) -> int:
@@ -292,7 +290,7 @@ def test(project: Project, rings: tuple[str, ...]) -> int:
     return 1 if count.failed else 0
 
 
-@cli.command("test-mps", context_settings=_PASSED_ON)
+@cli.command("test-mps", cls=ProgramCommand, program=("-m", "mps_simulator.run_test_mps"))
 @click.option(
     "--macos", multiple=True, metavar="VERSION", help="Simulate this version of macOS [default: 15.2 and 14.5]."
 )

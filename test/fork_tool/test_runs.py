@@ -110,10 +110,10 @@ def test_simulator_of_own_sources(bench: tuple[Workshop, list[str]], tmp_path: P
 def test_fallback_commands(bench: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     shop, commands = bench
     program = "scripts/fallback_bench/run.py"
-    shop.good("fallback-bench", "--operator", "linalg_qr", "--help")
+    shop.good("fallback-bench", "--operator", "linalg_qr", "--verbose")
     assert commands[-2:] == [
         BUILD,
-        f"ROOT/.venv/bin/python -m mps_simulator {program} bench --operator linalg_qr --help",
+        f"ROOT/.venv/bin/python -m mps_simulator {program} bench --operator linalg_qr --verbose",
     ]
     shop.good("fallback-percentage", "--timed", "mine.py:step")
     assert commands[-1] == f"ROOT/.venv/bin/python -m mps_simulator {program} percentage --timed mine.py:step"
