@@ -25,8 +25,8 @@ drift:      ## say of each entry what would become of it on another base: AGAINS
 rebase:     ## move the series to another base: ONTO=REF (tag, branch or commit); CONTINUE=1, SKIP=1 or ABORT=1 after a conflict
 	@$(MPSFORK) rebase $(if $(ONTO),--onto $(ONTO)) $(if $(CONTINUE),--continue) $(if $(SKIP),--skip) $(if $(ABORT),--abort)
 
-export:     ## write the series as `git format-patch` files to build/export; GHSTACK=1: leave a branch for ghstack
-	@$(MPSFORK) export $(if $(GHSTACK),--ghstack)
+export:     ## write the series as `git format-patch` files to build/export; GHSTACK=1: leave a branch for ghstack; AUTHOR="Name <mail>"
+	@$(MPSFORK) export $(if $(GHSTACK),--ghstack) $(if $(AUTHOR),--author "$(AUTHOR)")
 
 doctor:     ## show what this machine has and lacks
 	@$(MPSFORK) doctor

@@ -24,10 +24,11 @@ from fork_tool import verify as verify_module
 from fork_tool import wheel as wheel_module
 from fork_tool.checkout import BRANCH, GHSTACK_BRANCH
 from fork_tool.cli_rebase import drift, rebase
-from fork_tool.console import complain, note, out, say
+from fork_tool.console import complain, hint, note, out, say
 from fork_tool.errors import ForkToolError
 from fork_tool.files import describe, remove
 from fork_tool.findings import LACKS, LATER, OK
+from fork_tool.git import ADDRESS, AUTHOR
 from fork_tool.interrupt import interrupt_on_termination
 from fork_tool.lock import exclusive
 from fork_tool.mac_library.make import make_wheel, show_wheel_plan
@@ -143,19 +144,36 @@ def verify(project: Project) -> None:
     say(f"All {len(result.verdicts)} entries apply and keep the rules.")
 
 
+def _author(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, str]:
+    if value is None:
+        return AUTHOR, ADDRESS
+    match = re.fullmatch(r"\s*([^<>\n]*[^<>\s])\s*<([^<>\s]+@[^<>\s]+)>\s*", value)
+    if not match:
+        raise click.BadParameter(f"{value!r} is not of the form 'Name <mail@example.org>'.")
+    return match[1], match[2]
+
+
 @cli.command()
 @click.option("--ghstack", is_flag=True, help=f"Leave the branch {GHSTACK_BRANCH} in the checkout instead of files.")
 @click.option("--force", is_flag=True, help="With --ghstack: put aside a branch that was worked on.")
+@click.option(
+    "--author",
+    metavar="'NAME <MAIL>'",
+    callback=_author,
+    help="Whose the commits are [default: this series', under an address that does not exist].",
+)
 @click.pass_obj
-def export(project: Project, ghstack: bool, force: bool) -> None:
+def export(project: Project, ghstack: bool, force: bool, author: tuple[str, str]) -> None:
     """Write the series as `git format-patch` files to build/export, or leave it as a branch for ghstack."""
     layout = project.layout
     with exclusive(layout):
         if not ghstack:
-            for path in export_module.export_series(project):
+            for path in export_module.export_series(project, author):
                 say(layout.shown(path))
+            # On standard error: the names alone are what scripts read.
+            hint(f"{export_module.TAKEN_BY}  # in a clone of upstream; without --keep-non-patch git drops the [MPS]")
             return
-        stack = ghstack_module.leave_branch(project, force)
+        stack = ghstack_module.leave_branch(project, force, author)
     for layer in stack.layers:
         say(f"{layer.commit[:12]} {layer.entry.title}")
     shown = layout.shown(layout.checkout)

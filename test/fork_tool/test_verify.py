@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fork_tool.export import TAKEN_BY
 from workshop import command_git, HUNK, MESSAGE, Workshop
 
 
@@ -106,7 +107,9 @@ def test_export_is_what_upstream_would_get(applied: Workshop) -> None:
     applied.commit("[MPS] Second", {"aten/Graph.mm": "2\n"})
     applied.good("refresh")
     state = applied.state()
-    output = applied.good("export").split()
+    result = applied.run("export")
+    output = result.stdout.split()
+    assert TAKEN_BY in result.stderr
     assert output == ["build/export/0001-MPS-Add-a-recorder.patch", "build/export/0002-MPS-Second.patch"]
     text = (applied.root / output[0]).read_text()
     assert "Subject: [PATCH 1/2] [MPS] Add a recorder\n\nWhy it is there." in text
@@ -117,7 +120,9 @@ def test_export_is_what_upstream_would_get(applied: Workshop) -> None:
     applied.good("export")
     assert before == {path.name: path.read_bytes() for path in applied.layout.export.iterdir()}
     command_git(applied.checkout, "checkout", "--quiet", "--detach", "base")
-    command_git(applied.checkout, "am", "--quiet", *(str(applied.root / path) for path in output))
+    command = TAKEN_BY.removeprefix("git ").replace("build/export/*.patch", "").split()
+    command_git(applied.checkout, *command, "--quiet", *(str(applied.root / path) for path in output))
+    assert applied.titles == ["[MPS] Add a recorder", "[MPS] Second"]
     assert applied.git.tree_of("HEAD") == applied.git.tree_of("mps-graph")
     applied.layout.series.write_text("")
     assert "nothing to export" in applied.error("export")
@@ -182,3 +187,16 @@ def test_one_conflict_is_one_problem(shop: Workshop) -> None:
 def test_overlay_holds_sources(applied: Workshop, content: bytes, sentence: str) -> None:
     (applied.layout.overlay / "aten/Recorder.h").write_bytes(content)
     assert f"recorder: aten_mps_overlay/aten/Recorder.h {sentence}" in problems(applied)
+
+
+@pytest.mark.parametrize("options", [[], ["--ghstack"]])
+def test_author_of_exports(applied: Workshop, options: list[str]) -> None:
+    applied.good("export", *options, "--author", "Ada Lovelace <ada@example.org>")
+    if options:
+        said = command_git(applied.checkout, "log", "-1", "--format=%an|%ae|%cn", "mps-graph-ghstack")
+        assert said == "Ada Lovelace|ada@example.org|Ada Lovelace"
+    else:
+        (path,) = applied.layout.export.iterdir()
+        assert '\nFrom: "Ada Lovelace" <ada@example.org>\n' in path.read_text()
+    for wrong in ("Ada", "<ada@example.org>", "Ada <ada>", "Ada <a@b> <c@d>"):
+        assert "is not of the form 'Name <mail@example.org>'" in str(applied.run("export", "--author", wrong).exception)
