@@ -197,6 +197,6 @@ def test_author_of_exports(applied: Workshop, options: list[str]) -> None:
         assert said == "Ada Lovelace|ada@example.org|Ada Lovelace"
     else:
         (path,) = applied.layout.export.iterdir()
-        assert '\nFrom: "Ada Lovelace" <ada@example.org>\n' in path.read_text()
+        assert "\nFrom: Ada Lovelace <ada@example.org>\n" in path.read_text()
     for wrong in ("Ada", "<ada@example.org>", "Ada <ada>", "Ada <a@b> <c@d>"):
         assert "is not of the form 'Name <mail@example.org>'" in str(applied.run("export", "--author", wrong).exception)
