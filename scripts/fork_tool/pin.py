@@ -19,6 +19,8 @@ class Download:
     size: int
     sha256: str
     release: str
+    # Public archives to ask when no mirror that apt knows has it.
+    archives: tuple[str, ...] = ()
 
     @property
     def path(self) -> str:
@@ -63,25 +65,32 @@ def load_pin(path: Path) -> Pin:
     """Read and check the pin file."""
     values = read_pin_file(path)
     upstream, wheel, objfw = (values.table(name) for name in ("upstream", "wheel", "objfw"))
+    archives = read_archives(values)
     debian = values.table("debian") if "debian" in values.values else None
     return Pin(
         tag=upstream.text("tag"),
         commit=upstream.commit("commit"),
         url=upstream.text("url"),
         date=upstream.text("date", _DATE, "a date with its zone, like 2025-01-29T17:20:00+00:00"),
-        tarball=read_download(debian, debian) if debian else None,
+        tarball=read_download(debian, debian, archives) if debian else None,
         tarball_tree=debian.commit("tree") if debian else None,
         wheel_name=wheel.text("name"),
         wheel_version=wheel.text("version"),
         wheel_build=_wheel_build(wheel.table("build")),
-        objfw=tuple(read_download(objfw, package) for package in objfw.tables("packages")),
+        objfw=tuple(read_download(objfw, package, archives) for package in objfw.tables("packages")),
     )
 
 
-def read_download(place: Table, file: Table) -> Download:
+def read_archives(values: Table) -> tuple[str, ...]:
+    """The public archives that base.toml names, where it does."""
+    return values.table("archive").texts("mirrors") if "archive" in values.values else ()
+
+
+def read_download(place: Table, file: Table, archives: tuple[str, ...]) -> Download:
     """A file in a Debian archive; what a table has in common for several may be in another."""
     name = file.text("name", r"[^/\s]+", "the name of a file")
-    return Download(place.text("pool"), name, file.number("size"), file.sha256("sha256"), place.text("release"))
+    pool, release = place.text("pool"), place.text("release")
+    return Download(pool, name, file.number("size"), file.sha256("sha256"), release, archives)
 
 
 def _wheel_build(values: Table) -> WheelBuild:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fork_tool.errors import ForkToolError
-from fork_tool.pin import Download, read_download
+from fork_tool.pin import Download, read_archives, read_download
 from fork_tool.pin_values import read_pin_file, Table
 
 
@@ -58,6 +58,7 @@ def load_mac_pin(path: Path) -> MacPin:
     table = values.table("mac_library")
     headers = list(table.tables("headers"))
     fmt = table.table("fmt")
+    archives = read_archives(values)
     return MacPin(
         torch=values.table("wheel").text("version"),
         number=table.number("number"),
@@ -67,8 +68,8 @@ def load_mac_pin(path: Path) -> MacPin:
         official_platform=table.text("official_platform"),
         tools=table.texts("tools"),
         wheels={wheel.text("python"): _wheel(wheel) for wheel in table.tables("wheels")},
-        fmt=read_download(fmt, fmt),
-        headers={package.text("python"): read_download(package, package) for package in headers},
+        fmt=read_download(fmt, fmt, archives),
+        headers={package.text("python"): read_download(package, package, archives) for package in headers},
     )
 
 
