@@ -42,9 +42,12 @@ def find_target(checkout: Checkout, pin: Pin, asked: str) -> Target:
         raise ForkToolError(
             f"{asked} is a commit of the series itself ({commit[:12]}): give a base, a commit of upstream's."
         )
-    name = tag or (pin.tag if commit == pin.commit else _tag_at(git, commit)) or commit[:12]
+    if commit == pin.commit:
+        # The pinned commit, in a checkout that has the same source from a tarball.
+        return Target(pin.tag, commit, pin.date)
     seconds = int(git.text("log", "-1", "--format=%ct", "--no-show-signature", commit))
-    return Target(name, commit, datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds"))
+    date = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+    return Target(tag or _tag_at(git, commit) or commit[:12], commit, date)
 
 
 def _tag_at(git: Git, commit: str) -> str | None:
