@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NoReturn
 
-from rich.table import Table
-from rich.text import Text
-
 from fork_tool.checkout import Checkout
-from fork_tool.console import out, say
+from fork_tool.console import say
 from fork_tool.entries import check_header, Entry, parse_message
 from fork_tool.errors import ConflictError, ForkToolError
 from fork_tool.files import remove
@@ -31,15 +28,19 @@ def show_clashes(entry: str, base: str, clashes: list[Clash]) -> None:
             say(f"{entry}: {clash.path}: {clash.sentence}", style="bold")
             continue
         say(f"{entry}: {clash.path}, line {clash.line}{hunk}", style="bold")
-        table = Table("was", base, f"entry {entry}")
-        table.add_row(*(Text(_side(lines)) for lines in (clash.before, clash.upstream, clash.entry)))
-        out.print(table)
+        for title, lines, style in (
+            ("was", clash.before, "dim"),
+            (f"{base} has", clash.upstream, "cyan"),
+            (f"the entry {entry} has", clash.entry, "green"),
+        ):
+            say(f"  {title}:")
+            say(_side(lines), style=style)
 
 
 def _side(lines: list[str]) -> str:
     more = len(lines) - _LINES_SHOWN
     shown = lines if more <= 0 else [*lines[:_LINES_SHOWN], f"… and {more} more lines"]
-    return "\n".join(shown) if shown else "(nothing)"
+    return "\n".join(f"    {line}" for line in shown or ["(nothing)"])
 
 
 def wait_for_user(project: Project, checkout: Checkout, state: RebaseState, layer: Layer) -> NoReturn:

@@ -143,8 +143,10 @@ def test_conflict_is_shown_and_resolved(shop: Workshop) -> None:
     assert "scripts/mpsfork rebase --continue" in error
     shown = flat(result.output)
     assert "recorder: aten/Stream.mm, line 4, hunk 1 (@@ -4,2 +4,5 @@)" in shown
-    for side in ("was", "v0.2", "entry recorder", "recorded", "stream 4 of upstream"):
-        assert side in shown
+    assert (
+        "was: stream 4 stream 5 v0.2 has: stream 4 of upstream stream five the entry recorder has: stream 4 recorded"
+        in shown
+    )
     # The checkout and the files wait unchanged.
     now = everything(shop)
     assert (now["sources"], now["pin"]) == (before["sources"], before["pin"])
