@@ -44,10 +44,12 @@ class _Piece:
         return Counter(self.hunk.lines)
 
 
-def compare(git: Git, old: tuple[str, str], new: tuple[str, str], files: list[FileDiff], reason: str) -> Carried:
+def compare(
+    git: Git, old: tuple[str, str], new: tuple[str, str], files: list[FileDiff], by_hand: bool = False
+) -> Carried:
     """What is the same, moved or gone in a new commit of an entry; both are (before, after).
 
-    `files` is the entry's patch, `reason` is why something may be gone.
+    `files` is the entry's patch. A clean merge leaves out only what upstream has; a resolution `by_hand`, anything.
     """
     carried = Carried(dropped=git.tree_of(new[0]) == git.tree_of(new[1]))
     before, after = _pieces(git, old, files), _pieces(git, new, [])
@@ -65,19 +67,27 @@ def compare(git: Git, old: tuple[str, str], new: tuple[str, str], files: list[Fi
         rest = sum((other.lines for other in left), Counter[bytes]())
         for piece in pieces:
             if piece.number:
-                carried.gone.append(f"{path}, hunk {piece.number} {_fate(piece, rest)}: {reason}")
-    _compare_new_files(git, old, new, carried, reason)
+                carried.gone.append(f"{path}, hunk {piece.number} {_fate(piece, rest, by_hand)}")
+    _compare_new_files(git, old, new, carried, by_hand)
     # One hunk of the patch may be several runs of lines.
     carried.moved = list(dict.fromkeys(carried.moved))
     carried.gone = list(dict.fromkeys(carried.gone))
     return carried
 
 
-def _fate(piece: _Piece, rest: Counter[bytes]) -> str:
+def _fate(piece: _Piece, rest: Counter[bytes], by_hand: bool) -> str:
     kept = piece.lines & rest
     rest.subtract(kept)
     count, left = piece.lines.total(), kept.total()
-    return f"dropped in part, {left} of {count} lines are left" if left else "dropped"
+    if not left:
+        return _gone(by_hand)
+    if by_hand:
+        return f"resolved by hand: {left} of its {count} lines are as they were"
+    return f"dropped in part, {left} of {count} lines are left: upstream has the others"
+
+
+def _gone(by_hand: bool) -> str:
+    return "dropped: upstream has it" + (", or the conflict was resolved without it" if by_hand else "")
 
 
 def _pieces(git: Git, pair: tuple[str, str], files: list[FileDiff]) -> dict[str, list[_Piece]]:
@@ -119,7 +129,7 @@ def _follow_renames(
             carried.renamed.append(f"{path} is {best} there")
 
 
-def _compare_new_files(git: Git, old: tuple[str, str], new: tuple[str, str], carried: Carried, reason: str) -> None:
+def _compare_new_files(git: Git, old: tuple[str, str], new: tuple[str, str], carried: Carried, by_hand: bool) -> None:
     """The whole files that the entry brings."""
     added, now = ({c.path for c in changes_between(git, *pair) if c.status == "A"} for pair in (old, new))
     elsewhere = sorted(now - added)
@@ -130,4 +140,4 @@ def _compare_new_files(git: Git, old: tuple[str, str], new: tuple[str, str], car
             elsewhere.remove(moved)
             carried.renamed.append(f"{path} is {moved} there, since upstream renamed its directory")
         else:
-            carried.gone.append(f"{path} dropped: {reason}")
+            carried.gone.append(f"{path} {_gone(by_hand)}")

@@ -67,7 +67,7 @@ def find_drift(project: Project, against: str) -> Drifts:
             commit = git.commit_tree(pin, merge.tree, entry.message(), (onto,))
             carried = Carried()
             if not merge.clashes:
-                carried = compare(git, (before, layer.commit), (onto, commit), files, "upstream has it")
+                carried = compare(git, (before, layer.commit), (onto, commit), files)
             drift = Drift(
                 entry.name, _state_of(carried), sum(len(file.hunks) for file in files), carried, merge.clashes
             )

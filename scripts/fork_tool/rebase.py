@@ -35,9 +35,6 @@ from fork_tool.stack import Layer
 from fork_tool.targets import find_target, Target
 from fork_tool.write_series import earlier_claims, write_series, Written
 
-_UPSTREAM_HAS_IT = "upstream has it"
-_BY_HAND = "upstream has it, or the conflict was resolved without it"
-
 
 def start(project: Project, asked: str) -> Written | None:
     """Move the series to what `asked` names; none when it stands there already."""
@@ -86,7 +83,7 @@ def go_on(project: Project, skip: bool = False) -> Written:
         else:
             tree, entry = resolution(project, state, layer.entry)
             _refuse_unfit(project, checkout, state, tree, entry)
-            _accept(project, checkout.git, state, stack, tree, entry, _BY_HAND)
+            _accept(project, checkout.git, state, stack, tree, entry, by_hand=True)
     return _go_on(project, checkout, state, stack)
 
 
@@ -177,22 +174,22 @@ def _go_on(project: Project, checkout: Checkout, state: RebaseState, layers: lis
         if merge.clashes:
             show_clashes(layer.entry.name, state.name, merge.clashes)
             wait_for_user(project, checkout, state, layer)
-        _accept(project, git, state, layers, merge.tree, layer.entry, _UPSTREAM_HAS_IT)
+        _accept(project, git, state, layers, merge.tree, layer.entry)
     return _finish(project, checkout, state)
 
 
 def _accept(
-    project: Project, git: Git, state: RebaseState, layers: list[Layer], tree: str, entry: Entry, reason: str
+    project: Project, git: Git, state: RebaseState, layers: list[Layer], tree: str, entry: Entry, by_hand: bool = False
 ) -> None:
     """The entry has this tree on the new base."""
     layer = layers[state.done]
     before = layers[state.done - 1].commit if state.done else state.base
     onto = state.tip
     commit = git.commit_tree(_new_pin(project, state), tree, entry.message(), (onto,))
-    carried = compare(git, (before, layer.commit), (onto, commit), layer.entry.files(), reason)
+    carried = compare(git, (before, layer.commit), (onto, commit), layer.entry.files(), by_hand)
     state.told += [f"{entry.name}: {sentence}" for sentence in _sentences(carried)]
     _advance(git, state, onto if carried.dropped else commit)
-    say(f"{state.done} of {len(layers)}: {entry.name} {_outcome(carried)}")
+    say(f"{state.done} of {len(layers)}: {entry.name} {_outcome(carried, by_hand)}")
 
 
 def _advance(git: Git, state: RebaseState, tip: str) -> None:
@@ -200,11 +197,13 @@ def _advance(git: Git, state: RebaseState, tip: str) -> None:
     save_state(git, state)
 
 
-def _outcome(carried: Carried) -> str:
+def _outcome(carried: Carried, by_hand: bool) -> str:
     if carried.dropped:
         return "is in the new base as a whole"
+    if by_hand:
+        return "moved, as it was resolved"
     if carried.gone:
-        return "moved, without what it no longer needs"
+        return "moved, without what upstream has"
     return "moved" if carried.moved or carried.renamed else "fits as it is"
 
 

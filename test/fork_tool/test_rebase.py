@@ -12,7 +12,7 @@ import pytest
 from fork_tool import rebase as rebase_module
 from fork_tool import replay
 from fork_tool.rebase_state import state_directory
-from moving import everything, lines, PIN_COMMENT, put, upstream
+from moving import add, everything, lines, PIN_COMMENT, put, upstream
 from workshop import command_git, Workshop
 
 
@@ -184,7 +184,7 @@ def test_resolution_that_the_user_committed(shop: Workshop) -> None:
     )
     said = shop.good("rebase", "--continue")
     assert "[MPS] Record it\n\nAnew.\n" in patch(shop, "recorder")
-    assert "1 of 4: recorder moved" in said
+    assert "1 of 4: recorder moved, as it was resolved" in said
     check_whole(shop, base)
 
 
@@ -214,6 +214,39 @@ def test_resolution_without_a_hunk_says_so(shop: Workshop) -> None:
     command_git(shop.layout.rebase_checkout, "add", "--all")
     said = shop.good("rebase", "--continue")
     assert "cache: aten/Graph.mm, hunk 1 dropped: upstream has it, or the conflict was resolved without it" in said
+
+
+def test_resolution_that_changes_a_hunk_says_so(shop: Workshop) -> None:
+    upstream(shop, *CONFLICT)
+    shop.run("rebase", "--onto", "v0.2")
+    file = shop.layout.rebase_checkout / "aten/Stream.mm"
+    text = file.read_text()
+    start, end = text.index("<<<<<<<"), text.index("\n", text.index(">>>>>>>")) + 1
+    file.write_text(f"{text[:start]}stream 4 of upstream\nanother\nmiddle\nlast\nstream five\n{text[end:]}")
+    command_git(shop.layout.rebase_checkout, "add", "--all")
+    # It is next to what the entry pool changes.
+    assert "The entry pool does not fit v0.2" in shop.error("rebase", "--continue")
+    said = shop.good("rebase", "--skip")
+    assert "recorder: aten/Stream.mm, hunk 1 resolved by hand: 2 of its 3 lines are as they were" in said
+
+
+def test_hunk_that_upstream_has_in_part(shop: Workshop) -> None:
+    upstream(shop, put("torch/mps.py", "python 29\n", "python 29\nx\n"))
+    add(
+        shop,
+        "ends",
+        put("torch/mps.py", "python 15\n", "python 15\nfirst\n"),
+        put("torch/mps.py", "python 25\n", "a\nb\n"),
+    )
+    shop.good("refresh")
+    command_git(shop.checkout, "checkout", "--quiet", "v0.2")
+    put("torch/mps.py", "python 25\n", "a\nb\n")(shop.checkout)
+    shop.commit("Upstream takes a part")
+    command_git(shop.checkout, "tag", "v0.3")
+    command_git(shop.checkout, "checkout", "--quiet", "mps-graph")
+    said = shop.good("rebase", "--onto", "v0.3")
+    assert "5 of 5: ends moved, without what upstream has" in said
+    assert "note: ends: torch/mps.py, hunk 2 dropped: upstream has it" in said
 
 
 def test_resolution_that_no_series_can_hold(shop: Workshop) -> None:
