@@ -22,6 +22,7 @@ FILES: dict[str, str | bytes] = {
     "version.txt": "0.1.0a0\n",
 }
 PIN_COMMENT = "# Why this base: it is the newest.\n"
+DEBIAN_COMMENT = "# The same source, at Debian.\n"
 
 Edit = Callable[[Path], None]
 
@@ -42,9 +43,13 @@ def moving_shop(root: Path) -> Workshop:
     """The series, applied: two entries on one file, one on another, one on a third with a new file."""
     shop = Workshop(root, FILES)
     text = shop.layout.pin.read_text()
-    shop.layout.pin.write_text(
-        text.replace('tag = "v0.1"', 'tag = "v0.1"  # a tag').replace("\n[upstream]", f"{PIN_COMMENT}[upstream]")
-    )
+    for old, new in (
+        ('tag = "v0.1"', 'tag = "v0.1"  # a tag'),
+        ("\n[upstream]", f"{PIN_COMMENT}[upstream]"),
+        ("[debian]", f"{DEBIAN_COMMENT}[debian]"),
+    ):
+        text = text.replace(old, new)
+    shop.layout.pin.write_text(text)
     shop.good("apply")
     add(
         shop,
