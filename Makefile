@@ -2,7 +2,7 @@
 MPSFORK := scripts/mpsfork
 
 .DEFAULT_GOAL := help
-.PHONY: setup fetch apply refresh verify export doctor simulator demo test test-layered test-mps test-mps-more test-sanitized test-entries mutants wheel lint-overlay sweep bench models graph-caching fallback-bench fallback-sync clean help
+.PHONY: setup fetch apply refresh verify drift rebase export doctor simulator demo test test-layered test-mps test-mps-more test-sanitized test-entries mutants wheel lint-overlay sweep bench models graph-caching fallback-bench fallback-sync clean help
 
 setup:      ## install what this machine lacks (Debian, Ubuntu), make the virtual environment
 	@$(MPSFORK) setup
@@ -19,8 +19,14 @@ refresh:    ## take the branch's commits back into patches/ and aten_mps_overlay
 verify:     ## check that every entry applies and keeps the rules
 	@$(MPSFORK) verify
 
-export:     ## write the series as `git format-patch` files to build/export; GHSTACK=1: leave a branch for ghstack
-	@$(MPSFORK) export $(if $(GHSTACK),--ghstack)
+drift:      ## say of each entry what would become of it on another base: AGAINST=REF; changes nothing
+	@$(MPSFORK) drift $(if $(AGAINST),--against $(AGAINST))
+
+rebase:     ## move the series to another base: ONTO=REF (tag, branch or commit); CONTINUE=1, SKIP=1 or ABORT=1 after a conflict
+	@$(MPSFORK) rebase $(if $(ONTO),--onto $(ONTO)) $(if $(CONTINUE),--continue) $(if $(SKIP),--skip) $(if $(ABORT),--abort)
+
+export:     ## write the series as `git format-patch` files to build/export; GHSTACK=1: leave a branch for ghstack; AUTHOR="Name <mail>"
+	@$(MPSFORK) export $(if $(GHSTACK),--ghstack) $(if $(AUTHOR),--author "$(AUTHOR)")
 
 doctor:     ## show what this machine has and lacks
 	@$(MPSFORK) doctor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fork_tool.checkout import APPLIED_REF, BACKUP_REF, BRANCH, Checkout, describe_head, open_checkout
+from fork_tool.checkout import APPLIED_REF, BACKUP_REF, BASE_REF, BRANCH, Checkout, describe_head, open_checkout
 from fork_tool.console import note, say
 from fork_tool.errors import ConflictError, ForkToolError
 from fork_tool.git import GitError
@@ -30,7 +30,7 @@ def apply_series(project: Project, force: bool = False) -> Applied:
     shown = project.layout.shown(project.layout.checkout)
     checkout = open_checkout(project.layout.checkout, project.pin, shown)
     checkout.refuse_unfinished()
-    _refuse_foreign(checkout, project)
+    refuse_foreign(checkout, project)
     try:
         stack = project.stack(checkout.git, checkout.base)
     except ConflictError as conflict:
@@ -41,6 +41,7 @@ def apply_series(project: Project, force: bool = False) -> Applied:
     if checkout.head_branch == BRANCH and tip == stack.tip:
         if checkout.applied != tip:
             checkout.git.whole("update-ref", APPLIED_REF, stack.tip)
+        checkout.git.whole("update-ref", BASE_REF, stack.base)
         return Applied(stack, changed=False)
     if tip != stack.tip and checkout.unrefreshed:
         if not force:
@@ -48,7 +49,7 @@ def apply_series(project: Project, force: bool = False) -> Applied:
                 f"The branch {BRANCH} in {shown} holds commits that patches/ does not have: `make refresh` takes them over, `scripts/mpsfork apply --force` puts them aside."
             )
         checkout.git.whole("update-ref", BACKUP_REF, tip or "")
-    _move(checkout, stack)
+    move_checkout(checkout, stack)
     return Applied(stack, changed=True)
 
 
@@ -69,7 +70,8 @@ def bring_series(project: Project) -> None:
         say(f"applied {len(result.stack.layers)} entries to {shown}")
 
 
-def _refuse_foreign(checkout: Checkout, project: Project) -> None:
+def refuse_foreign(checkout: Checkout, project: Project) -> None:
+    """Refuse a checkout that is at neither the base nor the branch."""
     if checkout.head_branch == BRANCH or checkout.head in (checkout.base, checkout.branch_tip, checkout.applied):
         return
     raise ForkToolError(
@@ -78,7 +80,8 @@ def _refuse_foreign(checkout: Checkout, project: Project) -> None:
     )
 
 
-def _move(checkout: Checkout, stack: Stack) -> None:
+def move_checkout(checkout: Checkout, stack: Stack) -> None:
+    """Check the branch out with the series on it."""
     with uninterrupted():
         try:
             checkout.git.run(
@@ -100,3 +103,4 @@ def _move(checkout: Checkout, stack: Stack) -> None:
                 ) from None
             raise
         checkout.git.run("update-ref", APPLIED_REF, stack.tip)
+        checkout.git.run("update-ref", BASE_REF, stack.base)

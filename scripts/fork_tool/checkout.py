@@ -8,6 +8,7 @@ from pathlib import Path
 from fork_tool.errors import ForkToolError
 from fork_tool.git import Git
 from fork_tool.pin import Pin
+from fork_tool.rebase_state import is_under_way
 
 BRANCH = "mps-graph"
 BRANCH_REF = f"refs/heads/{BRANCH}"
@@ -77,7 +78,15 @@ class Checkout:
         return tip is not None and tip not in (self.base, self.applied)
 
     def refuse_unfinished(self) -> None:
-        """Refuse a tree with uncommitted changes or a half-done rebase."""
+        """Refuse a checkout in which anything is half done: a rebase of the series, git's own, or work to be committed."""
+        if is_under_way(self.git):
+            raise ForkToolError(
+                "A rebase of the series is under way: `scripts/mpsfork rebase --continue` goes on with it, `--abort` gives it up."
+            )
+        self.refuse_dirty()
+
+    def refuse_dirty(self) -> None:
+        """Refuse a tree with uncommitted changes or a half-done rebase of git's."""
         state = Path(self.git.text("rev-parse", "--absolute-git-dir"))
         for mark, name in _UNDER_WAY:
             if (state / mark).exists():
@@ -110,6 +119,19 @@ def open_checkout(directory: Path, pin: Pin, shown: str) -> Checkout:
 
 def find_base(git: Git, pin: Pin, shown: str) -> str:
     """The commit in a checkout that is the pinned base."""
+    recorded, pinned = git.resolve(BASE_REF), git.resolve(pin.commit)
+    if (
+        recorded
+        and pinned
+        and recorded != pinned
+        and is_base(git, pin, recorded)
+        and is_ancestor(git, recorded, pinned)
+    ):
+        raise ForkToolError(
+            f"base.toml names two sources: upstream.commit is {pinned[:12]}, and debian.tree that of {recorded[:12]}, "
+            f"which came before it. Bring base.toml back (`git checkout -- base.toml`), and let "
+            f"`scripts/mpsfork rebase --onto {pinned[:12]}` move the series; if it has moved, take the table [debian] out."
+        )
     for candidate in (BASE_REF, pin.commit, "HEAD"):
         commit = git.resolve(candidate)
         if commit and is_base(git, pin, commit):
@@ -119,9 +141,25 @@ def find_base(git: Git, pin: Pin, shown: str) -> str:
     )
 
 
+def refuse_other_base(checkout: Checkout, pin: Pin) -> None:
+    """Refuse a checkout that was last used with another base than the pinned one."""
+    recorded = checkout.git.resolve(BASE_REF)
+    if recorded not in (None, checkout.base):
+        raise ForkToolError(
+            f"The series in {checkout.shown} stood on {str(recorded)[:12]} ({BASE_REF}), and base.toml names {pin.tag} ({checkout.base[:12]}). "
+            f"To move the series there, bring base.toml back and `scripts/mpsfork rebase --onto {checkout.base[:12]}`; "
+            f"if patches/ was moved already, `make apply` lays it on that base."
+        )
+
+
 def is_base(git: Git, pin: Pin, commit: str) -> bool:
     """Whether a commit holds exactly the pinned source."""
     return commit == pin.commit or git.tree_of(commit) == pin.tarball_tree
+
+
+def is_ancestor(git: Git, before: str, after: str) -> bool:
+    """Whether a commit is in the history of another, or that one itself."""
+    return git.succeeds("merge-base", "--is-ancestor", before, after)
 
 
 def describe_head(git: Git) -> str:

@@ -23,15 +23,18 @@ from fork_tool import setup as setup_module
 from fork_tool import verify as verify_module
 from fork_tool import wheel as wheel_module
 from fork_tool.checkout import BRANCH, GHSTACK_BRANCH
-from fork_tool.console import complain, note, out, say
+from fork_tool.cli_rebase import drift, rebase
+from fork_tool.console import complain, hint, note, out, say
 from fork_tool.errors import ForkToolError
 from fork_tool.files import describe, remove
 from fork_tool.findings import LACKS, LATER, OK
+from fork_tool.git import ADDRESS, AUTHOR
 from fork_tool.interrupt import interrupt_on_termination
 from fork_tool.lock import exclusive
 from fork_tool.mac_library.make import make_wheel, show_wheel_plan
 from fork_tool.machine import this_machine
 from fork_tool.paths import own_layout
+from fork_tool.program_help import ProgramCommand
 from fork_tool.project import Project
 from fork_tool.simulator import make_ready
 from fork_tool.unpatched import make_unpatched_ready
@@ -107,7 +110,11 @@ def refresh(project: Project, force: bool) -> None:
     say(f"{len(result.entries)} entries; {changed or 'no'} {'file' if changed == 1 else 'files'} changed.")
 
 
-_STYLES = {verify_module.APPLIES: "green", verify_module.FUZZ: "yellow"}
+_STYLES = {
+    verify_module.APPLIES: "green",
+    verify_module.FUZZ: "yellow",
+    verify_module.NOT_CHECKED: "yellow",
+}
 
 
 @cli.command()
@@ -127,6 +134,9 @@ def verify(project: Project) -> None:
         complain(problem)
     for sentence in result.notes:
         note(sentence)
+    for verdict in result.verdicts:
+        if verdict.follows:
+            note(f"{verdict.name} is not checked: it changes what follows the conflict of {verdict.follows}")
     if not result.good:
         raise ForkToolError(
             f"The series has {len(problems)} {'problem' if len(problems) == 1 else 'problems'}: see above."
@@ -134,19 +144,36 @@ def verify(project: Project) -> None:
     say(f"All {len(result.verdicts)} entries apply and keep the rules.")
 
 
+def _author(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, str]:
+    if value is None:
+        return AUTHOR, ADDRESS
+    match = re.fullmatch(r"\s*([^<>\n]*[^<>\s])\s*<([^<>\s]+@[^<>\s]+)>\s*", value)
+    if not match:
+        raise click.BadParameter(f"{value!r} is not of the form 'Name <mail@example.org>'.")
+    return match[1], match[2]
+
+
 @cli.command()
 @click.option("--ghstack", is_flag=True, help=f"Leave the branch {GHSTACK_BRANCH} in the checkout instead of files.")
 @click.option("--force", is_flag=True, help="With --ghstack: put aside a branch that was worked on.")
+@click.option(
+    "--author",
+    metavar="'NAME <MAIL>'",
+    callback=_author,
+    help="Whose the commits are [default: this series', under an address that does not exist].",
+)
 @click.pass_obj
-def export(project: Project, ghstack: bool, force: bool) -> None:
+def export(project: Project, ghstack: bool, force: bool, author: tuple[str, str]) -> None:
     """Write the series as `git format-patch` files to build/export, or leave it as a branch for ghstack."""
     layout = project.layout
     with exclusive(layout):
         if not ghstack:
-            for path in export_module.export_series(project):
+            for path in export_module.export_series(project, author):
                 say(layout.shown(path))
+            # On standard error: the names alone are what scripts read.
+            hint(f"{export_module.TAKEN_BY}  # in a clone of upstream; without --keep-non-patch git drops the [MPS]")
             return
-        stack = ghstack_module.leave_branch(project, force)
+        stack = ghstack_module.leave_branch(project, force, author)
     for layer in stack.layers:
         say(f"{layer.commit[:12]} {layer.entry.title}")
     shown = layout.shown(layout.checkout)
@@ -207,10 +234,7 @@ def simulator(project: Project, base_only: bool, checkout: Path | None) -> None:
         make_ready(project)
 
 
-_PASSED_ON = {"ignore_unknown_options": True, "help_option_names": []}
-
-
-@cli.command(context_settings=_PASSED_ON)
+@cli.command(cls=ProgramCommand, program=("test/demo/run.py",))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def demo(project: Project, arguments: tuple[str, ...]) -> int:
@@ -218,7 +242,7 @@ def demo(project: Project, arguments: tuple[str, ...]) -> int:
     return runner.run_demo(project, arguments)
 
 
-@cli.command(context_settings=_PASSED_ON)
+@cli.command(cls=ProgramCommand, program=("test/sweep/run.py",))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def sweep(project: Project, arguments: tuple[str, ...]) -> int:
@@ -226,7 +250,7 @@ def sweep(project: Project, arguments: tuple[str, ...]) -> int:
     return runner.run_sweep(project, arguments)
 
 
-@cli.command(context_settings=_PASSED_ON)
+@cli.command(cls=ProgramCommand, program=("test/benchmark/run.py",))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def bench(project: Project, arguments: tuple[str, ...]) -> int:
@@ -234,7 +258,7 @@ def bench(project: Project, arguments: tuple[str, ...]) -> int:
     return runner.run_bench(project, arguments)
 
 
-@cli.command(context_settings=_PASSED_ON)
+@cli.command(cls=ProgramCommand, program=("test/real_models/run.py",))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def models(project: Project, arguments: tuple[str, ...]) -> int:
@@ -242,7 +266,7 @@ def models(project: Project, arguments: tuple[str, ...]) -> int:
     return runner.run_models(project, arguments)
 
 
-@cli.command("graph-caching", context_settings=_PASSED_ON)
+@cli.command("graph-caching", cls=ProgramCommand, program=("test/graph_caching/run.py",))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def graph_caching(project: Project, arguments: tuple[str, ...]) -> int:
@@ -250,7 +274,7 @@ def graph_caching(project: Project, arguments: tuple[str, ...]) -> int:
     return runner.run_graph_caching(project, arguments)
 
 
-@cli.command("fallback-bench", context_settings=_PASSED_ON)
+@cli.command("fallback-bench", cls=ProgramCommand, program=(runner.FALLBACK_BENCH, "bench"))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def fallback_bench(project: Project, arguments: tuple[str, ...]) -> int:
@@ -258,7 +282,7 @@ def fallback_bench(project: Project, arguments: tuple[str, ...]) -> int:
     return runner.run_fallback_bench(project, arguments)
 
 
-@cli.command("fallback-percentage", context_settings=_PASSED_ON)
+@cli.command("fallback-percentage", cls=ProgramCommand, program=(runner.FALLBACK_BENCH, "percentage"))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def fallback_percentage(project: Project, arguments: tuple[str, ...]) -> int:
@@ -266,7 +290,7 @@ def fallback_percentage(project: Project, arguments: tuple[str, ...]) -> int:
     return runner.run_fallback_percentage(project, arguments)
 
 
-@cli.command("fallback-sync", context_settings=_PASSED_ON)
+@cli.command("fallback-sync", cls=ProgramCommand, program=(runner.FALLBACK_BENCH, "sync"))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def fallback_sync(project: Project, arguments: tuple[str, ...]) -> int:
@@ -284,7 +308,7 @@ def test(project: Project, rings: tuple[str, ...]) -> int:
     return 1 if count.failed else 0
 
 
-@cli.command("test-mps", context_settings=_PASSED_ON)
+@cli.command("test-mps", cls=ProgramCommand, program=("-m", "mps_simulator.run_test_mps"))
 @click.option(
     "--macos", multiple=True, metavar="VERSION", help="Simulate this version of macOS [default: 15.2 and 14.5]."
 )
@@ -414,11 +438,17 @@ def wheel(
 def clean(project: Project, checkout: bool) -> None:
     """Remove what was built; the checkout stays unless asked for."""
     layout = project.layout
+    # Of the last one a rebase of the series that is under way needs what was resolved there.
+    kept = (layout.checkout, layout.base_checkout, layout.rebase_checkout)
     with exclusive(layout):
         for path in sorted(layout.build.iterdir()):
-            if path.name != ".lock" and (checkout or path not in (layout.checkout, layout.base_checkout)):
+            if path.name != ".lock" and (checkout or path not in kept):
                 remove(path)
                 say(f"removed {layout.shown(path)}")
+
+
+cli.add_command(rebase)
+cli.add_command(drift)
 
 
 def main() -> None:

@@ -31,6 +31,11 @@ def note(sentence: str) -> None:
     out.print(Text.assemble(("note: ", "yellow"), sentence))
 
 
+def hint(sentence: str) -> None:
+    """Print a line beside the output that scripts read."""
+    err.print(Text(sentence, style="dim"))
+
+
 def complain(sentence: str) -> None:
     """Print the sentence of an error."""
     err.print(Text.assemble(("error: ", "bold red"), sentence))

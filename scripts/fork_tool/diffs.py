@@ -49,6 +49,8 @@ class FileDiff:
     path: str
     hunks: list[Hunk] = field(default_factory=list)
     misdeeds: list[str] = field(default_factory=list)
+    # Its part of the diff.
+    text: bytes = b""
 
 
 def parse_diff(diff: bytes) -> list[FileDiff]:
@@ -61,6 +63,7 @@ def parse_diff(diff: bytes) -> list[FileDiff]:
     while at < len(lines):
         if not lines[at].startswith(b"diff --git "):
             raise CorruptDiff(at + 1, "a line that starts with 'diff --git' was expected")
+        start = at
         current = FileDiff(_path_of(lines[at], at))
         files.append(current)
         at += 1
@@ -83,6 +86,7 @@ def parse_diff(diff: bytes) -> list[FileDiff]:
             raise CorruptDiff(at + 1, "the hunk above it has more lines than its header says")
         if not current.hunks and not current.misdeeds:
             raise CorruptDiff(at, f"{current.path} has no hunk")
+        current.text = b"\n".join(lines[start:at]) + b"\n"
     return files
 
 

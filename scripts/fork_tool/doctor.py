@@ -6,14 +6,16 @@ import shutil
 import sys
 
 from fork_tool.checkout import BRANCH, open_checkout
-from fork_tool.environment import unsatisfied, wanted
+from fork_tool.environment import refuse_environment_of_another, unsatisfied, wanted
 from fork_tool.errors import ForkToolError
 from fork_tool.findings import Finding, LACKS, LATER, OK
 from fork_tool.mac_facts import examine as examine_mac
 from fork_tool.mac_facts import gather
 from fork_tool.machine import Machine, needs_of, this_machine
 from fork_tool.objfw import is_unpacked
+from fork_tool.paths import Layout
 from fork_tool.project import Project
+from fork_tool.simulator import is_built
 
 _COMFORTABLE_BYTES = 10_000_000_000
 
@@ -52,15 +54,8 @@ def examine(project: Project, machine: Machine | None = None) -> list[Finding]:
     )
     findings += _checkout(project)
     if machine.runs_simulator:
-        built = (layout.simulator_build / "mps_simulator.json").exists()
-        findings.append(
-            Finding(
-                "simulator",
-                OK if built else LATER,
-                layout.shown(layout.simulator_build),
-                "" if built else "make simulator",
-            )
-        )
+        findings.append(_simulator(layout))
+        findings += _environment(layout)
     return findings
 
 
@@ -86,6 +81,24 @@ def _requirements(project: Project, machine: Machine) -> Finding:
         more = f" and {len(lacking) - 3} more" if len(lacking) > 3 else ""
         return Finding("requirements", LACKS, f"{', '.join(lacking[:3])}{more}", "make setup")
     return Finding("requirements", OK, f"{len(requirements)} pinned, {project.pin.wheel} among them")
+
+
+def _simulator(layout: Layout) -> Finding:
+    shown = layout.shown(layout.simulator_build)
+    if is_built(layout.simulator_build):
+        return Finding("simulator", OK, shown)
+    begun = (layout.simulator_build / "mps_simulator.json").exists()
+    return Finding(
+        "simulator", LATER, f"{shown}'s last build did not come to its end" if begun else shown, "make simulator"
+    )
+
+
+def _environment(layout: Layout) -> list[Finding]:
+    try:
+        refuse_environment_of_another(layout)
+    except ForkToolError as problem:
+        return [Finding("environment", LACKS, str(problem), "see left")]
+    return []
 
 
 def _checkout(project: Project) -> list[Finding]:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from fork_tool.console import byte_progress, say
 from fork_tool.errors import ForkToolError
 from fork_tool.files import need_space
-from fork_tool.mirrors import apt_proxies, MIRROR_VARIABLE
+from fork_tool.mirrors import apt_proxies, MIRROR_VARIABLE, public_archives
 from fork_tool.pin import Download
 
 _CHUNK = 1 << 18
@@ -32,9 +32,10 @@ def fetch_file(wanted: Download, mirrors: list[str], cache: Path) -> Path:
     path = cache / wanted.name
     if path.is_file() and path.stat().st_size == wanted.size and sha256_of(path) == wanted.sha256:
         return path
+    mirrors = list(dict.fromkeys([*mirrors, *public_archives(wanted.archives)]))
     if not mirrors:
         raise Unreachable(
-            f"apt on this machine knows no Debian mirror to take {wanted.name} from: set {MIRROR_VARIABLE} to one (its address up to and without /pool)."
+            f"apt on this machine knows no Debian mirror to take {wanted.name} from, and no public archive is set: set {MIRROR_VARIABLE} to one (its address up to and without /pool)."
         )
     need_space(cache, wanted.size * 2, f"Downloading {wanted.name}")
     cache.mkdir(parents=True, exist_ok=True)

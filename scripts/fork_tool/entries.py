@@ -8,10 +8,13 @@
       aten/src/ATen/mps/NewFile.h
       aten/src/ATen/mps/NewFile.mm
 
+    Hunks: 3
+
     diff --git a/… b/…
 
 The header is the commit's message, the `Overlay:` list names the whole new files that the entry
-brings, and the diff holds its hunks on files that upstream has. Each part but the title may be empty.
+brings, and the diff holds its hunks on files that upstream has. Each part but the title may be empty. `Hunks:`
+counts the hunks that follow, so that a file that was cut is known, even one that was cut above its diff.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from fork_tool.errors import ForkToolError
 TITLE_MARK = "[MPS] "
 SUFFIX = ".patch"
 _OVERLAY_LINE = "Overlay:"
+_HUNKS = re.compile(r"Hunks: *(\d+) *")
 _TRAILER = re.compile(r"Entry: *([a-z0-9][a-z0-9_.-]*) *")
 
 
@@ -39,17 +43,26 @@ class Entry:
     overlay: tuple[str, ...] = ()
     diff: bytes = b""
     diff_line: int = field(default=1, compare=False)
+    # How many hunks the header says there are, if it does.
+    counted: int | None = field(default=None, compare=False)
 
     def files(self) -> list[FileDiff]:
         """Its hunks, file by file."""
         try:
-            return parse_diff(self.diff)
+            found = parse_diff(self.diff)
         except CorruptDiff as problem:
             line = self.diff_line + problem.line - 1
             raise ForkToolError(
                 f"patches/{self.name}{SUFFIX} is corrupted at line {line}: {problem.reason}; "
                 f"bring it back with `git checkout -- patches/{self.name}{SUFFIX}`, or `make refresh` from a checkout that has it applied."
             ) from None
+        there = sum(len(file.hunks) for file in found)
+        if self.counted not in (None, there):
+            raise ForkToolError(
+                f"patches/{self.name}{SUFFIX} has {there} of the {self.counted} hunks that its header counts: "
+                f"bring it back with `git checkout -- patches/{self.name}{SUFFIX}`, or after an edit write `Hunks: {there}`."
+            )
+        return found
 
     def text(self) -> bytes:
         """The patch file."""
@@ -58,6 +71,7 @@ class Entry:
             parts.append(self.body)
         if self.overlay:
             parts.append("\n".join([_OVERLAY_LINE, *(f"  {path}" for path in self.overlay)]))
+        parts.append(f"Hunks: {sum(len(file.hunks) for file in parse_diff(self.diff))}")
         header = "\n\n".join(parts) + "\n"
         return header.encode("utf-8") + (b"\n" + self.diff if self.diff else b"")
 
@@ -74,6 +88,10 @@ class Entry:
 def parse_entry(name: str, content: bytes) -> Entry:
     """Read a patch file."""
     shown = f"patches/{name}{SUFFIX}"
+    if content and not content.endswith(b"\n") and b"\ndiff --git " not in content:
+        raise ForkToolError(
+            f"{shown} is corrupted: it ends in the middle of a line; bring it back with `git checkout -- {shown}`."
+        )
     start = 0 if content.startswith(b"diff --git ") else content.find(b"\ndiff --git ") + 1
     if start == 0 and not content.startswith(b"diff --git "):
         start = len(content)
@@ -84,6 +102,12 @@ def parse_entry(name: str, content: bytes) -> Entry:
             f"{shown} is corrupted: its header is not UTF-8 text; bring it back with `git checkout -- {shown}`."
         ) from None
     lines = [line.rstrip() for line in header.split("\n")]
+    while lines and not lines[-1]:
+        lines.pop()
+    counted = None
+    if lines and (record := _HUNKS.fullmatch(lines[-1])):
+        counted = int(record[1])
+        lines.pop()
     claims: list[str] = []
     if _OVERLAY_LINE in lines:
         at = lines.index(_OVERLAY_LINE)
@@ -97,7 +121,7 @@ def parse_entry(name: str, content: bytes) -> Entry:
             claims.append(line.strip())
         lines = lines[:at]
     title, body = split_message("\n".join(lines))
-    return Entry(name, title, body, tuple(claims), content[start:], header.count("\n") + 1)
+    return Entry(name, title, body, tuple(claims), content[start:], header.count("\n") + 1, counted)
 
 
 def split_message(message: str) -> tuple[str, str]:

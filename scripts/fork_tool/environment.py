@@ -17,6 +17,8 @@ from fork_tool.pin import Pin
 from fork_tool.processes import run_shown
 
 _STAMP = ".mpsfork-requirements"
+# By which an interpreter finds the simulator; test/simulator/cmake/PythonSide.cmake writes it.
+_HOOK = "mps_simulator.pth"
 
 
 def wanted(layout: Layout, pin: Pin) -> list[str]:
@@ -71,6 +73,20 @@ def install_requirements(layout: Layout, pin: Pin, machine: Machine) -> bool:
         importlib.invalidate_caches()
     write_atomically(stamp, digest.encode())
     return bool(lacking)
+
+
+def refuse_environment_of_another(layout: Layout) -> None:
+    """Refuse to take an environment over from another working copy, whose simulator it finds by a file of its own."""
+    for hook in sorted(layout.environment.glob(f"lib/python*/site-packages/{_HOOK}")):
+        other = Path(hook.read_text("utf-8").partition("\n")[0])
+        if other.is_dir() and other.resolve() != layout.simulator_source.resolve():
+            shown = layout.shown(layout.environment)
+            place = f"{shown} (a link to {layout.environment.resolve()})" if layout.environment.is_symlink() else shown
+            raise ForkToolError(
+                f"The environment {place} runs the simulator of {other}, and would no longer after a build here: "
+                f"`rm {'' if layout.environment.is_symlink() else '-r '}{shown}` and run this again, which makes one of its own; "
+                f"or, to take it over, remove {hook}."
+            )
 
 
 def check_torch(layout: Layout, pin: Pin, machine: Machine) -> None:

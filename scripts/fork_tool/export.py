@@ -10,16 +10,20 @@ from fork_tool.checkout import open_checkout
 from fork_tool.entries import Entry
 from fork_tool.errors import ForkToolError
 from fork_tool.files import remove, remove_scratch, SCRATCH
+from fork_tool.git import ADDRESS, AUTHOR
 from fork_tool.interrupt import uninterrupted
 from fork_tool.project import Project
 
+# git takes every bracket in front of a title for a mark of the mail's, unless it is told otherwise.
+TAKEN_BY = "git am --keep-non-patch build/export/*.patch"
 
-def export_series(project: Project) -> list[Path]:
+
+def export_series(project: Project, author: tuple[str, str] = (AUTHOR, ADDRESS)) -> list[Path]:
     """Write build/export anew from patches and overlay; the checkout is only read."""
     layout = project.layout
     checkout = open_checkout(layout.checkout, project.pin, layout.shown(layout.checkout))
     # The trailer that `refresh` needs says nothing to upstream.
-    stack = project.stack(checkout.git, checkout.base, partial(Entry.message, trailer=False))
+    stack = project.stack(checkout.git, checkout.base, partial(Entry.message, trailer=False), author)
     if not stack.layers:
         raise ForkToolError("patches/series lists no entry: there is nothing to export.")
     layout.build.mkdir(exist_ok=True)

@@ -16,6 +16,7 @@ from fork_tool.files import need_space, remove
 from fork_tool.git import Git
 from fork_tool.interrupt import uninterrupted
 from fork_tool.mirrors import find_mirrors
+from fork_tool.pin import Pin
 from fork_tool.project import Project
 from fork_tool.tarball import commit_tree, NEEDED_BYTES, unpack
 
@@ -105,10 +106,11 @@ def _from_git(project: Project) -> None:
     pin, layout = project.pin, project.layout
     where = re.sub(r"^\w+://", "", pin.url).split("/")[0]
     git = Git(layout.build)
+    # A base that is no release is called by the first digits of its commit.
+    nameless = pin.commit.startswith(pin.tag)
+    wanted = "HEAD" if nameless else f"refs/tags/{pin.tag}"
     try:
-        probe = git.run(
-            "ls-remote", "--exit-code", pin.url, f"refs/tags/{pin.tag}", check=False, timeout=_PROBE_SECONDS
-        )
+        probe = git.run("ls-remote", "--exit-code", pin.url, wanted, check=False, timeout=_PROBE_SECONDS)
     except subprocess.TimeoutExpired:
         raise SourceFailed(f"{where} does not answer") from None
     if probe.returncode:
@@ -117,13 +119,10 @@ def _from_git(project: Project) -> None:
     partial = Path(tempfile.mkdtemp(prefix=_PARTIAL, dir=layout.build))
     try:
         say(f"cloning {pin.url} at {pin.tag} with its submodules; this takes a while")
-        clone = [
-            *("git", "-c", "advice.detachedHead=false", "clone", "--progress", "--branch", pin.tag, "--depth", "1"),
-            *("--recurse-submodules", "--shallow-submodules", "--jobs", "4", pin.url, str(partial / "pytorch")),
-        ]
-        # Not captured: git shows its own progress.
-        if subprocess.run(clone, env=git.environment(), stdin=subprocess.DEVNULL, check=False).returncode:
-            raise SourceFailed(f"the clone of {pin.url} broke off")
+        for words in _clone_commands(pin, str(partial / "pytorch"), nameless):
+            # Not captured: git shows its own progress.
+            if subprocess.run(words, env=git.environment(), stdin=subprocess.DEVNULL, check=False).returncode:
+                raise SourceFailed(f"the clone of {pin.url} broke off")
         clone_git = Git(partial / "pytorch")
         head = clone_git.resolve("HEAD")
         if head != pin.commit:
@@ -135,9 +134,26 @@ def _from_git(project: Project) -> None:
         remove(partial)
 
 
+def _clone_commands(pin: Pin, directory: str, nameless: bool) -> list[list[str]]:
+    git = ["git", "-c", "advice.detachedHead=false"]
+    submodules = ["--recurse-submodules", "--shallow-submodules", "--jobs", "4"]
+    if not nameless:
+        return [[*git, "clone", "--progress", "--branch", pin.tag, "--depth", "1", *submodules, pin.url, directory]]
+    there = [*git, "-C", directory]
+    return [
+        [*git, "init", "--quiet", directory],
+        [*there, "remote", "add", "origin", pin.url],
+        [*there, "fetch", "--progress", "--no-tags", "--depth", "1", "origin", pin.commit],
+        [*there, "checkout", "--quiet", "--detach", pin.commit],
+        [*there, "submodule", "update", "--init", "--recursive", "--depth", "1", "--jobs", "4", "--progress"],
+    ]
+
+
 def _from_debian(project: Project) -> None:
     """Unpack the Debian source package's tarball."""
     pin, layout = project.pin, project.layout
+    if pin.tarball is None:
+        raise SourceFailed("base.toml names no Debian tarball")
     mirrors = find_mirrors([pin.tarball.release])
     try:
         tarball = fetch_file(pin.tarball, mirrors, layout.cache)
@@ -148,10 +164,10 @@ def _from_debian(project: Project) -> None:
     try:
         say(f"unpacking {pin.tarball.name}")
         unpack(tarball, partial / "pytorch")
-        tree = commit_tree(partial / "pytorch", pin)
+        tree = commit_tree(partial / "pytorch", pin, pin.tarball.name)
         if tree != pin.tarball_tree:
             raise ForkToolError(
-                f"The unpacked {pin.tarball.name} has the git tree {tree[:12]}, not {pin.tarball_tree[:12]} as base.toml says: "
+                f"The unpacked {pin.tarball.name} has the git tree {tree[:12]}, not {str(pin.tarball_tree)[:12]} as base.toml says: "
                 "the file system may not keep file modes or the case of names; use another one."
             )
         git = Git(partial / "pytorch")

@@ -7,33 +7,40 @@ import re
 from fork_tool.checkout import Checkout, GHSTACK_BACKUP_REF, GHSTACK_BRANCH, GHSTACK_REF, open_checkout
 from fork_tool.entries import Entry
 from fork_tool.errors import ForkToolError
+from fork_tool.git import ADDRESS, AUTHOR
 from fork_tool.project import Project
 from fork_tool.stack import Stack
 
 _TEST_PLAN = re.compile(r"^test plan:[ \t]*", re.IGNORECASE | re.MULTILINE)
-# Stands until a number from a Mac takes its place; a simulator has none to offer.
-PLACEHOLDER = "TODO: measure on a Mac, before and after, and name chip and macOS."
+_BENCHMARK = re.compile(r"\n*^benchmark:[ \t]*", re.IGNORECASE | re.MULTILINE)
+# The feature request upstream that all entries are for.
+ISSUE = "Part of https://github.com/pytorch/pytorch/issues/180397"
 
 
 def request_message(entry: Entry) -> str:
-    """Title and body of the pull request; the entry's first paragraph says why, the others say how."""
+    """Title and body of the pull request; the entry's first paragraph says why, the others say how.
+
+    A paragraph `Benchmark: …` above the test plan becomes a section; without one nothing is said of speed.
+    """
     parts = _TEST_PLAN.split(entry.body)
     if len(parts) != 2 or not parts[1].strip():
         raise ForkToolError(
             f"Entry {entry.name} has no test plan: end its body in patches/{entry.name}.patch with a paragraph "
             "“Test Plan: …”, which upstream asks for."
         )
-    motivation, _, design = parts[0].strip().partition("\n\n")
-    sections = {"Motivation": motivation, "Design": design, "Test Plan": parts[1].strip(), "Benchmark": PLACEHOLDER}
+    described, *measured = _BENCHMARK.split(parts[0], maxsplit=1)
+    motivation, _, design = described.strip().partition("\n\n")
+    sections = {"Motivation": f"{motivation}\n\n{ISSUE}".strip(), "Design": design}
+    sections |= {"Benchmark": "".join(measured).strip(), "Test Plan": parts[1].strip()}
     body = "\n\n".join(f"### {name}\n\n{text.strip()}" for name, text in sections.items() if text)
     return f"{entry.title}\n\n{body}\n"
 
 
-def leave_branch(project: Project, force: bool = False) -> Stack:
+def leave_branch(project: Project, force: bool = False, author: tuple[str, str] = (AUTHOR, ADDRESS)) -> Stack:
     """Make the branch in the checkout; what is checked out stays."""
     checkout = open_checkout(project.layout.checkout, project.pin, project.layout.shown(project.layout.checkout))
     _refuse_checked_out(checkout)
-    stack = project.stack(checkout.git, checkout.base, request_message)
+    stack = project.stack(checkout.git, checkout.base, request_message, author)
     if not stack.layers:
         raise ForkToolError("patches/series lists no entry: there is nothing to export.")
     reference = f"refs/heads/{GHSTACK_BRANCH}"

@@ -130,15 +130,17 @@ class Git:
         """The tree of a commit."""
         return self.text("rev-parse", "--verify", f"{commit}^{{tree}}")
 
-    def commit_tree(self, pin: Pin, tree: str, message: str, parents: tuple[str, ...]) -> str:
-        """Make a commit that depends on its arguments and nothing else."""
+    def commit_tree(
+        self, pin: Pin, tree: str, message: str, parents: tuple[str, ...], author: tuple[str, str] = (AUTHOR, ADDRESS)
+    ) -> str:
+        """Make a commit that depends on its arguments and nothing else; the author is a name and an address."""
         words = ["-c", "i18n.commitEncoding=utf-8", "commit-tree", "--no-gpg-sign", tree]
         for parent in parents:
             words += ["-p", parent]
         identity = {
             f"GIT_{role}_{part}": value
             for role in ("AUTHOR", "COMMITTER")
-            for part, value in (("NAME", AUTHOR), ("EMAIL", ADDRESS), ("DATE", pin.date))
+            for part, value in (("NAME", author[0]), ("EMAIL", author[1]), ("DATE", pin.date))
         }
         done = self.run(*words, "-F", "-", data=message.encode("utf-8"), extra=identity)
         return done.stdout.decode().strip()

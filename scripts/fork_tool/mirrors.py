@@ -1,4 +1,4 @@
-"""Which Debian mirrors this machine is set up with: read from apt, never written down here."""
+"""Which Debian mirrors to ask: those that apt is set up with, then the public archives that base.toml names."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 MIRROR_VARIABLE = "MPSFORK_MIRROR"
+ARCHIVES_VARIABLE = "MPSFORK_ARCHIVES"
 _GENERIC_SUITES = {"stable", "testing", "unstable", "sid", "oldstable"}
 
 
@@ -31,6 +32,12 @@ def find_mirrors(releases: Iterable[str], etc: Path = Path("/etc")) -> list[str]
             if parts.path.endswith("/ubuntu"):
                 found.append(f"{base.removesuffix('/ubuntu')}/debian")
     return list(dict.fromkeys(found + security))
+
+
+def public_archives(named: tuple[str, ...]) -> list[str]:
+    """The archives to ask last: those of base.toml, or others, or none, as the user has set."""
+    chosen = os.environ.get(ARCHIVES_VARIABLE)
+    return [address.rstrip("/") for address in (named if chosen is None else chosen.split())]
 
 
 def _codename(etc: Path) -> set[str]:

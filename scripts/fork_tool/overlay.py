@@ -11,6 +11,8 @@ from fork_tool.errors import ForkToolError
 
 # What editors and tools leave behind; never part of the overlay.
 _LITTER_DIRECTORIES = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"}
+# No source of upstream's that a person wrote is as long.
+_LARGEST = 1_000_000
 _LITTER_ENDINGS = ("~", ".swp", ".pyc", ".orig", ".rej", ".DS_Store")
 
 
@@ -54,6 +56,17 @@ def read_overlay(directory: Path, path: str, entry: str) -> OverlayFile:
         raise ForkToolError(
             f"Entry {entry} claims the overlay file {directory.name}/{path}, which is missing: bring it back with `git checkout -- {directory.name}/{path}`, or take the line out of patches/{entry}.patch."
         ) from None
+
+
+def problem_of_content(content: bytes) -> str:
+    """What keeps a file from being source that a reviewer can read, if anything does."""
+    if len(content) > _LARGEST:
+        return f"has {len(content) / 1e6:.1f} MB: the overlay holds sources, of {_LARGEST / 1e6:.0f} MB at most; let a test make such data, or download it"
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        return "is not UTF-8 text: the overlay holds sources, nothing binary"
+    return "holds NUL bytes: the overlay holds sources, nothing binary" if "\0" in text else ""
 
 
 def check_path(path: str, entry: str) -> None:

@@ -75,6 +75,11 @@ class Layout:
         """The series up to one entry, a worktree of the checkout that goes from entry to entry."""
         return self.build / "pytorch-entries"
 
+    @property
+    def rebase_checkout(self) -> Path:
+        """A worktree of the checkout in which an entry that conflicts with another base waits for the user's hand."""
+        return self.build / "pytorch-rebase"
+
     def other_simulator_build(self, name: str) -> Path:
         """A build of the simulator beside the usual one."""
         return self.build / f"simulator-{name}"

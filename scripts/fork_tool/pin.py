@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from fork_tool.errors import ForkToolError
+from fork_tool.pin_values import read_pin_file, Table
+
+_DATE = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d"
 
 
 @dataclass(frozen=True)
@@ -20,6 +19,8 @@ class Download:
     size: int
     sha256: str
     release: str
+    # Public archives to ask when no mirror that apt knows has it.
+    archives: tuple[str, ...] = ()
 
     @property
     def path(self) -> str:
@@ -47,8 +48,9 @@ class Pin:
     commit: str
     url: str
     date: str
-    tarball: Download
-    tarball_tree: str
+    # The same source in a Debian archive, where there is one.
+    tarball: Download | None
+    tarball_tree: str | None
     wheel_name: str
     wheel_version: str
     wheel_build: WheelBuild
@@ -61,49 +63,44 @@ class Pin:
 
 def load_pin(path: Path) -> Pin:
     """Read and check the pin file."""
-    try:
-        values = tomllib.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        raise ForkToolError(f"{path} is missing: bring it back with `git checkout -- {path.name}`.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise ForkToolError(
-            f"{path} is not valid TOML ({problem}): mend that line or `git checkout -- {path.name}`."
-        ) from None
-    try:
-        upstream, debian, wheel, objfw = (values[table] for table in ("upstream", "debian", "wheel", "objfw"))
-        pin = Pin(
-            tag=upstream["tag"],
-            commit=upstream["commit"],
-            url=upstream["url"],
-            date=upstream["date"],
-            tarball=_download(debian, debian),
-            tarball_tree=debian["tree"],
-            wheel_name=wheel["name"],
-            wheel_version=wheel["version"],
-            wheel_build=_wheel_build(wheel["build"]),
-            objfw=tuple(_download(objfw, package) for package in objfw["packages"]),
-        )
-    except (KeyError, TypeError, ValueError) as problem:
-        raise ForkToolError(f"{path} lacks the value {problem}: add it or `git checkout -- {path.name}`.") from None
-    _check(path, "upstream.commit", pin.commit, r"[0-9a-f]{40}")
-    _check(path, "debian.tree", pin.tarball_tree, r"[0-9a-f]{40}")
-    for download in (pin.tarball, *pin.objfw):
-        _check(path, f"sha256 of {download.name}", download.sha256, r"[0-9a-f]{64}")
-    return pin
+    values = read_pin_file(path)
+    upstream, wheel, objfw = (values.table(name) for name in ("upstream", "wheel", "objfw"))
+    archives = read_archives(values)
+    debian = values.table("debian") if "debian" in values.values else None
+    return Pin(
+        tag=upstream.text("tag"),
+        commit=upstream.commit("commit"),
+        url=upstream.text("url"),
+        date=upstream.text("date", _DATE, "a date with its zone, like 2025-01-29T17:20:00+00:00"),
+        tarball=read_download(debian, debian, archives) if debian else None,
+        tarball_tree=debian.commit("tree") if debian else None,
+        wheel_name=wheel.text("name"),
+        wheel_version=wheel.text("version"),
+        wheel_build=_wheel_build(wheel.table("build")),
+        objfw=tuple(read_download(objfw, package, archives) for package in objfw.tables("packages")),
+    )
 
 
-def _download(place: dict[str, Any], file: dict[str, Any]) -> Download:
-    return Download(place["pool"], file["name"], int(file["size"]), file["sha256"], place["release"])
+def read_archives(values: Table) -> tuple[str, ...]:
+    """The public archives that base.toml names, where it does."""
+    return values.table("archive").texts("mirrors") if "archive" in values.values else ()
 
 
-def _wheel_build(values: dict[str, Any]) -> WheelBuild:
-    oldest, newest = values["python"]
-    options = {str(name): str(value) for name, value in values["options"].items()}
-    return WheelBuild((oldest, newest), values["macos"], values["sdk"], tuple(values["requires"]), options)
+def read_download(place: Table, file: Table, archives: tuple[str, ...]) -> Download:
+    """A file in a Debian archive; what a table has in common for several may be in another."""
+    name = file.text("name", r"[^/\s]+", "the name of a file")
+    pool, release = place.text("pool"), place.text("release")
+    return Download(pool, name, file.number("size"), file.sha256("sha256"), release, archives)
 
 
-def _check(path: Path, name: str, value: str, shape: str) -> None:
-    if not re.fullmatch(shape, value):
-        raise ForkToolError(
-            f"{path}: {name} is {value!r}, which is no such hash: mend it or `git checkout -- {path.name}`."
-        )
+def _wheel_build(values: Table) -> WheelBuild:
+    python = values.texts("python")
+    if len(python) != 2:
+        raise values.wrong("python", "the oldest and the newest version")
+    return WheelBuild(
+        (python[0], python[1]),
+        values.text("macos"),
+        values.text("sdk"),
+        values.texts("requires"),
+        values.options("options"),
+    )

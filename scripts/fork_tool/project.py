@@ -7,7 +7,7 @@ from functools import cached_property
 
 from fork_tool.entries import Entry, read_entry
 from fork_tool.errors import ForkToolError
-from fork_tool.git import Git
+from fork_tool.git import ADDRESS, AUTHOR, Git
 from fork_tool.overlay import OverlayFile, read_overlay
 from fork_tool.paths import Layout
 from fork_tool.pin import load_pin, Pin
@@ -24,6 +24,10 @@ class Project:
     @cached_property
     def pin(self) -> Pin:
         return load_pin(self.layout.pin)
+
+    def forget_pin(self) -> None:
+        """The pin file was rewritten."""
+        self.__dict__.pop("pin", None)
 
     def series(self) -> SeriesFile:
         """The order of the entries."""
@@ -45,6 +49,12 @@ class Project:
         """An overlay file that `entry` claims."""
         return read_overlay(self.layout.overlay, path, entry)
 
-    def stack(self, git: Git, base: str, message: Callable[[Entry], str] = Entry.message) -> Stack:
+    def stack(
+        self,
+        git: Git,
+        base: str,
+        message: Callable[[Entry], str] = Entry.message,
+        author: tuple[str, str] = (AUTHOR, ADDRESS),
+    ) -> Stack:
         """The series as commits on `base`."""
-        return build_stack(git, self.pin, base, self.entries(), self.overlay_file, message)
+        return build_stack(git, self.pin, base, self.entries(), self.overlay_file, message, author)

@@ -1,66 +1,25 @@
-"""`refresh`: take the commits of the branch back into patches and overlay.
-
-The rules, in short: an entry is a commit; a file that the base has gives hunks; any other file goes to
-the overlay with the content it has at the tip of the branch, claimed by the entry that adds it. A later
-commit's edit of an overlay file therefore moves into the file, and a commit of which nothing else is
-left gives no entry.
-"""
+"""`refresh`: take the commits of the branch back into patches and overlay."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from fork_tool.checkout import APPLIED_REF, BRANCH, BRANCH_REF, Checkout, describe_head, open_checkout
-from fork_tool.entries import check_header, Entry, name_from_title, parse_message, read_entry, SUFFIX, TITLE_MARK
+from fork_tool.checkout import (
+    APPLIED_REF,
+    BRANCH,
+    BRANCH_REF,
+    Checkout,
+    describe_head,
+    open_checkout,
+    refuse_other_base,
+)
+from fork_tool.entries import Entry, SUFFIX
 from fork_tool.errors import ForkToolError
-from fork_tool.files import remove_empty_parents, write_atomically
-from fork_tool.git import Git
+from fork_tool.from_commits import take_series
 from fork_tool.interrupt import uninterrupted
-from fork_tool.overlay import OverlayFile
 from fork_tool.project import Project
 from fork_tool.series import SeriesFile
-from fork_tool.stack import build_stack
-
-# One line of context ties a hunk to its place. With none, git would put an added line at its number
-# whatever stands there; with more, entries that touch neighbouring lines would quote each other.
-DIFF_OPTIONS = (
-    "--unified=1",
-    "--inter-hunk-context=0",
-    "--no-renames",
-    "--no-color",
-    "--no-ext-diff",
-    "--no-textconv",
-    "--no-indent-heuristic",
-    "--diff-algorithm=myers",
-    "--src-prefix=a/",
-    "--dst-prefix=b/",
-    "--ignore-submodules=none",
-)
-_REGULAR = ("100644", "100755")
-
-
-@dataclass(frozen=True)
-class Change:
-    """What a commit does to one path."""
-
-    old_mode: str
-    new_mode: str
-    status: str
-    path: str
-
-
-@dataclass
-class Draft:
-    """A commit of the branch, or neighbouring ones of the same entry, on the way to an entry."""
-
-    name: str | None
-    title: str
-    body: str
-    before: str
-    last: str
-    hunk_paths: set[str] = field(default_factory=set)
-    overlay: set[str] = field(default_factory=set)
+from fork_tool.write_series import earlier_claims, refuse_unclaimed, write_series
 
 
 @dataclass
@@ -78,37 +37,28 @@ def refresh_series(project: Project, force: bool = False) -> Refreshed:
     shown = project.layout.shown(project.layout.checkout)
     checkout = open_checkout(project.layout.checkout, project.pin, shown)
     checkout.refuse_unfinished()
+    refuse_other_base(checkout, project.pin)
     tip = _tip_of_branch(checkout)
     if not force:
         _refuse_lost_edits(project, checkout, tip)
     notes: list[str] = []
     taken = {path.stem for path in project.layout.patches.glob(f"*{SUFFIX}")}
-    drafts = _drafts(checkout, tip, notes)
-    _distribute(checkout, tip, drafts)
-    entries = _entries(checkout.git, drafts, taken, notes)
-    files = _overlay_files(checkout.git, tip, entries)
-    stack = build_stack(checkout.git, project.pin, checkout.base, entries, lambda path, _entry: files[path])
-    if checkout.git.tree_of(stack.tip) != checkout.git.tree_of(tip):
-        different = checkout.git.names("diff-tree", "-r", "-z", "--name-only", stack.tip, tip)
-        raise ForkToolError(
-            f"The series would not give back what the branch has in {', '.join(different[:3])}; nothing was written: split the commit that touches it."
-        )
-    result = Refreshed(entries, notes=notes)
+    found = take_series(checkout, project.pin, tip, taken, notes)
     new_files = checkout.new_files
     if new_files:
         notes.append(
             f"{new_files[0]}{f' and {len(new_files) - 1} more files' if len(new_files) > 1 else ''} in {shown} belong to no commit and were not taken."
         )
     series = project.series() if project.layout.series.exists() else SeriesFile()
-    claims = _claims(project, series, notes)
+    claims = earlier_claims(project, series, notes)
     if not force:
-        _refuse_unclaimed(project, claims, files)
+        refuse_unclaimed(project, claims, found.files)
     with uninterrupted():
-        _write(project, series, claims, entries, files, result)
-        if stack.tip != tip:
-            checkout.git.run("update-ref", "-m", "mpsfork refresh", BRANCH_REF, stack.tip, tip)
-        checkout.git.run("update-ref", APPLIED_REF, stack.tip)
-    return result
+        done = write_series(project, series, claims, found.entries, found.files)
+        if found.stack.tip != tip:
+            checkout.git.run("update-ref", "-m", "mpsfork refresh", BRANCH_REF, found.stack.tip, tip)
+        checkout.git.run("update-ref", APPLIED_REF, found.stack.tip)
+    return Refreshed(found.entries, done.written, done.removed, notes)
 
 
 def _tip_of_branch(checkout: Checkout) -> str:
@@ -123,7 +73,7 @@ def _tip_of_branch(checkout: Checkout) -> str:
         )
     if not checkout.git.succeeds("merge-base", "--is-ancestor", checkout.base, tip):
         raise ForkToolError(
-            f"The branch {BRANCH} in {checkout.shown} no longer stands on the base: `git -C {checkout.shown} rebase {checkout.base[:12]}`, then refresh."
+            f"The branch {BRANCH} in {checkout.shown} no longer stands on the base: `git -C {checkout.shown} rebase {checkout.base[:12]}`, then refresh. (`scripts/mpsfork rebase --onto REF` moves the series to another base.)"
         )
     return tip
 
@@ -147,200 +97,3 @@ def _refuse_lost_edits(project: Project, checkout: Checkout, tip: str) -> None:
         f"Both the branch {BRANCH} and patches/ or aten_mps_overlay/ were edited since the last apply: "
         "put one of them aside (git stash in this repository), or `scripts/mpsfork refresh --force` to write the branch's state over the files."
     )
-
-
-def _drafts(checkout: Checkout, tip: str, notes: list[str]) -> list[Draft]:
-    git = checkout.git
-    drafts: list[Draft] = []
-    seen: set[str] = set()
-    for line in git.text("rev-list", "--reverse", "--topo-order", "--parents", f"{checkout.base}..{tip}").splitlines():
-        commit, *parents = line.split()
-        message = git.run("log", "-1", "--format=%B", "--encoding=UTF-8", "--no-show-signature", commit).stdout.decode(
-            "utf-8", "replace"
-        )
-        name, title, body = parse_message(message)
-        what = f"commit {commit[:12]} ({title[:60]})"
-        if len(parents) != 1:
-            raise ForkToolError(
-                f"{what[0].upper()}{what[1:]} is a merge: the series is a straight line; `git -C {checkout.shown} rebase {checkout.base[:12]}`, then refresh."
-            )
-        if title.startswith(("fixup! ", "squash! ", "amend! ")):
-            raise ForkToolError(
-                f"{what[0].upper()}{what[1:]} waits to be folded: `git -C {checkout.shown} -c sequence.editor=true rebase -i --autosquash {checkout.base[:12]}`, then refresh."
-            )
-        if name is not None and drafts and drafts[-1].name == name:
-            drafts[-1].last = commit
-            continue
-        if name is not None and name in seen:
-            raise ForkToolError(
-                f"Two commits that are not neighbours say `Entry: {name}` (the second is {commit[:12]}): squash them, or take the line out of one."
-            )
-        if not title:
-            raise ForkToolError(
-                f"Commit {commit[:12]} has no message: give it one with `git commit --amend`, its title is the entry's title."
-            )
-        if not title.startswith(TITLE_MARK):
-            notes.append(f"the title of {what} got the {TITLE_MARK.strip()} that every entry has.")
-            title = TITLE_MARK + title.removeprefix(TITLE_MARK.strip()).lstrip()
-        check_header(title, body, what)
-        if name is not None:
-            seen.add(name)
-        drafts.append(Draft(name, title, body, parents[0], commit))
-    return drafts
-
-
-def _changes(git: Git, before: str, after: str) -> list[Change]:
-    fields = git.names("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", before, after)
-    found = []
-    for head, path in zip(fields[::2], fields[1::2], strict=True):
-        old_mode, new_mode, _old, _new, status = head.removeprefix(":").split(" ")
-        found.append(Change(old_mode, new_mode, status, path))
-    return found
-
-
-def _distribute(checkout: Checkout, tip: str, drafts: list[Draft]) -> None:
-    """Sort every changed path into the hunks or the overlay of its entry."""
-    git = checkout.git
-    base_paths = set(git.names("ls-tree", "-r", "-z", "--name-only", checkout.base))
-    owner: dict[str, Draft] = {}
-    for draft in drafts:
-        for change in _changes(git, draft.before, draft.last):
-            what = f"commit {draft.last[:12]} ({draft.title[:60]})"
-            if change.path in base_paths:
-                _refuse_unfit(change, what)
-                draft.hunk_paths.add(change.path)
-            elif change.status == "A":
-                owner[change.path] = draft
-            elif change.status == "D":
-                del owner[change.path]
-    modes = {change.path: change.new_mode for change in _changes(git, checkout.base, tip)}
-    for path, draft in owner.items():
-        if modes[path] not in _REGULAR:
-            kind = {"120000": "a symbolic link", "160000": "a submodule"}.get(modes[path], "no plain file")
-            raise ForkToolError(
-                f"{path} on the branch {BRANCH} is {kind}: the overlay holds plain files only; commit it as one."
-            )
-        draft.overlay.add(path)
-
-
-def _refuse_unfit(change: Change, what: str) -> None:
-    verb = None
-    if change.status == "D":
-        verb = "deletes"
-    elif change.status == "A":
-        verb = "brings back"
-    elif change.old_mode != change.new_mode:
-        verb = "changes the mode of"
-    elif change.new_mode not in _REGULAR:
-        verb = "changes the link or submodule"
-    if verb:
-        raise ForkToolError(
-            f"In {what}: it {verb} {change.path}, which upstream has; the series holds only hunks on such files: undo that part of the commit."
-        )
-
-
-def _entries(git: Git, drafts: list[Draft], taken: set[str], notes: list[str]) -> list[Entry]:
-    names = taken | {draft.name for draft in drafts if draft.name is not None}
-    entries = []
-    for draft in drafts:
-        diff = b""
-        if draft.hunk_paths:
-            diff = _diff(git, draft)
-        if not diff and not draft.overlay:
-            notes.append(
-                f"commit {draft.last[:12]} ({draft.title}) edits only overlay files of other entries, or nothing; it is no entry of its own."
-            )
-            continue
-        name = draft.name
-        if name is None:
-            name = name_from_title(draft.title, names)
-            names.add(name)
-        entries.append(Entry(name, draft.title, draft.body, tuple(sorted(draft.overlay)), diff))
-    return entries
-
-
-def _diff(git: Git, draft: Draft) -> bytes:
-    paths = [f":(literal){path}" for path in sorted(draft.hunk_paths)]
-    raw = git.run("diff-tree", "-p", *DIFF_OPTIONS, draft.before, draft.last, "--", *paths).stdout
-    kept = []
-    for line in raw.split(b"\n"):
-        # The blob ids say nothing to `git apply` and would change with every entry before this one.
-        if line.startswith(b"index "):
-            continue
-        if line.startswith(b"Binary files "):
-            name = line.decode("utf-8", "replace").split(" ")[2].removeprefix("a/")
-            raise ForkToolError(
-                f"In commit {draft.last[:12]} ({draft.title[:60]}): {name} is not text; the series holds only text hunks on upstream's files: undo that part."
-            )
-        kept.append(line)
-    return b"\n".join(kept)
-
-
-def _overlay_files(git: Git, tip: str, entries: list[Entry]) -> dict[str, OverlayFile]:
-    files = {}
-    for entry in entries:
-        for path in entry.overlay:
-            mode = git.text("ls-tree", tip, "--", f":(literal){path}").split(" ", 1)[0]
-            content = git.run("cat-file", "blob", f"{tip}:{path}").stdout
-            files[path] = OverlayFile(content, mode == "100755")
-    return files
-
-
-def _claims(project: Project, series: SeriesFile, notes: list[str]) -> set[str]:
-    """The overlay files that the entries claimed before."""
-    claims: set[str] = set()
-    for name in series.names:
-        try:
-            claims.update(read_entry(project.layout.patches, name).overlay)
-        except ForkToolError:
-            notes.append(
-                f"patches/{name}{SUFFIX} could not be read; overlay files that it alone claimed are left where they are."
-            )
-    return claims
-
-
-def _refuse_unclaimed(project: Project, claims: set[str], files: dict[str, OverlayFile]) -> None:
-    """Refuse to write over an overlay file that no entry brought there."""
-    for path, file in files.items():
-        there = project.layout.overlay / path
-        if path not in claims and there.exists() and _differs(there, file):
-            raise ForkToolError(
-                f"{project.layout.shown(there)} is claimed by no entry and differs from the branch's file: move it away, or `scripts/mpsfork refresh --force` to write over it."
-            )
-
-
-def _write(
-    project: Project,
-    series: SeriesFile,
-    claims: set[str],
-    entries: list[Entry],
-    files: dict[str, OverlayFile],
-    result: Refreshed,
-) -> None:
-    layout = project.layout
-    wanted = {layout.overlay / path: file for path, file in files.items()}
-    wanted |= {layout.patches / f"{entry.name}{SUFFIX}": OverlayFile(entry.text()) for entry in entries}
-    names = [entry.name for entry in entries]
-    wanted[layout.series] = OverlayFile(series.reordered(names).text().encode("utf-8"))
-    for path, file in wanted.items():
-        if _differs(path, file):
-            write_atomically(path, file.content, file.executable)
-            result.written.append(layout.shown(path))
-    stale = [layout.overlay / path for path in sorted(claims - set(files))]
-    stale += [layout.patches / f"{name}{SUFFIX}" for name in series.names if name not in names]
-    for path in stale:
-        if path.is_file():
-            path.unlink()
-            remove_empty_parents(path, layout.overlay if layout.overlay in path.parents else layout.patches)
-            result.removed.append(layout.shown(path))
-
-
-def _differs(path: Path, file: OverlayFile) -> bool:
-    try:
-        return (
-            path.is_symlink()
-            or path.read_bytes() != file.content
-            or bool(path.stat().st_mode & 0o100) != file.executable
-        )
-    except OSError:
-        return True

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fork_tool.apply import bring_series
 from fork_tool.console import say
-from fork_tool.environment import check_torch
+from fork_tool.environment import check_torch, refuse_environment_of_another
 from fork_tool.errors import ForkToolError
 from fork_tool.fetch import fetch
 from fork_tool.files import remove, write_atomically
@@ -21,6 +21,8 @@ from fork_tool.setup import setup
 # The simulator needs no submodules, and the tarball has none: it is 27 MB instead of gigabytes.
 SOURCES = ("debian", "git")
 _ARGUMENTS = ".mpsfork-arguments"
+# Stands from the end of a build that went through to the beginning of the next.
+_COMPLETE = ".mpsfork-complete"
 
 
 def make_ready(project: Project, machine: Machine | None = None) -> None:
@@ -58,6 +60,8 @@ def build_simulator(project: Project, build: Path, checkout: Path, sanitizer: st
         *(f"-DTORCH_CHECKOUT={checkout}", f"-DPYTHON={layout.python}", f"-DOBJFW_ROOT={layout.objfw}"),
         *([f"-DSANITIZER={sanitizer}"] if sanitizer else []),
     ]
+    refuse_environment_of_another(layout)
+    (build / _COMPLETE).unlink(missing_ok=True)
     stamp = build / _ARGUMENTS
     known = stamp.read_text() if stamp.is_file() else None
     moved = known != "\n".join(arguments)
@@ -76,6 +80,12 @@ def build_simulator(project: Project, build: Path, checkout: Path, sanitizer: st
         raise ForkToolError(
             "The simulator does not build (see above): after an edit of its sources or of the checkout, mend what the compiler names; else `make clean` and run it again."
         )
+    write_atomically(build / _COMPLETE, b"")
+
+
+def is_built(build: Path) -> bool:
+    """Whether the last build went through to its end."""
+    return (build / _COMPLETE).is_file() and (build / "mps_simulator.json").is_file()
 
 
 def program_environment(project: Project) -> dict[str, str]:

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from fork_tool.entries import Entry
 from fork_tool.errors import ConflictError, ForkToolError
-from fork_tool.git import Git
+from fork_tool.git import ADDRESS, AUTHOR, Git
 from fork_tool.overlay import OverlayFile
 from fork_tool.pin import Pin
 
@@ -64,6 +64,7 @@ def build_stack(
     entries: Iterable[Entry],
     overlay: OverlayReader,
     message: Callable[[Entry], str] = Entry.message,
+    author: tuple[str, str] = (AUTHOR, ADDRESS),
 ) -> Stack:
     """Make one commit per entry; raises `ConflictError` naming entry, file and hunk."""
     stack = Stack(base, [])
@@ -72,7 +73,7 @@ def build_stack(
             offsets = apply_entry(scratch, entry)
             add_overlay(scratch, entry, overlay)
             tree = scratch.text("write-tree")
-            commit = git.commit_tree(pin, tree, message(entry), (stack.tip,))
+            commit = git.commit_tree(pin, tree, message(entry), (stack.tip,), author)
             stack.layers.append(Layer(entry, commit, offsets))
     return stack
 

@@ -57,7 +57,7 @@ def unpack(tarball: Path, directory: Path) -> None:
         raise ForkToolError(f"{tarball} could not be unpacked ({problem}): delete it and run it again.") from None
 
 
-def commit_tree(directory: Path, pin: Pin) -> str:
+def commit_tree(directory: Path, pin: Pin, name: str) -> str:
     """Make a repository of an unpacked tree: one commit that is the same everywhere."""
     git = Git(directory)
     git.run("init", "--quiet", "--initial-branch", "base", "--template=")
@@ -65,6 +65,6 @@ def commit_tree(directory: Path, pin: Pin) -> str:
         git.run("config", setting, value)
     git.run("add", "--force", "--all")
     tree = git.text("write-tree")
-    commit = git.commit_tree(pin, tree, f"PyTorch {pin.tag}, as in {pin.tarball.name}\n", ())
+    commit = git.commit_tree(pin, tree, f"PyTorch {pin.tag}, as in {name}\n", ())
     git.run("update-ref", "refs/heads/base", commit)
     return tree

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fork_tool.checkout import BRANCH, open_checkout
 from fork_tool.entries import Entry, read_entry, SUFFIX, TITLE_MARK
 from fork_tool.errors import ConflictError, ForkToolError
 from fork_tool.git import Git
-from fork_tool.overlay import check_path, list_overlay
+from fork_tool.overlay import check_path, list_overlay, problem_of_content
 from fork_tool.project import Project
 from fork_tool.stack import add_overlay, apply_entry, scratch_index
 from fork_tool.test_plans import problems_of_test_plan
 
 APPLIES, FUZZ, CONFLICT, UNREADABLE = "applies", "fuzz", "conflict", "unreadable"
+NOT_CHECKED = "not checked"
 _KEPT_FILES = {"series", "README.md"}
 
 
@@ -28,6 +29,8 @@ class Verdict:
     hunks: int = 0
     overlay: int = 0
     problems: list[str] = field(default_factory=list)
+    # The entry whose conflict hides whether this one fits.
+    follows: str = ""
 
 
 @dataclass
@@ -51,6 +54,9 @@ def verify_series(project: Project) -> Verification:
     result = Verification()
     series = project.series()
     claims: Counter[str] = Counter()
+    doubts = _Doubts()
+    counted: list[Verdict] = []
+    uncounted: list[Verdict] = []
     with scratch_index(checkout.git, checkout.base) as scratch:
         for name in series.names:
             verdict = Verdict(name)
@@ -61,18 +67,25 @@ def verify_series(project: Project) -> Verification:
             except ForkToolError as problem:
                 verdict.state = UNREADABLE
                 verdict.problems.append(str(problem))
+                doubts.unreadable = doubts.unreadable or name
                 continue
+            (uncounted if entry.counted is None else counted).append(verdict)
             verdict.title = entry.title
             verdict.overlay = len(entry.overlay)
             claims.update(entry.overlay)
             _check_message(entry, verdict)
             _check_hunks(entry, base_modes, verdict)
             claims_hold = _check_claims(entry, base_modes, project, verdict)
-            _check_fit(scratch, entry, verdict)
+            _check_fit(scratch, entry, verdict, doubts)
             if claims_hold:
                 _check_overlay_fit(scratch, entry, project, verdict)
-            if not verdict.problems:
+            if verdict.state == APPLIES and not verdict.problems:
                 verdict.problems += problems_of_test_plan(scratch, entry)
+    if counted:
+        for verdict in uncounted:
+            verdict.problems.append(
+                "its header does not end with the line `Hunks:`, as those of others do, so the file may have been cut: bring it back with git, or `make apply refresh` writes the line."
+            )
     _check_files(project, series.names, claims, result)
     if checkout.unrefreshed:
         result.notes.append(
@@ -131,25 +144,49 @@ def _check_claims(entry: Entry, base_modes: dict[str, str], project: Project, ve
                 raise ForkToolError(
                     f"It claims the overlay file {path}, which upstream has: write the change as a hunk."
                 )
-            project.overlay_file(path, entry.name)
+            file = project.overlay_file(path, entry.name)
+            if problem := problem_of_content(file.content):
+                verdict.problems.append(f"aten_mps_overlay/{path} {problem}.")
         except ForkToolError as problem:
             verdict.problems.append(str(problem))
             holds = False
     return holds
 
 
-def _check_fit(scratch: Git, entry: Entry, verdict: Verdict) -> None:
-    try:
-        offsets = apply_entry(scratch, entry)
-    except ConflictError as conflict:
-        verdict.state = CONFLICT
-        verdict.problems.append(f"{conflict}.")
-    else:
-        if offsets:
-            verdict.state = FUZZ
-            verdict.problems += [
-                f"{offset}; look at the place, then `make apply refresh` writes it down." for offset in offsets
-            ]
+@dataclass
+class _Doubts:
+    """What a conflict leaves open for the entries after it."""
+
+    # By file: the entry whose hunks are missing there.
+    files: dict[str, str] = field(default_factory=dict)
+    unreadable: str = ""
+
+    def about(self, path: str) -> str:
+        """The entry to mend before anything can be said of this file."""
+        return self.files.get(path) or self.unreadable
+
+
+def _check_fit(scratch: Git, entry: Entry, verdict: Verdict, doubts: _Doubts) -> None:
+    # File by file, so that one that conflicts hides nothing in the others.
+    for file in entry.files():
+        cause = doubts.about(file.path)
+        try:
+            offsets = apply_entry(scratch, replace(entry, diff=file.text, counted=None))
+        except ConflictError as conflict:
+            doubts.files.setdefault(file.path, cause or entry.name)
+            if not cause:
+                verdict.state = CONFLICT
+                verdict.problems.append(f"{conflict}.")
+        else:
+            if not offsets:
+                continue
+            if not cause:
+                verdict.state = FUZZ if verdict.state == APPLIES else verdict.state
+                verdict.problems += [
+                    f"{offset}; look at the place, then `make apply refresh` writes it down." for offset in offsets
+                ]
+        if cause and verdict.state != CONFLICT:
+            verdict.state, verdict.follows = NOT_CHECKED, verdict.follows or cause
 
 
 def _check_overlay_fit(scratch: Git, entry: Entry, project: Project, verdict: Verdict) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 from pathlib import Path
 
 import pytest
 
 from fork_tool import download
+from moving import moving_shop, opened
 from workshop import HUNK, MESSAGE, Workshop
 
 
@@ -36,6 +38,22 @@ def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
 def applied(workshop: Workshop) -> Workshop:
     """The same with one entry, applied: a hunk and an overlay file."""
     workshop.overlay("aten/Recorder.h", "class Recorder;\n")
-    workshop.entry("recorder", f"{MESSAGE}\n\nOverlay:\n  aten/Recorder.h\n\n{HUNK}")
+    workshop.entry("recorder", f"{MESSAGE}\n\nOverlay:\n  aten/Recorder.h\n\nHunks: 1\n\n{HUNK}")
     workshop.good("apply")
     return workshop
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    """A series of four entries; made once, each test has a copy."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+        return moving_shop(tmp_path_factory.mktemp("template") / "repository")
+
+
+@pytest.fixture
+def shop(template: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
+    """The series of four entries, applied."""
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    shutil.copytree(template.root, tmp_path / "repository", symlinks=True)
+    return opened(tmp_path / "repository", template.base)

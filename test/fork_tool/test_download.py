@@ -6,6 +6,7 @@ import hashlib
 import re
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -14,8 +15,10 @@ import pytest
 from fork_tool import download
 from fork_tool.download import fetch_file, Unreachable
 from fork_tool.errors import ForkToolError
+from fork_tool.mac_library.pin import load_mac_pin
 from fork_tool.mirrors import find_mirrors
-from fork_tool.pin import Download
+from fork_tool.paths import own_layout
+from fork_tool.pin import Download, load_pin
 
 CONTENT = bytes(range(256)) * 5000
 WANTED = Download("pool/main/u/up", "up_1+dfsg.tar.xz", len(CONTENT), hashlib.sha256(CONTENT).hexdigest(), "trixie")
@@ -150,8 +153,34 @@ def test_no_network_and_no_mirror(tmp_path: Path) -> None:
         Unreachable, match=r"could not be downloaded \(http://127\.0\.0\.1:9: Connection refused\): check the network"
     ):
         fetch_file(WANTED, ["http://127.0.0.1:9"], tmp_path)
-    with pytest.raises(Unreachable, match="apt on this machine knows no Debian mirror"):
+    with pytest.raises(
+        Unreachable, match="apt on this machine knows no Debian mirror to take .* and no public archive is set"
+    ):
         fetch_file(WANTED, [], tmp_path)
+
+
+def test_public_archive_is_asked_last(mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Ubuntu, whose mirrors have nothing of Debian's."""
+    monkeypatch.delenv("MPSFORK_ARCHIVES", raising=False)
+    wanted = replace(WANTED, archives=("http://127.0.0.1:9/gone", f"{mirror.address}/"))
+    assert fetch_file(wanted, [], tmp_path / "one").read_bytes() == CONTENT
+    assert fetch_file(wanted, [f"{mirror.address}/ubuntu"], tmp_path / "two").read_bytes() == CONTENT
+    assert len(mirror.asked) == 3
+    fetch_file(wanted, [mirror.address], tmp_path / "three")
+    assert len(mirror.asked) == 4
+    monkeypatch.setenv("MPSFORK_ARCHIVES", "")
+    with pytest.raises(Unreachable, match="no public archive is set: set MPSFORK_MIRROR"):
+        fetch_file(wanted, [], tmp_path / "four")
+    monkeypatch.setenv("MPSFORK_ARCHIVES", f"http://127.0.0.1:9 {mirror.address}")
+    assert fetch_file(WANTED, [], tmp_path / "five").read_bytes() == CONTENT
+
+
+def test_all_downloads_of_this_repository_have_public_archives() -> None:
+    layout = own_layout()
+    pin, mac_pin = load_pin(layout.pin), load_mac_pin(layout.pin)
+    for package in (*pin.objfw, mac_pin.fmt, *mac_pin.headers.values(), *([pin.tarball] if pin.tarball else [])):
+        assert package.archives[0] == "https://deb.debian.org/debian"
+        assert re.fullmatch(r"https://snapshot\.debian\.org/archive/debian/\d{8}T\d{6}Z", package.archives[-1])
 
 
 def test_no_space(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def unfetched(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> Workshop:
     path = make_tarball(cache / "upstream_0.1.orig.tar.xz")
     scratch = workshop.root / "scratch"
     unpack(path, scratch)
-    tree = commit_tree(scratch, workshop.project.pin)
+    tree = commit_tree(scratch, workshop.project.pin, path.name)
     workshop.write_pin(
         url=f"file://{workshop.root}/nothing",
         size=str(path.stat().st_size),
@@ -99,6 +99,7 @@ def test_corrupted_download_is_not_unpacked(unfetched: Workshop) -> None:
 
 def test_another_tree_is_refused(unfetched: Workshop) -> None:
     values = unfetched.project.pin
+    assert values.tarball is not None
     unfetched.write_pin(url=values.url, size=str(values.tarball.size), sha256=values.tarball.sha256, tree="2" * 40)
     assert "not 222222222222 as base.toml says" in unfetched.error("fetch")
     assert left_behind(unfetched) == []

@@ -117,10 +117,55 @@ def test_corrupted_patch_names_file_and_line() -> None:
 def test_pin_file(workshop: Workshop) -> None:
     assert load_pin(workshop.layout.pin).wheel == "torch==0.1"
     workshop.write_pin(sha256="short")
-    assert "sha256 of upstream_0.1.orig.tar.xz is 'short', which is no such hash" in workshop.error("apply")
+    assert "debian.sha256 is 'short', and must be the SHA-256 of a file" in workshop.error("apply")
     workshop.layout.pin.write_text("[upstream]\n")
-    assert "base.toml lacks the value 'debian'" in workshop.error("apply")
+    assert "base.toml lacks the value wheel" in workshop.error("apply")
     workshop.layout.pin.write_text("[upstream\n")
     assert "base.toml is not valid TOML" in workshop.error("apply")
     workshop.layout.pin.unlink()
     assert "base.toml is missing" in workshop.error("apply")
+
+
+@pytest.mark.parametrize(
+    ("line", "other", "sentence"),
+    [
+        ('tag = "v0.1"', "tag = 3", "upstream.tag is 3, and must be a text in quotes"),
+        ('tag = "v0.1"', 'tag = ""', "upstream.tag is '', and must be a text that is not empty"),
+        ('tag = "v0.1"', 'other = "v0.1"', "lacks the value upstream.tag"),
+        ("size = 10", 'size = "10"', "debian.size is '10', and must be a whole number"),
+        ("size = 10", "size = true", "debian.size is True, and must be a whole number above zero"),
+        ("size = 10", "size = -1", "debian.size is -1, and must be a whole number above zero"),
+        ('date = "2025-01-01T00:00:00+00:00"', "date = 2025-01-01", "upstream.date is datetime.date(2025, 1, 1), and"),
+        ('date = "2025-01-01T00:00:00+00:00"', 'date = "today"', "upstream.date is 'today', and must be a date"),
+        ('python = ["3.9", "3.13"]', 'python = ["3.9"]', "wheel.build.python is ['3.9'], and must be the oldest and"),
+        ('python = ["3.9", "3.13"]', "python = 3.9", "wheel.build.python is 3.9, and must be a list of texts"),
+        ('USE_MPS = "1"', "USE_MPS = 1", "wheel.build.options.USE_MPS is 1, and must be a text"),
+        ("[wheel.build.options]", "[wheel.build.optionen]", "lacks the value wheel.build.options"),
+        ("packages = []", 'packages = ["a"]', "objfw.packages is ['a'], and must be a list of tables"),
+        ("packages = []", "packages = {}", "objfw.packages is {}, and must be a list of tables"),
+        ("[debian]", "debian = 1\n[other]", "must be a table"),
+    ],
+)
+def test_pin_with_a_value_of_another_type(workshop: Workshop, line: str, other: str, sentence: str) -> None:
+    text = workshop.layout.pin.read_text()
+    if other.startswith("debian"):
+        # At the top level, where it is no table.
+        text = "debian = 1\n" + text.replace("[debian]", "[other]")
+    else:
+        text = text.replace(line, other)
+    workshop.layout.pin.write_text(text)
+    for command in ("apply", "verify", "doctor"):
+        error = workshop.error(command)
+        assert sentence in error
+        assert error.endswith("or `git checkout -- base.toml`.")
+
+
+def test_pin_without_a_debian_tarball(workshop: Workshop) -> None:
+    text = workshop.layout.pin.read_text()
+    start, end = text.index("[debian]"), text.index("[wheel]")
+    workshop.layout.pin.write_text(text[:start] + text[end:])
+    assert load_pin(workshop.layout.pin).tarball is None
+    workshop.good("apply")
+    workshop.good("verify")
+    workshop.checkout.rename(workshop.root / "elsewhere")
+    assert "base.toml names no Debian tarball" in workshop.error("fetch", "--source", "debian")

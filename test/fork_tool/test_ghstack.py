@@ -6,7 +6,7 @@ import pytest
 
 from fork_tool.entries import Entry, parse_entry
 from fork_tool.errors import ForkToolError
-from fork_tool.ghstack import PLACEHOLDER, request_message
+from fork_tool.ghstack import ISSUE, request_message
 from fork_tool.paths import own_layout
 from fork_tool.project import Project
 from workshop import command_git, Workshop
@@ -34,8 +34,8 @@ def test_branch_holds_one_commit_per_entry(applied: Workshop) -> None:
     assert [line.split("|")[1] for line in log] == ["[MPS] Add a recorder", "[MPS] Second"]
     assert log[0].split("|")[0] == applied.base
     assert command_git(applied.checkout, "log", "-1", "--format=%B", BRANCH) == (
-        "[MPS] Second\n\n### Motivation\n\nWhy.\n\n### Design\n\nHow it works.\n\nAnd more.\n\n"
-        f"### Test Plan\n\n`pytest -k it`\n\n### Benchmark\n\n{PLACEHOLDER}"
+        f"[MPS] Second\n\n### Motivation\n\nWhy.\n\n{ISSUE}\n\n### Design\n\nHow it works.\n\nAnd more.\n\n"
+        "### Test Plan\n\n`pytest -k it`"
     )
     assert "Entry:" not in command_git(applied.checkout, "log", "--format=%B", f"{applied.base}..{BRANCH}")
     before = tip(applied)
@@ -78,6 +78,14 @@ def test_entry_without_test_plan(body: str) -> None:
         request_message(Entry("one", "[MPS] One", body))
 
 
+def test_benchmark_only_where_one_was_measured() -> None:
+    body = "Why.\n\nHow.\n\nBenchmark: on an M3 with macOS 15.2, 4 ms → 1 ms.\nAnd more.\n\nTest Plan: ran it"
+    assert request_message(Entry("one", "[MPS] One", body)) == (
+        f"[MPS] One\n\n### Motivation\n\nWhy.\n\n{ISSUE}\n\n### Design\n\nHow.\n\n"
+        "### Benchmark\n\non an M3 with macOS 15.2, 4 ms → 1 ms.\nAnd more.\n\n### Test Plan\n\nran it\n"
+    )
+
+
 def test_empty_series(workshop: Workshop) -> None:
     assert "nothing to export" in workshop.error("export", "--ghstack")
 
@@ -88,7 +96,7 @@ def test_every_entry_of_this_repository_makes_a_request() -> None:
         entry = parse_entry(name, (project.layout.patches / f"{name}.patch").read_bytes())
         message = request_message(entry)
         assert message.startswith("[MPS] ")
-        assert [line for line in message.splitlines() if line.startswith("### ")][-2:] == [
-            "### Test Plan",
-            "### Benchmark",
-        ]
+        assert message.count("https://github.com/pytorch/pytorch/issues/180397") == 1
+        assert "TODO" not in message
+        assert ("### Benchmark" in message) == ("\nBenchmark:" in entry.body)
+        assert [line for line in message.splitlines() if line.startswith("### ")][-1] == "### Test Plan"

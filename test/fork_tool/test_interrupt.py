@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool import refresh as refresh_module
+from fork_tool import write_series as write_module
 from fork_tool.files import write_atomically
 from fork_tool.interrupt import uninterrupted
 from fork_tool.paths import own_layout
@@ -94,7 +94,7 @@ def test_refresh_interrupted_while_writing(applied: Workshop, monkeypatch: pytes
         write_atomically(path, content, executable)
 
     with monkeypatch.context() as patch:
-        patch.setattr(refresh_module, "write_atomically", write)
+        patch.setattr(write_module, "write_atomically", write)
         assert applied.run("refresh").exit_code != 0
     assert applied.layout.series.read_text().endswith("recorder\nsecond\n")
     assert "no files changed" in applied.good("refresh")

@@ -60,4 +60,4 @@ def test_words_that_do_not_go_together(shop: Workshop, words: tuple[str, ...], s
 def test_pins_are_read_when_asked_for(workshop: Workshop) -> None:
     """A repository without the table can do all else."""
     workshop.good("apply")
-    assert "lacks the value 'mac_library'" in workshop.error("wheel", "--dry-run")
+    assert "lacks the value mac_library" in workshop.error("wheel", "--dry-run")

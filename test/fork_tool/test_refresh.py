@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from workshop import command_git, Workshop
 
 
@@ -13,7 +15,7 @@ def test_patch_file_in_full(applied: Workshop) -> None:
     output = applied.good("refresh")
     assert "wrote   patches/speed-it-up.patch" in output
     assert (applied.layout.patches / "speed-it-up.patch").read_text() == (
-        "[MPS] Speed it up\n\nIt was slow.\n\nTest Plan: timed it\n\nOverlay:\n  aten/Fast.h\n\n"
+        "[MPS] Speed it up\n\nIt was slow.\n\nTest Plan: timed it\n\nOverlay:\n  aten/Fast.h\n\nHunks: 1\n\n"
         "diff --git a/aten/Graph.mm b/aten/Graph.mm\n--- a/aten/Graph.mm\n+++ b/aten/Graph.mm\n"
         "@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n"
     )
@@ -156,3 +158,59 @@ def test_corrupted_patch_can_be_written_anew(applied: Workshop) -> None:
     assert "refresh --force" in applied.error("refresh")
     applied.good("refresh", "--force")
     assert path.read_bytes() == good.replace(b" line 3\n", b" line 3\n")
+
+
+def upstream_moved(shop: Workshop) -> str:
+    """A commit of upstream's on top of the base; the branch stays."""
+    command_git(shop.checkout, "checkout", "--quiet", "--detach", shop.base)
+    moved = shop.commit("Mend upstream's tool", {"tools/run.sh": "#!/bin/sh -e\n"})
+    command_git(shop.checkout, "checkout", "--quiet", "mps-graph")
+    return moved
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_upstreams_commits_do_not_become_entries(applied: Workshop, force: list[str]) -> None:
+    """What a user would do to move the series by hand."""
+    moved = upstream_moved(applied)
+    command_git(applied.checkout, "rebase", "--quiet", "--onto", moved, applied.base, "mps-graph")
+    before = applied.sources()
+    error = applied.error("refresh", *force)
+    assert "([MPS] Mend upstream's tool) stands below the entries" in error
+    assert "scripts/mpsfork rebase --onto REF" in error
+    # With the pin moved, Debian's tree stale or gone.
+    tree = applied.git.tree_of(applied.base)
+    applied.write_pin(commit=moved, tree=tree)
+    assert "base.toml names two sources" in applied.error("refresh", *force)
+    applied.write_pin(commit=moved)
+    error = applied.error("refresh", *force)
+    assert f"stood on {applied.base[:12]} (refs/mpsfork/base), and base.toml names v0.1 ({moved[:12]})" in error
+    assert applied.sources() == before
+
+
+def test_published_commits_do_not_become_the_first_entries(workshop: Workshop) -> None:
+    workshop.good("apply")
+    moved = upstream_moved(workshop)
+    command_git(workshop.checkout, "reset", "--quiet", "--hard", moved)
+    command_git(workshop.checkout, "tag", "v0.2", moved)
+    assert "is part of v0.2, so it may be upstream's" in workshop.error("refresh")
+    command_git(workshop.checkout, "tag", "--delete", "v0.2")
+    command_git(workshop.checkout, "update-ref", "refs/remotes/origin/main", moved)
+    assert "is part of origin/main" in workshop.error("refresh")
+
+
+def test_a_first_entry_that_says_so_is_taken(applied: Workshop) -> None:
+    entry = applied.head
+    command_git(applied.checkout, "reset", "--quiet", "--hard", applied.base)
+    applied.commit("[MPS] Before all\n\nEntry: before-all", {"aten/Graph.mm": "one\n"})
+    command_git(applied.checkout, "cherry-pick", entry)
+    applied.good("refresh")
+    assert applied.layout.series.read_text() == "# the order\nbefore-all\nrecorder\n"
+
+
+def test_apply_goes_to_a_base_that_somebody_else_moved_to(applied: Workshop) -> None:
+    """As after a pull of this repository in which base.toml names another commit."""
+    moved = upstream_moved(applied)
+    applied.write_pin(commit=moved)
+    applied.good("apply")
+    assert command_git(applied.checkout, "rev-parse", "HEAD~1") == moved
+    assert "no files changed" in applied.good("refresh")

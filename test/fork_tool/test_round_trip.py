@@ -109,6 +109,9 @@ class User:
         last, before, tip = git.resolve("HEAD"), git.resolve("HEAD~1"), self.shop.head
         if self.shop.base in (last, before):
             return
+        if git.resolve("HEAD~2") == self.shop.base and "Entry: " not in git.text("log", "-1", "--format=%B", "HEAD"):
+            # A new commit below all entries could be upstream's, and is refused.
+            return
         command_git(self.shop.checkout, "reset", "--quiet", "--hard", "HEAD~2")
         try:
             for commit in (last, before):

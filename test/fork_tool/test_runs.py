@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from fork_tool import doctor as doctor_module
 from fork_tool import runner as runner_module
 from fork_tool import simulator as simulator_module
 from fork_tool import unpatched as unpatched_module
@@ -64,6 +65,66 @@ def test_simulator_is_configured_once(bench: tuple[Workshop, list[str]]) -> None
     assert commands == [CONFIGURE, BUILD, BUILD]
 
 
+def test_build_that_was_cut_off_is_no_simulator(
+    bench: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop, _ = bench
+    shop.layout.requirements.write_text("")
+    run = vars(simulator_module)["run_shown"]
+
+    def simulator() -> tuple[str, str]:
+        (found,) = [row for row in doctor_module.examine(shop.project, LINUX) if row.name == "simulator"]
+        return found.state, found.detail
+
+    def killed(command: Sequence[str], directory: Path, *arguments: object) -> int:
+        if "--build" in command:
+            raise KeyboardInterrupt
+        run(command, directory)
+        # CMake writes it when it configures.
+        (shop.layout.simulator_build / "mps_simulator.json").write_text("{}")
+        return 0
+
+    assert simulator() == ("not yet", "build/simulator")
+    with monkeypatch.context() as patch:
+        patch.setattr(simulator_module, "run_shown", killed)
+        assert shop.run("simulator").exit_code != 0
+    assert simulator() == ("not yet", "build/simulator's last build did not come to its end")
+    shop.good("simulator")
+    assert simulator() == ("ok", "build/simulator")
+    # A later build that is cut off, or fails, leaves the old one half replaced.
+    with monkeypatch.context() as patch:
+        patch.setattr(simulator_module, "run_shown", lambda *_arguments: 1)
+        assert "does not build" in shop.error("simulator")
+    assert simulator()[0] == "not yet"
+
+
+def test_environment_of_another_working_copy_is_not_taken_over(
+    bench: tuple[Workshop, list[str]], tmp_path: Path
+) -> None:
+    shop, commands = bench
+    other = tmp_path / "other"
+    simulator = other / "test" / "simulator"
+    simulator.mkdir(parents=True)
+    packages = other / ".venv" / "lib" / "python3.11" / "site-packages"
+    packages.mkdir(parents=True)
+    hook = packages / "mps_simulator.pth"
+    hook.write_text(f"{simulator}\nimport os\n")
+    shop.layout.environment.symlink_to(other / ".venv")
+    error = shop.error("simulator")
+    assert f"The environment .venv (a link to {other}/.venv) runs the simulator of {simulator}" in error
+    assert "`rm .venv` and run this again" in error
+    assert commands == []
+    assert hook.read_text().startswith(str(simulator))
+    shop.layout.requirements.write_text("")
+    found = {row.name: row for row in doctor_module.examine(shop.project, LINUX)}
+    assert found["environment"].state == "lacks"
+    # One that is gone, or this one's own, is no hindrance.
+    hook.write_text(f"{shop.layout.simulator_source}\nimport os\n")
+    shop.good("simulator")
+    hook.write_text(f"{tmp_path}/gone\nimport os\n")
+    shop.good("simulator")
+
+
 def test_simulator_of_the_base(bench: tuple[Workshop, list[str]]) -> None:
     shop, commands = bench
     said = shop.good("simulator", "--base-only")
@@ -110,10 +171,10 @@ def test_simulator_of_own_sources(bench: tuple[Workshop, list[str]], tmp_path: P
 def test_fallback_commands(bench: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     shop, commands = bench
     program = "scripts/fallback_bench/run.py"
-    shop.good("fallback-bench", "--operator", "linalg_qr", "--help")
+    shop.good("fallback-bench", "--operator", "linalg_qr", "--verbose")
     assert commands[-2:] == [
         BUILD,
-        f"ROOT/.venv/bin/python -m mps_simulator {program} bench --operator linalg_qr --help",
+        f"ROOT/.venv/bin/python -m mps_simulator {program} bench --operator linalg_qr --verbose",
     ]
     shop.good("fallback-percentage", "--timed", "mine.py:step")
     assert commands[-1] == f"ROOT/.venv/bin/python -m mps_simulator {program} percentage --timed mine.py:step"
@@ -343,7 +404,7 @@ def test_rings_of_this_repository() -> None:
     assert [ring.name for ring in RINGS][0] == "fork tool"
     targets = (own_layout().root / "Makefile").read_text()
     names = "setup fetch apply refresh verify export doctor simulator demo test test-mps test-sanitized test-entries mutants wheel lint-overlay sweep clean"
-    names += " bench graph-caching fallback-bench fallback-sync"
+    names += " drift rebase bench graph-caching fallback-bench fallback-sync"
     for name in names.split():
         assert f"\n{name}:" in targets
         assert re.search(rf"\t@\$\(MPSFORK\) {name}( \$\(.*)?\n", targets)

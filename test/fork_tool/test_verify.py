@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from fork_tool.export import TAKEN_BY
 from workshop import command_git, HUNK, MESSAGE, Workshop
 
 
@@ -74,7 +77,7 @@ def test_overlay_bookkeeping(applied: Workshop) -> None:
     applied.entry(
         "second", "[MPS] Second\n\nTest Plan: none\n\nOverlay:\n  aten/Recorder.h\n  aten/Lost.h\n  aten/Graph.mm\n"
     )
-    applied.entry("empty", "Nothing")
+    applied.entry("empty", "Nothing\n")
     said = problems(applied)
     assert "aten_mps_overlay/aten/Nobody.h is claimed by no entry" in said
     assert "aten_mps_overlay/aten/Recorder.h is claimed by recorder and second" in said
@@ -104,7 +107,9 @@ def test_export_is_what_upstream_would_get(applied: Workshop) -> None:
     applied.commit("[MPS] Second", {"aten/Graph.mm": "2\n"})
     applied.good("refresh")
     state = applied.state()
-    output = applied.good("export").split()
+    result = applied.run("export")
+    output = result.stdout.split()
+    assert TAKEN_BY in result.stderr
     assert output == ["build/export/0001-MPS-Add-a-recorder.patch", "build/export/0002-MPS-Second.patch"]
     text = (applied.root / output[0]).read_text()
     assert "Subject: [PATCH 1/2] [MPS] Add a recorder\n\nWhy it is there." in text
@@ -115,7 +120,83 @@ def test_export_is_what_upstream_would_get(applied: Workshop) -> None:
     applied.good("export")
     assert before == {path.name: path.read_bytes() for path in applied.layout.export.iterdir()}
     command_git(applied.checkout, "checkout", "--quiet", "--detach", "base")
-    command_git(applied.checkout, "am", "--quiet", *(str(applied.root / path) for path in output))
+    command = TAKEN_BY.removeprefix("git ").replace("build/export/*.patch", "").split()
+    command_git(applied.checkout, *command, "--quiet", *(str(applied.root / path) for path in output))
+    assert applied.titles == ["[MPS] Add a recorder", "[MPS] Second"]
     assert applied.git.tree_of("HEAD") == applied.git.tree_of("mps-graph")
     applied.layout.series.write_text("")
     assert "nothing to export" in applied.error("export")
+
+
+def states(shop: Workshop) -> dict[str, str]:
+    """The state of each entry, as the table has it."""
+    cells = [[cell.strip() for cell in line.split("│")] for line in shop.run("verify").output.splitlines()]
+    return {row[1]: row[2] for row in cells if len(row) == 7 and row[1]}
+
+
+def test_cut_patch_is_named_and_not_the_next_one(shop: Workshop) -> None:
+    """Wherever it is cut, at the end of a line too."""
+    path = shop.layout.patches / "cache.patch"
+    whole = path.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    cuts = {len(b"".join(lines[:count])) for count in range(1, len(lines))}
+    cuts |= {length + 3 for length in list(cuts)[::3] if length + 3 < len(whole)}
+    for length in sorted(cuts):
+        path.write_bytes(whole[:length])
+        said = problems(shop)
+        assert said.startswith("error: cache: "), whole[:length]
+        blamed = {
+            line.split(": ")[1] for line in said.splitlines() if line.startswith("error: ") and line.count(": ") > 1
+        }
+        assert blamed == {"cache"}, said
+    path.write_bytes(whole)
+    shop.good("verify")
+
+
+def test_hunk_that_is_missing_is_counted(shop: Workshop) -> None:
+    path = shop.layout.patches / "cache.patch"
+    path.write_text("".join(path.read_text().partition("@@ -20")[:1]))
+    assert "patches/cache.patch has 1 of the 2 hunks that its header counts" in shop.error("apply")
+
+
+def test_one_conflict_is_one_problem(shop: Workshop) -> None:
+    """pool changes what recorder adds; python and cache are of other files."""
+    path = shop.layout.patches / "recorder.patch"
+    path.write_text(path.read_text().replace(" stream 4\n", " stream four\n"))
+    said = problems(shop)
+    assert "recorder: entry recorder does not apply: aten/Stream.mm, hunk 1" in said
+    assert said.count("error: ") == 1
+    assert "The series has 1 problem: see above." in str(shop.run("verify").exception)
+    assert states(shop) == {"recorder": "conflict", "cache": "applies", "pool": "not checked", "python": "applies"}
+    assert "pool is not checked: it changes what follows the conflict of recorder" in shop.run("verify").output
+    # The overlay of an entry that conflicts is there all the same.
+    path.write_text("[MPS]")
+    assert states(shop)["recorder"] == "unreadable"
+    assert states(shop)["pool"] == "not checked"
+    assert states(shop)["python"] == "applies"
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"a\0b\n", "holds NUL bytes: the overlay holds sources, nothing binary"),
+        (b"\x89PNG\r\n\xff\xfe", "is not UTF-8 text: the overlay holds sources"),
+        (b"x\n" * 1_500_000, "has 3.0 MB: the overlay holds sources, of 1 MB at most"),
+    ],
+)
+def test_overlay_holds_sources(applied: Workshop, content: bytes, sentence: str) -> None:
+    (applied.layout.overlay / "aten/Recorder.h").write_bytes(content)
+    assert f"recorder: aten_mps_overlay/aten/Recorder.h {sentence}" in problems(applied)
+
+
+@pytest.mark.parametrize("options", [[], ["--ghstack"]])
+def test_author_of_exports(applied: Workshop, options: list[str]) -> None:
+    applied.good("export", *options, "--author", "Ada Lovelace <ada@example.org>")
+    if options:
+        said = command_git(applied.checkout, "log", "-1", "--format=%an|%ae|%cn", "mps-graph-ghstack")
+        assert said == "Ada Lovelace|ada@example.org|Ada Lovelace"
+    else:
+        (path,) = applied.layout.export.iterdir()
+        assert "\nFrom: Ada Lovelace <ada@example.org>\n" in path.read_text()
+    for wrong in ("Ada", "<ada@example.org>", "Ada <ada>", "Ada <a@b> <c@d>"):
+        assert "is not of the form 'Name <mail@example.org>'" in str(applied.run("export", "--author", wrong).exception)

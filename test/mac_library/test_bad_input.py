@@ -152,9 +152,9 @@ def test_pin_with_a_bad_hash(tmp_path: Path) -> None:
     pin = tmp_path / "base.toml"
     sha256 = load_mac_pin(own_layout().pin).fmt.sha256
     pin.write_text(text.replace(sha256, "abc"))
-    assert "which is no such hash" in said(lambda: load_mac_pin(pin))
+    assert "mac_library.fmt.sha256 is 'abc', and must be the SHA-256 of a file" in said(lambda: load_mac_pin(pin))
     pin.write_text(text.replace("[mac_library]\n", "[mac_library]\nnumber_of = 1\n").replace("\nnumber = 1", ""))
-    assert "lacks the value 'number'" in said(lambda: load_mac_pin(pin))
+    assert "lacks the value mac_library.number" in said(lambda: load_mac_pin(pin))
 
 
 def test_library_name_is_the_loaders() -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from fork_tool.errors import ForkToolError
-from fork_tool.pin import Download
+from fork_tool.pin import Download, read_archives, read_download
+from fork_tool.pin_values import read_pin_file, Table
 
 
 @dataclass(frozen=True)
@@ -56,37 +54,24 @@ class MacPin:
 
 def load_mac_pin(path: Path) -> MacPin:
     """Read and check the table."""
-    values = tomllib.loads(path.read_text("utf-8"))
-    try:
-        table = values["mac_library"]
-        pin = MacPin(
-            torch=values["wheel"]["version"],
-            number=int(table["number"]),
-            macos=table["macos"],
-            sdk=table["sdk"],
-            platform=table["platform"],
-            official_platform=table["official_platform"],
-            tools=tuple(table["tools"]),
-            wheels={wheel["python"]: _wheel(wheel) for wheel in table["wheels"]},
-            fmt=_download(table["fmt"]),
-            headers={package["python"]: _download(package) for package in table["headers"]},
-        )
-    except (KeyError, TypeError, ValueError) as problem:
-        raise ForkToolError(f"{path} lacks the value {problem}: add it or `git checkout -- {path.name}`.") from None
-    for name, sha256 in (
-        *((wheel.name, wheel.sha256) for wheel in pin.wheels.values()),
-        *((package.name, package.sha256) for package in (pin.fmt, *pin.headers.values())),
-    ):
-        if not re.fullmatch(r"[0-9a-f]{64}", sha256):
-            raise ForkToolError(
-                f"{path}: sha256 of {name} is {sha256!r}, which is no such hash: mend it or `git checkout -- {path.name}`."
-            )
-    return pin
+    values = read_pin_file(path)
+    table = values.table("mac_library")
+    headers = list(table.tables("headers"))
+    fmt = table.table("fmt")
+    archives = read_archives(values)
+    return MacPin(
+        torch=values.table("wheel").text("version"),
+        number=table.number("number"),
+        macos=table.text("macos"),
+        sdk=table.text("sdk"),
+        platform=table.text("platform"),
+        official_platform=table.text("official_platform"),
+        tools=table.texts("tools"),
+        wheels={wheel.text("python"): _wheel(wheel) for wheel in table.tables("wheels")},
+        fmt=read_download(fmt, fmt, archives),
+        headers={package.text("python"): read_download(package, package, archives) for package in headers},
+    )
 
 
-def _wheel(values: dict[str, Any]) -> OfficialWheel:
-    return OfficialWheel(values["python"], values["name"], int(values["size"]), values["sha256"])
-
-
-def _download(values: dict[str, Any]) -> Download:
-    return Download(values["pool"], values["name"], int(values["size"]), values["sha256"], values["release"])
+def _wheel(values: Table) -> OfficialWheel:
+    return OfficialWheel(values.text("python"), values.text("name"), values.number("size"), values.sha256("sha256"))

@@ -1,0 +1,75 @@
+"""`--help` shows options and does nothing else: no installation, no build, no lock."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from test_interrupt import copy_of_the_tool
+
+from fork_tool import program_help, runner, setup, simulator
+from fork_tool.cli import cli
+from fork_tool.program_help import help_of, ProgramCommand
+from workshop import Workshop
+
+
+@pytest.fixture
+def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(*_arguments: object) -> None:
+        raise AssertionError("help made something")
+
+    for module, name in (
+        *((runner, name) for name in ("make_ready", "make_ready_for_tests", "setup", "run_shown", "exclusive")),
+        *((simulator, name) for name in ("setup", "fetch", "bring_series", "build_simulator")),
+        (setup, "install_packages"),
+    ):
+        monkeypatch.setattr(module, name, forbidden)
+
+
+@pytest.mark.parametrize("option", ["--help", "-h"])
+@pytest.mark.parametrize("command", sorted(cli.commands))
+@pytest.mark.usefixtures("no_work")
+def test_help_does_nothing_else(workshop: Workshop, monkeypatch: pytest.MonkeyPatch, command: str, option: str) -> None:
+    monkeypatch.setattr(program_help, "help_of", lambda _program: "what the program says")
+    before = sorted(workshop.root.rglob("*"))
+    said = workshop.good(command, option)
+    assert said.startswith("Usage: ")
+    own = cli.commands[command]
+    assert str(own.help).split(";")[0] in " ".join(said.split())
+    assert ("what the program says" in said) == isinstance(own, ProgramCommand)
+    assert sorted(workshop.root.rglob("*")) == before
+
+
+def test_arguments_are_passed_on(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, ...]] = []
+    monkeypatch.setattr(runner, "run_sweep", lambda _project, arguments: seen.append(arguments))
+    workshop.run("sweep", "--op", "add", "--", "--help")
+    assert seen == [("--op", "add", "--help")]
+
+
+def test_options_of_the_program_are_shown() -> None:
+    assert "--sample N" in str(help_of(("test/sweep/run.py",)))
+    assert help_of(("test/no_such_program.py",)) is None
+
+
+def test_programs_are_there() -> None:
+    root = Path(program_help.__file__).parents[2]
+    for command in cli.commands.values():
+        if isinstance(command, ProgramCommand) and command.program[0] != "-m":
+            assert (root / command.program[0]).is_file()
+
+
+def test_launcher_installs_nothing_for_help(workshop: Workshop) -> None:
+    copy_of_the_tool(workshop)
+    (workshop.root / "Makefile").write_text("demo:       ## capture models\n")
+    done = subprocess.run(
+        [sys.executable, str(workshop.root / "scripts" / "mpsfork"), "demo", "--help"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "  demo            capture models" in done.stdout
+    assert not workshop.layout.environment.exists()
