@@ -214,7 +214,7 @@ RINGS = (
     _models(
         "models, no replays",
         *("--no-replay", "--only", "bert", "--only", "resnet18 (torchvision)"),
-        *("--only", "generate llama (indexed, library)", "--only", "generate llama (static, by hand)"),
+        *("--only", "generate llama (static, library)", "--only", "generate llama (static, by hand)"),
         *("--report", "build/reports/models_no_replay.json"),
     ),
     Ring(

@@ -23,28 +23,12 @@ CHOICES = ("greedy", "sampled")
 Tokens = list[torch.Tensor]
 
 
-class IndexedCache(StaticCache):  # type: ignore[misc]
-    """A static cache whose values are written by indexing.
-
-    The library's own tries `index_copy_`, for which MPS has no kernel, and writes by indexing when that raises.
-    """
-
-    def update(
-        self, keys: torch.Tensor, values: torch.Tensor, layer: int, how: dict[str, Any] | None = None
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Returns all keys and values of the layer."""
-        position = (how or {})["cache_position"]
-        self.key_cache[layer][:, :, position] = keys
-        self.value_cache[layer][:, :, position] = values
-        return self.key_cache[layer], self.value_cache[layer]
-
-
 @dataclass(frozen=True)
 class Case:
     """A model, its cache, and what makes graphs of its steps."""
 
     name: str
-    # "static", "indexed" (static, written by indexing), "hybrid" or "dynamic"
+    # "static", "hybrid" or "dynamic"
     cache: str
     # "forward" (compiled by us), "library" (generate() compiles what decodes) or "by hand" (one captured step)
     way: str
@@ -93,7 +77,7 @@ class Decoded:
 
 _STATIC_MODELS = ("llama", "mistral", "qwen2", "phi3")
 # Those that `make test` has the time for.
-QUICK_CASES = (Case("llama", "indexed", "library"), Case("llama", "static", "by hand"))
+QUICK_CASES = (Case("llama", "static", "library"), Case("llama", "static", "by hand"))
 
 
 def cases() -> Iterator[Case]:
@@ -104,9 +88,8 @@ def cases() -> Iterator[Case]:
     """
     yield Case("gpt2", "dynamic", "forward")
     for name in _STATIC_MODELS:
-        for cache in ("static", "indexed"):
-            for way in ("forward", "library", "by hand"):
-                yield Case(name, cache, way)
+        for way in ("forward", "library", "by hand"):
+            yield Case(name, "static", way)
     yield Case("gemma2", "hybrid", "forward")
     yield Case("gemma2", "hybrid", "by hand")
 
@@ -127,16 +110,14 @@ class Generator:
     def cache(self) -> Any:
         """One of our own, empty, at the same place each time."""
         if self.own is None:
-            kind = {"static": StaticCache, "indexed": IndexedCache, "hybrid": HybridCache}[self.case.cache]
+            kind = {"static": StaticCache, "hybrid": HybridCache}[self.case.cache]
             self.own = kind(self.model.config, PROMPTS[0][0], LENGTH, "mps", self.model.dtype)
         self.own.reset()
         return self.own
 
     def generate(self, prompt: torch.Tensor, choice: str, **options: Any) -> torch.Tensor:
         """As a user calls it."""
-        if self.case.cache == "indexed":
-            options["past_key_values"] = self.cache()
-        elif self.case.cache != "dynamic":
+        if self.case.cache != "dynamic":
             options["cache_implementation"] = self.case.cache
         torch.manual_seed(3)
         tokens: torch.Tensor = self.model.generate(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -105,9 +106,13 @@ def microseconds(run: Callable[[], object]) -> float | None:
     return best * 1e6
 
 
+# What the page must not have of the machine that it was made on.
+_FOLDERS = re.compile(r"/\S+/(?:build/models/packages|site-packages)/")
+
+
 def reason_of(error: BaseException) -> str:
-    """The first line of an error."""
-    text = str(error).strip()
+    """The first line of an error, with the names of files in the libraries' packages."""
+    text = _FOLDERS.sub("", str(error).strip())
     return (text.splitlines()[0] if text else type(error).__name__)[:300]
 
 

@@ -53,9 +53,8 @@ first one is captured, the second has its length, the others are longer and shor
 `torch.compile(backend="mpsgraphs")`. *library*: `generate(compile_config=…)` compiles the steps after the prompt by itself. *by
 hand*: one step is captured by `torch.mps.graph`, with the choice of the token in it, and replayed for each prompt.
 
-*static* is `cache_implementation="static"`. It tries `index_copy_`, for which MPS has no kernel, and writes by indexing when that
-raises; *indexed* is the same cache, which writes by indexing at once. GPT-2 of this version takes no static cache, so that its
-shapes grow with each step. Counts of the compiled forms are those of the second prompt, over all pieces into which Dynamo has cut
+*static* and *hybrid* are `cache_implementation`. GPT-2 of this version takes no static cache, so that its shapes grow with each
+step. Counts of the compiled forms are those of the second prompt, over all pieces into which Dynamo has cut
 the forward pass.
 
 | model | cache | way | greedy | sampled | captures | replays | eager calls | operators in between |

@@ -62,7 +62,7 @@ std::string programLine() {
           ")");
     }
   } catch (const py::error_already_set&) {
-    // the error that was to be explained matters more
+    return ""; // the error that was to be explained matters more
   }
   return "";
 }
