@@ -32,6 +32,7 @@ TRAINED = (
     "whisper",
     "vit (transformers)",
     "pvt (transformers)",
+    "swin (transformers)",
     "dinov2 (transformers)",
     "mobilenet_v2 (torchvision)",
     "efficientnet_b0 (torchvision)",

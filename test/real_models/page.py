@@ -27,14 +27,15 @@ capture as it is. Times are CPU time per pass of the submitting thread, SIMULATE
 
 {summary}
 """
-_OUTCOMES = ("equal", "as traced", "refused", "fails", "differs")
+_OUTCOMES = ("equal", "as traced", "not repeatable", "refused", "fails", "differs")
 _TABLE = "| model | dtype | steps | as it is | compiled: pieces | linked | µs: eager | captured | compiled | linked |\n"
 _RULE = "| --- | --- | --- | --- | --- | --- | --: | --: | --: | --: |\n"
 _TRAINING = """
 ## {steps} steps of training, compiled
 
 Losses, gradients, weights and buffers after each step, in float32, next to eager. *As traced* are those of the same trace without
-graphs, with the dropout that the backend puts in place of an operator without a kernel.
+graphs, with the dropout that the backend puts in place of an operator without a kernel. *Not repeatable*: the trace adds up by index
+in no fixed order and differs from itself; replays differ from it at most four times as much.
 
 """
 _NOTES = {
