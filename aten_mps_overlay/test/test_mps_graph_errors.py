@@ -502,17 +502,18 @@ class TestGraphedCallableMessages(MessageTestCase):
             tuple, or make them by calls of their own.""",
         )
 
-    def test_written_sample(self):
-        x = torch.ones(4, device="mps", requires_grad=True)
-        exp = torch.mps.make_graphed_callables(lambda x: x.exp(), (x,))
+    def test_written_static_input(self):
+        sample = torch.ones(4, device="mps", requires_grad=True)
+        exp = torch.mps.make_graphed_callables(lambda x: x.exp(), (sample,))
+        (x,) = exp.static_inputs
         result = exp(x)
         with torch.no_grad():
             x.fill_(2)
         self.assert_raises(
             RuntimeError,
             lambda: result.sum().backward(),
-            """make_graphed_callables: a tensor that the graph reads (a sample argument) was written to between the
-            forward and the backward pass, which may need what it held. Run the backward pass first.""",
+            """make_graphed_callables: a static input was written to between the forward and the backward pass, which
+            may need what it held. Run the backward pass first.""",
         )
 
 

@@ -1,20 +1,7 @@
 r"""Functions and modules whose forward and backward passes are captured graphs."""
-from collections import Counter
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    List,
-    NamedTuple,
-    Optional,
-    Sequence,
-    Set,
-    Tuple,
-    Union,
-)
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils import _pytree as pytree
 
 from .graphs import _PoolHandle, graph, graph_pool_handle, MPSGraph
@@ -23,10 +10,6 @@ from .graphs import _PoolHandle, graph, graph_pool_handle, MPSGraph
 __all__ = ["make_graphed_callables"]
 
 _Callable = Union[torch.nn.Module, Callable[..., Any]]
-
-
-# What graphs of callables read arguments from: two callables with the same sample would overwrite each other's.
-_static_memory: Set[StorageWeakRef] = set()
 
 
 class _Options(NamedTuple):
@@ -82,13 +65,16 @@ class _Graphed:
                     "make_graphed_callables: sample_args may hold tensors of the MPS device "
                     f"only, but there is {_describe(sample)}"
                 )
-        self.samples: List[torch.Tensor] = samples
-        self.inputs: List[torch.Tensor] = []
+        # the graphs read these: what else a program does with the samples is of no matter
+        self.inputs = [
+            sample.detach().clone().requires_grad_(sample.requires_grad)
+            for sample in samples
+        ]
         self.parameters: Tuple[torch.Tensor, ...] = ()
         if isinstance(function, torch.nn.Module):
             _check_module(function)
             self.parameters = tuple(function.parameters())
-        self.surface: Tuple[torch.Tensor, ...] = ()
+        self.surface = (*self.inputs, *self.parameters)
         self.forward_graph = MPSGraph(link=options.link)
         self.backward_graph: Optional[MPSGraph] = None
         self.outputs: List[torch.Tensor] = []
@@ -99,25 +85,11 @@ class _Graphed:
         # positions of gradients that autograd got without a copy
         self.lent: List[int] = []
 
-    def set_inputs(self, taken: Dict[int, int]) -> None:
-        """Lets the graphs read the samples themselves, or copies of those that share memory with others."""
-        _static_memory.difference_update([m for m in _static_memory if m.expired()])
-        for sample in self.samples:
-            static = sample.detach()
-            if (
-                taken[_memory(sample)] > 1
-                or sample.is_inference()
-                or torch._debug_has_internal_overlap(sample) != 0
-                or StorageWeakRef(sample.untyped_storage()) in _static_memory
-            ):
-                static = static.clone()
-            _static_memory.add(StorageWeakRef(static.untyped_storage()))
-            self.inputs.append(static.requires_grad_(sample.requires_grad))
-        self.samples = []
-        self.surface = (*self.inputs, *self.parameters)
+    def static_inputs(self) -> Any:
+        return pytree.tree_unflatten(self.inputs, self.in_spec)
 
     def run(self) -> Any:
-        return self.function(*pytree.tree_unflatten(self.inputs, self.in_spec))
+        return self.function(*self.static_inputs())
 
     def run_backward(self) -> Tuple[Optional[torch.Tensor], ...]:
         inputs = [t for t in self.surface if t.requires_grad]
@@ -178,9 +150,9 @@ class _Graphed:
         self.backward_graph = MPSGraph(link=self.options.link)
         with self.capture(self.backward_graph):
             grads = iter(self.run_backward())
-        self.grad_inputs = [
-            next(grads) if t.requires_grad else None for t in self.surface
-        ]
+        found = [next(grads) if t.requires_grad else None for t in self.surface]
+        # each a tensor of its own: settle() gives one other memory
+        self.grad_inputs = [g if g is None else g.detach() for g in found]
         # the graphs keep the memory; autograd's nodes are not needed any more
         self.outputs = [o.detach() for o in self.outputs]
 
@@ -258,6 +230,7 @@ class _Graphed:
             outputs = _Replay.apply(self, *flat, *self.parameters)
             return pytree.tree_unflatten(list(outputs), self.out_spec)
 
+        call.static_inputs = self.static_inputs()  # type: ignore[attr-defined]
         return call
 
 
@@ -300,8 +273,8 @@ class _Replay(torch.autograd.Function):
             )
         if ctx.versions != [static._version for static in state.inputs]:
             raise RuntimeError(
-                "make_graphed_callables: a tensor that the graph reads (a sample argument) was written to between the "
-                "forward and the backward pass, which may need what it held. Run the backward pass first."
+                "make_graphed_callables: a static input was written to between the forward and the backward pass, "
+                "which may need what it held. Run the backward pass first."
             )
         for static, given in zip(state.grad_outputs, grads):
             if static is not None and given is not None:
@@ -327,13 +300,14 @@ def make_graphed_callables(
     returned; it replays while it is in the training mode (:meth:`torch.nn.Module.train`) that it
     was captured in, and runs as before in the other one.
 
-    The graphs read arguments from the memory of ``sample_args``: calls write to it, except for an
-    argument that is the sample itself. A sample that shares memory with another one (also of an earlier
-    call of this function), with a parameter or with a buffer is replaced by a copy.
+    The graphs read arguments from memory of their own, to which a call copies those that it is given.
+    The attribute ``static_inputs`` of a graphed function, and of the ``forward`` of a graphed module,
+    are the tensors of that memory, nested as ``sample_args``: what is written to one of them, and then
+    given in its place, is not copied.
 
-    Unlike :func:`torch.cuda.make_graphed_callables` this leaves buffers (running statistics), the
-    samples and the state of the default generator as they were, returns outputs and gradients that
-    later calls don't overwrite, and raises where a backward pass would use overwritten activations.
+    Unlike :func:`torch.cuda.make_graphed_callables` this leaves samples, buffers (running statistics)
+    and the state of the default generator as they were, returns outputs and gradients that later calls
+    don't overwrite, and raises where a backward pass would use overwritten activations.
 
     Arguments:
         callables (torch.nn.Module or function, or a tuple of them): What to capture. Functions must
@@ -361,8 +335,8 @@ def make_graphed_callables(
         RuntimeError: for a module with hooks or with buffers that require gradients, if an
             argument is unused and ``allow_unused_input`` is not set, under autocast with its cache,
             and for all that a capture refuses. In calls: if an argument requires gradients and its
-            sample did not. In backward passes: if another call, a backward pass or a write to a sample
-            may have overwritten what they need, and for gradients of gradients.
+            sample did not. In backward passes: if another call or a write to a static input may have
+            overwritten what they need, and for gradients of gradients.
         TypeError: for arguments or results that are not tensors of the MPS device.
 
     Example::
@@ -392,15 +366,7 @@ def make_graphed_callables(
     )
     group = _Group()
     states = [_Graphed(f, a, options, group) for f, a in zip(functions, args)]
-    buffers = [
-        b for f in functions if isinstance(f, torch.nn.Module) for b in f.buffers()
-    ]
-    taken = Counter(
-        _memory(t) for s in states for t in (*s.samples, *s.parameters)
-    ) + Counter(map(_memory, buffers))
-    for state in states:
-        state.set_inputs(taken)
-    with _unchanged([*buffers, *(t for s in states for t in s.inputs)]):
+    with _unchanged(functions):
         for state in states:
             state.warm_up(num_warmup_iters)
         for state in states:
@@ -427,15 +393,19 @@ def _install(state: _Graphed) -> _Callable:
             )
         return graphed(*args)
 
+    replaced.static_inputs = state.static_inputs()  # type: ignore[attr-defined]
     module.forward = replaced  # type: ignore[method-assign]
     return module
 
 
 class _unchanged:
-    """Gives tensors and the default generator back what they had."""
+    """Gives buffers and the default generator back what they had."""
 
-    def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
-        self.saved = [(t, t.detach().clone()) for t in tensors]
+    def __init__(self, functions: Sequence[_Callable]) -> None:
+        buffers = [
+            b for f in functions if isinstance(f, torch.nn.Module) for b in f.buffers()
+        ]
+        self.saved = [(b, b.detach().clone()) for b in buffers]
         self.state = torch.mps.get_rng_state()
 
     def __enter__(self) -> None:
@@ -444,8 +414,8 @@ class _unchanged:
     def __exit__(self, *exc: Any) -> None:
         torch.mps.set_rng_state(self.state)
         with torch.no_grad():
-            for tensor, value in self.saved:
-                tensor.copy_(value)
+            for buffer, value in self.saved:
+                buffer.copy_(value)
 
 
 def _memory(tensor: torch.Tensor) -> int:
