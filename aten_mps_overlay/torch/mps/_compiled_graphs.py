@@ -132,6 +132,20 @@ class _Run:
         return value
 
 
+class _Before:
+    """What an attempt to capture changes: inputs that the operators write to, and the default generator."""
+
+    def __init__(self, run: _Run, nodes: Sequence[Node]) -> None:
+        self.saved = [(run.values[n], run.values[n].clone()) for n in mutated(nodes)]
+        self.state = torch.mps.get_rng_state() if any(map(is_random, nodes)) else None
+
+    def bring_back(self) -> None:
+        for tensor, value in self.saved:
+            tensor.copy_(value)
+        if self.state is not None:
+            torch.mps.set_rng_state(self.state)
+
+
 @dataclass(eq=False)
 class _Captured:
     """Operators that a replay repeats."""
@@ -506,8 +520,7 @@ class CompiledGraph:
     def _capture_piece(self, run: _Run, first: int, end: int) -> Optional[_Captured]:
         """Returns None if one of the operators can't be captured; it is known by then."""
         nodes = self.traced.nodes[first:end]
-        saved = [(run.values[n], run.values[n].clone()) for n in mutated(nodes)]
-        state = torch.mps.get_rng_state() if any(map(is_random, nodes)) else None
+        before = _Before(run, nodes)
         own: Set[Node] = set()
         scalars: _Values = {}
         mps_graph = MPSGraph(link=self.options.link, link_limit=self.options.link_limit)
@@ -525,10 +538,7 @@ class CompiledGraph:
                 node = None
             return _Captured(nodes, mps_graph)
         except Exception as error:
-            for tensor, value in saved:
-                tensor.copy_(value)
-            if state is not None:
-                torch.mps.set_rng_state(state)
+            before.bring_back()
             if not has_begun:
                 raise _CantCapture from error
             if isinstance(error, torch.OutOfMemoryError):
@@ -550,8 +560,7 @@ class CompiledGraph:
 
     def _find_refused(self, run: _Run, nodes: Sequence[Node]) -> Optional[Node]:
         """The operator that makes a capture fail when it ends."""
-        state = torch.mps.get_rng_state()
-        saved = [(run.values[n], run.values[n].clone()) for n in mutated(nodes)]
+        before = _Before(run, nodes)
         found = None
         for node in nodes:
             try:
@@ -560,9 +569,7 @@ class CompiledGraph:
             except RuntimeError:
                 found = node
                 break
-        for tensor, value in saved:
-            tensor.copy_(value)
-        torch.mps.set_rng_state(state)
+        before.bring_back()
         return found
 
     def _note(self, name: str, node: Node, error: Exception) -> None:
@@ -582,12 +589,11 @@ class CompiledGraph:
         if graphs.has_eager_steps():
             # what one step leaves to others, also for a call that goes on eagerly in the middle
             for step in graphs.steps:
-                own = set(step.nodes)
-                wanted.update(
-                    n for node in own for n in node.all_input_nodes if n not in own
-                )
-                if isinstance(step, _Eager):
-                    wanted.update(n for node in own for n in node.all_input_nodes)
+                inputs = {n for node in step.nodes for n in node.all_input_nodes}
+                if isinstance(step, _Captured):
+                    wanted.update(inputs.difference(step.nodes))
+                else:
+                    wanted.update(inputs)
                     step.kept = {
                         n: run.values[n]
                         for n in step.nodes
