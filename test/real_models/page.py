@@ -157,7 +157,7 @@ def page(report: Report) -> str:
     rows = list(report.models.values())
     head = _HEAD.format(
         date=datetime.date.today().isoformat(),
-        machine=platform.platform(),
+        machine=f"{platform.system()} {platform.machine()}",
         torch=torch.__version__,
         summary=_summary(rows),
     )
