@@ -2,7 +2,7 @@
 MPSFORK := scripts/mpsfork
 
 .DEFAULT_GOAL := help
-.PHONY: setup fetch apply refresh verify drift rebase export doctor simulator demo test test-layered test-mps test-mps-more test-sanitized test-entries mutants wheel lint-overlay sweep bench models graph-caching fallback-bench fallback-sync clean help
+.PHONY: setup fetch apply refresh verify drift rebase export doctor simulator demo test test-layered test-mps test-mps-more test-sanitized test-entries test-newer mutants wheel lint-overlay sweep bench models graph-caching fallback-bench fallback-sync clean help
 
 setup:      ## install what this machine lacks (Debian, Ubuntu), make the virtual environment
 	@$(MPSFORK) setup
@@ -54,6 +54,9 @@ test-sanitized: ## run tests on a build that finds its own errors; SANITIZER=thr
 
 test-entries: ## build the simulator at every entry of the series and run the entry's own tests there (ENTRY=name)
 	@$(MPSFORK) test-entries $(if $(ENTRY),--entry $(ENTRY))
+
+test-newer: ## run the capture tests on a base that does what newer ones do, and plant faults there (NOFAULTS=1: without)
+	@$(MPSFORK) test-newer $(if $(NOFAULTS),--no-faults)
 
 mutants:    ## plant one small fault after the other in engine and checks, and see which suite notices (MUTANT=name, RESUME=1, PAGE=file)
 	@$(MPSFORK) mutants $(if $(MUTANT),--mutant $(MUTANT)) $(if $(RESUME),--resume) $(if $(PAGE),--page $(PAGE))

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from fork_tool import apply as apply_module
 from fork_tool import doctor as doctor_module
-from fork_tool import each_entry, runner, sanitized
+from fork_tool import each_entry, newer_base, runner, sanitized
 from fork_tool import export as export_module
 from fork_tool import fetch as fetch_module
 from fork_tool import ghstack as ghstack_module
@@ -370,6 +370,18 @@ def mutants(
     verdicts = mutants_module.run_mutants(project, names, resume, report, page)
     mutants_module.show(verdicts)
     return 0 if all(verdict.good for verdict in verdicts) else 1
+
+
+@cli.command("test-newer")
+@click.option("--no-faults", is_flag=True, help="Only the suites that must pass, not the faults that they must notice.")
+@click.option(
+    "--report", type=click.Path(path_type=Path), metavar="FILE", help="[default: build/reports/newer_base.json]"
+)
+@click.pass_obj
+def test_newer(project: Project, no_faults: bool, report: Path | None) -> int:
+    """Run the capture tests on a base that does what newer ones do, and see that they notice faults there (Linux)."""
+    outcomes = newer_base.run_newer(project, not no_faults, report)
+    return 0 if all(outcome.good for outcome in outcomes) else 1
 
 
 @cli.command("lint-overlay")

@@ -355,7 +355,8 @@ class graph(torch._C._MPSGraphContext):
         # in a capture that is underway, capture_begin() raises
         if self.empty_cache and not torch._C._mps_isCaptureUnderway():
             torch.mps.synchronize()
-            torch.mps.empty_cache()
+            # not torch.mps.empty_cache(), which may forget MPSGraphs that the capture would share
+            torch._C._mps_releaseCachedMemory()
         self.mps_graph.capture_begin(
             self.pool, self.capture_error_mode, self.check_input_liveness, self.link
         )

@@ -29,7 +29,7 @@ struct Command {
 // Appends to the command buffer, or to its `rootCommandBuffer` where it has one
 // (MPSCommandBuffer). A violation while an encoder is open on it or after its
 // commit; `function` is the API call to blame. With an encoder, the command is one
-// of that encoder's.
+// of that encoder's, which forgets what was bound.
 void append_command(
     id<MTLCommandBuffer> command_buffer,
     Command command,

@@ -681,7 +681,9 @@ void append_command(
     }
   }
   buffer->_commands.append<HostCommand>(std::move(command));
-  if (!encoder) {
+  if (encoder) {
+    [(SimulatedComputeCommandEncoder*)encoder forgetBindings];
+  } else {
     buffer->_commands.end_pass();
   }
 }

@@ -21,6 +21,9 @@
 }
 - (instancetype)initWithCommandBuffer:(SimulatedCommandBuffer*)commandBuffer
                          dispatchType:(MTLDispatchType)dispatchType;
+// Drops what is bound: an MPS kernel object has encoded to this encoder, and
+// nobody says what it leaves there.
+- (void)forgetBindings;
 @end
 
 // Executes indirect command buffers.

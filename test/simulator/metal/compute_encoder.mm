@@ -118,6 +118,14 @@ class BarrierCommand final : public GpuCommand {
   }
 }
 
+- (void)forgetBindings {
+  _pipeline = nil;
+  std::fill(std::begin(_buffers), std::end(_buffers), nil);
+  auto* uses = _bindings.uses; // residency is for the whole encoder
+  _bindings = {};
+  _bindings.uses = uses;
+}
+
 - (void)bind:(SimulatedBuffer*)buffer
       offset:(NSUInteger)offset
      atIndex:(NSUInteger)index

@@ -1,6 +1,7 @@
 #ifdef USE_MPS
 #include <torch/csrc/mps/Graphs.h>
 
+#include <ATen/mps/MPSAllocatorInterface.h>
 #include <ATen/mps/MPSCommandGraph.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/Generator.h>
@@ -269,6 +270,10 @@ void initGraphBindings(py::module& module) {
   module.def("_mps_graph_pool_handle", &at::mps::newGraphPool);
   module.def(
       "_mps_isCurrentStreamCapturing", &at::mps::isCurrentStreamCapturing);
+  module.def("_mps_releaseCachedMemory", [] {
+    const pybind11::gil_scoped_release no_gil;
+    at::mps::getIMPSAllocator()->emptyCache();
+  });
   module.def("_mps_isCaptureUnderway", &at::mps::isCaptureUnderway);
   module.def("_mps_isWatchedByGraph", [](const at::Tensor& tensor) {
     return at::mps::isWatchedByGraph(tensor);

@@ -55,6 +55,8 @@ class CaptureArena {
   struct Segment {
     id<MTLHeap> heap = nil;
     MTLResourceOptions options = 0;
+    // takes only small buffers
+    bool is_for_small = false;
     size_t size = 0;
     // all that lies beyond was never in use
     size_t reserved = 0;

@@ -9,6 +9,8 @@ static constexpr size_t kHeapRounding = size_t(64) << 10;
 // what most small graphs need, in one piece: memory of two heaps is never joined
 static constexpr size_t kSmallestHeap = size_t(1) << 20;
 static constexpr size_t kLargestStep = size_t(1) << 30;
+// sums and scalars often outlive the large buffers around them, whose place they would cut
+static constexpr size_t kLargestSmall = 256;
 
 static size_t roundUp(size_t size, size_t multiple) {
   return (size + multiple - 1) / multiple * multiple;
@@ -73,9 +75,10 @@ bool CaptureArena::takeNew(Segment& segment, size_t size, size_t alignment, Rang
 
 id<MTLBuffer> CaptureArena::allocate(size_t size, size_t alignment, MTLResourceOptions options) {
   Range range;
+  const bool is_small = size <= kLargestSmall;
   const auto take = [&](auto method) {
     return std::find_if(segments_.begin(), segments_.end(), [&](Segment& segment) {
-      return segment.options == options && (this->*method)(segment, size, alignment, range);
+      return segment.options == options && segment.is_for_small == is_small && (this->*method)(segment, size, alignment, range);
     });
   };
   auto segment = take(&CaptureArena::takeHole);
@@ -97,9 +100,10 @@ id<MTLBuffer> CaptureArena::allocate(size_t size, size_t alignment, MTLResourceO
 }
 
 bool CaptureArena::grow(size_t size, size_t limit, MTLResourceOptions options) {
+  const bool is_small = size <= kLargestSmall;
   size_t held = 0;
   for (const auto& segment : segments_) {
-    held += segment.size;
+    held += segment.is_for_small == is_small ? segment.size : 0;
   }
   // doubling keeps the heaps few; under pressure the need alone has to do
   const size_t needed = roundUp(size, kHeapRounding);
@@ -120,6 +124,7 @@ bool CaptureArena::grow(size_t size, size_t limit, MTLResourceOptions options) {
       auto& segment = segments_.emplace_back();
       segment.heap = heap;
       segment.options = options;
+      segment.is_for_small = is_small;
       segment.size = heap.size;
       return true;
     }

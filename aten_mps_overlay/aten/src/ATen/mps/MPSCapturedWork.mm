@@ -217,10 +217,23 @@ void MPSCapturedWork::checkTensors() const {
   }
 }
 
-static void encodeKernel(id<MTLComputeCommandEncoder> encoder, const MPSKernelStep& kernel) {
+// Each replay inside a capture refreshes its bytes by itself: `refreshed` maps those of the graph to those of the capture.
+static void encodeKernel(
+    MPSRecordingEncoder* recorder,
+    const MPSKernelStep& kernel,
+    const MPSReplayPlan& plan,
+    id<MTLBuffer> staging,
+    std::unordered_map<const MPSRefreshedBytes*, std::shared_ptr<const MPSRefreshedBytes>>& refreshed) {
+  auto encoder = (id<MTLComputeCommandEncoder>)recorder;
   [encoder setComputePipelineState:kernel.pipeline.get()];
   for (const auto& binding : kernel.bindings) {
-    if (binding.holds_bytes) {
+    if (const auto* bytes = binding.refreshed.get()) {
+      auto& own = refreshed[bytes];
+      if (!own) {
+        own = std::make_shared<const MPSRefreshedBytes>(*bytes);
+      }
+      [recorder setRefreshedBytes:own nowAre:plan.findBytes(staging, *bytes) atIndex:binding.index];
+    } else if (binding.holds_bytes) {
       [encoder setBytes:binding.bytes.data() length:binding.bytes.size() atIndex:binding.index];
     } else {
       [encoder setBuffer:binding.buffer.get() offset:binding.offset atIndex:binding.index];
@@ -254,12 +267,13 @@ void MPSCapturedWork::encodeForCapture(MPSStream* stream,
                                        const MPSReplayInstance& instance,
                                        MPSReplayWatch& watch,
                                        id<MTLBuffer> staging) const {
+  std::unordered_map<const MPSRefreshedBytes*, std::shared_ptr<const MPSRefreshedBytes>> refreshed;
   for (const auto i : c10::irange(steps.size())) {
     const auto& step = steps[i];
     capture->setReplayedOperator(&operators[i]);
     stream->endKernelCoalescing();
     if (const auto* kernel = std::get_if<MPSKernelStep>(&step)) {
-      encodeKernel(stream->commandEncoder(), *kernel);
+      encodeKernel((MPSRecordingEncoder*)stream->commandEncoder(), *kernel, *instance.plan, staging, refreshed);
       continue;
     }
     @autoreleasepool {
@@ -270,7 +284,7 @@ void MPSCapturedWork::encodeForCapture(MPSStream* stream,
                                  executionDescriptor:executableExecutionDescriptor()];
         watch.look();
       } else if (const auto* encode = std::get_if<MPSEncodeStep>(&step)) {
-        encode->encode.get()(stream->recordedCommandBuffer());
+        encodeAlone(stream, *encode);
         watch.look();
       } else {
         encodeBlit(stream, ^(id<MTLBlitCommandEncoder> encoder) {

@@ -42,8 +42,9 @@ class Describer {
     Step step;
     step.kind = "kernel";
     uint64_t bytes = 0;
+    uint64_t refreshed_bytes = 0;
     for (const auto& binding : kernel.bindings) {
-      bytes += binding.bytes.size();
+      (binding.refreshed ? refreshed_bytes : bytes) += binding.bytes.size();
       if (!binding.holds_bytes && binding.buffer.get()) {
         use(step, binding.buffer.get(), binding.offset);
       }
@@ -61,6 +62,9 @@ class Describer {
     }
     step.numbers.emplace_back("threads_per_threadgroup", numbers(kernel.threadgroup));
     step.numbers.emplace_back("bytes", std::vector<uint64_t>{bytes});
+    if (refreshed_bytes > 0) {
+      step.numbers.emplace_back("refreshed_bytes", std::vector<uint64_t>{refreshed_bytes});
+    }
     return step;
   }
 

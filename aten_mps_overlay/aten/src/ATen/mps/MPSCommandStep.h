@@ -46,6 +46,13 @@ class MPSRetained {
   T object_ = nil;
 };
 
+/// Bytes that a kernel takes by setBytes: and that the host writes anew for each replay. What was bound once is one of
+/// these, however many dispatches read it.
+struct MPSRefreshedBytes {
+  std::shared_ptr<MPSHostRefresh> refresh;
+  size_t length = 0;
+};
+
 /// What one entry of a kernel's buffer table holds: a buffer, or bytes copied at encode.
 struct MPSKernelBinding {
   NSUInteger index = 0;
@@ -53,10 +60,12 @@ struct MPSKernelBinding {
   NSUInteger offset = 0;
   std::vector<uint8_t> bytes;
   bool holds_bytes = false;
+  // if a replay is not to repeat the bytes but to get new ones
+  std::shared_ptr<const MPSRefreshedBytes> refreshed;
 
   bool operator==(const MPSKernelBinding& other) const {
     return index == other.index && holds_bytes == other.holds_bytes && buffer == other.buffer &&
-        offset == other.offset && bytes == other.bytes;
+        offset == other.offset && bytes == other.bytes && refreshed == other.refreshed;
   }
 };
 
@@ -167,9 +176,12 @@ struct MPSFillStep {
   size_t offset = 0;
 };
 
-/// Something that encodes itself into a command buffer: an MPS kernel object with its operands.
+/// Something that encodes itself: an MPS kernel object with its operands.
 struct MPSEncodeStep {
-  MPSRetained<void (^)(id<MTLCommandBuffer>)> encode;
+  // the second argument is nil unless `takes_encoder`
+  MPSRetained<void (^)(id<MTLCommandBuffer>, id<MTLComputeCommandEncoder>)> encode;
+  // it goes on in the compute encoder that is open, and leaves it open
+  bool takes_encoder = false;
 };
 
 /// Bytes that the host writes anew for each replay, and that the GPU then copies to `destination`.

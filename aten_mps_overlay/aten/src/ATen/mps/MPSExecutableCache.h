@@ -103,9 +103,12 @@ class MPSExecutableCache {
                                 NSArray<MPSGraphExecutable*>* parts,
                                 const std::function<MPSLinkedExecutable()>& compile);
 
-  /// Notes the key of a graph, which must never be freed. May be called from wherever graphs are made: waits for
-  /// nothing but other calls.
+  /// Notes the key of a graph, which must live until forgetGraphs() is called. May be called from wherever graphs are
+  /// made: waits for nothing but other calls.
   void noteKey(MPSGraph* graph, const std::string& key);
+  /// Lets go of all executables and keys, but not of the counts: call it where MPSGraphCache frees its graphs, after
+  /// which none of them is found again.
+  void forgetGraphs();
 
   MPSExecutableCacheStats stats();
   std::map<std::string, MPSExecutableCacheStats> statsByKey();
@@ -142,7 +145,7 @@ class MPSExecutableCache {
   std::map<Key, std::list<Entry>::iterator> by_key_;
   size_t limit_;
   MPSExecutableCacheStats counts_;
-  // one for each graph that was looked up since the counts were set to zero; MPSGraphCache keeps those graphs for good
+  // one for each key that was looked up since the counts were set to zero
   std::map<std::string, MPSExecutableCacheStats> counts_by_key_;
 
   std::mutex keys_mutex_;

@@ -321,6 +321,15 @@ std::string MPSExecutableCache::keyOf(MPSGraph* graph) {
   return known == keys_.end() ? std::string() : known->second;
 }
 
+void MPSExecutableCache::forgetGraphs() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    dropBeyond(0);
+  }
+  std::lock_guard<std::mutex> lock(keys_mutex_);
+  keys_.clear();
+}
+
 void MPSExecutableCache::clear() {
   std::lock_guard<std::mutex> lock(mutex_);
   dropBeyond(0);

@@ -76,6 +76,7 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   void recordStep(MPSCommandStep step);
   void recordKernel(MPSKernelStep step) override;
   void useBuffer(id<MTLBuffer> buffer) override;
+  std::shared_ptr<const MPSRefreshedBytes> refreshOf(const void* bytes, size_t length) override;
   void refuse(const std::string& reason) override;
 
   // Called from any thread.
@@ -105,6 +106,9 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   void countDraws(int difference) {
     unrecorded_draws_ += difference;
   }
+  /// Lets the kernel that takes these bytes by setBytes: take new ones, of the same length, in each replay. Without such
+  /// a kernel the capture fails.
+  void refreshBytes(std::vector<uint8_t> bytes, std::shared_ptr<MPSHostRefresh> refresh);
   /// True the first time: host reads are frozen, which deserves a warning.
   bool isFirstHostRead() {
     return !std::exchange(warned_host_read_, true);
@@ -140,6 +144,8 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   MPSTensorPlaces places_;
   // keeps the addresses in places_ from being used again
   std::vector<MPSRetained<id>> placed_;
+  // bytes that no kernel has taken yet
+  std::vector<std::pair<std::vector<uint8_t>, std::shared_ptr<MPSHostRefresh>>> expected_bytes_;
   std::string refusal_;
   bool warned_host_read_ = false;
   // used on the queue only
@@ -204,5 +210,11 @@ void notePlaceOf(id object, id other);
 /// Calls `encode`, which encodes to the command buffer that it gets, now and in each replay. Must be called on the
 /// stream's queue, with no encoder open.
 void encodeAndRecord(MPSStream* stream, void (^encode)(id<MTLCommandBuffer>));
+/// The same for what encodes with a compute encoder and leaves it open (encodeToCommandEncoder:commandBuffer:...). Outside
+/// of captures that is the stream's own. Never hand the stream's encoder to a kernel object during a capture: what
+/// memory it binds is its own affair.
+void encodeAndRecordInEncoder(MPSStream* stream, void (^encode)(id<MTLCommandBuffer>, id<MTLComputeCommandEncoder>));
+/// Encodes the step in an encoder of its own, if it takes one.
+void encodeAlone(MPSStream* stream, const MPSEncodeStep& step);
 
 } // namespace at::mps

@@ -7,6 +7,7 @@
 #include <c10/util/ScopeExit.h>
 
 #include <algorithm>
+#include <cstring>
 #include <tuple>
 
 namespace at::mps {
@@ -381,6 +382,26 @@ void MPSGraphCapture::useBuffer(id<MTLBuffer> buffer) {
   keepBuffer(buffer);
 }
 
+void MPSGraphCapture::refreshBytes(std::vector<uint8_t> bytes, std::shared_ptr<MPSHostRefresh> refresh) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  expected_bytes_.emplace_back(std::move(bytes), std::move(refresh));
+}
+
+std::shared_ptr<const MPSRefreshedBytes> MPSGraphCapture::refreshOf(const void* bytes, size_t length) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto expected = std::find_if(expected_bytes_.begin(), expected_bytes_.end(), [&](const auto& entry) {
+    return entry.first.size() == length && std::memcmp(entry.first.data(), bytes, length) == 0;
+  });
+  if (expected == expected_bytes_.end()) {
+    return nullptr;
+  }
+  auto refreshed = std::make_shared<MPSRefreshedBytes>();
+  refreshed->refresh = std::move(expected->second);
+  refreshed->length = length;
+  expected_bytes_.erase(expected);
+  return refreshed;
+}
+
 void MPSGraphCapture::refuse(const std::string& reason) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (refusal_.empty()) {
@@ -406,6 +427,11 @@ std::shared_ptr<MPSCapturedWork> MPSGraphCapture::finish() {
     std::for_each(first_moved, watched.end(), [&](const auto& tensor) { refuseMove(tensor); });
     if (unrecorded_draws_ != 0 && refusal_.empty()) {
       refusal_ = "random numbers were drawn in a way that a replay can't repeat. Draw them before the capture";
+    }
+    if (!expected_bytes_.empty() && refusal_.empty()) {
+      refusal_ =
+          "the offset of a generator moved on in a way that a replay can't repeat: no kernel took seed and offset by one "
+          "setBytes:. Set it, or draw, before the capture";
     }
     TORCH_CHECK(refusal_.empty(), "torch.mps graph capture: ", refusal_, ". The capture was dropped.");
   }
@@ -605,8 +631,31 @@ int readStatus(const Tensor& status, const std::string& message) {
 void encodeAndRecord(MPSStream* stream, void (^encode)(id<MTLCommandBuffer>)) {
   encode(stream->recordedCommandBuffer());
   if (auto* capture = stream->recordingCapture()) {
-    capture->recordStep(MPSEncodeStep{[[encode copy] autorelease]});
+    void (^kept)(id<MTLCommandBuffer>) = [[encode copy] autorelease];
+    capture->recordStep(MPSEncodeStep{[[^(id<MTLCommandBuffer> command_buffer, id<MTLComputeCommandEncoder>) {
+      kept(command_buffer);
+    } copy] autorelease]});
   }
+}
+
+void encodeAlone(MPSStream* stream, const MPSEncodeStep& step) {
+  MPSCommandBuffer* command_buffer = stream->recordedCommandBuffer();
+  id<MTLComputeCommandEncoder> encoder = step.takes_encoder ? [command_buffer computeCommandEncoder] : nil;
+  step.encode.get()(command_buffer, encoder);
+  [encoder endEncoding];
+}
+
+void encodeAndRecordInEncoder(MPSStream* stream, void (^encode)(id<MTLCommandBuffer>, id<MTLComputeCommandEncoder>)) {
+  auto* capture = stream->recordingCapture();
+  if (!capture) {
+    id<MTLComputeCommandEncoder> encoder = stream->commandEncoder();
+    encode(stream->recordedCommandBuffer(), encoder);
+    return;
+  }
+  stream->endKernelCoalescing();
+  MPSEncodeStep step{[[encode copy] autorelease], /*takes_encoder=*/true};
+  encodeAlone(stream, step);
+  capture->recordStep(std::move(step));
 }
 
 } // namespace at::mps

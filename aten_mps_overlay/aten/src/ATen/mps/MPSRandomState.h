@@ -24,4 +24,10 @@ void assertNotDrawnInCapture(
 /// replay advances and fills in again; otherwise nil.
 MPSGraphTensorData* recordDraw(MPSGeneratorImpl* generator);
 
+/// Put before the offset of a generator moves on. During a capture it is taken
+/// for a draw by a kernel that computes its numbers from the seed and the
+/// offset: the kernel must take both, two 64-bit integers, by one setBytes:.
+/// Each replay moves the offset on by as much. Raises if the offset goes back.
+void recordOffsetDraw(MPSGeneratorImpl& generator, uint64_t next_offset);
+
 } // namespace at::mps

@@ -3,7 +3,11 @@
 #include <ATen/mps/MPSRandomState.h>
 #include <ATen/mps/MPSStream.h>
 
+#include <array>
 #include <cstring>
+#include <functional>
+#include <utility>
+#include <vector>
 
 namespace at::mps {
 
@@ -20,11 +24,29 @@ static void checkRegistered(const MPSGraphCapture& capture, const GeneratorImpl*
 
 namespace {
 
+// Set while this thread draws in a way that each replay repeats.
+thread_local bool draws_again = false;
+
+class DrawingAgain {
+ public:
+  DrawingAgain() : before_(std::exchange(draws_again, true)) {}
+  ~DrawingAgain() {
+    draws_again = before_;
+  }
+  DrawingAgain(const DrawingAgain&) = delete;
+  DrawingAgain& operator=(const DrawingAgain&) = delete;
+
+ private:
+  const bool before_;
+};
+
 /// Draws again from the generator, which it keeps alive.
 class RandomDraw final : public MPSHostRefresh {
  public:
-  explicit RandomDraw(MPSGeneratorImpl* generator)
-      : generator_(c10::intrusive_ptr<c10::GeneratorImpl>::reclaim_copy(generator)) {}
+  using Draw = std::function<void(MPSGeneratorImpl& generator, void* bytes)>;
+
+  RandomDraw(MPSGeneratorImpl* generator, Draw draw)
+      : generator_(c10::intrusive_ptr<c10::GeneratorImpl>::reclaim_copy(generator)), draw_(std::move(draw)) {}
 
   void check() const override {
     // a replay inside the capture of another graph becomes part of that one
@@ -36,31 +58,35 @@ class RandomDraw final : public MPSHostRefresh {
 
   void write(void* bytes) override {
     std::lock_guard<std::mutex> lock(generator_.mutex());
-    auto* generator = generator_.get<MPSGeneratorImpl>();
-    generator->update_philox_counters();
-    if (auto* capture = getCurrentMPSStream()->recordingCapture()) {
-      capture->countDraws(-1); // the replay hands over the step itself
-    }
-    std::memcpy(bytes, generator->state_data(), kStateLength);
+    const DrawingAgain drawing;
+    draw_(*generator_.get<MPSGeneratorImpl>(), bytes);
   }
 
  private:
   Generator generator_;
+  const Draw draw_;
 };
 
 } // namespace
+
+static void drawState(MPSGeneratorImpl& generator, void* bytes) {
+  generator.update_philox_counters();
+  std::memcpy(bytes, generator.state_data(), kStateLength);
+}
 
 void checkDrawInCapture(const MPSGeneratorImpl& generator) {
   const MPSCaptureUnderway capture;
   if (capture) {
     checkRegistered(*capture, &generator);
-    capture->countDraws(1);
+    if (!draws_again) {
+      capture->countDraws(1);
+    }
   }
 }
 
 void assertNotDrawnInCapture(const MPSGeneratorImpl& generator, const char* what) {
   const MPSCaptureUnderway capture;
-  TORCH_CHECK(!capture || !capture->isRegistered(&generator),
+  TORCH_CHECK(draws_again || !capture || !capture->isRegistered(&generator),
               "torch.mps graph capture: ",
               what,
               ", which a replay would not do. Do it before the capture.");
@@ -76,7 +102,7 @@ MPSGraphTensorData* recordDraw(MPSGeneratorImpl* generator) {
                                              length:kStateLength
                                             options:MTLResourceStorageModeShared] autorelease];
   MPSHostRefreshStep step;
-  step.refresh = std::make_shared<RandomDraw>(generator);
+  step.refresh = std::make_shared<RandomDraw>(generator, &drawState);
   step.destination = state;
   step.length = kStateLength;
   step.owns_destination = true;
@@ -89,6 +115,31 @@ MPSGraphTensorData* recordDraw(MPSGeneratorImpl* generator) {
     capture->notePlace(data, {state, 0, {detail::PHILOX_STATE_N}, {1}, MPSDataTypeInt32, sizeof(int32_t)});
   }
   return data;
+}
+
+static std::array<uint64_t, 2> seedAndOffset(const MPSGeneratorImpl& generator) {
+  return {generator.current_seed(), generator.get_offset()};
+}
+
+void recordOffsetDraw(MPSGeneratorImpl& generator, uint64_t next_offset) {
+  const auto now = seedAndOffset(generator);
+  const MPSCaptureUnderway capture;
+  if (!capture || draws_again || next_offset == now[1]) {
+    return;
+  }
+  checkRegistered(*capture, &generator);
+  TORCH_CHECK(
+      next_offset > now[1],
+      "torch.mps graph capture: a generator was given an earlier offset, which a replay would not do. Do it before the "
+      "capture.");
+  const uint64_t advance = next_offset - now[1];
+  auto draw = std::make_shared<RandomDraw>(&generator, [advance](MPSGeneratorImpl& drawn, void* bytes) {
+    const auto state = seedAndOffset(drawn);
+    std::memcpy(bytes, state.data(), sizeof(state));
+    drawn.set_offset(state[1] + advance);
+  });
+  const auto* first = reinterpret_cast<const uint8_t*>(now.data());
+  capture->refreshBytes({first, first + sizeof(now)}, std::move(draw));
 }
 
 } // namespace at::mps

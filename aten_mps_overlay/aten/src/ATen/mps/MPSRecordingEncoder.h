@@ -16,6 +16,8 @@ struct MPSKernelRecorder {
   virtual void recordKernel(MPSKernelStep step) = 0;
   /// Is told of each buffer that gets bound, so that the memory behind it can be kept.
   virtual void useBuffer(id<MTLBuffer> buffer) = 0;
+  /// Is asked of bytes that get bound whether a replay is to have new ones; null if it is to have the same.
+  virtual std::shared_ptr<const MPSRefreshedBytes> refreshOf(const void* bytes, size_t length) = 0;
   /// Is told of a call that was passed on but can't be recorded: a graph with it would lack work.
   virtual void refuse(const std::string& reason) = 0;
 };
@@ -32,5 +34,10 @@ struct MPSKernelRecorder {
 @interface MPSRecordingEncoder : NSObject
 
 - (instancetype)initWithEncoder:(id<MTLComputeCommandEncoder>)encoder recorder:(at::mps::MPSKernelRecorder*)recorder;
+
+/// As setBytes:length:atIndex:, for bytes of which it is known that each replay gets new ones.
+- (void)setRefreshedBytes:(std::shared_ptr<const at::mps::MPSRefreshedBytes>)refreshed
+                   nowAre:(const void*)bytes
+                  atIndex:(NSUInteger)index;
 
 @end

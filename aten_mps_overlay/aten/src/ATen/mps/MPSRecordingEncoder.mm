@@ -74,6 +74,7 @@ using namespace at::mps;
   binding.offset = offset;
   binding.holds_bytes = false;
   binding.bytes.clear();
+  binding.refreshed = nullptr;
   if (buffer) {
     _recorder->useBuffer(buffer);
   }
@@ -95,6 +96,16 @@ using namespace at::mps;
 }
 
 - (void)setBytes:(const void*)bytes length:(NSUInteger)length atIndex:(NSUInteger)index {
+  [self bindBytes:bytes length:length atIndex:index].refreshed = _recorder->refreshOf(bytes, length);
+}
+
+- (void)setRefreshedBytes:(std::shared_ptr<const MPSRefreshedBytes>)refreshed
+                   nowAre:(const void*)bytes
+                  atIndex:(NSUInteger)index {
+  [self bindBytes:bytes length:refreshed->length atIndex:index].refreshed = std::move(refreshed);
+}
+
+- (MPSKernelBinding&)bindBytes:(const void*)bytes length:(NSUInteger)length atIndex:(NSUInteger)index {
   [_encoder setBytes:bytes length:length atIndex:index];
   auto& binding = [self bindingAtIndex:index];
   binding.buffer = {};
@@ -102,6 +113,7 @@ using namespace at::mps;
   binding.holds_bytes = true;
   const auto* first = static_cast<const uint8_t*>(bytes);
   binding.bytes.assign(first, first + length);
+  return binding;
 }
 
 - (void)setThreadgroupMemoryLength:(NSUInteger)length atIndex:(NSUInteger)index {

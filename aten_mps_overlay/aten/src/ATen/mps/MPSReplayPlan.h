@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace at::mps {
@@ -85,6 +86,7 @@ struct MPSReplayCall {
     SET_BUFFER_OFFSET,
     SET_BUFFERS,
     SET_BYTES,
+    SET_REFRESHED_BYTES,
     SET_THREADGROUP_MEMORY,
     USE_RESOURCE,
     MEMORY_BARRIER,
@@ -97,6 +99,7 @@ struct MPSReplayCall {
     FILL,
     REFRESH,
     ENCODE,
+    ENCODE_WITH_ENCODER,
     COMMIT,
   };
   Kind kind;
@@ -104,7 +107,7 @@ struct MPSReplayCall {
   bool opens_encoder = false;
   // where an argument is bound
   NSUInteger index = 0;
-  // an offset, length, usage or scope, or the first of several buffers
+  // an offset (of SET_REFRESHED_BYTES: in the staging buffer), length, usage or scope, or the first of several buffers
   NSUInteger value = 0;
   NSUInteger count = 0;
   id object = nil;
@@ -126,6 +129,8 @@ class MPSReplayPlan {
   void checkRefreshes() const;
   /// A buffer with what the host gives to the device now; none if it gives nothing.
   MPSRetained<id<MTLBuffer>> writeRefreshes(id<MTLDevice> device) const;
+  /// What the host gave for a kernel, in the staging buffer.
+  const void* findBytes(id<MTLBuffer> staging, const MPSRefreshedBytes& refreshed) const;
   /// Copies what the host gave for a step to where the step wants it.
   void encodeRefresh(id<MTLBlitCommandEncoder> encoder, id<MTLBuffer> staging, const MPSHostRefreshStep& step) const;
   /// Encodes everything. Must run on the stream's queue, with no compute encoder open.
@@ -136,8 +141,10 @@ class MPSReplayPlan {
   MPSReplayPlan() = default;
 
   struct Refresh {
+    MPSHostRefresh* refresh;
+    // if the GPU copies the bytes; else a kernel takes them by setBytes:
     const MPSHostRefreshStep* step;
-    size_t offset;
+    size_t offset; // in the staging buffer
     // before all other work, with those of others
     bool is_early;
   };
@@ -145,7 +152,8 @@ class MPSReplayPlan {
   using Calls = std::vector<MPSReplayCall>;
 
   void planRefreshes(const std::vector<MPSCommandStep>& steps);
-  const Refresh& refreshOf(const MPSHostRefreshStep& step) const;
+  /// Of a step, or of what a kernel takes.
+  const Refresh& refreshOf(const void* owner) const;
   // up to the next commit
   Calls::const_iterator encodePiece(Calls::const_iterator next,
                                     MPSStream* stream,
@@ -162,7 +170,10 @@ class MPSReplayPlan {
   // the arguments of SET_BUFFERS
   std::vector<id<MTLBuffer>> buffers_;
   std::vector<NSUInteger> offsets_;
+  // in the order of the steps
   std::vector<Refresh> refreshes_;
+  // by owner, where in `refreshes_`
+  std::unordered_map<const void*, size_t> refresh_places_;
   bool has_early_refreshes_ = false;
   bool reuses_staging_ = true;
   bool has_concurrent_kernels_ = false;

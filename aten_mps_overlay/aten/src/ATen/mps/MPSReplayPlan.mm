@@ -230,23 +230,41 @@ class MPSReplayPlanner {
       return;
     }
     const auto* kernel = std::get_if<MPSKernelStep>(&step);
-    commitNowAndThen(kernel != nullptr);
+    const auto* encode = std::get_if<MPSEncodeStep>(&step);
+    const bool uses_encoder = kernel || (encode && encode->takes_encoder);
+    commitNowAndThen(uses_encoder);
     if (kernel) {
       endBlits();
       addKernel(*kernel);
+    } else if (uses_encoder) {
+      endBlits();
+      addKernelObject(*encode);
     } else {
       // everything else ends the compute encoder, and the next one starts with nothing bound
       endKernels();
       addOther(step);
     }
-    after_kernel_ = kernel != nullptr;
+    after_kernel_ = uses_encoder;
+  }
+
+  // What it binds, and which memory it uses, is its own affair.
+  void addKernelObject(const MPSEncodeStep& encode) {
+    if (!threadgroup_memory_.empty()) {
+      // lengths of one encoder add up against the device's limit
+      endEncoder();
+    }
+    if (mechanisms_.concurrent_kernels && hazards_.addUnknown()) {
+      call(Kind::MEMORY_BARRIER).value = MTLBarrierScopeBuffers;
+    }
+    call(Kind::ENCODE_WITH_ENCODER).data = &encode;
+    forgetBindings();
   }
 
   bool canBeIndirect(const MPSCommandStep& step) const {
     const auto* kernel = std::get_if<MPSKernelStep>(&step);
     return kernel && MPSIndirectCommands::canHold(*kernel) &&
         std::none_of(kernel->bindings.begin(), kernel->bindings.end(), [&](const auto& binding) {
-             return argumentOf(binding).bytes;
+             return argumentOf(binding).bytes || binding.refreshed;
            });
   }
 
@@ -304,10 +322,11 @@ class MPSReplayPlanner {
     NSUInteger offset = 0;
     // bytes that go with the call
     const std::vector<uint8_t>* bytes = nullptr;
+    const MPSRefreshedBytes* refreshed = nullptr;
 
     bool operator==(const Argument& other) const {
       const bool both_have_bytes = bytes && other.bytes;
-      return buffer == other.buffer && offset == other.offset &&
+      return buffer == other.buffer && offset == other.offset && refreshed == other.refreshed &&
           (both_have_bytes ? *bytes == *other.bytes : !bytes == !other.bytes);
     }
   };
@@ -416,10 +435,13 @@ class MPSReplayPlanner {
 
   Argument argumentOf(const MPSKernelBinding& binding) const {
     if (!binding.holds_bytes) {
-      return {binding.buffer.get(), binding.offset, nullptr};
+      return {binding.buffer.get(), binding.offset};
+    }
+    if (binding.refreshed) {
+      return {nil, 0, nullptr, binding.refreshed.get()};
     }
     if (const auto* offset = constants_.find(binding)) {
-      return {plan_.constants_.get(), *offset, nullptr};
+      return {plan_.constants_.get(), *offset};
     }
     return {nil, 0, &binding.bytes};
   }
@@ -446,6 +468,12 @@ class MPSReplayPlanner {
         added.index = binding.index;
         added.data = argument.bytes->data();
         added.count = argument.bytes->size();
+        arguments_[binding.index] = argument;
+      } else if (argument.refreshed) {
+        auto& added = call(Kind::SET_REFRESHED_BYTES);
+        added.index = binding.index;
+        added.value = plan_.refreshOf(argument.refreshed).offset;
+        added.count = argument.refreshed->length;
         arguments_[binding.index] = argument;
       } else {
         changed[binding.index] = argument;
@@ -542,7 +570,7 @@ class MPSReplayPlanner {
 
 bool MPSReplayPlan::isEarlyRefresh(const MPSCommandStep& step) const {
   const auto* refresh = std::get_if<MPSHostRefreshStep>(&step);
-  return refresh && refreshOf(*refresh).is_early;
+  return refresh && refreshOf(refresh).is_early;
 }
 
 MPSReplayPlan::MPSReplayPlan(const std::vector<MPSCommandStep>& steps,
@@ -556,7 +584,7 @@ MPSReplayPlan::MPSReplayPlan(const std::vector<MPSCommandStep>& steps,
     for (const auto& step : steps) {
       if (const auto* kernel = std::get_if<MPSKernelStep>(&step)) {
         for (const auto& binding : kernel->bindings) {
-          if (binding.holds_bytes && !binding.bytes.empty()) {
+          if (binding.holds_bytes && !binding.bytes.empty() && !binding.refreshed) {
             constants.add(binding);
           }
         }
@@ -580,21 +608,33 @@ void MPSReplayPlan::planRefreshes(const std::vector<MPSCommandStep>& steps) {
       uses[refresh->destination.get()]++;
     }
   }
-  size_t length = 0;
+  size_t total = 0;
+  const auto add = [&](const void* owner, Refresh refresh, size_t length) {
+    if (refresh_places_.try_emplace(owner, refreshes_.size()).second) {
+      refresh.offset = total;
+      refreshes_.push_back(refresh);
+      total += roundUp(length, alignment);
+    }
+  };
   for (const auto& step : steps) {
     if (const auto* refresh = std::get_if<MPSHostRefreshStep>(&step)) {
       const bool is_early = refresh->owns_destination && uses.at(refresh->destination.get()) == 1;
       has_early_refreshes_ |= is_early;
-      refreshes_.push_back({refresh, length, is_early});
-      length += roundUp(refresh->length, alignment);
+      add(refresh, {refresh->refresh.get(), refresh, 0, is_early}, refresh->length);
+    } else if (const auto* kernel = std::get_if<MPSKernelStep>(&step)) {
+      for (const auto& binding : kernel->bindings) {
+        if (const auto* refreshed = binding.refreshed.get()) {
+          add(refreshed, {refreshed->refresh.get(), nullptr, 0, false}, refreshed->length);
+        }
+      }
     }
   }
-  staging_ = std::make_shared<MPSStagingBuffers>(length);
+  staging_ = std::make_shared<MPSStagingBuffers>(total);
 }
 
 void MPSReplayPlan::checkRefreshes() const {
   for (const auto& refresh : refreshes_) {
-    refresh.step->refresh->check();
+    refresh.refresh->check();
   }
 }
 
@@ -605,25 +645,23 @@ MPSRetained<id<MTLBuffer>> MPSReplayPlan::writeRefreshes(id<MTLDevice> device) c
   auto staging = staging_->take(device);
   auto* bytes = static_cast<char*>([staging.get() contents]);
   for (const auto& refresh : refreshes_) {
-    refresh.step->refresh->write(bytes + refresh.offset);
+    refresh.refresh->write(bytes + refresh.offset);
   }
   return staging;
 }
 
-const MPSReplayPlan::Refresh& MPSReplayPlan::refreshOf(const MPSHostRefreshStep& step) const {
-  // in the order of the steps, which lie in one piece of memory
-  const auto planned = std::lower_bound(
-      refreshes_.begin(), refreshes_.end(), &step, [](const Refresh& refresh, const MPSHostRefreshStep* wanted) {
-        return refresh.step < wanted;
-      });
-  TORCH_INTERNAL_ASSERT(planned != refreshes_.end() && planned->step == &step);
-  return *planned;
+const MPSReplayPlan::Refresh& MPSReplayPlan::refreshOf(const void* owner) const {
+  return refreshes_[refresh_places_.at(owner)];
+}
+
+const void* MPSReplayPlan::findBytes(id<MTLBuffer> staging, const MPSRefreshedBytes& refreshed) const {
+  return static_cast<const char*>([staging contents]) + refreshOf(&refreshed).offset;
 }
 
 void MPSReplayPlan::encodeRefresh(id<MTLBlitCommandEncoder> encoder,
                                   id<MTLBuffer> staging,
                                   const MPSHostRefreshStep& step) const {
-  encodeCopy(encoder, {staging, step.destination, step.length, refreshOf(step).offset, step.offset});
+  encodeCopy(encoder, {staging, step.destination, step.length, refreshOf(&step).offset, step.offset});
 }
 
 void MPSReplayPlan::encodeEarlyRefreshes(MPSCommandBuffer* command_buffer, id<MTLBuffer> staging) const {
@@ -724,6 +762,11 @@ MPSReplayPlan::Calls::const_iterator MPSReplayPlan::encodePiece(Calls::const_ite
       case Kind::SET_BYTES:
         [kernels setBytes:call.data length:call.count atIndex:call.index];
         break;
+      case Kind::SET_REFRESHED_BYTES:
+        [kernels setBytes:static_cast<const char*>([staging contents]) + call.value
+                   length:call.count
+                  atIndex:call.index];
+        break;
       case Kind::SET_THREADGROUP_MEMORY:
         [kernels setThreadgroupMemoryLength:call.value atIndex:call.index];
         break;
@@ -755,8 +798,14 @@ MPSReplayPlan::Calls::const_iterator MPSReplayPlan::encodePiece(Calls::const_ite
         watch.look();
         break;
       case Kind::ENCODE:
-        static_cast<const MPSEncodeStep*>(call.data)->encode.get()(command_buffer);
+        static_cast<const MPSEncodeStep*>(call.data)->encode.get()(command_buffer, nil);
         watch.look();
+        break;
+      case Kind::ENCODE_WITH_ENCODER:
+        if (!kernels) {
+          kernels = kernelEncoder(command_buffer);
+        }
+        static_cast<const MPSEncodeStep*>(call.data)->encode.get()(command_buffer, kernels);
         break;
       case Kind::COPY:
       case Kind::FILL:

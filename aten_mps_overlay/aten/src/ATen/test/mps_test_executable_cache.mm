@@ -133,6 +133,21 @@ TEST_F(MPSExecutableCacheTest, EvictedExecutablesAreFreed) {
   }
 }
 
+TEST_F(MPSExecutableCacheTest, ForgottenGraphsAreFreed) {
+  auto* graph = newGraph();
+  MPSExecutableCache::getInstance().noteKey(graph, "known");
+  EXPECT_TRUE(get(graph).executable);
+  EXPECT_EQ(executableCacheEntries().at(0).key, "known");
+  MPSExecutableCache::getInstance().forgetGraphs();
+  EXPECT_EQ(executables_alive, 0);
+  EXPECT_EQ(executableCacheStats().entries, 0);
+  EXPECT_EQ(executableCacheStatsByKey().at("known").misses, 1);
+  // another graph may lie where it was
+  EXPECT_TRUE(get(graph).executable);
+  EXPECT_EQ(executableCacheEntries().at(0).key, "");
+  [graph release];
+}
+
 TEST_F(MPSExecutableCacheTest, OthersLookUpWhileOneCompiles) {
   auto* known = newGraph();
   get(known);

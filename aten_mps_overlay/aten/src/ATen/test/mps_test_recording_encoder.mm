@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
+#include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,6 +24,11 @@ struct Recorder final : MPSKernelRecorder {
   void useBuffer(id<MTLBuffer> buffer) override {
     used.push_back(buffer);
   }
+  std::shared_ptr<const MPSRefreshedBytes> refreshOf(const void* bytes, size_t length) override {
+    float number = 0;
+    std::memcpy(&number, bytes, std::min(length, sizeof(number)));
+    return number == 20 ? refreshed : nullptr;
+  }
   void refuse(const std::string& reason) override {
     refused.push_back(reason);
   }
@@ -28,6 +36,8 @@ struct Recorder final : MPSKernelRecorder {
   std::vector<MPSKernelStep> steps;
   std::vector<id<MTLBuffer>> used;
   std::vector<std::string> refused;
+  // for bytes that hold a 20
+  std::shared_ptr<const MPSRefreshedBytes> refreshed = std::make_shared<MPSRefreshedBytes>();
 };
 
 } // namespace
@@ -141,6 +151,30 @@ TEST_F(MPSRecordingEncoderTest, ForwardedCallsCompute) {
   run();
   EXPECT_EQ(numbersOf(out), (std::vector<float>{11, 12, 13, 14, 15, 16, 17, 18}));
   EXPECT_EQ(recorder.steps.size(), 1);
+  EXPECT_TRUE(recorder.refused.empty());
+}
+
+TEST_F(MPSRecordingEncoderTest, BytesThatAreRefreshed) {
+  setAll(10);
+  float number = 20;
+  [encoder setBytes:&number length:sizeof(number) atIndex:2];
+  dispatch();
+  dispatch();
+  number = 30;
+  [encoder setBytes:&number length:sizeof(number) atIndex:2];
+  dispatch();
+  auto known = std::make_shared<MPSRefreshedBytes>();
+  known->length = sizeof(number);
+  [(MPSRecordingEncoder*)encoder setRefreshedBytes:known nowAre:&number atIndex:2];
+  dispatch();
+  run();
+  EXPECT_EQ(numbersOf(out)[0], 31);
+  ASSERT_EQ(recorder.steps.size(), 4);
+  EXPECT_EQ(recorder.steps[0].bindings[2].refreshed, recorder.refreshed);
+  EXPECT_EQ(recorder.steps[1].bindings[2].refreshed, recorder.refreshed);
+  EXPECT_EQ(recorder.steps[2].bindings[2].refreshed, nullptr);
+  EXPECT_EQ(recorder.steps[3].bindings[2].refreshed, known);
+  EXPECT_FALSE(recorder.steps[0].bindings[2] == recorder.steps[2].bindings[2]);
   EXPECT_TRUE(recorder.refused.empty());
 }
 
