@@ -97,8 +97,8 @@ def work_digest(checkout: Checkout) -> str:
 
 
 def version_of(project: Project, label: str) -> str:
-    """The base's version with a local label that names what was laid on it."""
-    return f"{project.pin.wheel_version}+mpsgraph.{label}"
+    """The release's version with what was laid on the base."""
+    return f"{project.pin.version}.{label}"
 
 
 def label_of(project: Project, checkout: Checkout | None) -> str:

@@ -25,7 +25,7 @@ def test_this_torch_passes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 
 
 def test_another_torch(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(monkeypatch, "2.6.0+mpsgraph.s0123456789") == 1
+    assert run(monkeypatch, "2.6.0+mps.1.s0123456789") == 1
     assert f"wrong: torch {torch.__version__} from" in capsys.readouterr().err
 
 

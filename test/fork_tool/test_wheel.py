@@ -169,7 +169,7 @@ def built(bench: Bench) -> str:
 def test_version_names_the_series(bench: Bench) -> None:
     bench.shop.good("wheel", "--from-source")
     first = built(bench)
-    assert first.startswith("0.1+mpsgraph.s")
+    assert first.startswith("0.1+mps.1.s")
     leftover = bench.shop.checkout / "build" / "lib.macosx" / "gone.py"
     leftover.parent.mkdir(parents=True)
     leftover.touch()
@@ -178,18 +178,18 @@ def test_version_names_the_series(bench: Bench) -> None:
     bench.shop.good("wheel", "--from-source")
     assert bench.stages() == ["source", "configure", "compile", "check"]
     second = built(bench)
-    assert second.startswith("0.1+mpsgraph.s")
+    assert second.startswith("0.1+mps.1.s")
     assert second != first
     assert not leftover.exists()
     # Work that patches/ does not have is named too, and each state of it differently.
     bench.shop.write({"aten/Graph.mm": "edited\n"})
     bench.shop.good("wheel", "--from-source")
     third = built(bench)
-    assert third.startswith("0.1+mpsgraph.w")
+    assert third.startswith("0.1+mps.1.w")
     bench.shop.commit("[MPS] Mine", {"aten/Graph.mm": "edited again\n"})
     bench.shop.good("wheel", "--from-source")
     assert built(bench) not in (first, second, third)
-    assert built(bench).startswith("0.1+mpsgraph.w")
+    assert built(bench).startswith("0.1+mps.1.w")
 
 
 def test_patched_torch_is_installed_once(bench: Bench) -> None:

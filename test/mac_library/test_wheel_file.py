@@ -119,7 +119,7 @@ def test_what_the_wheel_says_of_itself(made: Made, wheel: Path) -> None:
         ast.parse(stubs)
         assert {entry.date_time for entry in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
         names = archive.namelist()
-        assert not [name for name in names if name.startswith(f"torch-{pin.torch}.dist-info")]
+        assert not [name for name in names if name.startswith(f"torch-{pin.wheel_version}.dist-info")]
 
 
 def test_official_wheel_of_another_release(made: Made, replaced: dict[str, bytes], tmp_path: Path) -> None:

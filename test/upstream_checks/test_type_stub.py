@@ -24,7 +24,9 @@ def registered() -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = json.loads(output_of(_REGISTERED, simulated=True))
     known = set(re.findall(r'"(_mps_\w+)"', git("show", f"{BASE_REF}:torch/csrc/mps/Module.cpp")))
     found["functions"] = {name: text for name, text in found["functions"].items() if name not in known}
-    found["methods"] = {name: text for name, text in found["methods"].items() if not re.match("__(?!init__)|_pybind11_", name)}
+    found["methods"] = {
+        name: text for name, text in found["methods"].items() if not re.match("__(?!init__)|_pybind11_", name)
+    }
     return found
 
 
