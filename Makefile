@@ -58,8 +58,8 @@ test-entries: ## build the simulator at every entry of the series and run the en
 mutants:    ## plant one small fault after the other in engine and checks, and see which suite notices (MUTANT=name, RESUME=1, PAGE=file)
 	@$(MPSFORK) mutants $(if $(MUTANT),--mutant $(MUTANT)) $(if $(RESUME),--resume) $(if $(PAGE),--page $(PAGE))
 
-wheel:      ## make torch's wheel with the series for a Mac, here (PYTHON=3.13); FROM_SOURCE=1: compile all of it, on a Mac; DRY_RUN=1: show what would be run
-	@$(MPSFORK) wheel $(if $(FROM_SOURCE),--from-source) $(if $(PYTHON),--python $(PYTHON)) $(if $(DRY_RUN),--dry-run) $(if $(JOBS),--jobs $(JOBS))
+wheel:      ## make torch's wheel with the series for a Mac, here (PYTHON=3.13); FROM_SOURCE=1: compile all of it, on a Mac (NO_DEVICE=1: one without a GPU); DRY_RUN=1: show what would be run
+	@$(MPSFORK) wheel $(if $(FROM_SOURCE),--from-source) $(if $(PYTHON),--python $(PYTHON)) $(if $(NO_DEVICE),--no-device) $(if $(DRY_RUN),--dry-run) $(if $(JOBS),--jobs $(JOBS))
 
 lint-overlay: ## compile the overlay with every warning an error, and run clang-tidy's bugprone checks on it
 	@$(MPSFORK) lint-overlay

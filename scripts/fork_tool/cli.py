@@ -406,12 +406,23 @@ def _options(_context: click.Context, _parameter: click.Parameter, values: tuple
 )
 @click.option("--python", metavar="X.Y", help="The version of Python that the wheel is for [default: this one's].")
 @click.option("--from-source", is_flag=True, help="Compile all of torch, on a Mac.")
+@click.option("--no-device", is_flag=True, help="With --from-source, on a Mac without a GPU: check no capture.")
 @click.pass_obj
 def wheel(
-    project: Project, dry_run: bool, jobs: int | None, options: dict[str, str], python: str | None, from_source: bool
+    project: Project,
+    dry_run: bool,
+    jobs: int | None,
+    options: dict[str, str],
+    python: str | None,
+    from_source: bool,
+    no_device: bool,
 ) -> None:
     """Make torch's wheel with the series for a Mac, and check it; a run that was cut off goes on."""
     if not from_source:
+        if no_device:
+            raise ForkToolError(
+                "--no-device is for the check of --from-source: the other wheel is made and checked without a device anyway."
+            )
         if options:
             raise ForkToolError("--set is for setup.py, which only --from-source runs: give both or neither.")
         if dry_run:
@@ -422,14 +433,15 @@ def wheel(
         return
     if python is not None:
         raise ForkToolError(
-            "--python is for the wheel that is made of the official one: --from-source takes the Python it runs on."
+            "--python is for the wheel that is made of the official one: --from-source takes the Python it runs on; "
+            "`rm -r .venv`, then MPSFORK_PYTHON=/path/to/python in the environment, chooses that one."
         )
     if dry_run:
-        wheel_module.show_plan(project, options, jobs)
+        wheel_module.show_plan(project, options, jobs, not no_device)
         return
     wheel_module.refuse_other_machines(this_machine())
     with exclusive(project.layout):
-        wheel_module.build_wheel(project, options, jobs)
+        wheel_module.build_wheel(project, options, jobs, device=not no_device)
 
 
 @cli.command()

@@ -28,25 +28,26 @@ DEBIAN = Machine("Linux", "x86_64", "Debian", frozenset({"debian"}))
 MAC = Machine("Darwin", "arm64")
 
 
-def write_wheel(folder: Path, version: str, whole: bool = True) -> None:
-    """A wheel of torch that holds its version and nothing else."""
+def write_wheel(folder: Path, version: str, whole: bool = True, name: str = "torch", wants: str = "") -> None:
+    """A wheel that holds its version and nothing else."""
     folder.mkdir(parents=True, exist_ok=True)
-    record = f"torch-{version}.dist-info"
+    record = f"{name}-{version}.dist-info"
     files = {
-        "torch.py": f"version = {version!r}\n",
-        f"{record}/METADATA": f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n",
+        f"{name}.py": f"version = {version!r}\n",
+        f"{record}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        + (f"Requires-Dist: {wants}\n" if wants else ""),
         f"{record}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
     digests = {
-        name: base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
-        for name, text in files.items()
+        file: base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+        for file, text in files.items()
     }
-    lines = [f"{name},sha256={digest},{len(files[name])}\n" for name, digest in digests.items()]
+    lines = [f"{file},sha256={digest},{len(files[file])}\n" for file, digest in digests.items()]
     files[f"{record}/RECORD"] = "".join([*lines, f"{record}/RECORD,,\n"])
-    path = folder / f"torch-{version}-py3-none-any.whl"
+    path = folder / f"{name}-{version}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
-        for name, text in files.items():
-            archive.writestr(name, text)
+        for file, text in files.items():
+            archive.writestr(file, text)
     if not whole:
         path.write_bytes(path.read_bytes()[:100])
 
@@ -176,3 +177,31 @@ def test_neither_index(indexes: Indexes, workshop: Workshop, monkeypatch: pytest
     monkeypatch.setenv("PIP_INDEX_URL", indexes.address("nothing"))
     with pytest.raises(ForkToolError, match="pip could not install the requirements"):
         install_requirements(workshop.layout, load_pin(workshop.layout.pin), DEBIAN)
+
+
+def test_pip_keeps_the_wheel_for_a_package_that_wants_the_base(indexes: Indexes, workshop: Workshop) -> None:
+    """As torchvision does: docs/wheel.md says how to have it beside the wheel."""
+    write_wheel(indexes.folder / "own" / "torch", "0.2")
+    write_wheel(indexes.folder / "made", "0.1+mps.1")
+    write_wheel(indexes.folder / "own" / "vision", "0.9", name="vision", wants="torch==0.1")
+
+    def pip(*words: str) -> str:
+        command = [str(workshop.layout.python), "-m", "pip", "--disable-pip-version-check", *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    (made,) = (indexes.folder / "made").iterdir()
+    pip("install", str(made))
+    assert "Requirement already satisfied: torch==0.1" in pip("install", "vision==0.9")
+    assert "torch==0.1+mps.1" in pip("list", "--format", "freeze")
+    # What replaces it, and what prevents that.
+    keep = indexes.folder / "keep.txt"
+    keep.write_text("torch==0.1+mps.1\n")
+    words = ("install", "--upgrade", "--find-links", str(made.parent), "torch")
+    pip(*words, "--constraint", str(keep))
+    assert "torch==0.1+mps.1" in pip("list", "--format", "freeze")
+    pip("uninstall", "--yes", "vision")
+    pip(*words)
+    assert "torch==0.2" in pip("list", "--format", "freeze")
+    # Back to the official one.
+    pip("install", "--force-reinstall", "--no-deps", "torch==0.1")
+    assert "torch==0.1\n" in pip("list", "--format", "freeze")
