@@ -2,7 +2,7 @@
 MPSFORK := scripts/mpsfork
 
 .DEFAULT_GOAL := help
-.PHONY: setup fetch apply refresh verify drift rebase export doctor simulator demo test test-layered test-mps test-mps-more test-sanitized test-entries mutants wheel lint-overlay sweep bench models graph-caching fallback-bench fallback-sync clean help
+.PHONY: setup fetch apply refresh verify drift rebase export doctor simulator demo test test-layered test-mps test-mps-more test-sanitized test-entries mutants wheel lint-overlay sweep bench models graph-caching fallback-bench fallback-sync release-notes pre-commit clean help
 
 setup:      ## install what this machine lacks (Debian, Ubuntu), make the virtual environment
 	@$(MPSFORK) setup
@@ -87,6 +87,13 @@ fallback-bench: ## measure what operators without an MPS kernel cost
 
 fallback-sync: ## count the requests for operators anew (needs GH_TOKEN)
 	@$(MPSFORK) fallback-sync
+
+release-notes: ## write the notes of the release: CHANGELOG.md's section, base, entries, wheels in dist/
+	@$(MPSFORK) release-notes
+
+pre-commit: ## have git run the linters before each commit in this clone
+	@$(MPSFORK) setup
+	@.venv/bin/pre-commit install
 
 clean:      ## remove what was built; the checkout stays
 	@$(MPSFORK) clean

@@ -36,13 +36,21 @@ from fork_tool.machine import this_machine
 from fork_tool.paths import own_layout
 from fork_tool.program_help import ProgramCommand
 from fork_tool.project import Project
+from fork_tool.release_notes import write_release_notes
 from fork_tool.simulator import make_ready
 from fork_tool.unpatched import make_unpatched_ready
 
 INTERRUPTED = 130
 
 
+def _show_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        say(Project(own_layout()).pin.version)
+        context.exit()
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--version", is_flag=True, expose_value=False, callback=_show_version, help="Show the version.")
 @click.pass_context
 def cli(context: click.Context) -> None:
     """Keep the MPS command graph series on top of its PyTorch base, and run it."""
@@ -442,6 +450,14 @@ def wheel(
     wheel_module.refuse_other_machines(this_machine())
     with exclusive(project.layout):
         wheel_module.build_wheel(project, options, jobs, device=not no_device)
+
+
+@cli.command("release-notes")
+@click.pass_obj
+def release_notes(project: Project) -> None:
+    """Write the notes of the version that base.toml names: CHANGELOG.md's section, base, entries, wheels in dist/."""
+    path = write_release_notes(project)
+    say(f"The notes of {project.pin.version} are in {project.layout.shown(path)}.")
 
 
 @cli.command()
