@@ -29,7 +29,8 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in (CONFIGURATION.name, "pyproject.toml"):
         shutil.copy(ROOT / name, root)
     (root / ".venv").symlink_to(ROOT / ".venv")
-    (root / "scripts" / "mpsfork").write_text("#!/bin/sh\necho the series was looked at; exit 1\n")
+    # The launcher has no suffix, and `ruff check .` does not look at it.
+    (root / "scripts" / "mpsfork").write_text("#!/usr/bin/env python3\nimport sys;sys.exit( 1 )\n")
     (root / "scripts" / "mpsfork").chmod(0o755)
     (root / ".gitignore").write_text(".venv\n.mypy_cache\n.ruff_cache\n")
     command_git(root, "init", "--quiet")
@@ -53,7 +54,8 @@ def states(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
 
 
 def test_good_files_pass(clone: Path) -> None:
-    done = hooks(clone, **{"scripts/good.py": '"""Good."""\n\nNUMBER: int = 1\n'})
+    launcher = "#!/usr/bin/env python3\nimport sys;sys.exit( 2 )\n"
+    done = hooks(clone, **{"scripts/good.py": '"""Good."""\n\nNUMBER: int = 1\n', "scripts/mpsfork": launcher})
     assert done.returncode == 0, done.stdout
     assert states(done) == {
         "ruff check": "Passed",
