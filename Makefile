@@ -2,7 +2,7 @@
 MPSFORK := scripts/mpsfork
 
 .DEFAULT_GOAL := help
-.PHONY: setup fetch apply refresh verify drift rebase export doctor simulator demo test test-layered test-mps test-mps-more test-sanitized test-entries test-newer mutants wheel lint-overlay sweep bench models graph-caching fallback-bench fallback-sync clean help
+.PHONY: setup fetch apply refresh verify drift rebase export doctor simulator demo test test-layered test-mps test-mps-more test-sanitized test-entries test-newer mutants wheel lint-overlay sweep bench models graph-caching fallback-bench fallback-sync release-notes pre-commit clean help
 
 setup:      ## install what this machine lacks (Debian, Ubuntu), make the virtual environment
 	@$(MPSFORK) setup
@@ -61,8 +61,8 @@ test-newer: ## run the capture tests on a base that does what newer ones do, and
 mutants:    ## plant one small fault after the other in engine and checks, and see which suite notices (MUTANT=name, RESUME=1, PAGE=file)
 	@$(MPSFORK) mutants $(if $(MUTANT),--mutant $(MUTANT)) $(if $(RESUME),--resume) $(if $(PAGE),--page $(PAGE))
 
-wheel:      ## make torch's wheel with the series for a Mac, here (PYTHON=3.13); FROM_SOURCE=1: compile all of it, on a Mac; DRY_RUN=1: show what would be run
-	@$(MPSFORK) wheel $(if $(FROM_SOURCE),--from-source) $(if $(PYTHON),--python $(PYTHON)) $(if $(DRY_RUN),--dry-run) $(if $(JOBS),--jobs $(JOBS))
+wheel:      ## make torch's wheel with the series for a Mac, here (PYTHON=3.13); FROM_SOURCE=1: compile all of it, on a Mac (NO_DEVICE=1: one without a GPU); DRY_RUN=1: show what would be run
+	@$(MPSFORK) wheel $(if $(FROM_SOURCE),--from-source) $(if $(PYTHON),--python $(PYTHON)) $(if $(NO_DEVICE),--no-device) $(if $(DRY_RUN),--dry-run) $(if $(JOBS),--jobs $(JOBS))
 
 lint-overlay: ## compile the overlay with every warning an error, and run clang-tidy's bugprone checks on it
 	@$(MPSFORK) lint-overlay
@@ -90,6 +90,13 @@ fallback-bench: ## measure what operators without an MPS kernel cost
 
 fallback-sync: ## count the requests for operators anew (needs GH_TOKEN)
 	@$(MPSFORK) fallback-sync
+
+release-notes: ## write the notes of the release: CHANGELOG.md's section, base, entries, wheels in dist/
+	@$(MPSFORK) release-notes
+
+pre-commit: ## have git run the linters before each commit in this clone
+	@$(MPSFORK) setup
+	@.venv/bin/pre-commit install
 
 clean:      ## remove what was built; the checkout stays
 	@$(MPSFORK) clean

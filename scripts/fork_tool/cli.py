@@ -36,13 +36,21 @@ from fork_tool.machine import this_machine
 from fork_tool.paths import own_layout
 from fork_tool.program_help import ProgramCommand
 from fork_tool.project import Project
+from fork_tool.release_notes import write_release_notes
 from fork_tool.simulator import make_ready
 from fork_tool.unpatched import make_unpatched_ready
 
 INTERRUPTED = 130
 
 
+def _show_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        say(Project(own_layout()).pin.version)
+        context.exit()
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--version", is_flag=True, expose_value=False, callback=_show_version, help="Show the version.")
 @click.pass_context
 def cli(context: click.Context) -> None:
     """Keep the MPS command graph series on top of its PyTorch base, and run it."""
@@ -418,12 +426,23 @@ def _options(_context: click.Context, _parameter: click.Parameter, values: tuple
 )
 @click.option("--python", metavar="X.Y", help="The version of Python that the wheel is for [default: this one's].")
 @click.option("--from-source", is_flag=True, help="Compile all of torch, on a Mac.")
+@click.option("--no-device", is_flag=True, help="With --from-source, on a Mac without a GPU: check no capture.")
 @click.pass_obj
 def wheel(
-    project: Project, dry_run: bool, jobs: int | None, options: dict[str, str], python: str | None, from_source: bool
+    project: Project,
+    dry_run: bool,
+    jobs: int | None,
+    options: dict[str, str],
+    python: str | None,
+    from_source: bool,
+    no_device: bool,
 ) -> None:
     """Make torch's wheel with the series for a Mac, and check it; a run that was cut off goes on."""
     if not from_source:
+        if no_device:
+            raise ForkToolError(
+                "--no-device is for the check of --from-source: the other wheel is made and checked without a device anyway."
+            )
         if options:
             raise ForkToolError("--set is for setup.py, which only --from-source runs: give both or neither.")
         if dry_run:
@@ -434,14 +453,23 @@ def wheel(
         return
     if python is not None:
         raise ForkToolError(
-            "--python is for the wheel that is made of the official one: --from-source takes the Python it runs on."
+            "--python is for the wheel that is made of the official one: --from-source takes the Python it runs on; "
+            "`rm -r .venv`, then MPSFORK_PYTHON=/path/to/python in the environment, chooses that one."
         )
     if dry_run:
-        wheel_module.show_plan(project, options, jobs)
+        wheel_module.show_plan(project, options, jobs, not no_device)
         return
     wheel_module.refuse_other_machines(this_machine())
     with exclusive(project.layout):
-        wheel_module.build_wheel(project, options, jobs)
+        wheel_module.build_wheel(project, options, jobs, device=not no_device)
+
+
+@cli.command("release-notes")
+@click.pass_obj
+def release_notes(project: Project) -> None:
+    """Write the notes of the version that base.toml names: CHANGELOG.md's section, base, entries, wheels in dist/."""
+    path = write_release_notes(project)
+    say(f"The notes of {project.pin.version} are in {project.layout.shown(path)}.")
 
 
 @cli.command()

@@ -1,4 +1,7 @@
-"""Reading unified git diffs: which files, which hunks, and whether they are whole."""
+"""Reading unified git diffs: which files, which hunks, and whether they are whole.
+
+git does not tell the last: of the seven damaged diffs in `test_formats.py`, `git apply --numstat` takes five without a word.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ class FileDiff:
 
     path: str
     hunks: list[Hunk] = field(default_factory=list)
-    misdeeds: list[str] = field(default_factory=list)
+    unfit: list[str] = field(default_factory=list)
     # Its part of the diff.
     text: bytes = b""
 
@@ -70,21 +73,21 @@ def parse_diff(diff: bytes) -> list[FileDiff]:
         while at < len(lines) and not lines[at].startswith((b"@@ ", b"diff --git ")):
             line = lines[at]
             at += 1
-            misdeed = next((said for start, said in _EXTENDED if line.startswith(start)), None)
-            if misdeed and misdeed not in current.misdeeds:
-                current.misdeeds.append(misdeed)
+            what = next((said for start, said in _EXTENDED if line.startswith(start)), None)
+            if what and what not in current.unfit:
+                current.unfit.append(what)
             if line.startswith(b"GIT binary patch"):
                 while at < len(lines) and not lines[at].startswith(b"diff --git "):
                     at += 1
             elif line.startswith((b"--- ", b"+++ ")):
                 _check_name(line, current.path, at)
-            elif not misdeed and not line.startswith(b"index "):
+            elif not what and not line.startswith(b"index "):
                 raise CorruptDiff(at, "it belongs to no hunk")
         while at < len(lines) and lines[at].startswith(b"@@ "):
             at = _read_hunk(lines, at, current)
         if at < len(lines) and not lines[at].startswith(b"diff --git "):
             raise CorruptDiff(at + 1, "the hunk above it has more lines than its header says")
-        if not current.hunks and not current.misdeeds:
+        if not current.hunks and not current.unfit:
             raise CorruptDiff(at, f"{current.path} has no hunk")
         current.text = b"\n".join(lines[start:at]) + b"\n"
     return files

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from fork_tool.console import say
+from fork_tool.cpu_build import install_cpu_build
 from fork_tool.errors import ForkToolError
 from fork_tool.files import write_atomically
 from fork_tool.machine import Machine
@@ -64,6 +65,8 @@ def install_requirements(layout: Layout, pin: Pin, machine: Machine) -> bool:
         return False
     lacking = unsatisfied(requirements)
     if lacking:
+        if pin.wheel in lacking:
+            install_cpu_build(layout, pin, machine)
         say(f"installing {len(lacking)} of {len(requirements)} pinned requirements")
         command = [str(layout.python), "-m", "pip", "install", "--disable-pip-version-check", "--quiet", *lacking]
         if run_shown(command, layout.root):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -32,11 +33,13 @@ class MacFacts:
     tools: str
     sdk: str
     compiler: str
-    metal: bool
+    # Its version, empty without one: what it compiles is not in a build without it.
+    metal: str
     memory: int
     cores: int
     disk: int
     python: tuple[int, int]
+    place: str = ""
     under_way: bool = False
 
 
@@ -48,11 +51,12 @@ def gather(layout: Layout) -> MacFacts:
         tools=answer("xcode-select", "--print-path"),
         sdk=answer("xcrun", "--sdk", "macosx", "--show-sdk-version"),
         compiler=answer("xcrun", "clang", "--version").partition("\n")[0],
-        metal=bool(answer("xcrun", "metal", "--version")),
+        metal=answer("xcrun", "metal", "--version").partition("\n")[0],
         memory=memory(),
         cores=os.cpu_count() or 1,
         disk=shutil.disk_usage(existing).free,
         python=sys.version_info[:2],
+        place=str(layout.root),
         under_way=(layout.checkout / "build" / "build.ninja").exists(),
     )
 
@@ -86,7 +90,7 @@ def examine(facts: MacFacts, pin: Pin) -> list[Finding]:
             f"needed: {build.sdk} or newer; `{_TOOLS}`, or update the command line tools in Software Update",
         ),
         # Without it the base's own kernels are compiled when the program runs.
-        Finding("Metal compiler", OK, "there" if facts.metal else "not there; kernels are compiled at run time"),
+        Finding("Metal compiler", OK, facts.metal or "not there; kernels are compiled at run time"),
         _finding(
             "memory",
             facts.memory >= NEEDED_MEMORY,
@@ -98,6 +102,13 @@ def examine(facts: MacFacts, pin: Pin) -> list[Finding]:
             facts.disk >= disk,
             f"{facts.disk / GIB:.0f} GiB free",
             f"needed: {disk // GIB} GiB; make room, or put this repository on a larger disk",
+        ),
+        _finding(
+            "folder",
+            not re.search(r"\s", facts.place),
+            facts.place or "unknown",
+            "there is a space in the path, in which the base may not build; move this repository to a path without one, "
+            "remove .venv there, and run this again",
         ),
         _finding(
             "Python for the wheel",

@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from urllib.parse import urlsplit
+
+from fork_tool.console import note
 
 MIRROR_VARIABLE = "MPSFORK_MIRROR"
 ARCHIVES_VARIABLE = "MPSFORK_ARCHIVES"
 _GENERIC_SUITES = {"stable", "testing", "unstable", "sid", "oldstable"}
+# Also of sources whose lists were never fetched, as in a fresh container.
+_SOURCES = ("apt-get", "indextargets", "--no-release-info", "--format", "$(REPO_URI) $(RELEASE)")
 
 
-def find_mirrors(releases: Iterable[str], etc: Path = Path("/etc")) -> list[str]:
+def find_mirrors(releases: Iterable[str]) -> list[str]:
     """Base addresses of Debian archives, best first: the user's own, then what apt uses."""
     found: list[str] = []
     chosen = os.environ.get(MIRROR_VARIABLE) or os.environ.get("MIRROR")
     if chosen:
         found.append(chosen.rstrip("/"))
-    suites = _GENERIC_SUITES | set(releases) | _codename(etc)
+    suites = _GENERIC_SUITES | set(releases) | _codenames()
     security: list[str] = []
-    for address, suite in _sources(etc / "apt"):
+    for line in _ask_apt(*_SOURCES).splitlines():
+        address, _, suite = line.partition(" ")
         if re.split(r"[-/]", suite)[0] not in suites:
             continue
-        for base in _resolved(address, etc):
+        for base in _resolved(address.rstrip("/")):
             (security if "security" in suite else found).append(base)
             # A mirror of Ubuntu's often keeps Debian's archive next to it.
-            parts = urlsplit(base)
-            if parts.path.endswith("/ubuntu"):
+            if base.endswith("/ubuntu"):
                 found.append(f"{base.removesuffix('/ubuntu')}/debian")
     return list(dict.fromkeys(found + security))
 
@@ -40,87 +44,44 @@ def public_archives(named: tuple[str, ...]) -> list[str]:
     return [address.rstrip("/") for address in (named if chosen is None else chosen.split())]
 
 
-def _codename(etc: Path) -> set[str]:
-    try:
-        text = (etc / "os-release").read_text("utf-8")
-    except OSError:
-        return set()
-    return {match[1].strip('"') for match in re.finditer(r"^(?:VERSION|UBUNTU)_CODENAME=(.*)$", text, re.MULTILINE)}
-
-
-def _sources(apt: Path) -> Iterator[tuple[str, str]]:
-    """All (address, suite) pairs of apt's configuration, in its order."""
-    for path in [apt / "sources.list", *sorted((apt / "sources.list.d").glob("*"))]:
-        try:
-            text = path.read_text("utf-8", "replace")
-        except OSError:
-            continue
-        if path.suffix == ".list":
-            yield from _one_line_sources(text)
-        elif path.suffix == ".sources":
-            yield from _stanza_sources(text)
-
-
-def _one_line_sources(text: str) -> Iterator[tuple[str, str]]:
-    for line in text.splitlines():
-        match = re.match(r"\s*deb(?:-src)?\s+(?:\[[^\]]*\]\s*)?(\S+)\s+(\S+)", line)
-        if match:
-            yield match[1], match[2]
-
-
-def _stanza_sources(text: str) -> Iterator[tuple[str, str]]:
-    for stanza in re.split(r"\n\s*\n", text):
-        fields: dict[str, list[str]] = {}
-        current = ""
-        for line in stanza.splitlines():
-            if line.startswith("#"):
-                continue
-            if line[:1] in (" ", "\t"):
-                fields.get(current, []).extend(line.split())
-                continue
-            name, colon, value = line.partition(":")
-            if colon:
-                current = name.strip().lower()
-                fields[current] = value.split()
-        if fields.get("enabled", ["yes"])[0].lower() in ("no", "false", "0", "off"):
-            continue
-        for address in fields.get("uris", []):
-            for suite in fields.get("suites", []):
-                yield address, suite
-
-
-def _resolved(address: str, etc: Path) -> Iterator[str]:
-    """Web addresses that a source stands for (`mirror+file:` names a list of them)."""
-    if address.startswith(("http://", "https://")):
-        yield address.rstrip("/")
-    elif address.startswith("mirror+file:"):
-        path = Path(address.removeprefix("mirror+file:"))
-        if path.is_relative_to("/etc"):
-            path = etc / path.relative_to("/etc")
-        try:
-            lines = path.read_text("utf-8", "replace").splitlines()
-        except OSError:
-            return
-        for line in lines:
-            if line.startswith(("http://", "https://")):
-                yield line.split()[0].rstrip("/")
-
-
 def apt_proxies() -> dict[str, str]:
     """The proxies that apt is told to use."""
     proxies = {}
     for scheme in ("http", "https"):
-        try:
-            done = subprocess.run(
-                ["apt-config", "shell", "PROXY", f"Acquire::{scheme}::Proxy"],
-                capture_output=True,
-                text=True,
-                check=False,
-                start_new_session=True,
-            )
-        except OSError:
-            return {}
-        match = re.search(r"PROXY='([^']+)'", done.stdout)
+        match = re.search(r"PROXY='([^']+)'", _ask_apt("apt-config", "shell", "PROXY", f"Acquire::{scheme}::Proxy"))
         if match and match[1] != "DIRECT":
             proxies[scheme] = match[1]
     return proxies
+
+
+def _ask_apt(*command: str) -> str:
+    """What a command of apt's prints; nothing where there is no apt."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, start_new_session=True)
+    except OSError:
+        return ""
+    if done.returncode:
+        errors = [line for line in done.stderr.splitlines() if line.startswith("E:")]
+        note(f"apt does not say what it is set up with, and its mirrors are not asked: {' '.join(errors)}")
+    return done.stdout
+
+
+def _codenames() -> set[str]:
+    try:
+        system = platform.freedesktop_os_release()
+    except OSError:
+        return set()
+    return {system[name] for name in ("VERSION_CODENAME", "UBUNTU_CODENAME") if name in system}
+
+
+def _resolved(address: str) -> list[str]:
+    """Web addresses that a source stands for; `mirror+file:` names a list of them, which apt does not show."""
+    if address.startswith(("http://", "https://")):
+        return [address]
+    if not address.startswith("mirror+file:"):
+        return []
+    try:
+        lines = Path(address.removeprefix("mirror+file:")).read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return []
+    return [line.split()[0].rstrip("/") for line in lines if line.startswith(("http://", "https://"))]

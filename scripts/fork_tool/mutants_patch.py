@@ -67,8 +67,8 @@ def read_mutant(path: Path) -> Mutant:
     except CorruptDiff as problem:
         raise ForkToolError(f"{shown} is no whole diff: {problem.reason}.") from None
     for file in files:
-        if file.misdeeds:
-            raise ForkToolError(f"{shown} {file.misdeeds[0]} {file.path}: a mutant changes lines and nothing else.")
+        if file.unfit:
+            raise ForkToolError(f"{shown} {file.unfit[0]} {file.path}: a mutant changes lines and nothing else.")
     faults, suites = fields.get(_FAULT, []), fields.get(_SUITE, [])
     if len(faults) != 1 or not suites:
         raise ForkToolError(f"{shown} needs one line 'Fault: …' and lines 'Suite: name of the suite: tests'.")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from fork_tool.pin_values import read_pin_file, Table
+from pydantic import BaseModel, ConfigDict, StrictStr
 
-_DATE = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d"
+from fork_tool.pin_values import at, Date, FileName, GitName, Number, read_pin_file, Sha256, Table, Text, Versions
 
 
 @dataclass(frozen=True)
@@ -28,79 +28,95 @@ class Download:
         return f"{self.pool}/{self.name}"
 
 
-@dataclass(frozen=True)
-class WheelBuild:
+class PinnedFile(Table):
+    """A file by its hash."""
+
+    name: FileName
+    size: Number
+    sha256: Sha256
+
+
+class DebianFile(PinnedFile):
+    """The same in a Debian archive."""
+
+    release: Text
+    pool: Text
+
+    def download(self, archives: tuple[str, ...]) -> Download:
+        """What to ask mirrors and archives for."""
+        return Download(self.pool, self.name, self.size, self.sha256, self.release, archives)
+
+
+class Tarball(DebianFile):
+    """The base's source, whose files make this tree."""
+
+    tree: GitName
+
+
+class WheelBuild(Table):
     """What building the wheel from source takes."""
 
     # The oldest and the newest.
-    python: tuple[str, str]
-    macos: str
-    sdk: str
-    requires: tuple[str, ...]
-    options: dict[str, str]
+    python: Versions
+    macos: Text
+    sdk: Text
+    requires: tuple[Text, ...]
+    options: dict[str, StrictStr]
 
 
-@dataclass(frozen=True)
-class Pin:
+class Pin(BaseModel):
     """All that this repository knows about its base."""
 
-    tag: str
-    commit: str
-    url: str
-    date: str
+    model_config = ConfigDict(frozen=True)
+
+    tag: Text = at("upstream", "tag")
+    commit: GitName = at("upstream", "commit")
+    url: Text = at("upstream", "url")
+    # Of every commit that `apply` makes.
+    date: Date = at("upstream", "date")
     # The same source in a Debian archive, where there is one.
-    tarball: Download | None
-    tarball_tree: str | None
-    wheel_name: str
-    wheel_version: str
-    wheel_build: WheelBuild
-    objfw: tuple[Download, ...]
+    debian: Tarball | None = None
+    archives: tuple[Text, ...] = at("archive", "mirrors", default=())
+    # The N of 2.6.0+mps.N.
+    number: Number = at("release", "number")
+    wheel_name: Text = at("wheel", "name")
+    wheel_version: Text = at("wheel", "version")
+    # An index of builds without CUDA's libraries.
+    cpu_index: Text | None = at("wheel", "cpu_index", default=None)
+    wheel_build: WheelBuild = at("wheel", "build")
+    objfw_release: Text = at("objfw", "release")
+    objfw_pool: Text = at("objfw", "pool")
+    objfw_packages: tuple[PinnedFile, ...] = at("objfw", "packages")
 
     @property
     def wheel(self) -> str:
+        """The base's wheel, as pip calls it."""
         return f"{self.wheel_name}=={self.wheel_version}"
+
+    @property
+    def version(self) -> str:
+        """The version of what is made of base and series."""
+        return f"{self.wheel_version}+mps.{self.number}"
+
+    @property
+    def tarball(self) -> Download | None:
+        """The base's source in a Debian archive."""
+        return self.debian.download(self.archives) if self.debian else None
+
+    @property
+    def tarball_tree(self) -> str | None:
+        """The tree that it makes."""
+        return self.debian.tree if self.debian else None
+
+    @property
+    def objfw(self) -> tuple[Download, ...]:
+        """The packages of the simulator's Objective-C runtime."""
+        place = (self.objfw_release, self.archives)
+        return tuple(
+            Download(self.objfw_pool, file.name, file.size, file.sha256, *place) for file in self.objfw_packages
+        )
 
 
 def load_pin(path: Path) -> Pin:
     """Read and check the pin file."""
-    values = read_pin_file(path)
-    upstream, wheel, objfw = (values.table(name) for name in ("upstream", "wheel", "objfw"))
-    archives = read_archives(values)
-    debian = values.table("debian") if "debian" in values.values else None
-    return Pin(
-        tag=upstream.text("tag"),
-        commit=upstream.commit("commit"),
-        url=upstream.text("url"),
-        date=upstream.text("date", _DATE, "a date with its zone, like 2025-01-29T17:20:00+00:00"),
-        tarball=read_download(debian, debian, archives) if debian else None,
-        tarball_tree=debian.commit("tree") if debian else None,
-        wheel_name=wheel.text("name"),
-        wheel_version=wheel.text("version"),
-        wheel_build=_wheel_build(wheel.table("build")),
-        objfw=tuple(read_download(objfw, package, archives) for package in objfw.tables("packages")),
-    )
-
-
-def read_archives(values: Table) -> tuple[str, ...]:
-    """The public archives that base.toml names, where it does."""
-    return values.table("archive").texts("mirrors") if "archive" in values.values else ()
-
-
-def read_download(place: Table, file: Table, archives: tuple[str, ...]) -> Download:
-    """A file in a Debian archive; what a table has in common for several may be in another."""
-    name = file.text("name", r"[^/\s]+", "the name of a file")
-    pool, release = place.text("pool"), place.text("release")
-    return Download(pool, name, file.number("size"), file.sha256("sha256"), release, archives)
-
-
-def _wheel_build(values: Table) -> WheelBuild:
-    python = values.texts("python")
-    if len(python) != 2:
-        raise values.wrong("python", "the oldest and the newest version")
-    return WheelBuild(
-        (python[0], python[1]),
-        values.text("macos"),
-        values.text("sdk"),
-        values.texts("requires"),
-        values.options("options"),
-    )
+    return read_pin_file(path, Pin)

@@ -1,99 +1,87 @@
-"""Reading base.toml value by value: what is missing or of another type is named, with what mends it."""
+"""The types of values in base.toml, and one sentence for a value that is missing or of another type."""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, AliasPath, BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from fork_tool.errors import ForkToolError
 
+_Shape = TypeVar("_Shape", bound=BaseModel)
+# What pydantic's kinds of errors say, in the words of the file's reader.
+_WANTED = {
+    "string_type": "a text in quotes",
+    "string_too_short": "a text that is not empty",
+    "int_type": "a whole number above zero",
+    "greater_than": "a whole number above zero",
+    "tuple_type": "a list",
+    "dict_type": "a table",
+    "model_type": "a table",
+}
 
-@dataclass(frozen=True)
-class Table:
-    """A table of the file; `name` is how its values are called, `upstream` or `mac_library.wheels[2]`."""
 
-    path: Path
-    name: str
-    values: dict[str, Any]
+class Table(BaseModel):
+    """A table of the file; a key that nothing reads is most likely misspelled."""
 
-    def text(self, key: str, shape: str = r"(?s).+", what: str = "") -> str:
-        """A string of the given shape; `what` says what such a string is."""
-        value = self._of_type(key, str, "a text in quotes")
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _shaped(shape: str, what: str) -> AfterValidator:
+    def check(value: str) -> str:
         if not re.fullmatch(shape, value):
-            raise self.wrong(key, what or "a text that is not empty")
-        return str(value)
+            raise PydanticCustomError("shape", "{what}", {"what": what})
+        return value
 
-    def sha256(self, key: str) -> str:
-        """A hash of a file."""
-        return self.text(key, r"[0-9a-f]{64}", "the SHA-256 of a file, 64 hexadecimal digits")
-
-    def commit(self, key: str) -> str:
-        """The name that git gives to a commit or a tree."""
-        return self.text(key, r"[0-9a-f]{40}", "a name that git gives, 40 hexadecimal digits")
-
-    def number(self, key: str) -> int:
-        """A whole number above zero."""
-        value = self._of_type(key, int, "a whole number")
-        if isinstance(value, bool) or value < 1:
-            raise self.wrong(key, "a whole number above zero")
-        return int(value)
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        """A list of strings."""
-        value = self._of_type(key, list, "a list of texts")
-        if not all(isinstance(item, str) for item in value):
-            raise self.wrong(key, "a list of texts")
-        return tuple(value)
-
-    def options(self, key: str) -> dict[str, str]:
-        """A table of names and strings."""
-        table = self.table(key)
-        return {name: table.text(name, r"(?s).*") for name in table.values}
-
-    def table(self, key: str) -> Table:
-        """A table in this one."""
-        value = self._of_type(key, dict, "a table")
-        return Table(self.path, self._called(key), value)
-
-    def tables(self, key: str) -> Iterator[Table]:
-        """A list of tables in this one."""
-        for index, value in enumerate(self._of_type(key, list, "a list of tables")):
-            if not isinstance(value, dict):
-                raise self.wrong(key, "a list of tables")
-            yield Table(self.path, f"{self._called(key)}[{index}]", value)
-
-    def wrong(self, key: str, wanted: str) -> ForkToolError:
-        """The error of a value that is there and can't be used."""
-        shown = repr(self.values[key])
-        shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
-        return ForkToolError(
-            f"{self.path}: {self._called(key)} is {shown}, and must be {wanted}: mend it or `git checkout -- {self.path.name}`."
-        )
-
-    def _of_type(self, key: str, kind: type, wanted: str) -> Any:
-        if key not in self.values:
-            raise ForkToolError(
-                f"{self.path} lacks the value {self._called(key)}: add it or `git checkout -- {self.path.name}`."
-            )
-        if not isinstance(self.values[key], kind):
-            raise self.wrong(key, wanted)
-        return self.values[key]
-
-    def _called(self, key: str) -> str:
-        return f"{self.name}.{key}" if self.name else key
+    return AfterValidator(check)
 
 
-def read_pin_file(path: Path) -> Table:
-    """The whole file."""
+def _oldest_and_newest(versions: tuple[str, ...]) -> tuple[str, ...]:
+    if len(versions) != 2:
+        raise PydanticCustomError("shape", "the oldest and the newest version")
+    return versions
+
+
+Text = Annotated[StrictStr, Field(min_length=1)]
+Number = Annotated[StrictInt, Field(gt=0)]
+FileName = Annotated[StrictStr, _shaped(r"[^/\s]+", "the name of a file")]
+Sha256 = Annotated[StrictStr, _shaped(r"[0-9a-f]{64}", "the SHA-256 of a file, 64 hexadecimal digits")]
+GitName = Annotated[StrictStr, _shaped(r"[0-9a-f]{40}", "a name that git gives, 40 hexadecimal digits")]
+_DATE = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d"
+Date = Annotated[StrictStr, _shaped(_DATE, "a date with its zone, like 2025-01-29T17:20:00+00:00")]
+Versions = Annotated[tuple[Text, ...], AfterValidator(_oldest_and_newest)]
+
+
+def at(*path: str, **words: Any) -> Any:
+    """A field that is read from this place of the file."""
+    return Field(validation_alias=AliasPath(path[0], *path[1:]), **words)
+
+
+def read_pin_file(path: Path, shape: type[_Shape]) -> _Shape:
+    """What `shape` asks for of the file; the first value that is wrong is named, with what to write."""
+    back = f"`git checkout -- {path.name}`"
     try:
-        return Table(path, "", tomllib.loads(path.read_text("utf-8")))
+        return shape.model_validate(tomllib.loads(path.read_text("utf-8")))
     except FileNotFoundError:
-        raise ForkToolError(f"{path} is missing: bring it back with `git checkout -- {path.name}`.") from None
+        raise ForkToolError(f"{path} is missing: bring it back with {back}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise ForkToolError(
-            f"{path} is not valid TOML ({problem}): mend that line or `git checkout -- {path.name}`."
-        ) from None
+        raise ForkToolError(f"{path} is not valid TOML ({problem}): mend that line or {back}.") from None
+    except ValidationError as problem:
+        raise ForkToolError(f"{path}{_sentence(problem.errors()[0])} or {back}.") from None
+
+
+def _sentence(error: ErrorDetails) -> str:
+    name = ""
+    for part in error["loc"]:
+        name += f"[{part}]" if isinstance(part, int) else f".{part}" if name else part
+    if error["type"] == "missing":
+        return f" lacks the value {name}: add it"
+    if error["type"] == "extra_forbidden":
+        return f" has the value {name}, which nothing reads: mend its name"
+    shown = repr(error["input"])
+    shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+    return f": {name} is {shown}, and must be {_WANTED.get(error['type'], error['msg'])}: mend it"

@@ -161,7 +161,7 @@ def _refuse_uncommitted(project: Project) -> None:
 
 
 def _new_pin(project: Project, state: RebaseState) -> Pin:
-    return replace(project.pin, date=state.date, commit=state.commit)
+    return project.pin.model_copy(update={"date": state.date, "commit": state.commit})
 
 
 def _go_on(project: Project, checkout: Checkout, state: RebaseState, layers: list[Layer]) -> Written:

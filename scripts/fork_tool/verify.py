@@ -118,11 +118,11 @@ def _check_message(entry: Entry, verdict: Verdict) -> None:
 def _check_hunks(entry: Entry, base_modes: dict[str, str], verdict: Verdict) -> None:
     for file in entry.files():
         verdict.hunks += len(file.hunks)
-        for misdeed in file.misdeeds:
+        for what in file.unfit:
             verdict.problems.append(
-                f"{file.path}: the patch {misdeed}; a patch holds only hunks on files that upstream has, new files go to aten_mps_overlay/."
+                f"{file.path}: the patch {what}; a patch holds only hunks on files that upstream has, new files go to aten_mps_overlay/."
             )
-        if not file.misdeeds and file.path not in base_modes:
+        if not file.unfit and file.path not in base_modes:
             verdict.problems.append(
                 f"{file.path}: upstream has no such file; a change to an overlay file goes into the file itself."
             )

@@ -48,6 +48,7 @@ def build_wheel(
     jobs: int | None = None,
     machine: Machine | None = None,
     facts: MacFacts | None = None,
+    device: bool = True,
 ) -> Plan:
     """Bring the wheel of what the checkout holds up to date."""
     refuse_other_machines(machine or this_machine())
@@ -56,21 +57,27 @@ def build_wheel(
     checkout = _make_source(project)
     _heading("file lists")
     say(f"the base's lists take all {refuse_left_out(project)} files of the overlay")
-    plan = make_plan(project, facts, sys.executable, label_of(project, checkout), chosen, jobs)
+    plan = make_plan(project, facts, sys.executable, label_of(project, checkout), chosen, jobs, device)
+    _heading("the wheel")
+    say(_what_comes(plan, facts))
     for stage in plan.stages:
         _bring(project, plan, stage)
     wheel = _wheels(plan)[0]
-    say(f"{project.layout.shown(wheel)} is built and checked.")
+    unchecked = (
+        "" if device else ", but for what needs a device: on a Mac with a GPU, `make wheel FROM_SOURCE=1` checks it"
+    )
+    say(f"{project.layout.shown(wheel)} is built and checked{unchecked}.")
     return plan
 
 
-def show_plan(project: Project, chosen: dict[str, str], jobs: int | None = None) -> None:
+def show_plan(project: Project, chosen: dict[str, str], jobs: int | None = None, device: bool = True) -> None:
     """Print what `build_wheel` would run; nothing is touched, on any machine."""
     layout, pin = project.layout, project.pin
     checkout = open_checkout(layout.checkout, pin, layout.shown(layout.checkout)) if layout.checkout.exists() else None
     facts = gather(layout)
-    plan = make_plan(project, facts, sys.executable, label_of(project, checkout), chosen, jobs)
+    plan = make_plan(project, facts, sys.executable, label_of(project, checkout), chosen, jobs, device)
     say(f"Dry run: nothing is run or written. It would build {pin.wheel_name} {plan.version}.")
+    say(_what_comes(plan, facts))
     if this_machine().is_mac:
         for finding in examine(facts, pin):
             say(f"{finding.name}: {finding.detail}{f' ({finding.remedy})' if finding.remedy else ''}")
@@ -86,6 +93,14 @@ def show_plan(project: Project, chosen: dict[str, str], jobs: int | None = None)
         _heading(stage.heading)
         for step in stage.steps:
             _show(project, step)
+
+
+def _what_comes(plan: Plan, facts: MacFacts) -> str:
+    python = ".".join(map(str, facts.python))
+    return (
+        f"{plan.name}, for Python {python}, the one of .venv. For another one: `rm -r .venv`, then run this with "
+        "MPSFORK_PYTHON=/path/to/python."
+    )
 
 
 def install_patched_torch(project: Project) -> bool:

@@ -18,6 +18,8 @@ _KEPT = (
     *("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE"),
 )
 _SYSTEM_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
+# CMake searches Homebrew's prefix on Apple silicon by itself, whatever PATH says, and MacPorts' and Fink's where told to.
+_OTHER_PREFIXES = "/opt/homebrew;/usr/local;/opt/local;/sw"
 CHECK_PROGRAM = "scripts/fork_tool/wheel_check.py"
 
 
@@ -70,6 +72,8 @@ class Plan:
     """All stages after the source is there."""
 
     version: str
+    # Up to the platform, which the build says itself.
+    name: str
     environment: dict[str, str]
     places: WheelPlaces
     stages: tuple[Stage, ...]
@@ -97,8 +101,8 @@ def work_digest(checkout: Checkout) -> str:
 
 
 def version_of(project: Project, label: str) -> str:
-    """The base's version with a local label that names what was laid on it."""
-    return f"{project.pin.wheel_version}+mpsgraph.{label}"
+    """The release's version with what was laid on the base."""
+    return f"{project.pin.version}.{label}"
 
 
 def label_of(project: Project, checkout: Checkout | None) -> str:
@@ -121,6 +125,7 @@ def build_environment(
         "PYTHONUNBUFFERED": "1",
         "MACOSX_DEPLOYMENT_TARGET": build.macos,
         "CMAKE_BUILD_TYPE": "Release",
+        "CMAKE_IGNORE_PREFIX_PATH": _OTHER_PREFIXES,
         "PYTORCH_BUILD_VERSION": version,
         # setup.py wants one beside the version, and shows those above 1 only.
         "PYTORCH_BUILD_NUMBER": "1",
@@ -137,6 +142,7 @@ def make_plan(
     label: str,
     chosen: dict[str, str] | None = None,
     jobs: int | None = None,
+    device: bool = True,
 ) -> Plan:
     """The stages of a build of this version on this machine."""
     layout = project.layout
@@ -144,11 +150,13 @@ def make_plan(
     version = version_of(project, label)
     environment = build_environment(project, places, version, jobs or jobs_for(facts), chosen or {})
     told = {name: value for name, value in environment.items() if name not in (*_KEPT, "MAX_JOBS")}
-    seen = [project.pin.commit, str(facts.python), facts.sdk, facts.compiler, *map("=".join, sorted(told.items()))]
+    seen = [project.pin.commit, str(facts.python), facts.sdk, facts.compiler, facts.metal]
+    seen += map("=".join, sorted(told.items()))
     requires = project.pin.wheel_build.requires
     inside, checker = str(places.environment / "bin" / "python"), str(places.check / "bin" / "python")
     pip = ("-m", "pip", "install", "--disable-pip-version-check", "--no-input")
     setup = (inside, "setup.py", "bdist_wheel")
+    checked = [] if device else ["--no-device"]
     numpy = [requirement for requirement in requires if requirement.startswith("numpy==")]
     mend = "mend what the compiler or CMake names (docs/wheel.md lists known ones)"
     stages = (
@@ -180,16 +188,18 @@ def make_plan(
         Stage(
             "check",
             "the wheel in an environment of its own",
-            _key("check", *seen),
+            _key("check", *seen, *checked),
             (
                 Step((python, "-m", "venv", "--clear", str(places.check)), layout.root),
                 Step((checker, *pip, "--quiet", *numpy, *wheel_requirement(project, places, version)), layout.root),
-                Step((checker, str(layout.root / CHECK_PROGRAM), "--version", version), places.root),
+                Step((checker, str(layout.root / CHECK_PROGRAM), "--version", version, *checked), places.root),
             ),
             "see which line failed; `make wheel FROM_SOURCE=1` checks again",
         ),
     )
-    return Plan(version, environment, places, stages)
+    tag = "cp{}{}".format(*facts.python)
+    name = f"{project.pin.wheel_name}-{version}-{tag}-{tag}-macosx_…_arm64.whl"
+    return Plan(version, name, environment, places, stages)
 
 
 def wheel_requirement(project: Project, places: WheelPlaces, version: str) -> tuple[str, ...]:

@@ -12,8 +12,8 @@ import torch
 from fork_tool import wheel_check
 
 
-def run(monkeypatch: pytest.MonkeyPatch, version: str = torch.__version__) -> int:
-    monkeypatch.setattr(sys, "argv", ["wheel_check.py", "--version", version])
+def run(monkeypatch: pytest.MonkeyPatch, version: str = torch.__version__, *words: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["wheel_check.py", "--version", version, *words])
     return wheel_check.main()
 
 
@@ -25,7 +25,7 @@ def test_this_torch_passes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 
 
 def test_another_torch(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(monkeypatch, "2.6.0+mpsgraph.s0123456789") == 1
+    assert run(monkeypatch, "2.6.0+mps.1.s0123456789") == 1
     assert f"wrong: torch {torch.__version__} from" in capsys.readouterr().err
 
 
@@ -45,6 +45,18 @@ def test_no_device(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     assert run(monkeypatch) == 1
     assert "torch.backends.mps.is_available() is False" in capsys.readouterr().err
+
+
+def test_a_machine_that_only_builds(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    assert run(monkeypatch, torch.__version__, "--no-device") == 0
+    said = capsys.readouterr().out
+    assert said.count("ok: ") == 2
+    assert "not checked, for want of a device: that a capture" in said
+    # All that needs no device is still looked at.
+    monkeypatch.delattr(torch.mps, "graph_replay")
+    assert run(monkeypatch, torch.__version__, "--no-device") == 1
+    assert "not checked" not in capsys.readouterr().out
 
 
 def test_replays_that_do_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

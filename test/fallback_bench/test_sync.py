@@ -41,6 +41,7 @@ KNOWN = {f"aten::{name}" for name in "linalg_qr linalg_eig mode kthvalue col2im 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
     path = tmp_path / "targets.yaml"
     path.write_text(BEFORE)
     return path
@@ -55,7 +56,7 @@ def answers() -> dict[str, list[Answer]]:
 
 
 def run(server: RecordedGitHub, path: Path) -> Outcome:
-    github = GitHub("a-token", server.api, sleep=lambda _seconds: None)
+    github = GitHub("a-token", server.api)
     return sync(github, path, KNOWN, today=date(2026, 1, 2))
 
 

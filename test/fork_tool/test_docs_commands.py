@@ -63,6 +63,9 @@ def test_commands_and_their_options_are_there(page: Path) -> None:
     for words in word_lists(page, "scripts/mpsfork "):
         if words[1] == "COMMAND":
             continue
+        if words[1].startswith("-"):
+            assert {words[1]} <= {name for parameter in cli.params for name in parameter.opts}, words
+            continue
         command = cli.commands[words[1]]
         known = {name for parameter in command.params for name in parameter.opts}
         options = [word for word in words[2:] if word.startswith("--")]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import platform
 import re
+import shutil
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,7 +19,7 @@ from fork_tool import download
 from fork_tool.download import fetch_file, Unreachable
 from fork_tool.errors import ForkToolError
 from fork_tool.mac_library.pin import load_mac_pin
-from fork_tool.mirrors import find_mirrors
+from fork_tool.mirrors import apt_proxies, find_mirrors
 from fork_tool.paths import own_layout
 from fork_tool.pin import Download, load_pin
 
@@ -189,25 +192,37 @@ def test_no_space(tmp_path: Path) -> None:
         fetch_file(huge, ["http://127.0.0.1:9"], tmp_path)
 
 
-def test_mirrors_come_from_apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("MIRROR", raising=False)
-    monkeypatch.delenv("MPSFORK_MIRROR", raising=False)
-    parts = tmp_path / "apt" / "sources.list.d"
-    parts.mkdir(parents=True)
-    (tmp_path / "os-release").write_text("ID=debian\nVERSION_CODENAME=bookworm\n")
-    (tmp_path / "apt" / "sources.list").write_text(
+@pytest.fixture
+def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of an apt of its own, whose lists were never fetched."""
+    if not shutil.which("apt-get"):
+        pytest.skip("there is no apt")
+    for name in ("MIRROR", "MPSFORK_MIRROR"):
+        monkeypatch.delenv(name, raising=False)
+    folder = tmp_path / "etc-apt"
+    for part in ("sources.list.d", "apt.conf.d", "preferences.d"):
+        (folder / part).mkdir(parents=True)
+    configuration = tmp_path / "apt.conf"
+    configuration.write_text(f'Dir::Etc "{folder}";\nDir::State "{tmp_path}/state";\n')
+    monkeypatch.setenv("APT_CONFIG", str(configuration))
+    monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"VERSION_CODENAME": "bookworm"})
+    return folder
+
+
+def test_mirrors_come_from_apt(apt: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = apt / "sources.list.d"
+    (apt / "sources.list").write_text(
         "# deb http://off.example/debian bookworm main\ndeb [arch=amd64] http://one.example/debian/ bookworm main\n"
     )
     (parts / "debian.sources").write_text(
-        "Types: deb\nURIs: mirror+file:/etc/apt/mirrors/debian.list\nSuites: bookworm\n bookworm-updates\nComponents: main\n\n"
-        "# security\nTypes: deb\nURIs: http://security.example/debian-security\nSuites: bookworm-security\n\n"
-        "Enabled: no\nTypes: deb\nURIs: http://disabled.example/debian\nSuites: bookworm\n"
+        f"Types: deb\nURIs: mirror+file:{apt}/mirrors.list\nSuites: bookworm\n bookworm-updates\nComponents: main\n\n"
+        "# security\nTypes: deb\nURIs: http://security.example/debian-security\nSuites: bookworm-security\nComponents: main\n\n"
+        "Enabled: no\nTypes: deb\nURIs: http://disabled.example/debian\nSuites: bookworm\nComponents: main\n"
     )
-    (tmp_path / "apt" / "mirrors").mkdir()
-    (tmp_path / "apt" / "mirrors" / "debian.list").write_text("https://two.example/debian\n")
+    (apt / "mirrors.list").write_text("# of mine\nhttps://two.example/debian\tpriority:1\n")
     (parts / "vendor.list").write_text("deb https://vendor.example/apt tools main\n")
     (parts / "ubuntu.list").write_text("deb http://three.example/ubuntu trixie main\n")
-    assert find_mirrors(["trixie"], tmp_path) == [
+    assert find_mirrors(["trixie"]) == [
         "http://one.example/debian",
         "https://two.example/debian",
         "http://three.example/ubuntu",
@@ -215,5 +230,26 @@ def test_mirrors_come_from_apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         "http://security.example/debian-security",
     ]
     monkeypatch.setenv("MPSFORK_MIRROR", "http://mine.example/debian/")
-    assert find_mirrors(["trixie"], tmp_path)[0] == "http://mine.example/debian"
-    assert find_mirrors(["trixie"], tmp_path / "nothing") == ["http://mine.example/debian"]
+    assert find_mirrors(["trixie"])[0] == "http://mine.example/debian"
+
+
+def test_lists_that_apt_can_not_read(apt: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert find_mirrors(["trixie"]) == []
+    assert capsys.readouterr().out == ""
+    (apt / "sources.list").write_text("deb http://one.example/debian bookworm main\nnonsense\n")
+    assert find_mirrors(["trixie"]) == []
+    assert "Malformed line 2 in source list" in " ".join(capsys.readouterr().out.split())
+
+
+def test_no_apt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("MPSFORK_MIRROR", "http://mine.example/debian/")
+    assert find_mirrors(["trixie"]) == ["http://mine.example/debian"]
+    assert apt_proxies() == {}
+    assert capsys.readouterr().out == ""
+
+
+def test_proxies_come_from_apt(apt: Path) -> None:
+    with Path(os.environ["APT_CONFIG"]).open("a") as stream:
+        stream.write('Acquire::http::Proxy "http://proxy.example:3128";\nAcquire::https::Proxy "DIRECT";\n')
+    assert apt_proxies() == {"http": "http://proxy.example:3128"}

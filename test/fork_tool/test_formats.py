@@ -119,7 +119,7 @@ def test_pin_file(workshop: Workshop) -> None:
     workshop.write_pin(sha256="short")
     assert "debian.sha256 is 'short', and must be the SHA-256 of a file" in workshop.error("apply")
     workshop.layout.pin.write_text("[upstream]\n")
-    assert "base.toml lacks the value wheel" in workshop.error("apply")
+    assert "base.toml lacks the value upstream.tag" in workshop.error("apply")
     workshop.layout.pin.write_text("[upstream\n")
     assert "base.toml is not valid TOML" in workshop.error("apply")
     workshop.layout.pin.unlink()
@@ -138,11 +138,12 @@ def test_pin_file(workshop: Workshop) -> None:
         ('date = "2025-01-01T00:00:00+00:00"', "date = 2025-01-01", "upstream.date is datetime.date(2025, 1, 1), and"),
         ('date = "2025-01-01T00:00:00+00:00"', 'date = "today"', "upstream.date is 'today', and must be a date"),
         ('python = ["3.9", "3.13"]', 'python = ["3.9"]', "wheel.build.python is ['3.9'], and must be the oldest and"),
-        ('python = ["3.9", "3.13"]', "python = 3.9", "wheel.build.python is 3.9, and must be a list of texts"),
+        ('python = ["3.9", "3.13"]', "python = 3.9", "wheel.build.python is 3.9, and must be a list"),
         ('USE_MPS = "1"', "USE_MPS = 1", "wheel.build.options.USE_MPS is 1, and must be a text"),
-        ("[wheel.build.options]", "[wheel.build.optionen]", "lacks the value wheel.build.options"),
-        ("packages = []", 'packages = ["a"]', "objfw.packages is ['a'], and must be a list of tables"),
-        ("packages = []", "packages = {}", "objfw.packages is {}, and must be a list of tables"),
+        ("[wheel.build.options]", "[wheel.build.optionen]", "lacks the value wheel.build.options: add it"),
+        ("size = 10", "size = 10\nsiez = 10", "has the value debian.siez, which nothing reads: mend its name"),
+        ("packages = []", 'packages = ["a"]', "objfw.packages[0] is 'a', and must be a table"),
+        ("packages = []", "packages = {}", "objfw.packages is {}, and must be a list"),
         ("[debian]", "debian = 1\n[other]", "must be a table"),
     ],
 )
@@ -162,7 +163,7 @@ def test_pin_with_a_value_of_another_type(workshop: Workshop, line: str, other: 
 
 def test_pin_without_a_debian_tarball(workshop: Workshop) -> None:
     text = workshop.layout.pin.read_text()
-    start, end = text.index("[debian]"), text.index("[wheel]")
+    start, end = text.index("[debian]"), text.index("[release]")
     workshop.layout.pin.write_text(text[:start] + text[end:])
     assert load_pin(workshop.layout.pin).tarball is None
     workshop.good("apply")

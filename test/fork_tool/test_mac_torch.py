@@ -24,7 +24,7 @@ class Mac:
     def __init__(self, shop: Workshop):
         self.shop = shop
         self.done: list[str] = []
-        self.version: str | None = "0.1+mpsgraph"
+        self.version: str | None = "0.1+mps.1"
         self.lacking: list[str] = []
         self.wheel_stands = False
 

@@ -32,7 +32,7 @@ def files(root: Path) -> set[Path]:
 def test_dry_run_shows_and_touches_nothing(shop: Workshop) -> None:
     before = files(shop.root)
     said = shop.good("wheel", "--dry-run", "--python", "3.13", "--jobs", "3")
-    assert "It would make dist/torch-0.1+mpsgraph.1-cp313-cp313-macosx_13_0_arm64.whl" in said
+    assert "It would make dist/torch-0.1+mps.1-cp313-cp313-macosx_13_0_arm64.whl" in said
     assert "ziglang==" in said and "libpython3.13-dev" in said and "-j 3" in said and "ld64.lld-19 -dylib" in said
     assert files(shop.root) == before
 

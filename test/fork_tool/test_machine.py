@@ -19,7 +19,7 @@ from fork_tool.files import describe
 from fork_tool.findings import Finding, LACKS
 from fork_tool.machine import Machine, Need, needs_of, this_machine
 from fork_tool.paths import own_layout
-from fork_tool.pin import Download, Pin
+from fork_tool.pin import PinnedFile
 from fork_tool.setup import setup
 from workshop import Workshop
 
@@ -184,7 +184,7 @@ def test_wrong_torch(workshop: Workshop, monkeypatch: pytest.MonkeyPatch, versio
 
 def test_torch_of_a_mac_is_the_patched_one(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     pin = workshop.project.pin
-    pin = Pin(**(vars(pin) | {"wheel_name": "pytest", "wheel_version": "7"}))
+    pin = pin.model_copy(update={"wheel_name": "pytest", "wheel_version": "7"})
     monkeypatch.setattr(environment, "installed_version", lambda _name: "7a0+git1234")
     check_torch(workshop.layout, pin, MAC)
     workshop.overlay("torch/mps/graphs_of_ours.py")
@@ -198,9 +198,10 @@ def test_objfw_is_unpacked_whole_or_not_at_all(
     workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pin = workshop.project.pin
-    package = Download("pool", "lib_1_amd64.deb", 1, "3" * 64, "trixie")
-    pin = Pin(**(vars(pin) | {"objfw": (package, package)}))
+    package = PinnedFile(name="lib_1_amd64.deb", size=1, sha256="3" * 64)
+    pin = pin.model_copy(update={"objfw_packages": (package, package)})
     monkeypatch.setattr(objfw_module, "fetch_file", lambda *_arguments: tmp_path / package.name)
+    monkeypatch.setattr(objfw_module, "find_mirrors", lambda _releases: [])
     count = 0
 
     def dpkg(command: list[str], **_options: Any) -> subprocess.CompletedProcess[str]:

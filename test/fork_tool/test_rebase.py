@@ -53,7 +53,7 @@ def test_code_that_moved(shop: Workshop) -> None:
     assert f"The series stands on v0.2 ({base[:12]})" in said
     assert "@@ -7,2 +7,5 @@" in patch(shop, "recorder")
     text = shop.layout.pin.read_text()
-    start, end = before.index(DEBIAN_COMMENT), before.index("[wheel]")
+    start, end = before.index(DEBIAN_COMMENT), before.index("[release]")
     expected = (before[:start] + before[end:]).replace('tag = "v0.1"', 'tag = "v0.2"').replace(shop.base, base)
     date = command_git(shop.checkout, "log", "-1", "--date=format-local:%Y-%m-%dT%H:%M:%S", "--format=%cd", base)
     expected = expected.replace("2025-01-01T00:00:00", date).replace('version = "0.1"', 'version = "0.2"')

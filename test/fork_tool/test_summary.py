@@ -75,7 +75,7 @@ MACHINE = MachineReport("device", "Mac15,9", "Apple M3 Max", 16, 64 << 30, ("15.
 
 
 def test_rings_are_written_down_as_they_end(workshop: Workshop) -> None:
-    summary = Summary(workshop.project, "test", MACHINE, "0.1+mpsgraph")
+    summary = Summary(workshop.project, "test", MACHINE, "0.1+mps.1")
     assert read(workshop)["rings"] == []
     summary.add(Outcome("first", Count(3, 1, 2), 1.26))
     assert read(workshop)["complete"] is False
@@ -95,7 +95,7 @@ def test_rings_are_written_down_as_they_end(workshop: Workshop) -> None:
         "not_run": 2,
     }
     assert found["base"] == {"tag": "v0.1", "commit": workshop.base}
-    assert found["torch"] == "0.1+mpsgraph"
+    assert found["torch"] == "0.1+mps.1"
     assert found["machine"]["runs_on"] == "device"
     lines = page(workshop).splitlines()
     everything = "1,003 passed, 1 failed, 2 skipped, 1,392 expected failures, 22 known failures, 2 not run"

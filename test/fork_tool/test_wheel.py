@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +28,7 @@ from workshop import Workshop
 LINUX = Machine("Linux", "x86_64", "Debian", frozenset({"debian"}))
 MAC = Machine("Darwin", "arm64")
 FACTS = MacFacts(
-    "14.5", "/Library/Developer", "14.5", "Apple clang version 15.0.0", True, 16 * GIB, 10, 80 * GIB, (3, 11)
+    "14.5", "/Library", "14.5", "Apple clang version 15.0.0", "metal 32023", 16 * GIB, 10, 80 * GIB, (3, 11), "/Users/a"
 )
 
 
@@ -124,6 +128,48 @@ def test_setup_py_sees_the_pinned_environment_alone(bench: Bench, monkeypatch: p
     assert expected.items() <= seen[0].items()
     assert seen[0]["PATH"].startswith(f"{bench.shop.layout.wheel}/environment/bin:/usr/bin:")
     assert "homebrew" not in seen[0]["PATH"]
+    assert "/opt/homebrew" in seen[0]["CMAKE_IGNORE_PREFIX_PATH"].split(";")
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="there is no cmake")
+def test_cmake_leaves_homebrew_out(tmp_path: Path) -> None:
+    """On Apple silicon CMake has Homebrew's folder among the system's; here another one stands for it."""
+    library = tmp_path / "homebrew" / "lib" / "libomp.so"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    script = tmp_path / "find.cmake"
+    script.write_text(
+        f'set(CMAKE_SYSTEM_PREFIX_PATH "{tmp_path}/homebrew")\nset(CMAKE_FIND_LIBRARY_PREFIXES lib)\n'
+        'set(CMAKE_FIND_LIBRARY_SUFFIXES .so)\nfind_library(FOUND omp)\nmessage("${FOUND}")\n'
+    )
+
+    def find(*words: str) -> str:
+        done = subprocess.run(["cmake", *words, "-P", str(script)], capture_output=True, text=True, check=True)
+        return done.stderr.strip()
+
+    assert find() == str(library)
+    assert find(f"-DCMAKE_IGNORE_PREFIX_PATH=/elsewhere;{tmp_path}/homebrew") == "FOUND-NOTFOUND"
+
+
+def test_setup_py_of_the_base_tells_cmake(tmp_path: Path) -> None:
+    """The base gives on what begins with CMAKE_."""
+    checkout = own_layout().checkout
+    if not (checkout / "tools" / "setup_helpers").exists():
+        pytest.skip("the base is not fetched")
+    code = (
+        "import sys, tools.setup_helpers.cmake as m; c = m.CMake(sys.argv[1]); c.run = lambda words, env: print(words);"
+        "import os; os.environ['CMAKE_IGNORE_PREFIX_PATH'] = '/opt/homebrew;/sw';"
+        "c.generate(None, None, True, False, os.environ.copy(), True)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)],
+        cwd=checkout,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    assert "'-DCMAKE_IGNORE_PREFIX_PATH=/opt/homebrew;/sw'" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -151,6 +197,11 @@ def test_what_changed_is_built_anew(bench: Bench) -> None:
     bench.facts = replace(FACTS, sdk="15.0")
     bench.shop.good("wheel", "--from-source", "--set", "USE_DISTRIBUTED=1")
     assert bench.stages() == ["source", "configure", "compile", "check"]
+    # Xcode came, or went, or is another one: the kernels are compiled in, or go in as text.
+    for metal in ("", "metal 32024", "metal 32023"):
+        bench.facts = replace(FACTS, sdk="15.0", metal=metal)
+        bench.shop.good("wheel", "--from-source", "--set", "USE_DISTRIBUTED=1")
+        assert bench.stages() == ["source", "configure", "compile", "check"]
     # More compilers at once make no other wheel.
     bench.shop.good("wheel", "--from-source", "--set", "USE_DISTRIBUTED=1", "--jobs", "1")
     assert bench.stages() == ["source"]
@@ -158,6 +209,32 @@ def test_what_changed_is_built_anew(bench: Bench) -> None:
         wheel.unlink()
     bench.shop.good("wheel", "--from-source", "--set", "USE_DISTRIBUTED=1")
     assert bench.stages() == ["source", "compile"]
+
+
+def test_a_wheel_checked_without_a_device_is_checked_again(bench: Bench) -> None:
+    said = bench.shop.good("wheel", "--from-source", "--no-device")
+    assert bench.commands[-1].endswith(" --no-device")
+    assert "checked, but for what needs a device" in " ".join(said.split())
+    assert bench.stages() == ALL
+    assert not wheel_stands(bench.shop.project)
+    bench.shop.good("wheel", "--from-source", "--no-device")
+    assert bench.stages() == ["source"]
+    assert "is built and checked." in bench.shop.good("wheel", "--from-source")
+    assert "--no-device" not in bench.commands[-1]
+    assert bench.stages() == ["source", "check"]
+    assert wheel_stands(bench.shop.project)
+
+
+def test_the_wheel_is_named_before_it_is_built(bench: Bench) -> None:
+    bench.failing = "venv"
+    result = bench.shop.run("wheel", "--from-source")
+    assert isinstance(result.exception, ForkToolError)
+    said = "".join(result.output.split())
+    (name,) = re.findall(r"torch-0\.1\+mps\.1\.s\w{10}-cp311-cp311-macosx_…_arm64\.whl,forPython3\.11", said)
+    bench.facts = replace(FACTS, python=(3, 13))
+    assert name.replace("311", "313").replace("3.11", "3.13") in "".join(
+        bench.shop.good("wheel", "--from-source", "--dry-run").split()
+    )
 
 
 def built(bench: Bench) -> str:
@@ -169,7 +246,7 @@ def built(bench: Bench) -> str:
 def test_version_names_the_series(bench: Bench) -> None:
     bench.shop.good("wheel", "--from-source")
     first = built(bench)
-    assert first.startswith("0.1+mpsgraph.s")
+    assert first.startswith("0.1+mps.1.s")
     leftover = bench.shop.checkout / "build" / "lib.macosx" / "gone.py"
     leftover.parent.mkdir(parents=True)
     leftover.touch()
@@ -178,18 +255,18 @@ def test_version_names_the_series(bench: Bench) -> None:
     bench.shop.good("wheel", "--from-source")
     assert bench.stages() == ["source", "configure", "compile", "check"]
     second = built(bench)
-    assert second.startswith("0.1+mpsgraph.s")
+    assert second.startswith("0.1+mps.1.s")
     assert second != first
     assert not leftover.exists()
     # Work that patches/ does not have is named too, and each state of it differently.
     bench.shop.write({"aten/Graph.mm": "edited\n"})
     bench.shop.good("wheel", "--from-source")
     third = built(bench)
-    assert third.startswith("0.1+mpsgraph.w")
+    assert third.startswith("0.1+mps.1.w")
     bench.shop.commit("[MPS] Mine", {"aten/Graph.mm": "edited again\n"})
     bench.shop.good("wheel", "--from-source")
     assert built(bench) not in (first, second, third)
-    assert built(bench).startswith("0.1+mpsgraph.w")
+    assert built(bench).startswith("0.1+mps.1.w")
 
 
 def test_patched_torch_is_installed_once(bench: Bench) -> None:
@@ -263,6 +340,7 @@ def test_build_that_leaves_no_wheel(bench: Bench, monkeypatch: pytest.MonkeyPatc
         ({"disk": 4 * GIB, "under_way": True}, "disk for the wheel", "needed: 5 GiB"),
         ({"python": (3, 14)}, "Python for the wheel", "MPSFORK_PYTHON="),
         ({"python": (3, 8)}, "Python for the wheel", "needed: 3.9 to 3.13"),
+        ({"place": "/Users/a/My code"}, "folder", "move this repository to a path without one"),
     ],
 )
 def test_every_lack_is_named_with_its_remedy(
@@ -282,7 +360,7 @@ def test_all_lacks_are_named_at_once(bench: Bench) -> None:
 
 
 def test_newer_machines_are_good_enough(bench: Bench) -> None:
-    facts = replace(FACTS, macos="26.1", sdk="26.1", disk=6 * GIB, under_way=True, metal=False, python=(3, 13))
+    facts = replace(FACTS, macos="26.1", sdk="26.1", disk=6 * GIB, under_way=True, metal="", python=(3, 13))
     assert not [finding for finding in examine(facts, bench.shop.project.pin) if finding.state == LACKS]
 
 

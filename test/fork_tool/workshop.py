@@ -75,6 +75,8 @@ name = "{values["name"]}"
 size = {values["size"]}
 sha256 = "{values["sha256"]}"
 tree = "{values["tree"]}"
+[release]
+number = 1
 [wheel]
 name = "torch"
 version = "0.1"

@@ -37,7 +37,7 @@ def said(call: Callable[[], object]) -> str:
 
 
 def test_file_of_another_hash(made: Made, tmp_path: Path) -> None:
-    wheel = made.bench.pin.wheel(made.bench.python)
+    wheel = made.bench.pin.official_wheel(made.bench.python)
     damaged = tmp_path / wheel.name
     content = bytearray(made.official.read_bytes())
     content[1000] ^= 1
@@ -52,7 +52,7 @@ def test_damaged_file_in_the_cache_is_not_used(made: Made, tmp_path: Path, monke
     bench = made.bench
     cache = tmp_path / "cache"
     cache.mkdir()
-    damaged = cache / bench.pin.wheel(bench.python).name
+    damaged = cache / bench.pin.official_wheel(bench.python).name
     damaged.write_bytes(b"not a wheel")
     monkeypatch.setattr(official_module, "run_shown", lambda *_words: 1)
     text = said(lambda: fetch_official(bench.places, bench.pin, bench.python, cache))
@@ -62,7 +62,7 @@ def test_damaged_file_in_the_cache_is_not_used(made: Made, tmp_path: Path, monke
 
 def test_index_that_gives_another_file(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = made.bench
-    name = bench.pin.wheel(bench.python).name
+    name = bench.pin.official_wheel(bench.python).name
 
     def download(command: list[str], _directory: Path) -> int:
         (Path(command[command.index("--dest") + 1]) / name).write_bytes(b"another wheel")
@@ -153,8 +153,8 @@ def test_pin_with_a_bad_hash(tmp_path: Path) -> None:
     sha256 = load_mac_pin(own_layout().pin).fmt.sha256
     pin.write_text(text.replace(sha256, "abc"))
     assert "mac_library.fmt.sha256 is 'abc', and must be the SHA-256 of a file" in said(lambda: load_mac_pin(pin))
-    pin.write_text(text.replace("[mac_library]\n", "[mac_library]\nnumber_of = 1\n").replace("\nnumber = 1", ""))
-    assert "lacks the value mac_library.number" in said(lambda: load_mac_pin(pin))
+    pin.write_text(text.replace('\nplatform = "', '\nplatforms = "'))
+    assert "lacks the value mac_library.platform: add it" in said(lambda: load_mac_pin(pin))
 
 
 def test_library_name_is_the_loaders() -> None:

@@ -32,7 +32,7 @@ def wheel_name(pin: MacPin, python: str) -> str:
 
 def write_wheel(pin: MacPin, python: str, official: Path, replaced: dict[str, bytes], into: Path) -> Path:
     """Write the wheel: the official one with these files over its own; a whole file or none."""
-    old, new = f"torch-{pin.torch}.dist-info", f"torch-{pin.version}.dist-info"
+    old, new = f"torch-{pin.wheel_version}.dist-info", f"torch-{pin.version}.dist-info"
     into.mkdir(parents=True, exist_ok=True)
     need_space(into, official.stat().st_size * 2, f"Writing {wheel_name(pin, python)}")
     path = into / wheel_name(pin, python)
@@ -80,10 +80,10 @@ def record_text(rows: Iterable[tuple[str, str, str]]) -> bytes:
 
 def with_version(content: bytes, pin: MacPin) -> bytes:
     """METADATA of the new version."""
-    head, line, rest = content.partition(f"\nVersion: {pin.torch}\n".encode())
+    head, line, rest = content.partition(f"\nVersion: {pin.wheel_version}\n".encode())
     if not line:
         raise ForkToolError(
-            f"METADATA of the official wheel is not of version {pin.torch}: base.toml names another release."
+            f"METADATA of the official wheel is not of version {pin.wheel_version}: base.toml names another release."
         )
     return head + f"\nVersion: {pin.version}\n".encode() + rest
 

@@ -87,7 +87,7 @@ def bench_of(project: Project, python: str | None, machine: Machine | None = Non
         )
     pin = load_mac_pin(project.layout.pin)
     python = python or f"{sys.version_info[0]}.{sys.version_info[1]}"
-    pin.wheel(python)
+    pin.official_wheel(python)
     return Bench(project, machine, MacPlaces(project.layout.root), pin, python)
 
 
@@ -254,7 +254,9 @@ def show_wheel_plan(project: Project, python: str | None, jobs: int | None) -> N
     )
     _heading("tools and sources")
     say(f"pip install --target {places.shown(places.tools)} {' '.join(pin.tools)}")
-    say(f"pip download {pin.wheel(bench.python).name} (sha256 {pin.wheel(bench.python).sha256}), into {bench.cache}")
+    say(
+        f"pip download {pin.official_wheel(bench.python).name} (sha256 {pin.official_wheel(bench.python).sha256}), into {bench.cache}"
+    )
     say(f"scripts/mpsfork fetch, where {project.layout.shown(bench.checkout)} is not there; scripts/mpsfork apply")
     package = pin.headers.get(bench.python)
     say(f"headers: {package.name if package else f'those of a Python {bench.python} on this machine'}, {pin.fmt.name}")

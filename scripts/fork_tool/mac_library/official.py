@@ -24,7 +24,7 @@ _HEADERS, _LIBRARIES = "torch/include/", "torch/lib/"
 
 def fetch_official(places: MacPlaces, pin: MacPin, python: str, cache: Path) -> Path:
     """The wheel in the cache, downloaded where it is not; believed only after its hash."""
-    wheel = pin.wheel(python)
+    wheel = pin.official_wheel(python)
     path = cache / wheel.name
     if path.is_file():
         if path.stat().st_size == wheel.size and sha256_of(path) == wheel.sha256:
@@ -34,7 +34,7 @@ def fetch_official(places: MacPlaces, pin: MacPin, python: str, cache: Path) -> 
     need_space(cache, wheel.size * 2, f"Downloading {wheel.name}")
     with tempfile.TemporaryDirectory(prefix=".wheel-", dir=cache) as scratch:
         requirement = Path(scratch) / "requirement.txt"
-        requirement.write_text(f"torch=={pin.torch} --hash=sha256:{wheel.sha256}\n")
+        requirement.write_text(f"torch=={pin.wheel_version} --hash=sha256:{wheel.sha256}\n")
         words = ("-m", "pip", "download", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:")
         platform = ("--platform", pin.official_platform, "--python-version", python)
         command = [sys.executable, *words, *platform, "--dest", scratch, "--require-hashes", "-r", str(requirement)]
@@ -67,7 +67,7 @@ def unpack_official(places: MacPlaces, pin: MacPin, python: str, file: Path) -> 
     """
     with zipfile.ZipFile(file) as archive:
         _unpack(places, archive, _HEADERS, places.official_headers, _digest_of_headers(archive))
-        _unpack(places, archive, _LIBRARIES, places.official(python), pin.wheel(python).sha256)
+        _unpack(places, archive, _LIBRARIES, places.official(python), pin.official_wheel(python).sha256)
     return places.official(python) / "torch"
 
 

@@ -83,7 +83,7 @@ def _refuse_other_base(checkout: Checkout, name: str, official: bytes | None) ->
 
 def _with_version(pin: MacPin, content: bytes) -> bytes:
     text = content.decode()
-    line = f"__version__ = '{pin.torch}'\n"
+    line = f"__version__ = '{pin.wheel_version}'\n"
     if text.count(line) != 1:
         raise ForkToolError(
             f"torch/version.py of the official wheel has no line {line.strip()}: it is another release."
