@@ -33,6 +33,7 @@ from fork_tool.interrupt import interrupt_on_termination
 from fork_tool.lock import exclusive
 from fork_tool.mac_library.make import make_wheel, show_wheel_plan
 from fork_tool.machine import this_machine
+from fork_tool.next_base import run as next_module
 from fork_tool.paths import own_layout
 from fork_tool.program_help import ProgramCommand
 from fork_tool.project import Project
@@ -430,6 +431,17 @@ def wheel(
     wheel_module.refuse_other_machines(this_machine())
     with exclusive(project.layout):
         wheel_module.build_wheel(project, options, jobs)
+
+
+@cli.command("test-next", context_settings={"ignore_unknown_options": True})
+@click.option("--base", metavar="NAME", help="The folder of bases/ [default: the newest release there].")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def test_next(project: Project, base: str | None, arguments: tuple[str, ...]) -> int:
+    """Say how far the series goes on another release, from that release's wheels, and run its tests.
+
+    ARGUMENTS are pytest's."""
+    return next_module.run_next(project, base, arguments)
 
 
 @cli.command()
