@@ -438,9 +438,7 @@ def wheel(
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def test_next(project: Project, base: str | None, arguments: tuple[str, ...]) -> int:
-    """Say how far the series goes on another release, from that release's wheels, and run its tests.
-
-    ARGUMENTS are pytest's."""
+    """Say how far the series goes on another release, from that release's wheels, and test that; arguments are pytest's."""
     return next_module.run_next(project, base, arguments)
 
 

@@ -27,9 +27,7 @@ def fetch_official(places: MacPlaces, pin: MacPin, python: str, cache: Path) -> 
 
 def pinned(pin: MacPin, wheel: OfficialWheel) -> PinnedWheel:
     """The wheel as pip is asked for it."""
-    return PinnedWheel(
-        f"torch=={pin.torch}", wheel.name, wheel.size, wheel.sha256, pin.official_platform, wheel.python
-    )
+    return PinnedWheel(f"torch=={pin.torch}", wheel.name, wheel.size, wheel.sha256, pin.official_platform, wheel.python)
 
 
 def unpack_official(places: MacPlaces, pin: MacPin, python: str, file: Path) -> Path:

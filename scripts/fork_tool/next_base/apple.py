@@ -17,7 +17,14 @@ from fork_tool.next_base.facts import Facts
 
 _CLASS = "_OBJC_CLASS_$_"
 # Libraries of macOS whose functions a simulator of the device would have to have.
-_FRAMEWORKS = ("Foundation", "CoreFoundation", "Metal", "MetalPerformanceShaders", "MetalPerformanceShadersGraph", "IOKit")
+_FRAMEWORKS = (
+    "Foundation",
+    "CoreFoundation",
+    "Metal",
+    "MetalPerformanceShaders",
+    "MetalPerformanceShadersGraph",
+    "IOKit",
+)
 _METHOD = re.compile(r"^[-+]\s*(?=\()", re.MULTILINE)
 _PROPERTY = re.compile(r"@property\s*(\([^)]*\))?([^;]*);")
 _INTERFACE = re.compile(r"@(?:interface|class)\s+([\w\s,]+)")
@@ -74,7 +81,9 @@ def simulated_names(simulator: Path) -> AppleNames:
 def methods_in(text: str) -> Iterable[str]:
     """The selectors of all methods that a text declares or defines."""
     for match in _METHOD.finditer(text):
-        end = min((at for at in (text.find(";", match.end()), text.find("{", match.end())) if at >= 0), default=len(text))
+        end = min(
+            (at for at in (text.find(";", match.end()), text.find("{", match.end())) if at >= 0), default=len(text)
+        )
         # The types stand in parentheses, those of blocks and functions in several.
         declaration, depth = "", 0
         for character in text[match.end() : end]:
@@ -91,7 +100,11 @@ def properties_in(text: str) -> Iterable[str]:
     """The selectors that read and write the properties."""
     for attributes, declaration in _PROPERTY.findall(text):
         block = re.search(r"\(\^\s*(\w+)\s*\)", declaration)
-        names = [block[1]] if block else [found[-1] for part in declaration.split(",") if (found := re.findall(r"\w+", part))]
+        names = (
+            [block[1]]
+            if block
+            else [found[-1] for part in declaration.split(",") if (found := re.findall(r"\w+", part))]
+        )
         for name in names:
             getter = re.search(r"getter\s*=\s*(\w+)", attributes)
             yield getter[1] if getter else name
@@ -105,7 +118,9 @@ def load_list(path: Path) -> AppleNames:
         values = tomllib.loads(path.read_text("utf-8"))
         return AppleNames(*(tuple(values[kind]) for kind in KINDS))
     except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError) as problem:
-        raise ForkToolError(f"{path} can't be read ({problem}): bring it back with `git checkout -- {path.name}`.") from None
+        raise ForkToolError(
+            f"{path} can't be read ({problem}): bring it back with `git checkout -- {path.name}`."
+        ) from None
 
 
 def apple_findings(lacking: AppleNames, kept: AppleNames, shown: str) -> list[str]:

@@ -83,15 +83,20 @@ def ninja_text(mac: MacPlaces, places: NextPlaces, words: list[str], found: list
     return "\n".join((*lines, ""))
 
 
-def compile_overlay(mac: MacPlaces, mac_pin: MacPin, places: NextPlaces, pin: NextPin, python_headers: Path) -> list[Compiled]:
+def compile_overlay(
+    mac: MacPlaces, mac_pin: MacPin, places: NextPlaces, pin: NextPin, python_headers: Path
+) -> list[Compiled]:
     """Bring the objects up to date."""
     plain = places.root / PLAIN
-    names = [path.relative_to(places.tree / "aten" / "src") for path in places.tree.rglob("aten/src/ATen/mps/MPSStream.h")]
+    names = [
+        path.relative_to(places.tree / "aten" / "src") for path in places.tree.rglob("aten/src/ATen/mps/MPSStream.h")
+    ]
     text = _PLAIN_TEXT + "".join(f"#include <{name}>\n" for name in sorted(names))
     if not plain.is_file() or plain.read_text() != text:
         write_atomically(plain, text.encode())
     found = [
-        Compiled(mac.shown(source), places.objects / f"{source.relative_to(places.tree)}.o") for source in sources_of(places)
+        Compiled(mac.shown(source), places.objects / f"{source.relative_to(places.tree)}.o")
+        for source in sources_of(places)
     ]
     found.append(Compiled(mac.shown(plain), places.objects / f"{PLAIN}.o"))
     words = compiler_words(mac, places, pin, python_headers)

@@ -107,7 +107,9 @@ def _recorded(packages: Path) -> dict[str, str]:
     """What the installed wheel says its files are."""
     found = sorted(packages.glob("torch-*.dist-info/RECORD"))
     if len(found) != 1:
-        raise ForkToolError(f"{packages} has {len(found)} installations of torch: remove the folder and run this again.")
+        raise ForkToolError(
+            f"{packages} has {len(found)} installations of torch: remove the folder and run this again."
+        )
     with found[0].open(newline="", encoding="utf-8") as stream:
         return {row[0]: row[1] for row in csv.reader(stream)}
 

@@ -56,7 +56,9 @@ def read_facts(lief: Any, libraries: Path, sha256: str) -> Facts:
             imports.setdefault(library, set()).add(symbol_name)
         if name == BACKEND:
             selectors = selectors_of(binary)
-    return Facts(sha256, sorted(exports), {library: sorted(found) for library, found in sorted(imports.items())}, selectors)
+    return Facts(
+        sha256, sorted(exports), {library: sorted(found) for library, found in sorted(imports.items())}, selectors
+    )
 
 
 def taken(binary: Any) -> list[tuple[str, str]]:

@@ -28,7 +28,16 @@ from fork_tool.next_base.places import NextPlaces
 from fork_tool.next_base.series import base_series, BaseEntry
 from fork_tool.next_base.stand_in import build_stand_in
 from fork_tool.next_base.symbols import Names, names_of_object, sort_names
-from fork_tool.next_base.tree import APPLIED, apply_series, DIFFERS, EntryVerdict, lay_tree, MISFIT, NOT_IN_WHEEL, reader
+from fork_tool.next_base.tree import (
+    APPLIED,
+    apply_series,
+    DIFFERS,
+    EntryVerdict,
+    lay_tree,
+    MISFIT,
+    NOT_IN_WHEEL,
+    reader,
+)
 from fork_tool.next_base.unpack import facts_of, unpack_wheel
 from fork_tool.package_index import fetch_pinned_wheel
 from fork_tool.project import Project
@@ -95,7 +104,11 @@ def _make(project: Project, name: str, machine: Machine) -> Made:
         found = found_headers(mac, mac_pin, pin.runnable.python, layout.cache)
         stand_in = build_stand_in(mac.ninja, places, pin, found)
     findings = [
-        *(f"{verdict.name}: {hunk.file} {hunk.header}: {hunk.detail}" for verdict in verdicts for hunk in verdict.misfits),
+        *(
+            f"{verdict.name}: {hunk.file} {hunk.header}: {hunk.detail}"
+            for verdict in verdicts
+            for hunk in verdict.misfits
+        ),
         *(f"{each.shown} is used in {', '.join(each.users)}, and nobody has it" for each in names.nobody_has),
         *apple_findings(lacking, load_list(places.apple_list), layout.shown(places.apple_list)),
     ]

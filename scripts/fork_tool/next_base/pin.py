@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from fork_tool.errors import ForkToolError
 from fork_tool.package_index import PinnedWheel

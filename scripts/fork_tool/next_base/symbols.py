@@ -95,7 +95,9 @@ def sort_names(
         for name in sorted(users)
         if name not in exports and name not in system
     ]
-    return Names(sum(name in exports for name in users), sum(name in system - exports for name in users), tuple(missing))
+    return Names(
+        sum(name in exports for name in users), sum(name in system - exports for name in users), tuple(missing)
+    )
 
 
 def added_lines(entries: Iterable[BaseEntry]) -> dict[str, str]:

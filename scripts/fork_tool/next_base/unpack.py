@@ -44,12 +44,17 @@ def facts_of(places: NextPlaces, pin: NextPin, file: Path, lief: Any) -> Facts:
     need_space(places.root, 500_000_000, "Reading the wheel's libraries")
     say(f"reading the names in the libraries of {file.name}")
     places.root.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".mpsfork-libraries-", dir=places.root) as scratch, zipfile.ZipFile(file) as archive:
+    with (
+        tempfile.TemporaryDirectory(prefix=".mpsfork-libraries-", dir=places.root) as scratch,
+        zipfile.ZipFile(file) as archive,
+    ):
         for name in TORCH_LIBRARIES:
             try:
                 archive.extract(_LIBRARIES + name, scratch)
             except KeyError:
-                raise ForkToolError(f"{file.name} has no {_LIBRARIES}{name}: the pin names another kind of wheel.") from None
+                raise ForkToolError(
+                    f"{file.name} has no {_LIBRARIES}{name}: the pin names another kind of wheel."
+                ) from None
         facts = read_facts(lief, Path(scratch) / _LIBRARIES, pin.wheel.sha256)
     write_atomically(places.facts, facts.text().encode())
     return facts

@@ -9,8 +9,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-CAPTURES = "_MPSGraph"
-
 
 class _BeforeMPS:
     """Puts the bindings on torch._C before torch.mps looks for them."""
@@ -25,6 +23,7 @@ class _BeforeMPS:
             bindings = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(bindings)
             bindings.install(sys.modules["torch._C"])
+            sys.modules["torch._C"]._has_mps = True  # type: ignore[attr-defined]
 
 
 def load(folder: Path, adapter: bool = True) -> tuple[ModuleType, Any]:

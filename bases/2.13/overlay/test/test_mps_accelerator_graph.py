@@ -46,7 +46,7 @@ class TestMPSAcceleratorGraph(TestCase):
 
     def test_shared_pool(self):
         x = torch.randn(1024, device="mps")
-        first, second = torch.accelerator.Graph(), None
+        first = torch.accelerator.Graph()
         y = self._capture(first, lambda: x * 2)
         second = torch.accelerator.Graph(pool=first.pool())
         z = self._capture(second, lambda: y + 1)
@@ -60,7 +60,7 @@ class TestMPSAcceleratorGraph(TestCase):
         x = torch.ones(4, device="mps")
         graphs = [torch.accelerator.Graph() for _ in range(3)]
         results = [
-            self._capture(graph, lambda: x * factor)
+            self._capture(graph, lambda factor=factor: x * factor)
             for factor, graph in enumerate(graphs, start=2)
         ]
         x.fill_(5)
