@@ -2,7 +2,7 @@
 MPSFORK := scripts/mpsfork
 
 .DEFAULT_GOAL := help
-.PHONY: setup fetch apply refresh verify drift rebase export doctor simulator demo test test-layered test-mps test-mps-more test-sanitized test-entries test-newer mutants wheel lint-overlay sweep bench models graph-caching fallback-bench fallback-sync release-notes pre-commit clean help
+.PHONY: setup fetch apply refresh verify drift rebase export doctor simulator demo test test-layered test-mps test-mps-more test-next test-sanitized test-entries test-newer mutants wheel lint-overlay sweep bench models graph-caching fallback-bench fallback-sync release-notes pre-commit clean help
 
 setup:      ## install what this machine lacks (Debian, Ubuntu), make the virtual environment
 	@$(MPSFORK) setup
@@ -48,6 +48,9 @@ test-mps:   ## run upstream's whole test/test_mps.py (MACOS=14.5: as on that ver
 
 test-mps-more: ## run upstream's other tests that take the device
 	@$(MPSFORK) test-mps --more $(if $(MACOS),--macos $(MACOS))
+
+test-next:  ## say how far the series goes on another release, from that release's wheels (BASE=name of a folder in bases/)
+	@$(MPSFORK) test-next $(if $(BASE),--base $(BASE))
 
 test-sanitized: ## run tests on a build that finds its own errors; SANITIZER=thread for data races
 	@$(MPSFORK) test-sanitized $(if $(SANITIZER),--sanitizer $(SANITIZER))

@@ -3,8 +3,10 @@
 """torch.compile(backend="mpsgraphs"): values of later calls are those of eager on new inputs, and it was replays that
 gave them."""
 
+import contextlib
 import copy
 import gc
+import sys
 import threading
 import unittest
 import unittest.mock
@@ -12,6 +14,7 @@ import warnings
 
 import torch
 import torch._dynamo
+import torch._functorch.aot_autograd
 import torch.nn.functional as F
 from torch import nn
 from torch.testing._internal.common_utils import (
@@ -678,13 +681,20 @@ class TestOthers(CompileTestCase):
         message = (
             "(.*) runs eagerly, since AOTAutograd can't trace it: ValueError: planted"
         )
-        with unittest.mock.patch(
-            "torch._functorch._aot_autograd.dispatch_and_compile_graph.aot_dispatch_base_graph",
-            side_effect=ValueError("planted"),
-        ), unittest.mock.patch(
-            "torch._functorch._aot_autograd.jit_compile_runtime_wrappers.aot_dispatch_base_graph",
-            side_effect=ValueError("planted"),
-        ):
+        tracer = "aot_dispatch_base_graph"
+        users = [
+            module
+            for name, module in sys.modules.items()
+            if name.startswith("torch._functorch._aot_autograd.")
+            and hasattr(module, tracer)
+        ]
+        self.assertGreater(len(users), 0)
+        with contextlib.ExitStack() as stack:
+            for module in users:
+                planted = ValueError("planted")
+                stack.enter_context(
+                    unittest.mock.patch.object(module, tracer, side_effect=planted)
+                )
             compiled = torch.compile(lambda x: x.sin() + 1, backend="mpsgraphs")
             with self.assertWarnsRegex(UserWarning, message):
                 compiled(new(3))

@@ -33,6 +33,7 @@ from fork_tool.interrupt import interrupt_on_termination
 from fork_tool.lock import exclusive
 from fork_tool.mac_library.make import make_wheel, show_wheel_plan
 from fork_tool.machine import this_machine
+from fork_tool.next_base import run as next_module
 from fork_tool.paths import own_layout
 from fork_tool.program_help import ProgramCommand
 from fork_tool.project import Project
@@ -470,6 +471,15 @@ def release_notes(project: Project) -> None:
     """Write the notes of the version that base.toml names: CHANGELOG.md's section, base, entries, wheels in dist/."""
     path = write_release_notes(project)
     say(f"The notes of {project.pin.version} are in {project.layout.shown(path)}.")
+
+
+@cli.command("test-next", context_settings={"ignore_unknown_options": True})
+@click.option("--base", metavar="NAME", help="The folder of bases/ [default: the newest release there].")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def test_next(project: Project, base: str | None, arguments: tuple[str, ...]) -> int:
+    """Say how far the series goes on another release, from that release's wheels, and test that; arguments are pytest's."""
+    return next_module.run_next(project, base, arguments)
 
 
 @cli.command()

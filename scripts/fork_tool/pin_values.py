@@ -31,7 +31,9 @@ class Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-def _shaped(shape: str, what: str) -> AfterValidator:
+def shaped(shape: str, what: str) -> AfterValidator:
+    """A text of this shape; `what` says in an error what is wanted."""
+
     def check(value: str) -> str:
         if not re.fullmatch(shape, value):
             raise PydanticCustomError("shape", "{what}", {"what": what})
@@ -48,11 +50,11 @@ def _oldest_and_newest(versions: tuple[str, ...]) -> tuple[str, ...]:
 
 Text = Annotated[StrictStr, Field(min_length=1)]
 Number = Annotated[StrictInt, Field(gt=0)]
-FileName = Annotated[StrictStr, _shaped(r"[^/\s]+", "the name of a file")]
-Sha256 = Annotated[StrictStr, _shaped(r"[0-9a-f]{64}", "the SHA-256 of a file, 64 hexadecimal digits")]
-GitName = Annotated[StrictStr, _shaped(r"[0-9a-f]{40}", "a name that git gives, 40 hexadecimal digits")]
+FileName = Annotated[StrictStr, shaped(r"[^/\s]+", "the name of a file")]
+Sha256 = Annotated[StrictStr, shaped(r"[0-9a-f]{64}", "the SHA-256 of a file, 64 hexadecimal digits")]
+GitName = Annotated[StrictStr, shaped(r"[0-9a-f]{40}", "a name that git gives, 40 hexadecimal digits")]
 _DATE = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d"
-Date = Annotated[StrictStr, _shaped(_DATE, "a date with its zone, like 2025-01-29T17:20:00+00:00")]
+Date = Annotated[StrictStr, shaped(_DATE, "a date with its zone, like 2025-01-29T17:20:00+00:00")]
 Versions = Annotated[tuple[Text, ...], AfterValidator(_oldest_and_newest)]
 
 

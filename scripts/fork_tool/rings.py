@@ -160,6 +160,8 @@ RINGS = (
     Ring("workflows", (*PYTEST, "test/workflows"), needs="test/workflows", on_mac=False),
     # Part of it reads what the simulator's build compiled.
     Ring("mac library", (*PYTEST, "test/mac_library"), needs="test/mac_library", on_mac=False),
+    # Its environment is one of its own, with another torch.
+    Ring("next base", (*PYTEST, "test/next_base"), needs="test/next_base", on_mac=False),
     Ring("simulator", (*PYTEST, *_TWO_AT_ONCE, "test/simulator/tests"), needs="test/simulator/tests", on_mac=False),
     Ring("recorder properties", (*PYTEST, *_TWO_AT_ONCE, "test/capture"), needs="test/capture", on_device=True),
     _CAPTURE_CASES,

@@ -154,7 +154,7 @@ def test_upstreaming_page_can_be_followed(shop: Workshop, clone: Clone) -> None:
     titles = command_git(remote, "log", "--format=%s", "-4").splitlines()
     assert titles == [f"[MPS] Add {name}" for name in ("python", "pool", "cache", "recorder")]
     # What takes a Mac, ghstack's account or a build of hours.
-    elsewhere = {"make lint-overlay", "make test-entries", "scripts/mpsfork fetch --checkout DIR"}
+    elsewhere = {"make lint-overlay", "make test-entries", "make test-next", "scripts/mpsfork fetch --checkout DIR"}
     assert set(commands(page)) - set(run_here) == elsewhere
 
 

@@ -10,18 +10,19 @@ from pathlib import Path
 
 import pytest
 
+from fork_tool import package_index
 from fork_tool.errors import ForkToolError
 from fork_tool.mac_library import headers as headers_module
 from fork_tool.mac_library import link as link_module
-from fork_tool.mac_library import official as official_module
 from fork_tool.mac_library.headers import lay_headers, python_headers
 from fork_tool.mac_library.link import linker_of
 from fork_tool.mac_library.make import bench_of
-from fork_tool.mac_library.official import believe, fetch_official, refuse_other_architecture, uuid_of
+from fork_tool.mac_library.official import fetch_official, PIN, pinned, refuse_other_architecture, uuid_of
 from fork_tool.mac_library.packages import unpack_headers
 from fork_tool.mac_library.pin import load_mac_pin
 from fork_tool.mac_library.places import LIBRARY, TORCH_LIBRARIES
 from fork_tool.machine import Machine, Need
+from fork_tool.package_index import believe_wheel
 from fork_tool.paths import own_layout
 from fork_tool.project import Project
 from made_wheel import Made, SmallLibraries
@@ -42,7 +43,7 @@ def test_file_of_another_hash(made: Made, tmp_path: Path) -> None:
     content = bytearray(made.official.read_bytes())
     content[1000] ^= 1
     damaged.write_bytes(content)
-    text = said(lambda: believe(damaged, wheel))
+    text = said(lambda: believe_wheel(damaged, pinned(made.bench.pin, wheel), PIN))
     assert f"{wheel.name} is not the wheel that base.toml names (sha256 " in text
     assert f"expected {wheel.sha256[:16]}…" in text
 
@@ -54,7 +55,7 @@ def test_damaged_file_in_the_cache_is_not_used(made: Made, tmp_path: Path, monke
     cache.mkdir()
     damaged = cache / bench.pin.official_wheel(bench.python).name
     damaged.write_bytes(b"not a wheel")
-    monkeypatch.setattr(official_module, "run_shown", lambda *_words: 1)
+    monkeypatch.setattr(package_index, "run_shown", lambda *_words: 1)
     text = said(lambda: fetch_official(bench.places, bench.pin, bench.python, cache))
     assert "could not be had with the hash in base.toml" in text
     assert list(cache.iterdir()) == []
@@ -68,7 +69,7 @@ def test_index_that_gives_another_file(made: Made, tmp_path: Path, monkeypatch: 
         (Path(command[command.index("--dest") + 1]) / name).write_bytes(b"another wheel")
         return 0
 
-    monkeypatch.setattr(official_module, "run_shown", download)
+    monkeypatch.setattr(package_index, "run_shown", download)
     text = said(lambda: fetch_official(bench.places, bench.pin, bench.python, tmp_path))
     assert "is not the wheel that base.toml names" in text
     assert list(tmp_path.iterdir()) == []

@@ -3,61 +3,33 @@
 from __future__ import annotations
 
 import hashlib
-import sys
-import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any
 
 from fork_tool.console import count_progress, say
-from fork_tool.download import sha256_of
 from fork_tool.errors import ForkToolError
 from fork_tool.files import need_space, new_directory
 from fork_tool.mac_library.pin import MacPin, OfficialWheel
 from fork_tool.mac_library.places import MacPlaces, TORCH_LIBRARIES
 from fork_tool.mac_library.tools import read_library
-from fork_tool.processes import run_shown
+from fork_tool.package_index import fetch_pinned_wheel, PinnedWheel
 
+PIN = "base.toml"
 _STAMP = ".mpsfork-official"
 _HEADERS, _LIBRARIES = "torch/include/", "torch/lib/"
 
 
 def fetch_official(places: MacPlaces, pin: MacPin, python: str, cache: Path) -> Path:
     """The wheel in the cache, downloaded where it is not; believed only after its hash."""
-    wheel = pin.official_wheel(python)
-    path = cache / wheel.name
-    if path.is_file():
-        if path.stat().st_size == wheel.size and sha256_of(path) == wheel.sha256:
-            return path
-        path.unlink()
-    cache.mkdir(parents=True, exist_ok=True)
-    need_space(cache, wheel.size * 2, f"Downloading {wheel.name}")
-    with tempfile.TemporaryDirectory(prefix=".wheel-", dir=cache) as scratch:
-        requirement = Path(scratch) / "requirement.txt"
-        requirement.write_text(f"torch=={pin.wheel_version} --hash=sha256:{wheel.sha256}\n")
-        words = ("-m", "pip", "download", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:")
-        platform = ("--platform", pin.official_platform, "--python-version", python)
-        command = [sys.executable, *words, *platform, "--dest", scratch, "--require-hashes", "-r", str(requirement)]
-        failed = run_shown(command, places.repository)
-        found = Path(scratch) / wheel.name
-        if failed or not found.is_file():
-            raise ForkToolError(
-                f"The official wheel {wheel.name} could not be had with the hash in base.toml (see above): check the network "
-                "and the package index, or mend the hash, then run `make wheel` again."
-            )
-        believe(found, wheel)
-        found.replace(path)
-    return path
+    return fetch_pinned_wheel(pinned(pin, pin.official_wheel(python)), cache, places.repository, PIN)
 
 
-def believe(path: Path, wheel: OfficialWheel) -> None:
-    """Fail for a file that is not the wheel of this hash."""
-    size, found = path.stat().st_size, sha256_of(path)
-    if (size, found) != (wheel.size, wheel.sha256):
-        raise ForkToolError(
-            f"{path.name} is not the wheel that base.toml names (sha256 {found[:16]}…, {size} bytes; expected "
-            f"{wheel.sha256[:16]}…, {wheel.size} bytes): nothing was made of it; download it again or mend base.toml."
-        )
+def pinned(pin: MacPin, wheel: OfficialWheel) -> PinnedWheel:
+    """The wheel as pip is asked for it."""
+    return PinnedWheel(
+        f"torch=={pin.wheel_version}", wheel.name, wheel.size, wheel.sha256, pin.official_platform, wheel.python
+    )
 
 
 def unpack_official(places: MacPlaces, pin: MacPin, python: str, file: Path) -> Path:

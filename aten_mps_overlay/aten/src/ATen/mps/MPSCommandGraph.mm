@@ -13,7 +13,7 @@
 
 namespace at::mps {
 
-using native::mps::dispatch_sync_with_rethrow;
+using namespace native::mps; // dispatch_sync_with_rethrow(), until it moved to at::mps
 
 MPSCommandGraph::MPSCommandGraph(bool keep_graph) : keep_graph_(keep_graph) {}
 

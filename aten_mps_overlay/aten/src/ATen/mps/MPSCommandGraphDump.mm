@@ -18,7 +18,7 @@ std::vector<uint64_t> numbers(MTLSize size) {
 std::string nameOf(MPSDataType type) {
   const auto dtype = scalarTypeOf(type);
   return dtype == c10::ScalarType::Undefined ? "type " + std::to_string(static_cast<uint32_t>(type))
-                                             : c10::getDtypeNames(dtype).first;
+                                             : std::string(c10::getDtypeNames(dtype).first);
 }
 
 std::vector<std::string> tensors(NSArray<MPSGraphTensorData*>* all) {

@@ -1,9 +1,12 @@
 #include <ATen/mps/MPSExecutableCache.h>
 #include <ATen/mps/MPSStream.h>
-#include <ATen/native/mps/MPSGraphSonomaOps.h>
 #include <c10/util/Exception.h>
 #include <c10/util/ScopeExit.h>
 #include <c10/util/env.h>
+// names that older SDKs lack
+#if __has_include(<ATen/native/mps/MPSGraphSonomaOps.h>)
+#include <ATen/native/mps/MPSGraphSonomaOps.h>
+#endif
 
 #include <algorithm>
 

@@ -1,0 +1,143 @@
+// torch.accelerator.Graph on MPS: MPSCommandGraph under the names that all
+// accelerators share.
+
+#include <ATen/core/GraphImplInterface.h>
+#include <ATen/mps/MPSCommandGraph.h>
+#include <c10/util/Exception.h>
+#include <c10/util/irange.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace at::mps {
+
+namespace {
+
+// Text in a label of the DOT language.
+std::string quoted(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      result += '\\';
+    }
+    result += c;
+  }
+  return result;
+}
+
+std::string labelOf(const MPSCommandGraphDump::Step& step, size_t position) {
+  std::ostringstream label;
+  label << position << ": " << step.kind;
+  if (!step.op.empty()) {
+    label << ' ' << quoted(step.op);
+  }
+  const auto list = [&](const std::string& name, const auto& values) {
+    label << "\\n" << name << "=[";
+    for (const auto i : c10::irange(values.size())) {
+      label << (i == 0 ? "" : ", ") << values[i];
+    }
+    label << ']';
+  };
+  for (const auto& [name, numbers] : step.numbers) {
+    list(name, numbers);
+  }
+  for (const auto& [name, tensors] : step.tensors) {
+    list(name, tensors);
+  }
+  return label.str();
+}
+
+void writeDot(const MPSCommandGraphDump& dump, std::ostream& out) {
+  out << "digraph mps_graph {\n";
+  for (const auto i : c10::irange(dump.buffers.size())) {
+    const auto& buffer = dump.buffers[i];
+    out << "  b" << i << " [shape=ellipse, label=\"buffer " << i << "\\n"
+        << buffer.bytes << " bytes, " << quoted(buffer.memory) << "\"];\n";
+  }
+  for (const auto i : c10::irange(dump.steps.size())) {
+    const auto& step = dump.steps[i];
+    out << "  s" << i << " [shape=box, label=\"" << labelOf(step, i)
+        << "\"];\n";
+    if (i > 0) {
+      out << "  s" << i - 1 << " -> s" << i << ";\n";
+    }
+    // whether a kernel reads or writes a buffer is not known
+    for (const auto& use : step.uses) {
+      out << "  b" << use.buffer << " -> s" << i
+          << " [dir=none, style=dashed, label=\"" << use.offset << "\"];\n";
+    }
+  }
+  out << "}\n";
+}
+
+struct MPSAcceleratorGraph final : public GraphImplInterface {
+  explicit MPSAcceleratorGraph(const GraphImplArgs& args = {})
+      : keep_graph_(args.keep_graph),
+        debug_mode_(args.keep_graph),
+        graph_(args.keep_graph) {}
+
+  void capture_begin(MempoolId_t pool, GraphCaptureMode mode) override {
+    // the caller's way to say that there is none
+    const bool has_pool = pool.first != 0 || pool.second != 0;
+    // Nothing that other threads do can disturb a capture, so that the modes
+    // which differ in what others may do are one.
+    graph_.captureBegin(
+        has_pool ? std::make_optional(MPSGraphPool{pool.first, pool.second})
+                 : std::nullopt,
+        mode == GraphCaptureMode::Relaxed ? MPSCaptureErrorMode::RELAXED
+                                          : MPSCaptureErrorMode::STRICT);
+  }
+
+  void capture_end() override {
+    graph_.captureEnd();
+  }
+
+  void instantiate() override {
+    TORCH_CHECK(
+        keep_graph_,
+        "torch.accelerator.Graph: instantiate() is for graphs that were made with keep_graph=True; this one was "
+        "instantiated when its capture ended.");
+    graph_.instantiate();
+  }
+
+  void replay() override {
+    graph_.replay();
+  }
+
+  void reset() override {
+    graph_.reset();
+  }
+
+  MempoolId_t pool() const override {
+    const auto [first, second] = graph_.pool();
+    return {first, second};
+  }
+
+  void enable_debug_mode() override {
+    debug_mode_ = true;
+  }
+
+  void debug_dump(const std::string& path) override {
+    TORCH_CHECK(
+        debug_mode_,
+        "torch.accelerator.Graph: call enable_debug_mode() before debug_dump(), or make the graph with "
+        "keep_graph=True.");
+    std::ofstream file(path);
+    writeDot(graph_.dump(), file);
+    file.close();
+    TORCH_CHECK(
+        file, "torch.accelerator.Graph: debug_dump() could not write ", path);
+  }
+
+ private:
+  const bool keep_graph_;
+  bool debug_mode_;
+  MPSCommandGraph graph_;
+};
+
+} // namespace
+
+REGISTER_GRAPH_IMPL(MPS, MPSAcceleratorGraph)
+
+} // namespace at::mps

@@ -1,0 +1,120 @@
+"""The overlay's sources, compiled for arm64 macOS against the base's headers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from fork_tool.errors import ForkToolError
+from fork_tool.files import write_atomically
+from fork_tool.mac_library.pin import MacPin
+from fork_tool.mac_library.places import MacPlaces
+from fork_tool.mac_library.sources import DEFINITIONS, HIDDEN, KERNELS_AS_SOURCE, LANGUAGE, UNDEFINED
+from fork_tool.next_base.pin import NextPin
+from fork_tool.next_base.places import NextPlaces
+from fork_tool.processes import run_shown
+
+# The C++ tests want gtest, and are upstream's build's.
+_TESTS = ("test/", "aten/src/ATen/test/")
+# fmt of the base of `base.toml` calls its checks of formats at compile time, which a newer compiler refuses with C++20.
+_FMT = "FMT_CONSTEVAL="
+# A header that plain C++ includes, in the backend's bindings.
+PLAIN = "plain_cpp.cpp"
+_PLAIN_TEXT = "// Made by `make test-next`: these headers are not for Objective-C++ alone.\n"
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A source and its object."""
+
+    source: str
+    object: Path
+
+
+def sources_of(places: NextPlaces) -> list[Path]:
+    """The overlay's sources in the tree."""
+    found = [path for path in places.tree.rglob("*") if path.suffix in (".mm", ".cpp")]
+    return sorted(path for path in found if not str(path.relative_to(places.tree)).startswith(_TESTS))
+
+
+def compiler_words(mac: MacPlaces, places: NextPlaces, pin: NextPin, python_headers: Path) -> list[str]:
+    """The compiler's words for all sources; paths are from the repository's root."""
+    api = "torch/csrc/api/include"
+    folders = [
+        mac.include,
+        places.tree / "aten" / "src",
+        places.tree / api,
+        places.tree,
+        places.headers,
+        places.headers / api,
+        python_headers,
+    ]
+    language = [word for word in LANGUAGE if not word.startswith(("-std=", "-O"))]
+    return [
+        *("-target", f"aarch64-macos.{pin.macos}"),
+        *language,
+        *(f"-std={pin.standard}", "-O1"),
+        *HIDDEN,
+        *(f"-D{definition}" for definition in (*DEFINITIONS, KERNELS_AS_SOURCE, _FMT)),
+        *(f"-U{name}" for name in UNDEFINED),
+        *("-include", "mach/vm_page_size.h"),
+        *(f"-I{mac.shown(folder)}" for folder in folders),
+    ]
+
+
+def ninja_text(mac: MacPlaces, places: NextPlaces, words: list[str], found: list[Compiled]) -> str:
+    """The build of the objects; ccache keeps what another folder has compiled."""
+    launcher = "ccache " if shutil.which("ccache") else ""
+    lines = [
+        "ninja_required_version = 1.8",
+        f"builddir = {mac.shown(places.root)}",
+        f"words = {' '.join(word.replace('$', '$$').replace(' ', '$ ') for word in words)}",
+        "rule compile",
+        f"  command = {launcher}{mac.shown(mac.compiler)} $words -x $language -MD -MF $out.d -c $in -o $out",
+        "  description = compiling $in",
+        "  depfile = $out.d",
+        "  deps = gcc",
+    ]
+    for unit in found:
+        language = "objective-c++" if unit.source.endswith(".mm") else "c++"
+        lines += [f"build {mac.shown(unit.object)}: compile {unit.source}", f"  language = {language}"]
+    return "\n".join((*lines, ""))
+
+
+def compile_overlay(
+    mac: MacPlaces, mac_pin: MacPin, places: NextPlaces, pin: NextPin, python_headers: Path
+) -> list[Compiled]:
+    """Bring the objects up to date."""
+    plain = places.root / PLAIN
+    names = [
+        path.relative_to(places.tree / "aten" / "src") for path in places.tree.rglob("aten/src/ATen/mps/MPSStream.h")
+    ]
+    text = _PLAIN_TEXT + "".join(f"#include <{name}>\n" for name in sorted(names))
+    if not plain.is_file() or plain.read_text() != text:
+        write_atomically(plain, text.encode())
+    found = [
+        Compiled(mac.shown(source), places.objects / f"{source.relative_to(places.tree)}.o")
+        for source in sources_of(places)
+    ]
+    found.append(Compiled(mac.shown(plain), places.objects / f"{PLAIN}.o"))
+    words = compiler_words(mac, places, pin, python_headers)
+    write_atomically(places.ninja_file, ninja_text(mac, places, words, found).encode())
+    environment = os.environ | {
+        **mac.compiler_environment,
+        "CCACHE_BASEDIR": str(mac.repository),
+        "CCACHE_COMPILERTYPE": "clang",
+        "CCACHE_COMPILERCHECK": f"string:{' '.join(mac_pin.tools)}",
+        "CCACHE_SLOPPINESS": "time_macros",
+    }
+    command = [str(mac.ninja), "-f", mac.shown(places.ninja_file), "-k", "0"]
+    if run_shown(command, mac.repository, environment):
+        raise ForkToolError(
+            f"The overlay does not compile against the headers of {pin.tag} (see above): one line in plain C++ can often serve "
+            "both bases (bases/README.md); what is compiled is kept."
+        )
+    for path in places.objects.rglob("*.o"):
+        if path not in [unit.object for unit in found]:
+            path.unlink()
+    return found

@@ -1,0 +1,118 @@
+"""An environment with the base's torch for Linux, and the series' Python laid on it."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import shutil
+import sys
+from pathlib import Path
+
+from fork_tool.console import say
+from fork_tool.errors import ForkToolError
+from fork_tool.files import need_space, remove, write_atomically
+from fork_tool.machine import Machine
+from fork_tool.next_base.pin import NextPin
+from fork_tool.next_base.places import NextPlaces
+from fork_tool.package_index import fetch_pinned_wheel, pip_command
+from fork_tool.processes import run_shown
+
+_STAMP = ".mpsfork-next-base"
+_LAID = ".mpsfork-laid"
+
+
+def why_not_here(machine: Machine, pin: NextPin) -> str:
+    """Why the base's Python can't run on this machine, or empty."""
+    if machine.system != "Linux" or machine.processor != "x86_64":
+        return f"the wheel that it runs on is for Linux on x86-64, and this is {machine.system} on {machine.processor}"
+    if interpreter(pin) is None:
+        return f"the wheel that it runs on is for Python {pin.runnable.python}, which is not installed"
+    return ""
+
+
+def interpreter(pin: NextPin) -> str | None:
+    """A Python of the wheel's version."""
+    if f"{sys.version_info[0]}.{sys.version_info[1]}" == pin.runnable.python:
+        return sys.executable
+    return shutil.which(f"python{pin.runnable.python}")
+
+
+def site_packages(places: NextPlaces, pin: NextPin) -> Path:
+    """Where the environment has its packages."""
+    return places.environment / "lib" / f"python{pin.runnable.python}" / "site-packages"
+
+
+def install_environment(places: NextPlaces, pin: NextPin, pin_file: str) -> bool:
+    """Bring the environment to its pins; false when it was there."""
+    requirements = places.requirements.read_bytes()
+    digest = hashlib.sha256(requirements + pin.runnable.sha256.encode() + sys.version.encode()).hexdigest()
+    stamp = places.environment / _STAMP
+    if stamp.is_file() and stamp.read_text() == digest and places.python.exists():
+        return False
+    file = fetch_pinned_wheel(pin.runnable, places.layout.cache, places.layout.root, pin_file)
+    need_space(places.root, 1_500_000_000, "The environment of the next base")
+    remove(places.environment)
+    say(f"installing {pin.runnable.requirement} in {places.layout.shown(places.environment)}")
+    python = interpreter(pin)
+    assert python
+    steps = (
+        [python, "-m", "venv", str(places.environment)],
+        pip_command(places.python, ["--requirement", str(places.requirements)]),
+        pip_command(places.python, [str(file)]),
+    )
+    for step in steps:
+        if run_shown(step, places.layout.root):
+            raise ForkToolError(
+                f"The environment of {pin.tag} could not be made (see above): check the network and the package index, then run this again."
+            )
+    write_atomically(stamp, digest.encode())
+    return True
+
+
+def lay_python(places: NextPlaces, pin: NextPin) -> int:
+    """Put the series' Python files into the environment's torch; returns how many there are.
+
+    They were made of the Mac's wheel, so its files must be those of the wheel for Linux.
+    """
+    packages = site_packages(places, pin)
+    recorded = _recorded(packages)
+    wanted = [path for path in places.tree.rglob("*.py") if path.is_relative_to(places.tree / "torch")]
+    for path in wanted:
+        name = str(path.relative_to(places.tree))
+        original = places.wheel / name
+        if original.is_file() and recorded.get(name) != _digest(original.read_bytes()):
+            raise ForkToolError(
+                f"{name} of {pin.wheel.name} is not that of {pin.runnable.name}: the series' Python can't run on the latter; "
+                "pin wheels of one release."
+            )
+    laid = packages / _LAID
+    names = sorted(str(path.relative_to(places.tree)) for path in wanted)
+    before = laid.read_text("utf-8").splitlines() if laid.is_file() else []
+    for name in set(before) - set(names):
+        original = places.wheel / name
+        if original.is_file():
+            write_atomically(packages / name, original.read_bytes())
+        else:
+            remove(packages / name)
+    write_atomically(laid, "".join(f"{name}\n" for name in sorted({*names, *before})).encode())
+    for path, name in ((places.tree / name, name) for name in names):
+        if not (packages / name).is_file() or (packages / name).read_bytes() != path.read_bytes():
+            write_atomically(packages / name, path.read_bytes())
+    write_atomically(laid, "".join(f"{name}\n" for name in names).encode())
+    return len(names)
+
+
+def _recorded(packages: Path) -> dict[str, str]:
+    """What the installed wheel says its files are."""
+    found = sorted(packages.glob("torch-*.dist-info/RECORD"))
+    if len(found) != 1:
+        raise ForkToolError(
+            f"{packages} has {len(found)} installations of torch: remove the folder and run this again."
+        )
+    with found[0].open(newline="", encoding="utf-8") as stream:
+        return {row[0]: row[1] for row in csv.reader(stream)}
+
+
+def _digest(content: bytes) -> str:
+    return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")

@@ -1,0 +1,80 @@
+"""What the libraries of a wheel for a Mac say of the base: names given, names taken, Objective-C's selectors."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from fork_tool.mac_library.places import TORCH_LIBRARIES
+from fork_tool.mac_library.tools import read_library
+
+BACKEND = "libtorch_cpu.dylib"
+# Of a symbol's type: undefined, what tells kinds apart, seen by other files, of a debugger.
+_UNDEFINED, _KIND, _EXTERNAL, _DEBUG = 0x00, 0x0E, 0x01, 0xE0
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All lists are sorted."""
+
+    sha256: str
+    # What torch's libraries give to others.
+    exports: list[str]
+    # What they take from others, by the install name of the library that has it.
+    imports: dict[str, list[str]]
+    # What the backend sends to objects.
+    selectors: list[str]
+
+    def text(self) -> str:
+        """As it is kept."""
+        return json.dumps({"format": _FORMAT, **asdict(self)})
+
+    @staticmethod
+    def from_text(text: str) -> Facts | None:
+        """What was kept, if this version of the tool wrote it."""
+        try:
+            values = json.loads(text)
+            if values.pop("format") != _FORMAT:
+                return None
+            return Facts(**values)
+        except (ValueError, KeyError, TypeError):
+            return None
+
+
+def read_facts(lief: Any, libraries: Path, sha256: str) -> Facts:
+    """Read the libraries in a folder."""
+    exports: set[str] = set()
+    imports: dict[str, set[str]] = {}
+    selectors: list[str] = []
+    for name in TORCH_LIBRARIES:
+        binary = read_library(lief, libraries / name)
+        exports |= {symbol.name for symbol in binary.exported_symbols}
+        for symbol_name, library in taken(binary):
+            imports.setdefault(library, set()).add(symbol_name)
+        if name == BACKEND:
+            selectors = selectors_of(binary)
+    return Facts(
+        sha256, sorted(exports), {library: sorted(found) for library, found in sorted(imports.items())}, selectors
+    )
+
+
+def taken(binary: Any) -> list[tuple[str, str]]:
+    """The names that a library does not define, each with the library that it is bound to."""
+    libraries = [command.name for command in binary.libraries if command.command.name != "ID_DYLIB"]
+    found = []
+    for symbol in binary.symbols:
+        if symbol.raw_type & _KIND == _UNDEFINED and symbol.raw_type & _EXTERNAL and not symbol.raw_type & _DEBUG:
+            ordinal = symbol.library_ordinal
+            found.append((symbol.name, libraries[ordinal - 1] if 1 <= ordinal <= len(libraries) else ""))
+    return found
+
+
+def selectors_of(binary: Any) -> list[str]:
+    """The selectors that its code sends."""
+    for section in binary.sections:
+        if section.name == "__objc_methname":
+            return sorted(name.decode() for name in bytes(section.content).split(b"\0") if name)
+    return []

@@ -1,0 +1,167 @@
+"""`test-next`: from the base's wheels to what is known of the series on it. Each step leaves what is complete."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich.table import Table
+
+from fork_tool.console import complain, note, out, say
+from fork_tool.errors import ForkToolError
+from fork_tool.files import write_atomically
+from fork_tool.lock import exclusive
+from fork_tool.mac_library.headers import found_headers, lay_headers, python_headers
+from fork_tool.mac_library.libraries import load_libraries
+from fork_tool.mac_library.pin import load_mac_pin
+from fork_tool.mac_library.places import MacPlaces
+from fork_tool.mac_library.symbols import python_names
+from fork_tool.mac_library.tools import import_lief, install_tools
+from fork_tool.machine import Machine, this_machine
+from fork_tool.next_base.apple import apple_findings, AppleNames, load_list, simulated_names, used_names
+from fork_tool.next_base.compile import compile_overlay, Compiled
+from fork_tool.next_base.environment import install_environment, lay_python, why_not_here
+from fork_tool.next_base.facts import Facts
+from fork_tool.next_base.pin import bases, load_next_pin, NextPin, PIN
+from fork_tool.next_base.places import NextPlaces
+from fork_tool.next_base.series import base_series, BaseEntry
+from fork_tool.next_base.stand_in import build_stand_in
+from fork_tool.next_base.symbols import Names, names_of_object, sort_names
+from fork_tool.next_base.tree import (
+    APPLIED,
+    apply_series,
+    DIFFERS,
+    EntryVerdict,
+    lay_tree,
+    MISFIT,
+    NOT_IN_WHEEL,
+    reader,
+)
+from fork_tool.next_base.unpack import facts_of, unpack_wheel
+from fork_tool.package_index import fetch_pinned_wheel
+from fork_tool.project import Project
+
+
+@dataclass(frozen=True)
+class Made:
+    """What was made of a base's wheels and the series, and what was found."""
+
+    pin: NextPin
+    places: NextPlaces
+    entries: list[BaseEntry]
+    facts: Facts
+    verdicts: list[EntryVerdict]
+    compiled: list[Compiled]
+    names: Names
+    # What the backend uses of Apple's and the simulator does not know.
+    lacking: AppleNames
+    # The folder with the stand-in's libraries, if the base's Python runs on this machine; else the reason.
+    stand_in: Path | None
+    not_run: str
+    findings: list[str]
+
+
+def newest_base(project: Project) -> str:
+    """The base that is meant when none is named."""
+    found = bases(project.layout)
+    if not found:
+        raise ForkToolError("There is no folder of another base in bases/: bring it back with `git checkout -- bases`.")
+    return max(found, key=lambda name: [int(part) if part.isdigit() else 0 for part in name.split(".")])
+
+
+def make_next(project: Project, name: str | None = None, machine: Machine | None = None) -> Made:
+    """Bring all up to date, check it, and write the report."""
+    with exclusive(project.layout):
+        made = _make(project, name or newest_base(project), machine or this_machine())
+    write_atomically(made.places.report, (json.dumps(report_of(made), indent=2) + "\n").encode())
+    return made
+
+
+def _make(project: Project, name: str, machine: Machine) -> Made:
+    layout = project.layout
+    pin, places, mac = load_next_pin(layout, name), NextPlaces(layout, name), MacPlaces(layout.root)
+    mac_pin = load_mac_pin(layout.pin)
+    pin_file = layout.shown(places.own / PIN)
+    entries = base_series(project, places)
+    install_tools(mac, mac_pin)
+    lief = import_lief(mac)
+    wheel = fetch_pinned_wheel(pin.wheel, layout.cache, layout.root, pin_file)
+    unpack_wheel(places, pin, wheel)
+    facts = facts_of(places, pin, wheel, lief)
+    verdicts, files = apply_series(entries, reader(places.wheel))
+    lay_tree(places, entries, files)
+    lay_headers(mac, mac_pin, layout.checkout, layout.cache)
+    headers = python_headers(mac, mac_pin, pin.wheel.python, layout.cache)
+    compiled = compile_overlay(mac, mac_pin, places, pin, headers)
+    objects = [names_of_object(lief, unit.source, unit.object) for unit in compiled]
+    names = sort_names(objects, facts, entries, load_libraries(mac), python_names(headers))
+    lacking = used_names(facts).minus(simulated_names(layout.simulator_source))
+    not_run, stand_in = why_not_here(machine, pin), None
+    if not not_run:
+        install_environment(places, pin, pin_file)
+        lay_python(places, pin)
+        found = found_headers(mac, mac_pin, pin.runnable.python, layout.cache)
+        stand_in = build_stand_in(mac.ninja, places, pin, found)
+    findings = [
+        *(
+            f"{verdict.name}: {hunk.file} {hunk.header}: {hunk.detail}"
+            for verdict in verdicts
+            for hunk in verdict.misfits
+        ),
+        *(f"{each.shown} is used in {', '.join(each.users)}, and nobody has it" for each in names.nobody_has),
+        *apple_findings(lacking, load_list(places.apple_list), layout.shown(places.apple_list)),
+    ]
+    return Made(pin, places, entries, facts, verdicts, compiled, names, lacking, stand_in, not_run, findings)
+
+
+def report_of(made: Made) -> dict[str, object]:
+    """What `build/reports/next_base.json` holds."""
+    return {
+        "base": made.pin.tag,
+        "wheel": made.pin.wheel.name,
+        "entries": [
+            {
+                "name": verdict.name,
+                **{state.replace(" ", "_"): verdict.count(state) for state in (APPLIED, DIFFERS, NOT_IN_WHEEL, MISFIT)},
+                "overlay": verdict.overlay,
+                "hunks": [asdict(hunk) for hunk in verdict.hunks],
+            }
+            for verdict in made.verdicts
+        ],
+        "compiled": [unit.source for unit in made.compiled],
+        "symbols": {
+            "torch": made.names.torch,
+            "system": made.names.system,
+            "brought_by_hunks": [asdict(each) for each in made.names.missing if each.entry],
+            "nobody_has": [asdict(each) for each in made.names.nobody_has],
+        },
+        "simulator_lacks": asdict(made.lacking),
+        "python_not_run": made.not_run,
+        "findings": made.findings,
+    }
+
+
+def show(made: Made) -> None:
+    """Print the table and what was found."""
+    states = (APPLIED, DIFFERS, NOT_IN_WHEEL, MISFIT)
+    table = Table("entry", *states, "overlay files", title=f"hunks on {made.pin.tag}")
+    for verdict in made.verdicts:
+        table.add_row(verdict.name, *(str(verdict.count(state) or "") for state in states), str(verdict.overlay or ""))
+    table.add_section()
+    totals = (sum(verdict.count(state) for verdict in made.verdicts) for state in states)
+    table.add_row("all", *map(str, totals), str(sum(verdict.overlay for verdict in made.verdicts)))
+    out.print(table)
+    say(
+        f"{len(made.compiled)} sources compile for arm64 macOS {made.pin.macos}; they take {made.names.torch} names of torch's that "
+        f"its libraries have, {made.names.system} of the system's and Python's, and these, which hunks on sources define:"
+    )
+    for each in made.names.missing:
+        if each.entry:
+            say(f"  {each.shown}: {each.entry}")
+    say(f"the simulator does not know, of what the backend uses: {made.lacking or 'nothing'}")
+    if made.not_run:
+        note(f"the Python layer was not run: {made.not_run}")
+    for finding in made.findings:
+        complain(finding)
+    say(f"written to {made.places.layout.shown(made.places.report)}")

@@ -1,0 +1,131 @@
+"""Who has each name that the overlay's objects take from others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fork_tool.mac_library.libraries import AppleLibrary
+from fork_tool.mac_library.tools import read_library
+from fork_tool.next_base.demangle import demangle
+from fork_tool.next_base.facts import Facts
+from fork_tool.next_base.series import BaseEntry
+
+_UNDEFINED, _KIND, _EXTERNAL, _DEBUG = 0x00, 0x0E, 0x01, 0xE0
+# How a compiler writes a function's own name below its namespaces.
+_FUNCTION = re.compile(r"([\w~]+(?:::[\w~]+)*)\s*\(")
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A name that no library of the wheel has."""
+
+    name: str
+    # As C++ writes it.
+    shown: str
+    # The sources that use it.
+    users: tuple[str, ...]
+    # The entry whose hunks define it, or empty: then nobody does.
+    entry: str
+
+
+@dataclass(frozen=True)
+class Names:
+    """What objects take from others, by who has it."""
+
+    torch: int
+    system: int
+    missing: tuple[Missing, ...]
+
+    @property
+    def nobody_has(self) -> list[Missing]:
+        return [each for each in self.missing if not each.entry]
+
+
+@dataclass(frozen=True)
+class ObjectNames:
+    """The names of one object."""
+
+    source: str
+    taken: dict[str, str]
+    defined: frozenset[str]
+
+
+def names_of_object(lief: Any, source: str, file: Path) -> ObjectNames:
+    """Read an object; the names that it takes come with their form in C++."""
+    binary = read_library(lief, file)
+    taken, defined = {}, set()
+    for symbol in binary.symbols:
+        if symbol.raw_type & _DEBUG or not symbol.raw_type & _EXTERNAL:
+            continue
+        if symbol.raw_type & _KIND == _UNDEFINED:
+            taken[symbol.name] = demangle(symbol.name)
+        else:
+            defined.add(symbol.name)
+    return ObjectNames(source, taken, frozenset(defined))
+
+
+def sort_names(
+    objects: Iterable[ObjectNames],
+    facts: Facts,
+    entries: Iterable[BaseEntry],
+    apple: Iterable[AppleLibrary],
+    python: Iterable[str],
+) -> Names:
+    """Find the owner of each name."""
+    found = list(objects)
+    defined = frozenset[str]().union(*(each.defined for each in found))
+    users: dict[str, list[str]] = {}
+    shown: dict[str, str] = {}
+    for each in found:
+        for name, form in each.taken.items():
+            if name not in defined:
+                users.setdefault(name, []).append(each.source)
+                shown[name] = form
+    exports = set(facts.exports)
+    system = {name for names in facts.imports.values() for name in names}
+    system |= {name for library in apple for name in library.names}
+    system |= set(python) | {"___dso_handle"}
+    hunks = added_lines(entries)
+    missing = [
+        Missing(name, shown[name], tuple(sorted(users[name])), entry_that_defines(shown[name], hunks))
+        for name in sorted(users)
+        if name not in exports and name not in system
+    ]
+    return Names(
+        sum(name in exports for name in users), sum(name in system - exports for name in users), tuple(missing)
+    )
+
+
+def added_lines(entries: Iterable[BaseEntry]) -> dict[str, str]:
+    """By entry, what its hunks add to sources; headers declare, and define nothing for the linker."""
+    return {
+        entry.name: "\n".join(
+            line[1:].decode("utf-8", "replace")
+            for file in entry.files
+            if file.path.endswith((".mm", ".cpp"))
+            for hunk in file.hunks
+            for line in hunk.lines
+            if line.startswith(b"+")
+        )
+        for entry in entries
+    }
+
+
+def entry_that_defines(shown: str, added: Mapping[str, str]) -> str:
+    """The entry among whose added lines the function's definition begins, or empty."""
+    match = _FUNCTION.search(shown)
+    if not match:
+        return ""
+    # at::mps::MPSStream::isOnQueue is defined as MPSStream::isOnQueue, in the namespace; a free function by its own name.
+    parts = match[1].split("::")
+    owner, name = (parts[-2], parts[-1]) if len(parts) > 1 else ("", parts[-1])
+    member = re.compile(rf"^\S.*\b{re.escape(owner)}::{re.escape(name)}\(", re.MULTILINE)
+    free = re.compile(rf"^\w[\w:<>*& ]*[ *&]{re.escape(name)}\([^;]*$", re.MULTILINE)
+    for entry, text in added.items():
+        if member.search(text) or (not owner[:1].isupper() and free.search(text)):
+            return entry
+    return ""

@@ -1,0 +1,136 @@
+"""The base's headers and Python files with the series on them, as far as the wheel has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fork_tool.diffs import FileDiff, Hunk
+from fork_tool.files import new_directory, write_atomically
+from fork_tool.next_base.places import NextPlaces
+from fork_tool.next_base.series import BaseEntry
+
+APPLIED, DIFFERS, NOT_IN_WHEEL, MISFIT = "applied", "differs", "not in the wheel", "does not fit"
+# What the build writes around a header when it is installed: the first line, and the last four.
+_GUARD = b"#if !defined(TORCH_STABLE_ONLY)"
+_GUARD_LINES = 4
+_INSTALLED = "torch/include/"
+
+
+@dataclass(frozen=True)
+class HunkVerdict:
+    """What became of one hunk."""
+
+    file: str
+    header: str
+    state: str
+    # Lines between where the patch says and where it fits.
+    moved: int = 0
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class EntryVerdict:
+    """What became of an entry; files that the wheel does not have can't be checked with it."""
+
+    name: str
+    hunks: tuple[HunkVerdict, ...]
+    overlay: int
+
+    def count(self, state: str) -> int:
+        """How many hunks ended so."""
+        return sum(hunk.state == state for hunk in self.hunks)
+
+    @property
+    def misfits(self) -> list[HunkVerdict]:
+        return [hunk for hunk in self.hunks if hunk.state == MISFIT]
+
+
+def installed_path(path: str) -> str:
+    """Where the wheel has a file of the sources, if it has it."""
+    if path.startswith("aten/src/"):
+        return _INSTALLED + path.removeprefix("aten/src/")
+    if path.startswith("torch/csrc/api/include/"):
+        return _INSTALLED + path
+    if path.startswith(("torch/csrc/", "c10/")):
+        return _INSTALLED + path
+    # Made of the template, with whose lines the series' hunks deal.
+    return "torch/_C/__init__.pyi" if path == "torch/_C/__init__.pyi.in" else path
+
+
+def source_lines(content: bytes) -> list[bytes]:
+    """A file's lines as in the sources: without what was written around a header."""
+    lines = content.split(b"\n")
+    return lines[1 : -_GUARD_LINES - 1] + [b""] if lines[0].startswith(_GUARD) else lines
+
+
+def places_of(hunk: Hunk, lines: list[bytes]) -> list[int]:
+    """The positions at which the hunk's old lines stand."""
+    old = [line[1:] for line in hunk.lines if line[:1] in (b" ", b"-", b"")]
+    return [at for at in range(len(lines) - len(old) + 1) if lines[at : at + len(old)] == old]
+
+
+def apply_file(file: FileDiff, lines: list[bytes], state: str) -> list[HunkVerdict]:
+    """Apply the hunks to the lines, in place; one that fits nowhere, or in several places, is left out and told."""
+    verdicts = []
+    shift = 0
+    for hunk in file.hunks:
+        found = places_of(hunk, lines)
+        if len(found) == 1:
+            at = found[0]
+            lines[at : at + len(hunk.lines) - hunk.added] = [line[1:] for line in hunk.lines if line[:1] != b"-"]
+            verdicts.append(HunkVerdict(file.path, hunk.header, state, at + 1 - hunk.old_start - shift))
+        else:
+            where = f"in {len(found)} places of" if found else "nowhere in"
+            verdicts.append(HunkVerdict(file.path, hunk.header, MISFIT, detail=f"its lines are {where} the file"))
+        shift += hunk.added - hunk.removed
+    return verdicts
+
+
+def apply_series(
+    entries: Iterable[BaseEntry], read: Callable[[str], bytes | None]
+) -> tuple[list[EntryVerdict], dict[str, bytes]]:
+    """Apply what can be; `read` gives a file of the wheel. Returns what became of the entries, and the files."""
+    lines: dict[str, list[bytes] | None] = {}
+    verdicts = []
+    for entry in entries:
+        hunks: list[HunkVerdict] = []
+        for file in entry.files:
+            if file.path not in lines:
+                content = read(installed_path(file.path))
+                lines[file.path] = None if content is None else source_lines(content)
+            there = lines[file.path]
+            if there is None:
+                hunks += [HunkVerdict(file.path, hunk.header, NOT_IN_WHEEL) for hunk in file.hunks]
+            else:
+                hunks += apply_file(file, there, DIFFERS if file.path in entry.different else APPLIED)
+        verdicts.append(EntryVerdict(entry.name, tuple(hunks), len(entry.overlay)))
+    return verdicts, {path: b"\n".join(found) for path, found in lines.items() if found is not None}
+
+
+def lay_tree(places: NextPlaces, entries: Iterable[BaseEntry], files: dict[str, bytes]) -> None:
+    """Write the patched files and the overlay; what did not change keeps its date, so that it is not compiled again."""
+    wanted = dict(files)
+    for entry in entries:
+        wanted |= {path: source.read_bytes() for path, source in entry.overlay.items()}
+    if not places.tree.is_dir():
+        with new_directory(places.tree):
+            pass
+    for path in [path for path in places.tree.rglob("*") if path.is_file()]:
+        if str(path.relative_to(places.tree)) not in wanted:
+            path.unlink()
+    for name, content in wanted.items():
+        path = places.tree / name
+        if not path.is_file() or path.read_bytes() != content:
+            write_atomically(path, content)
+
+
+def reader(wheel: Path) -> Callable[[str], bytes | None]:
+    """Reads files of an unpacked wheel."""
+
+    def read(path: str) -> bytes | None:
+        file = wheel / path
+        return file.read_bytes() if file.is_file() else None
+
+    return read

@@ -1,0 +1,60 @@
+"""The base's wheel for a Mac: its headers and Python files unpacked, its libraries read once."""
+
+from __future__ import annotations
+
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from fork_tool.console import count_progress, say
+from fork_tool.errors import ForkToolError
+from fork_tool.files import need_space, new_directory, write_atomically
+from fork_tool.mac_library.places import TORCH_LIBRARIES
+from fork_tool.next_base.facts import Facts, read_facts
+from fork_tool.next_base.pin import NextPin
+from fork_tool.next_base.places import NextPlaces
+
+_STAMP = ".mpsfork-wheel"
+_HEADERS, _LIBRARIES = "torch/include/", "torch/lib/"
+_ENDINGS = (".py", ".pyi")
+
+
+def unpack_wheel(places: NextPlaces, pin: NextPin, file: Path) -> None:
+    """Lay the wheel's headers and Python files below build/next."""
+    stamp = places.wheel / _STAMP
+    if stamp.is_file() and stamp.read_text() == pin.wheel.sha256:
+        return
+    need_space(places.root, 500_000_000, "Unpacking the wheel")
+    with zipfile.ZipFile(file) as archive, new_directory(places.wheel) as new:
+        names = [name for name in archive.namelist() if name.startswith(_HEADERS) or name.endswith(_ENDINGS)]
+        with count_progress() as progress:
+            for name in progress.track(names, description=f"unpacking {file.name}"):
+                archive.extract(name, new)
+        (new / _STAMP).write_text(pin.wheel.sha256)
+    say(f"unpacked {len(names)} headers and Python files of {file.name} to {places.layout.shown(places.wheel)}")
+
+
+def facts_of(places: NextPlaces, pin: NextPin, file: Path, lief: Any) -> Facts:
+    """What the wheel's libraries say; they are large, read once, and not kept."""
+    if places.facts.is_file():
+        facts = Facts.from_text(places.facts.read_text("utf-8"))
+        if facts is not None and facts.sha256 == pin.wheel.sha256:
+            return facts
+    need_space(places.root, 500_000_000, "Reading the wheel's libraries")
+    say(f"reading the names in the libraries of {file.name}")
+    places.root.mkdir(parents=True, exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory(prefix=".mpsfork-libraries-", dir=places.root) as scratch,
+        zipfile.ZipFile(file) as archive,
+    ):
+        for name in TORCH_LIBRARIES:
+            try:
+                archive.extract(_LIBRARIES + name, scratch)
+            except KeyError:
+                raise ForkToolError(
+                    f"{file.name} has no {_LIBRARIES}{name}: the pin names another kind of wheel."
+                ) from None
+        facts = read_facts(lief, Path(scratch) / _LIBRARIES, pin.wheel.sha256)
+    write_atomically(places.facts, facts.text().encode())
+    return facts

@@ -1,0 +1,64 @@
+"""What is known of the next base, made once for all tests."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from fork_tool.next_base.environment import site_packages
+from fork_tool.next_base.make import Made, make_next
+from fork_tool.next_base.run import CHOSEN
+from fork_tool.paths import own_layout
+from fork_tool.project import Project
+
+# These run in another environment, on another torch.
+collect_ignore = ["on_base", "stand_in"]
+
+
+@pytest.fixture(scope="session")
+def project() -> Project:
+    return Project(own_layout())
+
+
+@pytest.fixture(scope="session")
+def made(project: Project) -> Made:
+    return make_next(project, os.environ.get(CHOSEN))
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a program on the base's torch ended."""
+
+    status: int
+    output: str
+
+
+@pytest.fixture(scope="session")
+def on_base(made: Made) -> Callable[..., Run]:
+    """Runs the base's Python, which has the series' Python files and the stand-in device."""
+    if made.stand_in is None:
+        pytest.skip(made.not_run)
+
+    def run(*words: str | Path, directory: Path | None = None, **environment: str) -> Run:
+        done = subprocess.run(
+            [str(made.places.python), *map(str, words)],
+            cwd=directory or made.places.root,
+            env=os.environ | {"MPSFORK_STAND_IN": str(made.stand_in)} | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        return Run(done.returncode, done.stdout)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def packages(made: Made) -> Path:
+    return site_packages(made.places, made.pin)

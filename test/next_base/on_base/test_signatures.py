@@ -1,0 +1,93 @@
+"""The stubs of torch._C, the overlay's bindings and torch.cuda agree on names and order of arguments."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+_STUBS = os.environ.get("MPSFORK_STUBS") or str(
+    Path(os.environ["MPSFORK_STAND_IN"]).parent / "tree/torch/_C/__init__.pyi.in"
+)
+_TREE = ast.parse(Path(_STUBS).read_text())
+_ADDED = re.compile(r"_mps_(executable|set_exec|is_exec|graph_|isC.*(Stream|Underway)|isWatched|placeOf|areAt|expire)")
+
+
+def stubs() -> dict[str, list[str]]:
+    """The names of the arguments by function, `_MPSGraph.replay` or `_mps_placeOf`, of what the series adds."""
+    found = {}
+    for node in _TREE.body:
+        if isinstance(node, ast.FunctionDef) and _ADDED.match(node.name):
+            found[node.name] = [argument.arg for argument in node.args.args]
+        elif isinstance(node, ast.ClassDef) and node.name == "_MPSGraph":
+            for method in node.body:
+                if isinstance(method, ast.FunctionDef):
+                    found[f"_MPSGraph.{method.name}"] = [argument.arg for argument in method.args.args]
+    return found
+
+
+def bound(name: str) -> list[str]:
+    """The names of the arguments as the bindings have them."""
+    target = torch._C
+    for part in name.split("."):
+        target = getattr(target, part)
+    first = (target.__doc__ or "").splitlines()[0]
+    return re.findall(r"(\w+): ", first[first.index("(") :])
+
+
+def test_all_that_is_declared_is_there() -> None:
+    names = stubs()
+    assert len(names) > 20
+    for name in names:
+        bound(name)
+
+
+@pytest.mark.parametrize("name", sorted(stubs()))
+def test_arguments(name: str) -> None:
+    declared, found = stubs()[name], bound(name)
+    assert len(declared) == len(found)
+    for one, other in zip(declared, found):
+        # pybind11 calls those without a name arg0, arg1, …
+        assert one == other or re.fullmatch(r"arg\d+", other), (declared, found)
+
+
+def arguments(function: object) -> list[str]:
+    return list(inspect.signature(function).parameters)  # type: ignore[arg-type]
+
+
+def test_as_cuda() -> None:
+    """A program written for torch.cuda's graphs goes on with torch.mps's."""
+    cuda, mps = arguments(torch.cuda.graphs.graph.__init__), arguments(torch.mps.graph.__init__)
+    # CUDA's annotations of kernels have no counterpart, so that what follows must be named.
+    known = cuda[: cuda.index("enable_annotations")]
+    assert mps[: len(known)] == ["mps_graph" if name == "cuda_graph" else name for name in known]
+    assert set(cuda) - set(mps) == {"cuda_graph", "enable_annotations"}
+    keywords = inspect.signature(torch.mps.graph.__init__).parameters
+    assert all(keywords[name].kind is inspect.Parameter.KEYWORD_ONLY for name in mps[len(known) :])
+    wanted = arguments(torch.cuda.make_graphed_callables)
+    assert arguments(torch.mps.make_graphed_callables)[: len(wanted)] == wanted
+    for name in (
+        "capture_begin",
+        "capture_end",
+        "instantiate",
+        "replay",
+        "reset",
+        "pool",
+        "debug_dump",
+        "enable_debug_mode",
+    ):
+        assert callable(getattr(torch.mps.MPSGraph, name)) and callable(getattr(torch.cuda.CUDAGraph, name))
+
+
+def test_executable_cache(calls) -> None:  # type: ignore[no-untyped-def]
+    assert torch.mps.executable_cache_stats() == {"hits": 1, "misses": 2, "evictions": 3, "entries": 4, "limit": 1024}
+    torch.mps.set_executable_cache_limit(7)
+    assert torch.mps.executable_cache_stats()["limit"] == 7
+    torch.mps.set_executable_cache_limit(1024)
+    torch.mps.executable_cache_clear()
+    assert calls() == ["clear executables"]

@@ -1,0 +1,240 @@
+// MPSCommandGraph as the overlay declares it, with the rules that its callers see and none of the device: operators that
+// ran are run again.
+
+#include "recorder.h"
+
+#include <ATen/ThreadLocalState.h>
+#include <ATen/mps/MPSCommandGraph.h>
+#include <ATen/mps/MPSExecutableCache.h>
+#include <ATen/record_function.h>
+
+#include <atomic>
+#include <iterator>
+
+namespace stand_in {
+
+namespace {
+
+std::mutex notes_mutex;
+std::string notes;
+
+std::atomic<at::mps::MPSGraphCapture*> underway{nullptr};
+std::atomic<at::CallbackHandle> underway_observer{at::INVALID_CALLBACK_HANDLE};
+
+} // namespace
+
+void note(const std::string& call) {
+  std::lock_guard<std::mutex> lock(notes_mutex);
+  notes += call + '\n';
+}
+
+} // namespace stand_in
+
+/// The calls since the last time, one a line.
+extern "C" __attribute__((visibility("default"))) const char* stand_in_calls() {
+  static std::string taken;
+  std::lock_guard<std::mutex> lock(stand_in::notes_mutex);
+  taken = std::exchange(stand_in::notes, {});
+  return taken.c_str();
+}
+
+namespace at::mps {
+
+class MPSCapturedWork {
+ public:
+  std::vector<stand_in::Call> calls;
+};
+
+class MPSGraphCapture {
+ public:
+  MPSCaptureErrorMode mode = MPSCaptureErrorMode::STRICT;
+  std::shared_ptr<MPSCapturedWork> work = std::make_shared<MPSCapturedWork>();
+  CallbackHandle observer = INVALID_CALLBACK_HANDLE;
+};
+
+// Only there to be handed on to autograd's threads, as the engine's own.
+static std::unique_ptr<ObserverContext> observe(const RecordFunction&) {
+  return nullptr;
+}
+
+static bool worksForCapture() {
+  const auto observer = stand_in::underway_observer.load();
+  for (const auto& entry : get_record_function_tls_().sorted_tls_callbacks_) {
+    if (entry.handle_ == observer) {
+      return true;
+    }
+  }
+  return false;
+}
+
+MPSCommandGraph::MPSCommandGraph(bool keep_graph) : keep_graph_(keep_graph) {
+  stand_in::note(keep_graph ? "new keep_graph" : "new");
+}
+
+MPSCommandGraph::~MPSCommandGraph() {
+  captureAbort();
+}
+
+void MPSCommandGraph::captureBegin(
+    std::optional<MPSGraphPool> pool,
+    MPSCaptureErrorMode error_mode,
+    bool check_input_liveness,
+    size_t link_limit) {
+  stand_in::note(c10::str(
+      "begin pool=",
+      pool ? c10::str(pool->first, ',', pool->second) : "none",
+      error_mode == MPSCaptureErrorMode::RELAXED ? " relaxed" : " strict",
+      check_input_liveness ? " liveness" : "",
+      link_limit > 0 ? " linked" : ""));
+  TORCH_CHECK(!capture_ && !stand_in::underway, "torch.mps graph capture: captures can't be nested.");
+  TORCH_CHECK(!work_, "torch.mps graph capture: this graph already holds a capture. Call reset() first.");
+  capture_ = std::make_unique<MPSGraphCapture>();
+  capture_->mode = error_mode;
+  capture_->observer =
+      addThreadLocalCallback(RecordFunctionCallback(&observe).scopes({RecordScope::FUNCTION}));
+  stand_in::underway = capture_.get();
+  stand_in::underway_observer = capture_->observer;
+  pool_ = pool ? *pool : newGraphPool();
+}
+
+static void takeOff(MPSGraphCapture& capture) {
+  if (worksForCapture()) {
+    removeCallback(capture.observer);
+  }
+  stand_in::underway_observer = INVALID_CALLBACK_HANDLE;
+  stand_in::underway = nullptr;
+}
+
+void MPSCommandGraph::captureEnd() {
+  stand_in::note("end");
+  TORCH_CHECK(capture_, "torch.mps graph capture: capture_end() was called on a graph that is not being captured.");
+  takeOff(*capture_);
+  work_ = capture_->work;
+  capture_.reset();
+  replays_ = 0;
+}
+
+void MPSCommandGraph::captureAbort() {
+  if (capture_) {
+    stand_in::note("abort");
+    takeOff(*capture_);
+    capture_.reset();
+  }
+}
+
+void MPSCommandGraph::instantiate(std::optional<size_t> link_limit) {
+  stand_in::note(link_limit && *link_limit > 0 ? "instantiate linked" : "instantiate");
+  TORCH_CHECK(work_, "torch.mps graph: instantiate() was called on an empty graph. Capture into it first.");
+  TORCH_CHECK(keep_graph_, "torch.mps graph: instantiate() wants MPSGraph(keep_graph=True).");
+}
+
+void MPSCommandGraph::replay() {
+  stand_in::note("replay");
+  TORCH_CHECK(!capture_, "torch.mps graph replay: this graph is still being captured.");
+  TORCH_CHECK(work_, "torch.mps graph replay: this graph is empty. Capture into it first.");
+  for (const auto& call : work_->calls) {
+    stand_in::repeat(call);
+  }
+  replays_++;
+}
+
+void MPSCommandGraph::reset() {
+  stand_in::note("reset");
+  TORCH_CHECK(!capture_, "torch.mps graph: reset() was called while the graph is being captured.");
+  work_.reset();
+}
+
+MPSGraphPool MPSCommandGraph::pool() const {
+  TORCH_CHECK(pool_, "torch.mps graph: pool() was called before a capture.");
+  return *pool_;
+}
+
+void MPSCommandGraph::registerGeneratorState(const Generator& generator) {
+  generators_.push_back(generator);
+}
+
+MPSCommandGraphStats MPSCommandGraph::stats() const {
+  MPSCommandGraphStats stats;
+  stats.kernels = work_ ? work_->calls.size() : 0;
+  stats.replays = replays_;
+  return stats;
+}
+
+MPSCommandGraphDump MPSCommandGraph::dump() const {
+  MPSCommandGraphDump dump;
+  for (size_t i = 0; work_ && i < work_->calls.size(); i++) {
+    dump.buffers.push_back({16, "pool"});
+    dump.steps.push_back({"kernel", work_->calls[i].op.schema().name(), {{"threads", {4, 1, 1}}}, {}, {{i, 0}}});
+  }
+  return dump;
+}
+
+MPSGraphPool newGraphPool() {
+  static std::atomic<uint64_t> next{1};
+  return {0, next++};
+}
+
+bool isCurrentStreamCapturing() {
+  return stand_in::underway && worksForCapture();
+}
+
+bool isCaptureUnderway() {
+  return stand_in::underway;
+}
+
+bool isWatchedByGraph(const TensorBase&) {
+  return false;
+}
+
+void setProgramLine(MPSProgramLine) {}
+
+static size_t executable_limit = 1024;
+static bool executables_are_cached = false;
+
+MPSExecutableCacheStats executableCacheStats() {
+  return {1, 2, 3, 4, executable_limit};
+}
+
+std::map<std::string, MPSExecutableCacheStats> executableCacheStatsByKey() {
+  return {{"add:f32[4]", executableCacheStats()}};
+}
+
+std::vector<MPSExecutableCacheEntry> executableCacheEntries() {
+  return {{"add:f32[4]", {{{4}, c10::ScalarType::Float}}, 1}};
+}
+
+void clearExecutableCache() {
+  stand_in::note("clear executables");
+}
+
+void setExecutableCacheLimit(size_t limit) {
+  executable_limit = limit;
+}
+
+void setExecutableCacheEnabled(bool enabled) {
+  executables_are_cached = enabled;
+}
+
+bool isExecutableCacheEnabled() {
+  return executables_are_cached;
+}
+
+} // namespace at::mps
+
+namespace stand_in {
+
+std::vector<Call>* recording() {
+  return at::mps::isCurrentStreamCapturing() ? &underway.load()->work->calls : nullptr;
+}
+
+void hostReads() {
+  if (!recording()) {
+    return;
+  }
+  TORCH_CHECK(
+      underway.load()->mode == at::mps::MPSCaptureErrorMode::RELAXED,
+      "torch.mps graph capture: the host reads a tensor of the device, which would be frozen.");
+  TORCH_WARN("torch.mps graph capture: what the host read is frozen.");
+}
+
+} // namespace stand_in

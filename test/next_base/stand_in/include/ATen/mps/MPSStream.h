@@ -1,0 +1,3 @@
+#pragma once
+
+// The backend's header wants libdispatch, which is not here; MPSGuardImpl.h needs none of it.

@@ -1,0 +1,4 @@
+#pragma once
+
+// A header of macOS that MPSGuardImpl.h includes.
+#include <cstddef>

@@ -1,0 +1,133 @@
+"""Whether the overlay compiles against the base's headers, and who has the names that its objects take."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fork_tool.diffs import FileDiff
+from fork_tool.mac_library.headers import python_headers
+from fork_tool.mac_library.libraries import load_libraries
+from fork_tool.mac_library.pin import load_mac_pin
+from fork_tool.mac_library.places import MacPlaces
+from fork_tool.mac_library.symbols import python_names
+from fork_tool.mac_library.tools import import_lief
+from fork_tool.next_base.compile import compiler_words, PLAIN
+from fork_tool.next_base.demangle import demangle
+from fork_tool.next_base.make import Made
+from fork_tool.next_base.symbols import entry_that_defines, Names, names_of_object, sort_names
+from fork_tool.project import Project
+
+CAPTURE = "at::mps::MPSStream::recordedCommandBuffer()"
+
+
+@pytest.fixture(scope="module")
+def mac(project: Project) -> MacPlaces:
+    return MacPlaces(project.layout.root)
+
+
+def test_each_source_of_the_overlay_is_compiled(made: Made) -> None:
+    sources = {
+        path
+        for entry in made.entries
+        for path in entry.overlay
+        if path.endswith((".mm", ".cpp")) and not path.startswith(("test/", "aten/src/ATen/test/"))
+    }
+    tree = made.places.layout.shown(made.places.tree)
+    compiled = {unit.source.removeprefix(f"{tree}/") for unit in made.compiled}
+    assert {path for path in compiled if not path.endswith(PLAIN)} == sources
+    assert len(sources) > 15 and all(unit.object.is_file() for unit in made.compiled)
+
+
+@pytest.mark.parametrize(
+    ("source", "wanted"),
+    [
+        # Without the series' hunks on headers.
+        ("aten/src/ATen/mps/MPSRandomState.mm", "recordingCapture"),
+        # The engine's before it served both bases.
+        ("planted", "getDtypeNames"),
+    ],
+)
+def test_what_does_not_compile_is_seen(
+    made: Made, project: Project, mac: MacPlaces, source: str, wanted: str, tmp_path: Path
+) -> None:
+    pin = load_mac_pin(project.layout.pin)
+    headers = python_headers(mac, pin, made.pin.wheel.python, project.layout.cache)
+    words = compiler_words(mac, made.places, made.pin, headers)
+    if source == "planted":
+        text = "#include <c10/core/ScalarType.h>\nstd::string f() { return c10::getDtypeNames(c10::kFloat).first; }\n"
+    else:
+        tree = f"-I{mac.shown(made.places.tree)}"
+        words = [word for word in words if not word.startswith(tree)]
+        words.append(f"-I{mac.shown(project.layout.overlay)}/aten/src")
+        text = (project.layout.overlay / source).read_text()
+    done = subprocess.run(
+        [str(mac.compiler), *words, "-x", "objective-c++", "-c", "-", "-o", str(tmp_path / "object.o")],
+        input=text,
+        cwd=project.layout.root,
+        env={"PATH": "/usr/bin:/bin", **mac.compiler_environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0 and wanted in done.stderr, done.stderr[-2000:]
+
+
+@pytest.fixture(scope="module")
+def sort(made: Made, project: Project, mac: MacPlaces):  # type: ignore[no-untyped-def]
+    """Sorts the names of the objects again, with other facts or entries."""
+    lief = import_lief(mac)
+    objects = [names_of_object(lief, unit.source, unit.object) for unit in made.compiled]
+    pin = load_mac_pin(project.layout.pin)
+    python = list(python_names(python_headers(mac, pin, made.pin.wheel.python, project.layout.cache)))
+
+    def again(**changes: object) -> Names:
+        facts = changes.get("facts", made.facts)
+        entries = changes.get("entries", made.entries)
+        return sort_names(objects, facts, entries, load_libraries(mac), python)  # type: ignore[arg-type]
+
+    return again
+
+
+def test_each_name_has_an_owner(made: Made) -> None:
+    assert made.names.nobody_has == []
+    assert made.names.torch > 40 and made.names.system > 100
+    brought = {each.shown: each.entry for each in made.names.missing}
+    assert brought[CAPTURE] == "command-graph"
+    assert all("at::mps::MPSStream::" in shown for shown in brought), brought
+
+
+def test_name_that_the_libraries_lack(made: Made, sort) -> None:  # type: ignore[no-untyped-def]
+    taken = next(name for name in made.facts.exports if "getCurrentMPSStream" in name)
+    facts = replace(made.facts, exports=[name for name in made.facts.exports if name != taken])
+    missing = sort(facts=facts).nobody_has
+    assert [each.shown for each in missing] == ["at::mps::getCurrentMPSStream()"]
+    assert any("MPSCommandGraph.mm" in user for user in missing[0].users)
+
+
+def test_name_that_only_hunks_on_sources_define(made: Made, sort) -> None:  # type: ignore[no-untyped-def]
+    def without_sources(files: tuple[FileDiff, ...]) -> tuple[FileDiff, ...]:
+        return tuple(file for file in files if not file.path.endswith(".mm"))
+
+    entries = [replace(entry, files=without_sources(entry.files)) for entry in made.entries]
+    assert CAPTURE in [each.shown for each in sort(entries=entries).nobody_has]
+
+
+def test_definitions_are_told_from_uses() -> None:
+    added = {
+        "calls": "  stream->isOnQueue();\n  if (!getIt(1)) {",
+        "member": "bool MPSStream::isOnQueue() const {",
+        "free": "static int other();\nat::Tensor& getIt(int value) {",
+    }
+    assert entry_that_defines("at::mps::MPSStream::isOnQueue() const", added) == "member"
+    assert entry_that_defines("at::mps::getIt(int)", added) == "free"
+    assert entry_that_defines("at::mps::MPSEvent::isOnQueue() const", added) == ""
+    assert entry_that_defines("at::mps::other()", {"calls": "  return other();"}) == ""
+
+
+def test_names_of_cpp() -> None:
+    assert demangle("__ZNK2at3mps9MPSStream9isOnQueueEv") == "at::mps::MPSStream::isOnQueue() const"
+    assert demangle("_objc_release") == "_objc_release"
