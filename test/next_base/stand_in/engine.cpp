@@ -4,6 +4,7 @@
 #include "recorder.h"
 
 #include <ATen/ThreadLocalState.h>
+#include <ATen/mps/MPSAllocatorInterface.h>
 #include <ATen/mps/MPSCommandGraph.h>
 #include <ATen/mps/MPSExecutableCache.h>
 #include <ATen/record_function.h>
@@ -39,6 +40,11 @@ extern "C" __attribute__((visibility("default"))) const char* stand_in_calls() {
 }
 
 namespace at::mps {
+
+// Of it, only what c10::DeviceAllocator has may be called.
+IMPSAllocator* getIMPSAllocator() {
+  return static_cast<IMPSAllocator*>(c10::GetAllocator(c10::DeviceType::MPS));
+}
 
 class MPSCapturedWork {
  public:
