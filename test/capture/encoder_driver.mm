@@ -1,7 +1,7 @@
 // Makes encoder calls on the stream, as an array of integers says, for the
 // property tests next to this file; see encoder_calls.py for the array.
 
-#include <ATen/mps/MPSGraphCapture.h>
+#include <ATen/mps/MPSKernelObjects.h>
 #include <ATen/mps/MPSStream.h>
 #include <ATen/native/mps/OperationUtils.h>
 #include <MetalPerformanceShaders/MetalPerformanceShaders.h>

@@ -78,7 +78,8 @@ id<MTLBuffer> CaptureArena::allocate(size_t size, size_t alignment, MTLResourceO
   const bool is_small = size <= kLargestSmall;
   const auto take = [&](auto method) {
     return std::find_if(segments_.begin(), segments_.end(), [&](Segment& segment) {
-      return segment.options == options && segment.is_for_small == is_small && (this->*method)(segment, size, alignment, range);
+      return segment.options == options && segment.is_for_small == is_small &&
+          (this->*method)(segment, size, alignment, range);
     });
   };
   auto segment = take(&CaptureArena::takeHole);

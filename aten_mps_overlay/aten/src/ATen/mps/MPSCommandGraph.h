@@ -5,7 +5,7 @@
 // Objective-C is not at hand.
 
 #include <ATen/core/Generator.h>
-#include <ATen/core/TensorBase.h>
+#include <ATen/mps/MPSCaptureUtils.h>
 #include <c10/macros/Macros.h>
 
 #include <cstdint>
@@ -18,18 +18,10 @@
 
 namespace at::mps {
 
-class MPSCapturedWork;
-class MPSCapturePause;
 class MPSGraphCapture;
-
-/// What a read of device data by the host does during a capture.
-enum class MPSCaptureErrorMode {
-  STRICT, // raises
-  RELAXED, // runs outside of the graph, with a warning: the value is frozen
-};
-
-/// Names a memory pool that several graphs may share.
-using MPSGraphPool = std::pair<uint64_t, uint64_t>;
+class MPSReplay;
+struct MPSRecording;
+struct MPSReplayMechanisms;
 
 struct MPSCommandGraphStats {
   size_t kernels = 0;
@@ -126,11 +118,19 @@ class TORCH_API MPSCommandGraph {
   MPSCommandGraphDump dump() const;
 
  private:
+  std::shared_ptr<const MPSReplay> makeReplay(
+      std::shared_ptr<const MPSRecording> recording,
+      size_t link_limit) const;
+
   const bool keep_graph_;
   // Guards what follows; the first of the locks, see MPSGraphCapture.h.
   mutable std::mutex mutex_;
-  std::shared_ptr<MPSCapturedWork> work_;
   std::unique_ptr<MPSGraphCapture> capture_;
+  std::shared_ptr<const MPSRecording> recording_;
+  // that of the recording, once it is instantiated
+  std::shared_ptr<const MPSReplay> replay_;
+  // for the next replay_
+  std::unique_ptr<const MPSReplayMechanisms> mechanisms_;
   std::optional<MPSGraphPool> pool_;
   std::vector<Generator> generators_;
   size_t link_limit_ = 0;
@@ -138,56 +138,5 @@ class TORCH_API MPSCommandGraph {
 };
 
 TORCH_API MPSGraphPool newGraphPool();
-
-/// True if what the calling thread submits becomes part of a graph.
-TORCH_API bool isCurrentStreamCapturing();
-
-/// True while a capture of any thread is underway.
-TORCH_API bool isCaptureUnderway();
-
-/// Raises if what the calling thread submits becomes part of a graph: `what`
-/// names work that a graph can't repeat. The line of the program follows it.
-TORCH_API void assertNotCapturing(const std::string& what);
-
-/// Tells a capture of a tensor that is about to be bound: its memory is kept
-/// and, outside of all operators, whose tensors the capture sees by itself,
-/// replays raise if its storage is moved.
-TORCH_API void useInCapture(const TensorBase& tensor);
-
-/// Says at which line of the program the calling thread is; "" if that is not
-/// known.
-using MPSProgramLine = std::string (*)();
-
-/// Lets refusals name the line that led to them. Bindings of a language set it.
-TORCH_API void setProgramLine(MPSProgramLine find);
-
-/// True if a graph, or a capture underway, watches the tensor for moves of its
-/// storage.
-TORCH_API bool isWatchedByGraph(const TensorBase& tensor);
-
-/// Put around a copy of `tensor` from the device to the host. During a capture
-/// it raises or, in relaxed mode, keeps the work of this thread out of the
-/// graph while it lives.
-class TORCH_API MPSHostReadGuard {
- public:
-  explicit MPSHostReadGuard(const TensorBase& tensor);
-  ~MPSHostReadGuard();
-  MPSHostReadGuard(const MPSHostReadGuard&) = delete;
-  MPSHostReadGuard& operator=(const MPSHostReadGuard&) = delete;
-
- private:
-  std::unique_ptr<MPSCapturePause> pause_;
-};
-
-/// Put around a copy of `source` to the device: a replay reads the host memory
-/// again. `given` is the tensor that the caller wants copied, of which `source`
-/// may be a converted temporary.
-class TORCH_API MPSHostSourceGuard {
- public:
-  MPSHostSourceGuard(const TensorBase& given, const TensorBase& source);
-  ~MPSHostSourceGuard();
-  MPSHostSourceGuard(const MPSHostSourceGuard&) = delete;
-  MPSHostSourceGuard& operator=(const MPSHostSourceGuard&) = delete;
-};
 
 } // namespace at::mps

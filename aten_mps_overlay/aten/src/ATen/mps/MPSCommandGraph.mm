@@ -4,6 +4,7 @@
 #include <ATen/mps/MPSGeneratorImpl.h>
 #include <ATen/mps/MPSGraphCapture.h>
 #include <ATen/mps/MPSProfiler.h>
+#include <ATen/mps/MPSReplay.h>
 #include <ATen/mps/MPSStream.h>
 #include <ATen/native/mps/OperationUtils.h>
 
@@ -31,7 +32,7 @@ void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool,
                                    size_t link_limit) {
   std::lock_guard<std::mutex> lock(mutex_);
   TORCH_CHECK(!capture_, "torch.mps graph capture: this graph is being captured already; captures can't be nested.");
-  TORCH_CHECK(!work_,
+  TORCH_CHECK(!recording_,
               "torch.mps graph capture: this graph already holds a capture. Call reset() first, or capture into "
               "another graph.");
   auto& profiler = getMPSProfiler();
@@ -39,6 +40,7 @@ void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool,
       !profiler.isOperationProfilingEnabled() && !profiler.isSignpostTracingEnabled() && !profiler.isCapturing(),
       "torch.mps graph capture: the MPS profiler is on. Stop it before the capture begins.");
   auto* stream = getCurrentMPSStream();
+  auto mechanisms = std::make_unique<const MPSReplayMechanisms>(MPSReplayMechanisms::fromEnvironment());
   const auto used_pool = pool ? *pool : newGraphPool();
   __block std::vector<Generator> generators = generators_;
   generators.push_back(detail::getDefaultMPSGenerator());
@@ -52,6 +54,7 @@ void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool,
   });
   capture_->belongToThisThread();
   pool_ = used_pool;
+  mechanisms_ = std::move(mechanisms);
   link_limit_ = link_limit;
 }
 
@@ -75,26 +78,29 @@ void MPSCommandGraph::captureEnd() {
   std::lock_guard<std::mutex> lock(mutex_);
   TORCH_CHECK(capture_, "torch.mps graph capture: capture_end() was called on a graph that is not being captured.");
   const auto capture = takeOff(capture_);
-  auto work = capture->finish();
   auto* stream = getCurrentMPSStream();
-  work->compile(stream->device(), stream->compilationDescriptor());
-  if (!keep_graph_) {
-    work->instantiate(stream->device(), stream->compilationDescriptor(), *pool_, link_limit_);
-  }
-  work_ = std::move(work);
+  auto recording = capture->finish(stream->device(), stream->compilationDescriptor());
+  replay_ = keep_graph_ ? nullptr : makeReplay(recording, link_limit_);
+  recording_ = std::move(recording);
   replays_ = 0;
+}
+
+std::shared_ptr<const MPSReplay> MPSCommandGraph::makeReplay(std::shared_ptr<const MPSRecording> recording,
+                                                             size_t link_limit) const {
+  auto* stream = getCurrentMPSStream();
+  return std::make_shared<const MPSReplay>(
+      std::move(recording), *mechanisms_, link_limit, *pool_, stream->device(), stream->compilationDescriptor());
 }
 
 void MPSCommandGraph::instantiate(std::optional<size_t> link_limit) {
   std::lock_guard<std::mutex> lock(mutex_);
   TORCH_CHECK(!capture_, "torch.mps graph: instantiate() was called while the graph is being captured.");
-  TORCH_CHECK(work_, "torch.mps graph: instantiate() was called on an empty graph. Capture into it first.");
+  TORCH_CHECK(recording_, "torch.mps graph: instantiate() was called on an empty graph. Capture into it first.");
   TORCH_CHECK(keep_graph_,
               "torch.mps graph: instantiate() was called on a graph that was instantiated when its capture ended, and "
               "whose recording was not kept. Make it with MPSGraph(keep_graph=True).");
-  work_->mechanisms = MPSReplayMechanisms::fromEnvironment();
-  auto* stream = getCurrentMPSStream();
-  work_->instantiate(stream->device(), stream->compilationDescriptor(), *pool_, link_limit.value_or(link_limit_));
+  mechanisms_ = std::make_unique<const MPSReplayMechanisms>(MPSReplayMechanisms::fromEnvironment());
+  replay_ = makeReplay(recording_, link_limit.value_or(link_limit_));
 }
 
 void MPSCommandGraph::captureAbort() {
@@ -105,37 +111,33 @@ void MPSCommandGraph::captureAbort() {
 }
 
 void MPSCommandGraph::replay() {
-  std::shared_ptr<const MPSCapturedWork> work;
+  std::shared_ptr<const MPSReplay> made;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     TORCH_CHECK(!capture_, "torch.mps graph replay: this graph is still being captured.");
-    TORCH_CHECK(work_, "torch.mps graph replay: this graph is empty. Capture into it first.");
-    if (!work_->instance()) {
-      auto* stream = getCurrentMPSStream();
-      work_->instantiate(stream->device(), stream->compilationDescriptor(), *pool_, link_limit_);
+    TORCH_CHECK(recording_, "torch.mps graph replay: this graph is empty. Capture into it first.");
+    if (!replay_) {
+      replay_ = makeReplay(recording_, link_limit_);
     }
-    work = work_; // another thread may reset the graph meanwhile
+    made = replay_; // another thread may reset the graph meanwhile, or make another one
   }
-  if (work->steps.empty()) {
+  if (made->isEmpty()) {
     TORCH_WARN(
         "torch.mps graph replay: nothing ran on the MPS device during the capture, so there is nothing to "
         "replay.");
     return;
   }
-  work->checkStorages();
+  made->check();
   auto* stream = getCurrentMPSStream();
   dispatch_sync_with_rethrow(stream->queue(), ^() {
     @autoreleasepool {
-      if (auto* capture = stream->recordingCapture()) {
-        capture->keepPart(work);
-      }
-      work->encode(stream);
+      made->encode(stream);
       // lets the GPU start, as eager work does whenever the backend commits
       stream->synchronize(SyncType::COMMIT);
     }
   });
   std::lock_guard<std::mutex> lock(mutex_);
-  if (work_ == work) {
+  if (replay_ == made) {
     replays_++;
   }
 }
@@ -143,7 +145,8 @@ void MPSCommandGraph::replay() {
 void MPSCommandGraph::reset() {
   std::lock_guard<std::mutex> lock(mutex_);
   TORCH_CHECK(!capture_, "torch.mps graph: reset() was called while the graph is being captured.");
-  work_.reset();
+  recording_.reset();
+  replay_.reset();
   replays_ = 0;
 }
 
@@ -172,10 +175,10 @@ void MPSCommandGraph::registerGeneratorState(const Generator& generator) {
 MPSCommandGraphStats MPSCommandGraph::stats() const {
   std::lock_guard<std::mutex> lock(mutex_);
   MPSCommandGraphStats stats;
-  if (!work_) {
+  if (!recording_) {
     return stats;
   }
-  for (const auto& step : work_->steps) {
+  for (const auto& step : recording_->steps) {
     stats.kernels += std::holds_alternative<MPSKernelStep>(step);
     stats.graph_runs += std::holds_alternative<MPSGraphRunStep>(step);
     stats.copies += std::holds_alternative<MPSCopyStep>(step);
@@ -183,27 +186,22 @@ MPSCommandGraphStats MPSCommandGraph::stats() const {
     stats.kernel_objects += std::holds_alternative<MPSEncodeStep>(step);
     stats.host_refreshes += std::holds_alternative<MPSHostRefreshStep>(step);
   }
-  stats.executables = work_->executables();
+  stats.executables = recording_->executables.get().count;
   const auto* allocator = getIMPSAllocator();
-  for (const auto* buffer : work_->pinned.buffers()) {
+  for (const auto* buffer : recording_->pinned.buffers()) {
     stats.buffers++;
     stats.buffer_bytes += allocator->getUnalignedBufferSize(buffer);
   }
   stats.pool_bytes = allocator->getPoolSize(*pool_);
-  if (const auto instance = work_->instance()) {
-    stats.linked_stretches = instance->linked.size();
-    for (const auto& run : instance->linked) {
+  if (replay_) {
+    stats.linked_stretches = replay_->linked().size();
+    for (const auto& run : replay_->linked()) {
       stats.linked_runs += run.parts.size();
     }
-    stats.link_microseconds = instance->link_microseconds;
+    stats.link_microseconds = replay_->linkMicroseconds();
   }
   stats.replays = replays_;
   return stats;
-}
-
-MPSCommandGraphDump MPSCommandGraph::dump() const {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return work_ ? describe(*work_) : MPSCommandGraphDump{};
 }
 
 MPSGraphPool newGraphPool() {

@@ -1,6 +1,6 @@
-#include <ATen/mps/MPSCapturedWork.h>
+#include <ATen/mps/MPSCommandGraph.h>
 #include <ATen/mps/MPSExecutableCache.h>
-#include <ATen/mps/MPSHostRefresh.h>
+#include <ATen/mps/MPSReplay.h>
 #include <c10/util/irange.h>
 
 #include <unordered_map>
@@ -36,7 +36,7 @@ std::vector<std::string> tensors(NSArray<MPSGraphTensorData*>* all) {
 // Numbers buffers in the order in which the steps use them, so that equal captures give equal dumps.
 class Describer {
  public:
-  explicit Describer(const MPSCapturedWork& work) : work_(work) {}
+  explicit Describer(const MPSRecording& recording) : recording_(recording) {}
 
   Step operator()(const MPSKernelStep& kernel) {
     Step step;
@@ -122,35 +122,38 @@ class Describer {
   }
 
   const char* memoryOf(id<MTLBuffer> buffer) const {
-    if (work_.pinned.contains(buffer)) {
+    if (recording_.pinned.contains(buffer)) {
       return "kept";
     }
     // pools alone have placement heaps
     return buffer.heap && buffer.heap.type == MTLHeapTypePlacement ? "pool" : "own";
   }
 
-  const MPSCapturedWork& work_;
+  const MPSRecording& recording_;
   std::unordered_map<const void*, size_t> places_;
   std::vector<MPSCommandGraphDump::Buffer> buffers_;
 };
 
 } // namespace
 
-MPSCommandGraphDump describe(const MPSCapturedWork& work) {
+MPSCommandGraphDump MPSCommandGraph::dump() const {
+  std::lock_guard<std::mutex> lock(mutex_);
   MPSCommandGraphDump dump;
-  Describer describer(work);
+  if (!recording_) {
+    return dump;
+  }
+  Describer describer(*recording_);
   // by step, the linked run that it is part of
   std::unordered_map<size_t, std::pair<size_t, const MPSLinkedRun::Part*>> parts;
-  const auto instance = work.instance();
-  for (const auto i : c10::irange(instance ? instance->linked.size() : 0)) {
-    for (const auto& part : instance->linked[i].parts) {
+  for (const auto i : c10::irange(replay_ ? replay_->linked().size() : 0)) {
+    for (const auto& part : replay_->linked()[i].parts) {
       parts[part.step] = {i, &part};
     }
   }
   @autoreleasepool {
-    for (const auto i : c10::irange(work.steps.size())) {
-      auto step = std::visit(describer, work.steps[i]);
-      step.op = work.operators[i];
+    for (const auto i : c10::irange(recording_->steps.size())) {
+      auto step = std::visit(describer, recording_->steps[i]);
+      step.op = recording_->operators[i];
       if (const auto part = parts.find(i); part != parts.end()) {
         step.numbers.emplace_back("stretch", std::vector<uint64_t>{part->second.first});
         const auto& written = part->second.second->written;

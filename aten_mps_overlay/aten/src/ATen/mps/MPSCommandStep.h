@@ -1,6 +1,8 @@
 #pragma once
 
-// The steps of which a captured command graph consists. Objective-C++ only.
+// The steps of which a recording consists. Objective-C++ only.
+
+#include <ATen/mps/MPSExecutableCache.h>
 
 #include <Foundation/Foundation.h>
 #include <Metal/Metal.h>
@@ -204,5 +206,24 @@ struct MPSStatusCheck {
 
 using MPSCommandStep =
     std::variant<MPSKernelStep, MPSGraphRunStep, MPSCopyStep, MPSFillStep, MPSEncodeStep, MPSHostRefreshStep>;
+
+// Encode a step as it was recorded.
+
+/// In the pieces that MPSStream::copy uses: a blit of 4 GiB or more fails without an error.
+void encodeCopy(id<MTLBlitCommandEncoder> encoder, const MPSCopyStep& copy);
+void encodeFill(id<MTLBlitCommandEncoder> encoder, const MPSFillStep& fill);
+/// With all that the kernel needs bound.
+void encodeDispatch(id<MTLComputeCommandEncoder> encoder, const MPSKernelStep& kernel);
+/// In an encoder of its own, if it takes one.
+void encodeAlone(MPSCommandBuffer* command_buffer, const MPSEncodeStep& step);
+
+/// MPSGraphRunStep or MPSLinkedRun, once it has an executable.
+template <typename Run>
+void encodeRun(MPSCommandBuffer* command_buffer, const Run& run) {
+  [run.executable.get() encodeToCommandBuffer:command_buffer
+                                  inputsArray:run.inputs.get()
+                                 resultsArray:run.results.get()
+                          executionDescriptor:executableExecutionDescriptor()];
+}
 
 } // namespace at::mps

@@ -12,11 +12,11 @@
 //      tensors, of the stream's checks. A generator's comes before 3.
 
 #include <ATen/core/Generator.h>
-#include <ATen/mps/MPSCapturedWork.h>
-#include <ATen/mps/MPSCommandGraph.h>
+#include <ATen/mps/MPSCaptureUtils.h>
 #include <ATen/mps/MPSExecutableCache.h>
+#include <ATen/mps/MPSRecording.h>
 #include <ATen/mps/MPSRecordingEncoder.h>
-#include <ATen/record_function.h>
+#include <ATen/mps/MPSSubmission.h>
 
 #include <atomic>
 #include <mutex>
@@ -25,27 +25,6 @@
 #include <vector>
 
 namespace at::mps {
-
-/// What the stream's queue has to know of the thread that submits work: it may run the work on another one.
-struct MPSSubmission {
-  /// Asks the calling thread, which must not be on the queue.
-  static MPSSubmission ofThisThread();
-  /// That of the block which the queue runs; off the queue, that of the calling thread.
-  static MPSSubmission current();
-
-  /// The capture that the work is part of, or 0.
-  CallbackHandle capture = 0;
-  /// The operators that the thread runs, the caller's and the innermost, or nullptr.
-  const char* outermost_operator = nullptr;
-  const char* innermost_operator = nullptr;
-  /// What a copy to the device reads.
-  std::shared_ptr<MPSHostRefresh> host_source;
-  /// False for a block that came to the queue without dispatchSubmission(), and that no thread of a capture runs.
-  bool is_known = true;
-};
-
-/// dispatch_sync(), after which the queue knows the block as submitted by the calling thread.
-void dispatchSubmission(dispatch_queue_t queue, void (^block)());
 
 class MPSGraphCapture final : public MPSKernelRecorder {
  public:
@@ -85,10 +64,10 @@ class MPSGraphCapture final : public MPSKernelRecorder {
     keepBuffer(tensor.storage().data());
   }
   /// Takes over what is to be checked after the replay of another graph.
-  void keepChecks(const MPSCapturedWork& part);
+  void keepChecks(const MPSRecording& part);
   /// Lets each replay check a status that a kernel object writes into the tensor.
   void checkStatus(const Tensor& status, const std::string& message);
-  void keepPart(std::shared_ptr<const MPSCapturedWork> part);
+  void keepPart(std::shared_ptr<const MPSRecording> part);
   /// Whether graph runs are to be linked, for which it must be known where their data lies.
   bool notesPlaces() const {
     return notes_places_;
@@ -106,8 +85,8 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   void countDraws(int difference) {
     unrecorded_draws_ += difference;
   }
-  /// Lets the kernel that takes these bytes by setBytes: take new ones, of the same length, in each replay. Without such
-  /// a kernel the capture fails.
+  /// Lets the kernel that takes these bytes by setBytes: take new ones, of the same length, in each replay. Without
+  /// such a kernel the capture fails.
   void refreshBytes(std::vector<uint8_t> bytes, std::shared_ptr<MPSHostRefresh> refresh);
   /// True the first time: host reads are frozen, which deserves a warning.
   bool isFirstHostRead() {
@@ -116,8 +95,9 @@ class MPSGraphCapture final : public MPSKernelRecorder {
 
   /// Observes no more allocations. On the queue; the destructor calls it too.
   void stop();
-  /// Hands over what was recorded, or raises with the first reason for which the recording is of no use.
-  std::shared_ptr<MPSCapturedWork> finish();
+  /// Compiles the graph runs and hands over what was recorded, or raises with the first reason for which the recording
+  /// is of no use.
+  std::shared_ptr<const MPSRecording> finish(id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor);
 
  private:
   bool isOfThisSubmission() const;
@@ -135,7 +115,7 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   // guards what follows. Never call the allocator while it is held: the allocator calls observeBuffer() under its own
   // lock.
   std::mutex mutex_;
-  std::shared_ptr<MPSCapturedWork> work_;
+  std::shared_ptr<MPSRecording> recording_;
   // with whether they lie in the graph's pool
   std::unordered_map<const void*, bool> allocated_here_;
   std::vector<MPSWatchedTensor> watched_;
@@ -173,48 +153,5 @@ class MPSCaptureUnderway {
   std::unique_lock<std::mutex> lock_;
   MPSGraphCapture* capture_ = nullptr;
 };
-
-/// ", in aten::item" if that is what the caller asked the submitting thread for, "" if it is not known.
-std::string inOperator();
-
-/// Makes the capture that the caller's work is part of fail: what is encoded to the command buffer itself is lost.
-void refuseRawCommandBuffer();
-
-/// Keeps what this thread submits out of the graph while it lives.
-class MPSCapturePause {
- public:
-  MPSCapturePause();
-  ~MPSCapturePause();
-  MPSCapturePause(const MPSCapturePause&) = delete;
-  MPSCapturePause& operator=(const MPSCapturePause&) = delete;
-};
-
-/// Reads a status that a kernel object has written, also during a capture: each replay looks at it again, and raises
-/// `message` at the next synchronization if it isn't zero.
-int readStatus(const Tensor& status, const std::string& message);
-
-/// Tells a capture that links graph runs where the data of an MPSGraphTensorData or MPSNDArray lies: in the buffer,
-/// from `byte_offset` on, with the given strides in elements, or dense. What a capture is not told of is linked with
-/// nothing.
-void notePlace(id object,
-               MPSShape* shape,
-               MPSDataType type,
-               id<MTLBuffer> buffer,
-               size_t byte_offset = 0,
-               std::optional<IntArrayRef> strides = std::nullopt);
-/// The same for data in memory that nobody else has.
-void noteOwnPlace(id object, MPSShape* shape, MPSDataType type);
-/// The same for data that lies where that of `other` does.
-void notePlaceOf(id object, id other);
-
-/// Calls `encode`, which encodes to the command buffer that it gets, now and in each replay. Must be called on the
-/// stream's queue, with no encoder open.
-void encodeAndRecord(MPSStream* stream, void (^encode)(id<MTLCommandBuffer>));
-/// The same for what encodes with a compute encoder and leaves it open (encodeToCommandEncoder:commandBuffer:...). Outside
-/// of captures that is the stream's own. Never hand the stream's encoder to a kernel object during a capture: what
-/// memory it binds is its own affair.
-void encodeAndRecordInEncoder(MPSStream* stream, void (^encode)(id<MTLCommandBuffer>, id<MTLComputeCommandEncoder>));
-/// Encodes the step in an encoder of its own, if it takes one.
-void encodeAlone(MPSStream* stream, const MPSEncodeStep& step);
 
 } // namespace at::mps

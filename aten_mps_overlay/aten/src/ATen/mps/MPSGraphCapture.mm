@@ -1,60 +1,30 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/mps/MPSAllocatorInterface.h>
-#include <ATen/mps/MPSExecutableCache.h>
 #include <ATen/mps/MPSGraphCapture.h>
-#include <ATen/mps/MPSHostRefresh.h>
-#include <ATen/ops/item.h>
-#include <c10/util/ScopeExit.h>
 
 #include <algorithm>
 #include <cstring>
-#include <tuple>
 
 namespace at::mps {
 
-namespace {
+// The capture underway; its observer is captureUnderway().
+static std::mutex underway_mutex;
+static MPSGraphCapture* underway = nullptr;
 
-thread_local int pauses = 0;
-// Set while this thread copies a CPU tensor to the device.
-thread_local std::shared_ptr<MPSHostRefresh> thread_host_source;
-
-// The operators that this thread runs, the caller's first.
-thread_local std::vector<const RecordFunction*> running;
 // Of the last capture that this thread began.
-thread_local CallbackHandle last_observer = INVALID_CALLBACK_HANDLE;
-
-// Tells that an operator is in `running`.
-struct Running final : ObserverContext {};
-
-// The capture underway. Operators run on any thread, also while a capture ends.
-std::mutex underway_mutex;
-MPSGraphCapture* underway = nullptr;
-// Its observer, for those who only ask whose they are.
-std::atomic<CallbackHandle> underway_observer{INVALID_CALLBACK_HANDLE};
-
-std::atomic<MPSProgramLine> program_line{nullptr};
-
-// That of the block which the stream's queue runs. On the queue only.
-const MPSSubmission* running_submission = nullptr;
-
-// A thread works for the capture whose observer it has. PyTorch hands observers on to threads that go on with its work.
-bool observesThisThread(CallbackHandle observer) {
-  const auto& observers = get_record_function_tls_().sorted_tls_callbacks_;
-  return std::any_of(observers.begin(), observers.end(), [&](const auto& entry) { return entry.handle_ == observer; });
-}
+static thread_local CallbackHandle last_observer = INVALID_CALLBACK_HANDLE;
 
 // Does nothing on other threads, which can't: theirs is removed when they begin the next capture.
-void removeObserver(CallbackHandle observer) {
-  if (observesThisThread(observer)) {
+static void removeObserver(CallbackHandle observer) {
+  if (isObserved(observer)) {
     removeCallback(observer);
   }
 }
 
-// "train.py:12 (step)", or "". Takes the interpreter's lock: hold no other one, and don't be on the queue.
-std::string programLine() {
-  const MPSProgramLine find = program_line;
-  return find && !getCurrentMPSStream()->isOnQueue() ? find() : "";
-}
+namespace {
+
+// Tells that beginOperator() was called.
+struct Running final : ObserverContext {};
 
 template <typename Visitor>
 void forEachTensor(const IValue& value, const Visitor& visit) {
@@ -87,61 +57,19 @@ void observe(c10::ArrayRef<const IValue> values) {
 
 std::unique_ptr<ObserverContext> observeInputs(const RecordFunction& function) {
   observe(function.inputs());
-  running.push_back(&function);
+  beginOperator(function);
   return std::make_unique<Running>();
 }
 
 void observeOutputs(const RecordFunction& function, ObserverContext* context) {
   if (context) {
-    running.pop_back();
+    endOperator();
   }
   const auto& outputs = function.outputs();
   observe(c10::ArrayRef<const IValue>(outputs.data(), outputs.size()));
 }
 
 } // namespace
-
-MPSSubmission MPSSubmission::ofThisThread() {
-  MPSSubmission submission;
-  const CallbackHandle observer = underway_observer.load(std::memory_order_acquire);
-  if (observer == INVALID_CALLBACK_HANDLE || pauses > 0 || !observesThisThread(observer)) {
-    return submission;
-  }
-  submission.capture = observer;
-  submission.host_source = thread_host_source;
-  if (!running.empty()) {
-    submission.outermost_operator = running.front()->name();
-    submission.innermost_operator = running.back()->name();
-  }
-  return submission;
-}
-
-MPSSubmission MPSSubmission::current() {
-  if (!getCurrentMPSStream()->isOnQueue()) {
-    return ofThisThread();
-  }
-  if (running_submission) {
-    return *running_submission;
-  }
-  MPSSubmission submission = ofThisThread();
-  submission.is_known = submission.capture != 0;
-  return submission;
-}
-
-void dispatchSubmission(dispatch_queue_t queue, void (^block)()) {
-  auto* stream = getCurrentMPSStream();
-  const MPSSubmission of_this_thread = MPSSubmission::ofThisThread();
-  const auto* submission = &of_this_thread;
-  dispatch_sync(queue, ^() {
-    if (!stream->isOnQueue()) {
-      block();
-      return;
-    }
-    running_submission = submission;
-    const auto end = c10::make_scope_exit([] { running_submission = nullptr; });
-    block();
-  });
-}
 
 MPSGraphCapture::MPSGraphCapture(MPSCaptureErrorMode error_mode,
                                  MPSGraphPool pool,
@@ -152,9 +80,8 @@ MPSGraphCapture::MPSGraphCapture(MPSCaptureErrorMode error_mode,
       generators_(std::move(generators)),
       check_input_liveness_(check_input_liveness),
       notes_places_(notes_places),
-      work_(std::make_shared<MPSCapturedWork>()) {
-  work_->mechanisms = MPSReplayMechanisms::fromEnvironment();
-  work_->pool.emplace(pool);
+      recording_(std::make_shared<MPSRecording>()) {
+  recording_->pool.emplace(pool);
   const auto* allocator = getIMPSAllocator();
   allocator->beginAllocateToPool(pool, [this] { return isOfThisSubmission(); });
   allocator->setBufferObserver([this](const void* buffer) { observeBuffer(buffer); });
@@ -175,7 +102,7 @@ void MPSGraphCapture::belongToThisThread() {
   last_observer = operator_observer_;
   std::lock_guard<std::mutex> lock(underway_mutex);
   underway = this;
-  underway_observer.store(operator_observer_, std::memory_order_release);
+  setCaptureUnderway(operator_observer_);
 }
 
 void MPSGraphCapture::belongToNoThread() {
@@ -185,7 +112,7 @@ void MPSGraphCapture::belongToNoThread() {
       return;
     }
     underway = nullptr;
-    underway_observer.store(INVALID_CALLBACK_HANDLE, std::memory_order_release);
+    setCaptureUnderway(INVALID_CALLBACK_HANDLE);
   }
   removeObserver(operator_observer_);
 }
@@ -234,7 +161,7 @@ void MPSGraphCapture::keepBuffer(const void* buffer) {
     std::lock_guard<std::mutex> lock(mutex_);
     const auto allocated = allocated_here_.find(buffer);
     const bool lies_in_pool = allocated != allocated_here_.end() && allocated->second;
-    if (lies_in_pool || work_->pinned.contains(buffer)) {
+    if (lies_in_pool || recording_->pinned.contains(buffer)) {
       return;
     }
   }
@@ -245,7 +172,7 @@ void MPSGraphCapture::keepBuffer(const void* buffer) {
   bool adopted = false;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    adopted = work_->pinned.adopt(buffer);
+    adopted = recording_->pinned.adopt(buffer);
   }
   if (!adopted) {
     allocator->unpin(buffer);
@@ -279,17 +206,17 @@ void MPSGraphCapture::refuseMove(const MPSWatchedTensor& tensor) {
   }
 }
 
-void MPSGraphCapture::keepChecks(const MPSCapturedWork& part) {
+void MPSGraphCapture::keepChecks(const MPSRecording& part) {
   std::lock_guard<std::mutex> lock(mutex_);
-  auto& checks = work_->status_checks;
+  auto& checks = recording_->status_checks;
   checks.insert(checks.end(), part.status_checks.begin(), part.status_checks.end());
 }
 
 void MPSGraphCapture::checkStatus(const Tensor& status, const std::string& message) {
   std::lock_guard<std::mutex> lock(mutex_);
   id<MTLBuffer> buffer = (id<MTLBuffer>)status.storage().data();
-  work_->status_checks.push_back({buffer, status.storage_offset() * status.itemsize(), message});
-  work_->held.push_back(status);
+  recording_->status_checks.push_back({buffer, status.storage_offset() * status.itemsize(), message});
+  recording_->held.push_back(status);
 }
 
 bool MPSGraphCapture::isRegistered(const GeneratorImpl* generator) const {
@@ -298,9 +225,9 @@ bool MPSGraphCapture::isRegistered(const GeneratorImpl* generator) const {
   });
 }
 
-void MPSGraphCapture::keepPart(std::shared_ptr<const MPSCapturedWork> part) {
+void MPSGraphCapture::keepPart(std::shared_ptr<const MPSRecording> part) {
   std::lock_guard<std::mutex> lock(mutex_);
-  work_->parts.push_back(std::move(part));
+  recording_->parts.push_back(std::move(part));
 }
 
 void MPSGraphCapture::notePlace(id object, MPSTensorPlace place) {
@@ -374,8 +301,8 @@ void MPSGraphCapture::recordStep(MPSCommandStep step) {
   const auto submission = MPSSubmission::current();
   const char* name = submission.innermost_operator ? submission.innermost_operator : "";
   std::lock_guard<std::mutex> lock(mutex_);
-  work_->steps.push_back(std::move(step));
-  work_->operators.emplace_back(replayed_operator_ ? *replayed_operator_ : name);
+  recording_->steps.push_back(std::move(step));
+  recording_->operators.emplace_back(replayed_operator_ ? *replayed_operator_ : name);
 }
 
 void MPSGraphCapture::useBuffer(id<MTLBuffer> buffer) {
@@ -409,12 +336,40 @@ void MPSGraphCapture::refuse(const std::string& reason) {
   }
 }
 
-std::shared_ptr<MPSCapturedWork> MPSGraphCapture::finish() {
-  std::shared_ptr<MPSCapturedWork> work = std::make_shared<MPSCapturedWork>();
+// Compiles the graph runs.
+static void compile(MPSRecording& recording, id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor) {
+  @autoreleasepool {
+    NSMutableSet* distinct = [NSMutableSet set];
+    for (auto& step : recording.steps) {
+      auto* run = std::get_if<MPSGraphRunStep>(&step);
+      if (!run) {
+        continue;
+      }
+      // a step that came from a replay of another graph has all this already
+      if (!run->executable.get()) {
+        const auto compiled = MPSExecutableCache::getInstance().get(
+            run->graph.get(), run->feeds.get(), run->targets.get(), device, descriptor);
+        TORCH_CHECK(compiled.executable, "torch.mps graph capture: ", compiled.problem, ". The capture was dropped.");
+        run->executable = compiled.executable;
+        run->inputs = compiled.inputs;
+        run->results = compiled.results;
+        run->graph = {};
+        run->feeds = {};
+        run->targets = {};
+      }
+      [distinct addObject:run->executable.get()];
+    }
+    recording.executables = distinct.allObjects;
+  }
+}
+
+std::shared_ptr<const MPSRecording> MPSGraphCapture::finish(id<MTLDevice> device,
+                                                            MPSGraphCompilationDescriptor* descriptor) {
+  auto recording = std::make_shared<MPSRecording>();
   std::vector<MPSWatchedTensor> watched;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    std::swap(work, work_); // operators of other threads may still report
+    std::swap(recording, recording_); // operators of other threads may still report
     std::swap(watched, watched_);
     watched_places_.clear();
     places_.clear();
@@ -436,13 +391,9 @@ std::shared_ptr<MPSCapturedWork> MPSGraphCapture::finish() {
     TORCH_CHECK(refusal_.empty(), "torch.mps graph capture: ", refusal_, ". The capture was dropped.");
   }
   watched.erase(first_moved, watched.end());
-  work->watchTensors(std::move(watched));
-  return work;
-}
-
-std::string inOperator() {
-  const char* name = MPSSubmission::current().outermost_operator;
-  return name ? std::string(", in ") + name : "";
+  recording->watched.set(std::move(watched));
+  compile(*recording, device, descriptor);
+  return recording;
 }
 
 MPSCaptureUnderway::MPSCaptureUnderway() {
@@ -452,210 +403,9 @@ MPSCaptureUnderway::MPSCaptureUnderway() {
   }
   lock_ = std::unique_lock<std::mutex>(underway_mutex);
   // it may have ended, and another one begun, in between
-  if (underway_observer == observer) {
+  if (captureUnderway() == observer) {
     capture_ = underway;
   }
-}
-
-MPSCapturePause::MPSCapturePause() {
-  pauses++;
-}
-
-MPSCapturePause::~MPSCapturePause() {
-  pauses--;
-}
-
-bool isCurrentStreamCapturing() {
-  return MPSSubmission::current().capture != 0;
-}
-
-bool isCaptureUnderway() {
-  return getCurrentMPSStream()->capture() != nullptr;
-}
-
-void setProgramLine(MPSProgramLine find) {
-  program_line = find;
-}
-
-void assertNotCapturing(const std::string& what) {
-  if (isCurrentStreamCapturing()) {
-    const auto line = programLine();
-    TORCH_CHECK(false, "torch.mps graph capture: ", what, line.empty() ? line : " That was at " + line + ".");
-  }
-}
-
-void useInCapture(const TensorBase& tensor) {
-  if (!isCaptureUnderway() || !tensor.is_mps() || !tensor.has_storage() || !tensor.storage().data()) {
-    return;
-  }
-  const MPSCaptureUnderway capture;
-  if (!capture) {
-    return;
-  }
-  if (MPSSubmission::current().outermost_operator) {
-    // what operators are given and give is seen by the observer
-    capture->keepTensor(tensor);
-  } else {
-    capture->watchTensor(tensor);
-  }
-}
-
-void refuseRawCommandBuffer() {
-  static constexpr const char* reason =
-      "the stream's command buffer was taken, and what is encoded to it directly is not recorded";
-  auto* stream = getCurrentMPSStream();
-  if (!stream->isOnQueue() || running_submission) {
-    assertNotCapturing(std::string(reason) + ".");
-  } else if (auto* capture = stream->recordingCapture()) {
-    // an exception must not leave a block of dispatch_sync()
-    capture->refuse(reason);
-  }
-}
-
-MPSHostReadGuard::MPSHostReadGuard(const TensorBase& tensor) {
-  bool is_captured = false;
-  bool is_refused = false;
-  bool is_first = false;
-  {
-    const MPSCaptureUnderway capture;
-    is_captured = static_cast<bool>(capture);
-    is_refused = is_captured && capture->errorMode() != MPSCaptureErrorMode::RELAXED;
-    is_first = is_captured && !is_refused && capture->isFirstHostRead();
-  }
-  if (is_refused || is_first) {
-    const auto line = programLine();
-    const auto read = c10::str("torch.mps graph capture: the host read device data: the ",
-                               tensor.scalar_type(),
-                               " tensor of shape ",
-                               tensor.sizes(),
-                               inOperator(),
-                               line.empty() ? line : ", at " + line);
-    TORCH_CHECK(
-        !is_refused,
-        read,
-        ". A replay can't read it again. Move the read (.item(), .cpu(), printing, a tensor as a condition, ...) "
-        "out of the capture, or pass capture_error_mode=\"relaxed\" to freeze what it reads.");
-    TORCH_WARN(
-        read,
-        ". With capture_error_mode=\"relaxed\" what it reads is frozen: every replay behaves as if it had read the "
-        "same values. Later reads are frozen without a warning.");
-  }
-  if (is_captured) {
-    pause_ = std::make_unique<MPSCapturePause>();
-  }
-}
-
-MPSHostReadGuard::~MPSHostReadGuard() = default;
-
-MPSHostSourceGuard::MPSHostSourceGuard(const TensorBase& given, const TensorBase& source) {
-  if (isCurrentStreamCapturing()) {
-    thread_host_source = std::make_shared<MPSHostSource>(given, source);
-  }
-}
-
-MPSHostSourceGuard::~MPSHostSourceGuard() {
-  thread_host_source.reset();
-}
-
-// Asks first whether anybody wants to know: operators outside of captures pass here, too.
-template <typename Note>
-static void noteInCapture(const Note& note) {
-  if (!isCaptureUnderway()) {
-    return;
-  }
-  const MPSCaptureUnderway capture;
-  if (capture && capture->notesPlaces()) {
-    note(*capture);
-  }
-}
-
-static MPSTensorPlace makePlace(MPSShape* shape, MPSDataType type) {
-  MPSTensorPlace place;
-  place.type = type;
-  const auto dtype = scalarTypeOf(type);
-  place.itemsize = dtype == c10::ScalarType::Undefined ? 0 : c10::elementSize(dtype);
-  for (NSNumber* size in shape) {
-    place.sizes.push_back(size.longLongValue);
-  }
-  place.strides.resize(place.sizes.size());
-  int64_t stride = 1;
-  for (size_t i = place.sizes.size(); i-- > 0;) {
-    place.strides[i] = stride;
-    stride *= place.sizes[i];
-  }
-  return place;
-}
-
-void notePlace(id object,
-               MPSShape* shape,
-               MPSDataType type,
-               id<MTLBuffer> buffer,
-               size_t byte_offset,
-               std::optional<IntArrayRef> strides) {
-  noteInCapture([&](MPSGraphCapture& capture) {
-    auto place = makePlace(shape, type);
-    if (strides && strides->size() == place.strides.size()) {
-      place.strides = strides->vec();
-    } else if (strides && !strides->empty()) {
-      return; // of another shape than it says
-    }
-    std::tie(place.region, place.begin) = regionOf(buffer);
-    place.begin += byte_offset;
-    capture.notePlace(object, std::move(place));
-  });
-}
-
-void noteOwnPlace(id object, MPSShape* shape, MPSDataType type) {
-  noteInCapture([&](MPSGraphCapture& capture) {
-    auto place = makePlace(shape, type);
-    place.region = object;
-    capture.notePlace(object, std::move(place));
-  });
-}
-
-void notePlaceOf(id object, id other) {
-  noteInCapture([&](MPSGraphCapture& capture) { capture.notePlaceOf(object, other); });
-}
-
-int readStatus(const Tensor& status, const std::string& message) {
-  {
-    const MPSCaptureUnderway capture;
-    if (capture) {
-      capture->checkStatus(status, message);
-    }
-  }
-  const MPSCapturePause pause;
-  return status.item<int>();
-}
-
-void encodeAndRecord(MPSStream* stream, void (^encode)(id<MTLCommandBuffer>)) {
-  encode(stream->recordedCommandBuffer());
-  if (auto* capture = stream->recordingCapture()) {
-    void (^kept)(id<MTLCommandBuffer>) = [[encode copy] autorelease];
-    capture->recordStep(MPSEncodeStep{[[^(id<MTLCommandBuffer> command_buffer, id<MTLComputeCommandEncoder>) {
-      kept(command_buffer);
-    } copy] autorelease]});
-  }
-}
-
-void encodeAlone(MPSStream* stream, const MPSEncodeStep& step) {
-  MPSCommandBuffer* command_buffer = stream->recordedCommandBuffer();
-  id<MTLComputeCommandEncoder> encoder = step.takes_encoder ? [command_buffer computeCommandEncoder] : nil;
-  step.encode.get()(command_buffer, encoder);
-  [encoder endEncoding];
-}
-
-void encodeAndRecordInEncoder(MPSStream* stream, void (^encode)(id<MTLCommandBuffer>, id<MTLComputeCommandEncoder>)) {
-  auto* capture = stream->recordingCapture();
-  if (!capture) {
-    id<MTLComputeCommandEncoder> encoder = stream->commandEncoder();
-    encode(stream->recordedCommandBuffer(), encoder);
-    return;
-  }
-  stream->endKernelCoalescing();
-  MPSEncodeStep step{[[encode copy] autorelease], /*takes_encoder=*/true};
-  encodeAlone(stream, step);
-  capture->recordStep(std::move(step));
 }
 
 } // namespace at::mps

@@ -1,9 +1,9 @@
 // Makes stretches of graph runs one executable each: a graph that calls the executables of the runs.
 #include <ATen/mps/MPSAllocatorInterface.h>
-#include <ATen/mps/MPSCapturedWork.h>
 #include <ATen/mps/MPSDevice.h>
 #include <ATen/mps/MPSExecutableCache.h>
 #include <ATen/mps/MPSGraphCallOps.h>
+#include <ATen/mps/MPSReplay.h>
 #include <ATen/mps/MPSStretch.h>
 #include <c10/util/accumulate.h>
 #include <c10/util/env.h>
@@ -211,11 +211,11 @@ MPSGraphTensor* apply(MPSGraph* graph, MPSGraphTensor* tensor, const MPSViewStep
 // Builds, compiles and finds again the executable of a stretch.
 class Linker {
  public:
-  Linker(const MPSCapturedWork& work,
+  Linker(const MPSRecording& recording,
          id<MTLDevice> device,
          MPSGraphCompilationDescriptor* descriptor,
          ResultTypes& types)
-      : work_(work), device_(device), descriptor_(descriptor), types_(types) {}
+      : recording_(recording), device_(device), descriptor_(descriptor), types_(types) {}
 
   std::optional<MPSLinkedRun> link(const MPSStretch& stretch) {
     NSMutableArray<MPSGraphExecutable*>* parts = [NSMutableArray array];
@@ -237,7 +237,7 @@ class Linker {
     }
     for (const size_t step : stretch.steps) {
       const auto part = by_step.find(step);
-      const auto count = std::get<MPSGraphRunStep>(work_.steps[step]).results.get().count;
+      const auto count = std::get<MPSGraphRunStep>(recording_.steps[step]).results.get().count;
       linked.parts.push_back({step, part == by_step.end() ? std::vector<bool>(count, false) : part->second->written});
     }
     return linked;
@@ -245,7 +245,7 @@ class Linker {
 
  private:
   const MPSGraphRunStep& runOf(const MPSStretchPart& part) const {
-    return std::get<MPSGraphRunStep>(work_.steps[part.run->step]);
+    return std::get<MPSGraphRunStep>(recording_.steps[part.run->step]);
   }
 
   MPSGraphTensorData* dataOf(const MPSStretch& stretch, size_t placeholder) const {
@@ -362,7 +362,7 @@ class Linker {
     return [NSSet setWithArray:wanted].count == wanted.count ? ordered : nil;
   }
 
-  const MPSCapturedWork& work_;
+  const MPSRecording& recording_;
   id<MTLDevice> const device_;
   MPSGraphCompilationDescriptor* const descriptor_;
   ResultTypes& types_;
@@ -373,7 +373,7 @@ bool canCallExecutables() {
       [MPSGraph instancesRespondToSelector:@selector(callSymbolName:inputTensors:outputTypes:name:)];
 }
 
-std::optional<std::vector<MPSLinkedRun>> linkRuns(const MPSCapturedWork& work,
+std::optional<std::vector<MPSLinkedRun>> linkRuns(const MPSRecording& recording,
                                                   const MPSReplayPlan& plan,
                                                   id<MTLDevice> device,
                                                   MPSGraphCompilationDescriptor* descriptor,
@@ -383,7 +383,7 @@ std::optional<std::vector<MPSLinkedRun>> linkRuns(const MPSCapturedWork& work,
     return std::nullopt;
   }
   std::vector<MPSStepAccesses> accesses;
-  for (const auto& step : work.steps) {
+  for (const auto& step : recording.steps) {
     accesses.push_back(std::visit(AccessCollector(), step));
   }
   const auto* allocator = getIMPSAllocator();
@@ -399,7 +399,7 @@ std::optional<std::vector<MPSLinkedRun>> linkRuns(const MPSCapturedWork& work,
                                    c10::utils::check_env("PYTORCH_MPS_LINK_VIEWS").value_or(true),
                                    c10::utils::check_env("PYTORCH_MPS_LINK_KEEP_RESULTS").value_or(false)});
   ResultTypes types(device, descriptor);
-  Linker linker(work, device, descriptor, types);
+  Linker linker(recording, device, descriptor, types);
   std::vector<MPSLinkedRun> linked;
   std::vector<MPSLinkCandidate> neighbours;
   const auto link_neighbours = [&] {
@@ -410,12 +410,12 @@ std::optional<std::vector<MPSLinkedRun>> linkRuns(const MPSCapturedWork& work,
     }
     neighbours.clear();
   };
-  for (const auto i : c10::irange(work.steps.size())) {
-    const auto& step = work.steps[i];
+  for (const auto i : c10::irange(recording.steps.size())) {
+    const auto& step = recording.steps[i];
     const auto* run = std::get_if<MPSGraphRunStep>(&step);
     if (auto candidate = run ? makeCandidate(*run, i, types) : std::nullopt) {
       neighbours.push_back(std::move(*candidate));
-    } else if (!plan.isEarlyRefresh(step)) {
+    } else if (!plan.refreshes().isEarly(step)) {
       link_neighbours();
     }
   }

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <functional>
 #include <utility>
-#include <vector>
 
 namespace at::mps {
 
@@ -86,7 +85,7 @@ void checkDrawInCapture(const MPSGeneratorImpl& generator) {
 
 void assertNotDrawnInCapture(const MPSGeneratorImpl& generator, const char* what) {
   const MPSCaptureUnderway capture;
-  TORCH_CHECK(draws_again || !capture || !capture->isRegistered(&generator),
+  TORCH_CHECK(!capture || !capture->isRegistered(&generator),
               "torch.mps graph capture: ",
               what,
               ", which a replay would not do. Do it before the capture.");
@@ -122,9 +121,12 @@ static std::array<uint64_t, 2> seedAndOffset(const MPSGeneratorImpl& generator) 
 }
 
 void recordOffsetDraw(MPSGeneratorImpl& generator, uint64_t next_offset) {
-  const auto now = seedAndOffset(generator);
   const MPSCaptureUnderway capture;
-  if (!capture || draws_again || next_offset == now[1]) {
+  if (!capture || draws_again) {
+    return;
+  }
+  const auto now = seedAndOffset(generator);
+  if (next_offset == now[1]) {
     return;
   }
   checkRegistered(*capture, &generator);

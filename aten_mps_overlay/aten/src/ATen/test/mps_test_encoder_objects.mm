@@ -2,14 +2,13 @@
 #include <torch/torch.h>
 
 #include <ATen/mps/MPSCommandGraph.h>
-#include <ATen/mps/MPSGraphCapture.h>
+#include <ATen/mps/MPSKernelObjects.h>
 #include <ATen/mps/MPSStream.h>
 #include <ATen/native/mps/OperationUtils.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <functional>
-#include <vector>
 
 using namespace at::mps;
 using at::native::mps::dispatch_sync_with_rethrow;
@@ -25,6 +24,16 @@ class MPSEncoderObjectsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(torch::mps::is_available());
+    x = randomOnDevice();
+    y = randomOnDevice();
+  }
+
+  // Captures what `run` does, and returns what it gives.
+  static at::Tensor capture(MPSCommandGraph& graph, const std::function<at::Tensor()>& run) {
+    graph.captureBegin();
+    auto result = run();
+    graph.captureEnd();
+    return result;
   }
 
   static at::Tensor product(const at::Tensor& left, const at::Tensor& right) {
@@ -47,14 +56,14 @@ class MPSEncoderObjectsTest : public ::testing::Test {
   }
 
   // The same kernel before, between and after.
-  static at::Tensor work(const at::Tensor& x, const at::Tensor& y) {
+  at::Tensor work() const {
     auto first = product(torch::lgamma(x), y);
     auto second = product(torch::lgamma(first), product(x, y));
     return torch::lgamma(second).add(first);
   }
 
   // Replays of the graph give what eager gives for other inputs.
-  static void checkReplays(MPSCommandGraph& graph, at::Tensor x, const at::Tensor& y, const at::Tensor& result) {
+  void checkReplays(MPSCommandGraph& graph, const at::Tensor& result) {
     for (int i = 0; i < 2; i++) {
       x.copy_(torch::randn({kSize, kSize}).mul(2));
       y.copy_(torch::randn({kSize, kSize}));
@@ -62,35 +71,27 @@ class MPSEncoderObjectsTest : public ::testing::Test {
       result.fill_(7);
       graph.replay();
       EXPECT_FALSE(torch::equal(result.cpu(), before));
-      EXPECT_TRUE(torch::allclose(result.cpu(), work(x, y).cpu(), 0, 0, /*equal_nan=*/true));
+      EXPECT_TRUE(torch::allclose(result.cpu(), work().cpu(), 0, 0, /*equal_nan=*/true));
     }
   }
+
+  at::Tensor x, y;
 };
 
 TEST_F(MPSEncoderObjectsTest, EagerComputes) {
-  auto x = randomOnDevice();
-  auto y = randomOnDevice();
   EXPECT_TRUE(torch::allclose(product(x, y).cpu(), x.cpu().matmul(y.cpu()), 1e-4, 1e-4));
 }
 
 TEST_F(MPSEncoderObjectsTest, Replays) {
-  auto x = randomOnDevice();
-  auto y = randomOnDevice();
   MPSCommandGraph graph;
-  graph.captureBegin();
-  auto result = work(x, y);
-  graph.captureEnd();
+  auto result = capture(graph, [&] { return work(); });
   EXPECT_EQ(graph.stats().kernel_objects, 3);
-  checkReplays(graph, x, y, result);
+  checkReplays(graph, result);
 }
 
 TEST_F(MPSEncoderObjectsTest, FirstAndLastStep) {
-  auto x = randomOnDevice();
-  auto y = randomOnDevice();
   MPSCommandGraph graph;
-  graph.captureBegin();
-  auto result = product(x, y);
-  graph.captureEnd();
+  auto result = capture(graph, [&] { return product(x, y); });
   x.copy_(torch::randn({kSize, kSize}));
   result.fill_(7);
   graph.replay();
@@ -98,18 +99,14 @@ TEST_F(MPSEncoderObjectsTest, FirstAndLastStep) {
 }
 
 TEST_F(MPSEncoderObjectsTest, ReplayedInAnotherCapture) {
-  auto x = randomOnDevice();
-  auto y = randomOnDevice();
   MPSCommandGraph inner;
-  inner.captureBegin();
-  auto result = work(x, y);
-  inner.captureEnd();
+  auto result = capture(inner, [&] { return work(); });
   MPSCommandGraph outer;
   outer.captureBegin();
   inner.replay();
   outer.captureEnd();
   EXPECT_EQ(outer.stats().kernel_objects, 3);
-  checkReplays(outer, x, y, result);
+  checkReplays(outer, result);
 }
 
 TEST_F(MPSEncoderObjectsTest, WithAndWithoutEachMechanism) {
@@ -117,13 +114,9 @@ TEST_F(MPSEncoderObjectsTest, WithAndWithoutEachMechanism) {
     for (const char* without : {"", "elided_bindings", "early_commits"}) {
       setenv("PYTORCH_MPS_GRAPH_WITH", with, 1);
       setenv("PYTORCH_MPS_GRAPH_WITHOUT", without, 1);
-      auto x = randomOnDevice();
-      auto y = randomOnDevice();
       MPSCommandGraph graph;
-      graph.captureBegin();
-      auto result = work(x, y);
-      graph.captureEnd();
-      checkReplays(graph, x, y, result);
+      auto result = capture(graph, [&] { return work(); });
+      checkReplays(graph, result);
     }
   }
   unsetenv("PYTORCH_MPS_GRAPH_WITH");

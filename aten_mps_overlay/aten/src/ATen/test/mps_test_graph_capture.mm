@@ -146,52 +146,6 @@ TEST_F(MPSGraphCaptureTest, GoneInputOfAGraphRunOutsideOfOperators) {
   expectRaised([&] { graph.replay(); }, "is gone");
 }
 
-TEST_F(MPSGraphCaptureTest, RawCommandBuffer) {
-  auto* stream = getCurrentMPSStream();
-  auto x = full(1);
-  graph.captureBegin();
-  expectRaised([&] { stream->commandBuffer(); }, "command buffer was taken");
-  auto y = x.add(1);
-  graph.captureEnd();
-  x.fill_(4);
-  graph.replay();
-  expectFilledWith(y, 5);
-}
-
-TEST_F(MPSGraphCaptureTest, RawCommandBufferOnTheQueue) {
-  auto* stream = getCurrentMPSStream();
-  auto x = full(1);
-  void (^take)() = ^() {
-    stream->endKernelCoalescing();
-    EXPECT_TRUE(stream->commandBuffer());
-  };
-  graph.captureBegin();
-  expectRaised([&] { dispatch_sync_with_rethrow(stream->queue(), take); }, "command buffer was taken");
-  graph.captureAbort();
-  // from here an exception would end the process
-  graph.captureBegin();
-  dispatch_sync(stream->queue(), take);
-  auto y = x.add(1);
-  expectRaised([&] { graph.captureEnd(); }, "command buffer was taken");
-  expectRaised([&] { graph.replay(); }, "this graph is empty");
-}
-
-TEST_F(MPSGraphCaptureTest, RawCommandBufferOfAnotherThread) {
-  auto* stream = getCurrentMPSStream();
-  auto x = full(1);
-  graph.captureBegin();
-  auto y = x.add(1);
-  inThread([&] {
-    dispatch_sync_with_rethrow(stream->queue(), ^() {
-      EXPECT_TRUE(stream->commandBuffer());
-    });
-  });
-  graph.captureEnd();
-  x.fill_(4);
-  graph.replay();
-  expectFilledWith(y, 5);
-}
-
 class MPSGraphCaptureThreadsTest : public MPSGraphCaptureTest {
  protected:
   void SetUp() override {

@@ -1,0 +1,75 @@
+#include <ATen/mps/MPSCaptureUtils.h>
+#include <ATen/mps/MPSGraphCapture.h>
+#include <ATen/mps/MPSStream.h>
+
+#include <atomic>
+
+namespace at::mps {
+
+static std::atomic<MPSProgramLine> program_line{nullptr};
+
+// "train.py:12 (step)", or "". Takes the interpreter's lock: hold no other one, and don't be on the queue.
+static std::string programLine() {
+  const MPSProgramLine find = program_line;
+  return find && !getCurrentMPSStream()->isOnQueue() ? find() : "";
+}
+
+void setProgramLine(MPSProgramLine find) {
+  program_line = find;
+}
+
+void assertNotCapturing(const std::string& what) {
+  if (isCurrentStreamCapturing()) {
+    const auto line = programLine();
+    TORCH_CHECK(false, "torch.mps graph capture: ", what, line.empty() ? line : " That was at " + line + ".");
+  }
+}
+
+void refuseRawCommandBuffer() {
+  static constexpr const char* reason =
+      "the stream's command buffer was taken, and what is encoded to it directly is not recorded";
+  auto* stream = getCurrentMPSStream();
+  if (MPSSubmission::mayRaise()) {
+    assertNotCapturing(std::string(reason) + ".");
+  } else if (auto* capture = stream->recordingCapture()) {
+    // an exception must not leave a block of dispatch_sync()
+    capture->refuse(reason);
+  }
+}
+
+MPSHostReadGuard::MPSHostReadGuard(const TensorBase& tensor) {
+  bool is_captured = false;
+  bool is_refused = false;
+  bool is_first = false;
+  {
+    const MPSCaptureUnderway capture;
+    is_captured = static_cast<bool>(capture);
+    is_refused = is_captured && capture->errorMode() != MPSCaptureErrorMode::RELAXED;
+    is_first = is_captured && !is_refused && capture->isFirstHostRead();
+  }
+  if (is_refused || is_first) {
+    const auto line = programLine();
+    const auto read = c10::str("torch.mps graph capture: the host read device data: the ",
+                               tensor.scalar_type(),
+                               " tensor of shape ",
+                               tensor.sizes(),
+                               inOperator(),
+                               line.empty() ? line : ", at " + line);
+    TORCH_CHECK(
+        !is_refused,
+        read,
+        ". A replay can't read it again. Move the read (.item(), .cpu(), printing, a tensor as a condition, ...) "
+        "out of the capture, or pass capture_error_mode=\"relaxed\" to freeze what it reads.");
+    TORCH_WARN(
+        read,
+        ". With capture_error_mode=\"relaxed\" what it reads is frozen: every replay behaves as if it had read the "
+        "same values. Later reads are frozen without a warning.");
+  }
+  if (is_captured) {
+    pause_ = std::make_unique<MPSCapturePause>();
+  }
+}
+
+MPSHostReadGuard::~MPSHostReadGuard() = default;
+
+} // namespace at::mps

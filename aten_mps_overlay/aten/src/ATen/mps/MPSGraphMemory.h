@@ -1,0 +1,120 @@
+#pragma once
+
+// The memory that a graph uses: what it keeps, and what it watches.
+
+#include <ATen/core/TensorBase.h>
+#include <ATen/mps/MPSAllocatorInterface.h>
+#include <c10/core/Storage.h>
+#include <c10/core/TensorImpl.h>
+#include <c10/core/UndefinedTensorImpl.h>
+
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace at::mps {
+
+/// Says of a tensor that it is watched, while this lives.
+class MPSWatchMark {
+ public:
+  explicit MPSWatchMark(const TensorImpl* tensor);
+  MPSWatchMark(MPSWatchMark&& other) noexcept
+      : tensor_(std::exchange(other.tensor_, nullptr)) {}
+  MPSWatchMark& operator=(MPSWatchMark&& other) noexcept {
+    std::swap(tensor_, other.tensor_);
+    return *this;
+  }
+  ~MPSWatchMark();
+
+  static bool isOn(const TensorImpl* tensor);
+
+ private:
+  const TensorImpl* tensor_;
+};
+
+/// A tensor as it was recorded, to notice when its memory is no longer where it
+/// was.
+class MPSWatchedTensor {
+ public:
+  /// With `check_liveness` it also notices when nobody has the storage any
+  /// more.
+  MPSWatchedTensor(const TensorBase& tensor, bool check_liveness);
+
+  /// True when the tensor still lives but its storage was reallocated, shrunk
+  /// or replaced.
+  bool moved() const;
+  /// True when nobody but graphs has the storage any more. Only if that is
+  /// checked.
+  bool gone() const;
+  /// True when nothing can be noticed any more: nobody has the tensor, and
+  /// whether somebody has the storage is not asked.
+  bool forgotten() const;
+  const void* data() const {
+    return data_;
+  }
+  /// Says how the tensor was recorded and how it is now.
+  std::string describe() const;
+
+ private:
+  c10::weak_intrusive_ptr<TensorImpl, UndefinedTensorImpl> tensor_;
+  MPSWatchMark mark_;
+  std::optional<c10::weak_intrusive_ptr<StorageImpl>> storage_;
+  const void* data_;
+  size_t nbytes_;
+  ScalarType dtype_;
+  std::vector<int64_t> sizes_;
+};
+
+/// The tensors that a graph uses, as they were recorded.
+class MPSWatchedTensors {
+ public:
+  void set(std::vector<MPSWatchedTensor> tensors);
+  /// Raises when one of them has moved, or is gone.
+  void check() const;
+
+ private:
+  mutable std::mutex mutex_;
+  // those that are forgotten are left out now and then
+  mutable std::vector<MPSWatchedTensor> tensors_;
+};
+
+/// Keeps blocks of the allocator away from others until it is destroyed.
+class MPSPinnedBuffers {
+ public:
+  MPSPinnedBuffers() = default;
+  MPSPinnedBuffers(const MPSPinnedBuffers&) = delete;
+  MPSPinnedBuffers& operator=(const MPSPinnedBuffers&) = delete;
+  ~MPSPinnedBuffers();
+
+  bool contains(const void* buffer) const {
+    return buffers_.count(buffer) > 0;
+  }
+  /// Takes over one pin; returns false, and takes nothing, when the buffer is
+  /// here already.
+  bool adopt(const void* buffer) {
+    return buffers_.insert(buffer).second;
+  }
+  const std::unordered_set<const void*>& buffers() const {
+    return buffers_;
+  }
+
+ private:
+  std::unordered_set<const void*> buffers_;
+};
+
+/// Keeps the memory of a pool until it is destroyed.
+class MPSPoolReference {
+ public:
+  explicit MPSPoolReference(IMPSAllocator::CapturePoolId pool);
+  MPSPoolReference(const MPSPoolReference&) = delete;
+  MPSPoolReference& operator=(const MPSPoolReference&) = delete;
+  ~MPSPoolReference();
+
+ private:
+  const IMPSAllocator::CapturePoolId pool_;
+};
+
+} // namespace at::mps

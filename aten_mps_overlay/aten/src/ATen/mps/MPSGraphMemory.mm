@@ -1,0 +1,124 @@
+#include <ATen/mps/MPSGraphMemory.h>
+
+#include <algorithm>
+#include <sstream>
+#include <unordered_map>
+
+namespace at::mps {
+
+// How many watch each tensor; weak references keep the addresses from being used again.
+static std::mutex watched_mutex;
+static std::unordered_map<const TensorImpl*, size_t>& watchedTensors() {
+  // never destroyed: graphs may outlive all statics
+  static auto* tensors = new std::unordered_map<const TensorImpl*, size_t>();
+  return *tensors;
+}
+
+MPSWatchMark::MPSWatchMark(const TensorImpl* tensor) : tensor_(tensor) {
+  std::lock_guard<std::mutex> lock(watched_mutex);
+  watchedTensors()[tensor]++;
+}
+
+MPSWatchMark::~MPSWatchMark() {
+  if (!tensor_) {
+    return;
+  }
+  std::lock_guard<std::mutex> lock(watched_mutex);
+  const auto position = watchedTensors().find(tensor_);
+  if (--position->second == 0) {
+    watchedTensors().erase(position);
+  }
+}
+
+bool MPSWatchMark::isOn(const TensorImpl* tensor) {
+  std::lock_guard<std::mutex> lock(watched_mutex);
+  return watchedTensors().count(tensor) > 0;
+}
+
+MPSWatchedTensor::MPSWatchedTensor(const TensorBase& tensor, bool check_liveness)
+    : tensor_(tensor.getIntrusivePtr()),
+      mark_(tensor.unsafeGetTensorImpl()),
+      data_(tensor.storage().data()),
+      nbytes_(tensor.storage().nbytes()),
+      dtype_(tensor.scalar_type()),
+      sizes_(tensor.sizes().vec()) {
+  if (check_liveness) {
+    storage_.emplace(tensor.storage().getWeakStorageImpl());
+  }
+}
+
+bool MPSWatchedTensor::gone() const {
+  return storage_ && storage_->expired();
+}
+
+bool MPSWatchedTensor::forgotten() const {
+  return !storage_ && tensor_.expired();
+}
+
+bool MPSWatchedTensor::moved() const {
+  const auto tensor = tensor_.lock();
+  if (!tensor) {
+    return false; // its owner let go of it; the graph keeps the memory
+  }
+  return !tensor->has_storage() || tensor->storage().data() != data_ || tensor->storage().nbytes() < nbytes_;
+}
+
+std::string MPSWatchedTensor::describe() const {
+  std::ostringstream text;
+  text << "the " << dtype_ << " tensor of shape " << IntArrayRef(sizes_) << ", recorded with a storage of " << nbytes_
+       << " bytes, ";
+  const auto tensor = tensor_.lock();
+  if (gone()) {
+    text << "is gone";
+  } else if (!tensor || !tensor->has_storage()) {
+    text << "has no storage now";
+  } else {
+    text << "now has shape " << tensor->sizes() << " and another storage of " << tensor->storage().nbytes() << " bytes";
+  }
+  return text.str();
+}
+
+MPSPinnedBuffers::~MPSPinnedBuffers() {
+  const auto* allocator = getIMPSAllocator();
+  for (const auto* buffer : buffers_) {
+    allocator->unpin(buffer);
+  }
+}
+
+MPSPoolReference::MPSPoolReference(IMPSAllocator::CapturePoolId pool) : pool_(pool) {
+  getIMPSAllocator()->retainPool(pool_);
+}
+
+MPSPoolReference::~MPSPoolReference() {
+  getIMPSAllocator()->releasePool(pool_);
+}
+
+void MPSWatchedTensors::set(std::vector<MPSWatchedTensor> tensors) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  tensors_ = std::move(tensors);
+}
+
+void MPSWatchedTensors::check() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  size_t forgotten = 0;
+  for (const auto& tensor : tensors_) {
+    forgotten += tensor.forgotten();
+    TORCH_CHECK(!tensor.gone(),
+                "torch.mps graph replay: ",
+                tensor.describe(),
+                ". It existed before the capture, which was begun with check_input_liveness=True: keep a reference to "
+                "each input and update it in place (copy_(), fill_(), ...) instead of replacing it, or capture again.");
+    TORCH_CHECK(!tensor.moved(),
+                "torch.mps graph replay: ",
+                tensor.describe(),
+                ". A graph reads and writes the memory that its tensors had during capture: update tensors in place "
+                "(copy_(), fill_(), ...) instead of resizing or replacing them, or capture again.");
+  }
+  if (2 * forgotten > tensors_.size()) {
+    tensors_.erase(
+        std::remove_if(tensors_.begin(), tensors_.end(), [](const auto& tensor) { return tensor.forgotten(); }),
+        tensors_.end());
+  }
+}
+
+} // namespace at::mps

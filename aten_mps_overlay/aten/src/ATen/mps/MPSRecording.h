@@ -1,0 +1,43 @@
+#pragma once
+
+// What a capture leaves behind. Objective-C++ only.
+
+#include <ATen/core/Tensor.h>
+#include <ATen/mps/MPSCommandStep.h>
+#include <ATen/mps/MPSGraphMemory.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace at::mps {
+
+/// The steps and the memory that they need. A capture fills it in; nothing changes it once the capture has ended, and
+/// replays refer to its steps.
+struct MPSRecording {
+  std::vector<MPSCommandStep> steps;
+  // by step: the operator that submitted it, or ""
+  std::vector<std::string> operators;
+  // the executables of the graph runs, each once
+  MPSRetained<NSArray*> executables;
+  // memory that the steps read or write: blocks of the allocator, and host memory that is copied to the device
+  MPSPinnedBuffers pinned;
+  std::optional<MPSPoolReference> pool;
+  MPSWatchedTensors watched;
+  // graphs that were replayed inside the capture
+  std::vector<std::shared_ptr<const MPSRecording>> parts;
+  std::vector<MPSStatusCheck> status_checks;
+  // tensors that nobody else may write to until their content was looked at
+  std::vector<Tensor> held;
+
+  /// Raises when a tensor that the steps use has moved.
+  void checkTensors() const {
+    watched.check();
+    for (const auto& part : parts) {
+      part->checkTensors();
+    }
+  }
+};
+
+} // namespace at::mps

@@ -1,0 +1,65 @@
+#pragma once
+
+// Whose work the stream's queue runs: which capture it is part of, if any, and which operator submitted it.
+// Objective-C++ only.
+
+#include <ATen/mps/MPSHostRefresh.h>
+#include <ATen/record_function.h>
+
+#include <dispatch/dispatch.h>
+
+#include <memory>
+#include <string>
+
+namespace at::mps {
+
+/// What the stream's queue has to know of the thread that submits work: it may run the work on another one.
+struct MPSSubmission {
+  /// Asks the calling thread, which must not be on the queue.
+  static MPSSubmission ofThisThread();
+  /// That of the block which the queue runs; off the queue, that of the calling thread.
+  static MPSSubmission current();
+  /// False in a block that came to the queue by dispatch_sync(), which an exception must not leave.
+  static bool mayRaise();
+
+  /// The capture that the work is part of, or 0.
+  CallbackHandle capture = 0;
+  /// The operators that the thread runs, the caller's and the innermost, or nullptr.
+  const char* outermost_operator = nullptr;
+  const char* innermost_operator = nullptr;
+  /// What a copy to the device reads.
+  std::shared_ptr<MPSHostRefresh> host_source;
+  /// False for a block that came to the queue without dispatchSubmission(), and that no thread of a capture runs.
+  bool is_known = true;
+};
+
+/// dispatch_sync(), after which the queue knows the block as submitted by the calling thread.
+void dispatchSubmission(dispatch_queue_t queue, void (^block)());
+
+/// ", in aten::item" if that is what the caller asked the submitting thread for, "" if it is not known.
+std::string inOperator();
+
+/// Whether the calling thread has the observer. A thread works for the capture whose observer it has: PyTorch hands
+/// observers on to threads that go on with its work.
+bool isObserved(CallbackHandle observer);
+/// Names the capture underway by its observer; INVALID_CALLBACK_HANDLE if there is none.
+void setCaptureUnderway(CallbackHandle capture);
+CallbackHandle captureUnderway();
+
+/// Tell which operators the calling thread runs.
+void beginOperator(const RecordFunction& function);
+void endOperator();
+
+/// Tells what the calling thread's copies to the device read.
+void setHostSource(std::shared_ptr<MPSHostRefresh> source);
+
+/// Keeps what this thread submits out of the graph while it lives.
+class MPSCapturePause {
+ public:
+  MPSCapturePause();
+  ~MPSCapturePause();
+  MPSCapturePause(const MPSCapturePause&) = delete;
+  MPSCapturePause& operator=(const MPSCapturePause&) = delete;
+};
+
+} // namespace at::mps

@@ -1,0 +1,88 @@
+#include <ATen/mps/MPSAllocatorInterface.h>
+#include <ATen/mps/MPSGraphMemory.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <string>
+#include <vector>
+
+using namespace at::mps;
+
+static at::Tensor onDevice(int64_t length = 4096) {
+  return torch::zeros({length}, at::kMPS);
+}
+
+class MPSGraphMemoryTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(torch::mps::is_available());
+  }
+};
+
+TEST_F(MPSGraphMemoryTest, MovedTensor) {
+  auto x = onDevice();
+  const MPSWatchedTensor watched(x, /*check_liveness=*/false);
+  x.fill_(3);
+  EXPECT_FALSE(watched.moved());
+  x.resize_({1 << 20});
+  EXPECT_TRUE(watched.moved());
+  EXPECT_NE(watched.describe().find("now has shape [1048576]"), std::string::npos) << watched.describe();
+}
+
+TEST_F(MPSGraphMemoryTest, ReplacedStorage) {
+  auto x = onDevice();
+  const MPSWatchedTensor watched(x, /*check_liveness=*/false);
+  x.set_data(onDevice());
+  EXPECT_TRUE(watched.moved());
+}
+
+TEST_F(MPSGraphMemoryTest, GoneTensor) {
+  auto x = onDevice();
+  const MPSWatchedTensor watched(x, /*check_liveness=*/true);
+  const MPSWatchedTensor unchecked(x, /*check_liveness=*/false);
+  EXPECT_FALSE(watched.gone());
+  x.reset();
+  EXPECT_TRUE(watched.gone());
+  EXPECT_FALSE(unchecked.gone());
+  EXPECT_FALSE(unchecked.moved());
+  EXPECT_TRUE(unchecked.forgotten());
+}
+
+TEST_F(MPSGraphMemoryTest, AllAreChecked) {
+  auto x = onDevice();
+  auto y = onDevice();
+  MPSWatchedTensors tensors;
+  std::vector<MPSWatchedTensor> all;
+  all.emplace_back(x, false);
+  all.emplace_back(y, false);
+  tensors.set(std::move(all));
+  tensors.check();
+  y.resize_({1 << 20});
+  EXPECT_THROW(tensors.check(), c10::Error);
+}
+
+TEST_F(MPSGraphMemoryTest, Marks) {
+  auto x = onDevice();
+  const auto* tensor = x.unsafeGetTensorImpl();
+  EXPECT_FALSE(MPSWatchMark::isOn(tensor));
+  {
+    const MPSWatchMark first(tensor);
+    { const MPSWatchMark second(tensor); }
+    EXPECT_TRUE(MPSWatchMark::isOn(tensor));
+  }
+  EXPECT_FALSE(MPSWatchMark::isOn(tensor));
+}
+
+TEST_F(MPSGraphMemoryTest, PinnedBlocksAreGivenToNobody) {
+  auto x = onDevice();
+  const void* block = x.storage().data();
+  {
+    MPSPinnedBuffers pinned;
+    ASSERT_TRUE(getIMPSAllocator()->pin(block));
+    EXPECT_TRUE(pinned.adopt(block));
+    EXPECT_FALSE(pinned.adopt(block));
+    x.reset();
+    EXPECT_NE(onDevice().storage().data(), block);
+  }
+  EXPECT_EQ(onDevice().storage().data(), block);
+}

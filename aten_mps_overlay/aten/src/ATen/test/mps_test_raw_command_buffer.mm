@@ -1,0 +1,94 @@
+// first: OperationUtils.h forbids what it includes
+#include <torch/torch.h>
+
+#include <ATen/mps/MPSCommandGraph.h>
+#include <ATen/mps/MPSStream.h>
+#include <ATen/native/mps/OperationUtils.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <thread>
+
+using namespace at::mps;
+using at::native::mps::dispatch_sync_with_rethrow;
+
+static const auto kOnDevice = at::device(at::kMPS);
+static constexpr int64_t kLength = 4096;
+
+static at::Tensor full(float value) {
+  return torch::full({kLength}, value, kOnDevice);
+}
+
+static void expectFilledWith(const at::Tensor& tensor, float value) {
+  EXPECT_TRUE(torch::equal(tensor.cpu(), torch::full({kLength}, value))) << tensor.cpu()[0] << " is not " << value;
+}
+
+static std::string messageOf(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  }
+  return "nothing was raised";
+}
+
+static void expectRaised(const std::function<void()>& action, const std::string& words) {
+  const auto message = messageOf(action);
+  EXPECT_NE(message.find(words), std::string::npos) << message;
+}
+
+class MPSRawCommandBufferTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(torch::mps::is_available());
+  }
+
+  MPSCommandGraph graph;
+};
+
+TEST_F(MPSRawCommandBufferTest, RawCommandBuffer) {
+  auto* stream = getCurrentMPSStream();
+  auto x = full(1);
+  graph.captureBegin();
+  expectRaised([&] { stream->commandBuffer(); }, "command buffer was taken");
+  auto y = x.add(1);
+  graph.captureEnd();
+  x.fill_(4);
+  graph.replay();
+  expectFilledWith(y, 5);
+}
+
+TEST_F(MPSRawCommandBufferTest, RawCommandBufferOnTheQueue) {
+  auto* stream = getCurrentMPSStream();
+  auto x = full(1);
+  void (^take)() = ^() {
+    stream->endKernelCoalescing();
+    EXPECT_TRUE(stream->commandBuffer());
+  };
+  graph.captureBegin();
+  expectRaised([&] { dispatch_sync_with_rethrow(stream->queue(), take); }, "command buffer was taken");
+  graph.captureAbort();
+  // from here an exception would end the process
+  graph.captureBegin();
+  dispatch_sync(stream->queue(), take);
+  auto y = x.add(1);
+  expectRaised([&] { graph.captureEnd(); }, "command buffer was taken");
+  expectRaised([&] { graph.replay(); }, "this graph is empty");
+}
+
+TEST_F(MPSRawCommandBufferTest, RawCommandBufferOfAnotherThread) {
+  auto* stream = getCurrentMPSStream();
+  auto x = full(1);
+  graph.captureBegin();
+  auto y = x.add(1);
+  std::thread([&] {
+    dispatch_sync_with_rethrow(stream->queue(), ^() {
+      EXPECT_TRUE(stream->commandBuffer());
+    });
+  }).join();
+  graph.captureEnd();
+  x.fill_(4);
+  graph.replay();
+  expectFilledWith(y, 5);
+}

@@ -1,0 +1,164 @@
+#include <ATen/mps/MPSReplayPlan.h>
+#include <ATen/mps/MPSStream.h>
+#include <ATen/native/mps/MetalShaderLibrary.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+using namespace at::mps;
+using at::native::mps::DynamicMetalShaderLibrary;
+
+static constexpr NSUInteger kLength = 8;
+static constexpr NSUInteger kBytes = kLength * sizeof(float);
+
+namespace {
+
+/// Gives the same number at each place: 1 at the first write, 2 at the second, ...
+struct Counting final : MPSHostRefresh {
+  void check() const override {
+    TORCH_CHECK(!fails, "can't count");
+  }
+  void write(void* bytes) override {
+    const std::vector<float> numbers(kLength, ++count);
+    std::memcpy(bytes, numbers.data(), kBytes);
+  }
+
+  float count = 0;
+  bool fails = false;
+};
+
+} // namespace
+
+class MPSReplayPlanTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(torch::mps::is_available());
+    stream = getCurrentMPSStream();
+    library = std::make_unique<DynamicMetalShaderLibrary>(R"MTL(
+    kernel void add(device const float* in, device float* out, constant float& number,
+                    uint index [[thread_position_in_grid]]) {
+      out[index] = in[index] + number;
+    }
+    )MTL");
+  }
+
+  MPSRetained<id<MTLBuffer>> buffer() {
+    return [[stream->device() newBufferWithLength:kBytes options:MTLResourceStorageModeShared] autorelease];
+  }
+
+  static void expectFilledWith(const MPSRetained<id<MTLBuffer>>& buffer, float value) {
+    const auto* numbers = static_cast<const float*>([buffer.get() contents]);
+    for (NSUInteger i = 0; i < kLength; i++) {
+      EXPECT_EQ(numbers[i], value);
+    }
+  }
+
+  void replay(const MPSReplayPlan& plan) {
+    dispatch_sync(stream->queue(), ^() {
+      @autoreleasepool {
+        const auto staging = plan.refreshes().write(stream->device());
+        stream->endKernelCoalescing();
+        MPSReplayWatch watch(stream, nil);
+        watch.look();
+        plan.encode(stream, watch, staging.get());
+      }
+    });
+    torch::mps::synchronize();
+  }
+
+  MPSStream* stream = nullptr;
+  std::unique_ptr<DynamicMetalShaderLibrary> library;
+};
+
+TEST_F(MPSReplayPlanTest, KernelsCopiesAndFills) {
+  const auto in = buffer(), out = buffer(), copied = buffer();
+  const float number = 2;
+  MPSKernelStep kernel;
+  kernel.size = MTLSizeMake(kLength, 1, 1);
+  kernel.threadgroup = MTLSizeMake(kLength, 1, 1);
+  const MPSFillStep fill{in, 0, kBytes};
+  const MPSCopyStep copy{out, copied, kBytes};
+  using Kind = MPSReplayCall::Kind;
+  MPSReplayCalls made;
+  const auto call = [&](Kind kind) -> MPSReplayCall& {
+    made.calls.emplace_back().kind = kind;
+    return made.calls.back();
+  };
+  auto& filled = call(Kind::FILL);
+  filled.data = &fill;
+  filled.opens_encoder = true;
+  call(Kind::SET_PIPELINE).object = library->getPipelineStateForFunc("add");
+  made.buffers = {in.get(), out.get()};
+  made.offsets = {0, 0};
+  call(Kind::SET_BUFFERS).count = 2;
+  auto& bytes = call(Kind::SET_BYTES);
+  bytes.index = 2;
+  bytes.data = &number;
+  bytes.count = sizeof(number);
+  call(Kind::DISPATCH).data = &kernel;
+  call(Kind::END_ENCODER);
+  call(Kind::COMMIT);
+  auto& copying = call(Kind::COPY);
+  copying.data = &copy;
+  copying.opens_encoder = true;
+  const MPSReplayPlan plan(std::move(made));
+  for (int i = 0; i < 2; i++) {
+    std::memset([in.get() contents], 1, kBytes);
+    std::memset([copied.get() contents], 1, kBytes);
+    replay(plan);
+    expectFilledWith(copied, 2);
+  }
+}
+
+TEST_F(MPSReplayPlanTest, RefreshesAreWrittenAnewForEachReplay) {
+  const auto early = buffer(), late = buffer();
+  auto first = std::make_shared<Counting>();
+  auto second = std::make_shared<Counting>();
+  second->count = 10;
+  const std::vector<MPSCommandStep> steps = {MPSHostRefreshStep{second, late, kBytes},
+                                             MPSHostRefreshStep{first, early, kBytes, 0, /*owns_destination=*/true}};
+  MPSReplayCalls made;
+  made.refreshes = MPSReplayRefreshes(steps);
+  EXPECT_FALSE(made.refreshes.isEarly(steps[0]));
+  EXPECT_TRUE(made.refreshes.isEarly(steps[1]));
+  auto& call = made.calls.emplace_back();
+  call.kind = MPSReplayCall::Kind::REFRESH;
+  call.data = &std::get<MPSHostRefreshStep>(steps[0]);
+  call.opens_encoder = true;
+  const MPSReplayPlan plan(std::move(made));
+  for (int i = 1; i <= 3; i++) {
+    plan.refreshes().check();
+    replay(plan);
+    expectFilledWith(early, i);
+    expectFilledWith(late, 10 + i);
+  }
+  first->fails = true;
+  EXPECT_THROW(plan.refreshes().check(), c10::Error);
+}
+
+TEST_F(MPSReplayPlanTest, StagingBuffersAreUsedAgain) {
+  MPSStagingBuffers buffers(16);
+  auto first = buffers.take(stream->device());
+  const auto second = buffers.take(stream->device());
+  EXPECT_NE(first.get(), second.get());
+  buffers.giveBack(first);
+  EXPECT_EQ(buffers.take(stream->device()).get(), first.get());
+}
+
+TEST_F(MPSReplayPlanTest, HostSourceReadsTheTensorAgain) {
+  auto given = torch::ones({4}, at::kInt);
+  MPSHostSource source(given, given.to(at::kFloat));
+  std::vector<float> bytes(4);
+  for (const int value : {3, 5}) {
+    given.fill_(value);
+    source.check();
+    source.write(bytes.data());
+    EXPECT_EQ(bytes, std::vector<float>(4, value));
+  }
+  given.resize_({1024});
+  EXPECT_THROW(source.check(), c10::Error);
+}

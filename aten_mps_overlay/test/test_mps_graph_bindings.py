@@ -1,0 +1,90 @@
+# Owner(s): ["module: mps"]
+
+"""Cases for the bindings of MPSCommandGraph that torch.mps.MPSGraph is built on."""
+
+import threading
+import unittest
+from array import array
+
+import torch
+from torch.testing._internal.common_utils import run_tests, TestCase
+
+
+if not torch.backends.mps.is_available():
+    raise unittest.SkipTest("MPS is not available")
+
+EXACT = {"atol": 0, "rtol": 0}
+
+
+class TestGraphBindings(TestCase):
+    def test_capture_and_replay(self):
+        x = torch.rand(64).to("mps")
+        graph = torch._C._MPSGraph()
+        graph.capture_begin()
+        self.assertTrue(torch._C._mps_isCurrentStreamCapturing())
+        y = x.exp() + 1
+        graph.capture_end()
+        self.assertFalse(torch._C._mps_isCurrentStreamCapturing())
+        for _ in range(2):
+            x.copy_(torch.rand(64))
+            y.fill_(-1)
+            graph.replay()
+            self.assertEqual(y, x.exp() + 1, **EXACT)
+        self.assertEqual(graph.stats()["replays"], 2)
+        self.assertEqual([step["op"] for step in graph._dump()["steps"]][-1], "aten::add")
+        graph.reset()
+        with self.assertRaisesRegex(RuntimeError, "this graph is empty"):
+            graph.replay()
+
+    def test_abort(self):
+        x = torch.ones(8, device="mps")
+        graph = torch._C._MPSGraph()
+        graph.capture_begin()
+        x + 1
+        graph._capture_abort()
+        self.assertFalse(torch._C._mps_isCaptureUnderway())
+        self.assertEqual(graph.stats()["kernels"] + graph.stats()["graph_runs"], 0)
+
+    def test_a_capture_of_another_thread(self):
+        graph = torch._C._MPSGraph()
+        seen = []
+
+        def look():
+            seen.append(torch._C._mps_isCurrentStreamCapturing())
+            seen.append(torch._C._mps_isCaptureUnderway())
+
+        graph.capture_begin()
+        thread = threading.Thread(target=look)
+        thread.start()
+        thread.join()
+        graph._capture_abort()
+        self.assertEqual(seen, [False, True])
+
+    def test_bad_arguments(self):
+        graph = torch._C._MPSGraph()
+        with self.assertRaisesRegex(ValueError, "capture_error_mode"):
+            graph.capture_begin(capture_error_mode="sometimes")
+        with self.assertRaisesRegex(TypeError, "torch.Generator"):
+            graph.register_generator_state(3)
+
+    def test_watched_tensors(self):
+        x = torch.ones(8, device="mps")
+        graph = torch._C._MPSGraph()
+        graph.capture_begin()
+        x + 1
+        graph.capture_end()
+        self.assertTrue(torch._C._mps_isWatchedByGraph(x))
+        graph.reset()
+        self.assertFalse(torch._C._mps_isWatchedByGraph(x))
+
+    def test_places(self):
+        x = torch.ones(8, device="mps")
+        place = torch._C._mps_placeOf(x)
+        self.assertNotEqual(place, torch._C._mps_placeOf(x[1:]))
+        numbers = (array("Q", [0]), array("Q", [place]))
+        self.assertTrue(torch._C._mps_areAt([x], *numbers))
+        self.assertFalse(torch._C._mps_areAt([x[1:]], *numbers))
+
+
+if __name__ == "__main__":
+    run_tests()
