@@ -1,0 +1,21 @@
+"""What the type of a symbol in a Mach-O file says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# Masks: what tells kinds apart, seen by other files, seen by this library alone, of a debugger.
+KIND, EXTERNAL, PRIVATE, DEBUG = 0x0E, 0x01, 0x10, 0xE0
+# Kinds: undefined, and defined in a section.
+UNDEFINED, SECTION = 0x00, 0x0E
+
+
+def external_symbols(binary: Any, *, defined: bool) -> list[Any]:
+    """The symbols by which a file is bound to others: those that it defines, or those that it takes."""
+    return [
+        symbol
+        for symbol in binary.symbols
+        if symbol.raw_type & EXTERNAL
+        and not symbol.raw_type & DEBUG
+        and (symbol.raw_type & KIND != UNDEFINED) == defined
+    ]
