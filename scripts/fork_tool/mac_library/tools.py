@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,17 @@ def install_tools(places: MacPlaces, pin: MacPin) -> bool:
     write_atomically(places.compiler, b'#!/bin/sh\nexec "${0%/*}/ziglang/zig" c++ "$@"\n', executable=True)
     write_atomically(stamp, digest.encode())
     return True
+
+
+def compiler_environment(places: MacPlaces, pin: MacPin) -> dict[str, str]:
+    """The environment for ninja, in which the compiler's cache takes what a clone in another folder has compiled."""
+    return os.environ | {
+        **places.compiler_environment,
+        "CCACHE_BASEDIR": str(places.repository),
+        "CCACHE_COMPILERTYPE": "clang",
+        "CCACHE_COMPILERCHECK": f"string:{' '.join(pin.tools)}",
+        "CCACHE_SLOPPINESS": "time_macros",
+    }
 
 
 def import_lief(places: MacPlaces) -> Any:
