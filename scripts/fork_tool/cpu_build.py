@@ -8,6 +8,7 @@ import subprocess
 
 from fork_tool.console import note, say
 from fork_tool.machine import Machine
+from fork_tool.package_index import pip_command
 from fork_tool.paths import Layout
 from fork_tool.pin import Pin
 from fork_tool.processes import run_shown
@@ -23,13 +24,12 @@ def install_cpu_build(layout: Layout, pin: Pin, machine: Machine) -> bool:
     if machine.is_mac or not index:
         return False
     version = f"{pin.wheel_version}+cpu"
-    pip = [str(layout.python), "-m", "pip"]
-    lacks = _lacks(pip, index, pin.wheel_name, version)
+    lacks = _lacks([str(layout.python), "-m", "pip"], index, pin.wheel_name, version)
     if not lacks:
         say(f"installing {pin.wheel_name} {version} from {index}, which needs none of CUDA's libraries")
         # What it needs besides comes with the other requirements, from the index that they come from.
-        words = ["install", "--disable-pip-version-check", "--quiet", "--no-deps", "--index-url", index]
-        if not run_shown([*pip, *words, f"{pin.wheel_name}=={version}"], layout.root):
+        words = ["--index-url", index, f"{pin.wheel_name}=={version}"]
+        if not run_shown(pip_command(layout.python, words), layout.root):
             return True
         lacks = "pip could not install it (see above)"
     note(f"{version} is not to be had from {index}: {lacks}; {pin.wheel} comes with 2.7 GB of CUDA's libraries")

@@ -44,6 +44,28 @@ class Hunk:
     # As they are in the diff, each with its mark.
     lines: list[bytes] = field(default_factory=list)
 
+    @property
+    def before(self) -> list[bytes]:
+        """The lines that it wants, as they are in the file."""
+        return self._with(b"-")
+
+    @property
+    def after(self) -> list[bytes]:
+        """The lines that it leaves in their place."""
+        return self._with(b"+")
+
+    def _with(self, mark: bytes) -> list[bytes]:
+        return [line[1:] for line in self.lines if line[:1] in (b" ", b"", mark)]
+
+    def places_in(self, lines: list[bytes]) -> list[int]:
+        """Where in a file it fits, whatever line its header names."""
+        before = self.before
+        return [at for at in range(len(lines) - len(before) + 1) if lines[at : at + len(before)] == before]
+
+    def replace_at(self, lines: list[bytes], at: int) -> None:
+        """Make the change at one of these places."""
+        lines[at : at + len(self.before)] = self.after
+
 
 @dataclass
 class FileDiff:

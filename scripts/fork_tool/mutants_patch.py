@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fork_tool.diffs import CorruptDiff, FileDiff, Hunk, parse_diff
+from fork_tool.diffs import CorruptDiff, FileDiff, parse_diff
 from fork_tool.errors import ForkToolError
 
 # Seconds for one suite, unless the header says otherwise.
@@ -121,15 +121,10 @@ def mutated(files: Iterable[FileDiff], read: Callable[[str], bytes]) -> dict[str
 def _with_hunks(content: bytes, file: FileDiff) -> bytes:
     lines = content.split(b"\n")
     for hunk in file.hunks:
-        before, after = _side(hunk, b"-"), _side(hunk, b"+")
         # Wherever it is now, it must be one place: line numbers are those of the day the mutant was written.
-        places = [at for at in range(len(lines) - len(before) + 1) if lines[at : at + len(before)] == before]
+        places = hunk.places_in(lines)
         if len(places) != 1:
             found = "not there" if not places else f"there {len(places)} times"
             raise DoesNotApply(f"{file.path}: what {hunk.header} changes is {found}")
-        lines[places[0] : places[0] + len(before)] = after
+        hunk.replace_at(lines, places[0])
     return b"\n".join(lines)
-
-
-def _side(hunk: Hunk, mark: bytes) -> list[bytes]:
-    return [line[1:] for line in hunk.lines if line[:1] in (b" ", b"", mark)]

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from fork_tool.mac_library.places import MacPlaces
+from fork_tool.mac_library.symbol_types import EXTERNAL, KIND, PRIVATE, SECTION
 from fork_tool.mac_library.tools import read_library
 
 # The namespaces at::mps and at::native::mps.
 BACKEND = ("__ZN2at3mps", "__ZNK2at3mps", "__ZN2at6native3mps", "__ZNK2at6native3mps")
-# Of a symbol's type: what tells kinds apart, defined in a section, seen by other files, seen by this library's alone; and
-# of its description: another library's may take its place.
-_KIND, _SECTION, _EXTERNAL, _PRIVATE = 0x0E, 0x0E, 0x01, 0x10
+# Of a symbol's description: another library's may take its place.
 _WEAK = 0x80
 
 
@@ -33,8 +32,8 @@ def backend_functions(lief: Any, objects: Iterable[Path]) -> list[str]:
         binary = read_library(lief, path)
         code = {number for number, section in enumerate(binary.sections, 1) if section.segment_name == "__TEXT"}
         for symbol in binary.symbols:
-            seen = symbol.raw_type & _EXTERNAL and not symbol.raw_type & _PRIVATE
-            defined = symbol.raw_type & _KIND == _SECTION and symbol.numberof_sections in code
+            seen = symbol.raw_type & EXTERNAL and not symbol.raw_type & PRIVATE
+            defined = symbol.raw_type & KIND == SECTION and symbol.numberof_sections in code
             if seen and defined and not symbol.description & _WEAK and symbol.name.startswith(BACKEND):
                 found.add(symbol.name)
     return sorted(found)

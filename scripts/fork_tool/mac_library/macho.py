@@ -13,12 +13,12 @@ from fork_tool.mac_library.libraries import AppleLibrary
 from fork_tool.mac_library.link import INSTALL_NAME, RPATH
 from fork_tool.mac_library.pin import MacPin
 from fork_tool.mac_library.places import MacPlaces
+from fork_tool.mac_library.symbol_types import KIND, UNDEFINED
 from fork_tool.mac_library.tools import read_library
 
 _PAGE = 0x4000
 # A flag of the header: dyld would look in all libraries for what this one defines, and may take another's.
 _WEAK_DEFINES = 0x8000
-_UNDEFINED, _KIND = 0x00, 0x0E
 # Of a code signature; all its numbers are big-endian.
 _SIGNATURE, _DIRECTORY, _ADHOC = 0xFADE0CC0, 0xFADE0C02, 0x2
 _SHA256 = 2
@@ -53,7 +53,7 @@ def _kind_findings(binary: Any, pin: MacPin) -> Iterable[str]:
     if int(header.flags) & _WEAK_DEFINES:
         yield "it has the flag WEAK_DEFINES: dyld may put another library's symbols in place of its own"
     # Templates that torch's libraries define are looked for in all libraries; those that this one has must not be.
-    defined = {symbol.name for symbol in binary.symbols if symbol.raw_type & _KIND != _UNDEFINED}
+    defined = {symbol.name for symbol in binary.symbols if symbol.raw_type & KIND != UNDEFINED}
     looked_for = {each.symbol.name for each in binary.bindings if "WEAK" in str(getattr(each, "binding_class", ""))}
     for name in sorted(defined & looked_for):
         yield f"it defines {name}, and dyld would take another library's"

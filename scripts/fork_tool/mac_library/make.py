@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 import zipfile
@@ -49,7 +48,7 @@ from fork_tool.mac_library.symbols import (
     python_names,
     undefined_in,
 )
-from fork_tool.mac_library.tools import import_lief, install_tools
+from fork_tool.mac_library.tools import compiler_environment, import_lief, install_tools
 from fork_tool.mac_library.wheel_findings import compile_findings, install_findings, record_findings
 from fork_tool.machine import Machine, this_machine
 from fork_tool.processes import run_shown
@@ -290,16 +289,9 @@ def _ninja(bench: Bench, jobs: int | None) -> list[str]:
 
 
 def _environment(bench: Bench) -> dict[str, str]:
-    return os.environ | {
-        **bench.places.compiler_environment,
-        # What a clone in another folder has compiled counts, too.
-        "CCACHE_BASEDIR": str(bench.project.layout.root),
-        "CCACHE_COMPILERTYPE": "clang",
-        "CCACHE_COMPILERCHECK": f"string:{' '.join(bench.pin.tools)}",
-        # What a precompiled header needs to be kept.
-        "CCACHE_SLOPPINESS": "pch_defines,time_macros",
-        "CCACHE_PCH_EXTSUM": "1",
-    }
+    common = compiler_environment(bench.places, bench.pin)
+    # What a precompiled header needs to be kept.
+    return common | {"CCACHE_SLOPPINESS": f"pch_defines,{common['CCACHE_SLOPPINESS']}", "CCACHE_PCH_EXTSUM": "1"}
 
 
 def _say_commands(bench: Bench, wheel: Path) -> None:

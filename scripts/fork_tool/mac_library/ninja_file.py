@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from fork_tool.mac_library.kernels import kernel_files
 from fork_tool.mac_library.pin import MacPin
 from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.sources import BINDINGS, OPERATIONS, Precompiled, TENSORS, Unit, units, words
+from fork_tool.ninja_lines import beginning, cached, compile_rule, escaped, rule
 
 _METAL_HEADER = "test/simulator/cmake/metal_header.py"
 _SUM = "scripts/fork_tool/mac_library/sum_of_headers.py"
@@ -55,33 +55,29 @@ def ninja_text(
         aten / "native" / "tags.yaml",
     ]
     own_headers = [headers, places.of_python(python) / "include"]
-    launcher = "ccache " if shutil.which("ccache") else ""
     lines = [
-        "ninja_required_version = 1.8",
-        f"builddir = {shown(places.root)}",
-        f"words = {' '.join(map(_escaped, common))}",
-        f"python_words = {' '.join(f'-I{_escaped(shown(path))}' for path in own_headers)}",
-        f"compiler = {launcher}{_escaped(shown(places.compiler))}",
-        f"interpreter = {_escaped(shown(interpreter))}",
-        *_rule(
-            "compile", "$compiler $words $more -x $language -MD -MF $out.d -c $in -o $out", "compiling $what", "$out.d"
-        ),
+        *beginning(shown(places.root)),
+        f"words = {' '.join(map(escaped, common))}",
+        f"python_words = {' '.join(f'-I{escaped(shown(path))}' for path in own_headers)}",
+        f"compiler = {cached(shown(places.compiler))}",
+        f"interpreter = {escaped(shown(interpreter))}",
+        *compile_rule("$compiler $words $more -x $language", "compiling $what"),
         # Not from the cache: a precompiled header holds the folder that it was made in. Its sum does not, so that the
         # objects made with it are found from another folder.
-        *_rule(
+        *rule(
             "precompile",
-            f"{_escaped(shown(places.compiler))} $words $more -x ${{language}}-header $in -o $out -MD -MF $out.d && "
+            f"{escaped(shown(places.compiler))} $words $more -x ${{language}}-header $in -o $out -MD -MF $out.d && "
             f"$interpreter -I {_SUM} $out.d $out.sum",
             "reading $in",
         ),
-        *_rule(
+        *rule(
             "torchgen",
             f"cd {shown(checkout)} && PYTHONDONTWRITEBYTECODE=1 $absolute_interpreter -m torchgen.gen --mps "
             "--per-operator-headers --generate headers sources --source-path aten/src/ATen "
             "--install_dir $generated/ATen --aoti_install_dir $generated/aoti_torch && touch $generated/torchgen.stamp",
             "generating the registrations of the operators",
         ),
-        *_rule(
+        *rule(
             "metal_header",
             f"$interpreter -I {_METAL_HEADER} $in $out --include {shown(checkout)} "
             f"--include {shown(checkout / 'aten' / 'src')} --depfile $out.d",
@@ -112,18 +108,5 @@ def ninja_text(
     return "\n".join(lines)
 
 
-def _rule(name: str, command: str, description: str, depfile: str = "") -> Iterable[str]:
-    yield f"rule {name}"
-    yield f"  command = {command}"
-    yield f"  description = {description}"
-    if depfile:
-        yield f"  depfile = {depfile}"
-        yield "  deps = gcc"
-
-
 def _joined(places: MacPlaces, paths: Iterable[Path]) -> str:
     return " ".join(places.shown(path) for path in paths)
-
-
-def _escaped(word: str) -> str:
-    return word.replace("$", "$$").replace(" ", "$ ")

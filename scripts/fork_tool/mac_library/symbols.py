@@ -12,12 +12,12 @@ from typing import Any
 
 from fork_tool.mac_library.libraries import AppleLibrary, CXX, SYSTEM
 from fork_tool.mac_library.places import MacPlaces, TORCH_LIBRARIES
+from fork_tool.mac_library.symbol_types import external_symbols
 from fork_tool.mac_library.tools import read_library
 
 TORCH, APPLE, PYTHON, NONE = "torch", "Apple", "Python", "none"
 OWNERS = (TORCH, APPLE, SYSTEM, CXX, PYTHON, NONE)
-# Of a symbol's type: undefined, what tells kinds apart, seen by other files, of a debugger; and of its description.
-_UNDEFINED, _KIND, _EXTERNAL, _DEBUG = 0x00, 0x0E, 0x01, 0xE0
+# Of a symbol's description.
 _WEAK_REFERENCE = 0x40
 _API = re.compile(r"\bPyAPI_(?:FUNC|DATA)\s*\(.*?\)\s*(?:[\w\s]*?\b)?\*?\s*(\w+)\s*(?:\(|\[|;)", re.DOTALL)
 _CALLS_OF_PYTHON = re.compile(r"__?Py")
@@ -57,25 +57,23 @@ class Import:
 
 def imports(lief: Any, library: Path) -> list[Import]:
     """All names that a linked library takes from others."""
-    binary = read_library(lief, library)
+    return imports_of(read_library(lief, library))
+
+
+def imports_of(binary: Any) -> list[Import]:
+    """The same of a library that was read."""
     libraries = [command.name for command in binary.libraries if command.command.name != "ID_DYLIB"]
     found = []
-    for symbol in binary.symbols:
-        if symbol.raw_type & _KIND == _UNDEFINED and symbol.raw_type & _EXTERNAL and not symbol.raw_type & _DEBUG:
-            ordinal = symbol.library_ordinal
-            owner = libraries[ordinal - 1] if 1 <= ordinal <= len(libraries) else ""
-            found.append(Import(symbol.name, owner, bool(symbol.description & _WEAK_REFERENCE)))
+    for symbol in external_symbols(binary, defined=False):
+        ordinal = symbol.library_ordinal
+        owner = libraries[ordinal - 1] if 1 <= ordinal <= len(libraries) else ""
+        found.append(Import(symbol.name, owner, bool(symbol.description & _WEAK_REFERENCE)))
     return sorted(found, key=lambda each: each.name)
 
 
 def undefined_in(lief: Any, file: Path) -> set[str]:
     """The names that an object uses and does not define."""
-    binary = read_library(lief, file)
-    return {
-        symbol.name
-        for symbol in binary.symbols
-        if symbol.raw_type & _KIND == _UNDEFINED and symbol.raw_type & _EXTERNAL and not symbol.raw_type & _DEBUG
-    }
+    return {symbol.name for symbol in external_symbols(read_library(lief, file), defined=False)}
 
 
 def exports(lief: Any, library: Path) -> frozenset[str]:

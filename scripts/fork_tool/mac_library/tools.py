@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from fork_tool.errors import ForkToolError
 from fork_tool.files import remove, write_atomically
 from fork_tool.mac_library.pin import MacPin
 from fork_tool.mac_library.places import MacPlaces
+from fork_tool.package_index import pip_command
 from fork_tool.processes import run_shown
 
 _STAMP = ".mpsfork-tools"
@@ -26,8 +28,8 @@ def install_tools(places: MacPlaces, pin: MacPin) -> bool:
         return False
     remove(places.tools)
     say(f"installing {', '.join(pin.tools)} in {places.shown(places.tools)}")
-    words = ("-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet", "--no-deps")
-    if run_shown([sys.executable, *words, "--target", str(places.tools), *pin.tools], places.repository):
+    command = pip_command(Path(sys.executable), ["--target", str(places.tools), *pin.tools])
+    if run_shown(command, places.repository):
         raise ForkToolError(
             "The compiler for macOS could not be installed (see above): check the network and the package index, then run `make wheel` again."
         )
@@ -35,6 +37,17 @@ def install_tools(places: MacPlaces, pin: MacPin) -> bool:
     write_atomically(places.compiler, b'#!/bin/sh\nexec "${0%/*}/ziglang/zig" c++ "$@"\n', executable=True)
     write_atomically(stamp, digest.encode())
     return True
+
+
+def compiler_environment(places: MacPlaces, pin: MacPin) -> dict[str, str]:
+    """The environment for ninja, in which the compiler's cache takes what a clone in another folder has compiled."""
+    return os.environ | {
+        **places.compiler_environment,
+        "CCACHE_BASEDIR": str(places.repository),
+        "CCACHE_COMPILERTYPE": "clang",
+        "CCACHE_COMPILERCHECK": f"string:{' '.join(pin.tools)}",
+        "CCACHE_SLOPPINESS": "time_macros",
+    }
 
 
 def import_lief(places: MacPlaces) -> Any:

@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from fork_tool.mac_library.archive import digest_of
 from fork_tool.mac_library.pin import MacPin
+from fork_tool.package_index import pip_command
 
 # Compiled by nobody: templates that the official wheel has, too.
 _FOLDERS_OF_TEMPLATES = ("packaged",)
@@ -70,19 +71,9 @@ def _compile_problems(wheel: Path, changed: set[str] | None) -> Iterator[str]:
 def install_findings(wheel: Path, pin: MacPin, python: str) -> list[str]:
     """What pip says when it installs the wheel in an empty folder as a Mac of the oldest macOS would."""
     with tempfile.TemporaryDirectory(prefix="mpsfork-install-") as scratch:
-        words = (
-            "-m",
-            "pip",
-            "install",
-            "--disable-pip-version-check",
-            "--no-input",
-            "--quiet",
-            "--no-deps",
-            "--no-index",
-        )
-        target = ("--target", scratch, "--no-compile", "--only-binary=:all:", "--implementation", "cp")
+        target = ("--no-index", "--target", scratch, "--no-compile", "--only-binary=:all:", "--implementation", "cp")
         platform = ("--platform", pin.platform, "--python-version", python)
-        command = [sys.executable, *words, *target, *platform, str(wheel)]
+        command = pip_command(Path(sys.executable), [*target, *platform, str(wheel)])
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             said = (done.stderr.strip().splitlines() or ["no reason given"])[-1]

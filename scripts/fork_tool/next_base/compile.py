@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,8 +10,10 @@ from fork_tool.files import write_atomically
 from fork_tool.mac_library.pin import MacPin
 from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.sources import DEFINITIONS, HIDDEN, KERNELS_AS_SOURCE, LANGUAGE, UNDEFINED
+from fork_tool.mac_library.tools import compiler_environment
 from fork_tool.next_base.pin import NextPin
 from fork_tool.next_base.places import NextPlaces
+from fork_tool.ninja_lines import beginning, cached, compile_rule, escaped
 from fork_tool.processes import run_shown
 
 # The C++ tests want gtest, and are upstream's build's.
@@ -66,16 +66,10 @@ def compiler_words(mac: MacPlaces, places: NextPlaces, pin: NextPin, python_head
 
 def ninja_text(mac: MacPlaces, places: NextPlaces, words: list[str], found: list[Compiled]) -> str:
     """The build of the objects; ccache keeps what another folder has compiled."""
-    launcher = "ccache " if shutil.which("ccache") else ""
     lines = [
-        "ninja_required_version = 1.8",
-        f"builddir = {mac.shown(places.root)}",
-        f"words = {' '.join(word.replace('$', '$$').replace(' ', '$ ') for word in words)}",
-        "rule compile",
-        f"  command = {launcher}{mac.shown(mac.compiler)} $words -x $language -MD -MF $out.d -c $in -o $out",
-        "  description = compiling $in",
-        "  depfile = $out.d",
-        "  deps = gcc",
+        *beginning(mac.shown(places.root)),
+        f"words = {' '.join(map(escaped, words))}",
+        *compile_rule(f"{cached(mac.shown(mac.compiler))} $words -x $language"),
     ]
     for unit in found:
         language = "objective-c++" if unit.source.endswith(".mm") else "c++"
@@ -101,15 +95,8 @@ def compile_overlay(
     found.append(Compiled(mac.shown(plain), places.objects / f"{PLAIN}.o"))
     words = compiler_words(mac, places, pin, python_headers)
     write_atomically(places.ninja_file, ninja_text(mac, places, words, found).encode())
-    environment = os.environ | {
-        **mac.compiler_environment,
-        "CCACHE_BASEDIR": str(mac.repository),
-        "CCACHE_COMPILERTYPE": "clang",
-        "CCACHE_COMPILERCHECK": f"string:{' '.join(mac_pin.tools)}",
-        "CCACHE_SLOPPINESS": "time_macros",
-    }
     command = [str(mac.ninja), "-f", mac.shown(places.ninja_file), "-k", "0"]
-    if run_shown(command, mac.repository, environment):
+    if run_shown(command, mac.repository, compiler_environment(mac, mac_pin)):
         raise ForkToolError(
             f"The overlay does not compile against the headers of {pin.tag} (see above): one line in plain C++ can often serve "
             "both bases (bases/README.md); what is compiled is kept."

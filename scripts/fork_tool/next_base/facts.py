@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from fork_tool.mac_library.places import TORCH_LIBRARIES
+from fork_tool.mac_library.symbols import imports_of
 from fork_tool.mac_library.tools import read_library
 
 BACKEND = "libtorch_cpu.dylib"
-# Of a symbol's type: undefined, what tells kinds apart, seen by other files, of a debugger.
-_UNDEFINED, _KIND, _EXTERNAL, _DEBUG = 0x00, 0x0E, 0x01, 0xE0
 _FORMAT = 1
 
 
@@ -52,24 +51,13 @@ def read_facts(lief: Any, libraries: Path, sha256: str) -> Facts:
     for name in TORCH_LIBRARIES:
         binary = read_library(lief, libraries / name)
         exports |= {symbol.name for symbol in binary.exported_symbols}
-        for symbol_name, library in taken(binary):
-            imports.setdefault(library, set()).add(symbol_name)
+        for each in imports_of(binary):
+            imports.setdefault(each.library, set()).add(each.name)
         if name == BACKEND:
             selectors = selectors_of(binary)
     return Facts(
         sha256, sorted(exports), {library: sorted(found) for library, found in sorted(imports.items())}, selectors
     )
-
-
-def taken(binary: Any) -> list[tuple[str, str]]:
-    """The names that a library does not define, each with the library that it is bound to."""
-    libraries = [command.name for command in binary.libraries if command.command.name != "ID_DYLIB"]
-    found = []
-    for symbol in binary.symbols:
-        if symbol.raw_type & _KIND == _UNDEFINED and symbol.raw_type & _EXTERNAL and not symbol.raw_type & _DEBUG:
-            ordinal = symbol.library_ordinal
-            found.append((symbol.name, libraries[ordinal - 1] if 1 <= ordinal <= len(libraries) else ""))
-    return found
 
 
 def selectors_of(binary: Any) -> list[str]:

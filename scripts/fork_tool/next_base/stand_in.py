@@ -11,6 +11,7 @@ from fork_tool.files import write_atomically
 from fork_tool.next_base.environment import site_packages
 from fork_tool.next_base.pin import NextPin
 from fork_tool.next_base.places import NextPlaces
+from fork_tool.ninja_lines import beginning, cached, compile_rule, rule
 from fork_tool.processes import run_shown
 
 DEVICE, ADAPTER, BINDINGS = "libstand_in.so", "libmps_accelerator_graph.so", "stand_in_bindings.so"
@@ -47,23 +48,15 @@ def build_stand_in(ninja: Path, places: NextPlaces, pin: NextPin, python_headers
         include / "torch" / "csrc" / "api" / "include",
         python_headers,
     ]
-    launcher = "ccache " if shutil.which("ccache") else ""
     words = [f"-std={pin.standard}", "-O1", "-g0", "-fPIC", "-w", "-DUSE_MPS", "-DFMT_HEADER_ONLY=1"]
     words += [f"-I{shown(folder)}" for folder in folders]
     # What Debian's pyconfig.h includes.
     words += ["-idirafter", shown(python_headers.parent)]
     link = f"-shared -L{shown(folder)} -L{shown(torch / 'lib')} '-Wl,-rpath,$$ORIGIN' -Wl,-rpath,{torch / 'lib'} -Wl,--no-as-needed"
     lines = [
-        "ninja_required_version = 1.8",
-        f"builddir = {shown(folder)}",
-        "rule compile",
-        f"  command = {launcher}{compiler} {' '.join(words)} -MD -MF $out.d -c $in -o $out",
-        "  description = compiling $in",
-        "  depfile = $out.d",
-        "  deps = gcc",
-        "rule link",
-        f"  command = {compiler} {link} $in -o $out $more -ltorch_cpu -lc10",
-        "  description = linking $out",
+        *beginning(shown(folder)),
+        *compile_rule(f"{cached(compiler)} {' '.join(words)}"),
+        *rule("link", f"{compiler} {link} $in -o $out $more -ltorch_cpu -lc10", "linking $out"),
     ]
     for library, (sources, more) in libraries(places).items():
         objects = []

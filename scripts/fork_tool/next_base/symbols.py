@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from fork_tool.mac_library.libraries import AppleLibrary
+from fork_tool.mac_library.symbol_types import external_symbols
 from fork_tool.mac_library.tools import read_library
 from fork_tool.next_base.demangle import demangle
 from fork_tool.next_base.facts import Facts
 from fork_tool.next_base.series import BaseEntry
 
-_UNDEFINED, _KIND, _EXTERNAL, _DEBUG = 0x00, 0x0E, 0x01, 0xE0
 # How a compiler writes a function's own name below its namespaces.
 _FUNCTION = re.compile(r"([\w~]+(?:::[\w~]+)*)\s*\(")
 
@@ -57,15 +57,8 @@ class ObjectNames:
 def names_of_object(lief: Any, source: str, file: Path) -> ObjectNames:
     """Read an object; the names that it takes come with their form in C++."""
     binary = read_library(lief, file)
-    taken, defined = {}, set()
-    for symbol in binary.symbols:
-        if symbol.raw_type & _DEBUG or not symbol.raw_type & _EXTERNAL:
-            continue
-        if symbol.raw_type & _KIND == _UNDEFINED:
-            taken[symbol.name] = demangle(symbol.name)
-        else:
-            defined.add(symbol.name)
-    return ObjectNames(source, taken, frozenset(defined))
+    taken = {symbol.name: demangle(symbol.name) for symbol in external_symbols(binary, defined=False)}
+    return ObjectNames(source, taken, frozenset(symbol.name for symbol in external_symbols(binary, defined=True)))
 
 
 def sort_names(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fork_tool.diffs import FileDiff, Hunk
+from fork_tool.diffs import FileDiff
 from fork_tool.files import new_directory, write_atomically
 from fork_tool.next_base.places import NextPlaces
 from fork_tool.next_base.series import BaseEntry
@@ -65,22 +65,15 @@ def source_lines(content: bytes) -> list[bytes]:
     return lines[1 : -_GUARD_LINES - 1] + [b""] if lines[0].startswith(_GUARD) else lines
 
 
-def places_of(hunk: Hunk, lines: list[bytes]) -> list[int]:
-    """The positions at which the hunk's old lines stand."""
-    old = [line[1:] for line in hunk.lines if line[:1] in (b" ", b"-", b"")]
-    return [at for at in range(len(lines) - len(old) + 1) if lines[at : at + len(old)] == old]
-
-
 def apply_file(file: FileDiff, lines: list[bytes], state: str) -> list[HunkVerdict]:
     """Apply the hunks to the lines, in place; one that fits nowhere, or in several places, is left out and told."""
     verdicts = []
     shift = 0
     for hunk in file.hunks:
-        found = places_of(hunk, lines)
+        found = hunk.places_in(lines)
         if len(found) == 1:
-            at = found[0]
-            lines[at : at + len(hunk.lines) - hunk.added] = [line[1:] for line in hunk.lines if line[:1] != b"-"]
-            verdicts.append(HunkVerdict(file.path, hunk.header, state, at + 1 - hunk.old_start - shift))
+            hunk.replace_at(lines, found[0])
+            verdicts.append(HunkVerdict(file.path, hunk.header, state, found[0] + 1 - hunk.old_start - shift))
         else:
             where = f"in {len(found)} places of" if found else "nowhere in"
             verdicts.append(HunkVerdict(file.path, hunk.header, MISFIT, detail=f"its lines are {where} the file"))

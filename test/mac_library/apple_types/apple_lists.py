@@ -1,4 +1,4 @@
-"""Short lists that a person keeps: what is the backend's own, what nobody confirms, which guards are elsewhere."""
+"""Short lists: what is the backend's own, and those that a person keeps, of what nobody confirms and of guards elsewhere."""
 
 from __future__ import annotations
 
@@ -6,15 +6,9 @@ import tomllib
 from dataclasses import dataclass
 
 from apple_facts import FOLDER
+from apple_own import names_of_the_overlay
 
-# Methods that the backend declares for classes of its own, so that no header of Apple's has them.
-OF_THE_BACKEND = {
-    "bindingAtIndex:",
-    "initWithEncoder:recorder:",
-    "recordDispatch:size:threadgroup:",
-    "recordUseOf:usage:",
-}
-CLASSES_OF_THE_BACKEND = {"MPSRecordingEncoder"}
+CLASSES_OF_THE_BACKEND, OF_THE_BACKEND = names_of_the_overlay()
 # Apple's, in no header: the backend declares it, and asks whether it is there before it is sent.
 ASKED_FOR = {"setEnableCommitAndContinue:"}
 # The compiler's class of constant strings on the simulator; on a Mac it is __CFConstantStringClassReference.

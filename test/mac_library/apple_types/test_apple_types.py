@@ -14,7 +14,8 @@ from apple_check import compare_enums, compare_methods, compare_structs, compare
 from apple_declarations import BUILD, CHECKOUT, Declarations, read
 from apple_encodings import method_types
 from apple_facts import Facts, overrule
-from apple_lists import ASKED_FOR, OF_THE_BACKEND, OF_THE_RUNTIME, unconfirmed
+from apple_lists import ASKED_FOR, CLASSES_OF_THE_BACKEND, OF_THE_BACKEND, OF_THE_RUNTIME, unconfirmed
+from apple_own import own_names
 from apple_uses import objects_of, sources_of, Uses
 
 # Enough for a few declarations by Apple's names, without a header.
@@ -51,6 +52,24 @@ def test_no_object_is_missing_or_older_than_its_source() -> None:
 def test_every_selector_that_is_used_is_declared(declared: Declarations, uses: Uses) -> None:
     known = {method.selector for method in declared.methods.values()}
     assert sorted(set(uses.selectors) - known - OF_THE_BACKEND - ASKED_FOR) == []
+
+
+def test_what_the_backend_defines_is_its_own(declared: Declarations) -> None:
+    assert {"MPSRecordingEncoder"} == CLASSES_OF_THE_BACKEND
+    assert "initWithEncoder:recorder:" in OF_THE_BACKEND
+    assert OF_THE_BACKEND.isdisjoint(method.selector for method in declared.methods.values())
+
+
+def test_what_is_only_declared_is_not_the_backends_own() -> None:
+    source = (
+        "@interface Declared : NSObject\n- (void)frobnicate;\n@end\n"
+        "@implementation Own {\n  int _count;\n}\n"
+        "- (int&)take:(std::shared_ptr<int>)taken\n     nowAre:(const void*)bytes {\n  [self leave];\n}\n"
+        "- (void)endEncoding {\n}\n- (id)device {\n}\n@end\n"
+        "@implementation NSObject (Category)\n- (void)added {\n}\n@end\n"
+    )
+    apple = "@protocol MTLCommandEncoder\n- (void)endEncoding;\n@property(readonly) id device;\n@end\n"
+    assert own_names([source], [apple]) == ({"Own"}, {"take:nowAre:"})
 
 
 def test_methods(tell: Callable[[str, Result], None], declared: Declarations, facts: Facts, uses: Uses) -> None:
