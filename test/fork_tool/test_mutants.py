@@ -342,3 +342,19 @@ def test_mutants_of_this_repository() -> None:
         assert {suite.ring for suite in mutant.suites} <= names, mutant.name
         assert mutant.fault.endswith("."), mutant.name
         assert len({mutant.fault for mutant in mutants}) == len(mutants)
+
+
+def test_mutants_of_this_repository_apply() -> None:
+    """Those on files of the overlay and of this repository: the others need a checkout."""
+    layout = own_layout()
+    stale = []
+    for mutant in mutants_module.choose(Project(layout), []):
+        for file in mutant.files:
+            for path in (layout.overlay / file.path, layout.root / file.path):
+                if path.is_file():
+                    content = path.read_bytes()
+                    try:
+                        mutated([file], lambda _, content=content: content)
+                    except DoesNotApply as problem:
+                        stale.append(f"{mutant.name}: {problem}")
+    assert stale == []

@@ -11,35 +11,31 @@ from typing import Any, Dict, List, Optional, Sequence, Set, Tuple, Union
 
 import torch
 from torch.fx import GraphModule, Node
-from torch.fx.node import map_arg
 from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils import _pytree as pytree
 
 from ._traced_graph import (
     changes_storage,
     copies,
     devices,
     is_of_host,
-    is_random,
     is_tensor,
     line_of,
     mutated,
     reads_tensors,
     TracedGraph,
 )
-from .graphs import _LINK_LIMIT, graph, graph_pool_handle, MPSGraph
-
-
-_Values = Dict[Node, Any]
-
-_KINDS_OF_STEPS = (
-    "kernels",
-    "graph_runs",
-    "copies",
-    "fills",
-    "kernel_objects",
-    "host_refreshes",
+from ._traced_run import (
+    CapturedStep,
+    copy_of,
+    dense_copy_of,
+    EagerStep,
+    keep_dense,
+    place_of,
+    StateBefore,
+    TracedRun,
+    Values,
 )
+from .graphs import _LINK_LIMIT, graph, graph_pool_handle, MPSGraph
 
 
 @dataclass(frozen=True)
@@ -93,109 +89,6 @@ class Roles:
     consumed: int = 0
 
 
-class _Run:
-    """The values of one run of a traced graph, by node."""
-
-    def __init__(self, module: GraphModule, values: _Values) -> None:
-        self.module = module
-        self.values = values
-        # whether all pieces were replayed, or all operators captured
-        self.is_whole = True
-
-    def call(self, node: Node, scalars: Optional[_Values] = None) -> Any:
-        """Runs a node. With ``scalars`` it reads single numbers of the host from there, on the device."""
-
-        def value_of(used: Node) -> Any:
-            value = self.values[used]
-            if scalars is None or copies(node) or not _is_scalar_of_host(value):
-                return value
-            if used not in scalars:
-                # what a capture does with one is to take its value, for all replays; of a copy it takes the address
-                dtype = torch.float if value.dtype == torch.double else value.dtype
-                scalars[used] = value.to("mps", dtype)
-            return scalars[used]
-
-        args: Any = map_arg(node.args, value_of)
-        kwargs: Any = map_arg(node.kwargs, value_of)
-        target: Any = node.target
-        if node.op == "get_attr":
-            value: Any = self.module
-            for name in target.split("."):
-                value = getattr(value, name)
-        elif node.op == "call_module":
-            value = self.module.get_submodule(target)(*args, **kwargs)
-        elif node.op == "call_method":
-            value = getattr(args[0], target)(*args[1:], **kwargs)
-        else:
-            value = target(*args, **kwargs)
-        self.values[node] = value
-        return value
-
-
-class _Before:
-    """What an attempt to capture changes: inputs that the operators write to, and the default generator."""
-
-    def __init__(self, run: _Run, nodes: Sequence[Node]) -> None:
-        self.saved = [(run.values[n], run.values[n].clone()) for n in mutated(nodes)]
-        self.state = torch.mps.get_rng_state() if any(map(is_random, nodes)) else None
-
-    def bring_back(self) -> None:
-        for tensor, value in self.saved:
-            tensor.copy_(value)
-        if self.state is not None:
-            torch.mps.set_rng_state(self.state)
-
-
-@dataclass(eq=False)
-class _Captured:
-    """Operators that a replay repeats."""
-
-    nodes: Sequence[Node]
-    graph: MPSGraph
-
-    def __post_init__(self) -> None:
-        stats = self.graph.stats()
-        # views alone are there without a replay
-        self.has_steps = any(stats[kind] for kind in _KINDS_OF_STEPS)
-
-    def run(self, run: _Run) -> bool:
-        if self.has_steps:
-            self.graph.replay()
-        return True
-
-
-@dataclass(eq=False)
-class _Eager:
-    """Operators that run anew in each call."""
-
-    nodes: Sequence[Node]
-    # those that captured pieces read, where they read them
-    kept: _Values = field(default_factory=dict)
-
-    def run(self, run: _Run) -> bool:
-        """Returns False if what follows can't be replayed with the results of this call."""
-        for node in self.nodes:
-            run.call(node)
-        return all(_hand_over(run.values[n], kept) for n, kept in self.kept.items())
-
-
-def _hand_over(value: Any, kept: Any) -> bool:
-    """Returns False if captured operators would not do the same with the value as with what is kept."""
-    values, spec = pytree.tree_flatten(value)
-    places, kept_spec = pytree.tree_flatten(kept)
-    if spec != kept_spec:
-        return False
-    for new, place in zip(values, places):
-        if not isinstance(place, torch.Tensor):
-            if type(new) is not type(place) or new != place:
-                return False
-        elif new.shape != place.shape or new.dtype != place.dtype:
-            return False
-        elif _place_of(new) != _place_of(place):
-            place.copy_(new)
-    return True
-
-
 @dataclass(eq=False)
 class _Graphs:
     """A traced graph that was captured for inputs of one kind."""
@@ -206,18 +99,18 @@ class _Graphs:
     storages: List[StorageWeakRef]
     # of arguments whose values are copied: the position, and where to
     copies: List[Tuple[int, torch.Tensor]]
-    steps: List[Union[_Captured, _Eager]] = field(default_factory=list)
-    values: _Values = field(default_factory=dict)
+    steps: List[Union[CapturedStep, EagerStep]] = field(default_factory=list)
+    values: Values = field(default_factory=dict)
     # of the last call, in the memory of the graphs: results that the caller got, and what a backward pass reads
     lent: List["weakref.ref[torch.Tensor]"] = field(default_factory=list)
     saved: List["weakref.ref[torch.Tensor]"] = field(default_factory=list)
 
     def has_eager_steps(self) -> bool:
-        return any(isinstance(step, _Eager) for step in self.steps)
+        return any(isinstance(step, EagerStep) for step in self.steps)
 
     def reset(self) -> None:
         for step in self.steps:
-            if isinstance(step, _Captured):
+            if isinstance(step, CapturedStep):
                 step.graph.reset()
 
 
@@ -317,7 +210,7 @@ class CompiledGraph:
             "part": self.part,
             "graphs": len(self.graphs),
             "pieces": [
-                sum(isinstance(step, _Captured) for step in graphs.steps)
+                sum(isinstance(step, CapturedStep) for step in graphs.steps)
                 for graphs in self.graphs
             ],
             "splits": [asdict(split) for split in self.splits],
@@ -355,7 +248,7 @@ class CompiledGraph:
         if not self.can_capture or torch._C._mps_isCaptureUnderway():
             return False
         if self.forward is not None and not self.forward._holds(
-            {_place_of(args[i]) for i in self.fixed}
+            {place_of(args[i]) for i in self.fixed}
         ):
             return False  # the forward pass ran eagerly, and leaves its results elsewhere each time
         for graphs in self.graphs[:]:
@@ -376,9 +269,9 @@ class CompiledGraph:
         known: Set[int] = set()
         for graphs in self.graphs:
             known.update(graphs.places)
-            known.update(_place_of(kept) for _, kept in graphs.copies)
+            known.update(place_of(kept) for _, kept in graphs.copies)
             known.update(
-                _place_of(graphs.values[n])
+                place_of(graphs.values[n])
                 for n in self.traced.results[self.roles.returned :]
                 if isinstance(graphs.values.get(n), torch.Tensor)
             )
@@ -391,11 +284,11 @@ class CompiledGraph:
         new = [
             (kept, args[i])
             for i, kept in graphs.copies
-            if _place_of(kept) != _place_of(args[i])
+            if place_of(kept) != place_of(args[i])
         ]
         if new:
             torch._foreach_copy_([kept for kept, _ in new], [given for _, given in new])
-        run = _Run(self.traced.module, graphs.values)
+        run = TracedRun(self.traced.module, graphs.values)
         if graphs.has_eager_steps():
             run.values = {**dict(zip(self.traced.placeholders, args)), **graphs.values}
         for step in graphs.steps:
@@ -407,7 +300,7 @@ class CompiledGraph:
         self.replays += 1
         return self._finish(graphs, run, args)
 
-    def _run_rest(self, run: _Run, first: int) -> None:
+    def _run_rest(self, run: TracedRun, first: int) -> None:
         for node in self.traced.nodes[first:]:
             run.call(node)
 
@@ -424,10 +317,10 @@ class CompiledGraph:
         graphs.lent.clear()
         graphs.saved.clear()
 
-    def _finish(self, graphs: _Graphs, run: _Run, args: Sequence[Any]) -> List[Any]:
+    def _finish(self, graphs: _Graphs, run: TracedRun, args: Sequence[Any]) -> List[Any]:
         places = dict(graphs.copies)
         for i in self.written:
-            if _place_of(args[i]) != _place_of(places[i]):
+            if place_of(args[i]) != place_of(places[i]):
                 args[i].copy_(places[i])
         results: List[Any] = []
         for i, node in enumerate(self.traced.results):
@@ -449,7 +342,7 @@ class CompiledGraph:
             elif i < self.roles.consumed:
                 results.append(value)
             elif not is_kept and self.copies_results:
-                results.append(_copy_of(value))
+                results.append(copy_of(value))
             else:
                 alias = value.detach()
                 (graphs.saved if is_kept else graphs.lent).append(weakref.ref(alias))
@@ -462,15 +355,15 @@ class CompiledGraph:
         with torch.inference_mode(False), torch.no_grad():
             graphs = _Graphs(
                 self._key(args),
-                array("Q", (_place_of(args[i]) for i in self.fixed)),
+                array("Q", (place_of(args[i]) for i in self.fixed)),
                 [StorageWeakRef(args[i].untyped_storage()) for i in self.fixed],
-                [(i, _dense_copy_of(args[i])) for i in self.moving],
+                [(i, dense_copy_of(args[i])) for i in self.moving],
             )
             values = dict(zip(self.traced.placeholders, args))
             values.update(
                 (self.traced.placeholders[i], kept) for i, kept in graphs.copies
             )
-            run = _Run(self.traced.module, values)
+            run = TracedRun(self.traced.module, values)
             done = 0
             splits_before = len(self.splits)
             while done < len(self.traced.nodes):
@@ -478,8 +371,8 @@ class CompiledGraph:
                 nodes = self.traced.nodes[done:end]
                 if self._runs_eagerly(nodes):
                     for node in nodes:
-                        _keep_dense(run, node)
-                    graphs.steps.append(_Eager(nodes))
+                        keep_dense(run, node)
+                    graphs.steps.append(EagerStep(nodes))
                 else:
                     try:
                         captured = self._capture_piece(run, done, end)
@@ -517,12 +410,12 @@ class CompiledGraph:
                 is_eager = here
         return len(self.traced.nodes)
 
-    def _capture_piece(self, run: _Run, first: int, end: int) -> Optional[_Captured]:
+    def _capture_piece(self, run: TracedRun, first: int, end: int) -> Optional[CapturedStep]:
         """Returns None if one of the operators can't be captured; it is known by then."""
         nodes = self.traced.nodes[first:end]
-        before = _Before(run, nodes)
+        before = StateBefore(run, nodes)
         own: Set[Node] = set()
-        scalars: _Values = {}
+        scalars: Values = {}
         mps_graph = MPSGraph(link=self.options.link, link_limit=self.options.link_limit)
         has_begun = False
         node: Optional[Node] = None
@@ -536,7 +429,7 @@ class CompiledGraph:
                         if unused in own:
                             del run.values[unused]
                 node = None
-            return _Captured(nodes, mps_graph)
+            return CapturedStep(nodes, mps_graph)
         except Exception as error:
             before.bring_back()
             if not has_begun:
@@ -558,9 +451,9 @@ class CompiledGraph:
             )
             return None
 
-    def _find_refused(self, run: _Run, nodes: Sequence[Node]) -> Optional[Node]:
+    def _find_refused(self, run: TracedRun, nodes: Sequence[Node]) -> Optional[Node]:
         """The operator that makes a capture fail when it ends."""
-        before = _Before(run, nodes)
+        before = StateBefore(run, nodes)
         found = None
         for node in nodes:
             try:
@@ -576,12 +469,12 @@ class CompiledGraph:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         self.splits.append(_Split(name, reason, line_of(node)))
 
-    def _keep(self, graphs: _Graphs, run: _Run) -> None:
+    def _keep(self, graphs: _Graphs, run: TracedRun) -> None:
         """Keeps what replays read, and no more."""
         captured = {
             n
             for step in graphs.steps
-            if isinstance(step, _Captured)
+            if isinstance(step, CapturedStep)
             for n in step.nodes
         }
         wanted = {n for n in self.traced.results if isinstance(n, Node)}
@@ -590,7 +483,7 @@ class CompiledGraph:
             # what one step leaves to others, also for a call that goes on eagerly in the middle
             for step in graphs.steps:
                 inputs = {n for node in step.nodes for n in node.all_input_nodes}
-                if isinstance(step, _Captured):
+                if isinstance(step, CapturedStep):
                     wanted.update(inputs.difference(step.nodes))
                 else:
                     wanted.update(inputs)
@@ -617,54 +510,6 @@ class CompiledGraph:
             f"torch.compile(backend='mpsgraphs'): parts of {self.name} ({self.part}) run eagerly between captured "
             f"graphs; torch.mps.compile_report() lists them:{lines}"
         )
-
-
-def _is_scalar_of_host(value: Any) -> bool:
-    return (
-        isinstance(value, torch.Tensor)
-        and value.dim() == 0
-        and value.device.type == "cpu"
-    )
-
-
-def _place_of(tensor: torch.Tensor) -> int:
-    return torch._C._mps_placeOf(tensor)
-
-
-def _overlaps_itself(tensor: torch.Tensor) -> bool:
-    return any(
-        stride == 0 and size > 1 for size, stride in zip(tensor.shape, tensor.stride())
-    )
-
-
-def _copy_of(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy with the same strides."""
-    if _overlaps_itself(tensor):
-        first = tuple(
-            slice(0, 1) if stride == 0 else slice(None) for stride in tensor.stride()
-        )
-        return tensor[first].clone().expand(tensor.shape)
-    copy = tensor.clone()
-    if copy.stride() != tensor.stride():
-        copy = torch.empty_strided(
-            tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device
-        ).copy_(tensor)
-    return copy
-
-
-def _dense_copy_of(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy that can be written to, with the same strides if they allow that."""
-    if _overlaps_itself(tensor):
-        return tensor.clone(memory_format=torch.contiguous_format)
-    return _copy_of(tensor.detach())
-
-
-def _keep_dense(run: _Run, node: Node) -> None:
-    run.values[node] = pytree.tree_map_only(
-        torch.Tensor,
-        lambda t: _dense_copy_of(t) if _overlaps_itself(t) else t,
-        run.call(node),
-    )
 
 
 def reports() -> List[Dict[str, Any]]:
