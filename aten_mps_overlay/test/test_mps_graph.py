@@ -1133,7 +1133,7 @@ class TestLife(GraphTestCase):
     @parametrize("how", ["resize_", "data"])
     @parametrize("used", [False, True])
     def test_moved_output_raises(self, how, used):
-        """13: a replay would write where nobody looks any more."""
+        """13: a replay would write where the program does not look any more."""
         x = torch.ones(4, device="mps")
         graph = torch.mps.MPSGraph()
         with torch.mps.graph(graph):

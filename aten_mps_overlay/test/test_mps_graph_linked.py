@@ -191,7 +191,7 @@ class TestLinked(LinkedTestCase):
             self.assertEqual(result, x.relu().atan(), **EXACT)
 
     def test_nothing_that_anybody_sees(self):
-        """26: runs whose results nobody sees are replayed as they are, or left out of their stretch."""
+        """26: runs whose results are not seen are replayed as they are, or left out of their stretch."""
         x = torch.randn(4, device="mps")
         graph, _ = capture(lambda x: x.relu().atan().numel(), x)
         graph.replay()

@@ -338,7 +338,7 @@ class TestThreads(ThreadTestCase):
                         except RuntimeError as error:
                             if "another capture is underway" not in str(error):
                                 raise
-                    # shapes that nobody has used yet take a capture some time
+                    # shapes that were not used yet take a capture some time
                     y = (x[: i + 2] + shift).exp().sum(0) @ x
                     graph.capture_end()
                     captured.append((graph, y, i, shift))

@@ -5,7 +5,7 @@
 namespace torch_mps_graph {
 namespace {
 
-// Initialized before any constructor runs, whose order nobody promises.
+// Initialized before any constructor runs, whose order is not defined.
 const DeferredLibrary* first_library = nullptr;
 const DeferredPointer* first_pointer = nullptr;
 DeferredHooks::Make make_hooks = nullptr;

@@ -16,7 +16,7 @@ OWN_FILE = Path(__file__).with_name("targets.yaml")
 _OPERATOR = re.compile(r"aten::\w+")
 _LINK = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/(issues|pull)/\d+(#issuecomment-\d+)?")
 _HEADER = """\
-# Operators that users asked the MPS backend for. `curated` links are kept by hand: requests that somebody has
+# Operators that users asked the MPS backend for. `curated` links are kept by hand: requests that a person has
 # read. `found` and `synced` are written by `make fallback-sync`, which replaces them and nothing else.
 """
 
@@ -40,7 +40,7 @@ class Target:
 
     @property
     def votes(self) -> int:
-        """The demand; before the first sync, the links that somebody has put in."""
+        """The demand; before the first sync, the links that were put in by hand."""
         return sum(request.votes for request in self.found) or len(self.curated)
 
     @property
@@ -116,7 +116,7 @@ def _target(entry: Any, where: str) -> Target:
     curated = tuple(_link(link, where) for link in _list(fields, "curated", where))
     found = tuple(_request(request, where) for request in _list(fields, "found", where))
     if not curated and not found:
-        raise ForkToolError(f"{where}: nobody asks for it; put a link under `curated`, or take the entry out.")
+        raise ForkToolError(f"{where}: it is not asked for; put a link under `curated`, or take the entry out.")
     return Target(operator, str(fields.get("note") or ""), curated, found)
 
 

@@ -14,7 +14,7 @@ from benchmark.modes import DIRECT, EAGER, MODES, REBIND
 from benchmark.plots import draw_cost, draw_improvement, improvement, measured_modes
 from benchmark.report import HERE, rows_of
 
-# A run of DEVICE=cuda that somebody kept.
+# A run of DEVICE=cuda that was kept.
 RECORDED_CUDA = HERE / "recorded" / "cuda.json"
 
 

@@ -66,7 +66,7 @@ def test_requests_are_counted_and_curated_entries_stay(file: Path) -> None:
     after = load(file)
     assert after.synced == {"date": "2026-01-02", "issues": "77764, 141287"}
     targets = {target.operator: target for target in after.targets}
-    # What nobody asks for any more goes, unless somebody curated it.
+    # What is not asked for any more goes, unless it was curated.
     assert sorted(targets) == ["aten::col2im", "aten::kthvalue", "aten::linalg_eig", "aten::linalg_qr", "aten::mode"]
     assert targets["aten::col2im"] == Target("aten::col2im", "Read by somebody.", (CURATED,))
     assert targets["aten::mode"].curated == (CURATED,)

@@ -51,7 +51,7 @@ def test_demand() -> None:
         ("targets: [a]", "entry 1 is no mapping"),
         ("targets: [{operator: linalg_qr}]", "`operator` is 'linalg_qr', and should be like aten::linalg_qr"),
         ("targets: [{operator: aten::a.out}]", "without overload"),
-        ("targets: [{operator: aten::a}]", r"\(aten::a\): nobody asks for it"),
+        ("targets: [{operator: aten::a}]", r"\(aten::a\): it is not asked for"),
         ("targets: [{operator: aten::a, curated: [here]}]", "'here' is no link"),
         ("targets: [{operator: aten::a, curated: [javascript:x]}]", "is no link"),
         (f"targets: [{{operator: aten::a, found: [{{link: '{LINK}', votes: 0}}]}}]", "`votes` is 0"),

@@ -129,7 +129,7 @@ def test_extension_calls_this_backend(
 
 
 def test_programs_are_linked_as_before(replaced: dict[str, bytes], official_text: bytes) -> None:
-    """A program without Python has nobody who puts the library in charge."""
+    """A program without Python has nothing that puts the library in charge."""
     text = replaced["torch/utils/cpp_extension.py"]
     assert words_of(text, standalone=True) == words_of(official_text, standalone=True)
 

@@ -33,7 +33,7 @@ def test_all_questions_are_answered(made: Made, python: str) -> None:
         pytest.skip("these headers are not Debian's: there is no list of questions")
     asked: dict[str, str] = {}
     for header in headers.rglob("*.h"):
-        # Curses is included by nobody here.
+        # Curses is not included here.
         if header.name in ("pyconfig.h", "py_curses.h") or "internal" in header.parts:
             continue
         for word in set(re.findall(r"\w+", header.read_text(errors="replace"))) & known:

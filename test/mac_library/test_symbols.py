@@ -32,7 +32,7 @@ def test_every_name_has_an_owner(made: Made) -> None:
     paths = {library.name: library.path for library in made.libraries}
     assert findings(made.owners, taken, paths) == []
     counts = count_owners(made.owners, taken)
-    # Nobody's is none; of the others there are many, or nothing was looked at.
+    # Without an owner there is none; of the others there are many, or nothing was looked at.
     assert counts.pop(NONE) == 0
     assert counts["torch"] > 500 and all(counts.values()), counts
 

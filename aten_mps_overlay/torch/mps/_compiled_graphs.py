@@ -186,7 +186,7 @@ class CompiledGraph:
 
     def __call__(self, args: List[Any]) -> List[Any]:
         given = list(args)
-        args.clear()  # as AOTAutograd wants it: nobody else keeps them alive
+        args.clear()  # as AOTAutograd wants it: nothing else keeps them alive
         with torch.no_grad(), self.shared.lock:
             graphs = self._find(given)
             if graphs is not None:

@@ -40,7 +40,7 @@ class TracedGraph:
                 self._last_use[result] = len(self.nodes)
 
     def unused_after(self, position: int) -> List[Node]:
-        """The nodes that nobody needs once the one at the position has run."""
+        """The nodes that are not needed once the one at the position has run."""
         node = self.nodes[position]
         candidates = dict.fromkeys([*node.all_input_nodes, node])
         return [n for n in candidates if self._last_use.get(n, position) == position]

@@ -431,7 +431,7 @@ def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def _is_added(parameter: torch.Tensor, node: Any) -> bool:
-    """Whether the backward pass adds what the node gets to a ``.grad`` that is there, and nobody else sees it."""
+    """Whether the backward pass adds what the node gets to a ``.grad`` that is there, and nothing else sees it."""
     if parameter.grad is None or parameter._backward_hooks:
         return False
     try:

@@ -72,8 +72,8 @@ class MPSGraph(torch._C._MPSGraph):
             the first replay, to link runs of MPSGraphs and to lay down the calls of a replay;
             :meth:`instantiate` may be called again. Allows :meth:`debug_dump`, too.
         link (bool): With True, runs of MPSGraphs that follow each other are compiled to one
-            executable when a capture ends, which a replay encodes in one call; results that nobody
-            can see after the replay are not written to memory. Off by default: Apple's compiler
+            executable when a capture ends, which a replay encodes in one call; results that can
+            not be seen after the replay are not written to memory. Off by default: Apple's compiler
             may fuse what it sees as one, so that results need not be equal to those of the
             operators bit for bit. Needs macOS 15.0 or newer; before that there is one warning, and
             replays are as without it.
@@ -127,8 +127,8 @@ class MPSGraph(torch._C._MPSGraph):
                 CUDA's ``"global"`` and ``"thread_local"`` mean the same as ``"strict"``: other
                 threads can't disturb a capture, so that nothing they do has to raise.
             check_input_liveness (bool): With True a replay raises when a tensor of the MPS device
-                that existed before the capture and was used in it is gone, so that nobody could
-                have given it new input. Costs a look at each of them per replay.
+                that existed before the capture and was used in it is gone, so that it could not
+                have been given new input. Costs a look at each of them per replay.
             link (bool, optional): Whether runs of MPSGraphs are linked, see :class:`MPSGraph`. By
                 default what the graph was made with.
 
@@ -242,7 +242,7 @@ class MPSGraph(torch._C._MPSGraph):
 
         Both list the buffers in the order of their first use, with their size in bytes and the
         memory that they lie in (``"pool"``: that of the graph; ``"kept"``: it existed before the
-        capture; ``"own"``: nobody else uses it), and the steps in the order of a replay: kind,
+        capture; ``"own"``: nothing else uses it), and the steps in the order of a replay: kind,
         operator that submitted it if that is known, sizes, and the buffers in use with offsets in
         bytes. Of graph runs dtypes and shapes of inputs and results stand in place of buffers; one
         that is linked has the number of its ``stretch``, and ``written`` says for each result

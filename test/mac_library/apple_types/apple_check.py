@@ -1,4 +1,4 @@
-"""The comparison: what is declared here, what others say of it, and what nobody confirms."""
+"""The comparison: what is declared here, what others say of it, and what is not confirmed."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _compare(
 
 
 def newest(selector: str, declared: Declarations, facts: Facts) -> Version:
-    """Return the macOS that brought a selector: of several owners, the newest. Empty if nobody says."""
+    """Return the macOS that brought a selector: of several owners, the newest. Empty if that is not known."""
     found: list[Version] = []
     for method in declared.methods.values():
         if method.selector == selector:

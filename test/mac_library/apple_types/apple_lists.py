@@ -1,4 +1,4 @@
-"""Short lists: what is the backend's own, and those that a person keeps, of what nobody confirms and of guards elsewhere."""
+"""Short lists: what is the backend's own, and those that a person keeps, of what is not confirmed and of guards elsewhere."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ TOLD = pytest.StashKey[list[str]]()
 
 @pytest.fixture
 def tell(pytestconfig: pytest.Config) -> Callable[[str, Result], None]:
-    """Says at the end of the run how many were compared with whom, and how many with nobody."""
+    """Says at the end of the run how many were compared with whom, and how many with nothing."""
 
     def add(what: str, result: Result) -> None:
         by_source = ", ".join(f"{len(names)} by {source}" for source, names in sorted(result.confirmed.items()))

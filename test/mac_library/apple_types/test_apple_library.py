@@ -36,7 +36,7 @@ def library_faults(asked: Asked, uses: Uses, declared: Declarations, facts: Fact
     known = {method.selector for method in declared.methods.values()}
     found = [f"{name} is sent by the library, and no header declares it" for name in sorted(own - known)]
     result = compare_methods(declared, facts, own)
-    found += [*result.wrong, *(f"{name} is confirmed by nobody" for name in result.unconfirmed)]
+    found += [*result.wrong, *(f"{name} is not confirmed" for name in result.unconfirmed)]
     for name, weak in sorted(asked.classes.items()):
         if name in facts.classes:
             since = facts.classes[name][0]

@@ -51,7 +51,7 @@ struct MPSCommandGraphDump {
   struct Buffer {
     size_t bytes = 0;
     // "pool": of the graph's pool, "kept": a block that was there before,
-    // "own": nobody else knows it
+    // "own": nothing else knows it
     std::string memory;
   };
   struct Use {

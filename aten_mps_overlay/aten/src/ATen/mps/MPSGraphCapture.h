@@ -8,7 +8,7 @@
 //   3. the capture underway (MPSCaptureUnderway)
 //   4. the allocator's. It calls back with it held: the filter of beginAllocateToPool(), the buffer observer.
 //   5. MPSGraphCapture's mutex
-//   6. those that wait for none: of the executable cache (which nobody holds while a graph is compiled), of watched
+//   6. those that wait for none: of the executable cache (which is not held while a graph is compiled), of watched
 //      tensors, of the stream's checks. A generator's comes before 3.
 
 #include <ATen/core/Generator.h>

@@ -142,7 +142,7 @@ void MPSGraphCapture::stop() {
 }
 
 // What a capture allocates lies in its pool, where those that come later in the capture may have it after a free.
-// Blocks that were there before and are used, and those that the host writes, may be given to nobody as long as the
+// Blocks that were there before and are used, and those that the host writes, are not given away as long as the
 // graph lives.
 void MPSGraphCapture::observeBuffer(const void* buffer) {
   if (!isOfThisSubmission()) {

@@ -39,18 +39,18 @@ class MPSWatchMark {
 /// was.
 class MPSWatchedTensor {
  public:
-  /// With `check_liveness` it also notices when nobody has the storage any
+  /// With `check_liveness` it also notices when nothing has the storage any
   /// more.
   MPSWatchedTensor(const TensorBase& tensor, bool check_liveness);
 
   /// True when the tensor still lives but its storage was reallocated, shrunk
   /// or replaced.
   bool moved() const;
-  /// True when nobody but graphs has the storage any more. Only if that is
+  /// True when only graphs have the storage any more. Only if that is
   /// checked.
   bool gone() const;
-  /// True when nothing can be noticed any more: nobody has the tensor, and
-  /// whether somebody has the storage is not asked.
+  /// True when nothing can be noticed any more: the tensor is gone, and
+  /// the storage is not watched.
   bool forgotten() const;
   const void* data() const {
     return data_;

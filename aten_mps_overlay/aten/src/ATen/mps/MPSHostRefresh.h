@@ -11,7 +11,7 @@
 
 namespace at::mps {
 
-/// What the host has to say to a captured step: the content of a CPU tensor,
+/// What the host gives to a captured step: the content of a CPU tensor,
 /// the state of a generator.
 class MPSHostRefresh {
  public:

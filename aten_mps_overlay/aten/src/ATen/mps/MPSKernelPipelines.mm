@@ -9,7 +9,7 @@ namespace {
 
 struct Known {
   MPSRetained<id<MTLFunction>> function;
-  // filled in once somebody asks
+  // filled in when it is first asked for
   bool is_filled_in = false;
   MPSRetained<id<MTLComputePipelineState>> indirect;
   MPSKernelAccess access;

@@ -28,7 +28,7 @@ struct MPSRecording {
   // graphs that were replayed inside the capture
   std::vector<std::shared_ptr<const MPSRecording>> parts;
   std::vector<MPSStatusCheck> status_checks;
-  // tensors that nobody else may write to until their content was looked at
+  // tensors that nothing else may write to until their content was looked at
   std::vector<Tensor> held;
 
   /// Raises when a tensor that the steps use has moved.

@@ -16,7 +16,7 @@ namespace at::mps {
 class MPSStagingBuffers {
  public:
   explicit MPSStagingBuffers(size_t length) : length_(length) {}
-  /// One that nobody uses. Raises if there is no memory.
+  /// One that is not in use. Raises if there is no memory.
   MPSRetained<id<MTLBuffer>> take(id<MTLDevice> device);
   /// The GPU has read it.
   void giveBack(MPSRetained<id<MTLBuffer>> buffer);

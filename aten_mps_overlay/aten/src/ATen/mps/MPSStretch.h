@@ -42,7 +42,7 @@ struct MPSStretchPart {
 };
 
 struct MPSStretch {
-  // all that it replaces, also runs that nobody needs and that are no parts
+  // all that it replaces, also runs that are not needed and that are no parts
   std::vector<size_t> steps;
   std::vector<MPSStretchPart> parts;
   // the part and its input that has the data of each placeholder
@@ -63,7 +63,7 @@ struct MPSStepAccesses {
 struct MPSStretchOptions {
   size_t limit = 0; // of runs in a stretch
   bool views = true; // of results, as operations in the graph
-  bool keep_results = false; // also those that nobody can see afterwards
+  bool keep_results = false; // also those that can not be seen afterwards
 };
 
 /// Finds out whether what lies in memory after a step is still looked at.

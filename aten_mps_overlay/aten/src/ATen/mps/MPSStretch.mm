@@ -181,7 +181,7 @@ bool MPSStretchPlanner::resolve(const MPSLinkCandidate& run, MPSStretch& stretch
   return true;
 }
 
-// Whether somebody looks at the memory of the result after the stretch, and finds some of it there.
+// Whether the memory of the result is read after the stretch while some of the result is still there.
 bool MPSStretchPlanner::isNeeded(const MPSStretch& stretch,
                                  size_t part,
                                  const MPSTensorPlace& result,
@@ -251,7 +251,7 @@ bool MPSStretchPlanner::hasConflict(const MPSStretch& stretch) {
   return false;
 }
 
-// Parts that nobody needs, and placeholders of theirs.
+// Parts that are not needed, and their placeholders.
 void MPSStretchPlanner::dropUnused(MPSStretch& stretch) {
   std::vector<bool> used(stretch.parts.size());
   for (size_t part = stretch.parts.size(); part-- > 0;) {

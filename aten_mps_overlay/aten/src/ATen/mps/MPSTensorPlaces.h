@@ -20,7 +20,7 @@ void notePlace(
     id<MTLBuffer> buffer,
     size_t byte_offset = 0,
     std::optional<IntArrayRef> strides = std::nullopt);
-/// The same for data in memory that nobody else has.
+/// The same for data in memory of its own.
 void noteOwnPlace(id object, MPSShape* shape, MPSDataType type);
 /// The same for data that lies where that of `other` does.
 void notePlaceOf(id object, id other);

@@ -67,7 +67,7 @@ TEST_F(MPSAllocatorPinsTest, PinsAreCounted) {
   EXPECT_GE(with_tensor, before + kBytes);
   EXPECT_TRUE(allocator->pin(buffer));
   tensor.reset();
-  // somebody who never saw the tensor
+  // an observer that never saw the tensor
   EXPECT_TRUE(allocator->pin(buffer));
   EXPECT_EQ(allocator->getCurrentAllocatedMemory(), with_tensor);
   allocator->unpin(buffer);

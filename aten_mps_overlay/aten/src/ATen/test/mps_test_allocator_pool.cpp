@@ -175,7 +175,7 @@ TEST_F(MPSAllocatorPoolTest, HeldBlocksOutliveThePool) {
   allocate(4096);
   allocator->endAllocateToPool();
   release();
-  // what nobody holds counts no more
+  // what is not held does not count
   EXPECT_LT(allocator->getCurrentAllocatedMemory(), before + 4096 * kKilobyte);
   EXPECT_GT(allocator->getCurrentAllocatedMemory(), before);
   // a pool of the same name is another one

@@ -205,7 +205,7 @@ TEST_F(MPSExecutableCacheTest, FailureToCompileIsTold) {
   const auto run = get(graph);
   EXPECT_FALSE(run.executable);
   EXPECT_EQ(run.problem, "an MPSGraph could not be compiled to an executable");
-  // nobody waits for it any more
+  // nothing waits for it any more
   graph->fails = false;
   EXPECT_TRUE(get(graph).executable);
   [graph release];
