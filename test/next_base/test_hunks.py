@@ -156,6 +156,6 @@ def test_overlay_file_that_no_entry_claims(another: NextPlaces) -> None:
 
 
 def test_patch_for_a_file_that_its_entry_does_not_change(another: NextPlaces) -> None:
-    path = another.patches / "python-api.patch"
+    path = another.patches / "graph-bindings.patch"
     path.write_bytes(path.read_bytes().replace(b"__init__.pyi.in", b"another.pyi.in"))
     assert "which that one does not change" in refused(another)

@@ -22,6 +22,7 @@ from fork_tool.next_base.symbols import entry_that_defines, Names, names_of_obje
 from fork_tool.project import Project
 
 CAPTURE = "at::mps::MPSStream::recordedCommandBuffer()"
+FORGET = "at::mps::MPSExecutableCache::forgetGraphs()"
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +85,22 @@ def test_older_use_of_a_changed_name_is_seen(mac: MacPlaces, words: list[str], t
     assert "getDtypeNames" in said, said[-2000:]
 
 
+def test_graph_cache_that_is_emptied_tells_the_executable_cache(
+    made: Made, mac: MacPlaces, words: list[str], tmp_path: Path
+) -> None:
+    """The executable cache knows graphs by their address, and 2.13's clear() frees them."""
+    text = "#include <ATen/native/mps/OperationUtils.h>\nvoid f() { at::native::mps::MPSGraphCache::getInstance()->clear(); }\n"
+
+    def names(of: list[str]) -> set[str]:
+        said = errors_of(mac, of, text, tmp_path)
+        assert said == "", said[-2000:]
+        return set(names_of_object(import_lief(mac), "f", tmp_path / "object.o").taken.values())
+
+    unpatched = [word for word in words if not word.startswith(f"-I{mac.shown(made.places.tree)}")]
+    assert FORGET in names(words)
+    assert FORGET not in names(unpatched)
+
+
 @pytest.fixture(scope="module")
 def sort(made: Made, project: Project, mac: MacPlaces):  # type: ignore[no-untyped-def]
     """Sorts the names of the objects again, with other facts or entries."""
@@ -104,7 +121,7 @@ def test_each_name_has_an_owner(made: Made) -> None:
     assert made.names.nobody_has == []
     assert made.names.torch > 40 and made.names.system > 100
     brought = {each.shown: each.entry for each in made.names.missing}
-    assert brought[CAPTURE] == "command-graph"
+    assert brought[CAPTURE] == "replay-plan"
     assert all("at::mps::MPSStream::" in shown for shown in brought), brought
 
 

@@ -46,15 +46,18 @@ IMPSAllocator* getIMPSAllocator() {
   return static_cast<IMPSAllocator*>(c10::GetAllocator(c10::DeviceType::MPS));
 }
 
-class MPSCapturedWork {
- public:
+struct MPSRecording {
   std::vector<stand_in::Call> calls;
 };
+
+// What the engine lays down for replays; here the recording is enough.
+class MPSReplay {};
+struct MPSReplayMechanisms {};
 
 class MPSGraphCapture {
  public:
   MPSCaptureErrorMode mode = MPSCaptureErrorMode::STRICT;
-  std::shared_ptr<MPSCapturedWork> work = std::make_shared<MPSCapturedWork>();
+  std::shared_ptr<MPSRecording> recording = std::make_shared<MPSRecording>();
   CallbackHandle observer = INVALID_CALLBACK_HANDLE;
 };
 
@@ -93,7 +96,7 @@ void MPSCommandGraph::captureBegin(
       check_input_liveness ? " liveness" : "",
       link_limit > 0 ? " linked" : ""));
   TORCH_CHECK(!capture_ && !stand_in::underway, "torch.mps graph capture: captures can't be nested.");
-  TORCH_CHECK(!work_, "torch.mps graph capture: this graph already holds a capture. Call reset() first.");
+  TORCH_CHECK(!recording_, "torch.mps graph capture: this graph already holds a capture. Call reset() first.");
   capture_ = std::make_unique<MPSGraphCapture>();
   capture_->mode = error_mode;
   capture_->observer =
@@ -115,7 +118,7 @@ void MPSCommandGraph::captureEnd() {
   stand_in::note("end");
   TORCH_CHECK(capture_, "torch.mps graph capture: capture_end() was called on a graph that is not being captured.");
   takeOff(*capture_);
-  work_ = capture_->work;
+  recording_ = capture_->recording;
   capture_.reset();
   replays_ = 0;
 }
@@ -130,15 +133,15 @@ void MPSCommandGraph::captureAbort() {
 
 void MPSCommandGraph::instantiate(std::optional<size_t> link_limit) {
   stand_in::note(link_limit && *link_limit > 0 ? "instantiate linked" : "instantiate");
-  TORCH_CHECK(work_, "torch.mps graph: instantiate() was called on an empty graph. Capture into it first.");
+  TORCH_CHECK(recording_, "torch.mps graph: instantiate() was called on an empty graph. Capture into it first.");
   TORCH_CHECK(keep_graph_, "torch.mps graph: instantiate() wants MPSGraph(keep_graph=True).");
 }
 
 void MPSCommandGraph::replay() {
   stand_in::note("replay");
   TORCH_CHECK(!capture_, "torch.mps graph replay: this graph is still being captured.");
-  TORCH_CHECK(work_, "torch.mps graph replay: this graph is empty. Capture into it first.");
-  for (const auto& call : work_->calls) {
+  TORCH_CHECK(recording_, "torch.mps graph replay: this graph is empty. Capture into it first.");
+  for (const auto& call : recording_->calls) {
     stand_in::repeat(call);
   }
   replays_++;
@@ -147,7 +150,7 @@ void MPSCommandGraph::replay() {
 void MPSCommandGraph::reset() {
   stand_in::note("reset");
   TORCH_CHECK(!capture_, "torch.mps graph: reset() was called while the graph is being captured.");
-  work_.reset();
+  recording_.reset();
 }
 
 MPSGraphPool MPSCommandGraph::pool() const {
@@ -161,16 +164,16 @@ void MPSCommandGraph::registerGeneratorState(const Generator& generator) {
 
 MPSCommandGraphStats MPSCommandGraph::stats() const {
   MPSCommandGraphStats stats;
-  stats.kernels = work_ ? work_->calls.size() : 0;
+  stats.kernels = recording_ ? recording_->calls.size() : 0;
   stats.replays = replays_;
   return stats;
 }
 
 MPSCommandGraphDump MPSCommandGraph::dump() const {
   MPSCommandGraphDump dump;
-  for (size_t i = 0; work_ && i < work_->calls.size(); i++) {
+  for (size_t i = 0; recording_ && i < recording_->calls.size(); i++) {
     dump.buffers.push_back({16, "pool"});
-    dump.steps.push_back({"kernel", work_->calls[i].op.schema().name(), {{"threads", {4, 1, 1}}}, {}, {{i, 0}}});
+    dump.steps.push_back({"kernel", recording_->calls[i].op.schema().name(), {{"threads", {4, 1, 1}}}, {}, {{i, 0}}});
   }
   return dump;
 }
@@ -230,7 +233,7 @@ bool isExecutableCacheEnabled() {
 namespace stand_in {
 
 std::vector<Call>* recording() {
-  return at::mps::isCurrentStreamCapturing() ? &underway.load()->work->calls : nullptr;
+  return at::mps::isCurrentStreamCapturing() ? &underway.load()->recording->calls : nullptr;
 }
 
 void hostReads() {
