@@ -171,6 +171,7 @@ def page_text(report: dict[str, Any], name: str, cuda: dict[str, Any] | None = N
     protocol = report["protocol"]
     parts = [
         "# The benchmark\n",
+        "For whoever asks what a replay saves of the CPU's time. "
         f"Written by `make bench PAGE=…` from a run of {len(rows)} configurations on {report['device']}, "
         f"torch {report['torch']}{_load(report)}.\n",
         f"{report['about']} `test/benchmark/README.md` says what is run, and how.\n",

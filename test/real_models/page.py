@@ -14,7 +14,7 @@ from real_models.report import Report
 
 _HEAD = """# Models of public libraries
 
-For who asks whether a model of theirs can be captured. Written by `make models PAGE=docs/models.md` on {date}, on the simulator ({machine},
+For whoever asks whether a model of theirs can be captured. Written by `make models PAGE=docs/models.md` on {date}, on the simulator ({machine},
 torch {torch}).
 
 Small configurations with random weights of transformers, diffusers, timm and torchvision ([the versions](../requirements-models.txt)), in
