@@ -163,7 +163,7 @@ std::vector<TensorType> infer_types(
     }
     types = infer_unranked(expression, inputs, outputs);
   }
-  // A shape made of the stand-ins for unknown values is nobody's.
+  // A shape made of the stand-ins for unknown values means nothing: drop it.
   if (unknown_values_read) {
     for (TensorType& type : types) {
       type.ranked = false;

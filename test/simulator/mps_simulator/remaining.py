@@ -17,7 +17,7 @@ GOOD = ("passed", "skipped", "xfailed")
 # A test that is beyond small machines is not started; one that is started all the same may error.
 TOO_LARGE = "too-large"
 NOT_STARTED = "not_started"
-# A test that reads what nobody wrote passes or fails, as chance has it.
+# A test that reads memory that is never written may pass or fail.
 UNSTABLE = "unstable"
 LISTED = ("failed", "errored", "xpassed", TOO_LARGE, UNSTABLE)
 
