@@ -251,8 +251,8 @@ void add_accesses(std::vector<ByteAccess>& accesses, const std::vector<MPSGraphT
   }
 }
 
-// In null mode time is what is measured. Whoever encodes a graph of calls encodes what it calls, so it costs as much here,
-// less what goes with each call of the framework; else linking would look better than it is.
+// Null mode is for measuring time. A graph of calls is charged here with the encoding of what it calls, less the calls of
+// the framework; otherwise linking would seem to cost less than it does.
 void encode_called(
     const char* method,
     MPSCommandBuffer* command_buffer,
