@@ -83,7 +83,7 @@ std::vector<TensorType> types_of(const Tensors& tensors, bool ranked) {
   return types;
 }
 
-// Only the element types can be told; any rank that the expression takes will do.
+// Only the element types can be found; any rank that the expression accepts is tried.
 std::vector<TensorType> infer_unranked(
     const Expression& expression,
     const std::vector<InferenceInput>& inputs,

@@ -36,7 +36,7 @@ void free_guarded(const GuardedMemory& memory);
 // there is none. `repair` restores the pattern, so that it is reported once.
 ptrdiff_t find_overwritten(const GuardedMemory& memory, bool repair = true);
 
-// The content of a binding that is no buffer, moved anew for each command. Keeps
+// The content of a binding that is no buffer, moved again for each command. Keeps
 // its pages; `length` may be up to a page.
 class GuardedScratch {
  public:

@@ -139,7 +139,7 @@ void HostView::add(
   const std::lock_guard<SpinLock> lock(views_lock);
   accesses_.insert(accesses_.end(), accesses.begin(), accesses.end());
   std::snprintf(user_name_, sizeof(user_name_), "%s", user_name.c_str());
-  // New work is checked anew: the pages were opened for the work before.
+  // New work is checked again: the pages were opened for the work before.
   opened_ = false;
   protect();
 }

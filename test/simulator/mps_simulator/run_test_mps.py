@@ -68,7 +68,7 @@ class WorkerDied(Exception):
 
 
 class Worker:
-    """A process that has collected the tests and runs those it is told to."""
+    """A process that has collected the tests and runs those that it is sent."""
 
     def __init__(self, test_file: Path, log: TextIO, environment: dict[str, str]) -> None:
         self._command, command_end = self._pipe_to_child()
