@@ -170,7 +170,7 @@ def take_mark(operations: int, passes: Counter[str]) -> Mark:
     torch.mps.synchronize()
     gc.collect()
     torch.mps.empty_cache()
-    # What malloc keeps for itself is no leak.
+    # Memory that malloc keeps for itself is not a leak.
     ctypes.CDLL(None).malloc_trim(0)
     return Mark(
         operations,
@@ -241,7 +241,7 @@ def run(operations: int, seed: int) -> list[Mark]:
 
 
 def main() -> int:
-    """Runs, and judges the last third."""
+    """Runs the mix and checks the last third."""
     parser = argparse.ArgumentParser(prog="soak.py", description="Runs a long mix of operations.")
     parser.add_argument("--ops", type=int, default=20_000, help="operations to run (default 20,000)")
     parser.add_argument("--seed", type=int, default=0)

@@ -29,7 +29,7 @@ include(Sanitizer)
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  # A precompiled header is cacheable only with these two liberties.
+  # A precompiled header can be cached only with these two options.
   set(launcher ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_OBJCXX_COMPILER_LAUNCHER ${launcher})

@@ -89,7 +89,7 @@ add_library(backend_registrations OBJECT ${REGISTER_MPS})
 set_source_files_properties(${REGISTER_MPS} PROPERTIES GENERATED TRUE)
 backend_target(backend_registrations)
 if(SANITIZER)
-  # Generated calls and nothing else, a third of the build's time if they are instrumented.
+  # These are generated calls only, and instrumenting them takes a third of the build's time.
   target_compile_options(backend_registrations PRIVATE -fno-sanitize=all)
 endif()
 

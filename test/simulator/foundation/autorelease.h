@@ -1,4 +1,4 @@
-// Autorelease pools, and what goes past them.
+// Autorelease pools, and a count of the objects that are autoreleased without one.
 #pragma once
 
 #include <objc/objc.h>

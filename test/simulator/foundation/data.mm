@@ -15,7 +15,7 @@ using namespace mps_simulator;
 @implementation NSData {
  @package
   std::vector<uint8_t> _storage;
-  // Memory of somebody else, instead of the storage.
+  // Memory that this object does not own; used instead of the storage.
   uint8_t* _borrowed;
   NSUInteger _borrowedLength;
   BOOL _freeWhenDone;

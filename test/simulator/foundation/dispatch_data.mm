@@ -43,7 +43,7 @@ SimulatorDispatchData* checked(dispatch_data_t data, const char* function) {
 } // namespace
 
 dispatch_block_t _dispatch_data_destructor_free(void) {
-  // Compared, never called.
+  // Compared only; never called.
   static const dispatch_block_t marker = ^{
   };
   return marker;

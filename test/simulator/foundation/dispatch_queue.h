@@ -21,7 +21,7 @@ class BlockQueue : public std::enable_shared_from_this<BlockQueue> {
       : label_(std::move(label)), kind_(kind) {}
 
   // Runs the work when its turn has come: on the calling thread, which is an
-  // optimization that nobody may count on. By seed, another thread runs it.
+  // optimization that Apple does not promise. By seed, another thread runs it.
   void sync(
       bool barrier,
       const char* function,

@@ -34,8 +34,9 @@ class BlockQueue::Holding {
   Holding(const Holding&) = delete;
   Holding& operator=(const Holding&) = delete;
 
-  // Makes this thread one that works for the thread whose innermost it was: a
-  // queue that waits for the work must not be waited for by the work.
+  // Marks this thread as working for the thread whose innermost queue it was,
+  // so that a deadlock is found: work that waits for a queue that waits for the
+  // work.
   class Adopted {
    public:
     explicit Adopted(const Holding* innermost) {
@@ -143,7 +144,7 @@ void BlockQueue::run_elsewhere(bool exclusive, const std::function<void()>& work
     const std::lock_guard lock(result.mutex);
     result.failure = std::move(failure);
     result.is_done = true;
-    // With the lock held: the one who waits destroys it.
+    // With the lock held: the waiting thread destroys it.
     result.changed.notify_one();
   });
   std::unique_lock lock(result.mutex);

@@ -53,8 +53,8 @@ dispatch_queue_t make_queue(const char* label, QueueKind kind) {
 }
 
 // The simulator's own errors may leave a block: they stand for a call that did
-// not happen, and Python shall see them. On a Mac any exception that reaches
-// libdispatch ends the process; saying so is kinder than doing it.
+// not happen, and Python must receive them. On a Mac any exception that reaches
+// libdispatch ends the process; here it is reported as an error.
 void run_in_block(const char* function, const std::function<void()>& work) {
   const char* ending =
       "%s: a C++ exception left the block, which would end the process on a Mac; catch it inside the block. The exception: %s";
@@ -178,7 +178,7 @@ void dispatch_after(dispatch_time_t when, dispatch_queue_t queue, dispatch_block
 }
 
 void dispatch_apply(size_t iterations, dispatch_queue_t queue, void (^block)(size_t iteration)) {
-  // One after the other: an order that the original may choose as well.
+  // One after the other, which is an order that Apple's implementation may choose, too.
   const auto run_all = [=] {
     for (size_t i = 0; i < iterations; ++i) {
       block(i);

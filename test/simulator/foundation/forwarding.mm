@@ -36,7 +36,7 @@ extern "C" __attribute__((used)) IMP mps_simulator_resolve(CallFrame* frame, boo
     violation("-[%s %s]: message sent to a deallocated object", class_getName(destroyed), sel_getName(selector));
   }
   if (!class_respondsToSelector(object_getClass(receiver), @selector(forwardingTargetForSelector:))) {
-    // A block, or another root class.
+    // A block, or an object of another root class.
     unsupported("-[%s %s]", object_getClassName(receiver), sel_getName(selector));
   }
   id target = [receiver forwardingTargetForSelector:selector];

@@ -65,7 +65,7 @@ using namespace mps_simulator;
 
 namespace {
 
-// Deals out registers and stack in the order in which a call uses them.
+// Assigns registers and stack in the order in which a call uses them.
 class ArgumentCursor {
  public:
   explicit ArgumentCursor(CallFrame& frame) : frame_(frame) {}

@@ -158,7 +158,7 @@ using namespace mps_simulator;
   return self.description;
 }
 
-// MARK: Messages that nobody implements
+// MARK: Messages that no method answers
 
 - (void)doesNotRecognizeSelector:(SEL)selector {
   unsupported("-[%s %s]", object_getClassName(self), sel_getName(selector));

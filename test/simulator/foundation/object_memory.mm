@@ -12,8 +12,8 @@
 #include <cstring>
 #include <new>
 
-// What a destroyed object turns into: it answers to nothing, so that each
-// message to it reaches the forward handler.
+// The class of a destroyed object: it has no methods, so each message to it
+// reaches the forward handler.
 NS_ROOT_CLASS
 @interface SimulatorDestroyedObject {
  @public

@@ -10,7 +10,8 @@
 namespace {
 
 std::mutex& lock_of(const id* slot) {
-  static std::array<std::mutex, 64>* locks = new std::array<std::mutex, 64>; // may be needed after static destructors
+  // Never destroyed: the locks may be used after static destructors have run.
+  static std::array<std::mutex, 64>* locks = new std::array<std::mutex, 64>;
   return (*locks)[(reinterpret_cast<uintptr_t>(slot) >> 4) % locks->size()];
 }
 

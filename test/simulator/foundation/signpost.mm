@@ -1,5 +1,5 @@
-// Logs and signposts. A log reports itself as disabled, as on a Mac where nobody
-// streams it; signposts are kept for whoever asks.
+// Logs and signposts. A log reports itself as disabled, as on a Mac where no
+// program streams it; signposts are kept and can be read from Python.
 #include "foundation/signpost.h"
 
 #include <Foundation/Foundation.h>
@@ -11,7 +11,7 @@
 #include <deque>
 #include <mutex>
 
-// Apple's buffer forgets the oldest as well.
+// Apple's buffer drops the oldest ones, too.
 static constexpr size_t kKeptSignposts = 4096;
 
 @interface SimulatorLog : NSObject {

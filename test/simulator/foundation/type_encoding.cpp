@@ -165,8 +165,8 @@ class Parser {
     } while (depth > 0 && *cursor_ != '\0');
   }
 
-  // The target may be a type that this parser need not understand (C++
-  // classes).
+  // The target may be a type that this parser does not understand (a C++
+  // class).
   void pointer_target() {
     while (*cursor_ != '\0' && std::strchr("^rnNoORV", *cursor_) != nullptr) {
       ++cursor_;

@@ -40,9 +40,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> lstm(
   return {std::get<0>(results), std::get<1>(results), std::get<2>(results)};
 }
 
-// Whether scaled_dot_product_attention is at work on this thread and may take
-// the fused path where it calls _scaled_dot_product_attention_math. Who calls
-// that operator himself gets what it says.
+// Whether scaled_dot_product_attention is running on this thread and may take
+// the fused path where it calls _scaled_dot_product_attention_math. A direct
+// call of that operator is not changed.
 thread_local bool fused_attention = false;
 
 class FusedAttention {

@@ -46,7 +46,7 @@ MPSGraphTensor* add_binary(
 }
 
 at::Tensor difference(const at::Tensor& left, const at::Tensor& right) {
-  // ATen has no difference of booleans: it is one bit, like the exclusive or.
+  // ATen has no difference of booleans; with one bit it equals the exclusive or.
   return left.scalar_type() == at::kBool ? at::logical_xor(left, right) : at::sub(left, right);
 }
 

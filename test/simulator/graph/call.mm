@@ -58,7 +58,7 @@ void check_types(const CallSite& call, size_t inputs, const Compiled& called) {
   }
 }
 
-// A result is a value of its own, whatever becomes of the memory of the inputs.
+// A result is a value of its own: what happens to the inputs' memory later does not change it.
 at::Tensor detach(const at::Tensor& result, const Tensors& inputs) {
   for (const at::Tensor& input : inputs) {
     if (result.is_alias_of(input)) {
@@ -140,11 +140,11 @@ TensorType to_type(MPSGraphShapedType* shaped) {
     inputs.push_back(input);
   }
   std::vector<TensorType> outputs = call->outputs;
-  const auto nobody = [symbol = call->symbol](const Tensors&) -> Tensors {
+  const auto unresolved = [symbol = call->symbol](const Tensors&) -> Tensors {
     violation("-[MPSGraph]: the symbol '%s' is called, but the graph was not compiled with callables", symbol.c_str());
   };
   return append_operation(
-             self, "call", std::move(inputs), std::move(outputs), nobody, name, false, false, std::move(call))
+             self, "call", std::move(inputs), std::move(outputs), unresolved, name, false, false, std::move(call))
       .outputTensors;
 }
 

@@ -26,9 +26,9 @@ class RetainedData {
   std::vector<MPSGraphTensorData*> items_;
 };
 
-// Schedules the run: nothing is computed before the command buffer is committed.
-// `method` is the API call to blame; `use` says for an executable that it has
-// work in flight.
+// Schedules the run: nothing is computed before the command buffer is
+// committed. `method` is the API call that errors name; `use` notes that the
+// executable has work in flight.
 void schedule(
     const char* method,
     MPSCommandBuffer* command_buffer,
@@ -41,10 +41,11 @@ void schedule(
 void check_feed(const char* method, MPSGraphTensor* tensor, const TensorType& type, MPSGraphTensorData* data);
 void check_result(const char* method, MPSGraphTensor* tensor, const TensorType& type, MPSGraphTensorData* data);
 
-// Whatever is given an MPSCommandBuffer may commit what is encoded so far and go
-// on in the next command buffer of the queue, unless a descriptor forbids it.
-// Whether it does so here is a matter of the seed; where a descriptor allows it
-// by name, as the backend's does to keep the GPU busy, also without a seed.
+// A method that is given an MPSCommandBuffer may commit what is encoded so far
+// and go on in the next command buffer of the queue, unless a descriptor
+// forbids it. The seed decides whether it does so here; where a descriptor
+// allows it by name, as the backend's does to keep the GPU busy, it happens
+// also without a seed.
 void commit_now_and_then(MPSCommandBuffer* command_buffer);
 void commit_if_the_seed_says(MPSCommandBuffer* command_buffer);
 

@@ -64,7 +64,8 @@ at::Tensor detach_from(const at::Tensor& value, const Tensors& results) {
 }
 
 // MPSGraph converts a result to the element type of its memory; the backend
-// relies on it for indices. A change of kind would be a mistake.
+// relies on it for indices. A conversion to another kind of type (from floating
+// point to integer, for example) is taken for a mistake.
 bool converts_to(at::ScalarType from, at::ScalarType to) {
   return at::isIntegralType(from, /*includeBool=*/true) == at::isIntegralType(to, /*includeBool=*/true) &&
       at::isComplexType(from) == at::isComplexType(to);
@@ -81,8 +82,7 @@ void write_result(const at::Tensor& result, const at::Tensor& original) {
   if (value.sizes() != result.sizes() && value.numel() == result.numel()) {
     value = value.reshape(result.sizes());
   }
-  // Along a stride of zero all elements are one: any of them may be the last to be
-  // written, and here it is.
+  // With a stride of zero all elements share one place: any of them may be written last, and here that happens.
   at::Tensor memory = result;
   for (int64_t axis = 0; axis < memory.dim(); axis++) {
     if (memory.stride(axis) == 0 && memory.size(axis) > 1) {
@@ -131,7 +131,7 @@ class Run {
   }
 
  private:
-  // Of so many elements the intermediate values stay in the processor's cache.
+  // For this many elements the intermediate values stay in the processor's cache.
   static constexpr int64_t kPart = 64 * 1024;
 
   static bool is_number(const at::Tensor& tensor) {
@@ -167,7 +167,7 @@ class Run {
         return false;
       }
       for (const at::Tensor& result : results) {
-        // In place is fine: each part is read before it is written.
+        // Writing in place is safe: each part is read before it is written.
         if (!is_in_place(feed, results) && ByteRange(feed).overlaps(ByteRange(result))) {
           return false;
         }
@@ -251,8 +251,8 @@ void add_accesses(std::vector<ByteAccess>& accesses, const std::vector<MPSGraphT
   }
 }
 
-// In null mode time is what is measured. Whoever encodes a graph of calls encodes what it calls, so it costs as much here,
-// less what goes with each call of the framework; else linking would look better than it is.
+// Null mode is for measuring time. A graph of calls is charged here with the encoding of what it calls, less the calls of
+// the framework; otherwise linking would seem to cost less than it does.
 void encode_called(
     const char* method,
     MPSCommandBuffer* command_buffer,
@@ -418,9 +418,9 @@ TensorsAndData check_feeds(MPSGraph* graph, MPSGraphTensorDataDictionary* feeds)
   return result;
 }
 
-// An operation as a target runs for what it does besides its results, and none
-// here does anything: there is nothing to run. But it can be a wrong one, or
-// depend on a placeholder that is not fed.
+// An operation as a target runs for its side effects, and no operation here has
+// any: there is nothing to run. But the caller may give a wrong operation, or
+// one that depends on a placeholder that is not fed.
 void check_operations(
     MPSGraph* graph,
     NSArray<MPSGraphOperation*>* operations,

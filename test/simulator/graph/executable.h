@@ -15,7 +15,7 @@ struct Compiled {
 
 TensorType to_type(MPSGraphShapedType* shaped);
 
-// The plan with the executables that it calls; `life` is told of them.
+// The plan with the executables that it calls; `life` records them.
 std::shared_ptr<const Plan> resolve_calls(
     const Plan& plan,
     NSDictionary<NSString*, MPSGraphExecutable*>* callables,

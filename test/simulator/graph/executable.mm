@@ -10,7 +10,7 @@
 using namespace mps_simulator;
 using namespace mps_simulator::graph;
 
-// Not in Apple's headers, but there since macOS 13; YES unless it is set.
+// Not in Apple's headers, but it exists since macOS 13; YES unless it is set.
 @interface MPSGraphExecutableExecutionDescriptor ()
 @property(readwrite, atomic) BOOL enableCommitAndContinue;
 @end
@@ -19,8 +19,8 @@ namespace {
 
 constexpr const char* encode_method = "-[MPSGraphExecutable encodeToCommandBuffer]";
 
-// Nobody may count on the order of the dictionary or of the targets, nor on that
-// of another executable: each tells the order that it wants.
+// Apple promises no order of the dictionary or of the targets, nor the same
+// order in another executable: each executable reports its own.
 template <typename T>
 void shuffle(std::vector<T>& items) {
   static SeededSequence numbers;
@@ -35,7 +35,7 @@ void check_count(const char* what, size_t expected, size_t given) {
   }
 }
 
-// It has no label of its own, so what it computes has to tell it from others.
+// It has no label of its own, so its name in a message is made of what it computes.
 std::string name_of(MPSGraphExecutable* executable, const std::vector<MPSGraphTensor*>& targets) {
   std::ostringstream name;
   name << "the executable " << static_cast<const void*>(executable);

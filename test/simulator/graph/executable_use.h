@@ -1,5 +1,5 @@
-// Whether an executable outlives the work that it has encoded. Apple does not say
-// that a command buffer keeps it, so whoever releases it earlier has an error.
+// Whether an executable outlives the work that it has encoded. Apple does not
+// say that a command buffer retains it, so releasing it earlier is an error.
 #pragma once
 
 #include <atomic>
@@ -9,14 +9,14 @@
 
 namespace mps_simulator::graph {
 
-// What an executable and its work on the GPU know of each other.
+// The state that an executable and its work on the GPU share.
 struct ExecutableLife {
   std::string name; // for messages
   std::atomic<size_t> in_flight{0};
   std::atomic<bool> released{false};
   // While work was in flight.
   std::atomic<bool> released_early{false};
-  // Those that it calls. Nobody says that it keeps them.
+  // Those that it calls. Apple does not say that it retains them.
   std::vector<std::shared_ptr<ExecutableLife>> called;
 };
 

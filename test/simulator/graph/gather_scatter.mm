@@ -223,8 +223,8 @@ at::Tensor scatter_rows(
   return result.narrow(0, 0, rows).to(type);
 }
 
-// Without a data tensor the operation starts from zeros, which leaves open what
-// a product, a minimum or a maximum with nothing would be.
+// Without a data tensor the operation starts from zeros; for a product, a
+// minimum or a maximum Apple does not say what it starts from.
 void check_mode_without_data(MPSGraphScatterMode mode, const char* call) {
   switch (mode) {
     case MPSGraphScatterModeSet:

@@ -93,7 +93,7 @@ MPSGraphOperation* add_inferred(
   } catch (const ValidationError&) {
     throw;
   } catch (const c10::NotImplementedError&) {
-    // Also the one of a CPU kernel that lacks a data type.
+    // Also thrown by a CPU kernel that lacks a data type.
     rethrow_as_execution_error(std::current_exception());
   } catch (const c10::Error& error) {
     violation("-[MPSGraph]: '%s' does not fit its operands: %s", kind, error.what_without_backtrace());
@@ -233,7 +233,7 @@ MPSGraphTensor* add_elementwise_operation(
       as_list(std::move(expression)),
       name,
       fused,
-      // The others have the shape of such an operation alone: a cumulative sum.
+      // The others have only the shape of such an operation; a cumulative sum, for example.
       /*pointwise=*/fused);
   fold(operation);
   return operation->_outputs[0];

@@ -36,7 +36,7 @@ struct TensorType {
   bool is_static() const;
 };
 
-// What is known of a call of an executable. Until the graph is compiled, nobody knows which one it is.
+// What is known of a call of an executable. Which executable is called is known once the graph is compiled.
 struct CallSite {
   std::string symbol;
   std::vector<TensorType> outputs; // as the caller of the method gave them

@@ -41,7 +41,7 @@ using namespace mps_simulator::graph;
 }
 
 // Apple documents 32-bit indices, but callers give the results 64 bits and read
-// right numbers: that is what is simulated.
+// the right numbers, so that is simulated.
 - (MPSGraphTensor*)nonZeroIndicesOfTensor:(MPSGraphTensor*)tensor name:(NSString*)name {
   COUNT_CALL();
   return add_dynamic_operation(

@@ -10,7 +10,7 @@ struct InferenceInput {
   std::optional<at::Tensor> value;
 };
 
-// One result per output; a result whose shape cannot be told is not ranked.
+// One result per output; a result whose shape cannot be found is not ranked.
 std::vector<TensorType> infer_types(
     const Expression& expression,
     const std::vector<InferenceInput>& inputs,

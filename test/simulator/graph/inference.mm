@@ -83,7 +83,7 @@ std::vector<TensorType> types_of(const Tensors& tensors, bool ranked) {
   return types;
 }
 
-// Only the element types can be told; any rank that the expression takes will do.
+// Only the element types can be found; any rank that the expression accepts is tried.
 std::vector<TensorType> infer_unranked(
     const Expression& expression,
     const std::vector<InferenceInput>& inputs,
@@ -163,7 +163,7 @@ std::vector<TensorType> infer_types(
     }
     types = infer_unranked(expression, inputs, outputs);
   }
-  // A shape made of the stand-ins for unknown values is nobody's.
+  // A shape made of the stand-ins for unknown values means nothing: drop it.
   if (unknown_values_read) {
     for (TensorType& type : types) {
       type.ranked = false;

@@ -68,7 +68,7 @@ at::Tensor source_gradient(
   for (const auto axis : axes) {
     count *= static_cast<double>(source.size(axis));
   }
-  // Mean and variance depend on the source: both paths are subtracted.
+  // Mean and variance depend on the source: the gradient through each is subtracted.
   const auto through_mean = beta_gradient.defined() ? widen(beta_gradient) : sum_over(wide, axes);
   const auto through_variance =
       gamma_gradient.defined() ? widen(gamma_gradient) : sum_over(wide * normalized, axes);

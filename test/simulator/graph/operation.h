@@ -82,7 +82,7 @@ MPSGraphTensor* add_elementwise_operation(
     NSString* name,
     bool fused = true);
 
-// Whether an input of an expression only stands for its shape and type.
+// Whether an input of an expression is a sample: only its shape and type mean something.
 bool is_sample(const at::Tensor& tensor);
 
 at::ScalarType to_scalar_type(MPSDataType type);

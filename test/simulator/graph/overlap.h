@@ -6,11 +6,10 @@
 
 namespace mps_simulator::graph {
 
-// Violation if a result has some bytes in common with a feed that the plan reads,
-// but does not take its place: its kernels may write an element before others have
-// read it. Nor, in a plan with calls, if it may be written before another step has
-// read the feed, or before or after another result in the same place. `method` is
-// the API call to blame.
+// Violation if a result shares some bytes with a feed that the plan reads, but does not have the same place: its
+// kernels may write an element before others have read it. In a plan with calls, also if the result may be written
+// before another step has read the feed, or before or after another result in the same place. `method` is the API
+// call that errors name.
 void check_overlap(
     const char* method,
     const Plan& plan,

@@ -42,7 +42,7 @@ class Bytes {
     if (is_dense_ && other.is_dense_) {
       return true;
     }
-    // Of rows with gaps the others may lie in the gaps.
+    // Two layouts with gaps may overlap without sharing an element.
     const char* begin = std::min(begin_, other.begin_);
     std::vector<bool> touched(std::max(end_, other.end_) - begin);
     for_each_element([&](const char* place) {

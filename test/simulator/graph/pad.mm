@@ -60,7 +60,7 @@ struct Padding {
     return result;
   }
 
-  // Of what was padded, which a caller may have cropped before.
+  // Sizes of the tensor that was padded, which a caller may have cropped before.
   std::vector<int64_t> source_sizes(at::IntArrayRef padded) const {
     check(padded.size());
     std::vector<int64_t> result;

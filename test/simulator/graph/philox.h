@@ -5,8 +5,8 @@
 // [0] a version, [1…4] the counter, lowest word first, [5, 6] the key. Block n of
 // an operation is the output for the counter plus n; element i of the result
 // takes word i % 4 of block i / 4, a 64-bit element takes words 2i and 2i + 1,
-// lower one first. This is the simulator's own stream: Apple's is not documented,
-// and no equality with it is claimed.
+// lower one first. This is the simulator's own stream: Apple does not document
+// its own, so the numbers are not expected to be equal.
 #pragma once
 
 #include <array>

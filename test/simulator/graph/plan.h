@@ -31,9 +31,10 @@ struct Plan {
   // Whether executables are called.
   bool has_calls = false;
 
-  // Values of the targets. Intermediate values are let go after their last use.
-  // `result` is memory in which the last step may put its value: it must not
-  // overlap the feeds, or be one of them if `ends_with_call`.
+  // Computes the values of the targets. Intermediate values are released after
+  // their last use. `result` is memory in which the last step may put its
+  // value: it must not overlap the feeds, or be one of them if
+  // `ends_with_call`.
   Tensors run(Tensors feeds, const at::Tensor* result = nullptr) const;
 
   // Runs the steps in any order that the data allows, and hands over the value of each target as soon as there is one:

@@ -89,7 +89,7 @@ class PlanMaker {
       step.inputs.push_back(slot(input));
     }
     for (MPSGraphTensor* output : operation->_outputs) {
-      // A fed output keeps what is fed: its computed value goes nowhere.
+      // A fed output keeps the fed value: its computed value is not used.
       step.outputs.push_back(fed_.count(output) ? plan_->slots++ : slot(output));
       step.types.push_back(output->_type.type);
     }
@@ -145,9 +145,8 @@ bool is_narrow(at::ScalarType type) {
   return type == at::kHalf || type == at::kBFloat16;
 }
 
-// The values while a plan runs. Between fused operations half and bfloat have the
-// precision of float; anything else reads them rounded, which changes nothing for those
-// that come after it: the order of the operations is nobody's promise.
+// The values while a plan runs. Between fused operations half and bfloat have the precision of float. Other readers
+// get a rounded copy, so that a result does not depend on the order of the operations, which Apple does not promise.
 class Values {
  public:
   explicit Values(size_t slots) : values_(slots) {}

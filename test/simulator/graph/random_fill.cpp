@@ -73,7 +73,7 @@ double normal_distribution(double x) {
   return 0.5 * std::erfc(-x / M_SQRT2);
 }
 
-// Inverse of the distribution by bisection: slow, plain and exact enough.
+// Inverse of the distribution by bisection: slow, simple and exact enough.
 double normal_quantile(double probability, double low, double high) {
   constexpr int steps = 60;
   for (int step = 0; step < steps; step++) {

@@ -47,7 +47,7 @@ struct Operands {
   }
 };
 
-// The places alone: a block of the graph must not keep the tensors.
+// The places only: a block of the graph must not retain the tensors.
 struct Places : Operands {
   explicit Places(const Operands& operands) : Operands(operands) {
     tensors.clear();

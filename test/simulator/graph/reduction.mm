@@ -96,7 +96,7 @@ MPSGraphTensor* add_reduction(
       name);
 }
 
-// A sum of booleans counts.
+// A sum of booleans counts those that are true.
 at::ScalarType sum_type(at::ScalarType type) {
   return type == at::kBool ? at::kInt : type;
 }
@@ -121,7 +121,7 @@ at::Tensor reduce_minimum(const at::Tensor& tensor, const Axes& axes) {
   return at::amin(tensor, axes, /*keepdim=*/true);
 }
 
-// Without propagation NaN loses against every number.
+// Without propagation every number wins against NaN.
 at::Tensor without_nan(const at::Tensor& tensor, double loser) {
   return tensor.is_floating_point() ? tensor.masked_fill(at::isnan(tensor), loser) : tensor;
 }

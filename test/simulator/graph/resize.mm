@@ -62,7 +62,7 @@ at::Tensor source_coordinates(
   if (given) {
     return (place - given->offset) / given->scale;
   }
-  // The quotients are taken last: exact wherever the coordinate is a pixel.
+  // The division comes last, so that the result is exact where the coordinate is a pixel.
   if (resize.align_corners) {
     return result > 1 ? place * static_cast<double>(source - 1) / static_cast<double>(result - 1)
                       : at::zeros_like(place);

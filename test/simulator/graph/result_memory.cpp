@@ -14,7 +14,7 @@ struct Offer {
 
 thread_local Offer offer;
 
-// The allocator of CPU tensors, but for what is on offer.
+// The allocator of CPU tensors, except for the memory that is offered.
 class OfferingAllocator final : public c10::Allocator {
  public:
   explicit OfferingAllocator(c10::Allocator* other) : other_(other) {}

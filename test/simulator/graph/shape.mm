@@ -129,7 +129,7 @@ NSArray<MPSGraphTensor*>* add_split(
 
 } // namespace
 
-// Reshaping and the like move no element: rounding can wait until after them.
+// Reshaping and similar operations move no element, so rounding can wait until after them.
 @implementation MPSGraph (ShapeOperations)
 
 - (MPSGraphTensor*)reshapeTensor:(MPSGraphTensor*)tensor withShape:(MPSShape*)shape name:(NSString*)name {

@@ -48,7 +48,7 @@ using namespace mps_simulator::graph;
   return _producer;
 }
 
-// Dictionaries copy their keys: a tensor stays itself.
+// Dictionaries copy their keys: a copy of a tensor is the tensor itself.
 - (id)copyWithZone:(NSZone*)zone {
   return [self retain];
 }

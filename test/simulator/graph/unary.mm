@@ -59,7 +59,7 @@ at::Tensor on_reals(const at::Tensor& tensor, Function function) {
   return convert(function(tensor.to(at::kFloat)), tensor.scalar_type());
 }
 
-// Where there is nothing after the point there is nothing to do.
+// Types without fractions stay as they are.
 template <typename Function>
 at::Tensor on_fractions(const at::Tensor& tensor, Function function) {
   return tensor.is_floating_point() ? function(tensor) : tensor;

@@ -32,9 +32,9 @@
 #define __MAC_OS_X_VERSION_MAX_ALLOWED MPS_SIMULATOR_SDK
 #define __MAC_OS_X_VERSION_MIN_REQUIRED __MAC_13_0
 
-// Every API exists in the simulator. Which of them the simulated system offers is
-// a question for NSProcessInfo and -respondsToSelector:; the compiler answers
-// `@available` with yes because its target is not a Mac.
+// Every API exists in the simulator. NSProcessInfo and -respondsToSelector: say
+// which of them the simulated system offers; the compiler answers `@available`
+// with yes because its target is not a Mac.
 #define API_AVAILABLE(...)
 #define API_UNAVAILABLE(...)
 #define API_DEPRECATED(...)

@@ -13,14 +13,14 @@
 namespace mps_simulator {
 
 // The shared memory that the commands of one command buffer touch, in their
-// order. From commit until the work is done the host must keep off.
+// order. The host must not touch it from commit until the work is done.
 class AccessLog {
  public:
   // `begin` and `end` in bytes of the buffer. Forgets buffers that the host
   // cannot see.
   void add(SimulatedBuffer* buffer, size_t begin, size_t end, bool writes);
-  // For a copy from or to memory that the program owns: nothing can guard the
-  // host's pages, which hold other things too, so the bytes are compared.
+  // For a copy from or to memory that the program owns: its pages hold other
+  // data too and cannot be protected, so the bytes are compared.
   void add_bytes(SimulatedBuffer* buffer, size_t begin, size_t end, bool writes);
   // All entries so far; finish() with this count leaves later ones alone.
   size_t mark() {
@@ -28,7 +28,7 @@ class AccessLog {
     return marked_;
   }
 
-  // At commit. `user_name` is how to call the command buffer.
+  // At commit. `user_name` names the command buffer in messages.
   void start(const void* user, const std::string& user_name);
   // Before the command buffer's first command: a violation when bytes changed.
   void check_bytes();

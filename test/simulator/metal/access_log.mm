@@ -34,8 +34,8 @@ uint64_t sum_of(const char* begin, size_t length) {
   return sum;
 }
 
-// Program memory that committed work will write: what happens to it before a
-// later command buffer runs is not the host's doing alone.
+// Program memory that committed work will write: a change of it before a later
+// command buffer runs may come from that work and not from the host.
 struct PendingWrites {
   std::mutex mutex;
   std::multimap<const char*, size_t> ranges;
@@ -116,7 +116,7 @@ void AccessLog::start(const void* user, const std::string& user_name) {
   auto& pending = pending_writes();
   const std::lock_guard<std::mutex> lock(pending.mutex);
   for (auto& bytes : bytes_) {
-    // Written by this or by earlier work: its change means nothing.
+    // Written by this or by earlier work: a change of it does not show a hazard.
     const bool known = !pending.overlaps(bytes.begin, bytes.length);
     if (bytes.writes) {
       pending.ranges.emplace(bytes.begin, bytes.length);

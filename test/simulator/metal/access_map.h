@@ -13,7 +13,7 @@
 
 namespace mps_simulator {
 
-// What a command of the GPU touches of a buffer.
+// The bytes of a buffer that a GPU command touches.
 struct GpuAccess {
   const SimulatedBuffer* buffer;
   const char* begin;
@@ -34,7 +34,7 @@ struct Accessor {
 class AccessMap {
  public:
   using IsOrdered = c10::function_ref<bool(const Accessor& earlier)>;
-  // Is told of an access that is not ordered, and whether that one wrote.
+  // Called for an access that is not ordered, with whether that one wrote.
   using OnConflict = c10::function_ref<void(const Accessor& earlier, bool wrote)>;
 
   void add(
@@ -42,7 +42,7 @@ class AccessMap {
       const Accessor& accessor,
       IsOrdered is_ordered,
       OnConflict on_conflict);
-  // The memory is somebody else's from now on.
+  // The memory may belong to another resource from now on.
   void forget(const char* begin, const char* end);
   void clear() {
     stretches_.clear();

@@ -6,7 +6,7 @@ namespace mps_simulator {
 
 namespace {
 
-// Both bound the memory. What is dropped can take part in no conflict any more.
+// Both limit the map's memory. An entry that is dropped is no longer checked.
 constexpr size_t kMostStretches = 64 * 1024;
 constexpr size_t kMostReaders = 64;
 
@@ -66,7 +66,7 @@ void AccessMap::add(
           stretch, gap, Stretch{stretch->first, false, {}, {accessor}});
     }
     auto& readers = stretch->second.readers;
-    // Whoever must wait for this reader waits for those before it, too.
+    // A pass that must wait for this reader also waits for those before it.
     readers.erase(
         std::remove_if(readers.begin(), readers.end(), is_ordered),
         readers.end());

@@ -10,7 +10,7 @@
 
 namespace mps_simulator {
 
-// What is known of the memory of a live buffer.
+// What is known about the memory of a live buffer.
 struct MappedBuffer {
   const SimulatedBuffer* buffer = nullptr; // as an identity: it may be gone soon
   const SimulatedHeap* heap = nullptr;
@@ -29,8 +29,8 @@ void unmap_buffer(const SimulatedBuffer* buffer);
 
 // The live buffer that contains the address. False when there is none.
 bool find_buffer_at(const void* address, MappedBuffer& found);
-// ... or whose guards or rest of a page do. One of those released lately, when no
-// live one is near.
+// ... or whose guards or rest of a page do. If no live one is near, one that
+// was released lately.
 bool find_buffer_near(const void* address, MappedBuffer& found);
 
 } // namespace mps_simulator

@@ -65,7 +65,7 @@ void map_buffer(SimulatedBuffer* buffer) {
   }
   range.buffer = buffer;
   const std::lock_guard<std::mutex> lock(map().mutex);
-  // Two buffers may share memory that is not their own: the younger one is named.
+  // Two buffers may share memory that neither owns: the younger one is named.
   map().ranges[range.first] = range;
 }
 

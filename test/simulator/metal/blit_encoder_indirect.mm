@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-// The class itself is declared to have them.
+// The protocol of the class's main interface declares these methods already.
 #pragma clang diagnostic ignored "-Wobjc-protocol-method-implementation"
 
 using namespace mps_simulator;
@@ -117,7 +117,7 @@ class CopyCommandsCommand final : public ChangeCommand {
   auto* target =
       checked_indirect_command_buffer(indirectCommandBuffer, __func__);
   [target checkRange:range function:__func__];
-  // It may make the commands faster and must not change what they do.
+  // It may make the commands faster and must not change their results.
   [_commandBuffer useIndirectCommandBuffer:target];
   call.succeeded();
 }

@@ -54,8 +54,8 @@ namespace mps_simulator {
 // violation for an object that is not a live buffer of the simulated device.
 void* host_pointer(id<MTLBuffer> buffer);
 
-// Same check, and the object behind the protocol; `function` is the API call to
-// blame.
+// Same check, and the object behind the protocol; `function` is the API call
+// that errors name.
 SimulatedBuffer* checked_buffer(id<MTLBuffer> buffer, const char* function);
 
 } // namespace mps_simulator

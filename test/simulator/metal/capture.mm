@@ -20,8 +20,8 @@ NSError* capture_error(MTLCaptureError code, NSString* message) {
                          userInfo:@{NSLocalizedDescriptionKey : message}];
 }
 
-// A trace would be of no use away from Apple's tools, but whoever asked for one
-// finds which calls were made.
+// Only Apple's tools can read a trace, so the file holds the counts of the
+// calls that were made.
 void write_trace(NSURL* url) {
   NSString* path = url.path;
   if (!path) {

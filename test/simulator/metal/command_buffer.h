@@ -28,7 +28,7 @@
   bool _lostEncoder;
   bool _committed;
   bool _nullMode;
-  // Where the GPU is. Guarded by being the GPU's from commit on.
+  // Where the GPU is in the commands. From commit on only the GPU changes it.
   mps_simulator::GpuCommand* _position;
  @private
   SimulatedCommandQueue* _queue;
@@ -55,10 +55,10 @@
            retainedReferences:(BOOL)retainedReferences;
 
 // Raises a violation when nothing may be appended now; `function` is the API
-// call to blame.
+// call that errors name.
 - (void)checkOpenForEncoding:(const char*)function;
 - (void)retainUntilCompleted:(id)object;
-// The host must leave its commands alone between commit and completion.
+// The host must not change the commands between commit and completion.
 - (void)useIndirectCommandBuffer:(SimulatedIndirectCommandBuffer*)commands;
 
 // By the GPU: the first with its lock held, the second without.

@@ -80,7 +80,7 @@ class SignalCommand final : public GpuCommand {
       size_t done)
       : event_(event), value_(value), buffer_(buffer), done_(done) {}
   void run() override {
-    // Who waits for the event may touch what the work before it has used.
+    // A program that waits for the event may touch what the work before it has used.
     buffer_->_accesses.finish(done_);
     GpuOrder::instance().signals(event_->_order, value_, buffer_->_order);
     [event_ signalValue:value_];
@@ -114,7 +114,7 @@ class WaitCommand final : public GpuCommand {
         ? "'" + std::string(event_->_label.UTF8String) + "'"
         : "without label";
     return "the event " + name + " to reach " + std::to_string(value_) +
-        ", which nobody signals (it is at " +
+        ", which nothing signals (it is at " +
         std::to_string(event_->_value.load()) + ")";
   }
   bool runs_in_null_mode() const override {
@@ -164,7 +164,7 @@ class WaitCommand final : public GpuCommand {
 }
 
 - (void)dealloc {
-  // A forked child has no GPU to tell, nor is its lock to be trusted.
+  // A forked child has no GPU thread, and the state of the lock is unknown there.
   if (!_committed && !device_lost_by_fork()) {
     if (!_completedHandlers.empty() || !_scheduledHandlers.empty()) {
       defer_violation(
@@ -173,7 +173,7 @@ class WaitCommand final : public GpuCommand {
           " was released without having been committed: its handlers will never "
           "run");
     }
-    // Enqueued buffers are retained by the queue, so this one has no place.
+    // The queue retains enqueued buffers, so this one is not in its order.
     const auto held = Gpu::instance().lock();
     --_state->unfinished;
     Gpu::instance().notify_progress();
@@ -287,7 +287,7 @@ class WaitCommand final : public GpuCommand {
 
 - (void)checkNoEncoderIsOpen:(const char*)function {
   if (_openEncoder && _openEncoder->_failed) {
-    // Its own violation has been reported and kept it from being ended.
+    // The encoder's own violation has been reported and kept it from being ended.
     _openEncoder->_ended = YES;
     _openEncoder = nil;
   }

@@ -4,13 +4,13 @@
 
 #include "metal/command_buffer.h"
 
-// What all encoders share: they open their command buffer's only place for an
-// encoder, and close it again.
+// What all encoders share. A command buffer has at most one open encoder: an
+// encoder takes that place and frees it when it ends.
 @interface SimulatedCommandEncoder : NSObject {
  @public
   SimulatedCommandBuffer* _commandBuffer;
   BOOL _ended;
-  // The last call raised an error, after which nobody may have ended it.
+  // The last call raised an error, so the program may not have reached endEncoding.
   bool _failed;
   NSUInteger _debugGroups;
   mps_simulator::GpuPass* _pass; // the command buffer's

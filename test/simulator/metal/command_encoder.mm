@@ -51,7 +51,7 @@ class UpdateFencesCommand final : public GpuCommand {
 - (void)endEncoding {
   COUNT_CALL();
   VALIDATE(!_ended, "the encoder has already ended");
-  // A debug group may be left open: the backend does so and Metal says nothing.
+  // A debug group may be left open: the backend does so and Metal reports nothing.
   _ended = YES;
   _commandBuffer->_openEncoder = nil;
   auto& commands = _commandBuffer->_commands;

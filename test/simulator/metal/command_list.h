@@ -28,7 +28,7 @@ class GpuCommand {
   virtual std::string waits_for() const {
     return "nothing";
   }
-  // Events move in null mode too, or its users would wait for ever.
+  // Events change in null mode too; otherwise their users would wait forever.
   virtual bool runs_in_null_mode() const {
     return false;
   }

@@ -20,7 +20,7 @@
   [super dealloc];
 }
 
-// The older switch and the newer mode are two views of one option.
+// The older switch and the newer mode set the same option.
 - (void)setFastMathEnabled:(BOOL)enabled {
   COUNT_CALL();
   _fastMathEnabled = enabled;

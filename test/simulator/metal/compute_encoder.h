@@ -16,13 +16,13 @@
   SimulatedComputePipelineState* _pipeline;
   mps_simulator::ComputeBindings _bindings;
   SimulatedBuffer* _buffers[mps_simulator::kBufferSlots];
-  // Of a concurrent encoder: what is behind it has no order yet.
+  // Of a concurrent encoder: the commands after it have no order yet.
   mps_simulator::GpuCommand* _lastOrdered;
 }
 - (instancetype)initWithCommandBuffer:(SimulatedCommandBuffer*)commandBuffer
                          dispatchType:(MTLDispatchType)dispatchType;
 // Drops what is bound: an MPS kernel object has encoded to this encoder, and
-// nobody says what it leaves there.
+// Apple does not say what it leaves bound.
 - (void)forgetBindings;
 @end
 

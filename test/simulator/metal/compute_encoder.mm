@@ -90,7 +90,7 @@ class BarrierCommand final : public GpuCommand {
     std::memcpy(kept, buffers, size);
   }
   commands.append<BarrierCommand>(kept, count);
-  --_pass->commands; // it is none that a message counts
+  --_pass->commands; // a barrier is not counted in messages
   _lastOrdered = commands.last();
 }
 

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <memory>
 
-// The class itself is declared to have them.
+// The protocol of the class's main interface declares these methods already.
 #pragma clang diagnostic ignored "-Wobjc-protocol-method-implementation"
 
 using namespace mps_simulator;

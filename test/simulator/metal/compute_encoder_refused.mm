@@ -3,7 +3,7 @@
 #include "support/counters.h"
 #include "support/error.h"
 
-// The class itself is declared to have them.
+// The protocol of the class's main interface declares these methods already.
 #pragma clang diagnostic ignored "-Wobjc-protocol-method-implementation"
 
 @implementation SimulatedComputeCommandEncoder (Refused)

@@ -9,8 +9,9 @@
 
 namespace mps_simulator {
 
-// What a dispatch must fulfil, whether an encoder makes it or a command of an
-// indirect command buffer. Each raises a violation that blames `function`.
+// The conditions that a dispatch must meet, whether an encoder makes it or a
+// command of an indirect command buffer. Each raises a violation that names
+// `function`.
 
 // Not subject to the validation setting: it keeps memory in bounds.
 void check_buffer_index(NSUInteger index, const char* function);

@@ -28,7 +28,7 @@ struct QueueState {
   size_t unfinished = 0; // made, and neither completed nor gone
   size_t committed = 0; // of those
   PassSet done; // guarded by GpuOrder
-  // Of a command buffer that nobody has waited for.
+  // Of a command buffer for which the program has not waited.
   std::exception_ptr unreported_error;
 };
 
@@ -80,9 +80,9 @@ class Gpu {
   }
 
   // Runs on the thread of the completion handlers, in order. In null mode that
-  // thread looks for them every now and then: waking it would be most of what the
-  // host does for a small command buffer. Who waits for it calls wake_handlers(),
-  // with `lock` held.
+  // thread polls for them: waking it would be most of the host's time for a
+  // small command buffer. A caller that waits for the handlers calls
+  // wake_handlers(), with `lock` held.
   void post_handlers(std::function<void()> handlers);
   void wake_handlers();
   bool on_own_thread() const;
@@ -110,13 +110,13 @@ class Gpu {
   std::chrono::steady_clock::time_point last_work_; // once it is stopping
   bool gpu_finished_ = false;
   bool stopped_ = false;
-  // For who watches whether anything moves.
+  // For detecting that the GPU makes no progress.
   uint64_t work_done_ = 0;
   bool executing_ = false;
 
   std::condition_variable handler_work_;
   std::deque<std::function<void()>> handlers_;
-  // How often the thread will still look for handlers before it waits to be woken.
+  // How often the thread polls for handlers before it waits to be woken.
   int looks_left_ = 0;
 
   int running_threads_ = 0;

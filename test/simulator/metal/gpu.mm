@@ -66,9 +66,9 @@ void Gpu::start() {
 
 void Gpu::stop() {
   if (device_lost_by_fork()) {
-    return; // The parent's threads are not here to be waited for.
+    return; // The parent's threads do not exist here: do not wait for them.
   }
-  // A handler may be blocked for ever by what has already been torn down.
+  // A handler may be blocked forever by what has already been torn down.
   constexpr std::chrono::seconds limit(10);
   auto held = lock();
   last_work_ = std::chrono::steady_clock::now() + limit;
@@ -90,7 +90,7 @@ void Gpu::stop() {
     } catch (...) {
     }
     report_at_exit(
-        "a command buffer failed and nobody waited for it: " + reason);
+        "a command buffer failed and the program did not wait for it: " + reason);
   }
   if (HostView::has_fault()) {
     report_at_exit(HostView::take_fault());

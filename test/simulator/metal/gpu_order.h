@@ -24,7 +24,7 @@ struct GpuPass;
 struct CommandBufferOrder {
   PassSet before; // of each of its passes
   PassSet done; // its own passes, and what was before them
-  PassSet completed; // known to be done by who knows that it is completed
+  PassSet completed; // what the host knows to be done once it sees this one completed
 };
 
 // The signals of an event, the oldest first.
@@ -58,7 +58,7 @@ class GpuOrder {
     ++untracked_;
   }
   void buffer_gone(const SimulatedBuffer* buffer);
-  // The resource, with memory of its own, is no more.
+  // The resource, with memory of its own, no longer exists.
   void forget(const char* begin, const char* end, const void* resource);
 
   // The host has committed the command buffer, has seen that it is completed.

@@ -14,7 +14,7 @@ namespace mps_simulator {
 
 namespace {
 
-// Of an event. Who waits for an older one is taken to wait for the oldest of
+// Of an event. A wait for an older signal is taken for a wait for the oldest of
 // these.
 constexpr size_t kMostSignals = 64;
 
@@ -67,7 +67,7 @@ void GpuOrder::buffer_gone(const SimulatedBuffer* buffer) {
 
 void GpuOrder::forget(const char* begin, const char* end, const void* resource) {
   if (device_lost_by_fork()) {
-    return; // Nor is the lock to be trusted there.
+    return; // The state of the lock is unknown in such a child.
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   if (last_pass_) {
@@ -127,7 +127,7 @@ void GpuOrder::host_sees(const EventOrder& event, uint64_t value) {
   host_.add(event.before(value));
 }
 
-// What Metal tracks delays a whole pass, so all its commands are asked first.
+// Metal's tracking delays a whole pass, so the accesses of all its commands are collected first.
 void GpuOrder::add_tracked(const GpuCommand& first, GpuPass& pass) {
   std::unordered_map<const void*, bool> used; // whether it is written
   accesses_.clear();

@@ -17,8 +17,9 @@ namespace mps_simulator {
 
 namespace {
 
-// Reads as NaN in every floating-point type, like fresh memory, but differs from
-// it: what is read in front of a buffer is not mistaken for its content.
+// Reads as NaN in every floating-point type, like fresh memory, but differs
+// from it, so that bytes read in front of a buffer are not taken for its
+// content.
 constexpr uint8_t kPattern[2] = {0xF5, 0x7F};
 constexpr size_t kAlignment = 16;
 // Each allocation splits the process's mappings in two or three places.
@@ -36,8 +37,8 @@ size_t most_alive() {
   return limit;
 }
 
-// Addresses of released memory, which nobody else may get so soon: an access
-// through a stale pointer faults.
+// Addresses of released memory are not reused soon, so that an access through a
+// stale pointer faults.
 struct Quarantine {
   std::mutex mutex;
   std::deque<std::pair<char*, size_t>> ranges;

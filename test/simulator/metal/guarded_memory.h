@@ -5,10 +5,10 @@
 
 namespace mps_simulator {
 
-// Memory between stretches of addresses that nobody may touch. It ends where its
-// last page ends, as nearly as 16-byte alignment lets it (or begins where its
-// first page begins: see GuardSide), so that an access beyond it faults. What is
-// left of the pages is filled with a pattern, and seen when it is overwritten.
+// Memory between address ranges that are inaccessible. It ends where its last
+// page ends, as nearly as 16-byte alignment lets it (or begins where its first
+// page begins: see GuardSide), so that an access beyond it faults. The rest of
+// the pages is filled with a pattern, which shows when it is overwritten.
 struct GuardedMemory {
   char* start = nullptr; // what was asked for
   size_t length = 0;
@@ -27,8 +27,8 @@ constexpr size_t kGuardLength = size_t{16} << 20;
 constexpr size_t kMostReleased = 256;
 
 // Memory without a start when guards are off (validation off, null mode,
-// MPS_SIMULATOR_GUARD=off), when the process runs out of mappings, which is told
-// once, or out of memory.
+// MPS_SIMULATOR_GUARD=off), when the process runs out of mappings (reported
+// once), or out of memory.
 GuardedMemory allocate_guarded(size_t length);
 void free_guarded(const GuardedMemory& memory);
 
@@ -36,7 +36,7 @@ void free_guarded(const GuardedMemory& memory);
 // there is none. `repair` restores the pattern, so that it is reported once.
 ptrdiff_t find_overwritten(const GuardedMemory& memory, bool repair = true);
 
-// The content of a binding that is no buffer, moved anew for each command. Keeps
+// The content of a binding that is no buffer, moved again for each command. Keeps
 // its pages; `length` may be up to a page.
 class GuardedScratch {
  public:

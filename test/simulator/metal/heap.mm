@@ -42,7 +42,7 @@ MTLSizeAndAlign heap_size_and_align(NSUInteger length) {
   return self;
 }
 
-// One value seen two ways, as in Metal: the options are made of the modes.
+// The same value in two forms, as in Metal: the options are made of the modes.
 - (MTLResourceOptions)resourceOptions {
   return options_of(self);
 }

@@ -20,7 +20,7 @@ namespace mps_simulator {
 
 namespace {
 
-// A signal handler waits for it: who holds it never touches a view.
+// A signal handler waits for it, so its holder must never touch a view.
 class SpinLock {
  public:
   void lock() {
@@ -139,7 +139,7 @@ void HostView::add(
   const std::lock_guard<SpinLock> lock(views_lock);
   accesses_.insert(accesses_.end(), accesses.begin(), accesses.end());
   std::snprintf(user_name_, sizeof(user_name_), "%s", user_name.c_str());
-  // New work, new rules: an opening was for the work before.
+  // New work is checked again: the pages were opened for the work before.
   opened_ = false;
   protect();
 }

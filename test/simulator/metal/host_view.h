@@ -21,7 +21,7 @@ struct ViewAccess {
 // The mapping through which the host sees a shared buffer; the GPU's thread has
 // another one of the same memory. While committed work reads the buffer the
 // host may not write it, and while work writes it the host may do neither: the
-// pages of this mapping then fault, and what the host did is noted and let pass.
+// pages of this mapping then fault, and the access is recorded and allowed.
 class HostView {
  public:
   // `pages` is private memory of the device, whole pages of it, which become
@@ -38,7 +38,7 @@ class HostView {
   size_t length() const {
     return length_;
   }
-  // How to call the buffer in a message.
+  // The buffer's name in messages.
   void set_name(const std::string& name);
 
   void add(const std::vector<ViewAccess>& accesses, const std::string& user_name);
@@ -47,7 +47,7 @@ class HostView {
   // What the host did to a buffer in use, once; empty when it did nothing.
   static std::string take_fault();
   static bool has_fault();
-  // For a write that the simulator itself makes in the host's name.
+  // For a write that the simulator itself makes on behalf of the host.
   static bool in_use(const HostView* view, size_t begin, size_t end);
 
  private:
@@ -67,8 +67,8 @@ class HostView {
   bool opened_ = false;
 };
 
-// Throws the violation that the host earned since the last call, blaming the
-// call in which it is noticed.
+// Throws the violation for what the host did since the last call; the message
+// names `function`, the call in which it is noticed.
 void report_host_fault(const char* function);
 
 inline void check_host_fault(const char* function) {

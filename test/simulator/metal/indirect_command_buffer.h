@@ -13,8 +13,8 @@
 
 namespace mps_simulator {
 
-// One command, as its setters left it. Like on a GPU it is mere memory: it
-// keeps nothing alive.
+// One command, as its setters left it. As on a GPU it is plain memory and
+// retains nothing.
 struct IndirectCommand {
   enum class Grid { none, threads, threadgroups };
 
@@ -40,8 +40,8 @@ struct IndirectCommand {
   NSUInteger _threadgroupMemoryCount;
   // Committed command buffers that will execute or change it.
   std::atomic<int> _inFlight;
-  // Blits encoded so far that change it: until they have run, nobody knows what
-  // it will hold.
+  // Blits encoded so far that change it: its content is unknown until they have
+  // run.
   std::atomic<int> _pendingChanges;
 }
 - (instancetype)initWithDescriptor:

@@ -2,8 +2,7 @@
 
 #import "metal/indirect_command_buffer.h"
 
-// Writes one command of an indirect command buffer, which it does not keep
-// alive.
+// Writes one command of an indirect command buffer, which it does not retain.
 @interface SimulatedIndirectComputeCommand
     : NSObject <MTLIndirectComputeCommand> {
  @private

@@ -26,8 +26,8 @@ class KernelChecks {
   KernelChecks(const KernelChecks&) = delete;
   KernelChecks& operator=(const KernelChecks&) = delete;
 
-  // Raises a violation in terms of buffers; returns when the address tells
-  // nothing.
+  // Raises a violation in terms of buffers; returns when no buffer is known for
+  // the address.
   void explain(const shader::KernelFault& fault);
   // Raises a violation if the kernel has written next to a buffer.
   void finish();

@@ -16,7 +16,7 @@ namespace mps_simulator {
 
 namespace {
 
-// Of one argument: a table of more is not looked at to its end.
+// Limit for one argument: of a longer table only the beginning is checked.
 constexpr uint64_t kMostPointers = 64 * 1024;
 
 // Only the GPU's thread runs kernels.

@@ -9,7 +9,8 @@ namespace mps_simulator {
 
 // A set of the numbers that passes have in the order in which they start. It
 // remembers the newest kWindow; older ones count as members, so a set of those
-// that come before another pass errs on the side of silence.
+// that come before another pass may miss a conflict but never reports a false
+// one.
 class PassSet {
  public:
   static constexpr uint64_t kWindow = 2048;

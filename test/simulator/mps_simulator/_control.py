@@ -119,7 +119,7 @@ def raised_errors() -> dict[str, int]:
 
 
 def forget_raised_errors() -> None:
-    """Starts the list of complaints anew."""
+    """Clears the list of what the simulator has complained about."""
     _loaded().mps_simulator_forget_raised_errors()
 
 
@@ -133,7 +133,7 @@ def functions_run() -> list[int]:
 
 
 def forget_functions_run() -> None:
-    """Starts the list of functions that ran anew."""
+    """Clears the list of functions that ran."""
     _loaded().mps_simulator_forget_functions_run()
 
 

@@ -12,7 +12,7 @@ from mps_simulator._build import SimulatorError
 if TYPE_CHECKING:
     from mps_simulator._build import Build
 
-# A report is meant to be seen: it ends the process, with a status that nothing else has.
+# A report must not be missed: it ends the process, with a status that nothing else has.
 STATUS = 66
 _COMMON = f"halt_on_error=1:exitcode={STATUS}"
 

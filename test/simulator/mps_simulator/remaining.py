@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Protocol
 
 GOOD = ("passed", "skipped", "xfailed")
-# A test that is beyond small machines is not started; one that is started all the same may error.
+# A test that needs more memory than small machines have is not started; one that is started anyway may error.
 TOO_LARGE = "too-large"
 NOT_STARTED = "not_started"
-# A test that reads what nobody wrote passes or fails, as chance has it.
+# A test that depends on what other tests left may pass or fail.
 UNSTABLE = "unstable"
 LISTED = ("failed", "errored", "xpassed", TOO_LARGE, UNSTABLE)
 

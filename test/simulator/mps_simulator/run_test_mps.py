@@ -68,7 +68,7 @@ class WorkerDied(Exception):
 
 
 class Worker:
-    """A process that has collected the tests and runs those it is told to."""
+    """A process that has collected the tests and runs those that it is sent."""
 
     def __init__(self, test_file: Path, log: TextIO, environment: dict[str, str]) -> None:
         self._command, command_end = self._pipe_to_child()
@@ -107,7 +107,7 @@ class Worker:
         try:
             self._command.write(test + "\n")
         except OSError:
-            raise WorkerDied(self._epitaph()) from None
+            raise WorkerDied(self._how_it_ended()) from None
 
     def receive(self, timeout: float) -> dict[str, Any]:
         """Waits for the next answer."""
@@ -119,13 +119,13 @@ class Worker:
                 raise WorkerDied(f"timed out after {timeout:.0f} s")
             chunk = self._answers.read(65536)
             if not chunk:
-                raise WorkerDied(self._epitaph())
+                raise WorkerDied(self._how_it_ended())
             self._buffer += chunk
         line, self._buffer = self._buffer.split(b"\n", 1)
         answer: dict[str, Any] = json.loads(line)
         return answer
 
-    def _epitaph(self) -> str:
+    def _how_it_ended(self) -> str:
         try:
             status = self.process.wait(timeout=30)
         except subprocess.TimeoutExpired:
@@ -155,9 +155,9 @@ def worker_environment(file: str = MAIN_FILE, macos: str | None = None) -> dict[
     environment = dict(os.environ)
     environment["MPS_SIMULATOR"] = "1"
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
-    # Each worker keeps one core busy; more threads would fight over it.
+    # Each worker keeps one core busy; more threads would compete for it.
     environment.setdefault("OMP_NUM_THREADS", "1")
-    # The same last bits on every processor, wherever the memory lies: some tests hang on them.
+    # The same last bits on every processor, wherever the memory lies: some tests depend on them.
     environment.setdefault("MKL_CBWR", "COMPATIBLE")
     if macos is not None:
         environment["MPS_SIMULATOR_MACOS"] = macos
@@ -186,7 +186,7 @@ class Run:
         # what of the backend's operations ran
         self._entered: set[int] = set()
         self._workers: dict[int, Worker] = {}
-        # A line as soon as a test is done, for the impatient and the interrupted.
+        # A line as soon as a test is done, so that progress shows and an interrupted run leaves its results.
         self._diary = options.report.with_suffix(".jsonl").open("w", buffering=1)
         self.environment = worker_environment(options.file, options.macos)
 
@@ -230,7 +230,7 @@ class Run:
             if self.options.keyword is not None:
                 pattern = re.compile(self.options.keyword)
                 chosen = [test for test in chosen if pattern.search(test)]
-            # Mixed, so that the progress line tells early what is to come.
+            # In random order, so that the progress line soon shows how the whole run will end.
             self._todo = deque(random.Random(0).sample(chosen, len(chosen)))
             self._total = len(chosen)
 

@@ -6,8 +6,8 @@
 
 using namespace mps_simulator;
 
-// Wraps a command buffer and takes the next one of the queue when the work so far
-// shall start: who encodes never notices the change.
+// Wraps a command buffer and takes the next one of the queue when the work so
+// far is to start; callers that encode into it are not affected.
 @implementation MPSCommandBuffer {
   id<MTLCommandBuffer> _root;
 }
@@ -90,7 +90,7 @@ using namespace mps_simulator;
   try {
     [_root waitUntilCompleted];
   } catch (...) {
-    // On Metal nothing is ever thrown here, so the caller will encode on.
+    // Metal never throws here, so the caller goes on encoding.
     if (_root.status >= MTLCommandBufferStatusCompleted) {
       [self takeNextCommandBuffer];
     }

@@ -10,7 +10,7 @@
 namespace mps_simulator {
 
 struct KernelWork {
-  const char* function; // the API call to blame
+  const char* function; // the API call that errors name
   std::function<void()> run;
   // What it touches. The buffers, where they are not nil, are kept until the GPU
   // is done.

@@ -230,7 +230,7 @@ using namespace mps_simulator;
     return alias_with_strides(sourceArray, sizes, *strides);
   }
   if (commandBuffer == nil) {
-    // Only a copy has this shape, and nobody can make it.
+    // This shape needs a copy, which needs a command buffer.
     return nil;
   }
   if (destinationArray == nil) {

@@ -27,7 +27,7 @@ def run_case(name: str) -> tuple[int, str]:
     """Returns the exit status and all that was printed."""
     environment = dict(os.environ)
     for variable in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"):
-        # This report is expected: it must not be among those of the run.
+        # This report is expected: it must not be counted with those of the run.
         environment[variable] = ":".join(filter(None, (environment.get(variable), "log_path=stderr")))
     build = Path(read_build().library).parent
     done = subprocess.run(

@@ -33,8 +33,9 @@ namespace fs = std::filesystem;
 #define MPS_SIMULATOR_CLANG "clang++-19"
 #endif
 
-// Kernels of a build that finds errors of memory find them too. What undefined
-// behaviour is in C++ is defined in them, and races are theirs by right.
+// A build with AddressSanitizer instruments the kernels, too. What is undefined
+// behaviour in C++ is defined in Metal kernels, and their races are allowed, so
+// the other sanitizers do not apply to them.
 #if __has_feature(address_sanitizer)
 constexpr const char* kSanitizer = "address";
 #else

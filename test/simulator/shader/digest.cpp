@@ -7,8 +7,8 @@
 namespace mps_simulator::shader {
 namespace {
 
-// The constants are fractional bits of roots of the first primes; computing them
-// is shorter than listing them and cannot be mistyped.
+// The constants are fractional bits of roots of the first primes; computing
+// them is shorter than listing them and avoids typing errors.
 struct Constants {
   std::array<uint32_t, 8> start;
   std::array<uint32_t, 64> round;

@@ -161,7 +161,7 @@ void handle(int signal, siginfo_t* information, void* context) {
     // The processor does not say which address was no address at all.
     guard->address = information->si_code == SI_KERNEL ? FaultGuard::kUnknownAddress
                                                        : reinterpret_cast<uintptr_t>(information->si_addr);
-    // Bit 1 of the processor's error code: the access was a write.
+    // Bit 1 of the processor's error code is set for a write.
     guard->write = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR] & 2;
     siglongjmp(guard->frame(), 1);
   }
@@ -169,7 +169,7 @@ void handle(int signal, siginfo_t* information, void* context) {
       may_try_again(reinterpret_cast<uintptr_t>(information->si_addr))) {
     return;
   }
-  // Not a kernel's: as if this handler did not exist.
+  // No kernel is running on this thread: pass the signal on as if this handler did not exist.
   const struct sigaction& previous = previous_actions[signal];
   if (previous.sa_flags & SA_SIGINFO) {
     previous.sa_sigaction(signal, information, context);
@@ -187,7 +187,7 @@ void install_handlers() {
     if ((current.sa_flags & SA_SIGINFO) && current.sa_sigaction == handle) {
       continue;
     }
-    // Somebody (Python's faulthandler, say) installed another one since.
+    // Another handler (Python's faulthandler, for example) was installed since.
     previous_actions[signal] = current;
     struct sigaction own{};
     own.sa_sigaction = handle;

@@ -33,7 +33,7 @@ class FaultGuard {
   FaultGuard* outer_;
 };
 
-// Told after the protection of pages has been changed, so that a kernel's access
+// Called after the protection of pages has been changed, so that a kernel's access
 // to them faults, or changed back. Any other thread that touches them meanwhile
 // tries again until they are accessible.
 void pages_are_closed(bool closed);

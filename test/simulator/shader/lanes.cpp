@@ -87,7 +87,7 @@ class Stacks {
   sanitizer::Stack stack(unsigned lane) const {
     return {memory_ + lane * (kPage + kStack) + kPage, kStack};
   }
-  // After lanes that were left in the middle of calls, what these had marked.
+  // Removes the sanitizer's marks on the stacks of lanes that were left in the middle of calls.
   void forget_calls() {
     for (unsigned lane = 0; lane < opened_; ++lane) {
       sanitizer::allow_memory(stack(lane).bottom, kStack);
@@ -239,7 +239,7 @@ const char* run_cooperative(
     if (progress) {
       continue;
     }
-    // Nobody can go on: whoever is not finished waits at a threadgroup barrier.
+    // No lane can go on: each one that is not finished waits at a threadgroup barrier.
     const void* site = nullptr;
     for (unsigned i = 0; i < group.count; ++i) {
       Lane& lane = group.lanes[i];

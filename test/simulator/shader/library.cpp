@@ -27,7 +27,7 @@ constexpr unsigned kMaximumThreads = 1024;
 constexpr uint64_t kMaximumThreadgroupMemory = 32768;
 constexpr unsigned kNewestVersion = 320;
 
-// Threadgroup memory begins as NaN, or -1: nobody may rely on zeros.
+// Threadgroup memory begins as NaN, or -1, so that a kernel that relies on zeros fails.
 constexpr int kPoison = 0xff;
 
 // Cooperative kernels keep their threadgroup variables in static memory.
@@ -222,7 +222,7 @@ class LoadedFunction final : public Function {
   }
 
  private:
-  // Three fractions of 2³² that have nothing to do with each other.
+  // Three independent fractions of 2³².
   static abi::Extent start(uint64_t order) {
     const auto fraction = [&] {
       order *= 0x9E3779B97F4A7C15ull;

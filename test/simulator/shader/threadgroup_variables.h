@@ -10,8 +10,8 @@ struct ThreadgroupVariable {
   std::string name;
   char* start;
   size_t size;
-  // The compiler driver's own, around those of a declaration: nobody may write
-  // there.
+  // The compiler driver's own, around those of a declaration: a kernel must not
+  // write there.
   bool margin;
 };
 

@@ -25,8 +25,8 @@ class ValidationError : public c10::Error {
     __attribute__((format(printf, 1, 2)));
 
 // "-[SimulatedBuffer(Copying) contents]" reads "-[MTLBuffer contents]": the
-// classes behind the Metal protocols are called Simulated…, which is nobody's
-// business outside this directory.
+// classes behind the Metal protocols are called Simulated…, a name that users
+// of the simulator do not know.
 std::string display_name(const char* function);
 
 } // namespace mps_simulator

@@ -6,9 +6,9 @@
 
 namespace mps_simulator {
 
-// A failure of the simulated GPU on its way to whoever waits for the command
-// buffer. Metal throws nothing there, so no code expects it: dispatch queues
-// let it pass.
+// A failure of the simulated GPU on its way to the caller that waits for the
+// command buffer. Metal throws nothing there, so no code expects it: dispatch
+// queues let it pass.
 class ExecutionError : public c10::Error {
  public:
   using c10::Error::Error;

@@ -7,8 +7,8 @@ namespace mps_simulator {
 // not touch it.
 void note_device_in_use();
 bool device_lost_by_fork();
-// In such a child, once it exits: the destructors of the backend's statics wait
-// for the GPU, and may not throw.
+// True while such a child exits: the destructors of the backend's statics wait
+// for the GPU then, and may not throw.
 bool lost_and_exiting();
 
 } // namespace mps_simulator

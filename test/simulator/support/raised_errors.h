@@ -1,6 +1,6 @@
-// What the simulator has complained about, whoever caught it: a test that expects
-// a failure swallows the exception, and a failure for want of an implementation
-// is not the one that it expects.
+// The errors that the simulator has raised, caught or not: a test that expects
+// a failure swallows the exception, and must not take a missing implementation
+// for the failure that it expects.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ void note_error(const char* kind, const std::string& message);
 std::string raised_errors_json();
 void forget_raised_errors();
 
-// While it lives, this thread's errors are only attempts: nothing is noted.
+// While it exists, this thread's errors are only attempts and are not recorded.
 class AttemptGuard {
  public:
   AttemptGuard();

@@ -36,7 +36,7 @@ inline uint64_t mix_seed(uint64_t seed, uint64_t count) {
   return number ^ (number >> 31);
 }
 
-// The same for any thread: what one thread gets depends on the others' calls.
+// The same for any thread: the numbers that one thread gets depend on the others' calls.
 class SeededSequence {
  public:
   uint64_t next() {

@@ -6,10 +6,10 @@
 
 namespace mps_simulator {
 
-// Something that Apple leaves open and that nearly always goes the same way. With
-// seed 0 it always does, so that a run without a seed is plain; with seed 1 it
-// never does, so that a program can ask for the unusual; with other seeds it is
-// otherwise once in so many times.
+// A choice that Apple leaves open and that nearly always has the same result.
+// With seed 0 it always does, so that a run without a seed is predictable; with
+// seed 1 it never does, so that a program can ask for the unusual result; with
+// other seeds it is the unusual one once in so many times.
 class SeededChoice {
  public:
   explicit constexpr SeededChoice(uint64_t one_in) : one_in_(one_in) {}

@@ -25,13 +25,13 @@ struct Settings {
   std::atomic<unsigned> copy_alignment;
   // MPS_SIMULATOR_GUARD: end (the default), start or off
   std::atomic<GuardSide> guard_side;
-  // After how long an idle GPU makes a wait for it a wait for ever:
-  // MPS_SIMULATOR_WAIT_LIMIT_MS, default 60 s
+  // For how long the GPU may be idle before a wait for it is reported as an
+  // error: MPS_SIMULATOR_WAIT_LIMIT_MS, default 60 s
   std::atomic<unsigned> wait_limit_milliseconds;
-  // Whether to tell what the host does to memory that the GPU uses:
+  // Whether to report what the host does to memory that the GPU uses:
   // MPS_SIMULATOR_HAZARDS, default 1. Buffers made before are not watched.
   std::atomic<bool> hazards;
-  // Whether to tell of commands that use the same memory without an order:
+  // Whether to report commands that use the same memory without an order:
   // MPS_SIMULATOR_ORDER, default 1
   std::atomic<bool> order;
   int macos_major; // MPS_SIMULATOR_MACOS, default 15.2

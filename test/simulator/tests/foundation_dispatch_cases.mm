@@ -303,7 +303,7 @@ CASE(queue_specific_values) {
 extern "C" void simulator_throw_asynchronously() {
   const dispatch_queue_t queue = dispatch_queue_create("ends the process", nullptr);
   dispatch_async(queue, ^{
-    throw std::runtime_error("nobody can catch this");
+    throw std::runtime_error("no caller can catch this");
   });
   dispatch_sync(queue,
                 ^{

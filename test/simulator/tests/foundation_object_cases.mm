@@ -108,7 +108,7 @@ struct Pair {
 
 @end
 
-// Hands everything on, one way or the other.
+// Passes every message on, in one of two ways.
 @interface Forwarder : NSObject {
  @public
   Worker* worker;

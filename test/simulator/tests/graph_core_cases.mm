@@ -87,7 +87,7 @@ CASE(graph_computes_after_commit_only) {
   const Data<float> source({3}, {1, 2, 3});
   const Data<float> result({3}, {-1, -1, -1});
   MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:queue()];
-  // Otherwise it may commit by itself.
+  // Otherwise the run may commit by itself.
   MPSGraphExecutionDescriptor* descriptor = [[MPSGraphExecutionDescriptor new] autorelease];
   descriptor.enableCommitAndContinue = NO;
   [graph encodeToCommandBuffer:commands
@@ -97,7 +97,7 @@ CASE(graph_computes_after_commit_only) {
            executionDescriptor:descriptor];
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   expect(result.values(), {-1, -1, -1});
-  // What is in the feed when the GPU comes to it counts.
+  // The content of the feed when the GPU runs is what counts.
   static_cast<float*>(source.buffer.contents)[0] = 5;
   [commands commit];
   [commands waitUntilCompleted];
@@ -447,7 +447,7 @@ CASE(graph_divides_integers_without_trap) {
   expect(result.values(), {3, -3, 0, INT32_MIN, -9});
 }
 
-// e^12 is no half, but a step on the way within one kernel.
+// e^12 is out of range for half, but is an intermediate value within one kernel.
 CASE(graph_rounds_half_precision_at_the_end_of_kernels) {
   const auto logarithm_of_exponential = [](bool other_kernel) {
     return apply<float, float>({1}, {12}, {1}, 1, [=](MPSGraph* graph, MPSGraphTensor* input) {

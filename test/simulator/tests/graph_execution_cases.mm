@@ -116,7 +116,7 @@ CASE(violation_result_is_wider_than_the_feed_in_its_place) {
 
 namespace {
 
-// Encodes a run of an executable that nobody else keeps; the work waits for the gate if there is one.
+// Encodes a run of an executable that has no other reference; the work waits for the gate if there is one.
 MPSCommandBuffer* encode_and_release(const Doubled& graph, const Data<float>& in, const Data<float>& out) {
   MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:queue()];
   @autoreleasepool {

@@ -1,5 +1,5 @@
-// What a kernel may touch: each fault is planted, seen named, and has a twin
-// without it.
+// What a kernel may touch: each fault is planted and must be named, and each
+// has a counterpart without the fault.
 
 #import "metal_objects.h"
 

@@ -11,7 +11,7 @@
 #include <cmath>
 #include <thread>
 
-// nil goes in on purpose.
+// nil is passed on purpose.
 #pragma clang diagnostic ignored "-Wnonnull"
 
 using namespace mps_simulator;
@@ -273,7 +273,7 @@ CASE(null_mode_drops_commands_and_keeps_events) {
 }
 
 CASE(delayed_gpu_shows_a_host_race) {
-  // Reading early would be told otherwise.
+  // Reading early would be reported otherwise.
   settings().hazards = false;
   id<MTLCommandQueue> queue = metal_queue();
   settings().delay_microseconds = 50000;
@@ -365,7 +365,7 @@ CASE(violation_encoder_gone_without_end) {
   EXPECT_VIOLATION("-[MTLCommandBuffer commit]", "has been released", {
     [buffer commit];
   });
-  // Said once: the process goes on.
+  // Reported once: the process goes on.
   [buffer commit];
   [buffer waitUntilCompleted];
 }
@@ -378,7 +378,7 @@ CASE(failed_blit_does_not_stay_in_the_way) {
       "-[MTLBlitCommandEncoder fillBuffer:range:value:]", "beyond", {
         [encoder fillBuffer:target range:NSMakeRange(0, 16) value:0];
       });
-  // Nobody ended it, because the error passed through.
+  // The encoder was not ended, because the error left the function first.
   encoder = [buffer blitCommandEncoder];
   [encoder fillBuffer:target range:NSMakeRange(0, 8) value:0];
   [encoder endEncoding];

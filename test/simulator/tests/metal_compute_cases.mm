@@ -8,7 +8,7 @@
 #include <chrono>
 #include <functional>
 
-// nil goes in on purpose.
+// nil is passed on purpose.
 #pragma clang diagnostic ignored "-Wnonnull"
 
 using namespace mps_simulator;

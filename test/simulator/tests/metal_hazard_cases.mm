@@ -87,7 +87,7 @@ CASE(hazard_host_writes_what_the_gpu_reads) {
       [queue commandBuffer];
     });
   }
-  // Said once. What the host did has happened, as on a Mac.
+  // Reported once. The host's access has happened, as on a Mac.
   [queue commandBuffer];
   gate.open();
   [buffer waitUntilCompleted];

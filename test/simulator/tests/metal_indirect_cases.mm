@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-// nil goes in on purpose.
+// nil is passed on purpose.
 #pragma clang diagnostic ignored "-Wnonnull"
 
 using namespace mps_simulator;
@@ -275,7 +275,7 @@ CASE(indirect_commands_run_in_the_order_of_the_seed) {
     CHECK(order_of_eight(seed, true) == "01234567");
   }
   CHECK(orders.size() >= 5);
-  // The same seed tells the same story, once another one was in between.
+  // The same seed gives the same order again after another seed was set.
   const std::string third = order_of_eight(3, false);
   order_of_eight(4, false);
   CHECK(order_of_eight(3, false) == third);

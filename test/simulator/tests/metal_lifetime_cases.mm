@@ -86,7 +86,7 @@ CASE(violation_released_objects_in_encoding) {
   EXPECT_VIOLATION("-[MTLComputeCommandEncoder useHeap:]", "been released", {
     [encoder useHeap:heap];
   });
-  // The same calls with what lives.
+  // The same calls with live objects.
   [encoder setComputePipelineState:state];
   [encoder endEncoding];
   [buffer encodeSignalEvent:[[metal_device() newEvent] autorelease] value:1];
@@ -132,7 +132,7 @@ CASE(violation_completion_handler_that_never_runs) {
       "-[MTLCommandBuffer addCompletedHandler:]",
       "command buffer forgotten (",
       { [queue commandBuffer]; });
-  // Said once; and without a handler nobody misses anything.
+  // Reported once; without a handler nothing is missed.
   @autoreleasepool {
     [queue commandBuffer];
   }
@@ -181,7 +181,7 @@ CASE(violation_wait_for_an_event_that_nobody_signals) {
   [buffer commit];
   EXPECT_VIOLATION(
       "-[MTLCommandBuffer waitUntilCompleted]",
-      "waits for the event 'starting gun' to reach 3, which nobody signals (it "
+      "waits for the event 'starting gun' to reach 3, which nothing signals (it "
       "is at 2)",
       { [buffer waitUntilCompleted]; });
   event.signaledValue = 3;

@@ -12,7 +12,7 @@
 
 #include <unistd.h>
 
-// nil goes in on purpose.
+// nil is passed on purpose.
 #pragma clang diagnostic ignored "-Wnonnull"
 
 using namespace mps_simulator;
@@ -30,7 +30,7 @@ id<MTLHeap> make_heap(
   return [[metal_device() newHeapWithDescriptor:descriptor] autorelease];
 }
 
-// The kernel says so without a fault.
+// The kernel of the operating system reports it without a fault.
 bool is_readable(const void* address) {
   int ends[2];
   CHECK(pipe(ends) == 0);

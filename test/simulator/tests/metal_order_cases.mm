@@ -233,7 +233,7 @@ CASE(violation_concurrent_dispatches_conflict) {
   id<MTLBuffer> c = float_buffer(4);
   b.label = @"between";
   using Encoder = id<MTLComputeCommandEncoder>;
-  // Which of the two is "earlier" is a matter of the seed, so both are looked for.
+  // The seed decides which of the two is "earlier"; the message names both.
   const auto conflict = [&](const char* text, const Encode& encode) {
     EXPECT_CONFLICT(text, { run_concurrent(encode); });
   };
@@ -336,7 +336,7 @@ CASE(concurrent_dispatches_may_write_what_no_other_touches) {
       add(encoder, in, alias);
     });
   });
-  // A barrier of one of them says nothing of the other.
+  // A barrier for one of them does not cover the other.
   EXPECT_CONFLICT("with memory of", {
     run_concurrent([&](id<MTLComputeCommandEncoder> encoder) {
       add(encoder, in, first);
@@ -583,7 +583,7 @@ CASE(event_orders_what_follows_the_wait) {
       commit(metal_queue(), {adding(a, b), signaling(shared, 1)});
   [reader waitUntilCompleted];
   [writer waitUntilCompleted];
-  // What is signaled before the work says nothing of it.
+  // A signal before the work does not order the work.
   id<MTLEvent> early = [[metal_device() newEvent] autorelease];
   EXPECT_CONFLICT("nothing orders the two", {
     [commit(
@@ -599,7 +599,7 @@ CASE(event_orders_what_follows_the_wait) {
        signaling(counting, 2),
        awaiting(counting, 2),
        adding(b, c)}) waitUntilCompleted];
-  // Nor does the first of two signals of the work behind it.
+  // Nor does the first of two signals order the work after it.
   id<MTLEvent> twice = [[metal_device() newEvent] autorelease];
   EXPECT_CONFLICT("nothing orders the two", {
     [commit(
@@ -637,7 +637,7 @@ CASE(tracked_memory_orders_passes) {
   id<MTLBuffer> unrelated = buffer_of(kTracked);
   expect_fine({first, adding(tracked, other), last(other)});
   expect_conflict("nothing orders the two", {first, adding(tracked, other), last(unrelated)});
-  // Who writes tracked memory waits for who reads it.
+  // A pass that writes tracked memory waits for those that read it.
   const Pass reading = [=](id<MTLCommandBuffer> buffer) {
     id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
     add(encoder, tracked, b);
@@ -670,7 +670,7 @@ CASE(completion_orders_what_is_committed_after_it) {
   commit(queue, {adding(a, b)});
   [commit(queue, {copying(a, c)}) waitUntilCompleted];
   [commit(queue, {adding(b, a)}) waitUntilCompleted];
-  // The host's knowledge is what counts, not that it happens to be done.
+  // The host's knowledge counts; work that merely happens to be done does not.
   id<MTLSharedEvent> event = [[metal_device() newSharedEvent] autorelease];
   commit(queue, {adding(b, c), signaling(event, 1)});
   CHECK([event waitUntilSignaledValue:1 timeoutMS:5000]);

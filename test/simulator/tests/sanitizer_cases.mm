@@ -1,6 +1,6 @@
-// Faults on purpose, one for each kind that a build with a sanitizer must
-// report. Run by test/simulator/sanitizers in processes of their own; in other
-// builds they stay unnoticed, and nobody runs them.
+// Deliberate faults, one for each kind that a build with a sanitizer must
+// report. Run by test/simulator/sanitizers in processes of their own; other
+// builds do not detect them and do not run them.
 
 #import "metal_objects.h"
 

@@ -1,4 +1,4 @@
-// Print what a seed decides. Run by test_seeds.py in processes of their own.
+// Prints what a seed decides. Run by test_seeds.py in processes of their own.
 
 #import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 

@@ -69,7 +69,7 @@ def test_operator_of_ones_own() -> None:
 
 
 def test_shim_of_aot_inductor_leaks_nothing(tmp_path: Path) -> None:
-    """Its cases run on a Mac too, where nobody counts objects."""
+    """Its cases run on a Mac too, where objects are not counted."""
     build = json.loads((SIMULATOR.parents[1] / "build/simulator/mps_simulator.json").read_text())
     source = Path(build["checkout"]) / "test/cpp_extensions/mps_aoti_shim_extension.cpp"
     shim = cpp_extension.load(name=source.stem, sources=[str(source)], build_directory=str(tmp_path))

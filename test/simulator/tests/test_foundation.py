@@ -35,7 +35,7 @@ def test_exception_in_an_asynchronous_block_ends_the_process() -> None:
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
     assert result.returncode != 0
-    assert "an exception left an asynchronous block: nobody can catch this" in result.stderr
+    assert "an exception left an asynchronous block: no caller can catch this" in result.stderr
 
 
 def test_queues_work_while_static_objects_are_destroyed() -> None:

@@ -58,7 +58,7 @@ def outputs_and_gradients(
         loss = None
         for tensor in results:
             if tensor.requires_grad:
-                # The backend's pooling takes a gradient to lie in memory as its input does.
+                # The backend's pooling assumes that a gradient lies in memory as its input does.
                 weight = torch.empty_like(tensor).copy_(torch.randn(tensor.shape, generator=generator))
                 term = (tensor * weight).float().sum()
                 loss = term if loss is None else loss + term

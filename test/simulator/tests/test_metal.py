@@ -65,8 +65,8 @@ def test_process_ends_with_work_in_flight(case: str) -> None:
 
 
 LEFT = {
-    "leave_a_failure": "a command buffer failed and nobody waited for it: left behind",
-    "leave_a_failure_to_come": "a command buffer failed and nobody waited for it: left behind",
+    "leave_a_failure": "a command buffer failed and the program did not wait for it: left behind",
+    "leave_a_failure_to_come": "a command buffer failed and the program did not wait for it: left behind",
     "leave_misuse": "misuse that no later call reported: -[MTLBuffer contents]: left behind",
     "leave_a_hazard": "the host wrote byte 0 of the buffer",
 }
@@ -120,7 +120,7 @@ def test_fault_that_is_pending_fails_a_run_of_tests(tmp_path: Path) -> None:
     "case", ["violation_untracked_memory_between_passes", "violation_concurrent_dispatches_conflict"]
 )
 def test_order_on_the_gpu_can_be_left_unwatched(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """These cases fail then: nothing is told of."""
+    """These cases fail then, because nothing is reported."""
     monkeypatch.setenv("MPS_SIMULATOR_ORDER", "0")
     result = run_python(f"print(run('{case}'))")
     assert result.returncode == 0, result.stderr

@@ -1,4 +1,4 @@
-"""Tests of the runner of PyTorch's tests, on a test file that does everything wrong."""
+"""Tests of the runner of PyTorch's tests, on a test file with tests that crash, hang and fail in other ways."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_every_outcome(tmp_path: Path) -> None:
     for test in ("catches_what_is_lacking", "catches_and_fails", "fails_in_a_subtest_for_what_is_lacking"):
         assert of(test, "missing_selector") == "-[MPSGraph third]"
     assert of("passes", "missing_selector") is None
-    # What validation refused is told, but may well be what the test expects.
+    # What validation refused is reported, but may well be what the test expects.
     assert "at least one byte" in str(of("is_refused", "violations"))
     assert not any(test["violations"] for name, test in results.items() if not name.endswith("is_refused"))
 

@@ -11,7 +11,7 @@ SOURCE = """
 #include <metal_stdlib>
 using namespace metal;
 
-// The fault: whoever comes last has its way.
+// The fault: the last thread to write wins.
 kernel void last_comes(device int* out, uint index [[thread_position_in_grid]]) {
   out[0] = index;
 }

@@ -16,8 +16,8 @@ namespace {
 newfunc wheel_generator_new = nullptr;
 newfunc wheel_storage_new = nullptr;
 
-// A device argument that means MPS: torch.device("mps"), "mps" or "mps:0".
-// Anything else, wrong types too, is for the wheel's constructor to judge.
+// A device argument that means MPS: torch.device("mps"), "mps" or "mps:0". The
+// wheel's constructor checks everything else, wrong types included.
 bool means_mps(PyObject* device) {
   if (device == nullptr) {
     return false;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Textures are named here so that encoders can refuse them; there is no way to
-// make one on the simulated device.
+// Textures are declared only so that encoders can refuse them; the simulated
+// device cannot make one.
 
 #import <Metal/MTLResource.h>
 

@@ -56,7 +56,7 @@ class Source:
             if token.text in OPENING:
                 stack.append(at)
             elif token.text in _CLOSING:
-                # An unbalanced source is for clang to complain about.
+                # clang reports an unbalanced source.
                 while stack and OPENING[self.tokens[stack[-1]].text] != token.text:
                     stack.pop()
                 if stack:

@@ -38,7 +38,7 @@ class Words(Declarations):
                 self.edits[at] = text + "f"
                 self.insertions.setdefault(token.line, []).append(token.column + len(text))
             elif token.kind == "number" and text[-2:] in ("bf", "BF") and text[:2] not in ("0x", "0X"):
-                # clang takes no suffix of our own but one with an underscore.
+                # clang accepts only user-defined suffixes that begin with an underscore.
                 self.edits[at] = text[:-2] + "_b"
             elif token.kind == "number" and text[-1:] == "H":
                 self.edits[at] = text[:-1] + "h"

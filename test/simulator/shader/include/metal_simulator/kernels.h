@@ -394,7 +394,7 @@ struct Kernel<function, Parameters...> {
     const Memory memory = bound(dispatch, Numbers());
     const abi::Extent grid = dispatch->grid;
     if constexpr (only_position_in_grid) {
-      // Threads know nothing of threadgroups: one long loop.
+      // These threads do not depend on threadgroups: one long loop.
       abi::Dispatch whole = *dispatch;
       whole.threadgroup = grid;
       run_threadgroup(&whole, abi::Threadgroup{{0, 0, 0}, grid}, memory);

@@ -81,7 +81,7 @@ using __value_common = conditional_t<
 constexpr float __pi = 3.14159265358979323846f;
 
 inline float __sinpi(float x) {
-  // Reduced first: pi * x alone loses what the argument knew.
+  // Reduced first: the rounding of pi * x would lose the argument's precision.
   const float r = x - 2.0f * __builtin_rintf(x * 0.5f);
   // Of whole numbers exactly zero, which pi as a double would miss.
   if (r == __builtin_rintf(r)) {
