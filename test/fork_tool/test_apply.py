@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool.checkout import BACKUP_REF
+from fork_tool.base.checkout import BACKUP_REF
 from workshop import command_git, HUNK, MESSAGE, Workshop
 
 
