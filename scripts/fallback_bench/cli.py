@@ -14,9 +14,9 @@ from typing import Any
 import click
 
 from fallback_bench.targets import load, OWN_FILE, Target, Targets
-from fork_tool.console import complain, count_progress, note, say
-from fork_tool.errors import ForkToolError
-from fork_tool.files import describe, write_atomically
+from fork_tool.common.console import complain, count_progress, note, say
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.files import describe, write_atomically
 
 INTERRUPTED = 130
 REPORTS = Path(__file__).resolve().parents[2] / "build" / "reports" / "fallback"

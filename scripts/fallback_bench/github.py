@@ -13,8 +13,8 @@ import requests
 from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
-from fork_tool.console import say, seconds_progress
-from fork_tool.errors import ForkToolError
+from fork_tool.common.console import say, seconds_progress
+from fork_tool.common.errors import ForkToolError
 
 API = "https://api.github.com"
 TOKEN_VARIABLES = ("GH_TOKEN", "GITHUB_TOKEN")

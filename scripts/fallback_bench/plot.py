@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fallback_bench.device import Device
 from fallback_bench.summary import Summary
-from fork_tool.files import write_atomically
+from fork_tool.common.files import write_atomically
 
 _STOPS, _GOES_ON = "#b3423a", "#5b7ea8"
 

@@ -7,7 +7,7 @@ import io
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from fork_tool.files import write_atomically
+from fork_tool.common.files import write_atomically
 
 NOISY = 0.5
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from fallback_bench.comments import Comment, read_comment
 from fallback_bench.github import GitHub
 from fallback_bench.targets import load, Request, save, Target, Targets
-from fork_tool.console import count_progress
-from fork_tool.errors import ForkToolError
+from fork_tool.common.console import count_progress
+from fork_tool.common.errors import ForkToolError
 
 REPOSITORY = "pytorch/pytorch"
 ISSUES = (77764, 141287)

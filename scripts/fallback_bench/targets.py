@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from fork_tool.errors import ForkToolError
-from fork_tool.files import write_atomically
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.files import write_atomically
 
 OWN_FILE = Path(__file__).with_name("targets.yaml")
 _OPERATOR = re.compile(r"aten::\w+")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, IO
 
 from fallback_bench.device import Device
-from fork_tool.errors import ForkToolError
+from fork_tool.common.errors import ForkToolError
 
 SCRIPTS = Path(__file__).resolve().parents[1]
 VARIABLE = "PYTORCH_ENABLE_MPS_FALLBACK"

@@ -10,36 +10,34 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from fork_tool import apply as apply_module
-from fork_tool import doctor as doctor_module
-from fork_tool import each_entry, newer_base, runner, sanitized
-from fork_tool import export as export_module
-from fork_tool import fetch as fetch_module
-from fork_tool import ghstack as ghstack_module
-from fork_tool import lint_overlay as lint_module
-from fork_tool import mutants as mutants_module
-from fork_tool import refresh as refresh_module
-from fork_tool import setup as setup_module
-from fork_tool import verify as verify_module
-from fork_tool import wheel as wheel_module
-from fork_tool.checkout import BRANCH, GHSTACK_BRANCH
+from fork_tool.base import fetch as fetch_module
+from fork_tool.base.checkout import BRANCH, GHSTACK_BRANCH
 from fork_tool.cli_rebase import drift, rebase
-from fork_tool.console import complain, hint, note, out, say
-from fork_tool.errors import ForkToolError
-from fork_tool.files import describe, remove
-from fork_tool.findings import LACKS, LATER, OK
-from fork_tool.git import ADDRESS, AUTHOR
-from fork_tool.interrupt import interrupt_on_termination
-from fork_tool.lock import exclusive
+from fork_tool.common.console import complain, hint, note, out, say
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.files import describe, remove
+from fork_tool.common.git import ADDRESS, AUTHOR
+from fork_tool.common.processes import exclusive, interrupt_on_termination
 from fork_tool.mac_library.make import make_wheel, show_wheel_plan
-from fork_tool.machine import this_machine
+from fork_tool.machine import doctor as doctor_module
+from fork_tool.machine import setup as setup_module
+from fork_tool.machine.machine import LACKS, LATER, OK, this_machine
 from fork_tool.next_base import run as next_module
 from fork_tool.paths import own_layout
 from fork_tool.program_help import ProgramCommand
-from fork_tool.project import Project
-from fork_tool.release_notes import write_release_notes
-from fork_tool.simulator import make_ready
-from fork_tool.unpatched import make_unpatched_ready
+from fork_tool.series import apply as apply_module
+from fork_tool.series import export as export_module
+from fork_tool.series import ghstack as ghstack_module
+from fork_tool.series import refresh as refresh_module
+from fork_tool.series import verify as verify_module
+from fork_tool.series.project import Project
+from fork_tool.suites import each_entry, newer_base, runner, sanitized
+from fork_tool.suites import lint_overlay as lint_module
+from fork_tool.suites.mutants import run as mutants_module
+from fork_tool.suites.simulator import make_ready
+from fork_tool.suites.unpatched import make_unpatched_ready
+from fork_tool.wheel import from_source as wheel_module
+from fork_tool.wheel.release_notes import write_release_notes
 
 INTERRUPTED = 130
 

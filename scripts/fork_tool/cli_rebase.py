@@ -8,14 +8,14 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from fork_tool import drift as drift_module
-from fork_tool import rebase as rebase_module
-from fork_tool.carried import Moved
-from fork_tool.console import out, say
-from fork_tool.errors import ForkToolError
-from fork_tool.lock import exclusive
-from fork_tool.project import Project
-from fork_tool.rebase_worktree import show_clashes
+from fork_tool.common.console import out, say
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.processes import exclusive
+from fork_tool.rebase import drift as drift_module
+from fork_tool.rebase import run as rebase_module
+from fork_tool.rebase.carried import Moved
+from fork_tool.rebase.worktree import show_clashes
+from fork_tool.series.project import Project
 
 
 @click.command()

@@ -66,6 +66,11 @@ class Layout:
         return self.build / "simulator"
 
     @property
+    def suites(self) -> Path:
+        """The table of the suites of tests."""
+        return self.root / "test" / "suites.py"
+
+    @property
     def base_checkout(self) -> Path:
         """The base without the series, a worktree of the checkout."""
         return self.build / "pytorch-base"

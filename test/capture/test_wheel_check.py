@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 import torch
 
-from fork_tool import wheel_check
+from fork_tool.wheel import check as wheel_check
 
 
 def run(monkeypatch: pytest.MonkeyPatch, version: str = torch.__version__, *words: str) -> int:

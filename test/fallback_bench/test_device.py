@@ -21,7 +21,7 @@ from fallback_bench.fallbacks import first_line, with_fallbacks
 from fallback_bench.measure import capture_error, check, measure
 from fallback_bench.percentage import fallback_share
 from fallback_bench.workers import Worker
-from fork_tool.errors import ForkToolError
+from fork_tool.common.errors import ForkToolError
 from fork_tool.paths import own_layout
 
 ROOT = own_layout().root

@@ -9,7 +9,7 @@ import pytest
 
 from fallback_bench import github as github_module
 from fallback_bench.github import GitHub, token_of_environment
-from fork_tool.errors import ForkToolError
+from fork_tool.common.errors import ForkToolError
 from recorded_github import Answer, comments_of, page, recorded, RecordedGitHub
 
 FIRST, SECOND = comments_of(77764), comments_of(77764, 2)

@@ -14,7 +14,7 @@ import pytest
 from fallback_bench.github import GitHub
 from fallback_bench.sync import known_operators, Outcome, sync
 from fallback_bench.targets import load, Target, Targets
-from fork_tool.errors import ForkToolError
+from fork_tool.common.errors import ForkToolError
 from fork_tool.paths import own_layout
 from recorded_github import Answer, comments_of, page, recorded, RecordedGitHub
 

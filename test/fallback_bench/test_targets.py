@@ -8,7 +8,7 @@ import pytest
 
 from fallback_bench.cases import CASES
 from fallback_bench.targets import dump, load, OWN_FILE, Request, save, Target, Targets
-from fork_tool.errors import ForkToolError
+from fork_tool.common.errors import ForkToolError
 
 LINK = "https://github.com/pytorch/pytorch/issues/77764#issuecomment-1"
 

@@ -13,7 +13,7 @@ import pytest
 
 from fallback_bench.bench import Bench, Cell
 from fallback_bench.workers import child_environment, Died, Worker
-from fork_tool.errors import ForkToolError
+from fork_tool.common.errors import ForkToolError
 
 GREETING = {"device": {"simulated": True, "name": "a fake", "torch": "0"}}
 FAKE = f"""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool import download
+from fork_tool.base import download
 from moving import moving_shop, opened
 from workshop import HUNK, MESSAGE, Workshop
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from fork_tool.git import Git
+from fork_tool.common.git import Git
 from fork_tool.paths import Layout
-from fork_tool.project import Project
+from fork_tool.series.project import Project
 from workshop import command_git, Workshop
 
 

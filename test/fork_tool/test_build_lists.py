@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool.build_lists import left_out, read_cmake, read_lists, refuse_left_out
-from fork_tool.errors import ForkToolError
-from fork_tool.overlay import list_overlay
+from fork_tool.common.errors import ForkToolError
 from fork_tool.paths import Layout, own_layout
-from fork_tool.project import Project
+from fork_tool.series.overlay import list_overlay
+from fork_tool.series.project import Project
+from fork_tool.wheel.build_lists import left_out, read_cmake, read_lists, refuse_left_out
 
 LISTS = (
     "aten/src/ATen/CMakeLists.txt",

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool import cpu_build
-from fork_tool.environment import install_requirements
-from fork_tool.errors import ForkToolError
-from fork_tool.files import remove
-from fork_tool.machine import Machine
-from fork_tool.pin import load_pin
+from fork_tool.base.pin import load_pin
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.files import remove
+from fork_tool.machine import cpu_build
+from fork_tool.machine.environment import install_requirements
+from fork_tool.machine.machine import Machine
 from workshop import Workshop
 
 DEBIAN = Machine("Linux", "x86_64", "Debian", frozenset({"debian"}))

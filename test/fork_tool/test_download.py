@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool import download
-from fork_tool.download import fetch_file, Unreachable
-from fork_tool.errors import ForkToolError
+from fork_tool.base import download
+from fork_tool.base.download import fetch_file, Unreachable
+from fork_tool.base.mirrors import apt_proxies, find_mirrors
+from fork_tool.base.pin import Download, load_pin
+from fork_tool.common.errors import ForkToolError
 from fork_tool.mac_library.pin import load_mac_pin
-from fork_tool.mirrors import apt_proxies, find_mirrors
 from fork_tool.paths import own_layout
-from fork_tool.pin import Download, load_pin
 
 CONTENT = bytes(range(256)) * 5000
 WANTED = Download("pool/main/u/up", "up_1+dfsg.tar.xz", len(CONTENT), hashlib.sha256(CONTENT).hexdigest(), "trixie")

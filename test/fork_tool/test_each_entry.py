@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from fork_tool import each_entry
-from fork_tool.errors import ForkToolError
-from fork_tool.machine import Machine
-from fork_tool.project import Project
-from fork_tool.reports import Count
-from fork_tool.rings import Ring
+from fork_tool.common.errors import ForkToolError
+from fork_tool.machine.machine import Machine
+from fork_tool.series.project import Project
+from fork_tool.suites import each_entry
+from fork_tool.suites.reports import Count
+from fork_tool.suites.suite import Suite
 from workshop import Workshop
 
 OWN_TEST, PROGRAM = "test/test_mps_second.py", "aten/src/ATen/test/mps_test_second.mm"
@@ -29,7 +29,7 @@ def series(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> tuple[Workshop
     def build(project: Project, build: Path, checkout: Path, **_options: Any) -> None:
         done.append(f"build {build.name}, {'with' if (checkout / OWN_TEST).exists() else 'without'} the second's test")
 
-    def run(_project: Project, _machine: Machine, ring: Ring, _build: Path) -> Count:
+    def run(_project: Project, _machine: Machine, ring: Suite, _build: Path) -> Count:
         done.append(f"{ring.name} in {ring.directory}: {ring.words[-1] if 'own' in ring.name else 'sample'}")
         return Count(passed=3)
 

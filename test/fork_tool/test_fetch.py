@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool import fetch as fetch_module
-from fork_tool import tarball as tarball_module
-from fork_tool.errors import ForkToolError
-from fork_tool.git import Git
-from fork_tool.tarball import commit_tree, unpack
+from fork_tool.base import fetch as fetch_module
+from fork_tool.base import tarball as tarball_module
+from fork_tool.base.tarball import commit_tree, unpack
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.git import Git
 from workshop import command_git, Workshop
 
 

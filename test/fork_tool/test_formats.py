@@ -7,11 +7,11 @@ from expecttest import assert_expected_inline
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fork_tool.diffs import CorruptDiff, parse_diff
-from fork_tool.entries import Entry, name_from_title, parse_entry, parse_message
-from fork_tool.errors import ForkToolError
-from fork_tool.pin import load_pin
-from fork_tool.series import parse_series
+from fork_tool.base.pin import load_pin
+from fork_tool.common.errors import ForkToolError
+from fork_tool.series.diffs import CorruptDiff, parse_diff
+from fork_tool.series.entries import Entry, name_from_title, parse_entry, parse_message
+from fork_tool.series.order import parse_series
 from workshop import HUNK, MESSAGE, Workshop
 
 NAMES = st.from_regex(r"[a-z0-9][a-z0-9_.-]{0,8}", fullmatch=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from fork_tool.entries import Entry, parse_entry
-from fork_tool.errors import ForkToolError
-from fork_tool.ghstack import ISSUE, request_message
+from fork_tool.common.errors import ForkToolError
 from fork_tool.paths import own_layout
-from fork_tool.project import Project
+from fork_tool.series.entries import Entry, parse_entry
+from fork_tool.series.ghstack import ISSUE, request_message
+from fork_tool.series.project import Project
 from workshop import command_git, Workshop
 
 BRANCH = "mps-graph-ghstack"

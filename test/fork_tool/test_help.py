@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from test_interrupt import copy_of_the_tool
 
-from fork_tool import program_help, runner, setup, simulator
+from fork_tool import program_help
 from fork_tool.cli import cli
+from fork_tool.machine import setup
 from fork_tool.program_help import help_of, ProgramCommand
+from fork_tool.suites import runner, simulator
 from workshop import Workshop
 
 

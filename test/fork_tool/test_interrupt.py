@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool import write_series as write_module
-from fork_tool.files import write_atomically
-from fork_tool.interrupt import uninterrupted
+from fork_tool.common.files import write_atomically
+from fork_tool.common.processes import uninterrupted
 from fork_tool.paths import own_layout
+from fork_tool.series import write_series as write_module
 from workshop import command_git, Workshop
 
 

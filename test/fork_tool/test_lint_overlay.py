@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from fork_tool import cli as cli_module
-from fork_tool import lint_overlay as lint_module
-from fork_tool import setup as setup_steps
-from fork_tool.errors import ForkToolError
-from fork_tool.lint_overlay import complaints, lint, units_of
-from fork_tool.machine import Machine
+from fork_tool.common.errors import ForkToolError
+from fork_tool.machine import setup as setup_steps
+from fork_tool.machine.machine import Machine
 from fork_tool.paths import Layout
+from fork_tool.suites import lint_overlay as lint_module
+from fork_tool.suites.lint_overlay import complaints, lint, units_of
 from workshop import Workshop
 
 # Warns by -Wextra: a parameter that nobody uses.

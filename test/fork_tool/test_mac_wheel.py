@@ -8,7 +8,7 @@ import pytest
 
 from fork_tool import cli as cli_module
 from fork_tool.mac_library import make as make_module
-from fork_tool.machine import Machine
+from fork_tool.machine.machine import Machine
 from fork_tool.paths import own_layout
 from workshop import Workshop
 

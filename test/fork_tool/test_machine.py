@@ -9,18 +9,17 @@ from typing import Any
 
 import pytest
 
-from fork_tool import doctor as doctor_module
-from fork_tool import environment
-from fork_tool import objfw as objfw_module
-from fork_tool import setup as setup_steps
-from fork_tool.environment import check_torch
-from fork_tool.errors import ForkToolError
-from fork_tool.files import describe
-from fork_tool.findings import Finding, LACKS
-from fork_tool.machine import Machine, Need, needs_of, this_machine
+from fork_tool.base.pin import PinnedFile
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.files import describe
+from fork_tool.machine import doctor as doctor_module
+from fork_tool.machine import environment
+from fork_tool.machine import objfw as objfw_module
+from fork_tool.machine import setup as setup_steps
+from fork_tool.machine.environment import check_torch
+from fork_tool.machine.machine import Finding, LACKS, Machine, Need, needs_of, this_machine
+from fork_tool.machine.setup import setup
 from fork_tool.paths import own_layout
-from fork_tool.pin import PinnedFile
-from fork_tool.setup import setup
 from workshop import Workshop
 
 DEBIAN = Machine("Linux", "x86_64", "Debian GNU/Linux 12", frozenset({"debian"}))

@@ -10,15 +10,15 @@ from typing import Any
 import click
 import pytest
 
-from fork_tool import mutants as mutants_module
-from fork_tool.machine import Machine
-from fork_tool.mutants_build import COMPILED, DoesNotBuild, MutantBuild
-from fork_tool.mutants_patch import DoesNotApply, MutantSuite, mutated, read_mutant
-from fork_tool.mutants_report import page, Verdict
-from fork_tool.mutants_suites import GREEN, MutantSuites, NOTICED, Result, TIMED_OUT
+from fork_tool.machine.machine import Machine
 from fork_tool.paths import own_layout
-from fork_tool.project import Project
-from fork_tool.rings import RINGS
+from fork_tool.series.project import Project
+from fork_tool.suites.mutants import run as mutants_module
+from fork_tool.suites.mutants.build import COMPILED, DoesNotBuild, MutantBuild
+from fork_tool.suites.mutants.patch import DoesNotApply, MutantSuite, mutated, read_mutant
+from fork_tool.suites.mutants.report import page, Verdict
+from fork_tool.suites.mutants.suites import GREEN, MutantSuites, NOTICED, Result, TIMED_OUT
+from fork_tool.suites.table import load_suites
 from workshop import command_git, Workshop
 
 LINUX = Machine("Linux", "x86_64", "Debian", frozenset({"debian"}))
@@ -326,7 +326,7 @@ def test_no_answer_is_no_success() -> None:
 
 
 def test_mutants_of_make_test() -> None:
-    [ring] = [ring for ring in RINGS if ring.name == "mutants"]
+    [ring] = [ring for ring in load_suites(own_layout()).suites if ring.name == "mutants"]
     names = [word for before, word in zip(ring.words, ring.words[1:]) if before == "--mutant"]
     chosen = mutants_module.choose(Project(own_layout()), names)
     assert sorted(mutant.name for mutant in chosen) == sorted(names)
@@ -337,7 +337,7 @@ def test_mutants_of_make_test() -> None:
 
 def test_mutants_of_this_repository() -> None:
     mutants = mutants_module.choose(Project(own_layout()), [])
-    names = {ring.name for ring in RINGS}
+    names = {ring.name for ring in load_suites(own_layout()).suites}
     for mutant in mutants:
         assert {suite.ring for suite in mutant.suites} <= names, mutant.name
         assert mutant.fault.endswith("."), mutant.name

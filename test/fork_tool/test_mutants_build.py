@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool.mutants_build import DoesNotBuild, MutantBuild
+from fork_tool.suites.mutants.build import DoesNotBuild, MutantBuild
 
 COMPILER = shutil.which("clang++-19") or shutil.which("clang++")
 pytestmark = pytest.mark.skipif(not (COMPILER and shutil.which("ninja")), reason="needs clang and ninja")

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool import mutants_suites
-from fork_tool.machine import Machine
-from fork_tool.mutants_patch import MutantSuite
-from fork_tool.mutants_place import MutantPlace
-from fork_tool.mutants_suites import GREEN, MutantSuites, NOT_RUN, NOTICED, TIMED_OUT
-from fork_tool.rings import Ring, STATUS
+from fork_tool.machine.machine import Machine
+from fork_tool.suites.mutants import suites as mutants_suites
+from fork_tool.suites.mutants.patch import MutantSuite
+from fork_tool.suites.mutants.place import MutantPlace
+from fork_tool.suites.mutants.suites import GREEN, MutantSuites, NOT_RUN, NOTICED, TIMED_OUT
+from fork_tool.suites.suite import STATUS, Suite
+from fork_tool.suites.table import SuiteTable
 from workshop import Workshop
 
 TESTS = """
@@ -26,10 +27,10 @@ class TestAll:
             time.sleep(60)
         time.sleep(60)
 """
-RINGS = (
-    Ring("tests", (), needs="test"),
-    Ring("device", (), needs="test", on_device=True),
-    Ring("program", (), needs="test", counted=STATUS),
+SUITES = (
+    Suite("tests", (), needs="test"),
+    Suite("device", (), needs="test", on_device=True),
+    Suite("program", (), needs="test", counted=STATUS),
 )
 
 
@@ -54,7 +55,7 @@ def suites(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> MutantSuites:
         "sys.argv = sys.argv[2:]\n"
         "runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)\n"
     )
-    monkeypatch.setattr(mutants_suites, "RINGS", RINGS)
+    monkeypatch.setattr(mutants_suites, "load_suites", lambda _layout: SuiteTable(SUITES, {}))
     made = MutantSuites(workshop.project, Machine("Linux", "x86_64", "Debian", frozenset({"debian"})), place)
     made._python = Path(sys.executable)
     return made

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool import files
-from fork_tool.files import new_directory
+from fork_tool.common import files
+from fork_tool.common.files import new_directory
 
 
 def fill(into: Path, text: str) -> None:

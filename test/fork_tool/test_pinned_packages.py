@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool import pinned_packages
-from fork_tool.errors import ForkToolError
+from fork_tool.common.errors import ForkToolError
+from fork_tool.machine import pinned_packages
+from fork_tool.machine.pinned_packages import install_model_libraries, keep_up_to_date, MODEL_REQUIREMENTS, run_or_raise
 from fork_tool.paths import Layout
-from fork_tool.pinned_packages import install_model_libraries, keep_up_to_date, MODEL_REQUIREMENTS, run_or_raise
-from fork_tool.project import Project
+from fork_tool.series.project import Project
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from fork_tool.paths import own_layout
-from fork_tool.series import parse_series
+from fork_tool.series.order import parse_series
 
 ROOT = own_layout().root
 PAGE = ROOT / "docs" / "porting.md"

@@ -26,6 +26,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for folder in ("scripts", "test/benchmark", "test/real_models", "aten_mps_overlay"):
         (root / folder).mkdir(parents=True)
         (root / folder / "__init__.py").touch()
+    (root / "test" / "suites.py").touch()
     for name in (CONFIGURATION.name, "pyproject.toml"):
         shutil.copy(ROOT / name, root)
     (root / ".venv").symlink_to(ROOT / ".venv")

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from fork_tool import rebase as rebase_module
-from fork_tool import replay
-from fork_tool.rebase_state import state_directory
+from fork_tool.base.checkout import rebase_directory
+from fork_tool.rebase import replay
+from fork_tool.rebase import run as rebase_module
 from moving import add, DEBIAN_COMMENT, everything, lines, PIN_COMMENT, put, upstream
 from workshop import command_git, Workshop
 
@@ -31,7 +31,7 @@ def check_whole(shop: Workshop, base: str, thorough: bool = False) -> None:
     assert command_git(shop.checkout, "branch", "--show-current") == "mps-graph"
     assert command_git(shop.checkout, "status", "--porcelain") == ""
     assert command_git(shop.checkout, "for-each-ref", "refs/mpsfork/rebase") == ""
-    assert not state_directory(shop.git).exists()
+    assert not rebase_directory(shop.git).exists()
     assert not shop.layout.rebase_checkout.exists()
     assert "already applied" in shop.good("apply")
     if not thorough:

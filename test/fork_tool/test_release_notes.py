@@ -8,12 +8,12 @@ import subprocess
 
 import pytest
 
+from fork_tool.base.pin import load_pin
 from fork_tool.mac_library.archive import wheel_name
 from fork_tool.mac_library.pin import load_mac_pin
 from fork_tool.paths import own_layout
-from fork_tool.pin import load_pin
-from fork_tool.release_notes import release_notes
 from fork_tool.version import VERSION
+from fork_tool.wheel.release_notes import release_notes
 from workshop import Workshop
 
 ROOT = own_layout().root
@@ -67,7 +67,7 @@ def test_no_changelog(applied: Workshop) -> None:
 
 
 def test_this_repository_has_notes() -> None:
-    from fork_tool.project import Project
+    from fork_tool.series.project import Project
 
     notes = release_notes(Project(own_layout()))
     assert notes.startswith(f"# {VERSION}\n")

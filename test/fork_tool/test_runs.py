@@ -11,17 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool import doctor as doctor_module
-from fork_tool import runner as runner_module
-from fork_tool import simulator as simulator_module
-from fork_tool import unpatched as unpatched_module
-from fork_tool.errors import ForkToolError
-from fork_tool.files import remove
-from fork_tool.git import Git
-from fork_tool.machine import Machine
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.files import remove
+from fork_tool.common.git import Git
+from fork_tool.machine import doctor as doctor_module
+from fork_tool.machine import simulator_build as build_module
+from fork_tool.machine.machine import Machine
 from fork_tool.paths import own_layout
-from fork_tool.reports import Count, count_junit, count_status, count_totals
-from fork_tool.rings import Ring, RINGS, STATUS, TOTALS
+from fork_tool.suites import runner as runner_module
+from fork_tool.suites import simulator as simulator_module
+from fork_tool.suites import unpatched as unpatched_module
+from fork_tool.suites.reports import Count, count_junit, count_status, count_totals
+from fork_tool.suites.suite import STATUS, Suite, TOTALS
+from fork_tool.suites.table import load_suites, SuiteTable
 from workshop import Workshop
 
 LINUX = Machine("Linux", "x86_64", "Debian", frozenset({"debian"}))
@@ -41,7 +43,7 @@ def bench(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> tuple[Workshop,
             (build / "build.ninja").touch()
         return 0
 
-    for module in (simulator_module, runner_module):
+    for module in (build_module, runner_module):
         monkeypatch.setattr(module, "run_shown", run)
     for module in (simulator_module, runner_module, unpatched_module):
         monkeypatch.setattr(module, "this_machine", lambda: LINUX)
@@ -70,7 +72,7 @@ def test_build_that_was_cut_off_is_no_simulator(
 ) -> None:
     shop, _ = bench
     shop.layout.requirements.write_text("")
-    run = vars(simulator_module)["run_shown"]
+    run = vars(build_module)["run_shown"]
 
     def simulator() -> tuple[str, str]:
         (found,) = [row for row in doctor_module.examine(shop.project, LINUX) if row.name == "simulator"]
@@ -86,14 +88,14 @@ def test_build_that_was_cut_off_is_no_simulator(
 
     assert simulator() == ("not yet", "build/simulator")
     with monkeypatch.context() as patch:
-        patch.setattr(simulator_module, "run_shown", killed)
+        patch.setattr(build_module, "run_shown", killed)
         assert shop.run("simulator").exit_code != 0
     assert simulator() == ("not yet", "build/simulator's last build did not come to its end")
     shop.good("simulator")
     assert simulator() == ("ok", "build/simulator")
     # A later build that is cut off, or fails, leaves the old one half replaced.
     with monkeypatch.context() as patch:
-        patch.setattr(simulator_module, "run_shown", lambda *_arguments: 1)
+        patch.setattr(build_module, "run_shown", lambda *_arguments: 1)
         assert "does not build" in shop.error("simulator")
     assert simulator()[0] == "not yet"
 
@@ -190,8 +192,8 @@ def test_sanitized_rings(bench: tuple[Workshop, list[str]], monkeypatch: pytest.
     shop.layout.reports.mkdir(parents=True)
     old = shop.layout.reports / "sanitizer-report.1"
     old.touch()
-    quiet = Ring("quiet", ("-c", "pass"), "base.toml", counted=STATUS, on_device=True, sanitizer="address")
-    monkeypatch.setattr(runner_module, "SANITIZED", {"address": (quiet,)})
+    quiet = Suite("quiet", ("-c", "pass"), "base.toml", counted=STATUS, on_device=True, sanitizer="address")
+    monkeypatch.setattr(runner_module, "load_suites", lambda _layout: SuiteTable((), {"address": (quiet,)}))
     assert shop.run("test-sanitized").output.splitlines()[-1] == "1 passed, 0 failed"
     assert not old.exists()
     assert commands[2:] == [
@@ -276,12 +278,12 @@ def test_missing_checkout_is_fetched(bench: tuple[Workshop, list[str]], monkeypa
 
 def test_build_that_fails(bench: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     shop, _ = bench
-    monkeypatch.setattr(simulator_module, "run_shown", lambda *_arguments: 1)
+    monkeypatch.setattr(build_module, "run_shown", lambda *_arguments: 1)
     assert "CMake could not configure the simulator" in shop.error("simulator")
 
 
-def ring(name: str, code: str, counted: str = STATUS, on_device: bool = False) -> Ring:
-    return Ring(name, ("-c", code, "{report}"), needs="base.toml", counted=counted, on_device=on_device)
+def ring(name: str, code: str, counted: str = STATUS, on_device: bool = False) -> Suite:
+    return Suite(name, ("-c", code, "{report}"), needs="base.toml", counted=counted, on_device=on_device)
 
 
 def test_rings_run_in_order_and_are_counted(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -297,7 +299,7 @@ def test_rings_run_in_order_and_are_counted(applied: Workshop, monkeypatch: pyte
         ring(
             "upstream", f"import sys; open(sys.argv[1], 'w').write({json.dumps(report)!r}); sys.exit(1)", counted=TOTALS
         ),
-        Ring("absent", ("-c", "pass"), needs="test/nothing"),
+        Suite("absent", ("-c", "pass"), needs="test/nothing"),
         replace(ring("long", "raise SystemExit(3)"), by_name_only=True),
     )
     total = runner_module.run_rings(applied.project, [], rings)
@@ -400,12 +402,13 @@ def test_a_run_that_proves_nothing_is_a_failure(tmp_path: Path) -> None:
 
 
 def test_rings_of_this_repository() -> None:
-    assert len({ring.name for ring in RINGS}) == len(RINGS)
-    assert [ring.name for ring in RINGS][0] == "fork tool"
+    names = [suite.name for suite in load_suites(own_layout()).suites]
+    assert len(set(names)) == len(names)
+    assert names[0] == "fork tool"
     targets = (own_layout().root / "Makefile").read_text()
-    names = "setup fetch apply refresh verify export doctor simulator demo test test-mps test-sanitized test-entries mutants wheel lint-overlay sweep clean"
-    names += " drift rebase bench graph-caching fallback-bench fallback-sync"
-    for name in names.split():
+    commands = "setup fetch apply refresh verify export doctor simulator demo test test-mps test-sanitized test-entries mutants wheel lint-overlay sweep clean"
+    commands += " drift rebase bench graph-caching fallback-bench fallback-sync"
+    for name in commands.split():
         assert f"\n{name}:" in targets
         assert re.search(rf"\t@\$\(MPSFORK\) {name}( \$\(.*)?\n", targets)
     assert "\t@$(MPSFORK) test-mps --more $(if $(MACOS),--macos $(MACOS))\n" in targets

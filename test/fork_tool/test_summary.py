@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from fork_tool import runner as runner_module
-from fork_tool.machine import Machine
-from fork_tool.reports import Count
-from fork_tool.rings import Ring, STATUS
-from fork_tool.summary import commit_of, MachineReport, Outcome, report_machine, Summary
+from fork_tool.machine.machine import Machine
+from fork_tool.suites import runner as runner_module
+from fork_tool.suites.reports import Count
+from fork_tool.suites.suite import STATUS, Suite
+from fork_tool.suites.summary import commit_of, MachineReport, Outcome, report_machine, Summary
 from workshop import command_git, Workshop
 
 LINUX = Machine("Linux", "x86_64", "Debian", frozenset({"debian"}))
@@ -125,8 +125,8 @@ def test_rings_of_a_run(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> N
     tools: list[object] = []
     monkeypatch.setattr(runner_module, "install_upstream_tools", tools.append)
     rings = (
-        Ring("good", ("-c", "pass"), "base.toml", counted=STATUS),
-        Ring("bad", ("-c", "raise SystemExit(3)"), "base.toml", counted=STATUS, upstream_tools=True),
+        Suite("good", ("-c", "pass"), "base.toml", counted=STATUS),
+        Suite("bad", ("-c", "raise SystemExit(3)"), "base.toml", counted=STATUS, upstream_tools=True),
     )
     runner_module.run_rings(applied.project, ["good"], rings)
     assert [(ring["name"], ring["passed"]) for ring in read(applied)["rings"]] == [("good", 1)]

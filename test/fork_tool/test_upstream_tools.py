@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool import pinned_packages
-from fork_tool.upstream_tools import install_upstream_tools, REQUIREMENTS
+from fork_tool.machine import pinned_packages
+from fork_tool.machine.pinned_packages import install_upstream_tools, TOOL_REQUIREMENTS
 from workshop import Workshop
 
 
@@ -24,14 +24,14 @@ def test_the_environment_is_made_before_its_packages(workshop: Workshop, monkeyp
         return 0
 
     monkeypatch.setattr(pinned_packages, "run_shown", run)
-    wanted = workshop.root / REQUIREMENTS
+    wanted = workshop.root / TOOL_REQUIREMENTS
     wanted.parent.mkdir(parents=True)
     wanted.write_text("flake8==1\n")
     assert install_upstream_tools(workshop.project)
     environment = workshop.layout.upstream_checks / "environment"
     assert commands[0].endswith(f"-m venv {environment}")
     assert commands[1].startswith(f"{environment}/bin/python -m pip install ")
-    assert commands[1].endswith(f"--requirement {REQUIREMENTS}")
+    assert commands[1].endswith(f"--requirement {TOOL_REQUIREMENTS}")
     assert not install_upstream_tools(workshop.project)
     # The packages without an interpreter are no environment.
     shutil.rmtree(environment / "bin")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fork_tool.export import TAKEN_BY
+from fork_tool.series.export import TAKEN_BY
 from workshop import command_git, HUNK, MESSAGE, Workshop
 
 

@@ -14,15 +14,14 @@ from pathlib import Path
 import pytest
 
 from fork_tool import cli as cli_module
-from fork_tool import doctor as doctor_module
-from fork_tool import wheel as wheel_module
-from fork_tool.errors import ForkToolError
-from fork_tool.findings import LACKS
-from fork_tool.mac_facts import examine, GIB, jobs_for, MacFacts
-from fork_tool.machine import Machine
+from fork_tool.common.errors import ForkToolError
+from fork_tool.machine import doctor as doctor_module
+from fork_tool.machine.mac_facts import examine, GIB, jobs_for, MacFacts
+from fork_tool.machine.machine import LACKS, Machine
 from fork_tool.paths import own_layout
-from fork_tool.project import Project
-from fork_tool.wheel import forget_installed_torch, install_patched_torch, is_installed_here, wheel_stands
+from fork_tool.series.project import Project
+from fork_tool.wheel import from_source as wheel_module
+from fork_tool.wheel.from_source import forget_installed_torch, install_patched_torch, is_installed_here, wheel_stands
 from workshop import Workshop
 
 LINUX = Machine("Linux", "x86_64", "Debian", frozenset({"debian"}))
@@ -73,7 +72,7 @@ class Bench:
             "venv --clear ROOT/build/wheel/environment": "environment",
             "--cmake-only": "configure",
             "--dist-dir": "compile",
-            "wheel_check.py": "check",
+            "wheel/check.py": "check",
             "--force-reinstall": "install",
         }
         found = [name for line in self.commands for mark, name in marks.items() if mark in line]
@@ -178,7 +177,7 @@ def test_setup_py_of_the_base_tells_cmake(tmp_path: Path) -> None:
         ("pip install", ["environment", "configure", "compile", "check"]),
         ("--cmake-only", ["configure", "compile", "check"]),
         ("--dist-dir", ["compile", "check"]),
-        ("wheel_check.py", ["check"]),
+        ("wheel/check.py", ["check"]),
     ],
 )
 def test_a_build_that_was_cut_off_goes_on(bench: Bench, failing: str, rest: list[str]) -> None:
@@ -307,7 +306,7 @@ def test_wheel_that_stands(bench: Bench) -> None:
     """What a test would install: the wheel of this series, built and checked, and no other."""
     project = bench.shop.project
     assert not wheel_stands(project)
-    bench.failing = "wheel_check.py"
+    bench.failing = "wheel/check.py"
     bench.shop.error("wheel", "--from-source")
     assert not wheel_stands(project)
     bench.shop.good("wheel", "--from-source")

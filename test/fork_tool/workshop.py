@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from fork_tool.checkout import BASE_REF
+from fork_tool.base.checkout import BASE_REF
 from fork_tool.cli import cli
-from fork_tool.errors import ForkToolError
-from fork_tool.git import Git
-from fork_tool.paths import Layout
-from fork_tool.project import Project
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.git import Git
+from fork_tool.paths import Layout, own_layout
+from fork_tool.series.project import Project
 
 UPSTREAM = {
     "aten/Stream.mm": "".join(f"line {number}\n" for number in range(1, 21)),
@@ -39,6 +40,8 @@ class Workshop:
         for directory in (self.layout.patches, self.layout.overlay, self.layout.checkout):
             directory.mkdir(parents=True)
         self.layout.series.write_text("# the order\n")
+        self.layout.suites.parent.mkdir()
+        shutil.copy(own_layout().suites, self.layout.suites)
         self.checkout = self.layout.checkout
         command_git(self.checkout, "init", "--quiet", "--initial-branch=base")
         self.write(dict(files if files is not None else UPSTREAM))
@@ -154,7 +157,7 @@ packages = []
             "refs": command_git(self.checkout, "for-each-ref"),
             "head": (self.checkout / ".git" / "HEAD").read_text(),
             "status": command_git(self.checkout, "status", "--porcelain", "--ignored"),
-            "content": command_git(self.checkout, "stash", "create"),
+            "content": self._content(),
             "files": "\n".join(
                 sorted(
                     str(path.relative_to(self.checkout))
@@ -163,6 +166,11 @@ packages = []
                 )
             ),
         }
+
+    def _content(self) -> str:
+        """What `git stash` would keep, as trees: the id of its commit changes with every second."""
+        kept = command_git(self.checkout, "stash", "create")
+        return command_git(self.checkout, "rev-parse", f"{kept}^{{tree}}", f"{kept}^2^{{tree}}") if kept else ""
 
     def entry(self, name: str, text: str) -> None:
         """Write a patch file and list it."""

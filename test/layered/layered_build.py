@@ -22,10 +22,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from fork_tool.loader_lines import with_loader  # noqa: E402
+from fork_tool.mac_library.python_files import with_loader  # noqa: E402
 from fork_tool.paths import own_layout  # noqa: E402
-from fork_tool.project import Project  # noqa: E402
-from fork_tool.unpatched import base_sources  # noqa: E402
+from fork_tool.series.project import Project  # noqa: E402
+from fork_tool.suites.unpatched import base_sources  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 TAKEOVER = ROOT / "mac_library/takeover"

@@ -7,8 +7,8 @@ import ast
 import layered_build
 import pytest
 
-from fork_tool.errors import ForkToolError
-from fork_tool.loader_lines import with_loader
+from fork_tool.common.errors import ForkToolError
+from fork_tool.mac_library.python_files import with_loader
 
 
 def test_lines_go_around_each_import() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool.checkout import open_checkout
-from fork_tool.lock import exclusive
+from fork_tool.base.checkout import open_checkout
+from fork_tool.common.processes import exclusive
 from fork_tool.mac_library.archive import write_wheel
 from fork_tool.mac_library.libraries import load_libraries
 from fork_tool.mac_library.link import linker_of
@@ -16,7 +16,7 @@ from fork_tool.mac_library.official import fetch_official
 from fork_tool.mac_library.places import LIBRARY
 from fork_tool.mac_library.tools import import_lief
 from fork_tool.paths import own_layout
-from fork_tool.project import Project
+from fork_tool.series.project import Project
 from made_wheel import Made, SmallLibraries
 
 

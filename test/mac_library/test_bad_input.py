@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool import package_index
-from fork_tool.errors import ForkToolError
+from fork_tool.common.errors import ForkToolError
 from fork_tool.mac_library import headers as headers_module
 from fork_tool.mac_library import link as link_module
 from fork_tool.mac_library.headers import lay_headers, python_headers
@@ -21,10 +20,11 @@ from fork_tool.mac_library.official import fetch_official, PIN, pinned, refuse_o
 from fork_tool.mac_library.packages import unpack_headers
 from fork_tool.mac_library.pin import load_mac_pin
 from fork_tool.mac_library.places import LIBRARY, TORCH_LIBRARIES
-from fork_tool.machine import Machine, Need
-from fork_tool.package_index import believe_wheel
+from fork_tool.machine import package_index
+from fork_tool.machine.machine import Machine, Need
+from fork_tool.machine.package_index import believe_wheel
 from fork_tool.paths import own_layout
-from fork_tool.project import Project
+from fork_tool.series.project import Project
 from made_wheel import Made, SmallLibraries
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool.checkout import Checkout
-from fork_tool.errors import ForkToolError
-from fork_tool.git import Git
+from fork_tool.base.checkout import Checkout
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.git import Git
 from fork_tool.mac_library.headers import python_headers
 from fork_tool.mac_library.kernels import (
     changed_kernels,

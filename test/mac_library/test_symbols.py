@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool.errors import ForkToolError
+from fork_tool.common.errors import ForkToolError
 from fork_tool.mac_library.libraries import CXX, SYSTEM
 from fork_tool.mac_library.places import TORCH_LIBRARIES
 from fork_tool.mac_library.symbols import count_owners, findings, imports, NONE

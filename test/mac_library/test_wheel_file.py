@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool.errors import ForkToolError
+from fork_tool.common.errors import ForkToolError
 from fork_tool.mac_library.archive import wheel_name, write_wheel
 from fork_tool.mac_library.make import wheel_findings
 from fork_tool.mac_library.wheel_findings import compile_findings, install_findings, record_findings

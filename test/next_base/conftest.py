@@ -14,7 +14,7 @@ from fork_tool.next_base.environment import site_packages
 from fork_tool.next_base.make import Made, make_next
 from fork_tool.next_base.run import CHOSEN
 from fork_tool.paths import own_layout
-from fork_tool.project import Project
+from fork_tool.series.project import Project
 
 # These run in another environment, on another torch.
 collect_ignore = ["on_base", "stand_in"]

@@ -14,7 +14,7 @@ from fork_tool.next_base.apple import (
     used_names,
 )
 from fork_tool.next_base.make import Made
-from fork_tool.project import Project
+from fork_tool.series.project import Project
 
 
 def test_the_list_is_that_of_the_wheel(made: Made) -> None:

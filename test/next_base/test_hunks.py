@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool.diffs import FileDiff, parse_diff
-from fork_tool.errors import ForkToolError
+from fork_tool.common.errors import ForkToolError
 from fork_tool.next_base.make import Made
 from fork_tool.next_base.places import NextPlaces
 from fork_tool.next_base.series import base_series, BaseEntry
@@ -24,7 +23,8 @@ from fork_tool.next_base.tree import (
     reader,
     source_lines,
 )
-from fork_tool.project import Project
+from fork_tool.series.diffs import FileDiff, parse_diff
+from fork_tool.series.project import Project
 
 FIRST = b"one\ntwo\nthree\ntwo\nthree\nfour\n"
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool.diffs import FileDiff
 from fork_tool.mac_library.headers import python_headers
 from fork_tool.mac_library.libraries import load_libraries
 from fork_tool.mac_library.pin import load_mac_pin
@@ -19,7 +18,8 @@ from fork_tool.next_base.compile import compiler_words, PLAIN
 from fork_tool.next_base.demangle import demangle
 from fork_tool.next_base.make import Made
 from fork_tool.next_base.symbols import entry_that_defines, Names, names_of_object, sort_names
-from fork_tool.project import Project
+from fork_tool.series.diffs import FileDiff
+from fork_tool.series.project import Project
 
 CAPTURE = "at::mps::MPSStream::recordedCommandBuffer()"
 FORGET = "at::mps::MPSExecutableCache::forgetGraphs()"

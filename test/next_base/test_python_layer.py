@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import Run
 
-from fork_tool.errors import ForkToolError
+from fork_tool.common.errors import ForkToolError
 from fork_tool.next_base.environment import lay_python
 from fork_tool.next_base.make import Made
 

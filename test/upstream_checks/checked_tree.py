@@ -11,9 +11,9 @@ import tarfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from fork_tool.checkout import BASE_REF
-from fork_tool.overlay import list_overlay
+from fork_tool.base.checkout import BASE_REF
 from fork_tool.paths import own_layout
+from fork_tool.series.overlay import list_overlay
 
 LAYOUT = own_layout()
 CHECKOUT = LAYOUT.checkout

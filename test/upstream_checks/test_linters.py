@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from checked_tree import BASE_REF, changed_files, CHECKOUT, git, LAYOUT, overlay_files, small_tree
-from fork_tool.lint_overlay import units_of
+from fork_tool.suites.lint_overlay import units_of
 from lint_runner import Linter, Message, read_linters
 
 # Linters that would look at files of the series, and why they don't here; README.md says the same.

@@ -12,9 +12,9 @@ import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from fork_tool.console import count_progress
-from fork_tool.errors import ForkToolError
-from fork_tool.files import need_space
+from fork_tool.common.console import count_progress
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.files import need_space
 from fork_tool.mac_library.pin import MacPin
 
 # What zip can say at the least: the same for all entries, so that two wheels of the same content are the same.

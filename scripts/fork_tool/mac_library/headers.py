@@ -8,15 +8,15 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from fork_tool.console import note
-from fork_tool.download import Unreachable
-from fork_tool.errors import ForkToolError
-from fork_tool.files import remove, write_atomically
+from fork_tool.base.download import Unreachable
+from fork_tool.common.console import note
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.files import remove, write_atomically
+from fork_tool.common.processes import run_shown
 from fork_tool.mac_library.packages import unpack_headers
 from fork_tool.mac_library.pin import MacPin
 from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.sources import FRAMEWORK_HEADERS, OBJECT_HEADER
-from fork_tool.processes import run_shown
 
 _FMT = "fmt/format.h"
 _SUBMODULE = "third_party/fmt"

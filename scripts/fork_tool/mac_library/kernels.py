@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from fork_tool.checkout import Checkout
-from fork_tool.errors import ForkToolError
+from fork_tool.base.checkout import Checkout
+from fork_tool.common.errors import ForkToolError
 from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.tools import read_library
 

@@ -8,13 +8,13 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from fork_tool.console import say, show_command
-from fork_tool.errors import ForkToolError
-from fork_tool.files import write_atomically
+from fork_tool.common.console import say, show_command
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.files import write_atomically
 from fork_tool.mac_library.libraries import AppleLibrary
 from fork_tool.mac_library.pin import MacPin
 from fork_tool.mac_library.places import LIBRARY, MacPlaces, TORCH_LIBRARIES
-from fork_tool.machine import Machine, Need, program
+from fork_tool.machine.machine import Machine, Need, program
 
 LINKER = Need("lld 19", "links the Mac's library", program("ld64.lld-19", "ld64.lld"), "lld-19")
 APPLES_LINKER = Need("ld", "links the Mac's library", program("ld"), "", "xcode-select --install")

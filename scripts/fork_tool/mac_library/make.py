@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fork_tool.apply import bring_series
-from fork_tool.checkout import Checkout, open_checkout
-from fork_tool.console import complain, say, show_command
-from fork_tool.errors import ForkToolError
-from fork_tool.fetch import fetch
-from fork_tool.files import need_space, write_atomically
+from fork_tool.base.checkout import Checkout, open_checkout
+from fork_tool.base.fetch import fetch, SMALL_FIRST
+from fork_tool.common.console import complain, say, show_command
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.files import need_space, write_atomically
+from fork_tool.common.processes import run_shown
 from fork_tool.mac_library.archive import wheel_name, write_wheel
 from fork_tool.mac_library.exported import backend_functions, entries
 from fork_tool.mac_library.headers import lay_headers, python_headers, write_official_header
@@ -50,10 +50,9 @@ from fork_tool.mac_library.symbols import (
 )
 from fork_tool.mac_library.tools import compiler_environment, import_lief, install_tools
 from fork_tool.mac_library.wheel_findings import compile_findings, install_findings, record_findings
-from fork_tool.machine import Machine, this_machine
-from fork_tool.processes import run_shown
-from fork_tool.project import Project
-from fork_tool.simulator import SOURCES
+from fork_tool.machine.machine import Machine, this_machine
+from fork_tool.series.apply import bring_series
+from fork_tool.series.project import Project
 
 _MOST_BYTES_MORE = 10_000_000
 
@@ -146,7 +145,7 @@ def make_library(bench: Bench, linker: str, jobs: int | None = None) -> tuple[Pa
     torch = unpack_official(places, pin, bench.python, official)
     refuse_other_architecture(lief, torch)
     if not layout.checkout.exists():
-        fetch(project, sources=SOURCES)
+        fetch(project, sources=SMALL_FIRST)
     bring_series(project)
     lay_headers(places, pin, bench.checkout, bench.cache)
     headers = python_headers(places, pin, bench.python, bench.cache)

@@ -7,13 +7,13 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from fork_tool.console import count_progress, say
-from fork_tool.errors import ForkToolError
-from fork_tool.files import need_space, new_directory
+from fork_tool.common.console import count_progress, say
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.files import need_space, new_directory
 from fork_tool.mac_library.pin import MacPin, OfficialWheel
 from fork_tool.mac_library.places import MacPlaces, TORCH_LIBRARIES
 from fork_tool.mac_library.tools import read_library
-from fork_tool.package_index import fetch_pinned_wheel, PinnedWheel
+from fork_tool.machine.package_index import fetch_pinned_wheel, PinnedWheel
 
 PIN = "base.toml"
 _STAMP = ".mpsfork-official"

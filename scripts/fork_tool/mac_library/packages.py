@@ -7,11 +7,11 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from fork_tool.download import fetch_file, sha256_of
-from fork_tool.errors import ForkToolError
-from fork_tool.files import new_directory
-from fork_tool.mirrors import find_mirrors
-from fork_tool.pin import Download
+from fork_tool.base.download import fetch_file, sha256_of
+from fork_tool.base.mirrors import find_mirrors
+from fork_tool.base.pin import Download
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.files import new_directory
 
 _STAMP = ".mpsfork-package"
 _MAGIC = b"!<arch>\n"

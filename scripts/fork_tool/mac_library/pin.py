@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fork_tool.errors import ForkToolError
-from fork_tool.pin import DebianFile, Download, Pin, PinnedFile
-from fork_tool.pin_values import at, read_pin_file, Text
+from fork_tool.base.pin import DebianFile, Download, Pin, PinnedFile
+from fork_tool.base.pin_values import at, read_pin_file, Text
+from fork_tool.common.errors import ForkToolError
 
 
 class OfficialWheel(PinnedFile):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fork_tool.checkout import Checkout
-from fork_tool.errors import ForkToolError
-from fork_tool.extension_lines import with_library
-from fork_tool.loader_lines import with_loader
+from fork_tool.base.checkout import Checkout
+from fork_tool.common.errors import ForkToolError
 from fork_tool.mac_library.pin import MacPin
 from fork_tool.mac_library.places import MacPlaces
 
@@ -21,6 +19,16 @@ _SHIM = "torch/csrc/inductor/aoti_torch/c/shim_mps.h"
 # Where the series changes what a wheel has, and where the headers go.
 _ROOTS = ("torch", "aten/src/ATen", "c10")
 _INCLUDE = "torch/include/"
+_IMPORT = "from torch._C import *  # noqa: F403\n"
+_LIBRARY = "torch_mps_graph"
+# The linker takes a function from the first library that has it, so each line is put before the first of torch's.
+_PLACES = {
+    "    libraries.append('c10')\n": f"    if IS_MACOS:\n        libraries.append('{_LIBRARY}')\n",
+    "        extra_ldflags.append('-lc10')\n": (
+        # A program has no Python, and so nothing that puts the library's backend in charge.
+        f"        if IS_MACOS and not is_standalone:\n            extra_ldflags.append('-l{_LIBRARY}')\n"
+    ),
+}
 
 Read = Callable[[str], bytes | None]
 
@@ -114,3 +122,39 @@ def _with_added_stubs(checkout: Checkout, generated: bytes) -> bytes:
         if line.startswith(" "):
             before = line[1:]
     return text.encode()
+
+
+def with_loader(text: str) -> str:
+    """Returns torch/__init__.py with a line before and a line after each place where it imports `torch._C`.
+
+    Raises ForkToolError if the file has no such place, or has the lines already.
+    """
+    if "_mps_graph_loader" in text:
+        raise ForkToolError("torch/__init__.py calls the loader of torch.mps's graphs already: take the official file.")
+    lines = text.splitlines(keepends=True)
+    places = [index for index, line in enumerate(lines) if line.lstrip() == _IMPORT]
+    if not places:
+        raise ForkToolError("torch/__init__.py imports torch._C in no place that the loader knows: look at the base.")
+    for index in reversed(places):
+        indent = lines[index][: -len(lines[index].lstrip())]
+        # The library must be there before torch._C: its import asks whether there is an MPS device.
+        before = "from torch import _mps_graph_loader; _mps_graph_loader.take_over()  # noqa: E702\n"
+        lines[index : index + 1] = [indent + before, lines[index], f"{indent}_mps_graph_loader.bind()\n"]
+    return "".join(lines)
+
+
+def with_library(text: str) -> str:
+    """Returns torch/utils/cpp_extension.py that links extensions for macOS with the library, before torch's own.
+
+    Raises ForkToolError if the file does not have the lines it knows, or has this already.
+    """
+    if _LIBRARY in text:
+        raise ForkToolError("torch/utils/cpp_extension.py links with the library already: take the official file.")
+    for place, added in _PLACES.items():
+        if place not in text:
+            raise ForkToolError(
+                f"torch/utils/cpp_extension.py has no line {place.strip()!r} before which to link: look at the base."
+            )
+        # The first: others are for CUDA.
+        text = text.replace(place, added + place, 1)
+    return text

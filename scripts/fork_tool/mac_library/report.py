@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from fork_tool.files import write_atomically
+from fork_tool.common.files import write_atomically
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from fork_tool.files import write_atomically
+from fork_tool.common.files import write_atomically
 from fork_tool.mac_library.libraries import AppleLibrary
 from fork_tool.mac_library.places import MacPlaces
 

@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from fork_tool.console import say
-from fork_tool.errors import ForkToolError
-from fork_tool.files import remove, write_atomically
+from fork_tool.common.console import say
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.files import remove, write_atomically
+from fork_tool.common.processes import run_shown
 from fork_tool.mac_library.pin import MacPin
 from fork_tool.mac_library.places import MacPlaces
-from fork_tool.package_index import pip_command
-from fork_tool.processes import run_shown
+from fork_tool.machine.package_index import pip_command
 
 _STAMP = ".mpsfork-tools"
 

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from fork_tool.mac_library.archive import digest_of
 from fork_tool.mac_library.pin import MacPin
-from fork_tool.package_index import pip_command
+from fork_tool.machine.package_index import pip_command
 
 # Compiled by nobody: templates that the official wheel has, too.
 _FOLDERS_OF_TEMPLATES = ("packaged",)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fork_tool.errors import ForkToolError
+from fork_tool.common.errors import ForkToolError
 from fork_tool.next_base.facts import Facts
 
 _CLASS = "_OBJC_CLASS_$_"

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from fork_tool.errors import ForkToolError
-from fork_tool.files import write_atomically
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.files import write_atomically
+from fork_tool.common.processes import run_shown
+from fork_tool.mac_library.ninja_file import beginning, cached, compile_rule, escaped
 from fork_tool.mac_library.pin import MacPin
 from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.sources import DEFINITIONS, HIDDEN, KERNELS_AS_SOURCE, LANGUAGE, UNDEFINED
 from fork_tool.mac_library.tools import compiler_environment
 from fork_tool.next_base.pin import NextPin
 from fork_tool.next_base.places import NextPlaces
-from fork_tool.ninja_lines import beginning, cached, compile_rule, escaped
-from fork_tool.processes import run_shown
 
 # The C++ tests want gtest, and are upstream's build's.
 _TESTS = ("test/", "aten/src/ATen/test/")

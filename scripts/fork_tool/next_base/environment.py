@@ -9,14 +9,14 @@ import shutil
 import sys
 from pathlib import Path
 
-from fork_tool.console import say
-from fork_tool.errors import ForkToolError
-from fork_tool.files import need_space, remove, write_atomically
-from fork_tool.machine import Machine
+from fork_tool.common.console import say
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.files import need_space, remove, write_atomically
+from fork_tool.common.processes import run_shown
+from fork_tool.machine.machine import Machine
+from fork_tool.machine.package_index import fetch_pinned_wheel, pip_command
 from fork_tool.next_base.pin import NextPin
 from fork_tool.next_base.places import NextPlaces
-from fork_tool.package_index import fetch_pinned_wheel, pip_command
-from fork_tool.processes import run_shown
 
 _STAMP = ".mpsfork-next-base"
 _LAID = ".mpsfork-laid"

@@ -8,17 +8,18 @@ from pathlib import Path
 
 from rich.table import Table
 
-from fork_tool.console import complain, note, out, say
-from fork_tool.errors import ForkToolError
-from fork_tool.files import write_atomically
-from fork_tool.lock import exclusive
+from fork_tool.common.console import complain, note, out, say
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.files import write_atomically
+from fork_tool.common.processes import exclusive
 from fork_tool.mac_library.headers import found_headers, lay_headers, python_headers
 from fork_tool.mac_library.libraries import load_libraries
 from fork_tool.mac_library.pin import load_mac_pin
 from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.symbols import python_names
 from fork_tool.mac_library.tools import import_lief, install_tools
-from fork_tool.machine import Machine, this_machine
+from fork_tool.machine.machine import Machine, this_machine
+from fork_tool.machine.package_index import fetch_pinned_wheel
 from fork_tool.next_base.apple import apple_findings, AppleNames, load_list, simulated_names, used_names
 from fork_tool.next_base.compile import compile_overlay, Compiled
 from fork_tool.next_base.environment import install_environment, lay_python, why_not_here
@@ -39,8 +40,7 @@ from fork_tool.next_base.tree import (
     reader,
 )
 from fork_tool.next_base.unpack import facts_of, unpack_wheel
-from fork_tool.package_index import fetch_pinned_wheel
-from fork_tool.project import Project
+from fork_tool.series.project import Project
 
 
 @dataclass(frozen=True)

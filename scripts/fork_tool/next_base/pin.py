@@ -7,10 +7,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, StrictStr
 
-from fork_tool.errors import ForkToolError
-from fork_tool.package_index import PinnedWheel
+from fork_tool.base.pin_values import at, Number, read_pin_file, Sha256, shaped, Table, Text
+from fork_tool.common.errors import ForkToolError
+from fork_tool.machine.package_index import PinnedWheel
 from fork_tool.paths import Layout
-from fork_tool.pin_values import at, Number, read_pin_file, Sha256, shaped, Table, Text
 
 FOLDER = "bases"
 PIN = "base.toml"

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from fork_tool.console import say
-from fork_tool.lock import exclusive
+from fork_tool.common.console import say
+from fork_tool.common.processes import exclusive, run_shown
+from fork_tool.machine.setup import setup
 from fork_tool.next_base.make import make_next, newest_base, show
-from fork_tool.processes import run_shown
-from fork_tool.project import Project
-from fork_tool.setup import setup
+from fork_tool.series.project import Project
 
 TESTS = "test/next_base"
 # Which base the tests are about.

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fork_tool.diffs import FileDiff
-from fork_tool.entries import Entry, parse_entry, SUFFIX
-from fork_tool.errors import ForkToolError
+from fork_tool.common.errors import ForkToolError
 from fork_tool.next_base.places import NextPlaces
-from fork_tool.overlay import list_overlay, read_overlay
-from fork_tool.project import Project
-from fork_tool.series import parse_series
+from fork_tool.series.diffs import FileDiff
+from fork_tool.series.entries import Entry, parse_entry, SUFFIX
+from fork_tool.series.order import parse_series
+from fork_tool.series.overlay import list_overlay, read_overlay
+from fork_tool.series.project import Project
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ import os
 import shutil
 from pathlib import Path
 
-from fork_tool.errors import ForkToolError
-from fork_tool.files import write_atomically
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.files import write_atomically
+from fork_tool.common.processes import run_shown
+from fork_tool.mac_library.ninja_file import beginning, cached, compile_rule, rule
 from fork_tool.next_base.environment import site_packages
 from fork_tool.next_base.pin import NextPin
 from fork_tool.next_base.places import NextPlaces
-from fork_tool.ninja_lines import beginning, cached, compile_rule, rule
-from fork_tool.processes import run_shown
 
 DEVICE, ADAPTER, BINDINGS = "libstand_in.so", "libmps_accelerator_graph.so", "stand_in_bindings.so"
 _COMPILERS = ("clang++-19", "clang++", "g++")

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fork_tool.diffs import FileDiff
-from fork_tool.files import new_directory, write_atomically
+from fork_tool.common.files import new_directory, write_atomically
 from fork_tool.next_base.places import NextPlaces
 from fork_tool.next_base.series import BaseEntry
+from fork_tool.series.diffs import FileDiff
 
 APPLIED, DIFFERS, NOT_IN_WHEEL, MISFIT = "applied", "differs", "not in the wheel", "does not fit"
 # What the build writes around a header when it is installed: the first line, and the last four.

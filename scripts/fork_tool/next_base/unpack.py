@@ -7,9 +7,9 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from fork_tool.console import count_progress, say
-from fork_tool.errors import ForkToolError
-from fork_tool.files import need_space, new_directory, write_atomically
+from fork_tool.common.console import count_progress, say
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.files import need_space, new_directory, write_atomically
 from fork_tool.mac_library.places import TORCH_LIBRARIES
 from fork_tool.next_base.facts import Facts, read_facts
 from fork_tool.next_base.pin import NextPin

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool.rings import RINGS
+from fork_tool.paths import own_layout
+from fork_tool.suites.table import load_suites
 from mps_simulator._build import read_build
 from mps_simulator.remaining import of_file, read_list, split
 from mps_simulator.run_test_mps import Worker, worker_environment
@@ -29,9 +30,9 @@ def test_every_source_of_the_backend_is_listed() -> None:
     """Whether it ran is seen when the sample is run, which is given the list."""
     listed = [source for sources in read_files(FILES).values() for source in sources]
     assert sorted(listed) == sorted(path.name for path in OPERATIONS.iterdir() if path.suffix in (".mm", ".cpp"))
-    for ring in RINGS:
+    for suite in load_suites(own_layout()).suites:
         sample = "test/simulator/tests/test_mps_sample.txt"
-        assert (sample in ring.words) == (f"test/simulator/tests/{FILES.name}" in ring.words), ring.name
+        assert (sample in suite.words) == (f"test/simulator/tests/{FILES.name}" in suite.words), suite.name
 
 
 def test_functions_are_told_by_their_objects(tmp_path: Path) -> None:

@@ -1,0 +1,184 @@
+"""`fetch`: get the base, from the user's own checkout, from GitHub or from a Debian mirror."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+from fork_tool.base.checkout import BASE_REF, BRANCH, describe_head, is_base, open_checkout
+from fork_tool.base.download import fetch_file, Unreachable
+from fork_tool.base.mirrors import find_mirrors
+from fork_tool.base.pin import Pin
+from fork_tool.base.tarball import commit_tree, NEEDED_BYTES, unpack
+from fork_tool.base.working_copy import WorkingCopy
+from fork_tool.common.console import note, say
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.files import need_space, remove
+from fork_tool.common.git import Git
+from fork_tool.common.processes import uninterrupted
+
+SOURCES = ("git", "debian")
+# The simulator needs no submodules, and the tarball has none: it is 27 MB instead of gigabytes.
+SMALL_FIRST = ("debian", "git")
+_CLONE_BYTES = 6_000_000_000
+_PROBE_SECONDS = 15.0
+_PARTIAL = ".pytorch-partial-"
+
+
+class SourceFailed(Exception):
+    """One source of the base does not work here; the next may."""
+
+
+def fetch(project: WorkingCopy, checkout: Path | None = None, sources: tuple[str, ...] = SOURCES) -> bool:
+    """Make build/pytorch a checkout of the base; false when it was one already."""
+    layout = project.layout
+    layout.build.mkdir(exist_ok=True)
+    for leftover in layout.build.glob(f"{_PARTIAL}*"):
+        remove(leftover)
+    if checkout is not None:
+        return _use(project, checkout)
+    if layout.checkout.is_symlink() and not layout.checkout.exists():
+        raise ForkToolError(
+            f"{layout.shown(layout.checkout)} points to {layout.checkout.readlink()}, which is gone: "
+            f"`rm {layout.shown(layout.checkout)}` and run `make fetch`, or give the new place with `scripts/mpsfork fetch --checkout DIR`."
+        )
+    if layout.checkout.exists():
+        open_checkout(layout.checkout, project.pin, layout.shown(layout.checkout))
+        return False
+    reasons = []
+    for source in sources:
+        try:
+            _from_git(project) if source == "git" else _from_debian(project)
+            return True
+        except SourceFailed as reason:
+            reasons.append(str(reason))
+            if source != sources[-1]:
+                note(f"{reason}; trying {sources[sources.index(source) + 1]} instead")
+    raise ForkToolError(
+        f"No source of PyTorch {project.pin.tag} is within reach: {'; '.join(reason.rstrip('.') for reason in reasons)}. `scripts/mpsfork fetch --checkout DIR` takes a checkout that you have."
+    )
+
+
+def _use(project: WorkingCopy, directory: Path) -> bool:
+    """Make build/pytorch point to the user's own checkout."""
+    layout, pin = project.layout, project.pin
+    own = directory.expanduser().resolve()
+    if not own.is_dir():
+        raise ForkToolError(f"{directory} is not a directory: give the path of a git checkout of PyTorch {pin.tag}.")
+    git = Git(own)
+    top = git.run("rev-parse", "--show-toplevel", check=False)
+    said = top.stderr.decode("utf-8", "replace")
+    if "dubious ownership" in said:
+        raise ForkToolError(
+            f"{directory} belongs to another user: `git config --global --add safe.directory {own}` tells git to trust it."
+        )
+    if top.returncode or Path(os.fsdecode(top.stdout.strip())).resolve() != own:
+        raise ForkToolError(
+            f"{directory} is not the top of a git checkout: give the path of a git checkout of PyTorch {pin.tag}."
+        )
+    head = git.resolve("HEAD")
+    branch = git.run("symbolic-ref", "--quiet", "--short", "HEAD", check=False).stdout.decode().strip()
+    base = git.resolve(BASE_REF) if branch == BRANCH else head
+    if base is None or not is_base(git, pin, base):
+        raise ForkToolError(
+            f"{directory} is at {describe_head(git)}, not at PyTorch {pin.tag} ({pin.commit[:12]}): `git -C {directory} checkout {pin.tag}` and run this again."
+        )
+    link = layout.checkout
+    if link.exists() or link.is_symlink():
+        if link.resolve() == own:
+            return False
+        if not link.is_symlink():
+            raise ForkToolError(
+                f"{layout.shown(link)} is there already and is another checkout: move it away (it may hold commits of yours), then run this again."
+            )
+    with uninterrupted():
+        git.run("update-ref", BASE_REF, base)
+        new = Path(tempfile.mkdtemp(prefix=_PARTIAL, dir=layout.build))
+        (new / "link").symlink_to(own)
+        (new / "link").replace(link)
+        new.rmdir()
+    return True
+
+
+def _from_git(project: WorkingCopy) -> None:
+    """Clone the tag with its submodules."""
+    pin, layout = project.pin, project.layout
+    where = re.sub(r"^\w+://", "", pin.url).split("/")[0]
+    git = Git(layout.build)
+    # A base that is no release is called by the first digits of its commit.
+    nameless = pin.commit.startswith(pin.tag)
+    wanted = "HEAD" if nameless else f"refs/tags/{pin.tag}"
+    try:
+        probe = git.run("ls-remote", "--exit-code", pin.url, wanted, check=False, timeout=_PROBE_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise SourceFailed(f"{where} does not answer") from None
+    if probe.returncode:
+        raise SourceFailed(f"{where} does not answer" if probe.returncode != 2 else f"{pin.url} has no tag {pin.tag}")
+    need_space(layout.build, _CLONE_BYTES, f"A clone of PyTorch {pin.tag} with its submodules")
+    partial = Path(tempfile.mkdtemp(prefix=_PARTIAL, dir=layout.build))
+    try:
+        say(f"cloning {pin.url} at {pin.tag} with its submodules; this takes a while")
+        for words in _clone_commands(pin, str(partial / "pytorch"), nameless):
+            # Not captured: git shows its own progress.
+            if subprocess.run(words, env=git.environment(), stdin=subprocess.DEVNULL, check=False).returncode:
+                raise SourceFailed(f"the clone of {pin.url} broke off")
+        clone_git = Git(partial / "pytorch")
+        head = clone_git.resolve("HEAD")
+        if head != pin.commit:
+            raise ForkToolError(
+                f"The tag {pin.tag} of {pin.url} is commit {str(head)[:12]}, not {pin.commit[:12]} as base.toml says: find out which is right before you go on."
+            )
+        _keep(project, clone_git, partial / "pytorch", pin.commit)
+    finally:
+        remove(partial)
+
+
+def _clone_commands(pin: Pin, directory: str, nameless: bool) -> list[list[str]]:
+    git = ["git", "-c", "advice.detachedHead=false"]
+    submodules = ["--recurse-submodules", "--shallow-submodules", "--jobs", "4"]
+    if not nameless:
+        return [[*git, "clone", "--progress", "--branch", pin.tag, "--depth", "1", *submodules, pin.url, directory]]
+    there = [*git, "-C", directory]
+    return [
+        [*git, "init", "--quiet", directory],
+        [*there, "remote", "add", "origin", pin.url],
+        [*there, "fetch", "--progress", "--no-tags", "--depth", "1", "origin", pin.commit],
+        [*there, "checkout", "--quiet", "--detach", pin.commit],
+        [*there, "submodule", "update", "--init", "--recursive", "--depth", "1", "--jobs", "4", "--progress"],
+    ]
+
+
+def _from_debian(project: WorkingCopy) -> None:
+    """Unpack the Debian source package's tarball."""
+    pin, layout = project.pin, project.layout
+    if pin.tarball is None:
+        raise SourceFailed("base.toml names no Debian tarball")
+    mirrors = find_mirrors([pin.tarball.release])
+    try:
+        tarball = fetch_file(pin.tarball, mirrors, layout.cache)
+    except Unreachable as problem:
+        raise SourceFailed(str(problem)) from None
+    need_space(layout.build, NEEDED_BYTES, f"Unpacking {pin.tarball.name}")
+    partial = Path(tempfile.mkdtemp(prefix=_PARTIAL, dir=layout.build))
+    try:
+        say(f"unpacking {pin.tarball.name}")
+        unpack(tarball, partial / "pytorch")
+        tree = commit_tree(partial / "pytorch", pin, pin.tarball.name)
+        if tree != pin.tarball_tree:
+            raise ForkToolError(
+                f"The unpacked {pin.tarball.name} has the git tree {tree[:12]}, not {str(pin.tarball_tree)[:12]} as base.toml says: "
+                "the file system may not keep file modes or the case of names; use another one."
+            )
+        git = Git(partial / "pytorch")
+        _keep(project, git, partial / "pytorch", git.resolve("refs/heads/base") or "")
+    finally:
+        remove(partial)
+
+
+def _keep(project: WorkingCopy, git: Git, made: Path, base: str) -> None:
+    with uninterrupted():
+        git.run("update-ref", BASE_REF, base)
+        made.replace(project.layout.checkout)

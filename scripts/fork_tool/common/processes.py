@@ -1,0 +1,91 @@
+"""Programs that the user watches, Ctrl-C, and other runs of this tool."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from fork_tool.common.console import note, out, show_command
+from fork_tool.common.errors import ForkToolError
+from fork_tool.paths import Layout
+
+_GRACE_SECONDS = 10.0
+
+
+def run_shown(
+    command: Sequence[str], directory: Path, environment: dict[str, str] | None = None, where: str = ""
+) -> int:
+    """Print a command, run it in the foreground and return its exit status."""
+    show_command(command, where)
+    out.file.flush()
+    try:
+        process = subprocess.Popen(command, cwd=directory, env=environment, stdin=subprocess.DEVNULL)
+    except FileNotFoundError:
+        raise ForkToolError(f"{command[0]} is not installed: run `make setup`.") from None
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        _put_down(process)
+        raise
+
+
+def _put_down(process: subprocess.Popen[bytes]) -> None:
+    # The terminal has told it too: let it tidy up first.
+    for number in (None, signal.SIGTERM, signal.SIGKILL):
+        if number is not None:
+            process.send_signal(number)
+        try:
+            process.wait(_GRACE_SECONDS)
+            return
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            continue
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold Ctrl-C and termination back until the block is done, then deliver them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    caught: list[int] = []
+
+    def remember(number: int, _frame: FrameType | None) -> None:
+        caught.append(number)
+
+    before = {number: signal.signal(number, remember) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if caught:
+        raise KeyboardInterrupt
+
+
+def interrupt_on_termination() -> None:
+    """Treat a polite kill like Ctrl-C, so that what is half done is put away."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stop)
+
+
+@contextmanager
+def exclusive(layout: Layout) -> Iterator[None]:
+    """Wait for another run to end, then keep others out; the system frees the lock of a dead run."""
+    layout.build.mkdir(parents=True, exist_ok=True)
+    with (layout.build / ".lock").open("w") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            note("another run of this tool is at work here; waiting for it to end")
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        yield

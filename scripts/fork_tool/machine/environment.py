@@ -1,0 +1,120 @@
+"""The virtual environment and what is installed in it."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import sys
+from pathlib import Path
+
+from fork_tool.base.pin import Pin
+from fork_tool.common.console import say
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.files import write_atomically
+from fork_tool.common.processes import run_shown
+from fork_tool.machine.cpu_build import install_cpu_build
+from fork_tool.machine.machine import Machine
+from fork_tool.paths import Layout
+from fork_tool.series.overlay import list_overlay
+
+_STAMP = ".mpsfork-requirements"
+# By which an interpreter finds the simulator; test/simulator/cmake/PythonSide.cmake writes it.
+_HOOK = "mps_simulator.pth"
+
+
+def wanted(layout: Layout, pin: Pin) -> list[str]:
+    """The pinned requirements; torch's version is in base.toml alone."""
+    lines = layout.requirements.read_text("utf-8").splitlines()
+    pinned = [line.split("#", 1)[0].strip() for line in lines]
+    return [pin.wheel, *(line for line in pinned if line)]
+
+
+def unsatisfied(requirements: list[str]) -> list[str]:
+    """Those of the requirements that this interpreter's environment does not meet exactly."""
+    lacking = []
+    for requirement in requirements:
+        name, _, version = requirement.partition("==")
+        found = installed_version(name)
+        # A local label (2.6.0+cpu) says how the same version was built.
+        if found is None or found.split("+")[0] != version:
+            lacking.append(requirement)
+    return lacking
+
+
+def installed_version(name: str) -> str | None:
+    """The version of a distribution, if it is installed."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def install_requirements(layout: Layout, pin: Pin, machine: Machine) -> bool:
+    """Bring the environment to the pinned requirements; false when it was there."""
+    requirements = wanted(layout, pin)
+    if machine.is_mac and installed_version(pin.wheel_name):
+        # On a Mac the wheel is the one that was built from the patched checkout.
+        requirements.remove(pin.wheel)
+    stamp = layout.environment / _STAMP
+    digest = hashlib.sha256("\n".join(requirements).encode()).hexdigest()
+    if (
+        stamp.is_file()
+        and stamp.read_text() == digest
+        and not unsatisfied([pin.wheel] if pin.wheel in requirements else [])
+    ):
+        return False
+    lacking = unsatisfied(requirements)
+    if lacking:
+        if pin.wheel in lacking:
+            install_cpu_build(layout, pin, machine)
+        say(f"installing {len(lacking)} of {len(requirements)} pinned requirements")
+        command = [str(layout.python), "-m", "pip", "install", "--disable-pip-version-check", "--quiet", *lacking]
+        if run_shown(command, layout.root):
+            raise ForkToolError(
+                "pip could not install the requirements (see above): check the network and the package index, then run `make setup` again."
+            )
+        importlib.invalidate_caches()
+    write_atomically(stamp, digest.encode())
+    return bool(lacking)
+
+
+def refuse_environment_of_another(layout: Layout) -> None:
+    """Refuse to take an environment over from another working copy, whose simulator it finds by a file of its own."""
+    for hook in sorted(layout.environment.glob(f"lib/python*/site-packages/{_HOOK}")):
+        other = Path(hook.read_text("utf-8").partition("\n")[0])
+        if other.is_dir() and other.resolve() != layout.simulator_source.resolve():
+            shown = layout.shown(layout.environment)
+            place = f"{shown} (a link to {layout.environment.resolve()})" if layout.environment.is_symlink() else shown
+            raise ForkToolError(
+                f"The environment {place} runs the simulator of {other}, and would no longer after a build here: "
+                f"`rm {'' if layout.environment.is_symlink() else '-r '}{shown}` and run this again, which makes one of its own; "
+                f"or, to take it over, remove {hook}."
+            )
+
+
+def check_torch(layout: Layout, pin: Pin, machine: Machine) -> None:
+    """Refuse to run on another torch than the pinned one; on a Mac it must be the patched one."""
+    found = installed_version(pin.wheel_name)
+    if found is None:
+        raise ForkToolError(f"There is no {pin.wheel_name} in {sys.prefix}: run `make setup`.")
+    release = found.split("+")[0]
+    if machine.is_mac:
+        # What is built from a checkout calls itself an alpha of its release.
+        release = release.removesuffix("a0")
+    if release != pin.wheel_version:
+        raise ForkToolError(
+            f"The environment {sys.prefix} has {pin.wheel_name} {found}, and the series stands on {pin.wheel_version}: "
+            "`make setup` installs that one."
+        )
+    if machine.is_mac and lacking_modules(layout, pin):
+        raise ForkToolError(
+            f"The {pin.wheel_name} {found} in {sys.prefix} is not built from the patched checkout: "
+            "`make wheel` makes a patched one, which `pip install` puts there; `make demo` compiles and installs one."
+        )
+
+
+def lacking_modules(layout: Layout, pin: Pin) -> list[str]:
+    """The Python modules of the series that the installed torch does not have."""
+    package = Path(str(importlib.metadata.distribution(pin.wheel_name).locate_file("")))
+    modules = [path for path in list_overlay(layout.overlay) if path.startswith("torch/") and path.endswith(".py")]
+    return [path for path in modules if not (package / path).exists()]

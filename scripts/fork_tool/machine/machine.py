@@ -1,0 +1,160 @@
+"""What kind of machine this is, and what it must have installed."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import sys
+import sysconfig
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fork_tool.common.errors import ForkToolError
+
+OK, LACKS, LATER = "ok", "lacks", "not yet"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Operating system, processor and, on Linux, the distribution."""
+
+    system: str
+    processor: str
+    distribution: str = ""
+    family: frozenset[str] = frozenset()
+
+    @property
+    def is_mac(self) -> bool:
+        return self.system == "Darwin"
+
+    @property
+    def is_debian(self) -> bool:
+        return bool(self.family & {"debian", "ubuntu"})
+
+    @property
+    def runs_simulator(self) -> bool:
+        return self.system == "Linux" and self.processor == "x86_64"
+
+    def refuse_unsupported(self) -> None:
+        """Fail on a machine that has neither the device nor the simulator."""
+        if self.is_mac:
+            if self.processor != "arm64":
+                raise ForkToolError(
+                    f"This Mac's processor is {self.processor}: PyTorch's MPS backend and its wheels want Apple silicon; use such a Mac or a Linux x86-64 machine."
+                )
+            return
+        if not self.runs_simulator:
+            raise ForkToolError(
+                f"This is {self.system} on {self.processor}: the simulator runs on Linux x86-64, the device on a Mac with Apple silicon; use one of the two. "
+                "(fetch, apply, refresh, verify and export work here too.)"
+            )
+
+
+def this_machine(os_release: Path = Path("/etc/os-release")) -> Machine:
+    """The machine that this runs on."""
+    values = {}
+    if os_release.is_file():
+        for match in re.finditer(r'^(\w+)="?(.*?)"?$', os_release.read_text("utf-8"), re.MULTILINE):
+            values[match[1]] = match[2]
+    family = frozenset([values.get("ID", ""), *values.get("ID_LIKE", "").split()])
+    return Machine(platform.system(), platform.machine(), values.get("PRETTY_NAME", ""), family)
+
+
+@dataclass(frozen=True)
+class Need:
+    """Something that must be installed, and the package that brings it."""
+
+    name: str
+    purpose: str
+    found: Callable[[], str | None]
+    debian: str
+    mac: str = ""
+
+    def remedy(self, machine: Machine) -> str:
+        """The command that mends its lack."""
+        if machine.is_mac:
+            return self.mac
+        if machine.is_debian:
+            return "make setup"
+        return f"install what Debian calls {self.debian}"
+
+
+def program(*names: str) -> Callable[[], str | None]:
+    return lambda: next((path for path in map(shutil.which, names) if path), None)
+
+
+def _file(path: str) -> Callable[[], str | None]:
+    return lambda: path if Path(path).exists() else None
+
+
+def _clang_runtime(name: str) -> Callable[[], str | None]:
+    return lambda: next(map(str, Path("/usr/lib").glob(f"llvm-19/lib/clang/*/lib/*/{name}")), None)
+
+
+def _python_headers() -> str | None:
+    header = Path(sysconfig.get_path("include")) / "Python.h"
+    return str(header) if header.exists() else None
+
+
+def _command_line_tools() -> str | None:
+    return next(
+        (path for path in ("/Library/Developer/CommandLineTools", "/Applications/Xcode.app") if Path(path).exists()),
+        None,
+    )
+
+
+_PYTHON = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+_COMMON = (
+    Need("git", "the checkout and its commits", program("git"), "git", "xcode-select --install"),
+    Need("make", "the targets of the Makefile", program("make"), "make", "xcode-select --install"),
+)
+_LINUX = (
+    Need("cmake", "builds the simulator", program("cmake"), "cmake"),
+    Need("ninja", "builds the simulator", program("ninja"), "ninja-build"),
+    Need("clang 19", "compiles the simulator and Metal shaders", program("clang++-19"), "clang-19"),
+    Need(
+        "clang's sanitizers",
+        "find errors of memory and threads in the tests",
+        _clang_runtime("libclang_rt.asan-x86_64.so"),
+        "libclang-rt-19-dev",
+    ),
+    Need("lld 19", "links the simulator", program("ld.lld-19"), "lld-19"),
+    Need("ccache", "makes the second build quick", program("ccache"), "ccache"),
+    Need("fmt headers", "included by PyTorch's sources", _file("/usr/include/fmt/format.h"), "libfmt-dev"),
+    Need(
+        "GoogleTest's sources",
+        "the backend's C++ tests",
+        _file("/usr/src/googletest/googletest/src/gtest-all.cc"),
+        "libgtest-dev",
+    ),
+    Need("Python headers", "for the device's Python bindings", _python_headers, f"{_PYTHON}-dev"),
+    Need("dpkg", "unpacks ObjFW", program("dpkg"), "dpkg"),
+)
+_MAC = (Need("command line tools", "compiler and Metal", _command_line_tools, "", "xcode-select --install"),)
+
+
+def needs_of(machine: Machine) -> tuple[Need, ...]:
+    """All that must be installed on a machine of this kind."""
+    return _COMMON + (_MAC if machine.is_mac else _LINUX)
+
+
+def as_administrator(command: list[str]) -> list[str]:
+    """The command as it must be run to change the system."""
+    if os.geteuid() == 0:
+        return command
+    if shutil.which("sudo"):
+        return ["sudo", *command]
+    raise ForkToolError(f"This needs root and there is no sudo: run `{' '.join(command)}` as root, then this again.")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`LATER` is made by the commands themselves when they need it."""
+
+    name: str
+    state: str
+    detail: str
+    remedy: str = ""

@@ -1,0 +1,1 @@
+"""The series on another base: what would become of each entry, and the move itself."""

@@ -1,0 +1,106 @@
+"""`apply`: lay the series on the checkout, one commit per entry, on a branch of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fork_tool.base.checkout import APPLIED_REF, BACKUP_REF, BASE_REF, BRANCH, Checkout, describe_head, open_checkout
+from fork_tool.common.console import note, say
+from fork_tool.common.errors import ConflictError, ForkToolError
+from fork_tool.common.git import GitError
+from fork_tool.common.processes import uninterrupted
+from fork_tool.series.project import Project
+from fork_tool.series.stack import Stack
+
+
+@dataclass
+class Applied:
+    """What `apply` found and did."""
+
+    stack: Stack
+    changed: bool
+
+    @property
+    def offsets(self) -> list[str]:
+        return [f"{layer.entry.name}: {offset}" for layer in self.stack.layers for offset in layer.offsets]
+
+
+def apply_series(project: Project, force: bool = False) -> Applied:
+    """Make the branch hold the series and check it out; twice is as good as once."""
+    shown = project.layout.shown(project.layout.checkout)
+    checkout = open_checkout(project.layout.checkout, project.pin, shown)
+    checkout.refuse_unfinished()
+    refuse_foreign(checkout, project)
+    try:
+        stack = project.stack(checkout.git, checkout.base)
+    except ConflictError as conflict:
+        raise ConflictError(
+            f"{conflict}. The checkout is as it was; mend the patch file by hand, or the entry before it, and run `make verify` to see all."
+        ) from None
+    tip = checkout.branch_tip
+    if checkout.head_branch == BRANCH and tip == stack.tip:
+        if checkout.applied != tip:
+            checkout.git.whole("update-ref", APPLIED_REF, stack.tip)
+        checkout.git.whole("update-ref", BASE_REF, stack.base)
+        return Applied(stack, changed=False)
+    if tip != stack.tip and checkout.unrefreshed:
+        if not force:
+            raise ForkToolError(
+                f"The branch {BRANCH} in {shown} holds commits that patches/ does not have: `make refresh` takes them over, `scripts/mpsfork apply --force` puts them aside."
+            )
+        checkout.git.whole("update-ref", BACKUP_REF, tip or "")
+    move_checkout(checkout, stack)
+    return Applied(stack, changed=True)
+
+
+def bring_series(project: Project) -> None:
+    """Apply the series, unless somebody is at work on the branch."""
+    layout = project.layout
+    shown = layout.shown(layout.checkout)
+    checkout = open_checkout(layout.checkout, project.pin, shown)
+    if (
+        checkout.branch_tip is not None
+        and checkout.head == checkout.branch_tip
+        and (checkout.unrefreshed or checkout.changed_files)
+    ):
+        note(f"{shown} holds work that patches/ does not have; it is used as it is")
+        return
+    result = apply_series(project)
+    if result.changed:
+        say(f"applied {len(result.stack.layers)} entries to {shown}")
+
+
+def refuse_foreign(checkout: Checkout, project: Project) -> None:
+    """Refuse a checkout that is at neither the base nor the branch."""
+    if checkout.head_branch == BRANCH or checkout.head in (checkout.base, checkout.branch_tip, checkout.applied):
+        return
+    raise ForkToolError(
+        f"{checkout.shown} is at {describe_head(checkout.git)}, which is neither {project.pin.tag} nor the branch {BRANCH}: "
+        f"`git -C {checkout.shown} checkout --detach {checkout.base[:12]}` and run this again."
+    )
+
+
+def move_checkout(checkout: Checkout, stack: Stack) -> None:
+    """Check the branch out with the series on it."""
+    with uninterrupted():
+        try:
+            checkout.git.run(
+                "checkout",
+                "--quiet",
+                "--no-overwrite-ignore",
+                "--no-recurse-submodules",
+                "--no-track",
+                "-B",
+                BRANCH,
+                stack.tip,
+            )
+        except GitError as problem:
+            lines = problem.stderr.splitlines()
+            blocked = [line.strip() for line in lines if line.startswith("\t")]
+            if blocked:
+                raise ForkToolError(
+                    f"{checkout.shown} has a file of its own where the series puts one ({', '.join(blocked[:3])}): move it away and run this again."
+                ) from None
+            raise
+        checkout.git.run("update-ref", APPLIED_REF, stack.tip)
+        checkout.git.run("update-ref", BASE_REF, stack.base)

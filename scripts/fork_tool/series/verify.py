@@ -1,0 +1,249 @@
+"""`verify`: does every entry fit, and does the series keep its own rules?"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from fork_tool.base.checkout import BRANCH, open_checkout
+from fork_tool.common.errors import ConflictError, ForkToolError
+from fork_tool.common.git import Git
+from fork_tool.series.entries import Entry, read_entry, SUFFIX, TITLE_MARK
+from fork_tool.series.overlay import check_path, list_overlay, problem_of_content
+from fork_tool.series.project import Project
+from fork_tool.series.stack import add_overlay, apply_entry, scratch_index
+
+APPLIES, FUZZ, CONFLICT, UNREADABLE = "applies", "fuzz", "conflict", "unreadable"
+NOT_CHECKED = "not checked"
+_KEPT_FILES = {"series", "README.md"}
+_PYTHON = re.compile(r"\bpython\s+(test/[\w/]+\.py)((?:\s+[A-Z]\w+(?:\.\w+)?)*)")
+# Upstream builds one program of each C++ test.
+_PROGRAM = re.compile(r"\bbuild/bin/(\w+)")
+_SOURCES = ("aten/src/ATen/test/{}.cpp", "aten/src/ATen/test/{}.mm")
+
+
+@dataclass
+class Verdict:
+    """What was found out about one entry."""
+
+    name: str
+    state: str = APPLIES
+    title: str = ""
+    hunks: int = 0
+    overlay: int = 0
+    problems: list[str] = field(default_factory=list)
+    # The entry whose conflict hides whether this one fits.
+    follows: str = ""
+
+
+@dataclass
+class Verification:
+    """What was found out about the whole series."""
+
+    verdicts: list[Verdict] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def good(self) -> bool:
+        return not self.problems and all(verdict.state == APPLIES and not verdict.problems for verdict in self.verdicts)
+
+
+def verify_series(project: Project) -> Verification:
+    """Look at every entry, even after one that is wrong."""
+    layout = project.layout
+    checkout = open_checkout(layout.checkout, project.pin, layout.shown(layout.checkout))
+    base_modes = _base_modes(checkout.git, checkout.base)
+    result = Verification()
+    series = project.series()
+    claims: Counter[str] = Counter()
+    doubts = _Doubts()
+    counted: list[Verdict] = []
+    uncounted: list[Verdict] = []
+    with scratch_index(checkout.git, checkout.base) as scratch:
+        for name in series.names:
+            verdict = Verdict(name)
+            result.verdicts.append(verdict)
+            try:
+                entry = read_entry(layout.patches, name)
+                entry.files()
+            except ForkToolError as problem:
+                verdict.state = UNREADABLE
+                verdict.problems.append(str(problem))
+                doubts.unreadable = doubts.unreadable or name
+                continue
+            (uncounted if entry.counted is None else counted).append(verdict)
+            verdict.title = entry.title
+            verdict.overlay = len(entry.overlay)
+            claims.update(entry.overlay)
+            _check_message(entry, verdict)
+            _check_hunks(entry, base_modes, verdict)
+            claims_hold = _check_claims(entry, base_modes, project, verdict)
+            _check_fit(scratch, entry, verdict, doubts)
+            if claims_hold:
+                _check_overlay_fit(scratch, entry, project, verdict)
+            if verdict.state == APPLIES and not verdict.problems:
+                verdict.problems += problems_of_test_plan(scratch, entry)
+    if counted:
+        for verdict in uncounted:
+            verdict.problems.append(
+                "its header does not end with the line `Hunks:`, as those of others do, so the file may have been cut: bring it back with git, or `make apply refresh` writes the line."
+            )
+    _check_files(project, series.names, claims, result)
+    if checkout.unrefreshed:
+        result.notes.append(
+            f"the branch {BRANCH} in {checkout.shown} holds commits that patches/ does not have; `make refresh` takes them over."
+        )
+    return result
+
+
+def _base_modes(git: Git, base: str) -> dict[str, str]:
+    modes = {}
+    for line in git.names("ls-tree", "-r", "-z", base):
+        head, _, path = line.partition("\t")
+        modes[path] = head.split(" ", 1)[0]
+    return modes
+
+
+def _check_message(entry: Entry, verdict: Verdict) -> None:
+    if not entry.title.startswith(TITLE_MARK) or not entry.title.removeprefix(TITLE_MARK).strip():
+        verdict.problems.append(
+            f"its title is {entry.title!r}: begin it with {TITLE_MARK.strip()} and say what it does."
+        )
+    if not entry.body:
+        verdict.problems.append("its body is empty: say why it exists, what it does and how it was tested.")
+    elif "test plan" not in entry.body.lower():
+        verdict.problems.append("its body has no test plan: add a paragraph `Test Plan:` that says how it was tested.")
+    if not entry.overlay and not entry.diff:
+        verdict.problems.append("it changes nothing: take it out of patches/series.")
+
+
+def _check_hunks(entry: Entry, base_modes: dict[str, str], verdict: Verdict) -> None:
+    for file in entry.files():
+        verdict.hunks += len(file.hunks)
+        for what in file.unfit:
+            verdict.problems.append(
+                f"{file.path}: the patch {what}; a patch holds only hunks on files that upstream has, new files go to aten_mps_overlay/."
+            )
+        if not file.unfit and file.path not in base_modes:
+            verdict.problems.append(
+                f"{file.path}: upstream has no such file; a change to an overlay file goes into the file itself."
+            )
+        for number, hunk in enumerate(file.hunks, start=1):
+            if hunk.widest_context > 2 or (hunk.added == 0 and hunk.removed == 0):
+                verdict.problems.append(
+                    f"{file.path}, hunk {number} ({hunk.header}): more context than git needs; `make apply refresh` trims it."
+                )
+
+
+def _check_claims(entry: Entry, base_modes: dict[str, str], project: Project, verdict: Verdict) -> bool:
+    holds = True
+    for path, count in Counter(entry.overlay).items():
+        try:
+            check_path(path, entry.name)
+            if count > 1:
+                raise ForkToolError(f"It claims the overlay file {path} twice: take one line out.")
+            if path in base_modes:
+                raise ForkToolError(
+                    f"It claims the overlay file {path}, which upstream has: write the change as a hunk."
+                )
+            file = project.overlay_file(path, entry.name)
+            if problem := problem_of_content(file.content):
+                verdict.problems.append(f"aten_mps_overlay/{path} {problem}.")
+        except ForkToolError as problem:
+            verdict.problems.append(str(problem))
+            holds = False
+    return holds
+
+
+@dataclass
+class _Doubts:
+    """What a conflict leaves open for the entries after it."""
+
+    # By file: the entry whose hunks are missing there.
+    files: dict[str, str] = field(default_factory=dict)
+    unreadable: str = ""
+
+    def about(self, path: str) -> str:
+        """The entry to mend before anything can be said of this file."""
+        return self.files.get(path) or self.unreadable
+
+
+def _check_fit(scratch: Git, entry: Entry, verdict: Verdict, doubts: _Doubts) -> None:
+    # File by file, so that one that conflicts hides nothing in the others.
+    for file in entry.files():
+        cause = doubts.about(file.path)
+        try:
+            offsets = apply_entry(scratch, replace(entry, diff=file.text, counted=None))
+        except ConflictError as conflict:
+            doubts.files.setdefault(file.path, cause or entry.name)
+            if not cause:
+                verdict.state = CONFLICT
+                verdict.problems.append(f"{conflict}.")
+        else:
+            if not offsets:
+                continue
+            if not cause:
+                verdict.state = FUZZ if verdict.state == APPLIES else verdict.state
+                verdict.problems += [
+                    f"{offset}; look at the place, then `make apply refresh` writes it down." for offset in offsets
+                ]
+        if cause and verdict.state != CONFLICT:
+            verdict.state, verdict.follows = NOT_CHECKED, verdict.follows or cause
+
+
+def _check_overlay_fit(scratch: Git, entry: Entry, project: Project, verdict: Verdict) -> None:
+    try:
+        add_overlay(scratch, entry, project.overlay_file)
+    except ForkToolError as problem:
+        verdict.problems.append(str(problem))
+
+
+def _check_files(project: Project, names: list[str], claims: Counter[str], result: Verification) -> None:
+    layout = project.layout
+    for path in sorted(layout.patches.iterdir()):
+        if path.name in _KEPT_FILES or path.name.startswith("."):
+            continue
+        if path.suffix != SUFFIX:
+            result.problems.append(
+                f"patches/{path.name} is no entry: patches/ holds `series`, README.md and {SUFFIX} files only."
+            )
+        elif path.stem not in names:
+            result.problems.append(
+                f"patches/{path.name} is not in patches/series: add the line `{path.stem}`, or remove the file."
+            )
+    for path_in_overlay in list_overlay(layout.overlay):
+        if not claims[path_in_overlay]:
+            result.problems.append(
+                f"aten_mps_overlay/{path_in_overlay} is claimed by no entry: name it below `Overlay:` in the patch it belongs to, or remove it."
+            )
+    for path_in_overlay, count in sorted(claims.items()):
+        owners = [
+            verdict.name
+            for verdict in result.verdicts
+            if verdict.state != UNREADABLE and path_in_overlay in read_entry(layout.patches, verdict.name).overlay
+        ]
+        if count > 1 and len(owners) > 1:
+            result.problems.append(
+                f"aten_mps_overlay/{path_in_overlay} is claimed by {' and '.join(owners)}: leave it to one of them."
+            )
+
+
+def problems_of_test_plan(scratch: Git, entry: Entry) -> Iterator[str]:
+    """A sentence for each test that the plan names and the index, with this entry and those before it, lacks."""
+    plan = entry.body[entry.body.lower().find("test plan") :]
+    files = set(scratch.names("ls-files", "-z"))
+    for path, cases in _PYTHON.findall(plan):
+        if path not in files:
+            yield f"its test plan runs {path}, which is not there before a later entry: bring a test of its own."
+            continue
+        text = scratch.text("show", f":{path}")
+        for case in cases.split():
+            name = case.partition(".")[0]
+            if not re.search(rf"^class {name}\b", text, re.MULTILINE):
+                yield f"its test plan runs {name} of {path}, which has no such class."
+    for program in _PROGRAM.findall(plan):
+        if not files.intersection(source.format(program) for source in _SOURCES):
+            yield f"its test plan runs build/bin/{program}, whose source is not there before a later entry."

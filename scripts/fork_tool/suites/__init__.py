@@ -1,0 +1,1 @@
+"""What runs the suites of tests, and what they run on."""

@@ -1,0 +1,145 @@
+"""`test-entries`: the simulator built at every entry of the series, and each entry's own tests without the later ones."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import PurePosixPath
+
+from rich.table import Table
+
+from fork_tool.base.checkout import open_checkout
+from fork_tool.common.console import out, say
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.files import write_atomically
+from fork_tool.common.git import Git
+from fork_tool.common.processes import exclusive
+from fork_tool.machine.machine import Machine, this_machine
+from fork_tool.machine.simulator_build import build_simulator
+from fork_tool.series.entries import Entry
+from fork_tool.series.project import Project
+from fork_tool.series.stack import Layer
+from fork_tool.suites.reports import Count
+from fork_tool.suites.runner import run_ring
+from fork_tool.suites.simulator import make_ready
+from fork_tool.suites.suite import PYTEST, SMALL_SAMPLE, Suite, upstream_sample, UPSTREAM_STYLE
+
+_NAME = "entries"
+_PROGRAMS = "aten/src/ATen/test/mps_test_*"
+
+
+@dataclass
+class Outcome:
+    """What the backend with the series up to one entry did."""
+
+    entry: str
+    commit: str
+    own_files: list[str]
+    built: bool
+    build_seconds: float
+    own: Count
+    sample: Count
+
+    @property
+    def good(self) -> bool:
+        return self.built and not self.own.failed and not self.sample.failed
+
+
+def own_tests(entry: Entry) -> list[str]:
+    """The tests that an entry brings, in Python and in C++, as paths below the checkout."""
+    return [path for path in entry.overlay if _is_python(path) or PurePosixPath(path).match(_PROGRAMS)]
+
+
+def _is_python(path: str) -> bool:
+    return PurePosixPath(path).match("test/test_*.py")
+
+
+def test_entries(project: Project, chosen: Iterable[str]) -> list[Outcome]:
+    """Build and test at each of the entries, all of them even after a failure."""
+    machine = this_machine()
+    if not machine.runs_simulator:
+        raise ForkToolError(
+            "The entries are built with the simulator, which takes minutes and not hours each: use Linux."
+        )
+    make_ready(project, machine)
+    layout = project.layout
+    checkout = open_checkout(layout.checkout, project.pin, layout.shown(layout.checkout))
+    layers = project.stack(checkout.git, checkout.base).layers
+    wanted = _chosen(layers, list(chosen))
+    tree = _worktree(project, checkout.git, checkout.base)
+    outcomes = []
+    for number, layer in enumerate(wanted, start=1):
+        say(f"══ {number} of {len(wanted)}: {layer.entry.name}", style="bold")
+        # Also while it tests: a second run would take the worktree to another entry.
+        with exclusive(layout):
+            tree.whole("checkout", "--quiet", "--detach", layer.commit)
+            outcomes.append(_examine(project, machine, layer))
+        _write(project, outcomes)
+    _show(outcomes)
+    return outcomes
+
+
+def _chosen(layers: list[Layer], names: list[str]) -> list[Layer]:
+    known = [layer.entry.name for layer in layers]
+    for name in names:
+        if name not in known:
+            raise ForkToolError(f"There is no entry {name!r}: the series has {', '.join(known)}.")
+    return [layer for layer in layers if not names or layer.entry.name in names]
+
+
+def _worktree(project: Project, git: Git, base: str) -> Git:
+    """A worktree of the checkout, so that the files of two neighbouring entries differ in time stamps where they differ."""
+    place = project.layout.entries_checkout
+    if not place.exists():
+        git.whole("worktree", "prune")
+        git.whole("worktree", "add", "--quiet", "--detach", str(place), base)
+    return Git(place)
+
+
+def _examine(project: Project, machine: Machine, layer: Layer) -> Outcome:
+    layout = project.layout
+    build = layout.other_simulator_build(_NAME)
+    files = own_tests(layer.entry)
+    outcome = Outcome(layer.entry.name, layer.commit, files, False, 0.0, Count(), Count())
+    start = time.monotonic()
+    try:
+        build_simulator(project, build, layout.entries_checkout, again=True)
+        outcome.built = True
+    except ForkToolError as problem:
+        say(str(problem), style="red")
+    outcome.build_seconds = round(time.monotonic() - start, 1)
+    if not outcome.built:
+        return outcome
+    for ring in _own_rings(project, layer.entry.name, files):
+        outcome.own += run_ring(project, machine, ring, build)
+    sample = replace(upstream_sample(SMALL_SAMPLE), name=f"{layer.entry.name}, upstream sample", on_device=True)
+    outcome.sample = run_ring(project, machine, sample, build)
+    return outcome
+
+
+def _own_rings(project: Project, name: str, files: Iterable[str]) -> Iterator[Suite]:
+    directory = project.layout.shown(project.layout.entries_checkout / "test")
+    python = [str(PurePosixPath(path).relative_to("test")) for path in files if _is_python(path)]
+    if python:
+        yield Suite(f"{name}, own tests", (*UPSTREAM_STYLE, *python), directory, on_device=True, directory=directory)
+    programs = [PurePosixPath(path).stem for path in files if not _is_python(path)]
+    if programs:
+        # Of the programs that the checkout has, those of this entry.
+        words = (*PYTEST, "test/aten", "--program", ",".join(programs))
+        yield Suite(f"{name}, own C++ tests", words, "test/aten", on_device=True)
+
+
+def _write(project: Project, outcomes: Iterable[Outcome]) -> None:
+    path = project.layout.reports / "entries.json"
+    write_atomically(path, json.dumps([asdict(outcome) for outcome in outcomes], indent=1).encode())
+
+
+def _show(outcomes: Iterable[Outcome]) -> None:
+    table = Table("entry", "build", "own tests", "upstream sample")
+    for outcome in outcomes:
+        built = f"{outcome.build_seconds:.0f} s" if outcome.built else "FAILED"
+        own = outcome.own.whole() if outcome.own_files else "none"
+        table.add_row(outcome.entry, built, own, outcome.sample.whole())
+    out.print(table)

@@ -1,0 +1,1 @@
+"""Small faults planted one after the other, and which suite notices each."""

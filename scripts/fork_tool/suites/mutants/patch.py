@@ -1,0 +1,130 @@
+"""A mutant: one small fault as a patch, with a header that says what it is and which suites should notice it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fork_tool.common.errors import ForkToolError
+from fork_tool.series.diffs import CorruptDiff, FileDiff, parse_diff
+
+# Seconds for one suite, unless the header says otherwise.
+LIMIT = 300.0
+_FAULT, _SUITE, _LIMIT, _TIMEOUT = "Fault", "Suite", "Limit", "Timeout"
+
+
+class DoesNotApply(Exception):
+    """The lines that a mutant changes are not there, or are there more than once."""
+
+
+@dataclass(frozen=True)
+class MutantSuite:
+    """Some tests of a suite of `make test`, by the words that choose them."""
+
+    ring: str
+    words: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.ring}: {shlex.join(self.words)}"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """What is known of a mutant before it is run."""
+
+    name: str
+    fault: str
+    suites: tuple[MutantSuite, ...]
+    # Seconds for each of its suites.
+    limit: float
+    # Whether a suite that does not end has noticed it.
+    hangs: bool
+    text: bytes
+    files: tuple[FileDiff, ...]
+
+    @property
+    def paths(self) -> list[str]:
+        return [file.path for file in self.files]
+
+
+def read_mutants(directory: Path) -> list[Mutant]:
+    """All of them, by name."""
+    return [read_mutant(path) for path in sorted(directory.glob("*.patch"))]
+
+
+def read_mutant(path: Path) -> Mutant:
+    """Read one; what is wrong with its file is an error that names the line."""
+    shown = f"test/mutants/{path.name}"
+    text = path.read_bytes()
+    start = text.find(b"diff --git ")
+    if start < 0 or (start > 0 and text[start - 1 : start] != b"\n"):
+        raise ForkToolError(f"{shown} has no diff.")
+    fields = _fields(text[:start].decode("utf-8"), shown)
+    try:
+        files = parse_diff(text[start:])
+    except CorruptDiff as problem:
+        raise ForkToolError(f"{shown} is no whole diff: {problem.reason}.") from None
+    for file in files:
+        if file.unfit:
+            raise ForkToolError(f"{shown} {file.unfit[0]} {file.path}: a mutant changes lines and nothing else.")
+    faults, suites = fields.get(_FAULT, []), fields.get(_SUITE, [])
+    if len(faults) != 1 or not suites:
+        raise ForkToolError(f"{shown} needs one line 'Fault: …' and lines 'Suite: name of the suite: tests'.")
+    return Mutant(
+        path.stem,
+        faults[0],
+        tuple(_suite(value, shown) for value in suites),
+        _limit(fields.get(_LIMIT, []), shown),
+        _TIMEOUT in fields,
+        text,
+        tuple(files),
+    )
+
+
+def _fields(header: str, shown: str) -> dict[str, list[str]]:
+    """The header's lines by their names; one that begins with a blank goes on with the line before."""
+    fields: dict[str, list[str]] = {}
+    last: list[str] = []
+    for line in header.splitlines():
+        name, colon, value = line.partition(": ")
+        if line.startswith(" ") and last:
+            last[-1] += " " + line.strip()
+        elif colon and name in (_FAULT, _SUITE, _LIMIT, _TIMEOUT):
+            last = fields.setdefault(name, [])
+            last.append(value.strip())
+        elif line.strip():
+            raise ForkToolError(f"{shown} has a line that is no field of a mutant's header: {line!r}.")
+    return fields
+
+
+def _suite(value: str, shown: str) -> MutantSuite:
+    ring, colon, words = value.partition(": ")
+    if not colon or not words.strip():
+        raise ForkToolError(f"{shown}: 'Suite: {value}' names no tests; 'Suite: fork tool: test/fork_tool' does.")
+    return MutantSuite(ring.strip(), tuple(shlex.split(words)))
+
+
+def _limit(values: list[str], shown: str) -> float:
+    try:
+        return float(values[0]) if values else LIMIT
+    except ValueError:
+        raise ForkToolError(f"{shown}: 'Limit: {values[0]}' is no number of seconds.") from None
+
+
+def mutated(files: Iterable[FileDiff], read: Callable[[str], bytes]) -> dict[str, bytes]:
+    """The content of each file with the fault in it; `read` gives that of a path, or raises DoesNotApply."""
+    return {file.path: _with_hunks(read(file.path), file) for file in files}
+
+
+def _with_hunks(content: bytes, file: FileDiff) -> bytes:
+    lines = content.split(b"\n")
+    for hunk in file.hunks:
+        # Wherever it is now, it must be one place: line numbers are those of the day the mutant was written.
+        places = hunk.places_in(lines)
+        if len(places) != 1:
+            found = "not there" if not places else f"there {len(places)} times"
+            raise DoesNotApply(f"{file.path}: what {hunk.header} changes is {found}")
+        hunk.replace_at(lines, places[0])
+    return b"\n".join(lines)

@@ -1,0 +1,164 @@
+"""Running some tests of a suite on a mutant, and saying whether they noticed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.files import remove
+from fork_tool.machine.machine import Machine
+from fork_tool.paths import Layout
+from fork_tool.series.project import Project
+from fork_tool.suites.mutants.patch import MutantSuite
+from fork_tool.suites.mutants.place import MutantPlace
+from fork_tool.suites.simulator import device_command, program_environment
+from fork_tool.suites.suite import JUNIT, PYTEST, Suite, UPSTREAM_STYLE
+from fork_tool.suites.table import load_suites
+
+GREEN, NOTICED, TIMED_OUT, NOT_RUN = "green", "noticed", "timed out", "not run"
+# Of pytest, and of a program that is one test.
+_FAILED = 1
+# Whether what a mutant left still loads: a build that does not is no fault that a test has noticed.
+_SMOKE = "import torch; assert (torch.ones(1, device='mps') + 1).item() == 2"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of a run: GREEN, NOTICED, TIMED_OUT or NOT_RUN, and by which test or for which reason."""
+
+    state: str
+    detail: str = ""
+
+
+class MutantSuites:
+    """Runs suites in the copies that a MutantPlace holds."""
+
+    def __init__(self, project: Project, machine: Machine, place: MutantPlace):
+        self._layout = project.layout
+        self._machine = machine
+        self._place = place
+        self._copy = Project(Layout(place.tree))
+        self._python = project.layout.python
+        self._table = load_suites(project.layout).suites
+
+    def check(self, suite: MutantSuite) -> None:
+        """Refuse one that there is not."""
+        self._ring(suite)
+
+    def can_be_joined(self, suite: MutantSuite) -> bool:
+        """Whether it names tests of pytest and nothing else: -k and its like would choose from those of others too."""
+        return self._ring(suite).counted == JUNIT and not any(word.startswith("-") for word in suite.words)
+
+    def run(self, suites: Sequence[MutantSuite], limit: float, log: Path, stop: bool = True) -> Result:
+        """Run tests of one suite of `make test`; `stop`: at the first failure."""
+        ring = self._ring(suites[0])
+        report = self._place.scratch / "junit.xml"
+        remove(report)
+        words = list(dict.fromkeys(word for suite in suites for word in suite.words))
+        if ring.counted == JUNIT:
+            style = PYTEST if ring.directory == "." else UPSTREAM_STYLE
+            words = [*style, "-p", "no:cacheprovider", "-vv", *(["-x"] if stop else []), *words]
+            words = [word.replace("{report}", str(report)) for word in words]
+        command = [*self._start(ring), *words]
+        status = self._run(command, self._place.tree / ring.directory, limit, log)
+        if status is None:
+            return Result(TIMED_OUT, f"no end within {limit:.0f} s")
+        return self._judge(ring, status, report, log)
+
+    def _ring(self, suite: MutantSuite) -> Suite:
+        for ring in self._table:
+            if ring.name == suite.ring:
+                return ring
+        raise ForkToolError(
+            f"There is no suite {suite.ring!r}: there are {', '.join(ring.name for ring in self._table)}."
+        )
+
+    def _start(self, ring: Suite) -> list[str]:
+        if not ring.on_device:
+            return [str(self._python)]
+        start = device_command(self._copy, self._machine)
+        return [str(self._python), *start[1:], *ring.simulator]
+
+    def _environment(self) -> dict[str, str]:
+        directory = str(self._place.build.directory)
+        libraries = [directory, os.environ.get("LD_LIBRARY_PATH", "")]
+        return program_environment(self._copy) | {
+            "MPS_SIMULATOR_BUILD": directory,
+            # Programs in C++ know the usual build's place by heart.
+            "LD_LIBRARY_PATH": os.pathsep.join(part for part in libraries if part),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            # The property tests need not look for the smallest example.
+            "HYPOTHESIS_PROFILE": "unshrunk",
+        }
+
+    def _run(self, command: list[str], directory: Path, limit: float, log: Path) -> int | None:
+        """The exit status, or None when the time is up; whatever it started is ended with it."""
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as said:
+            process = subprocess.Popen(
+                command,
+                cwd=directory,
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            try:
+                return process.wait(limit)
+            except subprocess.TimeoutExpired:
+                return None
+            finally:
+                _end_group(process)
+
+    def _judge(self, ring: Suite, status: int, report: Path, log: Path) -> Result:
+        if status == 0:
+            return Result(GREEN)
+        if status == _FAILED:
+            if ring.counted != JUNIT:
+                return Result(NOTICED, f"exit status {status}")
+            test = _first_failure(report)
+            return Result(NOTICED, test) if test else Result(NOT_RUN, f"pytest failed without a failed test, see {log}")
+        if status > 0:
+            return Result(NOT_RUN, f"exit status {status}, see {log}")
+        # It died: of the fault, if the device is there at all.
+        if ring.on_device:
+            smoke = [str(self._python), "-m", "mps_simulator", "-c", _SMOKE]
+            if self._run(smoke, self._place.tree, 60.0, log):
+                return Result(NOT_RUN, f"nothing runs on the device any more, see {log}")
+        return Result(NOTICED, f"{_last_started(log)} (died of {signal.Signals(-status).name})")
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+
+
+def _first_failure(report: Path) -> str:
+    """The first test that failed; empty when there is none, as when a file of tests could not be read."""
+    try:
+        cases = list(ElementTree.parse(report).getroot().iter("testcase"))
+    except (OSError, ElementTree.ParseError):
+        return ""
+    for case in cases:
+        error = case.find("error")
+        if error is not None and error.get("message") == "collection failure":
+            return ""
+        if case.find("failure") is not None or error is not None:
+            return f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name')}"
+    return ""
+
+
+def _last_started(log: Path) -> str:
+    """The test that pytest had begun last."""
+    lines = [line for line in log.read_text("utf-8", "replace").splitlines() if "::" in line]
+    return lines[-1].split(" ")[0] if lines else "unknown test"

@@ -1,0 +1,108 @@
+"""`test-newer`: the capture tests on a base that does what newer ones do, and faults that they must notice there.
+
+Built as mutants are: `test/newer_base/*.patch` changes the base's operators and allocator, each of
+`test/newer_base/faults/*.patch` besides takes away what makes the engine ready for that.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from rich.table import Table
+
+from fork_tool.common.console import out, say
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.files import write_atomically
+from fork_tool.common.processes import exclusive
+from fork_tool.machine.machine import this_machine
+from fork_tool.series.project import Project
+from fork_tool.suites.mutants.build import DoesNotBuild
+from fork_tool.suites.mutants.patch import DoesNotApply, Mutant, read_mutants
+from fork_tool.suites.mutants.place import MutantPlace
+from fork_tool.suites.mutants.suites import GREEN, MutantSuites, NOTICED
+from fork_tool.suites.simulator import make_ready
+
+REPORT = "newer_base.json"
+
+
+@dataclass
+class Outcome:
+    """What became of a suite on one build."""
+
+    build: str
+    suite: str
+    wanted: str
+    state: str
+    detail: str
+    seconds: float
+
+    @property
+    def good(self) -> bool:
+        return self.state == self.wanted
+
+
+def run_newer(project: Project, faults: bool = True, report: Path | None = None) -> list[Outcome]:
+    """Run the suites of each variant, and with `faults` those of each fault; all must end as they should."""
+    machine = this_machine()
+    if not machine.runs_simulator:
+        raise ForkToolError("This builds with the simulator, where a few files are compiled anew: use Linux.")
+    make_ready(project, machine)
+    layout = project.layout
+    directory = layout.root / "test" / "newer_base"
+    variants = read_mutants(directory)
+    if not variants:
+        raise ForkToolError(f"There is no patch in {directory}.")
+    outcomes: list[Outcome] = []
+    with exclusive(layout):
+        place = MutantPlace(layout)
+        suites = MutantSuites(project, machine, place)
+        place.prepare()
+        for variant in variants:
+            outcomes += _run(variant, GREEN, place, suites)
+            if not outcomes[-1].suite:
+                continue  # it does not build
+            for fault in read_mutants(directory / "faults") if faults else []:
+                outcomes += _run(_on(variant, fault), NOTICED, place, suites)
+    _show(outcomes)
+    text = json.dumps({"outcomes": [asdict(outcome) for outcome in outcomes]}, indent=2)
+    write_atomically(report or layout.reports / REPORT, text.encode())
+    return outcomes
+
+
+def _on(variant: Mutant, fault: Mutant) -> Mutant:
+    """The fault in the variant: what both change is changed by the variant first."""
+    hunks = {file.path: file.hunks for file in fault.files}
+    files = [replace(file, hunks=[*file.hunks, *hunks.pop(file.path, ())]) for file in variant.files]
+    files += [file for file in fault.files if file.path in hunks]
+    return replace(fault, files=tuple(files))
+
+
+def _run(change: Mutant, wanted: str, place: MutantPlace, suites: MutantSuites) -> list[Outcome]:
+    began = time.monotonic()
+    say(f"{change.name}: {change.fault}")
+    try:
+        place.put(change)
+    except (DoesNotApply, DoesNotBuild) as problem:
+        return [Outcome(change.name, "", wanted, "not built", str(problem), time.monotonic() - began)]
+    outcomes = []
+    for suite in change.suites:
+        suites.check(suite)
+        began = time.monotonic()
+        result = suites.run([suite], change.limit, place.scratch / "logs" / f"{change.name}.txt", stop=wanted != GREEN)
+        seconds = round(time.monotonic() - began, 1)
+        outcome = Outcome(change.name, str(suite), wanted, result.state, result.detail, seconds)
+        say(f"  {suite.ring}: {outcome.state} {outcome.detail} ({seconds:.0f} s)", "" if outcome.good else "red")
+        outcomes.append(outcome)
+    return outcomes
+
+
+def _show(outcomes: list[Outcome]) -> None:
+    table = Table("build", "suite", "wanted", "is", "by")
+    for outcome in outcomes:
+        style = "" if outcome.good else "red"
+        table.add_row(outcome.build, outcome.suite, outcome.wanted, outcome.state, outcome.detail, style=style)
+    out.print(table)
+    say(f"{sum(outcome.good for outcome in outcomes)} of {len(outcomes)} are as wanted.")

@@ -1,0 +1,293 @@
+"""`demo`, `test` and `test-mps`: run programs on the device, or on the simulator of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from rich.table import Table
+
+from fork_tool.common.console import out, say
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.files import remove
+from fork_tool.common.processes import exclusive, run_shown
+from fork_tool.machine.environment import installed_version
+from fork_tool.machine.machine import Machine, this_machine
+from fork_tool.machine.pinned_packages import install_model_libraries, install_upstream_tools
+from fork_tool.machine.setup import setup
+from fork_tool.series.project import Project
+from fork_tool.suites import sanitized
+from fork_tool.suites.reports import COLUMNS, Count, count_junit, count_status, count_totals, title_of
+from fork_tool.suites.simulator import device_command, make_ready, make_ready_for_tests, program_environment
+from fork_tool.suites.suite import CAPTURED_LIST, JUNIT, Suite, TOTALS
+from fork_tool.suites.summary import Outcome, report_machine, Summary
+from fork_tool.suites.table import load_suites
+
+# Upstream's test of the backend takes other paths through it on each of these.
+MAIN_FILES, MAIN_VERSIONS = ("test_mps.py",), ("15.2", "14.5")
+# The tests for all devices that take this one too.
+MORE_FILES = (
+    "test_view_ops.py",
+    "test_modules.py",
+    "test_optim.py",
+    "test_nn.py",
+    "nn/test_convolution.py",
+    "nn/test_dropout.py",
+    "nn/test_pooling.py",
+)
+MORE_VERSIONS = ("15.2",)
+FALLBACK_BENCH = "scripts/fallback_bench/run.py"
+
+
+def problem_of_captured(project: Project) -> str:
+    """Print how many operators were captured and replayed, and what was refused; returns what is wrong with that."""
+    totals: dict[str, Counter[str]] = {"operators": Counter(), "changed inputs": Counter(), "refusals": Counter()}
+    for path in sorted((project.layout.reports / "capture_mode").glob("*.json")):
+        for name, counts in json.loads(path.read_text()).items():
+            totals[name].update(counts)
+    for name, counts in totals.items():
+        say(f"{name}: " + (", ".join(f"{count:,} {outcome}" for outcome, count in counts.most_common()) or "none"))
+    if not totals["operators"]["equal"]:
+        return "No operator was captured: test/capture_mode was not loaded."
+    if not totals["changed inputs"]["equal"]:
+        return "No operator was replayed on changed inputs."
+    different = totals["operators"]["different"] + totals["changed inputs"]["different"]
+    # A test that is expected to fail would hide it.
+    return f"{different} replays differed from eager: look for 'gave other values' in the report." if different else ""
+
+
+def run_demo(project: Project, arguments: Iterable[str]) -> int:
+    """Run the demo and return its exit status."""
+    return _run_program(project, "test/demo/run.py", arguments)
+
+
+def run_sweep(project: Project, arguments: Iterable[str]) -> int:
+    """Capture and replay every operator, and return the exit status."""
+    return _run_program(project, "test/sweep/run.py", arguments)
+
+
+def run_bench(project: Project, arguments: Iterable[str]) -> int:
+    """Time the configurations of the benchmark, eager and replayed, and return the exit status."""
+    return _run_program(project, "test/benchmark/run.py", arguments)
+
+
+def run_models(project: Project, arguments: Iterable[str]) -> int:
+    """Compare models of public libraries with eager, and return the exit status."""
+    with exclusive(project.layout):
+        for done in setup(project):
+            say(done)
+        install_model_libraries(project)
+    return _run_program(project, "test/real_models/run.py", arguments)
+
+
+def run_graph_caching(project: Project, arguments: Iterable[str]) -> int:
+    """Count what the executable cache keeps, by operation and parameters, and return the exit status."""
+    return _run_program(project, "test/graph_caching/run.py", arguments)
+
+
+def run_fallback_bench(project: Project, arguments: Iterable[str]) -> int:
+    """Measure what operators without an MPS kernel cost, and return the exit status."""
+    return _run_program(project, FALLBACK_BENCH, ("bench", *arguments))
+
+
+def run_fallback_percentage(project: Project, arguments: Iterable[str]) -> int:
+    """Say how much of a function falls back, and return the exit status."""
+    return _run_program(project, FALLBACK_BENCH, ("percentage", *arguments))
+
+
+def run_fallback_sync(project: Project, arguments: Iterable[str]) -> int:
+    """Bring the list of requested operators up to date, which takes no device, and return the exit status."""
+    layout = project.layout
+    with exclusive(layout):
+        for done in setup(project):
+            say(done)
+    command = [str(layout.python), FALLBACK_BENCH, "sync", *arguments]
+    return run_shown(command, layout.root, program_environment(project))
+
+
+def _run_program(project: Project, program: str, arguments: Iterable[str]) -> int:
+    machine = this_machine()
+    make_ready(project, machine)
+    return run_shown(
+        [*device_command(project, machine), program, *arguments],
+        project.layout.root,
+        program_environment(project),
+    )
+
+
+def capture_mode(project: Project, environment: dict[str, str]) -> dict[str, str]:
+    """The environment in which pytest captures and replays each operator; drops the counts of an earlier run."""
+    layout = project.layout
+    report = layout.reports / "capture_mode"
+    remove(report)
+    path = [str(layout.root / "test" / "capture_mode"), environment.get("PYTHONPATH", "")]
+    return environment | {
+        "PYTEST_PLUGINS": "mps_capture_mode",
+        "PYTORCH_TEST_MPS_CAPTURE": "1",
+        "PYTORCH_TEST_MPS_CAPTURE_REPORT": str(report),
+        "PYTHONPATH": os.pathsep.join(part for part in path if part),
+    }
+
+
+def run_upstream_tests(
+    project: Project,
+    arguments: Iterable[str],
+    versions: Iterable[str] = (),
+    more: bool = False,
+    captured: bool = False,
+) -> int:
+    """Run upstream's tests of the device, all of them even after a failure, and return the worst exit status."""
+    machine = this_machine()
+    make_ready_for_tests(project, machine)
+    layout = project.layout
+    layout.reports.mkdir(parents=True, exist_ok=True)
+    words = tuple(arguments)
+    environment = program_environment(project)
+    if captured:
+        environment = capture_mode(project, environment)
+    files = MORE_FILES if more else MAIN_FILES
+    simulated = tuple(versions) or (MORE_VERSIONS if more else MAIN_VERSIONS)
+    summary = _summary(project, machine, "test-mps", simulated)
+    status = 0
+    if machine.is_mac:
+        simulated = ()
+        status = _run_upstream_tests_on_mac(project, files, words, environment, summary)
+    for version in simulated:
+        for file in files:
+            say(f"── {file} on macOS {version}", style="bold")
+            command = [str(layout.python), "-m", "mps_simulator.run_test_mps", "--file", file, "--macos", version]
+            if captured:
+                command += CAPTURED_LIST
+            report = _report_of(layout.reports, file, version, words)
+            report.unlink(missing_ok=True)
+            began = time.monotonic()
+            ended = run_shown([*command, *words], layout.root, environment)
+            status = max(status, ended)
+            summary.add(Outcome(f"{file} on macOS {version}", count_totals(report, ended), time.monotonic() - began))
+    summary.write(True)
+    if captured and (problem := problem_of_captured(project)):
+        raise ForkToolError(problem)
+    return status
+
+
+def _report_of(reports: Path, file: str, version: str, words: tuple[str, ...]) -> Path:
+    """Where mps_simulator.run_test_mps writes its report."""
+    if "--report" in words[:-1]:
+        return Path(words[words.index("--report") + 1]).resolve()
+    return reports / f"{file.removesuffix('.py').replace('/', '_')}_{version}.json"
+
+
+def _run_upstream_tests_on_mac(
+    project: Project,
+    files: Iterable[str],
+    arguments: tuple[str, ...],
+    environment: dict[str, str],
+    summary: Summary,
+) -> int:
+    layout = project.layout
+    report = layout.reports / "test_mps.xml"
+    report.unlink(missing_ok=True)
+    began = time.monotonic()
+    status = run_shown(
+        [str(layout.python), "-m", "pytest", f"--junitxml={report}", *files, *arguments],
+        layout.checkout / "test",
+        {**environment, "PYTORCH_TESTING_DEVICE_ONLY_FOR": "mps"},
+        where=layout.shown(layout.checkout / "test"),
+    )
+    summary.add(Outcome(", ".join(files), count_junit(report, status), time.monotonic() - began))
+    return status
+
+
+def _summary(project: Project, machine: Machine, command: str, macos: tuple[str, ...] = ()) -> Summary:
+    found = installed_version(project.pin.wheel_name)
+    return Summary(project, command, report_machine(machine, macos), found)
+
+
+def run_rings(
+    project: Project, chosen: Iterable[str], rings: tuple[Suite, ...] | None = None, command: str = "test"
+) -> Count:
+    """Run the rings in order, without names those of `make test`, all of them even after a failure, and count."""
+    names = list(chosen)
+    if rings is None:
+        rings = load_suites(project.layout).suites
+    unknown = [name for name in names if name not in [ring.name for ring in rings]]
+    if unknown:
+        raise ForkToolError(f"There is no ring {unknown[0]!r}: the rings are {', '.join(ring.name for ring in rings)}.")
+    machine = this_machine()
+    make_ready_for_tests(project, machine)
+    for kind in dict.fromkeys(ring.sanitizer for ring in rings if ring.sanitizer and (not names or ring.name in names)):
+        sanitized.build(project, machine, kind)
+    wanted = [ring for ring in rings if (ring.name in names if names else not ring.by_name_only)]
+    selected = [ring for ring in wanted if ring.on_mac or not machine.is_mac]
+    if any(ring.upstream_tools for ring in selected):
+        with exclusive(project.layout):
+            install_upstream_tools(project)
+    if any(ring.model_libraries for ring in selected):
+        with exclusive(project.layout):
+            install_model_libraries(project)
+    summary = _summary(project, machine, " ".join([command, *(f"--ring '{name}'" for name in names)]))
+    counts: dict[str, Count] = {}
+    for ring in selected:
+        began = time.monotonic()
+        counts[ring.name] = run_ring(project, machine, ring)
+        summary.add(Outcome(ring.name, counts[ring.name], time.monotonic() - began))
+    summary.write(True)
+    table = Table("ring", *map(title_of, COLUMNS))
+    for name, count in counts.items():
+        table.add_row(name, *(str(getattr(count, column)) for column in COLUMNS))
+    out.print(table)
+    return sum(counts.values(), Count())
+
+
+def run_sanitized(project: Project, sanitizer: str, chosen: Iterable[str]) -> Count:
+    """Run the rings of a build with this sanitizer."""
+    return run_rings(
+        project, chosen, load_suites(project.layout).sanitized[sanitizer], f"test-sanitized --sanitizer {sanitizer}"
+    )
+
+
+def run_ring(project: Project, machine: Machine, ring: Suite, build: Path | None = None) -> Count:
+    """Run one ring, on the usual build or another, and count."""
+    layout = project.layout
+    say(f"── {ring.name}", style="bold")
+    if not (layout.root / ring.needs).exists():
+        say(f"{ring.needs} is missing: this ring counts as failed.", style="red")
+        return Count(failed=1)
+    layout.reports.mkdir(parents=True, exist_ok=True)
+    environment = program_environment(project)
+    if ring.sanitizer:
+        build = sanitized.directory(project, ring.sanitizer)
+        environment |= sanitized.prepare_reports(project, build)
+    if ring.captured:
+        environment = capture_mode(project, environment)
+    if ring.linked:
+        path = [str(layout.root / "test" / "capture_mode"), environment.get("PYTHONPATH", "")]
+        environment = environment | {
+            "PYTEST_PLUGINS": "mps_linked",
+            "PYTHONPATH": os.pathsep.join(part for part in path if part),
+        }
+    report = layout.reports / f"{re.sub('[ ,]+', '_', ring.name)}.{'json' if ring.counted == TOTALS else 'xml'}"
+    report.unlink(missing_ok=True)
+    words = [word.replace("{report}", str(report)) for word in ring.words]
+    start = [*device_command(project, machine, build), *ring.simulator] if ring.on_device else [str(layout.python)]
+    where = "" if ring.directory == "." else ring.directory
+    status = run_shown([*start, *words], layout.root / ring.directory, environment, where)
+    count = _counted(ring, report, status)
+    if ring.captured and (problem := problem_of_captured(project)):
+        say(problem, style="red")
+        count.failed += 1
+    if ring.sanitizer and sanitized.show_reports(project) and not count.failed:
+        # A child that nobody asked for its status has died of it.
+        count.failed = 1
+    return count
+
+
+def _counted(ring: Suite, report: Path, status: int) -> Count:
+    if ring.counted == JUNIT:
+        return count_junit(report, status)
+    return count_totals(report, status) if ring.counted == TOTALS else count_status(status)

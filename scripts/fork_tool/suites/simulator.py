@@ -1,0 +1,58 @@
+"""`simulator`: everything that must stand before a program can run on the device."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from fork_tool.base.fetch import fetch, SMALL_FIRST
+from fork_tool.common.console import say
+from fork_tool.common.processes import exclusive
+from fork_tool.machine.environment import check_torch
+from fork_tool.machine.machine import Machine, this_machine
+from fork_tool.machine.setup import setup
+from fork_tool.machine.simulator_build import build_simulator
+from fork_tool.series.apply import bring_series
+from fork_tool.series.project import Project
+from fork_tool.wheel.mac_torch import bring_patched_torch, refuse_without_patched_torch
+
+
+def make_ready(project: Project, machine: Machine | None = None) -> None:
+    """Bring tools, checkout and the simulator (on a Mac: the patched torch) up to date."""
+    machine = machine or this_machine()
+    machine.refuse_unsupported()
+    layout = project.layout
+    with exclusive(layout):
+        for done in setup(project, machine):
+            say(done)
+        if machine.is_mac:
+            bring_patched_torch(project)
+        else:
+            if not layout.checkout.exists():
+                fetch(project, sources=SMALL_FIRST)
+            bring_series(project)
+        check_torch(layout, project.pin, machine)
+        if machine.runs_simulator:
+            build_simulator(project, layout.simulator_build, layout.checkout)
+
+
+def make_ready_for_tests(project: Project, machine: Machine) -> None:
+    """The same, but a Mac without the patched torch is told so: a build of hours is nothing that a test begins."""
+    if machine.is_mac:
+        machine.refuse_unsupported()
+        refuse_without_patched_torch(project)
+    make_ready(project, machine)
+
+
+def program_environment(project: Project) -> dict[str, str]:
+    """The environment in which programs find the simulator's package."""
+    path = [str(project.layout.simulator_source), os.environ.get("PYTHONPATH", "")]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(part for part in path if part), "PYTHONUNBUFFERED": "1"}
+
+
+def device_command(project: Project, machine: Machine, build: Path | None = None) -> list[str]:
+    """How a program is started so that it has the device, or that of a build beside the usual one."""
+    if machine.is_mac:
+        return [str(project.layout.python)]
+    chosen = ["--build", str(build)] if build else []
+    return [str(project.layout.python), "-m", "mps_simulator", *chosen]

@@ -1,0 +1,53 @@
+"""What a suite of tests is, and the words with which suites are run; the table of them is test/suites.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# How a suite is counted: a pytest run by its JUnit file, upstream's tests by their JSON report, a
+# program by its exit status.
+JUNIT, TOTALS, STATUS = "junit", "totals", "status"
+
+
+@dataclass(frozen=True)
+class Suite:
+    """One program to run; in `words`, {report} stands for its report file."""
+
+    name: str
+    words: tuple[str, ...]
+    needs: str
+    counted: str = JUNIT
+    on_device: bool = False
+    on_mac: bool = True
+    directory: str = "."
+    # Runs on the build with this sanitizer.
+    sanitizer: str = ""
+    # What the simulator is told before the program.
+    simulator: tuple[str, ...] = ()
+    # Each operator is captured and replayed: see test/capture_mode.
+    captured: bool = False
+    # The MPSGraph runs of each capture are linked: test/capture_mode/mps_linked.py.
+    linked: bool = False
+    # Wants the tools that upstream checks its sources with.
+    upstream_tools: bool = False
+    # Wants the libraries of real models.
+    model_libraries: bool = False
+    # Too long for `make test`: run when it is asked for.
+    by_name_only: bool = False
+
+
+# The tests of upstream that the slow ways of running them take.
+SMALL_SAMPLE = "test/simulator/sanitizers/test_mps_sample.txt"
+# What upstream's tests do otherwise when each operator is captured.
+CAPTURED_LIST = ("--further", "test/capture_mode/remaining_failures.txt")
+PYTEST = ("-m", "pytest", "-q", "--junitxml={report}")
+# As upstream's developers run their tests; one level up, `torch` would be the checkout's bare sources.
+UPSTREAM_STYLE = (*PYTEST, "-c", "/dev/null", "--rootdir", ".", "--noconftest", "-p", "no:cacheprovider")
+
+
+def upstream_sample(sample: str, version: str = "15.2", file: str = "test_mps.py", touches: str = "") -> Suite:
+    """A part of upstream's tests, on the simulator of a version of macOS; `touches` lists sources that must run."""
+    name = f"upstream sample {version}" + ("" if file == "test_mps.py" else f" of {file}")
+    words = ("-m", "mps_simulator.run_test_mps", "--macos", version, "--file", file, "--sample", sample)
+    touched = ("--touches", touches) if touches else ()
+    return Suite(name, (*words, *touched, "--report", "{report}"), needs=sample, counted=TOTALS, on_mac=False)

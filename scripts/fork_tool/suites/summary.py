@@ -1,0 +1,164 @@
+"""One report of a run: what passed in each ring, of which sources, on which machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.files import write_atomically
+from fork_tool.common.git import Git
+from fork_tool.machine.mac_facts import answer, GIB, memory
+from fork_tool.machine.machine import Machine
+from fork_tool.series.project import Project
+from fork_tool.suites.reports import COLUMNS, Count, title_of
+
+NAME = "summary"
+# What the simulator is when nothing else is asked for.
+SIMULATED_MACOS = "15.2"
+_CPU_INFO = Path("/proc/cpuinfo")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A ring that was run."""
+
+    name: str
+    count: Count
+    seconds: float
+
+
+@dataclass(frozen=True)
+class MachineReport:
+    """What ran the tests; empty where it gave no answer."""
+
+    # "device" or "simulator"
+    runs_on: str
+    model: str
+    chip: str
+    cores: int
+    memory: int
+    # The system that the tests saw: on the simulator it is simulated.
+    macos: tuple[str, ...]
+    system: str
+
+    def sentence(self) -> str:
+        """For people."""
+        memory = f"{self.memory / GIB:.0f} GiB"
+        macos = " and ".join(self.macos)
+        if self.runs_on == "device":
+            return f"device: {self.model}, {self.chip}, {self.cores} cores, {memory}, macOS {macos}"
+        return (
+            f"simulator of macOS {macos} on {self.chip}, {self.cores} cores, {memory}, {self.system}: no GPU was used"
+        )
+
+
+def report_machine(
+    machine: Machine,
+    macos: tuple[str, ...] = (),
+    ask: Callable[..., str] = answer,
+    cpu_info: Path = _CPU_INFO,
+) -> MachineReport:
+    """Ask this machine."""
+    cores = os.cpu_count() or 1
+    if machine.is_mac:
+        return MachineReport(
+            "device",
+            model=ask("sysctl", "-n", "hw.model"),
+            chip=ask("sysctl", "-n", "machdep.cpu.brand_string") or machine.processor,
+            cores=cores,
+            memory=int(ask("sysctl", "-n", "hw.memsize") or 0),
+            macos=(ask("sw_vers", "-productVersion") or platform.mac_ver()[0] or "of an unknown version",),
+            system=f"macOS {ask('sw_vers', '-buildVersion')}".strip(),
+        )
+    lines = cpu_info.read_text("utf-8").splitlines() if cpu_info.exists() else []
+    chip = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    return MachineReport(
+        "simulator",
+        model="",
+        chip=chip or machine.processor,
+        cores=cores,
+        memory=memory(),
+        macos=macos or (os.environ.get("MPS_SIMULATOR_MACOS") or SIMULATED_MACOS,),
+        system=machine.distribution or machine.system,
+    )
+
+
+class Summary:
+    """The report of one run; what is done is written down after each ring, so that a run that ends early leaves it."""
+
+    def __init__(self, project: Project, command: str, machine: MachineReport, torch: str | None):
+        self._project = project
+        self._command = command
+        self._machine = machine
+        self._torch = torch
+        self._commit = commit_of(project.layout.root)
+        self._outcomes: list[Outcome] = []
+        self.write(False)
+
+    def add(self, outcome: Outcome) -> None:
+        """A ring is done."""
+        self._outcomes.append(outcome)
+        self.write(False)
+
+    def write(self, complete: bool) -> None:
+        """Write both files anew."""
+        described = self._describe(complete)
+        reports = self._project.layout.reports
+        write_atomically(reports / f"{NAME}.json", (json.dumps(described, indent=2) + "\n").encode())
+        write_atomically(reports / f"{NAME}.md", self._page(complete).encode())
+
+    def _describe(self, complete: bool) -> dict[str, object]:
+        pin = self._project.pin
+        return {
+            "command": self._command,
+            "complete": complete,
+            "commit": self._commit,
+            "base": {"tag": pin.tag, "commit": pin.commit},
+            "torch": self._torch,
+            "machine": asdict(self._machine),
+            "total": asdict(self._total()),
+            "rings": [
+                {"name": one.name, **asdict(one.count), "seconds": round(one.seconds, 1)} for one in self._outcomes
+            ],
+        }
+
+    def _page(self, complete: bool) -> str:
+        pin = self._project.pin
+        rows = [
+            "| " + " | ".join([one.name, *_numbers(one.count), f"{one.seconds:.0f} s"]) + " |"
+            for one in [*self._outcomes, Outcome("all", self._total(), sum(one.seconds for one in self._outcomes))]
+        ]
+        lines = [
+            f"# {self._command}: {self._total().whole()}{'' if complete else ' (the run did not come to its end)'}",
+            "",
+            f"On {self._machine.sentence()}.",
+            "",
+            f"Sources: {self._commit}, on PyTorch {pin.tag} ({pin.commit[:12]}); torch {self._torch or 'none'}.",
+            "",
+            "| " + " | ".join(["ring", *map(title_of, COLUMNS), "time"]) + " |",
+            "|---" * (len(COLUMNS) + 2) + "|",
+            *rows,
+        ]
+        return "\n".join(lines) + "\n"
+
+    def _total(self) -> Count:
+        return sum((one.count for one in self._outcomes), Count())
+
+
+def _numbers(count: Count) -> list[str]:
+    return [f"{getattr(count, column):,}" for column in COLUMNS]
+
+
+def commit_of(root: Path) -> str:
+    """The commit of this repository, and whether there is more in it."""
+    git = Git(root)
+    try:
+        commit = git.text("rev-parse", "HEAD")
+        return f"{commit} with changes" if git.text("status", "--porcelain", "--untracked-files=no") else commit
+    except ForkToolError:
+        return "unknown"

@@ -1,0 +1,1 @@
+"""torch's wheel compiled from source on a Mac, its checks, and the release's notes."""

@@ -1,0 +1,233 @@
+"""`wheel --from-source`: builds torch's wheel from the patched checkout on a Mac, and checks it.
+
+A stage that is done leaves a stamp; the stamp names all that the stage depends on, so that a build that was
+cut off goes on where it was, and one of another series, tool or option is made anew.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from fork_tool.base.checkout import Checkout, open_checkout
+from fork_tool.base.fetch import fetch
+from fork_tool.common.console import complain, say, show_command
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.files import remove, write_atomically
+from fork_tool.common.processes import run_shown
+from fork_tool.machine.mac_facts import examine, gather, MacFacts
+from fork_tool.machine.machine import LACKS, Machine, this_machine
+from fork_tool.paths import Layout
+from fork_tool.series.apply import bring_series
+from fork_tool.series.project import Project
+from fork_tool.wheel.build_lists import refuse_left_out
+from fork_tool.wheel.plan import label_of, make_plan, Plan, Stage, Step, wheel_requirement
+
+_INSTALLED = ".mpsfork-patched-torch"
+_UPDATE = ("git", "submodule", "update", "--init", "--recursive", "--depth", "1", "--jobs", "4", "--progress")
+
+
+def refuse_other_machines(machine: Machine) -> None:
+    """The wheel holds the MPS backend, which is built by Apple's tools alone."""
+    if not machine.is_mac:
+        raise ForkToolError(
+            f"All of torch with the MPS backend is built on a Mac with Apple silicon, and this is {machine.system}: run "
+            "`make wheel FROM_SOURCE=1` there, or `make wheel` here, which makes a wheel of the official one. "
+            "`make wheel FROM_SOURCE=1 DRY_RUN=1` shows what the first would run."
+        )
+    machine.refuse_unsupported()
+
+
+def build_wheel(
+    project: Project,
+    chosen: dict[str, str] | None = None,
+    jobs: int | None = None,
+    machine: Machine | None = None,
+    facts: MacFacts | None = None,
+    device: bool = True,
+) -> Plan:
+    """Bring the wheel of what the checkout holds up to date."""
+    refuse_other_machines(machine or this_machine())
+    facts = facts or gather(project.layout)
+    refuse_lacks(project, facts)
+    checkout = _make_source(project)
+    _heading("file lists")
+    say(f"the base's lists take all {refuse_left_out(project)} files of the overlay")
+    plan = make_plan(project, facts, sys.executable, label_of(project, checkout), chosen, jobs, device)
+    _heading("the wheel")
+    say(_what_comes(plan, facts))
+    for stage in plan.stages:
+        _bring(project, plan, stage)
+    wheel = _wheels(plan)[0]
+    unchecked = (
+        "" if device else ", but for what needs a device: on a Mac with a GPU, `make wheel FROM_SOURCE=1` checks it"
+    )
+    say(f"{project.layout.shown(wheel)} is built and checked{unchecked}.")
+    return plan
+
+
+def show_plan(project: Project, chosen: dict[str, str], jobs: int | None = None, device: bool = True) -> None:
+    """Print what `build_wheel` would run; nothing is touched, on any machine."""
+    layout, pin = project.layout, project.pin
+    checkout = open_checkout(layout.checkout, pin, layout.shown(layout.checkout)) if layout.checkout.exists() else None
+    facts = gather(layout)
+    plan = make_plan(project, facts, sys.executable, label_of(project, checkout), chosen, jobs, device)
+    say(f"Dry run: nothing is run or written. It would build {pin.wheel_name} {plan.version}.")
+    say(_what_comes(plan, facts))
+    if this_machine().is_mac:
+        for finding in examine(facts, pin):
+            say(f"{finding.name}: {finding.detail}{f' ({finding.remedy})' if finding.remedy else ''}")
+    _heading("source")
+    if checkout is None:
+        say(f"scripts/mpsfork fetch --source git, into {layout.shown(layout.checkout)}", style="dim")
+    show_command(_UPDATE, layout.shown(layout.checkout))
+    say("scripts/mpsfork apply, unless the checkout holds work that patches/ does not have", style="dim")
+    _heading("environment of setup.py (it sees nothing else)")
+    for name, value in sorted(plan.environment.items()):
+        say(f"{name}={value}")
+    for stage in plan.stages:
+        _heading(stage.heading)
+        for step in stage.steps:
+            _show(project, step)
+
+
+def _what_comes(plan: Plan, facts: MacFacts) -> str:
+    python = ".".join(map(str, facts.python))
+    return (
+        f"{plan.name}, for Python {python}, the one of .venv. For another one: `rm -r .venv`, then run this with "
+        "MPSFORK_PYTHON=/path/to/python."
+    )
+
+
+def install_patched_torch(project: Project) -> bool:
+    """Build the wheel and install it in .venv; false when that one is there."""
+    layout = project.layout
+    stamp = layout.environment / _INSTALLED
+    if stamp.is_file() and layout.checkout.exists():
+        bring_series(project)
+        checkout = open_checkout(layout.checkout, project.pin, layout.shown(layout.checkout))
+        plan = make_plan(project, gather(layout), sys.executable, label_of(project, checkout))
+        if stamp.read_text() == plan.stage("compile").key:
+            return False
+    plan = build_wheel(project)
+    words = ("--quiet", "--disable-pip-version-check", "--force-reinstall", "--no-deps")
+    wheel = wheel_requirement(project, plan.places, plan.version)
+    if run_shown([str(layout.python), "-m", "pip", "install", *words, *wheel], layout.root):
+        raise ForkToolError("pip could not install the patched torch (see above): mend that and run this again.")
+    importlib.invalidate_caches()
+    write_atomically(stamp, plan.stage("compile").key.encode())
+    return True
+
+
+def is_installed_here(layout: Layout) -> bool:
+    """Whether the torch in .venv is one that was built here."""
+    return (layout.environment / _INSTALLED).is_file()
+
+
+def forget_installed_torch(layout: Layout) -> None:
+    """Let the wheel be installed again."""
+    (layout.environment / _INSTALLED).unlink(missing_ok=True)
+
+
+def wheel_stands(project: Project) -> bool:
+    """Whether the wheel of what the checkout holds is built and checked."""
+    layout = project.layout
+    if not layout.checkout.exists():
+        return False
+    checkout = open_checkout(layout.checkout, project.pin, layout.shown(layout.checkout))
+    plan = make_plan(project, gather(layout), sys.executable, label_of(project, checkout))
+    stamp = plan.places.stamps / "check"
+    return stamp.is_file() and stamp.read_text() == plan.stage("check").key and bool(_wheels(plan))
+
+
+def refuse_lacks(project: Project, facts: MacFacts) -> None:
+    """Name everything that this Mac lacks at once."""
+    _heading("this Mac")
+    findings = examine(facts, project.pin)
+    lacking = [finding for finding in findings if finding.state == LACKS]
+    for finding in findings:
+        if finding not in lacking:
+            say(f"{finding.name}: {finding.detail}")
+    for finding in lacking:
+        complain(f"{finding.name}: {finding.detail}; {finding.remedy}")
+    if lacking:
+        names = ", ".join(finding.name for finding in lacking)
+        raise ForkToolError(f"This Mac can't build the wheel for lack of: {names}. The lines above say what mends it.")
+
+
+def _make_source(project: Project) -> Checkout:
+    layout = project.layout
+    shown = layout.shown(layout.checkout)
+    _heading("source")
+    if not layout.checkout.exists():
+        fetch(project, sources=("git",))
+    if not (layout.checkout / ".gitmodules").exists():
+        raise ForkToolError(
+            f"{shown} has no submodules (it may come from the Debian tarball), and torch can't be built without them: "
+            "move it away and run `make wheel FROM_SOURCE=1` where GitHub answers, or give a clone with `scripts/mpsfork fetch --checkout DIR`."
+        )
+    # One that is complete costs a second; one that was cut off is completed.
+    if run_shown(_UPDATE, layout.checkout, where=shown):
+        raise ForkToolError(
+            f"The submodules of {shown} are not complete (see above): run `make wheel FROM_SOURCE=1` where GitHub answers."
+        )
+    bring_series(project)
+    return open_checkout(layout.checkout, project.pin, shown)
+
+
+def _bring(project: Project, plan: Plan, stage: Stage) -> None:
+    stamp = plan.places.stamps / stage.name
+    _heading(stage.heading)
+    if stamp.is_file() and stamp.read_text() == stage.key and _STANDS[stage.name](project, plan):
+        say("done before")
+        return
+    stamp.unlink(missing_ok=True)
+    plan.places.root.mkdir(parents=True, exist_ok=True)
+    if stage.name == "compile":
+        _remove_old_wheels(project, plan)
+    began = time.monotonic()
+    for step in stage.steps:
+        where = "" if step.directory == project.layout.root else project.layout.shown(step.directory)
+        if run_shown(step.command, step.directory, step.environment, where):
+            raise ForkToolError(
+                f"The stage “{stage.heading}” failed (see above): {stage.remedy}, then run `make wheel FROM_SOURCE=1` again."
+            )
+    if not _STANDS[stage.name](project, plan):
+        raise ForkToolError(f"The stage “{stage.heading}” ended well and left nothing: see its output above.")
+    write_atomically(stamp, stage.key.encode())
+    minutes, seconds = divmod(round(time.monotonic() - began), 60)
+    say(f"{stage.heading}: {minutes} min {seconds} s")
+
+
+def _remove_old_wheels(project: Project, plan: Plan) -> None:
+    """setup.py packs all that lies there, also what an earlier series had."""
+    remove(plan.places.wheels)
+    build = project.layout.checkout / "build"
+    for pattern in ("lib.*", "bdist.*"):
+        for leftover in build.glob(pattern):
+            remove(leftover)
+
+
+def _wheels(plan: Plan) -> list[Path]:
+    return sorted(plan.places.wheels.glob(f"*-{plan.version}-*.whl"))
+
+
+# Whether what a stage makes is still there, whatever its stamp says.
+_STANDS: dict[str, Callable[[Project, Plan], bool]] = {
+    "environment": lambda _project, plan: (plan.places.environment / "bin" / "python").exists(),
+    "configure": lambda project, _plan: (project.layout.checkout / "build" / "build.ninja").exists(),
+    "compile": lambda _project, plan: bool(_wheels(plan)),
+    "check": lambda _project, plan: bool(_wheels(plan)),
+}
+
+
+def _show(project: Project, step: Step) -> None:
+    where = "" if step.directory == project.layout.root else project.layout.shown(step.directory)
+    show_command(step.command, where)
+
+
+def _heading(text: str) -> None:
+    say(f"── {text}", style="bold")

@@ -1,0 +1,203 @@
+"""The suites of `make test`, innermost first, and those of `test-sanitized`. Add a suite by adding a line.
+
+The fork tool reads SUITES and SANITIZED; scripts/fork_tool/suites/suite.py says what each field means.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fork_tool.suites.suite import CAPTURED_LIST, PYTEST, SMALL_SAMPLE, STATUS, Suite, upstream_sample, UPSTREAM_STYLE
+
+# For suites whose tests stand alone.
+_TWO_AT_ONCE = ("-n", "2")
+# Those of the simulator's own tests that are written in Objective-C++, but for one that takes the time.
+_OBJECTIVE_CASES = (
+    "test/simulator/tests/test_foundation.py",
+    "test/simulator/tests/test_metal.py",
+    "--deselect=test/simulator/tests/test_metal.py::test_metal[encoding_is_cheap_in_null_mode]",
+)
+# Needs the backend, which the build with ThreadSanitizer does not have.
+_NO_BACKEND = "--deselect=test/simulator/tests/test_foundation.py::test_queues_work_while_static_objects_are_destroyed"
+
+_CAPTURE_FILES = (
+    "test_mps_graph.py",
+    "test_mps_graph_pool.py",
+    "test_mps_executable_cache.py",
+    "test_mps_graph_executables.py",
+    "test_mps_graph_linked.py",
+    "test_mps_graph_compile.py",
+    "test_mps_graphed_callables.py",
+    "test_mps_graph_optimizers.py",
+    "test_mps_graph_errors.py",
+    "test_mps_graph_parity.py",
+    "test_mps_graph_processes.py",
+    "test_mps_aoti_shim.py",
+)
+_CAPTURE_CASES = Suite(
+    "capture cases",
+    (*UPSTREAM_STYLE, *_TWO_AT_ONCE, *_CAPTURE_FILES),
+    needs="build/pytorch/test/test_mps_graph.py",
+    on_device=True,
+    directory="build/pytorch/test",
+)
+
+# Those whose cases hold whether or not graph runs are linked.
+_LINKED_FILES = (
+    "test_mps_graph.py",
+    "test_mps_graph_pool.py",
+    "test_mps_graphed_callables.py",
+    "test_mps_graph_optimizers.py",
+    "test_mps_graph_parity.py",
+)
+
+# Without those that start processes of their own, for the slow ways to run them.
+_ONE_PROCESS = replace(
+    _CAPTURE_CASES, words=tuple(word for word in _CAPTURE_CASES.words if word != "test_mps_graph_processes.py")
+)
+
+
+def _models(name: str, *words: str) -> Suite:
+    program = "test/real_models/run.py"
+    return Suite(
+        name,
+        (program, *words),
+        needs=program,
+        counted=STATUS,
+        on_device=True,
+        on_mac=False,
+        model_libraries=True,
+    )
+
+
+def _sanitized(kind: str, *suites: Suite) -> tuple[Suite, ...]:
+    return tuple(
+        replace(suite, name=f"{suite.name}, {kind} sanitizer", sanitizer=kind, on_device=True, on_mac=False)
+        for suite in suites
+    )
+
+
+# By the sanitizer: the suites of `test-sanitized`.
+SANITIZED = {
+    "address": _sanitized(
+        "address",
+        Suite("planted faults", (*PYTEST, "test/simulator/sanitizers/test_address.py"), "test/simulator/sanitizers"),
+        Suite("cases", (*PYTEST, *_OBJECTIVE_CASES), needs="test/simulator/tests"),
+        _ONE_PROCESS,
+        upstream_sample(SMALL_SAMPLE),
+    ),
+    "thread": _sanitized(
+        "thread",
+        Suite("planted faults", (*PYTEST, "test/simulator/sanitizers/test_thread.py"), "test/simulator/sanitizers"),
+        Suite("cases", (*PYTEST, *_OBJECTIVE_CASES, _NO_BACKEND), needs="test/simulator/tests"),
+    ),
+}
+
+_SAMPLE = "test/simulator/tests/test_mps_sample.txt"
+# The backend's sources that it goes through.
+_SOURCES = "test/simulator/tests/test_mps_sample_files.txt"
+_SMALL = upstream_sample(SMALL_SAMPLE)
+_CAPTURED_SAMPLE = replace(
+    _SMALL, name="upstream sample, captured", words=(*_SMALL.words, *CAPTURED_LIST), captured=True
+)
+
+# One of a check and one of the series' Python, which need no build, and one of the engine, for which one file is compiled.
+_FEW_MUTANTS = ("failures-counted-as-passes", "optimizer-check-dropped", "binding-offset-lost")
+
+SUITES = (
+    Suite("fork tool", (*PYTEST, *_TWO_AT_ONCE, "test/fork_tool"), needs="test/fork_tool"),
+    Suite("fallback bench", (*PYTEST, "test/fallback_bench"), needs="test/fallback_bench", on_device=True),
+    # A Mac has lintrunner, and the rest needs no device.
+    Suite(
+        "upstream checks",
+        (*PYTEST, *_TWO_AT_ONCE, "--dist", "loadfile", "test/upstream_checks"),
+        needs="test/upstream_checks",
+        on_mac=False,
+        upstream_tools=True,
+    ),
+    Suite("workflows", (*PYTEST, "test/workflows"), needs="test/workflows", on_mac=False),
+    # Part of it reads what the simulator's build compiled.
+    Suite("mac library", (*PYTEST, "test/mac_library"), needs="test/mac_library", on_mac=False),
+    # Its environment is one of its own, with another torch.
+    Suite("next base", (*PYTEST, "test/next_base"), needs="test/next_base", on_mac=False),
+    Suite("simulator", (*PYTEST, *_TWO_AT_ONCE, "test/simulator/tests"), needs="test/simulator/tests", on_mac=False),
+    Suite("recorder properties", (*PYTEST, *_TWO_AT_ONCE, "test/capture"), needs="test/capture", on_device=True),
+    _CAPTURE_CASES,
+    replace(
+        _CAPTURE_CASES,
+        name="capture cases, linked",
+        words=(*UPSTREAM_STYLE, *_TWO_AT_ONCE, *_LINKED_FILES),
+        linked=True,
+    ),
+    Suite("C++ tests", (*PYTEST, "test/aten"), needs="test/aten", on_mac=False),
+    # The backend of the base below, the patched one on top as a library: as in the wheel for a Mac.
+    Suite("layered", (*PYTEST, "test/layered"), needs="test/layered", on_mac=False, by_name_only=True),
+    Suite("custom kernels", (*PYTEST, "test/custom_kernels"), needs="test/custom_kernels", on_device=True),
+    # Pauses at random show what does not wait for the GPU, or waits for the wrong thing; with seed 1 each dispatch_sync
+    # runs its block on another thread, and executables commit wherever nothing forbids it.
+    replace(
+        _ONE_PROCESS, name="capture cases, delayed GPU", on_mac=False, simulator=("--delay-us", "300", "--seed", "1")
+    ),
+    # A GPU that is done at once leaves the host no time to touch what it uses. This one pauses each time.
+    replace(
+        _SMALL,
+        name="upstream sample, delayed GPU",
+        on_device=True,
+        simulator=("--delay-us", "2000", "--seed", "5"),
+    ),
+    Suite(
+        "sample of the sweep",
+        ("test/sweep/run.py", "--sample", "60", "--report", "build/reports/sweep_sample.json"),
+        needs="test/sweep/run.py",
+        counted=STATUS,
+        on_mac=False,
+    ),
+    # Without replays nothing may be equal, or the one above proves nothing.
+    Suite(
+        "sample of the sweep, no replays",
+        ("test/sweep/run.py", "--sample", "300", "--no-replay", "--report", "build/reports/sweep_no_replay.json"),
+        needs="test/sweep/run.py",
+        counted=STATUS,
+        on_mac=False,
+    ),
+    Suite("demo", ("test/demo/run.py", "--small"), needs="test/demo/run.py", counted=STATUS, on_device=True),
+    Suite("benchmark", (*PYTEST, "test/benchmark/tests"), needs="test/benchmark/tests", on_device=True),
+    Suite(
+        "quick benchmark",
+        ("test/benchmark/run.py", "--quick", "--report", "build/reports/bench_quick.json"),
+        needs="test/benchmark/run.py",
+        counted=STATUS,
+        on_device=True,
+    ),
+    _models("models", "--quick", "--report", "build/reports/models_quick.json"),
+    # Without replays nothing may be equal, or the one above proves nothing.
+    _models(
+        "models, no replays",
+        *("--no-replay", "--only", "bert", "--only", "resnet18 (torchvision)"),
+        *("--only", "generate llama (static, library)", "--only", "generate llama (static, by hand)"),
+        *("--report", "build/reports/models_no_replay.json"),
+    ),
+    Suite(
+        "graph caching",
+        ("test/graph_caching/run.py", "--small", "--report", "build/reports/graph_caching_small.json"),
+        needs="test/graph_caching/run.py",
+        counted=STATUS,
+        on_device=True,
+    ),
+    *(
+        upstream_sample(_SAMPLE, version, file, _SOURCES)
+        for version, file in (("15.2", "test_mps.py"), ("14.5", "test_mps.py"), ("15.2", "test_optim.py"))
+    ),
+    _CAPTURED_SAMPLE,
+    Suite(
+        "mutants",
+        (
+            *("scripts/mpsfork", "mutants", "--report", "build/reports/mutants_few.json"),
+            *(word for name in _FEW_MUTANTS for word in ("--mutant", name)),
+        ),
+        needs="test/mutants",
+        counted=STATUS,
+        on_mac=False,
+    ),
+    *SANITIZED["address"],
+)
