@@ -31,7 +31,9 @@ class TestGraphBindings(TestCase):
             graph.replay()
             self.assertEqual(y, x.exp() + 1, **EXACT)
         self.assertEqual(graph.stats()["replays"], 2)
-        self.assertEqual([step["op"] for step in graph._dump()["steps"]][-1], "aten::add")
+        self.assertEqual(
+            [step["op"] for step in graph._dump()["steps"]][-1], "aten::add"
+        )
         graph.reset()
         with self.assertRaisesRegex(RuntimeError, "this graph is empty"):
             graph.replay()

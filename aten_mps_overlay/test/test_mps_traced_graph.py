@@ -44,7 +44,9 @@ def names(nodes):
 
 class TestTracedGraph(TestCase):
     def test_the_host_comes_first(self):
-        traced = trace(lambda x, h: (x + 1) * (h * 2).to("mps"), on_device(4), torch.ones(4))
+        traced = trace(
+            lambda x, h: (x + 1) * (h * 2).to("mps"), on_device(4), torch.ones(4)
+        )
         self.assertEqual(names(traced.nodes)[0], "aten.mul.Tensor")
         self.assertTrue(is_of_host(traced.nodes[0]))
         self.assertEqual(devices(traced.nodes[-1]), {"mps"})

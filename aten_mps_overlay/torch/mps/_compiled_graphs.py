@@ -15,7 +15,6 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from ._traced_graph import (
     changes_storage,
-    copies,
     devices,
     is_of_host,
     is_tensor,
@@ -317,7 +316,9 @@ class CompiledGraph:
         graphs.lent.clear()
         graphs.saved.clear()
 
-    def _finish(self, graphs: _Graphs, run: TracedRun, args: Sequence[Any]) -> List[Any]:
+    def _finish(
+        self, graphs: _Graphs, run: TracedRun, args: Sequence[Any]
+    ) -> List[Any]:
         places = dict(graphs.copies)
         for i in self.written:
             if place_of(args[i]) != place_of(places[i]):
@@ -410,7 +411,9 @@ class CompiledGraph:
                 is_eager = here
         return len(self.traced.nodes)
 
-    def _capture_piece(self, run: TracedRun, first: int, end: int) -> Optional[CapturedStep]:
+    def _capture_piece(
+        self, run: TracedRun, first: int, end: int
+    ) -> Optional[CapturedStep]:
         """Returns None if one of the operators can't be captured; it is known by then."""
         nodes = self.traced.nodes[first:end]
         before = StateBefore(run, nodes)
