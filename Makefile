@@ -37,11 +37,11 @@ simulator:  ## build the Metal simulator with the patched backend (Linux); BASE_
 demo:       ## capture and replay real models, compared with eager
 	@$(MPSFORK) demo
 
-test:       ## run all rings of tests
+test:       ## run all suites of tests
 	@$(MPSFORK) test
 
 test-layered: ## run the patched backend on top of the base's, as in the Mac's wheel
-	@$(MPSFORK) test --ring layered
+	@$(MPSFORK) test --suite layered
 
 test-mps:   ## run upstream's whole test/test_mps.py (MACOS=14.5: as on that version; CAPTURE=1: each operator captured)
 	@$(MPSFORK) test-mps $(if $(MACOS),--macos $(MACOS)) $(if $(CAPTURE),--captured)

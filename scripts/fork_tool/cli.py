@@ -306,11 +306,11 @@ def fallback_sync(project: Project, arguments: tuple[str, ...]) -> int:
 
 
 @cli.command()
-@click.option("--ring", "rings", multiple=True, metavar="NAME", help="Run this ring only; may be given again.")
+@click.option("--suite", "suites", multiple=True, metavar="NAME", help="Run this suite only; may be given again.")
 @click.pass_obj
-def test(project: Project, rings: tuple[str, ...]) -> int:
-    """Run all rings of tests; the last line counts them."""
-    count = runner.run_rings(project, rings)
+def test(project: Project, suites: tuple[str, ...]) -> int:
+    """Run all suites of tests; the last line counts them."""
+    count = runner.run_suites(project, suites)
     say(str(count))
     return 1 if count.failed else 0
 
@@ -336,11 +336,11 @@ def test_mps(project: Project, macos: tuple[str, ...], more: bool, captured: boo
     show_default=True,
     help="address finds undefined behaviour too.",
 )
-@click.option("--ring", "rings", multiple=True, metavar="NAME", help="Run this ring only; may be given again.")
+@click.option("--suite", "suites", multiple=True, metavar="NAME", help="Run this suite only; may be given again.")
 @click.pass_obj
-def test_sanitized(project: Project, sanitizer: str, rings: tuple[str, ...]) -> int:
+def test_sanitized(project: Project, sanitizer: str, suites: tuple[str, ...]) -> int:
     """Run tests on a build of simulator and backend that reports errors of memory, arithmetic or threads."""
-    count = runner.run_sanitized(project, sanitizer, rings)
+    count = runner.run_sanitized(project, sanitizer, suites)
     say(str(count))
     return 1 if count.failed else 0
 
