@@ -34,6 +34,7 @@ from fork_tool.series.project import Project
 from fork_tool.suites import each_entry, newer_base, runner, sanitized
 from fork_tool.suites import lint_overlay as lint_module
 from fork_tool.suites.mutants import run as mutants_module
+from fork_tool.suites.numbers import write_numbers
 from fork_tool.suites.simulator import make_ready
 from fork_tool.suites.unpatched import make_unpatched_ready
 from fork_tool.wheel import from_source as wheel_module
@@ -469,6 +470,14 @@ def release_notes(project: Project) -> None:
     """Write the notes of the version that base.toml names: CHANGELOG.md's section, base, entries, wheels in dist/."""
     path = write_release_notes(project)
     say(f"The notes of {project.pin.version} are in {project.layout.shown(path)}.")
+
+
+@cli.command()
+@click.pass_obj
+def numbers(project: Project) -> None:
+    """Write what the last `make demo` and `make test` showed into README.md."""
+    for written in write_numbers(project):
+        say(f"README.md has {written}.")
 
 
 @cli.command("test-next", context_settings={"ignore_unknown_options": True})

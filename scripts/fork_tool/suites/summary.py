@@ -7,6 +7,7 @@ import os
 import platform
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from datetime import date
 from pathlib import Path
 
 from fork_tool.common.errors import ForkToolError
@@ -116,6 +117,7 @@ class Summary:
         pin = self._project.pin
         return {
             "command": self._command,
+            "date": date.today().isoformat(),
             "complete": complete,
             "commit": self._commit,
             "base": {"tag": pin.tag, "commit": pin.commit},
