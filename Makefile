@@ -2,7 +2,7 @@
 MPSFORK := scripts/mpsfork
 
 .DEFAULT_GOAL := help
-.PHONY: setup fetch apply refresh verify drift rebase export doctor simulator demo test test-layered test-mps test-mps-more test-next test-sanitized test-entries test-newer mutants wheel lint-overlay sweep bench models graph-caching fallback-bench fallback-sync release-notes pre-commit clean help
+.PHONY: setup fetch apply refresh verify drift rebase export doctor simulator demo test test-layered test-mps test-mps-more test-next test-sanitized test-entries test-newer mutants wheel lint-overlay sweep bench models graph-caching fallback-bench fallback-sync numbers release-notes pre-commit clean help
 
 setup:      ## install what this machine lacks (Debian, Ubuntu), make the virtual environment
 	@$(MPSFORK) setup
@@ -37,11 +37,11 @@ simulator:  ## build the Metal simulator with the patched backend (Linux); BASE_
 demo:       ## capture and replay real models, compared with eager
 	@$(MPSFORK) demo
 
-test:       ## run all rings of tests
+test:       ## run all suites of tests
 	@$(MPSFORK) test
 
 test-layered: ## run the patched backend on top of the base's, as in the Mac's wheel
-	@$(MPSFORK) test --ring layered
+	@$(MPSFORK) test --suite layered
 
 test-mps:   ## run upstream's whole test/test_mps.py (MACOS=14.5: as on that version; CAPTURE=1: each operator captured)
 	@$(MPSFORK) test-mps $(if $(MACOS),--macos $(MACOS)) $(if $(CAPTURE),--captured)
@@ -93,6 +93,9 @@ fallback-bench: ## measure what operators without an MPS kernel cost
 
 fallback-sync: ## count the requests for operators anew (needs GH_TOKEN)
 	@$(MPSFORK) fallback-sync
+
+numbers:    ## write what the last `make demo` and `make test` showed into README.md
+	@$(MPSFORK) numbers
 
 release-notes: ## write the notes of the release: CHANGELOG.md's section, base, entries, wheels in dist/
 	@$(MPSFORK) release-notes

@@ -34,6 +34,7 @@ from fork_tool.series.project import Project
 from fork_tool.suites import each_entry, newer_base, runner, sanitized
 from fork_tool.suites import lint_overlay as lint_module
 from fork_tool.suites.mutants import run as mutants_module
+from fork_tool.suites.numbers import write_numbers
 from fork_tool.suites.simulator import make_ready
 from fork_tool.suites.unpatched import make_unpatched_ready
 from fork_tool.wheel import from_source as wheel_module
@@ -306,11 +307,11 @@ def fallback_sync(project: Project, arguments: tuple[str, ...]) -> int:
 
 
 @cli.command()
-@click.option("--ring", "rings", multiple=True, metavar="NAME", help="Run this ring only; may be given again.")
+@click.option("--suite", "suites", multiple=True, metavar="NAME", help="Run this suite only; may be given again.")
 @click.pass_obj
-def test(project: Project, rings: tuple[str, ...]) -> int:
-    """Run all rings of tests; the last line counts them."""
-    count = runner.run_rings(project, rings)
+def test(project: Project, suites: tuple[str, ...]) -> int:
+    """Run all suites of tests; the last line counts them."""
+    count = runner.run_suites(project, suites)
     say(str(count))
     return 1 if count.failed else 0
 
@@ -336,11 +337,11 @@ def test_mps(project: Project, macos: tuple[str, ...], more: bool, captured: boo
     show_default=True,
     help="address finds undefined behaviour too.",
 )
-@click.option("--ring", "rings", multiple=True, metavar="NAME", help="Run this ring only; may be given again.")
+@click.option("--suite", "suites", multiple=True, metavar="NAME", help="Run this suite only; may be given again.")
 @click.pass_obj
-def test_sanitized(project: Project, sanitizer: str, rings: tuple[str, ...]) -> int:
+def test_sanitized(project: Project, sanitizer: str, suites: tuple[str, ...]) -> int:
     """Run tests on a build of simulator and backend that reports errors of memory, arithmetic or threads."""
-    count = runner.run_sanitized(project, sanitizer, rings)
+    count = runner.run_sanitized(project, sanitizer, suites)
     say(str(count))
     return 1 if count.failed else 0
 
@@ -469,6 +470,14 @@ def release_notes(project: Project) -> None:
     """Write the notes of the version that base.toml names: CHANGELOG.md's section, base, entries, wheels in dist/."""
     path = write_release_notes(project)
     say(f"The notes of {project.pin.version} are in {project.layout.shown(path)}.")
+
+
+@cli.command()
+@click.pass_obj
+def numbers(project: Project) -> None:
+    """Write what the last `make demo` and `make test` showed into README.md."""
+    for written in write_numbers(project):
+        say(f"README.md has {written}.")
 
 
 @cli.command("test-next", context_settings={"ignore_unknown_options": True})

@@ -61,8 +61,8 @@ def table(results: list[Result], simulated: bool) -> Table:
     return result
 
 
-def write(results: list[Result], simulated: bool, path: Path) -> None:
+def write(results: list[Result], simulated: bool, small: bool, path: Path) -> None:
     """Keep the results for other programs."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    content = {"simulated": simulated, "rows": [asdict(row) | {"equal": row.equal} for row in results]}
+    content = {"simulated": simulated, "small": small, "rows": [asdict(row) | {"equal": row.equal} for row in results]}
     path.write_text(json.dumps(content, indent=1) + "\n")

@@ -43,7 +43,7 @@ def main(small: bool, repeats: int | None, report: Path) -> None:
         results.append(measure(case, repeats or (5 if small else 30)))
     console.print(heading(simulated), style="bold")
     console.print(table(results, simulated))
-    write(results, simulated, report)
+    write(results, simulated, small, report)
     wrong = [row.name for row in results if not row.equal]
     if wrong:
         console.print(f"Replay and eager differ: {', '.join(wrong)}.", style="bold red")

@@ -29,12 +29,12 @@ def series(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> tuple[Workshop
     def build(project: Project, build: Path, checkout: Path, **_options: Any) -> None:
         done.append(f"build {build.name}, {'with' if (checkout / OWN_TEST).exists() else 'without'} the second's test")
 
-    def run(_project: Project, _machine: Machine, ring: Suite, _build: Path) -> Count:
-        done.append(f"{ring.name} in {ring.directory}: {ring.words[-1] if 'own' in ring.name else 'sample'}")
+    def run(_project: Project, _machine: Machine, suite: Suite, _build: Path) -> Count:
+        done.append(f"{suite.name} in {suite.directory}: {suite.words[-1] if 'own' in suite.name else 'sample'}")
         return Count(passed=3)
 
     monkeypatch.setattr(each_entry, "build_simulator", build)
-    monkeypatch.setattr(each_entry, "run_ring", run)
+    monkeypatch.setattr(each_entry, "run_suite", run)
     monkeypatch.setattr(each_entry, "make_ready", lambda *_arguments: None)
     monkeypatch.setattr(each_entry, "this_machine", lambda: Machine("Linux", "x86_64", "Debian", frozenset({"debian"})))
     return applied, done
@@ -70,13 +70,13 @@ def test_failures_are_named_and_the_others_still_run(
     series: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop, _ = series
-    monkeypatch.setattr(each_entry, "run_ring", lambda *_arguments: Count(passed=1, failed=1))
+    monkeypatch.setattr(each_entry, "run_suite", lambda *_arguments: Count(passed=1, failed=1))
     assert shop.error("test-entries") == "Not good by themselves: recorder, second."
 
     def broken(*_arguments: Any, **_options: Any) -> None:
         raise ForkToolError("it does not build")
 
-    monkeypatch.setattr(each_entry, "run_ring", lambda *_arguments: Count(passed=1))
+    monkeypatch.setattr(each_entry, "run_suite", lambda *_arguments: Count(passed=1))
     monkeypatch.setattr(each_entry, "build_simulator", broken)
     assert shop.error("test-entries") == "Not good by themselves: recorder, second."
 

@@ -326,8 +326,8 @@ def test_no_answer_is_no_success() -> None:
 
 
 def test_mutants_of_make_test() -> None:
-    [ring] = [ring for ring in load_suites(own_layout()).suites if ring.name == "mutants"]
-    names = [word for before, word in zip(ring.words, ring.words[1:]) if before == "--mutant"]
+    [suite] = [suite for suite in load_suites(own_layout()).suites if suite.name == "mutants"]
+    names = [word for before, word in zip(suite.words, suite.words[1:]) if before == "--mutant"]
     chosen = mutants_module.choose(Project(own_layout()), names)
     assert sorted(mutant.name for mutant in chosen) == sorted(names)
     compiled = [mutant for mutant in chosen if any(path.endswith(COMPILED) for path in mutant.paths)]
@@ -337,9 +337,9 @@ def test_mutants_of_make_test() -> None:
 
 def test_mutants_of_this_repository() -> None:
     mutants = mutants_module.choose(Project(own_layout()), [])
-    names = {ring.name for ring in load_suites(own_layout()).suites}
+    names = {suite.name for suite in load_suites(own_layout()).suites}
     for mutant in mutants:
-        assert {suite.ring for suite in mutant.suites} <= names, mutant.name
+        assert {suite.name for suite in mutant.suites} <= names, mutant.name
         assert mutant.fault.endswith("."), mutant.name
         assert len({mutant.fault for mutant in mutants}) == len(mutants)
 

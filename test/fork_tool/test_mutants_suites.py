@@ -62,7 +62,7 @@ def suites(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> MutantSuites:
 
 
 @pytest.mark.parametrize(
-    ("ring", "words", "state", "detail"),
+    ("suite", "words", "state", "detail"),
     [
         ("tests", "test/test_all.py::TestAll::test_good", GREEN, ""),
         (
@@ -86,9 +86,9 @@ def suites(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> MutantSuites:
         ("program", "test/program.py 2", NOT_RUN, "exit status 2"),
     ],
 )
-def test_results(suites: MutantSuites, tmp_path: Path, ring: str, words: str, state: str, detail: str) -> None:
+def test_results(suites: MutantSuites, tmp_path: Path, suite: str, words: str, state: str, detail: str) -> None:
     limit = 5.0 if state == TIMED_OUT else 60.0
-    result = suites.run([MutantSuite(ring, tuple(words.split()))], limit, tmp_path / "log.txt")
+    result = suites.run([MutantSuite(suite, tuple(words.split()))], limit, tmp_path / "log.txt")
     assert (result.state, result.detail.split(",")[0]) == (state, detail)
 
 

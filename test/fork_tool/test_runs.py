@@ -187,7 +187,7 @@ def test_fallback_commands(bench: tuple[Workshop, list[str]], monkeypatch: pytes
     assert commands == [f"ROOT/.venv/bin/python {program} sync --issue 1"]
 
 
-def test_sanitized_rings(bench: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sanitized_suites(bench: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     shop, commands = bench
     shop.layout.reports.mkdir(parents=True)
     old = shop.layout.reports / "sanitizer-report.1"
@@ -282,34 +282,36 @@ def test_build_that_fails(bench: tuple[Workshop, list[str]], monkeypatch: pytest
     assert "CMake could not configure the simulator" in shop.error("simulator")
 
 
-def ring(name: str, code: str, counted: str = STATUS, on_device: bool = False) -> Suite:
+def suite(name: str, code: str, counted: str = STATUS, on_device: bool = False) -> Suite:
     return Suite(name, ("-c", code, "{report}"), needs="base.toml", counted=counted, on_device=on_device)
 
 
-def test_rings_run_in_order_and_are_counted(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_suites_run_in_order_and_are_counted(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner_module, "make_ready_for_tests", lambda *_arguments: None)
     monkeypatch.setattr(runner_module, "device_command", lambda *_arguments: [sys.executable])
     applied.layout.python.parent.mkdir(parents=True)
     applied.layout.python.symlink_to(sys.executable)
     totals = {"passed": 4, "failed": 2, "errored": 1, "skipped": 2, "xfailed": 3, "xpassed": 0, "not_started": 1}
     report = {"totals": totals, "listed": 1, "tests": []}
-    rings = (
-        ring("good", "pass"),
-        ring("bad", "raise SystemExit(3)", on_device=True),
-        ring(
+    suites = (
+        suite("good", "pass"),
+        suite("bad", "raise SystemExit(3)", on_device=True),
+        suite(
             "upstream", f"import sys; open(sys.argv[1], 'w').write({json.dumps(report)!r}); sys.exit(1)", counted=TOTALS
         ),
         Suite("absent", ("-c", "pass"), needs="test/nothing"),
-        replace(ring("long", "raise SystemExit(3)"), by_name_only=True),
+        replace(suite("long", "raise SystemExit(3)"), by_name_only=True),
     )
-    total = runner_module.run_rings(applied.project, [], rings)
+    total = runner_module.run_suites(applied.project, [], suites)
     # "good" and 4 of upstream's; "bad", "absent" and 2 of upstream's that the list does not have
     assert str(total) == "5 passed, 4 failed, 2 skipped"
     assert (total.expected_failures, total.known_failures, total.not_run) == (3, 1, 1)
-    assert str(runner_module.run_rings(applied.project, ["good"], rings)) == "1 passed, 0 failed"
-    assert str(runner_module.run_rings(applied.project, ["long"], rings)) == "0 passed, 1 failed"
-    with pytest.raises(ForkToolError, match="There is no ring 'gone': the rings are good, bad, upstream, absent, long"):
-        runner_module.run_rings(applied.project, ["gone"], rings)
+    assert str(runner_module.run_suites(applied.project, ["good"], suites)) == "1 passed, 0 failed"
+    assert str(runner_module.run_suites(applied.project, ["long"], suites)) == "0 passed, 1 failed"
+    with pytest.raises(
+        ForkToolError, match="There is no suite 'gone': the suites are good, bad, upstream, absent, long"
+    ):
+        runner_module.run_suites(applied.project, ["gone"], suites)
 
 
 @pytest.mark.parametrize(
@@ -322,7 +324,7 @@ def test_rings_run_in_order_and_are_counted(applied: Workshop, monkeypatch: pyte
         ({"equal": 3}, {"equal": 2, "different": 1}, 1, "1 replays differed from eager"),
     ],
 )
-def test_captured_ring(
+def test_captured_suite(
     applied: Workshop,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -331,7 +333,7 @@ def test_captured_ring(
     failed: int,
     said: str,
 ) -> None:
-    """What a test that is expected to fail would hide fails the ring."""
+    """What a test that is expected to fail would hide fails the suite."""
     monkeypatch.setattr(runner_module, "make_ready_for_tests", lambda *_arguments: None)
     applied.layout.python.parent.mkdir(parents=True)
     applied.layout.python.symlink_to(sys.executable)
@@ -341,15 +343,15 @@ folder = pathlib.Path(os.environ["PYTORCH_TEST_MPS_CAPTURE_REPORT"])
 folder.mkdir(parents=True)
 (folder / "1.json").write_text(json.dumps({{"operators": {operators}, "changed inputs": {changed}, "refusals": {{}}}}))
 """
-    captured = replace(ring("captured", program), captured=True)
-    total = runner_module.run_rings(applied.project, [], (captured,))
+    captured = replace(suite("captured", program), captured=True)
+    total = runner_module.run_suites(applied.project, [], (captured,))
     assert (total.passed, total.failed) == (1, failed)
     assert said in " ".join(capsys.readouterr().out.split())
 
 
 def test_exit_status_follows_the_count(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     for failed in (0, 1):
-        monkeypatch.setattr(runner_module, "run_rings", lambda *_arguments, failed=failed: Count(3, failed))
+        monkeypatch.setattr(runner_module, "run_suites", lambda *_arguments, failed=failed: Count(3, failed))
         result = applied.run("test")
         assert result.output.splitlines()[-1] == f"3 passed, {failed} failed"
         assert result.return_value == failed
@@ -401,7 +403,7 @@ def test_a_run_that_proves_nothing_is_a_failure(tmp_path: Path) -> None:
     assert count_status(-11) == Count(failed=1)
 
 
-def test_rings_of_this_repository() -> None:
+def test_suites_of_this_repository() -> None:
     names = [suite.name for suite in load_suites(own_layout()).suites]
     assert len(set(names)) == len(names)
     assert names[0] == "fork tool"

@@ -25,7 +25,7 @@ def test_table_of_the_working_copy_is_taken(workshop: Workshop) -> None:
         "SANITIZED = {}\n"
     )
     assert [suite.name for suite in load_suites(workshop.layout).suites] == ["own"]
-    assert "There is no ring 'fork tool': the rings are own." in workshop.error("test", "--ring", "fork tool")
+    assert "There is no suite 'fork tool': the suites are own." in workshop.error("test", "--suite", "fork tool")
 
 
 @pytest.mark.parametrize(

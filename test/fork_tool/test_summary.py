@@ -74,9 +74,9 @@ def test_simulator_says_that_it_is_one(tmp_path: Path, monkeypatch: pytest.Monke
 MACHINE = MachineReport("device", "Mac15,9", "Apple M3 Max", 16, 64 << 30, ("15.5",), "macOS 24F74")
 
 
-def test_rings_are_written_down_as_they_end(workshop: Workshop) -> None:
+def test_suites_are_written_down_as_they_end(workshop: Workshop) -> None:
     summary = Summary(workshop.project, "test", MACHINE, "0.1+mps.1")
-    assert read(workshop)["rings"] == []
+    assert read(workshop)["suites"] == []
     summary.add(Outcome("first", Count(3, 1, 2), 1.26))
     assert read(workshop)["complete"] is False
     assert "did not come to its end" in page(workshop)
@@ -85,7 +85,7 @@ def test_rings_are_written_down_as_they_end(workshop: Workshop) -> None:
     found = read(workshop)
     assert found["complete"] is True
     none = {"expected_failures": 0, "known_failures": 0, "not_run": 0}
-    assert found["rings"][0] == {"name": "first", "passed": 3, "failed": 1, "skipped": 2, "seconds": 1.3, **none}
+    assert found["suites"][0] == {"name": "first", "passed": 3, "failed": 1, "skipped": 2, "seconds": 1.3, **none}
     assert found["total"] == {
         "passed": 1003,
         "failed": 1,
@@ -101,7 +101,7 @@ def test_rings_are_written_down_as_they_end(workshop: Workshop) -> None:
     everything = "1,003 passed, 1 failed, 2 skipped, 1,392 expected failures, 22 known failures, 2 not run"
     assert lines[0] == f"# test: {everything}"
     assert "On device: Mac15,9, Apple M3 Max, 16 cores, 64 GiB, macOS 15.5." in lines
-    assert lines[-5] == "| ring | passed | failed | skipped | expected failures | known failures | not run | time |"
+    assert lines[-5] == "| suite | passed | failed | skipped | expected failures | known failures | not run | time |"
     assert lines[-1] == "| all | 1,003 | 1 | 2 | 1,392 | 22 | 2 | 62 s |"
 
 
@@ -117,24 +117,24 @@ def test_commit_of_the_repository(tmp_path: Path) -> None:
     assert commit_of(tmp_path) == f"{commit} with changes"
 
 
-def test_rings_of_a_run(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_suites_of_a_run(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner_module, "make_ready_for_tests", lambda *_arguments: None)
     monkeypatch.setattr(runner_module, "this_machine", lambda: LINUX)
     applied.layout.python.parent.mkdir(parents=True)
     applied.layout.python.symlink_to(sys.executable)
     tools: list[object] = []
     monkeypatch.setattr(runner_module, "install_upstream_tools", tools.append)
-    rings = (
+    suites = (
         Suite("good", ("-c", "pass"), "base.toml", counted=STATUS),
         Suite("bad", ("-c", "raise SystemExit(3)"), "base.toml", counted=STATUS, upstream_tools=True),
     )
-    runner_module.run_rings(applied.project, ["good"], rings)
-    assert [(ring["name"], ring["passed"]) for ring in read(applied)["rings"]] == [("good", 1)]
-    assert read(applied)["command"] == "test --ring 'good'"
+    runner_module.run_suites(applied.project, ["good"], suites)
+    assert [(suite["name"], suite["passed"]) for suite in read(applied)["suites"]] == [("good", 1)]
+    assert read(applied)["command"] == "test --suite 'good'"
     assert tools == []
-    runner_module.run_rings(applied.project, [], rings)
+    runner_module.run_suites(applied.project, [], suites)
     found = read(applied)
-    assert [(ring["name"], ring["failed"]) for ring in found["rings"]] == [("good", 0), ("bad", 1)]
+    assert [(suite["name"], suite["failed"]) for suite in found["suites"]] == [("good", 0), ("bad", 1)]
     assert (found["command"], found["complete"], found["machine"]["runs_on"]) == ("test", True, "simulator")
     assert len(tools) == 1
 
@@ -154,7 +154,9 @@ def test_upstream_tests_on_the_simulator(applied: Workshop, monkeypatch: pytest.
     applied.good("test-mps")
     found = read(applied)
     assert found["machine"]["macos"] == ["15.2", "14.5"]
-    assert [(ring["name"], ring["passed"], ring["expected_failures"], ring["not_run"]) for ring in found["rings"]] == [
+    assert [
+        (suite["name"], suite["passed"], suite["expected_failures"], suite["not_run"]) for suite in found["suites"]
+    ] == [
         ("test_mps.py on macOS 15.2", 4, 3, 1),
         ("test_mps.py on macOS 14.5", 4, 3, 1),
     ]

@@ -22,7 +22,7 @@ from fork_tool.series.entries import Entry
 from fork_tool.series.project import Project
 from fork_tool.series.stack import Layer
 from fork_tool.suites.reports import Count
-from fork_tool.suites.runner import run_ring
+from fork_tool.suites.runner import run_suite
 from fork_tool.suites.simulator import make_ready
 from fork_tool.suites.suite import PYTEST, SMALL_SAMPLE, Suite, upstream_sample, UPSTREAM_STYLE
 
@@ -112,14 +112,14 @@ def _examine(project: Project, machine: Machine, layer: Layer) -> Outcome:
     outcome.build_seconds = round(time.monotonic() - start, 1)
     if not outcome.built:
         return outcome
-    for ring in _own_rings(project, layer.entry.name, files):
-        outcome.own += run_ring(project, machine, ring, build)
+    for suite in _own_suites(project, layer.entry.name, files):
+        outcome.own += run_suite(project, machine, suite, build)
     sample = replace(upstream_sample(SMALL_SAMPLE), name=f"{layer.entry.name}, upstream sample", on_device=True)
-    outcome.sample = run_ring(project, machine, sample, build)
+    outcome.sample = run_suite(project, machine, sample, build)
     return outcome
 
 
-def _own_rings(project: Project, name: str, files: Iterable[str]) -> Iterator[Suite]:
+def _own_suites(project: Project, name: str, files: Iterable[str]) -> Iterator[Suite]:
     directory = project.layout.shown(project.layout.entries_checkout / "test")
     python = [str(PurePosixPath(path).relative_to("test")) for path in files if _is_python(path)]
     if python:

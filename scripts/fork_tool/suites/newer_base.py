@@ -94,7 +94,7 @@ def _run(change: Mutant, wanted: str, place: MutantPlace, suites: MutantSuites) 
         result = suites.run([suite], change.limit, place.scratch / "logs" / f"{change.name}.txt", stop=wanted != GREEN)
         seconds = round(time.monotonic() - began, 1)
         outcome = Outcome(change.name, str(suite), wanted, result.state, result.detail, seconds)
-        say(f"  {suite.ring}: {outcome.state} {outcome.detail} ({seconds:.0f} s)", "" if outcome.good else "red")
+        say(f"  {suite.name}: {outcome.state} {outcome.detail} ({seconds:.0f} s)", "" if outcome.good else "red")
         outcomes.append(outcome)
     return outcomes
 

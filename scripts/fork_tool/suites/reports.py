@@ -1,4 +1,4 @@
-"""Counting what a ring of tests reported."""
+"""Counting what a suite of tests reported."""
 
 from __future__ import annotations
 

@@ -208,36 +208,40 @@ def _summary(project: Project, machine: Machine, command: str, macos: tuple[str,
     return Summary(project, command, report_machine(machine, macos), found)
 
 
-def run_rings(
-    project: Project, chosen: Iterable[str], rings: tuple[Suite, ...] | None = None, command: str = "test"
+def run_suites(
+    project: Project, chosen: Iterable[str], suites: tuple[Suite, ...] | None = None, command: str = "test"
 ) -> Count:
-    """Run the rings in order, without names those of `make test`, all of them even after a failure, and count."""
+    """Run the suites in order, without names those of `make test`, all of them even after a failure, and count."""
     names = list(chosen)
-    if rings is None:
-        rings = load_suites(project.layout).suites
-    unknown = [name for name in names if name not in [ring.name for ring in rings]]
+    if suites is None:
+        suites = load_suites(project.layout).suites
+    unknown = [name for name in names if name not in [suite.name for suite in suites]]
     if unknown:
-        raise ForkToolError(f"There is no ring {unknown[0]!r}: the rings are {', '.join(ring.name for ring in rings)}.")
+        raise ForkToolError(
+            f"There is no suite {unknown[0]!r}: the suites are {', '.join(suite.name for suite in suites)}."
+        )
     machine = this_machine()
     make_ready_for_tests(project, machine)
-    for kind in dict.fromkeys(ring.sanitizer for ring in rings if ring.sanitizer and (not names or ring.name in names)):
+    for kind in dict.fromkeys(
+        suite.sanitizer for suite in suites if suite.sanitizer and (not names or suite.name in names)
+    ):
         sanitized.build(project, machine, kind)
-    wanted = [ring for ring in rings if (ring.name in names if names else not ring.by_name_only)]
-    selected = [ring for ring in wanted if ring.on_mac or not machine.is_mac]
-    if any(ring.upstream_tools for ring in selected):
+    wanted = [suite for suite in suites if (suite.name in names if names else not suite.by_name_only)]
+    selected = [suite for suite in wanted if suite.on_mac or not machine.is_mac]
+    if any(suite.upstream_tools for suite in selected):
         with exclusive(project.layout):
             install_upstream_tools(project)
-    if any(ring.model_libraries for ring in selected):
+    if any(suite.model_libraries for suite in selected):
         with exclusive(project.layout):
             install_model_libraries(project)
-    summary = _summary(project, machine, " ".join([command, *(f"--ring '{name}'" for name in names)]))
+    summary = _summary(project, machine, " ".join([command, *(f"--suite '{name}'" for name in names)]))
     counts: dict[str, Count] = {}
-    for ring in selected:
+    for suite in selected:
         began = time.monotonic()
-        counts[ring.name] = run_ring(project, machine, ring)
-        summary.add(Outcome(ring.name, counts[ring.name], time.monotonic() - began))
+        counts[suite.name] = run_suite(project, machine, suite)
+        summary.add(Outcome(suite.name, counts[suite.name], time.monotonic() - began))
     summary.write(True)
-    table = Table("ring", *map(title_of, COLUMNS))
+    table = Table("suite", *map(title_of, COLUMNS))
     for name, count in counts.items():
         table.add_row(name, *(str(getattr(count, column)) for column in COLUMNS))
     out.print(table)
@@ -245,49 +249,49 @@ def run_rings(
 
 
 def run_sanitized(project: Project, sanitizer: str, chosen: Iterable[str]) -> Count:
-    """Run the rings of a build with this sanitizer."""
-    return run_rings(
+    """Run the suites of a build with this sanitizer."""
+    return run_suites(
         project, chosen, load_suites(project.layout).sanitized[sanitizer], f"test-sanitized --sanitizer {sanitizer}"
     )
 
 
-def run_ring(project: Project, machine: Machine, ring: Suite, build: Path | None = None) -> Count:
-    """Run one ring, on the usual build or another, and count."""
+def run_suite(project: Project, machine: Machine, suite: Suite, build: Path | None = None) -> Count:
+    """Run one suite, on the usual build or another, and count."""
     layout = project.layout
-    say(f"── {ring.name}", style="bold")
-    if not (layout.root / ring.needs).exists():
-        say(f"{ring.needs} is missing: this ring counts as failed.", style="red")
+    say(f"── {suite.name}", style="bold")
+    if not (layout.root / suite.needs).exists():
+        say(f"{suite.needs} is missing: this suite counts as failed.", style="red")
         return Count(failed=1)
     layout.reports.mkdir(parents=True, exist_ok=True)
     environment = program_environment(project)
-    if ring.sanitizer:
-        build = sanitized.directory(project, ring.sanitizer)
+    if suite.sanitizer:
+        build = sanitized.directory(project, suite.sanitizer)
         environment |= sanitized.prepare_reports(project, build)
-    if ring.captured:
+    if suite.captured:
         environment = capture_mode(project, environment)
-    if ring.linked:
+    if suite.linked:
         path = [str(layout.root / "test" / "capture_mode"), environment.get("PYTHONPATH", "")]
         environment = environment | {
             "PYTEST_PLUGINS": "mps_linked",
             "PYTHONPATH": os.pathsep.join(part for part in path if part),
         }
-    report = layout.reports / f"{re.sub('[ ,]+', '_', ring.name)}.{'json' if ring.counted == TOTALS else 'xml'}"
+    report = layout.reports / f"{re.sub('[ ,]+', '_', suite.name)}.{'json' if suite.counted == TOTALS else 'xml'}"
     report.unlink(missing_ok=True)
-    words = [word.replace("{report}", str(report)) for word in ring.words]
-    start = [*device_command(project, machine, build), *ring.simulator] if ring.on_device else [str(layout.python)]
-    where = "" if ring.directory == "." else ring.directory
-    status = run_shown([*start, *words], layout.root / ring.directory, environment, where)
-    count = _counted(ring, report, status)
-    if ring.captured and (problem := problem_of_captured(project)):
+    words = [word.replace("{report}", str(report)) for word in suite.words]
+    start = [*device_command(project, machine, build), *suite.simulator] if suite.on_device else [str(layout.python)]
+    where = "" if suite.directory == "." else suite.directory
+    status = run_shown([*start, *words], layout.root / suite.directory, environment, where)
+    count = _counted(suite, report, status)
+    if suite.captured and (problem := problem_of_captured(project)):
         say(problem, style="red")
         count.failed += 1
-    if ring.sanitizer and sanitized.show_reports(project) and not count.failed:
+    if suite.sanitizer and sanitized.show_reports(project) and not count.failed:
         # A child that nobody asked for its status has died of it.
         count.failed = 1
     return count
 
 
-def _counted(ring: Suite, report: Path, status: int) -> Count:
-    if ring.counted == JUNIT:
+def _counted(suite: Suite, report: Path, status: int) -> Count:
+    if suite.counted == JUNIT:
         return count_junit(report, status)
-    return count_totals(report, status) if ring.counted == TOTALS else count_status(status)
+    return count_totals(report, status) if suite.counted == TOTALS else count_status(status)

@@ -1,4 +1,4 @@
-"""One report of a run: what passed in each ring, of which sources, on which machine."""
+"""One report of a run: what passed in each suite, of which sources, on which machine."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import platform
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from datetime import date
 from pathlib import Path
 
 from fork_tool.common.errors import ForkToolError
@@ -25,7 +26,7 @@ _CPU_INFO = Path("/proc/cpuinfo")
 
 @dataclass(frozen=True)
 class Outcome:
-    """A ring that was run."""
+    """A suite that was run."""
 
     name: str
     count: Count
@@ -89,7 +90,7 @@ def report_machine(
 
 
 class Summary:
-    """The report of one run; what is done is written down after each ring, so that a run that ends early leaves it."""
+    """The report of one run; what is done is written down after each suite, so that a run that ends early leaves it."""
 
     def __init__(self, project: Project, command: str, machine: MachineReport, torch: str | None):
         self._project = project
@@ -101,7 +102,7 @@ class Summary:
         self.write(False)
 
     def add(self, outcome: Outcome) -> None:
-        """A ring is done."""
+        """A suite is done."""
         self._outcomes.append(outcome)
         self.write(False)
 
@@ -116,13 +117,14 @@ class Summary:
         pin = self._project.pin
         return {
             "command": self._command,
+            "date": date.today().isoformat(),
             "complete": complete,
             "commit": self._commit,
             "base": {"tag": pin.tag, "commit": pin.commit},
             "torch": self._torch,
             "machine": asdict(self._machine),
             "total": asdict(self._total()),
-            "rings": [
+            "suites": [
                 {"name": one.name, **asdict(one.count), "seconds": round(one.seconds, 1)} for one in self._outcomes
             ],
         }
@@ -140,7 +142,7 @@ class Summary:
             "",
             f"Sources: {self._commit}, on PyTorch {pin.tag} ({pin.commit[:12]}); torch {self._torch or 'none'}.",
             "",
-            "| " + " | ".join(["ring", *map(title_of, COLUMNS), "time"]) + " |",
+            "| " + " | ".join(["suite", *map(title_of, COLUMNS), "time"]) + " |",
             "|---" * (len(COLUMNS) + 2) + "|",
             *rows,
         ]

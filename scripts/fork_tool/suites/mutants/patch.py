@@ -23,11 +23,11 @@ class DoesNotApply(Exception):
 class MutantSuite:
     """Some tests of a suite of `make test`, by the words that choose them."""
 
-    ring: str
+    name: str
     words: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"{self.ring}: {shlex.join(self.words)}"
+        return f"{self.name}: {shlex.join(self.words)}"
 
 
 @dataclass(frozen=True)
@@ -100,10 +100,10 @@ def _fields(header: str, shown: str) -> dict[str, list[str]]:
 
 
 def _suite(value: str, shown: str) -> MutantSuite:
-    ring, colon, words = value.partition(": ")
+    name, colon, words = value.partition(": ")
     if not colon or not words.strip():
         raise ForkToolError(f"{shown}: 'Suite: {value}' names no tests; 'Suite: fork tool: test/fork_tool' does.")
-    return MutantSuite(ring.strip(), tuple(shlex.split(words)))
+    return MutantSuite(name.strip(), tuple(shlex.split(words)))
 
 
 def _limit(values: list[str], shown: str) -> float:

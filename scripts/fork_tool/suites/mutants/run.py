@@ -161,10 +161,10 @@ class _Run:
         except DoesNotBuild as problem:
             raise ForkToolError(f"The build without a fault, made as a mutant's is, fails: {problem}.") from None
         log = self._log("baseline")
-        rings: dict[str, list[MutantSuite]] = {}
+        by_name: dict[str, list[MutantSuite]] = {}
         for suite in dict.fromkeys(suite for mutant in mutants for suite in mutant.suites):
-            rings.setdefault(suite.ring, []).append(suite)
-        for name, suites in rings.items():
+            by_name.setdefault(suite.name, []).append(suite)
+        for name, suites in by_name.items():
             plain = [suite for suite in suites if self._suites.can_be_joined(suite)]
             groups = [plain, *([suite] for suite in suites if suite not in plain)]
             for group in groups:
@@ -225,7 +225,7 @@ class _Run:
         result = self._suites.run([suite], mutant.limit, self._log(mutant.name))
         if result.state == NOTICED or (result.state == SUITE_TIMED_OUT and mutant.hangs):
             test = result.detail if result.state == NOTICED else f"{shown(suite)} by timeout, {result.detail}"
-            verdict.outcome, verdict.suite, verdict.test = CAUGHT, suite.ring, test
+            verdict.outcome, verdict.suite, verdict.test = CAUGHT, suite.name, test
         elif result.state == SUITE_TIMED_OUT:
             verdict.outcome, verdict.reason = TIMED_OUT, f"{suite}: {result.detail}"
         elif result.state == GREEN:

@@ -49,41 +49,41 @@ class MutantSuites:
 
     def check(self, suite: MutantSuite) -> None:
         """Refuse one that there is not."""
-        self._ring(suite)
+        self._known(suite)
 
     def can_be_joined(self, suite: MutantSuite) -> bool:
         """Whether it names tests of pytest and nothing else: -k and its like would choose from those of others too."""
-        return self._ring(suite).counted == JUNIT and not any(word.startswith("-") for word in suite.words)
+        return self._known(suite).counted == JUNIT and not any(word.startswith("-") for word in suite.words)
 
     def run(self, suites: Sequence[MutantSuite], limit: float, log: Path, stop: bool = True) -> Result:
         """Run tests of one suite of `make test`; `stop`: at the first failure."""
-        ring = self._ring(suites[0])
+        known = self._known(suites[0])
         report = self._place.scratch / "junit.xml"
         remove(report)
         words = list(dict.fromkeys(word for suite in suites for word in suite.words))
-        if ring.counted == JUNIT:
-            style = PYTEST if ring.directory == "." else UPSTREAM_STYLE
+        if known.counted == JUNIT:
+            style = PYTEST if known.directory == "." else UPSTREAM_STYLE
             words = [*style, "-p", "no:cacheprovider", "-vv", *(["-x"] if stop else []), *words]
             words = [word.replace("{report}", str(report)) for word in words]
-        command = [*self._start(ring), *words]
-        status = self._run(command, self._place.tree / ring.directory, limit, log)
+        command = [*self._start(known), *words]
+        status = self._run(command, self._place.tree / known.directory, limit, log)
         if status is None:
             return Result(TIMED_OUT, f"no end within {limit:.0f} s")
-        return self._judge(ring, status, report, log)
+        return self._judge(known, status, report, log)
 
-    def _ring(self, suite: MutantSuite) -> Suite:
-        for ring in self._table:
-            if ring.name == suite.ring:
-                return ring
+    def _known(self, suite: MutantSuite) -> Suite:
+        for known in self._table:
+            if known.name == suite.name:
+                return known
         raise ForkToolError(
-            f"There is no suite {suite.ring!r}: there are {', '.join(ring.name for ring in self._table)}."
+            f"There is no suite {suite.name!r}: there are {', '.join(known.name for known in self._table)}."
         )
 
-    def _start(self, ring: Suite) -> list[str]:
-        if not ring.on_device:
+    def _start(self, known: Suite) -> list[str]:
+        if not known.on_device:
             return [str(self._python)]
         start = device_command(self._copy, self._machine)
-        return [str(self._python), *start[1:], *ring.simulator]
+        return [str(self._python), *start[1:], *known.simulator]
 
     def _environment(self) -> dict[str, str]:
         directory = str(self._place.build.directory)
@@ -117,18 +117,18 @@ class MutantSuites:
             finally:
                 _end_group(process)
 
-    def _judge(self, ring: Suite, status: int, report: Path, log: Path) -> Result:
+    def _judge(self, known: Suite, status: int, report: Path, log: Path) -> Result:
         if status == 0:
             return Result(GREEN)
         if status == _FAILED:
-            if ring.counted != JUNIT:
+            if known.counted != JUNIT:
                 return Result(NOTICED, f"exit status {status}")
             test = _first_failure(report)
             return Result(NOTICED, test) if test else Result(NOT_RUN, f"pytest failed without a failed test, see {log}")
         if status > 0:
             return Result(NOT_RUN, f"exit status {status}, see {log}")
         # It died: of the fault, if the device is there at all.
-        if ring.on_device:
+        if known.on_device:
             smoke = [str(self._python), "-m", "mps_simulator", "-c", _SMOKE]
             if self._run(smoke, self._place.tree, 60.0, log):
                 return Result(NOT_RUN, f"nothing runs on the device any more, see {log}")
