@@ -22,7 +22,10 @@ _NO_BACKEND = "--deselect=test/simulator/tests/test_foundation.py::test_queues_w
 
 _CAPTURE_FILES = (
     "test_mps_graph.py",
+    "test_mps_graph_bindings.py",
     "test_mps_graph_pool.py",
+    "test_mps_graph_sampling.py",
+    "test_mps_traced_graph.py",
     "test_mps_executable_cache.py",
     "test_mps_graph_executables.py",
     "test_mps_graph_linked.py",

@@ -18,6 +18,13 @@ def test_table_of_this_repository() -> None:
     assert {suite.sanitizer for kind in table.sanitized.values() for suite in kind} == set(KINDS)
 
 
+def test_each_file_of_the_overlay_is_run() -> None:
+    layout = own_layout()
+    [cases] = [suite for suite in load_suites(layout).suites if suite.name == "capture cases"]
+    files = {path.name for path in (layout.overlay / "test").glob("test_*.py")}
+    assert files - set(cases.words) == set()
+
+
 def test_table_of_the_working_copy_is_taken(workshop: Workshop) -> None:
     workshop.layout.suites.write_text(
         "from fork_tool.suites.suite import Suite\n"
