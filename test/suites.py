@@ -132,6 +132,8 @@ SUITES = (
     # Its environment is one of its own, with another torch.
     Suite("next base", (*PYTEST, "test/next_base"), needs="test/next_base", on_mac=False),
     Suite("simulator", (*PYTEST, *_SPREAD, "test/simulator/tests"), needs="test/simulator/tests", on_mac=False),
+    # As a contributor without a Mac uses it: the base's backend, without the series.
+    Suite("base only", (*PYTEST, "test/simulator/base_only"), needs="test/simulator/base_only", on_mac=False),
     Suite("recorder properties", (*PYTEST, *_SPREAD, "test/capture"), needs="test/capture", on_device=True),
     _CAPTURE_CASES,
     replace(

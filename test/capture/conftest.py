@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import random
 import sys
@@ -60,12 +59,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     counts = terminalreporter.config.stash[COUNTS]
     if counts:
         terminalreporter.write_line("capture: " + ", ".join(f"{number} {name}" for name, number in counts.items()))
-
-
-def pytest_collection_finish() -> None:
-    """Spares each later collection the objects of torch, which are many."""
-    gc.collect()
-    gc.freeze()
 
 
 def _make_world() -> EncoderWorld:

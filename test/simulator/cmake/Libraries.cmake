@@ -28,6 +28,8 @@ target_compile_definitions(frameworks PRIVATE
   MPS_SIMULATOR_SOURCE_DIR="${here}"
   MPS_SIMULATOR_DEFAULT_PYTHON="${PYTHON}"
   MPS_SIMULATOR_CLANG="${CMAKE_CXX_COMPILER}")
+target_precompile_headers(frameworks PRIVATE
+  "$<$<COMPILE_LANGUAGE:OBJCXX>:MetalPerformanceShaders/MetalPerformanceShaders.h$<SEMICOLON>functional$<SEMICOLON>map$<SEMICOLON>mutex$<SEMICOLON>thread$<SEMICOLON>vector>")
 
 # The operations are expressions over all of ATen, whose headers take longer to
 # read than the rest of each file.
@@ -60,13 +62,17 @@ function(backend_target target)
     -w -include ${here}/glue/prefix.h)
 endfunction()
 
-# No precompiled header for the runtime: an overlay file that forgets an
-# include must fail here as it would on a Mac.
 add_library(backend_runtime OBJECT ${runtime_sources} ${inductor_sources}
   ${TORCH_CHECKOUT}/torch/csrc/api/src/mps.cpp
   # Interposes the wheel's, which was compiled without its MPS case.
   ${aten}/native/DispatchStub.cpp)
 backend_target(backend_runtime)
+# Not with a sanitizer: an overlay file that forgets an include must fail in one
+# of the builds as it would on a Mac.
+if(NOT SANITIZER)
+  target_precompile_headers(backend_runtime PRIVATE
+    "$<$<COMPILE_LANGUAGE:OBJCXX>:ATen/core/Tensor.h$<SEMICOLON>MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>")
+endif()
 set_source_files_properties(${aten}/mps/EmptyTensor.cpp PROPERTIES
   COMPILE_OPTIONS "-include;${here}/glue/empty_tensor_prefix.h")
 
@@ -88,6 +94,8 @@ endif()
 add_library(backend_registrations OBJECT ${REGISTER_MPS})
 set_source_files_properties(${REGISTER_MPS} PROPERTIES GENERATED TRUE)
 backend_target(backend_registrations)
+# Generated calls, which take long to optimize and short to run.
+target_compile_options(backend_registrations PRIVATE -O0)
 if(SANITIZER)
   # These are generated calls only, and instrumenting them takes a third of the build's time.
   target_compile_options(backend_registrations PRIVATE -fno-sanitize=all)

@@ -5,6 +5,8 @@ add_library(simulator_cases SHARED ${case_sources})
 target_include_directories(simulator_cases PRIVATE ${here} ${here}/include)
 target_include_directories(simulator_cases SYSTEM PRIVATE
   ${OBJFW}/include ${WHEEL}/include ${WHEEL}/include/torch/csrc/api/include)
+target_precompile_headers(simulator_cases PRIVATE
+  <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h> <functional> <string> <thread> <vector>)
 target_link_libraries(simulator_cases PRIVATE mps_simulator
   ${WHEEL}/lib/libtorch_cpu.so ${WHEEL}/lib/libc10.so ${OBJFW_RUNTIME} ${OBJFW_BLOCKS} pthread)
 # CMake writes no run path for OBJCXX here.

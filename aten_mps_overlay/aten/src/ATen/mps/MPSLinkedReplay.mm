@@ -374,7 +374,6 @@ bool canCallExecutables() {
 }
 
 std::optional<std::vector<MPSLinkedRun>> linkRuns(const MPSRecording& recording,
-                                                  const MPSReplayPlan& plan,
                                                   id<MTLDevice> device,
                                                   MPSGraphCompilationDescriptor* descriptor,
                                                   MPSGraphPool pool,
@@ -400,6 +399,7 @@ std::optional<std::vector<MPSLinkedRun>> linkRuns(const MPSRecording& recording,
                                    c10::utils::check_env("PYTORCH_MPS_LINK_KEEP_RESULTS").value_or(false)});
   ResultTypes types(device, descriptor);
   Linker linker(recording, device, descriptor, types);
+  const MPSReplayRefreshes refreshes(recording.steps);
   std::vector<MPSLinkedRun> linked;
   std::vector<MPSLinkCandidate> neighbours;
   const auto link_neighbours = [&] {
@@ -415,7 +415,7 @@ std::optional<std::vector<MPSLinkedRun>> linkRuns(const MPSRecording& recording,
     const auto* run = std::get_if<MPSGraphRunStep>(&step);
     if (auto candidate = run ? makeCandidate(*run, i, types) : std::nullopt) {
       neighbours.push_back(std::move(*candidate));
-    } else if (!plan.refreshes().isEarly(step)) {
+    } else if (!refreshes.isEarly(step)) {
       link_neighbours();
     }
   }

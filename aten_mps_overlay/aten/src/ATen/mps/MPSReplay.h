@@ -47,11 +47,7 @@ class MPSReplay {
   void encode(MPSStream* stream) const;
 
  private:
-  void link(const MPSReplayMechanisms& mechanisms,
-            size_t limit,
-            MPSGraphPool pool,
-            id<MTLDevice> device,
-            MPSGraphCompilationDescriptor* descriptor);
+  void link(size_t limit, MPSGraphPool pool, id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor);
   void encodeForCapture(MPSStream* stream,
                         MPSGraphCapture* capture,
                         MPSReplayWatch& watch,
@@ -71,7 +67,6 @@ class MPSReplay {
 
 /// Finds and compiles the stretches of graph runs; nothing if the system can't do that. MPSLinkedReplay.mm sets it.
 using MPSRunLinker = std::optional<std::vector<MPSLinkedRun>> (*)(const MPSRecording& recording,
-                                                                  const MPSReplayPlan& plan,
                                                                   id<MTLDevice> device,
                                                                   MPSGraphCompilationDescriptor* descriptor,
                                                                   MPSGraphPool pool,

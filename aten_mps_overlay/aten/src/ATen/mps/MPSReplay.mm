@@ -17,10 +17,10 @@ MPSReplay::MPSReplay(std::shared_ptr<const MPSRecording> recording,
                      MPSGraphCompilationDescriptor* descriptor)
     : recording_(std::move(recording)), executables_(recording_->executables) {
   @autoreleasepool {
-    plan_.emplace(planReplay(recording_->steps, linked_, mechanisms, device));
     if (link_limit > 0) {
-      link(mechanisms, link_limit, pool, device, descriptor);
+      link(link_limit, pool, device, descriptor);
     }
+    plan_.emplace(planReplay(recording_->steps, linked_, mechanisms, device));
   }
   std::vector<std::string> messages;
   for (const auto& check : recording_->status_checks) {
@@ -29,13 +29,9 @@ MPSReplay::MPSReplay(std::shared_ptr<const MPSRecording> recording,
   check_messages_ = std::make_shared<const std::vector<std::string>>(std::move(messages));
 }
 
-void MPSReplay::link(const MPSReplayMechanisms& mechanisms,
-                     size_t limit,
-                     MPSGraphPool pool,
-                     id<MTLDevice> device,
-                     MPSGraphCompilationDescriptor* descriptor) {
+void MPSReplay::link(size_t limit, MPSGraphPool pool, id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor) {
   const auto begin = std::chrono::steady_clock::now();
-  auto runs = run_linker ? run_linker(*recording_, *plan_, device, descriptor, pool, limit) : std::nullopt;
+  auto runs = run_linker ? run_linker(*recording_, device, descriptor, pool, limit) : std::nullopt;
   if (!runs) {
     TORCH_WARN_ONCE(
         "torch.mps graph capture: link=True needs macOS 15.0 or newer. The MPSGraph runs of this graph and of later "
@@ -44,7 +40,6 @@ void MPSReplay::link(const MPSReplayMechanisms& mechanisms,
   }
   linked_ = std::move(*runs);
   if (!linked_.empty()) {
-    plan_.emplace(planReplay(recording_->steps, linked_, mechanisms, device));
     NSMutableArray* all = [NSMutableArray arrayWithArray:executables_.get()];
     for (const auto& run : linked_) {
       [all addObject:run.executable.get()];
