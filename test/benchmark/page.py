@@ -129,7 +129,7 @@ def _rebinding(rows: Sequence[Row]) -> str:
     if not ratios:
         return ""
     return (
-        f"*Re-bind everything* sets pipeline and all bindings anew for each dispatch and runs each graph with new tensor data, "
+        f"*Re-bind everything* sets pipeline and all bindings again for each dispatch and runs each graph with new tensor data, "
         f"from a plain loop without the checks of a replay. It takes {statistics.median(ratios):.1f} times the CPU time of "
         f"direct replay (median; {min(ratios):.2f} to {max(ratios):.1f}).\n"
     )
