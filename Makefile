@@ -91,7 +91,7 @@ graph-caching: ## count what the executable cache keeps of matmul, convolution a
 fallback-bench: ## measure what operators without an MPS kernel cost
 	@$(MPSFORK) fallback-bench
 
-fallback-sync: ## count the requests for operators anew (needs GH_TOKEN)
+fallback-sync: ## count the requests for operators again (needs GH_TOKEN)
 	@$(MPSFORK) fallback-sync
 
 numbers:    ## write what the last `make demo` and `make test` showed into README.md

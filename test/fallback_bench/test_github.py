@@ -101,7 +101,7 @@ def test_waiting_is_bounded() -> None:
         (page("77764-1", FIRST), "which is not asked"),
     ],
 )
-def test_what_can_not_be_mended_by_waiting(answer: Answer, sentence: str) -> None:
+def test_what_waiting_does_not_fix(answer: Answer, sentence: str) -> None:
     assert re.search(sentence, failure([answer]))
 
 

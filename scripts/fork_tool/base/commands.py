@@ -43,7 +43,7 @@ def fetch(project: WorkingCopy, checkout: Path | None, source: str) -> None:
 def clean(project: WorkingCopy, checkout: bool) -> None:
     """Remove what was built; the checkout stays unless asked for."""
     layout = project.layout
-    # Of the last one a rebase of the series that is under way needs what was resolved there.
+    # The last one has the resolved conflicts of a rebase that is under way.
     kept = (layout.checkout, layout.base_checkout, layout.rebase_checkout)
     with exclusive(layout):
         for path in sorted(layout.build.iterdir()):

@@ -20,9 +20,9 @@ _STATES = {OK: "green", LATER: "yellow", LACKS: "bold red"}
 @click.command()
 @click.pass_obj
 def doctor(project: Project) -> None:
-    """Show what this machine has and lacks, and how to mend it."""
+    """Show what this machine has and lacks, and how to fix what is lacking."""
     findings = doctor_module.examine(project)
-    table = Table("what", "state", "found", "mended by")
+    table = Table("what", "state", "found", "how to fix it")
     for finding in findings:
         table.add_row(
             finding.name, Text(finding.state, style=_STATES[finding.state]), Text(finding.detail), Text(finding.remedy)
@@ -30,7 +30,7 @@ def doctor(project: Project) -> None:
     out.print(table)
     lacking = [finding.name for finding in findings if finding.state == LACKS]
     if lacking:
-        raise ForkToolError(f"This machine lacks {', '.join(lacking)}: the last column says what mends it.")
+        raise ForkToolError(f"This machine lacks {', '.join(lacking)}: the last column says how to fix it.")
     say("Nothing is lacking.")
 
 

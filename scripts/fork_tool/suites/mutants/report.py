@@ -10,7 +10,7 @@ from pathlib import Path
 from fork_tool.common.files import write_atomically
 
 CAUGHT, SURVIVED = "caught", "survived"
-# A mutant that nobody could look at: it says nothing of the tests, and is no success.
+# A mutant that could not be tried: it says nothing of the tests, and does not count as noticed.
 DOES_NOT_APPLY, DOES_NOT_BUILD = "does not apply", "does not build"
 RED_WITHOUT, TIMED_OUT, NOT_RUN = "suite fails without it", "timed out", "suite does not run"
 OUTCOMES = (CAUGHT, SURVIVED, DOES_NOT_APPLY, DOES_NOT_BUILD, RED_WITHOUT, TIMED_OUT, NOT_RUN)
