@@ -171,13 +171,12 @@ def page_text(report: dict[str, Any], name: str, cuda: dict[str, Any] | None = N
     protocol = report["protocol"]
     parts = [
         "# The benchmark\n",
-        "For whoever asks what a replay saves of the CPU's time. "
+        "For anyone who asks how much CPU time a replay saves. "
         f"Written by `make bench PAGE=…` from a run of {len(rows)} configurations on {report['device']}, "
         f"torch {report['torch']}{_load(report)}.\n",
-        f"{report['about']} `test/benchmark/README.md` says what is run, and how.\n",
+        f"{report['about']} [test/benchmark](../test/benchmark/README.md) says what is run, and how.\n",
         f"{protocol['trials']} trials after {protocol['warm_ups']} warm-ups, {protocol['trimmed']:.0%} trimmed mean; the "
-        "modes of a configuration take turns. Before it is timed each replay is compared with eager on new inputs, its "
-        "outputs overwritten. Backward passes run on the calling thread in all modes, so that their time is in it.\n",
+        "modes of a configuration take turns.\n",
         f"## {measured} saved, in % of eager: mean (least … most)\n",
         _by_category(rows, wall=not simulated),
         _NO_SPEED_UP if simulated else "",
