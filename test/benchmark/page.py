@@ -158,6 +158,11 @@ def _beside_cuda(rows: Sequence[Row], cuda: Sequence[Row], device: str) -> str:
     return text + _table(["model", "here, direct", f"CUDA Graphs, {device}"], lines)
 
 
+def _date(report: dict[str, Any]) -> str:
+    # Reports of before this was kept have none.
+    return f" on {report['date']}" if "date" in report else ""
+
+
 def _load(report: dict[str, Any]) -> str:
     if report.get("load_average") is None:
         return ""
@@ -172,7 +177,7 @@ def page_text(report: dict[str, Any], name: str, cuda: dict[str, Any] | None = N
     parts = [
         "# The benchmark\n",
         "For anyone who asks how much CPU time a replay saves. "
-        f"Written by `make bench PAGE=…` from a run of {len(rows)} configurations on {report['device']}, "
+        f"Written by `make bench PAGE=…`{_date(report)} from a run of {len(rows)} configurations on {report['device']}, "
         f"torch {report['torch']}{_load(report)}.\n",
         f"{report['about']} [test/benchmark](../test/benchmark/README.md) says what is run, and how.\n",
         f"{protocol['trials']} trials after {protocol['warm_ups']} warm-ups, {protocol['trimmed']:.0%} trimmed mean; the "

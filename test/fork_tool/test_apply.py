@@ -1,4 +1,4 @@
-"""`apply`: one commit per entry, twice as good as once, and nothing changed when it refuses."""
+"""`apply`: one commit per entry, the same when run again, and nothing changed when it refuses."""
 
 from __future__ import annotations
 

@@ -56,6 +56,35 @@ def test_a_page_without_its_readers_is_seen() -> None:
         assert not names_its_readers(text)
 
 
+# Words that readers have stumbled over, and what to say.
+PLAINER = {
+    "anew": "again",
+    "lest": "so that … not",
+    "mend": "fix",
+    "mended": "fixed",
+    "mends": "fixes",
+    "nobody": "no one",
+}
+
+
+def unusual_words(text: str) -> list[str]:
+    """Those of a page that have a plainer one."""
+    return [word for word in re.findall(r"\b[a-z]+\b", text.lower()) if word in PLAINER]
+
+
+@pytest.mark.parametrize("page", ADDRESSED, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pages_use_plain_words(page: Path) -> None:
+    assert unusual_words(page.read_text()) == []
+
+
+def test_an_unusual_word_is_seen() -> None:
+    assert unusual_words("Mend it, lest it is made anew. `test_nobody_else` recommends an amendment.") == [
+        "mend",
+        "lest",
+        "anew",
+    ]
+
+
 def test_named_tests_exist() -> None:
     sources = [*(ROOT / "aten_mps_overlay" / "test").glob("*.py"), *(ROOT / "test").rglob("test_*.py")]
     known = set(re.findall(r"def (test_\w+)", "\n".join(path.read_text() for path in sources)))

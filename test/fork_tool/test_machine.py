@@ -1,4 +1,4 @@
-"""`setup`, `doctor` and what they think of a machine."""
+"""`setup`, `doctor` and what they report of a machine."""
 
 from __future__ import annotations
 

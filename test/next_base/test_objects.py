@@ -69,7 +69,7 @@ def test_source_without_the_hunks_on_headers_is_seen(
     made: Made, project: Project, mac: MacPlaces, words: list[str], tmp_path: Path
 ) -> None:
     overlay = project.layout.overlay / "aten" / "src"
-    # Found by what it calls, since it is the hunk's declaration that must be missed, whoever needs it.
+    # Found by what it calls: the hunk's declaration must be missing, whichever function needs it.
     source = next(text for path in overlay.glob("ATen/mps/*.mm") if "->setCapture(" in (text := path.read_text()))
     tree = f"-I{mac.shown(made.places.tree)}"
     unpatched = [word for word in words if not word.startswith(tree)] + [f"-I{mac.shown(overlay)}"]

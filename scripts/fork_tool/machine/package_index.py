@@ -51,7 +51,7 @@ def fetch_pinned_wheel(wheel: PinnedWheel, cache: Path, root: Path, pin: str) ->
             failed = run_shown([*command, "--index-url", wheel.index], root)
         if failed or not found.is_file():
             raise ForkToolError(
-                f"The wheel {wheel.name} could not be had with the hash in {pin} (see above): check the network "
+                f"The wheel {wheel.name} could not be downloaded with the hash in {pin} (see above): check the network "
                 "and the package index, or correct the hash, then run this again."
             )
         believe_wheel(found, wheel, pin)

@@ -1,4 +1,4 @@
-"""`apply`: lay the series on the checkout, one commit per entry, on a branch of its own."""
+"""`apply`: apply the series to the checkout, one commit per entry, on a branch of its own."""
 
 from __future__ import annotations
 

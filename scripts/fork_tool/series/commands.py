@@ -27,7 +27,7 @@ from fork_tool.series.project import Project
 @click.option("--force", is_flag=True, help="Put commits aside that are on the branch and not in patches/.")
 @click.pass_obj
 def apply(project: Project, force: bool) -> None:
-    """Lay the series on the checkout, one commit per entry."""
+    """Apply the series to the checkout, one commit per entry."""
     with exclusive(project.layout):
         if not project.layout.checkout.exists():
             fetch_module.fetch(project)

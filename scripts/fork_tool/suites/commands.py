@@ -88,7 +88,7 @@ def test_entries(project: Project, entries: tuple[str, ...]) -> int:
     outcomes = each_entry.test_entries(project, entries)
     bad = [outcome.entry for outcome in outcomes if not outcome.good]
     if bad:
-        raise ForkToolError(f"Not good by themselves: {', '.join(bad)}.")
+        raise ForkToolError(f"These entries do not build or pass without the later ones: {', '.join(bad)}.")
     say(f"{len(outcomes)} entries build and pass without the later ones.")
     return 0
 
@@ -111,7 +111,7 @@ def lint_overlay(project: Project) -> int:
     """Compile the overlay's C++ with every warning an error, and run clang-tidy's bugprone checks on it (Linux)."""
     machine = this_machine()
     if not machine.runs_simulator:
-        raise ForkToolError("The overlay is looked at as the simulator's build compiles it: run this on Linux x86-64.")
+        raise ForkToolError("The overlay is checked with the simulator's build: run this on Linux x86-64.")
     make_ready(project, machine)
     with exclusive(project.layout):
         for package in setup_module.install_packages(project, machine, [lint_module.CLANG_TIDY]):

@@ -101,7 +101,7 @@ def work_digest(checkout: Checkout) -> str:
 
 
 def version_of(project: Project, label: str) -> str:
-    """The release's version with what was laid on the base."""
+    """The release's version with what was applied to the base."""
     return f"{project.pin.version}.{label}"
 
 

@@ -22,7 +22,7 @@ from fork_tool.suites.mutants import run as mutants_module
 def mutants(
     project: Project, names: tuple[str, ...], resume: bool, listed: bool, report: Path | None, page: Path | None
 ) -> int:
-    """Plant one small fault after the other in engine and checks, and see which suite notices (Linux)."""
+    """Plant small faults in the engine and the checks, one at a time, and see which suite notices (Linux)."""
     if listed:
         mutants_module.show_list(mutants_module.choose(project, names))
         return 0
