@@ -87,8 +87,8 @@ def test_waiting_is_bounded() -> None:
     [
         (Answer(status=401), "does not know the token"),
         (Answer("forbidden", 403, {"X-RateLimit-Remaining": "42"}), "may not read public issues"),
-        (Answer(status=404), "is not there"),
-        (Answer(status=410), "is not there"),
+        (Answer(status=404), "does not exist"),
+        (Answer(status=410), "does not exist"),
         (Answer(status=418), "answers HTTP 418"),
         (Answer(status=500), "out of order .HTTP 500"),
         (Answer(body=b'{"message": "hello"}'), "is no list of comments"),
