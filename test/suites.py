@@ -7,10 +7,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fork_tool.suites.suite import CAPTURED_LIST, PYTEST, SMALL_SAMPLE, STATUS, Suite, upstream_sample, UPSTREAM_STYLE
+from fork_tool.suites.suite import (
+    CAPTURED_LIST,
+    PYTEST,
+    SMALL_SAMPLE,
+    STATUS,
+    Suite,
+    upstream_sample,
+    UPSTREAM_STYLE,
+)
 
 # For suites whose tests stand alone.
-_TWO_AT_ONCE = ("-n", "2")
+_SPREAD = ("-n", "{cores}")
 # Those of the simulator's own tests that are written in Objective-C++, but for one that takes the time.
 _OBJECTIVE_CASES = (
     "test/simulator/tests/test_foundation.py",
@@ -39,7 +47,7 @@ _CAPTURE_FILES = (
 )
 _CAPTURE_CASES = Suite(
     "capture cases",
-    (*UPSTREAM_STYLE, *_TWO_AT_ONCE, *_CAPTURE_FILES),
+    (*UPSTREAM_STYLE, *_SPREAD, *_CAPTURE_FILES),
     needs="build/pytorch/test/test_mps_graph.py",
     on_device=True,
     directory="build/pytorch/test",
@@ -108,12 +116,12 @@ _CAPTURED_SAMPLE = replace(
 _FEW_MUTANTS = ("failures-counted-as-passes", "optimizer-check-dropped", "binding-offset-lost")
 
 SUITES = (
-    Suite("fork tool", (*PYTEST, *_TWO_AT_ONCE, "test/fork_tool"), needs="test/fork_tool"),
+    Suite("fork tool", (*PYTEST, *_SPREAD, "test/fork_tool"), needs="test/fork_tool"),
     Suite("fallback bench", (*PYTEST, "test/fallback_bench"), needs="test/fallback_bench", on_device=True),
     # A Mac has lintrunner, and the rest needs no device.
     Suite(
         "upstream checks",
-        (*PYTEST, *_TWO_AT_ONCE, "--dist", "loadfile", "test/upstream_checks"),
+        (*PYTEST, *_SPREAD, "--dist", "loadfile", "test/upstream_checks"),
         needs="test/upstream_checks",
         on_mac=False,
         upstream_tools=True,
@@ -123,13 +131,13 @@ SUITES = (
     Suite("mac library", (*PYTEST, "test/mac_library"), needs="test/mac_library", on_mac=False),
     # Its environment is one of its own, with another torch.
     Suite("next base", (*PYTEST, "test/next_base"), needs="test/next_base", on_mac=False),
-    Suite("simulator", (*PYTEST, *_TWO_AT_ONCE, "test/simulator/tests"), needs="test/simulator/tests", on_mac=False),
-    Suite("recorder properties", (*PYTEST, *_TWO_AT_ONCE, "test/capture"), needs="test/capture", on_device=True),
+    Suite("simulator", (*PYTEST, *_SPREAD, "test/simulator/tests"), needs="test/simulator/tests", on_mac=False),
+    Suite("recorder properties", (*PYTEST, *_SPREAD, "test/capture"), needs="test/capture", on_device=True),
     _CAPTURE_CASES,
     replace(
         _CAPTURE_CASES,
         name="capture cases, linked",
-        words=(*UPSTREAM_STYLE, *_TWO_AT_ONCE, *_LINKED_FILES),
+        words=(*UPSTREAM_STYLE, *_SPREAD, *_LINKED_FILES),
         linked=True,
     ),
     Suite("C++ tests", (*PYTEST, "test/aten"), needs="test/aten", on_mac=False),
@@ -150,7 +158,7 @@ SUITES = (
     ),
     Suite(
         "sample of the sweep",
-        ("test/sweep/run.py", "--sample", "60", "--report", "build/reports/sweep_sample.json"),
+        ("test/sweep/run.py", "--jobs", "{cores}", "--sample", "60", "--report", "build/reports/sweep_sample.json"),
         needs="test/sweep/run.py",
         counted=STATUS,
         on_mac=False,
@@ -158,7 +166,10 @@ SUITES = (
     # Without replays nothing may be equal, or the one above proves nothing.
     Suite(
         "sample of the sweep, no replays",
-        ("test/sweep/run.py", "--sample", "300", "--no-replay", "--report", "build/reports/sweep_no_replay.json"),
+        (
+            *("test/sweep/run.py", "--jobs", "{cores}", "--sample", "300", "--no-replay"),
+            *("--report", "build/reports/sweep_no_replay.json"),
+        ),
         needs="test/sweep/run.py",
         counted=STATUS,
         on_mac=False,
@@ -171,6 +182,7 @@ SUITES = (
         needs="test/benchmark/run.py",
         counted=STATUS,
         on_device=True,
+        measures_time=True,
     ),
     _models("models", "--quick", "--report", "build/reports/models_quick.json"),
     # Without replays nothing may be equal, or the one above proves nothing.

@@ -18,6 +18,7 @@ from fork_tool.machine import doctor as doctor_module
 from fork_tool.machine import simulator_build as build_module
 from fork_tool.machine.machine import Machine
 from fork_tool.paths import own_layout
+from fork_tool.suites import one_suite as one_suite_module
 from fork_tool.suites import runner as runner_module
 from fork_tool.suites import simulator as simulator_module
 from fork_tool.suites import unpatched as unpatched_module
@@ -43,7 +44,7 @@ def bench(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> tuple[Workshop,
             (build / "build.ninja").touch()
         return 0
 
-    for module in (build_module, runner_module):
+    for module in (build_module, one_suite_module, runner_module):
         monkeypatch.setattr(module, "run_shown", run)
     for module in (simulator_module, runner_module, unpatched_module):
         monkeypatch.setattr(module, "this_machine", lambda: LINUX)
@@ -190,7 +191,7 @@ def test_fallback_commands(bench: tuple[Workshop, list[str]], monkeypatch: pytes
 def test_sanitized_suites(bench: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     shop, commands = bench
     shop.layout.reports.mkdir(parents=True)
-    old = shop.layout.reports / "sanitizer-report.1"
+    old = shop.layout.reports / "sanitizer-report-quiet.1"
     old.touch()
     quiet = Suite("quiet", ("-c", "pass"), "base.toml", counted=STATUS, on_device=True, sanitizer="address")
     monkeypatch.setattr(runner_module, "load_suites", lambda _layout: SuiteTable((), {"address": (quiet,)}))
@@ -207,7 +208,7 @@ def test_sanitized_suites(bench: tuple[Workshop, list[str]], monkeypatch: pytest
         return 0
 
     # A report is a failure even where the program that made it was not asked how it ended.
-    monkeypatch.setattr(runner_module, "run_shown", report)
+    monkeypatch.setattr(one_suite_module, "run_shown", report)
     done = shop.run("test-sanitized")
     assert "ERROR: AddressSanitizer" in done.output
     assert done.output.splitlines()[-1] == "1 passed, 1 failed"
@@ -288,7 +289,7 @@ def suite(name: str, code: str, counted: str = STATUS, on_device: bool = False) 
 
 def test_suites_run_in_order_and_are_counted(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner_module, "make_ready_for_tests", lambda *_arguments: None)
-    monkeypatch.setattr(runner_module, "device_command", lambda *_arguments: [sys.executable])
+    monkeypatch.setattr(one_suite_module, "device_command", lambda *_arguments: [sys.executable])
     applied.layout.python.parent.mkdir(parents=True)
     applied.layout.python.symlink_to(sys.executable)
     totals = {"passed": 4, "failed": 2, "errored": 1, "skipped": 2, "xfailed": 3, "xpassed": 0, "not_started": 1}

@@ -7,6 +7,7 @@ import fcntl
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,20 +33,41 @@ def run_shown(
     try:
         return process.wait()
     except KeyboardInterrupt:
-        _put_down(process)
+        put_down([process])
         raise
 
 
-def _put_down(process: subprocess.Popen[bytes]) -> None:
-    # The terminal has told it too: let it tidy up first.
+def start_logged(
+    command: Sequence[str], directory: Path, environment: dict[str, str], log: Path
+) -> subprocess.Popen[bytes]:
+    """Start a command in the background; what it prints goes to the file."""
+    try:
+        with log.open("wb") as stream:
+            return subprocess.Popen(
+                command, cwd=directory, env=environment, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream
+            )
+    except FileNotFoundError:
+        raise ForkToolError(f"{command[0]} is not installed: run `make setup`.") from None
+
+
+def put_down(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    """End what still runs after Ctrl-C, which a terminal has told these processes too: they may tidy up first."""
     for number in (None, signal.SIGTERM, signal.SIGKILL):
-        if number is not None:
-            process.send_signal(number)
-        try:
-            process.wait(_GRACE_SECONDS)
+        for process in processes:
+            if number is not None and process.poll() is None:
+                process.send_signal(number)
+        if _all_end(processes):
             return
-        except (subprocess.TimeoutExpired, KeyboardInterrupt):
-            continue
+
+
+def _all_end(processes: Sequence[subprocess.Popen[bytes]]) -> bool:
+    deadline = time.monotonic() + _GRACE_SECONDS
+    try:
+        for process in processes:
+            process.wait(max(0.0, deadline - time.monotonic()))
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):
+        return False
+    return True
 
 
 @contextlib.contextmanager

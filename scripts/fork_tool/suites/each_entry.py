@@ -21,8 +21,8 @@ from fork_tool.machine.simulator_build import build_simulator
 from fork_tool.series.entries import Entry
 from fork_tool.series.project import Project
 from fork_tool.series.stack import Layer
+from fork_tool.suites.one_suite import run_suite
 from fork_tool.suites.reports import Count
-from fork_tool.suites.runner import run_suite
 from fork_tool.suites.simulator import make_ready
 from fork_tool.suites.suite import PYTEST, SMALL_SAMPLE, Suite, upstream_sample, UPSTREAM_STYLE
 

@@ -82,11 +82,10 @@ def _tests(report: dict[str, Any]) -> list[str]:
         raise ForkToolError(
             "The last run of tests was of some suites only, did not come to its end, or failed: run `make test`."
         )
-    seconds = sum(suite["seconds"] for suite in report["suites"])
     machine = report["machine"]
     where = "a simulator" if machine["runs_on"] == "simulator" else f"the device of a {machine['model']}"
     return [
         f"`make test` ran {total['passed'] + total['failed']:,} tests on {where}, all of which passed, and skipped "
-        f"{total['skipped']}. The suites took {seconds / 60:.0f} minutes on {machine['cores']} cores on {report['date']}, "
+        f"{total['skipped']}. The suites took {report['seconds'] / 60:.0f} minutes on {machine['cores']} cores on {report['date']}, "
         "the environment and the simulator not counted.",
     ]

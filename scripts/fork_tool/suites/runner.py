@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import time
-from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -14,7 +11,6 @@ from rich.table import Table
 
 from fork_tool.common.console import out, say
 from fork_tool.common.errors import ForkToolError
-from fork_tool.common.files import remove
 from fork_tool.common.processes import exclusive, run_shown
 from fork_tool.machine.environment import installed_version
 from fork_tool.machine.machine import Machine, this_machine
@@ -22,11 +18,13 @@ from fork_tool.machine.pinned_packages import install_model_libraries, install_u
 from fork_tool.machine.setup import setup
 from fork_tool.series.project import Project
 from fork_tool.suites import sanitized
-from fork_tool.suites.reports import COLUMNS, Count, count_junit, count_status, count_totals, title_of
+from fork_tool.suites.captured import capture_mode, problem_of_captured
+from fork_tool.suites.reports import COLUMNS, Count, count_junit, count_totals, title_of
 from fork_tool.suites.simulator import device_command, make_ready, make_ready_for_tests, program_environment
-from fork_tool.suites.suite import CAPTURED_LIST, JUNIT, Suite, TOTALS
+from fork_tool.suites.suite import CAPTURED_LIST, Suite
 from fork_tool.suites.summary import Outcome, report_machine, Summary
 from fork_tool.suites.table import load_suites
+from fork_tool.suites.together import run_together
 
 # Upstream's test of the backend takes other paths through it on each of these.
 MAIN_FILES, MAIN_VERSIONS = ("test_mps.py",), ("15.2", "14.5")
@@ -42,23 +40,6 @@ MORE_FILES = (
 )
 MORE_VERSIONS = ("15.2",)
 FALLBACK_BENCH = "scripts/fallback_bench/run.py"
-
-
-def problem_of_captured(project: Project) -> str:
-    """Print how many operators were captured and replayed, and what was refused; returns what is wrong with that."""
-    totals: dict[str, Counter[str]] = {"operators": Counter(), "changed inputs": Counter(), "refusals": Counter()}
-    for path in sorted((project.layout.reports / "capture_mode").glob("*.json")):
-        for name, counts in json.loads(path.read_text()).items():
-            totals[name].update(counts)
-    for name, counts in totals.items():
-        say(f"{name}: " + (", ".join(f"{count:,} {outcome}" for outcome, count in counts.most_common()) or "none"))
-    if not totals["operators"]["equal"]:
-        return "No operator was captured: test/capture_mode was not loaded."
-    if not totals["changed inputs"]["equal"]:
-        return "No operator was replayed on changed inputs."
-    different = totals["operators"]["different"] + totals["changed inputs"]["different"]
-    # A test that is expected to fail would hide it.
-    return f"{different} replays differed from eager: look for 'gave other values' in the report." if different else ""
 
 
 def run_demo(project: Project, arguments: Iterable[str]) -> int:
@@ -118,20 +99,6 @@ def _run_program(project: Project, program: str, arguments: Iterable[str]) -> in
         project.layout.root,
         program_environment(project),
     )
-
-
-def capture_mode(project: Project, environment: dict[str, str]) -> dict[str, str]:
-    """The environment in which pytest captures and replays each operator; drops the counts of an earlier run."""
-    layout = project.layout
-    report = layout.reports / "capture_mode"
-    remove(report)
-    path = [str(layout.root / "test" / "capture_mode"), environment.get("PYTHONPATH", "")]
-    return environment | {
-        "PYTEST_PLUGINS": "mps_capture_mode",
-        "PYTORCH_TEST_MPS_CAPTURE": "1",
-        "PYTORCH_TEST_MPS_CAPTURE_REPORT": str(report),
-        "PYTHONPATH": os.pathsep.join(part for part in path if part),
-    }
 
 
 def run_upstream_tests(
@@ -209,9 +176,16 @@ def _summary(project: Project, machine: Machine, command: str, macos: tuple[str,
 
 
 def run_suites(
-    project: Project, chosen: Iterable[str], suites: tuple[Suite, ...] | None = None, command: str = "test"
+    project: Project,
+    chosen: Iterable[str],
+    suites: tuple[Suite, ...] | None = None,
+    command: str = "test",
+    jobs: int | None = None,
 ) -> Count:
-    """Run the suites in order, without names those of `make test`, all of them even after a failure, and count."""
+    """Run the suites, without names those of `make test`, all of them even after a failure, and count.
+
+    They run side by side on `jobs` cores, without it on all that the machine has.
+    """
     names = list(chosen)
     if suites is None:
         suites = load_suites(project.layout).suites
@@ -235,17 +209,14 @@ def run_suites(
         with exclusive(project.layout):
             install_model_libraries(project)
     summary = _summary(project, machine, " ".join([command, *(f"--suite '{name}'" for name in names)]))
-    counts: dict[str, Count] = {}
-    for suite in selected:
-        began = time.monotonic()
-        counts[suite.name] = run_suite(project, machine, suite)
-        summary.add(Outcome(suite.name, counts[suite.name], time.monotonic() - began))
+    run_together(project, machine, selected, jobs or os.cpu_count() or 1, summary.add)
     summary.write(True)
-    table = Table("suite", *map(title_of, COLUMNS))
-    for name, count in counts.items():
-        table.add_row(name, *(str(getattr(count, column)) for column in COLUMNS))
+    outcomes = summary.outcomes([suite.name for suite in selected])
+    table = Table("suite", *map(title_of, COLUMNS), "seconds")
+    for one in outcomes:
+        table.add_row(one.name, *(str(getattr(one.count, column)) for column in COLUMNS), f"{one.seconds:.0f}")
     out.print(table)
-    return sum(counts.values(), Count())
+    return sum((one.count for one in outcomes), Count())
 
 
 def run_sanitized(project: Project, sanitizer: str, chosen: Iterable[str]) -> Count:
@@ -253,45 +224,3 @@ def run_sanitized(project: Project, sanitizer: str, chosen: Iterable[str]) -> Co
     return run_suites(
         project, chosen, load_suites(project.layout).sanitized[sanitizer], f"test-sanitized --sanitizer {sanitizer}"
     )
-
-
-def run_suite(project: Project, machine: Machine, suite: Suite, build: Path | None = None) -> Count:
-    """Run one suite, on the usual build or another, and count."""
-    layout = project.layout
-    say(f"── {suite.name}", style="bold")
-    if not (layout.root / suite.needs).exists():
-        say(f"{suite.needs} is missing: this suite counts as failed.", style="red")
-        return Count(failed=1)
-    layout.reports.mkdir(parents=True, exist_ok=True)
-    environment = program_environment(project)
-    if suite.sanitizer:
-        build = sanitized.directory(project, suite.sanitizer)
-        environment |= sanitized.prepare_reports(project, build)
-    if suite.captured:
-        environment = capture_mode(project, environment)
-    if suite.linked:
-        path = [str(layout.root / "test" / "capture_mode"), environment.get("PYTHONPATH", "")]
-        environment = environment | {
-            "PYTEST_PLUGINS": "mps_linked",
-            "PYTHONPATH": os.pathsep.join(part for part in path if part),
-        }
-    report = layout.reports / f"{re.sub('[ ,]+', '_', suite.name)}.{'json' if suite.counted == TOTALS else 'xml'}"
-    report.unlink(missing_ok=True)
-    words = [word.replace("{report}", str(report)) for word in suite.words]
-    start = [*device_command(project, machine, build), *suite.simulator] if suite.on_device else [str(layout.python)]
-    where = "" if suite.directory == "." else suite.directory
-    status = run_shown([*start, *words], layout.root / suite.directory, environment, where)
-    count = _counted(suite, report, status)
-    if suite.captured and (problem := problem_of_captured(project)):
-        say(problem, style="red")
-        count.failed += 1
-    if suite.sanitizer and sanitized.show_reports(project) and not count.failed:
-        # A child that nobody asked for its status has died of it.
-        count.failed = 1
-    return count
-
-
-def _counted(suite: Suite, report: Path, status: int) -> Count:
-    if suite.counted == JUNIT:
-        return count_junit(report, status)
-    return count_totals(report, status) if suite.counted == TOTALS else count_status(status)

@@ -29,23 +29,23 @@ def build(project: Project, machine: Machine, kind: str) -> None:
         build_simulator(project, directory(project, kind), project.layout.checkout, KINDS[kind][0])
 
 
-def prepare_reports(project: Project, build_directory: Path) -> dict[str, str]:
-    """Remove old reports; returns the variables that send new ones to files, since pytest keeps what is printed."""
-    for path in _reports(project):
+def prepare_reports(project: Project, build_directory: Path, suite: str) -> dict[str, str]:
+    """Remove a suite's old reports; returns the variables that send new ones to files, since pytest keeps what is printed."""
+    for path in _reports(project, suite):
         path.unlink()
-    destination = f"log_path={project.layout.reports / _REPORT}"
+    destination = f"log_path={project.layout.reports / f'{_REPORT}-{suite}'}"
     options = dict.fromkeys(("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"), destination)
     return options | {"MPS_SIMULATOR_BUILD": str(build_directory)}
 
 
-def show_reports(project: Project) -> bool:
-    """Print what the sanitizers reported; whether they did."""
-    reports = _reports(project)
+def show_reports(project: Project, suite: str) -> bool:
+    """Print what the sanitizers reported of a suite; whether they did."""
+    reports = _reports(project, suite)
     for path in reports:
         say(f"{project.layout.shown(path)}:", style="red")
         out.file.write(path.read_text("utf-8", "replace"))
     return bool(reports)
 
 
-def _reports(project: Project) -> list[Path]:
-    return sorted(project.layout.reports.glob(f"{_REPORT}.*"))
+def _reports(project: Project, suite: str) -> list[Path]:
+    return sorted(project.layout.reports.glob(f"{_REPORT}-{suite}.*"))

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 # How a suite is counted: a pytest run by its JUnit file, upstream's tests by their JSON report, a
 # program by its exit status.
 JUNIT, TOTALS, STATUS = "junit", "totals", "status"
 
+# Each process of a suite that is spread over several imports torch, so that more of them gain little.
+_MOST_PROCESSES = 8
+
 
 @dataclass(frozen=True)
 class Suite:
-    """One program to run; in `words`, {report} stands for its report file."""
+    """One program to run; in `words`, {report} stands for its report file, {cores} for the cores that it is given."""
 
     name: str
     words: tuple[str, ...]
@@ -19,6 +23,8 @@ class Suite:
     counted: str = JUNIT
     on_device: bool = False
     on_mac: bool = True
+    # Runs with nothing beside it.
+    measures_time: bool = False
     directory: str = "."
     # Runs on the build with this sanitizer.
     sanitizer: str = ""
@@ -35,6 +41,17 @@ class Suite:
     # Too long for `make test`: run when it is asked for.
     by_name_only: bool = False
 
+    def cores(self, all_cores: int) -> int:
+        """How many of a machine's cores it is given."""
+        if self.measures_time:
+            return all_cores
+        return min(all_cores, _MOST_PROCESSES) if any("{cores}" in word for word in self.words) else 1
+
+    @property
+    def file_name(self) -> str:
+        """The name in those of its reports."""
+        return re.sub("[ ,]+", "_", self.name)
+
 
 # The tests of upstream that the slow ways of running them take.
 SMALL_SAMPLE = "test/simulator/sanitizers/test_mps_sample.txt"
@@ -50,4 +67,5 @@ def upstream_sample(sample: str, version: str = "15.2", file: str = "test_mps.py
     name = f"upstream sample {version}" + ("" if file == "test_mps.py" else f" of {file}")
     words = ("-m", "mps_simulator.run_test_mps", "--macos", version, "--file", file, "--sample", sample)
     touched = ("--touches", touches) if touches else ()
-    return Suite(name, (*words, *touched, "--report", "{report}"), needs=sample, counted=TOTALS, on_mac=False)
+    rest = (*touched, "--jobs", "{cores}", "--report", "{report}")
+    return Suite(name, (*words, *rest), needs=sample, counted=TOTALS, on_mac=False)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
@@ -31,6 +32,8 @@ class Outcome:
     name: str
     count: Count
     seconds: float
+    # of its processes, which have ended; None where nothing counted it
+    cpu_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -99,12 +102,17 @@ class Summary:
         self._torch = torch
         self._commit = commit_of(project.layout.root)
         self._outcomes: list[Outcome] = []
+        self._began = time.monotonic()
         self.write(False)
 
     def add(self, outcome: Outcome) -> None:
         """A suite is done."""
         self._outcomes.append(outcome)
         self.write(False)
+
+    def outcomes(self, names: Sequence[str]) -> list[Outcome]:
+        """What ended, in the order of these names; suites that run side by side end in any order."""
+        return sorted(self._outcomes, key=lambda one: names.index(one.name))
 
     def write(self, complete: bool) -> None:
         """Write both files anew."""
@@ -124,8 +132,16 @@ class Summary:
             "torch": self._torch,
             "machine": asdict(self._machine),
             "total": asdict(self._total()),
+            # of the clock: suites run side by side
+            "seconds": round(time.monotonic() - self._began, 1),
             "suites": [
-                {"name": one.name, **asdict(one.count), "seconds": round(one.seconds, 1)} for one in self._outcomes
+                {
+                    "name": one.name,
+                    **asdict(one.count),
+                    "seconds": round(one.seconds, 1),
+                    "cpu_seconds": None if one.cpu_seconds is None else round(one.cpu_seconds, 1),
+                }
+                for one in self._outcomes
             ],
         }
 
@@ -133,7 +149,7 @@ class Summary:
         pin = self._project.pin
         rows = [
             "| " + " | ".join([one.name, *_numbers(one.count), f"{one.seconds:.0f} s"]) + " |"
-            for one in [*self._outcomes, Outcome("all", self._total(), sum(one.seconds for one in self._outcomes))]
+            for one in [*self._outcomes, Outcome("all", self._total(), time.monotonic() - self._began)]
         ]
         lines = [
             f"# {self._command}: {self._total().whole()}{'' if complete else ' (the run did not come to its end)'}",
