@@ -10,7 +10,7 @@ setup:      ## install what this machine lacks (Debian, Ubuntu), make the virtua
 fetch:      ## get PyTorch's source into build/pytorch
 	@$(MPSFORK) fetch
 
-apply:      ## lay the series on it, one commit per entry
+apply:      ## apply the series to it, one commit per entry
 	@$(MPSFORK) apply
 
 refresh:    ## take the branch's commits back into patches/ and aten_mps_overlay/
@@ -61,7 +61,7 @@ test-entries: ## build the simulator at every entry of the series and run the en
 test-newer: ## run the capture tests on a base that does what newer ones do, and plant faults there (NOFAULTS=1: without)
 	@$(MPSFORK) test-newer $(if $(NOFAULTS),--no-faults)
 
-mutants:    ## plant one small fault after the other in engine and checks, and see which suite notices (MUTANT=name, RESUME=1, PAGE=file)
+mutants:    ## plant small faults in the engine and the checks, one at a time, and see which suite notices (MUTANT=name, RESUME=1, PAGE=file)
 	@$(MPSFORK) mutants $(if $(MUTANT),--mutant $(MUTANT)) $(if $(RESUME),--resume) $(if $(PAGE),--page $(PAGE))
 
 wheel:      ## make torch's wheel with the series for a Mac, here (PYTHON=3.13); FROM_SOURCE=1: compile all of it, on a Mac (NO_DEVICE=1: one without a GPU); DRY_RUN=1: show what would be run
@@ -91,7 +91,7 @@ graph-caching: ## count what the executable cache keeps of matmul, convolution a
 fallback-bench: ## measure what operators without an MPS kernel cost
 	@$(MPSFORK) fallback-bench
 
-fallback-sync: ## count the requests for operators anew (needs GH_TOKEN)
+fallback-sync: ## count the requests for operators again (needs GH_TOKEN)
 	@$(MPSFORK) fallback-sync
 
 numbers:    ## write what the last `make demo` and `make test` showed into README.md

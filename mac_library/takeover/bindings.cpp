@@ -49,7 +49,7 @@ void replaceFunctions(const py::module_& module) {
   }
 }
 
-// A capture can't see the work of those who call the other backend.
+// A capture can't see the work of extensions that call the other backend.
 void refuseCapturesInTrouble(const py::module_& module) {
   auto graph = module.attr("_MPSGraph");
   auto begin = py::object(graph.attr("capture_begin"));

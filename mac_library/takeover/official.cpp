@@ -22,7 +22,7 @@ namespace {
 
 using Identity = std::array<uint8_t, 16>;
 
-// A function that only libtorch_cpu has, whoever else is loaded.
+// A function that only libtorch_cpu has, whatever else is loaded.
 std::optional<Dl_info> loadedLibrary() {
   Dl_info info{};
   const auto* function = reinterpret_cast<const void*>(&at::detail::getMPSHooks);

@@ -108,7 +108,7 @@ void registerAll() {
 }
 
 struct Decision {
-  // torch asks the registry once in a process, for whoever is first.
+  // torch asks the registry once in a process, and keeps the answer.
   bool asked = false;
   std::string failure;
   std::unique_ptr<at::MPSHooksInterface> official;

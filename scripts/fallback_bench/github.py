@@ -1,4 +1,4 @@
-"""Asking GitHub's API for the comments of an issue: page by page, patient, and only with a token."""
+"""Asking GitHub's API for the comments of an issue: page by page, waiting for rate limits, and only with a token."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fork_tool.common.errors import ForkToolError
 API = "https://api.github.com"
 TOKEN_VARIABLES = ("GH_TOKEN", "GITHUB_TOKEN")
 _TIMEOUT_SECONDS = 30.0
-# Of what is GitHub's or the network's fault: waits of 0, 4 and 8 seconds.
+# Retries after an error of GitHub or the network: waits of 0, 4 and 8 seconds.
 _RETRY = Retry(
     3, backoff_factor=2, status_forcelist=range(500, 600), respect_retry_after_header=False, raise_on_status=False
 )
@@ -38,7 +38,7 @@ def token_of_environment() -> str:
 
 
 class GitHub:
-    """A patient reader; `longest_wait` bounds all its waiting for rate limits together."""
+    """Reads and waits for rate limits; `longest_wait` bounds all its waiting for rate limits together."""
 
     def __init__(self, token: str, api: str = API, longest_wait: float = 900.0) -> None:
         self._api = api.rstrip("/")
@@ -130,7 +130,7 @@ def _refuse(answer: requests.Response, address: str) -> None:
     if code == 401:
         raise ForkToolError("GitHub does not know the token: it has run out or was copied in part; make a new one.")
     if code in (404, 410):
-        raise ForkToolError(f"{address} is not there, or not to be seen with this token.")
+        raise ForkToolError(f"{address} does not exist, or this token may not read it.")
     if code in (403, 429):
         raise ForkToolError(f"GitHub refuses {address} (HTTP {code}): the token may not read public issues.")
     if code >= 500:

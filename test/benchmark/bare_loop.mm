@@ -1,5 +1,5 @@
 // Records the framework calls that a thread makes, and makes them again with nothing else around them: what a replay
-// cannot be faster than. From the same recording it makes the calls of a replay that sets everything anew.
+// cannot be faster than. From the same recording it makes the calls of a replay that sets everything again.
 
 #include <Foundation/Foundation.h>
 #include <Metal/Metal.h>
@@ -534,7 +534,7 @@ PUBLIC void* bare_loop_stop() {
   return result;
 }
 
-/// Prepares the calls that set everything anew; `eager` tells which indices each pipeline needs.
+/// Prepares the calls that set everything again; `eager` tells which indices each pipeline needs.
 PUBLIC void bare_loop_prepare_rebinding(void* replay, void* eager) {
   @autoreleasepool {
     auto* made = static_cast<Recording*>(replay);
@@ -542,7 +542,7 @@ PUBLIC void bare_loop_prepare_rebinding(void* replay, void* eager) {
   }
 }
 
-/// Makes the calls once, as they were recorded or with everything set anew.
+/// Makes the calls once, as they were recorded or with everything set again.
 PUBLIC void bare_loop_run(void* replay, int rebind) {
   @autoreleasepool {
     const auto* made = static_cast<Recording*>(replay);

@@ -1,4 +1,4 @@
-"""The framework calls of one replay, recorded once and made again: alone, or with everything set anew.
+"""The framework calls of one replay, recorded once and made again: alone, or with everything set again.
 
 Made again as they were they are the *bare loop*: what a replay cannot be faster than. With pipeline and all bindings
 set for each dispatch, and new tensor data for each graph run, they are what replayers do that keep no state.
@@ -96,7 +96,7 @@ class BareLoop:
         _loaded().bare_loop_run(self._recording, 0)
 
     def rebind(self) -> None:
-        """Make the calls with everything set anew."""
+        """Make the calls with everything set again."""
         _loaded().bare_loop_run(self._recording, 1)
 
     def steps_before_commit(self) -> int:
@@ -127,7 +127,7 @@ class BareLoop:
 
 
 def rebind(case: Case, direct: Replay) -> Replay:
-    """What sets everything anew, from a recording of the direct replay; it writes to that one's outputs.
+    """What sets everything again, from a recording of the direct replay; it writes to that one's outputs.
 
     Raises:
         NotRun: if the replay makes calls that the recorder does not know.

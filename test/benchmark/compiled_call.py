@@ -9,15 +9,18 @@ memory of the graph. Simulated: nothing is executed, and Apple's encoding is not
 from __future__ import annotations
 
 import statistics
-import time
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 from rich.console import Console
 from rich.table import Table
 
-import mps_simulator
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmark.simulated_times import microseconds  # noqa: E402
 
 _CALLS = 100
 _TRIALS = 20
@@ -30,23 +33,12 @@ def model(layers: int) -> torch.nn.Module:
     return torch.nn.Sequential(*(torch.nn.Linear(16, 16) for _ in range(layers))).to("mps").eval()
 
 
-def microseconds(runs: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Medians of trials that take turns."""
-    taken: dict[str, list[float]] = {name: [] for name in runs}
+def medians(runs: dict[str, Callable[[], object]]) -> dict[str, float]:
+    """µs of a call, after three that warm up."""
     for run in runs.values():
         for _ in range(3):
             run()
-    with mps_simulator.null_mode(), mps_simulator.validation(False):
-        for _ in range(_TRIALS):
-            for name, run in runs.items():
-                torch.mps.synchronize()
-                with mps_simulator.autorelease_pool():
-                    begin = time.thread_time()
-                    for _ in range(_CALLS):
-                        run()
-                    taken[name].append((time.thread_time() - begin) / _CALLS * 1e6)
-        torch.mps.synchronize()
-    return {name: statistics.median(values) for name, values in taken.items()}
+    return {name: statistics.median(values) for name, values in microseconds(runs, _CALLS, _TRIALS).items()}
 
 
 def measure(layers: int) -> dict[str, float]:
@@ -66,7 +58,7 @@ def measure(layers: int) -> dict[str, float]:
         return lambda *_args: (x,)
 
     guards = torch.compile(model(layers), backend=nothing)
-    taken = microseconds(
+    taken = medians(
         {
             "eager": lambda: eager(x),
             "replay by hand": graph.replay,

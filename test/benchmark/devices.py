@@ -63,10 +63,11 @@ class Simulator(Device):
 
     @contextmanager
     def measuring(self) -> Iterator[None]:
+        from benchmark.simulated_times import not_executed
+
         self.synchronize()
-        with mps_simulator.null_mode(), mps_simulator.validation(False):
+        with not_executed():
             yield
-            self.synchronize()
 
     def pool(self) -> Any:
         return mps_simulator.autorelease_pool()

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +175,8 @@ def _deeper_indirect(rows: Rows, _device: Device) -> float:
     return seconds[0] / seconds[1]
 
 
+# Two goals share this reason.
+@cache
 def _why_deeper_costs_more(device: Device) -> str:
     from benchmark.bare_loop import BareLoop
 

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import json
 import statistics
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import torch
 
-import mps_simulator
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmark.simulated_times import microseconds  # noqa: E402
 
 _REPLAYS = 100
 _TRIALS = 30
@@ -26,16 +30,8 @@ def main() -> None:
     graph = _mps.MPSGraph()
     with torch.no_grad(), _mps.graph(graph):
         _y = x + 1
-    taken = []
-    with mps_simulator.null_mode(), mps_simulator.validation(False):
-        for _ in range(_TRIALS):
-            torch.mps.synchronize()
-            with mps_simulator.autorelease_pool():
-                begin = time.perf_counter()
-                for _ in range(_REPLAYS):
-                    graph.replay()
-                taken.append((time.perf_counter() - begin) / _REPLAYS)
-    print(json.dumps(statistics.median(taken) * 1e6))
+    taken = microseconds({"replay": graph.replay}, _REPLAYS, _TRIALS, time.perf_counter)["replay"]
+    print(json.dumps(statistics.median(taken)))
 
 
 if __name__ == "__main__":

@@ -129,7 +129,7 @@ def _rebinding(rows: Sequence[Row]) -> str:
     if not ratios:
         return ""
     return (
-        f"*Re-bind everything* sets pipeline and all bindings anew for each dispatch and runs each graph with new tensor data, "
+        f"*Re-bind everything* sets pipeline and all bindings again for each dispatch and runs each graph with new tensor data, "
         f"from a plain loop without the checks of a replay. It takes {statistics.median(ratios):.1f} times the CPU time of "
         f"direct replay (median; {min(ratios):.2f} to {max(ratios):.1f}).\n"
     )
@@ -158,6 +158,11 @@ def _beside_cuda(rows: Sequence[Row], cuda: Sequence[Row], device: str) -> str:
     return text + _table(["model", "here, direct", f"CUDA Graphs, {device}"], lines)
 
 
+def _date(report: dict[str, Any]) -> str:
+    # Reports of before this was kept have none.
+    return f" on {report['date']}" if "date" in report else ""
+
+
 def _load(report: dict[str, Any]) -> str:
     if report.get("load_average") is None:
         return ""
@@ -171,13 +176,12 @@ def page_text(report: dict[str, Any], name: str, cuda: dict[str, Any] | None = N
     protocol = report["protocol"]
     parts = [
         "# The benchmark\n",
-        "For whoever asks what a replay saves of the CPU's time. "
-        f"Written by `make bench PAGE=…` from a run of {len(rows)} configurations on {report['device']}, "
+        "For anyone who asks how much CPU time a replay saves. "
+        f"Written by `make bench PAGE=…`{_date(report)} from a run of {len(rows)} configurations on {report['device']}, "
         f"torch {report['torch']}{_load(report)}.\n",
-        f"{report['about']} `test/benchmark/README.md` says what is run, and how.\n",
+        f"{report['about']} [test/benchmark](../test/benchmark/README.md) says what is run, and how.\n",
         f"{protocol['trials']} trials after {protocol['warm_ups']} warm-ups, {protocol['trimmed']:.0%} trimmed mean; the "
-        "modes of a configuration take turns. Before it is timed each replay is compared with eager on new inputs, its "
-        "outputs overwritten. Backward passes run on the calling thread in all modes, so that their time is in it.\n",
+        "modes of a configuration take turns.\n",
         f"## {measured} saved, in % of eager: mean (least … most)\n",
         _by_category(rows, wall=not simulated),
         _NO_SPEED_UP if simulated else "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 import os
@@ -60,6 +61,7 @@ def content(
         "simulated": device.simulated,
         "device": device.machine(),
         "torch": torch.__version__,
+        "date": datetime.date.today().isoformat(),
         "sources": sources_of(device),
         # how busy the machine was at last, and its cores: others' work makes all times longer
         "load_average": round(os.getloadavg()[0], 1),

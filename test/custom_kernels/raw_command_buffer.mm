@@ -31,7 +31,7 @@ static at::Tensor axpy(const at::Tensor& x, const at::Tensor& y, double a) {
   id<MTLComputePipelineState> pipeline = library.getPipelineStateForFunc("axpy");
   dispatch_sync_with_rethrow(torch::mps::get_dispatch_queue(), ^() {
     @autoreleasepool {
-      // Raises in a capture. Taken on the queue, where no other thread commits it meanwhile, and anew each time.
+      // Raises in a capture. Taken on the queue, where no other thread commits it meanwhile, and again for each use.
       id<MTLCommandBuffer> commands = torch::mps::get_command_buffer();
       // PyTorch keeps its encoder open for its next kernel, and a command buffer takes one encoder at a time.
       at::mps::getCurrentMPSStream()->endKernelCoalescing();

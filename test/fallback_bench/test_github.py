@@ -87,8 +87,8 @@ def test_waiting_is_bounded() -> None:
     [
         (Answer(status=401), "does not know the token"),
         (Answer("forbidden", 403, {"X-RateLimit-Remaining": "42"}), "may not read public issues"),
-        (Answer(status=404), "is not there"),
-        (Answer(status=410), "is not there"),
+        (Answer(status=404), "does not exist"),
+        (Answer(status=410), "does not exist"),
         (Answer(status=418), "answers HTTP 418"),
         (Answer(status=500), "out of order .HTTP 500"),
         (Answer(body=b'{"message": "hello"}'), "is no list of comments"),
@@ -101,7 +101,7 @@ def test_waiting_is_bounded() -> None:
         (page("77764-1", FIRST), "which is not asked"),
     ],
 )
-def test_what_can_not_be_mended_by_waiting(answer: Answer, sentence: str) -> None:
+def test_what_waiting_does_not_fix(answer: Answer, sentence: str) -> None:
     assert re.search(sentence, failure([answer]))
 
 

@@ -21,7 +21,7 @@ def hear_signals() -> None:
 
 @pytest.fixture(autouse=True)
 def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Addresses on this machine are asked directly, whatever the user's network is like."""
+    """Addresses on this machine are asked directly, without the user's proxies."""
     monkeypatch.setattr(download, "apt_proxies", dict)
     monkeypatch.setenv("no_proxy", "127.0.0.1")
 

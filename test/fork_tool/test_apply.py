@@ -1,4 +1,4 @@
-"""`apply`: one commit per entry, twice as good as once, and nothing changed when it refuses."""
+"""`apply`: one commit per entry, the same when run again, and nothing changed when it refuses."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ def test_users_settings_change_nothing(applied: Workshop, tmp_path: Path, monkey
 
 def test_edited_patch_is_taken_in(applied: Workshop) -> None:
     path = applied.layout.patches / "recorder.patch"
-    path.write_text(path.read_text().replace("+recorded", "+recorded anew"))
+    path.write_text(path.read_text().replace("+recorded", "+recorded again"))
     applied.overlay("aten/Recorder.h", "class Other;\n")
     applied.good("apply")
-    assert "recorded anew" in (applied.checkout / "aten/Stream.mm").read_text()
+    assert "recorded again" in (applied.checkout / "aten/Stream.mm").read_text()
     assert (applied.checkout / "aten/Recorder.h").read_text() == "class Other;\n"
 
 

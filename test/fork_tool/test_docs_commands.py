@@ -14,8 +14,8 @@ import pytest
 from test_docs import PAGES
 
 from fork_tool.cli import cli
+from fork_tool.common.program_help import ProgramCommand
 from fork_tool.paths import own_layout
-from fork_tool.program_help import ProgramCommand
 from moving import put
 from workshop import command_git, Workshop
 

@@ -107,7 +107,7 @@ def test_ctrl_c_keeps_what_came(mirror: Mirror, tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(download, "_CHUNK", 10_000)
 
     class Interrupting:
-        """Ctrl-C strikes at the third chunk."""
+        """Ctrl-C comes at the third chunk."""
 
         def __enter__(self) -> Interrupting:
             self.count = 0

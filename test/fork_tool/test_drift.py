@@ -65,7 +65,7 @@ def test_whole_entry_is_upstreams(shop: Workshop) -> None:
 
 
 def test_one_conflict_is_one(shop: Workshop) -> None:
-    """What stands on it is not checked; what does not, is."""
+    """Entries that depend on the conflict are not checked; the others are."""
     upstream(shop, put("aten/Stream.mm", "stream 4\nstream 5\n", "stream four\n"))
     before = everything(shop)
     result = shop.run("drift", "--against", "v0.2")

@@ -71,14 +71,14 @@ def test_failures_are_named_and_the_others_still_run(
 ) -> None:
     shop, _ = series
     monkeypatch.setattr(each_entry, "run_suite", lambda *_arguments: Count(passed=1, failed=1))
-    assert shop.error("test-entries") == "Not good by themselves: recorder, second."
+    assert shop.error("test-entries") == "These entries do not build or pass without the later ones: recorder, second."
 
     def broken(*_arguments: Any, **_options: Any) -> None:
         raise ForkToolError("it does not build")
 
     monkeypatch.setattr(each_entry, "run_suite", lambda *_arguments: Count(passed=1))
     monkeypatch.setattr(each_entry, "build_simulator", broken)
-    assert shop.error("test-entries") == "Not good by themselves: recorder, second."
+    assert shop.error("test-entries") == "These entries do not build or pass without the later ones: recorder, second."
 
 
 def test_refused_on_a_mac(series: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:

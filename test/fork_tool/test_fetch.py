@@ -92,7 +92,7 @@ def test_corrupted_download_is_not_unpacked(unfetched: Workshop) -> None:
     path = unfetched.layout.cache / "upstream_0.1.orig.tar.xz"
     path.write_bytes(path.read_bytes()[:-1])
     error = unfetched.error("fetch")
-    assert "No source of PyTorch v0.1 is within reach" in error
+    assert "No source of PyTorch v0.1 could be reached" in error
     assert "scripts/mpsfork fetch --checkout DIR" in error
     assert left_behind(unfetched) == []
 

@@ -141,7 +141,7 @@ def test_pin_file(workshop: Workshop) -> None:
         ('python = ["3.9", "3.13"]', "python = 3.9", "wheel.build.python is 3.9, and must be a list"),
         ('USE_MPS = "1"', "USE_MPS = 1", "wheel.build.options.USE_MPS is 1, and must be a text"),
         ("[wheel.build.options]", "[wheel.build.optionen]", "lacks the value wheel.build.options: add it"),
-        ("size = 10", "size = 10\nsiez = 10", "has the value debian.siez, which nothing reads: mend its name"),
+        ("size = 10", "size = 10\nsiez = 10", "has the value debian.siez, which nothing reads: correct its name"),
         ("packages = []", 'packages = ["a"]', "objfw.packages[0] is 'a', and must be a table"),
         ("packages = []", "packages = {}", "objfw.packages is {}, and must be a list"),
         ("[debian]", "debian = 1\n[other]", "must be a table"),

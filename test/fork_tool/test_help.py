@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
-from pathlib import Path
 
+import click
 import pytest
 from test_interrupt import copy_of_the_tool
 
-from fork_tool import program_help
 from fork_tool.cli import cli
+from fork_tool.common import program_help
+from fork_tool.common.command_group import SectionedGroup
+from fork_tool.common.program_help import help_of, ProgramCommand
+from fork_tool.common.words import counted
 from fork_tool.machine import setup
-from fork_tool.program_help import help_of, ProgramCommand
+from fork_tool.paths import own_layout
 from fork_tool.suites import runner, simulator
 from workshop import Workshop
 
@@ -57,7 +61,7 @@ def test_options_of_the_program_are_shown() -> None:
 
 
 def test_programs_are_there() -> None:
-    root = Path(program_help.__file__).parents[2]
+    root = own_layout().root
     for command in cli.commands.values():
         if isinstance(command, ProgramCommand) and command.program[0] != "-m":
             assert (root / command.program[0]).is_file()
@@ -75,3 +79,30 @@ def test_launcher_installs_nothing_for_help(workshop: Workshop) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "  demo            capture models" in done.stdout
     assert not workshop.layout.environment.exists()
+
+
+def listed(group: click.Group) -> list[str]:
+    """The names below the headings of a group's help."""
+    said = group.get_help(click.Context(group, info_name="mpsfork"))
+    return re.findall(r"^  ([a-z][\w-]+)  +\S", said, re.M)
+
+
+def test_help_lists_every_command_once_under_a_heading() -> None:
+    assert listed(cli) == list(cli.commands)
+    assert "\nThe series:\n  apply " in cli.get_help(click.Context(cli, info_name="mpsfork"))
+
+
+def test_a_command_without_a_section_is_seen() -> None:
+    group = SectionedGroup("planted")
+    group.add_section("One", [click.Command("first", help="Is listed.")])
+    assert listed(group) == list(group.commands)
+    group.add_command(click.Command("second", help="Is not."))
+    assert listed(group) != list(group.commands)
+
+
+@pytest.mark.parametrize(
+    ("count", "things", "said"),
+    [(1, "entries", "1 entry"), (2, "entries", "2 entries"), (1, "copies", "1 copy"), (1, "graph runs", "1 graph run")],
+)
+def test_counts_with_their_nouns(count: int, things: str, said: str) -> None:
+    assert counted(count, things) == said

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool import cli as cli_module
 from fork_tool.common.errors import ForkToolError
 from fork_tool.machine import setup as setup_steps
 from fork_tool.machine.machine import Machine
 from fork_tool.paths import Layout
+from fork_tool.suites import commands as commands_module
 from fork_tool.suites import lint_overlay as lint_module
 from fork_tool.suites.lint_overlay import complaints, lint, units_of
 from workshop import Workshop
 
-# Warns by -Wextra: a parameter that nobody uses.
+# Warns by -Wextra: an unused parameter.
 UPSTREAM = "#pragma once\ninline int upstream(int unused) { return 1; }\n"
 CLEAN = "#pragma once\ninline int own(int value) { return value; }\n"
 SOURCE = "#include <ATen/mps/Own.h>\n#include <ATen/mps/Upstream.h>\nint both() { return own(1) + upstream(2); }\n"
@@ -72,7 +72,7 @@ def test_warnings_of_upstream_do_not_count(layout: Layout, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("Own.mm", SOURCE + "static void nobody() {}\n"),
+        ("Own.mm", SOURCE + "static void unused() {}\n"),
         ("Own.mm", SOURCE + "int compare(unsigned a, int b) { return a < b; }\n"),
         ("Own.h", CLEAN + "inline int second(int unused) { return 1; }\n"),
     ],
@@ -140,14 +140,14 @@ def test_nothing_to_look_at_is_an_error(layout: Layout) -> None:
 
 
 def test_other_machines(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli_module, "this_machine", lambda: Machine("Darwin", "arm64"))
+    monkeypatch.setattr(commands_module, "this_machine", lambda: Machine("Darwin", "arm64"))
     assert "run this on Linux x86-64" in workshop.error("lint-overlay")
 
 
 @pytest.mark.parametrize("failed", [0, 2])
 def test_exit_status(workshop: Workshop, monkeypatch: pytest.MonkeyPatch, failed: int) -> None:
-    monkeypatch.setattr(cli_module, "this_machine", lambda: Machine("Linux", "x86_64"))
-    monkeypatch.setattr(cli_module, "make_ready", lambda *_arguments: None)
+    monkeypatch.setattr(commands_module, "this_machine", lambda: Machine("Linux", "x86_64"))
+    monkeypatch.setattr(commands_module, "make_ready", lambda *_arguments: None)
     monkeypatch.setattr(setup_steps, "install_packages", lambda *_arguments: ["clang-tidy-19"])
     monkeypatch.setattr(lint_module, "lint", lambda _layout: failed)
     result = workshop.run("lint-overlay")

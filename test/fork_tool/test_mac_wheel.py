@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool import cli as cli_module
+from fork_tool.mac_library import commands as commands_module
 from fork_tool.mac_library import make as make_module
 from fork_tool.machine.machine import Machine
 from fork_tool.paths import own_layout
@@ -39,7 +39,7 @@ def test_dry_run_shows_and_touches_nothing(shop: Workshop) -> None:
 
 def test_words_are_given_on(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[str | None, int | None]] = []
-    monkeypatch.setattr(cli_module, "make_wheel", lambda _project, python, jobs: seen.append((python, jobs)))
+    monkeypatch.setattr(commands_module, "make_wheel", lambda _project, python, jobs: seen.append((python, jobs)))
     shop.good("wheel", "--python", "3.13")
     shop.good("wheel", "--jobs", "2")
     assert seen == [("3.13", None), (None, 2)]

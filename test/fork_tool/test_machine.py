@@ -1,4 +1,4 @@
-"""`setup`, `doctor` and what they think of a machine."""
+"""`setup`, `doctor` and what they report of a machine."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_other_systems_are_told_what_to_install(workshop: Workshop, monkeypatch:
         list(setup(workshop.project, MAC))
 
 
-def test_doctor_names_what_mends(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_names_what_installs(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     lacking(monkeypatch)
     rows = {finding.name: finding for finding in examine(workshop, DEBIAN)}
     assert (rows["clang 19"].state, rows["clang 19"].remedy) == ("lacks", "make setup")

@@ -1,4 +1,4 @@
-"""A directory that is filled beside its place and put there whole."""
+"""A directory that is filled under another name and moved into place when it is complete."""
 
 from __future__ import annotations
 

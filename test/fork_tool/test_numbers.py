@@ -1,4 +1,4 @@
-"""`numbers`: README.md takes what a whole demo and a whole run of tests showed, and nothing less."""
+"""`numbers`: README.md gets the results of a whole demo and a whole run of tests; part of a run is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders of pinned packages are filled once, and anew when what is wanted has changed."""
+"""Folders of pinned packages are filled once, and again when what is wanted has changed."""
 
 from __future__ import annotations
 

@@ -49,13 +49,6 @@ def test_every_entry_has_its_row(entries: list[str]) -> None:
     assert faults(PAGE.read_text("utf-8"), entries) == []
 
 
-def test_it_says_first_whom_it_is_for() -> None:
-    first = PAGE.read_text("utf-8").splitlines()[0]
-    assert first.startswith("# ")
-    assert "whoever moves it" in first
-    assert "upstream pull requests" in first
-
-
 def test_faults_are_found(entries: list[str]) -> None:
     text = PAGE.read_text("utf-8")
     lines = text.splitlines(keepends=True)

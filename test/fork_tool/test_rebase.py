@@ -284,7 +284,7 @@ def test_abort_leaves_all_as_before(shop: Workshop) -> None:
 @pytest.mark.parametrize("way", ["--continue", "--abort"])
 @pytest.mark.parametrize("strike", ["move_checkout", "write_series", "remove_worktree", "merge_entry", "keep_files"])
 def test_killed_anywhere(shop: Workshop, strike: str, way: str) -> None:
-    """A kill that nothing can hold back, before and in the middle of what it strikes."""
+    """A SIGKILL, before and in the middle of the step that it interrupts."""
     base = upstream(shop, put("aten/Stream.mm", "stream 1\n", "a\nb\nc\nstream 1\n"))
     before = everything(shop)
     pid = os.fork()

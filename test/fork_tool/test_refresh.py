@@ -151,7 +151,7 @@ def test_branch_must_be_there_checked_out_and_on_the_base(workshop: Workshop) ->
     assert "no longer stands on the base" in workshop.error("refresh")
 
 
-def test_corrupted_patch_can_be_written_anew(applied: Workshop) -> None:
+def test_corrupted_patch_can_be_written_again(applied: Workshop) -> None:
     path = applied.layout.patches / "recorder.patch"
     good = path.read_bytes()
     path.write_bytes(good[:-5])
@@ -163,7 +163,7 @@ def test_corrupted_patch_can_be_written_anew(applied: Workshop) -> None:
 def upstream_moved(shop: Workshop) -> str:
     """A commit of upstream's on top of the base; the branch stays."""
     command_git(shop.checkout, "checkout", "--quiet", "--detach", shop.base)
-    moved = shop.commit("Mend upstream's tool", {"tools/run.sh": "#!/bin/sh -e\n"})
+    moved = shop.commit("Fix upstream's tool", {"tools/run.sh": "#!/bin/sh -e\n"})
     command_git(shop.checkout, "checkout", "--quiet", "mps-graph")
     return moved
 
@@ -175,7 +175,7 @@ def test_upstreams_commits_do_not_become_entries(applied: Workshop, force: list[
     command_git(applied.checkout, "rebase", "--quiet", "--onto", moved, applied.base, "mps-graph")
     before = applied.sources()
     error = applied.error("refresh", *force)
-    assert "([MPS] Mend upstream's tool) stands below the entries" in error
+    assert "([MPS] Fix upstream's tool) stands below the entries" in error
     assert "scripts/mpsfork rebase --onto REF" in error
     # With the pin moved, Debian's tree stale or gone.
     tree = applied.git.tree_of(applied.base)

@@ -380,7 +380,7 @@ def test_what_fails_is_no_pass(tmp_path: Path) -> None:
     # The list has one less: that is a failure.
     path.write_text(json.dumps({"totals": totals, "listed": 22}))
     assert count_totals(path, 1).failed == 1
-    # Nothing but tests that were not started proves nothing.
+    # A run in which no test was started is a failure.
     path.write_text(json.dumps({"totals": dict.fromkeys(totals, 0) | {"not_started": 3}, "listed": 0}))
     assert count_totals(path, 0).failed == 1
 

@@ -1,4 +1,4 @@
-"""The environment of upstream's tools; that it is filled once, and anew when it must be, is `test_pinned_packages.py`'s."""
+"""The environment of upstream's tools; that it is filled once, and again when it must be, is `test_pinned_packages.py`'s."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_wide_context(workshop: Workshop) -> None:
 
 
 def test_overlay_bookkeeping(applied: Workshop) -> None:
-    applied.overlay("aten/Nobody.h")
+    applied.overlay("aten/Unclaimed.h")
     applied.overlay("__pycache__/x.pyc")
     (applied.layout.patches / "notes.txt").write_text("x")
     applied.entry(
@@ -79,7 +79,7 @@ def test_overlay_bookkeeping(applied: Workshop) -> None:
     )
     applied.entry("empty", "Nothing\n")
     said = problems(applied)
-    assert "aten_mps_overlay/aten/Nobody.h is claimed by no entry" in said
+    assert "aten_mps_overlay/aten/Unclaimed.h is claimed by no entry" in said
     assert "aten_mps_overlay/aten/Recorder.h is claimed by recorder and second" in said
     assert "overlay file aten_mps_overlay/aten/Lost.h, which is missing" in said
     assert "It claims the overlay file aten/Graph.mm, which upstream has" in said

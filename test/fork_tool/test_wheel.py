@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool import cli as cli_module
 from fork_tool.common.errors import ForkToolError
+from fork_tool.mac_library import commands as commands_module
 from fork_tool.machine import doctor as doctor_module
 from fork_tool.machine.mac_facts import examine, GIB, jobs_for, MacFacts
 from fork_tool.machine.machine import LACKS, Machine
@@ -91,7 +91,7 @@ def bench(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]
     monkeypatch.setattr(wheel_module, "run_shown", made.run)
     monkeypatch.setattr(wheel_module, "gather", lambda _layout: made.facts)
     monkeypatch.setattr(wheel_module, "refuse_left_out", lambda _project: 1)
-    for module in (wheel_module, cli_module):
+    for module in (wheel_module, commands_module):
         monkeypatch.setattr(module, "this_machine", lambda: MAC)
     yield made
 
@@ -188,7 +188,7 @@ def test_a_build_that_was_cut_off_goes_on(bench: Bench, failing: str, rest: list
     assert bench.stages() == ["source", *rest]
 
 
-def test_what_changed_is_built_anew(bench: Bench) -> None:
+def test_what_changed_is_built_again(bench: Bench) -> None:
     bench.shop.good("wheel", "--from-source")
     bench.stages()
     bench.shop.good("wheel", "--from-source", "--set", "USE_DISTRIBUTED=1")
@@ -349,13 +349,13 @@ def test_every_lack_is_named_with_its_remedy(
     lacking = [finding for finding in examine(bench.facts, bench.shop.project.pin) if finding.state == LACKS]
     assert [finding.name for finding in lacking] == [name]
     assert remedy in lacking[0].remedy
-    assert f"for lack of: {name}." in bench.shop.error("wheel", "--from-source")
+    assert f"it lacks {name}." in bench.shop.error("wheel", "--from-source")
     assert bench.commands == []
 
 
 def test_all_lacks_are_named_at_once(bench: Bench) -> None:
     bench.facts = replace(FACTS, macos="12.0", memory=GIB)
-    assert "for lack of: macOS, memory." in bench.shop.error("wheel", "--from-source")
+    assert "it lacks macOS, memory." in bench.shop.error("wheel", "--from-source")
 
 
 def test_newer_machines_are_good_enough(bench: Bench) -> None:
@@ -378,11 +378,11 @@ def test_compilers_fit_into_the_memory() -> None:
 
 
 def test_linux_is_told_to_use_a_mac(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli_module, "this_machine", lambda: LINUX)
+    monkeypatch.setattr(commands_module, "this_machine", lambda: LINUX)
     sentence = bench.shop.error("wheel", "--from-source")
     assert "is built on a Mac with Apple silicon, and this is Linux" in sentence
     assert "make wheel FROM_SOURCE=1 DRY_RUN=1" in sentence
-    monkeypatch.setattr(cli_module, "this_machine", lambda: Machine("Darwin", "x86_64"))
+    monkeypatch.setattr(commands_module, "this_machine", lambda: Machine("Darwin", "x86_64"))
     assert "This Mac's processor is x86_64" in bench.shop.error("wheel", "--from-source")
 
 
@@ -392,7 +392,7 @@ def test_dry_run_touches_nothing_and_shows_what_is_run(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, machine: Machine, fetched: bool
 ) -> None:
     shop = bench.shop
-    for module in (wheel_module, cli_module):
+    for module in (wheel_module, commands_module):
         monkeypatch.setattr(module, "this_machine", lambda: machine)
     if not fetched:
         shop.checkout.rename(shop.root.parent / "aside")
@@ -404,7 +404,7 @@ def test_dry_run_touches_nothing_and_shows_what_is_run(
     if not fetched:
         (shop.root.parent / "aside").rename(shop.checkout)
     monkeypatch.setattr(wheel_module, "this_machine", lambda: MAC)
-    monkeypatch.setattr(cli_module, "this_machine", lambda: MAC)
+    monkeypatch.setattr(commands_module, "this_machine", lambda: MAC)
     shop.good("wheel", "--from-source", "--set", "USE_KINETO=0")
     shown = [
         line.partition("$ ")[2].removeprefix("(cd build/pytorch) ").removeprefix("(cd build/wheel) ")

@@ -8,5 +8,5 @@ import pytest
 
 @pytest.fixture(scope="session")
 def layered() -> None:
-    """The build, made or mended; seconds if nothing has changed, minutes from nothing."""
+    """The build, made or brought up to date; seconds if nothing has changed, minutes from nothing."""
     layered_build.build()

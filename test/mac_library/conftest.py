@@ -43,7 +43,7 @@ def replaced(made: Made) -> dict[str, bytes]:
 
 @pytest.fixture(scope="session")
 def wheel(made: Made, replaced: dict[str, bytes], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, written anew."""
+    """The wheel, written again."""
     return write_wheel(made.bench.pin, made.bench.python, made.official, replaced, tmp_path_factory.mktemp("wheel"))
 
 

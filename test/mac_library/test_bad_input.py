@@ -57,7 +57,7 @@ def test_damaged_file_in_the_cache_is_not_used(made: Made, tmp_path: Path, monke
     damaged.write_bytes(b"not a wheel")
     monkeypatch.setattr(package_index, "run_shown", lambda *_words: 1)
     text = said(lambda: fetch_official(bench.places, bench.pin, bench.python, cache))
-    assert "could not be had with the hash in base.toml" in text
+    assert "could not be downloaded with the hash in base.toml" in text
     assert list(cache.iterdir()) == []
 
 

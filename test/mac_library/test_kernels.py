@@ -115,7 +115,7 @@ def test_names_by_the_sources(made: Made, checkout: Checkout) -> None:
     assert wanted_names(places, folder, 310) == {"scale_one_float", "scale_one_bfloat", "plain", "named"}
     (folder / KERNEL).write_text("#if 1\n")
     with pytest.raises(
-        ForkToolError, match=r"Scale\.metal could not be read .* \(unterminated conditional directive\): mend that file"
+        ForkToolError, match=r"Scale\.metal could not be read .* \(unterminated conditional directive\): fix that file"
     ):
         wanted_names(places, folder, 300)
 

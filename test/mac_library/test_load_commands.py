@@ -126,7 +126,7 @@ def test_changed_byte_is_named(made: Made, tmp_path: Path) -> None:
 
 
 def test_library_is_the_same_when_linked_again(made: Made) -> None:
-    """And so are its objects, which the compiler's cache may have kept: the wheel's test makes one anew."""
+    """And so are its objects, which the compiler's cache may have kept: the wheel's test compiles one again."""
     bench, before = made.bench, made.library.read_bytes()
     parts = objects(bench.places, bench.checkout, bench.python)
     late = python_imports(bench, made.lief)

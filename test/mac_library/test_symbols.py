@@ -32,7 +32,7 @@ def test_every_name_has_an_owner(made: Made) -> None:
     paths = {library.name: library.path for library in made.libraries}
     assert findings(made.owners, taken, paths) == []
     counts = count_owners(made.owners, taken)
-    # Without an owner there is none; of the others there are many, or nothing was looked at.
+    # No name is without an owner. The other groups have many names; else nothing was read.
     assert counts.pop(NONE) == 0
     assert counts["torch"] > 500 and all(counts.values()), counts
 

@@ -45,7 +45,7 @@ def test_all_that_can_be_checked_fits(made: Made) -> None:
 
 
 def test_a_file_of_the_wheel_says_so(made: Made) -> None:
-    """What is not checked is not there: no hunk is passed over because of a wrong path."""
+    """A hunk is left unchecked only if the wheel lacks its file, not because of a wrong path."""
     for verdict in made.verdicts:
         for each in verdict.hunks:
             there = (made.places.wheel / installed_path(each.file)).is_file()

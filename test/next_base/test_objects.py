@@ -69,7 +69,7 @@ def test_source_without_the_hunks_on_headers_is_seen(
     made: Made, project: Project, mac: MacPlaces, words: list[str], tmp_path: Path
 ) -> None:
     overlay = project.layout.overlay / "aten" / "src"
-    # Found by what it calls, since it is the hunk's declaration that must be missed, whoever needs it.
+    # Found by what it calls: the hunk's declaration must be missing, whichever function needs it.
     source = next(text for path in overlay.glob("ATen/mps/*.mm") if "->setCapture(" in (text := path.read_text()))
     tree = f"-I{mac.shown(made.places.tree)}"
     unpatched = [word for word in words if not word.startswith(tree)] + [f"-I{mac.shown(overlay)}"]
@@ -118,7 +118,7 @@ def sort(made: Made, project: Project, mac: MacPlaces):  # type: ignore[no-untyp
 
 
 def test_each_name_has_an_owner(made: Made) -> None:
-    assert made.names.nobody_has == []
+    assert made.names.undefined == []
     assert made.names.torch > 40 and made.names.system > 100
     brought = {each.shown: each.entry for each in made.names.missing}
     assert brought[CAPTURE] == "replay-plan"
@@ -128,7 +128,7 @@ def test_each_name_has_an_owner(made: Made) -> None:
 def test_name_that_the_libraries_lack(made: Made, sort) -> None:  # type: ignore[no-untyped-def]
     taken = next(name for name in made.facts.exports if "getCurrentMPSStream" in name)
     facts = replace(made.facts, exports=[name for name in made.facts.exports if name != taken])
-    missing = sort(facts=facts).nobody_has
+    missing = sort(facts=facts).undefined
     assert [each.shown for each in missing] == ["at::mps::getCurrentMPSStream()"]
     assert any("MPSCommandGraph.mm" in user for user in missing[0].users)
 
@@ -138,7 +138,7 @@ def test_name_that_only_hunks_on_sources_define(made: Made, sort) -> None:  # ty
         return tuple(file for file in files if not file.path.endswith(".mm"))
 
     entries = [replace(entry, files=without_sources(entry.files)) for entry in made.entries]
-    assert CAPTURE in [each.shown for each in sort(entries=entries).nobody_has]
+    assert CAPTURE in [each.shown for each in sort(entries=entries).undefined]
 
 
 def test_definitions_are_told_from_uses() -> None:

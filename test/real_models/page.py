@@ -14,13 +14,11 @@ from real_models.report import Report
 
 _HEAD = """# Models of public libraries
 
-For whoever asks whether a model of theirs can be captured. Written by `make models PAGE=docs/models.md` on {date}, on the simulator ({machine},
+For anyone who asks whether their model can be captured. Written by `make models PAGE=docs/models.md` on {date}, on the simulator ({machine},
 torch {torch}).
 
 Small configurations with random weights of transformers, diffusers, timm and torchvision ([the versions](../requirements-models.txt)), in
-inference. Each is captured as it is (one `torch.mps.graph` around the call) and compiled with `torch.compile(backend="mpsgraphs")`,
-also with `link=True`, and compared with eager on three new inputs bit for bit; results are overwritten before each replay of the
-capture as it is. Times are CPU time per pass of the submitting thread, SIMULATED: encoded and not executed, nothing of Apple's encoding.
+inference. [test/real_models](../test/real_models/README.md) says how each is captured, compiled and compared. Times are CPU time per pass of the submitting thread, SIMULATED: encoded and not executed, nothing of Apple's encoding.
 
 *As traced*: what AOTAutograd traces rounds otherwise than eager does; the results are, bit for bit, those of Dynamo's backend
 `aot_eager`, which runs the same trace without graphs. *Refused* ones raise at the capture and run in the compiled form.

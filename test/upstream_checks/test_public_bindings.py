@@ -9,7 +9,7 @@ import pytest
 
 from checked_tree import run_python
 
-# Imports that fail for want of packages that neither torch nor this repository needs.
+# Imports that fail because packages are missing that neither torch nor this repository needs.
 WANT = ("pulp", "onnxscript")
 
 

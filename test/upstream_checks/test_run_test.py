@@ -42,7 +42,7 @@ def test_runs_with_mps() -> None:
 
 
 def test_not_without_mps() -> None:
-    """They would fail for lack of a device, or be skipped at best."""
+    """They would fail without a device, or be skipped."""
     found = selected()
     assert "test_torch" in found
     assert [name for name in found if name in TESTS or name in ("test_mps", "test_metal")] == []

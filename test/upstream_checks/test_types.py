@@ -19,7 +19,7 @@ NEEDED = (
     *("torch/*.py", "torch/*.pyi", "torch/*.pyi.in", "functorch/*.py"),
     *("aten/src/ATen/native/native_functions.yaml", "aten/src/ATen/native/tags.yaml"),
 )
-# Errors that other modules have for want of generated files are upstream's; not to list them makes mypy keep what it
+# Errors of other modules, whose generated files are missing, are upstream's; not to list them makes mypy keep what it
 # found out about these modules.
 QUIET = "\n[mypy-torch.*]\nignore_errors = True\n\n[mypy-torch.mps.*]\nignore_errors = False\n"
 MODULES = ["torch/mps/__init__.py", *(path for path in overlay_files(".py") if path.startswith("torch/"))]

@@ -1,4 +1,4 @@
-"""The checkout of PyTorch that the series is laid on, and what state it is in."""
+"""The checkout of PyTorch that the series is applied to, and its state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Downloads that survive an interruption and are believed only after their hash."""
+"""Downloads that go on after an interruption, and are used only when their hash is right."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def fetch(project: WorkingCopy, checkout: Path | None = None, sources: tuple[str
             if source != sources[-1]:
                 note(f"{reason}; trying {sources[sources.index(source) + 1]} instead")
     raise ForkToolError(
-        f"No source of PyTorch {project.pin.tag} is within reach: {'; '.join(reason.rstrip('.') for reason in reasons)}. `scripts/mpsfork fetch --checkout DIR` takes a checkout that you have."
+        f"No source of PyTorch {project.pin.tag} could be reached: {'; '.join(reason.rstrip('.') for reason in reasons)}. `scripts/mpsfork fetch --checkout DIR` takes a checkout that you have."
     )
 
 

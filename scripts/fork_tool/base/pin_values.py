@@ -71,7 +71,7 @@ def read_pin_file(path: Path, shape: type[_Shape]) -> _Shape:
     except FileNotFoundError:
         raise ForkToolError(f"{path} is missing: bring it back with {back}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise ForkToolError(f"{path} is not valid TOML ({problem}): mend that line or {back}.") from None
+        raise ForkToolError(f"{path} is not valid TOML ({problem}): fix that line or {back}.") from None
     except ValidationError as problem:
         raise ForkToolError(f"{path}{_sentence(problem.errors()[0])} or {back}.") from None
 
@@ -83,7 +83,7 @@ def _sentence(error: ErrorDetails) -> str:
     if error["type"] == "missing":
         return f" lacks the value {name}: add it"
     if error["type"] == "extra_forbidden":
-        return f" has the value {name}, which nothing reads: mend its name"
+        return f" has the value {name}, which nothing reads: correct its name"
     shown = repr(error["input"])
     shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
-    return f": {name} is {shown}, and must be {_WANTED.get(error['type'], error['msg'])}: mend it"
+    return f": {name} is {shown}, and must be {_WANTED.get(error['type'], error['msg'])}: correct it"

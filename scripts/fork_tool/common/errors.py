@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class ForkToolError(Exception):
-    """A mistake or a lack that the user can mend; the message says how."""
+    """Something that the user can fix; the message says how."""
 
 
 class ConflictError(ForkToolError):

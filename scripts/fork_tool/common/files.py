@@ -35,7 +35,7 @@ def write_atomically(path: Path, content: bytes, executable: bool = False) -> No
 def new_directory(into: Path) -> Iterator[Path]:
     """An empty directory to fill, which takes the place of `into` at the end of the block; after an error it is gone.
 
-    What killed runs left of theirs is removed, so two runs may not fill the same directory at once.
+    What killed runs left is removed, so two runs may not fill the same directory at once.
     """
     into.parent.mkdir(parents=True, exist_ok=True)
     prefix = f".{into.name}-partial-"

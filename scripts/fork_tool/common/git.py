@@ -1,4 +1,4 @@
-"""A thin wrapper of the git command: same results whatever the user's settings are."""
+"""A thin wrapper of the git command: the user's settings do not change its results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _KEPT = ("GIT_SSL_", "GIT_SSH", "GIT_PROXY_", "GIT_CONFIG_")
 
 
 class GitError(ForkToolError):
-    """git said no; `stderr` is what it said."""
+    """git failed; `stderr` is what it printed."""
 
     def __init__(self, words: tuple[str, ...], stderr: str):
         said = [line for line in stderr.strip().splitlines() if line.strip()]
@@ -61,7 +61,7 @@ class Git:
             "LC_ALL": "C",
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_ATTR_NOSYSTEM": "1",
-            # What only looks at a checkout writes nothing to it, not even what git would know again sooner.
+            # Reading a checkout must write nothing to it, not even a refreshed index.
             "GIT_OPTIONAL_LOCKS": "0",
             # A directory that is no repository must not be taken for a part of ours.
             "GIT_CEILING_DIRECTORIES": str(self.directory.resolve().parent),
@@ -117,7 +117,7 @@ class Git:
         return fields[:-1] if fields and not fields[-1] else fields
 
     def succeeds(self, *words: str) -> bool:
-        """Whether a command that answers by its exit status says yes."""
+        """Whether a command that answers by its exit status succeeded."""
         return self.run(*words, check=False).returncode == 0
 
     def resolve(self, name: str) -> str | None:

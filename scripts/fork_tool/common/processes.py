@@ -92,7 +92,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 def interrupt_on_termination() -> None:
-    """Treat a polite kill like Ctrl-C, so that what is half done is put away."""
+    """Treat SIGTERM like Ctrl-C, so that unfinished work is cleaned up."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt

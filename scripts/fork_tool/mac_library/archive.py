@@ -17,7 +17,7 @@ from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import need_space
 from fork_tool.mac_library.pin import MacPin
 
-# What zip can say at the least: the same for all entries, so that two wheels of the same content are the same.
+# The earliest date that zip can hold: the same for all entries, so that two wheels of the same content are the same.
 _DATE = (1980, 1, 1, 0, 0, 0)
 _EXECUTABLE, _PLAIN = 0o100755, 0o100644
 _TAG = re.compile(r"^Tag: (\S+)$", re.MULTILINE)
@@ -95,7 +95,7 @@ def with_tag(content: bytes, python: str, pin: MacPin) -> bytes:
     found = _TAG.findall(text)
     if len(found) != 1 or not found[0].startswith(f"{tag}-"):
         raise ForkToolError(
-            f"The official wheel is for {', '.join(found) or 'nothing that it names'}, not for Python {python}: mend base.toml."
+            f"The official wheel is for {', '.join(found) or 'nothing that it names'}, not for Python {python}: correct base.toml."
         )
     text = _TAG.sub(f"Tag: {tag}-{tag}-{pin.platform}", text)
     return re.sub(r"^Generator: .*$", "Generator: mpsfork", text, flags=re.MULTILINE).encode()

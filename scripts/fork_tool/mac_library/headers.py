@@ -61,7 +61,7 @@ def _fmt(places: MacPlaces, pin: MacPin, checkout: Path, cache: Path) -> Path:
         if (submodule / "include" / _FMT).exists():
             return submodule / "include" / "fmt"
         raise ForkToolError(
-            f"PyTorch's sources include {_FMT}, which is not to be had: {problem} Or give a checkout with {_SUBMODULE}."
+            f"PyTorch's sources include {_FMT}, which could not be downloaded: {problem} Or give a checkout with {_SUBMODULE}."
         ) from None
 
 

@@ -152,7 +152,7 @@ def _expanded(places: MacPlaces, checkout: Path, file: Path, metal: int) -> str:
     )
     if done.returncode:
         said = (done.stderr.strip().splitlines() or ["no reason given"])[0].rpartition("error: ")[2]
-        raise ForkToolError(f"{file.name} could not be read for the names of its kernels ({said}): mend that file.")
+        raise ForkToolError(f"{file.name} could not be read for the names of its kernels ({said}): fix that file.")
     return done.stdout
 
 

@@ -118,7 +118,7 @@ def path_findings(content: bytes, roots: Iterable[str]) -> Iterable[str]:
 
 
 def signature_findings(lief: Any, file: Path) -> list[str]:
-    """What is wrong with the signature that any library for arm64 must have; every page's hash is made anew."""
+    """What is wrong with the signature that any library for arm64 must have; every page's hash is computed again."""
     binary = read_library(lief, file)
     if not binary.has_code_signature:
         return ["it is not signed: no Mac with Apple silicon loads it"]

@@ -157,7 +157,7 @@ def make_library(bench: Bench, linker: str, jobs: int | None = None) -> tuple[Pa
     _heading("objects")
     if run_shown(_ninja(bench, jobs), layout.root, _environment(bench)):
         raise ForkToolError(
-            "The library does not compile (see above): mend what the compiler names; what is compiled is kept."
+            "The library does not compile (see above): fix the errors that the compiler names; what is compiled is kept."
         )
     _heading("library")
     libraries = load_libraries(places)

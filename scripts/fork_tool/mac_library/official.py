@@ -21,7 +21,7 @@ _HEADERS, _LIBRARIES = "torch/include/", "torch/lib/"
 
 
 def fetch_official(places: MacPlaces, pin: MacPin, python: str, cache: Path) -> Path:
-    """The wheel in the cache, downloaded where it is not; believed only after its hash."""
+    """The wheel in the cache, downloaded if it is not there; used only when its hash is right."""
     return fetch_pinned_wheel(pinned(pin, pin.official_wheel(python)), cache, places.repository, PIN)
 
 

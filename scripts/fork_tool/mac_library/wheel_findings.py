@@ -16,7 +16,7 @@ from fork_tool.mac_library.archive import digest_of
 from fork_tool.mac_library.pin import MacPin
 from fork_tool.machine.package_index import pip_command
 
-# Compiled by nobody: templates that the official wheel has, too.
+# Templates, which are never compiled; the official wheel has them, too.
 _FOLDERS_OF_TEMPLATES = ("packaged",)
 
 

@@ -14,12 +14,12 @@ from fork_tool.machine.package_index import pip_command
 from fork_tool.paths import Layout
 
 INDEX_VARIABLE = "MPSFORK_CPU_INDEX"
-# For the whole question, the name's look-up too, so that a machine that the index does not answer loses no more.
+# Bounds the whole request, DNS look-up included: a machine without access waits no longer.
 ANSWER_SECONDS = 5.0
 
 
 def install_cpu_build(layout: Layout, pin: Pin, machine: Machine) -> bool:
-    """Install the base's torch from the index of CPU builds; false, and said why, where pip's own index has to do."""
+    """Install the base's torch from the index of CPU builds; false, with the reason printed, where pip's own index must be used."""
     index = os.environ.get(INDEX_VARIABLE, pin.cpu_index)
     if machine.is_mac or not index:
         return False
@@ -32,7 +32,7 @@ def install_cpu_build(layout: Layout, pin: Pin, machine: Machine) -> bool:
         if not run_shown(pip_command(layout.python, words), layout.root):
             return True
         lacks = "pip could not install it (see above)"
-    note(f"{version} is not to be had from {index}: {lacks}; {pin.wheel} comes with 2.7 GB of CUDA's libraries")
+    note(f"{version} can't be downloaded from {index}: {lacks}; {pin.wheel} comes with 2.7 GB of CUDA's libraries")
     return False
 
 

@@ -1,4 +1,4 @@
-"""`doctor`: what this machine has, what it lacks, and the command that mends it."""
+"""`doctor`: what this machine has, what it lacks, and the command that installs it."""
 
 from __future__ import annotations
 

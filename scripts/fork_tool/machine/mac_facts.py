@@ -67,7 +67,7 @@ def jobs_for(facts: MacFacts) -> int:
 
 
 def examine(facts: MacFacts, pin: Pin) -> list[Finding]:
-    """What the build needs, and how to mend what lacks."""
+    """What the build needs, and how to get what is lacking."""
     build = pin.wheel_build
     disk = NEEDED_DISK_LATER if facts.under_way else NEEDED_DISK
     return [

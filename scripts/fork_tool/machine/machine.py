@@ -74,7 +74,7 @@ class Need:
     mac: str = ""
 
     def remedy(self, machine: Machine) -> str:
-        """The command that mends its lack."""
+        """The command that installs it."""
         if machine.is_mac:
             return self.mac
         if machine.is_debian:

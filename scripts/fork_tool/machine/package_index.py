@@ -1,4 +1,4 @@
-"""Wheels of a package index: downloaded by pip, believed by size and hash only."""
+"""Wheels of a package index: downloaded by pip, used only when size and hash are right."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def fetch_pinned_wheel(wheel: PinnedWheel, cache: Path, root: Path, pin: str) ->
             failed = run_shown([*command, "--index-url", wheel.index], root)
         if failed or not found.is_file():
             raise ForkToolError(
-                f"The wheel {wheel.name} could not be had with the hash in {pin} (see above): check the network "
-                "and the package index, or mend the hash, then run this again."
+                f"The wheel {wheel.name} could not be downloaded with the hash in {pin} (see above): check the network "
+                "and the package index, or correct the hash, then run this again."
             )
         believe_wheel(found, wheel, pin)
         found.replace(path)
@@ -65,7 +65,7 @@ def believe_wheel(path: Path, wheel: PinnedWheel, pin: str) -> None:
     if (size, found) != (wheel.size, wheel.sha256):
         raise ForkToolError(
             f"{path.name} is not the wheel that {pin} names (sha256 {found[:16]}…, {size} bytes; expected "
-            f"{wheel.sha256[:16]}…, {wheel.size} bytes): nothing was made of it; download it again or mend {pin}."
+            f"{wheel.sha256[:16]}…, {wheel.size} bytes): nothing was made of it; download it again or correct {pin}."
         )
 
 

@@ -48,10 +48,10 @@ def keep_up_to_date(
     install: Callable[[], None],
     is_there: Callable[[], bool] = lambda: True,
 ) -> bool:
-    """Fill a folder anew when its requirements, or the interpreter, have changed; false when they have not."""
+    """Empty and fill a folder when its requirements, or the interpreter, have changed; false when they have not."""
     layout = project.layout
     stamp = folder / _STAMP
-    # Which interpreter made it, for one that is gone leaves nothing that runs.
+    # Which interpreter made it: once that one is removed, nothing in the folder runs.
     digest = hashlib.sha256((layout.root / requirements).read_bytes() + sys.version.encode()).hexdigest()
     if stamp.is_file() and stamp.read_text() == digest and is_there():
         return False
@@ -64,7 +64,7 @@ def keep_up_to_date(
 
 
 def run_or_raise(project: Project, command: list[str], what: str) -> None:
-    """Run a command in the open; a failure is most likely the network's."""
+    """Print a command and run it; a failure is most likely the network's."""
     if run_shown(command, project.layout.root):
         raise ForkToolError(
             f"{what} could not be installed (see above): check the network and the package index, then run this again."
@@ -74,7 +74,7 @@ def run_or_raise(project: Project, command: list[str], what: str) -> None:
 def install_upstream_tools(project: Project) -> bool:
     """Bring upstream's tools to their versions, in an environment of their own; false when they were there.
 
-    The versions are those of the base's time, and would be in the way of those that this repository is checked with.
+    The versions are those of the base's time, and differ from those that check this repository.
     """
     layout = project.layout
     environment = layout.upstream_checks / "environment"

@@ -58,7 +58,7 @@ def install_packages(project: Project, machine: Machine, needs: Iterable[Need]) 
     command = as_administrator(["apt-get", "install", "--yes", "-qq", "--no-install-recommends", *packages])
     if run_shown(command, project.layout.root, environment):
         raise ForkToolError(
-            f"apt-get could not install {' '.join(packages)} (see above): mend that, then run `make setup` again."
+            f"apt-get could not install {' '.join(packages)} (see above): fix that, then run `make setup` again."
         )
     return packages
 

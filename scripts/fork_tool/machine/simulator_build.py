@@ -42,7 +42,7 @@ def build_simulator(project: Project, build: Path, checkout: Path, sanitizer: st
     environment = {"CCACHE_BASEDIR": str(layout.root), **os.environ}
     if run_shown(["cmake", "--build", str(build)], layout.root, environment):
         raise ForkToolError(
-            "The simulator does not build (see above): after an edit of its sources or of the checkout, mend what the compiler names; else `make clean` and run it again."
+            "The simulator does not build (see above): after an edit of its sources or of the checkout, fix the errors that the compiler names; otherwise run `make clean` and this again."
         )
     write_atomically(build / _COMPLETE, b"")
 

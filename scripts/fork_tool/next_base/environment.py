@@ -1,4 +1,4 @@
-"""An environment with the base's torch for Linux, and the series' Python laid on it."""
+"""An environment with the base's torch for Linux, and the series' Python files over it."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def _make(project: Project, name: str, machine: Machine) -> Made:
             for verdict in verdicts
             for hunk in verdict.misfits
         ),
-        *(f"{each.shown} is used in {', '.join(each.users)}, and nobody has it" for each in names.nobody_has),
+        *(f"{each.shown} is used in {', '.join(each.users)}, and no library defines it" for each in names.undefined),
         *apple_findings(lacking, load_list(places.apple_list), layout.shown(places.apple_list)),
     ]
     return Made(pin, places, entries, facts, verdicts, compiled, names, lacking, stand_in, not_run, findings)
@@ -134,7 +134,7 @@ def report_of(made: Made) -> dict[str, object]:
             "torch": made.names.torch,
             "system": made.names.system,
             "brought_by_hunks": [asdict(each) for each in made.names.missing if each.entry],
-            "nobody_has": [asdict(each) for each in made.names.nobody_has],
+            "undefined": [asdict(each) for each in made.names.undefined],
         },
         "simulator_lacks": asdict(made.lacking),
         "python_not_run": made.not_run,

@@ -54,7 +54,7 @@ def _entries(project: Project, places: NextPlaces, names: list[str]) -> Iterator
         if general is None and own is None:
             raise ForkToolError(
                 f"{places.layout.shown(places.series)} names the entry {name}, and neither patches/ nor "
-                f"{places.layout.shown(places.patches)} has it: mend the name, or bring the file back with git."
+                f"{places.layout.shown(places.patches)} has it: correct the name, or bring the file back with git."
             )
         if general is None:
             assert own is not None

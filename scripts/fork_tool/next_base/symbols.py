@@ -28,7 +28,7 @@ class Missing:
     shown: str
     # The sources that use it.
     users: tuple[str, ...]
-    # The entry whose hunks define it, or empty: then nobody does.
+    # The entry whose hunks define it, or empty: then none does.
     entry: str
 
 
@@ -41,7 +41,7 @@ class Names:
     missing: tuple[Missing, ...]
 
     @property
-    def nobody_has(self) -> list[Missing]:
+    def undefined(self) -> list[Missing]:
         return [each for each in self.missing if not each.entry]
 
 

@@ -94,7 +94,7 @@ class _Marks:
         self._by_path: dict[str, tuple[str, list[Clash]]] = {}
 
     def judge(self, drift: Drift, paths: list[str], tree: str) -> None:
-        """Tell a conflict of the entry's own from one that it only meets."""
+        """Distinguish the entry's own conflicts from those that earlier entries left."""
         own = [clash for clash in drift.clashes if clash.path not in self._by_path]
         hidden = [clash.path for clash in drift.clashes if clash.path in self._by_path]
         hidden += [path for path in paths if path in self._by_path and self._changed(tree, path)]
@@ -106,7 +106,7 @@ class _Marks:
             drift.state, drift.follows = NOT_CHECKED, self._by_path[hidden[0]][0]
             drift.clashes, drift.carried = [], Carried()
         else:
-            # The marks themselves move what stands below them.
+            # The conflict marks shift the lines below them.
             drift.carried.moved = [hunk for hunk in drift.carried.moved if hunk.path not in self._by_path]
 
     def _changed(self, tree: str, path: str) -> bool:

@@ -122,7 +122,7 @@ def _under_way(project: Project) -> tuple[Checkout, RebaseState]:
     state = _loaded(project, git)
     checkout = Checkout(git, state.base, layout.shown(layout.checkout))
     if state.writing:
-        # A run was killed while it wrote: begin the writing anew from what was there before.
+        # A run was killed while it wrote: write again, from what was there before.
         bring_files_back(git, layout)
         project.forget_pin()
     checkout.refuse_dirty()
@@ -141,7 +141,7 @@ def _unchanged_series(project: Project, state: RebaseState) -> list[Layer]:
     if stack.tip != state.series:
         raise ForkToolError(
             "patches/, aten_mps_overlay/ or base.toml were edited since the rebase began: undo that and run this again, "
-            "or give up with `scripts/mpsfork rebase --abort`, which keeps the edits, and begin anew."
+            "or give up with `scripts/mpsfork rebase --abort`, which keeps the edits, and start again."
         )
     return stack.layers
 

@@ -84,7 +84,7 @@ def resolution(project: Project, state: RebaseState, entry: Entry) -> tuple[str,
         state.stopped = False
         save_state(Git(layout.checkout), state)
         raise ForkToolError(
-            f"{shown} is gone, and what was resolved in it: `scripts/mpsfork rebase --continue` makes it anew."
+            f"{shown} is gone, and what was resolved in it: `scripts/mpsfork rebase --continue` makes it again."
         )
     unmerged = _unmerged(git)
     if unmerged:

@@ -1,4 +1,4 @@
-"""`apply`: lay the series on the checkout, one commit per entry, on a branch of its own."""
+"""`apply`: apply the series to the checkout, one commit per entry, on a branch of its own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Applied:
 
 
 def apply_series(project: Project, force: bool = False) -> Applied:
-    """Make the branch hold the series and check it out; twice is as good as once."""
+    """Make the branch hold the series and check it out; running it again changes nothing."""
     shown = project.layout.shown(project.layout.checkout)
     checkout = open_checkout(project.layout.checkout, project.pin, shown)
     checkout.refuse_unfinished()
@@ -35,7 +35,7 @@ def apply_series(project: Project, force: bool = False) -> Applied:
         stack = project.stack(checkout.git, checkout.base)
     except ConflictError as conflict:
         raise ConflictError(
-            f"{conflict}. The checkout is as it was; mend the patch file by hand, or the entry before it, and run `make verify` to see all."
+            f"{conflict}. The checkout is as it was; edit the patch file, or the entry before it, and run `make verify` to see all."
         ) from None
     tip = checkout.branch_tip
     if checkout.head_branch == BRANCH and tip == stack.tip:
@@ -54,7 +54,7 @@ def apply_series(project: Project, force: bool = False) -> Applied:
 
 
 def bring_series(project: Project) -> None:
-    """Apply the series, unless somebody is at work on the branch."""
+    """Apply the series, unless the branch has commits that patches/ lacks."""
     layout = project.layout
     shown = layout.shown(layout.checkout)
     checkout = open_checkout(layout.checkout, project.pin, shown)

@@ -175,5 +175,5 @@ def read_entry(patches: Path, name: str) -> Entry:
     except FileNotFoundError:
         known = ", ".join(sorted(found.stem for found in patches.glob(f"*{SUFFIX}"))) or "none"
         raise ForkToolError(
-            f"patches/series names the entry {name}, and there is no patches/{name}{SUFFIX} (there: {known}): mend the name, or bring the file back with git."
+            f"patches/series names the entry {name}, and there is no patches/{name}{SUFFIX} (there: {known}): correct the name, or bring the file back with git."
         ) from None

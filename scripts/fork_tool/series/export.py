@@ -19,7 +19,7 @@ TAKEN_BY = "git am --keep-non-patch build/export/*.patch"
 
 
 def export_series(project: Project, author: tuple[str, str] = (AUTHOR, ADDRESS)) -> list[Path]:
-    """Write build/export anew from patches and overlay; the checkout is only read."""
+    """Replace build/export by what patches and overlay give; the checkout is only read."""
     layout = project.layout
     checkout = open_checkout(layout.checkout, project.pin, layout.shown(layout.checkout))
     # The trailer that `refresh` needs says nothing to upstream.

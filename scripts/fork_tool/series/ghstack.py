@@ -20,7 +20,7 @@ ISSUE = "Part of https://github.com/pytorch/pytorch/issues/180397"
 def request_message(entry: Entry) -> str:
     """Title and body of the pull request; the entry's first paragraph says why, the others say how.
 
-    A paragraph `Benchmark: …` above the test plan becomes a section; without one nothing is said of speed.
+    A paragraph `Benchmark: …` above the test plan becomes a section; without one the request does not mention speed.
     """
     parts = _TEST_PLAN.split(entry.body)
     if len(parts) != 2 or not parts[1].strip():

@@ -50,7 +50,7 @@ def parse_series(text: str, shown: str) -> SeriesFile:
         if name in series.names:
             raise ForkToolError(f"{shown}, line {number}: entry {name} is listed twice: take one of the two lines out.")
         if not series.names:
-            # The comment that opens the file belongs to the file, not to whoever comes first.
+            # The comment that opens the file belongs to the file, not to the first entry.
             blank = max((index + 1 for index, kept in enumerate(waiting) if not kept.strip()), default=len(waiting))
             series.heading, waiting = waiting[:blank], waiting[blank:]
         series.names.append(name)

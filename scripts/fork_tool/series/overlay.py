@@ -11,7 +11,7 @@ from fork_tool.common.errors import ForkToolError
 
 # What editors and tools leave behind; never part of the overlay.
 _LITTER_DIRECTORIES = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"}
-# No source of upstream's that a person wrote is as long.
+# Longer than any source of upstream's that was written by hand.
 _LARGEST = 1_000_000
 _LITTER_ENDINGS = ("~", ".swp", ".pyc", ".orig", ".rej", ".DS_Store")
 

@@ -167,7 +167,7 @@ class _Doubts:
     unreadable: str = ""
 
     def about(self, path: str) -> str:
-        """The entry to mend before anything can be said of this file."""
+        """The entry that must be fixed before this file can be checked."""
         return self.files.get(path) or self.unreadable
 
 

@@ -124,7 +124,7 @@ def lint(layout: Layout) -> int:
 
 
 def complaints(unit: Unit, overlay: Path) -> str:
-    """What compiler and clang-tidy say about a source; empty when they are content."""
+    """What compiler and clang-tidy say about a source; empty when neither complains."""
     said = [_run(command, unit.directory) for command in (unit.compile(), unit.tidy(overlay))]
     oldest = "" if said[0] else _run(unit.compile(_OLDEST_SDK), unit.directory)
     said.append(oldest and f"With the SDK of macOS 13.3:\n{oldest}")
@@ -132,7 +132,7 @@ def complaints(unit: Unit, overlay: Path) -> str:
 
 
 def _run(command: list[str], directory: Path) -> str:
-    """What a command complains about; empty when it is content."""
+    """What a command complains about; empty when there is nothing."""
     done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return ""

@@ -45,10 +45,10 @@ class Outcome:
 
 
 def run_newer(project: Project, faults: bool = True, report: Path | None = None) -> list[Outcome]:
-    """Run the suites of each variant, and with `faults` those of each fault; all must end as they should."""
+    """Run the suites of each variant, and with `faults` those of each fault; all must end as expected."""
     machine = this_machine()
     if not machine.runs_simulator:
-        raise ForkToolError("This builds with the simulator, where a few files are compiled anew: use Linux.")
+        raise ForkToolError("This builds with the simulator, where a few files are compiled again: use Linux.")
     make_ready(project, machine)
     layout = project.layout
     directory = layout.root / "test" / "newer_base"

@@ -9,6 +9,7 @@ from typing import Any
 
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import write_atomically
+from fork_tool.common.words import counted
 from fork_tool.series.project import Project
 
 _COLUMNS = (
@@ -58,7 +59,7 @@ def _demo(report: dict[str, Any]) -> list[str]:
     where = "SIMULATED: Metal and MPSGraph are the simulator's" if report["simulated"] else "On the device"
     rows = []
     for row in report["rows"]:
-        steps = ", ".join(f"{count} {_counted(kind, count)}" for kind, count in row["steps"].items() if count)
+        steps = ", ".join(counted(count, kind.replace("_", " ")) for kind, count in row["steps"].items() if count)
         eager, replay = row["eager"], row["replay"]
         rows.append(
             [
@@ -73,11 +74,6 @@ def _demo(report: dict[str, Any]) -> list[str]:
         )
     table = ["| " + " | ".join(cells) + " |" for cells in ([*_COLUMNS], *rows)]
     return [f"{where}.", "", table[0], "|---" * len(_COLUMNS) + "|", *table[1:]]
-
-
-def _counted(kind: str, count: int) -> str:
-    words = kind.replace("_", " ")
-    return words.removesuffix("s") if count == 1 and words != "copies" else "copy" if count == 1 else words
 
 
 def _tests(report: dict[str, Any]) -> list[str]:

@@ -84,7 +84,7 @@ def main() -> int:
             print(f"wrong: {problem}", file=sys.stderr)
             return 1
     if words.no_device:
-        print("not checked, for want of a device: that a capture replayed with new input gives what eager gives")
+        print("not checked, since there is no device: that a capture replayed with new input gives what eager gives")
     return 0
 
 

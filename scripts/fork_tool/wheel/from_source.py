@@ -1,7 +1,7 @@
 """`wheel --from-source`: builds torch's wheel from the patched checkout on a Mac, and checks it.
 
 A stage that is done leaves a stamp; the stamp names all that the stage depends on, so that a build that was
-cut off goes on where it was, and one of another series, tool or option is made anew.
+cut off goes on where it was, and one of another series, tool or option is made again.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def install_patched_torch(project: Project) -> bool:
     words = ("--quiet", "--disable-pip-version-check", "--force-reinstall", "--no-deps")
     wheel = wheel_requirement(project, plan.places, plan.version)
     if run_shown([str(layout.python), "-m", "pip", "install", *words, *wheel], layout.root):
-        raise ForkToolError("pip could not install the patched torch (see above): mend that and run this again.")
+        raise ForkToolError("pip could not install the patched torch (see above): fix that and run this again.")
     importlib.invalidate_caches()
     write_atomically(stamp, plan.stage("compile").key.encode())
     return True
@@ -155,7 +155,7 @@ def refuse_lacks(project: Project, facts: MacFacts) -> None:
         complain(f"{finding.name}: {finding.detail}; {finding.remedy}")
     if lacking:
         names = ", ".join(finding.name for finding in lacking)
-        raise ForkToolError(f"This Mac can't build the wheel for lack of: {names}. The lines above say what mends it.")
+        raise ForkToolError(f"This Mac can't build the wheel; it lacks {names}. The lines above say how to fix that.")
 
 
 def _make_source(project: Project) -> Checkout:

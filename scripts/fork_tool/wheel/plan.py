@@ -57,7 +57,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Stage:
-    """Steps that are done together; `key` changes when they must be done anew."""
+    """Steps that are done together; `key` changes when they must be done again."""
 
     name: str
     heading: str
@@ -101,7 +101,7 @@ def work_digest(checkout: Checkout) -> str:
 
 
 def version_of(project: Project, label: str) -> str:
-    """The release's version with what was laid on the base."""
+    """The release's version with what was applied to the base."""
     return f"{project.pin.version}.{label}"
 
 
@@ -158,7 +158,7 @@ def make_plan(
     setup = (inside, "setup.py", "bdist_wheel")
     checked = [] if device else ["--no-device"]
     numpy = [requirement for requirement in requires if requirement.startswith("numpy==")]
-    mend = "mend what the compiler or CMake names (docs/wheel.md lists known ones)"
+    fix = "fix the errors that the compiler or CMake names (docs/wheel.md lists known ones)"
     stages = (
         Stage(
             "environment",
@@ -176,14 +176,14 @@ def make_plan(
             _key("configure", *seen),
             # CMake keeps what it was first told, and looks for new files in directories at this moment only.
             (Step((*setup, "--cmake", "--cmake-only"), layout.checkout, environment),),
-            mend,
+            fix,
         ),
         Stage(
             "compile",
             "ninja, then the wheel",
             _key("compile", *seen),
             (Step((*setup, "--dist-dir", str(places.wheels)), layout.checkout, environment),),
-            f"{mend}; what is compiled is kept",
+            f"{fix}; what is compiled is kept",
         ),
         Stage(
             "check",

@@ -69,7 +69,7 @@ def find(text: str, names: dict[str, re.Pattern[str]]) -> list[Use]:
             block = blocks.pop()
             after_else = block.otherwise
             if block.otherwise and _LEAVES.search(plain[block.opened : match.start()]):
-                # Whoever comes here did not go through that block.
+                # What follows runs only if that block was not entered.
                 blocks[-1].sure = max(blocks[-1].sure, block.otherwise)
         else:
             statement = plain[start : match.start()]

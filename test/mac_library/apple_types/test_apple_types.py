@@ -170,7 +170,7 @@ def test_a_planted_fault_is_named(
     assert said in result.wrong, fault
 
 
-def test_what_nobody_confirms_is_not_called_confirmed(facts: Facts) -> None:
+def test_what_no_source_confirms_is_not_called_confirmed(facts: Facts) -> None:
     declared = planted("@interface MPSGraph\n- (void)frobnicate;\n@end\n")
     result = compare_methods(declared, facts, {"frobnicate"})
     assert result.unconfirmed == ["-[MPSGraph frobnicate]"]

@@ -1,6 +1,6 @@
 """Run by ``python -m torch.mps.check``: half a minute on the device, and a report that can be pasted into an issue.
 
-Exit status 0 if all is as it should be, 1 if not, 2 if there is no device to look at.
+Exit status 0 if every check passed, 1 if one failed, 2 if there is no device.
 """
 
 import argparse

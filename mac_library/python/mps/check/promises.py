@@ -103,7 +103,7 @@ def memory_comes_back() -> str:
 
 
 def random_numbers() -> str:
-    """Replays draw anew, and leave the generator where eager would."""
+    """Each replay draws new numbers, and leaves the generator where eager would."""
     mps: Any = torch.mps
     graph = _captured(lambda: torch.rand(64, device="mps"))
     torch.mps.manual_seed(7)

@@ -2,7 +2,7 @@
 
 Only what a mutant changes is compiled, by the build's own commands: clang is told of the changed text of a file
 (`-ivfsoverlay`), so that no file of the working copy or the checkout is touched and nothing has to be put back. The
-libraries that hold the objects are linked anew; all else in the directory is a link to the usual build.
+libraries that hold the objects are linked again; all else in the directory is a link to the usual build.
 """
 
 from __future__ import annotations

@@ -10,14 +10,14 @@ from pathlib import Path
 from fork_tool.common.files import write_atomically
 
 CAUGHT, SURVIVED = "caught", "survived"
-# A mutant that nobody could look at: it says nothing of the tests, and is no success.
+# A mutant that could not be tried: it says nothing of the tests, and does not count as noticed.
 DOES_NOT_APPLY, DOES_NOT_BUILD = "does not apply", "does not build"
 RED_WITHOUT, TIMED_OUT, NOT_RUN = "suite fails without it", "timed out", "suite does not run"
 OUTCOMES = (CAUGHT, SURVIVED, DOES_NOT_APPLY, DOES_NOT_BUILD, RED_WITHOUT, TIMED_OUT, NOT_RUN)
 _HEAD = """# Mutants
 
-`make mutants` puts one small fault after the other into the engine and into the checks, rebuilds what changed, and runs the
-suites that should notice. Each fault is a patch in [test/mutants](../test/mutants/README.md). The run wrote this page. It was
+For anyone who asks what the tests would miss. `make mutants` plants small faults in the engine and in the checks, one at a time, and runs the
+suites that should notice; [test/mutants](../test/mutants/README.md) says how. The run wrote this page. It was
 on the Metal simulator; no GPU was used, and the times are those of two x86-64 cores.
 
 """

@@ -1,4 +1,4 @@
-"""`mutants`: one small fault after the other in the engine and in the checks, and which suite notices."""
+"""`mutants`: small faults in the engine and the checks, one at a time, and which suite notices."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class MutantSuites:
         libraries = [directory, os.environ.get("LD_LIBRARY_PATH", "")]
         return program_environment(self._copy) | {
             "MPS_SIMULATOR_BUILD": directory,
-            # Programs in C++ know the usual build's place by heart.
+            # Programs in C++ have the usual build's path compiled in.
             "LD_LIBRARY_PATH": os.pathsep.join(part for part in libraries if part),
             "PYTHONDONTWRITEBYTECODE": "1",
             # The property tests need not look for the smallest example.

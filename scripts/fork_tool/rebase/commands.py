@@ -22,7 +22,7 @@ from fork_tool.series.project import Project
 @click.option("--onto", metavar="REF", help="A tag, branch or commit, of the checkout or of upstream.")
 @click.option("--continue", "goes_on", is_flag=True, help="Take the resolution of a conflict, and go on.")
 @click.option("--skip", is_flag=True, help="Drop the entry that conflicts from the series, and go on.")
-@click.option("--abort", is_flag=True, help="Give up: all is as before.")
+@click.option("--abort", is_flag=True, help="Give up, and restore what was there before.")
 @click.pass_obj
 def rebase(project: Project, onto: str | None, goes_on: bool, skip: bool, abort: bool) -> None:
     """Move the series to another base: base.toml, patches/ and the checkout follow when every entry has been moved."""

@@ -1,0 +1,127 @@
+"""The commands that run suites of tests, or build what they run on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fork_tool.common.console import say
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.processes import exclusive
+from fork_tool.common.program_help import ProgramCommand
+from fork_tool.machine import setup as setup_module
+from fork_tool.machine.machine import this_machine
+from fork_tool.series.project import Project
+from fork_tool.suites import each_entry, newer_base, runner, sanitized
+from fork_tool.suites import lint_overlay as lint_module
+from fork_tool.suites.numbers import write_numbers
+from fork_tool.suites.simulator import make_ready
+from fork_tool.suites.unpatched import make_unpatched_ready
+
+
+@click.command()
+@click.option("--base-only", is_flag=True, help="Build it on the base without the series, in build/simulator-base.")
+@click.option(
+    "--checkout",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Build it on these sources of PyTorch, as they are, in build/simulator-own.",
+)
+@click.pass_obj
+def simulator(project: Project, base_only: bool, checkout: Path | None) -> None:
+    """Build the Metal simulator with the patched MPS backend (Linux)."""
+    if base_only and checkout:
+        raise ForkToolError("--base-only makes a checkout, --checkout names one: give one of the two.")
+    if base_only or checkout:
+        build = make_unpatched_ready(project, checkout)
+        say(f"Programs run on it with `.venv/bin/python -m mps_simulator --build {project.layout.shown(build)} …`.")
+    else:
+        make_ready(project)
+
+
+@click.command()
+@click.option("--suite", "suites", multiple=True, metavar="NAME", help="Run this suite only; may be given again.")
+@click.pass_obj
+def test(project: Project, suites: tuple[str, ...]) -> int:
+    """Run all suites of tests; the last line counts them."""
+    count = runner.run_suites(project, suites)
+    say(str(count))
+    return 1 if count.failed else 0
+
+
+@click.command("test-mps", cls=ProgramCommand, program=("-m", "mps_simulator.run_test_mps"))
+@click.option(
+    "--macos", multiple=True, metavar="VERSION", help="Simulate this version of macOS [default: 15.2 and 14.5]."
+)
+@click.option("--more", is_flag=True, help="Run upstream's other tests that take the device [at 15.2].")
+@click.option("--captured", is_flag=True, help="Capture and replay each operator, and compare with eager.")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def test_mps(project: Project, macos: tuple[str, ...], more: bool, captured: bool, arguments: tuple[str, ...]) -> int:
+    """Run upstream's whole test/test_mps.py; the reports are build/reports/test_mps_VERSION.json."""
+    return runner.run_upstream_tests(project, arguments, macos, more, captured)
+
+
+@click.command("test-sanitized")
+@click.option(
+    "--sanitizer",
+    type=click.Choice(list(sanitized.KINDS)),
+    default="address",
+    show_default=True,
+    help="address finds undefined behaviour too.",
+)
+@click.option("--suite", "suites", multiple=True, metavar="NAME", help="Run this suite only; may be given again.")
+@click.pass_obj
+def test_sanitized(project: Project, sanitizer: str, suites: tuple[str, ...]) -> int:
+    """Run tests on a build of simulator and backend that reports errors of memory, arithmetic or threads."""
+    count = runner.run_sanitized(project, sanitizer, suites)
+    say(str(count))
+    return 1 if count.failed else 0
+
+
+@click.command("test-entries")
+@click.option("--entry", "entries", multiple=True, metavar="NAME", help="Only at this entry; may be given again.")
+@click.pass_obj
+def test_entries(project: Project, entries: tuple[str, ...]) -> int:
+    """Build the simulator at every entry and run the entry's own tests there, without the later entries (Linux)."""
+    outcomes = each_entry.test_entries(project, entries)
+    bad = [outcome.entry for outcome in outcomes if not outcome.good]
+    if bad:
+        raise ForkToolError(f"These entries do not build or pass without the later ones: {', '.join(bad)}.")
+    say(f"{len(outcomes)} entries build and pass without the later ones.")
+    return 0
+
+
+@click.command("test-newer")
+@click.option("--no-faults", is_flag=True, help="Only the suites that must pass, not the faults that they must notice.")
+@click.option(
+    "--report", type=click.Path(path_type=Path), metavar="FILE", help="[default: build/reports/newer_base.json]"
+)
+@click.pass_obj
+def test_newer(project: Project, no_faults: bool, report: Path | None) -> int:
+    """Run the capture tests on a base that does what newer ones do, and see that they notice faults there (Linux)."""
+    outcomes = newer_base.run_newer(project, not no_faults, report)
+    return 0 if all(outcome.good for outcome in outcomes) else 1
+
+
+@click.command("lint-overlay")
+@click.pass_obj
+def lint_overlay(project: Project) -> int:
+    """Compile the overlay's C++ with every warning an error, and run clang-tidy's bugprone checks on it (Linux)."""
+    machine = this_machine()
+    if not machine.runs_simulator:
+        raise ForkToolError("The overlay is checked with the simulator's build: run this on Linux x86-64.")
+    make_ready(project, machine)
+    with exclusive(project.layout):
+        for package in setup_module.install_packages(project, machine, [lint_module.CLANG_TIDY]):
+            say(f"installed {package}")
+    return 1 if lint_module.lint(project.layout) else 0
+
+
+@click.command()
+@click.pass_obj
+def numbers(project: Project) -> None:
+    """Write what the last `make demo` and `make test` showed into README.md."""
+    for written in write_numbers(project):
+        say(f"README.md has {written}.")

@@ -1,0 +1,73 @@
+"""The commands that start one of the measuring programs on the device, and pass their arguments on to it."""
+
+from __future__ import annotations
+
+import click
+
+from fork_tool.common.program_help import ProgramCommand
+from fork_tool.series.project import Project
+from fork_tool.suites import runner
+
+
+@click.command(cls=ProgramCommand, program=("test/demo/run.py",))
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def demo(project: Project, arguments: tuple[str, ...]) -> int:
+    """Capture and replay real models; arguments go to test/demo/run.py."""
+    return runner.run_demo(project, arguments)
+
+
+@click.command(cls=ProgramCommand, program=("test/sweep/run.py",))
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def sweep(project: Project, arguments: tuple[str, ...]) -> int:
+    """Capture and replay every operator of the database; arguments go to test/sweep/run.py."""
+    return runner.run_sweep(project, arguments)
+
+
+@click.command(cls=ProgramCommand, program=("test/benchmark/run.py",))
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def bench(project: Project, arguments: tuple[str, ...]) -> int:
+    """Time 100 configurations, eager and replayed; arguments go to test/benchmark/run.py."""
+    return runner.run_bench(project, arguments)
+
+
+@click.command(cls=ProgramCommand, program=("test/real_models/run.py",))
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def models(project: Project, arguments: tuple[str, ...]) -> int:
+    """Compare models of public libraries, captured and compiled, with eager; arguments go to test/real_models/run.py."""
+    return runner.run_models(project, arguments)
+
+
+@click.command("graph-caching", cls=ProgramCommand, program=("test/graph_caching/run.py",))
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def graph_caching(project: Project, arguments: tuple[str, ...]) -> int:
+    """Count what the executable cache keeps; arguments go to test/graph_caching/run.py."""
+    return runner.run_graph_caching(project, arguments)
+
+
+@click.command("fallback-bench", cls=ProgramCommand, program=(runner.FALLBACK_BENCH, "bench"))
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def fallback_bench(project: Project, arguments: tuple[str, ...]) -> int:
+    """Measure what operators without an MPS kernel cost; arguments go to scripts/fallback_bench."""
+    return runner.run_fallback_bench(project, arguments)
+
+
+@click.command("fallback-percentage", cls=ProgramCommand, program=(runner.FALLBACK_BENCH, "percentage"))
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def fallback_percentage(project: Project, arguments: tuple[str, ...]) -> int:
+    """Say how much of MODULE:FUNCTION falls back to the CPU."""
+    return runner.run_fallback_percentage(project, arguments)
+
+
+@click.command("fallback-sync", cls=ProgramCommand, program=(runner.FALLBACK_BENCH, "sync"))
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def fallback_sync(project: Project, arguments: tuple[str, ...]) -> int:
+    """Bring the requests for operators up to date with GitHub; needs GH_TOKEN."""
+    return runner.run_fallback_sync(project, arguments)
