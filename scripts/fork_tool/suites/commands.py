@@ -42,10 +42,16 @@ def simulator(project: Project, base_only: bool, checkout: Path | None) -> None:
 
 @click.command()
 @click.option("--suite", "suites", multiple=True, metavar="NAME", help="Run this suite only; may be given again.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    metavar="CORES",
+    help="Run suites side by side on so many cores; with 1, one after the other [default: all].",
+)
 @click.pass_obj
-def test(project: Project, suites: tuple[str, ...]) -> int:
-    """Run all suites of tests; the last line counts them."""
-    count = runner.run_suites(project, suites)
+def test(project: Project, suites: tuple[str, ...], jobs: int | None) -> int:
+    """Run all suites of tests, side by side; the last line counts them."""
+    count = runner.run_suites(project, suites, jobs=jobs)
     say(str(count))
     return 1 if count.failed else 0
 
