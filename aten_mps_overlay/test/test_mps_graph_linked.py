@@ -650,7 +650,7 @@ class TestViews(LinkedTestCase):
 
 class TestHost(LinkedTestCase):
     def test_random_numbers(self):
-        """19: a draw in a stretch draws anew in each replay, and does not end the stretch."""
+        """19: a draw in a stretch draws new numbers in each replay, and does not end the stretch."""
         x = torch.randn(64, device="mps")
 
         def function(x):
@@ -684,7 +684,7 @@ class TestHost(LinkedTestCase):
             self.assertEqual(y, function(x), **EXACT)
 
     def test_replay_in_capture(self):
-        """7: the runs of a part are linked anew, with those around them."""
+        """7: the runs of a part are linked again, with those around them."""
         x = torch.randn(6, device="mps")
         inner, y = capture(lambda x: x.sin().cos(), x)
         for link, stretches in ((True, 1), (False, 0)):

@@ -167,7 +167,7 @@ class TestCapture(ParityTestCase):
         self.assertEqual(made[0].cpu(), torch.full((1 << 18,), 3.0))
 
     def test_recurrent_network_with_dropout(self):
-        """3, 19: its masks are drawn by MPSGraph itself, in eager too: anew in each call and replay, whatever the state
+        """3, 19: its masks are drawn by MPSGraph itself, in eager too: new ones in each call and replay, whatever the state
         of the generator. Where all or nothing is dropped, replays and ordinary calls in turn are the same."""
         x = torch.ones(5, 3, 16, device="mps")
         state = torch.mps.get_rng_state()

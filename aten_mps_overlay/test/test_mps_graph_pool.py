@@ -134,7 +134,7 @@ class TestPool(TestCase):
         n = 1 << 18
         self.assertEqual(total.item(), n * 3 + (1 << 15) * (2 * 6 + 15) + n * 4)
 
-    def test_nobody_else_gets_the_memory(self):
+    def test_no_other_tensor_gets_the_memory(self):
         """12: not while the graph lives, whatever is freed."""
         x = torch.ones(1 << 16, device="mps")
         graph = torch.mps.MPSGraph()

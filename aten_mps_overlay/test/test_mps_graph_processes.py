@@ -463,7 +463,7 @@ class TestThreads(ThreadTestCase):
             self.assertEqual(tensor.cpu(), torch.full((16,), float(number)))
 
     def test_draws_of_another_thread(self):
-        """2, 19: they are no part of a capture, do not refuse it, and its own draws are drawn anew."""
+        """2, 19: they are no part of a capture, do not refuse it, and its own draws are drawn again."""
         x = torch.zeros(64, device="mps")
         own = torch.Generator(device="mps")
         drawn = []

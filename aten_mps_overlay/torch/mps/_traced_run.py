@@ -97,7 +97,7 @@ class CapturedStep:
 
 @dataclass(eq=False)
 class EagerStep:
-    """Operators that run anew in each call."""
+    """Operators that run again in each call."""
 
     nodes: Sequence[Node]
     # those that captured pieces read, where they read them

@@ -37,7 +37,7 @@ def make_ready(project: Project, machine: Machine | None = None) -> None:
 
 
 def make_ready_for_tests(project: Project, machine: Machine) -> None:
-    """The same, but a Mac without the patched torch is told so: a build of hours is nothing that a test begins."""
+    """The same, but on a Mac without the patched torch an error says so: a test does not begin a build of hours."""
     if machine.is_mac:
         machine.refuse_unsupported()
         refuse_without_patched_torch(project)

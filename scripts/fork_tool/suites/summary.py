@@ -115,7 +115,7 @@ class Summary:
         return sorted(self._outcomes, key=lambda one: names.index(one.name))
 
     def write(self, complete: bool) -> None:
-        """Write both files anew."""
+        """Write both files again."""
         described = self._describe(complete)
         reports = self._project.layout.reports
         write_atomically(reports / f"{NAME}.json", (json.dumps(described, indent=2) + "\n").encode())

@@ -48,8 +48,8 @@ def test_the_program_notices_the_series() -> None:
 
 def test_tests_of_upstream_run(build: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.json"
-    done = run(build, "-m", "mps_simulator.run_test_mps", "-k", "TestAvgPool", "--report", str(report))
+    done = run(build, "-m", "mps_simulator.run_test_mps", "-k", "TestAvgPool|TestTopK|TestPad", "--report", str(report))
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     totals = json.loads(report.read_text())["totals"]
-    assert totals["passed"] > 3
+    assert totals["passed"] > 5
     assert totals["failed"] == totals["errored"] == 0

@@ -1,7 +1,7 @@
 #pragma once
 
 // What operators and others tell a graph capture, and ask of it. Plain C++: may
-// be included where Objective-C is not at hand.
+// be included where Objective-C is not known.
 
 #include <ATen/core/TensorBase.h>
 #include <c10/macros/Macros.h>

@@ -2,7 +2,7 @@
 
 // Capture of the stream's work into a graph that can be replayed; the
 // counterpart of ATen/cuda/CUDAGraph.h. Plain C++: may be included where
-// Objective-C is not at hand.
+// Objective-C is not known.
 
 #include <ATen/core/Generator.h>
 #include <ATen/mps/MPSCaptureUtils.h>

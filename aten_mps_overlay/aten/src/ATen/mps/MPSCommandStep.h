@@ -48,7 +48,7 @@ class MPSRetained {
   T object_ = nil;
 };
 
-/// Bytes that a kernel takes by setBytes: and that the host writes anew for each replay. What was bound once is one of
+/// Bytes that a kernel takes by setBytes: and that the host writes for each replay. What was bound once is one of
 /// these, however many dispatches read it.
 struct MPSRefreshedBytes {
   std::shared_ptr<MPSHostRefresh> refresh;
@@ -186,7 +186,7 @@ struct MPSEncodeStep {
   bool takes_encoder = false;
 };
 
-/// Bytes that the host writes anew for each replay, and that the GPU then copies to `destination`.
+/// Bytes that the host writes for each replay, and that the GPU then copies to `destination`.
 struct MPSHostRefreshStep {
   std::shared_ptr<MPSHostRefresh> refresh;
   MPSRetained<id<MTLBuffer>> destination;

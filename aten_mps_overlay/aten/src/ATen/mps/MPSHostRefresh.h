@@ -1,6 +1,6 @@
 #pragma once
 
-// Bytes that the host gives to the device anew at each replay of a graph. Plain
+// Bytes that the host gives to the device at each replay of a graph. Plain
 // C++.
 
 #include <ATen/core/TensorBase.h>
@@ -46,7 +46,7 @@ class MPSHostSource final : public MPSHostRefresh {
   std::vector<int64_t> strides_;
   ScalarType dtype_;
   // to be copied as they are; 0 if the content must be converted or laid out
-  // anew
+  // otherwise
   size_t plain_bytes_;
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Random numbers in a graph capture: each replay draws anew from the generator.
-// Objective-C++ only.
+// Random numbers in a graph capture: each replay draws from the generator
+// again. Objective-C++ only.
 
 #include <ATen/mps/MPSGeneratorImpl.h>
 

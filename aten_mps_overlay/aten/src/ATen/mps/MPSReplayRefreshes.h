@@ -1,6 +1,6 @@
 #pragma once
 
-// What the host gives to the device anew at each replay. Objective-C++ only.
+// What the host gives to the device at each replay. Objective-C++ only.
 
 #include <ATen/mps/MPSCommandStep.h>
 #include <ATen/mps/MPSHostRefresh.h>
