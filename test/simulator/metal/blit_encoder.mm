@@ -1,5 +1,6 @@
 #import "metal/blit_encoder.h"
 
+#include "foundation/copying.h"
 #include "metal/access_map.h"
 #include "metal/buffer.h"
 #include "support/counters.h"
@@ -104,9 +105,7 @@ void check_range(
   return [[[MTLBlitPassDescriptor alloc] init] autorelease];
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  return [[MTLBlitPassDescriptor alloc] init];
-}
+COPIES_PROPERTIES
 
 @end
 

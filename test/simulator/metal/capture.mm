@@ -1,5 +1,6 @@
 #import <Metal/Metal.h>
 
+#include "foundation/copying.h"
 #include "metal/device.h"
 #include "support/counters.h"
 #include "support/error.h"
@@ -84,13 +85,7 @@ void write_trace(NSURL* url) {
   [super dealloc];
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  MTLCaptureDescriptor* copy = [[MTLCaptureDescriptor alloc] init];
-  copy.captureObject = _captureObject;
-  copy.destination = _destination;
-  copy.outputURL = _outputURL;
-  return copy;
-}
+COPIES_PROPERTIES
 
 @end
 

@@ -1,5 +1,6 @@
 #import "metal/command_buffer.h"
 
+#include "foundation/copying.h"
 #include "metal/blit_encoder.h"
 #include "metal/buffer.h"
 #include "metal/command_queue.h"
@@ -138,12 +139,7 @@ class WaitCommand final : public GpuCommand {
   return self;
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  MTLCommandBufferDescriptor* copy = [[MTLCommandBufferDescriptor alloc] init];
-  copy.retainedReferences = _retainedReferences;
-  copy.errorOptions = _errorOptions;
-  return copy;
-}
+COPIES_PROPERTIES
 
 @end
 

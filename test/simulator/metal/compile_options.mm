@@ -1,5 +1,6 @@
 #import <Metal/Metal.h>
 
+#include "foundation/copying.h"
 #include "support/counters.h"
 #include "support/error.h"
 
@@ -33,23 +34,7 @@
   _fastMathEnabled = mode == MTLMathModeFast;
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  MTLCompileOptions* copy = [[MTLCompileOptions alloc] init];
-  copy.preprocessorMacros = _preprocessorMacros;
-  copy->_fastMathEnabled = _fastMathEnabled;
-  copy->_mathMode = _mathMode;
-  copy.mathFloatingPointFunctions = _mathFloatingPointFunctions;
-  copy.languageVersion = _languageVersion;
-  copy.libraryType = _libraryType;
-  copy.installName = _installName;
-  copy.preserveInvariance = _preserveInvariance;
-  copy.optimizationLevel = _optimizationLevel;
-  copy.compileSymbolVisibility = _compileSymbolVisibility;
-  copy.allowReferencingUndefinedSymbols = _allowReferencingUndefinedSymbols;
-  copy.maxTotalThreadsPerThreadgroup = _maxTotalThreadsPerThreadgroup;
-  copy.enableLogging = _enableLogging;
-  return copy;
-}
+COPIES_PROPERTIES
 
 @end
 
@@ -81,8 +66,6 @@
   COUNT_CALL();
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  return [[MTLFunctionConstantValues alloc] init];
-}
+COPIES_PROPERTIES
 
 @end

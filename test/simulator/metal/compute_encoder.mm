@@ -1,5 +1,6 @@
 #import "metal/compute_encoder.h"
 
+#include "foundation/copying.h"
 #include "foundation/object_memory.h"
 #include "metal/buffer.h"
 #include "metal/dispatch_check.h"
@@ -42,11 +43,7 @@ class BarrierCommand final : public GpuCommand {
   return [[[MTLComputePassDescriptor alloc] init] autorelease];
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  MTLComputePassDescriptor* copy = [[MTLComputePassDescriptor alloc] init];
-  copy.dispatchType = _dispatchType;
-  return copy;
-}
+COPIES_PROPERTIES
 
 @end
 

@@ -1,5 +1,6 @@
 #import "metal/heap.h"
 
+#include "foundation/copying.h"
 #include "metal/buffer.h"
 #include "metal/gpu_order.h"
 #include "metal/memory.h"
@@ -56,15 +57,7 @@ MTLSizeAndAlign heap_size_and_align(NSUInteger length) {
       options >> MTLResourceHazardTrackingModeShift & 0x3);
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  MTLHeapDescriptor* copy = [[MTLHeapDescriptor alloc] init];
-  copy.size = _size;
-  copy.storageMode = _storageMode;
-  copy.cpuCacheMode = _cpuCacheMode;
-  copy.hazardTrackingMode = _hazardTrackingMode;
-  copy.type = _type;
-  return copy;
-}
+COPIES_PROPERTIES
 
 @end
 

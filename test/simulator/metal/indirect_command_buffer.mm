@@ -1,5 +1,6 @@
 #import "metal/indirect_command_buffer.h"
 
+#include "foundation/copying.h"
 #include "foundation/object_memory.h"
 #include "metal/indirect_compute_command.h"
 #include "support/counters.h"
@@ -18,21 +19,7 @@ using namespace mps_simulator;
   return self;
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  MTLIndirectCommandBufferDescriptor* copy =
-      [[MTLIndirectCommandBufferDescriptor alloc] init];
-  copy.commandTypes = _commandTypes;
-  copy.inheritPipelineState = _inheritPipelineState;
-  copy.inheritBuffers = _inheritBuffers;
-  copy.maxVertexBufferBindCount = _maxVertexBufferBindCount;
-  copy.maxFragmentBufferBindCount = _maxFragmentBufferBindCount;
-  copy.maxKernelBufferBindCount = _maxKernelBufferBindCount;
-  copy.maxKernelThreadgroupMemoryBindCount =
-      _maxKernelThreadgroupMemoryBindCount;
-  copy.supportRayTracing = _supportRayTracing;
-  copy.supportDynamicAttributeStride = _supportDynamicAttributeStride;
-  return copy;
-}
+COPIES_PROPERTIES
 
 @end
 

@@ -1,5 +1,6 @@
 #import "metal/pipeline.h"
 
+#include "foundation/copying.h"
 #include "foundation/object_memory.h"
 #include "metal/device.h"
 #include "metal/library.h"
@@ -85,12 +86,7 @@ using namespace mps_simulator;
 
 @implementation MTLPipelineBufferDescriptor
 
-- (id)copyWithZone:(NSZone*)zone {
-  MTLPipelineBufferDescriptor* copy =
-      [[MTLPipelineBufferDescriptor alloc] init];
-  copy.mutability = _mutability;
-  return copy;
-}
+COPIES_PROPERTIES
 
 @end
 
@@ -165,17 +161,7 @@ using namespace mps_simulator;
 }
 
 - (id)copyWithZone:(NSZone*)zone {
-  MTLComputePipelineDescriptor* copy =
-      [[MTLComputePipelineDescriptor alloc] init];
-  copy.label = _label;
-  copy.computeFunction = _computeFunction;
-  copy.threadGroupSizeIsMultipleOfThreadExecutionWidth =
-      _threadGroupSizeIsMultipleOfThreadExecutionWidth;
-  copy.maxTotalThreadsPerThreadgroup = _maxTotalThreadsPerThreadgroup;
-  copy.supportIndirectCommandBuffers = _supportIndirectCommandBuffers;
-  copy.maxCallStackDepth = _maxCallStackDepth;
-  copy.supportAddingBinaryFunctions = _supportAddingBinaryFunctions;
-  copy.shaderValidation = _shaderValidation;
+  MTLComputePipelineDescriptor* copy = copy_with_properties(self);
   for (NSUInteger i = 0; i < kBufferSlots; ++i) {
     copy.buffers[i] = _buffers[i];
   }
