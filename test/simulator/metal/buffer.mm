@@ -7,6 +7,7 @@
 #include "metal/memory.h"
 #include "support/counters.h"
 #include "support/error.h"
+#include "support/not_simulated.h"
 #include "support/sanitizer.h"
 
 using namespace mps_simulator;
@@ -233,17 +234,10 @@ using namespace mps_simulator;
   return nil;
 }
 
-- (id<MTLTexture>)newTextureWithDescriptor:(MTLTextureDescriptor*)descriptor
-                                    offset:(NSUInteger)offset
-                               bytesPerRow:(NSUInteger)bytesPerRow {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (id<MTLBuffer>)newRemoteBufferViewForDevice:(id<MTLDevice>)device {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
+NOT_SIMULATED(- (id<MTLTexture>)newTextureWithDescriptor:(MTLTextureDescriptor*)descriptor
+                                                  offset:(NSUInteger)offset
+                                             bytesPerRow:(NSUInteger)bytesPerRow)
+NOT_SIMULATED(- (id<MTLBuffer>)newRemoteBufferViewForDevice:(id<MTLDevice>)device)
 
 @end
 

@@ -3,7 +3,7 @@
 #include "foundation/copying.h"
 #include "metal/device.h"
 #include "support/counters.h"
-#include "support/error.h"
+#include "support/not_simulated.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -165,19 +165,8 @@ COPIES_PROPERTIES
   return scope;
 }
 
-- (void)startCaptureWithDevice:(id<MTLDevice>)device {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)startCaptureWithCommandQueue:(id<MTLCommandQueue>)queue {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)startCaptureWithScope:(id<MTLCaptureScope>)scope {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
+NOT_SIMULATED(- (void)startCaptureWithDevice:(id<MTLDevice>)device)
+NOT_SIMULATED(- (void)startCaptureWithCommandQueue:(id<MTLCommandQueue>)queue)
+NOT_SIMULATED(- (void)startCaptureWithScope:(id<MTLCaptureScope>)scope)
 
 @end

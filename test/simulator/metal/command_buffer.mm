@@ -11,6 +11,7 @@
 #include "support/counters.h"
 #include "support/deferred.h"
 #include "support/error.h"
+#include "support/not_simulated.h"
 #include "support/process.h"
 
 #include <cstdio>
@@ -617,10 +618,7 @@ COPIES_PROPERTIES
   _commands.append<SignalCommand>(checked, value, self, _accesses.mark());
 }
 
-- (void)presentDrawable:(id<MTLDrawable>)drawable {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
+NOT_SIMULATED(- (void)presentDrawable:(id<MTLDrawable>)drawable)
 
 - (void)pushDebugGroup:(NSString*)string {
   COUNT_CALL();

@@ -2,7 +2,7 @@
 
 #include "foundation/copying.h"
 #include "support/counters.h"
-#include "support/error.h"
+#include "support/not_simulated.h"
 
 @implementation MTLCompileOptions
 
@@ -41,26 +41,9 @@ COPIES_PROPERTIES
 // Kernels with function constants cannot be made, so there are no values to keep.
 @implementation MTLFunctionConstantValues
 
-- (void)setConstantValue:(const void*)value
-                    type:(MTLDataType)type
-                 atIndex:(NSUInteger)index {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setConstantValues:(const void*)values
-                     type:(MTLDataType)type
-                withRange:(NSRange)range {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setConstantValue:(const void*)value
-                    type:(MTLDataType)type
-                withName:(NSString*)name {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
+NOT_SIMULATED(- (void)setConstantValue:(const void*)value type:(MTLDataType)type atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setConstantValues:(const void*)values type:(MTLDataType)type withRange:(NSRange)range)
+NOT_SIMULATED(- (void)setConstantValue:(const void*)value type:(MTLDataType)type withName:(NSString*)name)
 
 - (void)reset {
   COUNT_CALL();

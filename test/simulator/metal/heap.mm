@@ -6,6 +6,7 @@
 #include "metal/memory.h"
 #include "support/counters.h"
 #include "support/error.h"
+#include "support/not_simulated.h"
 #include "support/sanitizer.h"
 
 using namespace mps_simulator;
@@ -246,9 +247,6 @@ COPIES_PROPERTIES
   }
 }
 
-- (id<MTLTexture>)newTextureWithDescriptor:(MTLTextureDescriptor*)descriptor {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
+NOT_SIMULATED(- (id<MTLTexture>)newTextureWithDescriptor:(MTLTextureDescriptor*)descriptor)
 
 @end

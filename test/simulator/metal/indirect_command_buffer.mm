@@ -5,6 +5,7 @@
 #include "metal/indirect_compute_command.h"
 #include "support/counters.h"
 #include "support/error.h"
+#include "support/not_simulated.h"
 
 using namespace mps_simulator;
 
@@ -62,10 +63,7 @@ COPIES_PROPERTIES
   return 0;
 }
 
-- (void)makeAliasable {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
+NOT_SIMULATED(- (void)makeAliasable)
 
 - (BOOL)isAliasable {
   return NO;
@@ -96,11 +94,7 @@ COPIES_PROPERTIES
   }
 }
 
-- (id<MTLIndirectRenderCommand>)indirectRenderCommandAtIndex:
-    (NSUInteger)commandIndex {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
+NOT_SIMULATED(- (id<MTLIndirectRenderCommand>)indirectRenderCommandAtIndex:(NSUInteger)commandIndex)
 
 - (id<MTLIndirectComputeCommand>)indirectComputeCommandAtIndex:
     (NSUInteger)commandIndex {

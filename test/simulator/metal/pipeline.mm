@@ -7,6 +7,7 @@
 #include "metal/limits.h"
 #include "support/counters.h"
 #include "support/error.h"
+#include "support/not_simulated.h"
 
 #include <algorithm>
 
@@ -47,19 +48,13 @@ using namespace mps_simulator;
   return YES;
 }
 
-- (NSUInteger)bufferAlignment {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
+NOT_SIMULATED(- (NSUInteger)bufferAlignment)
 
 - (NSUInteger)bufferDataSize {
   return _argument.minimum_length;
 }
 
-- (MTLDataType)bufferDataType {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
+NOT_SIMULATED(- (MTLDataType)bufferDataType)
 
 - (NSUInteger)threadgroupMemoryAlignment {
   return kThreadgroupMemoryAlignment;
@@ -243,10 +238,7 @@ COPIES_PROPERTIES
   return 0;
 }
 
-- (NSUInteger)imageblockMemoryLengthForDimensions:(MTLSize)dimensions {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
+NOT_SIMULATED(- (NSUInteger)imageblockMemoryLengthForDimensions:(MTLSize)dimensions)
 
 @end
 
