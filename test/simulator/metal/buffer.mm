@@ -106,7 +106,7 @@ using namespace mps_simulator;
     [self makeHostView];
     poison(_pointer, _length);
     map_buffer(self);
-    [heap addBuffer:self];
+    [heap setBuffer:self ofRangeAtOffset:offset];
   }
   return self;
 }
@@ -141,7 +141,7 @@ using namespace mps_simulator;
     if (!_memory) {
       poison(_pointer, _length);
     }
-    [_heap releaseRangeAtOffset:_heapOffset ofBuffer:self];
+    [_heap releaseRangeAtOffset:_heapOffset];
     [_heap release];
   } else if (_memory) {
     count_allocated(-static_cast<ptrdiff_t>(_memory.pages_length));

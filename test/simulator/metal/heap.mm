@@ -100,7 +100,11 @@ COPIES_PROPERTIES
 - (NSUInteger)usedSize {
   COUNT_CALL();
   const std::lock_guard<std::mutex> lock(_mutex);
-  return _usedSize;
+  NSUInteger used = 0;
+  for (const auto& [offset, range] : _ranges) {
+    used += range.length;
+  }
+  return used;
 }
 
 - (NSUInteger)currentAllocatedSize {
@@ -138,9 +142,9 @@ COPIES_PROPERTIES
       largest = end - start;
     }
   };
-  for (const auto& [offset, length] : _ranges) {
+  for (const auto& [offset, range] : _ranges) {
     consider(offset);
-    gap = offset + length;
+    gap = offset + range.length;
   }
   consider(_size);
   return largest;
@@ -174,17 +178,16 @@ COPIES_PROPERTIES
   NSUInteger offset = 0;
   {
     const std::lock_guard<std::mutex> lock(_mutex);
-    for (const auto& [start, used] : _ranges) {
+    for (const auto& [start, range] : _ranges) {
       if (start - offset >= taken) {
         break;
       }
-      offset = start + used;
+      offset = start + range.length;
     }
     if (_size - offset < taken) {
       return nil;
     }
-    _ranges.emplace(offset, taken);
-    _usedSize += taken;
+    _ranges.emplace(offset, Range{taken, nil});
   }
   return [[SimulatedBuffer alloc] initWithHeap:self
                                         offset:offset
@@ -226,24 +229,24 @@ COPIES_PROPERTIES
                                                 options:options];
 }
 
-- (void)addBuffer:(SimulatedBuffer*)buffer {
+- (void)setBuffer:(SimulatedBuffer*)buffer ofRangeAtOffset:(NSUInteger)offset {
   const std::lock_guard<std::mutex> lock(_mutex);
-  _buffers.insert(buffer);
+  _ranges.at(offset).buffer = buffer;
 }
 
-- (void)releaseRangeAtOffset:(NSUInteger)offset ofBuffer:(SimulatedBuffer*)buffer {
+- (void)releaseRangeAtOffset:(NSUInteger)offset {
   const std::lock_guard<std::mutex> lock(_mutex);
-  _buffers.erase(buffer);
   const auto range = _ranges.find(offset);
-  sanitizer::forbid_memory(_pointer + offset, range->second);
-  _usedSize -= range->second;
+  sanitizer::forbid_memory(_pointer + offset, range->second.length);
   _ranges.erase(range);
 }
 
 - (void)purge {
   const std::lock_guard<std::mutex> lock(_mutex);
-  for (auto* buffer : _buffers) {
-    poison(buffer->_pointer, buffer->_length);
+  for (const auto& [offset, range] : _ranges) {
+    if (range.buffer) {
+      poison(range.buffer->_pointer, range.buffer->_length);
+    }
   }
 }
 
