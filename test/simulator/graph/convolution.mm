@@ -5,6 +5,7 @@
 
 #include "graph/computation_type.h"
 #include "graph/operation.h"
+#include "graph/windows.h"
 #include "support/counters.h"
 #include "support/error.h"
 
@@ -12,27 +13,18 @@
 #include <c10/util/irange.h>
 
 #include <algorithm>
+#include <array>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace mps_simulator::graph {
 namespace {
 
-using Sizes = std::vector<int64_t>;
-
-struct Geometry {
-  // Space from the outermost to the innermost dimension: (depth,) height, width.
-  Sizes stride;
-  Sizes dilation;
-  Sizes padding_before;
-  Sizes padding_after;
-  MPSGraphPaddingStyle padding_style = MPSGraphPaddingStyleExplicit;
+struct Geometry : WindowGeometry {
   int64_t groups = 1;
   MPSGraphTensorNamedDataLayout data_layout = MPSGraphTensorNamedDataLayoutNCHW;
   MPSGraphTensorNamedDataLayout weights_layout = MPSGraphTensorNamedDataLayoutOIHW;
-
-  size_t space() const {
-    return stride.size();
-  }
 };
 
 // A permutation that turns the layout into ATen's, or empty when it is ATen's.
@@ -94,69 +86,62 @@ struct Padding {
   Sizes before;
   Sizes after;
 
-  bool symmetric() const {
-    return before == after;
+  Padding(const Geometry& geometry, at::IntArrayRef source, at::IntArrayRef kernel, const char* call) {
+    for (const auto i : c10::irange(geometry.space())) {
+      const auto padding = geometry.padding(i, source[i], kernel[i], call);
+      before.push_back(padding.before);
+      after.push_back(padding.after);
+    }
   }
 
+  // A source may be larger than what the windows of a gradient of this extent
+  // reach (a transposed convolution with output padding). Negative padding leaves
+  // the rest away, which ATen's kernels do not.
+  void leave_unreached(
+      const Geometry& geometry,
+      at::IntArrayRef source,
+      at::IntArrayRef kernel,
+      at::IntArrayRef gradient) {
+    for (const auto i : c10::irange(geometry.space())) {
+      const auto reached = (gradient[i] - 1) * geometry.stride[i] + geometry.reach(i, kernel[i]);
+      if (before[i] + source[i] + after[i] - reached >= geometry.stride[i]) {
+        after[i] = reached - before[i] - source[i];
+      }
+    }
+  }
+
+  // ATen's kernels pad both sides alike; all other padding is done around them.
+  Sizes by_kernel() const {
+    return before == after ? before : Sizes(before.size());
+  }
+
+  at::Tensor add_to(const at::Tensor& source) const {
+    return before == after ? source : at::constant_pad_nd(source, pairs(1));
+  }
+
+  at::Tensor remove_from(const at::Tensor& gradient) const {
+    return before == after ? gradient : at::constant_pad_nd(gradient, pairs(-1));
+  }
+
+  // Of a source of these sizes, after add_to().
+  Sizes add_to(Sizes sizes) const {
+    for (size_t i = 0; before != after && i < before.size(); ++i) {
+      sizes[i + 2] += before[i] + after[i];
+    }
+    return sizes;
+  }
+
+ private:
   // In the order of constant_pad_nd: innermost dimension first.
-  Sizes pairs() const {
+  Sizes pairs(int64_t sign) const {
     Sizes result;
     for (size_t i = before.size(); i-- > 0;) {
-      result.push_back(before[i]);
-      result.push_back(after[i]);
+      result.push_back(sign * before[i]);
+      result.push_back(sign * after[i]);
     }
     return result;
   }
 };
-
-Padding resolve_padding(const Geometry& geometry, at::IntArrayRef source, at::IntArrayRef kernel, const char* call) {
-  const auto space = geometry.space();
-  Padding padding{Sizes(space), Sizes(space)};
-  for (const auto i : c10::irange(space)) {
-    const auto total = [&] {
-      const int64_t extent = source[i];
-      const int64_t outputs = (extent + geometry.stride[i] - 1) / geometry.stride[i];
-      const int64_t needed = (outputs - 1) * geometry.stride[i] + geometry.dilation[i] * (kernel[i] - 1) + 1;
-      return std::max<int64_t>(needed - extent, 0);
-    };
-    switch (geometry.padding_style) {
-      case MPSGraphPaddingStyleExplicit:
-        padding.before[i] = geometry.padding_before[i];
-        padding.after[i] = geometry.padding_after[i];
-        break;
-      case MPSGraphPaddingStyleTF_VALID:
-        break;
-      case MPSGraphPaddingStyleTF_SAME:
-        padding.before[i] = total() / 2;
-        padding.after[i] = total() - padding.before[i];
-        break;
-      case MPSGraphPaddingStyleONNX_SAME_LOWER:
-        padding.after[i] = total() / 2;
-        padding.before[i] = total() - padding.after[i];
-        break;
-      default:
-        unsupported("%s with padding style %lu", call, (unsigned long)geometry.padding_style);
-    }
-  }
-  return padding;
-}
-
-// A source may be larger than what the windows of a gradient of this extent
-// reach (a transposed convolution with output padding). Negative padding leaves
-// the rest away, which ATen's kernels do not.
-void leave_unreached(
-    Padding& padding,
-    const Geometry& geometry,
-    at::IntArrayRef source,
-    at::IntArrayRef kernel,
-    at::IntArrayRef gradient) {
-  for (const auto i : c10::irange(geometry.space())) {
-    const auto reached = (gradient[i] - 1) * geometry.stride[i] + geometry.dilation[i] * (kernel[i] - 1) + 1;
-    if (padding.before[i] + source[i] + padding.after[i] - reached >= geometry.stride[i]) {
-      padding.after[i] = reached - padding.before[i] - source[i];
-    }
-  }
-}
 
 void check_type(const at::Tensor& tensor, const char* call) {
   if (!tensor.is_floating_point()) {
@@ -170,32 +155,48 @@ at::Tensor forward(const at::Tensor& source, const at::Tensor& weights, const Ge
   check_type(source, call);
   const auto space = geometry.space();
   const auto kernel = weights.sizes().slice(2);
-  const auto padding = resolve_padding(geometry, source.sizes().slice(2), kernel, call);
+  const Padding padding(geometry, source.sizes().slice(2), kernel, call);
   if (is_sample(source)) {
     Sizes sizes{source.size(0), weights.size(0)};
     for (const auto i : c10::irange(space)) {
       const auto extent = source.size(static_cast<int64_t>(i) + 2) + padding.before[i] + padding.after[i];
-      sizes.push_back((extent - geometry.dilation[i] * (kernel[i] - 1) - 1) / geometry.stride[i] + 1);
+      sizes.push_back((extent - geometry.reach(i, kernel[i])) / geometry.stride[i] + 1);
     }
     return at::empty(sizes, source.options());
   }
-  auto input = widen(source);
-  Sizes symmetric = padding.before;
-  if (!padding.symmetric()) {
-    input = at::constant_pad_nd(input, padding.pairs());
-    symmetric.assign(space, 0);
-  }
   return at::convolution(
-             input,
+             padding.add_to(widen(source)),
              widen(weights),
              /*bias=*/{},
              geometry.stride,
-             symmetric,
+             padding.by_kernel(),
              geometry.dilation,
              /*transposed=*/false,
              Sizes(space),
              geometry.groups)
       .to(source.scalar_type());
+}
+
+// The gradients of the source, with its padding, and of the weights.
+std::tuple<at::Tensor, at::Tensor, at::Tensor> backward(
+    const at::Tensor& gradient,
+    const at::Tensor& source,
+    const at::Tensor& weights,
+    const Geometry& geometry,
+    const Padding& padding,
+    std::array<bool, 3> wanted) {
+  return at::convolution_backward(
+      gradient,
+      source,
+      weights,
+      /*bias_sizes=*/std::nullopt,
+      geometry.stride,
+      padding.by_kernel(),
+      geometry.dilation,
+      /*transposed=*/false,
+      Sizes(geometry.space()),
+      geometry.groups,
+      wanted);
 }
 
 at::Tensor data_gradient(
@@ -208,42 +209,15 @@ at::Tensor data_gradient(
   if (is_sample(gradient)) {
     return at::empty(output_sizes, gradient.options());
   }
-  const auto space = geometry.space();
-  const at::IntArrayRef sizes(output_sizes);
+  const auto space = at::IntArrayRef(output_sizes).slice(2);
   const auto kernel = weights.sizes().slice(2);
-  auto padding = resolve_padding(geometry, sizes.slice(2), kernel, call);
-  leave_unreached(padding, geometry, sizes.slice(2), kernel, gradient.sizes().slice(2));
-  Sizes padded_sizes = output_sizes;
-  Sizes symmetric = padding.before;
-  if (!padding.symmetric()) {
-    for (const auto i : c10::irange(space)) {
-      padded_sizes[i + 2] += padding.before[i] + padding.after[i];
-    }
-    symmetric.assign(space, 0);
-  }
+  Padding padding(geometry, space, kernel, call);
+  padding.leave_unreached(geometry, space, kernel, gradient.sizes().slice(2));
   const auto wide = widen(gradient);
   // Only the sizes of the source matter for its own gradient.
-  const auto source = at::empty({1}, wide.options()).expand(padded_sizes);
-  auto result = std::get<0>(at::convolution_backward(
-      wide,
-      source,
-      widen(weights),
-      /*bias_sizes=*/std::nullopt,
-      geometry.stride,
-      symmetric,
-      geometry.dilation,
-      /*transposed=*/false,
-      Sizes(space),
-      geometry.groups,
-      {true, false, false}));
-  if (!padding.symmetric()) {
-    auto pairs = padding.pairs();
-    for (auto& width : pairs) {
-      width = -width;
-    }
-    result = at::constant_pad_nd(result, pairs);
-  }
-  return result.to(gradient.scalar_type());
+  const auto source = at::empty({1}, wide.options()).expand(padding.add_to(output_sizes));
+  const auto result = std::get<0>(backward(wide, source, widen(weights), geometry, padding, {true, false, false}));
+  return padding.remove_from(result).to(gradient.scalar_type());
 }
 
 at::Tensor weights_gradient(
@@ -256,59 +230,35 @@ at::Tensor weights_gradient(
   if (is_sample(gradient)) {
     return at::empty(output_sizes, gradient.options());
   }
-  const auto space = geometry.space();
+  const auto space = source.sizes().slice(2);
   const auto kernel = at::IntArrayRef(output_sizes).slice(2);
-  auto padding = resolve_padding(geometry, source.sizes().slice(2), kernel, call);
-  leave_unreached(padding, geometry, source.sizes().slice(2), kernel, gradient.sizes().slice(2));
-  auto input = widen(source);
-  Sizes symmetric = padding.before;
-  if (!padding.symmetric()) {
-    input = at::constant_pad_nd(input, padding.pairs());
-    symmetric.assign(space, 0);
-  }
+  Padding padding(geometry, space, kernel, call);
+  padding.leave_unreached(geometry, space, kernel, gradient.sizes().slice(2));
+  const auto input = padding.add_to(widen(source));
+  // Only the sizes of the weights matter for their own gradient.
   const auto weights = at::empty(output_sizes, input.options());
-  return std::get<1>(at::convolution_backward(
-                         widen(gradient),
-                         input,
-                         weights,
-                         /*bias_sizes=*/std::nullopt,
-                         geometry.stride,
-                         symmetric,
-                         geometry.dilation,
-                         /*transposed=*/false,
-                         Sizes(space),
-                         geometry.groups,
-                         {false, true, false}))
+  return std::get<1>(backward(widen(gradient), input, weights, geometry, padding, {false, true, false}))
       .to(gradient.scalar_type());
+}
+
+template <typename Descriptor>
+Geometry with_layouts(Geometry geometry, Descriptor* descriptor) {
+  geometry.groups = (int64_t)descriptor.groups;
+  geometry.data_layout = descriptor.dataLayout;
+  geometry.weights_layout = descriptor.weightsLayout;
+  return geometry;
 }
 
 Geometry geometry_of(MPSGraphConvolution2DOpDescriptor* descriptor) {
   Geometry geometry;
-  geometry.stride = {(int64_t)descriptor.strideInY, (int64_t)descriptor.strideInX};
-  geometry.dilation = {(int64_t)descriptor.dilationRateInY, (int64_t)descriptor.dilationRateInX};
-  geometry.padding_before = {(int64_t)descriptor.paddingTop, (int64_t)descriptor.paddingLeft};
-  geometry.padding_after = {(int64_t)descriptor.paddingBottom, (int64_t)descriptor.paddingRight};
-  geometry.padding_style = descriptor.paddingStyle;
-  geometry.groups = (int64_t)descriptor.groups;
-  geometry.data_layout = descriptor.dataLayout;
-  geometry.weights_layout = descriptor.weightsLayout;
-  return geometry;
+  read_plane(descriptor, geometry);
+  return with_layouts(geometry, descriptor);
 }
 
 Geometry geometry_of(MPSGraphConvolution3DOpDescriptor* descriptor) {
   Geometry geometry;
-  geometry.stride = {(int64_t)descriptor.strideInZ, (int64_t)descriptor.strideInY, (int64_t)descriptor.strideInX};
-  geometry.dilation = {
-      (int64_t)descriptor.dilationRateInZ, (int64_t)descriptor.dilationRateInY, (int64_t)descriptor.dilationRateInX};
-  geometry.padding_before = {
-      (int64_t)descriptor.paddingFront, (int64_t)descriptor.paddingTop, (int64_t)descriptor.paddingLeft};
-  geometry.padding_after = {
-      (int64_t)descriptor.paddingBack, (int64_t)descriptor.paddingBottom, (int64_t)descriptor.paddingRight};
-  geometry.padding_style = descriptor.paddingStyle;
-  geometry.groups = (int64_t)descriptor.groups;
-  geometry.data_layout = descriptor.dataLayout;
-  geometry.weights_layout = descriptor.weightsLayout;
-  return geometry;
+  read_volume(descriptor, geometry);
+  return with_layouts(geometry, descriptor);
 }
 
 void check_rank(const at::Tensor& tensor, const Geometry& geometry, const char* what, const char* call) {
@@ -323,6 +273,50 @@ void check_rank(const at::Tensor& tensor, const Geometry& geometry, const char* 
   }
 }
 
+// What an operand is called in errors, and how it comes into ATen's layout.
+struct Role {
+  const char* name;
+  Sizes permutation;
+};
+
+Role data_role(const char* name, const Geometry& geometry, const char* call) {
+  return {name, data_permutation(geometry.data_layout, call)};
+}
+
+Role weights_role(const Geometry& geometry, const char* call) {
+  return {"weights tensor", weights_permutation(geometry.weights_layout, call)};
+}
+
+// `compute` sees ATen's layouts; its result gets the layout of `result`.
+template <typename Compute>
+MPSGraphTensor* add_convolution(
+    MPSGraph* graph,
+    const char* kind,
+    std::vector<MPSGraphTensor*> operands,
+    const std::array<Role, 2>& roles,
+    const Sizes& result,
+    const Geometry& geometry,
+    const char* call,
+    NSString* name,
+    bool fused,
+    Compute compute) {
+  return add_operation(
+      graph,
+      kind,
+      std::move(operands),
+      [=](const Tensors& inputs) {
+        check_rank(inputs[0], geometry, roles[0].name, call);
+        check_rank(inputs[1], geometry, roles[1].name, call);
+        const auto first = to_aten_layout(inputs[0], roles[0].permutation);
+        const auto second = to_aten_layout(inputs[1], roles[1].permutation);
+        return from_aten_layout(compute(first, second), result);
+      },
+      name,
+      fused);
+}
+
+// Of two dimensions or of three, as the geometry has them.
+
 MPSGraphTensor* add_forward(
     MPSGraph* graph,
     MPSGraphTensor* source,
@@ -330,86 +324,93 @@ MPSGraphTensor* add_forward(
     const Geometry& geometry,
     NSString* name,
     const char* call) {
-  const auto data = data_permutation(geometry.data_layout, call);
-  const auto kernel = weights_permutation(geometry.weights_layout, call);
-  return add_operation(
+  const auto data = data_role("source", geometry, call);
+  return add_convolution(
       graph,
       "convolution",
       {source, weights},
-      [=](const Tensors& inputs) {
-        check_rank(inputs[0], geometry, "source", call);
-        check_rank(inputs[1], geometry, "weights tensor", call);
-        return from_aten_layout(
-            forward(to_aten_layout(inputs[0], data), to_aten_layout(inputs[1], kernel), geometry, call), data);
-      },
+      {data, weights_role(geometry, call)},
+      data.permutation,
+      geometry,
+      call,
       name,
-      /*fused=*/true);
+      /*fused=*/true,
+      [=](const at::Tensor& source, const at::Tensor& weights) { return forward(source, weights, geometry, call); });
 }
 
 MPSGraphTensor* add_data_gradient(
     MPSGraph* graph,
     MPSGraphTensor* gradient,
     MPSGraphTensor* weights,
-    const Sizes& output_sizes,
+    MPSShape* output_shape,
     const Geometry& geometry,
     NSString* name,
     const char* call) {
-  const auto data = data_permutation(geometry.data_layout, call);
-  const auto kernel = weights_permutation(geometry.weights_layout, call);
-  return add_operation(
+  const auto data = data_role("gradient", geometry, call);
+  const auto sizes = permuted(to_sizes(output_shape), data.permutation);
+  return add_convolution(
       graph,
       "convolution data gradient",
       {gradient, weights},
-      [=](const Tensors& inputs) {
-        check_rank(inputs[0], geometry, "gradient", call);
-        check_rank(inputs[1], geometry, "weights tensor", call);
-        return from_aten_layout(
-            data_gradient(
-                to_aten_layout(inputs[0], data),
-                to_aten_layout(inputs[1], kernel),
-                permuted(output_sizes, data),
-                geometry,
-                call),
-            data);
-      },
+      {data, weights_role(geometry, call)},
+      data.permutation,
+      geometry,
+      call,
       name,
-      /*fused=*/true);
+      /*fused=*/true,
+      [=](const at::Tensor& gradient, const at::Tensor& weights) {
+        return data_gradient(gradient, weights, sizes, geometry, call);
+      });
 }
 
 MPSGraphTensor* add_weights_gradient(
     MPSGraph* graph,
     MPSGraphTensor* gradient,
     MPSGraphTensor* source,
-    const Sizes& output_sizes,
+    MPSShape* output_shape,
     const Geometry& geometry,
     NSString* name,
     const char* call) {
-  const auto data = data_permutation(geometry.data_layout, call);
-  const auto kernel = weights_permutation(geometry.weights_layout, call);
-  return add_operation(
+  const auto weights = weights_role(geometry, call);
+  const auto sizes = permuted(to_sizes(output_shape), weights.permutation);
+  return add_convolution(
       graph,
       "convolution weights gradient",
       {gradient, source},
-      [=](const Tensors& inputs) {
-        check_rank(inputs[0], geometry, "gradient", call);
-        check_rank(inputs[1], geometry, "source", call);
-        return from_aten_layout(
-            weights_gradient(
-                to_aten_layout(inputs[0], data),
-                to_aten_layout(inputs[1], data),
-                permuted(output_sizes, kernel),
-                geometry,
-                call),
-            kernel);
-      },
-      name);
+      {data_role("gradient", geometry, call), data_role("source", geometry, call)},
+      weights.permutation,
+      geometry,
+      call,
+      name,
+      /*fused=*/false,
+      [=](const at::Tensor& gradient, const at::Tensor& source) {
+        return weights_gradient(gradient, source, sizes, geometry, call);
+      });
 }
 
 // A depthwise convolution looks at the last four dimensions of its operands:
 // one of them, the same for data and weights, holds the channels, and the
 // others are depth, height and width. What comes before is the batch.
-struct DepthwiseLayout {
+struct Depthwise {
+  Geometry geometry;
   int64_t channel; // counted from the end: -4 … -1
+  const char* call;
+
+  Depthwise(MPSGraphDepthwiseConvolution3DOpDescriptor* descriptor, const char* call)
+      : channel(descriptor.channelDimensionIndex), call(call) {
+    geometry.stride = to_sizes(descriptor.strides);
+    geometry.dilation = to_sizes(descriptor.dilationRates);
+    const auto padding = to_sizes(descriptor.paddingValues);
+    if (geometry.stride.size() != 3 || geometry.dilation.size() != 3 || padding.size() != 6) {
+      violation("%s: three strides, three dilation rates and six padding values are needed", call);
+    }
+    geometry.padding_before = {padding[0], padding[2], padding[4]};
+    geometry.padding_after = {padding[1], padding[3], padding[5]};
+    geometry.padding_style = descriptor.paddingStyle;
+    if (channel < -4 || channel > -1) {
+      violation("%s: channelDimensionIndex %ld is outside of -4 … -1", call, (long)channel);
+    }
+  }
 
   at::Tensor data_to_aten(const at::Tensor& tensor) const {
     auto tile = tensor.dim() == 4 ? tensor.unsqueeze(0) : tensor.flatten(0, tensor.dim() - 5);
@@ -433,29 +434,14 @@ struct DepthwiseLayout {
   at::Tensor weights_from_aten(const at::Tensor& tensor) const {
     return tensor.squeeze(1).movedim(0, channel);
   }
+
+  // One group per channel.
+  Geometry grouped(int64_t channels) const {
+    auto result = geometry;
+    result.groups = channels;
+    return result;
+  }
 };
-
-Geometry geometry_of(MPSGraphDepthwiseConvolution3DOpDescriptor* descriptor, const char* call) {
-  Geometry geometry;
-  geometry.stride = to_sizes(descriptor.strides);
-  geometry.dilation = to_sizes(descriptor.dilationRates);
-  const auto padding = to_sizes(descriptor.paddingValues);
-  if (geometry.stride.size() != 3 || geometry.dilation.size() != 3 || padding.size() != 6) {
-    violation("%s: three strides, three dilation rates and six padding values are needed", call);
-  }
-  geometry.padding_before = {padding[0], padding[2], padding[4]};
-  geometry.padding_after = {padding[1], padding[3], padding[5]};
-  geometry.padding_style = descriptor.paddingStyle;
-  return geometry;
-}
-
-DepthwiseLayout layout_of(MPSGraphDepthwiseConvolution3DOpDescriptor* descriptor, const char* call) {
-  const int64_t channel = descriptor.channelDimensionIndex;
-  if (channel < -4 || channel > -1) {
-    violation("%s: channelDimensionIndex %ld is outside of -4 … -1", call, (long)channel);
-  }
-  return {channel};
-}
 
 void check_depthwise_rank(const at::Tensor& data, const at::Tensor& weights, const char* call) {
   if (data.dim() < 4 || weights.dim() != 4) {
@@ -490,51 +476,60 @@ at::Tensor volumes(const at::Tensor& images, int64_t batch) {
   return images.unflatten(0, {batch, images.size(0) / std::max<int64_t>(batch, 1)}).movedim(1, 2);
 }
 
-at::Tensor depthwise_forward(const at::Tensor& source, const at::Tensor& weights, Geometry geometry, const char* call) {
-  geometry.groups = source.size(1);
-  if (!is_flat(geometry, weights.size(2))) {
-    return forward(source, weights, geometry, call);
-  }
-  return volumes(forward(slices(source), weights.squeeze(2), flattened(geometry), call), source.size(0));
-}
-
-at::Tensor depthwise_data_gradient(
-    const at::Tensor& gradient,
-    const at::Tensor& weights,
-    const Sizes& sizes,
-    Geometry geometry,
-    const char* call) {
-  geometry.groups = sizes[1];
-  if (!is_flat(geometry, weights.size(2))) {
-    return data_gradient(gradient, weights, sizes, geometry, call);
-  }
-  const Sizes image_sizes{sizes[0] * sizes[2], sizes[1], sizes[3], sizes[4]};
-  return volumes(
-      data_gradient(slices(gradient), weights.squeeze(2), image_sizes, flattened(geometry), call), sizes[0]);
-}
-
-at::Tensor depthwise_weights_gradient(
-    const at::Tensor& gradient,
-    const at::Tensor& source,
-    const Sizes& sizes,
-    Geometry geometry,
-    const char* call) {
-  geometry.groups = source.size(1);
-  if (!is_flat(geometry, sizes[2])) {
-    return weights_gradient(gradient, source, sizes, geometry, call);
-  }
-  const Sizes image_sizes{sizes[0], sizes[1], sizes[3], sizes[4]};
-  return weights_gradient(slices(gradient), slices(source), image_sizes, flattened(geometry), call).unsqueeze(2);
-}
-
-Sizes sizes_of(const at::Tensor& tensor) {
-  return tensor.sizes().vec();
-}
-
 // The sizes that a tensor of these sizes has after a change of layout.
 template <typename Function>
 Sizes sizes_after(const Sizes& sizes, const Function& function) {
-  return sizes_of(function(at::empty(sizes, at::TensorOptions().device(at::kMeta))));
+  return function(at::empty(sizes, at::TensorOptions().device(at::kMeta))).sizes().vec();
+}
+
+at::Tensor depthwise_forward(const at::Tensor& data, const at::Tensor& kernel, const Depthwise& depthwise) {
+  check_depthwise_rank(data, kernel, depthwise.call);
+  const auto source = depthwise.data_to_aten(data);
+  const auto weights = depthwise.weights_to_aten(kernel);
+  const auto geometry = depthwise.grouped(source.size(1));
+  const auto result = is_flat(geometry, weights.size(2))
+      ? volumes(
+            forward(slices(source), weights.squeeze(2), flattened(geometry), depthwise.call), source.size(0))
+      : forward(source, weights, geometry, depthwise.call);
+  return depthwise.data_from_aten(result, data.sizes());
+}
+
+at::Tensor depthwise_data_gradient(
+    const at::Tensor& incoming,
+    const at::Tensor& kernel,
+    const Sizes& output_sizes,
+    const Depthwise& depthwise) {
+  check_depthwise_rank(incoming, kernel, depthwise.call);
+  const auto gradient = depthwise.data_to_aten(incoming);
+  const auto weights = depthwise.weights_to_aten(kernel);
+  const auto sizes =
+      sizes_after(output_sizes, [&](const at::Tensor& tensor) { return depthwise.data_to_aten(tensor); });
+  const auto geometry = depthwise.grouped(sizes[1]);
+  const Sizes image_sizes{sizes[0] * sizes[2], sizes[1], sizes[3], sizes[4]};
+  const auto result = is_flat(geometry, weights.size(2))
+      ? volumes(
+            data_gradient(slices(gradient), weights.squeeze(2), image_sizes, flattened(geometry), depthwise.call),
+            sizes[0])
+      : data_gradient(gradient, weights, sizes, geometry, depthwise.call);
+  return depthwise.data_from_aten(result, output_sizes);
+}
+
+at::Tensor depthwise_weights_gradient(
+    const at::Tensor& incoming,
+    const at::Tensor& data,
+    const Sizes& output_sizes,
+    const Depthwise& depthwise) {
+  const auto gradient = depthwise.data_to_aten(incoming);
+  const auto source = depthwise.data_to_aten(data);
+  const auto sizes =
+      sizes_after(output_sizes, [&](const at::Tensor& tensor) { return depthwise.weights_to_aten(tensor); });
+  const auto geometry = depthwise.grouped(source.size(1));
+  const Sizes image_sizes{sizes[0], sizes[1], sizes[3], sizes[4]};
+  const auto result = is_flat(geometry, sizes[2])
+      ? weights_gradient(slices(gradient), slices(source), image_sizes, flattened(geometry), depthwise.call)
+            .unsqueeze(2)
+      : weights_gradient(gradient, source, sizes, geometry, depthwise.call);
+  return depthwise.weights_from_aten(result);
 }
 
 } // namespace
@@ -546,45 +541,30 @@ using namespace mps_simulator::graph;
 @implementation MPSGraph (MPSGraphConvolutionOps)
 
 - (MPSGraphTensor*)convolution2DWithSourceTensor:(MPSGraphTensor*)source
-                                   weightsTensor:(MPSGraphTensor*)weightsTensor
+                                   weightsTensor:(MPSGraphTensor*)weights
                                       descriptor:(MPSGraphConvolution2DOpDescriptor*)descriptor
                                             name:(NSString*)name {
   COUNT_CALL();
-  return add_forward(self, source, weightsTensor, geometry_of(descriptor), name, __func__);
+  return add_forward(self, source, weights, geometry_of(descriptor), name, __func__);
 }
 
-- (MPSGraphTensor*)convolution2DDataGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient
-                                                         weightsTensor:(MPSGraphTensor*)weightsTensor
-                                                           outputShape:(MPSShape*)outputShape
-                                          forwardConvolutionDescriptor:
-                                              (MPSGraphConvolution2DOpDescriptor*)forwardConvolutionDescriptor
+- (MPSGraphTensor*)convolution2DDataGradientWithIncomingGradientTensor:(MPSGraphTensor*)gradient
+                                                         weightsTensor:(MPSGraphTensor*)weights
+                                                           outputShape:(MPSShape*)shape
+                                          forwardConvolutionDescriptor:(MPSGraphConvolution2DOpDescriptor*)descriptor
                                                                   name:(NSString*)name {
   COUNT_CALL();
-  return add_data_gradient(
-      self,
-      incomingGradient,
-      weightsTensor,
-      to_sizes(outputShape),
-      geometry_of(forwardConvolutionDescriptor),
-      name,
-      __func__);
+  return add_data_gradient(self, gradient, weights, shape, geometry_of(descriptor), name, __func__);
 }
 
-- (MPSGraphTensor*)convolution2DWeightsGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient
-                                                             sourceTensor:(MPSGraphTensor*)sourceTensor
-                                                              outputShape:(MPSShape*)outputShape
+- (MPSGraphTensor*)convolution2DWeightsGradientWithIncomingGradientTensor:(MPSGraphTensor*)gradient
+                                                             sourceTensor:(MPSGraphTensor*)source
+                                                              outputShape:(MPSShape*)shape
                                              forwardConvolutionDescriptor:
-                                                 (MPSGraphConvolution2DOpDescriptor*)forwardConvolutionDescriptor
+                                                 (MPSGraphConvolution2DOpDescriptor*)descriptor
                                                                      name:(NSString*)name {
   COUNT_CALL();
-  return add_weights_gradient(
-      self,
-      incomingGradient,
-      sourceTensor,
-      to_sizes(outputShape),
-      geometry_of(forwardConvolutionDescriptor),
-      name,
-      __func__);
+  return add_weights_gradient(self, gradient, source, shape, geometry_of(descriptor), name, __func__);
 }
 
 @end
@@ -592,45 +572,30 @@ using namespace mps_simulator::graph;
 @implementation MPSGraph (MPSGraphConvolution3DOps)
 
 - (MPSGraphTensor*)convolution3DWithSourceTensor:(MPSGraphTensor*)source
-                                   weightsTensor:(MPSGraphTensor*)weightsTensor
+                                   weightsTensor:(MPSGraphTensor*)weights
                                       descriptor:(MPSGraphConvolution3DOpDescriptor*)descriptor
                                             name:(NSString*)name {
   COUNT_CALL();
-  return add_forward(self, source, weightsTensor, geometry_of(descriptor), name, __func__);
+  return add_forward(self, source, weights, geometry_of(descriptor), name, __func__);
 }
 
-- (MPSGraphTensor*)convolution3DDataGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient
-                                                         weightsTensor:(MPSGraphTensor*)weightsTensor
-                                                           outputShape:(MPSShape*)outputShape
-                                          forwardConvolutionDescriptor:
-                                              (MPSGraphConvolution3DOpDescriptor*)forwardConvolutionDescriptor
+- (MPSGraphTensor*)convolution3DDataGradientWithIncomingGradientTensor:(MPSGraphTensor*)gradient
+                                                         weightsTensor:(MPSGraphTensor*)weights
+                                                           outputShape:(MPSShape*)shape
+                                          forwardConvolutionDescriptor:(MPSGraphConvolution3DOpDescriptor*)descriptor
                                                                   name:(NSString*)name {
   COUNT_CALL();
-  return add_data_gradient(
-      self,
-      incomingGradient,
-      weightsTensor,
-      to_sizes(outputShape),
-      geometry_of(forwardConvolutionDescriptor),
-      name,
-      __func__);
+  return add_data_gradient(self, gradient, weights, shape, geometry_of(descriptor), name, __func__);
 }
 
-- (MPSGraphTensor*)convolution3DWeightsGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient
-                                                             sourceTensor:(MPSGraphTensor*)sourceTensor
-                                                              outputShape:(MPSShape*)outputShape
+- (MPSGraphTensor*)convolution3DWeightsGradientWithIncomingGradientTensor:(MPSGraphTensor*)gradient
+                                                             sourceTensor:(MPSGraphTensor*)source
+                                                              outputShape:(MPSShape*)shape
                                              forwardConvolutionDescriptor:
-                                                 (MPSGraphConvolution3DOpDescriptor*)forwardConvolutionDescriptor
+                                                 (MPSGraphConvolution3DOpDescriptor*)descriptor
                                                                      name:(NSString*)name {
   COUNT_CALL();
-  return add_weights_gradient(
-      self,
-      incomingGradient,
-      sourceTensor,
-      to_sizes(outputShape),
-      geometry_of(forwardConvolutionDescriptor),
-      name,
-      __func__);
+  return add_weights_gradient(self, gradient, source, shape, geometry_of(descriptor), name, __func__);
 }
 
 @end
@@ -638,78 +603,54 @@ using namespace mps_simulator::graph;
 @implementation MPSGraph (MPSGraphDepthwiseConvolutionOps)
 
 - (MPSGraphTensor*)depthwiseConvolution3DWithSourceTensor:(MPSGraphTensor*)source
-                                            weightsTensor:(MPSGraphTensor*)weightsTensor
+                                            weightsTensor:(MPSGraphTensor*)weights
                                                descriptor:(MPSGraphDepthwiseConvolution3DOpDescriptor*)descriptor
                                                      name:(NSString*)name {
   COUNT_CALL();
-  const char* call = __func__;
-  const auto geometry = geometry_of(descriptor, call);
-  const auto layout = layout_of(descriptor, call);
+  const Depthwise depthwise(descriptor, __func__);
   return add_operation(
       self,
       "depthwise convolution",
-      {source, weightsTensor},
-      [=](const Tensors& inputs) {
-        check_depthwise_rank(inputs[0], inputs[1], call);
-        const auto result = depthwise_forward(
-            layout.data_to_aten(inputs[0]), layout.weights_to_aten(inputs[1]), geometry, call);
-        return layout.data_from_aten(result, inputs[0].sizes());
-      },
+      {source, weights},
+      [=](const Tensors& inputs) { return depthwise_forward(inputs[0], inputs[1], depthwise); },
       name,
       /*fused=*/true);
 }
 
-- (MPSGraphTensor*)depthwiseConvolution3DDataGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient
-                                                                  weightsTensor:(MPSGraphTensor*)weightsTensor
-                                                                    outputShape:(MPSShape*)outputShape
+- (MPSGraphTensor*)depthwiseConvolution3DDataGradientWithIncomingGradientTensor:(MPSGraphTensor*)gradient
+                                                                  weightsTensor:(MPSGraphTensor*)weights
+                                                                    outputShape:(MPSShape*)shape
                                                                      descriptor:
                                                                          (MPSGraphDepthwiseConvolution3DOpDescriptor*)
                                                                              descriptor
                                                                            name:(NSString*)name {
   COUNT_CALL();
-  const char* call = __func__;
-  const auto geometry = geometry_of(descriptor, call);
-  const auto layout = layout_of(descriptor, call);
-  const auto output_sizes = to_sizes(outputShape);
+  const Depthwise depthwise(descriptor, __func__);
+  const auto sizes = to_sizes(shape);
   return add_operation(
       self,
       "depthwise convolution data gradient",
-      {incomingGradient, weightsTensor},
-      [=](const Tensors& inputs) {
-        check_depthwise_rank(inputs[0], inputs[1], call);
-        const auto sizes =
-            sizes_after(output_sizes, [&](const at::Tensor& tensor) { return layout.data_to_aten(tensor); });
-        const auto result = depthwise_data_gradient(
-            layout.data_to_aten(inputs[0]), layout.weights_to_aten(inputs[1]), sizes, geometry, call);
-        return layout.data_from_aten(result, output_sizes);
-      },
+      {gradient, weights},
+      [=](const Tensors& inputs) { return depthwise_data_gradient(inputs[0], inputs[1], sizes, depthwise); },
       name,
       /*fused=*/true);
 }
 
-- (MPSGraphTensor*)depthwiseConvolution3DWeightsGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient
-                                                                      sourceTensor:(MPSGraphTensor*)sourceTensor
-                                                                       outputShape:(MPSShape*)outputShape
+- (MPSGraphTensor*)depthwiseConvolution3DWeightsGradientWithIncomingGradientTensor:(MPSGraphTensor*)gradient
+                                                                      sourceTensor:(MPSGraphTensor*)source
+                                                                       outputShape:(MPSShape*)shape
                                                                         descriptor:
                                                                             (MPSGraphDepthwiseConvolution3DOpDescriptor*)
                                                                                 descriptor
                                                                               name:(NSString*)name {
   COUNT_CALL();
-  const char* call = __func__;
-  const auto geometry = geometry_of(descriptor, call);
-  const auto layout = layout_of(descriptor, call);
-  const auto output_sizes = to_sizes(outputShape);
+  const Depthwise depthwise(descriptor, __func__);
+  const auto sizes = to_sizes(shape);
   return add_operation(
       self,
       "depthwise convolution weights gradient",
-      {incomingGradient, sourceTensor},
-      [=](const Tensors& inputs) {
-        const auto sizes =
-            sizes_after(output_sizes, [&](const at::Tensor& tensor) { return layout.weights_to_aten(tensor); });
-        const auto result = depthwise_weights_gradient(
-            layout.data_to_aten(inputs[0]), layout.data_to_aten(inputs[1]), sizes, geometry, call);
-        return layout.weights_from_aten(result);
-      },
+      {gradient, source},
+      [=](const Tensors& inputs) { return depthwise_weights_gradient(inputs[0], inputs[1], sizes, depthwise); },
       name);
 }
 

@@ -1,7 +1,8 @@
 // The descriptors of convolutions, poolings, recurrent layers and Fourier
-// transforms: their defaults and copies.
+// transforms: their defaults.
 #import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 
+#include "foundation/copying.h"
 #include "support/counters.h"
 
 @implementation MPSGraphConvolution2DOpDescriptor
@@ -46,22 +47,7 @@
   return self;
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  MPSGraphConvolution2DOpDescriptor* copy = [[[self class] alloc] init];
-  copy.strideInX = _strideInX;
-  copy.strideInY = _strideInY;
-  copy.dilationRateInX = _dilationRateInX;
-  copy.dilationRateInY = _dilationRateInY;
-  copy.groups = _groups;
-  copy.paddingLeft = _paddingLeft;
-  copy.paddingRight = _paddingRight;
-  copy.paddingTop = _paddingTop;
-  copy.paddingBottom = _paddingBottom;
-  copy.paddingStyle = _paddingStyle;
-  copy.dataLayout = _dataLayout;
-  copy.weightsLayout = _weightsLayout;
-  return copy;
-}
+COPIES_PROPERTIES
 
 @end
 
@@ -78,26 +64,7 @@
   return self;
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  MPSGraphConvolution3DOpDescriptor* copy = [[[self class] alloc] init];
-  copy.strideInX = _strideInX;
-  copy.strideInY = _strideInY;
-  copy.strideInZ = _strideInZ;
-  copy.dilationRateInX = _dilationRateInX;
-  copy.dilationRateInY = _dilationRateInY;
-  copy.dilationRateInZ = _dilationRateInZ;
-  copy.groups = _groups;
-  copy.paddingLeft = _paddingLeft;
-  copy.paddingRight = _paddingRight;
-  copy.paddingTop = _paddingTop;
-  copy.paddingBottom = _paddingBottom;
-  copy.paddingFront = _paddingFront;
-  copy.paddingBack = _paddingBack;
-  copy.paddingStyle = _paddingStyle;
-  copy.dataLayout = _dataLayout;
-  copy.weightsLayout = _weightsLayout;
-  return copy;
-}
+COPIES_PROPERTIES
 
 @end
 
@@ -120,15 +87,7 @@
   [super dealloc];
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  MPSGraphDepthwiseConvolution3DOpDescriptor* copy = [[[self class] alloc] init];
-  copy.strides = _strides;
-  copy.dilationRates = _dilationRates;
-  copy.paddingValues = _paddingValues;
-  copy.paddingStyle = _paddingStyle;
-  copy.channelDimensionIndex = _channelDimensionIndex;
-  return copy;
-}
+COPIES_PROPERTIES
 
 @end
 
@@ -174,26 +133,7 @@
   return self;
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  MPSGraphPooling2DOpDescriptor* copy = [[[self class] alloc] init];
-  copy.kernelWidth = _kernelWidth;
-  copy.kernelHeight = _kernelHeight;
-  copy.strideInX = _strideInX;
-  copy.strideInY = _strideInY;
-  copy.dilationRateInX = _dilationRateInX;
-  copy.dilationRateInY = _dilationRateInY;
-  copy.paddingLeft = _paddingLeft;
-  copy.paddingRight = _paddingRight;
-  copy.paddingTop = _paddingTop;
-  copy.paddingBottom = _paddingBottom;
-  copy.paddingStyle = _paddingStyle;
-  copy.dataLayout = _dataLayout;
-  copy.returnIndicesMode = _returnIndicesMode;
-  copy.returnIndicesDataType = _returnIndicesDataType;
-  copy.ceilMode = _ceilMode;
-  copy.includeZeroPadToAverage = _includeZeroPadToAverage;
-  return copy;
-}
+COPIES_PROPERTIES
 
 @end
 
@@ -215,20 +155,7 @@
   return self;
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  MPSGraphLSTMDescriptor* copy = [[[self class] alloc] init];
-  copy.reverse = _reverse;
-  copy.bidirectional = _bidirectional;
-  copy.produceCell = _produceCell;
-  copy.training = _training;
-  copy.forgetGateLast = _forgetGateLast;
-  copy.inputGateActivation = _inputGateActivation;
-  copy.forgetGateActivation = _forgetGateActivation;
-  copy.cellGateActivation = _cellGateActivation;
-  copy.outputGateActivation = _outputGateActivation;
-  copy.activation = _activation;
-  return copy;
-}
+COPIES_PROPERTIES
 
 @end
 
@@ -239,12 +166,6 @@
   return [[[self alloc] init] autorelease];
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  MPSGraphFFTDescriptor* copy = [[[self class] alloc] init];
-  copy.inverse = _inverse;
-  copy.scalingMode = _scalingMode;
-  copy.roundToOddHermitean = _roundToOddHermitean;
-  return copy;
-}
+COPIES_PROPERTIES
 
 @end

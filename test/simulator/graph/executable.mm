@@ -1,3 +1,4 @@
+#include "foundation/copying.h"
 #include "graph/encoding.h"
 #include "graph/executable.h"
 #include "support/counters.h"
@@ -259,14 +260,7 @@ std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) 
   [super dealloc];
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  MPSGraphExecutableExecutionDescriptor* copy = [[[self class] alloc] init];
-  copy.scheduledHandler = _scheduledHandler;
-  copy.completionHandler = _completionHandler;
-  copy.waitUntilCompleted = _waitUntilCompleted;
-  copy.enableCommitAndContinue = _enableCommitAndContinue;
-  return copy;
-}
+COPIES_PROPERTIES
 
 @end
 
@@ -350,14 +344,6 @@ std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) 
   COUNT_CALL();
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  MPSGraphCompilationDescriptor* copy = [[[self class] alloc] init];
-  copy.optimizationLevel = _optimizationLevel;
-  copy.optimizationProfile = _optimizationProfile;
-  copy.waitForCompilationCompletion = _waitForCompilationCompletion;
-  copy.compilationCompletionHandler = _compilationCompletionHandler;
-  copy.callables = _callables;
-  return copy;
-}
+COPIES_PROPERTIES
 
 @end

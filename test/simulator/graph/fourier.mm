@@ -55,20 +55,14 @@ struct Transform {
   }
 };
 
-Transform transform_of(NSArray<NSNumber*>* axes, MPSGraphFFTDescriptor* descriptor, const char* call) {
-  Transform transform;
-  transform.axes = to_sizes(axes);
-  transform.inverse = descriptor.inverse;
-  transform.scaling = descriptor.scalingMode;
-  transform.odd = descriptor.roundToOddHermitean;
-  transform.call = call;
-  return transform;
-}
-
-at::Tensor complex_transform(const at::Tensor& tensor, const Transform& transform) {
+void check_complex(const at::Tensor& tensor, const Transform& transform) {
   if (!tensor.is_complex()) {
     violation("%s: the tensor is %s, not complex", transform.call, c10::toString(tensor.scalar_type()));
   }
+}
+
+at::Tensor complex_transform(const at::Tensor& tensor, const Transform& transform) {
+  check_complex(tensor, transform);
   if (is_sample(tensor)) {
     return at::empty(tensor.sizes(), tensor.options());
   }
@@ -96,9 +90,7 @@ at::Tensor real_transform(const at::Tensor& tensor, const Transform& transform) 
 }
 
 at::Tensor real_result_transform(const at::Tensor& tensor, const Transform& transform) {
-  if (!tensor.is_complex()) {
-    violation("%s: the tensor is %s, not complex", transform.call, c10::toString(tensor.scalar_type()));
-  }
+  check_complex(tensor, transform);
   const auto axes = transform.wrapped_axes(tensor.dim());
   const auto type = c10::toRealValueType(tensor.scalar_type());
   auto sizes = tensor.sizes().vec();
@@ -114,6 +106,25 @@ at::Tensor real_result_transform(const at::Tensor& tensor, const Transform& tran
   return transform.scaled(result, sizes, axes).to(type);
 }
 
+MPSGraphTensor* add_transform(
+    MPSGraph* graph,
+    const char* kind,
+    MPSGraphTensor* tensor,
+    NSArray<NSNumber*>* axes,
+    MPSGraphFFTDescriptor* descriptor,
+    NSString* name,
+    const char* call,
+    at::Tensor (*compute)(const at::Tensor&, const Transform&)) {
+  Transform transform;
+  transform.axes = to_sizes(axes);
+  transform.inverse = descriptor.inverse;
+  transform.scaling = descriptor.scalingMode;
+  transform.odd = descriptor.roundToOddHermitean;
+  transform.call = call;
+  return add_operation(
+      graph, kind, {tensor}, [=](const Tensors& inputs) { return compute(inputs[0], transform); }, name);
+}
+
 } // namespace
 } // namespace mps_simulator::graph
 
@@ -127,13 +138,7 @@ using namespace mps_simulator::graph;
                                        descriptor:(MPSGraphFFTDescriptor*)descriptor
                                              name:(NSString*)name {
   COUNT_CALL();
-  const auto transform = transform_of(axes, descriptor, __func__);
-  return add_operation(
-      self,
-      "Fourier transform",
-      {tensor},
-      [=](const Tensors& inputs) { return complex_transform(inputs[0], transform); },
-      name);
+  return add_transform(self, "Fourier transform", tensor, axes, descriptor, name, __func__, complex_transform);
 }
 
 - (MPSGraphTensor*)realToHermiteanFFTWithTensor:(MPSGraphTensor*)tensor
@@ -141,13 +146,7 @@ using namespace mps_simulator::graph;
                                      descriptor:(MPSGraphFFTDescriptor*)descriptor
                                            name:(NSString*)name {
   COUNT_CALL();
-  const auto transform = transform_of(axes, descriptor, __func__);
-  return add_operation(
-      self,
-      "Fourier transform of a real tensor",
-      {tensor},
-      [=](const Tensors& inputs) { return real_transform(inputs[0], transform); },
-      name);
+  return add_transform(self, "Fourier transform of a real tensor", tensor, axes, descriptor, name, __func__, real_transform);
 }
 
 - (MPSGraphTensor*)HermiteanToRealFFTWithTensor:(MPSGraphTensor*)tensor
@@ -155,13 +154,7 @@ using namespace mps_simulator::graph;
                                      descriptor:(MPSGraphFFTDescriptor*)descriptor
                                            name:(NSString*)name {
   COUNT_CALL();
-  const auto transform = transform_of(axes, descriptor, __func__);
-  return add_operation(
-      self,
-      "Fourier transform to a real tensor",
-      {tensor},
-      [=](const Tensors& inputs) { return real_result_transform(inputs[0], transform); },
-      name);
+  return add_transform(self, "Fourier transform to a real tensor", tensor, axes, descriptor, name, __func__, real_result_transform);
 }
 
 @end

@@ -334,8 +334,57 @@ at::Tensor scatter_along_axis(
   return result.reshape(table.sizes()).movedim(-1, axis);
 }
 
-at::Tensor zeros_like_updates(const Sizes& sizes, const at::Tensor& updates) {
-  return at::zeros(sizes, updates.options());
+// scatter, scatter_points and scatter_along_axis; `where` is their axis or number of batch dimensions.
+using Scatter = at::Tensor (*)(
+    const at::Tensor& data,
+    const at::Tensor& updates,
+    const at::Tensor& indices,
+    int64_t where,
+    MPSGraphScatterMode mode,
+    const char* call);
+
+MPSGraphTensor* add_scatter(
+    MPSGraph* graph,
+    const char* kind,
+    Scatter scatter,
+    MPSGraphTensor* data,
+    MPSGraphTensor* updates,
+    MPSGraphTensor* indices,
+    int64_t where,
+    MPSGraphScatterMode mode,
+    NSString* name,
+    const char* call) {
+  check_same_type(kind, {data, updates});
+  return add_operation(
+      graph,
+      kind,
+      {data, updates, indices},
+      [=](const Tensors& inputs) { return scatter(inputs[0], inputs[1], inputs[2], where, mode, call); },
+      name);
+}
+
+// Into zeros of the shape.
+MPSGraphTensor* add_scatter(
+    MPSGraph* graph,
+    const char* kind,
+    Scatter scatter,
+    MPSShape* shape,
+    MPSGraphTensor* updates,
+    MPSGraphTensor* indices,
+    int64_t where,
+    MPSGraphScatterMode mode,
+    NSString* name,
+    const char* call) {
+  check_mode_without_data(mode, call);
+  const auto sizes = to_sizes(shape);
+  return add_operation(
+      graph,
+      kind,
+      {updates, indices},
+      [=](const Tensors& inputs) {
+        return scatter(at::zeros(sizes, inputs[0].options()), inputs[0], inputs[1], where, mode, call);
+      },
+      name);
 }
 
 } // namespace
@@ -397,124 +446,66 @@ using namespace mps_simulator::graph;
 
 @implementation MPSGraph (MPSGraphScatterNDOps)
 
-- (MPSGraphTensor*)scatterWithDataTensor:(MPSGraphTensor*)dataTensor
-                           updatesTensor:(MPSGraphTensor*)updatesTensor
-                           indicesTensor:(MPSGraphTensor*)indicesTensor
+- (MPSGraphTensor*)scatterWithDataTensor:(MPSGraphTensor*)data
+                           updatesTensor:(MPSGraphTensor*)updates
+                           indicesTensor:(MPSGraphTensor*)indices
                                     axis:(NSInteger)axis
                                     mode:(MPSGraphScatterMode)mode
                                     name:(NSString*)name {
   COUNT_CALL();
-  const char* call = __func__;
-  check_same_type("scatter", {dataTensor, updatesTensor});
-  return add_operation(
-      self,
-      "scatter",
-      {dataTensor, updatesTensor, indicesTensor},
-      [=](const Tensors& inputs) { return scatter(inputs[0], inputs[1], inputs[2], axis, mode, call); },
-      name);
+  return add_scatter(self, "scatter", scatter, data, updates, indices, axis, mode, name, __func__);
 }
 
-- (MPSGraphTensor*)scatterWithUpdatesTensor:(MPSGraphTensor*)updatesTensor
-                              indicesTensor:(MPSGraphTensor*)indicesTensor
+- (MPSGraphTensor*)scatterWithUpdatesTensor:(MPSGraphTensor*)updates
+                              indicesTensor:(MPSGraphTensor*)indices
                                       shape:(MPSShape*)shape
                                        axis:(NSInteger)axis
                                        mode:(MPSGraphScatterMode)mode
                                        name:(NSString*)name {
   COUNT_CALL();
-  const char* call = __func__;
-  check_mode_without_data(mode, call);
-  const auto sizes = to_sizes(shape);
-  return add_operation(
-      self,
-      "scatter",
-      {updatesTensor, indicesTensor},
-      [=](const Tensors& inputs) {
-        return scatter(zeros_like_updates(sizes, inputs[0]), inputs[0], inputs[1], axis, mode, call);
-      },
-      name);
+  return add_scatter(self, "scatter", scatter, shape, updates, indices, axis, mode, name, __func__);
 }
 
-- (MPSGraphTensor*)scatterNDWithDataTensor:(MPSGraphTensor*)dataTensor
-                             updatesTensor:(MPSGraphTensor*)updatesTensor
-                             indicesTensor:(MPSGraphTensor*)indicesTensor
-                           batchDimensions:(NSUInteger)batchDimensions
+- (MPSGraphTensor*)scatterNDWithDataTensor:(MPSGraphTensor*)data
+                             updatesTensor:(MPSGraphTensor*)updates
+                             indicesTensor:(MPSGraphTensor*)indices
+                           batchDimensions:(NSUInteger)batch
                                       mode:(MPSGraphScatterMode)mode
                                       name:(NSString*)name {
   COUNT_CALL();
-  const char* call = __func__;
-  check_same_type("scatter ND", {dataTensor, updatesTensor});
-  return add_operation(
-      self,
-      "scatter ND",
-      {dataTensor, updatesTensor, indicesTensor},
-      [=](const Tensors& inputs) {
-        return scatter_points(inputs[0], inputs[1], inputs[2], static_cast<int64_t>(batchDimensions), mode, call);
-      },
-      name);
+  return add_scatter(self, "scatter ND", scatter_points, data, updates, indices, batch, mode, name, __func__);
 }
 
-- (MPSGraphTensor*)scatterNDWithUpdatesTensor:(MPSGraphTensor*)updatesTensor
-                                indicesTensor:(MPSGraphTensor*)indicesTensor
+- (MPSGraphTensor*)scatterNDWithUpdatesTensor:(MPSGraphTensor*)updates
+                                indicesTensor:(MPSGraphTensor*)indices
                                         shape:(MPSShape*)shape
-                              batchDimensions:(NSUInteger)batchDimensions
+                              batchDimensions:(NSUInteger)batch
                                          mode:(MPSGraphScatterMode)mode
                                          name:(NSString*)name {
   COUNT_CALL();
-  const char* call = __func__;
-  check_mode_without_data(mode, call);
-  const auto sizes = to_sizes(shape);
-  return add_operation(
-      self,
-      "scatter ND",
-      {updatesTensor, indicesTensor},
-      [=](const Tensors& inputs) {
-        return scatter_points(
-            zeros_like_updates(sizes, inputs[0]),
-            inputs[0],
-            inputs[1],
-            static_cast<int64_t>(batchDimensions),
-            mode,
-            call);
-      },
-      name);
+  return add_scatter(self, "scatter ND", scatter_points, shape, updates, indices, batch, mode, name, __func__);
 }
 
 - (MPSGraphTensor*)scatterAlongAxis:(NSInteger)axis
-                     withDataTensor:(MPSGraphTensor*)dataTensor
-                      updatesTensor:(MPSGraphTensor*)updatesTensor
-                      indicesTensor:(MPSGraphTensor*)indicesTensor
+                     withDataTensor:(MPSGraphTensor*)data
+                      updatesTensor:(MPSGraphTensor*)updates
+                      indicesTensor:(MPSGraphTensor*)indices
                                mode:(MPSGraphScatterMode)mode
                                name:(NSString*)name {
   COUNT_CALL();
-  const char* call = __func__;
-  check_same_type("scatter along axis", {dataTensor, updatesTensor});
-  return add_operation(
-      self,
-      "scatter along axis",
-      {dataTensor, updatesTensor, indicesTensor},
-      [=](const Tensors& inputs) { return scatter_along_axis(inputs[0], inputs[1], inputs[2], axis, mode, call); },
-      name);
+  return add_scatter(
+      self, "scatter along axis", scatter_along_axis, data, updates, indices, axis, mode, name, __func__);
 }
 
 - (MPSGraphTensor*)scatterAlongAxis:(NSInteger)axis
-                  withUpdatesTensor:(MPSGraphTensor*)updatesTensor
-                      indicesTensor:(MPSGraphTensor*)indicesTensor
+                  withUpdatesTensor:(MPSGraphTensor*)updates
+                      indicesTensor:(MPSGraphTensor*)indices
                               shape:(MPSShape*)shape
                                mode:(MPSGraphScatterMode)mode
                                name:(NSString*)name {
   COUNT_CALL();
-  const char* call = __func__;
-  check_mode_without_data(mode, call);
-  const auto sizes = to_sizes(shape);
-  return add_operation(
-      self,
-      "scatter along axis",
-      {updatesTensor, indicesTensor},
-      [=](const Tensors& inputs) {
-        return scatter_along_axis(
-            zeros_like_updates(sizes, inputs[0]), inputs[0], inputs[1], axis, mode, call);
-      },
-      name);
+  return add_scatter(
+      self, "scatter along axis", scatter_along_axis, shape, updates, indices, axis, mode, name, __func__);
 }
 
 @end

@@ -5,6 +5,7 @@
 
 #include "graph/computation_type.h"
 #include "graph/operation.h"
+#include "graph/windows.h"
 #include "support/counters.h"
 #include "support/error.h"
 
@@ -12,141 +13,109 @@
 #include <c10/util/irange.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
+#include <type_traits>
+#include <utility>
 
 namespace mps_simulator::graph {
 namespace {
 
-// Height first, then width.
-using Pair = std::array<int64_t, 2>;
-
-struct Pooling {
-  Pair kernel{};
-  Pair stride{};
-  Pair dilation{};
-  Pair padding_before{};
-  Pair padding_after{};
-  MPSGraphPaddingStyle padding_style = MPSGraphPaddingStyleExplicit;
+struct Pooling : WindowGeometry {
+  Sizes kernel;
   bool channels_last = false;
   bool ceil_mode = false;
   bool include_padding_in_average = false;
   const char* call = nullptr;
+
+  Pooling(MPSGraphPooling2DOpDescriptor* descriptor, const char* call) : call(call) {
+    read_plane(descriptor, *this);
+    kernel = {(int64_t)descriptor.kernelHeight, (int64_t)descriptor.kernelWidth};
+    channels_last = has_channels_last(descriptor.dataLayout, call);
+    ceil_mode = descriptor.ceilMode;
+    include_padding_in_average = descriptor.includeZeroPadToAverage;
+  }
+
+  bool is_dilated() const {
+    return dilation != Sizes{1, 1};
+  }
 };
 
-Pooling pooling_of(MPSGraphPooling2DOpDescriptor* descriptor, const char* call) {
-  Pooling pooling;
-  pooling.kernel = {(int64_t)descriptor.kernelHeight, (int64_t)descriptor.kernelWidth};
-  pooling.stride = {(int64_t)descriptor.strideInY, (int64_t)descriptor.strideInX};
-  pooling.dilation = {(int64_t)descriptor.dilationRateInY, (int64_t)descriptor.dilationRateInX};
-  pooling.padding_before = {(int64_t)descriptor.paddingTop, (int64_t)descriptor.paddingLeft};
-  pooling.padding_after = {(int64_t)descriptor.paddingBottom, (int64_t)descriptor.paddingRight};
-  pooling.padding_style = descriptor.paddingStyle;
-  pooling.ceil_mode = descriptor.ceilMode;
-  pooling.include_padding_in_average = descriptor.includeZeroPadToAverage;
-  pooling.call = call;
-  switch (descriptor.dataLayout) {
-    case MPSGraphTensorNamedDataLayoutNCHW:
-    case MPSGraphTensorNamedDataLayoutCHW:
-    case MPSGraphTensorNamedDataLayoutHW:
-      break;
-    case MPSGraphTensorNamedDataLayoutNHWC:
-    case MPSGraphTensorNamedDataLayoutHWC:
-      pooling.channels_last = true;
-      break;
-    default:
-      unsupported("%s with data layout %lu", call, (unsigned long)descriptor.dataLayout);
-  }
-  return pooling;
-}
+// The source with channels in front, and the windows over it.
+struct Pooled {
+  const Pooling& pooling;
+  at::Tensor source;
+  at::Tensor image;
+  // Height first, then width.
+  Sizes count;
+  Sizes before; // pixels of padding above and to the left
+  Sizes after; // below and to the right; negative where pixels are left over
 
-at::Tensor channels_first(const at::Tensor& tensor, const Pooling& pooling) {
-  if (tensor.dim() < 2 || tensor.dim() > 4) {
-    violation("%s: rank %ld; images have rank 2 to 4", pooling.call, (long)tensor.dim());
-  }
-  auto result = pooling.channels_last ? tensor.movedim(-1, -3) : tensor;
-  return result.dim() == 2 ? result.unsqueeze(0) : result;
-}
-
-at::Tensor original_layout(const at::Tensor& tensor, int64_t rank, const Pooling& pooling) {
-  auto result = rank == 2 ? tensor.squeeze(0) : tensor;
-  return pooling.channels_last ? result.movedim(-3, -1) : result;
-}
-
-// Where the windows lie over an image of the given height and width.
-struct Windows {
-  Pair count{};
-  Pair before{}; // pixels of padding above and to the left
-  Pair after{}; // below and to the right; negative where pixels are left over
-
-  Windows(at::IntArrayRef image, const Pooling& pooling) {
-    for (const auto i : c10::irange(2)) {
-      const auto extent = image[image.size() - 2 + i];
-      const auto reach = pooling.dilation[i] * (pooling.kernel[i] - 1) + 1;
+  Pooled(const at::Tensor& source, const Pooling& pooling)
+      : pooling(pooling), source(source), image(channels_first(source)) {
+    for (const auto i : c10::irange(pooling.space())) {
+      const auto extent = image.size(static_cast<int64_t>(i) - 2);
+      const auto reach = pooling.reach(i, pooling.kernel[i]);
       const auto stride = pooling.stride[i];
-      int64_t after_padding = 0;
-      switch (pooling.padding_style) {
-        case MPSGraphPaddingStyleExplicit:
-          before[i] = pooling.padding_before[i];
-          after_padding = pooling.padding_after[i];
-          break;
-        case MPSGraphPaddingStyleTF_VALID:
-          break;
-        case MPSGraphPaddingStyleTF_SAME:
-        case MPSGraphPaddingStyleONNX_SAME_LOWER: {
-          const auto outputs = (extent + stride - 1) / stride;
-          const auto total = std::max<int64_t>((outputs - 1) * stride + reach - extent, 0);
-          before[i] = pooling.padding_style == MPSGraphPaddingStyleTF_SAME ? total / 2 : total - total / 2;
-          after_padding = total - before[i];
-          break;
-        }
-        default:
-          unsupported("%s with padding style %lu", pooling.call, (unsigned long)pooling.padding_style);
-      }
-      const auto slack = before[i] + extent + after_padding - reach;
+      const auto padding = pooling.padding(i, extent, pooling.kernel[i], pooling.call);
+      const auto slack = padding.before + extent + padding.after - reach;
       if (slack < 0) {
         violation("%s: the window is larger than the padded image", pooling.call);
       }
-      count[i] = slack / stride + 1;
+      auto windows = slack / stride + 1;
       // A window that starts behind the image would have nothing to pool.
-      if (pooling.ceil_mode && slack % stride != 0 && count[i] * stride < before[i] + extent) {
-        ++count[i];
+      if (pooling.ceil_mode && slack % stride != 0 && windows * stride < padding.before + extent) {
+        ++windows;
       }
-      after[i] = (count[i] - 1) * stride + reach - before[i] - extent;
+      count.push_back(windows);
+      before.push_back(padding.before);
+      after.push_back((windows - 1) * stride + reach - padding.before - extent);
     }
   }
 
+  at::Tensor channels_first(const at::Tensor& tensor) const {
+    if (tensor.dim() < 2 || tensor.dim() > 4) {
+      violation("%s: rank %ld; images have rank 2 to 4", pooling.call, (long)tensor.dim());
+    }
+    auto result = pooling.channels_last ? tensor.movedim(-1, -3) : tensor;
+    return result.dim() == 2 ? result.unsqueeze(0) : result;
+  }
+
+  at::Tensor original_layout(const at::Tensor& tensor) const {
+    auto result = source.dim() == 2 ? tensor.squeeze(0) : tensor;
+    return pooling.channels_last ? result.movedim(-3, -1) : result;
+  }
+
+  // A result in the layout and the type of the source.
+  at::Tensor as_source(const at::Tensor& tensor) const {
+    return original_layout(tensor.to(source.scalar_type()));
+  }
+
+  at::Tensor empty_result(at::ScalarType type) const {
+    auto sizes = image.sizes().vec();
+    std::copy(count.begin(), count.end(), sizes.end() - 2);
+    return original_layout(at::empty(sizes, image.options().dtype(type)));
+  }
+
   at::Tensor cover(const at::Tensor& image, const at::Scalar& value) const {
-    if (before[0] == 0 && before[1] == 0 && after[0] == 0 && after[1] == 0) {
+    if (before == Sizes{0, 0} && after == before) {
       return image;
     }
     return at::constant_pad_nd(image, {before[1], after[1], before[0], after[0]}, value);
   }
 
   // The part of a gradient of the covered pixels that belongs to the image.
-  at::Tensor uncover(const at::Tensor& covered, at::IntArrayRef image) const {
-    return at::constant_pad_nd(covered, {-before[1], -after[1], -before[0], -after[0]})
-        .reshape(image);
+  at::Tensor uncover(const at::Tensor& covered) const {
+    return at::constant_pad_nd(covered, {-before[1], -after[1], -before[0], -after[0]}).reshape(image.sizes());
   }
 
-  at::Tensor empty_like_result(const at::Tensor& image, at::ScalarType type) const {
-    auto sizes = image.sizes().vec();
-    sizes[sizes.size() - 2] = count[0];
-    sizes[sizes.size() - 1] = count[1];
-    return at::empty(sizes, image.options().dtype(type));
+  // In a type in which the padding is less than every pixel, so that no window
+  // finds its maximum there.
+  at::Tensor covered_with_lowest() const {
+    return at::isIntegralType(source.scalar_type(), /*includeBool=*/true)
+        ? cover(image.to(at::kLong), std::numeric_limits<int64_t>::min())
+        : cover(widen(image), -std::numeric_limits<double>::infinity());
   }
 };
-
-// In a type in which the padding is less than every pixel, so that no window
-// finds its maximum there.
-at::Tensor widen_for_maximum(const at::Tensor& image) {
-  return at::isIntegralType(image.scalar_type(), /*includeBool=*/true) ? image.to(at::kLong) : widen(image);
-}
-
-at::Tensor cover_with_lowest(const Windows& windows, const at::Tensor& image) {
-  return image.is_floating_point() ? windows.cover(image, -std::numeric_limits<double>::infinity())
-                                   : windows.cover(image, std::numeric_limits<int64_t>::min());
-}
 
 struct Maxima {
   at::Tensor values;
@@ -157,16 +126,6 @@ Maxima maxima(const at::Tensor& covered, const Pooling& pooling) {
   auto [values, indices] = at::max_pool2d_with_indices(
       covered, pooling.kernel, pooling.stride, /*padding=*/{0, 0}, pooling.dilation, /*ceil_mode=*/false);
   return {values, indices};
-}
-
-at::Tensor max_pool(const at::Tensor& source, const Pooling& pooling) {
-  const auto image = channels_first(source, pooling);
-  const Windows windows(image.sizes(), pooling);
-  if (is_sample(image)) {
-    return original_layout(windows.empty_like_result(image, image.scalar_type()), source.dim(), pooling);
-  }
-  const auto covered = cover_with_lowest(windows, widen_for_maximum(image));
-  return original_layout(maxima(covered, pooling).values.to(source.scalar_type()), source.dim(), pooling);
 }
 
 // What the index of a maximum counts: positions in the image or in the window,
@@ -190,10 +149,10 @@ IndexMode index_mode_of(MPSGraphPoolingReturnIndicesMode mode, const char* call)
 at::Tensor flat_indices(
     const at::Tensor& row,
     const at::Tensor& column,
-    at::IntArrayRef source,
-    const Windows& windows,
-    const Pooling& pooling,
+    const Pooled& pooled,
     IndexMode mode) {
+  const auto& pooling = pooled.pooling;
+  const auto source = pooled.source.sizes();
   const auto options = row.options();
   const auto rank = static_cast<int64_t>(source.size());
   const auto along = [&](int64_t count, int64_t axis) {
@@ -203,19 +162,19 @@ at::Tensor flat_indices(
     if (!mode.local) {
       return coordinate;
     }
-    const auto start = along(windows.count[i], i - 2) * pooling.stride[i] - windows.before[i];
+    const auto start = along(pooled.count[i], i - 2) * pooling.stride[i] - pooled.before[i];
     return at::floor_divide(coordinate - start, pooling.dilation[i]);
   };
   // Coordinates and extents of all dimensions, in the source's order.
   const auto height_axis = rank - (pooling.channels_last ? 3 : 2);
-  const auto shape = original_layout(row, rank, pooling).sizes().vec();
+  const auto shape = pooled.original_layout(row).sizes().vec();
   at::Tensor result = at::zeros(shape, options);
   for (auto axis = std::max<int64_t>(rank - mode.dimensions, 0); axis < rank; ++axis) {
     const int i = static_cast<int>(axis - height_axis);
     const bool spatial = i == 0 || i == 1;
     at::Tensor coordinate;
     if (spatial) {
-      coordinate = original_layout(place(i == 0 ? row : column, i), rank, pooling);
+      coordinate = pooled.original_layout(place(i == 0 ? row : column, i));
     } else if (mode.local) {
       // A window has the extent one here.
       continue;
@@ -229,50 +188,66 @@ at::Tensor flat_indices(
   return result;
 }
 
+at::Tensor max_pool(const at::Tensor& source, const Pooling& pooling) {
+  const Pooled pooled(source, pooling);
+  if (is_sample(pooled.image)) {
+    return pooled.empty_result(source.scalar_type());
+  }
+  return pooled.as_source(maxima(pooled.covered_with_lowest(), pooling).values);
+}
+
 Tensors max_pool_with_indices(
     const at::Tensor& source,
     const Pooling& pooling,
     IndexMode mode,
     at::ScalarType index_type) {
-  const auto image = channels_first(source, pooling);
-  const Windows windows(image.sizes(), pooling);
-  if (is_sample(image)) {
-    return {
-        original_layout(windows.empty_like_result(image, image.scalar_type()), source.dim(), pooling),
-        original_layout(windows.empty_like_result(image, index_type), source.dim(), pooling)};
+  const Pooled pooled(source, pooling);
+  if (is_sample(pooled.image)) {
+    return {pooled.empty_result(source.scalar_type()), pooled.empty_result(index_type)};
   }
-  const auto covered = cover_with_lowest(windows, widen_for_maximum(image));
-  const auto pooled = maxima(covered, pooling);
-  const auto row = at::floor_divide(pooled.indices, covered.size(-1)) - windows.before[0];
-  const auto column = at::remainder(pooled.indices, covered.size(-1)) - windows.before[1];
-  return {
-      original_layout(pooled.values.to(source.scalar_type()), source.dim(), pooling),
-      flat_indices(row, column, source.sizes(), windows, pooling, mode).to(index_type)};
+  const auto covered = pooled.covered_with_lowest();
+  const auto found = maxima(covered, pooling);
+  const auto row = at::floor_divide(found.indices, covered.size(-1)) - pooled.before[0];
+  const auto column = at::remainder(found.indices, covered.size(-1)) - pooled.before[1];
+  return {pooled.as_source(found.values), flat_indices(row, column, pooled, mode).to(index_type)};
 }
 
 at::Tensor max_pool_gradient(const at::Tensor& gradient, const at::Tensor& source, const Pooling& pooling) {
   if (is_sample(source)) {
     return at::empty_like(source);
   }
-  const auto image = channels_first(source, pooling);
-  const Windows windows(image.sizes(), pooling);
-  const auto covered = cover_with_lowest(windows, widen_for_maximum(image)).contiguous();
-  const auto pooled = maxima(covered, pooling);
+  const Pooled pooled(source, pooling);
+  const auto covered = pooled.covered_with_lowest().contiguous();
   const auto covered_gradient = at::max_pool2d_with_indices_backward(
-      widen(channels_first(gradient, pooling)).contiguous(),
+      widen(pooled.channels_first(gradient)).contiguous(),
       covered,
       pooling.kernel,
       pooling.stride,
       /*padding=*/{0, 0},
       pooling.dilation,
       /*ceil_mode=*/false,
-      pooled.indices.contiguous());
-  return original_layout(
-      windows.uncover(covered_gradient, image.sizes()).to(source.scalar_type()), source.dim(), pooling);
+      maxima(covered, pooling).indices.contiguous());
+  return pooled.as_source(pooled.uncover(covered_gradient));
+}
+
+// The n-th pixels of all windows, for each n: `visit` gets them as a part of the covered image.
+template <typename Visit>
+void each_pixel_of_windows(const at::Tensor& covered, const Pooling& pooling, Visit visit) {
+  const auto nth = [&](const at::Tensor& image, int64_t axis, int64_t place) {
+    const auto i = static_cast<size_t>(axis + 2);
+    const auto start = place * pooling.dilation[i];
+    return image.slice(
+        axis, start, image.size(axis) - pooling.reach(i, pooling.kernel[i]) + 1 + start, pooling.stride[i]);
+  };
+  for (const auto row : c10::irange(pooling.kernel[0])) {
+    for (const auto column : c10::irange(pooling.kernel[1])) {
+      visit(nth(nth(covered, -2, row), -1, column));
+    }
+  }
 }
 
 at::Tensor window_sums(const at::Tensor& covered, const Pooling& pooling) {
-  if (pooling.dilation == Pair{1, 1}) {
+  if (!pooling.is_dilated()) {
     return at::avg_pool2d(
         covered,
         pooling.kernel,
@@ -282,24 +257,16 @@ at::Tensor window_sums(const at::Tensor& covered, const Pooling& pooling) {
         /*count_include_pad=*/true,
         /*divisor_override=*/1);
   }
-  // Each pixel of the window in turn, over all windows at once.
-  const auto reach = [&](int i) { return pooling.dilation[i] * (pooling.kernel[i] - 1); };
   at::Tensor sums;
-  for (const auto row : c10::irange(pooling.kernel[0])) {
-    for (const auto column : c10::irange(pooling.kernel[1])) {
-      const auto top = row * pooling.dilation[0];
-      const auto left = column * pooling.dilation[1];
-      const auto pixels = covered.slice(-2, top, covered.size(-2) - reach(0) + top, pooling.stride[0])
-                              .slice(-1, left, covered.size(-1) - reach(1) + left, pooling.stride[1]);
-      sums = sums.defined() ? sums + pixels : pixels;
-    }
-  }
+  each_pixel_of_windows(covered, pooling, [&](const at::Tensor& pixels) {
+    sums = sums.defined() ? sums + pixels : pixels;
+  });
   return sums;
 }
 
 // The gradient of window_sums.
 at::Tensor spread_over_windows(const at::Tensor& gradient, const at::Tensor& covered, const Pooling& pooling) {
-  if (pooling.dilation == Pair{1, 1}) {
+  if (!pooling.is_dilated()) {
     return at::avg_pool2d_backward(
         gradient.contiguous(),
         covered,
@@ -311,60 +278,66 @@ at::Tensor spread_over_windows(const at::Tensor& gradient, const at::Tensor& cov
         /*divisor_override=*/1);
   }
   auto result = at::zeros_like(covered);
-  for (const auto row : c10::irange(pooling.kernel[0])) {
-    for (const auto column : c10::irange(pooling.kernel[1])) {
-      const auto top = row * pooling.dilation[0];
-      const auto left = column * pooling.dilation[1];
-      const auto past = [&](int i, int64_t count) { return (count - 1) * pooling.stride[i] + 1; };
-      result.slice(-2, top, top + past(0, gradient.size(-2)), pooling.stride[0])
-          .slice(-1, left, left + past(1, gradient.size(-1)), pooling.stride[1])
-          .add_(gradient);
-    }
-  }
+  each_pixel_of_windows(result, pooling, [&](const at::Tensor& pixels) { pixels.add_(gradient); });
   return result;
 }
 
 // How many pixels each window's sum is divided by.
-at::Tensor divisors(
-    const Windows& windows,
-    const at::Tensor& image,
-    const Pooling& pooling,
-    const at::TensorOptions& options) {
+at::Tensor divisors(const Pooled& pooled, const at::TensorOptions& options) {
+  const auto& pooling = pooled.pooling;
   if (pooling.include_padding_in_average) {
     return at::full({}, static_cast<double>(pooling.kernel[0] * pooling.kernel[1]), options);
   }
-  const auto ones = at::ones({1, image.size(-2), image.size(-1)}, options);
-  return window_sums(windows.cover(ones, 0), pooling);
+  const auto ones = at::ones({1, pooled.image.size(-2), pooled.image.size(-1)}, options);
+  return window_sums(pooled.cover(ones, 0), pooling);
 }
 
 at::Tensor average_pool(const at::Tensor& source, const Pooling& pooling) {
-  const auto image = channels_first(source, pooling);
-  const Windows windows(image.sizes(), pooling);
-  if (is_sample(image)) {
-    return original_layout(windows.empty_like_result(image, image.scalar_type()), source.dim(), pooling);
+  const Pooled pooled(source, pooling);
+  if (is_sample(pooled.image)) {
+    return pooled.empty_result(source.scalar_type());
   }
   // Sums of integers are exact in double precision as long as they matter.
   const bool integral = at::isIntegralType(source.scalar_type(), /*includeBool=*/true);
-  const auto wide = integral ? image.to(at::kDouble) : widen(image);
-  auto result = window_sums(windows.cover(wide, 0), pooling) / divisors(windows, image, pooling, wide.options());
-  if (integral) {
-    result = result.trunc();
-  }
-  return original_layout(result.to(source.scalar_type()), source.dim(), pooling);
+  const auto wide = integral ? pooled.image.to(at::kDouble) : widen(pooled.image);
+  const auto result = window_sums(pooled.cover(wide, 0), pooling) / divisors(pooled, wide.options());
+  return pooled.as_source(integral ? result.trunc() : result);
 }
 
 at::Tensor average_pool_gradient(const at::Tensor& gradient, const at::Tensor& source, const Pooling& pooling) {
   if (is_sample(source)) {
     return at::empty_like(source);
   }
-  const auto image = channels_first(source, pooling);
-  const Windows windows(image.sizes(), pooling);
-  const auto wide = widen(channels_first(gradient, pooling));
-  const auto covered = windows.cover(widen(image), 0);
-  const auto covered_gradient =
-      spread_over_windows(wide / divisors(windows, image, pooling, wide.options()), covered, pooling);
-  return original_layout(
-      windows.uncover(covered_gradient, image.sizes()).to(source.scalar_type()), source.dim(), pooling);
+  const Pooled pooled(source, pooling);
+  const auto wide = widen(pooled.channels_first(gradient));
+  const auto covered = pooled.cover(widen(pooled.image), 0);
+  const auto covered_gradient = spread_over_windows(wide / divisors(pooled, wide.options()), covered, pooling);
+  return pooled.as_source(pooled.uncover(covered_gradient));
+}
+
+// `pool` takes the inputs and the pooling.
+template <typename Pool>
+MPSGraphTensor* add_pooling(
+    MPSGraph* graph,
+    const char* kind,
+    std::vector<MPSGraphTensor*> inputs,
+    MPSGraphPooling2DOpDescriptor* descriptor,
+    NSString* name,
+    const char* call,
+    Pool pool) {
+  const Pooling pooling(descriptor, call);
+  return add_operation(
+      graph,
+      kind,
+      std::move(inputs),
+      [=](const Tensors& inputs) {
+        if constexpr (std::is_invocable_v<Pool, const at::Tensor&, const Pooling&>) {
+          return pool(inputs[0], pooling);
+        } else {
+          return pool(inputs[0], inputs[1], pooling);
+        }
+      },
+      name);
 }
 
 } // namespace
@@ -379,16 +352,14 @@ using namespace mps_simulator::graph;
                                      descriptor:(MPSGraphPooling2DOpDescriptor*)descriptor
                                            name:(NSString*)name {
   COUNT_CALL();
-  const auto pooling = pooling_of(descriptor, __func__);
-  return add_operation(
-      self, "max pooling", {source}, [=](const Tensors& inputs) { return max_pool(inputs[0], pooling); }, name);
+  return add_pooling(self, "max pooling", {source}, descriptor, name, __func__, max_pool);
 }
 
 - (NSArray<MPSGraphTensor*>*)maxPooling2DReturnIndicesWithSourceTensor:(MPSGraphTensor*)source
                                                             descriptor:(MPSGraphPooling2DOpDescriptor*)descriptor
                                                                   name:(NSString*)name {
   COUNT_CALL();
-  const auto pooling = pooling_of(descriptor, __func__);
+  const Pooling pooling(descriptor, __func__);
   const auto mode = index_mode_of(descriptor.returnIndicesMode, __func__);
   const auto index_type = to_scalar_type(descriptor.returnIndicesDataType);
   return add_operations(
@@ -401,40 +372,28 @@ using namespace mps_simulator::graph;
 }
 
 - (MPSGraphTensor*)maxPooling2DGradientWithGradientTensor:(MPSGraphTensor*)gradient
-                                             sourceTensor:(MPSGraphTensor*)sourceTensor
+                                             sourceTensor:(MPSGraphTensor*)source
                                                descriptor:(MPSGraphPooling2DOpDescriptor*)descriptor
                                                      name:(NSString*)name {
   COUNT_CALL();
-  const auto pooling = pooling_of(descriptor, __func__);
-  return add_operation(
-      self,
-      "max pooling gradient",
-      {gradient, sourceTensor},
-      [=](const Tensors& inputs) { return max_pool_gradient(inputs[0], inputs[1], pooling); },
-      name);
+  return add_pooling(
+      self, "max pooling gradient", {gradient, source}, descriptor, name, __func__, max_pool_gradient);
 }
 
 - (MPSGraphTensor*)avgPooling2DWithSourceTensor:(MPSGraphTensor*)source
                                      descriptor:(MPSGraphPooling2DOpDescriptor*)descriptor
                                            name:(NSString*)name {
   COUNT_CALL();
-  const auto pooling = pooling_of(descriptor, __func__);
-  return add_operation(
-      self, "average pooling", {source}, [=](const Tensors& inputs) { return average_pool(inputs[0], pooling); }, name);
+  return add_pooling(self, "average pooling", {source}, descriptor, name, __func__, average_pool);
 }
 
 - (MPSGraphTensor*)avgPooling2DGradientWithGradientTensor:(MPSGraphTensor*)gradient
-                                             sourceTensor:(MPSGraphTensor*)sourceTensor
+                                             sourceTensor:(MPSGraphTensor*)source
                                                descriptor:(MPSGraphPooling2DOpDescriptor*)descriptor
                                                      name:(NSString*)name {
   COUNT_CALL();
-  const auto pooling = pooling_of(descriptor, __func__);
-  return add_operation(
-      self,
-      "average pooling gradient",
-      {gradient, sourceTensor},
-      [=](const Tensors& inputs) { return average_pool_gradient(inputs[0], inputs[1], pooling); },
-      name);
+  return add_pooling(
+      self, "average pooling gradient", {gradient, source}, descriptor, name, __func__, average_pool_gradient);
 }
 
 @end

@@ -1,4 +1,5 @@
 // Random tensors and dropout.
+#include "foundation/copying.h"
 #include "graph/graph_state.h"
 #include "graph/random_fill.h"
 #include "support/counters.h"
@@ -40,19 +41,7 @@ using namespace mps_simulator::graph;
   return self;
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  MPSGraphRandomOpDescriptor* copy = [[[self class] alloc] init];
-  copy.distribution = _distribution;
-  copy.dataType = _dataType;
-  copy.min = _min;
-  copy.max = _max;
-  copy.minInteger = _minInteger;
-  copy.maxInteger = _maxInteger;
-  copy.mean = _mean;
-  copy.standardDeviation = _standardDeviation;
-  copy.samplingMethod = _samplingMethod;
-  return copy;
-}
+COPIES_PROPERTIES
 
 @end
 

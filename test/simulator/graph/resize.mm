@@ -6,45 +6,34 @@
 #include "graph/computation_type.h"
 #include "graph/operation.h"
 #include "graph/rounding.h"
+#include "graph/windows.h"
 #include "support/counters.h"
 #include "support/error.h"
 
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <vector>
 
 namespace mps_simulator::graph {
 namespace {
 
-struct ImageAxes {
-  int64_t height;
-  int64_t width;
-};
-
-ImageAxes image_axes(MPSGraphTensorNamedDataLayout layout, const char* call) {
-  switch (layout) {
-    case MPSGraphTensorNamedDataLayoutNCHW:
-    case MPSGraphTensorNamedDataLayoutCHW:
-    case MPSGraphTensorNamedDataLayoutHW:
-      return {-2, -1};
-    case MPSGraphTensorNamedDataLayoutNHWC:
-    case MPSGraphTensorNamedDataLayoutHWC:
-      return {-3, -2};
-    default:
-      unsupported("%s with layout %lu", call, (unsigned long)layout);
-  }
-}
-
 // How a coordinate of the result turns into one of the source.
 struct Resize {
   const char* call = nullptr;
+  bool channels_last = false;
   bool bilinear = false;
   MPSGraphResizeNearestRoundingMode rounding = MPSGraphResizeNearestRoundingModeRoundPreferCeil;
   bool center = false;
   bool align_corners = false;
-  ImageAxes axes{-2, -1};
+
+  // Of the height and of the width.
+  std::array<int64_t, 2> axes(int64_t rank) const {
+    const int64_t height = channels_last ? -3 : -2;
+    return {wrap_axis(height, rank), wrap_axis(height + 1, rank)};
+  }
 };
 
 // result = source · scale + offset, where the caller gives them.
@@ -108,6 +97,27 @@ struct Mixture {
   }
 };
 
+std::optional<ScaleAndOffset> given_for(const at::Tensor& scale_offset, int64_t axis) {
+  if (!scale_offset.defined()) {
+    return std::nullopt;
+  }
+  const auto values = scale_offset.to(at::kFloat).flatten();
+  return ScaleAndOffset{values[axis], values[2 + axis]};
+}
+
+// Of the rows and of the columns.
+using Mixtures = std::array<Mixture, 2>;
+
+Mixtures mixtures_of(
+    at::IntArrayRef source,
+    at::IntArrayRef result,
+    const Resize& resize,
+    const at::Tensor& scale_offset) {
+  return {
+      Mixture(source[0], result[0], resize, given_for(scale_offset, 0)),
+      Mixture(source[1], result[1], resize, given_for(scale_offset, 1))};
+}
+
 // The pixels of the source that a pixel of the result is made of, as places in
 // the flattened image, with their weights: [height, width] each.
 struct Contribution {
@@ -115,7 +125,8 @@ struct Contribution {
   at::Tensor weight; // undefined: one
 };
 
-std::vector<Contribution> contributions(const Mixture& rows, const Mixture& columns, int64_t source_width) {
+std::vector<Contribution> contributions(const Mixtures& mixtures, int64_t source_width) {
+  const auto& [rows, columns] = mixtures;
   const auto place = [&](const at::Tensor& row, const at::Tensor& column) {
     return row.unsqueeze(1) * source_width + column.unsqueeze(0);
   };
@@ -129,14 +140,6 @@ std::vector<Contribution> contributions(const Mixture& rows, const Mixture& colu
       {place(rows.low, columns.high), (1 - down) * right},
       {place(rows.high, columns.low), down * (1 - right)},
       {place(rows.high, columns.high), down * right}};
-}
-
-std::optional<ScaleAndOffset> given_for(const at::Tensor& scale_offset, int64_t axis) {
-  if (!scale_offset.defined()) {
-    return std::nullopt;
-  }
-  const auto values = scale_offset.to(at::kFloat).flatten();
-  return ScaleAndOffset{values[axis], values[2 + axis]};
 }
 
 void check_bilinear_type(const at::Tensor& image, const Resize& resize) {
@@ -160,10 +163,8 @@ at::Tensor resized(
     violation("%s: the size has %zu elements; it is [height, width]", resize.call, size.size());
   }
   check_bilinear_type(image, resize);
-  const auto height = wrap_axis(resize.axes.height, image.dim());
-  const auto width = wrap_axis(resize.axes.width, image.dim());
-  const Mixture rows(image.size(height), size[0], resize, given_for(scale_offset, 0));
-  const Mixture columns(image.size(width), size[1], resize, given_for(scale_offset, 1));
+  const auto [height, width] = resize.axes(image.dim());
+  const auto [rows, columns] = mixtures_of({image.size(height), image.size(width)}, size, resize, scale_offset);
   const auto wide = resize.bilinear ? mixable(image) : image;
   return columns.apply(rows.apply(wide, height), width).to(image.scalar_type());
 }
@@ -177,28 +178,36 @@ at::Tensor resized_gradient(
     return at::empty(input_sizes, gradient.options());
   }
   check_bilinear_type(gradient, resize);
-  const auto height = wrap_axis(resize.axes.height, gradient.dim());
-  const auto width = wrap_axis(resize.axes.width, gradient.dim());
-  const Mixture rows(input_sizes[height], gradient.size(height), resize, given_for(scale_offset, 0));
-  const Mixture columns(input_sizes[width], gradient.size(width), resize, given_for(scale_offset, 1));
+  const auto [height, width] = resize.axes(gradient.dim());
+  const int64_t source[] = {input_sizes[height], input_sizes[width]};
+  const auto mixtures =
+      mixtures_of(source, {gradient.size(height), gradient.size(width)}, resize, scale_offset);
   // Images in front, and for each image one sum after the other in the order of
   // the result's pixels: the rounding errors of long sums depend on the order.
   const auto images = mixable(gradient).movedim({height, width}, {-2, -1});
   const auto count = images.numel() / std::max<int64_t>(images.size(-2) * images.size(-1), 1);
   std::vector<at::Tensor> places, values;
-  for (const auto& part : contributions(rows, columns, input_sizes[width])) {
+  for (const auto& part : contributions(mixtures, source[1])) {
     places.push_back(part.place);
     values.push_back((part.weight.defined() ? images * part.weight : images).reshape({count, -1}));
   }
-  const auto area = input_sizes[height] * input_sizes[width];
+  const auto area = source[0] * source[1];
   const auto place = at::stack(places, -1).reshape({1, -1});
   const auto start = at::arange(count, place.options()).unsqueeze(1) * area;
   auto sums = at::zeros({count * area}, images.options());
   sums.index_add_(0, (place + start).flatten(), at::stack(values, -1).flatten());
   auto sizes = images.sizes().vec();
-  sizes[sizes.size() - 2] = input_sizes[height];
-  sizes[sizes.size() - 1] = input_sizes[width];
+  std::copy(std::begin(source), std::end(source), sizes.end() - 2);
   return sums.reshape(sizes).movedim({-2, -1}, {height, width}).to(gradient.scalar_type());
+}
+
+// The scale and offset are optional.
+std::vector<MPSGraphTensor*> operands_of(MPSGraphTensor* first, MPSGraphTensor* second, MPSGraphTensor* scale_offset) {
+  return scale_offset ? std::vector{first, second, scale_offset} : std::vector{first, second};
+}
+
+at::Tensor scale_offset_of(const Tensors& inputs) {
+  return inputs.size() > 2 ? inputs[2] : at::Tensor();
 }
 
 MPSGraphTensor* add_resize(
@@ -208,18 +217,13 @@ MPSGraphTensor* add_resize(
     MPSGraphTensor* scale_offset,
     const Resize& resize,
     NSString* name) {
-  std::vector<MPSGraphTensor*> operands{tensor, size};
-  const bool given = scale_offset != nil;
-  if (given) {
-    operands.push_back(scale_offset);
-  }
   return add_dynamic_operation(
       graph,
       "resize",
-      operands,
+      operands_of(tensor, size, scale_offset),
       tensor.dataType,
       [=](const Tensors& inputs) {
-        return resized(inputs[0], values_of(inputs[1]), given ? inputs[2] : at::Tensor(), resize);
+        return resized(inputs[0], values_of(inputs[1]), scale_offset_of(inputs), resize);
       },
       name);
 }
@@ -231,17 +235,12 @@ MPSGraphTensor* add_resize_gradient(
     MPSGraphTensor* scale_offset,
     const Resize& resize,
     NSString* name) {
-  std::vector<MPSGraphTensor*> operands{gradient, input};
-  const bool given = scale_offset != nil;
-  if (given) {
-    operands.push_back(scale_offset);
-  }
   return add_operation(
       graph,
       "resize gradient",
-      operands,
+      operands_of(gradient, input, scale_offset),
       [=](const Tensors& inputs) {
-        return resized_gradient(inputs[0], inputs[1].sizes(), given ? inputs[2] : at::Tensor(), resize);
+        return resized_gradient(inputs[0], inputs[1].sizes(), scale_offset_of(inputs), resize);
       },
       name);
 }
@@ -249,25 +248,19 @@ MPSGraphTensor* add_resize_gradient(
 Resize nearest(
     MPSGraphResizeNearestRoundingMode rounding,
     MPSGraphTensorNamedDataLayout layout,
-    const char* call) {
-  Resize resize;
-  resize.call = call;
-  resize.rounding = rounding;
-  resize.axes = image_axes(layout, call);
-  return resize;
+    const char* call,
+    bool center = false,
+    bool align_corners = false) {
+  return {call, has_channels_last(layout, call), /*bilinear=*/false, rounding, center, align_corners};
 }
 
-Resize bilinear(MPSGraphTensorNamedDataLayout layout, const char* call) {
-  Resize resize;
-  resize.call = call;
+Resize bilinear(
+    MPSGraphTensorNamedDataLayout layout,
+    const char* call,
+    bool center = false,
+    bool align_corners = false) {
+  auto resize = nearest(MPSGraphResizeNearestRoundingModeRoundPreferCeil, layout, call, center, align_corners);
   resize.bilinear = true;
-  resize.axes = image_axes(layout, call);
-  return resize;
-}
-
-Resize placed(Resize resize, bool center, bool align_corners) {
-  resize.center = center;
-  resize.align_corners = align_corners;
   return resize;
 }
 
@@ -287,7 +280,7 @@ using namespace mps_simulator::graph;
                                     layout:(MPSGraphTensorNamedDataLayout)layout
                                       name:(NSString*)name {
   COUNT_CALL();
-  const auto resize = placed(nearest(nearestRoundingMode, layout, __func__), centerResult, alignCorners);
+  const auto resize = nearest(nearestRoundingMode, layout, __func__, centerResult, alignCorners);
   return add_resize(self, tensor, sizeTensor, nil, resize, name);
 }
 
@@ -309,7 +302,7 @@ using namespace mps_simulator::graph;
                                      layout:(MPSGraphTensorNamedDataLayout)layout
                                        name:(NSString*)name {
   COUNT_CALL();
-  const auto resize = placed(bilinear(layout, __func__), centerResult, alignCorners);
+  const auto resize = bilinear(layout, __func__, centerResult, alignCorners);
   return add_resize(self, tensor, sizeTensor, nil, resize, name);
 }
 
@@ -330,7 +323,7 @@ using namespace mps_simulator::graph;
                                             layout:(MPSGraphTensorNamedDataLayout)layout
                                               name:(NSString*)name {
   COUNT_CALL();
-  const auto resize = placed(nearest(nearestRoundingMode, layout, __func__), centerResult, alignCorners);
+  const auto resize = nearest(nearestRoundingMode, layout, __func__, centerResult, alignCorners);
   return add_resize_gradient(self, gradient, input, nil, resize, name);
 }
 
@@ -352,7 +345,7 @@ using namespace mps_simulator::graph;
                                              layout:(MPSGraphTensorNamedDataLayout)layout
                                                name:(NSString*)name {
   COUNT_CALL();
-  const auto resize = placed(bilinear(layout, __func__), centerResult, alignCorners);
+  const auto resize = bilinear(layout, __func__, centerResult, alignCorners);
   return add_resize_gradient(self, gradient, input, nil, resize, name);
 }
 

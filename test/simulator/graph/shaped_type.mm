@@ -1,3 +1,4 @@
+#include "foundation/copying.h"
 #include "graph/operation.h"
 #include "support/counters.h"
 
@@ -5,9 +6,7 @@ using namespace mps_simulator;
 
 @implementation MPSGraphType
 
-- (id)copyWithZone:(NSZone*)zone {
-  return [[[self class] alloc] init];
-}
+COPIES_PROPERTIES
 
 @end
 
@@ -28,10 +27,6 @@ using namespace mps_simulator;
 - (void)dealloc {
   [_shape release];
   [super dealloc];
-}
-
-- (id)copyWithZone:(NSZone*)zone {
-  return [[[self class] alloc] initWithShape:_shape dataType:_dataType];
 }
 
 - (BOOL)isEqualTo:(MPSGraphShapedType*)object {

@@ -4,6 +4,7 @@
 #include "metal/device.h"
 #include "support/counters.h"
 #include "support/error.h"
+#include "support/not_simulated.h"
 
 #include <cstring>
 
@@ -166,97 +167,22 @@ constexpr NSUInteger kArgumentAlignment = 16;
   return buffer->_hostStart + (member - buffer->_pointer);
 }
 
-- (void)setTexture:(id<MTLTexture>)texture atIndex:(NSUInteger)index {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setTextures:(const id<MTLTexture>[])textures withRange:(NSRange)range {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setSamplerState:(id<MTLSamplerState>)sampler atIndex:(NSUInteger)index {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setSamplerStates:(const id<MTLSamplerState>[])samplers
-               withRange:(NSRange)range {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setRenderPipelineState:(id<MTLRenderPipelineState>)pipeline
-                       atIndex:(NSUInteger)index {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setRenderPipelineStates:(const id<MTLRenderPipelineState>[])pipelines
-                      withRange:(NSRange)range {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setComputePipelineState:(id<MTLComputePipelineState>)pipeline
-                        atIndex:(NSUInteger)index {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setComputePipelineStates:(const id<MTLComputePipelineState>[])pipelines
-                       withRange:(NSRange)range {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setIndirectCommandBuffer:(id<MTLIndirectCommandBuffer>)buffer
-                         atIndex:(NSUInteger)index {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setIndirectCommandBuffers:(const id<MTLIndirectCommandBuffer>[])buffers
-                        withRange:(NSRange)range {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setAccelerationStructure:(id<MTLAccelerationStructure>)structure
-                         atIndex:(NSUInteger)index {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (id<MTLArgumentEncoder>)newArgumentEncoderForBufferAtIndex:(NSUInteger)index {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setVisibleFunctionTable:(id<MTLVisibleFunctionTable>)table
-                        atIndex:(NSUInteger)index {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setVisibleFunctionTables:(const id<MTLVisibleFunctionTable>[])tables
-                       withRange:(NSRange)range {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setIntersectionFunctionTable:(id<MTLIntersectionFunctionTable>)table
-                             atIndex:(NSUInteger)index {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setIntersectionFunctionTables:
-            (const id<MTLIntersectionFunctionTable>[])tables
-                            withRange:(NSRange)range {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
+NOT_SIMULATED(- (void)setTexture:(id<MTLTexture>)texture atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setTextures:(const id<MTLTexture>[])textures withRange:(NSRange)range)
+NOT_SIMULATED(- (void)setSamplerState:(id<MTLSamplerState>)sampler atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setSamplerStates:(const id<MTLSamplerState>[])samplers withRange:(NSRange)range)
+NOT_SIMULATED(- (void)setRenderPipelineState:(id<MTLRenderPipelineState>)pipeline atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setRenderPipelineStates:(const id<MTLRenderPipelineState>[])pipelines withRange:(NSRange)range)
+NOT_SIMULATED(- (void)setComputePipelineState:(id<MTLComputePipelineState>)pipeline atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setComputePipelineStates:(const id<MTLComputePipelineState>[])pipelines withRange:(NSRange)range)
+NOT_SIMULATED(- (void)setIndirectCommandBuffer:(id<MTLIndirectCommandBuffer>)buffer atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setIndirectCommandBuffers:(const id<MTLIndirectCommandBuffer>[])buffers withRange:(NSRange)range)
+NOT_SIMULATED(- (void)setAccelerationStructure:(id<MTLAccelerationStructure>)structure atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (id<MTLArgumentEncoder>)newArgumentEncoderForBufferAtIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setVisibleFunctionTable:(id<MTLVisibleFunctionTable>)table atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setVisibleFunctionTables:(const id<MTLVisibleFunctionTable>[])tables withRange:(NSRange)range)
+NOT_SIMULATED(- (void)setIntersectionFunctionTable:(id<MTLIntersectionFunctionTable>)table atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setIntersectionFunctionTables:(const id<MTLIntersectionFunctionTable>[])tables
+                                          withRange:(NSRange)range)
 
 @end

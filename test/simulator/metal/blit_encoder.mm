@@ -1,9 +1,11 @@
 #import "metal/blit_encoder.h"
 
+#include "foundation/copying.h"
 #include "metal/access_map.h"
 #include "metal/buffer.h"
 #include "support/counters.h"
 #include "support/error.h"
+#include "support/not_simulated.h"
 
 #include <cstring>
 
@@ -104,9 +106,7 @@ void check_range(
   return [[[MTLBlitPassDescriptor alloc] init] autorelease];
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  return [[MTLBlitPassDescriptor alloc] init];
-}
+COPIES_PROPERTIES
 
 @end
 
@@ -182,29 +182,14 @@ void check_range(
   call.succeeded();
 }
 
-- (void)optimizeContentsForGPUAccess:(id<MTLTexture>)texture {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)optimizeContentsForCPUAccess:(id<MTLTexture>)texture {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)sampleCountersInBuffer:(id<MTLCounterSampleBuffer>)sampleBuffer
-                 atSampleIndex:(NSUInteger)sampleIndex
-                   withBarrier:(BOOL)barrier {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)resolveCounters:(id<MTLCounterSampleBuffer>)sampleBuffer
-                inRange:(NSRange)range
-      destinationBuffer:(id<MTLBuffer>)destinationBuffer
-      destinationOffset:(NSUInteger)destinationOffset {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
+NOT_SIMULATED(- (void)optimizeContentsForGPUAccess:(id<MTLTexture>)texture)
+NOT_SIMULATED(- (void)optimizeContentsForCPUAccess:(id<MTLTexture>)texture)
+NOT_SIMULATED(- (void)sampleCountersInBuffer:(id<MTLCounterSampleBuffer>)sampleBuffer
+                               atSampleIndex:(NSUInteger)sampleIndex
+                                 withBarrier:(BOOL)barrier)
+NOT_SIMULATED(- (void)resolveCounters:(id<MTLCounterSampleBuffer>)sampleBuffer
+                              inRange:(NSRange)range
+                    destinationBuffer:(id<MTLBuffer>)destinationBuffer
+                    destinationOffset:(NSUInteger)destinationOffset)
 
 @end

@@ -7,6 +7,7 @@
 #include "metal/memory.h"
 #include "support/counters.h"
 #include "support/error.h"
+#include "support/not_simulated.h"
 #include "support/sanitizer.h"
 
 using namespace mps_simulator;
@@ -105,7 +106,7 @@ using namespace mps_simulator;
     [self makeHostView];
     poison(_pointer, _length);
     map_buffer(self);
-    [heap addBuffer:self];
+    [heap setBuffer:self ofRangeAtOffset:offset];
   }
   return self;
 }
@@ -140,7 +141,7 @@ using namespace mps_simulator;
     if (!_memory) {
       poison(_pointer, _length);
     }
-    [_heap releaseRangeAtOffset:_heapOffset ofBuffer:self];
+    [_heap releaseRangeAtOffset:_heapOffset];
     [_heap release];
   } else if (_memory) {
     count_allocated(-static_cast<ptrdiff_t>(_memory.pages_length));
@@ -233,17 +234,10 @@ using namespace mps_simulator;
   return nil;
 }
 
-- (id<MTLTexture>)newTextureWithDescriptor:(MTLTextureDescriptor*)descriptor
-                                    offset:(NSUInteger)offset
-                               bytesPerRow:(NSUInteger)bytesPerRow {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (id<MTLBuffer>)newRemoteBufferViewForDevice:(id<MTLDevice>)device {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
+NOT_SIMULATED(- (id<MTLTexture>)newTextureWithDescriptor:(MTLTextureDescriptor*)descriptor
+                                                  offset:(NSUInteger)offset
+                                             bytesPerRow:(NSUInteger)bytesPerRow)
+NOT_SIMULATED(- (id<MTLBuffer>)newRemoteBufferViewForDevice:(id<MTLDevice>)device)
 
 @end
 

@@ -1,8 +1,9 @@
 #import <Metal/Metal.h>
 
+#include "foundation/copying.h"
 #include "metal/device.h"
 #include "support/counters.h"
-#include "support/error.h"
+#include "support/not_simulated.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -84,13 +85,7 @@ void write_trace(NSURL* url) {
   [super dealloc];
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  MTLCaptureDescriptor* copy = [[MTLCaptureDescriptor alloc] init];
-  copy.captureObject = _captureObject;
-  copy.destination = _destination;
-  copy.outputURL = _outputURL;
-  return copy;
-}
+COPIES_PROPERTIES
 
 @end
 
@@ -170,19 +165,8 @@ void write_trace(NSURL* url) {
   return scope;
 }
 
-- (void)startCaptureWithDevice:(id<MTLDevice>)device {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)startCaptureWithCommandQueue:(id<MTLCommandQueue>)queue {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)startCaptureWithScope:(id<MTLCaptureScope>)scope {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
+NOT_SIMULATED(- (void)startCaptureWithDevice:(id<MTLDevice>)device)
+NOT_SIMULATED(- (void)startCaptureWithCommandQueue:(id<MTLCommandQueue>)queue)
+NOT_SIMULATED(- (void)startCaptureWithScope:(id<MTLCaptureScope>)scope)
 
 @end

@@ -1,5 +1,6 @@
 #import "metal/command_buffer.h"
 
+#include "foundation/copying.h"
 #include "metal/blit_encoder.h"
 #include "metal/buffer.h"
 #include "metal/command_queue.h"
@@ -10,6 +11,7 @@
 #include "support/counters.h"
 #include "support/deferred.h"
 #include "support/error.h"
+#include "support/not_simulated.h"
 #include "support/process.h"
 
 #include <cstdio>
@@ -138,12 +140,7 @@ class WaitCommand final : public GpuCommand {
   return self;
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  MTLCommandBufferDescriptor* copy = [[MTLCommandBufferDescriptor alloc] init];
-  copy.retainedReferences = _retainedReferences;
-  copy.errorOptions = _errorOptions;
-  return copy;
-}
+COPIES_PROPERTIES
 
 @end
 
@@ -621,10 +618,7 @@ class WaitCommand final : public GpuCommand {
   _commands.append<SignalCommand>(checked, value, self, _accesses.mark());
 }
 
-- (void)presentDrawable:(id<MTLDrawable>)drawable {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
+NOT_SIMULATED(- (void)presentDrawable:(id<MTLDrawable>)drawable)
 
 - (void)pushDebugGroup:(NSString*)string {
   COUNT_CALL();

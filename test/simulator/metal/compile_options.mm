@@ -1,7 +1,8 @@
 #import <Metal/Metal.h>
 
+#include "foundation/copying.h"
 #include "support/counters.h"
-#include "support/error.h"
+#include "support/not_simulated.h"
 
 @implementation MTLCompileOptions
 
@@ -33,56 +34,21 @@
   _fastMathEnabled = mode == MTLMathModeFast;
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  MTLCompileOptions* copy = [[MTLCompileOptions alloc] init];
-  copy.preprocessorMacros = _preprocessorMacros;
-  copy->_fastMathEnabled = _fastMathEnabled;
-  copy->_mathMode = _mathMode;
-  copy.mathFloatingPointFunctions = _mathFloatingPointFunctions;
-  copy.languageVersion = _languageVersion;
-  copy.libraryType = _libraryType;
-  copy.installName = _installName;
-  copy.preserveInvariance = _preserveInvariance;
-  copy.optimizationLevel = _optimizationLevel;
-  copy.compileSymbolVisibility = _compileSymbolVisibility;
-  copy.allowReferencingUndefinedSymbols = _allowReferencingUndefinedSymbols;
-  copy.maxTotalThreadsPerThreadgroup = _maxTotalThreadsPerThreadgroup;
-  copy.enableLogging = _enableLogging;
-  return copy;
-}
+COPIES_PROPERTIES
 
 @end
 
 // Kernels with function constants cannot be made, so there are no values to keep.
 @implementation MTLFunctionConstantValues
 
-- (void)setConstantValue:(const void*)value
-                    type:(MTLDataType)type
-                 atIndex:(NSUInteger)index {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setConstantValues:(const void*)values
-                     type:(MTLDataType)type
-                withRange:(NSRange)range {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setConstantValue:(const void*)value
-                    type:(MTLDataType)type
-                withName:(NSString*)name {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
+NOT_SIMULATED(- (void)setConstantValue:(const void*)value type:(MTLDataType)type atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setConstantValues:(const void*)values type:(MTLDataType)type withRange:(NSRange)range)
+NOT_SIMULATED(- (void)setConstantValue:(const void*)value type:(MTLDataType)type withName:(NSString*)name)
 
 - (void)reset {
   COUNT_CALL();
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  return [[MTLFunctionConstantValues alloc] init];
-}
+COPIES_PROPERTIES
 
 @end

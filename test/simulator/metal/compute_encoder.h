@@ -2,7 +2,6 @@
 
 #import "metal/command_encoder.h"
 #include "metal/dispatch.h"
-#include "metal/residency.h"
 
 @class SimulatedBuffer;
 @class SimulatedComputePipelineState;

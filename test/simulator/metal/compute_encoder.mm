@@ -1,5 +1,6 @@
 #import "metal/compute_encoder.h"
 
+#include "foundation/copying.h"
 #include "foundation/object_memory.h"
 #include "metal/buffer.h"
 #include "metal/dispatch_check.h"
@@ -42,11 +43,7 @@ class BarrierCommand final : public GpuCommand {
   return [[[MTLComputePassDescriptor alloc] init] autorelease];
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  MTLComputePassDescriptor* copy = [[MTLComputePassDescriptor alloc] init];
-  copy.dispatchType = _dispatchType;
-  return copy;
-}
+COPIES_PROPERTIES
 
 @end
 
@@ -121,9 +118,7 @@ class BarrierCommand final : public GpuCommand {
 - (void)forgetBindings {
   _pipeline = nil;
   std::fill(std::begin(_buffers), std::end(_buffers), nil);
-  auto* uses = _bindings.uses; // residency is for the whole encoder
   _bindings = {};
-  _bindings.uses = uses;
 }
 
 - (void)bind:(SimulatedBuffer*)buffer
@@ -266,6 +261,7 @@ class BarrierCommand final : public GpuCommand {
   commands.append<DispatchCommand>(
       _pipeline->_function.get(),
       _bindings,
+      _pass->residency,
       _buffers,
       snapshot,
       grid,
@@ -323,6 +319,7 @@ class BarrierCommand final : public GpuCommand {
   commands.append<IndirectDispatchCommand>(
       _pipeline->_function.get(),
       _bindings,
+      _pass->residency,
       _buffers,
       snapshot,
       buffer,
@@ -334,24 +331,7 @@ class BarrierCommand final : public GpuCommand {
 
 - (void)use:(id)resource writes:(BOOL)writes {
   [_commandBuffer retainUntilCompleted:resource];
-  const auto use = make_use(resource, writes == YES, _bindings.uses);
-  // Nearly every encoder declares some resource again and again.
-  for (auto* known = _bindings.uses; known; known = known->next) {
-    if (known->resource == use.resource) {
-      if (known->writes == use.writes) {
-        return;
-      }
-      break;
-    }
-    // What is declared of a heap and of its buffers replaces each other.
-    if (use.heap && known->heap == use.heap &&
-        (known->resource == use.heap || use.resource == use.heap)) {
-      break;
-    }
-  }
-  void* memory = _commandBuffer->_commands.allocate(sizeof(ResourceUse));
-  _bindings.uses = new (memory) ResourceUse(use);
-  _pass->uses = _bindings.uses;
+  _pass->residency.declare(resource, writes, _commandBuffer->_commands);
 }
 
 - (void)useResource:(id<MTLResource>)resource usage:(MTLResourceUsage)usage {

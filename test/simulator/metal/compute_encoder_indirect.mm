@@ -118,8 +118,9 @@ class ExecuteCommand final : public GpuCommand {
   auto context = std::make_shared<IndirectContext>();
   context->pipeline = _pipeline;
   context->bindings = _bindings;
+  context->residency = _pass->residency;
   std::memcpy(context->buffers, _buffers, sizeof(_buffers));
-  log_declared_uses(_bindings.uses, _commandBuffer->_accesses);
+  context->residency.log(_commandBuffer->_accesses);
   return context;
 }
 

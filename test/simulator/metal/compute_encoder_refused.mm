@@ -1,139 +1,53 @@
 #import "metal/compute_encoder.h"
 
-#include "support/counters.h"
-#include "support/error.h"
+#include "support/not_simulated.h"
 
 // The protocol of the class's main interface declares these methods already.
 #pragma clang diagnostic ignored "-Wobjc-protocol-method-implementation"
 
 @implementation SimulatedComputeCommandEncoder (Refused)
 
-- (void)setBuffer:(id<MTLBuffer>)buffer
-             offset:(NSUInteger)offset
-    attributeStride:(NSUInteger)stride
-            atIndex:(NSUInteger)index {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setBuffers:(const id<MTLBuffer>[])buffers
-             offsets:(const NSUInteger[])offsets
-    attributeStrides:(const NSUInteger[])strides
-           withRange:(NSRange)range {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setBufferOffset:(NSUInteger)offset
-        attributeStride:(NSUInteger)stride
-                atIndex:(NSUInteger)index {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setBytes:(const void*)bytes
-             length:(NSUInteger)length
-    attributeStride:(NSUInteger)stride
-            atIndex:(NSUInteger)index {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setVisibleFunctionTable:
-            (id<MTLVisibleFunctionTable>)visibleFunctionTable
-                  atBufferIndex:(NSUInteger)bufferIndex {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setVisibleFunctionTables:
-            (const id<MTLVisibleFunctionTable>[])tables
-                 withBufferRange:(NSRange)range {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setIntersectionFunctionTable:
-            (id<MTLIntersectionFunctionTable>)intersectionFunctionTable
-                       atBufferIndex:(NSUInteger)bufferIndex {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setIntersectionFunctionTables:
-            (const id<MTLIntersectionFunctionTable>[])tables
-                      withBufferRange:(NSRange)range {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setAccelerationStructure:
-            (id<MTLAccelerationStructure>)accelerationStructure
-                   atBufferIndex:(NSUInteger)bufferIndex {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setTexture:(id<MTLTexture>)texture atIndex:(NSUInteger)index {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setTextures:(const id<MTLTexture>[])textures
-          withRange:(NSRange)range {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setSamplerState:(id<MTLSamplerState>)sampler
-                atIndex:(NSUInteger)index {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setSamplerStates:(const id<MTLSamplerState>[])samplers
-               withRange:(NSRange)range {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setSamplerState:(id<MTLSamplerState>)sampler
-            lodMinClamp:(float)lodMinClamp
-            lodMaxClamp:(float)lodMaxClamp
-                atIndex:(NSUInteger)index {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setSamplerStates:(const id<MTLSamplerState>[])samplers
-            lodMinClamps:(const float[])lodMinClamps
-            lodMaxClamps:(const float[])lodMaxClamps
-               withRange:(NSRange)range {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setImageblockWidth:(NSUInteger)width height:(NSUInteger)height {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setStageInRegion:(MTLRegion)region {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setStageInRegionWithIndirectBuffer:(id<MTLBuffer>)indirectBuffer
-                      indirectBufferOffset:(NSUInteger)indirectBufferOffset {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)sampleCountersInBuffer:(id<MTLCounterSampleBuffer>)sampleBuffer
-                 atSampleIndex:(NSUInteger)sampleIndex
-                   withBarrier:(BOOL)barrier {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
+NOT_SIMULATED(- (void)setBuffer:(id<MTLBuffer>)buffer
+                         offset:(NSUInteger)offset
+                attributeStride:(NSUInteger)stride
+                        atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setBuffers:(const id<MTLBuffer>[])buffers
+                         offsets:(const NSUInteger[])offsets
+                attributeStrides:(const NSUInteger[])strides
+                       withRange:(NSRange)range)
+NOT_SIMULATED(- (void)setBufferOffset:(NSUInteger)offset attributeStride:(NSUInteger)stride atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setBytes:(const void*)bytes
+                        length:(NSUInteger)length
+               attributeStride:(NSUInteger)stride
+                       atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setVisibleFunctionTable:(id<MTLVisibleFunctionTable>)visibleFunctionTable
+                                atBufferIndex:(NSUInteger)bufferIndex)
+NOT_SIMULATED(- (void)setVisibleFunctionTables:(const id<MTLVisibleFunctionTable>[])tables
+                               withBufferRange:(NSRange)range)
+NOT_SIMULATED(- (void)setIntersectionFunctionTable:(id<MTLIntersectionFunctionTable>)intersectionFunctionTable
+                                     atBufferIndex:(NSUInteger)bufferIndex)
+NOT_SIMULATED(- (void)setIntersectionFunctionTables:(const id<MTLIntersectionFunctionTable>[])tables
+                                    withBufferRange:(NSRange)range)
+NOT_SIMULATED(- (void)setAccelerationStructure:(id<MTLAccelerationStructure>)accelerationStructure
+                                 atBufferIndex:(NSUInteger)bufferIndex)
+NOT_SIMULATED(- (void)setTexture:(id<MTLTexture>)texture atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setTextures:(const id<MTLTexture>[])textures withRange:(NSRange)range)
+NOT_SIMULATED(- (void)setSamplerState:(id<MTLSamplerState>)sampler atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setSamplerStates:(const id<MTLSamplerState>[])samplers withRange:(NSRange)range)
+NOT_SIMULATED(- (void)setSamplerState:(id<MTLSamplerState>)sampler
+                          lodMinClamp:(float)lodMinClamp
+                          lodMaxClamp:(float)lodMaxClamp
+                              atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setSamplerStates:(const id<MTLSamplerState>[])samplers
+                          lodMinClamps:(const float[])lodMinClamps
+                          lodMaxClamps:(const float[])lodMaxClamps
+                             withRange:(NSRange)range)
+NOT_SIMULATED(- (void)setImageblockWidth:(NSUInteger)width height:(NSUInteger)height)
+NOT_SIMULATED(- (void)setStageInRegion:(MTLRegion)region)
+NOT_SIMULATED(- (void)setStageInRegionWithIndirectBuffer:(id<MTLBuffer>)indirectBuffer
+                                    indirectBufferOffset:(NSUInteger)indirectBufferOffset)
+NOT_SIMULATED(- (void)sampleCountersInBuffer:(id<MTLCounterSampleBuffer>)sampleBuffer
+                               atSampleIndex:(NSUInteger)sampleIndex
+                                 withBarrier:(BOOL)barrier)
 
 @end

@@ -13,6 +13,7 @@
 #include "support/counters.h"
 #include "support/deferred.h"
 #include "support/error.h"
+#include "support/not_simulated.h"
 #include "support/process.h"
 
 #include <algorithm>
@@ -240,15 +241,8 @@ extern "C" NSArray<id<MTLDevice>>* MTLCopyAllDevices(void) {
   }
 }
 
-- (id<MTLLibrary>)newDefaultLibrary {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (id<MTLLibrary>)newLibraryWithURL:(NSURL*)url error:(NSError**)error {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
+NOT_SIMULATED(- (id<MTLLibrary>)newDefaultLibrary)
+NOT_SIMULATED(- (id<MTLLibrary>)newLibraryWithURL:(NSURL*)url error:(NSError**)error)
 
 - (id<MTLLibrary>)newLibraryWithData:(dispatch_data_t)data
                                error:(NSError**)error {
@@ -344,11 +338,7 @@ extern "C" NSArray<id<MTLDevice>>* MTLCopyAllDevices(void) {
   return [[SimulatedSharedEvent alloc] init];
 }
 
-- (id<MTLArgumentEncoder>)newArgumentEncoderWithArguments:
-    (NSArray<MTLArgumentDescriptor*>*)arguments {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
+NOT_SIMULATED(- (id<MTLArgumentEncoder>)newArgumentEncoderWithArguments:(NSArray<MTLArgumentDescriptor*>*)arguments)
 
 - (id<MTLIndirectCommandBuffer>)
     newIndirectCommandBufferWithDescriptor:

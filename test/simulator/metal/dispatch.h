@@ -3,6 +3,7 @@
 #include "metal/access_map.h"
 #include "metal/command_list.h"
 #include "metal/limits.h"
+#include "metal/residency.h"
 #include "shader/shader.h"
 
 #include <cstring>
@@ -12,8 +13,6 @@
 
 namespace mps_simulator {
 
-struct ResourceUse;
-
 // One kernel's run, with what the checks need to know.
 struct KernelRun {
   const shader::Function* function;
@@ -22,7 +21,7 @@ struct KernelRun {
   shader::BoundBuffer* buffers; // kBufferSlots of them
   const uint64_t* threadgroup_lengths;
   uint32_t bytes_mask; // the indices of -setBytes:
-  const ResourceUse* uses;
+  Residency residency;
 };
 
 // With validation on, an access beyond what is bound or declared used raises a
@@ -37,7 +36,6 @@ struct ComputeBindings {
   uint32_t buffer_mask = 0;
   uint32_t threadgroup_mask = 0;
   uint32_t bytes_mask = 0; // of those in buffer_mask
-  const ResourceUse* uses = nullptr;
 };
 
 inline unsigned slots_up_to(uint32_t mask) {
@@ -84,6 +82,7 @@ class DispatchCommand : public GpuCommand {
   DispatchCommand(
       const shader::Function* function,
       const ComputeBindings& bindings,
+      const Residency& residency,
       SimulatedBuffer* const* buffers,
       void* snapshot,
       shader::Size3 grid,
@@ -92,7 +91,7 @@ class DispatchCommand : public GpuCommand {
         snapshot_(static_cast<char*>(snapshot)),
         grid_(grid),
         threadgroup_(threadgroup),
-        uses_(bindings.uses),
+        residency_(residency),
         bytes_mask_(bindings.bytes_mask),
         buffers_(slots_up_to(bindings.buffer_mask)),
         threadgroups_(slots_up_to(bindings.threadgroup_mask)) {
@@ -138,7 +137,13 @@ class DispatchCommand : public GpuCommand {
         snapshot_ + buffers_ * sizeof(shader::BoundBuffer),
         threadgroups_ * sizeof(uint64_t));
     run_kernel(
-        {function_, grid, threadgroup_, buffers, lengths, bytes_mask_, uses_});
+        {function_,
+         grid,
+         threadgroup_,
+         buffers,
+         lengths,
+         bytes_mask_,
+         residency_});
   }
 
   const shader::Size3& threadgroup() const {
@@ -157,7 +162,7 @@ class DispatchCommand : public GpuCommand {
   char* snapshot_;
   shader::Size3 grid_;
   shader::Size3 threadgroup_;
-  const ResourceUse* uses_;
+  Residency residency_;
   uint32_t bytes_mask_;
   uint8_t buffers_;
   uint8_t threadgroups_;
@@ -169,13 +174,20 @@ class IndirectDispatchCommand final : public DispatchCommand {
   IndirectDispatchCommand(
       const shader::Function* function,
       const ComputeBindings& bindings,
+      const Residency& residency,
       SimulatedBuffer* const* buffers,
       void* snapshot,
       const SimulatedBuffer* arguments_buffer,
       const char* arguments,
       shader::Size3 threadgroup)
       : DispatchCommand(
-            function, bindings, buffers, snapshot, {0, 0, 0}, threadgroup),
+            function,
+            bindings,
+            residency,
+            buffers,
+            snapshot,
+            {0, 0, 0},
+            threadgroup),
         arguments_buffer_(arguments_buffer),
         arguments_(arguments) {}
 

@@ -4,6 +4,7 @@
 #include "metal/gpu.h"
 #include "support/counters.h"
 #include "support/error.h"
+#include "support/not_simulated.h"
 
 #include <chrono>
 
@@ -142,10 +143,7 @@ using namespace mps_simulator;
   return signaled;
 }
 
-- (MTLSharedEventHandle*)newSharedEventHandle {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
+NOT_SIMULATED(- (MTLSharedEventHandle*)newSharedEventHandle)
 
 @end
 

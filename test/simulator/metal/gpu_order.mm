@@ -18,11 +18,6 @@ namespace {
 // these.
 constexpr size_t kMostSignals = 64;
 
-// What Metal tracks as one: a heap with all its buffers.
-const void* tracked_resource(const SimulatedBuffer* buffer) {
-  return buffer->_heap ? static_cast<const void*>(buffer->_heap) : buffer;
-}
-
 PassSet with(PassSet set, uint64_t pass) {
   set.add(pass);
   return set;
@@ -136,11 +131,11 @@ void GpuOrder::add_tracked(const GpuCommand& first, GpuPass& pass) {
     command->collect_accesses(accesses_, /*about_to_run=*/false);
   }
   for (const auto& access : accesses_) {
-    if (!access.buffer->_untracked) {
-      used[tracked_resource(access.buffer)] |= access.writes;
+    if (const void* resource = tracked_resource(access.buffer)) {
+      used[resource] |= access.writes;
     }
   }
-  each_declared_use(pass.uses, [&](const ResourceUse& use) {
+  pass.residency.each([&](const Residency::Use& use) {
     if (const void* resource = use.tracked) {
       used[resource] |= use.writes;
     }

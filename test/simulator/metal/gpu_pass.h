@@ -1,12 +1,12 @@
 #pragma once
 
+#include "metal/residency.h"
+
 #include <cstdint>
 
 @class SimulatedFence;
 
 namespace mps_simulator {
-
-struct ResourceUse;
 
 struct FenceUse {
   SimulatedFence* fence;
@@ -19,8 +19,8 @@ struct GpuPass {
   // Whether its commands may run at the same time.
   bool concurrent = false;
   unsigned commands = 0;
-  // Declared by the encoder so far, the youngest first.
-  const ResourceUse* uses = nullptr;
+  // Declared by the encoder so far.
+  Residency residency;
   // At its beginning and at its end, wherever in the encoder they were asked for.
   const FenceUse* waits = nullptr;
   const FenceUse* updates = nullptr;

@@ -6,7 +6,6 @@
 
 #include <map>
 #include <mutex>
-#include <set>
 
 @class SimulatedBuffer;
 
@@ -17,19 +16,21 @@
  @private
   MTLHeapType _type;
   NSUInteger _size;
-  NSUInteger _usedSize;
   std::mutex _mutex;
-  // Offset → length of what is taken.
-  std::map<NSUInteger, NSUInteger> _ranges;
-  std::set<SimulatedBuffer*> _buffers;
+  // What is taken, by its offset, and by which buffer: null until that is made.
+  struct Range {
+    NSUInteger length;
+    SimulatedBuffer* buffer;
+  };
+  std::map<NSUInteger, Range> _ranges;
   // Where the memory of a placement heap begins that no buffer ever had.
   NSUInteger _untouched;
 }
 // Nil when there is no memory.
 - (instancetype)initWithDescriptor:(MTLHeapDescriptor*)descriptor;
 - (bool)isUntracked;
-- (void)addBuffer:(SimulatedBuffer*)buffer;
-- (void)releaseRangeAtOffset:(NSUInteger)offset ofBuffer:(SimulatedBuffer*)buffer;
+- (void)setBuffer:(SimulatedBuffer*)buffer ofRangeAtOffset:(NSUInteger)offset;
+- (void)releaseRangeAtOffset:(NSUInteger)offset;
 @end
 
 namespace mps_simulator {

@@ -1,10 +1,12 @@
 #import "metal/heap.h"
 
+#include "foundation/copying.h"
 #include "metal/buffer.h"
 #include "metal/gpu_order.h"
 #include "metal/memory.h"
 #include "support/counters.h"
 #include "support/error.h"
+#include "support/not_simulated.h"
 #include "support/sanitizer.h"
 
 using namespace mps_simulator;
@@ -56,15 +58,7 @@ MTLSizeAndAlign heap_size_and_align(NSUInteger length) {
       options >> MTLResourceHazardTrackingModeShift & 0x3);
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  MTLHeapDescriptor* copy = [[MTLHeapDescriptor alloc] init];
-  copy.size = _size;
-  copy.storageMode = _storageMode;
-  copy.cpuCacheMode = _cpuCacheMode;
-  copy.hazardTrackingMode = _hazardTrackingMode;
-  copy.type = _type;
-  return copy;
-}
+COPIES_PROPERTIES
 
 @end
 
@@ -106,7 +100,11 @@ MTLSizeAndAlign heap_size_and_align(NSUInteger length) {
 - (NSUInteger)usedSize {
   COUNT_CALL();
   const std::lock_guard<std::mutex> lock(_mutex);
-  return _usedSize;
+  NSUInteger used = 0;
+  for (const auto& [offset, range] : _ranges) {
+    used += range.length;
+  }
+  return used;
 }
 
 - (NSUInteger)currentAllocatedSize {
@@ -144,9 +142,9 @@ MTLSizeAndAlign heap_size_and_align(NSUInteger length) {
       largest = end - start;
     }
   };
-  for (const auto& [offset, length] : _ranges) {
+  for (const auto& [offset, range] : _ranges) {
     consider(offset);
-    gap = offset + length;
+    gap = offset + range.length;
   }
   consider(_size);
   return largest;
@@ -180,17 +178,16 @@ MTLSizeAndAlign heap_size_and_align(NSUInteger length) {
   NSUInteger offset = 0;
   {
     const std::lock_guard<std::mutex> lock(_mutex);
-    for (const auto& [start, used] : _ranges) {
+    for (const auto& [start, range] : _ranges) {
       if (start - offset >= taken) {
         break;
       }
-      offset = start + used;
+      offset = start + range.length;
     }
     if (_size - offset < taken) {
       return nil;
     }
-    _ranges.emplace(offset, taken);
-    _usedSize += taken;
+    _ranges.emplace(offset, Range{taken, nil});
   }
   return [[SimulatedBuffer alloc] initWithHeap:self
                                         offset:offset
@@ -232,30 +229,27 @@ MTLSizeAndAlign heap_size_and_align(NSUInteger length) {
                                                 options:options];
 }
 
-- (void)addBuffer:(SimulatedBuffer*)buffer {
+- (void)setBuffer:(SimulatedBuffer*)buffer ofRangeAtOffset:(NSUInteger)offset {
   const std::lock_guard<std::mutex> lock(_mutex);
-  _buffers.insert(buffer);
+  _ranges.at(offset).buffer = buffer;
 }
 
-- (void)releaseRangeAtOffset:(NSUInteger)offset ofBuffer:(SimulatedBuffer*)buffer {
+- (void)releaseRangeAtOffset:(NSUInteger)offset {
   const std::lock_guard<std::mutex> lock(_mutex);
-  _buffers.erase(buffer);
   const auto range = _ranges.find(offset);
-  sanitizer::forbid_memory(_pointer + offset, range->second);
-  _usedSize -= range->second;
+  sanitizer::forbid_memory(_pointer + offset, range->second.length);
   _ranges.erase(range);
 }
 
 - (void)purge {
   const std::lock_guard<std::mutex> lock(_mutex);
-  for (auto* buffer : _buffers) {
-    poison(buffer->_pointer, buffer->_length);
+  for (const auto& [offset, range] : _ranges) {
+    if (range.buffer) {
+      poison(range.buffer->_pointer, range.buffer->_length);
+    }
   }
 }
 
-- (id<MTLTexture>)newTextureWithDescriptor:(MTLTextureDescriptor*)descriptor {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
+NOT_SIMULATED(- (id<MTLTexture>)newTextureWithDescriptor:(MTLTextureDescriptor*)descriptor)
 
 @end

@@ -1,9 +1,11 @@
 #import "metal/indirect_command_buffer.h"
 
+#include "foundation/copying.h"
 #include "foundation/object_memory.h"
 #include "metal/indirect_compute_command.h"
 #include "support/counters.h"
 #include "support/error.h"
+#include "support/not_simulated.h"
 
 using namespace mps_simulator;
 
@@ -18,21 +20,7 @@ using namespace mps_simulator;
   return self;
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  MTLIndirectCommandBufferDescriptor* copy =
-      [[MTLIndirectCommandBufferDescriptor alloc] init];
-  copy.commandTypes = _commandTypes;
-  copy.inheritPipelineState = _inheritPipelineState;
-  copy.inheritBuffers = _inheritBuffers;
-  copy.maxVertexBufferBindCount = _maxVertexBufferBindCount;
-  copy.maxFragmentBufferBindCount = _maxFragmentBufferBindCount;
-  copy.maxKernelBufferBindCount = _maxKernelBufferBindCount;
-  copy.maxKernelThreadgroupMemoryBindCount =
-      _maxKernelThreadgroupMemoryBindCount;
-  copy.supportRayTracing = _supportRayTracing;
-  copy.supportDynamicAttributeStride = _supportDynamicAttributeStride;
-  return copy;
-}
+COPIES_PROPERTIES
 
 @end
 
@@ -75,10 +63,7 @@ using namespace mps_simulator;
   return 0;
 }
 
-- (void)makeAliasable {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
+NOT_SIMULATED(- (void)makeAliasable)
 
 - (BOOL)isAliasable {
   return NO;
@@ -109,11 +94,7 @@ using namespace mps_simulator;
   }
 }
 
-- (id<MTLIndirectRenderCommand>)indirectRenderCommandAtIndex:
-    (NSUInteger)commandIndex {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
+NOT_SIMULATED(- (id<MTLIndirectRenderCommand>)indirectRenderCommandAtIndex:(NSUInteger)commandIndex)
 
 - (id<MTLIndirectComputeCommand>)indirectComputeCommandAtIndex:
     (NSUInteger)commandIndex {

@@ -5,6 +5,7 @@
 #include "metal/pipeline.h"
 #include "support/counters.h"
 #include "support/error.h"
+#include "support/not_simulated.h"
 
 using namespace mps_simulator;
 
@@ -68,13 +69,10 @@ using namespace mps_simulator;
   command.bindings.buffer_mask |= 1u << index;
 }
 
-- (void)setKernelBuffer:(id<MTLBuffer>)buffer
-                 offset:(NSUInteger)offset
-        attributeStride:(NSUInteger)stride
-                atIndex:(NSUInteger)index {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
+NOT_SIMULATED(- (void)setKernelBuffer:(id<MTLBuffer>)buffer
+                               offset:(NSUInteger)offset
+                      attributeStride:(NSUInteger)stride
+                              atIndex:(NSUInteger)index)
 
 - (void)setThreadgroupMemoryLength:(NSUInteger)length
                            atIndex:(NSUInteger)index {
@@ -158,14 +156,7 @@ using namespace mps_simulator;
   [self commandFor:__func__] = {};
 }
 
-- (void)setImageblockWidth:(NSUInteger)width height:(NSUInteger)height {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
-
-- (void)setStageInRegion:(MTLRegion)region {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
+NOT_SIMULATED(- (void)setImageblockWidth:(NSUInteger)width height:(NSUInteger)height)
+NOT_SIMULATED(- (void)setStageInRegion:(MTLRegion)region)
 
 @end

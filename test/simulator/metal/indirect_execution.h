@@ -10,6 +10,7 @@ namespace mps_simulator {
 struct IndirectContext {
   SimulatedComputePipelineState* pipeline = nullptr;
   ComputeBindings bindings;
+  Residency residency;
   SimulatedBuffer* buffers[kBufferSlots] = {};
 };
 

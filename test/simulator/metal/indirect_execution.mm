@@ -79,8 +79,7 @@ void check_residency(
     if (!buffer) {
       continue;
     }
-    const auto* use =
-        declared_use(context.bindings.uses, buffer, buffer->_heap);
+    const auto* use = context.residency.find(buffer, buffer->_heap);
     if (use && (use->writes || !argument.writable)) {
       continue;
     }
@@ -162,7 +161,7 @@ void run_command(const Resolved& resolved, const IndirectContext& context) {
          bindings.buffers,
          bindings.threadgroup_lengths,
          bindings.bytes_mask,
-         context.bindings.uses});
+         context.residency});
   }
 }
 

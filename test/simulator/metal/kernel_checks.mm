@@ -129,7 +129,7 @@ void KernelChecks::consider(
         return !bound.bytes && is_target(bound.buffer);
       });
   if (!allowed) {
-    if (const auto* use = declared_use(run_.uses, target.buffer, target.heap)) {
+    if (const auto* use = run_.residency.find(target.buffer, target.heap)) {
       readable = true;
       allowed = use->writes || !writable;
     }

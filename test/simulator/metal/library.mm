@@ -4,6 +4,7 @@
 #include "metal/device.h"
 #include "support/counters.h"
 #include "support/error.h"
+#include "support/not_simulated.h"
 
 using namespace mps_simulator;
 
@@ -105,12 +106,9 @@ NSError* library_error(MTLLibraryError code, const std::string& message) {
   return object;
 }
 
-- (id<MTLFunction>)newFunctionWithName:(NSString*)name
-                        constantValues:(MTLFunctionConstantValues*)values
-                                 error:(NSError**)error {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
+NOT_SIMULATED(- (id<MTLFunction>)newFunctionWithName:(NSString*)name
+                                      constantValues:(MTLFunctionConstantValues*)values
+                                               error:(NSError**)error)
 
 @end
 

@@ -1,11 +1,13 @@
 #import "metal/pipeline.h"
 
+#include "foundation/copying.h"
 #include "foundation/object_memory.h"
 #include "metal/device.h"
 #include "metal/library.h"
 #include "metal/limits.h"
 #include "support/counters.h"
 #include "support/error.h"
+#include "support/not_simulated.h"
 
 #include <algorithm>
 
@@ -46,19 +48,13 @@ using namespace mps_simulator;
   return YES;
 }
 
-- (NSUInteger)bufferAlignment {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
+NOT_SIMULATED(- (NSUInteger)bufferAlignment)
 
 - (NSUInteger)bufferDataSize {
   return _argument.minimum_length;
 }
 
-- (MTLDataType)bufferDataType {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
+NOT_SIMULATED(- (MTLDataType)bufferDataType)
 
 - (NSUInteger)threadgroupMemoryAlignment {
   return kThreadgroupMemoryAlignment;
@@ -85,12 +81,7 @@ using namespace mps_simulator;
 
 @implementation MTLPipelineBufferDescriptor
 
-- (id)copyWithZone:(NSZone*)zone {
-  MTLPipelineBufferDescriptor* copy =
-      [[MTLPipelineBufferDescriptor alloc] init];
-  copy.mutability = _mutability;
-  return copy;
-}
+COPIES_PROPERTIES
 
 @end
 
@@ -165,17 +156,7 @@ using namespace mps_simulator;
 }
 
 - (id)copyWithZone:(NSZone*)zone {
-  MTLComputePipelineDescriptor* copy =
-      [[MTLComputePipelineDescriptor alloc] init];
-  copy.label = _label;
-  copy.computeFunction = _computeFunction;
-  copy.threadGroupSizeIsMultipleOfThreadExecutionWidth =
-      _threadGroupSizeIsMultipleOfThreadExecutionWidth;
-  copy.maxTotalThreadsPerThreadgroup = _maxTotalThreadsPerThreadgroup;
-  copy.supportIndirectCommandBuffers = _supportIndirectCommandBuffers;
-  copy.maxCallStackDepth = _maxCallStackDepth;
-  copy.supportAddingBinaryFunctions = _supportAddingBinaryFunctions;
-  copy.shaderValidation = _shaderValidation;
+  MTLComputePipelineDescriptor* copy = copy_with_properties(self);
   for (NSUInteger i = 0; i < kBufferSlots; ++i) {
     copy.buffers[i] = _buffers[i];
   }
@@ -257,10 +238,7 @@ using namespace mps_simulator;
   return 0;
 }
 
-- (NSUInteger)imageblockMemoryLengthForDimensions:(MTLSize)dimensions {
-  COUNT_CALL();
-  UNSUPPORTED_CALL();
-}
+NOT_SIMULATED(- (NSUInteger)imageblockMemoryLengthForDimensions:(MTLSize)dimensions)
 
 @end
 

@@ -2,9 +2,11 @@
 
 #include "metal/access_log.h"
 #include "metal/buffer.h"
+#include "metal/command_list.h"
 #include "metal/heap.h"
 
 #include <cstdio>
+#include <new>
 #include <string>
 #include <unordered_set>
 
@@ -17,15 +19,13 @@ bool is_buffer(id object) {
   return object_getClass(object) == buffer_class;
 }
 
-} // namespace
-
-ResourceUse make_use(id resource, bool writes, const ResourceUse* before) {
+Residency::Use make_use(id resource, bool writes, const Residency::Use* before) {
   static const Class heap_class = [SimulatedHeap class];
-  ResourceUse use{resource, nullptr, nullptr, writes, before};
+  Residency::Use use{resource, nullptr, nullptr, writes, before};
   if (is_buffer(resource)) {
     auto* buffer = (SimulatedBuffer*)resource;
     use.heap = buffer->_heap;
-    use.tracked = buffer->_untracked ? nullptr : use.heap ? use.heap : resource;
+    use.tracked = tracked_resource(buffer);
   } else if (object_getClass(resource) == heap_class) {
     auto* heap = (SimulatedHeap*)resource;
     use.heap = heap;
@@ -34,38 +34,61 @@ ResourceUse make_use(id resource, bool writes, const ResourceUse* before) {
   return use;
 }
 
-const ResourceUse* declared_use(
-    const ResourceUse* uses,
-    const void* buffer,
-    const void* heap) {
-  while (uses && uses->resource != buffer && (!heap || uses->resource != heap)) {
-    uses = uses->next;
+} // namespace
+
+void Residency::declare(id resource, bool writes, CommandList& list) {
+  const Use use = make_use(resource, writes, youngest_);
+  // Nearly every encoder declares some resource again and again.
+  for (auto* known = youngest_; known; known = known->next) {
+    if (known->resource == use.resource) {
+      if (known->writes == use.writes) {
+        return;
+      }
+      break;
+    }
+    if (use.heap && known->heap == use.heap &&
+        (known->resource == use.heap || use.resource == use.heap)) {
+      break;
+    }
   }
-  return uses;
+  youngest_ = new (list.allocate(sizeof(Use))) Use(use);
 }
 
-void each_declared_use(
-    const ResourceUse* uses,
-    c10::function_ref<void(const ResourceUse&)> visit) {
+const Residency::Use* Residency::find(const void* buffer, const void* heap) const {
+  const auto* use = youngest_;
+  while (use && use->resource != buffer && (!heap || use->resource != heap)) {
+    use = use->next;
+  }
+  return use;
+}
+
+void Residency::each(c10::function_ref<void(const Use&)> visit) const {
   std::unordered_set<const void*> known;
-  for (; uses; uses = uses->next) {
+  for (const auto* declared = youngest_; declared; declared = declared->next) {
     // What is declared of a heap holds for the buffers declared before it.
-    const bool replaced = uses->heap && known.count(uses->heap);
-    if (known.insert(uses->resource).second) {
-      ResourceUse use = *uses;
+    const bool replaced = declared->heap && known.count(declared->heap);
+    if (known.insert(declared->resource).second) {
+      Use use = *declared;
       use.writes = use.writes && !replaced;
       visit(use);
     }
   }
 }
 
-void log_declared_uses(const ResourceUse* uses, AccessLog& log) {
-  each_declared_use(uses, [&](const ResourceUse& use) {
+void Residency::log(AccessLog& log) const {
+  each([&](const Use& use) {
     if (use.resource != use.heap && is_buffer((id)use.resource)) {
       auto* buffer = (SimulatedBuffer*)use.resource;
       log.add(buffer, 0, buffer->_length, use.writes);
     }
   });
+}
+
+const void* tracked_resource(const SimulatedBuffer* buffer) {
+  if (buffer->_untracked) {
+    return nullptr;
+  }
+  return buffer->_heap ? static_cast<const void*>(buffer->_heap) : buffer;
 }
 
 std::string describe_buffer(const SimulatedBuffer* buffer) {

@@ -1,5 +1,6 @@
 #include "performance_shaders/nd_array_descriptor.h"
 
+#include "foundation/copying.h"
 #include "support/counters.h"
 #include "support/error.h"
 
@@ -64,9 +65,7 @@ using namespace mps_simulator;
 }
 
 - (id)copyWithZone:(NSZone*)zone {
-  MPSNDArrayDescriptor* copy = [[MPSNDArrayDescriptor alloc] init];
-  copy->_dataType = _dataType;
-  copy->_preferPackedRows = _preferPackedRows;
+  MPSNDArrayDescriptor* copy = copy_with_properties(self);
   copy->_plan = _plan;
   return copy;
 }

@@ -450,7 +450,7 @@ std::shared_ptr<Library> Library::compile(
     if (loaded->library()) {
       return std::make_shared<LoadedLibrary>(std::move(loaded));
     }
-    // A damaged file in the cache is made anew, once.
+    // A damaged file in the cache is made again, once.
     unlink(path.c_str());
   }
   const char* reason = dlerror();

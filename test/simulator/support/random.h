@@ -8,7 +8,7 @@
 
 namespace mps_simulator {
 
-// Numbers that depend on MPS_SIMULATOR_SEED alone. Starts anew when the seed is
+// Numbers that depend on MPS_SIMULATOR_SEED alone. Starts again when the seed is
 // set again to another value. Not thread-safe.
 class SeededGenerator {
  public:

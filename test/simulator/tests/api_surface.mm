@@ -1,12 +1,10 @@
 // What test_api_surface.py asks the Objective-C runtime.
 
-#import <Foundation/Foundation.h>
+#include "runtime_classes.h"
 
 #include <objc/runtime.h>
 
 #include <vector>
-
-namespace {
 
 const std::vector<Class>& all_classes() {
   static const std::vector<Class> classes = [] {
@@ -29,6 +27,8 @@ const std::vector<Class>& all_classes() {
   }();
   return classes;
 }
+
+namespace {
 
 bool responds(Class item, SEL selector) {
   return [item instancesRespondToSelector:selector] || [item respondsToSelector:selector];

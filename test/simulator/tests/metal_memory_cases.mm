@@ -175,6 +175,17 @@ CASE(heap_hands_out_and_takes_back) {
   CHECK_EQUAL([heap maxAvailableSizeWithAlignment:256], whole);
 }
 
+CASE(purged_heap_poisons_the_buffers_that_it_has) {
+  id<MTLHeap> heap = make_heap(64 * 1024);
+  id<MTLBuffer> released = [heap newBufferWithLength:64 options:MTLResourceStorageModeShared];
+  id<MTLBuffer> kept = [heap newBufferWithLength:64 options:MTLResourceStorageModeShared];
+  floats(kept)[0] = 1;
+  [released release];
+  [heap setPurgeableState:MTLPurgeableStateEmpty];
+  CHECK(std::isnan(floats(kept)[0]));
+  [kept release];
+}
+
 CASE(heap_lives_as_long_as_its_buffers) {
   MTLHeapDescriptor* descriptor =
       [[[MTLHeapDescriptor alloc] init] autorelease];
