@@ -41,7 +41,7 @@ AND = [f"TestOps::test_forward___and___cpu_{dtype}" for dtype in ("bool", "int8"
 SINGLE = ["TestOps::test_backward_add_out_of_types", "TestA::test_quick"]
 IDS = [*ADD, *ADD_BACK, *AND, *SINGLE, "TestA::test_slow"]
 
-Writer = Callable[[str], Path]
+Writer = Callable[..., Path]
 
 
 @pytest.fixture
