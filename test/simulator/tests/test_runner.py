@@ -301,4 +301,4 @@ def test_rule_with_an_exception_for_no_test(tmp_path: Path, capsys: pytest.Captu
     rule = tmp_path / "rule.toml"
     rule.write_text('["test_mps.py"]\ntests = ["*"]\n["test_mps.py".slow]\n"TestThings::test_gone" = 3.5\n')
     assert execute(tmp_path, rule) == (2, {})
-    assert "rule.toml leaves out tests that there are not: TestThings::test_gone" in capsys.readouterr().err
+    assert "rule.toml: leaves out tests that there are not: TestThings::test_gone" in capsys.readouterr().err
