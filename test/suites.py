@@ -104,7 +104,7 @@ SANITIZED = {
     ),
 }
 
-_SAMPLE = "test/simulator/tests/test_mps_sample.txt"
+_SAMPLE = "test/simulator/tests/test_mps_sample.toml"
 # The backend's sources that it goes through.
 _SOURCES = "test/simulator/tests/test_mps_sample_files.txt"
 _SMALL = upstream_sample(SMALL_SAMPLE)

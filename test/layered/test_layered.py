@@ -95,7 +95,7 @@ def test_capture_cases(device: tuple[str, ...]) -> None:
 
 
 def test_upstreams_sample() -> None:
-    sample = "test/simulator/sanitizers/test_mps_sample.txt"
+    sample = "test/simulator/sanitizers/test_mps_sample.toml"
     report = layered_build.LAYERED / "test_mps_sample.json"
     words = ["-m", "mps_simulator.run_test_mps", "--sample", sample, "--report", str(report)]
     outcome = good(run(words))

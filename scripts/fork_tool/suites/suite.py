@@ -54,7 +54,7 @@ class Suite:
 
 
 # The tests of upstream that the slow ways of running them take.
-SMALL_SAMPLE = "test/simulator/sanitizers/test_mps_sample.txt"
+SMALL_SAMPLE = "test/simulator/sanitizers/test_mps_sample.toml"
 # What upstream's tests do otherwise when each operator is captured.
 CAPTURED_LIST = ("--further", "test/capture_mode/remaining_failures.txt")
 PYTEST = ("-m", "pytest", "-q", "--junitxml={report}", "-p", "mps_simulator.frozen_objects")

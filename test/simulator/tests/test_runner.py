@@ -12,7 +12,7 @@ from mps_simulator.remaining import differences, ListError, of_file, read_list
 from mps_simulator.run_test_mps import Result, Run
 
 TESTS = """
-import os, time, unittest
+import os, time, traceback, unittest
 
 import torch
 from mps_simulator._control import _loaded
@@ -88,7 +88,9 @@ class TestSetUp(unittest.TestCase):
         pass
 
     def test_passes(self):
-        pass
+        # Where a frame has no file, inspect.stack() takes 20 times as long, and the operator database calls it often.
+        files = [frame.f_code.co_filename for frame, _ in traceback.walk_stack(None)]
+        self.assertEqual([file for file in files if not os.path.exists(file)], [])
 """
 
 
@@ -109,7 +111,7 @@ too-large  TestThings::test_hangs  machine: ten minutes
 
 def execute(
     tmp_path: Path,
-    sample: str | None = None,
+    sample: str | Path | None = None,
     minimum: float = 60.0,
     remaining: str | None = None,
     keyword: str | None = None,
@@ -132,7 +134,9 @@ def execute(
         too_large=False,
         touches=None,
     )
-    if sample is not None:
+    if isinstance(sample, Path):
+        options.sample = sample
+    elif sample is not None:
         options.sample = tmp_path / "sample.txt"
         options.sample.write_text(sample)
     if remaining is not None:
@@ -273,7 +277,7 @@ def test_differences_of_nothing() -> None:
         ("# a comment\nTestThings::test_passes\n\nTestThings::test_fails_as_expected\n", 0),
         ("TestThings::test_passes\nTestThings::test_fails\n", 1),
         ("TestThings::test_passes_unexpectedly\n", 1),
-        ("", 1),
+        ("", 2),
     ],
 )
 def test_a_sample_must_pass_entirely(tmp_path: Path, sample: str, status: int) -> None:
@@ -283,3 +287,18 @@ def test_a_sample_must_pass_entirely(tmp_path: Path, sample: str, status: int) -
 def test_unknown_test_in_the_sample(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(tmp_path, "TestThings::test_of_another_version\n") == (2, {})
     assert "lists tests that" in capsys.readouterr().err
+
+
+def test_a_sample_by_rule(tmp_path: Path) -> None:
+    rule = tmp_path / "rule.toml"
+    rule.write_text('["test_mps.py"]\ntests = ["*::test_passes*"]\n')
+    status, results = execute(tmp_path, rule, remaining=f"xpassed  {PASSES}_unexpectedly  once\n")
+    assert status == 0
+    assert set(results) == {PASSES, f"{PASSES}_unexpectedly", "TestSetUp::test_passes"}
+
+
+def test_rule_with_an_exception_for_no_test(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rule = tmp_path / "rule.toml"
+    rule.write_text('["test_mps.py"]\ntests = ["*"]\n["test_mps.py".slow]\n"TestThings::test_gone" = 3.5\n')
+    assert execute(tmp_path, rule) == (2, {})
+    assert "rule.toml: leaves out tests that there are not: TestThings::test_gone" in capsys.readouterr().err

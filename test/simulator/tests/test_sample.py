@@ -5,22 +5,21 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from fork_tool.paths import own_layout
+from fork_tool.suites.suite import SMALL_SAMPLE
 from fork_tool.suites.table import load_suites
 from mps_simulator._build import read_build
-from mps_simulator.remaining import of_file, read_list, split
+from mps_simulator.remaining import of_file, read_list
 from mps_simulator.run_test_mps import Worker, worker_environment
+from mps_simulator.sample import read_sample
 from mps_simulator.touched import files_of, read_files
 
 TESTS = Path(__file__).resolve().parent
-SAMPLE = [
-    line for line in (TESTS / "test_mps_sample.txt").read_text().splitlines() if line and not line.startswith("#")
-]
+SAMPLE = TESTS / "test_mps_sample.toml"
 OPERATIONS = read_build().checkout / "aten" / "src" / "ATen" / "native" / "mps" / "operations"
 
 FILES = TESTS / "test_mps_sample_files.txt"
@@ -31,7 +30,7 @@ def test_every_source_of_the_backend_is_listed() -> None:
     listed = [source for sources in read_files(FILES).values() for source in sources]
     assert sorted(listed) == sorted(path.name for path in OPERATIONS.iterdir() if path.suffix in (".mm", ".cpp"))
     for suite in load_suites(own_layout()).suites:
-        sample = "test/simulator/tests/test_mps_sample.txt"
+        sample = f"test/simulator/tests/{SAMPLE.name}"
         assert (sample in suite.words) == (f"test/simulator/tests/{FILES.name}" in suite.words), suite.name
 
 
@@ -87,17 +86,20 @@ def upstream(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 def test_every_class_is_touched(upstream: list[str]) -> None:
     classes = {test.partition("::")[0] for test in upstream}
-    assert classes - {test.partition("::")[0] for test in SAMPLE} == set()
+    chosen = read_sample(SAMPLE).choose("test_mps.py", upstream)
+    assert classes - {test.partition("::")[0] for test in chosen} == set()
 
 
-def test_the_sample_names_tests_that_exist_once(upstream: list[str]) -> None:
-    assert [test for test, count in Counter(SAMPLE).items() if count > 1] == []
-    own = {test for file, test in map(split, SAMPLE) if file == "test_mps.py"}
-    assert own - set(upstream) == set()
+def test_how_much_is_chosen(upstream: list[str]) -> None:
+    """More means that `make test` takes longer, and the small sample is for what takes ten times as long."""
+    chosen = read_sample(SAMPLE).choose("test_mps.py", upstream)
+    few = read_sample(own_layout().root / SMALL_SAMPLE).choose("test_mps.py", upstream)
+    assert set(few) < set(chosen)
+    assert 0.3 < len(chosen) / len(upstream) < 0.5
+    assert 0.02 < len(few) / len(upstream) < 0.04
 
 
 @pytest.mark.parametrize("version", ["15.2", "14.5"])
 def test_the_lists_name_tests_that_exist(version: str, upstream: list[str]) -> None:
     entries = read_list(TESTS / f"remaining_failures_{version}.txt")
     assert set(of_file(entries, "test_mps.py")) - set(upstream) == set()
-    assert set(entries) & set(SAMPLE) == set()

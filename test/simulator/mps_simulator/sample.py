@@ -1,0 +1,234 @@
+"""Samples of upstream's tests: a rule with exceptions (.toml), a share of such a rule, or a list of ids.
+
+A rule, by upstream's file:
+
+    ["test_mps.py"]
+    tests = ["*"]                   # ids to take, as patterns of the shell
+
+    [["test_mps.py".operators]]     # tests made from the operator database: a few data types of each operator
+    tests = "TestConsistencyCPU::test_output_match_{operator}_cpu_{dtype}"
+    dtypes = 2
+    first = "float32"               # it is one of them wherever it is not left out
+
+    ["test_mps.py".slow]            # left out, with seconds
+    "TestMPS::test_copy_large" = 3.2
+
+    ["test_mps.py".left_out]        # left out, with the reason
+    "TestMPS::test_b" = "…"
+
+A share of it, which is as stable:
+
+    of = "other.toml"
+    one_in = 6
+
+What is chosen does not depend on which other tests there are, but for the data types of the same operator. So a test that
+upstream adds is taken in, and no other goes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+from mps_simulator.remaining import split
+
+_PLACES = {"{operator}": "(?P<operator>.+)", "{dtype}": "(?P<dtype>[a-z0-9_]+)"}
+
+
+class SampleError(Exception):
+    """A sample that cannot be read, or that says what is not so; the message says where and what."""
+
+
+class Sample(Protocol):
+    """What chooses tests of one of upstream's files."""
+
+    def choose(self, file: str, ids: Collection[str]) -> list[str]:
+        """Returns those of the file's tests that are in the sample; SampleError if it names one that there is not."""
+
+
+def _number(*words: str) -> int:
+    """Returns a number that depends on nothing but the words, and is spread evenly."""
+    return int.from_bytes(hashlib.sha256(" ".join(words).encode()).digest()[:8], "big")
+
+
+def _complain(path: Path, what: str, tests: Iterable[str]) -> None:
+    if named := sorted(tests):
+        more = f" and {len(named) - 5} more" if len(named) > 5 else ""
+        raise SampleError(f"{path}: {what}: {', '.join(named[:5])}{more}")
+
+
+@dataclass(frozen=True)
+class Operators:
+    """Tests that the operator database makes for each data type, of which a few types of each operator are taken."""
+
+    pattern: str
+    dtypes: int
+    first: str
+
+    @cached_property
+    def _expression(self) -> re.Pattern[str]:
+        expression = re.escape(self.pattern)
+        for place, matches in _PLACES.items():
+            expression = expression.replace(re.escape(place), matches)
+        return re.compile(expression)
+
+    def parts(self, test: str) -> tuple[str, str] | None:
+        """Returns operator and data type, if the test is one of these."""
+        found = self._expression.fullmatch(test)
+        return (found["operator"], found["dtype"]) if found else None
+
+    def _rank(self, operator: str, dtype: str) -> tuple[bool, int]:
+        # Each type by itself: one that is new displaces at most one.
+        return (dtype != self.first, _number(operator, dtype))
+
+    def choose(self, tests: Iterable[str]) -> set[str]:
+        """Returns the chosen of these tests."""
+        by_operator: defaultdict[str, list[tuple[tuple[bool, int], str]]] = defaultdict(list)
+        for test in tests:
+            if parts := self.parts(test):
+                by_operator[parts[0]].append((self._rank(*parts), test))
+        return {test for ranked in by_operator.values() for _, test in sorted(ranked)[: self.dtypes]}
+
+
+@dataclass(frozen=True)
+class FileRule:
+    """What is chosen of one of upstream's files."""
+
+    tests: tuple[str, ...]
+    operators: tuple[Operators, ...]
+    left_out: frozenset[str]
+
+    def choose(self, path: Path, ids: Collection[str]) -> list[str]:
+        """Returns the chosen tests, in their order; `path` is for the message of an error."""
+        _complain(path, "leaves out tests that there are not", self.left_out - set(ids))
+        unused = [pattern for pattern in self.tests if not any(fnmatchcase(test, pattern) for test in ids)]
+        unused += [family.pattern for family in self.operators if not any(map(family.parts, ids))]
+        _complain(path, "no test has a name like", unused)
+        taken = [test for test in ids if any(fnmatchcase(test, pattern) for pattern in self.tests)]
+        # First, so that another data type of the same operator takes its place.
+        needless = self.left_out - set(taken)
+        _complain(path, "leaves out tests that it does not take anyway", needless)
+        chosen = set(taken) - self.left_out
+        for family in self.operators:
+            own = {test for test in chosen if family.parts(test)}
+            chosen -= own - family.choose(own)
+        return [test for test in ids if test in chosen]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule and its exceptions, by upstream's file."""
+
+    path: Path
+    files: dict[str, FileRule]
+
+    def choose(self, file: str, ids: Collection[str]) -> list[str]:
+        """See Sample."""
+        if file not in self.files:
+            raise SampleError(f"{self.path} says nothing about {file}, but about {', '.join(self.files)}")
+        return self.files[file].choose(self.path, ids)
+
+
+@dataclass(frozen=True)
+class Share:
+    """One in so many tests of another sample."""
+
+    whole: Sample
+    one_in: int
+
+    def choose(self, file: str, ids: Collection[str]) -> list[str]:
+        """See Sample."""
+        return [test for test in self.whole.choose(file, ids) if _number(test) % self.one_in == 0]
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Tests that are named one by one."""
+
+    path: Path
+    tests: tuple[str, ...]
+
+    def choose(self, file: str, ids: Collection[str]) -> list[str]:
+        """See Sample."""
+        own = [test for name, test in map(split, self.tests) if name == file]
+        if not own:
+            raise SampleError(f"{self.path} lists no test of {file}")
+        _complain(self.path, f"lists tests that {file} does not have", set(own) - set(ids))
+        return list(dict.fromkeys(own))
+
+
+def read_sample(path: Path) -> Sample:
+    """Reads a sample of any kind."""
+    if path.suffix != ".toml":
+        lines = (line.strip() for line in _text(path).splitlines())
+        return Listed(path, tuple(line for line in lines if line and not line.startswith("#")))
+    table = _table(path)
+    if "of" not in table:
+        return _rule(path, table)
+    whole = path.parent / _take(path, table, "of", str)
+    one_in = _take(path, table, "one_in", int)
+    _nothing_else(path, table)
+    if one_in < 1:
+        raise SampleError(f"{path}: one_in must be at least 1, but is {one_in}")
+    return Share(_rule(whole, _table(whole)), one_in)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SampleError(f"{path} cannot be read: {error}") from None
+
+
+def _table(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise SampleError(f"{path} is not TOML: {error}") from None
+
+
+def _rule(path: Path, table: dict[str, Any]) -> Rule:
+    return Rule(path, {file: _read_rule(path, file, rule) for file, rule in table.items()})
+
+
+def _read_rule(path: Path, file: str, rule: Any) -> FileRule:
+    if not isinstance(rule, dict):
+        raise SampleError(f"{path}: {file} is no table: write [{file!r}] above what it says")
+    left = dict(rule)
+    tests = tuple(_take(path, left, "tests", list))
+    slow = _take(path, left, "slow", dict, {})
+    left_out = _take(path, left, "left_out", dict, {})
+    operators = tuple(_read_operators(path, family) for family in _take(path, left, "operators", list, []))
+    _nothing_else(path, left)
+    _complain(path, "no number of seconds", (test for test, of in slow.items() if not isinstance(of, int | float)))
+    _complain(path, "no reason", (test for test, of in left_out.items() if not isinstance(of, str) or not of.strip()))
+    _complain(path, "left out twice", set(slow) & set(left_out))
+    return FileRule(tests, operators, frozenset(slow) | frozenset(left_out))
+
+
+def _read_operators(path: Path, family: Any) -> Operators:
+    left = family if isinstance(family, dict) else {}
+    read = Operators(*(_take(path, left, key, kind) for key, kind in (("tests", str), ("dtypes", int), ("first", str))))
+    _nothing_else(path, left)
+    if any(read.pattern.count(place) != 1 for place in _PLACES):
+        raise SampleError(f"{path}: {read.pattern!r} needs {' and '.join(_PLACES)}, each once")
+    return read
+
+
+def _take(path: Path, table: dict[str, Any], key: str, kind: type, default: Any = None) -> Any:
+    value = table.pop(key, default)
+    if not isinstance(value, kind):
+        raise SampleError(f"{path}: {key} must be a {kind.__name__}, but is {value!r}")
+    return value
+
+
+def _nothing_else(path: Path, table: dict[str, Any]) -> None:
+    _complain(path, "knows no key", table)

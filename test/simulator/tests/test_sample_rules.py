@@ -1,0 +1,193 @@
+"""What a rule chooses of made-up tests, and the faults of rules that are seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mps_simulator.sample import FileRule, Operators, read_sample, SampleError
+
+RULE = """
+["test_mps.py"]
+tests = ["*"]
+
+[["test_mps.py".operators]]
+tests = "TestOps::test_forward_{operator}_cpu_{dtype}"
+dtypes = 2
+first = "float32"
+
+[["test_mps.py".operators]]
+tests = "TestOps::test_backward_{operator}_cpu_{dtype}"
+dtypes = 1
+first = "float32"
+
+["test_mps.py".slow]
+"TestA::test_slow" = 1.5
+
+["test_mps.py".left_out]
+"TestOps::test_forward_add_cpu_int8" = "test: asks for a Mac"
+
+["test_optim.py"]
+tests = ["TestOptim::test_fused_*"]
+"""
+DTYPES = ("bool", "float16", "float32", "int8", "int64")
+ADD = [f"TestOps::test_forward_add_cpu_{dtype}" for dtype in DTYPES]
+ADD_BACK = [f"TestOps::test_backward_add_cpu_{dtype}" for dtype in ("float16", "float32")]
+AND = [f"TestOps::test_forward___and___cpu_{dtype}" for dtype in ("bool", "int8", "int64")]
+SINGLE = ["TestOps::test_backward_add_out_of_types", "TestA::test_quick"]
+IDS = [*ADD, *ADD_BACK, *AND, *SINGLE, "TestA::test_slow"]
+
+Writer = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Writer:
+    def write(text: str, name: str = "sample.toml") -> Path:
+        (tmp_path / name).write_text(text)
+        return tmp_path / name
+
+    return write
+
+
+def test_a_rule(write: Writer) -> None:
+    chosen = read_sample(write(RULE)).choose("test_mps.py", IDS)
+    assert set(chosen) >= {ADD[2], ADD_BACK[1], *SINGLE}
+    assert [len(set(chosen) & set(some)) for some in (ADD, ADD_BACK, AND)] == [2, 1, 2]
+    assert set(chosen).isdisjoint({"TestA::test_slow", "TestOps::test_forward_add_cpu_int8"})
+    # In the order of the file, and in each process the same.
+    assert chosen == [ADD[0], ADD[2], ADD_BACK[1], AND[1], AND[2], *SINGLE]
+
+
+def test_operators_differ_in_their_second_type() -> None:
+    family = Operators("{operator}_cpu_{dtype}", dtypes=2, first="float32")
+    seconds = {
+        family.choose(f"op{number}_cpu_{dtype}" for dtype in DTYPES).difference({f"op{number}_cpu_float32"}).pop()
+        for number in range(50)
+    }
+    assert {test.rpartition("_")[2] for test in seconds} == set(DTYPES) - {"float32"}
+
+
+def test_another_file(write: Writer) -> None:
+    sample = read_sample(write(RULE))
+    assert sample.choose("test_optim.py", ["TestOptim::test_fused_x", "TestOptim::test_y"]) == [
+        "TestOptim::test_fused_x"
+    ]
+    with pytest.raises(SampleError, match=r"says nothing about test_nn.py, but about test_mps.py, test_optim.py"):
+        sample.choose("test_nn.py", IDS)
+
+
+ORDINARY = st.sets(st.sampled_from([f"Test{letter}::test_{number}" for letter in "ABC" for number in range(5)]))
+OPERATORS = st.sets(
+    st.sampled_from(
+        [f"TestOps::test_forward_{operator}_cpu_{dtype}" for operator in ("add", "_cpu_", "a_b") for dtype in DTYPES]
+    )
+)
+FORWARD = Operators("TestOps::test_forward_{operator}_cpu_{dtype}", dtypes=2, first="float32")
+
+
+def choose(ids: set[str], left_out: set[str] | None = None) -> set[str]:
+    rule = FileRule(("*",), (FORWARD,), frozenset(left_out or ()))
+    return set(rule.choose(Path("rule.toml"), [*sorted(ids), "TestOps::test_forward_always_cpu_bool"]))
+
+
+@given(ORDINARY, OPERATORS, st.sampled_from(sorted(IDS)))
+def test_a_new_test_of_upstream_is_taken_in_and_no_other_goes(ordinary: set[str], made: set[str], new: str) -> None:
+    before, after = choose(ordinary | made), choose(ordinary | made | {new})
+    operator = FORWARD.parts(new)
+    if operator is None:
+        assert after == before | {new}
+        return
+    same = {test for test in before | after if (FORWARD.parts(test) or ("",))[0] == operator[0]}
+    # Of its operator it displaces one at most, and nothing of others.
+    assert after - same == before - same
+    assert after - before <= {new}
+    assert len(before - after) <= len(after - before)
+    assert len(after & same) == min(2, sum((FORWARD.parts(test) or ("",))[0] == operator[0] for test in made | {new}))
+
+
+@given(OPERATORS, st.data())
+def test_what_is_left_out_is_replaced_by_another_type(made: set[str], data: st.DataObject) -> None:
+    left_out = data.draw(st.sets(st.sampled_from(sorted(made)))) if made else set()
+    assert choose(made, left_out) == choose(made - left_out)
+
+
+@given(OPERATORS)
+def test_float32_is_taken(made: set[str]) -> None:
+    assert {test for test in made if test.endswith("_float32")} <= choose(made)
+
+
+def test_a_share(write: Writer) -> None:
+    ids = [f"TestA::test_{number}" for number in range(600)]
+    write('["test_mps.py"]\ntests = ["*"]\n', "whole.toml")
+    share = read_sample(write('of = "whole.toml"\none_in = 6\n'))
+    chosen = share.choose("test_mps.py", ids)
+    assert 70 < len(chosen) < 130
+    # Of twice as many tests it takes the same and others.
+    assert set(share.choose("test_mps.py", [*ids, *(f"TestB::test_{number}" for number in range(600))])) > set(chosen)
+
+
+def test_a_list(write: Writer) -> None:
+    sample = read_sample(write("# why\nTestA::test_x\n\ntest_optim.py::TestB::test_y\n", "sample.txt"))
+    assert sample.choose("test_mps.py", ["TestA::test_w", "TestA::test_x"]) == ["TestA::test_x"]
+    assert sample.choose("test_optim.py", ["TestB::test_y"]) == ["TestB::test_y"]
+    with pytest.raises(SampleError, match="lists no test of test_nn.py"):
+        sample.choose("test_nn.py", ["TestA::test_x"])
+    with pytest.raises(SampleError, match="lists tests that test_mps.py does not have: TestA::test_x"):
+        sample.choose("test_mps.py", ["TestA::test_w"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("TestA::test_slow", "TestA::test_gone", "leaves out tests that there are not: TestA::test_gone$"),
+        ("add_cpu_int8", "add_cpu_int9", "leaves out tests that there are not: TestOps::test_forward_add_cpu_int9$"),
+        ('["*"]', '["TestOps::*"]', "leaves out tests that it does not take anyway: TestA::test_slow$"),
+        ('["*"]', '["*", "TestB::*"]', r"no test has a name like: TestB::\*$"),
+        ("test_backward", "test_behind", "no test has a name like: TestOps::test_behind_{operator}_cpu_{dtype}$"),
+    ],
+)
+def test_a_rule_that_no_longer_fits(write: Writer, old: str, new: str, complaint: str) -> None:
+    sample = read_sample(write(RULE.replace(old, new)))
+    with pytest.raises(SampleError, match=complaint):
+        sample.choose("test_mps.py", IDS)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ('tests = ["*"]', "", "tests must be a list, but is None"),
+        ("dtypes = 2", 'dtypes = "2"', "dtypes must be a int, but is '2'"),
+        ("{operator}_cpu_{dtype}", "{operator}_cpu", "needs {operator} and {dtype}, each once"),
+        ("= 1.5", '= "long"', "no number of seconds: TestA::test_slow"),
+        ('"test: asks for a Mac"', '" "', "no reason: TestOps::test_forward_add_cpu_int8"),
+        ('"TestOps::test_forward_add_cpu_int8"', '"TestA::test_slow"', "left out twice: TestA::test_slow"),
+        (".slow]", ".slowly]", "knows no key: slowly"),
+        ("first =", "second =", "first must be a str"),
+        (".slow]", ".slow", "is not TOML"),
+        ('["test_optim.py"]', "[of]", "of must be a str"),
+    ],
+)
+def test_a_rule_that_cannot_be_read(write: Writer, old: str, new: str, complaint: str) -> None:
+    assert old in RULE
+    with pytest.raises(SampleError, match=complaint):
+        read_sample(write(RULE.replace(old, new)))
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('of = "none.toml"\none_in = 6', "none.toml cannot be read"),
+        ('of = "sample.toml"\none_in = 6', "of is no table"),
+        ('of = "whole.toml"\none_in = 0', "one_in must be at least 1, but is 0"),
+        ('of = "whole.toml"', "one_in must be a int"),
+        ('of = "whole.toml"\none_in = 6\nmore = 1', "knows no key: more"),
+    ],
+)
+def test_a_share_that_cannot_be_read(write: Writer, text: str, complaint: str) -> None:
+    write(RULE, "whole.toml")
+    with pytest.raises(SampleError, match=complaint):
+        read_sample(write(text))
