@@ -352,7 +352,9 @@ folder.mkdir(parents=True)
 
 def test_exit_status_follows_the_count(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     for failed in (0, 1):
-        monkeypatch.setattr(runner_module, "run_suites", lambda *_arguments, failed=failed, **_options: Count(3, failed))
+        monkeypatch.setattr(
+            runner_module, "run_suites", lambda *_arguments, failed=failed, **_options: Count(3, failed)
+        )
         result = applied.run("test")
         assert result.output.splitlines()[-1] == f"3 passed, {failed} failed"
         assert result.return_value == failed
