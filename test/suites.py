@@ -17,6 +17,9 @@ from fork_tool.suites.suite import (
     UPSTREAM_STYLE,
 )
 
+# Collections of garbage in tests leave out what torch keeps for ever.
+_FROZEN = ("-p", "mps_simulator.frozen_objects")
+_PYTEST, _UPSTREAM_STYLE = (*PYTEST, *_FROZEN), (*UPSTREAM_STYLE, *_FROZEN)
 # For suites whose tests stand alone.
 _SPREAD = ("-n", "{cores}")
 # Those of the simulator's own tests that are written in Objective-C++, but for one that takes the time.
@@ -47,7 +50,7 @@ _CAPTURE_FILES = (
 )
 _CAPTURE_CASES = Suite(
     "capture cases",
-    (*UPSTREAM_STYLE, *_SPREAD, *_CAPTURE_FILES),
+    (*_UPSTREAM_STYLE, *_SPREAD, *_CAPTURE_FILES),
     needs="build/pytorch/test/test_mps_graph.py",
     on_device=True,
     directory="build/pytorch/test",
@@ -92,15 +95,15 @@ def _sanitized(kind: str, *suites: Suite) -> tuple[Suite, ...]:
 SANITIZED = {
     "address": _sanitized(
         "address",
-        Suite("planted faults", (*PYTEST, "test/simulator/sanitizers/test_address.py"), "test/simulator/sanitizers"),
-        Suite("cases", (*PYTEST, *_OBJECTIVE_CASES), needs="test/simulator/tests"),
+        Suite("planted faults", (*_PYTEST, "test/simulator/sanitizers/test_address.py"), "test/simulator/sanitizers"),
+        Suite("cases", (*_PYTEST, *_OBJECTIVE_CASES), needs="test/simulator/tests"),
         _ONE_PROCESS,
         upstream_sample(SMALL_SAMPLE),
     ),
     "thread": _sanitized(
         "thread",
-        Suite("planted faults", (*PYTEST, "test/simulator/sanitizers/test_thread.py"), "test/simulator/sanitizers"),
-        Suite("cases", (*PYTEST, *_OBJECTIVE_CASES, _NO_BACKEND), needs="test/simulator/tests"),
+        Suite("planted faults", (*_PYTEST, "test/simulator/sanitizers/test_thread.py"), "test/simulator/sanitizers"),
+        Suite("cases", (*_PYTEST, *_OBJECTIVE_CASES, _NO_BACKEND), needs="test/simulator/tests"),
     ),
 }
 
@@ -116,36 +119,36 @@ _CAPTURED_SAMPLE = replace(
 _FEW_MUTANTS = ("failures-counted-as-passes", "optimizer-check-dropped", "binding-offset-lost")
 
 SUITES = (
-    Suite("fork tool", (*PYTEST, *_SPREAD, "test/fork_tool"), needs="test/fork_tool"),
-    Suite("fallback bench", (*PYTEST, "test/fallback_bench"), needs="test/fallback_bench", on_device=True),
+    Suite("fork tool", (*_PYTEST, *_SPREAD, "test/fork_tool"), needs="test/fork_tool"),
+    Suite("fallback bench", (*_PYTEST, "test/fallback_bench"), needs="test/fallback_bench", on_device=True),
     # A Mac has lintrunner, and the rest needs no device.
     Suite(
         "upstream checks",
-        (*PYTEST, *_SPREAD, "--dist", "loadfile", "test/upstream_checks"),
+        (*_PYTEST, *_SPREAD, "--dist", "loadfile", "test/upstream_checks"),
         needs="test/upstream_checks",
         on_mac=False,
         upstream_tools=True,
     ),
-    Suite("workflows", (*PYTEST, "test/workflows"), needs="test/workflows", on_mac=False),
+    Suite("workflows", (*_PYTEST, "test/workflows"), needs="test/workflows", on_mac=False),
     # Part of it reads what the simulator's build compiled.
-    Suite("mac library", (*PYTEST, "test/mac_library"), needs="test/mac_library", on_mac=False),
+    Suite("mac library", (*_PYTEST, "test/mac_library"), needs="test/mac_library", on_mac=False),
     # Its environment is one of its own, with another torch.
-    Suite("next base", (*PYTEST, "test/next_base"), needs="test/next_base", on_mac=False),
-    Suite("simulator", (*PYTEST, *_SPREAD, "test/simulator/tests"), needs="test/simulator/tests", on_mac=False),
+    Suite("next base", (*_PYTEST, "test/next_base"), needs="test/next_base", on_mac=False),
+    Suite("simulator", (*_PYTEST, *_SPREAD, "test/simulator/tests"), needs="test/simulator/tests", on_mac=False),
     # As a contributor without a Mac uses it: the base's backend, without the series.
-    Suite("base only", (*PYTEST, "test/simulator/base_only"), needs="test/simulator/base_only", on_mac=False),
-    Suite("recorder properties", (*PYTEST, *_SPREAD, "test/capture"), needs="test/capture", on_device=True),
+    Suite("base only", (*_PYTEST, "test/simulator/base_only"), needs="test/simulator/base_only", on_mac=False),
+    Suite("recorder properties", (*_PYTEST, *_SPREAD, "test/capture"), needs="test/capture", on_device=True),
     _CAPTURE_CASES,
     replace(
         _CAPTURE_CASES,
         name="capture cases, linked",
-        words=(*UPSTREAM_STYLE, *_SPREAD, *_LINKED_FILES),
+        words=(*_UPSTREAM_STYLE, *_SPREAD, *_LINKED_FILES),
         linked=True,
     ),
-    Suite("C++ tests", (*PYTEST, "test/aten"), needs="test/aten", on_mac=False),
+    Suite("C++ tests", (*_PYTEST, "test/aten"), needs="test/aten", on_mac=False),
     # The backend of the base below, the patched one on top as a library: as in the wheel for a Mac.
-    Suite("layered", (*PYTEST, "test/layered"), needs="test/layered", on_mac=False, by_name_only=True),
-    Suite("custom kernels", (*PYTEST, "test/custom_kernels"), needs="test/custom_kernels", on_device=True),
+    Suite("layered", (*_PYTEST, "test/layered"), needs="test/layered", on_mac=False, by_name_only=True),
+    Suite("custom kernels", (*_PYTEST, "test/custom_kernels"), needs="test/custom_kernels", on_device=True),
     # Pauses at random show what does not wait for the GPU, or waits for the wrong thing; with seed 1 each dispatch_sync
     # runs its block on another thread, and executables commit wherever nothing forbids it.
     replace(
@@ -177,7 +180,7 @@ SUITES = (
         on_mac=False,
     ),
     Suite("demo", ("test/demo/run.py", "--small"), needs="test/demo/run.py", counted=STATUS, on_device=True),
-    Suite("benchmark", (*PYTEST, "test/benchmark/tests"), needs="test/benchmark/tests", on_device=True),
+    Suite("benchmark", (*_PYTEST, "test/benchmark/tests"), needs="test/benchmark/tests", on_device=True),
     Suite(
         "quick benchmark",
         ("test/benchmark/run.py", "--quick", "--report", "build/reports/bench_quick.json"),

@@ -93,7 +93,7 @@ def test_a_spread_suite_is_told_its_cores_and_one_beside_it_waits_for_none(shop:
 def test_each_output_is_printed_whole_and_every_suite_counted(
     shop: Workshop, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    chatty = "import sys, time\nfor _ in range(3): print(sys.argv[1] * 3, flush=True); time.sleep(0.1)"
+    chatty = "import sys, time\nfor _ in range(3): print(sys.argv[1] * 3, flush=True); time.sleep(0.1)\nprint(end='no end of line')"
     outcomes = run(
         shop,
         2,
@@ -107,10 +107,10 @@ def test_each_output_is_printed_whole_and_every_suite_counted(
         "absent": Count(failed=1),
     }
     said = capsys.readouterr().out
-    assert "xxx\nxxx\nxxx\nfirst: 1 passed, 0 failed (" in said
-    assert "yyy\nyyy\nyyy\nsecond: 0 passed, 1 failed (" in said
+    assert "xxx\nxxx\nxxx\nno end of line\nfirst: 1 passed, 0 failed (" in said
+    assert "yyy\nyyy\nyyy\nno end of line\nsecond: 0 passed, 1 failed (" in said
     assert "test/nothing is missing" in said
-    assert (shop.layout.reports / "first.log").read_text() == "xxx\n" * 3
+    assert (shop.layout.reports / "first.log").read_text() == "xxx\n" * 3 + "no end of line"
 
 
 def test_cpu_time_is_that_of_the_suite_and_not_of_the_other(shop: Workshop) -> None:

@@ -57,7 +57,7 @@ class Suite:
 SMALL_SAMPLE = "test/simulator/sanitizers/test_mps_sample.toml"
 # What upstream's tests do otherwise when each operator is captured.
 CAPTURED_LIST = ("--further", "test/capture_mode/remaining_failures.txt")
-PYTEST = ("-m", "pytest", "-q", "--junitxml={report}", "-p", "mps_simulator.frozen_objects")
+PYTEST = ("-m", "pytest", "-q", "--junitxml={report}")
 # As upstream's developers run their tests; one level up, `torch` would be the checkout's bare sources.
 UPSTREAM_STYLE = (*PYTEST, "-c", "/dev/null", "--rootdir", ".", "--noconftest", "-p", "no:cacheprovider")
 

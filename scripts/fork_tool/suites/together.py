@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterable
@@ -104,7 +103,8 @@ def _end(project: Project, one: _Running) -> Outcome:
     say(f"── {one.start.suite.name}", style="bold")
     show_command(one.start.command, one.start.where)
     with one.log.open(encoding="utf-8", errors="replace") as stream:
-        shutil.copyfileobj(stream, out.file)
+        for line in stream:
+            out.file.write(line.removesuffix("\n") + "\n")
     counted = count(project, one.start, one.process.returncode)
     seconds = one.seconds()
     say(f"{one.start.suite.name}: {counted.whole()} ({seconds:.0f} s)", style="red" if counted.failed else "")

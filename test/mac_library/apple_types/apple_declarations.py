@@ -69,7 +69,9 @@ def compiler_words(database: Path) -> list[str]:
         if word in ("-o", "-c"):
             next(words)
         elif word == "-Xclang":
-            kept += [] if "pch" in (following := next(words)) else [word, following]
+            # Without the precompiled header, which is named by two options of the compiler proper and their values.
+            following = next(words)
+            kept += [] if following == "-include" or "pch" in following else [word, following]
         else:
             kept.append(word)
     return kept

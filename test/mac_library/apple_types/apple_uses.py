@@ -6,7 +6,9 @@ can be missed; the constants are in none, and are looked up in the text.
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,10 +33,13 @@ class Uses:
 def objects_of(build: Path) -> dict[str, Path]:
     """Return the backend's objects in a build folder by the source's path in the checkout."""
     found = {}
-    for path in sorted((build / "CMakeFiles").rglob("*.o")):
-        _, separator, source = str(path).partition("build/pytorch/")
-        if separator and source.startswith(FOLDERS):
-            found[source.removesuffix(".o")] = path
+    # Objects of sources that are gone stay in the folder.
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        _, separator, source = entry["file"].partition("build/pytorch/")
+        words = shlex.split(entry["command"])
+        path = build / words[words.index("-o") + 1]
+        if separator and source.startswith(FOLDERS) and path.is_file():
+            found[source] = path
     return found
 
 

@@ -27,6 +27,11 @@ def _command() -> list[str]:
     for option in ("-o", "-c"):
         at = flags.index(option)
         del flags[at : at + 2]
+    # A precompiled header goes with the build's own words only.
+    while "-include-pch" in flags:
+        at = flags.index("-include-pch")
+        assert flags[at + 3] == "-include", flags[at - 1 :]
+        del flags[at - 1 : at + 6]
     return flags
 
 
