@@ -21,7 +21,7 @@ from fork_tool.suites.suite import (
 _FROZEN = ("-p", "mps_simulator.frozen_objects")
 _PYTEST, _UPSTREAM_STYLE = (*PYTEST, *_FROZEN), (*UPSTREAM_STYLE, *_FROZEN)
 # For suites whose tests stand alone.
-_SPREAD = ("-n", "{cores}")
+_SPREAD = ("-n", "{processes}")
 # Those of the simulator's own tests that are written in Objective-C++, but for one that takes the time.
 _OBJECTIVE_CASES = (
     "test/simulator/tests/test_foundation.py",
@@ -152,18 +152,23 @@ SUITES = (
     # Pauses at random show what does not wait for the GPU, or waits for the wrong thing; with seed 1 each dispatch_sync
     # runs its block on another thread, and executables commit wherever nothing forbids it.
     replace(
-        _ONE_PROCESS, name="capture cases, delayed GPU", on_mac=False, simulator=("--delay-us", "300", "--seed", "1")
+        _ONE_PROCESS,
+        name="capture cases, delayed GPU",
+        on_mac=False,
+        waits=True,
+        simulator=("--delay-us", "300", "--seed", "1"),
     ),
     # A GPU that is done at once leaves the host no time to touch what it uses. This one pauses each time.
     replace(
         _SMALL,
         name="upstream sample, delayed GPU",
         on_device=True,
+        waits=True,
         simulator=("--delay-us", "2000", "--seed", "5"),
     ),
     Suite(
         "sample of the sweep",
-        ("test/sweep/run.py", "--jobs", "{cores}", "--sample", "60", "--report", "build/reports/sweep_sample.json"),
+        ("test/sweep/run.py", "--jobs", "{processes}", "--sample", "60", "--report", "build/reports/sweep_sample.json"),
         needs="test/sweep/run.py",
         counted=STATUS,
         on_mac=False,
@@ -172,7 +177,7 @@ SUITES = (
     Suite(
         "sample of the sweep, no replays",
         (
-            *("test/sweep/run.py", "--jobs", "{cores}", "--sample", "300", "--no-replay"),
+            *("test/sweep/run.py", "--jobs", "{processes}", "--sample", "300", "--no-replay"),
             *("--report", "build/reports/sweep_no_replay.json"),
         ),
         needs="test/sweep/run.py",

@@ -78,16 +78,27 @@ def test_on_one_core_they_run_one_after_the_other(
 def test_what_uses_all_cores_has_them_for_itself(shop: Workshop, tmp_path: Path, change: dict[str, object]) -> None:
     alone, other = meeting(tmp_path)
     quick = (alone.words[0], MEET.replace("+ 5", "+ 0.2"), *alone.words[2:])
-    alone = replace(alone, words=(*quick, "{cores}")) if "words" in change else replace(alone, words=quick, **change)  # type: ignore[arg-type]
+    alone = (
+        replace(alone, words=(*quick, "{processes}")) if "words" in change else replace(alone, words=quick, **change)
+    )  # type: ignore[arg-type]
     assert failed(run(shop, 2, alone, replace(other, words=("-c", "pass")))) == {"a"}
 
 
 def test_a_spread_suite_is_told_its_cores_and_one_beside_it_waits_for_none(shop: Workshop) -> None:
     told = "import sys; sys.exit(sys.argv[1:] != ['8'])"
-    assert failed(run(shop, 16, suite("spread", told, "{cores}"), suite("other", "pass"))) == set()
-    assert suite("spread", told, "{cores}").cores(4) == 4
+    assert failed(run(shop, 16, suite("spread", told, "{processes}"), suite("other", "pass"))) == set()
+    assert suite("spread", told, "{processes}").cores(4) == 4
     assert suite("single", told).cores(4) == 1
     assert replace(suite("timed", told), measures_time=True).cores(16) == 16
+
+
+def test_a_suite_that_waits_has_two_processes_on_one_core(shop: Workshop, tmp_path: Path) -> None:
+    told = "import sys; sys.exit(sys.argv[1:] != ['2'])"
+    assert (
+        failed(run(shop, 2, replace(suite("slow", told, "{processes}"), waits=True), suite("other", "pass"))) == set()
+    )
+    first, second = meeting(tmp_path)
+    assert failed(run(shop, 2, replace(first, words=(*first.words, "{processes}"), waits=True), second)) == set()
 
 
 def test_each_output_is_printed_whole_and_every_suite_counted(
@@ -165,7 +176,7 @@ def test_what_does_not_listen_is_killed(monkeypatch: pytest.MonkeyPatch) -> None
 def test_no_more_cores_are_taken_than_there_are(kinds: list[str], cores: int) -> None:
     known = {
         "single": suite("single", "pass"),
-        "spread": suite("spread", "pass", "{cores}"),
+        "spread": suite("spread", "pass", "{processes}"),
         "timed": replace(suite("timed", "pass"), measures_time=True),
     }
     waiting = [known[kind] for kind in kinds]

@@ -62,7 +62,8 @@ def prepare(project: Project, machine: Machine, suite: Suite, cores: int, build:
         }
     report = layout.reports / f"{suite.file_name}.{'json' if suite.counted == TOTALS else 'xml'}"
     report.unlink(missing_ok=True)
-    words = [word.replace("{report}", str(report)).replace("{cores}", str(cores)) for word in suite.words]
+    processes = str(suite.processes(cores))
+    words = [word.replace("{report}", str(report)).replace("{processes}", processes) for word in suite.words]
     start = [*device_command(project, machine, build), *suite.simulator] if suite.on_device else [str(layout.python)]
     return Start(suite, (*start, *words), layout.root / suite.directory, environment, report)
 

@@ -15,7 +15,7 @@ _MOST_PROCESSES = 8
 
 @dataclass(frozen=True)
 class Suite:
-    """One program to run; in `words`, {report} stands for its report file, {cores} for the cores that it is given."""
+    """One program to run; in `words`, {report} stands for its report file, {processes} for how many it may start."""
 
     name: str
     words: tuple[str, ...]
@@ -25,6 +25,8 @@ class Suite:
     on_mac: bool = True
     # Runs with nothing beside it.
     measures_time: bool = False
+    # For a slow GPU most of the time, so that two processes keep one core busy.
+    waits: bool = False
     directory: str = "."
     # Runs on the build with this sanitizer.
     sanitizer: str = ""
@@ -45,7 +47,13 @@ class Suite:
         """How many of a machine's cores it is given."""
         if self.measures_time:
             return all_cores
-        return min(all_cores, _MOST_PROCESSES) if any("{cores}" in word for word in self.words) else 1
+        if self.waits:
+            return 1
+        return min(all_cores, _MOST_PROCESSES) if any("{processes}" in word for word in self.words) else 1
+
+    def processes(self, cores: int) -> int:
+        """How many processes it is spread over on so many cores."""
+        return 2 * cores if self.waits else cores
 
     @property
     def file_name(self) -> str:
@@ -67,5 +75,5 @@ def upstream_sample(sample: str, version: str = "15.2", file: str = "test_mps.py
     name = f"upstream sample {version}" + ("" if file == "test_mps.py" else f" of {file}")
     words = ("-m", "mps_simulator.run_test_mps", "--macos", version, "--file", file, "--sample", sample)
     touched = ("--touches", touches) if touches else ()
-    rest = (*touched, "--jobs", "{cores}", "--report", "{report}")
+    rest = (*touched, "--jobs", "{processes}", "--report", "{report}")
     return Suite(name, (*words, *rest), needs=sample, counted=TOTALS, on_mac=False)
