@@ -74,14 +74,20 @@ def test_on_one_core_they_run_one_after_the_other(
     assert failed(run(shop, 1, quick, replace(second, words=("-c", "pass")))) == {"a"}
 
 
-@pytest.mark.parametrize("change", [{"measures_time": True}, {"words": "spread"}])
-def test_what_uses_all_cores_has_them_for_itself(shop: Workshop, tmp_path: Path, change: dict[str, object]) -> None:
+def test_what_measures_time_has_all_cores_for_itself(shop: Workshop, tmp_path: Path) -> None:
     alone, other = meeting(tmp_path)
-    quick = (alone.words[0], MEET.replace("+ 5", "+ 0.2"), *alone.words[2:])
-    alone = (
-        replace(alone, words=(*quick, "{processes}")) if "words" in change else replace(alone, words=quick, **change)
-    )  # type: ignore[arg-type]
+    alone = replace(alone, words=(alone.words[0], MEET.replace("+ 5", "+ 0.2"), *alone.words[2:]), measures_time=True)
     assert failed(run(shop, 2, alone, replace(other, words=("-c", "pass")))) == {"a"}
+
+
+def test_a_spread_suite_goes_without_half_of_its_cores() -> None:
+    spread, single = suite("spread", "pass", "{processes}"), suite("single", "pass")
+    assert together.take_what_fits([spread], 8, 8) == [(spread, 8)]
+    assert together.take_what_fits([spread], 4, 8) == [(spread, 4)]
+    assert together.take_what_fits([spread], 3, 8) == []
+    assert together.take_what_fits([single, spread], 2, 2) == [(single, 1), (spread, 1)]
+    timed = replace(single, measures_time=True)
+    assert together.take_what_fits([single, timed], 2, 2) == [(single, 1)]
 
 
 def test_a_spread_suite_is_told_its_cores_and_one_beside_it_waits_for_none(shop: Workshop) -> None:
@@ -180,12 +186,12 @@ def test_no_more_cores_are_taken_than_there_are(kinds: list[str], cores: int) ->
         "timed": replace(suite("timed", "pass"), measures_time=True),
     }
     waiting = [known[kind] for kind in kinds]
-    running: list[Suite] = []
+    running: list[int] = []
     done = 0
     while waiting or running:
-        running += together.take_what_fits(waiting, cores - sum(one.cores(cores) for one in running), cores)
+        running += [given for _, given in together.take_what_fits(waiting, cores - sum(running), cores)]
         assert len(running) >= 1
-        assert sum(one.cores(cores) for one in running) <= cores
+        assert min(running) >= 1 and sum(running) <= cores
         running.pop(0)
         done += 1
     assert done == len(kinds)

@@ -66,11 +66,11 @@ def run_together(
     with out.status("") as shown:
         try:
             while waiting or running:
-                for suite in take_what_fits(waiting, cores - sum(one.cores for one in running), cores):
+                for suite, given in take_what_fits(waiting, cores - sum(one.cores for one in running), cores):
                     if is_missing(project, suite):
                         ended(Outcome(suite.name, Count(failed=1), 0.0))
                     else:
-                        running.append(_begin(project, machine, suite, suite.cores(cores)))
+                        running.append(_begin(project, machine, suite, given))
                 shown.update(_doing(running, number - len(waiting) - len(running), number))
                 time.sleep(_LOOK_SECONDS)
                 for one in [one for one in running if one.has_ended()]:
@@ -80,14 +80,17 @@ def run_together(
             put_down([one.process for one in running])
 
 
-def take_what_fits(waiting: list[Suite], free: int, cores: int) -> list[Suite]:
-    """Take the suites that the free ones of a machine's cores are enough for from the list."""
+def take_what_fits(waiting: list[Suite], free: int, cores: int) -> list[tuple[Suite, int]]:
+    """Take from the list what the free ones of a machine's cores are enough for, each suite with the cores it gets."""
     taken = []
     for suite in list(waiting):
-        if suite.cores(cores) <= free:
-            free -= suite.cores(cores)
+        given = min(free, suite.cores(cores))
+        # One that is spread goes without up to half of its cores: all of them are rarely free at once.
+        enough = suite.cores(cores) if suite.measures_time else -(-suite.cores(cores) // 2)
+        if given >= enough:
+            free -= given
             waiting.remove(suite)
-            taken.append(suite)
+            taken.append((suite, given))
     return taken
 
 
