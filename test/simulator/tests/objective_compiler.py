@@ -27,11 +27,10 @@ def _command() -> list[str]:
     for option in ("-o", "-c"):
         at = flags.index(option)
         del flags[at : at + 2]
-    # A precompiled header goes with the build's own words only.
-    while "-include-pch" in flags:
-        at = flags.index("-include-pch")
-        assert flags[at + 3] == "-include", flags[at - 1 :]
-        del flags[at - 1 : at + 6]
+    # Without the precompiled header: two options of the compiler proper and their values, each behind -Xclang.
+    at = flags.index("-include-pch") - 1
+    assert flags[at : at + 8 : 2] == ["-Xclang"] * 4 and flags[at + 5] == "-include", flags[at:]
+    del flags[at : at + 8]
     return flags
 
 
