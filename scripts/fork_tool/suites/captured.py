@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 
 from fork_tool.common.console import say
 from fork_tool.common.files import remove
 from fork_tool.series.project import Project
+from fork_tool.suites.simulator import with_modules_of
 
 
 def capture_mode(project: Project, environment: dict[str, str]) -> dict[str, str]:
     """The environment in which pytest captures and replays each operator; drops the counts of an earlier run."""
-    layout = project.layout
-    report = layout.reports / "capture_mode"
+    report = project.layout.reports / "capture_mode"
     remove(report)
-    path = [str(layout.root / "test" / "capture_mode"), environment.get("PYTHONPATH", "")]
-    return environment | {
-        "PYTEST_PLUGINS": "mps_capture_mode",
+    return with_plugin(project, environment, "mps_capture_mode") | {
         "PYTORCH_TEST_MPS_CAPTURE": "1",
         "PYTORCH_TEST_MPS_CAPTURE_REPORT": str(report),
-        "PYTHONPATH": os.pathsep.join(part for part in path if part),
     }
+
+
+def with_plugin(project: Project, environment: dict[str, str], name: str) -> dict[str, str]:
+    """The environment in which pytest loads a plugin of test/capture_mode."""
+    return with_modules_of(environment, project.layout.root / "test" / "capture_mode") | {"PYTEST_PLUGINS": name}
 
 
 def problem_of_captured(project: Project) -> str:

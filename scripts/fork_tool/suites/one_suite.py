@@ -11,7 +11,7 @@ from fork_tool.common.processes import run_shown
 from fork_tool.machine.machine import Machine
 from fork_tool.series.project import Project
 from fork_tool.suites import sanitized
-from fork_tool.suites.captured import capture_mode, problem_of_captured
+from fork_tool.suites.captured import capture_mode, problem_of_captured, with_plugin
 from fork_tool.suites.reports import Count, count_junit, count_status, count_totals
 from fork_tool.suites.simulator import device_command, program_environment
 from fork_tool.suites.suite import JUNIT, Suite, TOTALS
@@ -55,11 +55,7 @@ def prepare(project: Project, machine: Machine, suite: Suite, cores: int, build:
     if suite.captured:
         environment = capture_mode(project, environment)
     if suite.linked:
-        path = [str(layout.root / "test" / "capture_mode"), environment.get("PYTHONPATH", "")]
-        environment = environment | {
-            "PYTEST_PLUGINS": "mps_linked",
-            "PYTHONPATH": os.pathsep.join(part for part in path if part),
-        }
+        environment = with_plugin(project, environment, "mps_linked")
     report = layout.reports / f"{suite.file_name}.{'json' if suite.counted == TOTALS else 'xml'}"
     report.unlink(missing_ok=True)
     processes = str(suite.processes(cores))

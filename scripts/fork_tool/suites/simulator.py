@@ -46,8 +46,13 @@ def make_ready_for_tests(project: Project, machine: Machine) -> None:
 
 def program_environment(project: Project) -> dict[str, str]:
     """The environment in which programs find the simulator's package."""
-    path = [str(project.layout.simulator_source), os.environ.get("PYTHONPATH", "")]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(part for part in path if part), "PYTHONUNBUFFERED": "1"}
+    return with_modules_of(dict(os.environ), project.layout.simulator_source) | {"PYTHONUNBUFFERED": "1"}
+
+
+def with_modules_of(environment: dict[str, str], folder: Path) -> dict[str, str]:
+    """The environment in which Python looks for modules in a folder first."""
+    path = [str(folder), environment.get("PYTHONPATH", "")]
+    return environment | {"PYTHONPATH": os.pathsep.join(part for part in path if part)}
 
 
 def device_command(project: Project, machine: Machine, build: Path | None = None) -> list[str]:

@@ -21,6 +21,7 @@ import pytest
 from _pytest.runner import runtestprotocol
 from _pytest.unittest import TestCaseFunction
 
+from mps_simulator import frozen_objects
 from mps_simulator._build import SimulatorError
 from mps_simulator._control import (
     forget_functions_run,
@@ -161,13 +162,6 @@ def _let_go() -> None:
     expected_failures.clear()
 
 
-def _keep_what_is_collected() -> None:
-    """Spares the garbage collector a million objects, none of which it would find to be garbage: a third of the start."""
-    gc.collect()
-    gc.freeze()
-    gc.enable()
-
-
 class Loop:
     """A pytest plugin that replaces the loop over all tests by a dialogue."""
 
@@ -179,8 +173,8 @@ class Loop:
         self._answers.write(json.dumps(fields) + "\n")
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        gc.enable()
         # test_mps.py::TestMPS::test_x → TestMPS::test_x
-        _keep_what_is_collected()
         items = {item.nodeid.split("::", 1)[1]: item for item in session.items}
         self._answer(ids=list(items))
         told: set[int] = set()
@@ -212,7 +206,8 @@ class Loop:
 def main() -> int:
     """Hands over to pytest, without the configuration of any project."""
     test_file, commands, answers = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    gc.disable()  # until the tests are collected
+    # Until the tests are collected: of a million objects it would find none to be garbage, in a third of the start.
+    gc.disable()
     _remember_expected_failure()
     # The file imports its neighbours.
     sys.path.insert(0, os.path.dirname(test_file))
@@ -222,7 +217,7 @@ def main() -> int:
             [test_file, "-c", os.devnull, "--rootdir", os.path.dirname(test_file)]
             # Upstream's tests seldom use bare assertions, and rewriting them takes a second.
             + ["--noconftest", "-p", "no:cacheprovider", "--assert=plain", "--tb=short", "-q", "-q"],
-            plugins=[Loop(commands, answers)],
+            plugins=[Loop(commands, answers), frozen_objects],
         )
     )
 
