@@ -31,8 +31,8 @@ export:     ## write the series as `git format-patch` files to build/export; GHS
 doctor:     ## show what this machine has and lacks
 	@$(MPSFORK) doctor
 
-simulator:  ## build the Metal simulator with the patched backend (Linux); BASE_ONLY=1: with the base's
-	@$(MPSFORK) simulator $(if $(BASE_ONLY),--base-only) $(if $(CHECKOUT),--checkout $(CHECKOUT))
+simulator:  ## build the Metal simulator with the patched backend (Linux); BASE_ONLY=1: with the base's; TESTS=1: also what only tests run
+	@$(MPSFORK) simulator $(if $(TESTS),--tests) $(if $(BASE_ONLY),--base-only) $(if $(CHECKOUT),--checkout $(CHECKOUT))
 
 demo:       ## capture and replay real models, compared with eager
 	@$(MPSFORK) demo

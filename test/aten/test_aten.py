@@ -23,11 +23,10 @@ LEFT_OUT = {
 
 @dataclass(frozen=True)
 class Place:
-    """Where the sources are, where their programs are, and how to get those."""
+    """Where the sources are, and where their programs are."""
 
     sources: Path
     programs: Path
-    remedy: str
 
 
 def find_place() -> Place:
@@ -35,18 +34,17 @@ def find_place() -> Place:
     if ON_MAC:
         checkout = Path(__file__).resolve().parents[2] / "build" / "pytorch"
         programs = checkout / "build" / "bin"
-        remedy = "build torch in build/pytorch with BUILD_TEST=1 in the environment"
     else:
         from mps_simulator._build import build_directory, read_build
 
         checkout = read_build().checkout
         programs = build_directory() / "aten_tests"
-        remedy = "run `make simulator`"
-    return Place(checkout / "aten" / "src" / "ATen" / "test", programs, remedy)
+    return Place(checkout / "aten" / "src" / "ATen" / "test", programs)
 
 
 PLACE = find_place()
-ALL_PROGRAMS = sorted(source.stem for source in PLACE.sources.glob("mps_test_*") if source.suffix in (".cpp", ".mm"))
+SOURCES = {path.stem: path for path in PLACE.sources.glob("mps_test_*") if path.suffix in (".cpp", ".mm")}
+ALL_PROGRAMS = sorted(SOURCES)
 
 
 def names_of(listing: str) -> list[str]:
@@ -122,7 +120,14 @@ def test_aten(program: str, name: str) -> None:
 
 def test_program(program: str) -> None:
     """It is there, it has tests, and nothing goes wrong after the last of them."""
-    assert (PLACE.programs / program).is_file(), f"{PLACE.programs / program} is not built: {PLACE.remedy}"
+    if ON_MAC:
+        assert (PLACE.programs / program).is_file(), (
+            f"{program} is missing: build torch in build/pytorch with BUILD_TEST=1"
+        )
+    else:
+        from mps_simulator._build import built_for_tests
+
+        built_for_tests(f"{PLACE.programs.name}/{program}", [SOURCES[program]])
     assert listed_by(program), f"{program} lists no tests"
     said = run(program)
     assert said.endswith(f"\n{program} ended with 0\n"), said

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -22,11 +21,9 @@ KERNELS = ("digest_few", "digest_many", "stir")
 
 
 def _path_on_linux() -> Path:
-    build = os.environ.get("MPS_SIMULATOR_BUILD") or REPOSITORY / "build" / "simulator"
-    path = Path(build) / "libencoder_driver.so"
-    if not path.exists():
-        raise RuntimeError(f"{path} is missing: run `make simulator`")
-    return path
+    from mps_simulator._build import built_for_tests
+
+    return built_for_tests("libencoder_driver.so", [HERE / "encoder_driver.mm"])
 
 
 def _path_on_macos() -> Path:

@@ -68,6 +68,15 @@ def test_simulator_is_configured_once(bench: tuple[Workshop, list[str]]) -> None
     assert commands == [CONFIGURE, BUILD, BUILD]
 
 
+def test_what_only_tests_run_is_built_when_asked(bench: tuple[Workshop, list[str]]) -> None:
+    shop, commands = bench
+    shop.good("simulator", "--tests")
+    assert commands == [CONFIGURE, f"{BUILD} --target all tests"]
+    del commands[:]
+    shop.good("simulator", "--base-only", "--tests")
+    assert commands[-1] == f"{BUILD}-base --target all tests"
+
+
 def test_build_that_was_cut_off_is_no_simulator(
     bench: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,7 +208,7 @@ def test_sanitized_suites(bench: tuple[Workshop, list[str]], monkeypatch: pytest
     assert not old.exists()
     assert commands[2:] == [
         CONFIGURE.replace("build/simulator", "build/simulator-asan") + " -DSANITIZER=address,undefined",
-        BUILD + "-asan",
+        BUILD + "-asan --target all tests",
         "ROOT/.venv/bin/python -m mps_simulator --build ROOT/build/simulator-asan -c pass",
     ]
 

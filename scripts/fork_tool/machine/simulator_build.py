@@ -16,8 +16,13 @@ _ARGUMENTS = ".mpsfork-arguments"
 _COMPLETE = ".mpsfork-complete"
 
 
-def build_simulator(project: Project, build: Path, checkout: Path, sanitizer: str = "", again: bool = False) -> None:
-    """Build the simulator around the backend of a checkout; `again`: whose commit is another than at the last build."""
+def build_simulator(
+    project: Project, build: Path, checkout: Path, sanitizer: str = "", again: bool = False, tests: bool = False
+) -> None:
+    """Build the simulator around the backend of a checkout.
+
+    `again`: whose commit is another than at the last build; `tests`: also the programs and libraries that only tests run.
+    """
     layout = project.layout
     arguments = [
         *("-S", str(layout.simulator_source), "-B", str(build), "-G", "Ninja"),
@@ -40,7 +45,8 @@ def build_simulator(project: Project, build: Path, checkout: Path, sanitizer: st
         write_atomically(stamp, "\n".join(arguments).encode())
     # The compiler's cache takes what a clone in another folder has compiled, too.
     environment = {"CCACHE_BASEDIR": str(layout.root), **os.environ}
-    if run_shown(["cmake", "--build", str(build)], layout.root, environment):
+    targets = ["--target", "all", "tests"] if tests else []
+    if run_shown(["cmake", "--build", str(build), *targets], layout.root, environment):
         raise ForkToolError(
             "The simulator does not build (see above): after an edit of its sources or of the checkout, fix the errors that the compiler names; otherwise run `make clean` and this again."
         )

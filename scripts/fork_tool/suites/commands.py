@@ -28,16 +28,17 @@ from fork_tool.suites.unpatched import make_unpatched_ready
     metavar="DIR",
     help="Build it on these sources of PyTorch, as they are, in build/simulator-own.",
 )
+@click.option("--tests", is_flag=True, help="Build also what only tests run, as `test` does.")
 @click.pass_obj
-def simulator(project: Project, base_only: bool, checkout: Path | None) -> None:
+def simulator(project: Project, base_only: bool, checkout: Path | None, tests: bool) -> None:
     """Build the Metal simulator with the patched MPS backend (Linux)."""
     if base_only and checkout:
         raise ForkToolError("--base-only makes a checkout, --checkout names one: give one of the two.")
     if base_only or checkout:
-        build = make_unpatched_ready(project, checkout)
+        build = make_unpatched_ready(project, checkout, tests=tests)
         say(f"Programs run on it with `.venv/bin/python -m mps_simulator --build {project.layout.shown(build)} …`.")
     else:
-        make_ready(project)
+        make_ready(project, tests=tests)
 
 
 @click.command()

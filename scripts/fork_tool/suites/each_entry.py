@@ -105,7 +105,7 @@ def _examine(project: Project, machine: Machine, layer: Layer) -> Outcome:
     outcome = Outcome(layer.entry.name, layer.commit, files, False, 0.0, Count(), Count())
     start = time.monotonic()
     try:
-        build_simulator(project, build, layout.entries_checkout, again=True)
+        build_simulator(project, build, layout.entries_checkout, again=True, tests=True)
         outcome.built = True
     except ForkToolError as problem:
         say(str(problem), style="red")

@@ -49,7 +49,7 @@ def run_newer(project: Project, faults: bool = True, report: Path | None = None)
     machine = this_machine()
     if not machine.runs_simulator:
         raise ForkToolError("This builds with the simulator, where a few files are compiled again: use Linux.")
-    make_ready(project, machine)
+    make_ready(project, machine, tests=True)
     layout = project.layout
     directory = layout.root / "test" / "newer_base"
     variants = read_mutants(directory)

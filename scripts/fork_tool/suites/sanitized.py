@@ -26,7 +26,7 @@ def build(project: Project, machine: Machine, kind: str) -> None:
     if not machine.runs_simulator:
         raise ForkToolError("The builds with sanitizers are builds of the simulator: use a Linux x86-64 machine.")
     with exclusive(project.layout):
-        build_simulator(project, directory(project, kind), project.layout.checkout, KINDS[kind][0])
+        build_simulator(project, directory(project, kind), project.layout.checkout, KINDS[kind][0], tests=True)
 
 
 def prepare_reports(project: Project, build_directory: Path, suite: str) -> dict[str, str]:

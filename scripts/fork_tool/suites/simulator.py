@@ -17,8 +17,11 @@ from fork_tool.series.project import Project
 from fork_tool.wheel.mac_torch import bring_patched_torch, refuse_without_patched_torch
 
 
-def make_ready(project: Project, machine: Machine | None = None) -> None:
-    """Bring tools, checkout and the simulator (on a Mac: the patched torch) up to date."""
+def make_ready(project: Project, machine: Machine | None = None, tests: bool = False) -> None:
+    """Bring tools, checkout and the simulator (on a Mac: the patched torch) up to date.
+
+    `tests`: also what of the simulator's build only tests run.
+    """
     machine = machine or this_machine()
     machine.refuse_unsupported()
     layout = project.layout
@@ -33,15 +36,15 @@ def make_ready(project: Project, machine: Machine | None = None) -> None:
             bring_series(project)
         check_torch(layout, project.pin, machine)
         if machine.runs_simulator:
-            build_simulator(project, layout.simulator_build, layout.checkout)
+            build_simulator(project, layout.simulator_build, layout.checkout, tests=tests)
 
 
 def make_ready_for_tests(project: Project, machine: Machine) -> None:
-    """The same, but on a Mac without the patched torch an error says so: a test does not begin a build of hours."""
+    """The same with what tests run, but on a Mac without the patched torch an error says so: a test does not begin a build of hours."""
     if machine.is_mac:
         machine.refuse_unsupported()
         refuse_without_patched_torch(project)
-    make_ready(project, machine)
+    make_ready(project, machine, tests=True)
 
 
 def program_environment(project: Project) -> dict[str, str]:

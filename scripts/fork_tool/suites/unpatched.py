@@ -18,7 +18,9 @@ from fork_tool.series.project import Project
 _BACKEND = "aten/src/ATen/mps/MPSStream.mm"
 
 
-def make_unpatched_ready(project: Project, own: Path | None = None, machine: Machine | None = None) -> Path:
+def make_unpatched_ready(
+    project: Project, own: Path | None = None, machine: Machine | None = None, tests: bool = False
+) -> Path:
     """Build the simulator on the base, or on the user's own sources; returns the build."""
     machine = machine or this_machine()
     machine.refuse_unsupported()
@@ -31,7 +33,7 @@ def make_unpatched_ready(project: Project, own: Path | None = None, machine: Mac
         checkout = _own_sources(project, own) if own else base_sources(project)
         check_torch(layout, project.pin, machine)
         build = layout.other_simulator_build("own" if own else "base")
-        build_simulator(project, build, checkout)
+        build_simulator(project, build, checkout, tests=tests)
     return build
 
 

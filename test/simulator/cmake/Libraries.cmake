@@ -67,11 +67,11 @@ add_library(backend_runtime OBJECT ${runtime_sources} ${inductor_sources}
   # Interposes the wheel's, which was compiled without its MPS case.
   ${aten}/native/DispatchStub.cpp)
 backend_target(backend_runtime)
-# Not with a sanitizer: an overlay file that forgets an include must fail in one
-# of the builds as it would on a Mac.
+# The precompiled headers of this target and of mps_bindings are not for a build with
+# a sanitizer: an overlay file that forgets an include must fail there as on a Mac.
 if(NOT SANITIZER)
   target_precompile_headers(backend_runtime PRIVATE
-    "$<$<COMPILE_LANGUAGE:OBJCXX>:ATen/core/Tensor.h$<SEMICOLON>MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>")
+    "$<$<COMPILE_LANGUAGE:OBJCXX>:ATen/record_function.h$<SEMICOLON>MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>")
 endif()
 set_source_files_properties(${aten}/mps/EmptyTensor.cpp PROPERTIES
   COMPILE_OPTIONS "-include;${here}/glue/empty_tensor_prefix.h")
@@ -105,6 +105,7 @@ endif()
 file(GLOB glue_sources CONFIGURE_DEPENDS ${here}/glue/*.mm ${here}/glue/*.cpp)
 add_library(glue OBJECT ${glue_sources})
 backend_target(glue)
+target_precompile_headers(glue PRIVATE <ATen/core/Tensor.h> <torch/library.h>)
 
 set(backend_objects
   $<TARGET_OBJECTS:backend_runtime> $<TARGET_OBJECTS:backend_operations>
@@ -131,6 +132,10 @@ add_library(mps_bindings MODULE ${binding_sources} ${python_glue_sources})
 backend_target(mps_bindings)
 target_include_directories(mps_bindings SYSTEM PRIVATE ${PYTHON_INCLUDE})
 target_compile_definitions(mps_bindings PRIVATE ${PYBIND_DEFINITIONS})
+if(NOT SANITIZER)
+  target_precompile_headers(mps_bindings PRIVATE
+    <torch/csrc/Generator.h> <torch/csrc/autograd/python_variable.h> <torch/csrc/utils/pybind.h>)
+endif()
 # Hidden: libtorch_python exports functions of the same name, without MPS.
 target_compile_options(mps_bindings PRIVATE -fvisibility=hidden)
 target_link_libraries(mps_bindings PRIVATE mps_simulator

@@ -1,7 +1,8 @@
 # Self-tests written in Objective-C++, which tests/test_*.py load and run.
 
 file(GLOB case_sources CONFIGURE_DEPENDS ${here}/tests/*.mm)
-add_library(simulator_cases SHARED ${case_sources})
+add_library(simulator_cases SHARED EXCLUDE_FROM_ALL ${case_sources})
+add_dependencies(tests simulator_cases)
 target_include_directories(simulator_cases PRIVATE ${here} ${here}/include)
 target_include_directories(simulator_cases SYSTEM PRIVATE
   ${OBJFW}/include ${WHEEL}/include ${WHEEL}/include/torch/csrc/api/include)

@@ -5,10 +5,11 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/mps/MPSGeneratorImpl.h>
 #include <c10/core/Device.h>
-#include <torch/csrc/jit/runtime/register_ops_utils.h>
 
 namespace torch::jit {
 
+// Its header, register_ops_utils.h, is not included: it brings in the whole
+// interpreter, which takes longer to read than any other file of this directory.
 at::Generator make_generator_for_device(
     c10::Device device,
     std::optional<int64_t> seed) {

@@ -6,6 +6,10 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class SimulatorError(RuntimeError):
@@ -45,6 +49,21 @@ def build_directory() -> Path:
     if override:
         return Path(override)
     return Path(__file__).resolve().parents[3] / "build" / "simulator"
+
+
+def built_for_tests(name: str, sources: Iterable[Path]) -> Path:
+    """Returns a library or program that only tests run, which a build leaves out unless asked.
+
+    Raises SimulatorError if it is missing, or older than one of its sources.
+    """
+    path = build_directory() / name
+    remedy = "run `make simulator TESTS=1`"
+    if not path.exists():
+        raise SimulatorError(f"{path} is not built: {remedy}")
+    for source in sources:
+        if source.stat().st_mtime > path.stat().st_mtime:
+            raise SimulatorError(f"{path} is older than {source}: {remedy}")
+    return path
 
 
 def read_build() -> Build:

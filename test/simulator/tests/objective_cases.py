@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mps_simulator._build import build_directory
+from mps_simulator._build import build_directory, built_for_tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
 LIBRARY = build_directory() / "libsimulator_cases.so"
 
@@ -24,7 +24,7 @@ def names_in(sources: Iterable[Path]) -> list[str]:
 @cache
 def cases_library() -> ctypes.CDLL:
     """Loads the built cases, behind the simulator that conftest.py has loaded."""
-    library = ctypes.CDLL(str(LIBRARY))
+    library = ctypes.CDLL(str(built_for_tests(LIBRARY.name, Path(__file__).parent.glob("*.mm"))))
     library.simulator_case_names.restype = ctypes.c_char_p
     library.simulator_run_case.restype = ctypes.c_char_p
     library.simulator_run_case.argtypes = [ctypes.c_char_p]

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import mps_simulator
+from mps_simulator._build import built_for_tests, SimulatorError
 
 SIMULATOR = Path(__file__).resolve().parents[1]
 
@@ -88,6 +89,19 @@ def test_missing_build_is_one_sentence(tmp_path: Path) -> None:
     assert result.stderr.strip().splitlines() == [
         f"error: the simulator is not built in {tmp_path}: run `make simulator`"
     ]
+
+
+def test_what_only_tests_run_is_missing_or_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MPS_SIMULATOR_BUILD", str(tmp_path))
+    library, source = tmp_path / "lib.so", tmp_path / "cases.mm"
+    source.touch()
+    with pytest.raises(SimulatorError, match=r"lib\.so is not built: run `make simulator TESTS=1`$"):
+        built_for_tests("lib.so", [source])
+    library.touch()
+    assert built_for_tests("lib.so", [source]) == library
+    os.utime(library, (0, 0))
+    with pytest.raises(SimulatorError, match=r"lib\.so is older than .*cases\.mm: run `make simulator TESTS=1`$"):
+        built_for_tests("lib.so", [source])
 
 
 def test_no_program_is_a_usage_error() -> None:

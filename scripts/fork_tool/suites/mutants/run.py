@@ -79,7 +79,7 @@ def run_mutants(
     machine = this_machine()
     if not machine.runs_simulator:
         raise ForkToolError("A mutant is built with the simulator, which takes seconds and not hours: use Linux.")
-    make_ready(project, machine)
+    make_ready(project, machine, tests=True)
     layout = project.layout
     mutants = choose(project, names)
     # A second run would have its faults in the same place, and `make simulator` would change what is linked.
