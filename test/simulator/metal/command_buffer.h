@@ -28,6 +28,8 @@
   bool _lostEncoder;
   bool _committed;
   bool _nullMode;
+  // By the thread that commits it, so that the GPU's leaves it alone.
+  bool _finishedAtCommit;
   // Where the GPU is in the commands. From commit on only the GPU changes it.
   mps_simulator::GpuCommand* _position;
  @private

@@ -348,21 +348,20 @@ COPIES_PROPERTIES
   }
   GpuOrder::instance().committed(_order);
   _kernelStartTime = _kernelEndTime = now();
-  bool finished_here = false;
   {
     const auto held = gpu.lock();
     [self enqueueLocked];
     _committed = true;
     _status = MTLCommandBufferStatusCommitted;
     ++_state->committed;
-    finished_here = _nullMode && !_position && _state->order.front() == self;
-    if (finished_here) {
+    _finishedAtCommit = _nullMode && !_position && _state->order.front() == self;
+    if (_finishedAtCommit) {
       [self markScheduled];
     } else {
       gpu.work_added(held);
     }
   }
-  if (finished_here) {
+  if (_finishedAtCommit) {
     [self finishWithException:nullptr];
   }
 }
@@ -410,6 +409,10 @@ COPIES_PROPERTIES
     _status = exception ? MTLCommandBufferStatusError
                         : MTLCommandBufferStatusCompleted;
     _state->order.pop_front();
+    if (_finishedAtCommit && !_state->order.empty()) {
+      // Another thread has committed behind this one, for the GPU to run.
+      gpu.work_added(held);
+    }
     --_state->unfinished;
     --_state->committed;
     if (_completedHandlers.empty()) {

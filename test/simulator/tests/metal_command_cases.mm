@@ -9,7 +9,10 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <thread>
+
+#include <unistd.h>
 
 // nil is passed on purpose.
 #pragma clang diagnostic ignored "-Wnonnull"
@@ -270,6 +273,49 @@ CASE(null_mode_drops_commands_and_keeps_events) {
   CHECK(handled);
   CHECK_EQUAL(floats(to)[0], 10);
   CHECK_EQUAL(event.signaledValue, 1);
+}
+
+// What a command buffer retains is released while the committing thread finishes
+// it; a deallocator keeps that thread there until the GPU has looked at all
+// queues, and commits one behind it.
+CASE(null_mode_finishes_a_command_buffer_once) {
+  settings().null_mode = true;
+  id<MTLCommandQueue> queue = metal_queue();
+  id<MTLCommandQueue> other_queue = metal_queue();
+  id<MTLSharedEvent> event = [[metal_device() newSharedEvent] autorelease];
+  id<MTLCommandBuffer> plain = [queue commandBuffer];
+  id<MTLCommandBuffer> behind = [queue commandBuffer];
+  [behind encodeSignalEvent:event value:3];
+  const auto count = plain.retainCount;
+  @autoreleasepool {
+    const size_t size = getpagesize();
+    void* memory = std::aligned_alloc(size, size);
+    id<MTLBuffer> to = [metal_device()
+        newBufferWithBytesNoCopy:memory
+                          length:size
+                         options:MTLResourceStorageModeShared
+                     deallocator:^(void* pointer, NSUInteger) {
+                       [behind commit];
+                       for (uint64_t value : {1, 2}) {
+                         id<MTLCommandBuffer> signaling =
+                             [other_queue commandBuffer];
+                         [signaling encodeSignalEvent:event value:value];
+                         [signaling commit];
+                         [signaling waitUntilCompleted];
+                       }
+                       free(pointer);
+                     }];
+    copy(plain, float_buffer(4, 1), to, 16);
+    [to release];
+  }
+  CHECK_EQUAL(event.signaledValue, 0);
+  [plain commit];
+  settings().null_mode = false;
+  CHECK(event.signaledValue >= 2);
+  [plain waitUntilCompleted];
+  [behind waitUntilCompleted];
+  CHECK_EQUAL(event.signaledValue, 3);
+  CHECK_EQUAL(plain.retainCount, count);
 }
 
 CASE(delayed_gpu_shows_a_host_race) {
