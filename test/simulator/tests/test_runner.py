@@ -116,6 +116,7 @@ def execute(
     remaining: str | None = None,
     keyword: str | None = None,
     further: str | None = None,
+    jobs: int = 1,
 ) -> tuple[int, dict[str, dict[str, object]]]:
     """Runs the file above and returns the exit status and the results by id."""
     (tmp_path / "test").mkdir(exist_ok=True)
@@ -123,8 +124,8 @@ def execute(
     options = argparse.Namespace(
         sample=None,
         keyword=keyword,
-        jobs=2,
-        timeout=20.0,
+        jobs=jobs,
+        timeout=8.0,
         minimum=minimum,
         report=tmp_path / "report.json",
         file="test_mps.py",
@@ -156,7 +157,7 @@ def execute(
 
 
 def test_every_outcome(tmp_path: Path) -> None:
-    status, results = execute(tmp_path)
+    status, results = execute(tmp_path, jobs=2)
     assert status == 1
     assert {name.partition("::test_")[2]: test["outcome"] for name, test in results.items() if "Things" in name} == {
         "passes": "passed",
@@ -181,7 +182,7 @@ def test_every_outcome(tmp_path: Path) -> None:
 
     assert of("fails", "error") == "ValueError: the cause"
     assert of("crashes", "error") == "the process died of SIGSEGV"
-    assert of("hangs", "error") == "timed out after 20 s"
+    assert of("hangs", "error") == "timed out after 8 s"
     assert of("fails_as_expected", "error") == "AssertionError: 1 != 2"
     assert of("lacks", "missing_selector") == "-[MPSGraph some]"
     assert of("fails_for_what_is_lacking", "missing_selector") == "-[MPSGraph other]"
