@@ -21,6 +21,8 @@ A share of it, which is as stable:
     of = "other.toml"
     one_in = 6
 
+    ["test_mps.py".slow]            # or left_out: as in a rule, and only what the share would take
+
 What is chosen does not depend on which other tests there are, but for the data types of the same operator. So a test that
 upstream adds is taken in, and no other goes.
 """
@@ -139,14 +141,19 @@ class Rule:
 
 @dataclass(frozen=True)
 class Share:
-    """One in so many tests of another sample."""
+    """One in so many tests of another sample, with exceptions by upstream's file."""
 
+    path: Path
     whole: Sample
     one_in: int
+    left_out: dict[str, frozenset[str]]
 
     def choose(self, file: str, ids: Collection[str]) -> list[str]:
         """See Sample."""
-        return [test for test in self.whole.choose(file, ids) if _number(test) % self.one_in == 0]
+        taken = [test for test in self.whole.choose(file, ids) if _number(test) % self.one_in == 0]
+        left_out = self.left_out.get(file, frozenset())
+        _complain(self.path, "leaves out tests that it does not take anyway", left_out - set(taken))
+        return [test for test in taken if test not in left_out]
 
 
 @dataclass(frozen=True)
@@ -175,10 +182,15 @@ def read_sample(path: Path) -> Sample:
         return _rule(path, table)
     whole = path.parent / _take(path, table, "of", str)
     one_in = _take(path, table, "one_in", int)
+    left_out = {}
+    for file in [name for name, value in table.items() if isinstance(value, dict)]:
+        exceptions = table.pop(file)
+        left_out[file] = _read_exceptions(path, exceptions)
+        _nothing_else(path, exceptions)
     _nothing_else(path, table)
     if one_in < 1:
         raise SampleError(f"{path}: one_in must be at least 1, but is {one_in}")
-    return Share(_rule(whole, _table(whole)), one_in)
+    return Share(path, _rule(whole, _table(whole)), one_in, left_out)
 
 
 def _text(path: Path) -> str:
@@ -204,14 +216,20 @@ def _read_rule(path: Path, file: str, rule: Any) -> FileRule:
         raise SampleError(f"{path}: {file} is no table: write [{file!r}] above what it says")
     left = dict(rule)
     tests = tuple(_take(path, left, "tests", list))
-    slow = _take(path, left, "slow", dict, {})
-    left_out = _take(path, left, "left_out", dict, {})
+    left_out = _read_exceptions(path, left)
     operators = tuple(_read_operators(path, family) for family in _take(path, left, "operators", list, []))
     _nothing_else(path, left)
+    return FileRule(tests, operators, left_out)
+
+
+def _read_exceptions(path: Path, table: dict[str, Any]) -> frozenset[str]:
+    """Takes the tests that are left out from a file's table."""
+    slow = _take(path, table, "slow", dict, {})
+    left_out = _take(path, table, "left_out", dict, {})
     _complain(path, "no number of seconds", (test for test, of in slow.items() if not isinstance(of, int | float)))
     _complain(path, "no reason", (test for test, of in left_out.items() if not isinstance(of, str) or not of.strip()))
     _complain(path, "left out twice", set(slow) & set(left_out))
-    return FileRule(tests, operators, frozenset(slow) | frozenset(left_out))
+    return frozenset(slow) | frozenset(left_out)
 
 
 def _read_operators(path: Path, family: Any) -> Operators:

@@ -130,6 +130,20 @@ def test_a_share(write: Writer) -> None:
     assert set(share.choose("test_mps.py", [*ids, *(f"TestB::test_{number}" for number in range(600))])) > set(chosen)
 
 
+def test_exceptions_of_a_share(write: Writer) -> None:
+    ids = [f"TestA::test_{number}" for number in range(600)]
+    write('["test_mps.py"]\ntests = ["*"]\n["test_optim.py"]\ntests = ["*"]\n', "whole.toml")
+    text = 'of = "whole.toml"\none_in = 6\n'
+    first, *others = read_sample(write(text)).choose("test_mps.py", ids)
+    share = read_sample(write(f'{text}["test_mps.py".slow]\n"{first}" = 9\n'))
+    assert share.choose("test_mps.py", ids) == others
+    assert share.choose("test_optim.py", ids) == [first, *others]
+    needless = next(test for test in ids if test not in (first, *others))
+    share = read_sample(write(f'{text}["test_mps.py".left_out]\n"{needless}" = "why"\n'))
+    with pytest.raises(SampleError, match=f"leaves out tests that it does not take anyway: {needless}$"):
+        share.choose("test_mps.py", ids)
+
+
 def test_a_list(write: Writer) -> None:
     sample = read_sample(write("# why\nTestA::test_x\n\ntest_optim.py::TestB::test_y\n", "sample.txt"))
     assert sample.choose("test_mps.py", ["TestA::test_w", "TestA::test_x"]) == ["TestA::test_x"]
@@ -185,6 +199,8 @@ def test_a_rule_that_cannot_be_read(write: Writer, old: str, new: str, complaint
         ('of = "whole.toml"\none_in = 0', "one_in must be at least 1, but is 0"),
         ('of = "whole.toml"', "one_in must be a int"),
         ('of = "whole.toml"\none_in = 6\nmore = 1', "knows no key: more"),
+        ('of = "whole.toml"\none_in = 6\n["test_mps.py"]\nmore = 1', "knows no key: more"),
+        ('of = "whole.toml"\none_in = 6\n["test_mps.py".slow]\ntest = "x"', "no number of seconds: test"),
     ],
 )
 def test_a_share_that_cannot_be_read(write: Writer, text: str, complaint: str) -> None:
