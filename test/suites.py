@@ -131,12 +131,14 @@ SUITES = (
     ),
     Suite("workflows", (*_PYTEST, "test/workflows"), needs="test/workflows", on_mac=False),
     # Part of it reads what the simulator's build compiled.
-    Suite("mac library", (*_PYTEST, "test/mac_library"), needs="test/mac_library", on_mac=False),
+    Suite("mac library", (*_PYTEST, "test/mac_library"), needs="test/mac_library", on_mac=False, builds=True),
     # Its environment is one of its own, with another torch.
-    Suite("next base", (*_PYTEST, "test/next_base"), needs="test/next_base", on_mac=False),
+    Suite("next base", (*_PYTEST, "test/next_base"), needs="test/next_base", on_mac=False, builds=True),
     Suite("simulator", (*_PYTEST, *_SPREAD, "test/simulator/tests"), needs="test/simulator/tests", on_mac=False),
     # As a contributor without a Mac uses it: the base's backend, without the series.
-    Suite("base only", (*_PYTEST, "test/simulator/base_only"), needs="test/simulator/base_only", on_mac=False),
+    Suite(
+        "base only", (*_PYTEST, "test/simulator/base_only"), needs="test/simulator/base_only", on_mac=False, builds=True
+    ),
     Suite("recorder properties", (*_PYTEST, *_SPREAD, "test/capture"), needs="test/capture", on_device=True),
     _CAPTURE_CASES,
     replace(
@@ -223,6 +225,7 @@ SUITES = (
         needs="test/mutants",
         counted=STATUS,
         on_mac=False,
+        builds=True,
     ),
     *SANITIZED["address"],
 )

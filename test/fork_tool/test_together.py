@@ -90,6 +90,19 @@ def test_a_spread_suite_goes_without_half_of_its_cores() -> None:
     assert together.take_what_fits([single, timed], 2, 2) == [(single, 1)]
 
 
+def test_of_those_that_build_one_runs() -> None:
+    first, other = replace(suite("first", "pass"), builds=True), replace(suite("other", "pass"), builds=True)
+    waiting = [first, other, suite("plain", "pass")]
+    assert [each.name for each, _ in together.take_what_fits(waiting, 3, 3)] == ["first", "plain"]
+    assert together.take_what_fits(waiting, 2, 3, building=True) == []
+    assert together.take_what_fits(waiting, 2, 3) == [(other, 1)]
+
+
+def test_spread_suites_begin_last(shop: Workshop) -> None:
+    suites = [suite("spread", "pass", "{processes}"), suite("first", "pass"), suite("second", "pass")]
+    assert [one.name for one in run(shop, 1, *suites)] == ["first", "second", "spread"]
+
+
 def test_a_spread_suite_is_told_its_cores_and_one_beside_it_waits_for_none(shop: Workshop) -> None:
     told = "import sys; sys.exit(sys.argv[1:] != ['8'])"
     assert failed(run(shop, 16, suite("spread", told, "{processes}"), suite("other", "pass"))) == set()

@@ -27,6 +27,8 @@ class Suite:
     measures_time: bool = False
     # For a slow GPU most of the time, so that two processes keep one core busy.
     waits: bool = False
+    # Calls the tool to build something: two of these would wait for each other.
+    builds: bool = False
     directory: str = "."
     # Runs on the build with this sanitizer.
     sanitizer: str = ""
@@ -49,7 +51,12 @@ class Suite:
             return all_cores
         if self.waits:
             return 1
-        return min(all_cores, _MOST_PROCESSES) if any("{processes}" in word for word in self.words) else 1
+        return min(all_cores, _MOST_PROCESSES) if self.is_spread else 1
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether it can use several cores."""
+        return any("{processes}" in word for word in self.words)
 
     def processes(self, cores: int) -> int:
         """How many processes it is spread over on so many cores."""

@@ -51,9 +51,10 @@ def run_together(
 ) -> None:
     """Run all suites on so many cores, even after a failure; `ended` is told of each one when it ends.
 
-    A suite begins as soon as the cores that it can use are free, those further up in the table first.
+    A suite begins as soon as the cores that it can use are free. Those that can use several come last, since they leave
+    none unused then; otherwise those further up in the table come first.
     """
-    waiting = list(suites)
+    waiting = sorted(suites, key=lambda suite: suite.is_spread)
     if len(waiting) == 1:
         # Nothing can run beside it: the user sees its output at once.
         began, used = time.monotonic(), _cpu_seconds(resource.getrusage(resource.RUSAGE_CHILDREN))
@@ -66,7 +67,9 @@ def run_together(
     with out.status("") as shown:
         try:
             while waiting or running:
-                for suite, given in take_what_fits(waiting, cores - sum(one.cores for one in running), cores):
+                free = cores - sum(one.cores for one in running)
+                building = any(one.start.suite.builds for one in running)
+                for suite, given in take_what_fits(waiting, free, cores, building):
                     if is_missing(project, suite):
                         ended(Outcome(suite.name, Count(failed=1), 0.0))
                     else:
@@ -80,15 +83,21 @@ def run_together(
             put_down([one.process for one in running])
 
 
-def take_what_fits(waiting: list[Suite], free: int, cores: int) -> list[tuple[Suite, int]]:
-    """Take from the list what the free ones of a machine's cores are enough for, each suite with the cores it gets."""
+def take_what_fits(waiting: list[Suite], free: int, cores: int, building: bool = False) -> list[tuple[Suite, int]]:
+    """Take from the list what the free ones of a machine's cores are enough for, each suite with the cores it gets.
+
+    `building`: one that builds is running, so that others of these are left.
+    """
     taken = []
     for suite in list(waiting):
+        if suite.builds and building:
+            continue
         given = min(free, suite.cores(cores))
         # One that is spread goes without up to half of its cores: all of them are rarely free at once.
         enough = suite.cores(cores) if suite.measures_time else -(-suite.cores(cores) // 2)
         if given >= enough:
             free -= given
+            building |= suite.builds
             waiting.remove(suite)
             taken.append((suite, given))
     return taken
