@@ -8,6 +8,8 @@ target_include_directories(simulator_cases SYSTEM PRIVATE
   ${OBJFW}/include ${WHEEL}/include ${WHEEL}/include/torch/csrc/api/include)
 target_precompile_headers(simulator_cases PRIVATE
   <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h> <functional> <string> <thread> <vector>)
+# tests/objective_compiler.py compiles texts of its own with this one's options.
+set_source_files_properties(${here}/tests/metal_objects.mm PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
 target_link_libraries(simulator_cases PRIVATE mps_simulator
   ${WHEEL}/lib/libtorch_cpu.so ${WHEEL}/lib/libc10.so ${OBJFW_RUNTIME} ${OBJFW_BLOCKS} pthread)
 # CMake writes no run path for OBJCXX here.

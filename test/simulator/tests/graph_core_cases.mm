@@ -688,10 +688,10 @@ CASE(graph_writes_indices_of_elements_that_are_not_zero) {
 CASE(graph_unknown_methods_raise) {
   try {
     MPSGraph* graph = new_graph();
-    [(id)graph performSelector:@selector(methodThatNobodyWrote:) withObject:nil];
+    [(id)graph performSelector:@selector(methodThatIsNotWritten:) withObject:nil];
   } catch (const c10::NotImplementedError& error) {
     const std::string message = error.what_without_backtrace();
-    if (message.find("methodThatNobodyWrote:") == std::string::npos) {
+    if (message.find("methodThatIsNotWritten:") == std::string::npos) {
       fail("the message '", message, "' does not name the method");
     }
     return;

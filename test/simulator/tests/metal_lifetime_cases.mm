@@ -170,7 +170,7 @@ CASE(violation_wait_behind_what_is_never_committed) {
   [second waitUntilCompleted];
 }
 
-CASE(violation_wait_for_an_event_that_nobody_signals) {
+CASE(violation_wait_for_an_event_that_is_never_signaled) {
   const ShortPatience patience;
   id<MTLCommandQueue> queue = metal_queue();
   id<MTLSharedEvent> event = [[metal_device() newSharedEvent] autorelease];

@@ -27,10 +27,6 @@ def _command() -> list[str]:
     for option in ("-o", "-c"):
         at = flags.index(option)
         del flags[at : at + 2]
-    # Without the precompiled header: two options of the compiler proper and their values, each behind -Xclang.
-    at = flags.index("-include-pch") - 1
-    assert flags[at : at + 8 : 2] == ["-Xclang"] * 4 and flags[at + 5] == "-include", flags[at:]
-    del flags[at : at + 8]
     return flags
 
 

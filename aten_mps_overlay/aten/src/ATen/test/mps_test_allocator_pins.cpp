@@ -49,7 +49,7 @@ TEST_F(MPSAllocatorPinsTest, FreedBlockIsHandedOut) {
   EXPECT_TRUE(isHandedOut(buffer));
 }
 
-TEST_F(MPSAllocatorPinsTest, PinnedBlockIsHandedToNobody) {
+TEST_F(MPSAllocatorPinsTest, PinnedBlockIsNotHandedOut) {
   auto tensor = allocate();
   const void* buffer = bufferOf(tensor);
   EXPECT_TRUE(allocator->pin(buffer));

@@ -73,7 +73,7 @@ TEST_F(MPSGraphMemoryTest, Marks) {
   EXPECT_FALSE(MPSWatchMark::isOn(tensor));
 }
 
-TEST_F(MPSGraphMemoryTest, PinnedBlocksAreGivenToNobody) {
+TEST_F(MPSGraphMemoryTest, PinnedBlocksAreNotHandedOut) {
   auto x = onDevice();
   const void* block = x.storage().data();
   {

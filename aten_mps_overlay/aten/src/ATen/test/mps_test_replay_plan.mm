@@ -114,7 +114,7 @@ TEST_F(MPSReplayPlanTest, KernelsCopiesAndFills) {
   }
 }
 
-TEST_F(MPSReplayPlanTest, RefreshesAreWrittenAnewForEachReplay) {
+TEST_F(MPSReplayPlanTest, RefreshesAreWrittenForEachReplay) {
   const auto early = buffer(), late = buffer();
   auto first = std::make_shared<Counting>();
   auto second = std::make_shared<Counting>();
