@@ -26,12 +26,18 @@ def with_plugin(project: Project, environment: dict[str, str], name: str) -> dic
     return with_modules_of(environment, project.layout.root / "test" / "capture_mode") | {"PYTEST_PLUGINS": name}
 
 
-def problem_of_captured(project: Project) -> str:
-    """Print how many operators were captured and replayed, and what was refused; returns what is wrong with that."""
+def totals_of_captured(project: Project) -> dict[str, Counter[str]]:
+    """Return the outcomes of the last run's "operators" and "changed inputs", and its "refusals", counted."""
     totals: dict[str, Counter[str]] = {"operators": Counter(), "changed inputs": Counter(), "refusals": Counter()}
     for path in sorted((project.layout.reports / "capture_mode").glob("*.json")):
         for name, counts in json.loads(path.read_text()).items():
             totals[name].update(counts)
+    return totals
+
+
+def problem_of_captured(project: Project) -> str:
+    """Print how many operators were captured and replayed, and what was refused; returns what is wrong with that."""
+    totals = totals_of_captured(project)
     for name, counts in totals.items():
         say(f"{name}: " + (", ".join(f"{count:,} {outcome}" for outcome, count in counts.most_common()) or "none"))
     if not totals["operators"]["equal"]:

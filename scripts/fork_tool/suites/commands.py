@@ -47,7 +47,7 @@ def simulator(project: Project, base_only: bool, checkout: Path | None, tests: b
     "--jobs",
     type=click.IntRange(1),
     metavar="CORES",
-    help="Run suites side by side on so many cores; with 1, one after the other [default: all].",
+    help="Run suites side by side as if on so many cores; with 1, one after the other [default: a quarter more than there are].",
 )
 @click.pass_obj
 def test(project: Project, suites: tuple[str, ...], jobs: int | None) -> int:
@@ -129,6 +129,6 @@ def lint_overlay(project: Project) -> int:
 @click.command()
 @click.pass_obj
 def numbers(project: Project) -> None:
-    """Write what the last `make demo` and `make test` showed into README.md."""
+    """Write what the last `make demo` and `make test` showed, and what the pages of long runs say, into README.md."""
     for written in write_numbers(project):
         say(f"README.md has {written}.")

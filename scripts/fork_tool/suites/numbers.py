@@ -1,4 +1,4 @@
-"""`numbers`: writes what the last `make demo` and `make test` showed into README.md."""
+"""`numbers`: writes what the last `make demo` and `make test` showed, and what pages of long runs say, into README.md."""
 
 from __future__ import annotations
 
@@ -11,16 +11,13 @@ from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import write_atomically
 from fork_tool.common.words import counted
 from fork_tool.series.project import Project
+from fork_tool.suites import pages
+from fork_tool.suites.captured import totals_of_captured
+from fork_tool.suites.reports import COLUMNS
 
-_COLUMNS = (
-    "model",
-    "steps of the graph",
-    "passes replayed",
-    "largest difference, replay − eager",
-    "predictions that differ",
-    "CPU time per pass, eager → replay",
-    "framework calls per pass, eager → replay",
-)
+# Blocks have lines of their own; the others are parts of a table's cell.
+_BLOCKS = ("demo", "tests")
+_FROM_PAGES = {"sweep": pages.sweep, "models": pages.models, "mutants": pages.mutants}
 
 
 def write_numbers(project: Project) -> list[str]:
@@ -30,10 +27,18 @@ def write_numbers(project: Project) -> list[str]:
     demo = _read(reports / "demo.json", "make demo")
     tests = _read(reports / "summary.json", "make test")
     text = page.read_text("utf-8")
-    text = _replaced(text, "demo", _demo(demo))
-    text = _replaced(text, "tests", _tests(tests))
-    write_atomically(page, text.encode())
-    return ["the table of `make demo`", "the outcome of `make test`"]
+    text = _replaced(text, "demo", "\n".join(["", *_demo(demo), "", ""]))
+    text = _replaced(text, "tests", "\n".join(["", *_tests(tests), "", ""]))
+    text = _replaced(text, "captured", _captured(project, tests))
+    write_atomically(page, with_pages(text, project.layout.root / "docs").encode())
+    return ["the table of `make demo`", "the outcome of `make test`", "sums of the pages of sweep, models and mutants"]
+
+
+def with_pages(text: str, docs: Path) -> str:
+    """Return README.md's text with what the pages in docs/ say."""
+    for name, said in _FROM_PAGES.items():
+        text = _replaced(text, name, said(docs))
+    return text
 
 
 def _read(report: Path, command: str) -> dict[str, Any]:
@@ -43,12 +48,13 @@ def _read(report: Path, command: str) -> dict[str, Any]:
     return content
 
 
-def _replaced(text: str, name: str, lines: list[str]) -> str:
-    begin, end = f"<!-- {name}: written by `make numbers` -->\n", f"<!-- the end of {name} -->"
-    block = re.compile(f"({re.escape(begin)}).*?({re.escape(end)})", re.DOTALL)
-    if len(block.findall(text)) != 1:
-        raise ForkToolError(f"README.md must have one line {begin.strip()} and, after it, one line {end}.")
-    return block.sub(lambda found: found[1] + "\n" + "\n".join(lines) + "\n\n" + found[2], text)
+def _replaced(text: str, name: str, content: str) -> str:
+    line = "\n" if name in _BLOCKS else ""
+    begin, end = f"<!-- {name}: written by `make numbers` -->{line}", f"<!-- the end of {name} -->"
+    place = re.compile(f"({re.escape(begin)}).*?({re.escape(end)})", re.DOTALL)
+    if len(place.findall(text)) != 1:
+        raise ForkToolError(f"README.md must have {begin.strip()} once and, after it, {end}.")
+    return place.sub(lambda found: found[1] + content + found[2], text)
 
 
 def _demo(report: dict[str, Any]) -> list[str]:
@@ -72,8 +78,19 @@ def _demo(report: dict[str, Any]) -> list[str]:
                 "–" if eager["calls"] is None else f"{eager['calls']:,} → {replay['calls']:,}",
             ]
         )
-    table = ["| " + " | ".join(cells) + " |" for cells in ([*_COLUMNS], *rows)]
-    return [f"{where}.", "", table[0], "|---" * len(_COLUMNS) + "|", *table[1:]]
+    # Simulated time must not be taken for what a Mac gains.
+    time = "CPU time per pass on the simulator" if report["simulated"] else "CPU time per pass"
+    titles = [
+        "model",
+        "steps of the graph",
+        "passes replayed",
+        "largest difference, replay − eager",
+        "predictions that differ",
+        f"{time}, eager → replay",
+        "framework calls per pass, eager → replay",
+    ]
+    table = ["| " + " | ".join(cells) + " |" for cells in (titles, *rows)]
+    return [f"{where}.", "", table[0], "|---" * len(titles) + "|", *table[1:]]
 
 
 def _tests(report: dict[str, Any]) -> list[str]:
@@ -89,3 +106,19 @@ def _tests(report: dict[str, Any]) -> list[str]:
         f"{total['skipped']}. The suites took {report['seconds'] / 60:.0f} minutes on {machine['cores']} cores on {report['date']}, "
         "the environment and the simulator not counted.",
     ]
+
+
+def _captured(project: Project, report: dict[str, Any]) -> str:
+    name = "upstream sample, captured"
+    suite = next((suite for suite in report["suites"] if suite["name"] == name), None)
+    totals = totals_of_captured(project)
+    operators, changed = totals["operators"], totals["changed inputs"]
+    if suite is None or not operators:
+        raise ForkToolError(f"The last run of tests was one without the suite {name!r}: run `make test` on Linux.")
+    tests = sum(suite[column] for column in COLUMNS)
+    return (
+        f"{tests} tests, those on the list of remaining failures among them | {operators['equal']:,} operators equal bit for bit, "
+        f"{changed['equal']:,} of them again on changed inputs (nearly all others have no real numbers to change), "
+        f"{operators['no effect visible']:,} in which nothing can be seen, {operators['refused']:,} refused (nearly all reads by the "
+        f"tests), {operators['different'] + changed['different'] or 'no'} differences"
+    )
