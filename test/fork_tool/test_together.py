@@ -90,6 +90,14 @@ def test_a_spread_suite_goes_without_half_of_its_cores() -> None:
     assert together.take_what_fits([single, timed], 2, 2) == [(single, 1)]
 
 
+def test_spread_suites_share_the_cores_while_many_of_them_wait() -> None:
+    waiting = [suite(str(number), "pass", "{processes}") for number in range(8)]
+    assert [given for _, given in together.take_what_fits(list(waiting), 4, 4)] == [1] * 4
+    assert [given for _, given in together.take_what_fits(waiting[:4], 4, 4)] == [2, 2]
+    assert [given for _, given in together.take_what_fits(waiting[:2], 4, 4)] == [4]
+    assert [given for _, given in together.take_what_fits(list(waiting), 64, 64)] == [8] * 8
+
+
 def test_of_those_that_build_one_runs() -> None:
     first, other = replace(suite("first", "pass"), builds=True), replace(suite("other", "pass"), builds=True)
     waiting = [first, other, suite("plain", "pass")]

@@ -88,13 +88,16 @@ def take_what_fits(waiting: list[Suite], free: int, cores: int, building: bool =
 
     `building`: one that builds is running, so that others of these are left.
     """
+    # Each further process imports torch again, so that a suite has few of them while many suites wait.
+    most = -(-2 * cores // max(1, len(waiting)))
     taken = []
     for suite in list(waiting):
         if suite.builds and building:
             continue
-        given = min(free, suite.cores(cores))
+        wanted = min(suite.cores(cores), most) if suite.is_spread else suite.cores(cores)
+        given = min(free, wanted)
         # One that is spread goes without up to half of its cores: all of them are rarely free at once.
-        enough = suite.cores(cores) if suite.measures_time else -(-suite.cores(cores) // 2)
+        enough = wanted if suite.measures_time else -(-wanted // 2)
         if given >= enough:
             free -= given
             building |= suite.builds
