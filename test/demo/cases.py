@@ -72,7 +72,7 @@ def decoder_case(small: bool) -> Case:
                 yield 1
 
     return Case(
-        f"decoder, {depth} layers",
+        f"GPT-2-style decoder, {depth} layers",
         f"{starts} sequences of {tokens} tokens",
         model,
         lambda: model.start(0),

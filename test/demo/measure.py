@@ -116,7 +116,7 @@ def measure(case: Case, repeats: int) -> Result:
         case.name,
         case.data,
         case.accuracy,
-        {kind: steps[kind] for kind in ("kernels", "graph_runs", "copies", "fills", "executables")},
+        {kind: steps[kind] for kind in ("kernels", "graph_runs", "copies", "fills")},
         len(expected),
         (eager_all - replay_all).abs().max().item(),
         bool(eager_all.isfinite().all()),

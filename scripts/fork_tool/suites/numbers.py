@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from fork_tool.suites.reports import COLUMNS
 
 # Blocks have lines of their own; the others are parts of a table's cell.
 _BLOCKS = ("demo", "tests")
+_WIDTH = 140
 _FROM_PAGES = {"sweep": pages.sweep, "models": pages.models, "mutants": pages.mutants}
 
 
@@ -101,11 +103,13 @@ def _tests(report: dict[str, Any]) -> list[str]:
         )
     machine = report["machine"]
     where = "a simulator" if machine["runs_on"] == "simulator" else f"the device of a {machine['model']}"
-    return [
-        f"`make test` ran {total['passed'] + total['failed']:,} tests on {where}, all of which passed, and skipped "
-        f"{total['skipped']}. The suites took {report['seconds'] / 60:.0f} minutes on {machine['cores']} cores on {report['date']}, "
-        "the environment and the simulator not counted.",
-    ]
+    minutes, seconds = divmod(round(report["seconds"]), 60)
+    said = (
+        f"`make test` ran {total['passed'] + total['failed']:,} tests on {where}, all of which passed, and skipped {total['skipped']:,}. "
+        f"The suites, which run side by side, took {minutes} min {seconds} s on {machine['cores']} cores on {report['date']}, "
+        "the environment and the builds before them not counted."
+    )
+    return textwrap.wrap(said, _WIDTH, break_on_hyphens=False)
 
 
 def _captured(project: Project, report: dict[str, Any]) -> str:
