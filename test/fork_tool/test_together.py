@@ -96,6 +96,8 @@ def test_spread_suites_share_the_cores_while_many_of_them_wait() -> None:
     assert [given for _, given in together.take_what_fits(waiting[:4], 4, 4)] == [2, 2]
     assert [given for _, given in together.take_what_fits(waiting[:2], 4, 4)] == [4]
     assert [given for _, given in together.take_what_fits(list(waiting), 64, 64)] == [8] * 8
+    timed = replace(waiting[0], measures_time=True)
+    assert together.take_what_fits([timed, *waiting[1:]], 4, 4) == [(timed, 4)]
 
 
 def test_of_those_that_build_one_runs() -> None:

@@ -16,8 +16,6 @@ from fork_tool.suites import pages
 from fork_tool.suites.captured import totals_of_captured
 from fork_tool.suites.reports import COLUMNS
 
-# Blocks have lines of their own; the others are parts of a table's cell.
-_BLOCKS = ("demo", "tests")
 _WIDTH = 140
 _FROM_PAGES = {"sweep": pages.sweep, "models": pages.models, "mutants": pages.mutants}
 
@@ -29,8 +27,8 @@ def write_numbers(project: Project) -> list[str]:
     demo = _read(reports / "demo.json", "make demo")
     tests = _read(reports / "summary.json", "make test")
     text = page.read_text("utf-8")
-    text = _replaced(text, "demo", "\n".join(["", *_demo(demo), "", ""]))
-    text = _replaced(text, "tests", "\n".join(["", *_tests(tests), "", ""]))
+    text = _replaced(text, "demo", _block(_demo(demo)))
+    text = _replaced(text, "tests", _block(_tests(tests)))
     text = _replaced(text, "captured", _captured(project, tests))
     write_atomically(page, with_pages(text, project.layout.root / "docs").encode())
     return ["the table of `make demo`", "the outcome of `make test`", "sums of the pages of sweep, models and mutants"]
@@ -51,12 +49,16 @@ def _read(report: Path, command: str) -> dict[str, Any]:
 
 
 def _replaced(text: str, name: str, content: str) -> str:
-    line = "\n" if name in _BLOCKS else ""
-    begin, end = f"<!-- {name}: written by `make numbers` -->{line}", f"<!-- the end of {name} -->"
+    begin, end = f"<!-- {name}: written by `make numbers` -->", f"<!-- the end of {name} -->"
     place = re.compile(f"({re.escape(begin)}).*?({re.escape(end)})", re.DOTALL)
     if len(place.findall(text)) != 1:
-        raise ForkToolError(f"README.md must have {begin.strip()} once and, after it, {end}.")
+        raise ForkToolError(f"README.md must have {begin} once and, after it, {end}.")
     return place.sub(lambda found: found[1] + content + found[2], text)
+
+
+def _block(lines: list[str]) -> str:
+    # The others are parts of a table's cell.
+    return "\n".join(["", "", *lines, "", ""])
 
 
 def _demo(report: dict[str, Any]) -> list[str]:

@@ -45,13 +45,13 @@ class Suite:
     # Too long for `make test`: run when it is asked for.
     by_name_only: bool = False
 
-    def cores(self, all_cores: int) -> int:
-        """How many of a machine's cores it is given."""
+    def cores(self, all_cores: int, most: int = _MOST_PROCESSES) -> int:
+        """How many of a machine's cores it is given, at most `most` where it can use several."""
         if self.measures_time:
             return all_cores
         if self.waits:
             return 1
-        return min(all_cores, _MOST_PROCESSES) if self.is_spread else 1
+        return min(all_cores, most, _MOST_PROCESSES) if self.is_spread else 1
 
     @property
     def is_spread(self) -> bool:

@@ -94,7 +94,7 @@ def take_what_fits(waiting: list[Suite], free: int, cores: int, building: bool =
     for suite in list(waiting):
         if suite.builds and building:
             continue
-        wanted = min(suite.cores(cores), most) if suite.is_spread else suite.cores(cores)
+        wanted = suite.cores(cores, most)
         given = min(free, wanted)
         # One that is spread goes without up to half of its cores: all of them are rarely free at once.
         enough = wanted if suite.measures_time else -(-wanted // 2)
