@@ -13,6 +13,7 @@ import torch
 from torch.fx import GraphModule, Node
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from ._static_memory import GraphPool, StaticMemory
 from ._traced_graph import (
     changes_storage,
     devices,
@@ -34,7 +35,7 @@ from ._traced_run import (
     TracedRun,
     Values,
 )
-from .graphs import _LINK_LIMIT, graph, graph_pool_handle, MPSGraph
+from .graphs import _LINK_LIMIT, _PoolHandle, graph, MPSGraph
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,24 @@ class Options:
 
 
 class SharedMemory:
-    """What the graphs of one compiled function share: a pool, whose memory one thread at a time may write to."""
+    """The pools of one compiled function, of which one thread at a time may use one.
+
+    Forward passes whose backward passes are pending lie in pools of their own, so that each may be replayed whatever
+    the order of the backward passes. One pool is enough for calls that do not overlap.
+    """
 
     def __init__(self) -> None:
-        self.pool = graph_pool_handle()
         self.lock = threading.RLock()
+        self.pools: List[GraphPool] = []
+
+    def pool_for(self, forward: Optional[StaticMemory]) -> GraphPool:
+        """Return a pool in which nothing is held except by the forward pass of the graphs to capture."""
+        pools = [forward.pool, *self.pools] if forward else self.pools
+        for pool in pools:
+            if all(member is forward for member in pool.holders()):
+                return pool
+        self.pools.append(GraphPool())
+        return self.pools[-1]
 
 
 @dataclass
@@ -96,13 +110,11 @@ class _Graphs:
     # of arguments that are used where they are: the place, and whether they still exist
     places: "array[int]"
     storages: List[StorageWeakRef]
-    # of arguments whose values are copied: the position, and where to
-    copies: List[Tuple[int, torch.Tensor]]
+    # of arguments whose values are copied: where to, by position
+    copies: Dict[int, torch.Tensor]
+    memory: StaticMemory
     steps: List[Union[CapturedStep, EagerStep]] = field(default_factory=list)
     values: Values = field(default_factory=dict)
-    # of the last call, in the memory of the graphs: results that the caller got, and what a backward pass reads
-    lent: List["weakref.ref[torch.Tensor]"] = field(default_factory=list)
-    saved: List["weakref.ref[torch.Tensor]"] = field(default_factory=list)
 
     def has_eager_steps(self) -> bool:
         return any(isinstance(step, EagerStep) for step in self.steps)
@@ -111,6 +123,7 @@ class _Graphs:
         for step in self.steps:
             if isinstance(step, CapturedStep):
                 step.graph.reset()
+        self.memory.leave()
 
 
 @dataclass
@@ -187,13 +200,43 @@ class CompiledGraph:
         given = list(args)
         args.clear()  # as AOTAutograd wants it: nothing else keeps them alive
         with torch.no_grad(), self.shared.lock:
-            graphs = self._find(given)
-            if graphs is not None:
-                return self._replay(graphs, given)
-            if self._may_capture(given):
-                return self._capture(given)
-            self.eager_calls += 1
-            return list(self.traced.module.forward(*given))
+            results = self._run(given)
+        _forbid_second_order(results[self.roles.returned :])
+        return results
+
+    def _run(self, args: List[Any]) -> List[Any]:
+        if torch._C._mps_isCurrentStreamCapturing():
+            return self._run_in_capture(args)
+        graphs = self._find(args)
+        if graphs is not None:
+            return self._replay(graphs, args)
+        if self._may_capture():
+            owner = self._owner_of_saved(args)
+            # a forward pass that ran eagerly leaves its results elsewhere each time
+            if self.forward is None or owner is not None:
+                return self._capture(args, owner)
+        self.eager_calls += 1
+        return list(self.traced.module.forward(*args))
+
+    def _run_in_capture(self, args: Sequence[Any]) -> List[Any]:
+        """Runs the operators one by one, so that the caller's graph has memory of its own."""
+        owner = self._owner_of_saved(args)
+        if owner is not None and owner.memory.is_held():
+            raise RuntimeError(
+                f"torch.compile(backend='mpsgraphs'): the backward pass of {self.name} can't be captured, since its "
+                "forward pass ran before the capture and later calls overwrite its activations. Call the function in "
+                "the capture, too."
+            )
+        run = TracedRun(
+            self.traced.module, dict(zip(self.traced.placeholders, args))
+        )
+        scalars: Values = {}
+        for node in self.traced.nodes:
+            run.call(node, scalars)
+        return [
+            run.values[result] if isinstance(result, Node) else result
+            for result in self.traced.results
+        ]
 
     def drop(self) -> None:
         """Gives all memory back; later calls capture again."""
@@ -232,27 +275,22 @@ class CompiledGraph:
             return None
         key = self._key(args)
         for graphs in self.graphs:
-            if graphs.key == key and torch._C._mps_areAt(
-                args, self.fixed_positions, graphs.places
+            if (
+                graphs.key == key
+                and torch._C._mps_areAt(args, self.fixed_positions, graphs.places)
+                and graphs.memory.may_replay()
             ):
-                if not self._is_busy(graphs):
-                    return graphs
+                return graphs
         return None
 
-    def _is_busy(self, graphs: _Graphs) -> bool:
-        """Whether a backward pass still wants what the last call has left in the memory of the graphs."""
-        return any(tensor() is not None for tensor in graphs.saved)
-
-    def _may_capture(self, args: Sequence[Any]) -> bool:
+    def _may_capture(self) -> bool:
         if not self.can_capture or torch._C._mps_isCaptureUnderway():
             return False
-        if self.forward is not None and not self.forward._holds(
-            {place_of(args[i]) for i in self.fixed}
-        ):
-            return False  # the forward pass ran eagerly, and leaves its results elsewhere each time
         for graphs in self.graphs[:]:
-            if any(storage.expired() for storage in graphs.storages):
-                self.graphs.remove(graphs)  # of weights that are gone
+            # of weights that are gone
+            if any(s.expired() for s in graphs.storages) and not graphs.memory.is_held():
+                self.graphs.remove(graphs)
+                graphs.memory.leave()
         if len(self.graphs) < self.options.max_graphs:
             return True
         if not self.was_limited:
@@ -264,29 +302,25 @@ class CompiledGraph:
             )
         return False
 
-    def _holds(self, places: Set[int]) -> bool:
-        known: Set[int] = set()
-        for graphs in self.graphs:
-            known.update(graphs.places)
-            known.update(place_of(kept) for _, kept in graphs.copies)
-            known.update(
-                place_of(graphs.values[n])
-                for n in self.traced.results[self.roles.returned :]
-                if isinstance(graphs.values.get(n), torch.Tensor)
-            )
-        return places <= known
+    def _owner_of_saved(self, args: Sequence[Any]) -> Optional[_Graphs]:
+        """Return the graphs of the forward pass whose results a backward pass was given, if it was not eager."""
+        if self.forward is None:
+            return None
+        places = {place_of(args[i]) for i in self.fixed}
+        saved = self.forward.traced.results[self.forward.roles.returned :]
+        for graphs in self.forward.graphs:
+            kept = [*graphs.copies.values(), *map(graphs.values.get, saved)]
+            tensors = (t for t in kept if isinstance(t, torch.Tensor))
+            if places <= {*graphs.places, *map(place_of, tensors)}:
+                return graphs
+        return None
 
     # Replay
 
     def _replay(self, graphs: _Graphs, args: Sequence[Any]) -> List[Any]:
-        self._expire(graphs)
-        new = [
-            (kept, args[i])
-            for i, kept in graphs.copies
-            if place_of(kept) != place_of(args[i])
-        ]
-        if new:
-            torch._foreach_copy_([kept for kept, _ in new], [given for _, given in new])
+        moving = [args[i] for i in self.moving]
+        graphs.memory.copy_in(moving, graphs.memory.relations(moving))
+        graphs.memory.end_loans()
         run = TracedRun(self.traced.module, graphs.values)
         if graphs.has_eager_steps():
             run.values = {**dict(zip(self.traced.placeholders, args)), **graphs.values}
@@ -303,26 +337,11 @@ class CompiledGraph:
         for node in self.traced.nodes[first:]:
             run.call(node)
 
-    def _expire(self, graphs: _Graphs) -> None:
-        for reference in graphs.lent:
-            tensor = reference()
-            if tensor is not None:
-                torch._C._mps_expireTensor(
-                    tensor,
-                    f"A result of {self.name} was used after a later call, which has overwritten it: with "
-                    "options={'copy_outputs': False} results are valid until the next call. Clone it before that, or "
-                    "leave the option out.",
-                )
-        graphs.lent.clear()
-        graphs.saved.clear()
-
     def _finish(
         self, graphs: _Graphs, run: TracedRun, args: Sequence[Any]
     ) -> List[Any]:
-        places = dict(graphs.copies)
         for i in self.written:
-            if place_of(args[i]) != place_of(places[i]):
-                args[i].copy_(places[i])
+            args[i].copy_(graphs.copies[i])
         results: List[Any] = []
         for i, node in enumerate(self.traced.results):
             is_kept = i >= self.roles.returned
@@ -331,10 +350,10 @@ class CompiledGraph:
                 continue
             at = self.positions.get(node)
             if at is not None:
-                if not is_kept or at not in places:
+                if not is_kept or at not in graphs.copies:
                     results.append(args[at])
                     continue
-                value = places[at]
+                value = graphs.copies[at]
             else:
                 # a backward pass finds what is kept for it at the same place each time
                 value = (graphs if is_kept and run.is_whole else run).values[node]
@@ -345,55 +364,73 @@ class CompiledGraph:
             elif not is_kept and self.copies_results:
                 results.append(copy_of(value))
             else:
-                alias = value.detach()
-                (graphs.saved if is_kept else graphs.lent).append(weakref.ref(alias))
-                results.append(alias)
+                memory = graphs.memory
+                results.append(memory.hold(value) if is_kept else memory.lend(value))
         return results
 
     # Capture
 
-    def _capture(self, args: Sequence[Any]) -> List[Any]:
+    def _capture(self, args: Sequence[Any], owner: Optional[_Graphs]) -> List[Any]:
         with torch.inference_mode(False), torch.no_grad():
-            graphs = _Graphs(
-                self._key(args),
-                array("Q", (place_of(args[i]) for i in self.fixed)),
-                [StorageWeakRef(args[i].untyped_storage()) for i in self.fixed],
-                [(i, dense_copy_of(args[i])) for i in self.moving],
-            )
-            values = dict(zip(self.traced.placeholders, args))
-            values.update(
-                (self.traced.placeholders[i], kept) for i, kept in graphs.copies
-            )
-            run = TracedRun(self.traced.module, values)
-            done = 0
-            splits_before = len(self.splits)
-            while done < len(self.traced.nodes):
-                end = self._end_of_step(done)
-                nodes = self.traced.nodes[done:end]
-                if self._runs_eagerly(nodes):
-                    for node in nodes:
-                        keep_dense(run, node)
-                    graphs.steps.append(EagerStep(nodes))
-                else:
-                    try:
-                        captured = self._capture_piece(run, done, end)
-                    except _CantCapture:
-                        run.is_whole = False
-                        self.eager_calls += 1
-                        self._run_rest(run, done)
-                        break
-                    if captured is None:
-                        continue  # one operator more runs eagerly now
-                    graphs.steps.append(captured)
-                done = end
-            if run.is_whole:
-                self._keep(graphs, run)
-                self.captures += 1
-                self.graphs.append(graphs)
-                _made[self.number] = self
+            copies = {i: dense_copy_of(args[i]) for i in self.moving}
+        graphs = _Graphs(
+            self._key(args),
+            array("Q", (place_of(args[i]) for i in self.fixed)),
+            [StorageWeakRef(args[i].untyped_storage()) for i in self.fixed],
+            copies,
+            StaticMemory(
+                self.shared.pool_for(owner and owner.memory),
+                list(copies.values()),
+                f"A result of {self.name} was used after a later call, which has overwritten it: with "
+                "options={'copy_outputs': False} results are valid until the next call. Clone it before that, or "
+                "leave the option out.",
+            ),
+        )
+        try:
+            with torch.inference_mode(False), torch.no_grad():
+                run = self._capture_pieces(graphs, args)
+            return self._finish(graphs, run, args)
+        finally:
+            if graphs not in self.graphs:
+                graphs.memory.leave()
+
+    def _capture_pieces(self, graphs: _Graphs, args: Sequence[Any]) -> TracedRun:
+        """Runs the operators, and keeps the graphs if all that can be captured was."""
+        pool = graphs.memory.pool.handle
+        values = dict(zip(self.traced.placeholders, args))
+        values.update(
+            (self.traced.placeholders[i], kept) for i, kept in graphs.copies.items()
+        )
+        run = TracedRun(self.traced.module, values)
+        done = 0
+        splits_before = len(self.splits)
+        while done < len(self.traced.nodes):
+            end = self._end_of_step(done)
+            nodes = self.traced.nodes[done:end]
+            if self._runs_eagerly(nodes):
+                for node in nodes:
+                    keep_dense(run, node)
+                graphs.steps.append(EagerStep(nodes))
+            else:
+                try:
+                    captured = self._capture_piece(run, done, end, pool)
+                except _CantCapture:
+                    run.is_whole = False
+                    self.eager_calls += 1
+                    self._run_rest(run, done)
+                    break
+                if captured is None:
+                    continue  # one operator more runs eagerly now
+                graphs.steps.append(captured)
+            done = end
+        if run.is_whole:
+            self._keep(graphs, run)
+            self.captures += 1
+            self.graphs.append(graphs)
+            _made[self.number] = self
         if len(self.splits) > splits_before == 0:
             self._tell()
-        return self._finish(graphs, run, args)
+        return run
 
     def _runs_eagerly(self, nodes: Sequence[Node]) -> bool:
         return any(n in self.eager_nodes for n in nodes) or not any(
@@ -412,7 +449,7 @@ class CompiledGraph:
         return len(self.traced.nodes)
 
     def _capture_piece(
-        self, run: TracedRun, first: int, end: int
+        self, run: TracedRun, first: int, end: int, pool: _PoolHandle
     ) -> Optional[CapturedStep]:
         """Returns None if one of the operators can't be captured; it is known by then."""
         nodes = self.traced.nodes[first:end]
@@ -423,7 +460,7 @@ class CompiledGraph:
         has_begun = False
         node: Optional[Node] = None
         try:
-            with graph(mps_graph, pool=self.shared.pool, empty_cache=False):
+            with graph(mps_graph, pool=pool, empty_cache=False):
                 has_begun = True
                 for position, node in enumerate(nodes, first):
                     run.call(node, scalars)
@@ -441,7 +478,7 @@ class CompiledGraph:
                 self.can_capture = False
                 self._note("the whole function", nodes[0], error)
                 raise _CantCapture from error
-            refused = node or self._find_refused(run, nodes)
+            refused = node or self._find_refused(run, nodes, pool)
             for one in [refused] if refused else nodes:
                 self.eager_nodes.add(one)
                 self.eager_nodes.update(
@@ -454,13 +491,15 @@ class CompiledGraph:
             )
             return None
 
-    def _find_refused(self, run: TracedRun, nodes: Sequence[Node]) -> Optional[Node]:
+    def _find_refused(
+        self, run: TracedRun, nodes: Sequence[Node], pool: _PoolHandle
+    ) -> Optional[Node]:
         """The operator that makes a capture fail when it ends."""
         before = StateBefore(run, nodes)
         found = None
         for node in nodes:
             try:
-                with graph(MPSGraph(), pool=self.shared.pool, empty_cache=False):
+                with graph(MPSGraph(), pool=pool, empty_cache=False):
                     run.call(node, {})
             except RuntimeError:
                 found = node
@@ -496,7 +535,7 @@ class CompiledGraph:
                         if n in saved or captured.intersection(n.users)
                     }
         arguments = set(self.traced.placeholders)
-        copied = {self.traced.placeholders[i] for i, _ in graphs.copies}
+        copied = {self.traced.placeholders[i] for i in graphs.copies}
         graphs.values = {
             n: value
             for n, value in run.values.items()
@@ -513,6 +552,16 @@ class CompiledGraph:
             f"torch.compile(backend='mpsgraphs'): parts of {self.name} ({self.part}) run eagerly between captured "
             f"graphs; torch.mps.compile_report() lists them:{lines}"
         )
+
+
+def _forbid_second_order(saved: Sequence[Any]) -> None:
+    """Lets AOTAutograd raise for gradients of gradients, which it does if a saved tensor requires gradients."""
+    tensors = [t for t in saved if isinstance(t, torch.Tensor)]
+    if not any(t.requires_grad for t in tensors):
+        for tensor in tensors:
+            if tensor.is_floating_point() or tensor.is_complex():
+                tensor.requires_grad_()
+                break
 
 
 def reports() -> List[Dict[str, Any]]:

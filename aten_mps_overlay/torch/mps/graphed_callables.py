@@ -1,47 +1,46 @@
 r"""Functions and modules whose forward and backward passes are captured graphs."""
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+import types
+import warnings
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+    Union,
+)
 
 import torch
+from torch.nn.modules import module as _nn_module
 from torch.utils import _pytree as pytree
 
-from .graphs import _PoolHandle, graph, graph_pool_handle, MPSGraph
+from ._static_memory import GraphPool, SAME, StaticMemory, UNLIKE
+from .graphs import _PoolHandle, graph, MPSGraph
 
 
 __all__ = ["make_graphed_callables"]
 
 _Callable = Union[torch.nn.Module, Callable[..., Any]]
 
+# Dicts of a module. A replay calls none of the hooks.
+_CONTENTS = ("_parameters", "_buffers", "_modules")
+_HOOKS = (
+    "_forward_hooks",
+    "_forward_pre_hooks",
+    "_backward_hooks",
+    "_backward_pre_hooks",
+)
+
 
 class _Options(NamedTuple):
     allow_unused_input: bool
-    pool: _PoolHandle
     capture_error_mode: str
     link: bool
-
-
-class _Group:
-    """Callables that were captured one after the other into one pool.
-
-    Activations lie in memory that was free when the callables before it were captured: their forward
-    passes may overwrite it. Backward passes can't, since a graph keeps what it reads.
-    """
-
-    def __init__(self) -> None:
-        self.members: List[_Graphed] = []
-        self.replays = 0
-
-    def note_replay(self) -> int:
-        self.replays += 1
-        return self.replays
-
-    def is_overwritten(self, member: "_Graphed") -> bool:
-        earlier = self.members[: self.members.index(member)]
-        return any(m.forward_replay > member.forward_replay for m in earlier)
-
-    def settle(self) -> None:
-        """For a forward pass in the middle of a backward pass, whose gradients it may overwrite."""
-        for member in self.members:
-            member.settle()
 
 
 class _Graphed:
@@ -52,38 +51,40 @@ class _Graphed:
         function: _Callable,
         sample_args: Tuple[Any, ...],
         options: _Options,
-        group: _Group,
+        pool: GraphPool,
     ) -> None:
         self.function = function
         self.options = options
-        self.group = group
-        group.members.append(self)
+        self.pool = pool
         samples, self.in_spec = pytree.tree_flatten(sample_args)
         for sample in samples:
-            if not isinstance(sample, torch.Tensor) or sample.device.type != "mps":
-                raise TypeError(
-                    "make_graphed_callables: sample_args may hold tensors of the MPS device "
-                    f"only, but there is {_describe(sample)}"
-                )
-        # the graphs read these: what else a program does with the samples is of no matter
+            _check_tensor(sample, "sample_args may hold")
+        # copies, since the program may use its samples for something else
         self.inputs = [
             sample.detach().clone().requires_grad_(sample.requires_grad)
             for sample in samples
         ]
+        self.original: Callable[..., Any] = function
         self.parameters: Tuple[torch.Tensor, ...] = ()
+        self.buffers: Tuple[torch.Tensor, ...] = ()
+        self.module_state: Tuple[Any, ...] = ()
         if isinstance(function, torch.nn.Module):
             _check_module(function)
+            self.original = function.forward
+            self.training = function.training
             self.parameters = tuple(function.parameters())
+            self.buffers = tuple(function.buffers())
         self.surface = (*self.inputs, *self.parameters)
+        self.frozen = [p for p in self.parameters if not p.requires_grad]
+        self.autocast = _autocast_dtype()
         self.forward_graph = MPSGraph(link=options.link)
         self.backward_graph: Optional[MPSGraph] = None
         self.outputs: List[torch.Tensor] = []
         self.grad_outputs: List[Optional[torch.Tensor]] = []
         self.grad_inputs: List[Optional[torch.Tensor]] = []
-        # the replay of the forward graph whose activations are there
-        self.forward_replay = 0
-        # positions of gradients that autograd got without a copy
-        self.lent: List[int] = []
+        self.was_told = False
+
+    # Capture
 
     def static_inputs(self) -> Any:
         return pytree.tree_unflatten(self.inputs, self.in_spec)
@@ -109,13 +110,22 @@ class _Graphed:
         return grads
 
     def set_outputs(self, outputs: Any) -> None:
-        self.outputs, self.out_spec = pytree.tree_flatten(outputs)
-        for output in self.outputs:
-            if not isinstance(output, torch.Tensor) or output.device.type != "mps":
-                raise TypeError(
-                    "make_graphed_callables: a callable must return tensors of the MPS device "
-                    f"only, but there is {_describe(output)}"
+        for tensor in self.inputs:
+            if tensor.grad_fn is not None:
+                raise RuntimeError(
+                    f"make_graphed_callables: the callable writes a result that requires gradients to its argument, "
+                    f"{_describe(tensor)}. A replay can't give the caller's tensor that history. Return the result "
+                    "instead."
                 )
+        flat, self.out_spec = pytree.tree_flatten(outputs)
+        for output in flat:
+            _check_tensor(output, "a callable must return")
+        # by position: a result that is an argument, a parameter or a buffer is that tensor in each call
+        known = {id(t): i for i, t in enumerate((*self.surface, *self.buffers))}
+        self.passed_on = {
+            k: known[id(output)] for k, output in enumerate(flat) if id(output) in known
+        }
+        self.outputs = [o for k, o in enumerate(flat) if k not in self.passed_on]
         self.grad_outputs = [
             torch.zeros_like(o) if o.requires_grad else None for o in self.outputs
         ]
@@ -135,80 +145,105 @@ class _Graphed:
     def capture(self, mps_graph: MPSGraph) -> graph:
         return graph(
             mps_graph,
-            pool=self.options.pool,
+            pool=self.pool.handle,
             capture_error_mode=self.options.capture_error_mode,
         )
 
     def capture_forward(self) -> None:
+        versions = torch._C._mps_versionsOf(self.inputs)
         with self.capture(self.forward_graph):
             outputs = self.run()
         self.set_outputs(outputs)
+        self.written = [
+            i
+            for i, version in enumerate(torch._C._mps_versionsOf(self.inputs))
+            if version != versions[i]
+        ]
+        for output in self.outputs:
+            is_of_argument = any(_memory(output) == _memory(t) for t in self.inputs)
+            if is_of_argument or self.forward_graph._keeps(output):
+                raise RuntimeError(
+                    f"make_graphed_callables: the callable returns {_describe(output)}, which is a view of an argument "
+                    "or of another tensor from before the capture, but replays return copies. Return its clone()."
+                )
+        self.memory = StaticMemory(self.pool, self.inputs)
 
     def capture_backward(self) -> None:
-        if not self.needs_backward():
-            return
-        self.backward_graph = MPSGraph(link=self.options.link)
-        with self.capture(self.backward_graph):
-            grads = iter(self.run_backward())
-        found = [next(grads) if t.requires_grad else None for t in self.surface]
-        # each a tensor of its own: settle() gives one other memory
-        self.grad_inputs = [g if g is None else g.detach() for g in found]
+        if self.needs_backward():
+            leaves = [_leaves_of(output) for output in self.outputs]
+            # for each gradient, the outputs that it comes from
+            self.sources = [
+                [k for k, reached in enumerate(leaves) if id(t) in reached]
+                for t in self.surface
+            ]
+            self.backward_graph = MPSGraph(link=self.options.link)
+            with self.capture(self.backward_graph):
+                grads = iter(self.run_backward())
+            found = [next(grads) if t.requires_grad else None for t in self.surface]
+            self.grad_inputs = [g if g is None else g.detach() for g in found]
+            self.read_by_backward = [
+                t
+                for t in (*self.surface, *self.buffers)
+                if self.backward_graph._keeps(t)
+            ]
+            self.backward_memory = StaticMemory(self.pool, [])
         # the graphs keep the memory; autograd's nodes are not needed any more
         self.outputs = [o.detach() for o in self.outputs]
 
-    def give(self, args: Sequence[torch.Tensor]) -> None:
-        """Copies arguments to where the graph reads them, but for those that are there."""
-        moving = [
-            (static, arg)
-            for static, arg in zip(self.inputs, args)
-            if not _is_same(static, arg)
-        ]
-        # one argument may be the memory of another
-        overwritten = {_memory(static) for static, _ in moving}
-        moving = [
-            (static, arg.detach().clone() if _memory(arg) in overwritten else arg)
-            for static, arg in moving
-        ]
-        for static, arg in moving:
-            static.detach().copy_(arg)
+    # Calls
 
-    def gradients(self, ctx: Any) -> List[Optional[torch.Tensor]]:
-        """Copies, since the next backward pass writes to the same memory, but of what autograd adds to ``.grad``."""
-        result: List[Optional[torch.Tensor]] = []
-        self.lent = []
-        for i, grad in enumerate(self.grad_inputs):
-            if grad is not None:
-                if i >= len(self.inputs) and _is_added(
-                    self.surface[i], ctx.next_functions[i][0]
-                ):
-                    self.lent.append(i)
-                else:
-                    grad = grad.clone()
-            result.append(grad)
-        return result
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        difference = self.difference()
+        if difference is not None:
+            if difference and not self.was_told:
+                self.was_told = True
+                warnings.warn(
+                    f"make_graphed_callables: {_name_of(self.function)} runs eagerly: {difference}. Make it graphed "
+                    "again to have replays."
+                )
+            return self.original(*args, **kwargs)
+        if kwargs:
+            raise TypeError(
+                "make_graphed_callables: a graphed module takes positional arguments only"
+            )
+        flat, spec = pytree.tree_flatten(args)
+        relations = self.check_args(flat, spec)
+        if self.backward_graph is not None and torch.is_grad_enabled():
+            outputs = _Replay.apply(self, relations, *flat, *self.parameters)
+        else:
+            with torch.no_grad():
+                outputs = self.replay(flat, relations)
+        results = list(outputs)
+        for k, i in self.passed_on.items():
+            results.insert(k, (*flat, *self.parameters, *self.buffers)[i])
+        return pytree.tree_unflatten(results, self.out_spec)
 
-    def settle(self) -> None:
-        """Gives gradients that autograd may still hold memory of their own."""
-        for i in self.lent:
-            grad = self.grad_inputs[i]
-            assert grad is not None
-            self.grad_inputs[i] = grad.detach()
-            grad.data = grad.clone()
-        self.lent = []
+    def difference(self) -> Optional[str]:
+        """Tells why the callable must run eagerly, in a word if the user is to know."""
+        if torch._C._mps_isCurrentStreamCapturing():
+            return ""  # it becomes part of that graph
+        module = self.function
+        if isinstance(module, torch.nn.Module):
+            if module.training != self.training:
+                return ""
+            if not torch._C._mps_areUnchanged(self.module_state):
+                return "a parameter, buffer, submodule, mode, hook or number of it is not that of the capture"
+            if self.frozen and torch._C._mps_requireGradients(self.frozen):
+                return "a parameter that was frozen in the capture requires gradients"
+        if _autocast_dtype() != self.autocast:
+            return "autocast is not set as in the capture"
+        return None
 
-    def check_args(self, args: List[Any], spec: pytree.TreeSpec) -> None:
+    def check_args(self, args: List[Any], spec: pytree.TreeSpec) -> List[int]:
+        """Returns the relations of the arguments to the static inputs."""
         if spec != self.in_spec:
             raise TypeError(
                 "make_graphed_callables: the callable was captured with other arguments: "
                 f"{self.in_spec}, and is called with {spec}"
             )
-        for arg, static in zip(args, self.inputs):
-            if (
-                not isinstance(arg, torch.Tensor)
-                or arg.device.type != "mps"
-                or arg.shape != static.shape
-                or arg.dtype != static.dtype
-            ):
+        relations = self.memory.relations(args)
+        for arg, static, relation in zip(args, self.inputs, relations):
+            if relation == UNLIKE:
                 raise TypeError(
                     f"make_graphed_callables: the callable was captured with {_describe(static)}, "
                     f"and is called with {_describe(arg)} in its place"
@@ -222,65 +257,121 @@ class _Graphed:
                     f"make_graphed_callables: {_describe(arg)} requires gradients, and its sample did "
                     "not, so that there is no backward pass for it. Give a sample that requires them."
                 )
+        return relations
 
-    def as_function(self) -> Callable[..., Any]:
-        def call(*args: Any) -> Any:
-            flat, spec = pytree.tree_flatten(args)
-            self.check_args(flat, spec)
-            outputs = _Replay.apply(self, *flat, *self.parameters)
-            return pytree.tree_unflatten(list(outputs), self.out_spec)
+    def replay(
+        self, args: Sequence[torch.Tensor], relations: List[int], ctx: Any = None
+    ) -> List[torch.Tensor]:
+        """Returns copies of the outputs, since the next call writes to the same memory."""
+        with self.pool.lock:
+            self.memory.copy_in(args, relations)
+            self.memory.end_loans()
+            self.forward_graph.replay()
+            for i in self.written:
+                if relations[i] != SAME:
+                    args[i].copy_(self.memory.inputs[i])
+            if ctx is not None:
+                ctx.overwrites = self.forward_graph._overwrites()
+                ctx.versions = torch._C._mps_versionsOf(self.read_by_backward)
+            return _copies_of(self.outputs)
 
-        call.static_inputs = self.static_inputs()  # type: ignore[attr-defined]
-        return call
+    def replay_backward(
+        self, ctx: Any, grads: Sequence[Optional[torch.Tensor]]
+    ) -> List[Optional[torch.Tensor]]:
+        assert self.backward_graph is not None
+        with self.pool.lock:
+            self.check_activations(ctx)
+            self.backward_memory.end_loans()
+            for static, grad in zip(self.grad_outputs, grads):
+                if static is not None:
+                    static.zero_() if grad is None else static.copy_(grad)
+            self.backward_graph.replay()
+            return [
+                self.gradient(ctx, i)
+                if ctx.needs_input_grad[i + 2]
+                and any(grads[k] is not None for k in sources)
+                else None
+                for i, sources in enumerate(self.sources)
+            ]
+
+    def check_activations(self, ctx: Any) -> None:
+        if torch._C._mps_isCurrentStreamCapturing():
+            raise RuntimeError(
+                "make_graphed_callables: the backward pass of a call before the capture can't be captured, since "
+                "later calls overwrite its activations. Call the graphed callable in the capture, too."
+            )
+        assert self.backward_graph is not None
+        if self.forward_graph._overwrites() != ctx.overwrites:
+            raise RuntimeError(
+                "make_graphed_callables: the activations of this call were overwritten before its backward pass: the "
+                "callable was called again, or a graph that was captured before it into the same pool was replayed. Run "
+                "the backward pass first, or give each callable a pool of its own."
+            )
+        versions = torch._C._mps_versionsOf(self.read_by_backward)
+        for tensor, old, new in zip(self.read_by_backward, ctx.versions, versions):
+            if old != new:
+                raise RuntimeError(
+                    f"make_graphed_callables: {_describe(tensor)}, which the backward pass needs, was written to "
+                    f"between the forward and the backward pass: it is at version {new}, expected version {old}. Run "
+                    "the backward pass first."
+                )
+
+    def gradient(self, ctx: Any, i: int) -> Optional[torch.Tensor]:
+        """Returns a copy, or the gradient itself where autograd adds it to a ``.grad`` at once."""
+        grad = self.grad_inputs[i]
+        if grad is None:
+            return None
+        is_parameter = i >= len(self.inputs)
+        if is_parameter and _is_added(self.surface[i], ctx.next_functions[i][0]):
+            return self.backward_memory.lend(grad)
+        return grad.clone()
 
 
 class _Replay(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, state: _Graphed, *surface: torch.Tensor) -> Any:
-        state.give(surface[: len(state.inputs)])
-        if torch._C._current_graph_task_id() != -1:
-            state.group.settle()
-        state.forward_graph.replay()
-        state.forward_replay = state.group.note_replay()
-        ctx.state, ctx.replay = state, state.forward_replay
-        ctx.versions = [static._version for static in state.inputs]
-        # copies, since the next call writes to the same memory
-        outputs = tuple(o.clone() for o in state.outputs)
+    def forward(
+        ctx: Any, state: _Graphed, relations: List[int], *surface: torch.Tensor
+    ) -> Any:
+        ctx.state = state
+        ctx.set_materialize_grads(False)
+        outputs = state.replay(surface[: len(state.inputs)], relations, ctx)
         ctx.mark_non_differentiable(
             *(o for o, g in zip(outputs, state.grad_outputs) if g is None)
         )
-        return outputs
+        return tuple(outputs)
 
     @staticmethod
     def backward(ctx: Any, *grads: Optional[torch.Tensor]) -> Any:
-        state = ctx.state
         if torch.is_grad_enabled():
             raise RuntimeError(
                 "make_graphed_callables: the backward pass of a graphed callable can't be "
                 "differentiated (create_graph=True)."
             )
-        if state.forward_replay != ctx.replay:
-            raise RuntimeError(
-                "make_graphed_callables: the callable was called again before the backward pass of "
-                "an earlier call, whose activations are overwritten. Run the backward pass first, "
-                "or make another graphed callable for the second call."
-            )
-        if state.group.is_overwritten(state):
-            raise RuntimeError(
-                "make_graphed_callables: a callable that stands earlier in the same tuple was called between the "
-                "forward and the backward pass of this one, and has overwritten its activations. Call them in the order "
-                "of the tuple, or make them by calls of their own."
-            )
-        if ctx.versions != [static._version for static in state.inputs]:
-            raise RuntimeError(
-                "make_graphed_callables: a static input was written to between the forward and the backward pass, "
-                "which may need what it held. Run the backward pass first."
-            )
-        for static, given in zip(state.grad_outputs, grads):
-            if static is not None and given is not None:
-                static.copy_(given)
-        state.backward_graph.replay()
-        return (None, *state.gradients(ctx))
+        return (None, None, *ctx.state.replay_backward(ctx, grads))
+
+
+class _Forward:
+    """The ``forward`` of a graphed module. A copy of the module gets its own eager one."""
+
+    def __init__(self, state: _Graphed) -> None:
+        self._state = state
+        self.static_inputs = state.static_inputs()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._state(*args, **kwargs)
+
+    def __deepcopy__(self, memo: Dict[int, Any]) -> Any:
+        original = self._state.original
+        copy = memo.get(id(self._state.function))
+        if copy is None or not isinstance(original, types.MethodType):
+            return original
+        return types.MethodType(original.__func__, copy)
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"make_graphed_callables: the graphed {_name_of(self._state.function)} can't be pickled, since its graphs "
+            "belong to this process. Save its state_dict() instead."
+        )
 
 
 def make_graphed_callables(
@@ -361,51 +452,41 @@ def make_graphed_callables(
         raise ValueError(
             f"make_graphed_callables: there are {len(functions)} callables, but sample_args for {len(args)}"
         )
-    options = _Options(
-        allow_unused_input, pool or graph_pool_handle(), capture_error_mode, link
-    )
-    group = _Group()
-    states = [_Graphed(f, a, options, group) for f, a in zip(functions, args)]
-    with _unchanged(functions):
-        for state in states:
-            state.warm_up(num_warmup_iters)
-        for state in states:
-            state.capture_forward()
-        for state in reversed(states):
-            state.capture_backward()
+    options = _Options(allow_unused_input, capture_error_mode, link)
+    memory = GraphPool.of(pool)
+    # neither mode is that of later calls
+    with torch.inference_mode(False), torch.enable_grad():
+        states = [_Graphed(f, a, options, memory) for f, a in zip(functions, args)]
+        with _unchanged(states):
+            for state in states:
+                state.warm_up(num_warmup_iters)
+            for state in states:
+                state.capture_forward()
+            for state in reversed(states):
+                state.capture_backward()
     graphed = tuple(_install(s) for s in states)
     return graphed if is_tuple else graphed[0]
 
 
 def _install(state: _Graphed) -> _Callable:
-    graphed = state.as_function()
     module = state.function
-    if not isinstance(module, torch.nn.Module):
-        return graphed
-    mode, forward = module.training, module.forward
+    if isinstance(module, torch.nn.Module):
+        module.forward = _Forward(state)  # type: ignore[method-assign]
+        state.module_state = _state_of(module)
+        return module
 
-    def replaced(*args: Any, **kwargs: Any) -> Any:
-        if module.training != mode:
-            return forward(*args, **kwargs)
-        if kwargs:
-            raise TypeError(
-                "make_graphed_callables: a graphed module takes positional arguments only"
-            )
-        return graphed(*args)
+    def call(*args: Any) -> Any:
+        return state(*args)
 
-    replaced.static_inputs = state.static_inputs()  # type: ignore[attr-defined]
-    module.forward = replaced  # type: ignore[method-assign]
-    return module
+    call.static_inputs = state.static_inputs()  # type: ignore[attr-defined]
+    return call
 
 
 class _unchanged:
     """Gives buffers and the default generator back what they had."""
 
-    def __init__(self, functions: Sequence[_Callable]) -> None:
-        buffers = [
-            b for f in functions if isinstance(f, torch.nn.Module) for b in f.buffers()
-        ]
-        self.saved = [(b, b.detach().clone()) for b in buffers]
+    def __init__(self, states: Sequence[_Graphed]) -> None:
+        self.saved = [(b, b.detach().clone()) for s in states for b in s.buffers]
         self.state = torch.mps.get_rng_state()
 
     def __enter__(self) -> None:
@@ -418,20 +499,85 @@ class _unchanged:
                 buffer.copy_(value)
 
 
+def _autocast_dtype() -> Optional[torch.dtype]:
+    if not torch.is_autocast_enabled("mps"):
+        return None
+    return torch.get_autocast_dtype("mps")
+
+
+def _state_of(module: torch.nn.Module) -> Tuple[Any, ...]:
+    """Dicts of a module with what a replay takes for granted in them, for ``torch._C._mps_areUnchanged()``."""
+
+    def entry(dictionary: Dict[str, Any], names: Sequence[str], is_all: bool) -> Any:
+        return (
+            dictionary,
+            tuple(names),
+            tuple(dictionary.get(name) for name in names),
+            is_all,
+        )
+
+    # the global hooks of all modules; one that is registered already is not called either
+    entries = [entry(getattr(_nn_module, "_global" + h), (), True) for h in _HOOKS]
+    for m in module.modules():
+        attributes = vars(m)
+        names = ["training", "forward"]
+        if type(m).__module__.startswith("torch.nn."):
+            # numbers such as the probability of a dropout
+            names += [k for k, v in attributes.items() if type(v) in (int, float)]
+        entries.append(entry(attributes, names, False))
+        entries += [entry(attributes[c], list(attributes[c]), True) for c in _CONTENTS]
+        if m is not module:  # whose own hooks are called
+            entries += [entry(attributes[hooks], (), True) for hooks in _HOOKS]
+    return tuple(entries)
+
+
 def _memory(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage().data_ptr()
 
 
-def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return (
-        _memory(one) == _memory(other)
-        and one.storage_offset() == other.storage_offset()
-        and one.stride() == other.stride()
-    )
+def _copies_of(tensors: Sequence[torch.Tensor]) -> List[torch.Tensor]:
+    """Copies each memory once, so that copies share memory where the tensors do."""
+    memories = [_memory(tensor) for tensor in tensors]
+    if len(set(memories)) == len(memories):
+        return [tensor.clone() for tensor in tensors]
+    copies: Dict[int, torch.Tensor] = {}
+    results = []
+    for tensor, memory in zip(tensors, memories):
+        if memory not in copies:
+            length = tensor.untyped_storage().nbytes() // tensor.itemsize
+            whole = _without_flags(tensor).as_strided((length,), (1,), 0)
+            copies[memory] = whole.clone()
+        copy = copies[memory].view(tensor.dtype)
+        copy = copy.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+        copy = copy.conj() if tensor.is_conj() else copy
+        results.append(torch._neg_view(copy) if tensor.is_neg() else copy)
+    return results
+
+
+def _without_flags(tensor: torch.Tensor) -> torch.Tensor:
+    """The numbers as they lie in memory."""
+    tensor = tensor.conj() if tensor.is_conj() else tensor
+    return torch._neg_view(tensor) if tensor.is_neg() else tensor
+
+
+def _leaves_of(output: torch.Tensor) -> Set[int]:
+    """The identities of the tensors to which a backward pass from the output hands gradients."""
+    leaves: Set[int] = set()
+    seen = set()
+    nodes = [output.grad_fn]
+    while nodes:
+        node = nodes.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            leaves.add(id(node.variable))
+        nodes += [following for following, _ in node.next_functions]
+    return leaves
 
 
 def _is_added(parameter: torch.Tensor, node: Any) -> bool:
-    """Whether the backward pass adds what the node gets to a ``.grad`` that is there, and nothing else sees it."""
+    """Whether the backward pass adds what the node gets to a ``.grad`` that is there."""
     if parameter.grad is None or parameter._backward_hooks:
         return False
     try:
@@ -440,14 +586,25 @@ def _is_added(parameter: torch.Tensor, node: Any) -> bool:
         return False  # torch.autograd.grad() wants it
 
 
+def _check_tensor(value: Any, rule: str) -> None:
+    if not isinstance(value, torch.Tensor) or value.device.type != "mps":
+        raise TypeError(
+            f"make_graphed_callables: {rule} tensors of the MPS device only, but there is {_describe(value)}"
+        )
+    _check_plain(value, _describe(value))
+
+
+def _check_plain(tensor: torch.Tensor, name: str) -> None:
+    if torch._C._dispatch_keys(tensor).has(torch._C.DispatchKey.Python):
+        raise TypeError(
+            f"make_graphed_callables: {name} is a {type(tensor).__name__}, a subclass with __torch_dispatch__, which "
+            "has no memory of its own to be read again. Pass the tensors that it holds."
+        )
+
+
 def _check_module(module: torch.nn.Module) -> None:
     for m in module.modules():
-        if (
-            m._forward_hooks
-            or m._forward_pre_hooks
-            or m._backward_hooks
-            or m._backward_pre_hooks
-        ):
+        if any(vars(m)[hooks] for hooks in _HOOKS):
             raise RuntimeError(
                 f"make_graphed_callables: the {type(m).__name__} has hooks, which replays would not "
                 "call. Add hooks after the call."
@@ -467,6 +624,17 @@ def _check_module(module: torch.nn.Module) -> None:
             raise RuntimeError(
                 f"make_graphed_callables: the parameter {name!r} is on {parameter.device}, not on the MPS device"
             )
+    for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+        _check_plain(tensor, f"{name!r} of the module")
+        if tensor.is_inference():
+            raise RuntimeError(
+                f"make_graphed_callables: {name!r} of the module was created under torch.inference_mode(), so autograd "
+                "can't use it. Create the module outside of that mode."
+            )
+
+
+def _name_of(function: _Callable) -> str:
+    return getattr(function, "__qualname__", type(function).__name__)
 
 
 def _describe(value: Any) -> str:

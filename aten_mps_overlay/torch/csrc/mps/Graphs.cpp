@@ -280,12 +280,6 @@ void initGraphBindings(py::module& module) {
   });
   module.def("_mps_placeOf", &placeOf);
   module.def("_mps_areAt", &areAt);
-  module.def(
-      "_mps_expireTensor",
-      [](const at::Tensor& tensor, const std::string& message) {
-        tensor.unsafeGetTensorImpl()
-            ->release_storage_and_set_meta_custom_data_ptr_error_msg_(message);
-      });
 }
 
 } // namespace torch::mps

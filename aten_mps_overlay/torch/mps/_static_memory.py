@@ -1,0 +1,126 @@
+r"""Memory that graphs use again in each replay: what of it is still needed, and who may write to it."""
+
+import threading
+import weakref
+from contextlib import AbstractContextManager
+from typing import List, Optional, Sequence
+
+import torch
+
+from .graphs import _PoolHandle, graph_pool_handle
+
+
+# What torch._C._mps_relationsOf() says of an argument and the static input in its place.
+UNLIKE, ELSEWHERE, SAME, OVERLAPS = range(4)
+
+_pools: "weakref.WeakValueDictionary[_PoolHandle, GraphPool]" = (
+    weakref.WeakValueDictionary()
+)
+
+
+class GraphPool:
+    """A memory pool and the graphs that were captured into it.
+
+    The temporaries of a graph lie in memory that was free during its capture. A replay may therefore overwrite
+    results of the graph itself and of graphs captured later, and never those of graphs captured earlier.
+
+    Attributes:
+        lock: Held from the copy of the inputs to the copy of the results, since a pool serves one call at a time.
+        members: The static memory of each set of graphs, in the order of their captures.
+    """
+
+    def __init__(
+        self,
+        handle: Optional[_PoolHandle] = None,
+        lock: Optional["AbstractContextManager[bool]"] = None,
+    ) -> None:
+        self.handle = handle or graph_pool_handle()
+        self.lock = lock or threading.RLock()
+        self.members: List[StaticMemory] = []
+
+    @staticmethod
+    def of(handle: Optional[_PoolHandle]) -> "GraphPool":
+        """Return the one object for the pool of a handle, or a new pool."""
+        pool = _pools.get(handle) if handle else None
+        if pool is None:
+            pool = GraphPool(handle)
+            _pools[pool.handle] = pool
+        return pool
+
+    def holders(self) -> List["StaticMemory"]:
+        """Return the members with results that a backward pass still needs."""
+        return [member for member in self.members if member.is_held()]
+
+
+class StaticMemory:
+    """The inputs and results of one set of graphs, which each replay reads and writes in the same place.
+
+    Arguments:
+        pool: The pool that the graphs are captured into, after all that it has so far.
+        inputs: Tensors that the graphs read, one for each argument.
+        expired: The error of lent results that are used after they were overwritten. By default they are
+            copied before that.
+    """
+
+    def __init__(
+        self,
+        pool: GraphPool,
+        inputs: Sequence[torch.Tensor],
+        expired: Optional[str] = None,
+    ) -> None:
+        self.pool = pool
+        self.inputs = [tensor.detach() for tensor in inputs]
+        self._loans = torch._C._MPSLoans(expired)
+        self._held: List["weakref.ref[torch.Tensor]"] = []
+        self._is_gone = False
+        pool.members.append(self)
+
+    def copy_in(self, args: Sequence[torch.Tensor], relations: List[int]) -> None:
+        """Copy arguments to the static inputs, except those that are static inputs themselves."""
+        given = [
+            (static, arg.clone() if relation == OVERLAPS else arg)
+            for static, arg, relation in zip(self.inputs, args, relations)
+            if relation != SAME
+        ]
+        if len(given) == 1:
+            given[0][0].copy_(given[0][1])
+        elif given:
+            torch._foreach_copy_([static for static, _ in given], [a for _, a in given])
+
+    def relations(self, args: List[torch.Tensor]) -> List[int]:
+        """Tell how each argument relates to the static input in its place."""
+        return torch._C._mps_relationsOf(args, self.inputs)
+
+    def lend(self, result: torch.Tensor) -> torch.Tensor:
+        """Return a result without a copy, until a replay overwrites it."""
+        return self._loans.lend(result)
+
+    def hold(self, result: torch.Tensor) -> torch.Tensor:
+        """Return a result that must not be overwritten while the returned tensor exists."""
+        alias = result.detach()
+        self._held.append(weakref.ref(alias))
+        return alias
+
+    def is_held(self) -> bool:
+        """Whether a result that hold() returned still exists."""
+        if self._held and all(reference() is None for reference in self._held):
+            self._held.clear()
+        return bool(self._held)
+
+    def _overwritten(self) -> "List[StaticMemory]":
+        return self.pool.members[self.pool.members.index(self) :]
+
+    def may_replay(self) -> bool:
+        """Whether a replay overwrites nothing that is held."""
+        return not any(member.is_held() for member in self._overwritten())
+
+    def end_loans(self) -> None:
+        """Take back, or copy, what a replay is about to overwrite."""
+        for member in self._overwritten():
+            member._loans.end()
+
+    def leave(self) -> None:
+        """Tell that the graphs are gone. Results that are held stay protected."""
+        self._is_gone = True
+        pool = self.pool
+        pool.members = [m for m in pool.members if m.is_held() or not m._is_gone]
