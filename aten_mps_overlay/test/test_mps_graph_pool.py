@@ -221,6 +221,70 @@ class TestPool(TestCase):
         del graph, graphs, outputs
         self.assert_settles(before)
 
+    def test_overwrites_are_counted(self):
+        """16: a replay counts in its graph, in those captured later into the pool, and in those that it is made of."""
+        x = torch.ones(1 << 12, device="mps")
+        handle = torch.mps.graph_pool_handle()
+        graphs = [torch.mps.MPSGraph() for _ in range(4)]
+        self.assertEqual(graphs[0]._overwrites(), 0)
+        results = []
+        for graph in graphs[:3]:
+            with torch.mps.graph(graph, pool=handle):
+                results.append((x * 2).exp() + 1)
+
+        def counts():
+            return [graph._overwrites() for graph in graphs]
+
+        self.assertEqual(counts(), [0, 0, 0, 0])
+        graphs[1].replay()
+        self.assertEqual(counts(), [0, 1, 1, 0])
+        graphs[0].replay()
+        self.assertEqual(counts(), [1, 2, 2, 0])
+        with torch.mps.graph(graphs[3]):
+            graphs[1].replay()
+        self.assertEqual(counts(), [1, 3, 3, 0])
+        results[1].fill_(9)
+        x.fill_(0.5)
+        graphs[3].replay()
+        self.assertEqual(counts(), [1, 4, 4, 1])
+        self.assertEqual(results[1], (x * 2).exp() + 1)
+        graphs[1].reset()
+        self.assertEqual(graphs[1]._overwrites(), 0)
+        graphs[3].replay()
+        self.assertEqual(counts(), [1, 0, 5, 2])
+
+    def test_replay_that_raises_overwrites_nothing(self):
+        x = torch.ones(1 << 12, device="mps")
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            y = x * 2
+        x.resize_(1 << 16)
+        with self.assertRaisesRegex(RuntimeError, "another storage"):
+            graph.replay()
+        self.assertEqual(graph._overwrites(), 0)
+        self.assertEqual(y, torch.full((1 << 12,), 2.0))
+
+    def test_memory_that_a_graph_keeps(self):
+        """13: what it used and did not make, also through a graph that it replays."""
+        x, unused = torch.ones(1 << 12, device="mps"), torch.ones(1 << 12, device="mps")
+        inner, outer = torch.mps.MPSGraph(), torch.mps.MPSGraph()
+        self.assertFalse(inner._keeps(x))
+        with torch.mps.graph(inner):
+            y = x[5:] @ x[5:] + 1
+        with torch.mps.graph(outer):
+            inner.replay()
+        self.assertTrue(outer._keeps(x))
+        for tensor, kept in (
+            (x, True),
+            (x[7:], True),
+            (y, False),
+            (unused, False),
+            (torch.ones(3), False),
+        ):
+            self.assertEqual(inner._keeps(tensor), kept)
+        inner.reset()
+        self.assertFalse(inner._keeps(x))
+
     def test_pool_of_another_graph(self):
         """16: by its pool(), and after that graph is gone."""
         x = torch.ones(1 << 12, device="mps")

@@ -262,6 +262,16 @@ void initGraphBindings(py::module& module) {
       .def("reset", torch::wrap_pybind_function_no_gil(&MPSCommandGraph::reset))
       .def("pool", torch::wrap_pybind_function_no_gil(&MPSCommandGraph::pool))
       .def("stats", &statsDict)
+      .def(
+          "_overwrites",
+          torch::wrap_pybind_function_no_gil(&MPSCommandGraph::overwrites))
+      .def(
+          "_keeps",
+          torch::wrap_pybind_function_no_gil(
+              [](const MPSCommandGraph& self, const at::Tensor& tensor) {
+                return self.keeps(tensor);
+              }),
+          py::arg("tensor"))
       .def("_dump", &dumpDict);
   py::class_<CaptureContext>(module, "_MPSGraphContext")
       .def(py::init<>())

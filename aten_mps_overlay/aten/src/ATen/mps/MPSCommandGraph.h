@@ -115,6 +115,13 @@ class TORCH_API MPSCommandGraph {
   /// The default generator is always registered. Must precede captureBegin().
   void registerGeneratorState(const Generator& generator);
   MPSCommandGraphStats stats() const;
+  /// How many replays have overwritten memory of the graph since its capture:
+  /// its own, those of graphs that were captured before it into the same pool,
+  /// and those of graphs that hold a replay of either. 0 for an empty graph.
+  size_t overwrites() const;
+  /// True if the graph uses the tensor's memory and the memory existed before
+  /// the capture.
+  bool keeps(const TensorBase& tensor) const;
   MPSCommandGraphDump dump() const;
 
  private:

@@ -204,6 +204,16 @@ MPSCommandGraphStats MPSCommandGraph::stats() const {
   return stats;
 }
 
+size_t MPSCommandGraph::overwrites() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return recording_ ? recording_->overwrites->count() : 0;
+}
+
+bool MPSCommandGraph::keeps(const TensorBase& tensor) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return recording_ && tensor.has_storage() && recording_->keeps(tensor.storage().data());
+}
+
 MPSGraphPool newGraphPool() {
   static std::atomic<uint64_t> next{1};
   return {0, next++};

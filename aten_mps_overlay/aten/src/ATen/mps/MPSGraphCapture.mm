@@ -82,6 +82,7 @@ MPSGraphCapture::MPSGraphCapture(MPSCaptureErrorMode error_mode,
       notes_places_(notes_places),
       recording_(std::make_shared<MPSRecording>()) {
   recording_->pool.emplace(pool);
+  recording_->overwrites.emplace(pool);
   const auto* allocator = getIMPSAllocator();
   allocator->beginAllocateToPool(pool, [this] { return isOfThisSubmission(); });
   allocator->setBufferObserver([this](const void* buffer) { observeBuffer(buffer); });

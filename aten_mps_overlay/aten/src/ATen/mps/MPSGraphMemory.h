@@ -8,6 +8,8 @@
 #include <c10/core/TensorImpl.h>
 #include <c10/core/UndefinedTensorImpl.h>
 
+#include <atomic>
+#include <list>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -115,6 +117,28 @@ class MPSPoolReference {
 
  private:
   const IMPSAllocator::CapturePoolId pool_;
+};
+
+/// Counts the replays that overwrite memory of a recording: its own, and those
+/// of earlier recordings of the same pool, whose free memory it uses.
+class MPSOverwrites {
+ public:
+  /// Follows all recordings of the pool that exist.
+  explicit MPSOverwrites(IMPSAllocator::CapturePoolId pool);
+  MPSOverwrites(const MPSOverwrites&) = delete;
+  MPSOverwrites& operator=(const MPSOverwrites&) = delete;
+  ~MPSOverwrites();
+
+  size_t count() const {
+    return count_;
+  }
+  /// Counts a replay of the recording.
+  void countReplay() const;
+
+ private:
+  const IMPSAllocator::CapturePoolId pool_;
+  std::list<const MPSOverwrites*>::const_iterator place_;
+  mutable std::atomic<size_t> count_{0};
 };
 
 } // namespace at::mps

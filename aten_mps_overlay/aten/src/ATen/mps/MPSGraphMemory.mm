@@ -1,6 +1,7 @@
 #include <ATen/mps/MPSGraphMemory.h>
 
 #include <algorithm>
+#include <map>
 #include <sstream>
 #include <unordered_map>
 
@@ -91,6 +92,37 @@ MPSPoolReference::MPSPoolReference(IMPSAllocator::CapturePoolId pool) : pool_(po
 
 MPSPoolReference::~MPSPoolReference() {
   getIMPSAllocator()->releasePool(pool_);
+}
+
+// The recordings of each pool, in the order of their captures.
+static std::mutex recordings_mutex;
+static auto& recordingsOfPools() {
+  // never destroyed: graphs may outlive all statics
+  static auto* recordings = new std::map<IMPSAllocator::CapturePoolId, std::list<const MPSOverwrites*>>();
+  return *recordings;
+}
+
+MPSOverwrites::MPSOverwrites(IMPSAllocator::CapturePoolId pool) : pool_(pool) {
+  std::lock_guard<std::mutex> lock(recordings_mutex);
+  auto& recordings = recordingsOfPools()[pool_];
+  place_ = recordings.insert(recordings.end(), this);
+}
+
+MPSOverwrites::~MPSOverwrites() {
+  std::lock_guard<std::mutex> lock(recordings_mutex);
+  const auto recordings = recordingsOfPools().find(pool_);
+  recordings->second.erase(place_);
+  if (recordings->second.empty()) {
+    recordingsOfPools().erase(recordings);
+  }
+}
+
+void MPSOverwrites::countReplay() const {
+  std::lock_guard<std::mutex> lock(recordings_mutex);
+  const auto& recordings = recordingsOfPools().at(pool_);
+  std::for_each(std::list<const MPSOverwrites*>::const_iterator(place_), recordings.end(), [](const auto* recording) {
+    recording->count_++;
+  });
 }
 
 void MPSWatchedTensors::set(std::vector<MPSWatchedTensor> tensors) {

@@ -6,6 +6,7 @@
 #include <ATen/mps/MPSCommandStep.h>
 #include <ATen/mps/MPSGraphMemory.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,7 @@ struct MPSRecording {
   // memory that the steps read or write: blocks of the allocator, and host memory that is copied to the device
   MPSPinnedBuffers pinned;
   std::optional<MPSPoolReference> pool;
+  std::optional<MPSOverwrites> overwrites;
   MPSWatchedTensors watched;
   // graphs that were replayed inside the capture
   std::vector<std::shared_ptr<const MPSRecording>> parts;
@@ -37,6 +39,18 @@ struct MPSRecording {
     for (const auto& part : parts) {
       part->checkTensors();
     }
+  }
+  /// Counts a replay of the steps, which overwrites memory of `parts`, too.
+  void countReplay() const {
+    overwrites->countReplay();
+    for (const auto& part : parts) {
+      part->countReplay();
+    }
+  }
+  /// True if the steps use the buffer, which existed before the capture.
+  bool keeps(const void* buffer) const {
+    return pinned.contains(buffer) ||
+        std::any_of(parts.begin(), parts.end(), [&](const auto& part) { return part->keeps(buffer); });
   }
 };
 

@@ -139,6 +139,7 @@ void MPSReplay::encodeForCapture(MPSStream* stream,
 
 void MPSReplay::encode(MPSStream* stream) const {
   const auto staging = plan_->refreshes().write(stream->device());
+  recording_->countReplay();
   stream->endKernelCoalescing();
   // its errors are not those of the replay
   stream->commitEarlierWork();

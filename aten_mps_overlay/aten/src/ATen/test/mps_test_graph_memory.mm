@@ -73,6 +73,23 @@ TEST_F(MPSGraphMemoryTest, Marks) {
   EXPECT_FALSE(MPSWatchMark::isOn(tensor));
 }
 
+TEST_F(MPSGraphMemoryTest, OverwritesInAPool) {
+  const IMPSAllocator::CapturePoolId pool = {7, 1};
+  const MPSOverwrites first(pool);
+  const MPSOverwrites other({7, 2});
+  {
+    const MPSOverwrites dropped(pool);
+    first.countReplay();
+    EXPECT_EQ(dropped.count(), 1);
+  }
+  const MPSOverwrites last(pool);
+  last.countReplay();
+  first.countReplay();
+  EXPECT_EQ(first.count(), 2);
+  EXPECT_EQ(last.count(), 2);
+  EXPECT_EQ(other.count(), 0);
+}
+
 TEST_F(MPSGraphMemoryTest, PinnedBlocksAreNotHandedOut) {
   auto x = onDevice();
   const void* block = x.storage().data();
