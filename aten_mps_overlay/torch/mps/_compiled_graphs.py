@@ -114,16 +114,13 @@ class _Graphs:
     copies: Dict[int, torch.Tensor]
     memory: StaticMemory
     steps: List[Union[CapturedStep, EagerStep]] = field(default_factory=list)
+    has_eager_steps: bool = False
     values: Values = field(default_factory=dict)
-
-    def has_eager_steps(self) -> bool:
-        return any(isinstance(step, EagerStep) for step in self.steps)
 
     def reset(self) -> None:
         for step in self.steps:
             if isinstance(step, CapturedStep):
                 step.graph.reset()
-        self.memory.leave()
 
 
 @dataclass
@@ -201,7 +198,8 @@ class CompiledGraph:
         args.clear()  # as AOTAutograd wants it: nothing else keeps them alive
         with torch.no_grad(), self.shared.lock:
             results = self._run(given)
-        _forbid_second_order(results[self.roles.returned :])
+        if self.part == "forward":
+            self._forbid_second_order(results[self.roles.returned :], given)
         return results
 
     def _run(self, args: List[Any]) -> List[Any]:
@@ -237,6 +235,19 @@ class CompiledGraph:
             run.values[result] if isinstance(result, Node) else result
             for result in self.traced.results
         ]
+
+    @staticmethod
+    def _forbid_second_order(saved: Sequence[Any], args: Sequence[Any]) -> None:
+        """Lets AOTAutograd raise for gradients of gradients, as it does if a saved tensor requires gradients."""
+        tensors = (t for t in saved if isinstance(t, torch.Tensor))
+        if any(t.requires_grad for t in tensors):
+            return
+        given = {id(arg) for arg in args}  # tensors of the caller
+        for t in saved:
+            if isinstance(t, torch.Tensor) and id(t) not in given:
+                if t.is_floating_point() or t.is_complex():
+                    t.requires_grad_()
+                    return
 
     def drop(self) -> None:
         """Gives all memory back; later calls capture again."""
@@ -290,7 +301,6 @@ class CompiledGraph:
             # of weights that are gone
             if any(s.expired() for s in graphs.storages) and not graphs.memory.is_held():
                 self.graphs.remove(graphs)
-                graphs.memory.leave()
         if len(self.graphs) < self.options.max_graphs:
             return True
         if not self.was_limited:
@@ -318,11 +328,13 @@ class CompiledGraph:
     # Replay
 
     def _replay(self, graphs: _Graphs, args: Sequence[Any]) -> List[Any]:
-        moving = [args[i] for i in self.moving]
-        graphs.memory.copy_in(moving, graphs.memory.relations(moving))
-        graphs.memory.end_loans()
+        memory = graphs.memory
+        if self.moving:
+            moving = [args[i] for i in self.moving]
+            memory.copy_in(moving, memory.relations(moving))
+        memory.end_loans()
         run = TracedRun(self.traced.module, graphs.values)
-        if graphs.has_eager_steps():
+        if graphs.has_eager_steps:
             run.values = {**dict(zip(self.traced.placeholders, args)), **graphs.values}
         for step in graphs.steps:
             if not step.run(run):
@@ -386,13 +398,9 @@ class CompiledGraph:
                 "leave the option out.",
             ),
         )
-        try:
-            with torch.inference_mode(False), torch.no_grad():
-                run = self._capture_pieces(graphs, args)
-            return self._finish(graphs, run, args)
-        finally:
-            if graphs not in self.graphs:
-                graphs.memory.leave()
+        with torch.inference_mode(False), torch.no_grad():
+            run = self._capture_pieces(graphs, args)
+        return self._finish(graphs, run, args)
 
     def _capture_pieces(self, graphs: _Graphs, args: Sequence[Any]) -> TracedRun:
         """Runs the operators, and keeps the graphs if all that can be captured was."""
@@ -411,6 +419,7 @@ class CompiledGraph:
                 for node in nodes:
                     keep_dense(run, node)
                 graphs.steps.append(EagerStep(nodes))
+                graphs.has_eager_steps = True
             else:
                 try:
                     captured = self._capture_piece(run, done, end, pool)
@@ -521,7 +530,7 @@ class CompiledGraph:
         }
         wanted = {n for n in self.traced.results if isinstance(n, Node)}
         saved = set(self.traced.results[self.roles.returned :])
-        if graphs.has_eager_steps():
+        if graphs.has_eager_steps:
             # what one step leaves to others, also for a call that goes on eagerly in the middle
             for step in graphs.steps:
                 inputs = {n for node in step.nodes for n in node.all_input_nodes}
@@ -552,16 +561,6 @@ class CompiledGraph:
             f"torch.compile(backend='mpsgraphs'): parts of {self.name} ({self.part}) run eagerly between captured "
             f"graphs; torch.mps.compile_report() lists them:{lines}"
         )
-
-
-def _forbid_second_order(saved: Sequence[Any]) -> None:
-    """Lets AOTAutograd raise for gradients of gradients, which it does if a saved tensor requires gradients."""
-    tensors = [t for t in saved if isinstance(t, torch.Tensor)]
-    if not any(t.requires_grad for t in tensors):
-        for tensor in tensors:
-            if tensor.is_floating_point() or tensor.is_complex():
-                tensor.requires_grad_()
-                break
 
 
 def reports() -> List[Dict[str, Any]]:

@@ -1,8 +1,8 @@
 r"""Memory that graphs use again in each replay: what of it is still needed, and who may write to it."""
 
+import itertools
 import threading
 import weakref
-from contextlib import AbstractContextManager
 from typing import List, Optional, Sequence
 
 import torch
@@ -26,17 +26,15 @@ class GraphPool:
 
     Attributes:
         lock: Held from the copy of the inputs to the copy of the results, since a pool serves one call at a time.
-        members: The static memory of each set of graphs, in the order of their captures.
     """
 
-    def __init__(
-        self,
-        handle: Optional[_PoolHandle] = None,
-        lock: Optional["AbstractContextManager[bool]"] = None,
-    ) -> None:
+    def __init__(self, handle: Optional[_PoolHandle] = None) -> None:
         self.handle = handle or graph_pool_handle()
-        self.lock = lock or threading.RLock()
-        self.members: List[StaticMemory] = []
+        self.lock = threading.RLock()
+        self._captures = itertools.count()
+        # those with results that are lent, or held
+        self._lenders: List[StaticMemory] = []
+        self._holders: List[StaticMemory] = []
 
     @staticmethod
     def of(handle: Optional[_PoolHandle]) -> "GraphPool":
@@ -47,16 +45,17 @@ class GraphPool:
             _pools[pool.handle] = pool
         return pool
 
-    def holders(self) -> List["StaticMemory"]:
-        """Return the members with results that a backward pass still needs."""
-        return [member for member in self.members if member.is_held()]
+    def holders(self) -> "List[StaticMemory]":
+        """Return those with results that a backward pass still needs."""
+        self._holders = [memory for memory in self._holders if memory.is_held()]
+        return self._holders
 
 
 class StaticMemory:
     """The inputs and results of one set of graphs, which each replay reads and writes in the same place.
 
     Arguments:
-        pool: The pool that the graphs are captured into, after all that it has so far.
+        pool: The pool that the graphs are captured into, after all that was captured into it before.
         inputs: Tensors that the graphs read, one for each argument.
         expired: The error of lent results that are used after they were overwritten. By default they are
             copied before that.
@@ -70,10 +69,13 @@ class StaticMemory:
     ) -> None:
         self.pool = pool
         self.inputs = [tensor.detach() for tensor in inputs]
+        self._position = next(pool._captures)
         self._loans = torch._C._MPSLoans(expired)
         self._held: List["weakref.ref[torch.Tensor]"] = []
-        self._is_gone = False
-        pool.members.append(self)
+
+    def relations(self, args: List[torch.Tensor]) -> List[int]:
+        """Tell how each argument relates to the static input in its place."""
+        return torch._C._mps_relationsOf(args, self.inputs)
 
     def copy_in(self, args: Sequence[torch.Tensor], relations: List[int]) -> None:
         """Copy arguments to the static inputs, except those that are static inputs themselves."""
@@ -87,40 +89,35 @@ class StaticMemory:
         elif given:
             torch._foreach_copy_([static for static, _ in given], [a for _, a in given])
 
-    def relations(self, args: List[torch.Tensor]) -> List[int]:
-        """Tell how each argument relates to the static input in its place."""
-        return torch._C._mps_relationsOf(args, self.inputs)
-
     def lend(self, result: torch.Tensor) -> torch.Tensor:
         """Return a result without a copy, until a replay overwrites it."""
+        if self not in self.pool._lenders:
+            self.pool._lenders.append(self)
         return self._loans.lend(result)
 
     def hold(self, result: torch.Tensor) -> torch.Tensor:
         """Return a result that must not be overwritten while the returned tensor exists."""
+        if not self._held:
+            self.pool._holders.append(self)
         alias = result.detach()
         self._held.append(weakref.ref(alias))
         return alias
 
     def is_held(self) -> bool:
         """Whether a result that hold() returned still exists."""
-        if self._held and all(reference() is None for reference in self._held):
+        if all(reference() is None for reference in self._held):
             self._held.clear()
         return bool(self._held)
 
-    def _overwritten(self) -> "List[StaticMemory]":
-        return self.pool.members[self.pool.members.index(self) :]
-
     def may_replay(self) -> bool:
         """Whether a replay overwrites nothing that is held."""
-        return not any(member.is_held() for member in self._overwritten())
+        return not self.pool._holders or all(
+            holder._position < self._position for holder in self.pool.holders()
+        )
 
     def end_loans(self) -> None:
         """Take back, or copy, what a replay is about to overwrite."""
-        for member in self._overwritten():
-            member._loans.end()
-
-    def leave(self) -> None:
-        """Tell that the graphs are gone. Results that are held stay protected."""
-        self._is_gone = True
-        pool = self.pool
-        pool.members = [m for m in pool.members if m.is_held() or not m._is_gone]
+        for lender in self.pool._lenders[:]:
+            if lender._position >= self._position:
+                lender._loans.end()
+                self.pool._lenders.remove(lender)

@@ -286,12 +286,16 @@ class _Graphed:
                 if static is not None:
                     static.zero_() if grad is None else static.copy_(grad)
             self.backward_graph.replay()
+            wanted = ctx.needs_input_grad[2:]
+            if any(grad is None for grad in grads):
+                wanted = [
+                    is_wanted and any(grads[k] is not None for k in sources)
+                    for is_wanted, sources in zip(wanted, self.sources)
+                ]
+            nodes = ctx.next_functions
             return [
-                self.gradient(ctx, i)
-                if ctx.needs_input_grad[i + 2]
-                and any(grads[k] is not None for k in sources)
-                else None
-                for i, sources in enumerate(self.sources)
+                self.gradient(i, nodes[i][0]) if is_wanted else None
+                for i, is_wanted in enumerate(wanted)
             ]
 
     def check_activations(self, ctx: Any) -> None:
@@ -316,13 +320,13 @@ class _Graphed:
                     "the backward pass first."
                 )
 
-    def gradient(self, ctx: Any, i: int) -> Optional[torch.Tensor]:
+    def gradient(self, i: int, node: Any) -> Optional[torch.Tensor]:
         """Returns a copy, or the gradient itself where autograd adds it to a ``.grad`` at once."""
         grad = self.grad_inputs[i]
         if grad is None:
             return None
         is_parameter = i >= len(self.inputs)
-        if is_parameter and _is_added(self.surface[i], ctx.next_functions[i][0]):
+        if is_parameter and _is_added(self.surface[i], node):
             return self.backward_memory.lend(grad)
         return grad.clone()
 

@@ -11,6 +11,10 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
 
 namespace torch::mps {
 
@@ -145,43 +149,59 @@ class Loans {
       : message_(std::move(message)) {}
 
   at::Tensor lend(const at::Tensor& tensor) {
-    const auto& storage = tensor.storage();
-    auto lent = c10::make_intrusive<c10::StorageImpl>(
-        c10::StorageImpl::use_byte_size_t(),
-        storage.nbytes(),
-        shareMemoryOf(storage),
-        /*allocator=*/nullptr,
-        /*resizable=*/false);
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      lent_.emplace_back(lent);
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (message_) {
+      auto alias = aliasOf(tensor);
+      expiring_.emplace_back(
+          alias.storage().getWeakStorageImpl());
+      return alias;
     }
-    auto alias = at::detail::make_tensor<c10::TensorImpl>(
-        c10::Storage(std::move(lent)), tensor.key_set(), tensor.dtype());
-    alias.unsafeGetTensorImpl()->set_sizes_and_strides(
-        tensor.sizes(), tensor.strides(), tensor.storage_offset());
+    auto& alias = kept_[tensor.unsafeGetTensorImpl()];
+    if (!alias.defined()) {
+      alias = aliasOf(tensor);
+    }
     return alias;
   }
 
   void end() {
-    std::vector<Lent> lent;
+    std::vector<WeakStorage> expiring;
+    std::vector<at::Tensor> in_use;
     {
       std::lock_guard<std::mutex> lock(mutex_);
-      std::swap(lent, lent_);
-    }
-    for (const auto& weak : lent) {
-      if (const auto storage = weak.lock()) {
-        message_ ? expire(*storage) : giveCopy(c10::Storage(storage));
+      std::swap(expiring, expiring_);
+      for (auto& [_, alias] : kept_) {
+        if (alias.use_count() > 1 || alias.storage().use_count() > 1) {
+          in_use.push_back(std::move(alias));
+          alias.reset();
+        }
       }
+    }
+    for (const auto& weak : expiring) {
+      if (const auto storage = weak.lock()) {
+        storage->set_data_ptr(c10::DataPtr(nullptr, storage->device()));
+        storage->release_data_and_set_meta_custom_data_ptr_error_msg_(message_);
+      }
+    }
+    for (const auto& alias : in_use) {
+      giveCopy(alias.storage());
     }
   }
 
  private:
-  using Lent = c10::weak_intrusive_ptr<c10::StorageImpl>;
+  using WeakStorage = c10::weak_intrusive_ptr<c10::StorageImpl>;
 
-  void expire(c10::StorageImpl& storage) {
-    storage.set_data_ptr(c10::DataPtr(nullptr, storage.device()));
-    storage.release_data_and_set_meta_custom_data_ptr_error_msg_(message_);
+  static at::Tensor aliasOf(const at::Tensor& tensor) {
+    auto storage = c10::make_intrusive<c10::StorageImpl>(
+        c10::StorageImpl::use_byte_size_t(),
+        tensor.storage().nbytes(),
+        shareMemoryOf(tensor.storage()),
+        /*allocator=*/nullptr,
+        /*resizable=*/false);
+    auto alias = at::detail::make_tensor<c10::TensorImpl>(
+        c10::Storage(std::move(storage)), tensor.key_set(), tensor.dtype());
+    alias.unsafeGetTensorImpl()->set_sizes_and_strides(
+        tensor.sizes(), tensor.strides(), tensor.storage_offset());
+    return alias;
   }
 
   static void giveCopy(const c10::Storage& storage) {
@@ -195,7 +215,9 @@ class Loans {
 
   const std::optional<std::string> message_;
   std::mutex mutex_;
-  std::vector<Lent> lent_;
+  std::vector<WeakStorage> expiring_;
+  // by the tensor that was lent; the same alias is lent again
+  std::unordered_map<const c10::TensorImpl*, at::Tensor> kept_;
 };
 
 } // namespace
