@@ -477,9 +477,9 @@ class TestGraphedCallableMessages(MessageTestCase):
         self.assert_raises(
             RuntimeError,
             lambda: first.sum().backward(),
-            """make_graphed_callables: the callable was called again before the backward pass of an earlier call, whose
-            activations are overwritten. Run the backward pass first, or make another graphed callable for the second
-            call.""",
+            """make_graphed_callables: the activations of this call were overwritten before its backward pass: the callable
+            was called again, or a graph that was captured before it into the same pool was replayed. Run the backward
+            pass first, or give each callable a pool of its own.""",
         )
         self.assert_raises(
             RuntimeError,
@@ -497,9 +497,9 @@ class TestGraphedCallableMessages(MessageTestCase):
         self.assert_raises(
             RuntimeError,
             lambda: result.sum().backward(),
-            """make_graphed_callables: a callable that stands earlier in the same tuple was called between the forward
-            and the backward pass of this one, and has overwritten its activations. Call them in the order of the
-            tuple, or make them by calls of their own.""",
+            """make_graphed_callables: the activations of this call were overwritten before its backward pass: the callable
+            was called again, or a graph that was captured before it into the same pool was replayed. Run the backward
+            pass first, or give each callable a pool of its own.""",
         )
 
     def test_written_static_input(self):

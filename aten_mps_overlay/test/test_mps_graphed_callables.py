@@ -204,7 +204,7 @@ class TestGraphedCallables(TestCase):
         if between != "nothing":
             graphed[2 if between == "later" else 0](x + 1)
         if between == "earlier":
-            with self.assertRaisesRegex(RuntimeError, "stands earlier in the same"):
+            with self.assertRaisesRegex(RuntimeError, "captured before it into the same"):
                 y.sum().backward()
             return
         y.sum().backward()
@@ -355,9 +355,7 @@ class TestGraphedCallables(TestCase):
         x = torch.randn(2, 4, device="mps")
         y = graphed(graphed(x))
         self.assertEqual(y, reference(reference(x)), atol=0, rtol=0)
-        with self.assertRaisesRegex(
-            RuntimeError, "was called again before the backward pass of an earlier call"
-        ):
+        with self.assertRaisesRegex(RuntimeError, "the callable was called again"):
             y.sum().backward()
 
     def test_unused_input(self):

@@ -601,8 +601,8 @@ def _check_tensor(value: Any, rule: str) -> None:
 def _check_plain(tensor: torch.Tensor, name: str) -> None:
     if torch._C._dispatch_keys(tensor).has(torch._C.DispatchKey.Python):
         raise TypeError(
-            f"make_graphed_callables: {name} is a {type(tensor).__name__}, a subclass with __torch_dispatch__, which "
-            "has no memory of its own to be read again. Pass the tensors that it holds."
+            f"make_graphed_callables: {name} is of a subclass with __torch_dispatch__, {type(tensor).__name__}, which "
+            "has no memory of its own that a replay could read. Pass the tensors that it holds."
         )
 
 
@@ -644,4 +644,7 @@ def _name_of(function: _Callable) -> str:
 def _describe(value: Any) -> str:
     if not isinstance(value, torch.Tensor):
         return f"a {type(value).__name__}"
-    return f"a {value.dtype} tensor of shape {list(value.shape)} on {value.device.type}"
+    kind = "tensor"
+    if type(value) not in (torch.Tensor, torch.nn.Parameter):
+        kind = type(value).__name__
+    return f"a {value.dtype} {kind} of shape {list(value.shape)} on {value.device.type}"

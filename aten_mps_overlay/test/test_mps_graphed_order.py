@@ -1,0 +1,467 @@
+# Owner(s): ["module: mps"]
+
+"""Orders of use of torch.mps.make_graphed_callables: values are those of eager, or an error names the cause."""
+
+import contextlib
+import copy
+import pickle
+import threading
+import unittest
+import warnings
+
+import torch
+import torch.nn as nn
+from torch.optim.swa_utils import AveragedModel
+from torch.testing._internal.common_utils import (
+    instantiate_parametrized_tests,
+    parametrize,
+    run_tests,
+    TestCase,
+)
+from torch.testing._internal.two_tensor import TwoTensor
+
+
+if not torch.backends.mps.is_available():
+    raise unittest.SkipTest("MPS is not available")
+
+EXACT = {"rtol": 0, "atol": 0}
+
+
+def new(*shape, **options):
+    return torch.randn(shape, device="mps", **options)
+
+
+def make_net():
+    return nn.Sequential(
+        nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(0.0), nn.Linear(8, 3)
+    ).to("mps")
+
+
+class Heads(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.trunk, self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 2), nn.Linear(4, 2)
+
+    def forward(self, x):
+        x = self.trunk(x).tanh()
+        return self.a(x), self.b(x)
+
+
+class OrderTestCase(TestCase):
+    def setUp(self):
+        super().setUp()
+        torch.manual_seed(0)
+
+    def make_pair(self, module=None):
+        """A graphed module and an eager copy of it."""
+        module = module or make_net()
+        reference = copy.deepcopy(module)
+        graphed = torch.mps.make_graphed_callables(module, (new(5, 4),))
+        return graphed, reference
+
+    def assert_same(self, pair):
+        """Results, gradients and state of a step on new input are the same."""
+        x = new(5, 4)
+        for module in pair:
+            module.zero_grad()
+        results = [module(x) for module in pair]
+        self.assertEqual(*results, **EXACT)
+        for result in results:
+            result.square().sum().backward()
+        for one, other in zip(*(m.parameters() for m in pair)):
+            self.assertEqual(one.grad, other.grad, **EXACT)
+        states = (m.state_dict() for m in pair)
+        self.assertEqual(*states, **EXACT)
+
+    @contextlib.contextmanager
+    def assert_replays(self, graphed, count):
+        """The forward graph is replayed so many times in the block."""
+        graph = graphed.forward._state.forward_graph
+        before = graph.stats()["replays"]
+        yield
+        self.assertEqual(graph.stats()["replays"] - before, count)
+
+
+class TestModules(OrderTestCase):
+    """41: the module that is called is the module that computes."""
+
+    @parametrize("kind", ["deepcopy", "AveragedModel"])
+    def test_copies(self, kind):
+        pair = self.make_pair()
+        copies = [
+            copy.deepcopy(m) if kind == "deepcopy" else AveragedModel(m) for m in pair
+        ]
+        with torch.no_grad():
+            for one in copies:
+                for parameter in one.parameters():
+                    parameter.mul_(2)
+        with self.assert_replays(pair[0], 0):
+            self.assert_same(copies)
+        with self.assert_replays(pair[0], 1):
+            self.assert_same(pair)
+
+    def test_functional_call(self):
+        pair = self.make_pair()
+        parameters = {k: torch.randn_like(v) for k, v in pair[0].named_parameters()}
+        x = new(5, 4)
+        with self.assertWarnsRegex(UserWarning, "Sequential runs eagerly: a parameter"):
+            results = [torch.func.functional_call(m, parameters, (x,)) for m in pair]
+        self.assertEqual(*results, **EXACT)
+        self.assert_same(pair)
+
+    CHANGES = {
+        "submodule's mode": lambda m: m[1].eval(),
+        "frozen norm": lambda m: m[1].requires_grad_(False),
+        "parameter": lambda m: setattr(m[0], "bias", nn.Parameter(m[0].bias * 2)),
+        "buffer": lambda m: setattr(m[1], "running_mean", m[1].running_mean + 1),
+        "submodule": lambda m: m.__setitem__(2, nn.Hardtanh()),
+        "assign": lambda m: m.load_state_dict(
+            {k: v.clone() for k, v in m.state_dict().items()}, assign=True
+        ),
+        "parametrization": lambda m: nn.utils.parametrizations.weight_norm(m[0]),
+        "dropout": lambda m: setattr(m[2], "p", 1.0),
+        "hook": lambda m: m[1].register_forward_hook(lambda m, args, y: y * 2),
+    }
+
+    @parametrize("kind", sorted(CHANGES))
+    def test_changed_module(self, kind):
+        pair = self.make_pair()
+        self.assert_same(pair)
+        for module in pair:
+            self.CHANGES[kind](module)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for _ in range(2):
+                self.assert_same(pair)
+        told = [w for w in caught if "runs eagerly" in str(w.message)]
+        self.assertEqual(len(told), 0 if kind == "frozen norm" else 1)
+
+    def test_unfrozen_parameter(self):
+        module = make_net()
+        module[0].weight.requires_grad_(False)
+        pair = self.make_pair(module)
+        self.assert_same(pair)
+        for m in pair:
+            m[0].weight.requires_grad_(True)
+        with self.assertWarnsRegex(UserWarning, "frozen in the capture"):
+            self.assert_same(pair)
+
+    def test_global_hook(self):
+        pair = self.make_pair()
+        register = nn.modules.module.register_module_forward_hook
+        hook = register(lambda m, args, y: y * 2 if type(m) is nn.Linear else None)
+        with hook, self.assert_replays(pair[0], 0):
+            self.assert_same(pair)
+        with self.assert_replays(pair[0], 1):
+            self.assert_same(pair)
+
+    def test_autocast(self):
+        """13: at the call, on or off."""
+        for captured in (False, True):
+            reference = nn.Linear(4, 3).to("mps")
+            with torch.autocast("mps", enabled=captured, cache_enabled=False):
+                graphed = torch.mps.make_graphed_callables(
+                    copy.deepcopy(reference), (new(5, 4),)
+                )
+            for called in (True, False):
+                x = new(5, 4)
+                with torch.autocast("mps", enabled=called, cache_enabled=False):
+                    with self.assert_replays(graphed, int(called == captured)):
+                        results = [m(x) for m in (graphed, reference)]
+                self.assertEqual(*results, **EXACT)
+                self.assertEqual(results[0].dtype, results[1].dtype)
+
+    def test_pickle(self):
+        graphed, _ = self.make_pair()
+        with self.assertRaisesRegex(TypeError, r"can't be pickled.*state_dict\(\)"):
+            pickle.dumps(graphed)
+
+
+class TestLiveResults(OrderTestCase):
+    """40: what eager would still hold is not overwritten."""
+
+    def test_threads(self):
+        module = nn.Sequential(nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 16))
+        reference = copy.deepcopy(module.to("mps"))
+        graphed = torch.mps.make_graphed_callables(module, (new(4, 16),))
+        wrong = []
+
+        def work(seed):
+            generator = torch.Generator().manual_seed(seed)
+            for _ in range(60):
+                x = torch.randn(4, 16, generator=generator).to("mps")
+                with torch.no_grad():
+                    if not torch.equal(graphed(x), reference(x)):
+                        wrong.append(seed)
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_outer_graph(self):
+        """A graph that contains a call has memory of its own."""
+        pair = self.make_pair()
+        static = new(5, 4)
+        outer = torch.mps.MPSGraph()
+        with torch.no_grad(), torch.mps.graph(outer):
+            y = pair[0](static)
+        with torch.no_grad():
+            self.assertEqual(y, pair[1](static), **EXACT)
+        for _ in range(2):
+            x = new(5, 4)
+            results = [module(x) for module in pair]
+            static.copy_(new(5, 4)), y.fill_(93)
+            outer.replay()
+            with torch.no_grad():
+                self.assertEqual(y, pair[1](static), **EXACT)
+            for result in results:
+                result.square().sum().backward()
+            for one, other in zip(*(m.parameters() for m in pair)):
+                self.assertEqual(one.grad, other.grad, **EXACT)
+
+    def test_backward_pass_in_a_later_capture(self):
+        graphed, _ = self.make_pair()
+        loss = graphed(new(5, 4)).sum()
+        graph = torch.mps.MPSGraph()
+        with self.assertRaisesRegex(RuntimeError, "call before the capture"):
+            with torch.mps.graph(graph):
+                loss.backward()
+
+    @parametrize("same_pool", [True, False])
+    def test_graph_of_the_same_pool(self, same_pool):
+        """A graph that was captured earlier overwrites activations, if it has the pool."""
+        x = new(64)
+        pool = torch.mps.graph_pool_handle()
+        earlier = torch.mps.MPSGraph()
+        with torch.mps.graph(earlier, pool=pool):
+            total = torch.stack([x + i for i in range(20)]).sum(0)
+        graphed = torch.mps.make_graphed_callables(
+            lambda x: ((x.sin() * x).exp() * x).sin() * x,
+            (new(64, requires_grad=True),),
+            pool=pool if same_pool else None,
+        )
+        argument = new(64, requires_grad=True)
+        result = graphed(argument)
+        earlier.replay()
+        self.assertEqual(total, torch.stack([x + i for i in range(20)]).sum(0))
+        if same_pool:
+            with self.assertRaisesRegex(RuntimeError, "captured before it into"):
+                result.sum().backward()
+            return
+        result.sum().backward()
+        other = argument.detach().clone().requires_grad_()
+        (((other.sin() * other).exp() * other).sin() * other).sum().backward()
+        self.assertEqual(argument.grad, other.grad, **EXACT)
+
+    def test_pool_of_two_calls(self):
+        """Callables that were made one by one know each other by their pool."""
+        pool = torch.mps.graph_pool_handle()
+        first, second = (
+            torch.mps.make_graphed_callables(
+                lambda x: (x.sin() * x).exp(), (new(64, requires_grad=True),), pool=pool
+            )
+            for _ in range(2)
+        )
+        result = second(new(64, requires_grad=True))
+        first(new(64))
+        with self.assertRaisesRegex(RuntimeError, "captured before it into"):
+            result.sum().backward()
+
+    def test_gradient_that_a_prehook_keeps(self):
+        pair = self.make_pair(nn.Linear(4, 4).to("mps"))
+        kept = ([], [])
+        nodes = []
+        for module, grads in zip(pair, kept):
+            weight = module.weight
+            node = weight.expand_as(weight).grad_fn.next_functions[0][0]
+            node.register_prehook(lambda g, grads=grads: grads.append(g[0][1]))
+            nodes.append(node)
+        for _ in range(4):
+            x = new(5, 4)
+            for module in pair:
+                module(x).square().sum().backward()
+        self.assertEqual(len(kept[0]), 4)
+        self.assertEqual(*kept, **EXACT)
+        self.assertEqual(pair[0].weight.grad, pair[1].weight.grad, **EXACT)
+
+
+class TestAutograd(OrderTestCase):
+    """42: autograd sees what happened."""
+
+    @parametrize("name", ["0.weight", "3.weight"])
+    def test_weight_written_before_the_backward_pass(self, name):
+        module = make_net()
+        graphed = torch.mps.make_graphed_callables(
+            module, (new(5, 4, requires_grad=True),)
+        )
+        result = graphed(new(5, 4, requires_grad=True))
+        with torch.no_grad():
+            module.get_parameter(name).mul_(2)
+        with self.assertRaisesRegex(RuntimeError, "was written to between .*version"):
+            result.sum().backward()
+
+    def test_bias_written_before_the_backward_pass(self):
+        """No backward pass needs it."""
+        pair = self.make_pair(nn.Linear(4, 3).to("mps"))
+        x = new(5, 4)
+        results = [module(x) for module in pair]
+        with torch.no_grad():
+            for module in pair:
+                module.bias.mul_(2)
+        for result in results:
+            result.square().sum().backward()
+        self.assertEqual(pair[0].weight.grad, pair[1].weight.grad, **EXACT)
+
+    def test_head_without_a_part(self):
+        pair = self.make_pair(Heads().to("mps"))
+        optimizers = [torch.optim.AdamW(m.parameters(), 0.1) for m in pair]
+        for head in (0, 0, 1, 0):
+            x = new(5, 4)
+            for module, optimizer in zip(pair, optimizers):
+                optimizer.zero_grad()
+                module(x)[head].square().sum().backward()
+                unused = (module.b, module.a)[head]
+                self.assertIsNone(unused.weight.grad)
+                optimizer.step()
+            states = (m.state_dict() for m in pair)
+            self.assertEqual(*states, **EXACT)
+
+    @parametrize("mode", ["inference_mode", "no_grad"])
+    def test_made_without_gradients(self, mode):
+        module = nn.Linear(4, 3).to("mps")
+        reference = copy.deepcopy(module)
+        with getattr(torch, mode)():
+            graphed = torch.mps.make_graphed_callables(module, (new(5, 4),))
+            x = new(5, 4)
+            self.assertEqual(graphed(x), reference(x), **EXACT)
+        self.assert_same((graphed, reference))
+
+
+class TestAliases(OrderTestCase):
+    def test_results_that_alias(self):
+        def function(x):
+            y = x * 2
+            return y, y.view(-1), y.T, x + 1
+
+        graphed = torch.mps.make_graphed_callables(function, (new(2, 3),))
+        for _ in range(2):
+            x = new(2, 3)
+            results, expected = graphed(x), function(x)
+            for y in (results, expected):
+                y[0].add_(1)
+            self.assertEqual(results, expected, **EXACT)
+
+    def test_complex_results_that_alias(self):
+        def function(x):
+            y = x * 2
+            return y, y.conj(), y.imag, y.conj().imag
+
+        sample = new(3, dtype=torch.complex64)
+        graphed = torch.mps.make_graphed_callables(function, (sample,))
+        for _ in range(2):
+            x = new(3, dtype=torch.complex64)
+            self.assertEqual(graphed(x), function(x), **EXACT)
+
+    def test_results_that_alias_in_training(self):
+        def function(x):
+            y = x * 2
+            return y, y.view(-1)
+
+        sample = new(2, 3, requires_grad=True)
+        y, z = torch.mps.make_graphed_callables(function, (sample,))(sample)
+        self.assertEqual(y.view(-1), z, **EXACT)
+        with self.assertRaisesRegex(RuntimeError, "is a view and is being modified"):
+            z.add_(1)
+
+    @parametrize("grad", [False, True])
+    def test_result_that_is_an_argument(self, grad):
+        def function(x, y):
+            return x * y, y
+
+        samples = (new(3, requires_grad=grad), new(3, requires_grad=grad))
+        graphed = torch.mps.make_graphed_callables(
+            function, samples, allow_unused_input=True
+        )
+        x, y = new(3, requires_grad=grad), new(3, requires_grad=grad)
+        results = graphed(x, y)
+        self.assertIs(results[1], y)
+        self.assertEqual(results[0], x * y, **EXACT)
+
+    def test_argument_that_is_written_to(self):
+        def function(x, total):
+            total.add_(x)
+            return total * 3
+
+        graphed = torch.mps.make_graphed_callables(function, (new(4), new(4)))
+        totals = (torch.zeros(4, device="mps"), torch.zeros(4, device="mps"))
+        for _ in range(3):
+            x = new(4)
+            results = [f(x, t) for f, t in zip((graphed, function), totals)]
+            self.assertEqual(*results, **EXACT)
+            self.assertEqual(*totals, **EXACT)
+
+    @parametrize("flag", ["conj", "neg", "transposed", "other"])
+    def test_view_of_the_static_input(self, flag):
+        views = {
+            "conj": lambda x: x.conj(),
+            "neg": lambda x: torch._neg_view(x),
+            "transposed": lambda x: x.T,
+            "other": lambda x: x.flip(0),
+        }
+        dtype = torch.complex64 if flag == "conj" else torch.float
+        graphed = torch.mps.make_graphed_callables(
+            lambda x: x * 2 + 1, (new(3, 3, dtype=dtype),)
+        )
+        (static,) = graphed.static_inputs
+        static.copy_(new(3, 3, dtype=dtype))
+        argument = views[flag](static)
+        expected = argument.clone() * 2 + 1
+        self.assertEqual(graphed(argument), expected, **EXACT)
+
+
+class TestMessages(OrderTestCase):
+    def assert_not_made(self, kind, words, function, *samples):
+        with self.assertRaisesRegex(kind, words):
+            torch.mps.make_graphed_callables(function, samples)
+
+    def test_what_a_replay_can_not_do(self):
+        weight = nn.Parameter(new(4))
+        self.assert_not_made(
+            RuntimeError, "writes a result that requires", lambda x: x.add_(weight), new(4)
+        )
+        self.assert_not_made(
+            RuntimeError, "view of an argument", lambda x: x.view(2, 2), new(4)
+        )
+        memory = new(8)
+        self.assert_not_made(
+            RuntimeError,
+            "from before the capture",
+            lambda x: memory.add_(x.sum())[1:],
+            new(4),
+        )
+
+    def test_subclasses(self):
+        wrapped = TwoTensor(new(4), new(4))
+        self.assert_not_made(TypeError, "__torch_dispatch__, TwoTensor", torch.sin, wrapped)
+        graphed = torch.mps.make_graphed_callables(torch.sin, (new(4),))
+        with self.assertRaisesRegex(TypeError, "called with a torch.float32 TwoTensor"):
+            graphed(wrapped)
+
+    def test_module_made_in_inference_mode(self):
+        with torch.inference_mode():
+            module = nn.Linear(4, 4).to("mps")
+        self.assert_not_made(
+            RuntimeError, "'weight' of the module was created under torch.inference_mode", module, new(2, 4)
+        )
+
+
+instantiate_parametrized_tests(TestModules)
+instantiate_parametrized_tests(TestLiveResults)
+instantiate_parametrized_tests(TestAutograd)
+instantiate_parametrized_tests(TestAliases)
+
+if __name__ == "__main__":
+    run_tests()
