@@ -4,7 +4,8 @@
 
 1 the block runs normally, 2 whose work is recorded, 3 what is recorded, 4 host reads, 5 CPU fallbacks, 6 the raw
 command buffer, 7 nesting, 8 profiling, 9 exceptions, 10 empty graphs, 11 frozen values, 13 moved storage, 14 memory
-written by the host, 15 memory given back, 17 order, 18 host sources, 19 random numbers, 20 in-place updates.
+written by the host, 15 memory given back, 17 order, 18 host sources, 19 random numbers, 20 in-place updates, 42 versions,
+43 work on the CPU, 44 what runs on the queue.
 """
 
 import gc
@@ -27,6 +28,7 @@ from torch.testing._internal.common_utils import (
     run_tests,
     TestCase,
 )
+from torch.utils._python_dispatch import TorchDispatchMode
 
 
 if not torch.backends.mps.is_available():
@@ -371,6 +373,42 @@ class TestValues(GraphTestCase):
                 source()
             )
             self.assertEqual(y.cpu(), expected + 1, atol=0, rtol=0)
+
+    def test_replay_under_a_dispatch_mode(self):
+        """44: the mode of the caller sees no operator of the replay."""
+        seen = []
+
+        class Mode(TorchDispatchMode):
+            def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                seen.append(str(function))
+                return function(*args, **(kwargs or {}))
+
+        host = torch.zeros(8, dtype=torch.int32)
+        x = torch.zeros(8, device="mps")
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            x.copy_(host)
+            y = x + 1
+        host.add_(3)
+        with Mode():
+            graph.replay()
+            self.assertEqual(seen, [])
+            host.add_(1)
+            self.assertEqual(seen, ["aten.add_.Tensor"])
+        self.assertEqual(y.cpu(), torch.full((8,), 4.0))
+
+    def test_replay_under_a_profiler(self):
+        """44: nor does an observer."""
+        host = torch.zeros(8, dtype=torch.int32)
+        x = torch.zeros(8, device="mps")
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            x.copy_(host)
+        host.add_(3)
+        with torch.profiler.profile() as profile:
+            graph.replay()
+        self.assertNotIn("aten::copy_", [event.key for event in profile.key_averages()])
+        self.assertEqual(x.cpu(), torch.full((8,), 3.0))
 
     def test_host_source_may_change_after_the_call(self):
         """18: a replay has read the host's memory when it returns, as a copy of eager has."""

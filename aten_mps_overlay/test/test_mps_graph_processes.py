@@ -2,7 +2,8 @@
 
 """Cases for torch.mps graphs among threads, signals and processes. The number in a docstring is the promise that the
 case guards: 2 whose work is recorded, 4 host reads, 7 nesting, 9 exceptions and Ctrl-C, 12 the pool, 15 memory given
-back, 16 shared pools and the cache, 17 order, 18 host sources, 19 random numbers, 20 in-place updates, 22 threads.
+back, 16 shared pools and the cache, 17 order, 18 host sources, 19 random numbers, 20 in-place updates, 22 threads,
+44 what runs on the queue.
 """
 
 import contextlib
@@ -974,6 +975,41 @@ with torch.mps.graph(graph):
 """,
 }
 
+REPLAYS_UNDER_A_MODE = """
+import threading
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+class Mode(TorchDispatchMode):
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        return function(*args, **(kwargs or {}))
+
+
+host = torch.zeros(64, dtype=torch.int32)
+x, z = torch.zeros(64, device="mps"), torch.arange(64.0, device="mps")
+index = torch.tensor(7, device="mps")
+graph = torch.mps.MPSGraph()
+with torch.mps.graph(graph):
+    x.copy_(host)
+    y = x + 1
+
+
+def replay():
+    with Mode():
+        for i in range(100):
+            torch.full((64,), i, out=host)
+            graph.replay()
+
+
+thread = threading.Thread(target=replay)
+thread.start()
+while thread.is_alive():
+    # waits for the queue, and keeps the interpreter's lock meanwhile
+    assert z[index].item() == 7
+print(y[0].item())
+"""
+
 FORK = """
 import gc
 import os
@@ -1033,6 +1069,10 @@ class TestProcesses(ThreadTestCase):
     def test_fork(self):
         """17, 18: a child that leaves the device alone takes nothing from its parent."""
         self.assertEqual(run_python(FORK), (0, "done\n", ""))
+
+    def test_replay_under_a_dispatch_mode_while_another_thread_indexes(self):
+        """44: the queue never waits for the interpreter's lock."""
+        self.assertEqual(run_python(REPLAYS_UNDER_A_MODE), (0, "100.0\n", ""))
 
 
 instantiate_parametrized_tests(TestThreads)

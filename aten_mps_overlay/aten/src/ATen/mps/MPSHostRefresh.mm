@@ -1,5 +1,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/mps/MPSHostRefresh.h>
+#include <ATen/record_function.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <cstring>
 
@@ -48,6 +50,14 @@ void MPSHostSource::write(void* bytes) {
     std::memcpy(bytes, alias_.const_data_ptr(), plain_bytes_);
     return;
   }
+  // Nothing of the caller's may run on the queue: a dispatch mode would wait for the interpreter's lock, whose owner
+  // may wait for the queue.
+  const c10::impl::ExcludeDispatchKeyGuard no_modes(
+      c10::DispatchKeySet({c10::DispatchKey::Python,
+                           c10::DispatchKey::PythonTLSSnapshot,
+                           c10::DispatchKey::FuncTorchDynamicLayerFrontMode,
+                           c10::DispatchKey::FuncTorchDynamicLayerBackMode}));
+  const DisableRecordFunctionGuard no_observers;
   Tensor destination = at::from_blob(bytes, sizes_, strides_, at::device(kCPU).dtype(dtype_));
   const Tensor source(alias_);
   destination._set_conj(source.is_conj());
