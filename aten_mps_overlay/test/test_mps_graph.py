@@ -374,6 +374,26 @@ class TestValues(GraphTestCase):
             )
             self.assertEqual(y.cpu(), expected + 1, atol=0, rtol=0)
 
+    @parametrize("how", ["conjugate", "conjugate_gaps", "imaginary", "negative_gaps"])
+    def test_flagged_host_source(self, how):
+        """18: a conjugate or negative CPU tensor keeps its sign, also when its content is laid out otherwise."""
+        host = torch.randn(8, dtype=torch.complex64)
+        view = {
+            "conjugate": lambda: host.conj(),
+            "conjugate_gaps": lambda: host.conj()[::2],
+            "imaginary": lambda: host.conj().imag,
+            "negative_gaps": lambda: host.conj().imag[::3],
+        }[how]
+        x = torch.zeros(view().shape, dtype=view().dtype, device="mps")
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            x.copy_(view())
+            y = x.clone()
+        for _ in range(2):
+            host.copy_(torch.randn(8, dtype=torch.complex64))
+            graph.replay()
+            self.assertEqual(y, torch.zeros_like(x).copy_(view()), atol=0, rtol=0)
+
     def test_replay_under_a_dispatch_mode(self):
         """44: the mode of the caller sees no operator of the replay."""
         seen = []

@@ -29,8 +29,8 @@ class MPSHostRefresh {
 class MPSHostSource final : public MPSHostRefresh {
  public:
   /// `given` is the tensor that the caller wants copied; `source`, which may be
-  /// a converted temporary, has the sizes, strides and dtype of what the device
-  /// gets.
+  /// a converted temporary, has the sizes, strides, dtype, and conjugate and
+  /// negative bits of what the device gets.
   MPSHostSource(const TensorBase& given, const TensorBase& source);
   void check() const override;
   void write(void* bytes) override;
@@ -45,6 +45,8 @@ class MPSHostSource final : public MPSHostRefresh {
   std::vector<int64_t> sizes_;
   std::vector<int64_t> strides_;
   ScalarType dtype_;
+  bool is_conj_;
+  bool is_neg_;
   // to be copied as they are; 0 if the content must be converted or laid out
   // otherwise
   size_t plain_bytes_;

@@ -29,6 +29,8 @@ MPSHostSource::MPSHostSource(const TensorBase& given, const TensorBase& source)
       sizes_(source.sizes().vec()),
       strides_(source.strides().vec()),
       dtype_(source.scalar_type()),
+      is_conj_(source.is_conj()),
+      is_neg_(source.is_neg()),
       plain_bytes_(bytesIfPlain(given, source)) {}
 
 void MPSHostSource::check() const {
@@ -59,10 +61,9 @@ void MPSHostSource::write(void* bytes) {
                            c10::DispatchKey::FuncTorchDynamicLayerBackMode}));
   const DisableRecordFunctionGuard no_observers;
   Tensor destination = at::from_blob(bytes, sizes_, strides_, at::device(kCPU).dtype(dtype_));
-  const Tensor source(alias_);
-  destination._set_conj(source.is_conj());
-  destination._set_neg(source.is_neg());
-  destination.copy_(source);
+  destination._set_conj(is_conj_);
+  destination._set_neg(is_neg_);
+  destination.copy_(Tensor(alias_));
 }
 
 } // namespace at::mps
