@@ -1188,6 +1188,54 @@ class TestLife(GraphTestCase):
         with self.assertRaisesRegex(RuntimeError, "instead of resizing or replacing"):
             graph.replay()
 
+    @parametrize("how", ["parameter", "module", "resize_", "later", "view"])
+    def test_moved_storage_behind_data_raises(self, how):
+        """13: .data is no operator; the capture sees only the tensor that it gives, which goes at once or later."""
+        layer = nn.Linear(4, 4).to("mps")
+        x = torch.randn(4, 4, device="mps")
+        inputs = [x.data] if how == "later" else []
+        graph = torch.mps.MPSGraph()
+        block = {
+            "parameter": lambda: x @ layer.weight.data,
+            "module": lambda: x @ layer.weight.data,
+            "later": lambda: inputs[0] * 2,
+            "view": lambda: x.data[1:].t() * 2,
+        }.get(how, lambda: x.data * 2)
+        with torch.no_grad(), torch.mps.graph(graph):
+            y = block()
+        x.fill_(3)
+        graph.replay()
+        self.assertEqual(y, block())
+        inputs.clear()
+        graph.replay()
+        if how == "parameter":
+            layer.weight.data = torch.randn(4, 4, device="mps")
+        elif how == "module":
+            layer.cpu()
+            layer.to("mps")
+        elif how == "resize_":
+            x.resize_(100, 100)
+        else:
+            x.set_(torch.randn(4, 4, device="mps"))
+        with self.assertRaisesRegex(
+            RuntimeError,
+            r"Float tensor of shape \[4, 4\], recorded with a storage of 64 bytes.*capture again",
+        ):
+            graph.replay()
+
+    def test_memory_behind_data_may_be_dropped_in_the_block(self):
+        """13: what nothing else has by the end of the block can't be given new content."""
+        x = torch.ones(4, device="mps")
+        held = [torch.full((4,), 2.0, device="mps")]
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            y = x * held.pop().data
+            z = (x + 1).data * 3
+        x.fill_(5)
+        graph.replay()
+        self.assertEqual(y.cpu(), torch.full((4,), 10.0))
+        self.assertEqual(z.cpu(), torch.full((4,), 18.0))
+
     @parametrize("how", ["resize_", "data"])
     @parametrize("used", [False, True])
     def test_moved_output_raises(self, how, used):

@@ -188,14 +188,18 @@ void MPSGraphCapture::watchTensor(const TensorBase& tensor) {
   keepBuffer(data);
   std::lock_guard<std::mutex> lock(mutex_);
   const auto [position, is_new] = watched_places_.try_emplace(tensor.unsafeGetTensorImpl(), watched_.size());
+  using Kind = MPSWatchedTensor::Kind;
+  const Kind kind = allocated_here_.count(data) > 0 ? Kind::RESULT
+      : check_input_liveness_                       ? Kind::LIVE_INPUT
+                                                    : Kind::INPUT;
   if (is_new) {
-    watched_.emplace_back(tensor, check_input_liveness_ && allocated_here_.count(data) == 0);
+    watched_.emplace_back(tensor, kind);
     return;
   }
   auto& known = watched_[position->second];
   if (known.moved()) {
     refuseMove(known);
-    known = MPSWatchedTensor(tensor, check_input_liveness_ && allocated_here_.count(data) == 0);
+    known = MPSWatchedTensor(tensor, kind);
   }
 }
 

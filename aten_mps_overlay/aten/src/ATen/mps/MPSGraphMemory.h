@@ -11,7 +11,6 @@
 #include <atomic>
 #include <list>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -41,19 +40,40 @@ class MPSWatchMark {
 /// was.
 class MPSWatchedTensor {
  public:
-  /// With `check_liveness` it also notices when nothing has the storage any
-  /// more.
-  MPSWatchedTensor(const TensorBase& tensor, bool check_liveness);
+  enum class Kind {
+    // made in the capture
+    RESULT,
+    // existed before the capture
+    INPUT,
+    // likewise, and it is noticed when nothing has the storage any more
+    LIVE_INPUT,
+  };
+
+  MPSWatchedTensor(const TensorBase& tensor, Kind kind);
 
   /// True when the tensor still lives but its storage was reallocated, shrunk
-  /// or replaced.
+  /// or replaced. If its storage is watched in its place: when that was, or is
+  /// gone.
   bool moved() const;
-  /// True when only graphs have the storage any more. Only if that is
-  /// checked.
+  /// True when only graphs have the storage of a LIVE_INPUT any more.
   bool gone() const;
   /// True when nothing can be noticed any more: the tensor is gone, and
   /// the storage is not watched.
   bool forgotten() const;
+  /// True for an input that is gone while others use its storage.
+  bool leavesStorage() const;
+  bool watchesStorage() const {
+    return watches_storage_;
+  }
+  /// Watches the storage in place of the tensor, which is gone.
+  void watchStorage() {
+    watches_storage_ = true;
+  }
+  /// Of a tensor that lives, nullptr of one that is gone.
+  const StorageImpl* storageOfLiving() const;
+  const StorageImpl* recordedStorage() const {
+    return storage_._unsafe_get_target();
+  }
   const void* data() const {
     return data_;
   }
@@ -63,7 +83,9 @@ class MPSWatchedTensor {
  private:
   c10::weak_intrusive_ptr<TensorImpl, UndefinedTensorImpl> tensor_;
   MPSWatchMark mark_;
-  std::optional<c10::weak_intrusive_ptr<StorageImpl>> storage_;
+  c10::weak_intrusive_ptr<StorageImpl> storage_;
+  Kind kind_;
+  bool watches_storage_ = false;
   const void* data_;
   size_t nbytes_;
   ScalarType dtype_;
@@ -78,6 +100,8 @@ class MPSWatchedTensors {
   void check() const;
 
  private:
+  void forget() const;
+
   mutable std::mutex mutex_;
   // those that are forgotten are left out now and then
   mutable std::vector<MPSWatchedTensor> tensors_;

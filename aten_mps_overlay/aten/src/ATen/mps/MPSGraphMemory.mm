@@ -36,32 +36,42 @@ bool MPSWatchMark::isOn(const TensorImpl* tensor) {
   return watchedTensors().count(tensor) > 0;
 }
 
-MPSWatchedTensor::MPSWatchedTensor(const TensorBase& tensor, bool check_liveness)
+MPSWatchedTensor::MPSWatchedTensor(const TensorBase& tensor, Kind kind)
     : tensor_(tensor.getIntrusivePtr()),
       mark_(tensor.unsafeGetTensorImpl()),
+      storage_(tensor.storage().getWeakStorageImpl()),
+      kind_(kind),
       data_(tensor.storage().data()),
       nbytes_(tensor.storage().nbytes()),
       dtype_(tensor.scalar_type()),
-      sizes_(tensor.sizes().vec()) {
-  if (check_liveness) {
-    storage_.emplace(tensor.storage().getWeakStorageImpl());
-  }
-}
+      sizes_(tensor.sizes().vec()) {}
 
 bool MPSWatchedTensor::gone() const {
-  return storage_ && storage_->expired();
+  return kind_ == Kind::LIVE_INPUT && storage_.expired();
 }
 
 bool MPSWatchedTensor::forgotten() const {
-  return !storage_ && tensor_.expired();
+  return kind_ != Kind::LIVE_INPUT && !watches_storage_ && tensor_.expired();
+}
+
+bool MPSWatchedTensor::leavesStorage() const {
+  return kind_ != Kind::RESULT && !watches_storage_ && tensor_.expired() && !storage_.expired();
+}
+
+const StorageImpl* MPSWatchedTensor::storageOfLiving() const {
+  const auto tensor = tensor_.lock();
+  return tensor && tensor->has_storage() ? tensor->storage().unsafeGetStorageImpl() : nullptr;
 }
 
 bool MPSWatchedTensor::moved() const {
-  const auto tensor = tensor_.lock();
-  if (!tensor) {
+  if (const auto tensor = tensor_.lock()) {
+    return !tensor->has_storage() || tensor->storage().data() != data_ || tensor->storage().nbytes() < nbytes_;
+  }
+  if (!watches_storage_) {
     return false; // its owner let go of it; the graph keeps the memory
   }
-  return !tensor->has_storage() || tensor->storage().data() != data_ || tensor->storage().nbytes() < nbytes_;
+  const auto storage = storage_.lock();
+  return !storage || storage->data() != data_ || storage->nbytes() < nbytes_;
 }
 
 std::string MPSWatchedTensor::describe() const {
@@ -71,7 +81,9 @@ std::string MPSWatchedTensor::describe() const {
   const auto tensor = tensor_.lock();
   if (gone()) {
     text << "is gone";
-  } else if (!tensor || !tensor->has_storage()) {
+  } else if (!tensor) {
+    text << "has other memory now or is gone";
+  } else if (!tensor->has_storage()) {
     text << "has no storage now";
   } else {
     text << "now has shape " << tensor->sizes() << " and another storage of " << tensor->storage().nbytes() << " bytes";
@@ -92,6 +104,23 @@ MPSPoolReference::MPSPoolReference(IMPSAllocator::CapturePoolId pool) : pool_(po
 
 MPSPoolReference::~MPSPoolReference() {
   getIMPSAllocator()->releasePool(pool_);
+}
+
+// An operator may have been given a tensor that is not the one whose storage is replaced later: `.data` gives such
+// ones. When one is gone, its storage is watched, unless another watched tensor has it.
+static void watchStorages(std::vector<MPSWatchedTensor>& tensors) {
+  std::unordered_set<const StorageImpl*> watched;
+  for (const auto& tensor : tensors) {
+    watched.insert(tensor.watchesStorage() ? tensor.recordedStorage() : tensor.storageOfLiving());
+  }
+  for (auto& tensor : tensors) {
+    if (tensor.leavesStorage() && watched.insert(tensor.recordedStorage()).second) {
+      tensor.watchStorage();
+    }
+  }
+  tensors.erase(
+      std::remove_if(tensors.begin(), tensors.end(), [](const auto& tensor) { return tensor.leavesStorage(); }),
+      tensors.end());
 }
 
 // The recordings of each pool, in the order of their captures.
@@ -128,13 +157,23 @@ void MPSOverwrites::countReplay() const {
 void MPSWatchedTensors::set(std::vector<MPSWatchedTensor> tensors) {
   std::lock_guard<std::mutex> lock(mutex_);
   tensors_ = std::move(tensors);
+  watchStorages(tensors_);
+  forget();
+}
+
+void MPSWatchedTensors::forget() const {
+  tensors_.erase(
+      std::remove_if(tensors_.begin(), tensors_.end(), [](const auto& tensor) { return tensor.forgotten(); }),
+      tensors_.end());
 }
 
 void MPSWatchedTensors::check() const {
   std::lock_guard<std::mutex> lock(mutex_);
   size_t forgotten = 0;
+  bool leaves_storage = false;
   for (const auto& tensor : tensors_) {
     forgotten += tensor.forgotten();
+    leaves_storage |= tensor.leavesStorage();
     TORCH_CHECK(!tensor.gone(),
                 "torch.mps graph replay: ",
                 tensor.describe(),
@@ -146,10 +185,11 @@ void MPSWatchedTensors::check() const {
                 ". A graph reads and writes the memory that its tensors had during capture: update tensors in place "
                 "(copy_(), fill_(), ...) instead of resizing or replacing them, or capture again.");
   }
-  if (2 * forgotten > tensors_.size()) {
-    tensors_.erase(
-        std::remove_if(tensors_.begin(), tensors_.end(), [](const auto& tensor) { return tensor.forgotten(); }),
-        tensors_.end());
+  if (leaves_storage) {
+    watchStorages(tensors_);
+  }
+  if (leaves_storage || 2 * forgotten > tensors_.size()) {
+    forget();
   }
 }
 

@@ -21,7 +21,7 @@ class MPSGraphMemoryTest : public ::testing::Test {
 
 TEST_F(MPSGraphMemoryTest, MovedTensor) {
   auto x = onDevice();
-  const MPSWatchedTensor watched(x, /*check_liveness=*/false);
+  const MPSWatchedTensor watched(x, MPSWatchedTensor::Kind::INPUT);
   x.fill_(3);
   EXPECT_FALSE(watched.moved());
   x.resize_({1 << 20});
@@ -31,15 +31,15 @@ TEST_F(MPSGraphMemoryTest, MovedTensor) {
 
 TEST_F(MPSGraphMemoryTest, ReplacedStorage) {
   auto x = onDevice();
-  const MPSWatchedTensor watched(x, /*check_liveness=*/false);
+  const MPSWatchedTensor watched(x, MPSWatchedTensor::Kind::INPUT);
   x.set_data(onDevice());
   EXPECT_TRUE(watched.moved());
 }
 
 TEST_F(MPSGraphMemoryTest, GoneTensor) {
   auto x = onDevice();
-  const MPSWatchedTensor watched(x, /*check_liveness=*/true);
-  const MPSWatchedTensor unchecked(x, /*check_liveness=*/false);
+  const MPSWatchedTensor watched(x, MPSWatchedTensor::Kind::LIVE_INPUT);
+  const MPSWatchedTensor unchecked(x, MPSWatchedTensor::Kind::INPUT);
   EXPECT_FALSE(watched.gone());
   x.reset();
   EXPECT_TRUE(watched.gone());
@@ -48,13 +48,52 @@ TEST_F(MPSGraphMemoryTest, GoneTensor) {
   EXPECT_TRUE(unchecked.forgotten());
 }
 
+TEST_F(MPSGraphMemoryTest, StorageOfAGoneTensor) {
+  auto x = onDevice();
+  auto shared = onDevice();
+  auto alias = shared.view({-1});
+  for (const bool is_gone : {false, true}) {
+    auto kept = onDevice();
+    MPSWatchedTensors tensors;
+    {
+      std::vector<MPSWatchedTensor> all;
+      for (const auto& tensor : {x.detach(), kept.detach(), shared, alias}) {
+        all.emplace_back(tensor, MPSWatchedTensor::Kind::INPUT);
+      }
+      all.emplace_back(onDevice(), MPSWatchedTensor::Kind::INPUT);
+      all.emplace_back(x.detach(), MPSWatchedTensor::Kind::INPUT);
+      tensors.set(std::move(all));
+    }
+    tensors.check();
+    if (is_gone) {
+      kept.reset();
+    } else {
+      x.resize_({1 << 20});
+    }
+    EXPECT_THROW(tensors.check(), c10::Error);
+  }
+}
+
+TEST_F(MPSGraphMemoryTest, StorageThatATensorLeavesToOthers) {
+  auto x = onDevice();
+  auto alias = x.detach();
+  MPSWatchedTensors tensors;
+  std::vector<MPSWatchedTensor> all;
+  all.emplace_back(alias, MPSWatchedTensor::Kind::INPUT);
+  tensors.set(std::move(all));
+  alias.reset();
+  tensors.check();
+  x.resize_({1 << 20});
+  EXPECT_THROW(tensors.check(), c10::Error);
+}
+
 TEST_F(MPSGraphMemoryTest, AllAreChecked) {
   auto x = onDevice();
   auto y = onDevice();
   MPSWatchedTensors tensors;
   std::vector<MPSWatchedTensor> all;
-  all.emplace_back(x, false);
-  all.emplace_back(y, false);
+  all.emplace_back(x, MPSWatchedTensor::Kind::INPUT);
+  all.emplace_back(y, MPSWatchedTensor::Kind::INPUT);
   tensors.set(std::move(all));
   tensors.check();
   y.resize_({1 << 20});
