@@ -472,6 +472,71 @@ class TestValues(GraphTestCase):
             graph.replay()
         self.assertEqual(total.cpu(), torch.full((4,), 15.0))
 
+    @parametrize("how", ["made", "view", "in_place", "outer"])
+    def test_replay_changes_versions(self, how):
+        """42: autograd notices that a replay wrote to what it has saved."""
+        x, w = torch.randn(4, 4, device="mps"), torch.randn(4, 4, device="mps")
+        w.requires_grad_()
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            if how == "in_place":
+                y = x.mul_(2)
+            else:
+                y = (x * 2)[1:].t() if how == "view" else x * 2
+        if how == "outer":
+            inner, graph = graph, torch.mps.MPSGraph()
+            with torch.mps.graph(graph):
+                inner.replay()
+        kept = y.clone()
+        for saved in (y, kept):
+            x.copy_(torch.randn(4, 4))
+            z = (saved * w[: len(saved), : saved.shape[1]]).sum()
+            graph.replay()
+            if saved is kept:
+                z.backward()
+            else:
+                with self.assertRaisesRegex(
+                    RuntimeError, "modified by an inplace operation"
+                ):
+                    z.backward()
+        expected = torch.zeros(4, 4, device="mps")
+        expected[: len(kept), : kept.shape[1]] = kept
+        self.assertEqual(w.grad, expected)
+
+    def test_replayed_step_changes_versions(self):
+        """42: a replayed step of an optimizer between an eager forward and backward pass."""
+        layer = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)).to("mps")
+        optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+        x = torch.randn(3, 4, device="mps")
+        layer(x).sum().backward()
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            optimizer.step()
+        before = layer[1].weight.detach().clone()
+        loss = layer(x).sum()
+        graph.replay()
+        self.assertNotEqual(layer[1].weight, before)
+        with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+            loss.backward()
+
+    def test_replay_leaves_versions_of_inputs(self):
+        """42: what the graph only reads counts no change, nor does an inference tensor that it writes."""
+        x, w = torch.randn(4, 4, device="mps"), torch.randn(4, 4, device="mps")
+        with torch.inference_mode():
+            cache = torch.zeros(4, 4, device="mps")
+            graph = torch.mps.MPSGraph()
+            with torch.mps.graph(graph):
+                cache.add_(x)
+        with torch.mps.graph_capture():
+            y = x @ w
+        versions = x._version, w._version, y._version
+        torch.mps.graph_replay()
+        self.assertEqual((x._version, w._version), versions[:2])
+        self.assertGreater(y._version, versions[2])
+        before = cache.clone()
+        graph.replay()
+        self.assertEqual(cache, before + x)
+
     def test_key_value_cache(self):
         """20: a cache written at a position that lives on the device."""
         cache = torch.zeros(6, 4, device="mps")

@@ -100,10 +100,18 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   std::shared_ptr<const MPSRecording> finish(id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor);
 
  private:
+  // A counter of a tensor in `watched_`, and what it was when the tensor was seen first.
+  struct Version {
+    c10::VariableVersion counter;
+    uint32_t first = 0;
+    bool is_of_result = false;
+  };
+
   bool isOfThisSubmission() const;
   void observeBuffer(const void* buffer);
   void keepBuffer(const void* buffer);
   void refuseMove(const MPSWatchedTensor& tensor);
+  static std::vector<c10::VariableVersion> writtenOf(const std::vector<Version>& versions);
 
   const MPSCaptureErrorMode error_mode_;
   const std::vector<Generator> generators_;
@@ -119,6 +127,7 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   // with whether they lie in the graph's pool
   std::unordered_map<const void*, bool> allocated_here_;
   std::vector<MPSWatchedTensor> watched_;
+  std::vector<Version> versions_;
   // where in it a tensor is; its weak reference keeps the address from being used again
   std::unordered_map<const TensorImpl*, size_t> watched_places_;
   MPSTensorPlaces places_;

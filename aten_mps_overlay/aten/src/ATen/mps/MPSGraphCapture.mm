@@ -194,6 +194,10 @@ void MPSGraphCapture::watchTensor(const TensorBase& tensor) {
                                                     : Kind::INPUT;
   if (is_new) {
     watched_.emplace_back(tensor, kind);
+    const auto& counter = tensor.unsafeGetTensorImpl()->version_counter();
+    if (counter.enabled()) { // not that of an inference tensor
+      versions_.push_back({counter, counter.current_version(), kind == Kind::RESULT});
+    }
     return;
   }
   auto& known = watched_[position->second];
@@ -368,14 +372,26 @@ static void compile(MPSRecording& recording, id<MTLDevice> device, MPSGraphCompi
   }
 }
 
+std::vector<c10::VariableVersion> MPSGraphCapture::writtenOf(const std::vector<Version>& versions) {
+  std::vector<c10::VariableVersion> written;
+  for (const auto& version : versions) {
+    if (version.is_of_result || version.counter.current_version() != version.first) {
+      written.push_back(version.counter);
+    }
+  }
+  return written;
+}
+
 std::shared_ptr<const MPSRecording> MPSGraphCapture::finish(id<MTLDevice> device,
                                                             MPSGraphCompilationDescriptor* descriptor) {
   auto recording = std::make_shared<MPSRecording>();
   std::vector<MPSWatchedTensor> watched;
+  std::vector<Version> versions;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     std::swap(recording, recording_); // operators of other threads may still report
     std::swap(watched, watched_);
+    std::swap(versions, versions_);
     watched_places_.clear();
     places_.clear();
   }
@@ -396,7 +412,11 @@ std::shared_ptr<const MPSRecording> MPSGraphCapture::finish(id<MTLDevice> device
     TORCH_CHECK(refusal_.empty(), "torch.mps graph capture: ", refusal_, ". The capture was dropped.");
   }
   watched.erase(first_moved, watched.end());
+  // forgets tensors that are gone, which have their counters as long as they are known
   recording->watched.set(std::move(watched));
+  auto written = writtenOf(versions);
+  versions.clear();
+  recording->written.set(std::move(written));
   compile(*recording, device, descriptor);
   return recording;
 }

@@ -107,6 +107,19 @@ class MPSWatchedTensors {
   mutable std::vector<MPSWatchedTensor> tensors_;
 };
 
+/// The version counters of tensors that a graph writes. Autograd compares them
+/// to notice that a tensor that it saved was changed.
+class MPSWrittenVersions {
+ public:
+  /// Takes counters, of which several may be the same. Leaves out those that
+  /// nothing else has.
+  void set(std::vector<c10::VariableVersion> versions);
+  void bump() const;
+
+ private:
+  mutable std::vector<c10::VariableVersion> versions_;
+};
+
 /// Keeps blocks of the allocator away from others until it is destroyed.
 class MPSPinnedBuffers {
  public:

@@ -1,6 +1,7 @@
 #include <ATen/mps/MPSGraphMemory.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <sstream>
 #include <unordered_map>
@@ -121,6 +122,31 @@ static void watchStorages(std::vector<MPSWatchedTensor>& tensors) {
   tensors.erase(
       std::remove_if(tensors.begin(), tensors.end(), [](const auto& tensor) { return tensor.leavesStorage(); }),
       tensors.end());
+}
+
+// By which two are known to be the same.
+static const void* addressOf(const c10::VariableVersion& version) {
+  const void* counter = nullptr;
+  static_assert(sizeof(version) == sizeof(counter), "a VariableVersion is a pointer to its counter");
+  std::memcpy(&counter, &version, sizeof(counter));
+  return counter;
+}
+
+void MPSWrittenVersions::set(std::vector<c10::VariableVersion> versions) {
+  std::unordered_set<const void*> known;
+  versions.erase(std::remove_if(versions.begin(),
+                                versions.end(),
+                                [&](const auto& version) { return !known.insert(addressOf(version)).second; }),
+                 versions.end());
+  versions.erase(std::remove_if(versions.begin(), versions.end(), [](const auto& version) { return version.unique(); }),
+                 versions.end());
+  versions_ = std::move(versions);
+}
+
+void MPSWrittenVersions::bump() const {
+  for (auto& version : versions_) {
+    version.bump();
+  }
 }
 
 // The recordings of each pool, in the order of their captures.

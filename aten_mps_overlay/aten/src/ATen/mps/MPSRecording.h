@@ -27,6 +27,7 @@ struct MPSRecording {
   std::optional<MPSPoolReference> pool;
   std::optional<MPSOverwrites> overwrites;
   MPSWatchedTensors watched;
+  MPSWrittenVersions written;
   // graphs that were replayed inside the capture
   std::vector<std::shared_ptr<const MPSRecording>> parts;
   std::vector<MPSStatusCheck> status_checks;
@@ -40,9 +41,10 @@ struct MPSRecording {
       part->checkTensors();
     }
   }
-  /// Counts a replay of the steps, which overwrites memory of `parts`, too.
+  /// Counts a replay of the steps, which writes the tensors of `parts`, too.
   void countReplay() const {
     overwrites->countReplay();
+    written.bump();
     for (const auto& part : parts) {
       part->countReplay();
     }
