@@ -8,6 +8,7 @@ written by the host, 15 memory given back, 17 order, 18 host sources, 19 random 
 43 work on the CPU, 44 what runs on the queue.
 """
 
+import copy
 import gc
 import inspect
 import json
@@ -805,6 +806,162 @@ class TestKernelObjects(GraphTestCase):
                 torch.linalg.lu_factor(torch.zeros(3, 3, device="mps"))
 
 
+HOST_WORK = {
+    "conversion": lambda t: t["ints"].float().to("mps") * 2,
+    "mask": lambda t: t["x"][t["mask"]],
+    "stack": lambda t: torch.stack([t["host"], t["other"]]).to("mps"),
+    "contiguous": lambda t: t["host"].view(2, 2).t().contiguous().to("mps"),
+    "numpy": lambda t: torch.from_numpy(t["host"].numpy().astype("float64")).to(
+        "mps", torch.float32
+    ),
+    "generator": lambda t: torch.randn(4, generator=t["generator"]).to("mps"),
+    "draw": lambda t: torch.empty(4).uniform_().to("mps"),
+    "deepcopy": lambda t: copy.deepcopy(t["module"]).to("mps"),
+    "new_module": lambda t: nn.Linear(2, 2).to("mps"),
+    "written": lambda t: t["x"] + t["host"].mul_(2).to("mps"),
+    "written_later": lambda t: (t["x"].copy_(t["host"]), t["host"].add_(1)),
+    "constant_written_later": lambda t: write_later(torch.zeros(4)),
+    "filled_from_outside": lambda t: torch.zeros(4).copy_(t["host"]).to("mps"),
+    "number": lambda t: t["x"] * (t["number"] + 1),
+    "index": lambda t: t["x"][t["indices"] + 1],
+    "average": lambda t: t["average"].update_parameters(t["model"]),
+    "first_average": lambda t: t["first"].update_parameters(t["model"]),
+    "condition": lambda t: t["host"].add_(1) if (t["host"] > 2).any() else None,
+    "condition_after": lambda t: bool(t["host"].add_(1).sum() > 3),
+}
+
+
+def write_later(host):
+    y = host.to("mps")
+    host.add_(1)
+    return y
+
+
+REPEATED_HOST_WORK = {
+    "converted": lambda t: t["ints"].to("mps", torch.float32),
+    "expanded": lambda t: t["x"].copy_(t["number"].expand(4)),
+    "indices": lambda t: t["x"][t["indices"]],
+    "view": lambda t: t["host"].view(2, 2).t()[1].to("mps"),
+}
+
+CONSTANT_HOST_WORK = {
+    "literal": lambda t: torch.tensor([1.0, 2.0], device="mps"),
+    "host_literal": lambda t: torch.tensor([1.0, 2.0]).to("mps"),
+    "zeros": lambda t: torch.zeros(3).to("mps"),
+    "arange": lambda t: torch.arange(5).float().to("mps"),
+    "like": lambda t: torch.zeros_like(t["host"]).to("mps"),
+    "sum": lambda t: torch.ones(3, 3).tril().sum(0).to("mps"),
+    "assigned": lambda t: assigned(torch.zeros(4)).to("mps"),
+    "list": lambda t: torch.arange(4.0, device="mps")[[0, 2]],
+}
+
+
+def assigned(host):
+    host[0] = 5.0
+    host[1:3] = 2
+    host[[3]] = 7.0
+    return host
+
+
+class TestHostWork(GraphTestCase):
+    """43: what operators compute on the CPU is repeated by each replay, or the capture raises."""
+
+    def tensors(self):
+        model = nn.Linear(2, 2).to("mps")
+        average = torch.optim.swa_utils.AveragedModel(model)
+        average.update_parameters(model)
+        return {
+            "x": torch.randn(4, device="mps"),
+            "host": torch.arange(4.0),
+            "other": torch.ones(4),
+            "ints": torch.arange(4),
+            "mask": torch.tensor([True, False, True, True]),
+            "indices": torch.tensor([2, 0]),
+            "number": torch.tensor(3.0),
+            "generator": torch.Generator().manual_seed(1),
+            "module": nn.Linear(2, 2),
+            "model": model,
+            "average": average,
+            "first": torch.optim.swa_utils.AveragedModel(model),
+        }
+
+    @parametrize("mode", ["strict", "relaxed"])
+    @parametrize("name", list(HOST_WORK))
+    def test_raises(self, name, mode):
+        tensors = self.tensors()
+        graph = torch.mps.MPSGraph()
+        with self.assertRaisesRegex(
+            RuntimeError,
+            "(aten::.* (computed|wrote to) a CPU tensor .*py:|memory of numpy).*Compute it before the capture",
+        ):
+            with torch.mps.graph(graph, capture_error_mode=mode):
+                HOST_WORK[name](tensors)
+        with self.assertRaisesRegex(RuntimeError, "this graph is empty"):
+            graph.replay()
+
+    def test_names_operator_and_line(self):
+        """43: the operator that the program called, where it called it."""
+        host = torch.arange(4)
+        with self.assertRaises(RuntimeError) as raised, torch.mps.graph_capture():
+            line = inspect.currentframe().f_lineno + 1
+            y = host.float()
+            y.to("mps")
+        self.assertRegex(
+            str(raised.exception),
+            rf"aten::to computed a CPU tensor \(.*test_mps_graph.py:{line} \(test_names_operator_and_line\)\)",
+        )
+
+    @parametrize("name", list(REPEATED_HOST_WORK))
+    def test_is_read_again(self, name):
+        tensors = self.tensors()
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            y = REPEATED_HOST_WORK[name](tensors)
+        for i in range(2):
+            tensors["host"].add_(i + 1)
+            tensors["ints"].add_(i + 1)
+            tensors["indices"].copy_(torch.tensor([i, 3]))
+            tensors["number"].add_(i + 1)
+            tensors["x"].copy_(torch.randn(4))
+            graph.replay()
+            result = y.clone()
+            self.assertEqual(result, REPEATED_HOST_WORK[name](tensors))
+
+    @parametrize("name", list(CONSTANT_HOST_WORK))
+    def test_constant_of_the_block(self, name):
+        tensors = self.tensors()
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            y = CONSTANT_HOST_WORK[name](tensors) * 2
+        expected = y.cpu()
+        y.fill_(93)
+        graph.replay()
+        self.assertEqual(y.cpu(), expected)
+        self.assertEqual(y, CONSTANT_HOST_WORK[name](tensors) * 2)
+
+    def test_work_that_stays_on_the_host(self):
+        """43: what does not reach the device is none of the graph's business."""
+        host, x = torch.arange(4.0), torch.ones(4, device="mps")
+        with torch.mps.graph_capture():
+            total = (host.mul_(2) + torch.randn(4)).sum()
+            y = x + 1
+        x.fill_(3)
+        torch.mps.graph_replay()
+        self.assertEqual(y.cpu(), torch.full((4,), 4.0))
+        self.assertEqual(total.shape, ())
+
+    def test_frozen_read_is_a_constant(self):
+        """4, 43: with "relaxed", what the host computes from a frozen value is frozen, too."""
+        x = torch.ones(4, device="mps")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with torch.mps.graph_capture(capture_error_mode="relaxed"):
+                y = (x.cpu() * 2 + 1).to("mps") + x
+        x.fill_(5)
+        torch.mps.graph_replay()
+        self.assertEqual(y.cpu(), torch.full((4,), 8.0))
+
+
 class TestRefusals(GraphTestCase):
     @parametrize("name", list(READS))
     def test_host_read_raises(self, name):
@@ -1571,6 +1728,7 @@ instantiate_parametrized_tests(TestRecording)
 instantiate_parametrized_tests(TestValues)
 instantiate_parametrized_tests(TestRandom)
 instantiate_parametrized_tests(TestKernelObjects)
+instantiate_parametrized_tests(TestHostWork)
 instantiate_parametrized_tests(TestRefusals)
 instantiate_parametrized_tests(TestLife)
 

@@ -2,21 +2,7 @@
 #include <ATen/mps/MPSGraphCapture.h>
 #include <ATen/mps/MPSStream.h>
 
-#include <atomic>
-
 namespace at::mps {
-
-static std::atomic<MPSProgramLine> program_line{nullptr};
-
-// "train.py:12 (step)", or "". Takes the interpreter's lock: hold no other one, and don't be on the queue.
-static std::string programLine() {
-  const MPSProgramLine find = program_line;
-  return find && !getCurrentMPSStream()->isOnQueue() ? find() : "";
-}
-
-void setProgramLine(MPSProgramLine find) {
-  program_line = find;
-}
 
 void assertNotCapturing(const std::string& what) {
   if (isCurrentStreamCapturing()) {

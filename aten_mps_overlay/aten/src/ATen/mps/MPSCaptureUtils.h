@@ -46,6 +46,11 @@ using MPSProgramLine = std::string (*)();
 /// Lets refusals name the line that led to them. Bindings of a language set it.
 TORCH_API void setProgramLine(MPSProgramLine find);
 
+/// "train.py:12 (step)", or "". Takes the interpreter's lock: hold no other
+/// one.
+std::string programLine();
+bool knowsProgramLine();
+
 /// True if a graph, or a capture underway, watches the tensor for moves of its
 /// storage.
 TORCH_API bool isWatchedByGraph(const TensorBase& tensor);

@@ -2,7 +2,24 @@
 #include <ATen/mps/MPSGraphCapture.h>
 #include <ATen/mps/MPSStream.h>
 
+#include <atomic>
+
 namespace at::mps {
+
+static std::atomic<MPSProgramLine> program_line{nullptr};
+
+void setProgramLine(MPSProgramLine find) {
+  program_line = find;
+}
+
+std::string programLine() {
+  const MPSProgramLine find = program_line;
+  return find && !getCurrentMPSStream()->isOnQueue() ? find() : "";
+}
+
+bool knowsProgramLine() {
+  return program_line != nullptr;
+}
 
 bool isCurrentStreamCapturing() {
   return MPSSubmission::current().capture != 0;
@@ -29,9 +46,15 @@ void useInCapture(const TensorBase& tensor) {
 }
 
 MPSHostSourceGuard::MPSHostSourceGuard(const TensorBase& given, const TensorBase& source) {
-  if (isCurrentStreamCapturing()) {
-    setHostSource(std::make_shared<MPSHostSource>(given, source));
+  if (!isCurrentStreamCapturing()) {
+    return;
   }
+  std::string problem;
+  if (const MPSCaptureUnderway capture; capture) {
+    problem = capture->hostComputations().useSource(given);
+  }
+  TORCH_CHECK(problem.empty(), "torch.mps graph capture: ", problem, ".");
+  setHostSource(std::make_shared<MPSHostSource>(given, source));
 }
 
 MPSHostSourceGuard::~MPSHostSourceGuard() {

@@ -9,11 +9,12 @@
 //   4. the allocator's. It calls back with it held: the filter of beginAllocateToPool(), the buffer observer.
 //   5. MPSGraphCapture's mutex
 //   6. those that wait for none: of the executable cache (which is not held while a graph is compiled), of watched
-//      tensors, of the stream's checks. A generator's comes before 3.
+//      tensors, of what a block computes on the host, of the stream's checks. A generator's comes before 3.
 
 #include <ATen/core/Generator.h>
 #include <ATen/mps/MPSCaptureUtils.h>
 #include <ATen/mps/MPSExecutableCache.h>
+#include <ATen/mps/MPSHostComputations.h>
 #include <ATen/mps/MPSRecording.h>
 #include <ATen/mps/MPSRecordingEncoder.h>
 #include <ATen/mps/MPSSubmission.h>
@@ -93,6 +94,12 @@ class MPSGraphCapture final : public MPSKernelRecorder {
     return !std::exchange(warned_host_read_, true);
   }
 
+  MPSHostComputations& hostComputations() {
+    return host_computations_;
+  }
+  /// Makes the capture fail, with a reason that says where.
+  void refuseAt(const std::string& reason);
+
   /// Observes no more allocations. On the queue; the destructor calls it too.
   void stop();
   /// Compiles the graph runs and hands over what was recorded, or raises with the first reason for which the recording
@@ -118,6 +125,7 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   const bool check_input_liveness_;
   const bool notes_places_;
   std::atomic<int> unrecorded_draws_{0};
+  MPSHostComputations host_computations_;
   // observes the operators of the threads that work for the capture, and tells them from others: autograd hands it on
   std::atomic<CallbackHandle> operator_observer_{0};
   // guards what follows. Never call the allocator while it is held: the allocator calls observeBuffer() under its own

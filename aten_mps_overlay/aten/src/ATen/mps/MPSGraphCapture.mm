@@ -24,7 +24,13 @@ static void removeObserver(CallbackHandle observer) {
 namespace {
 
 // Tells that beginOperator() was called.
-struct Running final : ObserverContext {};
+struct Running final : ObserverContext {
+  Running(const RecordFunction& function, const MPSHostAccess* caller) : access(function, caller) {}
+  const MPSHostAccess access;
+};
+
+// Of this thread, the caller's first.
+thread_local std::vector<const MPSHostAccess*> accesses_now;
 
 template <typename Visitor>
 void forEachTensor(const IValue& value, const Visitor& visit) {
@@ -55,14 +61,48 @@ void observe(c10::ArrayRef<const IValue> values) {
   }
 }
 
+void beginOnHost(const RecordFunction& function, const MPSHostAccess& access) {
+  if (access.uses.empty()) {
+    return;
+  }
+  const MPSCaptureUnderway capture;
+  if (capture) {
+    capture->refuseAt(capture->hostComputations().begin(function, access));
+  }
+}
+
+void endOnHost(const RecordFunction& function, const MPSHostAccess& access) {
+  using Change = MPSHostComputations::Change;
+  std::vector<Change> changes;
+  if (const MPSCaptureUnderway capture; capture) {
+    changes = capture->hostComputations().changesOf(function, access);
+  }
+  if (changes.empty()) {
+    return;
+  }
+  const char* name = MPSSubmission::current().outermost_operator;
+  const bool is_refusable = std::any_of(
+      changes.begin(), changes.end(), [](const Change& change) { return change.is_computed || change.is_written; });
+  // takes the interpreter's lock, so that the capture must not be held
+  const std::string line = is_refusable ? programLine() : "";
+  if (const MPSCaptureUnderway capture; capture) {
+    capture->refuseAt(capture->hostComputations().apply(changes, name ? name : function.name(), line));
+  }
+}
+
 std::unique_ptr<ObserverContext> observeInputs(const RecordFunction& function) {
   observe(function.inputs());
+  auto running = std::make_unique<Running>(function, accesses_now.empty() ? nullptr : accesses_now.back());
+  accesses_now.push_back(&running->access);
   beginOperator(function);
-  return std::make_unique<Running>();
+  beginOnHost(function, running->access);
+  return running;
 }
 
 void observeOutputs(const RecordFunction& function, ObserverContext* context) {
   if (context) {
+    accesses_now.pop_back();
+    endOnHost(function, static_cast<Running*>(context)->access);
     endOperator();
   }
   const auto& outputs = function.outputs();
@@ -345,6 +385,13 @@ void MPSGraphCapture::refuse(const std::string& reason) {
   }
 }
 
+void MPSGraphCapture::refuseAt(const std::string& reason) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (refusal_.empty()) {
+    refusal_ = reason;
+  }
+}
+
 // Compiles the graph runs.
 static void compile(MPSRecording& recording, id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor) {
   @autoreleasepool {
@@ -395,6 +442,7 @@ std::shared_ptr<const MPSRecording> MPSGraphCapture::finish(id<MTLDevice> device
     watched_places_.clear();
     places_.clear();
   }
+  refuseAt(host_computations_.end());
   // not under the lock: looking at a tensor may turn out to be its last use, which frees memory
   const auto first_moved =
       std::partition(watched.begin(), watched.end(), [](const auto& tensor) { return !tensor.moved(); });

@@ -35,6 +35,9 @@ class MPSHostSource final : public MPSHostRefresh {
   void check() const override;
   void write(void* bytes) override;
 
+  /// How many references each one keeps to the storage of `given`.
+  static constexpr size_t storage_references = 2;
+
  private:
   c10::Storage storage_;
   const void* data_;

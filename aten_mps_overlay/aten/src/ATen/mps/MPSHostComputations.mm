@@ -1,0 +1,274 @@
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/mps/MPSCaptureUtils.h>
+#include <ATen/mps/MPSHostComputations.h>
+#include <ATen/mps/MPSHostRefresh.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/util/irange.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace at::mps {
+
+static constexpr const char* cure =
+    "Compute it before the capture or on the device, or use torch.compile(backend=\"mpsgraphs\"), which runs such "
+    "operators at every call";
+
+static std::optional<c10::OperatorHandle> operatorOf(const RecordFunction& function) {
+  const auto name = function.operator_name();
+  return name ? c10::Dispatcher::singleton().findSchema(*name) : std::nullopt;
+}
+
+// Operators that take a tensor for its shape, dtype or device.
+static bool readsNoContent(const RecordFunction& function) {
+  static const std::unordered_set<std::string> names = {"aten::empty_like",
+                                                        "aten::expand_as",
+                                                        "aten::full_like",
+                                                        "aten::is_same_size",
+                                                        "aten::new_empty",
+                                                        "aten::new_empty_strided",
+                                                        "aten::new_full",
+                                                        "aten::new_ones",
+                                                        "aten::new_zeros",
+                                                        "aten::ones_like",
+                                                        "aten::reshape_as",
+                                                        "aten::type_as",
+                                                        "aten::view_as",
+                                                        "aten::zeros_like",
+                                                        "aten::_has_compatible_shallow_copy_type"};
+  return names.count(function.name()) > 0;
+}
+
+// A number of the program: an operator wrapped it in a tensor, or an assignment to elements did in Python, where the
+// tensors of the program are objects.
+static bool isNumber(const Tensor& tensor) {
+  auto* impl = tensor.unsafeGetTensorImpl();
+  return impl->is_wrapped_number() ||
+      (tensor.dim() == 0 && tensor.storage().use_count() == 1 && knowsProgramLine() &&
+       !impl->pyobj_slot()->has_pyobj_nonhermetic());
+}
+
+template <typename Visitor>
+static void forEachTensor(const IValue& value, const Visitor& visit) {
+  if (value.isTensor()) {
+    visit(value.toTensor());
+  } else if (value.isList()) {
+    for (const IValue element : value.toListRef()) {
+      forEachTensor(element, visit);
+    }
+  }
+}
+
+static bool isOnHost(const Tensor& tensor) {
+  return tensor.defined() && tensor.is_cpu() && tensor.has_storage();
+}
+
+bool MPSHostAccess::has(const StorageImpl* storage) const {
+  return std::any_of(
+      uses.begin(), uses.end(), [&](const auto& use) { return use.storage._unsafe_get_target() == storage; });
+}
+
+MPSHostAccess::MPSHostAccess(const RecordFunction& function, const MPSHostAccess* caller_access)
+    : caller(caller_access) {
+  std::optional<c10::OperatorHandle> op;
+  const auto inputs = function.inputs();
+  for (const auto i : c10::irange(inputs.size())) {
+    forEachTensor(inputs[i], [&](const Tensor& tensor) {
+      has_device_input |= tensor.defined() && tensor.is_mps();
+      if (!isOnHost(tensor)) {
+        return;
+      }
+      if (!op) {
+        op = operatorOf(function);
+      }
+      if (!op || i >= op->schema().arguments().size()) {
+        return;
+      }
+      const auto* alias = op->schema().arguments()[i].alias_info();
+      const bool is_written = alias && alias->isWrite();
+      bool is_temporary = caller != nullptr;
+      for (const auto* outer = caller; outer; outer = outer->caller) {
+        is_temporary &= !outer->has(tensor.storage().unsafeGetStorageImpl());
+      }
+      uses.push_back(
+          {tensor.storage().getWeakStorageImpl(), is_written, !is_written && isNumber(tensor), is_temporary});
+    });
+  }
+}
+
+const MPSHostComputations::Known* MPSHostComputations::find(const StorageImpl* storage) const {
+  const auto known = known_.find(storage);
+  return known == known_.end() ? nullptr : &known->second;
+}
+
+bool MPSHostComputations::isComputed(const MPSHostAccess::Use& use) const {
+  const auto* known = find(use.storage._unsafe_get_target());
+  return known && known->origin == Origin::COMPUTED;
+}
+
+MPSHostComputations::Known& MPSHostComputations::add(const c10::weak_intrusive_ptr<StorageImpl>& storage,
+                                                     Origin origin) {
+  return known_.try_emplace(storage._unsafe_get_target(), Known{storage, origin, {}}).first->second;
+}
+
+// The program looks at a tensor to choose what it does, which a replay does again.
+std::string MPSHostComputations::decide(const MPSHostAccess& access) {
+  for (const auto& use : access.uses) {
+    auto& read = add(use.storage, Origin::OUTSIDE);
+    std::vector<const StorageImpl*> roots = read.roots;
+    if (read.origin == Origin::OUTSIDE || read.is_written) {
+      roots.push_back(use.storage._unsafe_get_target());
+    }
+    for (const auto* root : roots) {
+      auto& known = known_.at(root);
+      if (known.is_written) {
+        return c10::str(known.reason, ", and a condition of the program depends on it. ", cure);
+      }
+      known.has_decided = true;
+    }
+  }
+  return "";
+}
+
+std::string MPSHostComputations::begin(const RecordFunction& function, const MPSHostAccess& access) {
+  static const std::string condition = "aten::is_nonzero";
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& use : access.uses) {
+    if (use.is_number) {
+      add(use.storage, Origin::CONSTANT);
+    }
+  }
+  if (function.name() == condition) {
+    return decide(access);
+  }
+  if (!access.has_device_input || readsNoContent(function)) {
+    return "";
+  }
+  for (const auto& use : access.uses) {
+    if (!use.is_written && isComputed(use)) {
+      const auto* known = find(use.storage._unsafe_get_target());
+      return c10::str(known->reason, ", which ", function.name(), " takes on the device. ", cure);
+    }
+  }
+  return "";
+}
+
+std::vector<MPSHostComputations::Change> MPSHostComputations::changesOf(const RecordFunction& function,
+                                                                        const MPSHostAccess& access) const {
+  std::vector<c10::weak_intrusive_ptr<StorageImpl>> given;
+  for (const auto& output : function.outputs()) {
+    forEachTensor(output, [&](const Tensor& tensor) {
+      if (isOnHost(tensor)) {
+        given.push_back(tensor.storage().getWeakStorageImpl());
+      }
+    });
+  }
+  const auto is_written = [](const auto& use) { return use.is_written; };
+  if (given.empty() && std::none_of(access.uses.begin(), access.uses.end(), is_written)) {
+    return {};
+  }
+  const auto op = operatorOf(function);
+  if (!op) {
+    return {};
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  bool computes = op->hasTag(at::Tag::nondeterministic_seeded);
+  std::vector<c10::weak_intrusive_ptr<StorageImpl>> roots;
+  for (const auto& use : access.uses) {
+    const auto* known = find(use.storage._unsafe_get_target());
+    if (use.is_written || readsNoContent(function) || (known && known->origin == Origin::CONSTANT)) {
+      continue;
+    }
+    computes = true;
+    if (!known || known->origin == Origin::OUTSIDE || known->is_written) {
+      roots.push_back(use.storage);
+    }
+    if (known) {
+      for (const auto* root : known->roots) {
+        roots.push_back(find(root)->storage);
+      }
+    }
+  }
+  std::vector<Change> changes;
+  for (const auto& use : access.uses) {
+    if (use.is_written) {
+      const auto* known = find(use.storage._unsafe_get_target());
+      const bool is_outside = !use.is_temporary && (!known || known->origin == Origin::OUTSIDE);
+      changes.push_back({use.storage, computes || is_outside, /*is_written=*/true, use.is_temporary, roots});
+    }
+  }
+  for (const auto& storage : given) {
+    if (!access.has(storage._unsafe_get_target())) {
+      changes.push_back({storage, computes, /*is_written=*/false, /*is_temporary=*/false, roots});
+    }
+  }
+  return changes;
+}
+
+std::string MPSHostComputations::apply(const std::vector<Change>& changes,
+                                       const std::string& by,
+                                       const std::string& line) {
+  const auto place = line.empty() ? line : " (" + line + ")";
+  std::string problem;
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& change : changes) {
+    const bool may_be_outside = change.is_written && !change.is_temporary;
+    auto& known = add(change.storage, may_be_outside ? Origin::OUTSIDE : Origin::CONSTANT);
+    if (change.is_written && (known.copies > 0 || known.has_decided) && problem.empty()) {
+      problem = c10::str(by,
+                         " wrote to a CPU tensor",
+                         place,
+                         known.copies > 0 ? " that the block had copied to the device"
+                                          : " on which a condition of the program depends",
+                         ", and a replay can't write to it again. ",
+                         cure);
+    }
+    if (!change.is_computed) {
+      continue;
+    }
+    if (known.origin != Origin::COMPUTED) {
+      known.is_written = known.origin == Origin::OUTSIDE;
+      known.reason = c10::str(by, known.is_written ? " wrote to a CPU tensor" : " computed a CPU tensor", place);
+      known.origin = Origin::COMPUTED;
+    }
+    for (const auto& root : change.roots) {
+      add(root, Origin::OUTSIDE);
+      known.roots.push_back(root._unsafe_get_target());
+    }
+  }
+  return problem;
+}
+
+std::string MPSHostComputations::useSource(const TensorBase& given) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto& known = add(given.storage().getWeakStorageImpl(), Origin::OUTSIDE);
+  if (known.origin == Origin::COMPUTED) {
+    return c10::str(
+        known.reason, ", which the block copies to the device: a replay would copy the same values. ", cure);
+  }
+  known.copies++;
+  return "";
+}
+
+// Memory that is not PyTorch's own, as numpy's, gets into a tensor without an operator. When only the graph has it at
+// the end, the block made it.
+std::string MPSHostComputations::end() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [address, known] : known_) {
+    const auto storage = known.storage.lock();
+    if (known.origin != Origin::OUTSIDE || known.copies == 0 || !storage ||
+        storage->data_ptr().get_deleter() == c10::GetCPUAllocator()->raw_deleter()) {
+      continue;
+    }
+    if (known.storage.use_count() == 1 + known.copies * MPSHostSource::storage_references) {
+      return c10::str(
+          "the block made a CPU tensor of memory of numpy, or of another library, and copied it to the "
+          "device: a replay would copy the same values. ",
+          cure);
+    }
+  }
+  return "";
+}
+
+} // namespace at::mps
