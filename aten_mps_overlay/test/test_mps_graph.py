@@ -446,6 +446,29 @@ class TestValues(GraphTestCase):
         host.fill_(1000.0)
         self.assertEqual(total.cpu(), torch.full((4096,), 210.0))
 
+    def test_host_source_takes_little_memory(self):
+        """18, 28: replays that run ahead of the GPU wait for it, and little is kept when it is done."""
+        host = torch.zeros(1 << 21, dtype=torch.int32)
+        x = torch.zeros(1 << 21, device="mps")
+        total = torch.zeros(1 << 21, device="mps")
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            x.copy_(host)
+            for _ in range(10):
+                total.add_(x)
+        total.zero_()
+        self.settled_level()
+        before = torch.mps.driver_allocated_memory()
+        most = 0
+        for i in range(20):
+            host.fill_(i)
+            graph.replay()
+            most = max(most, torch.mps.driver_allocated_memory() - before)
+        self.assertLessEqual(most, 5 * x.nbytes)
+        self.assertEqual(total.cpu(), torch.full((1 << 21,), 1900.0))
+        self.settled_level()
+        self.assertLessEqual(torch.mps.driver_allocated_memory() - before, 2 * x.nbytes)
+
     def test_moved_host_source_raises(self):
         """13, 18: a CPU tensor that was resized since is named, and nothing of the graph has run."""
         host = torch.ones(8)

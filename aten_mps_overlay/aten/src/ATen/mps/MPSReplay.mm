@@ -138,11 +138,11 @@ void MPSReplay::encodeForCapture(MPSStream* stream,
 }
 
 void MPSReplay::encode(MPSStream* stream) const {
+  stream->endKernelCoalescing();
+  // its errors are not those of the replay, which may have to wait for it
+  stream->commitEarlierWork();
   const auto staging = plan_->refreshes().write(stream->device());
   recording_->countReplay();
-  stream->endKernelCoalescing();
-  // its errors are not those of the replay
-  stream->commitEarlierWork();
   // the graph may be dropped before the GPU is done
   MPSReplayWatch watch(stream, executables_.get());
   watch.look();

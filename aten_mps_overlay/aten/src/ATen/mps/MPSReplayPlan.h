@@ -26,6 +26,9 @@ class MPSReplayWatch {
   void watch(std::string (^problem)(id<MTLCommandBuffer>));
   /// Calls the block when the GPU is done with the last one.
   void afterwards(void (^block)());
+  id<MTLCommandBuffer> last() const {
+    return watched_.get();
+  }
 
  private:
   MPSStream* const stream_;
@@ -80,7 +83,6 @@ struct MPSReplayCalls {
   // the bytes of setBytes: that all replays repeat
   MPSRetained<id<MTLBuffer>> constants;
   std::vector<std::unique_ptr<MPSIndirectCommands>> indirect;
-  bool reuses_staging = true;
   bool has_concurrent_kernels = false;
 };
 

@@ -61,11 +61,11 @@ void MPSReplayPlan::encode(MPSStream* stream, MPSReplayWatch& watch, id<MTLBuffe
       next = encodePiece(next, stream, watch, staging);
     }
   }
-  if (staging && made_.reuses_staging) {
+  if (staging) {
     auto buffers = made_.refreshes.stagingBuffers();
-    MPSRetained<id<MTLBuffer>> used(staging);
+    const size_t number = buffers->lend(staging, watch.last());
     watch.afterwards(^{
-      buffers->giveBack(used);
+      buffers->giveBack(number);
     });
   }
 }

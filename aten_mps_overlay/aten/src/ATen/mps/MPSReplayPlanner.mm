@@ -482,9 +482,8 @@ MPSReplayPlan planReplay(const std::vector<MPSCommandStep>& steps,
                          const MPSReplayMechanisms& mechanisms,
                          id<MTLDevice> device) {
   MPSReplayCalls made;
-  made.reuses_staging = mechanisms.staging_ring;
   made.has_concurrent_kernels = mechanisms.concurrent_kernels;
-  made.refreshes = MPSReplayRefreshes(steps);
+  made.refreshes = MPSReplayRefreshes(steps, mechanisms.staging_ring);
   Constants constants;
   if (mechanisms.constant_buffer) {
     for (const auto& step : steps) {

@@ -5,6 +5,7 @@
 #include <ATen/mps/MPSCommandStep.h>
 #include <ATen/mps/MPSHostRefresh.h>
 
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -15,19 +16,35 @@ namespace at::mps {
 /// Buffers of one length that the host writes and the GPU reads.
 class MPSStagingBuffers {
  public:
-  explicit MPSStagingBuffers(size_t length) : length_(length) {}
-  /// One that is not in use. Raises if there is no memory.
+  /// Keeps at most `kept` of those that the GPU has read.
+  explicit MPSStagingBuffers(size_t length, size_t kept = 2)
+      : length_(length), kept_(kept) {}
+  /// One that is not in use. Waits for the GPU when those in use hold too many
+  /// bytes. Raises if there is no memory.
   MPSRetained<id<MTLBuffer>> take(id<MTLDevice> device);
-  /// The GPU has read it.
-  void giveBack(MPSRetained<id<MTLBuffer>> buffer);
+  /// `reader`, which is committed before the next take(), is the last command
+  /// buffer that reads it. Returns a number for giveBack().
+  size_t lend(MPSRetained<id<MTLBuffer>> buffer, id<MTLCommandBuffer> reader);
+  /// The GPU has read what was lent under this number.
+  void giveBack(size_t number);
   size_t length() const {
     return length_;
   }
 
  private:
+  struct Lent {
+    size_t number = 0;
+    MPSRetained<id<MTLBuffer>> buffer;
+    MPSRetained<id<MTLCommandBuffer>> reader;
+  };
+
   const size_t length_;
+  const size_t kept_;
   std::mutex mutex_;
   std::vector<MPSRetained<id<MTLBuffer>>> free_;
+  // the oldest first
+  std::deque<Lent> lent_;
+  size_t last_number_ = 0;
 };
 
 /// The host refreshes of all steps, whose bytes lie one after the other in a
@@ -35,8 +52,11 @@ class MPSStagingBuffers {
 class MPSReplayRefreshes {
  public:
   MPSReplayRefreshes() = default;
-  /// The steps must stay where they are.
-  explicit MPSReplayRefreshes(const std::vector<MPSCommandStep>& steps);
+  /// The steps must stay where they are. Without `reuses_staging` each replay
+  /// makes a buffer.
+  explicit MPSReplayRefreshes(
+      const std::vector<MPSCommandStep>& steps,
+      bool reuses_staging = true);
 
   /// Whether the bytes of a refresh go to the device before all other work:
   /// those whose destination is their own do, together. Earlier replays have

@@ -1,18 +1,29 @@
 #include <ATen/mps/MPSReplayRefreshes.h>
 
+#include <algorithm>
 #include <map>
 
 namespace at::mps {
 
+// Replays that copy more than this wait for the GPU, unless there are few.
+static constexpr size_t kMostBytesLent = 32 << 20;
+static constexpr size_t kFewLent = 2;
+
 MPSRetained<id<MTLBuffer>> MPSStagingBuffers::take(id<MTLDevice> device) {
-  {
+  Lent oldest;
+  do {
+    // not under the lock, which handlers of the command buffer take
+    [oldest.reader.get() waitUntilCompleted];
+    giveBack(oldest.number);
     std::lock_guard<std::mutex> lock(mutex_);
-    if (!free_.empty()) {
+    const bool has_room = lent_.size() < kFewLent || (lent_.size() + 1) * length_ <= kMostBytesLent;
+    oldest = has_room ? Lent() : lent_.front();
+    if (has_room && !free_.empty()) {
       auto buffer = std::move(free_.back());
       free_.pop_back();
       return buffer;
     }
-  }
+  } while (oldest.number > 0);
   id<MTLBuffer> buffer = [device newBufferWithLength:length_ options:MTLResourceStorageModeShared];
   TORCH_CHECK(
       buffer, "torch.mps graph replay: out of memory for the ", length_, " bytes that the host gives to the device");
@@ -21,12 +32,25 @@ MPSRetained<id<MTLBuffer>> MPSStagingBuffers::take(id<MTLDevice> device) {
   return taken;
 }
 
-void MPSStagingBuffers::giveBack(MPSRetained<id<MTLBuffer>> buffer) {
+size_t MPSStagingBuffers::lend(MPSRetained<id<MTLBuffer>> buffer, id<MTLCommandBuffer> reader) {
   std::lock_guard<std::mutex> lock(mutex_);
-  free_.push_back(std::move(buffer));
+  lent_.push_back({++last_number_, std::move(buffer), reader});
+  return last_number_;
 }
 
-MPSReplayRefreshes::MPSReplayRefreshes(const std::vector<MPSCommandStep>& steps) {
+void MPSStagingBuffers::giveBack(size_t number) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto lent = std::find_if(lent_.begin(), lent_.end(), [&](const auto& entry) { return entry.number == number; });
+  if (lent == lent_.end()) {
+    return; // take() has waited for it
+  }
+  if (free_.size() < kept_) {
+    free_.push_back(std::move(lent->buffer));
+  }
+  lent_.erase(lent);
+}
+
+MPSReplayRefreshes::MPSReplayRefreshes(const std::vector<MPSCommandStep>& steps, bool reuses_staging) {
   constexpr size_t alignment = 16;
   std::map<const void*, size_t> uses;
   for (const auto& step : steps) {
@@ -55,7 +79,8 @@ MPSReplayRefreshes::MPSReplayRefreshes(const std::vector<MPSCommandStep>& steps)
       }
     }
   }
-  staging_ = std::make_shared<MPSStagingBuffers>(total);
+  staging_ = reuses_staging ? std::make_shared<MPSStagingBuffers>(total)
+                            : std::make_shared<MPSStagingBuffers>(total, /*kept=*/0);
 }
 
 bool MPSReplayRefreshes::isEarly(const MPSCommandStep& step) const {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -145,8 +146,41 @@ TEST_F(MPSReplayPlanTest, StagingBuffersAreUsedAgain) {
   auto first = buffers.take(stream->device());
   const auto second = buffers.take(stream->device());
   EXPECT_NE(first.get(), second.get());
-  buffers.giveBack(first);
+  buffers.giveBack(buffers.lend(first, nil));
   EXPECT_EQ(buffers.take(stream->device()).get(), first.get());
+}
+
+TEST_F(MPSReplayPlanTest, FewStagingBuffersAreKept) {
+  MPSStagingBuffers buffers(16);
+  std::vector<MPSRetained<id<MTLBuffer>>> taken;
+  std::vector<size_t> numbers;
+  for (int i = 0; i < 5; i++) {
+    taken.push_back(buffers.take(stream->device()));
+    numbers.push_back(buffers.lend(taken.back(), nil));
+  }
+  for (const auto number : numbers) {
+    buffers.giveBack(number);
+  }
+  // no other object may get the address of one that was let go of
+  EXPECT_EQ(buffers.take(stream->device()).get(), taken[1].get());
+  EXPECT_EQ(buffers.take(stream->device()).get(), taken[0].get());
+  const auto made = buffers.take(stream->device());
+  EXPECT_EQ(std::count(taken.begin(), taken.end(), made), 0);
+}
+
+TEST_F(MPSReplayPlanTest, LargeStagingBuffersWaitForTheGPU) {
+  MPSStagingBuffers buffers(20 << 20);
+  id<MTLCommandQueue> queue = [[stream->device() newCommandQueue] autorelease];
+  std::vector<MPSRetained<id<MTLCommandBuffer>>> readers;
+  for (int i = 0; i < 5; i++) {
+    const auto buffer = buffers.take(stream->device());
+    if (i >= 2) {
+      EXPECT_EQ([readers[i - 2].get() status], MTLCommandBufferStatusCompleted);
+    }
+    readers.emplace_back([queue commandBuffer]);
+    buffers.lend(buffer, readers.back().get());
+    [readers.back().get() commit];
+  }
 }
 
 TEST_F(MPSReplayPlanTest, HostSourceReadsTheTensorAgain) {
