@@ -42,6 +42,7 @@ _CAPTURE_FILES = (
     "test_mps_graph_linked.py",
     "test_mps_graph_compile.py",
     "test_mps_graphed_callables.py",
+    "test_mps_graphed_order.py",
     "test_mps_graph_optimizers.py",
     "test_mps_graph_errors.py",
     "test_mps_graph_parity.py",
@@ -61,6 +62,7 @@ _LINKED_FILES = (
     "test_mps_graph.py",
     "test_mps_graph_pool.py",
     "test_mps_graphed_callables.py",
+    "test_mps_graphed_order.py",
     "test_mps_graph_optimizers.py",
     "test_mps_graph_parity.py",
 )

@@ -6,6 +6,7 @@ gave them."""
 import contextlib
 import copy
 import gc
+import random
 import sys
 import threading
 import unittest
@@ -619,6 +620,162 @@ class TestTraining(CompileTestCase):
             self.assertEqual((report["pieces"], report["replays"]), ([2], 3))
 
 
+class TestOrder(CompileTestCase):
+    """40: live results are safe, whatever the order of use."""
+
+    def make_pair(self, dynamic=None, **options):
+        model = nn.Sequential(
+            nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Tanh(), nn.Linear(8, 3)
+        ).to("mps")
+        self.eager, self.model = copy.deepcopy(model), model
+        compiled = torch.compile(
+            model, backend="mpsgraphs", dynamic=dynamic, options=options
+        )
+        return compiled, self.eager
+
+    def assert_same_state(self):
+        for one, other in zip(self.model.parameters(), self.eager.parameters()):
+            self.assertEqual(one.grad, other.grad, **EXACT)
+        states = (m.state_dict() for m in (self.model, self.eager))
+        self.assertEqual(*states, **EXACT)
+
+    def test_first_backward_pass_first(self):
+        pair = self.make_pair()
+        inputs = [new(5, 4) for _ in range(3)]
+        for module in pair:
+            module(inputs[0]).sum().backward()
+            module.zero_grad()
+            results = [module(x).square() for x in inputs[1:]]
+            results[0].sum().backward()
+            module.zero_grad()
+            results[1].sum().backward()
+        self.assert_same_state()
+
+    @parametrize("dynamic", [None, True])
+    def test_one_forward_one_backward(self, dynamic):
+        """As a pipeline runs; two graphs of each part and shape are enough."""
+        pair = self.make_pair(dynamic)
+        sizes = (5, 6, 7, 5, 6, 5, 7, 6, 5) if dynamic else (5,) * 9
+        inputs = [new(size, 4) for size in sizes]
+        for module in pair:
+            module(inputs[0]).sum().backward()
+            pending = [module(inputs[0])]
+            for x in inputs[1:]:
+                pending.append(module(x))
+                pending.pop(0).square().sum().backward()
+        self.assert_same_state()
+        if not dynamic:
+            for part in ("forward", "backward"):
+                (report,) = reports(part)
+                self.assertEqual((report["captures"], report["eager_calls"]), (2, 0))
+
+    def test_many_pending(self):
+        """Random orders, with more forward passes pending than there may be graphs."""
+        pair = self.make_pair(max_graphs=3)
+        generator = random.Random(0)
+        order = [generator.random() for _ in range(60)]
+        inputs = [new(5, 4) for _ in order]
+        for module in pair:
+            pending = []
+            for x, number in zip(inputs, order):
+                if pending and number < 0.5:
+                    which = int(2 * number * len(pending))
+                    pending.pop(which).square().sum().backward()
+                else:
+                    pending.append(module(x))
+        self.assert_same_state()
+
+    def test_outer_graph(self):
+        pair = self.make_pair()
+        static = new(5, 4)
+        for module in pair:
+            module(static).sum().backward()
+        outer = torch.mps.MPSGraph()
+        with torch.mps.graph(outer):
+            y = pair[0](static).detach()
+        pair[1](static)
+        results = [module(x) for x in [new(5, 4)] for module in pair]
+        static.copy_(new(5, 4)), y.fill_(93)
+        outer.replay()
+        self.assertEqual(y, pair[1](static), **EXACT)
+        for result in results:
+            result.square().sum().backward()
+        self.assert_same_state()
+
+    def test_backward_pass_in_a_later_capture(self):
+        compiled, _ = self.make_pair()
+        for _ in range(2):
+            loss = compiled(new(5, 4)).sum()
+            loss.backward(retain_graph=True)
+        with self.assertRaisesRegex(RuntimeError, "ran before the capture"):
+            with torch.mps.graph(torch.mps.MPSGraph()):
+                loss.backward()
+
+    FUNCTIONS = {
+        "input": lambda x: x.sin() * x,
+        "result": lambda x: x.exp(),
+        "activation": lambda x: (x * 2).exp().tanh(),
+    }
+
+    @parametrize("saved", sorted(FUNCTIONS))
+    def test_second_order_gradients_raise(self, saved):
+        """42: also where AOTAutograd itself would drop them."""
+        compiled = torch.compile(self.FUNCTIONS[saved], backend="mpsgraphs")
+        for _ in range(3):
+            x = new(4, requires_grad=True)
+            (grad,) = torch.autograd.grad(compiled(x).sum(), x, create_graph=True)
+            with self.assertRaisesRegex(RuntimeError, "support double backward"):
+                (x.sum() + grad.square().sum()).backward()
+
+    def test_frozen_inputs_stay_frozen(self):
+        weight, x = new(4), new(4, requires_grad=True)
+        compiled = torch.compile(lambda x, w: x * w, backend="mpsgraphs")
+        for _ in range(3):
+            compiled(x, weight).sum().backward()
+            self.assertFalse(weight.requires_grad)
+
+    VIEWS = {
+        "result": lambda y: y,
+        "row": lambda y: y[0],
+        "detached": lambda y: y.detach(),
+    }
+
+    @parametrize("view", sorted(VIEWS))
+    def test_results_of_other_calls(self, view):
+        """Without copies of results they hold what they held, or raise."""
+
+        def function(x):
+            return (x.sin() * 2 + 1).cos()
+
+        compiled = torch.compile(
+            function,
+            backend="mpsgraphs",
+            dynamic=True,
+            options={"copy_outputs": False},
+        )
+        kept, raised = [], 0
+        for size in (3, 4, 5, 3, 4, 5, 4, 3):
+            x = new(size, 4)
+            kept.append((self.VIEWS[view](compiled(x)), self.VIEWS[view](function(x))))
+            self.assertEqual(*kept[-1], **EXACT)
+            for y, expected in kept:
+                try:
+                    self.assertEqual(y, expected, **EXACT)
+                except RuntimeError as error:
+                    self.assertIn("valid until the next call", str(error))
+                    raised += 1
+        self.assertGreater(raised, 0)
+
+    def test_result_that_is_the_next_input(self):
+        compiled = torch.compile(
+            lambda x: x * 2 + 1, backend="mpsgraphs", options={"copy_outputs": False}
+        )
+        y = expected = torch.ones(3, device="mps")
+        for _ in range(4):
+            y, expected = compiled(y), expected * 2 + 1
+        self.assertEqual(y, expected, **EXACT)
+
+
 class TestOthers(CompileTestCase):
     def test_exception_in_the_middle(self):
         def function(x):
@@ -738,6 +895,7 @@ class TestOthers(CompileTestCase):
 
 
 instantiate_parametrized_tests(TestInference)
+instantiate_parametrized_tests(TestOrder)
 
 if __name__ == "__main__":
     run_tests()

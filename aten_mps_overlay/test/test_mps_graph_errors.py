@@ -5,6 +5,7 @@ cases elsewhere look at a few words and at what holds after the error.
 """
 
 import os
+import pickle
 import re
 import tempfile
 import unittest
@@ -14,6 +15,7 @@ import warnings
 import torch
 import torch.nn.functional as F
 from torch.testing._internal.common_utils import run_tests, TestCase
+from torch.testing._internal.two_tensor import TwoTensor
 
 
 if not torch.backends.mps.is_available():
@@ -440,6 +442,67 @@ class TestGraphedCallableMessages(MessageTestCase):
             "make_graphed_callables: the parameter 'weight' is on cpu, not on the MPS device",
         )
 
+    def test_memory_that_is_not_copied(self):
+        x = self.x
+        weight = torch.ones(3, device="mps", requires_grad=True)
+        self.assert_not_made(
+            RuntimeError,
+            lambda x: x.add_(weight),
+            (x,),
+            """make_graphed_callables: the callable writes a result that requires gradients to its argument, a
+            torch.float32 tensor of shape [2, 3] on mps. A replay can't give the caller's tensor that history. Return
+            the result instead.""",
+        )
+        self.assert_not_made(
+            RuntimeError,
+            lambda x: x.view(-1),
+            (x,),
+            """make_graphed_callables: the callable returns a torch.float32 tensor of shape [6] on mps, which is a view
+            of an argument or of another tensor from before the capture, but replays return copies. Return its
+            clone().""",
+        )
+        wrapped = TwoTensor(x, x)
+        self.assert_not_made(
+            TypeError,
+            torch.sin,
+            (wrapped,),
+            """make_graphed_callables: a torch.float32 TwoTensor of shape [2, 3] on mps is of a subclass with
+            __torch_dispatch__, TwoTensor, which has no memory of its own that a replay could read. Pass the tensors
+            that it holds.""",
+        )
+        with torch.inference_mode():
+            module = torch.nn.Linear(3, 2, device="mps")
+        self.assert_not_made(
+            RuntimeError,
+            module,
+            (x,),
+            """make_graphed_callables: 'weight' of the module was created under torch.inference_mode(), so autograd
+            can't use it. Create the module outside of that mode.""",
+        )
+
+    def test_use_elsewhere(self):
+        module = torch.mps.make_graphed_callables(
+            torch.nn.Linear(3, 2, device="mps"), (self.x,)
+        )
+        self.assert_raises(
+            TypeError,
+            lambda: pickle.dumps(module),
+            """make_graphed_callables: the graphed Linear can't be pickled, since its graphs belong to this process.
+            Save its state_dict() instead.""",
+        )
+        loss = module(self.x).sum()
+
+        def capture():
+            with torch.mps.graph(torch.mps.MPSGraph()):
+                loss.backward()
+
+        self.assert_raises(
+            RuntimeError,
+            capture,
+            """make_graphed_callables: the backward pass of a call before the capture can't be captured, since later
+            calls overwrite its activations. Call the graphed callable in the capture, too.""",
+        )
+
     def test_calls(self):
         x = self.x
         double = torch.mps.make_graphed_callables(lambda x: x * 2, (x,))
@@ -504,16 +567,17 @@ class TestGraphedCallableMessages(MessageTestCase):
 
     def test_written_static_input(self):
         sample = torch.ones(4, device="mps", requires_grad=True)
-        exp = torch.mps.make_graphed_callables(lambda x: x.exp(), (sample,))
-        (x,) = exp.static_inputs
-        result = exp(x)
+        sine = torch.mps.make_graphed_callables(lambda x: x.sin(), (sample,))
+        (x,) = sine.static_inputs
+        result = sine(x)
         with torch.no_grad():
             x.fill_(2)
         self.assert_raises(
             RuntimeError,
             lambda: result.sum().backward(),
-            """make_graphed_callables: a static input was written to between the forward and the backward pass, which
-            may need what it held. Run the backward pass first.""",
+            """make_graphed_callables: a torch.float32 tensor of shape [4] on mps, which the backward pass needs, was
+            written to between the forward and the backward pass: it is at version 1, expected version 0. Run the
+            backward pass first.""",
         )
 
 
