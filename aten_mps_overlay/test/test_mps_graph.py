@@ -1468,6 +1468,73 @@ class TestLife(GraphTestCase):
         ):
             graph.replay()
 
+    @parametrize("how", ["added", "fresh", "step", "outer"])
+    @parametrize("replace", ["none", "other"])
+    def test_replaced_gradient_raises(self, how, replace):
+        """20: a graph that writes the .grad of a parameter would go on with the old one, and training would do nothing."""
+        layer, reference = nn.Linear(4, 4).to("mps"), nn.Linear(4, 4).to("mps")
+        reference.load_state_dict(layer.state_dict())
+        x = torch.randn(3, 4, device="mps")
+
+        def block(layer):
+            optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+            if how != "added":
+                optimizer.zero_grad()
+            layer(x).square().sum().backward()
+            if how == "step":
+                optimizer.step()
+
+        for one in (layer, reference):
+            block(one)
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            block(layer)
+        if how == "outer":
+            inner, graph = graph, torch.mps.MPSGraph()
+            with torch.mps.graph(graph):
+                inner.replay()
+            block(reference)
+        block(reference)
+        for _ in range(2):
+            x.copy_(torch.randn(3, 4))
+            if how == "added":
+                layer.zero_grad(set_to_none=False)
+                reference.zero_grad(set_to_none=False)
+            graph.replay()
+            block(reference)
+            self.assertEqual(layer.weight.grad, reference.weight.grad)
+            self.assertEqual(layer.weight, reference.weight)
+        if replace == "none":
+            layer.zero_grad()
+        else:
+            layer.weight.grad = layer.weight.grad.clone()
+        with self.assertRaisesRegex(
+            RuntimeError,
+            r"\.grad of the Float tensor of shape \[4(, 4)?\] was (set to None|replaced).*set_to_none=False",
+        ):
+            graph.replay()
+
+    def test_gradient_that_the_graph_leaves_alone(self):
+        """20: one that it only reads, or that is gone when the block ends, may be replaced."""
+        layer = nn.Linear(4, 4).to("mps")
+        x = torch.randn(3, 4, device="mps")
+        layer(x).sum().backward()
+        reading, inside = torch.mps.MPSGraph(), torch.mps.MPSGraph()
+        with torch.mps.graph(reading):
+            norm = layer(x).detach() + layer.weight.grad.norm()
+        layer.zero_grad()
+        reading.replay()
+        with torch.mps.graph(inside):
+            layer(x).square().sum().backward()
+            norm = layer.weight.grad.norm()
+            layer.zero_grad()
+        layer(x).square().sum().backward()
+        x.copy_(torch.randn(3, 4))
+        inside.replay()
+        layer.zero_grad()
+        layer(x).square().sum().backward()
+        self.assertEqual(norm, layer.weight.grad.norm())
+
     def test_memory_behind_data_may_be_dropped_in_the_block(self):
         """13: what nothing else has by the end of the block can't be given new content."""
         x = torch.ones(4, device="mps")

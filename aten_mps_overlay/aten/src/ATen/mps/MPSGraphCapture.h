@@ -22,6 +22,7 @@
 #include <atomic>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -109,9 +110,14 @@ class MPSGraphCapture final : public MPSKernelRecorder {
  private:
   // A counter of a tensor in `watched_`, and what it was when the tensor was seen first.
   struct Version {
+    const TensorImpl* tensor = nullptr;
     c10::VariableVersion counter;
     uint32_t first = 0;
     bool is_of_result = false;
+
+    bool isWritten() const {
+      return is_of_result || counter.current_version() != first;
+    }
   };
 
   bool isOfThisSubmission() const;
@@ -119,6 +125,8 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   void keepBuffer(const void* buffer);
   void refuseMove(const MPSWatchedTensor& tensor);
   static std::vector<c10::VariableVersion> writtenOf(const std::vector<Version>& versions);
+  static std::vector<MPSWatchedGradient> writtenGradients(const std::vector<MPSWatchedTensor>& watched,
+                                                          const std::vector<Version>& versions);
 
   const MPSCaptureErrorMode error_mode_;
   const std::vector<Generator> generators_;

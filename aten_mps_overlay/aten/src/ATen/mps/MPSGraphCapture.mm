@@ -234,9 +234,10 @@ void MPSGraphCapture::watchTensor(const TensorBase& tensor) {
                                                     : Kind::INPUT;
   if (is_new) {
     watched_.emplace_back(tensor, kind);
-    const auto& counter = tensor.unsafeGetTensorImpl()->version_counter();
+    const auto* impl = tensor.unsafeGetTensorImpl();
+    const auto& counter = impl->version_counter();
     if (counter.enabled()) { // not that of an inference tensor
-      versions_.push_back({counter, counter.current_version(), kind == Kind::RESULT});
+      versions_.push_back({impl, counter, counter.current_version(), kind == Kind::RESULT});
     }
     return;
   }
@@ -422,11 +423,29 @@ static void compile(MPSRecording& recording, id<MTLDevice> device, MPSGraphCompi
 std::vector<c10::VariableVersion> MPSGraphCapture::writtenOf(const std::vector<Version>& versions) {
   std::vector<c10::VariableVersion> written;
   for (const auto& version : versions) {
-    if (version.is_of_result || version.counter.current_version() != version.first) {
+    if (version.isWritten()) {
       written.push_back(version.counter);
     }
   }
   return written;
+}
+
+std::vector<MPSWatchedGradient> MPSGraphCapture::writtenGradients(const std::vector<MPSWatchedTensor>& watched,
+                                                                  const std::vector<Version>& versions) {
+  std::unordered_set<const TensorImpl*> written;
+  for (const auto& version : versions) {
+    if (version.isWritten()) {
+      written.insert(version.tensor);
+    }
+  }
+  std::vector<MPSWatchedGradient> gradients;
+  for (const auto& tensor : watched) {
+    const auto living = tensor.living();
+    if (living && !tensor.isResult() && written.count(living->grad().unsafeGetTensorImpl()) > 0) {
+      gradients.emplace_back(living);
+    }
+  }
+  return gradients;
 }
 
 std::shared_ptr<const MPSRecording> MPSGraphCapture::finish(id<MTLDevice> device,
@@ -460,8 +479,9 @@ std::shared_ptr<const MPSRecording> MPSGraphCapture::finish(id<MTLDevice> device
     TORCH_CHECK(refusal_.empty(), "torch.mps graph capture: ", refusal_, ". The capture was dropped.");
   }
   watched.erase(first_moved, watched.end());
+  auto gradients = writtenGradients(watched, versions);
   // forgets tensors that are gone, which have their counters as long as they are known
-  recording->watched.set(std::move(watched));
+  recording->watched.set(std::move(watched), std::move(gradients));
   auto written = writtenOf(versions);
   versions.clear();
   recording->written.set(std::move(written));

@@ -74,6 +74,13 @@ class MPSWatchedTensor {
   const StorageImpl* recordedStorage() const {
     return storage_._unsafe_get_target();
   }
+  /// One that is undefined if it is gone.
+  c10::intrusive_ptr<TensorImpl, UndefinedTensorImpl> living() const {
+    return tensor_.lock();
+  }
+  bool isResult() const {
+    return kind_ == Kind::RESULT;
+  }
   const void* data() const {
     return data_;
   }
@@ -92,11 +99,30 @@ class MPSWatchedTensor {
   std::vector<int64_t> sizes_;
 };
 
+/// A tensor whose `.grad` a graph writes.
+class MPSWatchedGradient {
+ public:
+  explicit MPSWatchedGradient(
+      const c10::intrusive_ptr<TensorImpl, UndefinedTensorImpl>& tensor);
+
+  /// True when the tensor still lives but has another gradient, or none.
+  bool replaced() const;
+  std::string describe() const;
+
+ private:
+  c10::weak_intrusive_ptr<TensorImpl, UndefinedTensorImpl> tensor_;
+  // keeps the address from being used again
+  c10::weak_intrusive_ptr<TensorImpl, UndefinedTensorImpl> gradient_;
+};
+
 /// The tensors that a graph uses, as they were recorded.
 class MPSWatchedTensors {
  public:
-  void set(std::vector<MPSWatchedTensor> tensors);
-  /// Raises when one of them has moved, or is gone.
+  void set(
+      std::vector<MPSWatchedTensor> tensors,
+      std::vector<MPSWatchedGradient> gradients = {});
+  /// Raises when one of them has moved, or is gone, or when a gradient was
+  /// replaced.
   void check() const;
 
  private:
@@ -105,6 +131,7 @@ class MPSWatchedTensors {
   mutable std::mutex mutex_;
   // those that are forgotten are left out now and then
   mutable std::vector<MPSWatchedTensor> tensors_;
+  std::vector<MPSWatchedGradient> gradients_;
 };
 
 /// The version counters of tensors that a graph writes. Autograd compares them

@@ -1,3 +1,4 @@
+#include <ATen/core/Tensor.h>
 #include <ATen/mps/MPSGraphMemory.h>
 
 #include <algorithm>
@@ -180,9 +181,27 @@ void MPSOverwrites::countReplay() const {
   });
 }
 
-void MPSWatchedTensors::set(std::vector<MPSWatchedTensor> tensors) {
+MPSWatchedGradient::MPSWatchedGradient(const c10::intrusive_ptr<TensorImpl, UndefinedTensorImpl>& tensor)
+    : tensor_(tensor), gradient_(tensor->grad().getIntrusivePtr()) {}
+
+bool MPSWatchedGradient::replaced() const {
+  const auto tensor = tensor_.lock();
+  return tensor && tensor->grad().unsafeGetTensorImpl() != gradient_._unsafe_get_target();
+}
+
+std::string MPSWatchedGradient::describe() const {
+  std::ostringstream text;
+  if (const auto tensor = tensor_.lock()) {
+    text << "the .grad of the " << typeMetaToScalarType(tensor->dtype()) << " tensor of shape " << tensor->sizes()
+         << (tensor->grad().defined() ? " was replaced" : " was set to None");
+  }
+  return text.str();
+}
+
+void MPSWatchedTensors::set(std::vector<MPSWatchedTensor> tensors, std::vector<MPSWatchedGradient> gradients) {
   std::lock_guard<std::mutex> lock(mutex_);
   tensors_ = std::move(tensors);
+  gradients_ = std::move(gradients);
   watchStorages(tensors_);
   forget();
 }
@@ -210,6 +229,13 @@ void MPSWatchedTensors::check() const {
                 tensor.describe(),
                 ". A graph reads and writes the memory that its tensors had during capture: update tensors in place "
                 "(copy_(), fill_(), ...) instead of resizing or replacing them, or capture again.");
+  }
+  for (const auto& gradient : gradients_) {
+    TORCH_CHECK(!gradient.replaced(),
+                "torch.mps graph replay: ",
+                gradient.describe(),
+                " after the capture, and the graph would write to the old one, which nothing reads. Use "
+                "zero_grad(set_to_none=False), call zero_grad() in the captured block, or capture again.");
   }
   if (leaves_storage) {
     watchStorages(tensors_);
