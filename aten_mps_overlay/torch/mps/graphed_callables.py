@@ -292,9 +292,8 @@ class _Graphed:
                     is_wanted and any(grads[k] is not None for k in sources)
                     for is_wanted, sources in zip(wanted, self.sources)
                 ]
-            nodes = ctx.next_functions
             return [
-                self.gradient(i, nodes[i][0]) if is_wanted else None
+                self.gradient(i) if is_wanted else None
                 for i, is_wanted in enumerate(wanted)
             ]
 
@@ -320,13 +319,12 @@ class _Graphed:
                     "the backward pass first."
                 )
 
-    def gradient(self, i: int, node: Any) -> Optional[torch.Tensor]:
-        """Returns a copy, or the gradient itself where autograd adds it to a ``.grad`` at once."""
+    def gradient(self, i: int) -> Optional[torch.Tensor]:
+        """Returns a copy, or lends the gradient where autograd is going to add it to a ``.grad``."""
         grad = self.grad_inputs[i]
         if grad is None:
             return None
-        is_parameter = i >= len(self.inputs)
-        if is_parameter and _is_added(self.surface[i], node):
+        if i >= len(self.inputs) and self.surface[i].grad is not None:
             return self.backward_memory.lend(grad)
         return grad.clone()
 
@@ -578,16 +576,6 @@ def _leaves_of(output: torch.Tensor) -> Set[int]:
             leaves.add(id(node.variable))
         nodes += [following for following, _ in node.next_functions]
     return leaves
-
-
-def _is_added(parameter: torch.Tensor, node: Any) -> bool:
-    """Whether the backward pass adds what the node gets to a ``.grad`` that is there."""
-    if parameter.grad is None or parameter._backward_hooks:
-        return False
-    try:
-        return torch._C._will_engine_execute_node(node)
-    except RuntimeError:
-        return False  # torch.autograd.grad() wants it
 
 
 def _check_tensor(value: Any, rule: str) -> None:
