@@ -1,0 +1,166 @@
+"""Runs random programs (see README.md), shows how far it is and writes build/reports/state.json.
+
+Exit status 1 if a program was wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from report import Report
+from rich.console import Console
+
+HERE = Path(__file__).resolve().parent
+REPORTS = HERE.parents[1] / "build" / "reports"
+# What is drawn for one seed: programs have the same numbers whatever the number of processes.
+BATCH = 50
+TIMEOUT = 180.0  # seconds without a line from a worker, which a program that is shrunk may take
+MOST_FAILURES = 30
+PROGRESS_SECONDS = 15.0
+
+
+class Run:
+    """The batches still to do and the report so far."""
+
+    def __init__(self, options: argparse.Namespace, console: Console) -> None:
+        self.options, self.console = options, console
+        self.report = Report(options.seed, options.processes)
+        self.batches = deque(range(-(-options.programs // BATCH)))
+        self.lock = threading.Lock()
+        self.began = self.told = time.monotonic()
+
+    def work(self) -> None:
+        """Gives batches to a worker, and to another one if it dies."""
+        worker = None
+        while True:
+            with self.lock:
+                if not self.batches:
+                    break
+                batch = self.batches.popleft()
+            first: int | None = 0
+            while first is not None:
+                worker = worker or self.start()
+                first = self.run_batch(worker, batch, first)
+                if first is not None:
+                    worker = None
+        if worker is not None:
+            assert worker.stdin
+            worker.stdin.close()
+            worker.wait()
+
+    def start(self) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, str(HERE / "worker.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=None if self.options.verbose else subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, "MPS_SIMULATOR": os.environ.get("MPS_SIMULATOR", "1"), "PYTHONHASHSEED": "0"},
+        )
+
+    def run_batch(self, worker: subprocess.Popen[str], batch: int, first: int) -> int | None:
+        """Returns the number to go on with in another worker, if this one died."""
+        assert worker.stdin and worker.stdout
+        count = min(BATCH, self.options.programs - batch * BATCH)
+        with self.lock:
+            order = {
+                "seed": self.options.seed * 1_000_003 + batch,
+                "count": count,
+                "first": first,
+                "known": [failure["pattern"] for failure in self.report.failures],
+                "shrink": not self.options.no_shrink and len(self.report.failures) < MOST_FAILURES,
+            }
+        next_one, ended = first, False
+        try:
+            print(json.dumps(order), file=worker.stdin, flush=True)
+        except BrokenPipeError:
+            pass
+        timer = self.kill_later(worker)
+        for text in worker.stdout:
+            timer.cancel()
+            line = json.loads(text)
+            if "end" in line:
+                ended = True
+                break
+            timer = self.kill_later(worker)
+            with self.lock:
+                if "done" in line:
+                    next_one = line["done"] + 1
+                    self.report.count(line)
+                    self.progress()
+                else:
+                    self.add_failure(line | {"program": batch * BATCH + line.pop("failure")})
+        timer.cancel()
+        if ended:
+            return None
+        status = worker.wait()
+        if next_one >= count:
+            return None if next_one > first else next_one
+        if status != 1:
+            with self.lock:
+                reason = f"the process ended with status {status}"
+                self.report.count({"outcome": "wrong", "error": "", "entries": [], "kinds": []})
+                failure = {"program": batch * BATCH + next_one, "reason": reason, "kind": "crash"}
+                self.add_failure({**failure, "steps": [], "pattern": [f"crash {batch} {next_one}"]})
+            return next_one + 1
+        if next_one == first:
+            raise SystemExit("a worker could not start; run with --verbose to see why")
+        return next_one
+
+    def kill_later(self, worker: subprocess.Popen[str]) -> threading.Timer:
+        timer = threading.Timer(TIMEOUT, worker.kill)
+        timer.daemon = True
+        timer.start()
+        return timer
+
+    def add_failure(self, failure: dict[str, Any]) -> None:
+        if self.report.add_failure(failure) and len(self.report.failures) <= MOST_FAILURES:
+            self.console.print(f"program {failure['program']}: {failure['reason']}", style="red", highlight=False)
+            for step in failure["steps"]:
+                self.console.print(f"    {step}", highlight=False, markup=False)
+
+    def progress(self) -> None:
+        now = time.monotonic()
+        if now - self.told > PROGRESS_SECONDS:
+            self.told = now
+            self.console.print(f"{self.report.so_far()} ({now - self.began:.0f} s)", highlight=False)
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--programs", type=int, default=10_000, help="how many (default 10,000)")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="default: the number of cores")
+    parser.add_argument("--seed", type=int, help="draw the programs of this seed (default: a new one)")
+    parser.add_argument("--no-shrink", action="store_true", help="count what is wrong, and shrink nothing")
+    parser.add_argument("--report", type=Path, default=REPORTS / "state.json")
+    parser.add_argument("--verbose", action="store_true", help="show what the processes write to stderr")
+    options = parser.parse_args()
+    if options.seed is None:
+        options.seed = random.SystemRandom().randrange(1 << 31)
+    console = Console()
+    console.print(f"{options.programs} programs, --seed {options.seed}", highlight=False)
+    run = Run(options, console)
+    threads = [threading.Thread(target=run.work) for _ in range(options.processes)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    seconds = time.monotonic() - run.began
+    run.report.write(options.report, seconds)
+    console.print(f"{run.report.so_far()} in {seconds:.0f} s, --seed {options.seed}", highlight=False)
+    raise SystemExit(1 if run.report.totals["wrong"] or not run.report.totals["equal"] else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""Draws programs with hypothesis, checks them, and shrinks those that are wrong."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from hypothesis import given, HealthCheck, Phase, seed, settings
+from hypothesis.internal.conjecture.engine import ConjectureRunner
+from program import Program, programs
+from verdict import Verdict, WRONG
+
+# What is drawn for one seed. Programs have the same numbers whatever the number of processes.
+BATCH = 50
+SHRINKING_SECONDS = 20.0
+
+# Programs are to be independent of each other, not variations of the one before.
+ConjectureRunner.generate_mutations_from = lambda self, data: None  # type: ignore[method-assign]
+
+Check = Callable[[Program], Verdict]
+
+
+# Steps and entry points that show the same causes.
+_SAME = {
+    "forward_no_grad": "forward",
+    "train": "forward",
+    "graphed together": "graphed",
+    "compiled dynamic": "compiled",
+}
+
+
+def pattern(verdict: Verdict) -> tuple[str, ...]:
+    """The steps with their entry points, in order."""
+    pairs = (token.split(":") for token in verdict.tokens)
+    return tuple(f"{_SAME.get(name, name)}:{_SAME.get(entry, entry)}" for name, entry in pairs)
+
+
+def unlike(known: Iterable[Sequence[str]], verdict: Verdict) -> bool:
+    """Whether a wrong program contains the steps of no known smallest one, in their order."""
+    for smallest in known:
+        steps = iter(pattern(verdict))
+        if all(step in steps for step in smallest):
+            return False
+    return True
+
+
+def _settings(count: int, *phases: Phase) -> settings:
+    return settings(
+        max_examples=count,
+        database=None,
+        deadline=None,
+        derandomize=False,
+        phases=phases,
+        report_multiple_bugs=False,
+        print_blob=False,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+def run_batch(
+    batch_seed: int, count: int, check: Check, see: Callable[[int, Program, Verdict], None], first: int = 0
+) -> None:
+    """Checks the programs of a batch from the first one on; `see` gets each with its number."""
+    number = 0
+
+    @_settings(count, Phase.generate)
+    @seed(batch_seed)
+    @given(programs)
+    def body(program: Program) -> None:
+        nonlocal number
+        if number >= first:
+            see(number, program, check(program))
+        number += 1
+
+    body()
+
+
+class _Wrong(Exception):
+    pass
+
+
+@dataclass
+class _Shrinker:
+    """Lets hypothesis draw a batch again up to the wrong program, and shrink that."""
+
+    number: int
+    check: Check
+    deadline: float
+    drawn: int = 0
+    found: tuple[Program, Verdict] | None = None
+    known: dict[Program, bool] = field(default_factory=dict)
+
+    def body(self, program: Program) -> None:
+        self.drawn += 1
+        if self.drawn <= self.number:
+            return
+        if program not in self.known:
+            self.known[program] = time.monotonic() < self.deadline and self._is_wrong(program)
+        if self.known[program]:
+            raise _Wrong
+
+    def _is_wrong(self, program: Program) -> bool:
+        verdict = self.check(program)
+        if verdict.outcome != WRONG:
+            return False
+        if self.found is None or len(verdict.text) <= len(self.found[1].text):
+            self.found = program, verdict
+        return True
+
+
+def shrink(batch_seed: int, count: int, number: int, check: Check, seconds: float = SHRINKING_SECONDS) -> tuple[Program, Verdict] | None:
+    """The smallest wrong program found from that with this number; None if it is not wrong again."""
+    shrinker = _Shrinker(number, check, time.monotonic() + seconds)
+    body = _settings(count, Phase.generate, Phase.shrink)(seed(batch_seed)(given(programs)(lambda program: shrinker.body(program))))
+    try:
+        body()
+    except _Wrong:
+        pass
+    return shrinker.found

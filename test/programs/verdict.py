@@ -1,0 +1,138 @@
+"""Performs a program eagerly and through its entry points, and says whether they agree."""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import entry_points
+from causes import names_a_cause
+from observation import Seen
+from program import Program
+from thread_calls import Hang
+from world import GraphWorld, Outcome, ReferenceWorld, World
+
+EQUAL, RAISED, WRONG = "equal", "raised", "wrong"
+VERDICTS = (EQUAL, RAISED, WRONG)
+_COLLECT_EVERY = 50
+_performed = 0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a program, and what its steps were."""
+
+    outcome: str
+    reason: str
+    kind: str
+    text: tuple[str, ...]
+    tokens: tuple[str, ...]
+    is_hang: bool = False
+
+
+def _perform(world: World, program: Program) -> Outcome:
+    global _performed
+    try:
+        return world.perform(program)
+    finally:
+        world.close()
+        entry_points.let_go()
+        _performed += 1
+        if _performed % _COLLECT_EVERY == 0:
+            gc.collect()
+            gc.freeze()  # what tracing made stays, and need not be looked at again
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"
+
+
+def _kind_of(name: str) -> str:
+    """Of what differs: the kind of thing, whatever its number."""
+    for end in (".grad", "running_mean", "running_var", "num_batches_tracked"):
+        if name.endswith(end):
+            return end.lstrip(".")
+    return "result" if "[" in name else "parameter"
+
+
+def _difference(before: Seen, now: Seen) -> tuple[str, str] | None:
+    """The first thing that was seen to differ, and its kind."""
+    for name, value in now.values.items():
+        if value != before.values.get(name):
+            return f"{name} differs", f"{_kind_of(name)} differs"
+    missing = before.values.keys() - now.values.keys() - now.refused
+    if missing:
+        return f"{min(missing)} is missing", f"{_kind_of(min(missing))} is missing"
+    if before.generator != now.generator:
+        return "the generator's state differs", "the generator's state differs"
+    return None
+
+
+def compare(expected: Outcome, actual: Outcome) -> tuple[str, str, str]:
+    """The verdict, the reason and the kind of the reason."""
+    error, wanted = actual.error, expected.error
+    # what is there after an error depends on how far a step came
+    count = len(expected.snapshots) - (wanted is not None), len(actual.snapshots) - (error is not None)
+    for before, now in zip(expected.snapshots[: count[0]], actual.snapshots[: count[1]]):
+        difference = _difference(before, now)
+        if difference:
+            return WRONG, *difference
+    if error is not None:
+        if wanted is not None and expected.failed_at == actual.failed_at:
+            return RAISED, _first_line(error), "as eager"
+        if names_a_cause(error):
+            return RAISED, _first_line(error), "cause"
+        text = _first_line(error)
+        return WRONG, f"unexpected {text}", "unexpected " + re.sub(r"\d+", "N", text)[:80]
+    if wanted is not None:
+        return WRONG, f"eager raised, and this did not: {_first_line(wanted)}", "no error"
+    return EQUAL, "", ""
+
+
+def compare_until_error(expected: Outcome, actual: Outcome) -> tuple[str, str, str]:
+    """Whether a step that raised left the results of earlier steps as they were; eager ran the steps before it."""
+    if expected.error is not None or isinstance(actual.error, Hang):
+        return EQUAL, "", ""
+    before, now = expected.snapshots[-1].values, actual.snapshots[-1].values
+    # a gradient changes if the step came as far as a backward pass
+    results = [name for name in now if "[" in name and not name.startswith("g") and name in before]
+    for name in results:
+        if now[name] != before[name]:
+            return WRONG, f"{name} differs after the error {_first_line(actual.error)}", "result differs after an error"
+    return EQUAL, "", ""
+
+
+def _uses(program: Program, steps: str) -> list[str]:
+    """Those that the steps name, and those whose pool they share."""
+    shared = {i for i, use in enumerate(program.uses) if use.entry == "graphed together"}
+    named = {i for i in range(len(program.uses)) if re.search(rf"\bm{i}\b", steps)}
+    named |= shared if named & shared else set()
+    return [f"m{i} = {use}" for i, use in enumerate(program.uses) if i in named]
+
+
+def _judge(eager: Callable[[], World], program: Program, actual: Outcome) -> tuple[tuple[str, str, str], Outcome]:
+    expected = _perform(eager(), program)
+    result = compare(expected, actual)
+    if result[0] == RAISED and expected.failed_at != actual.failed_at:
+        until = _perform(eager(), program._replace(steps=program.steps[: actual.failed_at]))
+        after = compare_until_error(until, actual)
+        result = after if after[0] == WRONG else result
+    return result, expected
+
+
+def check(program: Program, graph_world: Callable[[], World] = GraphWorld) -> Verdict:
+    """Compares a program with eager and, where that differs and something is compiled, with AOTAutograd's trace."""
+    actual = _perform(graph_world(), program)
+    (outcome, reason, kind), expected = _judge(World, program, actual)
+    is_hang = isinstance(actual.error, Hang)
+    if outcome == WRONG and not is_hang and any(use.entry.startswith("compiled") for use in program.uses):
+        (outcome, reason, kind), expected = _judge(ReferenceWorld, program, actual)
+    last = actual.failed_at if actual.error else expected.failed_at if expected.error else len(program.steps)
+    by_number = {step.number: step for step in (*actual.done, *expected.done) if step.number <= last}
+    done = [by_number[number] for number in sorted(by_number)]
+    steps = [step.text for step in done]
+    text = [*_uses(program, " ".join(steps)), *steps]
+    return Verdict(outcome, reason, kind, tuple(text), tuple(step.token for step in done), is_hang)

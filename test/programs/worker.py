@@ -1,0 +1,64 @@
+"""A process of the run: takes batches from its input, one JSON line each, and prints what became of the programs."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import warnings
+from typing import Any
+
+from program import Program
+from search import pattern, run_batch, shrink, unlike
+from verdict import check, RAISED, Verdict, WRONG
+
+
+def say(**line: Any) -> None:
+    print(json.dumps(line), flush=True)
+
+
+def describe(verdict: Verdict) -> dict[str, Any]:
+    """A verdict as the report has it."""
+    return {"reason": verdict.reason, "kind": verdict.kind, "steps": list(verdict.text), "pattern": pattern(verdict)}
+
+
+class Batch:
+    """The programs of one seed: checks them, counts them, and shrinks what is wrong and not known."""
+
+    def __init__(self, order: dict[str, Any]) -> None:
+        self.order = order
+        self.known: list[tuple[str, ...]] = [tuple(steps) for steps in order["known"]]
+        self.wrong: list[tuple[int, Verdict]] = []
+
+    def see(self, number: int, program: Program, verdict: Verdict) -> None:
+        entries = sorted({use.entry for use in program.uses})
+        kinds = sorted({token.split(":")[0] for token in verdict.tokens} - {"raised"})
+        error = re.sub(r"\d+", "N", verdict.reason)[:100] if verdict.outcome == RAISED else ""
+        say(done=number, outcome=verdict.outcome, entries=entries, kinds=kinds, error=error)
+        if verdict.outcome == WRONG:
+            self.wrong.append((number, verdict))
+            if verdict.is_hang:
+                say(failure=number, **describe(verdict))
+                sys.exit(1)  # the threads still hold what other programs would need
+
+    def run(self) -> None:
+        seed, count = self.order["seed"], self.order["count"]
+        run_batch(seed, count, check, self.see, self.order["first"])
+        for number, verdict in self.wrong:
+            if self.order["shrink"] and unlike(self.known, verdict):
+                found = shrink(seed, count, number, check)
+                smallest = found[1] if found else verdict
+                self.known.append(pattern(smallest))
+                say(failure=number, shrunk=found is not None, **describe(smallest))
+
+
+def main() -> None:
+    """Works until there is no input."""
+    warnings.simplefilter("ignore")
+    for line in sys.stdin:
+        Batch(json.loads(line)).run()
+        say(end=True)
+
+
+if __name__ == "__main__":
+    main()

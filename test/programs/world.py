@@ -1,0 +1,668 @@
+"""Performs a program: what its steps work on, and what is seen after each."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import entry_points as entries
+import torch
+from observation import Observer, Seen
+from program import Program, Step, Use
+from subjects import DEVICE, device_numbers, draws, make, MODULES, Target
+from thread_calls import call_from_threads, Hang
+from torch import nn
+
+# So many results, subjects and captures are kept; the oldest goes first.
+MOST_RESULTS, MOST_SUBJECTS, MOST_CAPTURES = 8, 5, 3
+SEED = 7
+# The rows are another number than the columns, so that dynamic shapes keep them apart.
+SHAPE = (6, 4)
+
+
+@dataclass(eq=False)
+class Subject:
+    """A target, and the way in which it is called."""
+
+    name: str
+    use: Use
+    target: Target
+    call: Callable[[torch.Tensor], Any]
+    static: torch.Tensor | None = None
+    optimizer: torch.optim.Optimizer | None = None
+    averaged_of: Subject | None = None
+    captured: Capture | None = None
+    trains_captured: bool = False
+    # counts changes that a capture fixes, as CUDA's does: attributes, modes, what requires gradients
+    changes: int = 0
+
+    @property
+    def module(self) -> nn.Module | None:
+        return self.target if isinstance(self.target, nn.Module) else None
+
+    def parameters(self) -> list[tuple[str, nn.Parameter]]:
+        return list(self.module.named_parameters()) if self.module else []
+
+
+@dataclass(eq=False)
+class Capture:
+    """A block of a subject that is repeated, by replays or by running it again."""
+
+    name: str
+    subject: Subject
+    static: torch.Tensor
+    block: entries.Captured | entries.Repeated
+    changes: int
+
+    @property
+    def is_valid(self) -> bool:
+        return self.changes == self.subject.changes
+
+
+@dataclass(eq=False)
+class Pass:
+    """A forward pass, of which results may be kept in several forms; its backward pass runs once."""
+
+    is_done: bool = False
+
+
+@dataclass(eq=False)
+class Result:
+    """What a call returned and the program keeps."""
+
+    name: str
+    tensors: list[torch.Tensor]
+    entry: str = ""
+    passes: Pass = field(default_factory=Pass)
+
+    @property
+    def is_pending(self) -> bool:
+        return not self.passes.is_done and any(t.requires_grad for t in self.tensors)
+
+
+@dataclass
+class Done:
+    """A step that did something: its text, and its name with the entry point that it went through."""
+
+    number: int
+    text: str
+    token: str
+
+
+@dataclass
+class Outcome:
+    """What performing a program showed."""
+
+    done: list[Done] = field(default_factory=list)
+    snapshots: list[Seen] = field(default_factory=list)
+    error: BaseException | None = None
+    failed_at: int = -1
+
+
+@functools.cache
+def _observer() -> Observer:
+    return Observer()
+
+
+def flat(outputs: Any) -> list[torch.Tensor]:
+    return list(outputs) if isinstance(outputs, tuple) else [outputs]
+
+
+class World:
+    """The eager one: every subject is called as it is, and a block runs again where a graph would be replayed."""
+
+    make_block: Callable[[entries.Block], entries.Captured | entries.Repeated] = entries.Repeated
+
+    def __init__(self) -> None:
+        self.subjects: list[Subject] = []
+        self.results: list[Result] = []
+        self.captures: list[Capture] = []
+        self.outcome = Outcome()
+        self.weight = device_numbers((1,), 9).requires_grad_()
+        self.inputs = [device_numbers(SHAPE, i) for i in range(2)]
+        self.leaves = {"x2": device_numbers(SHAPE, 2).requires_grad_()}
+        self.counts: dict[str, int] = {}
+        # the step underway, for those that may raise
+        self.doing = ""
+
+    # The ways to run: what the other worlds replace
+
+    def graph_all(self, targets: list[Target], samples: list[torch.Tensor]) -> list[Target]:
+        return targets
+
+    def call_of(self, use: Use, target: Target) -> Callable[[torch.Tensor], Any]:
+        return target
+
+    def statics_of(self, target: Target, sample: torch.Tensor) -> torch.Tensor:
+        return sample.detach().clone().requires_grad_(sample.requires_grad)
+
+    def threads(self, subject: Subject, inputs: list[torch.Tensor]) -> list[list[torch.Tensor]]:
+        with torch.no_grad():
+            return [[flat(subject.call(x))[0] for _ in range(2)] for x in inputs]
+
+    # The program
+
+    def perform(self, program: Program) -> Outcome:
+        """What is seen: all there is at the end or when a step raises, and before a step that something is lost by."""
+        outcome = self.outcome
+        torch.mps.manual_seed(SEED)
+        number = -1
+        try:
+            self._set_up(program.uses)
+            for number, step in enumerate(program.steps):
+                self.doing = f"{step.name}({step.a}, {step.b})"
+                done = getattr(self, f"do_{step.name}")(step)
+                if done is None:
+                    continue
+                text, subject = done
+                entry = subject.use.entry if isinstance(subject, Subject) else subject
+                outcome.done.append(Done(number, text, f"{step.name}:{entry}"))
+        except Exception as error:
+            outcome.error, outcome.failed_at = error, number
+            outcome.done.append(Done(number, self.doing, "raised:"))
+        if not isinstance(outcome.error, Hang):
+            self._look()
+        return outcome
+
+    def close(self) -> None:
+        """Breaks the circles that graphed modules are part of, so that their graphs go now."""
+        for subject in self.subjects:
+            if subject.module is not None:
+                subject.module.__dict__.pop("forward", None)
+
+    def _look(self) -> None:
+        self.outcome.snapshots.append(_observer().see(self._named()))
+
+    def _named(self) -> Iterator[tuple[str, torch.Tensor]]:
+        for result in self.results:
+            for i, tensor in enumerate(result.tensors):
+                yield f"{result.name}[{i}]", tensor
+        for subject in self.subjects:
+            if subject.module is None:
+                continue
+            for name, parameter in subject.module.named_parameters():
+                yield f"{subject.name}.{name}", parameter
+                if parameter.grad is not None:
+                    yield f"{subject.name}.{name}.grad", parameter.grad
+            for name, buffer in subject.module.named_buffers():
+                yield f"{subject.name}.{name}", buffer
+        for name, leaf in (("w", self.weight), *self.leaves.items()):
+            if leaf.grad is not None:
+                yield f"{name}.grad", leaf.grad
+
+    def _set_up(self, uses: tuple[Use, ...]) -> None:
+        for i, use in enumerate(uses):
+            target = make(use.kind)
+            if isinstance(target, nn.Module):
+                target.train(not use.evaluates)
+                if use.frozen:
+                    next(target.parameters()).requires_grad_(False)
+            self.subjects.append(Subject(f"m{i}", use, target, target))
+        alone = [[s] for s in self.subjects if s.use.entry == "graphed"]
+        together = [s for s in self.subjects if s.use.entry == "graphed together"]
+        for group in [*alone, *([together] if together else [])]:
+            wants = [s.use.input_gradients and s.use.kind != "writes" for s in group]
+            samples = [device_numbers(SHAPE, 5).requires_grad_(w) for w in wants]
+            made = self.graph_all([s.target for s in group], samples)
+            for subject, target, sample in zip(group, made, samples, strict=True):
+                subject.target = target
+                subject.static = self.statics_of(target, sample)
+        for subject in self.subjects:
+            subject.call = self.call_of(subject.use, subject.target)
+
+    # What steps choose from
+
+    def _name(self, letter: str) -> str:
+        number = self.counts.get(letter, 0)
+        self.counts[letter] = number + 1
+        return f"{letter}{number}"
+
+    def _subject(self, a: int) -> Subject:
+        return self.subjects[a % len(self.subjects)]
+
+    def _with_parameters(self, a: int) -> Subject | None:
+        fitting = [s for s in self.subjects if s.use.kind in MODULES]
+        return fitting[a % len(fitting)] if fitting else None
+
+    def _parameter(self, a: int, b: int) -> tuple[Subject, str, nn.Parameter] | None:
+        subject = self._with_parameters(a)
+        if subject is None:
+            return None
+        parameters = subject.parameters()
+        name, parameter = parameters[b % len(parameters)]
+        return subject, name, parameter
+
+    def _result(self, a: int) -> Result | None:
+        return self.results[a % len(self.results)] if self.results else None
+
+    def _input(self, subject: Subject, b: int) -> tuple[torch.Tensor, str]:
+        x, text = self.inputs[b % 2], f"x{b % 2}"
+        if subject.use.input_gradients and subject.use.kind != "writes":
+            if b % 4 == 2:
+                x, text = self.leaves["x2"], "x2"
+            elif b % 4 == 3:
+                x, text = self.inputs[1] * self.weight, "x1 * w"
+        if subject.use.kind == "writes":
+            x, name = x.detach().clone(), self._name("c")
+            self._keep(Result(name, [x]))
+            text = f"{name} := {text}.clone()"
+        return x, text
+
+    def _keep(self, result: Result) -> None:
+        self.results.append(result)
+        del self.results[:-MOST_RESULTS]
+
+    def _keep_outputs(self, subject: Subject, outputs: Any) -> Result:
+        result = Result(self._name("r"), flat(outputs), subject.use.entry)
+        self._keep(result)
+        return result
+
+    def _optimizer(self, subject: Subject) -> torch.optim.Optimizer:
+        if subject.optimizer is None:
+            parameters = [p for _, p in subject.parameters()]
+            subject.optimizer = (
+                torch.optim.AdamW(parameters, lr=0.125, capturable=True)
+                if subject.use.adam
+                else torch.optim.SGD(parameters, lr=0.25, momentum=0.5)
+            )
+        return subject.optimizer
+
+    # Calls
+
+    def do_forward(self, step: Step) -> Any:
+        subject = self._subject(step.a)
+        if subject.use.entry == "captured":
+            return self._call_captured(subject, step)
+        x, text = self._input(subject, step.b)
+        result = self._keep_outputs(subject, subject.call(x))
+        return f"{result.name} = {subject.name}({text})", subject
+
+    def _call_captured(self, subject: Subject, step: Step) -> Any:
+        if subject.captured is None or not subject.captured.is_valid:
+            subject.captured = self._capture(subject, training=False)
+            return f"{subject.captured.name} = capture of {subject.name}", subject
+        return self._replay(subject.captured, step.b), subject
+
+    def do_forward_no_grad(self, step: Step) -> Any:
+        with torch.no_grad():
+            done = self.do_forward(step)
+        return f"no_grad: {done[0]}", done[1]
+
+    def do_autocast(self, step: Step) -> Any:
+        if self._subject(step.a).use.entry == "captured":
+            return None  # flags are those of the capture
+        if self._subject(step.a).use.entry.startswith("compiled") and step.b:
+            return None  # another trace, which takes its time
+        with torch.autocast(DEVICE, dtype=torch.float16):
+            done = self.do_forward(step)
+        return f"autocast: {done[0]}", done[1]
+
+    def do_other_shape(self, step: Step) -> Any:
+        subject = self._subject(step.a)
+        if subject.use.entry in ("captured", "graphed", "graphed together") or subject.use.kind == "writes":
+            return None
+        x = self.inputs[step.b % 2][: 2 + step.b % 2]
+        with torch.no_grad() if step.b >= 4 else contextlib.nullcontext():
+            result = self._keep_outputs(subject, subject.call(x))
+        return f"{'no_grad: ' if step.b >= 4 else ''}{result.name} = {subject.name}(x{step.b % 2}[:{len(x)}])", subject
+
+    def do_static(self, step: Step) -> Any:
+        """Calls with the static input itself, or with a negative view of it."""
+        subject = self._subject(step.a)
+        if subject.static is None or subject.use.kind == "writes":
+            return None
+        with torch.no_grad():
+            subject.static.copy_(self.inputs[step.b % 2])
+        is_negative = step.b >= 6
+        x = torch._neg_view(subject.static) if is_negative else subject.static
+        result = self._keep_outputs(subject, subject.call(x))
+        text = f"{subject.name}.static.copy_(x{step.b % 2}); {result.name} = {subject.name}({subject.name}.static"
+        return f"{text}{' as a negative view' if is_negative else ''})", subject
+
+    def do_functional(self, step: Step) -> Any:
+        chosen = self._parameter(step.a, step.b)
+        if chosen is None or chosen[0].use.entry not in ("eager", "graphed", "graphed together"):
+            return None
+        subject, name, parameter = chosen
+        new = (parameter.detach() * 2).requires_grad_()
+        leaf = self._name("n")
+        self.leaves[leaf] = new
+        x, text = self._input(subject, step.b)
+        assert subject.module is not None
+        outputs = torch.func.functional_call(subject.module, {name: new}, (x,))
+        result = self._keep_outputs(subject, outputs)
+        call = f"functional_call({subject.name}, {{{name!r}: {leaf}}}, {text})"
+        return f"{leaf} = {subject.name}.{name} * 2; {result.name} = {call}", subject
+
+    def do_threads(self, step: Step) -> Any:
+        subject = self._subject(step.a)
+        if subject.use.entry == "captured" or subject.use.kind == "writes" or draws(subject.target):
+            return None
+        for i, results in enumerate(self.threads(subject, self.inputs)):
+            self._keep(Result(self._name("t"), results))
+        return f"{subject.name}(x0) and {subject.name}(x1) by two threads, under no_grad", subject
+
+    # Backward passes
+
+    def do_backward(self, step: Step) -> Any:
+        pending = [r for r in self.results if r.is_pending]
+        if not pending:
+            return None
+        result = pending[step.a % len(pending)]
+        return self._backward(result, step.b), result.entry
+
+    def _backward(self, result: Result, b: int) -> str:
+        heads = [i for i, t in enumerate(result.tensors) if t.requires_grad]
+        heads = heads[:1] if b % 4 == 1 else heads
+        parts = [result.tensors[i] for i in heads]
+        if b % 4 == 2:
+            parts, what = [part.square() for part in parts], ".square().sum()"
+        else:
+            what = ".sum()"
+        names = " + ".join(f"{result.name}[{i}]{what}" for i in heads)
+        self.doing = f"({names}).backward({'retain_graph=True' if b == 7 else ''})"
+        loss = sum((part.sum() for part in parts[1:]), parts[0].sum())
+        loss.backward(retain_graph=b == 7)
+        result.passes.is_done = b != 7
+        return self.doing
+
+    def do_train(self, step: Step) -> Any:
+        """An ordinary step: forward, backward, and for odd b the optimizer."""
+        subject = self._subject(step.a)
+        if subject.use.entry == "captured":
+            return None
+        text = [self.do_forward(step)[0]]
+        result = self.results[-1]
+        if not result.is_pending:
+            return text[0], subject
+        text.append(self._backward(result, 0))
+        if step.b % 2 and subject.use.kind in MODULES:
+            self._optimizer(subject).step()
+            text.append(f"{subject.name} optimizer step")
+        return "; ".join(text), subject
+
+    def do_second_order(self, step: Step) -> Any:
+        subject = self._subject(step.a)
+        if subject.use.entry == "captured" or subject.use.kind == "writes" or not subject.use.input_gradients:
+            return None
+        x, name = self.inputs[step.b % 2].detach().clone().requires_grad_(), self._name("y")
+        self.leaves[name] = x
+        total = sum((t.sum() for t in flat(subject.call(x))), torch.zeros((), device=DEVICE))
+        (gradient,) = torch.autograd.grad(total, x, create_graph=True)
+        (total + gradient.pow(2).sum()).backward()
+        return (
+            f"{name} = x{step.b % 2}.clone(); g, = grad({subject.name}({name}).sum(), {name}, create_graph=True); "
+            f"({subject.name}({name}).sum() + g.pow(2).sum()).backward()",
+            subject,
+        )
+
+    def do_use(self, step: Step) -> Any:
+        """An eager computation that saves a result."""
+        result = self._result(step.a)
+        if result is None:
+            return None
+        # what needs no gradients belongs to no pass
+        passes = result.passes if result.tensors[0].requires_grad else Pass()
+        new = Result(self._name("z"), [result.tensors[0] * self.weight], result.entry, passes)
+        self._keep(new)
+        return f"{new.name} = {result.name}[0] * w", result.entry
+
+    # What is kept
+
+    def do_derive(self, step: Step) -> Any:
+        """Keeps what comes of a result in place of the result."""
+        result = self._result(step.a)
+        if result is None:
+            return None
+        self._look()
+        tensor = result.tensors[-1]
+        new, text = [
+            (lambda: tensor[0], "[0]"),
+            (lambda: tensor.detach(), ".detach()"),
+            (lambda: tensor.view(-1), ".view(-1)"),
+        ][step.b % 3]
+        done = Result(self._name("r"), [new()], result.entry, result.passes)
+        self.results.remove(result)
+        self.results.append(done)
+        return f"{done.name} = {result.name}[{len(result.tensors) - 1}]{text}; del {result.name}", result.entry
+
+    def do_drop(self, step: Step) -> Any:
+        result = self._result(step.a)
+        if result is None:
+            return None
+        self._look()
+        self.results.remove(result)
+        return f"del {result.name}", result.entry
+
+    def do_keep_gradient(self, step: Step) -> Any:
+        chosen = self._parameter(step.a, step.b)
+        if chosen is None or chosen[2].grad is None:
+            return None
+        subject, name, parameter = chosen
+        assert parameter.grad is not None
+        result = Result(self._name("g"), [parameter.grad])
+        self._keep(result)
+        return f"{result.name} = {subject.name}.{name}.grad", subject
+
+    def do_inputs(self, step: Step) -> Any:
+        self.inputs[step.a % 2] = self.inputs[step.a % 2] + 0.5
+        return f"x{step.a % 2} = x{step.a % 2} + 0.5", ""
+
+    # Captures
+
+    def _capture(self, subject: Subject, training: bool) -> Capture:
+        static = self.inputs[0].detach().clone()
+        if training:
+            optimizer = self._optimizer(subject)
+
+            def block() -> list[torch.Tensor]:
+                optimizer.zero_grad(set_to_none=False)
+                outputs = flat(subject.call(static))
+                sum((t.sum() for t in outputs[1:]), outputs[0].sum()).backward()
+                optimizer.step()
+                return [t.detach() for t in outputs]
+
+            block()
+            block()
+        else:
+
+            def block() -> list[torch.Tensor]:
+                with torch.no_grad():
+                    return flat(subject.call(static.clone() if subject.use.kind == "writes" else static))
+
+            block()
+        capture = Capture(self._name("G"), subject, static, type(self).make_block(block), subject.changes)
+        self.captures.append(capture)
+        del self.captures[:-MOST_CAPTURES]
+        self._keep(Result(f"{capture.name}.y", list(capture.block.results), subject.use.entry))
+        return capture
+
+    def do_capture(self, step: Step) -> Any:
+        """Captures a call, which may be that of a graphed or compiled subject."""
+        subject = self._subject(step.a)
+        if subject.use.entry == "captured":
+            return None
+        return f"{self._capture(subject, training=False).name} = capture of {subject.name}(static)", subject
+
+    def do_capture_training(self, step: Step) -> Any:
+        subject = self._with_parameters(step.a)
+        if subject is None or subject.use.entry == "captured" or subject.averaged_of is not None:
+            return None
+        if not all(p.requires_grad for _, p in subject.parameters()):
+            return None
+        subject.trains_captured = True
+        name = self._capture(subject, training=True).name
+        return f"{name} = capture of a training step of {subject.name}(static)", subject
+
+    def _replay(self, capture: Capture, b: int) -> str:
+        self._look()
+        with torch.no_grad():
+            capture.static.copy_(self.inputs[b % 2])
+        capture.block.replay()
+        return f"{capture.name}.static.copy_(x{b % 2}); {capture.name}.replay()"
+
+    def do_replay(self, step: Step) -> Any:
+        valid = [c for c in self.captures if c.is_valid]
+        if not valid:
+            return None
+        capture = valid[step.a % len(valid)]
+        return self._replay(capture, step.b), capture.subject
+
+    # Weights and what modules consist of
+
+    def do_update(self, step: Step) -> Any:
+        chosen = self._parameter(step.a, step.b)
+        if chosen is None:
+            return None
+        subject, name, parameter = chosen
+        with torch.no_grad():
+            parameter.mul_(0.5)
+        return f"{subject.name}.{name}.mul_(0.5)", subject
+
+    def do_optimizer(self, step: Step) -> Any:
+        subject = self._with_parameters(step.a)
+        if subject is None or not any(p.grad is not None for _, p in subject.parameters()):
+            return None
+        self._optimizer(subject).step()
+        return f"{subject.name} optimizer step", subject
+
+    def do_zero_grad(self, step: Step) -> Any:
+        subject = self._with_parameters(step.a)
+        if subject is None:
+            return None
+        self._look()
+        # a captured step goes on with the gradients that it found
+        to_none = step.b % 4 > 0 and not subject.trains_captured
+        assert subject.module is not None
+        subject.module.zero_grad(set_to_none=to_none)
+        return f"{subject.name}.zero_grad({'' if to_none else 'set_to_none=False'})", subject
+
+    def _add_subject(self, subject: Subject) -> Subject | None:
+        if len(self.subjects) >= MOST_SUBJECTS:
+            return None
+        self.subjects.append(subject)
+        return subject
+
+    def do_copy(self, step: Step) -> Any:
+        subject = self._with_parameters(step.a)
+        if subject is None or subject.averaged_of is not None or len(self.subjects) >= MOST_SUBJECTS:
+            return None
+        target = copy.deepcopy(subject.target)
+        with torch.no_grad():
+            for _, parameter in Subject("", subject.use, target, target).parameters():
+                parameter.mul_(2)
+        new = Subject(f"m{len(self.subjects)}", subject.use, target, self.call_of(subject.use, target))
+        self.subjects.append(new)
+        return f"{new.name} = deepcopy({subject.name}), its parameters * 2", subject
+
+    def do_averaged(self, step: Step) -> Any:
+        subject = self._with_parameters(step.a)
+        if subject is None or subject.averaged_of is not None or len(self.subjects) >= MOST_SUBJECTS:
+            return None
+        assert subject.module is not None
+        target = torch.optim.swa_utils.AveragedModel(subject.module)
+        use = subject.use._replace(entry="eager") if subject.use.entry == "captured" else subject.use
+        new = Subject(f"m{len(self.subjects)}", use, target, self.call_of(use, target), averaged_of=subject)
+        self.subjects.append(new)
+        return f"{new.name} = AveragedModel({subject.name})", subject
+
+    def do_ema(self, step: Step) -> Any:
+        averaged = [s for s in self.subjects if s.averaged_of is not None]
+        if not averaged:
+            return None
+        subject = averaged[step.a % len(averaged)]
+        assert subject.averaged_of is not None
+        subject.target.update_parameters(subject.averaged_of.module)  # type: ignore[union-attr]
+        return f"{subject.name}.update_parameters({subject.averaged_of.name})", subject
+
+    def do_mode(self, step: Step) -> Any:
+        subject = self._with_parameters(step.a)
+        if subject is None:
+            return None
+        assert subject.module is not None
+        modules = list(subject.module.named_modules())
+        name, module = modules[step.b % len(modules)]
+        module.train(not module.training)
+        subject.changes += 1
+        where = f"{subject.name}.{name}" if name else subject.name
+        return f"{where}.{'train' if module.training else 'eval'}()", subject
+
+    def do_replace(self, step: Step) -> Any:
+        chosen = self._parameter(step.a, step.b)
+        if chosen is None:
+            return None
+        subject, name, parameter = chosen
+        subject.changes += 1
+        path, _, attribute = name.rpartition(".")
+        assert subject.module is not None
+        owner = subject.module.get_submodule(path)
+        what = ("parameter", "buffer", "submodule")[step.a // 3 % 3] if step.a >= 3 else "parameter"
+        if what == "submodule" and path:
+            new = copy.deepcopy(owner)
+            with torch.no_grad():
+                for p in new.parameters():
+                    p.mul_(0.5)
+            above, _, last = path.rpartition(".")
+            setattr(subject.module.get_submodule(above), last, new)
+            return f"{subject.name}.{path} = deepcopy of it, its parameters * 0.5", subject
+        buffers = [(n, t) for n, t in owner.named_buffers(recurse=False) if t.is_floating_point()]
+        if what == "buffer" and buffers:
+            setattr(owner, buffers[0][0], buffers[0][1] + 1)
+            return f"{subject.name}.{path}.{buffers[0][0]} = it + 1", subject
+        setattr(owner, attribute, nn.Parameter(parameter.detach() * 0.5, parameter.requires_grad))
+        return f"{subject.name}.{name} = Parameter(it * 0.5)", subject
+
+    def do_freeze(self, step: Step) -> Any:
+        chosen = self._parameter(step.a, step.b % 2)
+        if chosen is None:
+            return None
+        subject, name, parameter = chosen
+        subject.changes += 1
+        parameter.requires_grad_(not parameter.requires_grad)
+        return f"{subject.name}.{name}.requires_grad_({parameter.requires_grad})", subject
+
+    def do_load(self, step: Step) -> Any:
+        subject = self._with_parameters(step.a)
+        if subject is None:
+            return None
+        assert subject.module is not None
+        subject.changes += 1
+        state = {k: v * 0.5 if v.is_floating_point() else v.clone() for k, v in subject.module.state_dict().items()}
+        subject.module.load_state_dict(state, assign=True)
+        return f"{subject.name}.load_state_dict(its own * 0.5, assign=True)", subject
+
+
+class ReferenceWorld(World):
+    """As the eager one, but what is compiled is traced by AOTAutograd, which may round or raise otherwise."""
+
+    def call_of(self, use: Use, target: Target) -> Callable[[torch.Tensor], Any]:
+        if not use.entry.startswith("compiled"):
+            return target
+        function = entries.traced(use.kind, use.entry)
+        return lambda x: function(target, x)
+
+
+class GraphWorld(World):
+    """Every subject is called through its entry point."""
+
+    make_block = entries.Captured
+
+    def graph_all(self, targets: list[Target], samples: list[torch.Tensor]) -> list[Target]:
+        return list(entries.make_graphed(targets, samples))
+
+    def statics_of(self, target: Target, sample: torch.Tensor) -> torch.Tensor:
+        (static,) = (target.forward if isinstance(target, nn.Module) else target).static_inputs
+        return static  # type: ignore[no-any-return]
+
+    def call_of(self, use: Use, target: Target) -> Callable[[torch.Tensor], Any]:
+        if not use.entry.startswith("compiled"):
+            return target
+        function = entries.compiled(use.kind, use.entry)
+        return lambda x: function(target, x)
+
+    def threads(self, subject: Subject, inputs: list[torch.Tensor]) -> list[list[torch.Tensor]]:
+        return call_from_threads(lambda x: flat(subject.call(x))[0], inputs)
