@@ -2,7 +2,7 @@
 MPSFORK := scripts/mpsfork
 
 .DEFAULT_GOAL := help
-.PHONY: setup fetch apply refresh verify drift rebase export doctor simulator demo test test-layered test-mps test-mps-more test-next test-sanitized test-entries test-newer mutants wheel lint-overlay sweep bench models graph-caching fallback-bench fallback-sync numbers release-notes pre-commit clean help
+.PHONY: setup fetch apply refresh verify drift rebase export doctor simulator demo test test-layered test-mps test-mps-more test-next test-sanitized test-entries test-newer mutants wheel lint-overlay sweep state bench models graph-caching fallback-bench fallback-sync numbers release-notes pre-commit clean help
 
 setup:      ## install what this machine lacks (Debian, Ubuntu), make the virtual environment
 	@$(MPSFORK) setup
@@ -72,6 +72,9 @@ lint-overlay: ## compile the overlay with every warning an error, and run clang-
 
 sweep:      ## capture and replay every operator, dtype and sample, compared with eager; LINK=1: linked; NOREPLAY=1: see that nothing is equal without
 	@$(MPSFORK) sweep $(if $(LINK),--link) $(if $(PAGE),--page $(PAGE)) $(if $(NOREPLAY),--no-replay) $(if $(RESUME),--resume)
+
+state:      ## run random programs that mix orders of use, compared with eager (PROGRAMS=100000, SEED=n, PROCESSES=n)
+	@$(MPSFORK) state $(if $(PROGRAMS),--programs $(PROGRAMS)) $(if $(SEED),--seed $(SEED)) $(if $(PROCESSES),--processes $(PROCESSES))
 
 BENCH_OPTIONS = $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) $(if $(RESUME),--resume) $(if $(NOREPLAY),--no-replay) $(if $(PAGE),--page $(PAGE))
 

@@ -188,6 +188,7 @@ SUITES = (
         counted=STATUS,
         on_mac=False,
     ),
+    Suite("order of use", (*_PYTEST, "test/programs"), needs="test/programs", on_device=True),
     Suite("demo", ("test/demo/run.py", "--small"), needs="test/demo/run.py", counted=STATUS, on_device=True),
     Suite("benchmark", (*_PYTEST, "test/benchmark/tests"), needs="test/benchmark/tests", on_device=True),
     Suite(

@@ -62,6 +62,7 @@ cli.add_section(
     [
         programs.demo,
         programs.sweep,
+        programs.state,
         programs.bench,
         programs.models,
         programs.graph_caching,

@@ -17,6 +17,8 @@ torch._dynamo.config.accumulated_cache_size_limit = 100_000
 # Another shape is another trace; sharing one is for `dynamic=True`.
 torch._dynamo.config.automatic_dynamic_shapes = False
 
+# With what the series adds, which the stock torch that mypy reads does not have.
+mps: Any = torch.mps
 Call = Callable[[Target, torch.Tensor], Any]
 Block = Callable[[], Sequence[torch.Tensor]]
 
@@ -29,8 +31,8 @@ class Captured:
     """A block that a graph repeats."""
 
     def __init__(self, block: Block) -> None:
-        self.graph = torch.mps.MPSGraph()
-        with torch.mps.graph(self.graph, empty_cache=False):
+        self.graph = mps.MPSGraph()
+        with mps.graph(self.graph, empty_cache=False):
             self.results = list(block())
 
     def replay(self) -> None:
@@ -53,7 +55,7 @@ class Repeated:
 
 def make_graphed(targets: Sequence[Target], samples: Sequence[torch.Tensor]) -> Sequence[Target]:
     """Graphed callables of one call share a pool."""
-    graphed: Sequence[Target] = torch.mps.make_graphed_callables(
+    graphed: Sequence[Target] = mps.make_graphed_callables(
         tuple(targets), tuple((sample,) for sample in samples), num_warmup_iters=1, allow_unused_input=True
     )
     return graphed
@@ -99,4 +101,3 @@ def traced(kind: str, entry: str) -> Call:
 def let_go() -> None:
     """Drops the graphs of all compiled functions; their traces stay."""
     drop_all()
-

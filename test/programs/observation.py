@@ -26,9 +26,7 @@ class Observer:
 
     def __init__(self) -> None:
         self._bytes = torch.empty(self._SIZE, dtype=torch.uint8, device=DEVICE)
-        self._views = {
-            dtype: self._bytes.view(dtype) for dtype in (torch.float32, torch.float16, torch.int64)
-        }
+        self._views = {dtype: self._bytes.view(dtype) for dtype in (torch.float32, torch.float16, torch.int64)}
 
     def see(self, named: Iterable[tuple[str, torch.Tensor]]) -> Seen:
         places: list[tuple[str, int, int, bool]] = []

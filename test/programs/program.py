@@ -52,7 +52,7 @@ WEIGHTS = {
     "update": 3,
     "optimizer": 2,
     "zero_grad": 2,
-    "capture": 3,
+    "capture": 4,
     "capture_training": 2,
     "replay": 5,
     "use": 3,

@@ -39,7 +39,7 @@ class Report:
 
     def add_failure(self, failure: dict[str, Any]) -> bool:
         """Adds a smallest program that is not there yet."""
-        if any(known["pattern"] == failure["pattern"] and known["kind"] == failure["kind"] for known in self.failures):
+        if any(known["pattern"] == failure["pattern"] for known in self.failures):
             return False
         self.failures.append(failure)
         return True

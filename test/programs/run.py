@@ -17,14 +17,13 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
+from batches import BATCH, seed_of
 from report import Report
 from rich.console import Console
 
 HERE = Path(__file__).resolve().parent
 REPORTS = HERE.parents[1] / "build" / "reports"
-# What is drawn for one seed: programs have the same numbers whatever the number of processes.
-BATCH = 50
-TIMEOUT = 180.0  # seconds without a line from a worker, which a program that is shrunk may take
+TIMEOUT = 300.0  # seconds without a line from a worker, which a program that is shrunk may take
 MOST_FAILURES = 30
 PROGRESS_SECONDS = 15.0
 
@@ -47,12 +46,13 @@ class Run:
                 if not self.batches:
                     break
                 batch = self.batches.popleft()
-            first: int | None = 0
-            while first is not None:
+            first, crashed = 0, 0
+            while True:
                 worker = worker or self.start()
-                first = self.run_batch(worker, batch, first)
-                if first is not None:
-                    worker = None
+                died = self.run_batch(worker, batch, first, crashed)
+                if died is None:
+                    break
+                worker, (first, crashed) = None, died
         if worker is not None:
             assert worker.stdin
             worker.stdin.close()
@@ -68,17 +68,18 @@ class Run:
             env={**os.environ, "MPS_SIMULATOR": os.environ.get("MPS_SIMULATOR", "1"), "PYTHONHASHSEED": "0"},
         )
 
-    def run_batch(self, worker: subprocess.Popen[str], batch: int, first: int) -> int | None:
-        """Returns the number to go on with in another worker, if this one died."""
+    def run_batch(self, worker: subprocess.Popen[str], batch: int, first: int, crashed: int) -> tuple[int, int] | None:
+        """Returns the number to go on with in another worker and the status, if this one died."""
         assert worker.stdin and worker.stdout
         count = min(BATCH, self.options.programs - batch * BATCH)
         with self.lock:
             order = {
-                "seed": self.options.seed * 1_000_003 + batch,
+                "seed": seed_of(self.options.seed, batch),
                 "count": count,
                 "first": first,
+                "crashed": crashed if crashed != 1 else 0,
                 "known": [failure["pattern"] for failure in self.report.failures],
-                "shrink": not self.options.no_shrink and len(self.report.failures) < MOST_FAILURES,
+                "shrink": not self.options.no_shrink and len(self.report.failures) < self.options.failures,
             }
         next_one, ended = first, False
         try:
@@ -104,18 +105,13 @@ class Run:
         if ended:
             return None
         status = worker.wait()
-        if next_one >= count:
-            return None if next_one > first else next_one
-        if status != 1:
-            with self.lock:
-                reason = f"the process ended with status {status}"
-                self.report.count({"outcome": "wrong", "error": "", "entries": [], "kinds": []})
-                failure = {"program": batch * BATCH + next_one, "reason": reason, "kind": "crash"}
-                self.add_failure({**failure, "steps": [], "pattern": [f"crash {batch} {next_one}"]})
-            return next_one + 1
-        if next_one == first:
+        if status == 1 and next_one == first:
             raise SystemExit("a worker could not start; run with --verbose to see why")
-        return next_one
+        if status != 1 and next_one < count:
+            with self.lock:
+                self.report.count({"outcome": "wrong", "error": "", "entries": [], "kinds": []})
+            next_one += 1
+        return next_one, status
 
     def kill_later(self, worker: subprocess.Popen[str]) -> threading.Timer:
         timer = threading.Timer(TIMEOUT, worker.kill)
@@ -124,7 +120,7 @@ class Run:
         return timer
 
     def add_failure(self, failure: dict[str, Any]) -> None:
-        if self.report.add_failure(failure) and len(self.report.failures) <= MOST_FAILURES:
+        if self.report.add_failure(failure) and len(self.report.failures) <= self.options.failures:
             self.console.print(f"program {failure['program']}: {failure['reason']}", style="red", highlight=False)
             for step in failure["steps"]:
                 self.console.print(f"    {step}", highlight=False, markup=False)
@@ -142,6 +138,9 @@ def main() -> None:
     parser.add_argument("--programs", type=int, default=10_000, help="how many (default 10,000)")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="default: the number of cores")
     parser.add_argument("--seed", type=int, help="draw the programs of this seed (default: a new one)")
+    parser.add_argument(
+        "--failures", type=int, default=MOST_FAILURES, help=f"shrink so many at most (default {MOST_FAILURES})"
+    )
     parser.add_argument("--no-shrink", action="store_true", help="count what is wrong, and shrink nothing")
     parser.add_argument("--report", type=Path, default=REPORTS / "state.json")
     parser.add_argument("--verbose", action="store_true", help="show what the processes write to stderr")

@@ -13,6 +13,7 @@ from verdict import Verdict, WRONG
 
 # What is drawn for one seed. Programs have the same numbers whatever the number of processes.
 BATCH = 50
+# Of the processor, for one wrong program.
 SHRINKING_SECONDS = 20.0
 
 # Programs are to be independent of each other, not variations of the one before.
@@ -37,10 +38,10 @@ def pattern(verdict: Verdict) -> tuple[str, ...]:
 
 
 def unlike(known: Iterable[Sequence[str]], verdict: Verdict) -> bool:
-    """Whether a wrong program contains the steps of no known smallest one, in their order."""
-    for smallest in known:
+    """Whether a wrong program contains the steps of no known smallest one of its kind, in their order."""
+    for kind, *smallest in known:
         steps = iter(pattern(verdict))
-        if all(step in steps for step in smallest):
+        if kind == verdict.kind and all(step in steps for step in smallest):
             return False
     return True
 
@@ -59,9 +60,14 @@ def _settings(count: int, *phases: Phase) -> settings:
 
 
 def run_batch(
-    batch_seed: int, count: int, check: Check, see: Callable[[int, Program, Verdict], None], first: int = 0
+    batch_seed: int,
+    count: int,
+    check: Check,
+    see: Callable[[int, Program, Verdict], None],
+    first: int = 0,
+    tell: Callable[[Program], None] | None = None,
 ) -> None:
-    """Checks the programs of a batch from the first one on; `see` gets each with its number."""
+    """Checks the programs of a batch from the first one on; `see` gets each with its number, `tell` the one before."""
     number = 0
 
     @_settings(count, Phase.generate)
@@ -71,6 +77,8 @@ def run_batch(
         nonlocal number
         if number >= first:
             see(number, program, check(program))
+        elif tell and number == first - 1:
+            tell(program)
         number += 1
 
     body()
@@ -96,7 +104,7 @@ class _Shrinker:
         if self.drawn <= self.number:
             return
         if program not in self.known:
-            self.known[program] = time.monotonic() < self.deadline and self._is_wrong(program)
+            self.known[program] = time.process_time() < self.deadline and self._is_wrong(program)
         if self.known[program]:
             raise _Wrong
 
@@ -109,10 +117,14 @@ class _Shrinker:
         return True
 
 
-def shrink(batch_seed: int, count: int, number: int, check: Check, seconds: float = SHRINKING_SECONDS) -> tuple[Program, Verdict] | None:
+def shrink(
+    batch_seed: int, count: int, number: int, check: Check, seconds: float = SHRINKING_SECONDS
+) -> tuple[Program, Verdict] | None:
     """The smallest wrong program found from that with this number; None if it is not wrong again."""
-    shrinker = _Shrinker(number, check, time.monotonic() + seconds)
-    body = _settings(count, Phase.generate, Phase.shrink)(seed(batch_seed)(given(programs)(lambda program: shrinker.body(program))))
+    shrinker = _Shrinker(number, check, time.process_time() + seconds)
+    body = _settings(count, Phase.generate, Phase.shrink)(
+        seed(batch_seed)(given(programs)(lambda program: shrinker.body(program)))
+    )
     try:
         body()
     except _Wrong:

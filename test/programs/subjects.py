@@ -24,7 +24,8 @@ class Norm(nn.Module):
         self.dropout = nn.Dropout(0.5)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.dropout(self.norm(self.linear(x)))
+        y: torch.Tensor = self.dropout(self.norm(self.linear(x)))
+        return y
 
 
 class TwoHeads(nn.Module):
@@ -50,7 +51,8 @@ class Convolution(nn.Module):
         self.linear = nn.Linear(3, 2)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.linear(self.convolution(x.view(-1, 1, 2, 2)).relu().flatten(1))
+        y: torch.Tensor = self.linear(self.convolution(x.view(-1, 1, 2, 2)).relu().flatten(1))
+        return y
 
 
 class Stack(nn.Module):
@@ -63,7 +65,8 @@ class Stack(nn.Module):
         self.second = nn.Linear(4, 4)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.second(self.norm(self.first(x)))
+        y: torch.Tensor = self.second(self.norm(self.first(x)))
+        return y
 
 
 def temporaries(x: torch.Tensor) -> torch.Tensor:

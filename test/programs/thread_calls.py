@@ -17,7 +17,9 @@ class Hang(Exception):
     """A thread did not come back. The process is of no use after that."""
 
 
-def call_from_threads(function: Callable[[torch.Tensor], torch.Tensor], inputs: Sequence[torch.Tensor]) -> list[list[torch.Tensor]]:
+def call_from_threads(
+    function: Callable[[torch.Tensor], torch.Tensor], inputs: Sequence[torch.Tensor]
+) -> list[list[torch.Tensor]]:
     """Returns for each input two results, which stand for all of its thread: the first, and one that differs if any does."""
     made: list[list[torch.Tensor]] = [[] for _ in inputs]
     errors: list[BaseException] = []
@@ -50,7 +52,7 @@ def call_from_threads(function: Callable[[torch.Tensor], torch.Tensor], inputs: 
 
 
 def _most_different(results: Sequence[torch.Tensor]) -> torch.Tensor:
-    values = [result.cpu() for result in results]
+    values = torch.stack([*results]).cpu()
     # which of them is right is not known here: the one that is seen least
     counts = [sum(torch.equal(one, other) for other in values) for one in values]
     return results[counts.index(min(counts))]

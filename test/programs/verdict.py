@@ -17,6 +17,7 @@ from world import GraphWorld, Outcome, ReferenceWorld, World
 EQUAL, RAISED, WRONG = "equal", "raised", "wrong"
 VERDICTS = (EQUAL, RAISED, WRONG)
 _COLLECT_EVERY = 50
+_MOST_CHARACTERS = 150  # of a message, in the report
 _performed = 0
 
 
@@ -45,9 +46,9 @@ def _perform(world: World, program: Program) -> Outcome:
             gc.freeze()  # what tracing made stays, and need not be looked at again
 
 
-def _first_line(error: BaseException) -> str:
+def _first_line(error: BaseException | None) -> str:
     lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0] if lines else ''}"
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"[:_MOST_CHARACTERS]
 
 
 def _kind_of(name: str) -> str:

@@ -19,7 +19,12 @@ def say(**line: Any) -> None:
 
 def describe(verdict: Verdict) -> dict[str, Any]:
     """A verdict as the report has it."""
-    return {"reason": verdict.reason, "kind": verdict.kind, "steps": list(verdict.text), "pattern": pattern(verdict)}
+    return {
+        "reason": verdict.reason,
+        "kind": verdict.kind,
+        "steps": list(verdict.text),
+        "pattern": [verdict.kind, *pattern(verdict)],
+    }
 
 
 class Batch:
@@ -32,7 +37,7 @@ class Batch:
 
     def see(self, number: int, program: Program, verdict: Verdict) -> None:
         entries = sorted({use.entry for use in program.uses})
-        kinds = sorted({token.split(":")[0] for token in verdict.tokens} - {"raised"})
+        kinds = sorted({token.split(":")[0] for token in verdict.tokens} - {"set_up"})
         error = re.sub(r"\d+", "N", verdict.reason)[:100] if verdict.outcome == RAISED else ""
         say(done=number, outcome=verdict.outcome, entries=entries, kinds=kinds, error=error)
         if verdict.outcome == WRONG:
@@ -41,14 +46,28 @@ class Batch:
                 say(failure=number, **describe(verdict))
                 sys.exit(1)  # the threads still hold what other programs would need
 
+    def tell(self, program: Program) -> None:
+        """Describes a program that ended a process."""
+        uses = [f"m{i} = {use}" for i, use in enumerate(program.uses)]
+        reason = f"the process ended with status {self.order['crashed']}"
+        steps = [*uses, *(f"{step.name}({step.a}, {step.b})" for step in program.steps)]
+        number = self.order["first"] - 1
+        say(
+            failure=number,
+            reason=reason,
+            kind="crash",
+            steps=steps,
+            pattern=[f"crash of {self.order['seed']} {number}"],
+        )
+
     def run(self) -> None:
         seed, count = self.order["seed"], self.order["count"]
-        run_batch(seed, count, check, self.see, self.order["first"])
+        run_batch(seed, count, check, self.see, self.order["first"], self.tell if self.order["crashed"] else None)
         for number, verdict in self.wrong:
             if self.order["shrink"] and unlike(self.known, verdict):
                 found = shrink(seed, count, number, check)
                 smallest = found[1] if found else verdict
-                self.known.append(pattern(smallest))
+                self.known.append((smallest.kind, *pattern(smallest)))
                 say(failure=number, shrunk=found is not None, **describe(smallest))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from program import Program, Step, Use
 from subjects import DEVICE, device_numbers, draws, make, MODULES, Target
 from thread_calls import call_from_threads, Hang
 from torch import nn
+from torch.func import functional_call  # type: ignore[attr-defined]
 
 # So many results, subjects and captures are kept; the oldest goes first.
 MOST_RESULTS, MOST_SUBJECTS, MOST_CAPTURES = 8, 5, 3
@@ -112,6 +113,10 @@ def flat(outputs: Any) -> list[torch.Tensor]:
     return list(outputs) if isinstance(outputs, tuple) else [outputs]
 
 
+def _sum_of(tensors: Sequence[torch.Tensor]) -> Any:
+    return functools.reduce(torch.add, (tensor.sum() for tensor in tensors))
+
+
 class World:
     """The eager one: every subject is called as it is, and a block runs again where a graph would be replayed."""
 
@@ -150,7 +155,7 @@ class World:
         """What is seen: all there is at the end or when a step raises, and before a step that something is lost by."""
         outcome = self.outcome
         torch.mps.manual_seed(SEED)
-        number = -1
+        number, step = -1, None
         try:
             self._set_up(program.uses)
             for number, step in enumerate(program.steps):
@@ -163,7 +168,7 @@ class World:
                 outcome.done.append(Done(number, text, f"{step.name}:{entry}"))
         except Exception as error:
             outcome.error, outcome.failed_at = error, number
-            outcome.done.append(Done(number, self.doing, "raised:"))
+            outcome.done.append(Done(number, self.doing, f"{step.name if step else 'set_up'}:raised"))
         if not isinstance(outcome.error, Hang):
             self._look()
         return outcome
@@ -333,7 +338,7 @@ class World:
         self.leaves[leaf] = new
         x, text = self._input(subject, step.b)
         assert subject.module is not None
-        outputs = torch.func.functional_call(subject.module, {name: new}, (x,))
+        outputs = functional_call(subject.module, {name: new}, (x,))
         result = self._keep_outputs(subject, outputs)
         call = f"functional_call({subject.name}, {{{name!r}: {leaf}}}, {text})"
         return f"{leaf} = {subject.name}.{name} * 2; {result.name} = {call}", subject
@@ -342,7 +347,7 @@ class World:
         subject = self._subject(step.a)
         if subject.use.entry == "captured" or subject.use.kind == "writes" or draws(subject.target):
             return None
-        for i, results in enumerate(self.threads(subject, self.inputs)):
+        for results in self.threads(subject, self.inputs):
             self._keep(Result(self._name("t"), results))
         return f"{subject.name}(x0) and {subject.name}(x1) by two threads, under no_grad", subject
 
@@ -365,7 +370,7 @@ class World:
             what = ".sum()"
         names = " + ".join(f"{result.name}[{i}]{what}" for i in heads)
         self.doing = f"({names}).backward({'retain_graph=True' if b == 7 else ''})"
-        loss = sum((part.sum() for part in parts[1:]), parts[0].sum())
+        loss = _sum_of(parts)
         loss.backward(retain_graph=b == 7)
         result.passes.is_done = b != 7
         return self.doing
@@ -391,14 +396,12 @@ class World:
             return None
         x, name = self.inputs[step.b % 2].detach().clone().requires_grad_(), self._name("y")
         self.leaves[name] = x
-        total = sum((t.sum() for t in flat(subject.call(x))), torch.zeros((), device=DEVICE))
+        loss = f"{subject.name}({name}).sum()"
+        self.doing = f"{name} = x{step.b % 2}.clone(); g, = grad({loss}, {name}, create_graph=True); ({loss} + g.pow(2).sum()).backward()"
+        total = _sum_of(flat(subject.call(x)))
         (gradient,) = torch.autograd.grad(total, x, create_graph=True)
         (total + gradient.pow(2).sum()).backward()
-        return (
-            f"{name} = x{step.b % 2}.clone(); g, = grad({subject.name}({name}).sum(), {name}, create_graph=True); "
-            f"({subject.name}({name}).sum() + g.pow(2).sum()).backward()",
-            subject,
-        )
+        return self.doing, subject
 
     def do_use(self, step: Step) -> Any:
         """An eager computation that saves a result."""
@@ -462,7 +465,7 @@ class World:
             def block() -> list[torch.Tensor]:
                 optimizer.zero_grad(set_to_none=False)
                 outputs = flat(subject.call(static))
-                sum((t.sum() for t in outputs[1:]), outputs[0].sum()).backward()
+                _sum_of(outputs).backward()
                 optimizer.step()
                 return [t.detach() for t in outputs]
 
@@ -576,7 +579,7 @@ class World:
             return None
         subject = averaged[step.a % len(averaged)]
         assert subject.averaged_of is not None
-        subject.target.update_parameters(subject.averaged_of.module)  # type: ignore[union-attr]
+        subject.target.update_parameters(subject.averaged_of.module)  # type: ignore[union-attr, operator]
         return f"{subject.name}.update_parameters({subject.averaged_of.name})", subject
 
     def do_mode(self, step: Step) -> Any:
@@ -655,8 +658,10 @@ class GraphWorld(World):
         return list(entries.make_graphed(targets, samples))
 
     def statics_of(self, target: Target, sample: torch.Tensor) -> torch.Tensor:
-        (static,) = (target.forward if isinstance(target, nn.Module) else target).static_inputs
-        return static  # type: ignore[no-any-return]
+        graphed: Any = target.forward if isinstance(target, nn.Module) else target
+        static: torch.Tensor
+        (static,) = graphed.static_inputs
+        return static
 
     def call_of(self, use: Use, target: Target) -> Callable[[torch.Tensor], Any]:
         if not use.entry.startswith("compiled"):
@@ -665,4 +670,7 @@ class GraphWorld(World):
         return lambda x: function(target, x)
 
     def threads(self, subject: Subject, inputs: list[torch.Tensor]) -> list[list[torch.Tensor]]:
-        return call_from_threads(lambda x: flat(subject.call(x))[0], inputs)
+        is_view = subject.use.entry == "compiled views"  # of memory that the next call overwrites
+        return call_from_threads(
+            lambda x: flat(subject.call(x))[0].clone() if is_view else flat(subject.call(x))[0], inputs
+        )

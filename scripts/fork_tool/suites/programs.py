@@ -25,6 +25,14 @@ def sweep(project: Project, arguments: tuple[str, ...]) -> int:
     return runner.run_sweep(project, arguments)
 
 
+@click.command(cls=ProgramCommand, program=("test/programs/run.py",))
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def state(project: Project, arguments: tuple[str, ...]) -> int:
+    """Run random programs that mix orders of use, and compare with eager; arguments go to test/programs/run.py."""
+    return runner.run_state(project, arguments)
+
+
 @click.command(cls=ProgramCommand, program=("test/benchmark/run.py",))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj

@@ -52,6 +52,11 @@ def run_sweep(project: Project, arguments: Iterable[str]) -> int:
     return _run_program(project, "test/sweep/run.py", arguments)
 
 
+def run_state(project: Project, arguments: Iterable[str]) -> int:
+    """Run random programs with graphs and eagerly, and return the exit status."""
+    return _run_program(project, "test/programs/run.py", arguments)
+
+
 def run_bench(project: Project, arguments: Iterable[str]) -> int:
     """Time the configurations of the benchmark, eager and replayed, and return the exit status."""
     return _run_program(project, "test/benchmark/run.py", arguments)

@@ -1,0 +1,254 @@
+"""The comparison of programs: each fault that it is there for is planted, and seen."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import entry_points
+import pytest
+import thread_calls
+import torch
+from causes import names_a_cause
+from program import Program, Step, Use
+from report import Report
+from search import run_batch, shrink
+from subjects import DEVICE
+from verdict import check, EQUAL, RAISED, Verdict, WRONG
+from world import GraphWorld, World
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def program(use: Use, *steps: str | tuple[str, int, int]) -> Program:
+    return Program((use,), tuple(Step(*step) if isinstance(step, tuple) else Step(step, 0, 0) for step in steps))
+
+
+CAPTURED = Use("stack", "captured", evaluates=True)
+GRAPHED = Use("stack", "graphed")
+# Each replay finds other inputs.
+REPLAYS = program(CAPTURED, "forward", ("forward", 0, 1), "inputs", "forward")
+
+
+class NoReplay(entry_points.Captured):
+    def replay(self) -> None:
+        pass
+
+
+class TwoReplays(entry_points.Captured):
+    def replay(self) -> None:
+        super().replay()
+        super().replay()
+
+
+class NoReplays(GraphWorld):
+    make_block = NoReplay
+
+
+class DoubleReplays(GraphWorld):
+    make_block = TwoReplays
+
+
+class Draws(GraphWorld):
+    """Takes more random numbers than eager."""
+
+    def do_forward(self, step: Step) -> Any:
+        torch.rand(1, device=DEVICE)
+        return super().do_forward(step)
+
+
+class StaleGradients(GraphWorld):
+    """Its backward passes leave no gradients."""
+
+    def _backward(self, result: Any, b: int) -> str:
+        text = super()._backward(result, b)
+        for _, parameter in self.subjects[0].parameters():
+            if parameter.grad is not None:
+                parameter.grad.zero_()
+        return text
+
+
+class NoGradients(GraphWorld):
+    def _backward(self, result: Any, b: int) -> str:
+        text = super()._backward(result, b)
+        for _, parameter in self.subjects[0].parameters():
+            parameter.grad = None
+        return text
+
+
+class Overwrites(GraphWorld):
+    """A later call writes to the results of an earlier one."""
+
+    def do_forward(self, step: Step) -> Any:
+        for result in self.results:
+            result.tensors[0].data.add_(1)
+        return super().do_forward(step)
+
+
+class OldWeights(GraphWorld):
+    """A copy computes with the weights of the original."""
+
+    def do_copy(self, step: Step) -> Any:
+        done = super().do_copy(step)
+        self.subjects[-1].call = self.subjects[0].target
+        return done
+
+
+class Mixed(GraphWorld):
+    """The results of one thread come from the input of another."""
+
+    def threads(self, subject: Any, inputs: list[torch.Tensor]) -> Any:
+        return super().threads(subject, inputs[::-1])
+
+
+class Detached(GraphWorld):
+    """What eager would differentiate needs no gradients."""
+
+    def _keep_outputs(self, subject: Any, outputs: Any) -> Any:
+        return super()._keep_outputs(subject, outputs.detach())
+
+
+FAULTS: dict[type[World], Program] = {
+    NoReplays: REPLAYS,
+    DoubleReplays: program(Use("norm", "captured"), "forward", "forward"),
+    Draws: program(GRAPHED, "forward"),
+    StaleGradients: program(GRAPHED, "forward", "backward"),
+    NoGradients: program(GRAPHED, "forward", "backward"),
+    Overwrites: program(GRAPHED, "forward", "forward"),
+    OldWeights: program(Use("stack", "eager"), "copy", ("forward", 1, 0)),
+    Mixed: program(Use("two_heads", "eager"), "threads"),
+    Detached: program(GRAPHED, "forward"),
+}
+
+
+@pytest.mark.parametrize("world", FAULTS)
+def test_planted_fault(world: type[World]) -> None:
+    assert check(FAULTS[world]).outcome == EQUAL
+    assert check(FAULTS[world], world).outcome == WRONG
+
+
+@pytest.mark.parametrize("loss", [("drop", 0, 0), ("derive", 0, 0), ("zero_grad", 0, 1)])
+def test_looks_before_something_is_lost(loss: tuple[str, int, int]) -> None:
+    """The last step takes away what is wrong."""
+
+    class Wrong(GraphWorld):
+        def do_backward(self, step: Step) -> Any:
+            done = super().do_backward(step)
+            self.results[0].tensors[0].data.add_(1)
+            for _, parameter in self.subjects[0].parameters():
+                assert parameter.grad is not None
+                parameter.grad.add_(1)
+            return done
+
+    # the result has one element less to be wrong in, and its gradients are gone
+    steps = program(GRAPHED, "forward", "backward", loss, ("zero_grad", 0, 1), "drop")
+    assert check(steps).outcome == EQUAL
+    assert check(steps, Wrong).outcome == WRONG
+
+
+class Raises(GraphWorld):
+    message = ""
+
+    def do_use(self, step: Step) -> Any:
+        raise RuntimeError(self.message)
+
+
+USES = program(GRAPHED, "forward", "use")
+
+
+def test_error_with_a_cause() -> None:
+    class Caused(Raises):
+        message = "A result of f was used after a later call, which has overwritten it: clone it"
+
+    assert check(USES, Caused).outcome == RAISED
+
+
+@pytest.mark.parametrize("message", ["", "shape mismatch", "Expected all tensors to be on the same device"])
+def test_error_without_a_cause(message: str) -> None:
+    assert check(USES, type("Other", (Raises,), {"message": message})).outcome == WRONG
+    assert not names_a_cause(AttributeError("was used after a later call, which has overwritten it"))
+
+
+def test_result_that_an_error_leaves_overwritten() -> None:
+    class Caused(Raises):
+        message = "A result of f was used after a later call, which has overwritten it: clone it"
+
+        def do_use(self, step: Step) -> Any:
+            self.results[0].tensors[0].data.add_(1)
+            return super().do_use(step)
+
+    assert check(USES, Caused).kind == "result differs after an error"
+
+
+# Eager raises, since the weight of the second layer was saved.
+CHANGED = program(Use("stack", "eager"), "forward", ("update", 0, 4), "backward")
+
+
+def test_eagers_error_must_be_raised() -> None:
+    class Swallows(GraphWorld):
+        def _backward(self, result: Any, b: int) -> str:
+            return "swallowed"
+
+    assert check(CHANGED).outcome == RAISED
+    verdict = check(CHANGED, Swallows)
+    assert (verdict.outcome, verdict.kind) == (WRONG, "no error")
+
+
+def test_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    import threading
+
+    release = threading.Event()
+
+    class Waits(GraphWorld):
+        def threads(self, subject: Any, inputs: list[torch.Tensor]) -> Any:
+            return thread_calls.call_from_threads(lambda x: x if release.wait() else x, inputs)
+
+    monkeypatch.setattr(thread_calls, "TIMEOUT", 0.2)
+    verdict = check(program(Use("two_heads", "eager"), "threads"), Waits)
+    release.set()
+    assert verdict.outcome == WRONG and verdict.is_hang
+
+
+def test_a_wrong_program_is_shrunk() -> None:
+    seen: list[int] = []
+
+    def planted(drawn: Program) -> Verdict:
+        names = [step.name for step in drawn.steps]
+        is_wrong = names.count("forward") >= 2 and "backward" in names
+        return Verdict(WRONG if is_wrong else EQUAL, "planted", "planted", tuple(names), tuple(f"{n}:" for n in names))
+
+    def see(number: int, _drawn: Program, verdict: Verdict) -> None:
+        if verdict.outcome == WRONG:
+            seen.append(number)
+
+    run_batch(5, 50, planted, see)
+    assert 0 < len(seen) < 50
+    found = shrink(5, 50, seen[-1], planted)
+    assert found is not None
+    assert sorted(step.name for step in found[0].steps) == ["backward", "forward", "forward"]
+    assert [use.entry for use in found[0].uses] == ["eager"]
+
+
+def test_report(tmp_path: Path) -> None:
+    report = Report(seed=3, processes=2)
+    for outcome in (EQUAL, EQUAL, WRONG):
+        report.count({"outcome": outcome, "entries": ["graphed"], "kinds": ["copy", "forward"], "error": ""})
+    report.count({"outcome": RAISED, "entries": ["eager"], "kinds": [], "error": "RuntimeError: why"})
+    failure = {"program": 2, "reason": "r0[0] differs", "kind": "result differs", "steps": ["a"], "pattern": ["copy:"]}
+    assert report.add_failure(failure) and not report.add_failure(failure | {"program": 9})
+    path = tmp_path / "state.json"
+    report.write(path, 1.5)
+    facts = json.loads(path.read_text())
+    assert facts["totals"] == {"equal": 2, "raised": 1, "wrong": 1} and facts["programs"] == 4 and facts["seed"] == 3
+    assert facts["by_entry_point"]["graphed"] == {"equal": 2, "raised": 0, "wrong": 1}
+    assert facts["by_kind"]["copy"] == {"equal": 2, "raised": 0, "wrong": 1}
+    assert facts["errors"] == {"RuntimeError: why": 1}
+    assert facts["failures"] == [failure]
