@@ -72,22 +72,42 @@ WEIGHTS = {
     "second_order": 1,
     "threads": 2,
 }
+# Traces of these are not worth their time.
+_NOT_COMPILED = ("convolution", "writes")
+
+
+def _use(kind: str, entry: str, *flags: bool) -> Use:
+    return Use(KINDS[0] if entry.startswith("compiled") and kind in _NOT_COMPILED else kind, entry, *flags)
+
+
 _uses = st.builds(
-    Use,
+    _use,
     st.sampled_from([*KINDS[:-1], *KINDS]),
-    st.sampled_from([*ENTRIES[:2], *ENTRIES[2:4] * 2, *ENTRIES[4:]]),
+    st.sampled_from([*ENTRIES[:4], *ENTRIES[2:4], *ENTRIES]),
     *(st.booleans() for _ in range(4)),
 )
-_steps = st.builds(
-    Step,
-    st.sampled_from([name for name, weight in WEIGHTS.items() for _ in range(weight)]),
-    st.integers(0, 7),
-    st.integers(0, 7),
-)
+# Steps that belong together, on one subject. A backward pass takes the oldest forward pass that is left.
+PHRASES: dict[str, tuple[str, ...]] = {
+    "1f1b": ("train", "forward", "forward", "backward", "forward", "backward", "backward"),
+    "zero_grad between": ("train", "forward", "forward", "backward", "zero_grad", "backward"),
+    "change between": ("forward", "update", "backward"),
+    "replay between": ("capture", "forward", "replay", "backward"),
+}
+_NAMES = [name for name, weight in WEIGHTS.items() for _ in range(weight)]
+
+
+def _expand(name: str, a: int, b: int) -> tuple[Step, ...]:
+    names = PHRASES.get(name, (name,))
+    if len(names) == 1:
+        return (Step(name, a, b),)
+    return tuple(Step(n, 0 if n == "backward" else a, (b + i) % 8) for i, n in enumerate(names))
+
+
+_steps = st.builds(_expand, st.sampled_from([*_NAMES, *PHRASES]), st.integers(0, 7), st.integers(0, 7))
 # A list has five elements on average, a program three lists.
 _part = st.lists(_steps, max_size=14)
 programs = st.builds(
-    lambda uses, *parts: Program(tuple(uses), tuple(step for part in parts for step in part)),
+    lambda uses, *parts: Program(tuple(uses), tuple(step for part in parts for steps in part for step in steps)),
     st.lists(_uses, min_size=1, max_size=3),
     _part,
     _part,

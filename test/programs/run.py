@@ -26,6 +26,8 @@ REPORTS = HERE.parents[1] / "build" / "reports"
 TIMEOUT = 300.0  # seconds without a line from a worker, which a program that is shrunk may take
 MOST_FAILURES = 30
 PROGRESS_SECONDS = 15.0
+# Programs do not depend on the order of sets, and inductor starts no processes, which nothing here uses.
+_ENVIRONMENT = {"PYTHONHASHSEED": "0", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
 
 
 class Run:
@@ -65,7 +67,7 @@ class Run:
             stdout=subprocess.PIPE,
             stderr=None if self.options.verbose else subprocess.DEVNULL,
             text=True,
-            env={**os.environ, "MPS_SIMULATOR": os.environ.get("MPS_SIMULATOR", "1"), "PYTHONHASHSEED": "0"},
+            env={**os.environ, **_ENVIRONMENT, "MPS_SIMULATOR": os.environ.get("MPS_SIMULATOR", "1")},
         )
 
     def run_batch(self, worker: subprocess.Popen[str], batch: int, first: int, crashed: int) -> tuple[int, int] | None:

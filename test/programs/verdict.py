@@ -62,7 +62,9 @@ def _kind_of(name: str) -> str:
 def _difference(before: Seen, now: Seen) -> tuple[str, str] | None:
     """The first thing that was seen to differ, and its kind."""
     for name, value in now.values.items():
-        if value != before.values.get(name):
+        if name not in before.values:
+            return f"{name} is not there in eager", f"{_kind_of(name)} is not there in eager"
+        if value != before.values[name]:
             return f"{name} differs", f"{_kind_of(name)} differs"
     missing = before.values.keys() - now.values.keys() - now.refused
     if missing:

@@ -308,7 +308,8 @@ class World:
 
     def do_other_shape(self, step: Step) -> Any:
         subject = self._subject(step.a)
-        if subject.use.entry in ("captured", "graphed", "graphed together") or subject.use.kind == "writes":
+        # a static trace is another function with another pool
+        if subject.use.entry not in ("eager", "compiled dynamic", "compiled views") or subject.use.kind == "writes":
             return None
         x = self.inputs[step.b % 2][: 2 + step.b % 2]
         with torch.no_grad() if step.b >= 4 else contextlib.nullcontext():
@@ -588,6 +589,8 @@ class World:
             return None
         assert subject.module is not None
         modules = list(subject.module.named_modules())
+        if subject.use.entry.startswith("compiled"):
+            modules = modules[:1]  # each combination is another trace
         name, module = modules[step.b % len(modules)]
         module.train(not module.training)
         subject.changes += 1
