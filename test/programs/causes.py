@@ -7,14 +7,13 @@ import re
 # What a message must say, with the contract's rule that lets it raise.
 CAUSES = (
     # 40: activations and results that a later call has overwritten
-    r"the callable was called again before the backward pass of an earlier call",
-    r"a callable that stands earlier in the same tuple was called between the forward and the backward pass",
+    r"the activations of this call were overwritten before its backward pass",
     r"was used after a later call, which has overwritten it",
     # 41: not what was captured
     r"make_graphed_callables: the callable was captured with .* and is called with",
     r"requires gradients, and its sample did not",
     # 42: autograd
-    r"a static input was written to between the forward and the backward pass",
+    r"was written to between the forward and the backward pass",
     r"has been modified by an inplace operation",
     r"the backward pass of a graphed callable can't be differentiated",
     r"does not currently support double backward",
