@@ -910,7 +910,7 @@ class TestHostWork(GraphTestCase):
 
     @parametrize("mode", ["strict", "relaxed"])
     @parametrize("name", list(HOST_WORK))
-    def test_raises(self, name, mode):
+    def test_host_work_raises(self, name, mode):
         tensors = self.tensors()
         graph = torch.mps.MPSGraph()
         with self.assertRaisesRegex(
@@ -1468,43 +1468,73 @@ class TestLife(GraphTestCase):
         ):
             graph.replay()
 
-    @parametrize("how", ["added", "fresh", "step", "outer"])
-    @parametrize("replace", ["none", "other"])
-    def test_replaced_gradient_raises(self, how, replace):
-        """20: a graph that writes the .grad of a parameter would go on with the old one, and training would do nothing."""
+    @parametrize("where", ["before", "in_block", "outer", "step"])
+    def test_gradient_set_to_none(self, where):
+        """20: what the block would make the gradient of a parameter, a replay does, whatever zero_grad() did meanwhile."""
         layer, reference = nn.Linear(4, 4).to("mps"), nn.Linear(4, 4).to("mps")
         reference.load_state_dict(layer.state_dict())
+        optimizers = [
+            torch.optim.SGD(one.parameters(), lr=0.1) for one in (layer, reference)
+        ]
         x = torch.randn(3, 4, device="mps")
 
-        def block(layer):
-            optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
-            if how != "added":
+        def block(one, optimizer):
+            if where != "before":
                 optimizer.zero_grad()
-            layer(x).square().sum().backward()
-            if how == "step":
+            one(x).square().sum().backward()
+            if where == "step":
                 optimizer.step()
 
-        for one in (layer, reference):
-            block(one)
+        block(layer, optimizers[0])
+        block(reference, optimizers[1])
+        layer.zero_grad()
         graph = torch.mps.MPSGraph()
         with torch.mps.graph(graph):
-            block(layer)
-        if how == "outer":
+            block(layer, optimizers[0])
+        reference.zero_grad()
+        block(reference, optimizers[1])
+        if where == "outer":
             inner, graph = graph, torch.mps.MPSGraph()
             with torch.mps.graph(graph):
                 inner.replay()
-            block(reference)
-        block(reference)
-        for _ in range(2):
+        for i in range(4):
             x.copy_(torch.randn(3, 4))
-            if how == "added":
-                layer.zero_grad(set_to_none=False)
-                reference.zero_grad(set_to_none=False)
+            for one in (layer, reference):
+                if where == "step" and i == 2:
+                    one.weight.grad = torch.ones(4, 4, device="mps")
+                else:
+                    one.zero_grad()
             graph.replay()
-            block(reference)
-            self.assertEqual(layer.weight.grad, reference.weight.grad)
-            self.assertEqual(layer.weight, reference.weight)
-        if replace == "none":
+            block(reference, optimizers[1])
+            self.assertEqual(
+                [p.grad for p in layer.parameters()],
+                [p.grad for p in reference.parameters()],
+            )
+            for one, optimizer in zip((layer, reference), optimizers):
+                if where != "step":
+                    optimizer.step()
+            self.assertEqual(layer.state_dict(), reference.state_dict())
+
+    @parametrize("how", ["added_none", "added_other", "made_other", "outer_none"])
+    def test_replaced_gradient_raises(self, how):
+        """20: one that the block adds to, or that is another tensor now, would not get what eager adds to it."""
+        layer = nn.Linear(4, 4).to("mps")
+        x = torch.randn(3, 4, device="mps")
+        if how != "made_other":
+            layer(x).sum().backward()
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            layer(x).square().sum().backward()
+        if how == "outer_none":
+            inner, graph = graph, torch.mps.MPSGraph()
+            with torch.mps.graph(graph):
+                inner.replay()
+        before = layer.weight.grad.clone()
+        x.copy_(torch.randn(3, 4))
+        layer.zero_grad(set_to_none=False)
+        graph.replay()
+        self.assertNotEqual(layer.weight.grad, before)
+        if how.endswith("none"):
             layer.zero_grad()
         else:
             layer.weight.grad = layer.weight.grad.clone()

@@ -128,6 +128,7 @@ void MPSCommandGraph::replay() {
     return;
   }
   made->check();
+  made->giveBackGradients();
   auto* stream = getCurrentMPSStream();
   dispatch_sync_with_rethrow(stream->queue(), ^() {
     @autoreleasepool {

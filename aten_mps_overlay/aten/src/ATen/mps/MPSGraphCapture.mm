@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 
 namespace at::mps {
 
@@ -31,21 +32,6 @@ struct Running final : ObserverContext {
 
 // Of this thread, the caller's first.
 thread_local std::vector<const MPSHostAccess*> accesses_now;
-
-template <typename Visitor>
-void forEachTensor(const IValue& value, const Visitor& visit) {
-  if (value.isTensor()) {
-    visit(value.toTensor());
-  } else if (value.isTensorList()) {
-    for (const Tensor& tensor : value.toTensorList()) {
-      visit(tensor);
-    }
-  } else if (value.isList()) {
-    for (const auto& element : value.toListRef()) {
-      forEachTensor(element, visit);
-    }
-  }
-}
 
 void observe(c10::ArrayRef<const IValue> values) {
   const MPSCaptureUnderway capture;
@@ -84,7 +70,7 @@ void endOnHost(const RecordFunction& function, const MPSHostAccess& access) {
   const bool is_refusable = std::any_of(
       changes.begin(), changes.end(), [](const Change& change) { return change.is_computed || change.is_written; });
   // takes the interpreter's lock, so that the capture must not be held
-  const std::string line = is_refusable ? programLine() : "";
+  const std::string line = is_refusable && std::uncaught_exceptions() == 0 ? programLine() : "";
   if (const MPSCaptureUnderway capture; capture) {
     capture->refuseAt(capture->hostComputations().apply(changes, name ? name : function.name(), line));
   }
@@ -432,17 +418,21 @@ std::vector<c10::VariableVersion> MPSGraphCapture::writtenOf(const std::vector<V
 
 std::vector<MPSWatchedGradient> MPSGraphCapture::writtenGradients(const std::vector<MPSWatchedTensor>& watched,
                                                                   const std::vector<Version>& versions) {
-  std::unordered_set<const TensorImpl*> written;
+  using Kind = MPSWatchedGradient::Kind;
+  std::unordered_map<const TensorImpl*, const Version*> written;
   for (const auto& version : versions) {
     if (version.isWritten()) {
-      written.insert(version.tensor);
+      written.emplace(version.tensor, &version);
     }
   }
   std::vector<MPSWatchedGradient> gradients;
   for (const auto& tensor : watched) {
     const auto living = tensor.living();
-    if (living && !tensor.isResult() && written.count(living->grad().unsafeGetTensorImpl()) > 0) {
-      gradients.emplace_back(living);
+    const auto version =
+        living && !tensor.isResult() ? written.find(living->grad().unsafeGetTensorImpl()) : written.end();
+    if (version != written.end()) {
+      const Kind made = written.count(living.get()) > 0 ? Kind::USED : Kind::MADE;
+      gradients.emplace_back(living, version->second->is_of_result ? made : Kind::WRITTEN);
     }
   }
   return gradients;

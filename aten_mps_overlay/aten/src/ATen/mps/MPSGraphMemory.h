@@ -102,17 +102,32 @@ class MPSWatchedTensor {
 /// A tensor whose `.grad` a graph writes.
 class MPSWatchedGradient {
  public:
-  explicit MPSWatchedGradient(
-      const c10::intrusive_ptr<TensorImpl, UndefinedTensorImpl>& tensor);
+  using TensorPtr = c10::intrusive_ptr<TensorImpl, UndefinedTensorImpl>;
 
-  /// True when the tensor still lives but has another gradient, or none.
+  enum class Kind {
+    // existed before the capture, which wrote to it
+    WRITTEN,
+    // the capture made it: it becomes the gradient again after `.grad = None`
+    MADE,
+    // likewise, and the capture used it up, as a step of an optimizer does: it
+    // becomes the gradient again in place of any other
+    USED,
+  };
+
+  MPSWatchedGradient(const TensorPtr& tensor, Kind kind);
+
+  /// True when the tensor still lives but has another gradient, or none, in a
+  /// way that giveBack() does not undo.
   bool replaced() const;
+  /// Makes what the graph writes the gradient of the tensor again. Off the
+  /// queue.
+  void giveBack() const;
   std::string describe() const;
 
  private:
   c10::weak_intrusive_ptr<TensorImpl, UndefinedTensorImpl> tensor_;
-  // keeps the address from being used again
-  c10::weak_intrusive_ptr<TensorImpl, UndefinedTensorImpl> gradient_;
+  TensorPtr gradient_;
+  Kind kind_;
 };
 
 /// The tensors that a graph uses, as they were recorded.
@@ -124,6 +139,11 @@ class MPSWatchedTensors {
   /// Raises when one of them has moved, or is gone, or when a gradient was
   /// replaced.
   void check() const;
+  void giveBackGradients() const {
+    for (const auto& gradient : gradients_) {
+      gradient.giveBack();
+    }
+  }
 
  private:
   void forget() const;

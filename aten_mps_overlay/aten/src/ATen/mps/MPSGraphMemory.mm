@@ -181,12 +181,22 @@ void MPSOverwrites::countReplay() const {
   });
 }
 
-MPSWatchedGradient::MPSWatchedGradient(const c10::intrusive_ptr<TensorImpl, UndefinedTensorImpl>& tensor)
-    : tensor_(tensor), gradient_(tensor->grad().getIntrusivePtr()) {}
+MPSWatchedGradient::MPSWatchedGradient(const TensorPtr& tensor, Kind kind)
+    : tensor_(tensor), gradient_(tensor->grad().getIntrusivePtr()), kind_(kind) {}
 
 bool MPSWatchedGradient::replaced() const {
   const auto tensor = tensor_.lock();
-  return tensor && tensor->grad().unsafeGetTensorImpl() != gradient_._unsafe_get_target();
+  if (!tensor || tensor->grad().getIntrusivePtr() == gradient_) {
+    return false;
+  }
+  return kind_ == Kind::WRITTEN || (kind_ == Kind::MADE && tensor->grad().defined());
+}
+
+void MPSWatchedGradient::giveBack() const {
+  const auto tensor = tensor_.lock();
+  if (tensor && kind_ != Kind::WRITTEN && tensor->grad().getIntrusivePtr() != gradient_) {
+    tensor->mutable_grad() = Tensor(gradient_);
+  }
 }
 
 std::string MPSWatchedGradient::describe() const {

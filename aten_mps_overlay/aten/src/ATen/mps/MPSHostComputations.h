@@ -3,7 +3,8 @@
 // What the operators of a captured block do on the CPU, where a replay does not
 // run them. Plain C++.
 
-#include <ATen/core/TensorBase.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
 #include <ATen/record_function.h>
 #include <c10/core/Storage.h>
 
@@ -13,6 +14,22 @@
 #include <vector>
 
 namespace at::mps {
+
+/// Visits the tensors of an argument or result of an operator.
+template <typename Visitor>
+void forEachTensor(const IValue& value, const Visitor& visit) {
+  if (value.isTensor()) {
+    visit(value.toTensor());
+  } else if (value.isTensorList()) {
+    for (const Tensor& tensor : value.toTensorList()) {
+      visit(tensor);
+    }
+  } else if (value.isList()) {
+    for (const auto& element : value.toListRef()) {
+      forEachTensor(element, visit);
+    }
+  }
+}
 
 /// The CPU memory that an operator is given.
 struct MPSHostAccess {

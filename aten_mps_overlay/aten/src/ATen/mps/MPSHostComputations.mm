@@ -49,17 +49,6 @@ static bool isNumber(const Tensor& tensor) {
        !impl->pyobj_slot()->has_pyobj_nonhermetic());
 }
 
-template <typename Visitor>
-static void forEachTensor(const IValue& value, const Visitor& visit) {
-  if (value.isTensor()) {
-    visit(value.toTensor());
-  } else if (value.isList()) {
-    for (const IValue element : value.toListRef()) {
-      forEachTensor(element, visit);
-    }
-  }
-}
-
 static bool isOnHost(const Tensor& tensor) {
   return tensor.defined() && tensor.is_cpu() && tensor.has_storage();
 }

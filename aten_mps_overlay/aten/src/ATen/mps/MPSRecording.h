@@ -41,6 +41,12 @@ struct MPSRecording {
       part->checkTensors();
     }
   }
+  void giveBackGradients() const {
+    watched.giveBackGradients();
+    for (const auto& part : parts) {
+      part->giveBackGradients();
+    }
+  }
   /// Counts a replay of the steps, which writes the tensors of `parts`, too.
   void countReplay() const {
     overwrites->countReplay();

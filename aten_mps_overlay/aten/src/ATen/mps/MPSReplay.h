@@ -43,6 +43,11 @@ class MPSReplay {
     recording_->checkTensors();
     plan_->refreshes().check();
   }
+  /// Makes what the steps write the gradients of tensors again, as the captured block would. Off the queue: what was
+  /// there instead may belong to an interpreter.
+  void giveBackGradients() const {
+    recording_->giveBackGradients();
+  }
   /// Encodes all steps. Must run on the stream's queue.
   void encode(MPSStream* stream) const;
 
