@@ -12,7 +12,6 @@ from program import Program
 from search import pattern, run_batch, shrink, unlike
 from verdict import check, RAISED, Verdict, WRONG
 
-
 # What looks like a known wrong program may have another cause: every so many are shrunk nevertheless.
 _EVERY = 5
 

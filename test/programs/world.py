@@ -167,6 +167,8 @@ class World:
                 entry = subject.use.entry if isinstance(subject, Subject) else subject
                 outcome.done.append(Done(number, text, f"{step.name}:{entry}"))
         except Exception as error:
+            # its frames would keep this world
+            error.__traceback__ = error.__context__ = error.__cause__ = None
             outcome.error, outcome.failed_at = error, number
             outcome.done.append(Done(number, self.doing, f"{step.name if step else 'set_up'}:raised"))
         if not isinstance(outcome.error, Hang):
@@ -623,8 +625,10 @@ class World:
         return f"{subject.name}.{name} = Parameter(it * 0.5)", subject
 
     def do_freeze(self, step: Step) -> Any:
-        chosen = self._parameter(step.a, step.b % 2)
-        if chosen is None:
+        # only a first weight: upstream's BatchNorm leaves its gradients uninitialized if its input needs none
+        chosen = self._parameter(step.a, 0)
+        # Dynamo does not look at requires_grad again, whatever the backend
+        if chosen is None or chosen[0].use.entry.startswith("compiled"):
             return None
         subject, name, parameter = chosen
         subject.changes += 1
