@@ -255,20 +255,31 @@ class TestLiveResults(OrderTestCase):
         with self.assertRaisesRegex(RuntimeError, "captured before it into"):
             result.sum().backward()
 
-    def test_gradient_that_a_prehook_keeps(self):
-        pair = self.make_pair(nn.Linear(4, 4).to("mps"))
-        kept = ([], [])
-        nodes = []
+    @parametrize("other_call", [False, True])
+    def test_gradient_that_a_prehook_keeps(self, other_call):
+        """It outlives the next backward pass, and a call of another callable with the same pool."""
+        module = nn.Linear(4, 4).to("mps")
+        pair = (module, copy.deepcopy(module))
+        pool = torch.mps.graph_pool_handle()
+        # more temporaries at a time than the module has
+        other = torch.mps.make_graphed_callables(
+            lambda x: torch.stack([x + i for i in range(20)]).sum(0),
+            (new(4, 4),),
+            pool=pool,
+        )
+        torch.mps.make_graphed_callables(module, (new(5, 4),), pool=pool)
+        kept, nodes = ([], []), []
         for module, grads in zip(pair, kept):
             weight = module.weight
             node = weight.expand_as(weight).grad_fn.next_functions[0][0]
             node.register_prehook(lambda g, grads=grads: grads.append(g[0][1]))
             nodes.append(node)
-        for _ in range(4):
+        for _ in range(2 if other_call else 4):
             x = new(5, 4)
             for module in pair:
                 module(x).square().sum().backward()
-        self.assertEqual(len(kept[0]), 4)
+        if other_call:
+            other(new(4, 4))
         self.assertEqual(*kept, **EXACT)
         self.assertEqual(pair[0].weight.grad, pair[1].weight.grad, **EXACT)
 

@@ -456,8 +456,8 @@ def make_graphed_callables(
         )
     options = _Options(allow_unused_input, capture_error_mode, link)
     memory = GraphPool.of(pool)
-    # neither mode is that of later calls
-    with torch.inference_mode(False), torch.enable_grad():
+    # with gradients, whatever mode the caller is in: later calls may be in another one
+    with torch.inference_mode(False):
         states = [_Graphed(f, a, options, memory) for f, a in zip(functions, args)]
         with _unchanged(states):
             for state in states:
