@@ -3,19 +3,34 @@ r"""Memory that graphs use again in each replay: what of it is still needed, and
 import itertools
 import threading
 import weakref
-from typing import List, Optional, Sequence
+from typing import Callable, List, Optional, Sequence
 
 import torch
 
-from .graphs import _PoolHandle, graph_pool_handle
+from .graphs import _PoolHandle, graph_pool_handle, MPSGraph
 
 
 # What torch._C._mps_relationsOf() says of an argument and the static input in its place.
 UNLIKE, ELSEWHERE, SAME, OVERLAPS = range(4)
 
+_STEPS = (
+    "kernels",
+    "graph_runs",
+    "copies",
+    "fills",
+    "kernel_objects",
+    "host_refreshes",
+)
+
 _pools: "weakref.WeakValueDictionary[_PoolHandle, GraphPool]" = (
     weakref.WeakValueDictionary()
 )
+
+
+def replay_of(mps_graph: MPSGraph) -> Callable[[], None]:
+    """Return the replay of a graph, or a function that does nothing if the graph has no steps but only views."""
+    stats = mps_graph.stats()
+    return mps_graph.replay if any(stats[kind] for kind in _STEPS) else lambda: None
 
 
 class GraphPool:

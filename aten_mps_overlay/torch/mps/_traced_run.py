@@ -8,21 +8,12 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 from torch.utils import _pytree as pytree
 
+from ._static_memory import replay_of
 from ._traced_graph import copies, is_random, mutated
 from .graphs import MPSGraph
 
 
 Values = Dict[Node, Any]
-
-_KINDS_OF_STEPS = (
-    "kernels",
-    "graph_runs",
-    "copies",
-    "fills",
-    "kernel_objects",
-    "host_refreshes",
-)
-
 
 class TracedRun:
     """The values of one run of a traced graph, by node."""
@@ -85,13 +76,10 @@ class CapturedStep:
     graph: MPSGraph
 
     def __post_init__(self) -> None:
-        stats = self.graph.stats()
-        # views alone are there without a replay
-        self.has_steps = any(stats[kind] for kind in _KINDS_OF_STEPS)
+        self.replay = replay_of(self.graph)
 
     def run(self, run: TracedRun) -> bool:
-        if self.has_steps:
-            self.graph.replay()
+        self.replay()
         return True
 
 

@@ -1,6 +1,5 @@
 r"""Functions and modules whose forward and backward passes are captured graphs."""
 
-import types
 import warnings
 from typing import (
     Any,
@@ -16,26 +15,23 @@ from typing import (
 )
 
 import torch
-from torch.nn.modules import module as _nn_module
 from torch.utils import _pytree as pytree
 
-from ._static_memory import GraphPool, SAME, StaticMemory, UNLIKE
+from ._graphed_module import (
+    check_module,
+    check_plain,
+    describe,
+    GraphedForward,
+    name_of,
+    state_of,
+)
+from ._static_memory import GraphPool, replay_of, SAME, StaticMemory, UNLIKE
 from .graphs import _PoolHandle, graph, MPSGraph
 
 
 __all__ = ["make_graphed_callables"]
 
 _Callable = Union[torch.nn.Module, Callable[..., Any]]
-
-# Dicts of a module. A replay calls none of the hooks.
-_CONTENTS = ("_parameters", "_buffers", "_modules")
-_HOOKS = (
-    "_forward_hooks",
-    "_forward_pre_hooks",
-    "_backward_hooks",
-    "_backward_pre_hooks",
-)
-
 
 class _Options(NamedTuple):
     allow_unused_input: bool
@@ -69,7 +65,7 @@ class _Graphed:
         self.buffers: Tuple[torch.Tensor, ...] = ()
         self.module_state: Tuple[Any, ...] = ()
         if isinstance(function, torch.nn.Module):
-            _check_module(function)
+            check_module(function)
             self.original = function.forward
             self.training = function.training
             self.parameters = tuple(function.parameters())
@@ -103,7 +99,7 @@ class _Graphed:
         for tensor, grad in zip(inputs, grads):
             if grad is None and not self.options.allow_unused_input:
                 raise RuntimeError(
-                    f"make_graphed_callables: {_describe(tensor)}, an argument or a parameter that "
+                    f"make_graphed_callables: {describe(tensor)}, an argument or a parameter that "
                     "requires gradients, has no part in the outputs. Pass allow_unused_input=True if "
                     "that is meant."
                 )
@@ -114,7 +110,7 @@ class _Graphed:
             if tensor.grad_fn is not None:
                 raise RuntimeError(
                     f"make_graphed_callables: the callable writes a result that requires gradients to its argument, "
-                    f"{_describe(tensor)}. A replay can't give the caller's tensor that history. Return the result "
+                    f"{describe(tensor)}. A replay can't give the caller's tensor that history. Return the result "
                     "instead."
                 )
         flat, self.out_spec = pytree.tree_flatten(outputs)
@@ -163,9 +159,10 @@ class _Graphed:
             is_of_argument = any(_memory(output) == _memory(t) for t in self.inputs)
             if is_of_argument or self.forward_graph._keeps(output):
                 raise RuntimeError(
-                    f"make_graphed_callables: the callable returns {_describe(output)}, which is a view of an argument "
+                    f"make_graphed_callables: the callable returns {describe(output)}, which is a view of an argument "
                     "or of another tensor from before the capture, but replays return copies. Return its clone()."
                 )
+        self.replay_forward_graph = replay_of(self.forward_graph)
         self.memory = StaticMemory(self.pool, self.inputs)
 
     def capture_backward(self) -> None:
@@ -186,6 +183,7 @@ class _Graphed:
                 for t in (*self.surface, *self.buffers)
                 if self.backward_graph._keeps(t)
             ]
+            self.replay_backward_graph = replay_of(self.backward_graph)
             self.backward_memory = StaticMemory(self.pool, [])
         # the graphs keep the memory; autograd's nodes are not needed any more
         self.outputs = [o.detach() for o in self.outputs]
@@ -198,7 +196,7 @@ class _Graphed:
             if difference and not self.was_told:
                 self.was_told = True
                 warnings.warn(
-                    f"make_graphed_callables: {_name_of(self.function)} runs eagerly: {difference}. Make it graphed "
+                    f"make_graphed_callables: {name_of(self.function)} runs eagerly: {difference}. Make it graphed "
                     "again to have replays."
                 )
             return self.original(*args, **kwargs)
@@ -245,8 +243,8 @@ class _Graphed:
         for arg, static, relation in zip(args, self.inputs, relations):
             if relation == UNLIKE:
                 raise TypeError(
-                    f"make_graphed_callables: the callable was captured with {_describe(static)}, "
-                    f"and is called with {_describe(arg)} in its place"
+                    f"make_graphed_callables: the callable was captured with {describe(static)}, "
+                    f"and is called with {describe(arg)} in its place"
                 )
             if (
                 arg.requires_grad
@@ -254,7 +252,7 @@ class _Graphed:
                 and torch.is_grad_enabled()
             ):
                 raise RuntimeError(
-                    f"make_graphed_callables: {_describe(arg)} requires gradients, and its sample did "
+                    f"make_graphed_callables: {describe(arg)} requires gradients, and its sample did "
                     "not, so that there is no backward pass for it. Give a sample that requires them."
                 )
         return relations
@@ -266,7 +264,7 @@ class _Graphed:
         with self.pool.lock:
             self.memory.copy_in(args, relations)
             self.memory.end_loans()
-            self.forward_graph.replay()
+            self.replay_forward_graph()
             for i in self.written:
                 if relations[i] != SAME:
                     args[i].copy_(self.memory.inputs[i])
@@ -285,7 +283,7 @@ class _Graphed:
             for static, grad in zip(self.grad_outputs, grads):
                 if static is not None:
                     static.zero_() if grad is None else static.copy_(grad)
-            self.backward_graph.replay()
+            self.replay_backward_graph()
             wanted = ctx.needs_input_grad[2:]
             if any(grad is None for grad in grads):
                 wanted = [
@@ -314,7 +312,7 @@ class _Graphed:
         for tensor, old, new in zip(self.read_by_backward, ctx.versions, versions):
             if old != new:
                 raise RuntimeError(
-                    f"make_graphed_callables: {_describe(tensor)}, which the backward pass needs, was written to "
+                    f"make_graphed_callables: {describe(tensor)}, which the backward pass needs, was written to "
                     f"between the forward and the backward pass: it is at version {new}, expected version {old}. Run "
                     "the backward pass first."
                 )
@@ -350,30 +348,6 @@ class _Replay(torch.autograd.Function):
                 "differentiated (create_graph=True)."
             )
         return (None, None, *ctx.state.replay_backward(ctx, grads))
-
-
-class _Forward:
-    """The ``forward`` of a graphed module. A copy of the module gets its own eager one."""
-
-    def __init__(self, state: _Graphed) -> None:
-        self._state = state
-        self.static_inputs = state.static_inputs()
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._state(*args, **kwargs)
-
-    def __deepcopy__(self, memo: Dict[int, Any]) -> Any:
-        original = self._state.original
-        copy = memo.get(id(self._state.function))
-        if copy is None or not isinstance(original, types.MethodType):
-            return original
-        return types.MethodType(original.__func__, copy)
-
-    def __reduce__(self) -> Any:
-        raise TypeError(
-            f"make_graphed_callables: the graphed {_name_of(self._state.function)} can't be pickled, since its graphs "
-            "belong to this process. Save its state_dict() instead."
-        )
 
 
 def make_graphed_callables(
@@ -473,8 +447,8 @@ def make_graphed_callables(
 def _install(state: _Graphed) -> _Callable:
     module = state.function
     if isinstance(module, torch.nn.Module):
-        module.forward = _Forward(state)  # type: ignore[method-assign]
-        state.module_state = _state_of(module)
+        module.forward = GraphedForward(state, module, state.original)  # type: ignore[method-assign]
+        state.module_state = state_of(module)
         return module
 
     def call(*args: Any) -> Any:
@@ -505,32 +479,6 @@ def _autocast_dtype() -> Optional[torch.dtype]:
     if not torch.is_autocast_enabled("mps"):
         return None
     return torch.get_autocast_dtype("mps")
-
-
-def _state_of(module: torch.nn.Module) -> Tuple[Any, ...]:
-    """Dicts of a module with what a replay takes for granted in them, for ``torch._C._mps_areUnchanged()``."""
-
-    def entry(dictionary: Dict[str, Any], names: Sequence[str], is_all: bool) -> Any:
-        return (
-            dictionary,
-            tuple(names),
-            tuple(dictionary.get(name) for name in names),
-            is_all,
-        )
-
-    # the global hooks of all modules; one that is registered already is not called either
-    entries = [entry(getattr(_nn_module, "_global" + h), (), True) for h in _HOOKS]
-    for m in module.modules():
-        attributes = vars(m)
-        names = ["training", "forward"]
-        if type(m).__module__.startswith("torch.nn."):
-            # numbers such as the probability of a dropout
-            names += [k for k, v in attributes.items() if type(v) in (int, float)]
-        entries.append(entry(attributes, names, False))
-        entries += [entry(attributes[c], list(attributes[c]), True) for c in _CONTENTS]
-        if m is not module:  # whose own hooks are called
-            entries += [entry(attributes[hooks], (), True) for hooks in _HOOKS]
-    return tuple(entries)
 
 
 def _memory(tensor: torch.Tensor) -> int:
@@ -581,58 +529,6 @@ def _leaves_of(output: torch.Tensor) -> Set[int]:
 def _check_tensor(value: Any, rule: str) -> None:
     if not isinstance(value, torch.Tensor) or value.device.type != "mps":
         raise TypeError(
-            f"make_graphed_callables: {rule} tensors of the MPS device only, but there is {_describe(value)}"
+            f"make_graphed_callables: {rule} tensors of the MPS device only, but there is {describe(value)}"
         )
-    _check_plain(value, _describe(value))
-
-
-def _check_plain(tensor: torch.Tensor, name: str) -> None:
-    if torch._C._dispatch_keys(tensor).has(torch._C.DispatchKey.Python):
-        raise TypeError(
-            f"make_graphed_callables: {name} is of a subclass with __torch_dispatch__, {type(tensor).__name__}, which "
-            "has no memory of its own that a replay could read. Pass the tensors that it holds."
-        )
-
-
-def _check_module(module: torch.nn.Module) -> None:
-    for m in module.modules():
-        if any(vars(m)[hooks] for hooks in _HOOKS):
-            raise RuntimeError(
-                f"make_graphed_callables: the {type(m).__name__} has hooks, which replays would not "
-                "call. Add hooks after the call."
-            )
-    for name, buffer in module.named_buffers():
-        if buffer.requires_grad:
-            raise RuntimeError(
-                f"make_graphed_callables: the buffer {name!r} requires gradients. Make it a parameter."
-            )
-    for name, parameter in module.named_parameters():
-        if parameter._backward_hooks:
-            raise RuntimeError(
-                f"make_graphed_callables: the parameter {name!r} has hooks, which the capture would "
-                "call. Add hooks after the call."
-            )
-        if parameter.device.type != "mps":
-            raise RuntimeError(
-                f"make_graphed_callables: the parameter {name!r} is on {parameter.device}, not on the MPS device"
-            )
-    for name, tensor in (*module.named_parameters(), *module.named_buffers()):
-        _check_plain(tensor, f"{name!r} of the module")
-        if tensor.is_inference():
-            raise RuntimeError(
-                f"make_graphed_callables: {name!r} of the module was created under torch.inference_mode(), so autograd "
-                "can't use it. Create the module outside of that mode."
-            )
-
-
-def _name_of(function: _Callable) -> str:
-    return getattr(function, "__qualname__", type(function).__name__)
-
-
-def _describe(value: Any) -> str:
-    if not isinstance(value, torch.Tensor):
-        return f"a {type(value).__name__}"
-    kind = "tensor"
-    if type(value) not in (torch.Tensor, torch.nn.Parameter):
-        kind = type(value).__name__
-    return f"a {value.dtype} {kind} of shape {list(value.shape)} on {value.device.type}"
+    check_plain(value, describe(value))

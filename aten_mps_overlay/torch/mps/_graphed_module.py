@@ -1,0 +1,123 @@
+r"""What a graphed callable asks of a module, and puts in the place of its ``forward``."""
+
+import types
+from typing import Any, Callable, Dict, Sequence, Tuple
+
+import torch
+from torch.nn.modules import module as _nn_module
+
+
+# Dicts of a module. A replay calls none of the hooks.
+_CONTENTS = ("_parameters", "_buffers", "_modules")
+_HOOKS = (
+    "_forward_hooks",
+    "_forward_pre_hooks",
+    "_backward_hooks",
+    "_backward_pre_hooks",
+)
+
+
+class GraphedForward:
+    """The ``forward`` of a graphed module. A copy of the module gets its own eager one."""
+
+    def __init__(
+        self, state: Any, module: torch.nn.Module, original: Callable[..., Any]
+    ) -> None:
+        self._state = state
+        self._module = module
+        self._original = original
+        self.static_inputs = state.static_inputs()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._state(*args, **kwargs)
+
+    def __deepcopy__(self, memo: Dict[int, Any]) -> Any:
+        original = self._original
+        copy = memo.get(id(self._module))
+        if copy is None or not isinstance(original, types.MethodType):
+            return original
+        return types.MethodType(original.__func__, copy)
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"make_graphed_callables: the graphed {name_of(self._module)} can't be pickled, since its graphs "
+            "belong to this process. Save its state_dict() instead."
+        )
+
+
+def state_of(module: torch.nn.Module) -> Tuple[Any, ...]:
+    """Dicts of a module with what a replay takes for granted in them, for ``torch._C._mps_areUnchanged()``."""
+
+    def entry(dictionary: Dict[str, Any], names: Sequence[str], is_all: bool) -> Any:
+        return (
+            dictionary,
+            tuple(names),
+            tuple(dictionary.get(name) for name in names),
+            is_all,
+        )
+
+    # the global hooks of all modules; one that is registered already is not called either
+    entries = [entry(getattr(_nn_module, "_global" + h), (), True) for h in _HOOKS]
+    for m in module.modules():
+        attributes = vars(m)
+        names = ["training", "forward"]
+        if type(m).__module__.startswith("torch.nn."):
+            # numbers such as the probability of a dropout
+            names += [k for k, v in attributes.items() if type(v) in (int, float)]
+        entries.append(entry(attributes, names, False))
+        entries += [entry(attributes[c], list(attributes[c]), True) for c in _CONTENTS]
+        if m is not module:  # whose own hooks are called
+            entries += [entry(attributes[hooks], (), True) for hooks in _HOOKS]
+    return tuple(entries)
+
+
+def check_module(module: torch.nn.Module) -> None:
+    for m in module.modules():
+        if any(vars(m)[hooks] for hooks in _HOOKS):
+            raise RuntimeError(
+                f"make_graphed_callables: the {type(m).__name__} has hooks, which replays would not "
+                "call. Add hooks after the call."
+            )
+    for name, buffer in module.named_buffers():
+        if buffer.requires_grad:
+            raise RuntimeError(
+                f"make_graphed_callables: the buffer {name!r} requires gradients. Make it a parameter."
+            )
+    for name, parameter in module.named_parameters():
+        if parameter._backward_hooks:
+            raise RuntimeError(
+                f"make_graphed_callables: the parameter {name!r} has hooks, which the capture would "
+                "call. Add hooks after the call."
+            )
+        if parameter.device.type != "mps":
+            raise RuntimeError(
+                f"make_graphed_callables: the parameter {name!r} is on {parameter.device}, not on the MPS device"
+            )
+    for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+        check_plain(tensor, f"{name!r} of the module")
+        if tensor.is_inference():
+            raise RuntimeError(
+                f"make_graphed_callables: {name!r} of the module was created under torch.inference_mode(), so autograd "
+                "can't use it. Create the module outside of that mode."
+            )
+
+
+def check_plain(tensor: torch.Tensor, name: str) -> None:
+    if torch._C._dispatch_keys(tensor).has(torch._C.DispatchKey.Python):
+        raise TypeError(
+            f"make_graphed_callables: {name} is of a subclass with __torch_dispatch__, {type(tensor).__name__}, which "
+            "has no memory of its own that a replay could read. Pass the tensors that it holds."
+        )
+
+
+def name_of(function: Any) -> str:
+    return getattr(function, "__qualname__", type(function).__name__)
+
+
+def describe(value: Any) -> str:
+    if not isinstance(value, torch.Tensor):
+        return f"a {type(value).__name__}"
+    kind = "tensor"
+    if type(value) not in (torch.Tensor, torch.nn.Parameter):
+        kind = type(value).__name__
+    return f"a {value.dtype} {kind} of shape {list(value.shape)} on {value.device.type}"
