@@ -53,6 +53,7 @@ class _Graphed:
         self.options = options
         self.pool = pool
         samples, self.in_spec = pytree.tree_flatten(sample_args)
+        self.takes_tensors = all(spec.is_leaf() for spec in self.in_spec.children_specs)
         for sample in samples:
             _check_tensor(sample, "sample_args may hold")
         # copies, since the program may use its samples for something else
@@ -164,6 +165,7 @@ class _Graphed:
                 )
         self.replay_forward_graph = replay_of(self.forward_graph)
         self.memory = StaticMemory(self.pool, self.inputs)
+        self.aliases = len({_memory(o) for o in self.outputs}) < len(self.outputs)
 
     def capture_backward(self) -> None:
         if self.needs_backward():
@@ -204,17 +206,25 @@ class _Graphed:
             raise TypeError(
                 "make_graphed_callables: a graphed module takes positional arguments only"
             )
-        flat, spec = pytree.tree_flatten(args)
-        relations = self.check_args(flat, spec)
-        if self.backward_graph is not None and torch.is_grad_enabled():
-            outputs = _Replay.apply(self, relations, *flat, *self.parameters)
+        flat = list(args)
+        if not self.takes_tensors or len(flat) != len(self.inputs):
+            flat, spec = pytree.tree_flatten(args)
+            if spec != self.in_spec:
+                raise TypeError(
+                    "make_graphed_callables: the callable was captured with other arguments: "
+                    f"{self.in_spec}, and is called with {spec}"
+                )
+        relations = self.check_args(flat)
+        if not torch.is_grad_enabled():
+            outputs = self.replay(flat, relations)
+        elif self.backward_graph is not None:
+            outputs = list(_Replay.apply(self, relations, *flat, *self.parameters))
         else:
             with torch.no_grad():
                 outputs = self.replay(flat, relations)
-        results = list(outputs)
         for k, i in self.passed_on.items():
-            results.insert(k, (*flat, *self.parameters, *self.buffers)[i])
-        return pytree.tree_unflatten(results, self.out_spec)
+            outputs.insert(k, (*flat, *self.parameters, *self.buffers)[i])
+        return pytree.tree_unflatten(outputs, self.out_spec)
 
     def difference(self) -> Optional[str]:
         """Tells why the callable must run eagerly, in a word if the user is to know."""
@@ -232,13 +242,8 @@ class _Graphed:
             return "autocast is not set as in the capture"
         return None
 
-    def check_args(self, args: List[Any], spec: pytree.TreeSpec) -> List[int]:
+    def check_args(self, args: List[Any]) -> List[int]:
         """Returns the relations of the arguments to the static inputs."""
-        if spec != self.in_spec:
-            raise TypeError(
-                "make_graphed_callables: the callable was captured with other arguments: "
-                f"{self.in_spec}, and is called with {spec}"
-            )
         relations = self.memory.relations(args)
         for arg, static, relation in zip(args, self.inputs, relations):
             if relation == UNLIKE:
@@ -271,7 +276,9 @@ class _Graphed:
             if ctx is not None:
                 ctx.overwrites = self.forward_graph._overwrites()
                 ctx.versions = torch._C._mps_versionsOf(self.read_by_backward)
-            return _copies_of(self.outputs)
+            if self.aliases:
+                return _copies_of(self.outputs)
+            return [output.clone() for output in self.outputs]
 
     def replay_backward(
         self, ctx: Any, grads: Sequence[Optional[torch.Tensor]]
@@ -487,12 +494,10 @@ def _memory(tensor: torch.Tensor) -> int:
 
 def _copies_of(tensors: Sequence[torch.Tensor]) -> List[torch.Tensor]:
     """Copies each memory once, so that copies share memory where the tensors do."""
-    memories = [_memory(tensor) for tensor in tensors]
-    if len(set(memories)) == len(memories):
-        return [tensor.clone() for tensor in tensors]
     copies: Dict[int, torch.Tensor] = {}
     results = []
-    for tensor, memory in zip(tensors, memories):
+    for tensor in tensors:
+        memory = _memory(tensor)
         if memory not in copies:
             length = tensor.untyped_storage().nbytes() // tensor.itemsize
             whole = _without_flags(tensor).as_strided((length,), (1,), 0)
