@@ -925,10 +925,12 @@ class TestHostWork(GraphTestCase):
     def test_names_operator_and_line(self):
         """43: the operator that the program called, where it called it."""
         host = torch.arange(4)
+        copied = None
         with self.assertRaises(RuntimeError) as raised, torch.mps.graph_capture():
             line = inspect.currentframe().f_lineno + 1
             y = host.float()
-            y.to("mps")
+            copied = y.to("mps")
+        self.assertIsNone(copied)
         self.assertRegex(
             str(raised.exception),
             rf"aten::to computed a CPU tensor \(.*test_mps_graph.py:{line} \(test_names_operator_and_line\)\)",

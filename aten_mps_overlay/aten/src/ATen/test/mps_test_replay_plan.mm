@@ -5,8 +5,11 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -171,16 +174,23 @@ TEST_F(MPSReplayPlanTest, FewStagingBuffersAreKept) {
 TEST_F(MPSReplayPlanTest, LargeStagingBuffersWaitForTheGPU) {
   MPSStagingBuffers buffers(20 << 20);
   id<MTLCommandQueue> queue = [[stream->device() newCommandQueue] autorelease];
-  std::vector<MPSRetained<id<MTLCommandBuffer>>> readers;
-  for (int i = 0; i < 5; i++) {
+  id<MTLSharedEvent> event = [[stream->device() newSharedEvent] autorelease];
+  for (int i = 0; i < 2; i++) {
     const auto buffer = buffers.take(stream->device());
-    if (i >= 2) {
-      EXPECT_EQ([readers[i - 2].get() status], MTLCommandBufferStatusCompleted);
-    }
-    readers.emplace_back([queue commandBuffer]);
-    buffers.lend(buffer, readers.back().get());
-    [readers.back().get() commit];
+    id<MTLCommandBuffer> reader = [queue commandBuffer];
+    [reader encodeWaitForEvent:event value:1];
+    buffers.lend(buffer, reader);
+    [reader commit];
   }
+  std::atomic<bool> is_taken{false};
+  std::thread thread([&] {
+    buffers.take(stream->device());
+    is_taken = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_FALSE(is_taken);
+  event.signaledValue = 1;
+  thread.join();
 }
 
 TEST_F(MPSReplayPlanTest, HostSourceReadsTheTensorAgain) {
