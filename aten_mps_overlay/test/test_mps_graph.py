@@ -911,6 +911,7 @@ class TestHostWork(GraphTestCase):
     @parametrize("mode", ["strict", "relaxed"])
     @parametrize("name", list(HOST_WORK))
     def test_host_work_raises(self, name, mode):
+        """43"""
         tensors = self.tensors()
         graph = torch.mps.MPSGraph()
         with self.assertRaisesRegex(

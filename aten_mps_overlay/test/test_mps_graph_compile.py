@@ -653,7 +653,7 @@ class TestOrder(CompileTestCase):
 
     @parametrize("dynamic", [None, True])
     def test_one_forward_one_backward(self, dynamic):
-        """As a pipeline runs; two graphs of each part and shape are enough."""
+        """40: as a pipeline runs; two graphs of each part and shape are enough."""
         pair = self.make_pair(dynamic)
         sizes = (5, 6, 7, 5, 6, 5, 7, 6, 5) if dynamic else (5,) * 9
         inputs = [new(size, 4) for size in sizes]

@@ -85,6 +85,7 @@ class TestModules(OrderTestCase):
 
     @parametrize("kind", ["deepcopy", "AveragedModel"])
     def test_copies(self, kind):
+        """41: a copy computes with its own weights."""
         pair = self.make_pair()
         copies = [
             copy.deepcopy(m) if kind == "deepcopy" else AveragedModel(m) for m in pair
@@ -154,7 +155,7 @@ class TestModules(OrderTestCase):
             self.assert_same(pair)
 
     def test_autocast(self):
-        """13: at the call, on or off."""
+        """At the call, on or off."""
         for captured in (False, True):
             reference = nn.Linear(4, 3).to("mps")
             with torch.autocast("mps", enabled=captured, cache_enabled=False):
@@ -289,6 +290,7 @@ class TestAutograd(OrderTestCase):
 
     @parametrize("name", ["0.weight", "3.weight"])
     def test_weight_written_before_the_backward_pass(self, name):
+        """42"""
         module = make_net()
         graphed = torch.mps.make_graphed_callables(
             module, (new(5, 4, requires_grad=True),)

@@ -14,6 +14,8 @@ HERE = Path(__file__).resolve().parent
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Brings the device before torch is imported."""
+    # torch logs each trace, which a failure would show
+    config.option.showcapture = "no"
     if sys.platform != "darwin":
         sys.path.insert(0, str(HERE.parent / "simulator"))
         from mps_simulator.pytest_support import install_or_exit

@@ -53,6 +53,7 @@ class Run:
                 worker = worker or self.start()
                 died = self.run_batch(worker, batch, first, crashed)
                 if died is None:
+                    worker = worker if worker.poll() is None else None
                     break
                 worker, (first, crashed) = None, died
         if worker is not None:
@@ -94,6 +95,8 @@ class Run:
             line = json.loads(text)
             if "end" in line:
                 ended = True
+                if line["last"]:
+                    worker.wait()
                 break
             timer = self.kill_later(worker)
             with self.lock:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 import sys
 import warnings
 from typing import Any
@@ -14,6 +15,8 @@ from verdict import check, RAISED, Verdict, WRONG
 
 # What looks like a known wrong program may have another cause: every so many are shrunk nevertheless.
 _EVERY = 5
+# Traces stay for a process's life: another one takes over before they are too many.
+_MOST_KILOBYTES = 3_000_000
 
 
 def say(**line: Any) -> None:
@@ -79,7 +82,10 @@ def main() -> None:
     warnings.simplefilter("ignore")
     for line in sys.stdin:
         Batch(json.loads(line)).run()
-        say(end=True)
+        is_large = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > _MOST_KILOBYTES
+        say(end=True, last=is_large)
+        if is_large:
+            break
 
 
 if __name__ == "__main__":

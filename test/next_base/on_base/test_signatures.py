@@ -15,7 +15,10 @@ _STUBS = os.environ.get("MPSFORK_STUBS") or str(
     Path(os.environ["MPSFORK_STAND_IN"]).parent / "tree/torch/_C/__init__.pyi.in"
 )
 _TREE = ast.parse(Path(_STUBS).read_text())
-_ADDED = re.compile(r"_mps_(executable|set_exec|is_exec|graph_|isC.*(Stream|Underway)|isWatched|placeOf|areAt|relations|versions|areUn|requireG)")
+_ADDED = re.compile(
+    r"_mps_(executable|set_exec|is_exec|graph_|isC.*(Stream|Underway)|isWatched|placeOf|areAt|relations|versions|areUn"
+    r"|requireG)"
+)
 
 
 def stubs() -> dict[str, list[str]]:
