@@ -745,7 +745,9 @@ class TestOrder(CompileTestCase):
         """Without copies of results they hold what they held, or raise."""
 
         def function(x):
-            return x.sin() * 2 + 1  # the result lies where another shape has a temporary
+            return (
+                x.sin() * 2 + 1
+            )  # the result lies where another shape has a temporary
 
         compiled = torch.compile(
             function,

@@ -204,7 +204,9 @@ class TestGraphedCallables(TestCase):
         if between != "nothing":
             graphed[2 if between == "later" else 0](x + 1)
         if between == "earlier":
-            with self.assertRaisesRegex(RuntimeError, "captured before it into the same"):
+            with self.assertRaisesRegex(
+                RuntimeError, "captured before it into the same"
+            ):
                 y.sum().backward()
             return
         y.sum().backward()

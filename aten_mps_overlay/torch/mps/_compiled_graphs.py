@@ -230,9 +230,7 @@ class CompiledGraph:
                 "forward pass ran before the capture and later calls overwrite its activations. Call the function in "
                 "the capture, too."
             )
-        run = TracedRun(
-            self.traced.module, dict(zip(self.traced.placeholders, args))
-        )
+        run = TracedRun(self.traced.module, dict(zip(self.traced.placeholders, args)))
         scalars: Values = {}
         for node in self.traced.nodes:
             run.call(node, scalars)
@@ -304,7 +302,10 @@ class CompiledGraph:
             return False
         for graphs in self.graphs[:]:
             # of weights that are gone
-            if any(s.expired() for s in graphs.storages) and not graphs.memory.is_held():
+            if (
+                any(s.expired() for s in graphs.storages)
+                and not graphs.memory.is_held()
+            ):
                 self.graphs.remove(graphs)
         if len(self.graphs) < self.options.max_graphs:
             return True
@@ -396,7 +397,7 @@ class CompiledGraph:
             [StorageWeakRef(args[i].untyped_storage()) for i in self.fixed],
             copies,
             StaticMemory(
-                self.shared.pool_for(owner and owner.memory),
+                self.shared.pool_for(owner.memory if owner else None),
                 list(copies.values()),
                 f"A result of {self.name} was used after a later call, which has overwritten it: with "
                 "options={'copy_outputs': False} results are valid until the next call. Clone it before that, or "

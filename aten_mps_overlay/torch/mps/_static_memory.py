@@ -86,7 +86,7 @@ class StaticMemory:
         self.inputs = [tensor.detach() for tensor in inputs]
         self._position = next(pool._captures)
         self._loans = torch._C._MPSLoans(expired)
-        self._held: List["weakref.ref[torch.Tensor]"] = []
+        self._held: List[weakref.ref[torch.Tensor]] = []
 
     def relations(self, args: List[torch.Tensor]) -> List[int]:
         """Tell how each argument relates to the static input in its place."""

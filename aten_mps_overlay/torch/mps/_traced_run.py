@@ -15,6 +15,7 @@ from .graphs import MPSGraph
 
 Values = Dict[Node, Any]
 
+
 class TracedRun:
     """The values of one run of a traced graph, by node."""
 

@@ -33,6 +33,7 @@ __all__ = ["make_graphed_callables"]
 
 _Callable = Union[torch.nn.Module, Callable[..., Any]]
 
+
 class _Options(NamedTuple):
     allow_unused_input: bool
     capture_error_mode: str

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include <c10/util/irange.h>
 
@@ -152,8 +153,7 @@ class Loans {
     std::lock_guard<std::mutex> lock(mutex_);
     if (message_) {
       auto alias = aliasOf(tensor);
-      expiring_.emplace_back(
-          alias.storage().getWeakStorageImpl());
+      expiring_.emplace_back(alias.storage().getWeakStorageImpl());
       return alias;
     }
     auto& alias = kept_[tensor.unsafeGetTensorImpl()];
