@@ -768,6 +768,42 @@ class TestOrder(CompileTestCase):
                     raised += 1
         self.assertGreater(raised, 0)
 
+    def test_results_of_other_threads(self):
+        """Without copies of results, a call takes none from another thread."""
+
+        def function(x):
+            return (x.sin() * 2 + 1) @ x
+
+        compiled = torch.compile(
+            function, backend="mpsgraphs", options={"copy_outputs": False}
+        )
+        compiled(new(16, 16))
+        errors = []
+
+        def work(seed):
+            generator = torch.Generator().manual_seed(seed)
+            try:
+                for _ in range(100):
+                    x = torch.randn(16, 16, generator=generator).to("mps")
+                    expected = function(x)
+                    self.assertEqual(compiled(x), expected, **EXACT)
+            except Exception as error:
+                errors.append(error)
+
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(1e-5)
+        try:
+            threads = [threading.Thread(target=work, args=(i,)) for i in range(3)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        finally:
+            sys.setswitchinterval(interval)
+        self.assertEqual(errors, [])
+        (report,) = reports()
+        self.assertLessEqual(report["captures"], 4)
+
     def test_result_that_is_the_next_input(self):
         compiled = torch.compile(
             lambda x: x * 2 + 1, backend="mpsgraphs", options={"copy_outputs": False}

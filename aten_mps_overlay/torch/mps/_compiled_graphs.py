@@ -77,9 +77,11 @@ class SharedMemory:
         self.pools: List[GraphPool] = []
 
     def pool_for(self, forward: Optional[StaticMemory]) -> GraphPool:
-        """Return a pool in which nothing is held except by the forward pass of the graphs to capture."""
+        """Return a pool in which nothing is in use, except by the forward pass of the graphs to capture."""
         pools = [forward.pool, *self.pools] if forward else self.pools
         for pool in pools:
+            if pool.is_lent_to_others():
+                continue
             if all(member is forward for member in pool.holders()):
                 return pool
         self.pools.append(GraphPool())

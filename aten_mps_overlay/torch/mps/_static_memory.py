@@ -65,6 +65,15 @@ class GraphPool:
         self._holders = [memory for memory in self._holders if memory.is_held()]
         return self._holders
 
+    def is_lent_to_others(self, position: int = 0) -> bool:
+        """Whether other threads have results that a replay of the graphs at a position would take from them."""
+        return any(
+            lender._position >= position
+            and lender._lent_by != threading.get_ident()
+            and lender._loans.is_out()
+            for lender in self._lenders
+        )
+
 
 class StaticMemory:
     """The inputs and results of one set of graphs, which each replay reads and writes in the same place.
@@ -86,6 +95,7 @@ class StaticMemory:
         self.inputs = [tensor.detach() for tensor in inputs]
         self._position = next(pool._captures)
         self._loans = torch._C._MPSLoans(expired)
+        self._lent_by = 0
         self._held: List[weakref.ref[torch.Tensor]] = []
 
     def relations(self, args: List[torch.Tensor]) -> List[int]:
@@ -108,6 +118,7 @@ class StaticMemory:
         """Return a result without a copy, until a replay overwrites it."""
         if self not in self.pool._lenders:
             self.pool._lenders.append(self)
+            self._lent_by = threading.get_ident()
         return self._loans.lend(result)
 
     def hold(self, result: torch.Tensor) -> torch.Tensor:
@@ -125,7 +136,9 @@ class StaticMemory:
         return bool(self._held)
 
     def may_replay(self) -> bool:
-        """Whether a replay overwrites nothing that is held."""
+        """Whether a replay overwrites nothing that is held, and nothing that other threads have."""
+        if self.pool._lenders and self.pool.is_lent_to_others(self._position):
+            return False
         return not self.pool._holders or all(
             holder._position < self._position for holder in self.pool.holders()
         )

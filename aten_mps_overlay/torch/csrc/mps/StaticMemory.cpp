@@ -163,6 +163,15 @@ class Loans {
     return alias;
   }
 
+  /// Whether a tensor that would raise after end() still exists.
+  bool isOut() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return std::any_of(
+        expiring_.begin(), expiring_.end(), [](const auto& storage) {
+          return !storage.expired();
+        });
+  }
+
   void end() {
     std::vector<WeakStorage> expiring;
     std::vector<at::Tensor> in_use;
@@ -228,6 +237,7 @@ void initStaticMemoryBindings(py::module& module) {
           py::init<std::optional<std::string>>(),
           py::arg("message") = py::none())
       .def("lend", torch::wrap_pybind_function_no_gil(&Loans::lend))
+      .def("is_out", &Loans::isOut)
       .def("end", torch::wrap_pybind_function_no_gil(&Loans::end));
   module.def("_mps_relationsOf", &relationsOf);
   module.def("_mps_versionsOf", &versionsOf);
