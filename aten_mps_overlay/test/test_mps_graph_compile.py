@@ -707,9 +707,14 @@ class TestOrder(CompileTestCase):
         for _ in range(2):
             loss = compiled(new(5, 4)).sum()
             loss.backward(retain_graph=True)
-        with self.assertRaisesRegex(RuntimeError, "ran before the capture"):
+        with self.assertRaises(RuntimeError) as raised:
             with torch.mps.graph(torch.mps.MPSGraph()):
                 loss.backward()
+        self.assertIn(
+            "can't be captured, since its forward pass ran before the capture and later calls overwrite its "
+            "activations. Call the function in the capture, too.",
+            str(raised.exception),
+        )
 
     FUNCTIONS = {
         "input": lambda x: x.sin() * x,

@@ -282,6 +282,19 @@ class TestReplayMessages(MessageTestCase):
             and update it in place (copy_(), fill_(), ...) instead of replacing it, or capture again.""",
         )
 
+    def test_replaced_gradient(self):
+        layer = torch.nn.Linear(3, 2, bias=False, device="mps")
+        layer(self.x).sum().backward()
+        graph = captured(lambda: layer(self.x).sum().backward())
+        layer.zero_grad()
+        self.assert_raises(
+            RuntimeError,
+            graph.replay,
+            """torch.mps graph replay: the .grad of the Float tensor of shape [2, 3] was set to None after the capture,
+            and the graph would write to the old one, which nothing reads. Use zero_grad(set_to_none=False), call
+            zero_grad() in the captured block, or capture again.""",
+        )
+
     def test_moved_storage(self):
         """13"""
         graph = captured(lambda: self.x + 1)

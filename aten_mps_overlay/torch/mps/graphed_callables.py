@@ -371,34 +371,34 @@ def make_graphed_callables(
     r"""Return callables that do what the given ones do, forward and backward, by replaying graphs.
 
     The backward pass of a graphed callable is a graph too, which autograd runs as part of an
-    ordinary backward pass. Of a module the ``forward`` is replaced, and the module itself is
-    returned; it replays while it is in the training mode (:meth:`torch.nn.Module.train`) that it
-    was captured in, and runs as before in the other one.
+    ordinary backward pass. The ``forward`` of a module is replaced, and the module itself is
+    returned. It replays while it is as it was captured: it runs eagerly in the other training mode
+    (:meth:`torch.nn.Module.train`) and, with one warning, if parameters, buffers, submodules or their
+    modes or hooks were changed, if a parameter was unfrozen, or if autocast is set otherwise. A
+    ``deepcopy`` of the module is eager. A call inside a capture is recorded operator by operator.
 
-    The graphs read arguments from memory of their own, to which a call copies those that it is given.
+    The graphs read arguments from memory of their own, to which a call copies its arguments.
     The attribute ``static_inputs`` of a graphed function, and of the ``forward`` of a graphed module,
-    are the tensors of that memory, nested as ``sample_args``: what is written to one of them, and then
-    given in its place, is not copied.
+    holds the tensors of that memory, nested as ``sample_args``. An argument that is one of them is not
+    copied.
 
     Unlike :func:`torch.cuda.make_graphed_callables` this leaves samples, buffers (running statistics)
     and the state of the default generator as they were, returns outputs and gradients that later calls
-    don't overwrite, and raises where a backward pass would use overwritten activations.
+    do not overwrite, and raises if a backward pass would use overwritten activations or weights.
 
     Arguments:
-        callables (torch.nn.Module or function, or a tuple of them): What to capture. Functions must
-            be free of state that autograd is to know, other than their arguments. Modules must have
+        callables (torch.nn.Module or function, or a tuple of them): What to capture. Tensors that a
+            function uses must be its arguments if they require gradients. Modules must have
             no hooks on themselves, their submodules or their parameters, and no buffers that
-            require gradients; hooks may be added afterwards, and only those of the module itself
-            and of parameters are called.
-        sample_args (tuple of tensors, or a tuple of such tuples): For each callable its arguments,
-            all of them tensors of the MPS device, nested as the callable wants them. Calls must
-            have arguments of the same shapes and dtypes.
+            require gradients. Hooks may be added afterwards to the module itself and to parameters.
+        sample_args (tuple of tensors, or a tuple of such tuples): The arguments of each callable,
+            tensors of the MPS device, nested as the callable takes them. Calls must have arguments
+            of the same shapes and dtypes.
         num_warmup_iters (int): How often each callable runs before it is captured.
         allow_unused_input (bool): Whether arguments and parameters may have no part in the outputs.
-        pool (optional): Token of a memory pool for all graphs. By default it is a new one. Callables
-            that were given together share it: where gradients are wanted, they must be called in the
-            order given. For callables that were made with the same token by several calls of this
-            function this is not checked.
+        pool (optional): Token of a memory pool for all graphs, by default a new one. A graph of the
+            pool that is replayed between a forward and a backward pass may overwrite activations;
+            then the backward pass raises.
         capture_error_mode (str): See :meth:`MPSGraph.capture_begin`.
         link (bool): Whether runs of MPSGraphs are linked, so that results need not be bit-equal to
             those of the callables. See :class:`MPSGraph`.
@@ -407,12 +407,14 @@ def make_graphed_callables(
         The graphed callable, or a tuple of them.
 
     Raises:
-        RuntimeError: for a module with hooks or with buffers that require gradients, if an
-            argument is unused and ``allow_unused_input`` is not set, under autocast with its cache,
-            and for all that a capture refuses. In calls: if an argument requires gradients and its
-            sample did not. In backward passes: if another call or a write to a static input may have
-            overwritten what they need, and for gradients of gradients.
-        TypeError: for arguments or results that are not tensors of the MPS device.
+        RuntimeError: for a module with hooks, with buffers that require gradients or with tensors made
+            under :func:`torch.inference_mode`, if an argument is unused and ``allow_unused_input`` is
+            not set, if a result is a view of an argument, a parameter or a buffer, under autocast with
+            its cache, and for all that a capture refuses. In calls: if an argument requires gradients
+            and its sample did not. In backward passes: if activations, weights or static inputs that
+            they need were overwritten, in a later capture, and for gradients of gradients.
+        TypeError: for arguments or results that are not plain tensors of the MPS device, and for
+            arguments of another shape or dtype than the sample's.
 
     Example::
 
