@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
 
 namespace at::mps {
 
@@ -70,7 +69,8 @@ void endOnHost(const RecordFunction& function, const MPSHostAccess& access) {
   const bool is_refusable = std::any_of(
       changes.begin(), changes.end(), [](const Change& change) { return change.is_computed || change.is_written; });
   // takes the interpreter's lock, so that the capture must not be held
-  const std::string line = is_refusable && std::uncaught_exceptions() == 0 ? programLine() : "";
+  const bool has_failed = function.outputs().size() < function.num_outputs();
+  const std::string line = is_refusable && !has_failed ? programLine() : "";
   if (const MPSCaptureUnderway capture; capture) {
     capture->refuseAt(capture->hostComputations().apply(changes, name ? name : function.name(), line));
   }
