@@ -93,9 +93,9 @@ class StaticMemory:
     ) -> None:
         self.pool = pool
         self.inputs = [tensor.detach() for tensor in inputs]
-        self._position = next(pool._captures)
-        self._loans = torch._C._MPSLoans(expired)
-        self._lent_by = 0
+        self._position: int = next(pool._captures)
+        self._loans: torch._C._MPSLoans = torch._C._MPSLoans(expired)
+        self._lent_by: int = 0
         self._held: List[weakref.ref[torch.Tensor]] = []
 
     def relations(self, args: List[torch.Tensor]) -> List[int]:

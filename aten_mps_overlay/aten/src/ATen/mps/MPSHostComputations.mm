@@ -40,13 +40,24 @@ static bool readsNoContent(const RecordFunction& function) {
   return names.count(function.name()) > 0;
 }
 
+// Whether Python has the tensor. Releases name the question differently.
+template <typename Slot>
+static auto hasPythonObject(Slot* slot, int) -> decltype(slot->has_pyobj_nonhermetic()) {
+  return slot->has_pyobj_nonhermetic();
+}
+
+template <typename Slot>
+static auto hasPythonObject(Slot* slot, long) -> decltype(slot->load_pyobj() != nullptr) {
+  return slot->load_pyobj() != nullptr;
+}
+
 // A number of the program: an operator wrapped it in a tensor, or an assignment to elements did in Python, where the
 // tensors of the program are objects.
 static bool isNumber(const Tensor& tensor) {
   auto* impl = tensor.unsafeGetTensorImpl();
   return impl->is_wrapped_number() ||
       (tensor.dim() == 0 && tensor.storage().use_count() == 1 && knowsProgramLine() &&
-       !impl->pyobj_slot()->has_pyobj_nonhermetic());
+       !hasPythonObject(impl->pyobj_slot(), 0));
 }
 
 static bool isOnHost(const Tensor& tensor) {
