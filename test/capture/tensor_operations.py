@@ -7,6 +7,7 @@ equal operands do the same. Values stay small, whatever is done how often.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 
 import torch
@@ -22,9 +23,9 @@ Draw = Callable[[Tensor, torch.Generator | None], Tensor]
 
 
 def draw_values(shape: torch.Size, dtype: torch.dtype, seed: int) -> Tensor:
-    """Returns values on the CPU."""
-    generator = torch.Generator().manual_seed(seed)
-    values = torch.rand(shape, generator=generator) * 8 - 4
+    """Returns values on the CPU, numbers of the program: a capture refuses draws of the CPU."""
+    numbers = random.Random(seed)
+    values = torch.tensor([numbers.uniform(-4, 4) for _ in range(shape.numel())]).reshape(shape)
     return values > 0 if dtype == torch.bool else values.to(dtype)
 
 

@@ -22,7 +22,10 @@ _SOURCES = "test/next_base/stand_in"
 def libraries(places: NextPlaces) -> dict[str, tuple[list[Path], list[str]]]:
     """By library, its sources and what it is linked with."""
     own = places.layout.root / _SOURCES
-    bindings = [places.tree / "torch" / "csrc" / "mps" / name for name in ("Graphs.cpp", "ExecutableCache.cpp")]
+    bindings = [
+        places.tree / "torch" / "csrc" / "mps" / name
+        for name in ("Graphs.cpp", "ExecutableCache.cpp", "StaticMemory.cpp")
+    ]
     adapter = places.tree / "aten" / "src" / "ATen" / "mps" / "MPSAcceleratorGraph.cpp"
     return {
         DEVICE: ([own / "device.cpp", own / "engine.cpp"], []),

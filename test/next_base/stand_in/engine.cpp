@@ -169,6 +169,15 @@ MPSCommandGraphStats MPSCommandGraph::stats() const {
   return stats;
 }
 
+// Of its own replays alone.
+size_t MPSCommandGraph::overwrites() const {
+  return replays_;
+}
+
+bool MPSCommandGraph::keeps(const TensorBase&) const {
+  return false;
+}
+
 MPSCommandGraphDump MPSCommandGraph::dump() const {
   MPSCommandGraphDump dump;
   for (size_t i = 0; recording_ && i < recording_->calls.size(); i++) {
