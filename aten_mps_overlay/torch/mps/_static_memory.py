@@ -69,7 +69,7 @@ class GraphPool:
         """Whether other threads have results that a replay of the graphs at a position would take from them."""
         return any(
             lender._position >= position
-            and lender._lent_by != threading.get_ident()
+            and lender._lent_by is not threading.current_thread()
             and lender._loans.is_out()
             for lender in self._lenders
         )
@@ -95,7 +95,7 @@ class StaticMemory:
         self.inputs = [tensor.detach() for tensor in inputs]
         self._position: int = next(pool._captures)
         self._loans: torch._C._MPSLoans = torch._C._MPSLoans(expired)
-        self._lent_by: int = 0
+        self._lent_by: Optional[threading.Thread] = None
         self._held: List[weakref.ref[torch.Tensor]] = []
 
     def relations(self, args: List[torch.Tensor]) -> List[int]:
@@ -118,7 +118,7 @@ class StaticMemory:
         """Return a result without a copy, until a replay overwrites it."""
         if self not in self.pool._lenders:
             self.pool._lenders.append(self)
-            self._lent_by = threading.get_ident()
+            self._lent_by = threading.current_thread()
         return self._loans.lend(result)
 
     def hold(self, result: torch.Tensor) -> torch.Tensor:
