@@ -791,7 +791,7 @@ class TestOrder(CompileTestCase):
                 call.start()
                 call.join()
             self.assertEqual(results, [function(x) for x in inputs], **EXACT)
-            del results
+            results.clear()
 
     def test_result_that_is_the_next_input(self):
         compiled = torch.compile(
