@@ -2,6 +2,7 @@ r"""Capture of MPS work into graphs, and their replay: what :mod:`torch.cuda.gra
 
 import json
 import os
+import weakref
 from typing import Any, Dict, List, Optional, Tuple, TYPE_CHECKING, Union
 
 import torch
@@ -103,6 +104,7 @@ class MPSGraph(torch._C._MPSGraph):
         if link_limit < 1:
             raise ValueError(f"link_limit must be at least 1, but is {link_limit}")
         self._debug_mode = keep_graph
+        self._steps: List[Any] = []  # captured steps of optimizers
         self._link = link
         self._link_limit = link_limit
 
@@ -137,6 +139,7 @@ class MPSGraph(torch._C._MPSGraph):
                 this graph holds one already, or if the MPS profiler is on.
             ValueError: if ``capture_error_mode`` is none of these.
         """
+        global _underway
         if link is None:
             link = self._link
         super().capture_begin(
@@ -145,6 +148,8 @@ class MPSGraph(torch._C._MPSGraph):
             check_input_liveness,
             self._link_limit if link else 0,
         )
+        self._steps = []
+        _underway = weakref.ref(self)
 
     def capture_end(self) -> None:
         r"""End the capture. From here on :meth:`replay` may be called.
@@ -181,11 +186,18 @@ class MPSGraph(torch._C._MPSGraph):
         of that one.
 
         Raises:
-            RuntimeError: if the graph is empty or is being captured, or if a tensor that existed
-                before the capture was since resized or given other storage; with
-                ``check_input_liveness``, also if it is gone.
+            RuntimeError: if the graph is empty or is being captured, or if something is not as it
+                was in the capture: shape, strides, dtype or storage of a tensor that the block used,
+                the value of a CPU tensor that it read on the host, a number in the param groups of
+                an optimizer; with ``check_input_liveness``, also if a tensor is gone.
         """
+        for step in self._steps:
+            step.check()
         super().replay()
+        if self._steps and is_current_stream_capturing():
+            outer = _underway() if _underway else None
+            if outer is not None:
+                outer._steps += self._steps
 
     def register_generator_state(self, generator: torch.Generator) -> None:
         r"""Let captures of this graph draw random numbers from a generator.
@@ -224,7 +236,8 @@ class MPSGraph(torch._C._MPSGraph):
         Returns:
             A dict of the steps by kind, ``kernels``, ``graph_runs``, ``copies``, ``fills``,
             ``kernel_objects`` (matrix factorizations and the like) and ``host_refreshes`` (CPU
-            tensors that are read again, random states); ``executables`` (that the graph runs use),
+            tensors that are read again, random states); ``constants`` (of the copies, those of CPU
+            tensors that the block made); ``executables`` (that the graph runs use),
             ``buffers`` and ``buffer_bytes`` (memory of others that is kept), ``pool_bytes`` (size
             of the pool), ``linked_stretches`` (of graph runs that are replayed as one executable),
             ``linked_runs`` (graph runs in them), ``link_microseconds`` (what linking took when the
@@ -361,6 +374,9 @@ class graph(torch._C._MPSGraphContext):
             self.pool, self.capture_error_mode, self.check_input_liveness, self.link
         )
 
+
+# The graph whose capture was begun last.
+_underway: "Optional[weakref.ref[MPSGraph]]" = None
 
 # The graph of the last graph_capture(), or None if there was none or graph_reset() dropped it; empty if that raised.
 _current_graph: Optional[MPSGraph] = None

@@ -117,6 +117,7 @@ py::dict statsDict(const MPSCommandGraph& graph) {
   result["fills"] = stats.fills;
   result["kernel_objects"] = stats.kernel_objects;
   result["host_refreshes"] = stats.host_refreshes;
+  result["constants"] = stats.constants;
   result["executables"] = stats.executables;
   result["buffers"] = stats.buffers;
   result["buffer_bytes"] = stats.buffer_bytes;

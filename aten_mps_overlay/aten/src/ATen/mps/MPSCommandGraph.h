@@ -30,6 +30,8 @@ struct MPSCommandGraphStats {
   size_t fills = 0;
   size_t kernel_objects = 0;
   size_t host_refreshes = 0;
+  // of the copies, those of CPU tensors that the block made
+  size_t constants = 0;
   // distinct compiled executables behind the graph runs
   size_t executables = 0;
   // blocks of the allocator that the graph keeps, and their size in bytes

@@ -1,3 +1,4 @@
+#include <ATen/autocast_mode.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/mps/MPSAllocatorInterface.h>
 #include <ATen/mps/MPSCommandGraph.h>
@@ -39,6 +40,8 @@ void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool,
   TORCH_CHECK(
       !profiler.isOperationProfilingEnabled() && !profiler.isSignpostTracingEnabled() && !profiler.isCapturing(),
       "torch.mps graph capture: the MPS profiler is on. Stop it before the capture begins.");
+  // a replay casts by itself what the block uses
+  autocast::clear_cache();
   auto* stream = getCurrentMPSStream();
   auto mechanisms = std::make_unique<const MPSReplayMechanisms>(MPSReplayMechanisms::fromEnvironment());
   const auto used_pool = pool ? *pool : newGraphPool();
@@ -71,6 +74,8 @@ static std::unique_ptr<MPSGraphCapture> takeOff(std::unique_ptr<MPSGraphCapture>
     stream->setCapture(nullptr);
     ending->stop();
   });
+  // the graph's next replay overwrites what the block has cast
+  autocast::clear_cache();
   return capture;
 }
 
@@ -187,6 +192,7 @@ MPSCommandGraphStats MPSCommandGraph::stats() const {
     stats.kernel_objects += std::holds_alternative<MPSEncodeStep>(step);
     stats.host_refreshes += std::holds_alternative<MPSHostRefreshStep>(step);
   }
+  stats.constants = recording_->constants;
   stats.executables = recording_->executables.get().count;
   const auto* allocator = getIMPSAllocator();
   for (const auto* buffer : recording_->pinned.buffers()) {

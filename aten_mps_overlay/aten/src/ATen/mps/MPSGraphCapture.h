@@ -60,7 +60,12 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   void refuse(const std::string& reason) override;
 
   // Called from any thread.
-  void watchTensor(const TensorBase& tensor);
+  /// `is_given`: the caller has it already, so that it existed before the block unless that made it.
+  void watchTensor(const TensorBase& tensor, bool is_given = true);
+  /// Whether tensors were seen that nameUses() has not named.
+  bool hasUnnamed();
+  /// Says where they were used: "aten::mul at train.py:3 (step)".
+  void nameUses(const std::string& use);
   void keepTensor(const TensorBase& tensor) {
     keepBuffer(tensor.storage().data());
   }
@@ -145,6 +150,8 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   std::vector<Version> versions_;
   // where in it a tensor is; its weak reference keeps the address from being used again
   std::unordered_map<const TensorImpl*, size_t> watched_places_;
+  // in watched_
+  std::vector<size_t> unnamed_;
   MPSTensorPlaces places_;
   // keeps the addresses in places_ from being used again
   std::vector<MPSRetained<id>> placed_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_set>
 
 namespace at::mps {
 
@@ -25,14 +26,14 @@ namespace {
 
 // Tells that beginOperator() was called.
 struct Running final : ObserverContext {
-  Running(const RecordFunction& function, const MPSHostAccess* caller) : access(function, caller) {}
-  const MPSHostAccess access;
+  Running(const RecordFunction& function, MPSHostAccess* caller) : access(function, caller) {}
+  MPSHostAccess access;
 };
 
 // Of this thread, the caller's first.
-thread_local std::vector<const MPSHostAccess*> accesses_now;
+thread_local std::vector<MPSHostAccess*> accesses_now;
 
-void observe(c10::ArrayRef<const IValue> values) {
+void observe(c10::ArrayRef<const IValue> values, bool are_given) {
   const MPSCaptureUnderway capture;
   if (!capture) {
     return;
@@ -40,13 +41,13 @@ void observe(c10::ArrayRef<const IValue> values) {
   for (const auto& value : values) {
     forEachTensor(value, [&](const Tensor& tensor) {
       if (tensor.defined() && tensor.is_mps() && tensor.has_storage()) {
-        capture->watchTensor(tensor);
+        capture->watchTensor(tensor, are_given);
       }
     });
   }
 }
 
-void beginOnHost(const RecordFunction& function, const MPSHostAccess& access) {
+void beginOnHost(const RecordFunction& function, MPSHostAccess& access) {
   if (access.uses.empty()) {
     return;
   }
@@ -60,6 +61,9 @@ void endOnHost(const RecordFunction& function, const MPSHostAccess& access) {
   using Change = MPSHostComputations::Change;
   std::vector<Change> changes;
   if (const MPSCaptureUnderway capture; capture) {
+    if (!access.uses.empty()) {
+      capture->refuseAt(capture->hostComputations().end(function, access));
+    }
     changes = capture->hostComputations().changesOf(function, access);
   }
   if (changes.empty()) {
@@ -76,12 +80,26 @@ void endOnHost(const RecordFunction& function, const MPSHostAccess& access) {
   }
 }
 
+// Says in errors where the tensors that are new were used.
+void nameUses(const RecordFunction& function) {
+  if (const MPSCaptureUnderway capture; !capture || !capture->hasUnnamed()) {
+    return;
+  }
+  const char* name = MPSSubmission::current().outermost_operator;
+  // takes the interpreter's lock, so that the capture must not be held
+  const std::string line = programLine();
+  if (const MPSCaptureUnderway capture; capture) {
+    capture->nameUses((name ? name : function.name()) + (line.empty() ? line : " at " + line));
+  }
+}
+
 std::unique_ptr<ObserverContext> observeInputs(const RecordFunction& function) {
-  observe(function.inputs());
+  observe(function.inputs(), /*are_given=*/true);
   auto running = std::make_unique<Running>(function, accesses_now.empty() ? nullptr : accesses_now.back());
   accesses_now.push_back(&running->access);
   beginOperator(function);
   beginOnHost(function, running->access);
+  nameUses(function);
   return running;
 }
 
@@ -92,7 +110,7 @@ void observeOutputs(const RecordFunction& function, ObserverContext* context) {
     endOperator();
   }
   const auto& outputs = function.outputs();
-  observe(c10::ArrayRef<const IValue>(outputs.data(), outputs.size()));
+  observe(c10::ArrayRef<const IValue>(outputs.data(), outputs.size()), /*are_given=*/false);
 }
 
 } // namespace
@@ -206,7 +224,7 @@ void MPSGraphCapture::keepBuffer(const void* buffer) {
   }
 }
 
-void MPSGraphCapture::watchTensor(const TensorBase& tensor) {
+void MPSGraphCapture::watchTensor(const TensorBase& tensor, bool is_given) {
   const void* data = tensor.storage().data();
   if (!data) {
     return;
@@ -215,11 +233,13 @@ void MPSGraphCapture::watchTensor(const TensorBase& tensor) {
   std::lock_guard<std::mutex> lock(mutex_);
   const auto [position, is_new] = watched_places_.try_emplace(tensor.unsafeGetTensorImpl(), watched_.size());
   using Kind = MPSWatchedTensor::Kind;
-  const Kind kind = allocated_here_.count(data) > 0 ? Kind::RESULT
-      : check_input_liveness_                       ? Kind::LIVE_INPUT
-                                                    : Kind::INPUT;
+  const bool is_of_block = allocated_here_.count(data) > 0;
+  const Kind kind = is_of_block ? Kind::RESULT : check_input_liveness_ ? Kind::LIVE_INPUT : Kind::INPUT;
   if (is_new) {
-    watched_.emplace_back(tensor, kind);
+    watched_.emplace_back(tensor, kind, /*is_from_before=*/is_given && !is_of_block);
+    if (is_given && !is_of_block) {
+      unnamed_.push_back(watched_.size() - 1);
+    }
     const auto* impl = tensor.unsafeGetTensorImpl();
     const auto& counter = impl->version_counter();
     if (counter.enabled()) { // not that of an inference tensor
@@ -230,14 +250,28 @@ void MPSGraphCapture::watchTensor(const TensorBase& tensor) {
   auto& known = watched_[position->second];
   if (known.moved()) {
     refuseMove(known);
-    known = MPSWatchedTensor(tensor, kind);
+    known = MPSWatchedTensor(tensor, kind, /*is_from_before=*/false);
   }
+}
+
+bool MPSGraphCapture::hasUnnamed() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return !unnamed_.empty() || host_computations_.hasUnnamed();
+}
+
+void MPSGraphCapture::nameUses(const std::string& use) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto position : unnamed_) {
+    watched_[position].setUse(use);
+  }
+  unnamed_.clear();
+  host_computations_.nameUses(use);
 }
 
 // Steps before the move use the old memory, those after it the new. For a tensor that was made in the block that is
 // what running the block again would do as well; for one that existed before it is not.
 void MPSGraphCapture::refuseMove(const MPSWatchedTensor& tensor) {
-  if (allocated_here_.count(tensor.data()) == 0 && refusal_.empty()) {
+  if (allocated_here_.count(tensor.record().data()) == 0 && refusal_.empty()) {
     refusal_ = "the block used " + tensor.describe() + ". Resize or replace tensors before the capture";
   }
 }
@@ -379,6 +413,35 @@ void MPSGraphCapture::refuseAt(const std::string& reason) {
   }
 }
 
+// A CPU tensor that only the graph has holds the same values in each replay: they are given to the device once.
+static void keepConstants(MPSRecording& recording, id<MTLDevice> device) {
+  const auto sourceOf = [](const MPSCommandStep& step) -> MPSHostSource* {
+    const auto* refresh = std::get_if<MPSHostRefreshStep>(&step);
+    return refresh ? dynamic_cast<MPSHostSource*>(refresh->refresh.get()) : nullptr;
+  };
+  std::unordered_map<const StorageImpl*, std::unordered_set<const MPSHostSource*>> sources;
+  for (const auto& step : recording.steps) {
+    if (const auto* source = sourceOf(step)) {
+      sources[source->storage().unsafeGetStorageImpl()].insert(source);
+    }
+  }
+  for (auto& step : recording.steps) {
+    auto* source = sourceOf(step);
+    const size_t others = source ? sources.at(source->storage().unsafeGetStorageImpl()).size() : 0;
+    if (!source || source->storage().use_count() > others * MPSHostSource::storage_references) {
+      continue;
+    }
+    const auto refresh = std::get<MPSHostRefreshStep>(step);
+    id<MTLBuffer> buffer = [[device newBufferWithLength:refresh.length
+                                                options:MTLResourceStorageModeShared] autorelease];
+    if (buffer) {
+      source->write([buffer contents]);
+      step = MPSCopyStep{buffer, refresh.destination, refresh.length, 0, refresh.offset};
+      recording.constants++;
+    }
+  }
+}
+
 // Compiles the graph runs.
 static void compile(MPSRecording& recording, id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor) {
   @autoreleasepool {
@@ -427,7 +490,7 @@ std::vector<MPSWatchedGradient> MPSGraphCapture::writtenGradients(const std::vec
   }
   std::vector<MPSWatchedGradient> gradients;
   for (const auto& tensor : watched) {
-    const auto living = tensor.living();
+    const auto living = tensor.record().living();
     const auto version =
         living && !tensor.isResult() ? written.find(living->grad().unsafeGetTensorImpl()) : written.end();
     if (version != written.end()) {
@@ -449,12 +512,13 @@ std::shared_ptr<const MPSRecording> MPSGraphCapture::finish(id<MTLDevice> device
     std::swap(watched, watched_);
     std::swap(versions, versions_);
     watched_places_.clear();
+    unnamed_.clear();
     places_.clear();
   }
-  refuseAt(host_computations_.end());
+  refuseAt(host_computations_.endBlock());
   // not under the lock: looking at a tensor may turn out to be its last use, which frees memory
   const auto first_moved =
-      std::partition(watched.begin(), watched.end(), [](const auto& tensor) { return !tensor.moved(); });
+      std::partition(watched.begin(), watched.end(), [](const auto& tensor) { return !tensor.changed(); });
   {
     std::lock_guard<std::mutex> lock(mutex_);
     std::for_each(first_moved, watched.end(), [&](const auto& tensor) { refuseMove(tensor); });
@@ -471,10 +535,13 @@ std::shared_ptr<const MPSRecording> MPSGraphCapture::finish(id<MTLDevice> device
   watched.erase(first_moved, watched.end());
   auto gradients = writtenGradients(watched, versions);
   // forgets tensors that are gone, which have their counters as long as they are known
-  recording->watched.set(std::move(watched), std::move(gradients));
+  recording->watched.set(std::move(watched), std::move(gradients), host_computations_.takeInputs());
   auto written = writtenOf(versions);
   versions.clear();
   recording->written.set(std::move(written));
+  @autoreleasepool {
+    keepConstants(*recording, device);
+  }
   compile(*recording, device, descriptor);
   return recording;
 }

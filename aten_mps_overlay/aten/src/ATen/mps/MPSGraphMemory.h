@@ -4,9 +4,7 @@
 
 #include <ATen/core/TensorBase.h>
 #include <ATen/mps/MPSAllocatorInterface.h>
-#include <c10/core/Storage.h>
-#include <c10/core/TensorImpl.h>
-#include <c10/core/UndefinedTensorImpl.h>
+#include <ATen/mps/MPSTensorRecord.h>
 
 #include <atomic>
 #include <list>
@@ -18,30 +16,11 @@
 
 namespace at::mps {
 
-/// Says of a tensor that it is watched, while this lives.
-class MPSWatchMark {
- public:
-  explicit MPSWatchMark(const TensorImpl* tensor);
-  MPSWatchMark(MPSWatchMark&& other) noexcept
-      : tensor_(std::exchange(other.tensor_, nullptr)) {}
-  MPSWatchMark& operator=(MPSWatchMark&& other) noexcept {
-    std::swap(tensor_, other.tensor_);
-    return *this;
-  }
-  ~MPSWatchMark();
-
-  static bool isOn(const TensorImpl* tensor);
-
- private:
-  const TensorImpl* tensor_;
-};
-
-/// A tensor as it was recorded, to notice when its memory is no longer where it
-/// was.
+/// A tensor that a graph uses, to notice when it is not what it was.
 class MPSWatchedTensor {
  public:
   enum class Kind {
-    // made in the capture
+    // made in the capture, which makes it again
     RESULT,
     // existed before the capture
     INPUT,
@@ -49,19 +28,43 @@ class MPSWatchedTensor {
     LIVE_INPUT,
   };
 
-  MPSWatchedTensor(const TensorBase& tensor, Kind kind);
+  /// `is_from_before`: the tensor itself, not only its memory, existed before
+  /// the capture.
+  MPSWatchedTensor(
+      const TensorBase& tensor,
+      Kind kind,
+      bool is_from_before = true)
+      : record_(tensor), kind_(kind), is_from_before_(is_from_before) {}
 
+  void setUse(const std::string& use) {
+    record_.setUse(use);
+  }
   /// True when the tensor still lives but its storage was reallocated, shrunk
   /// or replaced. If its storage is watched in its place: when that was, or is
   /// gone.
-  bool moved() const;
+  bool moved() const {
+    return watches_storage_ && record_.isGone() ? record_.isStorageMoved()
+                                                : record_.isMoved();
+  }
+  /// Likewise, and when a tensor from before the capture has another shape,
+  /// dtype or place in its storage.
+  bool changed() const {
+    return moved() || (is_from_before_ && record_.isChanged());
+  }
   /// True when only graphs have the storage of a LIVE_INPUT any more.
-  bool gone() const;
+  bool gone() const {
+    return kind_ == Kind::LIVE_INPUT && record_.isStorageGone();
+  }
   /// True when nothing can be noticed any more: the tensor is gone, and
   /// the storage is not watched.
-  bool forgotten() const;
+  bool forgotten() const {
+    return kind_ != Kind::LIVE_INPUT && !watches_storage_ && record_.isGone();
+  }
   /// True for an input that is gone while others use its storage.
-  bool leavesStorage() const;
+  bool leavesStorage() const {
+    return !isResult() && !watches_storage_ && record_.isGone() &&
+        !record_.isStorageGone();
+  }
   bool watchesStorage() const {
     return watches_storage_;
   }
@@ -71,38 +74,29 @@ class MPSWatchedTensor {
   }
   /// Of a tensor that lives, nullptr of one that is gone.
   const StorageImpl* storageOfLiving() const;
-  const StorageImpl* recordedStorage() const {
-    return storage_._unsafe_get_target();
-  }
-  /// One that is undefined if it is gone.
-  c10::intrusive_ptr<TensorImpl, UndefinedTensorImpl> living() const {
-    return tensor_.lock();
+  const MPSTensorRecord& record() const {
+    return record_;
   }
   bool isResult() const {
     return kind_ == Kind::RESULT;
   }
-  const void* data() const {
-    return data_;
-  }
   /// Says how the tensor was recorded and how it is now.
-  std::string describe() const;
+  std::string describe() const {
+    return record_.describe() + " " +
+        (gone() ? "is gone" : record_.describeChange());
+  }
 
  private:
-  c10::weak_intrusive_ptr<TensorImpl, UndefinedTensorImpl> tensor_;
-  MPSWatchMark mark_;
-  c10::weak_intrusive_ptr<StorageImpl> storage_;
+  MPSTensorRecord record_;
   Kind kind_;
+  bool is_from_before_;
   bool watches_storage_ = false;
-  const void* data_;
-  size_t nbytes_;
-  ScalarType dtype_;
-  std::vector<int64_t> sizes_;
 };
 
 /// A tensor whose `.grad` a graph writes.
 class MPSWatchedGradient {
  public:
-  using TensorPtr = c10::intrusive_ptr<TensorImpl, UndefinedTensorImpl>;
+  using TensorPtr = MPSTensorRecord::TensorPtr;
 
   enum class Kind {
     // existed before the capture, which wrote to it
@@ -135,9 +129,10 @@ class MPSWatchedTensors {
  public:
   void set(
       std::vector<MPSWatchedTensor> tensors,
-      std::vector<MPSWatchedGradient> gradients = {});
-  /// Raises when one of them has moved, or is gone, or when a gradient was
-  /// replaced.
+      std::vector<MPSWatchedGradient> gradients = {},
+      MPSHostInputs host_inputs = {});
+  /// Raises when one of them is not what it was, or is gone, or when a gradient
+  /// was replaced.
   void check() const;
   void giveBackGradients() const {
     for (const auto& gradient : gradients_) {
@@ -152,6 +147,7 @@ class MPSWatchedTensors {
   // those that are forgotten are left out now and then
   mutable std::vector<MPSWatchedTensor> tensors_;
   std::vector<MPSWatchedGradient> gradients_;
+  MPSHostInputs host_inputs_;
 };
 
 /// The version counters of tensors that a graph writes. Autograd compares them

@@ -9,88 +9,9 @@
 
 namespace at::mps {
 
-// How many watch each tensor; weak references keep the addresses from being used again.
-static std::mutex watched_mutex;
-static std::unordered_map<const TensorImpl*, size_t>& watchedTensors() {
-  // never destroyed: graphs may outlive all statics
-  static auto* tensors = new std::unordered_map<const TensorImpl*, size_t>();
-  return *tensors;
-}
-
-MPSWatchMark::MPSWatchMark(const TensorImpl* tensor) : tensor_(tensor) {
-  std::lock_guard<std::mutex> lock(watched_mutex);
-  watchedTensors()[tensor]++;
-}
-
-MPSWatchMark::~MPSWatchMark() {
-  if (!tensor_) {
-    return;
-  }
-  std::lock_guard<std::mutex> lock(watched_mutex);
-  const auto position = watchedTensors().find(tensor_);
-  if (--position->second == 0) {
-    watchedTensors().erase(position);
-  }
-}
-
-bool MPSWatchMark::isOn(const TensorImpl* tensor) {
-  std::lock_guard<std::mutex> lock(watched_mutex);
-  return watchedTensors().count(tensor) > 0;
-}
-
-MPSWatchedTensor::MPSWatchedTensor(const TensorBase& tensor, Kind kind)
-    : tensor_(tensor.getIntrusivePtr()),
-      mark_(tensor.unsafeGetTensorImpl()),
-      storage_(tensor.storage().getWeakStorageImpl()),
-      kind_(kind),
-      data_(tensor.storage().data()),
-      nbytes_(tensor.storage().nbytes()),
-      dtype_(tensor.scalar_type()),
-      sizes_(tensor.sizes().vec()) {}
-
-bool MPSWatchedTensor::gone() const {
-  return kind_ == Kind::LIVE_INPUT && storage_.expired();
-}
-
-bool MPSWatchedTensor::forgotten() const {
-  return kind_ != Kind::LIVE_INPUT && !watches_storage_ && tensor_.expired();
-}
-
-bool MPSWatchedTensor::leavesStorage() const {
-  return kind_ != Kind::RESULT && !watches_storage_ && tensor_.expired() && !storage_.expired();
-}
-
 const StorageImpl* MPSWatchedTensor::storageOfLiving() const {
-  const auto tensor = tensor_.lock();
+  const auto tensor = record_.living();
   return tensor && tensor->has_storage() ? tensor->storage().unsafeGetStorageImpl() : nullptr;
-}
-
-bool MPSWatchedTensor::moved() const {
-  if (const auto tensor = tensor_.lock()) {
-    return !tensor->has_storage() || tensor->storage().data() != data_ || tensor->storage().nbytes() < nbytes_;
-  }
-  if (!watches_storage_) {
-    return false; // its owner let go of it; the graph keeps the memory
-  }
-  const auto storage = storage_.lock();
-  return !storage || storage->data() != data_ || storage->nbytes() < nbytes_;
-}
-
-std::string MPSWatchedTensor::describe() const {
-  std::ostringstream text;
-  text << "the " << dtype_ << " tensor of shape " << IntArrayRef(sizes_) << ", recorded with a storage of " << nbytes_
-       << " bytes, ";
-  const auto tensor = tensor_.lock();
-  if (gone()) {
-    text << "is gone";
-  } else if (!tensor) {
-    text << "has other memory now or is gone";
-  } else if (!tensor->has_storage()) {
-    text << "has no storage now";
-  } else {
-    text << "now has shape " << tensor->sizes() << " and another storage of " << tensor->storage().nbytes() << " bytes";
-  }
-  return text.str();
 }
 
 MPSPinnedBuffers::~MPSPinnedBuffers() {
@@ -113,10 +34,10 @@ MPSPoolReference::~MPSPoolReference() {
 static void watchStorages(std::vector<MPSWatchedTensor>& tensors) {
   std::unordered_set<const StorageImpl*> watched;
   for (const auto& tensor : tensors) {
-    watched.insert(tensor.watchesStorage() ? tensor.recordedStorage() : tensor.storageOfLiving());
+    watched.insert(tensor.watchesStorage() ? tensor.record().recordedStorage() : tensor.storageOfLiving());
   }
   for (auto& tensor : tensors) {
-    if (tensor.leavesStorage() && watched.insert(tensor.recordedStorage()).second) {
+    if (tensor.leavesStorage() && watched.insert(tensor.record().recordedStorage()).second) {
       tensor.watchStorage();
     }
   }
@@ -208,10 +129,13 @@ std::string MPSWatchedGradient::describe() const {
   return text.str();
 }
 
-void MPSWatchedTensors::set(std::vector<MPSWatchedTensor> tensors, std::vector<MPSWatchedGradient> gradients) {
+void MPSWatchedTensors::set(std::vector<MPSWatchedTensor> tensors,
+                            std::vector<MPSWatchedGradient> gradients,
+                            MPSHostInputs host_inputs) {
   std::lock_guard<std::mutex> lock(mutex_);
   tensors_ = std::move(tensors);
   gradients_ = std::move(gradients);
+  host_inputs_ = std::move(host_inputs);
   watchStorages(tensors_);
   forget();
 }
@@ -234,11 +158,11 @@ void MPSWatchedTensors::check() const {
                 tensor.describe(),
                 ". It existed before the capture, which was begun with check_input_liveness=True: keep a reference to "
                 "each input and update it in place (copy_(), fill_(), ...) instead of replacing it, or capture again.");
-    TORCH_CHECK(!tensor.moved(),
+    TORCH_CHECK(!tensor.changed(),
                 "torch.mps graph replay: ",
                 tensor.describe(),
-                ". A graph reads and writes the memory that its tensors had during capture: update tensors in place "
-                "(copy_(), fill_(), ...) instead of resizing or replacing them, or capture again.");
+                ". A replay uses tensors as they were in the capture. Write new values in place (copy_(), fill_(), "
+                "...), or capture again.");
   }
   for (const auto& gradient : gradients_) {
     TORCH_CHECK(!gradient.replaced(),
@@ -246,6 +170,22 @@ void MPSWatchedTensors::check() const {
                 gradient.describe(),
                 " after the capture, and the graph would write to the old one, which nothing reads. Use "
                 "zero_grad(set_to_none=False), call zero_grad() in the captured block, or capture again.");
+  }
+  for (const auto& source : host_inputs_.sources) {
+    TORCH_CHECK(!source.isChanged(),
+                "torch.mps graph replay: ",
+                source.describe(),
+                " ",
+                source.describeChange(),
+                ", and a replay would copy from the old memory. Write new values in place (copy_(), fill_(), ...), or "
+                "capture again.");
+  }
+  for (const auto& number : host_inputs_.numbers) {
+    TORCH_CHECK(!number.isChanged(),
+                "torch.mps graph replay: ",
+                number.describe(),
+                ". The host read it in the capture, and a replay uses the old value. Move it to the device before the "
+                "capture, or capture again.");
   }
   if (leaves_storage) {
     watchStorages(tensors_);

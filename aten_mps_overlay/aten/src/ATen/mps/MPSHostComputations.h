@@ -5,6 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
+#include <ATen/mps/MPSTensorRecord.h>
 #include <ATen/record_function.h>
 #include <c10/core/Storage.h>
 
@@ -33,24 +34,34 @@ void forEachTensor(const IValue& value, const Visitor& visit) {
 
 /// The CPU memory that an operator is given.
 struct MPSHostAccess {
+  using WeakTensor =
+      c10::weak_intrusive_ptr<TensorImpl, UndefinedTensorImpl>;
+
   struct Use {
+    WeakTensor tensor;
     c10::weak_intrusive_ptr<StorageImpl> storage;
     bool is_written = false;
     // of the program, wrapped in a tensor
     bool is_number = false;
     // made inside of an operator that calls this one
     bool is_temporary = false;
+    // an operator that this one calls is given it, too
+    bool is_passed_on = false;
+    // how many copies had read the storage before the operator ran
+    size_t copies = 0;
   };
 
   /// Called before the operator runs, while its inputs are known. `caller` is
   /// that of the operator that calls it, or nullptr.
-  MPSHostAccess(const RecordFunction& function, const MPSHostAccess* caller);
+  MPSHostAccess(const RecordFunction& function, MPSHostAccess* caller);
 
   bool has(const StorageImpl* storage) const;
 
-  const MPSHostAccess* const caller;
+  MPSHostAccess* const caller;
   std::vector<Use> uses;
   bool has_device_input = false;
+  // the program chooses by it what it does
+  const bool is_condition;
 };
 
 /// Where the content of the CPU tensors of a block comes from. A replay may
@@ -73,9 +84,9 @@ class MPSHostComputations {
   // or "".
 
   /// An operator is about to run.
-  std::string begin(
-      const RecordFunction& function,
-      const MPSHostAccess& access);
+  std::string begin(const RecordFunction& function, MPSHostAccess& access);
+  /// An operator has run. What it did not copy to the device it may have read.
+  std::string end(const RecordFunction& function, const MPSHostAccess& access);
   /// What an operator that has run made of the storages that it had or gives.
   std::vector<Change> changesOf(
       const RecordFunction& function,
@@ -88,7 +99,14 @@ class MPSHostComputations {
   /// A captured copy to the device reads the tensor.
   std::string useSource(const TensorBase& given);
   /// The block has ended.
-  std::string end() const;
+  std::string endBlock() const;
+
+  /// Whether tensors were seen that nameUses() has not named.
+  bool hasUnnamed() const;
+  /// Says where they were used: "aten::mul at train.py:3 (step)".
+  void nameUses(const std::string& use);
+  /// What must be as it was when the block ended.
+  MPSHostInputs takeInputs();
 
  private:
   enum class Origin { OUTSIDE, CONSTANT, COMPUTED };
@@ -101,23 +119,32 @@ class MPSHostComputations {
     std::string reason;
     // how many captured copies read it
     size_t copies = 0;
-    // existed before the block, and a condition of the program depends on it
-    bool has_decided = false;
+    // existed before the block, which has read it on the host
+    bool is_read = false;
     // existed before the block, which writes to it
     bool is_written = false;
     // what existed before the block that it was computed from
     std::vector<const StorageImpl*> roots;
   };
 
+  // A tensor that an operator was given, and that existed before the block.
+  struct Given {
+    MPSTensorRecord record;
+    bool is_read = false;
+  };
+
   const Known* find(const StorageImpl* storage) const;
   bool isComputed(const MPSHostAccess::Use& use) const;
-  std::string decide(const MPSHostAccess& access);
+  std::string read(const MPSHostAccess::Use& use, bool is_condition);
+  static std::string whyRead(const Known& known, bool is_condition);
   Known& add(
       const c10::weak_intrusive_ptr<StorageImpl>& storage,
       Origin origin);
 
   mutable std::mutex mutex_;
   std::unordered_map<const StorageImpl*, Known> known_;
+  std::unordered_map<const TensorImpl*, Given> given_;
+  std::vector<const TensorImpl*> unnamed_;
 };
 
 } // namespace at::mps

@@ -33,6 +33,7 @@ static bool readsNoContent(const RecordFunction& function) {
                                                         "aten::new_zeros",
                                                         "aten::ones_like",
                                                         "aten::reshape_as",
+                                                        "aten::result_type",
                                                         "aten::type_as",
                                                         "aten::view_as",
                                                         "aten::zeros_like",
@@ -69,8 +70,9 @@ bool MPSHostAccess::has(const StorageImpl* storage) const {
       uses.begin(), uses.end(), [&](const auto& use) { return use.storage._unsafe_get_target() == storage; });
 }
 
-MPSHostAccess::MPSHostAccess(const RecordFunction& function, const MPSHostAccess* caller_access)
-    : caller(caller_access) {
+MPSHostAccess::MPSHostAccess(const RecordFunction& function, MPSHostAccess* caller_access)
+    : caller(caller_access),
+      is_condition((caller && caller->is_condition) || std::string_view(function.name()) == "aten::is_nonzero") {
   std::optional<c10::OperatorHandle> op;
   const auto inputs = function.inputs();
   for (const auto i : c10::irange(inputs.size())) {
@@ -87,12 +89,21 @@ MPSHostAccess::MPSHostAccess(const RecordFunction& function, const MPSHostAccess
       }
       const auto* alias = op->schema().arguments()[i].alias_info();
       const bool is_written = alias && alias->isWrite();
+      const auto* storage = tensor.storage().unsafeGetStorageImpl();
       bool is_temporary = caller != nullptr;
-      for (const auto* outer = caller; outer; outer = outer->caller) {
-        is_temporary &= !outer->has(tensor.storage().unsafeGetStorageImpl());
+      for (auto* outer = caller; outer; outer = outer->caller) {
+        for (auto& use : outer->uses) {
+          if (use.storage._unsafe_get_target() == storage) {
+            use.is_passed_on = true;
+            is_temporary = false;
+          }
+        }
       }
-      uses.push_back(
-          {tensor.storage().getWeakStorageImpl(), is_written, !is_written && isNumber(tensor), is_temporary});
+      Use use{WeakTensor(tensor.getIntrusivePtr()), tensor.storage().getWeakStorageImpl()};
+      use.is_written = is_written;
+      use.is_number = !is_written && isNumber(tensor);
+      use.is_temporary = is_temporary;
+      uses.push_back(std::move(use));
     });
   }
 }
@@ -112,35 +123,60 @@ MPSHostComputations::Known& MPSHostComputations::add(const c10::weak_intrusive_p
   return known_.try_emplace(storage._unsafe_get_target(), Known{storage, origin, {}}).first->second;
 }
 
-// The program looks at a tensor to choose what it does, which a replay does again.
-std::string MPSHostComputations::decide(const MPSHostAccess& access) {
-  for (const auto& use : access.uses) {
-    auto& read = add(use.storage, Origin::OUTSIDE);
-    std::vector<const StorageImpl*> roots = read.roots;
-    if (read.origin == Origin::OUTSIDE || read.is_written) {
-      roots.push_back(use.storage._unsafe_get_target());
+std::string MPSHostComputations::whyRead(const Known& known, bool is_condition) {
+  const char* how = is_condition ? "a condition of the program depends on it" : "the host reads a number from it";
+  return c10::str(known.reason, ", and ", how, ". ", cure);
+}
+
+// The host takes a number from a tensor, or chooses by it what to do: a replay does the same as the block.
+std::string MPSHostComputations::read(const MPSHostAccess::Use& use, bool is_condition) {
+  auto& known = add(use.storage, Origin::OUTSIDE);
+  const auto* own = use.storage._unsafe_get_target();
+  std::vector<const StorageImpl*> roots = known.roots;
+  if (known.origin == Origin::OUTSIDE || known.is_written) {
+    roots.push_back(own);
+  }
+  for (const auto* root : roots) {
+    auto& source = known_.at(root);
+    if (source.is_written) {
+      return whyRead(source, is_condition);
     }
-    for (const auto* root : roots) {
-      auto& known = known_.at(root);
-      if (known.is_written) {
-        return c10::str(known.reason, ", and a condition of the program depends on it. ", cure);
-      }
-      known.has_decided = true;
-    }
+    source.is_read = true;
+  }
+  if (is_condition) {
+    return ""; // branches of the program are those of the capture
+  }
+  for (auto& [tensor, given] : given_) {
+    const auto* storage = given.record.recordedStorage();
+    const bool is_root = std::find(roots.begin(), roots.end(), storage) != roots.end();
+    given.is_read |= is_root && (storage != own || tensor == use.tensor._unsafe_get_target());
   }
   return "";
 }
 
-std::string MPSHostComputations::begin(const RecordFunction& function, const MPSHostAccess& access) {
+std::string MPSHostComputations::begin(const RecordFunction& function, MPSHostAccess& access) {
   static const std::string condition = "aten::is_nonzero";
   std::lock_guard<std::mutex> lock(mutex_);
-  for (const auto& use : access.uses) {
+  for (auto& use : access.uses) {
     if (use.is_number) {
       add(use.storage, Origin::CONSTANT);
     }
+    const auto* known = find(use.storage._unsafe_get_target());
+    use.copies = known ? known->copies : 0;
+    const auto tensor = use.tensor.lock();
+    if (tensor && (!known || known->origin == Origin::OUTSIDE) && given_.count(tensor.get()) == 0) {
+      given_.emplace(tensor.get(), Given{MPSTensorRecord(TensorBase(tensor))});
+      unnamed_.push_back(tensor.get());
+    }
   }
   if (function.name() == condition) {
-    return decide(access);
+    for (const auto& use : access.uses) {
+      auto problem = read(use, /*is_condition=*/true);
+      if (!problem.empty()) {
+        return problem;
+      }
+    }
+    return "";
   }
   if (!access.has_device_input || readsNoContent(function)) {
     return "";
@@ -152,6 +188,61 @@ std::string MPSHostComputations::begin(const RecordFunction& function, const MPS
     }
   }
   return "";
+}
+
+std::string MPSHostComputations::end(const RecordFunction& function, const MPSHostAccess& access) {
+  static const std::string item = "aten::_local_scalar_dense";
+  const bool is_item = function.name() == item && !access.is_condition;
+  if (!is_item && (!access.has_device_input || readsNoContent(function))) {
+    return "";
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& use : access.uses) {
+    const auto* known = find(use.storage._unsafe_get_target());
+    const bool is_copied = known && known->copies > use.copies;
+    const bool is_constant = known && known->origin == Origin::CONSTANT;
+    if (use.is_written || use.is_passed_on || is_copied || is_constant) {
+      continue;
+    }
+    const bool is_draw = known && known->origin == Origin::COMPUTED && known->roots.empty() && !known->is_written;
+    auto problem = is_draw ? whyRead(*known, /*is_condition=*/false) : read(use, /*is_condition=*/false);
+    if (!problem.empty()) {
+      return problem;
+    }
+  }
+  return "";
+}
+
+bool MPSHostComputations::hasUnnamed() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return !unnamed_.empty();
+}
+
+void MPSHostComputations::nameUses(const std::string& use) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto* tensor : unnamed_) {
+    given_.at(tensor).record.setUse(use);
+  }
+  unnamed_.clear();
+}
+
+MPSHostInputs MPSHostComputations::takeInputs() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  MPSHostInputs inputs;
+  for (auto& [_, given] : given_) {
+    auto& record = given.record;
+    const auto* known = find(record.recordedStorage());
+    if (record.isStorageGone() || !known || known->origin != Origin::OUTSIDE) {
+      continue;
+    }
+    if (given.is_read) {
+      inputs.numbers.emplace_back(std::move(record));
+    } else if (!record.isGone() && (known->copies > 0 || known->is_read)) {
+      inputs.sources.push_back(std::move(record));
+    }
+  }
+  given_.clear();
+  return inputs;
 }
 
 std::vector<MPSHostComputations::Change> MPSHostComputations::changesOf(const RecordFunction& function,
@@ -215,12 +306,12 @@ std::string MPSHostComputations::apply(const std::vector<Change>& changes,
   for (const auto& change : changes) {
     const bool may_be_outside = change.is_written && !change.is_temporary;
     auto& known = add(change.storage, may_be_outside ? Origin::OUTSIDE : Origin::CONSTANT);
-    if (change.is_written && (known.copies > 0 || known.has_decided) && problem.empty()) {
+    if (change.is_written && (known.copies > 0 || known.is_read) && problem.empty()) {
       problem = c10::str(by,
                          " wrote to a CPU tensor",
                          place,
                          known.copies > 0 ? " that the block had copied to the device"
-                                          : " on which a condition of the program depends",
+                                          : " that the block had read",
                          ", and a replay can't write to it again. ",
                          cure);
     }
@@ -253,7 +344,7 @@ std::string MPSHostComputations::useSource(const TensorBase& given) {
 
 // Memory that is not PyTorch's own, as numpy's, gets into a tensor without an operator. When only the graph has it at
 // the end, the block made it.
-std::string MPSHostComputations::end() const {
+std::string MPSHostComputations::endBlock() const {
   std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& [address, known] : known_) {
     const auto storage = known.storage.lock();

@@ -34,6 +34,9 @@ class MPSHostSource final : public MPSHostRefresh {
   MPSHostSource(const TensorBase& given, const TensorBase& source);
   void check() const override;
   void write(void* bytes) override;
+  const c10::Storage& storage() const {
+    return storage_;
+  }
 
   /// How many references each one keeps to the storage of `given`.
   static constexpr size_t storage_references = 2;

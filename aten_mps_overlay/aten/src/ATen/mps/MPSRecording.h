@@ -20,6 +20,8 @@ struct MPSRecording {
   std::vector<MPSCommandStep> steps;
   // by step: the operator that submitted it, or ""
   std::vector<std::string> operators;
+  // how many of the steps copy what the block made on the host, which is the same each time
+  size_t constants = 0;
   // the executables of the graph runs, each once
   MPSRetained<NSArray*> executables;
   // memory that the steps read or write: blocks of the allocator, and host memory that is copied to the device

@@ -1,0 +1,119 @@
+r"""Steps of optimizers in captures: a replay repeats one with the numbers that the optimizer had then."""
+
+import weakref
+from typing import Any, Dict, Iterator, Optional, Tuple, TYPE_CHECKING
+
+import torch
+
+from . import graphs
+
+if TYPE_CHECKING:
+    from torch.optim import Optimizer
+
+
+def begin_step(optimizer: "Optimizer") -> "Optional[CapturedStep]":
+    """Return a note of a step that is part of a capture, or None outside of captures."""
+    if torch.compiler.is_compiling() or not graphs.is_current_stream_capturing():
+        return None
+    groups = optimizer.param_groups
+    if not any(p.device.type == "mps" for group in groups for p in group["params"]):
+        return None
+    step = CapturedStep(optimizer)
+    if any(
+        "capturable" in group and not group["capturable"] and not group.get("fused")
+        for group in groups
+    ):
+        raise _counts_on_host(optimizer)
+    return step
+
+
+class CapturedStep:
+    """The param groups of an optimizer at a captured step, and its state."""
+
+    def __init__(self, optimizer: "Optimizer") -> None:
+        self.optimizer = weakref.ref(optimizer)
+        self.numbers = [_numbers_of(group) for group in optimizer.param_groups]
+        self.counts = [len(group["params"]) for group in optimizer.param_groups]
+        self.state = optimizer.state
+        self.before: Dict[Any, Any] = dict(_entries_of(optimizer))
+
+    def end(self, optimizer: "Optimizer") -> None:
+        """Raise if the step changed something that a replay does not change again, or made its state."""
+        for group, numbers in zip(optimizer.param_groups, self.numbers):
+            if not all(_is_same(group.get(key), old) for key, old in numbers.items()):
+                raise _counts_on_host(optimizer)
+        for key, (value, version) in _entries_of(optimizer):
+            old, old_version = self.before.get(key, (None, 0))
+            if isinstance(value, torch.Tensor) and value.device.type == "mps":
+                if value is not old:
+                    raise RuntimeError(
+                        f"torch.mps graph capture: {type(optimizer).__name__}.step() made its state {key[1]!r} in the "
+                        "capture, and each replay would make it again. Call step() once before the capture."
+                    )
+            elif version != old_version or not _is_same(value, old):
+                raise _counts_on_host(optimizer)
+        self.before.clear()
+        graph = graphs._underway() if graphs._underway else None
+        if graph is not None:
+            graph._steps.append(self)
+
+    def check(self) -> None:
+        """Raise if the next step of eager would read other numbers than the captured one."""
+        optimizer = self.optimizer()
+        if optimizer is None:
+            return
+        name = type(optimizer).__name__
+        if optimizer.state is not self.state:
+            raise RuntimeError(
+                f"torch.mps graph replay: the state of {name} was replaced after the capture, as load_state_dict() does, "
+                "and a replay would update the old one. Capture again."
+            )
+        groups = optimizer.param_groups
+        if [len(group["params"]) for group in groups] != self.counts:
+            raise RuntimeError(
+                f"torch.mps graph replay: {name} got other parameters after the capture, and a replay would not update "
+                "them. Capture again."
+            )
+        for i, (group, numbers) in enumerate(zip(groups, self.numbers)):
+            for key, old in numbers.items():
+                if not _is_same(group.get(key), old):
+                    raise RuntimeError(
+                        f"torch.mps graph replay: param_groups[{i}][{key!r}] of {name} was {old} in the captured step "
+                        f"and is {group.get(key)} now, and a replay uses the old value. Capture again, or use a tensor "
+                        "of the MPS device that you write to in place, which Adam(capturable=True) and its kin take as "
+                        "lr."
+                    )
+
+
+def _counts_on_host(optimizer: "Optimizer") -> RuntimeError:
+    return RuntimeError(
+        f"torch.mps graph capture: {type(optimizer).__name__}.step() counts its steps on the host, and replays would "
+        "repeat the same step. Construct the optimizer with capturable=True (or fused=True), or call step() outside of "
+        "the capture."
+    )
+
+
+def _numbers_of(group: Dict[str, Any]) -> Dict[str, Any]:
+    return {key: value for key, value in group.items() if key != "params"}
+
+
+def _entries_of(
+    optimizer: "Optimizer",
+) -> Iterator[Tuple[Tuple[int, str], Tuple[Any, int]]]:
+    """The tensors and numbers of the state, with the versions of those on the host."""
+    for owner, entries in optimizer.state.items():
+        if isinstance(owner, torch.Tensor) and owner.device.type != "mps":
+            continue
+        for name, value in entries.items() if isinstance(entries, dict) else [("", entries)]:
+            if isinstance(value, torch.Tensor):
+                yield (id(owner), name), (value, value._version if value.is_cpu else 0)
+            elif isinstance(value, (int, float)):
+                yield (id(owner), name), (value, 0)
+
+
+def _is_same(now: Any, before: Any) -> bool:
+    if now is before:
+        return True
+    if isinstance(now, torch.Tensor) or isinstance(before, torch.Tensor):
+        return False
+    return type(now) is type(before) and bool(now == before)
