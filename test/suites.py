@@ -36,6 +36,7 @@ _CAPTURE_FILES = (
     "test_mps_graph_bindings.py",
     "test_mps_graph_pool.py",
     "test_mps_graph_sampling.py",
+    "test_mps_graph_state.py",
     "test_mps_traced_graph.py",
     "test_mps_executable_cache.py",
     "test_mps_graph_executables.py",

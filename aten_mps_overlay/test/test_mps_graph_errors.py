@@ -145,9 +145,9 @@ class TestCaptureMessages(MessageTestCase):
 
         self.assert_refused(
             block,
-            """torch.mps graph capture: the block used the Float tensor of shape [2, 3], recorded with a storage of 24
-            bytes, now has shape [9] and another storage of 36 bytes. Resize or replace tensors before the capture. The
-            capture was dropped.""",
+            """torch.mps graph capture: the block changed the Float tensor of shape [2, 3] with a storage of 24 bytes,
+            first used by aten::add at FILE:LINE (block), which now has shape [9] and another storage of 36 bytes. Do
+            that before the capture. The capture was dropped.""",
         )
 
     def test_generators(self):
@@ -277,8 +277,8 @@ class TestReplayMessages(MessageTestCase):
         self.assert_raises(
             RuntimeError,
             graph.replay,
-            """torch.mps graph replay: the Float tensor of shape [2, 3], recorded with a storage of 24 bytes, is gone. It
-            existed before the capture, which was begun with check_input_liveness=True: keep a reference to each input
+            """torch.mps graph replay: the Float tensor of shape [2, 3] with a storage of 24 bytes, first used by aten::add at
+            FILE:LINE (test_input_that_is_gone), is gone. It existed before the capture, which was begun with check_input_liveness=True: keep a reference to each input
             and update it in place (copy_(), fill_(), ...) instead of replacing it, or capture again.""",
         )
 
@@ -302,23 +302,114 @@ class TestReplayMessages(MessageTestCase):
         self.assert_raises(
             RuntimeError,
             graph.replay,
-            """torch.mps graph replay: the Float tensor of shape [2, 3], recorded with a storage of 24 bytes, now has
-            shape [40] and another storage of 160 bytes. A graph reads and writes the memory that its tensors had during
-            capture: update tensors in place (copy_(), fill_(), ...) instead of resizing or replacing them, or capture
-            again.""",
+            """torch.mps graph replay: the Float tensor of shape [2, 3] with a storage of 24 bytes, first used by aten::add at
+            FILE:LINE (<lambda>), now has shape [40] and another storage of 160 bytes. A replay uses tensors as they were
+            in the capture. Write new values in place (copy_(), fill_(), ...), or capture again.""",
         )
 
+    def test_changed_metadata(self):
+        """32"""
+        for change, words in (
+            (lambda x: x.t_(), "has shape [3, 2]"),
+            (lambda x: x.as_strided_((2, 3), (1, 2)), "has strides [1, 2] instead of [3, 1]"),
+            (lambda x: x.set_(x.untyped_storage(), 6, (2, 3)), "begins at element 6 of its storage instead of 0"),
+            (lambda x: setattr(x, "data", x.data.view(torch.int32)), "has dtype Int"),
+            (lambda x: setattr(x, "data", torch._neg_view(x.data)), "is another conjugate or negative view"),
+        ):
+            x = torch.ones(12, device="mps")
+            x.set_(x.untyped_storage(), 0, (2, 3))
+            graph = captured(lambda: x + 1)
+            change(x)
+            self.assert_raises(
+                RuntimeError,
+                graph.replay,
+                f"""torch.mps graph replay: the Float tensor of shape [2, 3] with a storage of 48 bytes, first used by
+                aten::add at FILE:LINE (<lambda>), now {words}. A replay uses tensors as they were in the capture. Write
+                new values in place (copy_(), fill_(), ...), or capture again.""",
+            )
+
     def test_moved_host_storage(self):
-        """13, 18"""
+        """18, 33"""
         host = torch.ones(2, 3)
         graph = captured(lambda: self.x.copy_(host))
         host.resize_(40)
         self.assert_raises(
             RuntimeError,
             graph.replay,
-            """torch.mps graph replay: the Float CPU tensor of shape [2, 3], which the graph copies to the device, was
-            recorded with a storage of 24 bytes and now has another one of 160 bytes. Update it in place (copy_(),
-            fill_(), ...) instead of resizing it, or capture again.""",
+            """torch.mps graph replay: the Float CPU tensor of shape [2, 3] with a storage of 24 bytes, first used by
+            aten::copy_ at FILE:LINE (<lambda>), now has shape [40] and another storage of 160 bytes, and a replay would
+            copy from the old memory. Write new values in place (copy_(), fill_(), ...), or capture again.""",
+        )
+
+    def test_resized_host_view(self):
+        """18, 33: the tensor that was copied is gone, and its storage was resized."""
+        host = torch.ones(6)
+        graph = captured(lambda: self.x[0].copy_(host.data[:3]))
+        host.resize_(40)
+        self.assert_raises(
+            RuntimeError,
+            graph.replay,
+            """torch.mps graph replay: the storage of a Float CPU tensor of shape [3], which the graph copies to the
+            device, had 24 bytes in the capture and has 160 now. Write new values in place (copy_(), fill_(), ...)
+            instead of resizing it, or capture again.""",
+        )
+
+    def test_number_of_the_host(self):
+        """11"""
+        for dtype, old, new in ((torch.float32, "2", "3"), (torch.bool, "1", "0"), (torch.int8, "2", "3")):
+            number = torch.tensor(2).to(dtype)
+            graph = captured(lambda: self.x * number)
+            number.fill_(int(new))
+            self.assert_raises(
+                RuntimeError,
+                graph.replay,
+                f"""torch.mps graph replay: the {str(graph and number.type()).split(".")[1].replace("Tensor", "")} CPU
+                tensor of shape [] with a storage of {number.itemsize} bytes, first used by aten::mul at FILE:LINE
+                (<lambda>), holds {new} instead of {old}. The host read it in the capture, and a replay uses the old
+                value. Move it to the device before the capture, or capture again.""",
+            )
+        lengths = torch.tensor([2, 3])
+        graph = captured(lambda: self.x * lengths.max().item())
+        lengths.fill_(1)
+        with self.assertRaisesRegex(RuntimeError, r"shape \[2\] .* holds other values. The"):
+            graph.replay()
+
+    def test_optimizer(self):
+        """35"""
+        weight = torch.nn.Parameter(self.x.clone())
+        weight.grad = self.x.clone()
+        optimizer = torch.optim.SGD([weight], lr=0.5)
+        graph = captured(optimizer.step)
+        optimizer.param_groups[0]["lr"] = 0.25
+        self.assert_raises(
+            RuntimeError,
+            graph.replay,
+            """torch.mps graph replay: param_groups[0]['lr'] of SGD was 0.5 in the captured step and is 0.25 now, and a
+            replay uses the old value. Capture again, or use a tensor of the MPS device that you write to in place, which
+            Adam(capturable=True) and its kin take as lr.""",
+        )
+        optimizer.param_groups[0]["lr"] = 0.5
+        optimizer.add_param_group({"params": [torch.nn.Parameter(self.x.clone())]})
+        self.assert_raises(
+            RuntimeError,
+            graph.replay,
+            """torch.mps graph replay: SGD got other parameters after the capture, and a replay would not update them.
+            Capture again.""",
+        )
+        optimizer = torch.optim.SGD([weight], lr=0.5, momentum=0.5)
+        self.assert_raises(
+            RuntimeError,
+            lambda: captured(optimizer.step),
+            """torch.mps graph capture: SGD.step() made its state 'momentum_buffer' in the capture, and each replay would
+            make it again. Call step() once before the capture.""",
+        )
+        graph = captured(optimizer.step)
+        optimizer.load_state_dict(optimizer.state_dict())
+        self.assert_raises(
+            RuntimeError,
+            graph.replay,
+            """torch.mps graph replay: the state of SGD was replaced after the capture, as load_state_dict() does, and a
+            replay would update the old one. Capture again.""",
         )
 
     def test_status(self):
@@ -411,14 +502,6 @@ class TestGraphedCallableMessages(MessageTestCase):
             """make_graphed_callables: a torch.float32 tensor of shape [4] on mps, an argument or a parameter that
             requires gradients, has no part in the outputs. Pass allow_unused_input=True if that is meant.""",
         )
-        with torch.autocast("mps"):
-            self.assert_not_made(
-                RuntimeError,
-                lambda x: x,
-                (x,),
-                """make_graphed_callables: the casts that autocast caches would be missing from the graphs. Use
-                torch.autocast(..., cache_enabled=False).""",
-            )
 
     def test_modules(self):
         hooked = torch.nn.Linear(3, 2, device="mps")

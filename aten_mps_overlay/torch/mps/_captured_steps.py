@@ -19,7 +19,8 @@ def begin_step(optimizer: "Optimizer") -> "Optional[CapturedStep]":
     if not any(p.device.type == "mps" for group in groups for p in group["params"]):
         return None
     step = CapturedStep(optimizer)
-    if any(
+    counts = [v for (_, name), (v, _) in step.before.items() if name == "step"]
+    if any(not isinstance(c, torch.Tensor) or c.is_cpu for c in counts) or any(
         "capturable" in group and not group["capturable"] and not group.get("fused")
         for group in groups
     ):

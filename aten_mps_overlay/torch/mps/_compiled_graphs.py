@@ -280,11 +280,12 @@ class CompiledGraph:
     # Which graphs
 
     def _key(self, args: Sequence[Any]) -> Tuple[Any, ...]:
+        flags = torch._C._mps_flags()
         # without numbers among the arguments all shapes are those of the trace
         if not self.numbers:
-            return ()
+            return (flags,)
         shapes = ((args[i].shape, args[i].stride()) for i in self.moving)
-        return (*(args[i] for i in self.numbers), *shapes)
+        return (flags, *(args[i] for i in self.numbers), *shapes)
 
     def _find(self, args: List[Any]) -> Optional[_Graphs]:
         if not self.graphs:

@@ -75,6 +75,7 @@ class _Graphed:
         self.surface = (*self.inputs, *self.parameters)
         self.frozen = [p for p in self.parameters if not p.requires_grad]
         self.autocast = _autocast_dtype()
+        self.flags = torch._C._mps_flags()
         self.forward_graph = MPSGraph(link=options.link)
         self.backward_graph: Optional[MPSGraph] = None
         self.outputs: List[torch.Tensor] = []
@@ -241,6 +242,8 @@ class _Graphed:
                 return "a parameter that was frozen in the capture requires gradients"
         if _autocast_dtype() != self.autocast:
             return "autocast is not set as in the capture"
+        if torch._C._mps_flags() != self.flags:
+            return "a flag (default dtype, matmul precision, SDPA, deterministic algorithms) is not that of the capture"
         return None
 
     def check_args(self, args: List[Any]) -> List[int]:
@@ -409,8 +412,8 @@ def make_graphed_callables(
     Raises:
         RuntimeError: for a module with hooks, with buffers that require gradients or with tensors made
             under :func:`torch.inference_mode`, if an argument is unused and ``allow_unused_input`` is
-            not set, if a result is a view of an argument, a parameter or a buffer, under autocast with
-            its cache, and for all that a capture refuses. In calls: if an argument requires gradients
+            not set, if a result is a view of an argument, a parameter or a buffer, and for all that a
+            capture refuses. In calls: if an argument requires gradients
             and its sample did not. In backward passes: if activations, weights or static inputs that
             they need were overwritten, in a later capture, and for gradients of gradients.
         TypeError: for arguments or results that are not plain tensors of the MPS device, and for
@@ -426,11 +429,6 @@ def make_graphed_callables(
         >>> model.weight.grad.tolist()
         [[3.0, 3.0, 3.0, 3.0], [3.0, 3.0, 3.0, 3.0]]
     """
-    if torch.is_autocast_enabled("mps") and torch.is_autocast_cache_enabled():
-        raise RuntimeError(
-            "make_graphed_callables: the casts that autocast caches would be missing from the graphs. "
-            "Use torch.autocast(..., cache_enabled=False)."
-        )
     is_tuple = isinstance(callables, tuple)
     functions: Sequence[_Callable] = callables if is_tuple else (callables,)  # type: ignore[assignment]
     args: Sequence[Tuple[Any, ...]] = sample_args if is_tuple else (sample_args,)

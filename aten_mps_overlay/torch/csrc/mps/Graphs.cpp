@@ -68,13 +68,24 @@ std::string programLine() {
   return "";
 }
 
-// A number for where the data of a tensor begins. Not data_ptr(), which is the
-// address of a buffer object plus an offset in the buffer, so that the sum for
-// another buffer may be the same.
+// A number for where the data of a tensor lies, and how. Not data_ptr(), which
+// is the address of a buffer object plus an offset in the buffer, so that the
+// sum for another buffer may be the same.
 uint64_t placeOf(const at::Tensor& tensor) {
-  const auto buffer = reinterpret_cast<uint64_t>(tensor.storage().data());
-  const auto offset = static_cast<uint64_t>(tensor.storage_offset());
-  return buffer ^ (offset * tensor.itemsize() * 0x9E3779B97F4A7C15ull);
+  auto place = reinterpret_cast<uint64_t>(tensor.storage().data());
+  const auto add = [&](uint64_t number) {
+    place = (place ^ number) * 0x9E3779B97F4A7C15ull;
+    place ^= place >> 32;
+  };
+  add(tensor.storage_offset());
+  add(static_cast<uint64_t>(tensor.scalar_type()) << 2 |
+      static_cast<uint64_t>(tensor.is_conj()) << 1 |
+      static_cast<uint64_t>(tensor.is_neg()));
+  for (const auto i : c10::irange(tensor.dim())) {
+    add(tensor.size(i));
+    add(tensor.stride(i));
+  }
+  return place;
 }
 
 // Whether the tensors at some positions of a list lie at these places. Both are

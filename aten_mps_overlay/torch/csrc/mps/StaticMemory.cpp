@@ -2,10 +2,12 @@
 #include <torch/csrc/mps/StaticMemory.h>
 
 #include <ATen/ATen.h>
+#include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <c10/core/DefaultDtype.h>
 #include <c10/util/irange.h>
 
 #include <pybind11/stl.h>
@@ -122,6 +124,22 @@ bool areUnchanged(const py::tuple& dicts) {
     }
   }
   return true;
+}
+
+// Settings by which eager chooses its kernels, but for autocast, as one number.
+int64_t flags() {
+  const auto& context = at::globalContext();
+  int64_t all = static_cast<int64_t>(context.float32MatmulPrecision());
+  all = (all << 8) | static_cast<int64_t>(c10::get_default_dtype_as_scalartype());
+  for (const bool flag :
+       {context.deterministicAlgorithms(),
+        context.deterministicAlgorithmsWarnOnly(),
+        context.userEnabledFlashSDP(),
+        context.userEnabledMemEfficientSDP(),
+        context.userEnabledMathSDP()}) {
+    all = (all << 1) | static_cast<int64_t>(flag);
+  }
+  return all;
 }
 
 bool requireGradients(const std::vector<at::Tensor>& tensors) {
@@ -242,6 +260,7 @@ void initStaticMemoryBindings(py::module& module) {
   module.def("_mps_relationsOf", &relationsOf);
   module.def("_mps_versionsOf", &versionsOf);
   module.def("_mps_areUnchanged", &areUnchanged);
+  module.def("_mps_flags", &flags);
   module.def("_mps_requireGradients", &requireGradients);
 }
 

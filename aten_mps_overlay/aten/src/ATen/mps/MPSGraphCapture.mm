@@ -272,7 +272,8 @@ void MPSGraphCapture::nameUses(const std::string& use) {
 // what running the block again would do as well; for one that existed before it is not.
 void MPSGraphCapture::refuseMove(const MPSWatchedTensor& tensor) {
   if (allocated_here_.count(tensor.record().data()) == 0 && refusal_.empty()) {
-    refusal_ = "the block used " + tensor.describe() + ". Resize or replace tensors before the capture";
+    refusal_ = "the block changed " + tensor.record().describe() + " which " + tensor.record().describeChange() +
+        ". Do that before the capture";
   }
 }
 

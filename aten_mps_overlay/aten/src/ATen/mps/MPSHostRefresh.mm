@@ -35,15 +35,15 @@ MPSHostSource::MPSHostSource(const TensorBase& given, const TensorBase& source)
 
 void MPSHostSource::check() const {
   TORCH_CHECK(storage_.data() == data_ && storage_.nbytes() >= nbytes_,
-              "torch.mps graph replay: the ",
+              "torch.mps graph replay: the storage of a ",
               alias_.scalar_type(),
               " CPU tensor of shape ",
               alias_.sizes(),
-              ", which the graph copies to the device, was recorded with a storage of ",
+              ", which the graph copies to the device, had ",
               nbytes_,
-              " bytes and now has another one of ",
+              " bytes in the capture and has ",
               storage_.nbytes(),
-              " bytes. Update it in place (copy_(), fill_(), ...) instead of resizing it, or capture again.");
+              " now. Write new values in place (copy_(), fill_(), ...) instead of resizing it, or capture again.");
 }
 
 void MPSHostSource::write(void* bytes) {

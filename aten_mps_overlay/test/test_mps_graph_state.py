@@ -1,0 +1,461 @@
+# Owner(s): ["module: mps"]
+
+"""Cases for torch.mps graphs after a change of state: a replay equals eager now, or raises. The docstrings begin with the
+numbers of docs/contract.md.
+"""
+
+import unittest
+
+import torch
+from torch import nn
+from torch.testing._internal.common_utils import (
+    instantiate_parametrized_tests,
+    parametrize,
+    run_tests,
+    TestCase,
+)
+
+
+if not torch.backends.mps.is_available():
+    raise unittest.SkipTest("MPS is not available")
+
+DEVICE = "mps"
+
+
+def numbers(*shape):
+    return torch.arange(float(torch.Size(shape).numel())).reshape(shape) + 1
+
+
+def captured(block):
+    graph = torch.mps.MPSGraph()
+    with torch.mps.graph(graph, empty_cache=False):
+        results = block()
+    return graph, results
+
+
+METADATA = {
+    "offset": lambda x: x.set_(x.untyped_storage(), 4, (4, 4), (4, 1)),
+    "storage": lambda x: x.set_(numbers(4, 4).to(DEVICE) * 5),
+    "data": lambda x: setattr(x, "data", numbers(2, 4, 4).to(DEVICE)[1]),
+    "transposed": lambda x: x.t_(),
+    "data_transposed": lambda x: setattr(x, "data", x.data.t()),
+    "as_strided_": lambda x: x.as_strided_((4, 4), (1, 4)),
+    "unsqueeze_": lambda x: x.unsqueeze_(0),
+    "smaller": lambda x: x.resize_(2, 4),
+    "larger": lambda x: x.resize_(40, 4),
+    "dtype": lambda x: setattr(x, "data", x.data.half()),
+    "negative": lambda x: setattr(x, "data", torch._neg_view(x.data)),
+}
+HOST = {
+    "data": lambda h: setattr(h, "data", numbers(8) * 5),
+    "set_": lambda h: h.set_(numbers(8) * 5),
+    "offset": lambda h: h.set_(h.untyped_storage(), 2, (6,)),
+    "resize_": lambda h: h.resize_(80),
+}
+READS = {
+    "mul": lambda x, s: x * s,
+    "add_": lambda x, s: (x + 0).add_(s),
+    "fill_": lambda x, s: (x + 0).fill_(s),
+    "masked_fill": lambda x, s: x.masked_fill(x > 1, s),
+    "pow": lambda x, s: s**x,
+    "foreach": lambda x, s: torch._foreach_mul([x], s)[0],
+    "alpha": lambda x, s: torch.add(x, x, alpha=s),
+    "full": lambda x, s: x + torch.full((4,), s, device=DEVICE),
+    "item": lambda x, s: x * s.item(),
+    "part": lambda x, s: x * s.view(1)[0],
+}
+COPIES = {
+    "where": lambda x, s: torch.where(x > 1, x, s),
+    "index_put_": lambda x, s: (x + 0).index_put_(
+        (torch.tensor([1], device=DEVICE),), s
+    ),
+    "to": lambda x, s: x * s.to(DEVICE),
+}
+
+
+class TestMetadata(TestCase):
+    @parametrize("change", list(METADATA))
+    def test_changed_input_raises(self, change):
+        """32: an input, whatever became of its memory."""
+        x = torch.zeros(32, device=DEVICE)
+        x.set_(x.untyped_storage(), 0, (4, 4), (4, 1))
+        graph, y = captured(lambda: x * 2)
+        x.copy_(numbers(4, 4))
+        graph.replay()
+        self.assertEqual(y, numbers(4, 4) * 2)
+        METADATA[change](x)
+        with self.assertRaisesRegex(
+            RuntimeError,
+            r"shape \[4, 4\].*first used by aten::mul at .*test_mps_graph_state.py:\d+ .*capture again",
+        ):
+            graph.replay()
+
+    @parametrize("change", list(METADATA))
+    @parametrize("through", ["graphed", "compiled"])
+    def test_changed_parameter(self, change, through):
+        """30, 32: of a graphed module raises; of a compiled one leads to another capture or to eager's error."""
+        layer = nn.Linear(4, 4, bias=False, device=DEVICE).requires_grad_(False)
+        with torch.no_grad():
+            layer.weight.set_(torch.zeros(32, device=DEVICE)[:16].view(4, 4))
+            layer.weight.copy_(numbers(4, 4))
+        x = numbers(2, 4).to(DEVICE)
+        if through == "graphed":
+            function = torch.mps.make_graphed_callables(layer, (x,))
+        else:
+            torch._dynamo.reset()
+            function = torch.compile(layer, backend="mpsgraphs")
+        with torch.no_grad():
+            for _ in range(2):
+                function(x)
+            METADATA[change](layer.weight)
+            try:
+                expected = nn.functional.linear(x, layer.weight)
+            except Exception as error:
+                expected = error
+            try:
+                result = function(x)
+            except Exception as error:
+                if through == "compiled" and not isinstance(expected, Exception):
+                    raise
+                return
+        self.assertNotIsInstance(expected, Exception)
+        self.assertEqual(result, expected)
+
+    def test_changed_view_of_the_block(self):
+        """32: the block makes it again."""
+        x = numbers(4, 4).to(DEVICE)
+        graph, (view, y) = captured(lambda: (x.view(16), x.view(16) * 2))
+        view.unsqueeze_(0)
+        x.fill_(3)
+        graph.replay()
+        self.assertEqual(y, torch.full((16,), 6.0))
+
+    def test_changed_result(self):
+        """32: it shows the new values in its new shape."""
+        x = numbers(2, 3).to(DEVICE)
+        graph, y = captured(lambda: x * 2)
+        y.t_()
+        x.fill_(3)
+        graph.replay()
+        self.assertEqual(y, torch.full((3, 2), 6.0))
+
+    def test_change_in_the_block_raises(self):
+        """32: eager would change it once more; one that is taken back does not matter."""
+        x = numbers(2, 3).to(DEVICE)
+        with self.assertRaisesRegex(RuntimeError, r"now has shape \[3, 2\]\. Do that"):
+            captured(lambda: x.t_() * 2)
+        x.t_()
+        graph, y = captured(lambda: (x.t_() * 2, x.t_())[0])
+        x.fill_(3)
+        graph.replay()
+        self.assertEqual(y, torch.full((3, 2), 6.0))
+
+
+class TestHostInputs(TestCase):
+    @parametrize("change", list(HOST))
+    @parametrize("view", [False, True])
+    def test_changed_source_raises(self, change, view):
+        """33: a CPU tensor that is copied, itself or a part of it."""
+        host = numbers(8)
+        part = (lambda: host[2:6]) if view else (lambda: host)
+        graph, y = captured(lambda: part().to(DEVICE) * 2)
+        host.mul_(3)
+        graph.replay()
+        self.assertEqual(y, part() * 2)
+        HOST[change](host)
+        with self.assertRaisesRegex(RuntimeError, r"CPU tensor of shape \[8\]"):
+            graph.replay()
+
+    def test_swapped_source_raises(self):
+        """33"""
+        host = numbers(8)
+        graph, _ = captured(lambda: host.to(DEVICE))
+        with self.assertRaisesRegex(RuntimeError, "Cannot swap t1 because a graph"):
+            torch.utils.swap_tensors(host, numbers(8))
+        graph.reset()
+        torch.utils.swap_tensors(host, numbers(8))
+
+    def test_constant(self):
+        """33: a CPU tensor that the block made is not copied again."""
+        x = torch.zeros(3, device=DEVICE)
+        host = numbers(3)
+        graph, y = captured(
+            lambda: x + torch.tensor([1.0, 2.0, 3.0]).to(DEVICE) + host.to(DEVICE)
+        )
+        stats = graph.stats()
+        self.assertEqual([stats["constants"], stats["host_refreshes"]], [1, 1])
+        x.fill_(3)
+        host.fill_(5)
+        y.zero_()
+        graph.replay()
+        self.assertEqual(y, torch.tensor([9.0, 10.0, 11.0]))
+
+    @parametrize("use", [*READS, *COPIES])
+    @parametrize("change", ["value", "data", "same"])
+    def test_number(self, use, change):
+        """11: an operator reads a CPU tensor as a number, which raises if it changed, or copies it."""
+        block = {**READS, **COPIES}[use]
+        x, s = numbers(4).to(DEVICE), torch.tensor(2.0)
+        graph, y = captured(lambda: block(x, s))
+        if change == "data":
+            s.data = torch.tensor(3.0)
+        else:
+            s.fill_(2 if change == "same" else 3)
+        x.mul_(2)
+        if change == "same" or (use in COPIES and change == "value"):
+            y.fill_(99)
+            graph.replay()
+            self.assertEqual(y, block(x, s))
+        else:
+            with self.assertRaisesRegex(RuntimeError, "CPU tensor of shape .*capture again"):
+                graph.replay()
+
+    def test_other_element(self):
+        """11: only what was read counts."""
+        x, h = numbers(4).to(DEVICE), numbers(2)
+        graph, y = captured(lambda: x * h[1])
+        h[0] = 7
+        x.fill_(3)
+        graph.replay()
+        self.assertEqual(y, torch.full((4,), 6.0))
+        h[1] = 7
+        with self.assertRaisesRegex(RuntimeError, "holds 7 instead of 2"):
+            graph.replay()
+
+    def test_number_of_an_inner_graph(self):
+        """7, 11"""
+        x, s = numbers(4).to(DEVICE), torch.tensor(2.0)
+        inner, y = captured(lambda: x * s)
+        outer, _ = captured(inner.replay)
+        s.fill_(3)
+        with self.assertRaisesRegex(RuntimeError, "holds 3 instead of 2"):
+            outer.replay()
+
+    def test_condition(self):
+        """11: the branches of the program are those of the capture."""
+        x, s = numbers(4).to(DEVICE), torch.tensor(2.0)
+        graph, y = captured(lambda: x * 2 if s > 1 else x)
+        s.fill_(0)
+        x.fill_(3)
+        graph.replay()
+        self.assertEqual(y, torch.full((4,), 6.0))
+
+    @parametrize("how", ["draw", "counter", "later"])
+    def test_number_that_the_block_computes_raises(self, how):
+        """43"""
+        x, s = numbers(4).to(DEVICE), torch.tensor(2.0)
+        block = {
+            "draw": lambda: x * torch.rand(()).item(),
+            "counter": lambda: x * s.add_(1).item(),
+            "later": lambda: (x * s, s.add_(1)),
+        }[how]
+        with self.assertRaisesRegex(
+            RuntimeError, "computed a CPU tensor|wrote to a CPU tensor"
+        ):
+            captured(block)
+
+
+class TestAutocast(TestCase):
+    def call(self, layer, x):
+        with torch.autocast(DEVICE, dtype=torch.float16):
+            return layer(x)
+
+    @parametrize("gradients", [False, True])
+    def test_casts_do_not_cross_the_edges(self, gradients):
+        """34: those before the capture, and those of an earlier one; eager casts again after it."""
+        layer = nn.Linear(4, 4, device=DEVICE)
+        x = numbers(2, 4).to(DEVICE)
+        with torch.autocast(DEVICE, dtype=torch.float16), torch.set_grad_enabled(gradients):
+            layer(x)
+            first, y = captured(lambda: layer(x).detach())
+            second, z = captured(lambda: layer(x * 2).detach())
+            with torch.no_grad():
+                layer.weight.mul_(2)
+            y.zero_()
+            first.replay()
+            second.replay()
+            after = layer(x)
+        with torch.no_grad():
+            self.assertEqual(y, self.call(layer, x))
+            self.assertEqual(z, self.call(layer, x * 2))
+            layer.weight.mul_(2)
+            first.replay()
+            second.replay()
+            self.assertEqual(y, self.call(layer, x))
+            self.assertEqual(z, self.call(layer, x * 2))
+            layer.weight.mul_(0.5)
+            self.assertEqual(after, self.call(layer, x))
+
+    def test_graphed_under_autocast(self):
+        """34: casts of the forward pass, and gradients through them."""
+        layers = [nn.Linear(4, 4, device=DEVICE) for _ in range(2)]
+        layers[1].load_state_dict(layers[0].state_dict())
+        x = numbers(2, 4).to(DEVICE)
+        with torch.autocast(DEVICE, dtype=torch.float16):
+            graphed = torch.mps.make_graphed_callables(layers[0], (x,))
+        for factor in (1, 2):
+            with torch.no_grad():
+                for layer in layers:
+                    layer.weight.mul_(factor)
+            results = [self.call(layer, x * factor) for layer in (graphed, layers[1])]
+            for result in results:
+                result.sum().backward()
+            self.assertEqual(results[0], results[1], atol=0, rtol=0)
+            grads = [layer.weight.grad for layer in layers]
+            self.assertEqual(grads[0], grads[1], atol=0, rtol=0)
+
+
+class Counting(torch.optim.Optimizer):
+    """Makes its counter in its first step, as many optimizers outside of torch do."""
+
+    def __init__(self, params, where):
+        super().__init__(params, {"lr": 0.5, "k": 0})
+        self.where = where
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for p in group["params"]:
+                state = self.state[p]
+                if self.where == "group":
+                    group["k"] += 1
+                    count = group["k"]
+                elif self.where == "tensor":
+                    count = state.setdefault("count", torch.tensor(0.0)).add_(1)
+                else:
+                    count = state["count"] = state.get("count", 0) + 1
+                p.sub_(p.grad, alpha=group["lr"] / float(count))
+
+
+class TestOptimizerState(TestCase):
+    def parameter(self):
+        weight = nn.Parameter(numbers(4).to(DEVICE))
+        weight.grad = torch.ones_like(weight)
+        return weight
+
+    @parametrize("kind", ["SGD", "AdamW"])
+    @parametrize("how", ["lr", "scheduler", "weight_decay", "same"])
+    def test_changed_number_raises(self, kind, how):
+        """35"""
+        weight = self.parameter()
+        options = {"capturable": True} if kind == "AdamW" else {}
+        optimizer = getattr(torch.optim, kind)([weight], lr=0.5, **options)
+        optimizer.step()
+        graph, _ = captured(optimizer.step)
+        outer, _ = captured(graph.replay)
+        scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+        key = "weight_decay" if how == "weight_decay" else "lr"
+        old = optimizer.param_groups[0][key]
+        if how == "scheduler":
+            optimizer.step()
+            scheduler.step()
+        elif how != "same":
+            optimizer.param_groups[0][key] = 0.25
+        for one in (graph, outer):
+            if how == "same":
+                one.replay()
+                continue
+            with self.assertRaisesRegex(
+                RuntimeError, rf"\[0\]\['{key}'\] of {kind} was {old} .* and is 0.25 now"
+            ):
+                one.replay()
+
+    def test_number_on_the_device(self):
+        """35: a tensor is read at each replay."""
+        weights = [self.parameter() for _ in range(2)]
+        rates = [torch.tensor(0.5, device=DEVICE) for _ in range(2)]
+        optimizers = [
+            torch.optim.AdamW([w], lr=r, capturable=True, foreach=False)
+            for w, r in zip(weights, rates)
+        ]
+        for optimizer in optimizers:
+            optimizer.step()
+        graph, _ = captured(optimizers[0].step)
+        optimizers[1].step()
+        for rate in rates:
+            rate.fill_(0.125)
+        graph.replay()
+        optimizers[1].step()
+        self.assertEqual(weights[0], weights[1], atol=0, rtol=0)
+
+    @parametrize("where", ["group", "tensor", "number"])
+    @parametrize("first", [False, True])
+    def test_count_on_the_host_raises(self, where, first):
+        """35: at the end of the step."""
+        optimizer = Counting([self.parameter()], where)
+        if not first:
+            optimizer.step()
+        with self.assertRaisesRegex(RuntimeError, r"Counting\.step\(\) counts .* on the host"):
+            captured(optimizer.step)
+
+    @parametrize("kind", ["SGD", "AdamW"])
+    def test_first_step_raises(self, kind):
+        """35: it makes state, which each replay would make again."""
+        options = {"SGD": {"momentum": 0.5}, "AdamW": {"capturable": True}}[kind]
+        optimizer = getattr(torch.optim, kind)([self.parameter()], lr=0.5, **options)
+        with self.assertRaisesRegex(RuntimeError, r"step\(\) made its state"):
+            captured(optimizer.step)
+        captured(optimizer.step)[0].replay()
+
+
+class TestFlags(TestCase):
+    @parametrize("through", ["graphed", "compiled"])
+    @parametrize("flag", ["sdp", "deterministic", "precision", "dtype"])
+    def test_changed_flag(self, through, flag):
+        """38: the call runs eagerly or is captured again."""
+        q = numbers(1, 1, 3, 4).to(DEVICE)
+
+        def function(x):
+            return nn.functional.scaled_dot_product_attention(x, x, x) * 2
+
+        if through == "graphed":
+            call = torch.mps.make_graphed_callables(function, (q,))
+        else:
+            torch._dynamo.reset()
+            call = torch.compile(function, backend="mpsgraphs")
+
+        def captures():
+            return sum(report["captures"] for report in torch.mps.graphs.compile_report())
+
+        with torch.no_grad():
+            call(q)
+            before = captures()
+            enter, leave = {
+                "sdp": (
+                    lambda: torch.backends.cuda.enable_flash_sdp(False),
+                    lambda: torch.backends.cuda.enable_flash_sdp(True),
+                ),
+                "deterministic": (
+                    lambda: torch.use_deterministic_algorithms(True),
+                    lambda: torch.use_deterministic_algorithms(False),
+                ),
+                "precision": (
+                    lambda: torch.set_float32_matmul_precision("medium"),
+                    lambda: torch.set_float32_matmul_precision("highest"),
+                ),
+                "dtype": (
+                    lambda: torch.set_default_dtype(torch.float64),
+                    lambda: torch.set_default_dtype(torch.float32),
+                ),
+            }[flag]
+            enter()
+            try:
+                if through == "graphed":
+                    with self.assertWarnsRegex(UserWarning, "runs eagerly: a flag"):
+                        result = call(q)
+                else:
+                    result = call(q)
+                    self.assertGreater(captures(), before)
+            finally:
+                leave()
+            self.assertEqual(result, function(q))
+
+
+instantiate_parametrized_tests(TestMetadata)
+instantiate_parametrized_tests(TestHostInputs)
+instantiate_parametrized_tests(TestAutocast)
+instantiate_parametrized_tests(TestOptimizerState)
+instantiate_parametrized_tests(TestFlags)
+
+if __name__ == "__main__":
+    run_tests()
