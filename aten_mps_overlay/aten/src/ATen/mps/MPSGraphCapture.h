@@ -60,8 +60,12 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   void refuse(const std::string& reason) override;
 
   // Called from any thread.
-  /// `is_given`: the caller has it already, so that it existed before the block unless that made it.
-  void watchTensor(const TensorBase& tensor, bool is_given = true);
+  enum class Seen {
+    GIVEN, // to an operator: existed before the block unless that made it
+    RETURNED, // by one
+    BOUND, // outside of operators: likewise existed
+  };
+  void watchTensor(const TensorBase& tensor, Seen seen = Seen::BOUND);
   /// Whether tensors were seen that nameUses() has not named.
   bool hasUnnamed();
   /// Says where they were used: "aten::mul at train.py:3 (step)".

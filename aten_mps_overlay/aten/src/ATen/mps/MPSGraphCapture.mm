@@ -33,7 +33,7 @@ struct Running final : ObserverContext {
 // Of this thread, the caller's first.
 thread_local std::vector<MPSHostAccess*> accesses_now;
 
-void observe(c10::ArrayRef<const IValue> values, bool are_given) {
+void observe(c10::ArrayRef<const IValue> values, MPSGraphCapture::Seen seen) {
   const MPSCaptureUnderway capture;
   if (!capture) {
     return;
@@ -41,7 +41,7 @@ void observe(c10::ArrayRef<const IValue> values, bool are_given) {
   for (const auto& value : values) {
     forEachTensor(value, [&](const Tensor& tensor) {
       if (tensor.defined() && tensor.is_mps() && tensor.has_storage()) {
-        capture->watchTensor(tensor, are_given);
+        capture->watchTensor(tensor, seen);
       }
     });
   }
@@ -94,7 +94,7 @@ void nameUses(const RecordFunction& function) {
 }
 
 std::unique_ptr<ObserverContext> observeInputs(const RecordFunction& function) {
-  observe(function.inputs(), /*are_given=*/true);
+  observe(function.inputs(), MPSGraphCapture::Seen::GIVEN);
   auto running = std::make_unique<Running>(function, accesses_now.empty() ? nullptr : accesses_now.back());
   accesses_now.push_back(&running->access);
   beginOperator(function);
@@ -110,7 +110,7 @@ void observeOutputs(const RecordFunction& function, ObserverContext* context) {
     endOperator();
   }
   const auto& outputs = function.outputs();
-  observe(c10::ArrayRef<const IValue>(outputs.data(), outputs.size()), /*are_given=*/false);
+  observe(c10::ArrayRef<const IValue>(outputs.data(), outputs.size()), MPSGraphCapture::Seen::RETURNED);
 }
 
 } // namespace
@@ -224,7 +224,7 @@ void MPSGraphCapture::keepBuffer(const void* buffer) {
   }
 }
 
-void MPSGraphCapture::watchTensor(const TensorBase& tensor, bool is_given) {
+void MPSGraphCapture::watchTensor(const TensorBase& tensor, Seen seen) {
   const void* data = tensor.storage().data();
   if (!data) {
     return;
@@ -236,8 +236,8 @@ void MPSGraphCapture::watchTensor(const TensorBase& tensor, bool is_given) {
   const bool is_of_block = allocated_here_.count(data) > 0;
   const Kind kind = is_of_block ? Kind::RESULT : check_input_liveness_ ? Kind::LIVE_INPUT : Kind::INPUT;
   if (is_new) {
-    watched_.emplace_back(tensor, kind, /*is_from_before=*/is_given && !is_of_block);
-    if (is_given && !is_of_block) {
+    watched_.emplace_back(tensor, kind, /*is_from_before=*/seen != Seen::RETURNED && !is_of_block);
+    if (seen == Seen::GIVEN && !is_of_block) {
       unnamed_.push_back(watched_.size() - 1);
     }
     const auto* impl = tensor.unsafeGetTensorImpl();
