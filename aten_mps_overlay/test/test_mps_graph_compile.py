@@ -6,6 +6,8 @@ gave them."""
 import contextlib
 import copy
 import gc
+import inspect
+import pickle
 import random
 import sys
 import threading
@@ -18,6 +20,7 @@ import torch._dynamo
 import torch._functorch.aot_autograd
 import torch.nn.functional as F
 from torch import nn
+from torch.mps._compiled_graphs import _made
 from torch.testing._internal.common_utils import (
     instantiate_parametrized_tests,
     parametrize,
@@ -912,6 +915,47 @@ class TestOthers(CompileTestCase):
             self.assertIsInstance(inner, ValueError)
             self.assertEqual(str(inner), message)
             torch._dynamo.reset()
+
+    def test_mode(self):
+        """The error names the options that there are."""
+        function = torch.compile(
+            lambda x: x + 1, backend="mpsgraphs", mode="reduce-overhead"
+        )
+        with self.assertRaises(torch._dynamo.exc.BackendCompilerFailed) as raised:
+            function(new(2))
+        self.assertEqual(
+            str(raised.exception.inner_exception),
+            "torch.compile(backend='mpsgraphs'): there are no modes, got mode='reduce-overhead'; use options, known are "
+            "copy_outputs, link, link_limit, max_graphs",
+        )
+
+    def test_line_of_a_module(self):
+        """Where all operators are torch's own, the line is that of the call."""
+
+        compiled = torch.compile(
+            torch.nn.Linear(3, 2, device="mps"), backend="mpsgraphs"
+        )
+        line = inspect.currentframe().f_lineno + 2
+        with torch.no_grad():
+            compiled(new(4, 3))
+        (report,) = reports()
+        self.assertIn(
+            f"test_mps_graph_compile.py:{line}, in test_line_of_a_module",
+            report["function"],
+        )
+
+    def test_copies(self):
+        compiled = torch.compile(lambda x: x + 1, backend="mpsgraphs")
+        compiled(new(2))
+        (piece,) = _made.values()
+        for function in (pickle.dumps, copy.copy, copy.deepcopy):
+            with self.assertRaises(TypeError) as raised:
+                function(piece)
+            self.assertEqual(
+                str(raised.exception),
+                f"torch.compile(backend='mpsgraphs'): {piece.name} can't be copied or pickled, since its graphs belong "
+                "to this process. Save the state_dict() of the model instead.",
+            )
 
     def test_report(self):
         self.assertEqual(torch.mps.compile_report(), [])

@@ -4,6 +4,7 @@
 cases elsewhere look at a few words and at what holds after the error.
 """
 
+import copy
 import os
 import pickle
 import re
@@ -64,18 +65,18 @@ class TestCaptureMessages(MessageTestCase):
             lambda: self.x.sum().item(),
             """torch.mps graph capture: the host read device data: the Float tensor of shape [], in aten::item, at
             FILE:LINE (<lambda>). A replay can't read it again. Move the read (.item(), .cpu(), printing, a tensor as a
-            condition, ...) out of the capture, or pass capture_error_mode="relaxed" to freeze what it reads.""",
+            condition, ...) out of the capture, or pass freeze_host_reads=True to fix the value.""",
         )
 
-    def test_relaxed_host_read(self):
+    def test_frozen_host_read(self):
         """4"""
         self.assert_warns(
             lambda: captured(
-                lambda: (self.x.cpu(), self.x.cpu()), capture_error_mode="relaxed"
+                lambda: (self.x.cpu(), self.x.cpu()), freeze_host_reads=True
             ),
             """torch.mps graph capture: the host read device data: the Float tensor of shape [2, 3], in aten::to, at
-            FILE:LINE (<lambda>). With capture_error_mode="relaxed" what it reads is frozen: every replay behaves as if
-            it had read the same values. Later reads are frozen without a warning.""",
+            FILE:LINE (<lambda>). With freeze_host_reads=True every replay uses the value of the capture. Later reads
+            give no warning.""",
         )
 
     def test_fallback(self):
@@ -83,7 +84,8 @@ class TestCaptureMessages(MessageTestCase):
         self.assert_refused(
             lambda: torch.linalg.svd(self.x),
             """torch.mps graph capture: the operator 'aten::linalg_svd' falls back to the CPU, where a replay can't
-            run it. That was at FILE:LINE (<lambda>).""",
+            run it, at FILE:LINE (<lambda>). Move it out of the capture, or use torch.compile(backend="mpsgraphs"),
+            which splits the model there.""",
         )
 
     def test_nested_capture(self):
@@ -181,7 +183,7 @@ class TestCaptureMessages(MessageTestCase):
         self.assert_raises(
             TypeError,
             lambda: graph.register_generator_state(3),
-            "register_generator_state() takes a torch.Generator, but got a int",
+            "generator must be a torch.Generator, got int",
         )
 
     def test_optimizer(self):
@@ -201,9 +203,8 @@ class TestCaptureMessages(MessageTestCase):
         graph = torch.mps.MPSGraph()
         self.assert_raises(
             ValueError,
-            lambda: graph.capture_begin(capture_error_mode="local"),
-            """capture_error_mode must be "strict" (or "global" or "thread_local", which mean the same) or "relaxed",
-            but is "local\"""",
+            lambda: graph.capture_begin(capture_error_mode="strict"),
+            """capture_error_mode must be "global", "thread_local", "relaxed" or "default", got 'strict'""",
         )
         self.assert_raises(
             TypeError,
@@ -225,6 +226,46 @@ class TestCaptureMessages(MessageTestCase):
             graph.pool,
             "torch.mps graph: pool() was called before a capture.",
         )
+
+    def test_types(self):
+        """Are checked where they enter, by name."""
+        graph, handle = torch.mps.MPSGraph(), "pool must come from graph_pool_handle()"
+        layer = torch.nn.Linear(3, 2)
+
+        def make(**options):
+            return torch.mps.make_graphed_callables(torch.sin, (self.x,), **options)
+
+        for function, expected in (
+            (lambda: torch.mps.graph(layer), "mps_graph must be a torch.mps.MPSGraph, got Linear"),
+            (lambda: torch.mps.graph(graph, graph), f"{handle} or MPSGraph.pool(), got MPSGraph"),
+            (lambda: graph.capture_begin("a"), f"{handle} or MPSGraph.pool(), got str"),
+            (lambda: torch.mps.graph_capture((1, "a")), f"{handle} or MPSGraph.pool(), got tuple"),
+            (lambda: make(pool="a"), f"{handle} or MPSGraph.pool(), got str"),
+            (lambda: torch.mps.graph(graph, None, None, 1), "capture_error_mode must be a str, got int"),
+            (lambda: graph.capture_begin(link=1), "link must be a bool or None, got int"),
+            (lambda: graph.capture_begin(freeze_host_reads=1), "freeze_host_reads must be a bool, got int"),
+            (lambda: graph.capture_begin(check_input_liveness=""), "check_input_liveness must be a bool, got str"),
+            (lambda: torch.mps.graph(graph, empty_cache=None), "empty_cache must be a bool, got NoneType"),
+            (lambda: torch.mps.MPSGraph(keep_graph=3), "keep_graph must be a bool, got int"),
+            (lambda: torch.mps.MPSGraph(link="a"), "link must be a bool, got str"),
+            (lambda: torch.mps.MPSGraph(link_limit="a"), "link_limit must be an int, got str"),
+            (lambda: graph.instantiate(link=3), "link must be a bool or None, got int"),
+            (lambda: make(num_warmup_iters="a"), "num_warmup_iters must be an int, got str"),
+            (lambda: make(allow_unused_input=1), "allow_unused_input must be a bool, got int"),
+            (lambda: make(link=None), "link must be a bool, got NoneType"),
+        ):
+            with self.subTest(expected):
+                self.assert_raises(TypeError, function, expected)
+
+    def test_copies(self):
+        graph = captured(lambda: self.x + 1)
+        for function in (pickle.dumps, copy.copy, copy.deepcopy):
+            self.assert_raises(
+                TypeError,
+                lambda: function(graph),
+                """a torch.mps.MPSGraph can't be copied or pickled, since it holds memory of this process. Save the
+                state_dict() of the model instead.""",
+            )
 
 
 class TestReplayMessages(MessageTestCase):
@@ -259,11 +300,43 @@ class TestReplayMessages(MessageTestCase):
                 """torch.mps.graph_replay() was called without a captured graph; run a block under
                 torch.mps.graph_capture() first""",
             )
-        with self.assertRaises(KeyError), torch.mps.graph_capture():
-            raise KeyError
+
+    def test_failed_capture(self):
+        """10: what the capture raised is named."""
+
+        class Broken(Exception):
+            def __str__(self):
+                raise ValueError
+
+        for error, words in (
+            (KeyError("a"), "KeyError: 'a'"),
+            (KeyboardInterrupt(), "KeyboardInterrupt."),
+            (RuntimeError("one\ntwo"), "RuntimeError: one"),
+            (Broken(), "Broken."),
+        ):
+            with self.assertRaises(type(error)), torch.mps.graph_capture():
+                raise error
+            self.assert_raises(
+                RuntimeError,
+                torch.mps.graph_replay,
+                f"torch.mps graph replay: this graph is empty. Capture into it first. Its last capture raised {words}",
+            )
+        graph = torch.mps.MPSGraph()
+        host = torch.ones(2, 3)
+        with self.assertRaises(RuntimeError) as raised, torch.mps.graph(graph):
+            self.x + (host + 1).to("mps")
         self.assert_raises(
             RuntimeError,
-            torch.mps.graph_replay,
+            graph.replay,
+            "torch.mps graph replay: this graph is empty. Capture into it first. Its last capture raised RuntimeError: "
+            + str(raised.exception),
+        )
+        with torch.mps.graph(graph):
+            self.x + 1
+        graph.reset()
+        self.assert_raises(
+            RuntimeError,
+            graph.replay,
             "torch.mps graph replay: this graph is empty. Capture into it first.",
         )
 
@@ -462,6 +535,16 @@ class TestExecutableCacheMessages(MessageTestCase):
             lambda: torch.mps.set_executable_cache_limit(-1),
             "the limit of the executable cache must be 0 or more, but is -1",
         )
+        self.assert_raises(
+            TypeError,
+            lambda: torch.mps.set_executable_cache_limit("a"),
+            "n must be an int, got str",
+        )
+        self.assert_raises(
+            TypeError,
+            lambda: torch.mps.set_executable_cache_enabled("a"),
+            "enabled must be a bool, got str",
+        )
 
 
 class TestGraphedCallableMessages(MessageTestCase):
@@ -474,6 +557,21 @@ class TestGraphedCallableMessages(MessageTestCase):
 
     def test_arguments(self):
         x = self.x
+        self.assert_not_made(
+            TypeError, torch.sin, x, "sample_args must be a tuple, got Tensor"
+        )
+        self.assert_not_made(
+            TypeError,
+            (torch.sin,),
+            (x,),
+            "sample_args of each callable must be a tuple, got Tensor",
+        )
+        self.assert_not_made(
+            TypeError,
+            3,
+            (x,),
+            "callables must be a function, a module or a tuple of them, got int",
+        )
         self.assert_not_made(
             TypeError,
             lambda x: x,
@@ -584,7 +682,16 @@ class TestGraphedCallableMessages(MessageTestCase):
             TypeError,
             lambda: pickle.dumps(module),
             """make_graphed_callables: the graphed Linear can't be pickled, since its graphs belong to this process.
-            Save its state_dict() instead.""",
+            Save the state_dict() of the model instead.""",
+        )
+        sine = torch.mps.make_graphed_callables(torch.sin, (self.x,))
+        self.assertIs(copy.deepcopy([sine])[0], sine)
+        self.assertIs(copy.copy(sine), sine)
+        self.assert_raises(
+            TypeError,
+            lambda: pickle.dumps(sine),
+            """make_graphed_callables: the graphed sin can't be pickled, since its graphs belong to this process.
+            Save the state_dict() of the model instead.""",
         )
         loss = module(self.x).sum()
 

@@ -39,7 +39,7 @@ class EagerWorld(World):
         """Runs the block on the names that it found, and puts its results where they were."""
         recording: Recording = graph.work
         tape, block = recording.tape.again(), recording.block
-        scope = replace(self.scope, slots=list(recording.entry), tape=tape, reads=block.relaxed)
+        scope = replace(self.scope, slots=list(recording.entry), tape=tape, reads=block.frozen)
         for step in block.steps:
             self._step(scope, step)
         for old, new in zip(recording.made, scope.slots[len(recording.entry) :], strict=True):

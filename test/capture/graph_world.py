@@ -42,10 +42,9 @@ class GraphWorld(World):
             self._handles[graph.pool] = mps.graph_pool_handle()
         work = graph.work = self._spare.pop() if self._spare else mps.MPSGraph(**self.options)
         work.register_generator_state(self.scope.generator)
-        mode = "relaxed" if block.relaxed else "strict"
         # The cache stays: a tensor may get a larger block than it needs where no small one is cached, and counts as that.
-        options = {"pool": self._handles.get(graph.pool), "capture_error_mode": mode, "empty_cache": False}
-        with mps.graph(work, **options):
+        pool = self._handles.get(graph.pool)
+        with mps.graph(work, pool, freeze_host_reads=block.frozen, empty_cache=False):
             self._handles[graph.pool] = work.pool()
             yield
         assert work.pool() == self._handles[graph.pool]

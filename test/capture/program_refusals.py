@@ -29,7 +29,7 @@ def _misuse(a: torch.Tensor, graph: Any) -> None:
     torch.mm(torch.ones(2, 3, device="mps"), torch.ones(2, 3, device="mps"))
 
 
-# These run in relaxed mode.
+# These run if the capture freezes host reads.
 READS: dict[str, Refusal] = {
     "item": lambda a, graph: (a.float() * 2).sum().item(),
     "list": lambda a, graph: a.tolist(),

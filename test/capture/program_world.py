@@ -206,7 +206,7 @@ class World(ABC):
 
     def _record(self, graph: Graph, block: Block, tape: Tape) -> bool:
         """Runs a block, and says whether it left a graph."""
-        scope = replace(self.scope, tape=tape, reads=block.relaxed)
+        scope = replace(self.scope, tape=tape, reads=block.frozen)
         victim = torch.zeros(2, device="mps")
         ended = False
         try:
@@ -233,7 +233,7 @@ class World(ABC):
         if name == "moved":
             victim.add_(1)
             victim.data = torch.ones(2, device="mps")
-        elif name and not (block.relaxed and name in READS):
+        elif name and not (block.frozen and name in READS):
             self.refuse(name)
 
     # what the two worlds do differently

@@ -23,7 +23,7 @@ class Block:
     steps: tuple[Step, ...]
     # 0 a pool of its own, 1 and 2 shared ones, 3 that of another graph
     pool: int = 0
-    relaxed: bool = False
+    frozen: bool = False
     # the exception that ends it, a key of ENDINGS
     ending: str = ""
     # after the exception, nothing is kept of what the block did to the names
@@ -59,7 +59,7 @@ def _blocks(endings: st.SearchStrategy[str]) -> st.SearchStrategy[Block]:
         Block,
         steps=st.lists(_in_block, min_size=1, max_size=14).map(tuple),
         pool=st.integers(0, 3),
-        relaxed=st.booleans(),
+        frozen=st.booleans(),
         ending=endings,
         undone=st.booleans(),
     )

@@ -128,7 +128,7 @@ def test_fault_spares_other_graphs(made: World) -> None:
 
 
 def test_fault_in_a_capture(made: World) -> None:
-    """9, 21: it comes at the next synchronization as well; a strict capture refuses reads, so that is after the block."""
+    """9, 21: it comes at the next synchronization as well; a capture refuses reads, so that is after the block."""
     graph = mps.MPSGraph()
     made.aim(FAR, 1.0)
     with mps.graph(graph):

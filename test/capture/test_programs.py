@@ -102,7 +102,7 @@ REPLAYS: Program = [
 def test_each_operation(name: str) -> None:
     """On each of the first tensors, with another one of them and each generator."""
     steps = [(name, i, j) for i in range(8) for j in (i, i + 3)]
-    check([("hosts", 2, 0), Block(tuple(steps), relaxed=True), *REPLAYS])
+    check([("hosts", 2, 0), Block(tuple(steps), frozen=True), *REPLAYS])
 
 
 @pytest.mark.parametrize("undone", [False, True])

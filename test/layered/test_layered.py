@@ -14,6 +14,28 @@ pytestmark = pytest.mark.usefixtures("layered")
 
 CASES = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "test/layered/device_cases.py")
 ADD = "import torch; x = torch.ones(4, device='mps') + 1; y = torch.empty(4).copy_(x); print(y.tolist())"
+# What needs no capture, by whichever backend has the device.
+USES = """
+import torch
+for device in ("cpu", "mps"):
+    for kind in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop, torch.optim.Adagrad):
+        model = torch.nn.Linear(3, 2, device=device)
+        optimizer, before = kind(model.parameters(), lr=0.1), model.weight.detach().clone()
+        for _ in range(2):
+            optimizer.zero_grad()
+            model(torch.ones(4, 3, device=device)).square().sum().backward()
+            optimizer.step()
+        assert (model.weight != before).all()
+    one, two = torch.zeros(2, device=device), torch.ones(2, device=device)
+    torch.utils.swap_tensors(one, two)
+    assert (one.tolist(), two.tolist()) == ([1.0, 1.0], [0.0, 0.0])
+with torch.mps.profiler.profile(), torch.profiler.profile():
+    torch.ones(4, device="mps").exp()
+assert not torch.mps.is_current_stream_capturing()
+event = torch.mps.Event()
+event.record()
+event.synchronize()
+"""
 CAPTURE = """
 import torch
 x = torch.zeros(4, device='mps')
@@ -145,6 +167,11 @@ def only_official(outcome: Outcome, reason: str) -> None:
     assert any("mps_copy_" in name for name in outcome.reached)
 
 
+def test_capture_apart_all_works() -> None:
+    """39: optimizers, swap_tensors, profilers and events, in whichever way the official backend stays in charge."""
+    only_official(run(["-c", USES + ADD], {"TORCH_MPS_GRAPH_DISABLE": "1"}), "TORCH_MPS_GRAPH_DISABLE is set")
+
+
 def test_it_can_be_turned_off() -> None:
     """31: then all work is the official one's, and the reason is said."""
     outcome = run(["-c", ADD], {"TORCH_MPS_GRAPH_DISABLE": "1"})
@@ -164,7 +191,7 @@ build = read_build()
 _control.load(build.library)
 torch_cpu = ctypes.CDLL(str(build.wheel / "lib/libtorch_cpu.so"))
 torch_cpu._ZN2at6detail11getMPSHooksEv()
-{ADD}
+{USES}{ADD}
 """
     outcome = run(["-c", program])
     only_official(outcome, "had been asked for before")
@@ -173,7 +200,7 @@ torch_cpu._ZN2at6detail11getMPSHooksEv()
 
 def test_another_official_library(tmp_path: Path) -> None:
     where = planted(tmp_path, layered_build.LAYERED / "planted/another_official.so")
-    outcome = run(["-c", ADD], where=where)
+    outcome = run(["-c", USES + ADD], where=where)
     only_official(outcome, r"not the one that this library was linked with \(.*libtorch_cpu")
     assert "RuntimeWarning: torch.mps: graph capture is not available" in outcome.errors
     # A user whose warnings are errors gets torch all the same.
@@ -185,7 +212,7 @@ def test_another_official_library(tmp_path: Path) -> None:
 def test_library_that_cannot_be_loaded(tmp_path: Path) -> None:
     (tmp_path / "none.so").write_text("no library")
     where = planted(tmp_path / "build", tmp_path / "none.so")
-    outcome = run(["-c", ADD], where=where)
+    outcome = run(["-c", USES + ADD], where=where)
     assert good(outcome).output.strip() == STOCK
     assert outcome.told[0]["in charge"] is False and "cannot be loaded" in outcome.told[0]["reason"]
 
@@ -199,7 +226,7 @@ import torch
 before = [torch._C._dispatch_dump(name) for name in torch._C._dispatch_get_all_op_names()]
 ctypes.PyDLL({str(layered_build.LIBRARY)!r})
 assert [torch._C._dispatch_dump(name) for name in torch._C._dispatch_get_all_op_names()] == before
-{ADD}
+{USES}{ADD}
 """
     assert good(run(["-c", program])).output.strip() == STOCK
 

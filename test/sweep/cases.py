@@ -211,7 +211,7 @@ def run_case(case: Case) -> tuple[str, str]:
             return "no_effect_visible", "eager and the replay raise"
         return "wrong", f"replay raised: {first_line(str(error))}"
     if eager_error:
-        # the host looked at values, which strict mode would have refused
+        # the host looked at values, which a capture would have refused
         return "wrong", f"eager raises on the {way} inputs, the replay does not: {first_line(str(eager_error))}"
     good = "unchanged_inputs" if way == "unchanged" else "equal"
     if same(found(), wanted):

@@ -154,6 +154,12 @@ class CompiledGraph:
         forward: Of a backward part, that whose results it takes.
     """
 
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"torch.compile(backend='mpsgraphs'): {self.name} can't be copied or pickled, since its graphs belong to "
+            "this process. Save the state_dict() of the model instead."
+        )
+
     def __init__(
         self,
         module: GraphModule,

@@ -1,7 +1,7 @@
 r"""What a graphed callable asks of a module, and puts in the place of its ``forward``."""
 
 import types
-from typing import Any, Callable, Dict, Sequence, Tuple
+from typing import Any, Callable, Dict, NoReturn, Sequence, Tuple
 
 import torch
 from torch.nn.modules import module as _nn_module
@@ -39,10 +39,34 @@ class GraphedForward:
         return types.MethodType(original.__func__, copy)
 
     def __reduce__(self) -> Any:
-        raise TypeError(
-            f"make_graphed_callables: the graphed {name_of(self._module)} can't be pickled, since its graphs "
-            "belong to this process. Save its state_dict() instead."
-        )
+        _refuse_pickling(self._module)
+
+
+class GraphedFunction:
+    """What a function becomes. A copy of it is the same function, as of any other."""
+
+    def __init__(self, state: Any) -> None:
+        self._state = state
+        self.static_inputs = state.static_inputs()
+
+    def __call__(self, *args: Any) -> Any:
+        return self._state(*args)
+
+    def __copy__(self) -> "GraphedFunction":
+        return self
+
+    def __deepcopy__(self, memo: Dict[int, Any]) -> "GraphedFunction":
+        return self
+
+    def __reduce__(self) -> Any:
+        _refuse_pickling(self._state.function)
+
+
+def _refuse_pickling(function: Any) -> NoReturn:
+    raise TypeError(
+        f"make_graphed_callables: the graphed {name_of(function)} can't be pickled, since its graphs belong to "
+        "this process. Save the state_dict() of the model instead."
+    )
 
 
 def state_of(module: torch.nn.Module) -> Tuple[Any, ...]:

@@ -1,8 +1,11 @@
 r"""What is known of a traced graph before it runs: an order, and who reads and writes what."""
 
+import contextlib
 import os
 import re
-from typing import Any, Dict, List, Sequence, Set
+import sys
+from types import FrameType
+from typing import Any, Dict, List, Optional, Sequence, Set
 
 import torch
 from torch.fx import GraphModule, Node
@@ -10,6 +13,8 @@ from torch.utils import _pytree as pytree
 
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
+# Files of frames between the compiler and the program's call.
+_NOT_OF_THE_PROGRAM = (_TORCH, contextlib.__file__, "<eval_with_key>")
 
 
 class TracedGraph:
@@ -129,9 +134,22 @@ def line_of(node: Node) -> str:
     """Where the node comes from, in the user's code if any is known: file, line and function; else empty."""
     places = re.findall(r'File "(.+)", line (\d+), in (.+)', node.stack_trace or "")
     own = [place for place in places if not place[0].startswith(_TORCH)]
+    if not own and (caller := _caller()):
+        return caller
     for file, line, function in (own or places)[-1:]:
         return f"{file}:{line}, in {function}"
     return ""
+
+
+def _caller() -> str:
+    """The line of the program that calls the compiled function, if this thread runs it."""
+    frame: Optional[FrameType] = sys._getframe()
+    while frame and frame.f_code.co_filename.startswith(_NOT_OF_THE_PROGRAM):
+        frame = frame.f_back
+    if frame is None:
+        return ""
+    code = frame.f_code
+    return f"{code.co_filename}:{frame.f_lineno}, in {code.co_name}"
 
 
 def _host_first(nodes: Sequence[Node]) -> List[Node]:

@@ -131,8 +131,11 @@ def set_executable_cache_limit(n: int) -> None:
         n (int): The most entries, 1024 at start; with 0 nothing is kept.
 
     Raises:
+        TypeError: if ``n`` is not an int.
         ValueError: if ``n`` is negative.
     """
+    if not isinstance(n, int):
+        raise TypeError(f"n must be an int, got {type(n).__name__}")
     if n < 0:
         raise ValueError(
             f"the limit of the executable cache must be 0 or more, but is {n}"
@@ -148,6 +151,8 @@ def set_executable_cache_enabled(enabled: bool) -> None:
     Arguments:
         enabled (bool): Whether they do.
     """
+    if not isinstance(enabled, bool):
+        raise TypeError(f"enabled must be a bool, got {type(enabled).__name__}")
     torch._C._mps_set_executable_cache_enabled(enabled)
 
 

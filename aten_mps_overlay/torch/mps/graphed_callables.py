@@ -22,11 +22,18 @@ from ._graphed_module import (
     check_plain,
     describe,
     GraphedForward,
+    GraphedFunction,
     name_of,
     state_of,
 )
 from ._static_memory import GraphPool, replay_of, SAME, StaticMemory, UNLIKE
-from .graphs import _PoolHandle, graph, MPSGraph
+from .graphs import (
+    _check_capture_options,
+    _check_type,
+    _PoolHandle,
+    graph,
+    MPSGraph,
+)
 
 
 __all__ = ["make_graphed_callables"]
@@ -36,7 +43,7 @@ _Callable = Union[torch.nn.Module, Callable[..., Any]]
 
 class _Options(NamedTuple):
     allow_unused_input: bool
-    capture_error_mode: str
+    freeze_host_reads: bool
     link: bool
 
 
@@ -145,7 +152,7 @@ class _Graphed:
         return graph(
             mps_graph,
             pool=self.pool.handle,
-            capture_error_mode=self.options.capture_error_mode,
+            freeze_host_reads=self.options.freeze_host_reads,
         )
 
     def capture_forward(self) -> None:
@@ -367,9 +374,10 @@ def make_graphed_callables(
     num_warmup_iters: int = 3,
     allow_unused_input: bool = False,
     pool: Optional[_PoolHandle] = None,
-    capture_error_mode: str = "strict",
+    capture_error_mode: str = "global",
     *,
     link: bool = False,
+    freeze_host_reads: bool = False,
 ) -> Union[_Callable, Tuple[_Callable, ...]]:
     r"""Return callables that do what the given ones do, forward and backward, by replaying graphs.
 
@@ -405,6 +413,7 @@ def make_graphed_callables(
         capture_error_mode (str): See :meth:`MPSGraph.capture_begin`.
         link (bool): Whether runs of MPSGraphs are linked, so that results need not be bit-equal to
             those of the callables. See :class:`MPSGraph`.
+        freeze_host_reads (bool): See :meth:`MPSGraph.capture_begin`.
 
     Returns:
         The graphed callable, or a tuple of them.
@@ -416,7 +425,7 @@ def make_graphed_callables(
             capture refuses. In calls: if an argument requires gradients
             and its sample did not. In backward passes: if activations, weights or static inputs that
             they need were overwritten, in a later capture, and for gradients of gradients.
-        TypeError: for arguments or results that are not plain tensors of the MPS device, and for
+        TypeError: for options of another type, for arguments or results that are not plain tensors of the MPS device, and for
             arguments of another shape or dtype than the sample's.
 
     Example::
@@ -429,14 +438,30 @@ def make_graphed_callables(
         >>> model.weight.grad.tolist()
         [[3.0, 3.0, 3.0, 3.0], [3.0, 3.0, 3.0, 3.0]]
     """
+    _check_capture_options(
+        pool,
+        capture_error_mode,
+        link,
+        allow_unused_input=allow_unused_input,
+        freeze_host_reads=freeze_host_reads,
+    )
+    _check_type("num_warmup_iters", num_warmup_iters, int)
     is_tuple = isinstance(callables, tuple)
     functions: Sequence[_Callable] = callables if is_tuple else (callables,)  # type: ignore[assignment]
     args: Sequence[Tuple[Any, ...]] = sample_args if is_tuple else (sample_args,)
+    for function in functions:
+        if not callable(function):
+            raise TypeError(
+                f"callables must be a function, a module or a tuple of them, got {type(function).__name__}"
+            )
+    _check_type("sample_args", sample_args, tuple)
+    for sample in args:
+        _check_type("sample_args of each callable", sample, tuple)
     if len(functions) != len(args):
         raise ValueError(
             f"make_graphed_callables: there are {len(functions)} callables, but sample_args for {len(args)}"
         )
-    options = _Options(allow_unused_input, capture_error_mode, link)
+    options = _Options(allow_unused_input, freeze_host_reads, link)
     memory = GraphPool.of(pool)
     # with gradients, whatever mode the caller is in: later calls may be in another one
     with torch.inference_mode(False):
@@ -459,11 +484,7 @@ def _install(state: _Graphed) -> _Callable:
         state.module_state = state_of(module)
         return module
 
-    def call(*args: Any) -> Any:
-        return state(*args)
-
-    call.static_inputs = state.static_inputs()  # type: ignore[attr-defined]
-    return call
+    return GraphedFunction(state)
 
 
 class _unchanged:

@@ -3,7 +3,7 @@ r"""Capture of MPS work into graphs, and their replay: what :mod:`torch.cuda.gra
 import json
 import os
 import weakref
-from typing import Any, Dict, List, Optional, Tuple, TYPE_CHECKING, Union
+from typing import Any, Dict, List, Optional, Tuple, Type, TYPE_CHECKING, Union
 
 import torch
 
@@ -11,9 +11,11 @@ from .._utils import _dummy_type
 
 
 if not hasattr(torch._C, "_MPSGraph"):
-    # a build without MPS: the names exist, using them raises
+    # a build without MPS, or without these bindings: the classes exist, using them raises, and nothing is captured
     torch._C.__dict__["_MPSGraph"] = _dummy_type("_MPSGraph")
     torch._C.__dict__["_MPSGraphContext"] = _dummy_type("_MPSGraphContext")
+    torch._C.__dict__["_mps_isCurrentStreamCapturing"] = lambda: False
+    torch._C.__dict__["_mps_isWatchedByGraph"] = lambda tensor: False
 
 __all__ = [
     "MPSGraph",
@@ -31,6 +33,34 @@ _PoolHandle = Tuple[int, int]
 # The most runs of MPSGraphs in one executable, since the time of one compilation grows with them.
 _LINK_LIMIT = 256
 
+_ERROR_MODES = ("global", "thread_local", "relaxed", "default")
+
+
+def _check_type(name: str, value: Any, *kinds: Type[Any]) -> None:
+    if not isinstance(value, kinds):
+        article = "an" if kinds[0] is int else "a"
+        wanted = f"{article} {kinds[0].__name__}" + " or None" * (len(kinds) - 1)
+        raise TypeError(f"{name} must be {wanted}, got {type(value).__name__}")
+
+
+def _check_capture_options(
+    pool: Any, capture_error_mode: Any, link: Any, **flags: Any
+) -> None:
+    is_handle = isinstance(pool, tuple) and [type(part) for part in pool] == [int, int]
+    if pool is not None and not is_handle:
+        raise TypeError(
+            f"pool must come from graph_pool_handle() or MPSGraph.pool(), got {type(pool).__name__}"
+        )
+    _check_type("capture_error_mode", capture_error_mode, str)
+    if capture_error_mode not in _ERROR_MODES:
+        raise ValueError(
+            'capture_error_mode must be "global", "thread_local", "relaxed" or "default", '
+            f"got {capture_error_mode!r}"
+        )
+    _check_type("link", link, bool, type(None))
+    for name, flag in flags.items():
+        _check_type(name, flag, bool)
+
 
 def is_current_stream_capturing() -> bool:
     r"""Return True if what the calling thread submits to the MPS stream becomes part of a graph.
@@ -38,8 +68,6 @@ def is_current_stream_capturing() -> bool:
     That is so in the block of a capture, and in the threads in which autograd works for it. The work
     of other threads is not recorded.
     """
-    if not torch.backends.mps.is_available():
-        return False
     return torch._C._mps_isCurrentStreamCapturing()
 
 
@@ -100,20 +128,31 @@ class MPSGraph(torch._C._MPSGraph):
         link: bool = False,
         link_limit: int = _LINK_LIMIT,
     ) -> None:
-        super().__init__(keep_graph)
+        _check_type("keep_graph", keep_graph, bool)
+        _check_type("link", link, bool)
+        _check_type("link_limit", link_limit, int)
         if link_limit < 1:
             raise ValueError(f"link_limit must be at least 1, but is {link_limit}")
+        super().__init__(keep_graph)
         self._debug_mode = keep_graph
         self._steps: List[Any] = []  # captured steps of optimizers
         self._link = link
         self._link_limit = link_limit
 
-    def capture_begin(
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "a torch.mps.MPSGraph can't be copied or pickled, since it holds memory of this process. Save the "
+            "state_dict() of the model instead."
+        )
+
+    def capture_begin(  # type: ignore[override]
         self,
         pool: Optional[_PoolHandle] = None,
-        capture_error_mode: str = "strict",
+        capture_error_mode: str = "global",
         check_input_liveness: bool = False,
-        link: Optional[bool] = None,  # type: ignore[override]
+        link: Optional[bool] = None,
+        *,
+        freeze_host_reads: bool = False,
     ) -> None:
         r"""Begin to record the work that this thread submits to the MPS stream, and autograd's
         threads for it. What other threads submit goes on as always, unrecorded.
@@ -123,28 +162,37 @@ class MPSGraph(torch._C._MPSGraph):
         Arguments:
             pool (optional): Token of :func:`torch.mps.graph_pool_handle` or of another graph's
                 :meth:`pool`, to share its memory.
-            capture_error_mode (str): With ``"strict"`` a read of device data by the host
-                (``.item()``, ``.cpu()``, ``nonzero()``, ...) raises. With ``"relaxed"`` it runs,
-                with one warning, and replays behave as if it had read the same values again.
-                CUDA's ``"global"`` and ``"thread_local"`` mean the same as ``"strict"``: other
-                threads can't disturb a capture, so that nothing they do has to raise.
+            capture_error_mode (str): ``"global"``, ``"thread_local"``, ``"relaxed"`` or ``"default"``,
+                as in CUDA. All mean the same here, since the work of other threads never disturbs
+                a capture.
             check_input_liveness (bool): With True a replay raises when a tensor of the MPS device
                 that existed before the capture and was used in it is gone, so that it could not
                 have been given new input. Costs a look at each of them per replay.
             link (bool, optional): Whether runs of MPSGraphs are linked, see :class:`MPSGraph`. By
                 default what the graph was made with.
+            freeze_host_reads (bool): By default a read of device data by the host (``.item()``,
+                ``.cpu()``, ``nonzero()``, ...) raises. With True it runs, with one warning, and
+                every replay uses the value of the capture.
 
         Raises:
             RuntimeError: if a capture is underway, of whatever thread (they can't be nested), if
                 this graph holds one already, or if the MPS profiler is on.
-            ValueError: if ``capture_error_mode`` is none of these.
+            TypeError: if an argument has another type.
+            ValueError: if ``capture_error_mode`` is not one of these.
         """
         global _underway
+        _check_capture_options(
+            pool,
+            capture_error_mode,
+            link,
+            check_input_liveness=check_input_liveness,
+            freeze_host_reads=freeze_host_reads,
+        )
         if link is None:
             link = self._link
         super().capture_begin(
             pool,
-            capture_error_mode,
+            freeze_host_reads,
             check_input_liveness,
             self._link_limit if link else 0,
         )
@@ -176,6 +224,7 @@ class MPSGraph(torch._C._MPSGraph):
             RuntimeError: if the graph is empty, is being captured, or was not made with
                 ``keep_graph=True``.
         """
+        _check_type("link", link, bool, type(None))
         super()._instantiate(None if link is None else self._link_limit if link else 0)
 
     def replay(self) -> None:
@@ -210,7 +259,7 @@ class MPSGraph(torch._C._MPSGraph):
 
         Raises:
             RuntimeError: if the graph is being captured, or if the generator is of another device.
-            TypeError: if it is no generator.
+            TypeError: if ``generator`` is not a :class:`torch.Generator`.
         """
         super().register_generator_state(generator)
 
@@ -327,14 +376,17 @@ class graph(torch._C._MPSGraphContext):
         stream (torch.Stream, optional): Accepted so that code written for :class:`torch.cuda.graph`
             runs: the MPS device has one stream, which is captured.
         capture_error_mode (str): See :meth:`MPSGraph.capture_begin`.
+        enable_annotations (bool): Accepted for code written for CUDA. Has no effect.
+        annotation_config (optional): Accepted for code written for CUDA. Has no effect.
         check_input_liveness (bool): See :meth:`MPSGraph.capture_begin`.
         link (bool, optional): See :meth:`MPSGraph.capture_begin`.
+        freeze_host_reads (bool): See :meth:`MPSGraph.capture_begin`.
         empty_cache (bool): Whether to wait for the GPU and to give unused memory back to the system
             before the capture, as :class:`torch.cuda.graph` does: memory that is cached for tensors
             outside of graphs is of no use to the pool of a graph.
 
     Raises:
-        TypeError: if ``stream`` is no stream of the MPS device.
+        TypeError: if an argument has another type, or if ``stream`` is of another device.
     """
 
     def __init__(
@@ -342,13 +394,20 @@ class graph(torch._C._MPSGraphContext):
         mps_graph: MPSGraph,
         pool: Optional[_PoolHandle] = None,
         stream: Optional[torch.Stream] = None,
-        capture_error_mode: str = "strict",
-        *,
+        capture_error_mode: str = "global",
+        enable_annotations: bool = False,
+        annotation_config: Any = None,
         check_input_liveness: bool = False,
+        *,
         link: Optional[bool] = None,
+        freeze_host_reads: bool = False,
         empty_cache: bool = True,
     ) -> None:
         super().__init__()
+        if not isinstance(mps_graph, MPSGraph):
+            raise TypeError(
+                f"mps_graph must be a torch.mps.MPSGraph, got {type(mps_graph).__name__}"
+            )
         if stream is not None and not (
             isinstance(stream, torch.Stream) and stream.device.type == "mps"
         ):
@@ -356,11 +415,20 @@ class graph(torch._C._MPSGraphContext):
                 "stream must be a stream of the MPS device, which has one, or None, but is "
                 f"{stream!r}"
             )
+        _check_capture_options(
+            pool,
+            capture_error_mode,
+            link,
+            check_input_liveness=check_input_liveness,
+            freeze_host_reads=freeze_host_reads,
+            empty_cache=empty_cache,
+        )
         self.mps_graph = mps_graph
         self.pool = pool
         self.capture_error_mode = capture_error_mode
         self.check_input_liveness = check_input_liveness
         self.link = link
+        self.freeze_host_reads = freeze_host_reads
         self.empty_cache = empty_cache
 
     # called by __enter__(), which ends the capture again if this raises after it has begun
@@ -371,7 +439,11 @@ class graph(torch._C._MPSGraphContext):
             # not torch.mps.empty_cache(), which may forget MPSGraphs that the capture would share
             torch._C._mps_releaseCachedMemory()
         self.mps_graph.capture_begin(
-            self.pool, self.capture_error_mode, self.check_input_liveness, self.link
+            self.pool,
+            self.capture_error_mode,
+            self.check_input_liveness,
+            self.link,
+            freeze_host_reads=self.freeze_host_reads,
         )
 
 
@@ -393,6 +465,7 @@ class graph_capture(graph):
         check_input_liveness (bool): See :meth:`MPSGraph.capture_begin`.
         link (bool): See :class:`MPSGraph`.
         empty_cache (bool): See :class:`graph`.
+        freeze_host_reads (bool): See :meth:`MPSGraph.capture_begin`.
 
     Example::
 
@@ -409,16 +482,19 @@ class graph_capture(graph):
     def __init__(
         self,
         pool: Optional[_PoolHandle] = None,
-        capture_error_mode: str = "strict",
+        capture_error_mode: str = "global",
         check_input_liveness: bool = False,
         link: bool = False,
         empty_cache: bool = True,
+        *,
+        freeze_host_reads: bool = False,
     ) -> None:
         super().__init__(
             MPSGraph(link=link),
             pool,
             capture_error_mode=capture_error_mode,
             check_input_liveness=check_input_liveness,
+            freeze_host_reads=freeze_host_reads,
             empty_cache=empty_cache,
         )
 

@@ -56,7 +56,7 @@ struct MPSReplayMechanisms {};
 
 class MPSGraphCapture {
  public:
-  MPSCaptureErrorMode mode = MPSCaptureErrorMode::STRICT;
+  bool freeze_host_reads = false;
   std::shared_ptr<MPSRecording> recording = std::make_shared<MPSRecording>();
   CallbackHandle observer = INVALID_CALLBACK_HANDLE;
 };
@@ -86,19 +86,19 @@ MPSCommandGraph::~MPSCommandGraph() {
 
 void MPSCommandGraph::captureBegin(
     std::optional<MPSGraphPool> pool,
-    MPSCaptureErrorMode error_mode,
+    bool freeze_host_reads,
     bool check_input_liveness,
     size_t link_limit) {
   stand_in::note(c10::str(
       "begin pool=",
       pool ? c10::str(pool->first, ',', pool->second) : "none",
-      error_mode == MPSCaptureErrorMode::RELAXED ? " relaxed" : " strict",
+      freeze_host_reads ? " frozen" : "",
       check_input_liveness ? " liveness" : "",
       link_limit > 0 ? " linked" : ""));
   TORCH_CHECK(!capture_ && !stand_in::underway, "torch.mps graph capture: captures can't be nested.");
   TORCH_CHECK(!recording_, "torch.mps graph capture: this graph already holds a capture. Call reset() first.");
   capture_ = std::make_unique<MPSGraphCapture>();
-  capture_->mode = error_mode;
+  capture_->freeze_host_reads = freeze_host_reads;
   capture_->observer =
       addThreadLocalCallback(RecordFunctionCallback(&observe).scopes({RecordScope::FUNCTION}));
   stand_in::underway = capture_.get();
@@ -123,7 +123,7 @@ void MPSCommandGraph::captureEnd() {
   replays_ = 0;
 }
 
-void MPSCommandGraph::captureAbort() {
+void MPSCommandGraph::captureAbort(const std::string& /*reason*/) {
   if (capture_) {
     stand_in::note("abort");
     takeOff(*capture_);
@@ -250,7 +250,7 @@ void hostReads() {
     return;
   }
   TORCH_CHECK(
-      underway.load()->mode == at::mps::MPSCaptureErrorMode::RELAXED,
+      underway.load()->freeze_host_reads,
       "torch.mps graph capture: the host reads a tensor of the device, which would be frozen.");
   TORCH_WARN("torch.mps graph capture: what the host read is frozen.");
 }

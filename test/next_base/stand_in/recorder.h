@@ -17,7 +17,7 @@ struct Call {
 
 /// That of the capture that this thread works for, or none.
 std::vector<Call>* recording();
-/// The host reads the device: refused in a strict capture.
+/// The host reads the device: refused unless the capture freezes host reads.
 void hostReads();
 /// Runs the operator again, and puts its results where they were.
 void repeat(const Call& call);

@@ -148,7 +148,13 @@ class _MpsGraphsBackend:
         module: torch.fx.GraphModule,
         inputs: Sequence[Any],
         options: Optional[Dict[str, Any]] = None,
+        mode: Optional[str] = None,
     ) -> Callable[..., Any]:
+        if mode is not None:
+            raise ValueError(
+                f"torch.compile(backend='mpsgraphs'): there are no modes, got mode={mode!r}; use options, known are "
+                f"{', '.join(sorted(Options.__dataclass_fields__))}"
+            )
         return mpsgraphs(module, inputs, options)
 
 

@@ -16,23 +16,8 @@ namespace torch::mps {
 
 namespace {
 
-using at::mps::MPSCaptureErrorMode;
 using at::mps::MPSCommandGraph;
 using at::mps::MPSGraphPool;
-
-MPSCaptureErrorMode parseErrorMode(const std::string& name) {
-  // CUDA's words: what other threads do can't disturb a capture here
-  if (name == "strict" || name == "global" || name == "thread_local") {
-    return MPSCaptureErrorMode::STRICT;
-  }
-  TORCH_CHECK_VALUE(
-      name == "relaxed",
-      "capture_error_mode must be \"strict\" (or \"global\" or \"thread_local\", which mean the same) or "
-      "\"relaxed\", but is \"",
-      name,
-      "\"");
-  return MPSCaptureErrorMode::RELAXED;
-}
 
 // The innermost line that is not torch's own, as "train.py:12 (step)".
 std::string programLine() {
@@ -197,23 +182,40 @@ py::object enterCapture(const py::object& context) {
   }
 }
 
+// "KeyError: 'x'", without more than the first line of a long message.
+std::string describe(const py::handle& type, const py::handle& exception) {
+  std::string name = py::str(type.attr("__name__"));
+  try {
+    const std::string text = py::str(exception);
+    const auto line = text.substr(0, text.find('\n'));
+    return line.empty() ? name + "." : name + ": " + line;
+  } catch (const py::error_already_set& error) {
+    if (!error.matches(PyExc_Exception)) {
+      throw; // Ctrl-C
+    }
+    return name + "."; // has a __str__() that raises
+  }
+}
+
 void exitCapture(
     const py::object& context,
     const py::object& exception_type,
-    const py::object& /*exception*/,
+    const py::object& exception,
     const py::object& /*traceback*/) {
   const py::object graph = context.attr("mps_graph");
   if (!exception_type.is_none()) {
     graph.attr("_capture_abort")();
+    graph.attr("_capture_abort")(describe(exception_type, exception));
     return;
   }
   try {
     graph.attr("capture_end")();
-  } catch (const py::error_already_set&) {
+  } catch (const py::error_already_set& error) {
     // Raised before the end or after it. Not the graph's own reset(), which is
     // Python.
     graph.attr("_capture_abort")();
     py::type::of<MPSCommandGraph>().attr("reset")(graph);
+    graph.attr("_capture_abort")(describe(error.type(), error.value()));
     throw;
   }
 }
@@ -232,17 +234,14 @@ void initGraphBindings(py::module& module) {
           torch::wrap_pybind_function_no_gil(
               [](MPSCommandGraph& self,
                  std::optional<MPSGraphPool> pool,
-                 const std::string& capture_error_mode,
+                 bool freeze_host_reads,
                  bool check_input_liveness,
                  size_t link_limit) {
                 self.captureBegin(
-                    pool,
-                    parseErrorMode(capture_error_mode),
-                    check_input_liveness,
-                    link_limit);
+                    pool, freeze_host_reads, check_input_liveness, link_limit);
               }),
           py::arg("pool") = py::none(),
-          py::arg("capture_error_mode") = "strict",
+          py::arg("freeze_host_reads") = false,
           py::arg("check_input_liveness") = false,
           py::arg("link_limit") = 0)
       .def(
@@ -254,7 +253,8 @@ void initGraphBindings(py::module& module) {
           py::arg("link_limit") = py::none())
       .def(
           "_capture_abort",
-          torch::wrap_pybind_function_no_gil(&MPSCommandGraph::captureAbort))
+          torch::wrap_pybind_function_no_gil(&MPSCommandGraph::captureAbort),
+          py::arg("reason") = "")
       .def(
           "replay",
           torch::wrap_pybind_function_no_gil(&MPSCommandGraph::replay))
@@ -263,7 +263,7 @@ void initGraphBindings(py::module& module) {
           [](MPSCommandGraph& self, py::object generator) {
             TORCH_CHECK_TYPE(
                 THPGenerator_Check(generator.ptr()),
-                "register_generator_state() takes a torch.Generator, but got a ",
+                "generator must be a torch.Generator, got ",
                 Py_TYPE(generator.ptr())->tp_name);
             const at::Generator cdata =
                 reinterpret_cast<THPGenerator*>(generator.ptr())->cdata;

@@ -4,10 +4,13 @@
 
 namespace at::mps {
 
-void assertNotCapturing(const std::string& what) {
+void assertNotCapturing(const std::string& what, const std::string& cure) {
   if (isCurrentStreamCapturing()) {
     const auto line = programLine();
-    TORCH_CHECK(false, "torch.mps graph capture: ", what, line.empty() ? line : " That was at " + line + ".");
+    if (cure.empty()) {
+      TORCH_CHECK(false, "torch.mps graph capture: ", what, line.empty() ? line : " That was at " + line + ".");
+    }
+    TORCH_CHECK(false, "torch.mps graph capture: ", what, line.empty() ? line : ", at " + line, ". ", cure);
   }
 }
 
@@ -30,7 +33,7 @@ MPSHostReadGuard::MPSHostReadGuard(const TensorBase& tensor) {
   {
     const MPSCaptureUnderway capture;
     is_captured = static_cast<bool>(capture);
-    is_refused = is_captured && capture->errorMode() != MPSCaptureErrorMode::RELAXED;
+    is_refused = is_captured && !capture->freezesHostReads();
     is_first = is_captured && !is_refused && capture->isFirstHostRead();
   }
   if (is_refused || is_first) {
@@ -45,11 +48,9 @@ MPSHostReadGuard::MPSHostReadGuard(const TensorBase& tensor) {
         !is_refused,
         read,
         ". A replay can't read it again. Move the read (.item(), .cpu(), printing, a tensor as a condition, ...) "
-        "out of the capture, or pass capture_error_mode=\"relaxed\" to freeze what it reads.");
+        "out of the capture, or pass freeze_host_reads=True to fix the value.");
     TORCH_WARN(
-        read,
-        ". With capture_error_mode=\"relaxed\" what it reads is frozen: every replay behaves as if it had read the "
-        "same values. Later reads are frozen without a warning.");
+        read, ". With freeze_host_reads=True every replay uses the value of the capture. Later reads give no warning.");
   }
   if (is_captured) {
     pause_ = std::make_unique<MPSCapturePause>();

@@ -15,12 +15,6 @@ namespace at::mps {
 
 class MPSCapturePause;
 
-/// What a read of device data by the host does during a capture.
-enum class MPSCaptureErrorMode {
-  STRICT, // raises
-  RELAXED, // runs outside of the graph, with a warning: the value is frozen
-};
-
 /// Names a memory pool that several graphs may share.
 using MPSGraphPool = std::pair<uint64_t, uint64_t>;
 
@@ -31,8 +25,11 @@ TORCH_API bool isCurrentStreamCapturing();
 TORCH_API bool isCaptureUnderway();
 
 /// Raises if what the calling thread submits becomes part of a graph: `what`
-/// names work that a graph can't repeat. The line of the program follows it.
-TORCH_API void assertNotCapturing(const std::string& what);
+/// names work that a graph can't repeat. The line of the program follows it,
+/// then the `cure`.
+TORCH_API void assertNotCapturing(
+    const std::string& what,
+    const std::string& cure = "");
 
 /// Tells a capture of a tensor that is about to be bound: its memory is kept
 /// and, outside of all operators, whose tensors the capture sees by itself,
@@ -56,8 +53,8 @@ bool knowsProgramLine();
 TORCH_API bool isWatchedByGraph(const TensorBase& tensor);
 
 /// Put around a copy of `tensor` from the device to the host. During a capture
-/// it raises or, in relaxed mode, keeps the work of this thread out of the
-/// graph while it lives.
+/// it raises or, if the capture freezes host reads, keeps the work of this
+/// thread out of the graph while it lives.
 class TORCH_API MPSHostReadGuard {
  public:
   explicit MPSHostReadGuard(const TensorBase& tensor);

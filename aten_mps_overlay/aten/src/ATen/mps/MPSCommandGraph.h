@@ -87,6 +87,8 @@ class TORCH_API MPSCommandGraph {
 
   /// Starts recording. Raises when a capture is underway, when this graph holds
   /// one, or when a profiler is on.
+  /// A read of device data by the host raises. With `freeze_host_reads` it runs
+  /// outside of the graph, with one warning, and its value is fixed.
   /// With `check_input_liveness` a replay raises, too, when a tensor of the
   /// device that existed before the capture and was used in it is gone.
   /// Stretches of at most `link_limit` MPSGraph runs are compiled to one
@@ -94,7 +96,7 @@ class TORCH_API MPSCommandGraph {
   /// each run stays its own.
   void captureBegin(
       std::optional<MPSGraphPool> pool = std::nullopt,
-      MPSCaptureErrorMode error_mode = MPSCaptureErrorMode::STRICT,
+      bool freeze_host_reads = false,
       bool check_input_liveness = false,
       size_t link_limit = 0);
   /// Ends recording. Raises, and leaves the graph empty, when something ran
@@ -104,9 +106,9 @@ class TORCH_API MPSCommandGraph {
   /// often as wanted: later replays do as the switches say now. Graph runs are
   /// linked as captureBegin() said, or as `link_limit` does.
   void instantiate(std::optional<size_t> link_limit = std::nullopt);
-  /// Ends recording and drops what was recorded. Does nothing when this graph
-  /// is not being captured.
-  void captureAbort();
+  /// Ends recording and drops what was recorded, if this graph is being
+  /// captured. Errors of later replays name the reason.
+  void captureAbort(const std::string& reason = "");
   /// Encodes the recorded work again, in order with all other work of the
   /// stream. Does not wait for the GPU.
   void replay();
@@ -141,6 +143,8 @@ class TORCH_API MPSCommandGraph {
   // for the next replay_
   std::unique_ptr<const MPSReplayMechanisms> mechanisms_;
   std::optional<MPSGraphPool> pool_;
+  // why the last capture left the graph empty, "" if it did not
+  std::string failure_;
   std::vector<Generator> generators_;
   size_t link_limit_ = 0;
   size_t replays_ = 0;

@@ -28,7 +28,7 @@ MPSCommandGraph::~MPSCommandGraph() {
 }
 
 void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool,
-                                   MPSCaptureErrorMode error_mode,
+                                   bool freeze_host_reads,
                                    bool check_input_liveness,
                                    size_t link_limit) {
   std::lock_guard<std::mutex> lock(mutex_);
@@ -52,11 +52,12 @@ void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool,
     TORCH_CHECK(!stream->capture(), "torch.mps graph capture: another capture is underway; captures can't be nested.");
     stream->endKernelCoalescing();
     capture_ = std::make_unique<MPSGraphCapture>(
-        error_mode, used_pool, std::move(generators), check_input_liveness, link_limit > 0 || keep_graph_);
+        freeze_host_reads, used_pool, std::move(generators), check_input_liveness, link_limit > 0 || keep_graph_);
     stream->setCapture(capture_.get());
   });
   capture_->belongToThisThread();
   pool_ = used_pool;
+  failure_.clear();
   mechanisms_ = std::move(mechanisms);
   link_limit_ = link_limit;
 }
@@ -108,11 +109,12 @@ void MPSCommandGraph::instantiate(std::optional<size_t> link_limit) {
   replay_ = makeReplay(recording_, link_limit.value_or(link_limit_));
 }
 
-void MPSCommandGraph::captureAbort() {
+void MPSCommandGraph::captureAbort(const std::string& reason) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (capture_) {
     takeOff(capture_);
   }
+  failure_ = reason;
 }
 
 void MPSCommandGraph::replay() {
@@ -120,7 +122,10 @@ void MPSCommandGraph::replay() {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     TORCH_CHECK(!capture_, "torch.mps graph replay: this graph is still being captured.");
-    TORCH_CHECK(recording_, "torch.mps graph replay: this graph is empty. Capture into it first.");
+    TORCH_CHECK(recording_,
+                "torch.mps graph replay: this graph is empty. Capture into it first.",
+                failure_.empty() ? "" : " Its last capture raised ",
+                failure_);
     if (!replay_) {
       replay_ = makeReplay(recording_, link_limit_);
     }

@@ -30,15 +30,15 @@ namespace at::mps {
 class MPSGraphCapture final : public MPSKernelRecorder {
  public:
   /// On the stream's queue.
-  MPSGraphCapture(MPSCaptureErrorMode error_mode,
+  MPSGraphCapture(bool freeze_host_reads,
                   MPSGraphPool pool,
                   std::vector<Generator> generators,
                   bool check_input_liveness,
                   bool notes_places);
   ~MPSGraphCapture() override;
 
-  MPSCaptureErrorMode errorMode() const {
-    return error_mode_;
+  bool freezesHostReads() const {
+    return freeze_host_reads_;
   }
 
   /// Makes the capture that of the calling thread, whose work it records from here on. Off the queue.
@@ -136,7 +136,7 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   static std::vector<MPSWatchedGradient> writtenGradients(const std::vector<MPSWatchedTensor>& watched,
                                                           const std::vector<Version>& versions);
 
-  const MPSCaptureErrorMode error_mode_;
+  const bool freeze_host_reads_;
   const std::vector<Generator> generators_;
   const bool check_input_liveness_;
   const bool notes_places_;

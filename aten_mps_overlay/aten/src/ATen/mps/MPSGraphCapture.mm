@@ -115,12 +115,12 @@ void observeOutputs(const RecordFunction& function, ObserverContext* context) {
 
 } // namespace
 
-MPSGraphCapture::MPSGraphCapture(MPSCaptureErrorMode error_mode,
+MPSGraphCapture::MPSGraphCapture(bool freeze_host_reads,
                                  MPSGraphPool pool,
                                  std::vector<Generator> generators,
                                  bool check_input_liveness,
                                  bool notes_places)
-    : error_mode_(error_mode),
+    : freeze_host_reads_(freeze_host_reads),
       generators_(std::move(generators)),
       check_input_liveness_(check_input_liveness),
       notes_places_(notes_places),

@@ -6,7 +6,6 @@
 #include <functional>
 #include <string>
 
-using at::mps::MPSCaptureErrorMode;
 using at::mps::MPSCommandGraph;
 
 class MPSCaptureRefusalsTest : public ::testing::Test {
@@ -119,9 +118,9 @@ TEST_F(MPSCaptureRefusalsTest, SynchronizeIsNotRefused) {
   EXPECT_EQ(z.sum().item<float>(), 44);
 }
 
-TEST_F(MPSCaptureRefusalsTest, RelaxedReadIsFrozen) {
+TEST_F(MPSCaptureRefusalsTest, ReadIsFrozen) {
   MPSCommandGraph graph;
-  graph.captureBegin(std::nullopt, MPSCaptureErrorMode::RELAXED);
+  graph.captureBegin(std::nullopt, /*freeze_host_reads=*/true);
   auto y = x.mul(x.sum().item());
   graph.captureEnd();
   EXPECT_EQ(y.sum().item<float>(), 100);

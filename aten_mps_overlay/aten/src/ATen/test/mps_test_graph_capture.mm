@@ -138,7 +138,7 @@ TEST_F(MPSGraphCaptureTest, GoneInputOfAGraphRunOutsideOfOperators) {
   Doubling doubling;
   auto x = full(1);
   auto y = full(0);
-  graph.captureBegin(std::nullopt, MPSCaptureErrorMode::STRICT, /*check_input_liveness=*/true);
+  graph.captureBegin(std::nullopt, /*freeze_host_reads=*/false, /*check_input_liveness=*/true);
   doubling.run(x, y);
   graph.captureEnd();
   graph.replay();

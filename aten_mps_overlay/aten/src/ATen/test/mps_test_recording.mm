@@ -27,7 +27,7 @@ class MPSRecordingTest : public ::testing::Test {
     __block std::unique_ptr<MPSGraphCapture> capture;
     dispatch_sync_with_rethrow(stream->queue(), ^() {
       stream->endKernelCoalescing();
-      capture = std::make_unique<MPSGraphCapture>(MPSCaptureErrorMode::STRICT,
+      capture = std::make_unique<MPSGraphCapture>(/*freeze_host_reads=*/false,
                                                   MPSGraphPool{0, 0},
                                                   std::vector<at::Generator>{},
                                                   /*check_input_liveness=*/false,

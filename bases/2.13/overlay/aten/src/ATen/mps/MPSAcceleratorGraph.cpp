@@ -77,16 +77,14 @@ struct MPSAcceleratorGraph final : public GraphImplInterface {
         debug_mode_(args.keep_graph),
         graph_(args.keep_graph) {}
 
-  void capture_begin(MempoolId_t pool, GraphCaptureMode mode) override {
+  void capture_begin(MempoolId_t pool, GraphCaptureMode /*mode*/) override {
     // the caller's way to say that there is none
     const bool has_pool = pool.first != 0 || pool.second != 0;
-    // Nothing that other threads do can disturb a capture, so that the modes
-    // which differ in what others may do are one.
+    // The modes differ in what other threads may do, and none of them can
+    // disturb a capture.
     graph_.captureBegin(
         has_pool ? std::make_optional(MPSGraphPool{pool.first, pool.second})
-                 : std::nullopt,
-        mode == GraphCaptureMode::Relaxed ? MPSCaptureErrorMode::RELAXED
-                                          : MPSCaptureErrorMode::STRICT);
+                 : std::nullopt);
   }
 
   void capture_end() override {
