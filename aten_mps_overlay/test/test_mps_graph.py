@@ -1055,7 +1055,9 @@ class TestRefusals(GraphTestCase):
             warnings.simplefilter("always")
             with torch.mps.graph(graph, freeze_host_reads=True):
                 y = x * x.sum().item() + x.cpu()[0].item()
-        self.assertEqual(len([w for w in caught if "freeze_host_reads" in str(w.message)]), 1)
+        self.assertEqual(
+            len([w for w in caught if "freeze_host_reads" in str(w.message)]), 1
+        )
         x.fill_(2.0)
         graph.replay()
         self.assertEqual(y.cpu(), torch.full((4,), 9.0))

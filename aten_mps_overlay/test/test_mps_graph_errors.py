@@ -236,22 +236,58 @@ class TestCaptureMessages(MessageTestCase):
             return torch.mps.make_graphed_callables(torch.sin, (self.x,), **options)
 
         for function, expected in (
-            (lambda: torch.mps.graph(layer), "mps_graph must be a torch.mps.MPSGraph, got Linear"),
-            (lambda: torch.mps.graph(graph, graph), f"{handle} or MPSGraph.pool(), got MPSGraph"),
+            (
+                lambda: torch.mps.graph(layer),
+                "mps_graph must be a torch.mps.MPSGraph, got Linear",
+            ),
+            (
+                lambda: torch.mps.graph(graph, graph),
+                f"{handle} or MPSGraph.pool(), got MPSGraph",
+            ),
             (lambda: graph.capture_begin("a"), f"{handle} or MPSGraph.pool(), got str"),
-            (lambda: torch.mps.graph_capture((1, "a")), f"{handle} or MPSGraph.pool(), got tuple"),
+            (
+                lambda: torch.mps.graph_capture((1, "a")),
+                f"{handle} or MPSGraph.pool(), got tuple",
+            ),
             (lambda: make(pool="a"), f"{handle} or MPSGraph.pool(), got str"),
-            (lambda: torch.mps.graph(graph, None, None, 1), "capture_error_mode must be a str, got int"),
-            (lambda: graph.capture_begin(link=1), "link must be a bool or None, got int"),
-            (lambda: graph.capture_begin(freeze_host_reads=1), "freeze_host_reads must be a bool, got int"),
-            (lambda: graph.capture_begin(check_input_liveness=""), "check_input_liveness must be a bool, got str"),
-            (lambda: torch.mps.graph(graph, empty_cache=None), "empty_cache must be a bool, got NoneType"),
-            (lambda: torch.mps.MPSGraph(keep_graph=3), "keep_graph must be a bool, got int"),
+            (
+                lambda: torch.mps.graph(graph, None, None, 1),
+                "capture_error_mode must be a str, got int",
+            ),
+            (
+                lambda: graph.capture_begin(link=1),
+                "link must be a bool or None, got int",
+            ),
+            (
+                lambda: graph.capture_begin(freeze_host_reads=1),
+                "freeze_host_reads must be a bool, got int",
+            ),
+            (
+                lambda: graph.capture_begin(check_input_liveness=""),
+                "check_input_liveness must be a bool, got str",
+            ),
+            (
+                lambda: torch.mps.graph(graph, empty_cache=None),
+                "empty_cache must be a bool, got NoneType",
+            ),
+            (
+                lambda: torch.mps.MPSGraph(keep_graph=3),
+                "keep_graph must be a bool, got int",
+            ),
             (lambda: torch.mps.MPSGraph(link="a"), "link must be a bool, got str"),
-            (lambda: torch.mps.MPSGraph(link_limit="a"), "link_limit must be an int, got str"),
+            (
+                lambda: torch.mps.MPSGraph(link_limit="a"),
+                "link_limit must be an int, got str",
+            ),
             (lambda: graph.instantiate(link=3), "link must be a bool or None, got int"),
-            (lambda: make(num_warmup_iters="a"), "num_warmup_iters must be an int, got str"),
-            (lambda: make(allow_unused_input=1), "allow_unused_input must be a bool, got int"),
+            (
+                lambda: make(num_warmup_iters="a"),
+                "num_warmup_iters must be an int, got str",
+            ),
+            (
+                lambda: make(allow_unused_input=1),
+                "allow_unused_input must be a bool, got int",
+            ),
             (lambda: make(link=None), "link must be a bool, got NoneType"),
         ):
             with self.subTest(expected):

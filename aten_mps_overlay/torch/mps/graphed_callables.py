@@ -27,13 +27,7 @@ from ._graphed_module import (
     state_of,
 )
 from ._static_memory import GraphPool, replay_of, SAME, StaticMemory, UNLIKE
-from .graphs import (
-    _check_capture_options,
-    _check_type,
-    _PoolHandle,
-    graph,
-    MPSGraph,
-)
+from .graphs import _check_capture_options, _check_type, _PoolHandle, graph, MPSGraph
 
 
 __all__ = ["make_graphed_callables"]
