@@ -435,7 +435,7 @@ def make_graphed_callables(
     _check_capture_options(
         pool,
         capture_error_mode,
-        link,
+        link=link,
         allow_unused_input=allow_unused_input,
         freeze_host_reads=freeze_host_reads,
     )

@@ -43,9 +43,7 @@ def _check_type(name: str, value: Any, *kinds: Type[Any]) -> None:
         raise TypeError(f"{name} must be {wanted}, got {type(value).__name__}")
 
 
-def _check_capture_options(
-    pool: Any, capture_error_mode: Any, link: Any, **flags: Any
-) -> None:
+def _check_capture_options(pool: Any, capture_error_mode: Any, **flags: Any) -> None:
     is_handle = isinstance(pool, tuple) and [type(part) for part in pool] == [int, int]
     if pool is not None and not is_handle:
         raise TypeError(
@@ -57,7 +55,6 @@ def _check_capture_options(
             'capture_error_mode must be "global", "thread_local", "relaxed" or "default", '
             f"got {capture_error_mode!r}"
         )
-    _check_type("link", link, bool, type(None))
     for name, flag in flags.items():
         _check_type(name, flag, bool)
 
@@ -184,10 +181,10 @@ class MPSGraph(torch._C._MPSGraph):
         _check_capture_options(
             pool,
             capture_error_mode,
-            link,
             check_input_liveness=check_input_liveness,
             freeze_host_reads=freeze_host_reads,
         )
+        _check_type("link", link, bool, type(None))
         if link is None:
             link = self._link
         super().capture_begin(
@@ -418,11 +415,11 @@ class graph(torch._C._MPSGraphContext):
         _check_capture_options(
             pool,
             capture_error_mode,
-            link,
             check_input_liveness=check_input_liveness,
             freeze_host_reads=freeze_host_reads,
             empty_cache=empty_cache,
         )
+        _check_type("link", link, bool, type(None))
         self.mps_graph = mps_graph
         self.pool = pool
         self.capture_error_mode = capture_error_mode
