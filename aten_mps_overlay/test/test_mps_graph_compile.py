@@ -932,16 +932,23 @@ class TestOthers(CompileTestCase):
     def test_line_of_a_module(self):
         """Where all operators are torch's own, the line is that of the call."""
 
-        compiled = torch.compile(
-            torch.nn.Linear(3, 2, device="mps"), backend="mpsgraphs"
-        )
-        line = inspect.currentframe().f_lineno + 2
-        with torch.no_grad():
-            compiled(new(4, 3))
+        layer = nn.Embedding(4, 3, max_norm=1.0, device="mps")
+        compiled = torch.compile(layer, backend="mpsgraphs")
+        indices = torch.arange(4, device="mps")
+        with warnings.catch_warnings(record=True) as caught, torch.no_grad():
+            warnings.simplefilter("always")
+            line = inspect.currentframe().f_lineno + 1
+            compiled(indices)
+        (told,) = (str(w.message) for w in caught if "mpsgraphs" in str(w.message))
+        place = f"test_mps_graph_compile.py:{line}, in test_line_of_a_module)"
+        self.assertEqual(told.count(place), 2, told)
         (report,) = reports()
-        self.assertIn(
-            f"test_mps_graph_compile.py:{line}, in test_line_of_a_module",
-            report["function"],
+        (split,) = report["splits"]
+        self.assertIn(place, report["function"])
+        self.assertIn(place[:-1], split["line"])
+        self.assertRegex(
+            split["reason"],
+            rf"falls back to the CPU.*:{line} \(test_line_of_a_module\)\.$",
         )
 
     def test_copies(self):

@@ -533,6 +533,7 @@ class CompiledGraph:
 
     def _note(self, name: str, node: Node, error: Exception) -> None:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = reason.partition(" Move ")[0]  # the split is the cure
         self.splits.append(_Split(name, reason, line_of(node)))
 
     def _keep(self, graphs: _Graphs, run: TracedRun) -> None:

@@ -1,6 +1,5 @@
 r"""What is known of a traced graph before it runs: an order, and who reads and writes what."""
 
-import contextlib
 import os
 import re
 import sys
@@ -13,8 +12,6 @@ from torch.utils import _pytree as pytree
 
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
-# Files of frames between the compiler and the program's call.
-_NOT_OF_THE_PROGRAM = (_TORCH, contextlib.__file__, "<eval_with_key>")
 
 
 class TracedGraph:
@@ -144,12 +141,16 @@ def line_of(node: Node) -> str:
 def _caller() -> str:
     """The line of the program that calls the compiled function, if this thread runs it."""
     frame: Optional[FrameType] = sys._getframe()
-    while frame and frame.f_code.co_filename.startswith(_NOT_OF_THE_PROGRAM):
+    while frame and _module_of(frame) in ("", "contextlib", "torch"):
         frame = frame.f_back
     if frame is None:
         return ""
     code = frame.f_code
     return f"{code.co_filename}:{frame.f_lineno}, in {code.co_name}"
+
+
+def _module_of(frame: FrameType) -> str:
+    return frame.f_globals.get("__name__", "").partition(".")[0]
 
 
 def _host_first(nodes: Sequence[Node]) -> List[Node]:
