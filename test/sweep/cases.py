@@ -14,8 +14,10 @@ from typing import Any
 from unittest import mock
 
 import torch
-from sweep_exceptions import complaint_book, EAGER_LACKS, EagerFailed, first_line, sort_exception
+from sweep_exceptions import complaint_book, EAGER_LACKS, first_line, NotReplayed, sort_exception, WITHOUT_EAGER
 from sweep_inputs import (
+    alias,
+    bytes_of,
     copies,
     DEVICE,
     fill_with_garbage,
@@ -28,6 +30,7 @@ from sweep_inputs import (
     write_all,
 )
 from sweep_report import GENERATOR_DIFFERS, INPUTS_DIFFER, RESULTS_DIFFER
+from sweep_state import change_metadata, CHANGES, with_room
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
@@ -59,6 +62,8 @@ REASONS = {
     "an event was recorded": "event",
     "Resize or replace tensors": "moved storage",
 }
+# How a replay says that it can't give what eager would.
+REPLAY_RAISES = "torch.mps graph replay: "
 # What these give is whatever the memory held: shapes and types are compared.
 UNWRITTEN = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"}
 
@@ -144,98 +149,153 @@ def refusal(error: Exception) -> str | None:
     return next((reason for words, reason in REASONS.items() if words in text), f"other: {first_line(text)}")
 
 
-def run_case(case: Case) -> tuple[str, str]:
-    """Outcome and reason of one sample."""
-    originals = tensors_of(case.sample)
-    state, host_state = torch.mps.get_rng_state(), torch.random.get_rng_state()
+class Captured:
+    """A case and the inputs of its graph; raises NotReplayed if eager does not run it or the capture raises."""
 
-    def run_eager(inputs: Tensors) -> Tensors:
-        torch.mps.set_rng_state(state)
-        torch.random.set_rng_state(host_state)
-        with torch.set_grad_enabled(case.gradients):
-            made = forward_and_backward(case.function, case.sample, inputs, case.gradients)
+    def __init__(self, case: Case, tensors: Tensors) -> None:
+        self.case, self.tensors = case, tensors
+        self.state, self.host_state = torch.mps.get_rng_state(), torch.random.get_rng_state()
+        forget_earlier_errors()
+        try:
+            made = self.run_eager(copies(tensors))
+        except Exception as error:
+            raise sort_exception(error, raised_errors()) from None
+        if not any(t.device.type == DEVICE for t in [*tensors, *made]):
+            raise NotReplayed(EAGER_LACKS, "neither takes nor gives a tensor of the device")
+        # the same memory and metadata, whatever the inputs themselves are given later
+        self.at_capture = [alias(tensor).requires_grad_(tensor.requires_grad) for tensor in tensors]
+        self.graph = torch.mps.MPSGraph()
+        # what the host draws is frozen: the same numbers as eager's
+        torch.random.set_rng_state(self.host_state)
+        try:
+            with torch.mps.graph(self.graph, link=case.link), torch.set_grad_enabled(case.gradients):
+                self.results = forward_and_backward(case.function, case.sample, tensors, case.gradients)
+        except Exception as error:
+            reason = refusal(error)
+            if reason is None:
+                raise NotReplayed("wrong", f"capture raised: {first_line(str(error))}") from None
+            raise NotReplayed("refused", reason) from None
+
+    def run_eager(self, inputs: Tensors) -> Tensors:
+        torch.mps.set_rng_state(self.state)
+        torch.random.set_rng_state(self.host_state)
+        with torch.set_grad_enabled(self.case.gradients):
+            made = forward_and_backward(self.case.function, self.case.sample, inputs, self.case.gradients)
         torch.mps.synchronize()
         return made
 
-    forget_earlier_errors()
-    try:
-        made = run_eager(copies(originals))
-    except Exception as error:
-        raise sort_exception(error, raised_errors()) from None
-    if not any(t.device.type == DEVICE for t in [*originals, *made]):
-        raise EagerFailed(EAGER_LACKS, "neither takes nor gives a tensor of the device")
+    def compare(self, way: str, eager: Eager, ignoring: Eager | None = None) -> tuple[str, str]:
+        """Replays and compares; `ignoring` is what a replay would give that ignores the inputs' new metadata."""
+        case, results, tensors = self.case, self.results, self.tensors
+        fill_with_garbage(results, [*tensors, *self.at_capture])
+        torch.mps.set_rng_state(self.state)
 
-    tensors = copies(originals)
-    graph = torch.mps.MPSGraph()
-    # what the host draws is frozen: the same numbers as eager's
-    torch.random.set_rng_state(host_state)
-    try:
-        with torch.mps.graph(graph, link=case.link), torch.set_grad_enabled(case.gradients):
-            results = forward_and_backward(case.function, case.sample, tensors, case.gradients)
-    except Exception as error:
-        reason = refusal(error)
-        return ("wrong", f"capture raised: {first_line(str(error))}") if reason is None else ("refused", reason)
+        def found() -> Tensors:
+            return host_values([*results, *tensors, torch.mps.get_rng_state()])
 
-    at_capture = host_values(originals)
-    expected: Tensors = []
-    eager_error: Exception | None = None
+        visible = not same(found(), eager.values) and not (ignoring and ignoring.gives_the_same_as(eager))
+        submitted = False
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # an empty graph warns
+                if case.replay:
+                    self.graph.replay()
+            submitted = True
+            torch.mps.synchronize()
+        except Exception as error:
+            if ignoring and not submitted and str(error).startswith(REPLAY_RAISES):
+                return ("raised", way) if visible else ("no_effect_visible", "raised")
+            if eager.error:
+                return "no_effect_visible", "eager and the replay raise"
+            return "wrong", f"replay raised: {first_line(str(error))}"
+        if eager.error:
+            # the host looked at values, which a capture would have refused
+            return "wrong", f"eager raises on the {way} inputs, the replay does not: {first_line(str(eager.error))}"
+        good = "unchanged_inputs" if way == "unchanged" else "equal"
+        if same(found(), eager.values):
+            return (good, way) if visible else ("no_effect_visible", "the same before the replay")
+        if shapes(results) != shapes(eager.results):
+            return "wrong", "other shapes"
+        if case.unwritten:
+            return "no_effect_visible", "nothing is written: shapes and types"
+
+        def eager_again() -> Tensors:
+            again = copies(eager.before)
+            return [*self.run_eager(again), *again]
+
+        after = found()
+        if not torch.equal(after[-1], eager.values[-1]):
+            return "wrong", GENERATOR_DIFFERS
+        if case.replay and as_near_as_eager_to_itself(
+            [*results, *tensors], [*eager.results, *eager.after], eager_again, EAGER_RUNS
+        ):
+            return (
+                "equal_up_to_rounding" if good == "equal" else good,
+                "eager itself gives other last bits from run to run",
+            )
+        count = len(results)
+        return "wrong", INPUTS_DIFFER if same(after[:count], eager.values[:count]) else RESULTS_DIFFER
+
+
+class Eager:
+    """What eager makes of these inputs, or why it raises; `seen_as` are the same ones with other metadata."""
+
+    def __init__(self, captured: Captured, inputs: Tensors, seen_as: Tensors | None = None) -> None:
+        self.before, self.after = copies(inputs), seen_as or inputs
+        self.results: Tensors = []
+        self.error: Exception | None = None
+        self.unwritten = captured.case.unwritten
+        try:
+            self.results = captured.run_eager(inputs)
+        except Exception as error:
+            self.error = error
+        self.values = host_values([*self.results, *self.after, torch.mps.get_rng_state()])
+
+    def gives_the_same_as(self, other: Eager) -> bool:
+        if self.unwritten:
+            return shapes(self.results) == shapes(other.results)
+        return bool(self.error) == bool(other.error) and same(self.values, other.values)
+
+
+def shapes(tensors: Tensors) -> list[tuple[torch.Size, torch.dtype]]:
+    return [(tensor.shape, tensor.dtype) for tensor in tensors]
+
+
+def run_case(case: Case) -> tuple[str, str]:
+    """Outcome and reason of one sample, whose inputs get other values."""
+    originals = tensors_of(case.sample)
+    captured = Captured(case, copies(originals))
+    tensors, at_capture = captured.tensors, host_values(originals)
     for way, contents in [*other_contents(originals, case.other), ("unchanged", originals)]:
         write_all(tensors, contents)
         if way != "unchanged" and same(host_values(tensors), at_capture):
             continue
-        changed = copies(tensors)
-        try:
-            expected, eager_error = run_eager(changed), None
+        eager = Eager(captured, copies(tensors))
+        if not eager.error or way == "second sample":
             break
-        except Exception as error:
-            eager_error = error
-            if way == "second sample":
-                break
-            write_all(tensors, originals)
-    wanted = host_values([*expected, *changed, torch.mps.get_rng_state()])
-    fill_with_garbage(results, tensors)
-    torch.mps.set_rng_state(state)
+        write_all(tensors, originals)
+    return captured.compare(way, eager)
 
-    def found() -> Tensors:
-        return host_values([*results, *tensors, torch.mps.get_rng_state()])
 
-    visible = not same(found(), wanted)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an empty graph warns
-            if case.replay:
-                graph.replay()
-        torch.mps.synchronize()
-    except Exception as error:
-        if eager_error:
-            return "no_effect_visible", "eager and the replay raise"
-        return "wrong", f"replay raised: {first_line(str(error))}"
-    if eager_error:
-        # the host looked at values, which a capture would have refused
-        return "wrong", f"eager raises on the {way} inputs, the replay does not: {first_line(str(eager_error))}"
-    good = "unchanged_inputs" if way == "unchanged" else "equal"
-    if same(found(), wanted):
-        return (good, way) if visible else ("no_effect_visible", "the same before the replay")
-    if case.unwritten and [(r.shape, r.dtype) for r in results] == [(e.shape, e.dtype) for e in expected]:
-        return "no_effect_visible", "nothing is written: shapes and types"
-    if [(r.shape, r.dtype) for r in results] != [(e.shape, e.dtype) for e in expected]:
-        return "wrong", "other shapes"
-
-    def eager_again() -> Tensors:
-        again = copies(originals)
-        write_all(again, contents)
-        return [*run_eager(again), *again]
-
-    after = found()
-    if not torch.equal(after[-1], wanted[-1]):
-        return "wrong", GENERATOR_DIFFERS
-    if case.replay and as_near_as_eager_to_itself([*results, *tensors], [*expected, *changed], eager_again, EAGER_RUNS):
-        return (
-            "equal_up_to_rounding" if good == "equal" else good,
-            "eager itself gives other last bits from run to run",
-        )
-    count = len(results)
-    return "wrong", INPUTS_DIFFER if same(after[:count], wanted[:count]) else RESULTS_DIFFER
+def run_state(case: Case) -> Iterator[dict[str, Any]]:
+    """The same for each tensor in turn with other metadata, and at last with that of the capture again."""
+    originals = with_room(tensors_of(case.sample), case.other)
+    captured = Captured(case, copies(originals))
+    tensors = captured.tensors
+    for number, (tensor, old) in enumerate(zip(tensors, captured.at_capture)):
+        for name, change in CHANGES.items():
+            if change_metadata(tensor, change):
+                forget_earlier_errors()
+                *seen_as, ignored = copies([*tensors, old])
+                inputs = [*seen_as[:number], ignored, *seen_as[number + 1 :]]
+                ignoring = Eager(captured, inputs, seen_as)
+                outcome, reason = captured.compare(name, Eager(captured, copies(tensors)), ignoring)
+                yield {"tensor": number, "change": name, "outcome": outcome, "reason": reason}
+            change_metadata(tensor, lambda tensor, old=old: setattr(tensor, "data", old.detach()))
+            for changed, original in zip(captured.at_capture, originals):
+                bytes_of(changed).copy_(bytes_of(original))
+    outcome, reason = captured.compare("undone", Eager(captured, copies(tensors)))
+    yield {"change": "undone", "outcome": outcome, "reason": reason}
 
 
 def taken(op: OpInfo, dtype: torch.dtype, every: int, seed: int) -> bool:
@@ -246,7 +306,7 @@ def taken(op: OpInfo, dtype: torch.dtype, every: int, seed: int) -> bool:
 def sweep_operator(op: OpInfo, order: dict[str, Any], emit: Callable[[dict[str, Any]], None]) -> None:
     """The dtypes of one operator that the order wants, with at most so many of their samples."""
     for dtype in DTYPES:
-        if not taken(op, dtype, order["every"], order["seed"]):
+        if dtype_name(dtype) not in order["dtypes"] or not taken(op, dtype, order["sample"], order["seed"]):
             continue
         pair = {"op": operator_name(op), "dtype": dtype_name(dtype), "listed": dtype in op.dtypes}
         gradients = op.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
@@ -271,7 +331,7 @@ def sweep_operator(op: OpInfo, order: dict[str, Any], emit: Callable[[dict[str, 
 
 def outcomes(
     op: OpInfo, sample: SampleInput, other: SampleInput | None, gradients: bool, number: int, order: dict[str, Any]
-) -> Iterator[dict[str, str]]:
+) -> Iterator[dict[str, Any]]:
     """Forward and backward in one; where eager lacks that, that and the forward pass by itself."""
     for with_gradients, name in ((True, "forward and backward"), (False, "forward")):
         if with_gradients and not gradients:
@@ -279,16 +339,20 @@ def outcomes(
         torch.manual_seed(number)
         case = Case(op.op, sample, other, with_gradients, op.name in UNWRITTEN, order["replay"], order["link"])
         try:
-            outcome, reason = run_case(case)
-        except EagerFailed as failed:
+            if order["state"]:
+                yield from ({"pass": name, **found} for found in run_state(case))
+            else:
+                outcome, reason = run_case(case)
+                yield {"pass": name, "outcome": outcome, "reason": reason}
+            return
+        except NotReplayed as failed:
             yield {"pass": name, "outcome": failed.outcome, "reason": failed.reason}
-            continue
-        yield {"pass": name, "outcome": outcome, "reason": reason}
-        return
+            if failed.outcome not in WITHOUT_EAGER:
+                return
 
 
 def main() -> None:
-    """Reads {"ops", "every", "seed", "most", "skip", "replay", "link"} from standard input."""
+    """Reads {"ops", "sample", "seed", "most", "skip", "replay", "link", "state", "dtypes"} from standard input."""
     order = json.load(sys.stdin)
     wanted = set(order["ops"])
     order["skip"] = set(order["skip"])

@@ -51,6 +51,8 @@ class Sweep:
             "seed": options.seed,
             "replay": not options.no_replay,
             "link": options.link,
+            "state": options.state,
+            "dtypes": options.dtype,
         }
 
     def take_up(self, operators: list[str]) -> list[str]:
@@ -95,16 +97,8 @@ class Sweep:
             env={**os.environ, "MPS_SIMULATOR": os.environ.get("MPS_SIMULATOR", "1")},
         )
         assert worker.stdin and worker.stdout
-        every = self.options.sample
-        order = {
-            "ops": batch,
-            "every": every,
-            "seed": self.options.seed,
-            "most": MOST_SAMPLES if every > 1 else None,
-            "skip": sorted(skip),
-            "replay": not self.options.no_replay,
-            "link": self.options.link,
-        }
+        most = MOST_SAMPLES if self.options.sample > 1 else None
+        order = {**self.settings(), "ops": batch, "most": most, "skip": sorted(skip)}
         json.dump(order, worker.stdin)
         worker.stdin.close()
         rest, current = list(batch), None
@@ -148,7 +142,8 @@ class Sweep:
                 self.save()
                 counts = Counter(case["outcome"] for case in self.cases)
                 self.console.print(
-                    f"{len(self.finished)}/{self.total} operators: {counts['equal']} equal, {counts['refused']} refused, "
+                    f"{len(self.finished)}/{self.total} operators: {counts['equal']} equal, "
+                    f"{counts['raised'] + counts['refused']} raised, "
                     f"{counts['wrong']} {'different' if self.options.no_replay else 'wrong'}, "
                     f"{counts['crash']} crashed ({operator})",
                     highlight=False,
@@ -172,22 +167,33 @@ def main() -> None:
         "--no-replay", action="store_true", help="leave every replay out, to see that no case is equal without it"
     )
     parser.add_argument("--link", action="store_true", help="link the graph runs of each capture (link=True)")
+    parser.add_argument(
+        "--state", action="store_true", help="change offset, stride order, size and storage of the inputs, not only values"
+    )
+    parser.add_argument("--dtype", action="append", help="only this dtype, like float32")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--op", action="append", help="only operators whose name contains this")
     parser.add_argument(
-        "--report", type=Path, help="default build/reports/sweep.json, sweep_linked.json or sweep_no_replay.json"
+        "--report",
+        type=Path,
+        help="default build/reports/sweep.json, or sweep_state.json, sweep_linked.json, sweep_no_replay.json",
     )
     parser.add_argument("--resume", action="store_true", help="go on where a run that was cut off has stopped")
     parser.add_argument("--page", type=Path, help="write the outcome as a page for docs/, too")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
+    if options.page and options.state:
+        parser.error("--page writes the sweep of values: leave out --state")
     kind = "_no_replay" if options.no_replay else "_linked" if options.link else ""
+    kind = ("_state" if options.state else "") + kind
     options.report = options.report or REPORTS / f"sweep{kind}.json"
     options.report.parent.mkdir(parents=True, exist_ok=True)
-    from cases import DTYPES, operator_name, taken
+    from cases import DTYPES, dtype_name, operator_name, taken
     from torch.testing._internal.common_methods_invocations import op_db
 
-    wanted = (op for op in op_db if any(taken(op, dtype, options.sample, options.seed) for dtype in DTYPES))
+    options.dtype = options.dtype or [dtype_name(dtype) for dtype in DTYPES]
+    dtypes = [dtype for dtype in DTYPES if dtype_name(dtype) in options.dtype]
+    wanted = (op for op in op_db if any(taken(op, dtype, options.sample, options.seed) for dtype in dtypes))
     names = list(dict.fromkeys(map(operator_name, wanted)))
     if options.op:
         names = [name for name in names if any(part in name for part in options.op)]
@@ -197,7 +203,7 @@ def main() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    status = finish(sweep.cases, options.report, options.no_replay, sweep.console)
+    status = finish(sweep.cases, options.report, options.no_replay, options.state, sweep.console)
     if options.page:
         options.page.write_text(page(sweep.cases, options.sample, MOST_SAMPLES))
     raise SystemExit(status)

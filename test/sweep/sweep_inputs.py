@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +36,13 @@ def with_tensors(sample: SampleInput, tensors: Sequence[torch.Tensor]) -> tuple[
     return first, args, kwargs
 
 
-def copies(tensors: Sequence[torch.Tensor]) -> Tensors:
+def copies(tensors: Sequence[torch.Tensor], copied: Callable[[torch.Tensor], torch.Tensor] = torch.clone) -> Tensors:
     """Tensors that lie in copies of the storages as the given ones lie in theirs: same offsets, strides, overlaps."""
     storages: dict[int, Any] = {}
     result = []
     for tensor in tensors:
         if storage_of(tensor) not in storages:
-            storages[storage_of(tensor)] = bytes_of(tensor.detach()).clone().untyped_storage()
+            storages[storage_of(tensor)] = copied(bytes_of(tensor.detach())).untyped_storage()
         copy = alias(tensor, storages[storage_of(tensor)])
         result.append(copy.requires_grad_(tensor.requires_grad))
     return result

@@ -19,6 +19,7 @@ OUTCOMES = (
     "equal_up_to_rounding",
     "unchanged_inputs",
     "no_effect_visible",
+    "raised",
     "refused",
     "wrong",
     "crash",
@@ -35,14 +36,15 @@ DIFFERENCES = (RESULTS_DIFFER, INPUTS_DIFFER, GENERATOR_DIFFERS)
 OF_THE_SIMULATOR = ("simulator_lacks", "simulator_refused")
 
 
-def finish(cases: list[dict[str, Any]], path: Path, no_replay: bool, console: Console) -> int:
+def finish(cases: list[dict[str, Any]], path: Path, no_replay: bool, state: bool, console: Console) -> int:
     """Writes the report, prints the table and returns the exit status."""
     cases.sort(key=lambda case: (case["op"], case["dtype"], case["sample"], case["pass"]))
     totals = count(cases)
+    changes = dict.fromkeys(case["change"] for case in cases if "change" in case)
+    by_change = {name: count(case for case in cases if case.get("change") == name) for name in changes}
     lines = ",\n".join(json.dumps(case) for case in cases)
-    path.write_text(
-        f'{{"totals": {json.dumps(totals)},\n"replays": {json.dumps(not no_replay)},\n"cases": [\n{lines}\n]}}\n'
-    )
+    head = json.dumps({"totals": totals, "by_change": by_change, "replays": not no_replay})
+    path.write_text(f'{head[:-1]},\n"cases": [\n{lines}\n]}}\n')
     path.with_suffix(".part").unlink(missing_ok=True)
     table = Table("outcome", "reason", "cases", "operators")
     for (outcome, reason), operators in grouped(cases).items():
@@ -54,7 +56,7 @@ def finish(cases: list[dict[str, Any]], path: Path, no_replay: bool, console: Co
     if no_replay:
         return verdict_without_replay(cases, console)
     strange = [c for c in cases if c["outcome"] == "refused" and c["reason"].startswith("other")]
-    return 1 if totals["wrong"] or totals["crash"] or strange or not totals["equal"] else 0
+    return 1 if totals["wrong"] or totals["crash"] or strange or not totals["raised" if state else "equal"] else 0
 
 
 def verdict_without_replay(cases: list[dict[str, Any]], console: Console) -> int:
@@ -81,7 +83,8 @@ def grouped(cases: Iterable[dict[str, Any]]) -> dict[tuple[str, str], list[str]]
     """The operators of the cases by outcome and reason, in the order of the outcomes."""
     groups: dict[tuple[str, str], list[str]] = {}
     for case in cases:
-        reason = re.sub(r"(not implemented for )'\w+'", r"\1a data type", case["reason"])
+        reason = ": ".join(dict.fromkeys([case["change"], case["reason"]])) if "change" in case else case["reason"]
+        reason = re.sub(r"(not implemented for )'\w+'", r"\1a data type", reason)
         groups.setdefault((case["outcome"], re.sub(r"\d+", "N", reason)), []).append(case["op"])
     return dict(sorted(groups.items(), key=lambda group: (OUTCOMES.index(group[0][0]), group[0][1])))
 
