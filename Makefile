@@ -70,8 +70,8 @@ wheel:      ## make torch's wheel with the series for a Mac, here (PYTHON=3.13);
 lint-overlay: ## compile the overlay with every warning an error, and run clang-tidy's bugprone checks on it
 	@$(MPSFORK) lint-overlay
 
-sweep:      ## capture and replay every operator, dtype and sample, compared with eager; LINK=1: linked; NOREPLAY=1: see that nothing is equal without
-	@$(MPSFORK) sweep $(if $(LINK),--link) $(if $(PAGE),--page $(PAGE)) $(if $(NOREPLAY),--no-replay) $(if $(RESUME),--resume)
+sweep:      ## capture and replay every operator, dtype and sample, compared with eager; LINK=1: linked; STATE=1: change metadata, not only values (DTYPE=float32); NOREPLAY=1: see that nothing is equal without
+	@$(MPSFORK) sweep $(if $(LINK),--link) $(if $(STATE),--state) $(if $(DTYPE),--dtype $(DTYPE)) $(if $(PAGE),--page $(PAGE)) $(if $(NOREPLAY),--no-replay) $(if $(RESUME),--resume)
 
 state:      ## run random programs that mix orders of use, compared with eager (PROGRAMS=100000, SEED=n, PROCESSES=n)
 	@$(MPSFORK) state $(if $(PROGRAMS),--programs $(PROGRAMS)) $(if $(SEED),--seed $(SEED)) $(if $(PROCESSES),--processes $(PROCESSES))

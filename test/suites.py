@@ -178,7 +178,17 @@ SUITES = (
         counted=STATUS,
         on_mac=False,
     ),
-    # Without replays nothing may be equal, or the one above proves nothing.
+    Suite(
+        "sample of the sweep, metadata",
+        (
+            *("test/sweep/run.py", "--jobs", "{processes}", "--sample", "600", "--state"),
+            *("--report", "build/reports/sweep_state_sample.json"),
+        ),
+        needs="test/sweep/run.py",
+        counted=STATUS,
+        on_mac=False,
+    ),
+    # Without replays nothing may be equal, or the ones above prove nothing.
     Suite(
         "sample of the sweep, no replays",
         (

@@ -17,10 +17,12 @@ import cases  # noqa: E402
 from mps_capture_mode import CaptureMode  # noqa: E402
 from mps_capture_rounding import as_near_as_eager_to_itself  # noqa: E402
 from sweep_exceptions import sort_exception  # noqa: E402
-from sweep_inputs import copies, other_contents, storage_of, write_all  # noqa: E402
+from sweep_inputs import alias, copies, other_contents, storage_of, write_all  # noqa: E402
 from sweep_report import DIFFERENCES, GENERATOR_DIFFERS, INPUTS_DIFFER, OUTCOMES, RESULTS_DIFFER, verdict_without_replay  # noqa: E402
+from sweep_state import change_metadata, CHANGES, with_room  # noqa: E402
 
 DEVICE = "mps"
+CHANGED = {change.partition(" (")[0] for change in CHANGES}
 Function = Callable[..., Any]
 
 
@@ -183,6 +185,52 @@ class TestSweep:
 
         seen = {"outcome": "wrong", "reason": RESULTS_DIFFER}
         assert verdict_without_replay([seen, {"outcome": outcome, "reason": ""}], Console(quiet=True)) == status
+
+
+def run_state(function: Function, first: torch.Tensor, second: torch.Tensor, **options: Any) -> dict[str, str]:
+    """The outcome of the sweep with metadata for each change of the tensor."""
+    case = cases.Case(function, SampleInput(first), SampleInput(second), gradients=False, **options)
+    return {found["change"].partition(" (")[0]: found["outcome"] for found in cases.run_state(case)}
+
+
+class TestStateSweep:
+    def test_changes_raise_until_undone(self) -> None:
+        found = run_state(torch.exp, numbers(1, 2, 3, 4).view(2, 2), numbers(5, 6, 7, 8).view(2, 2))
+        assert found == {**dict.fromkeys(CHANGED, "raised"), "undone": "equal"}
+
+    @pytest.mark.parametrize("replay", [True, False])
+    def test_ignored_changes_are_wrong(self, replay: bool) -> None:
+        """Of the tensor itself the graph knows nothing: its storage is all that is looked at."""
+        found = run_state(
+            lambda x: alias(x).exp(), numbers(1, 2, 3, 4).view(2, 2), numbers(5, 6, 7, 8).view(2, 2), replay=replay
+        )
+        assert found == {**dict.fromkeys(CHANGED, "wrong"), "undone": "equal" if replay else "wrong"}
+
+    def test_what_eager_does_not_see_either(self) -> None:
+        found = run_state(lambda x: torch.zeros_like(x).sum(), numbers(1, 2, 3), numbers(4, 5, 6))
+        assert set(found.values()) == {"no_effect_visible", "equal"} and found["undone"] == "equal"
+
+    def test_error_without_the_replays_words(self) -> None:
+        class Broken(torch.mps.MPSGraph):  # type: ignore[misc, name-defined]
+            def replay(self) -> None:
+                raise RuntimeError("something else")
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(torch.mps, "MPSGraph", Broken)
+            found = run_state(torch.exp, numbers(1, 2, 3), numbers(4, 5, 6))
+        assert set(found.values()) == {"wrong"}
+
+    def test_changes_reach_the_metadata_only(self) -> None:
+        x = torch.arange(6.0, device=DEVICE).view(2, 3)
+        for requires_grad in (False, True):
+            for name, change in CHANGES.items():
+                (made,) = with_room([x.clone().requires_grad_(requires_grad)], SampleInput(x + 10))
+                old = alias(made)
+                assert change_metadata(made, change), name
+                assert made.requires_grad is requires_grad and old.untyped_storage().nbytes() == 2 * 32
+                moved = name.startswith(("offset", "storage"))
+                if not name.startswith("stride order and shape"):
+                    assert made.flatten().tolist() == (x + 10 * moved).flatten().tolist()[: made.numel()], name
 
 
 class TestRounding:

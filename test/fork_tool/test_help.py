@@ -52,11 +52,13 @@ def test_arguments_are_passed_on(workshop: Workshop, monkeypatch: pytest.MonkeyP
     seen: list[tuple[str, ...]] = []
     monkeypatch.setattr(runner, "run_sweep", lambda _project, arguments: seen.append(arguments))
     workshop.run("sweep", "--op", "add", "--", "--help")
-    assert seen == [("--op", "add", "--help")]
+    workshop.run("sweep", "--state", "--dtype", "float32")
+    assert seen == [("--op", "add", "--help"), ("--state", "--dtype", "float32")]
 
 
 def test_options_of_the_program_are_shown() -> None:
-    assert "--sample N" in str(help_of(("test/sweep/run.py",)))
+    options = str(help_of(("test/sweep/run.py",)))
+    assert all(option in options for option in ("--sample N", "--state", "--dtype DTYPE"))
     assert help_of(("test/no_such_program.py",)) is None
 
 

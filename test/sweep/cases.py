@@ -204,16 +204,20 @@ class Captured:
             torch.mps.synchronize()
         except Exception as error:
             if ignoring and not submitted and str(error).startswith(REPLAY_RAISES):
-                return ("raised", way) if visible else ("no_effect_visible", "raised")
+                return ("raised", way) if visible else ("no_effect_visible", "raised without need")
             if eager.error:
                 return "no_effect_visible", "eager and the replay raise"
             return "wrong", f"replay raised: {first_line(str(error))}"
+        if eager.error and ignoring:
+            return "wrong", "eager raises, the replay does not"
         if eager.error:
             # the host looked at values, which a capture would have refused
             return "wrong", f"eager raises on the {way} inputs, the replay does not: {first_line(str(eager.error))}"
         good = "unchanged_inputs" if way == "unchanged" else "equal"
         if same(found(), eager.values):
-            return (good, way) if visible else ("no_effect_visible", "the same before the replay")
+            if visible:
+                return good, way
+            return "no_effect_visible", "the same if ignored" if ignoring else "the same before the replay"
         if shapes(results) != shapes(eager.results):
             return "wrong", "other shapes"
         if case.unwritten:

@@ -168,7 +168,9 @@ def main() -> None:
     )
     parser.add_argument("--link", action="store_true", help="link the graph runs of each capture (link=True)")
     parser.add_argument(
-        "--state", action="store_true", help="change offset, stride order, size and storage of the inputs, not only values"
+        "--state",
+        action="store_true",
+        help="change offset, stride order, size and storage of the inputs, not only values",
     )
     parser.add_argument("--dtype", action="append", help="only this dtype, like float32")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
