@@ -295,7 +295,7 @@ def run_state(case: Case) -> Iterator[dict[str, Any]]:
                 ignoring = Eager(captured, inputs, seen_as)
                 outcome, reason = captured.compare(name, Eager(captured, copies(tensors)), ignoring)
                 yield {"tensor": number, "change": name, "outcome": outcome, "reason": reason}
-            change_metadata(tensor, lambda tensor, old=old: setattr(tensor, "data", old.detach()))
+            tensor.data = old.detach()
             for changed, original in zip(captured.at_capture, originals):
                 bytes_of(changed).copy_(bytes_of(original))
     outcome, reason = captured.compare("undone", Eager(captured, copies(tensors)))

@@ -190,7 +190,7 @@ def main() -> None:
     kind = ("_state" if options.state else "") + kind
     options.report = options.report or REPORTS / f"sweep{kind}.json"
     options.report.parent.mkdir(parents=True, exist_ok=True)
-    from cases import DTYPES, dtype_name, operator_name, taken
+    from cases import dtype_name, DTYPES, operator_name, taken
     from torch.testing._internal.common_methods_invocations import op_db
 
     options.dtype = options.dtype or [dtype_name(dtype) for dtype in DTYPES]
