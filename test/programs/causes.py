@@ -6,6 +6,17 @@ import re
 
 # What a message must say, with the contract's rule that lets it raise.
 CAUSES = (
+    # 11, 13, 32, 33: another tensor than that of the capture, or other metadata or another number
+    r"torch\.mps graph replay: the (value of the )?(\.grad of the )?(\w+ )?((CPU )?tensor|number|scalar|parameter)\b",
+    r"a graph of torch\.mps uses it",
+    # 34, 38: settings
+    r"the casts that autocast caches would be missing from the graphs",
+    r"torch\.mps graph \w+: .*(autocast|default dtype|deterministic|grad mode|inference mode)",
+    # 35: optimizers, named with the group and the key
+    r"torch\.mps graph \w+: .*(optimizer|param_groups?|param group)",
+    r"(optimizer|step\(\)).*(on the host|on the CPU).*captur",
+    # 4, 5, 36, 43: what a replay could not repeat
+    r"torch\.mps graph capture: .*([Ee]vent|[Ss]tream|host read|on the CPU|generator)",
     # 40: activations and results that a later call has overwritten
     r"the activations of this call were overwritten before its backward pass",
     r"was used after a later call, which has overwritten it",

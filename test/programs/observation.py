@@ -29,7 +29,7 @@ class Observer:
         self._views = {dtype: self._bytes.view(dtype) for dtype in (torch.float32, torch.float16, torch.int64)}
 
     def see(self, named: Iterable[tuple[str, torch.Tensor]]) -> Seen:
-        places: list[tuple[str, int, int, bool]] = []
+        places: list[tuple[str, int, int, bytes]] = []
         refused = set()
         used = 0
         with torch.no_grad():
@@ -43,8 +43,9 @@ class Observer:
                         raise
                     refused.add(name)
                     continue
-                places.append((name, used, used + size * length, tensor.requires_grad))
+                what = f"{tensor.dtype} {[*tensor.shape]} {tensor.requires_grad}".encode()
+                places.append((name, used, used + size * length, what))
                 used += -(-size * length // 8) * 8
             content = self._bytes[:used].cpu().numpy().tobytes() if used else b""
-        values = {name: content[a:b] + b"G" * needs for name, a, b, needs in places}
+        values = {name: content[a:b] + what for name, a, b, what in places}
         return Seen(values, frozenset(refused), bytes(torch.mps.get_rng_state().numpy()))

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 VERDICTS = ("equal", "raised", "wrong")
-# The family of programs. The file has one part for each.
-FAMILY = "order of use"
 
 
 class Report:
@@ -21,6 +19,7 @@ class Report:
     def __init__(self, seed: int, processes: int) -> None:
         self.seed, self.processes = seed, processes
         self.totals: Counter[str] = Counter()
+        self.by_family: dict[str, Counter[str]] = {}
         self.by_entry_point: dict[str, Counter[str]] = {}
         self.by_kind: dict[str, Counter[str]] = {}
         self.errors: Counter[str] = Counter()
@@ -32,6 +31,7 @@ class Report:
         self.totals[outcome] += 1
         if line["error"]:
             self.errors[line["error"]] += 1
+        self.by_family.setdefault(line["family"], Counter())[outcome] += 1
         for name in line["entries"]:
             self.by_entry_point.setdefault(name, Counter())[outcome] += 1
         for name in line["kinds"]:
@@ -58,7 +58,7 @@ class Report:
             "processes": self.processes,
             "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
             "simulated": sys.platform != "darwin",
-            "by_family": {FAMILY: {name: self.totals[name] for name in VERDICTS}},
+            "by_family": _table(self.by_family),
             "by_entry_point": _table(self.by_entry_point),
             "by_kind": _table(self.by_kind),
             "errors": dict(self.errors.most_common()),

@@ -79,6 +79,7 @@ class Run:
             order = {
                 "seed": seed_of(self.options.seed, batch),
                 "count": count,
+                "family": self.options.family,
                 "first": first,
                 "crashed": crashed if crashed != 1 else 0,
                 "known": [failure["pattern"] for failure in self.report.failures],
@@ -114,7 +115,9 @@ class Run:
             raise SystemExit("a worker could not start; run with --verbose to see why")
         if status != 1 and next_one < count:
             with self.lock:
-                self.report.count({"outcome": "wrong", "error": "", "entries": [], "kinds": []})
+                self.report.count(
+                    {"outcome": "wrong", "family": self.options.family, "error": "", "entries": [], "kinds": []}
+                )
             next_one += 1
         return next_one, status
 
@@ -146,6 +149,7 @@ def main() -> None:
     parser.add_argument(
         "--failures", type=int, default=MOST_FAILURES, help=f"shrink so many at most (default {MOST_FAILURES})"
     )
+    parser.add_argument("--family", choices=("both", "order of use", "state"), default="both", help="draw these only")
     parser.add_argument("--no-shrink", action="store_true", help="count what is wrong, and shrink nothing")
     parser.add_argument("--report", type=Path, default=REPORTS / "state.json")
     parser.add_argument("--verbose", action="store_true", help="show what the processes write to stderr")

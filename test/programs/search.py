@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 
 from hypothesis import given, HealthCheck, Phase, seed, settings
 from hypothesis.internal.conjecture.engine import ConjectureRunner
+from hypothesis import strategies as st
 from program import Program, programs
+from state_program import state_programs
 from verdict import Verdict, WRONG
 
 # What is drawn for one seed. Programs have the same numbers whatever the number of processes.
@@ -19,6 +21,12 @@ SHRINKING_SECONDS = 20.0
 # Programs are to be independent of each other, not variations of the one before.
 ConjectureRunner.generate_mutations_from = lambda self, data: None  # type: ignore[method-assign]
 
+# What is drawn: both families, or one of them.
+FAMILIES = {
+    "both": st.booleans().flatmap(lambda of_state: state_programs if of_state else programs),
+    "order of use": programs,
+    "state": state_programs,
+}
 Check = Callable[[Program], Verdict]
 
 
@@ -66,13 +74,14 @@ def run_batch(
     see: Callable[[int, Program, Verdict], None],
     first: int = 0,
     tell: Callable[[Program], None] | None = None,
+    family: str = "both",
 ) -> None:
     """Checks the programs of a batch from the first one on; `see` gets each with its number, `tell` the one before."""
     number = 0
 
     @_settings(count, Phase.generate)
     @seed(batch_seed)
-    @given(programs)
+    @given(FAMILIES[family])
     def body(program: Program) -> None:
         nonlocal number
         if number >= first:
@@ -118,12 +127,17 @@ class _Shrinker:
 
 
 def shrink(
-    batch_seed: int, count: int, number: int, check: Check, seconds: float = SHRINKING_SECONDS
+    batch_seed: int,
+    count: int,
+    number: int,
+    check: Check,
+    family: str = "both",
+    seconds: float = SHRINKING_SECONDS,
 ) -> tuple[Program, Verdict] | None:
     """The smallest wrong program found from that with this number; None if it is not wrong again."""
     shrinker = _Shrinker(number, check, time.process_time() + seconds)
     body = _settings(count, Phase.generate, Phase.shrink)(
-        seed(batch_seed)(given(programs)(lambda program: shrinker.body(program)))
+        seed(batch_seed)(given(FAMILIES[family])(lambda program: shrinker.body(program)))
     )
     try:
         body()

@@ -11,6 +11,8 @@ import entry_points
 from causes import names_a_cause
 from observation import Seen
 from program import Program
+from state_program import StateProgram
+from state_world import GraphStateWorld, StateWorld, TracedStateWorld
 from thread_calls import Hang
 from world import GraphWorld, Outcome, ReferenceWorld, World
 
@@ -19,6 +21,11 @@ VERDICTS = (EQUAL, RAISED, WRONG)
 _COLLECT_EVERY = 25
 _MOST_CHARACTERS = 150  # of a message, in the report
 _checked = 0
+# Of each family of programs: eager, traced, and through graphs.
+_WORLDS: dict[type[Program], tuple[type[World], type[World], type[World]]] = {
+    Program: (World, ReferenceWorld, GraphWorld),
+    StateProgram: (StateWorld, TracedStateWorld, GraphStateWorld),
+}
 
 
 @dataclass(frozen=True)
@@ -92,11 +99,13 @@ def compare(expected: Outcome, actual: Outcome) -> tuple[str, str, str]:
             return RAISED, _first_line(error), "as eager"
         if names_a_cause(error):
             return RAISED, _first_line(error), "cause"
+        if wanted is not None and expected.failed_at < actual.failed_at:
+            return WRONG, f"eager raised, and this did not: {_first_line(wanted)}", "no error"
         text = _first_line(error)
         return WRONG, f"unexpected {text}", "unexpected " + re.sub(r"\d+", "N", text)[:80]
     if wanted is not None:
         return WRONG, f"eager raised, and this did not: {_first_line(wanted)}", "no error"
-    return EQUAL, "", ""
+    return (RAISED, actual.raised.splitlines()[0][:_MOST_CHARACTERS], "cause") if actual.raised else (EQUAL, "", "")
 
 
 def compare_until_error(expected: Outcome, actual: Outcome) -> tuple[str, str, str]:
@@ -114,6 +123,8 @@ def compare_until_error(expected: Outcome, actual: Outcome) -> tuple[str, str, s
 
 def _uses(program: Program, steps: str) -> list[str]:
     """Those that the steps name, and those whose pool they share."""
+    if isinstance(program, StateProgram):
+        return [str(program.uses[0])]
     shared = {i for i, use in enumerate(program.uses) if use.entry == "graphed together"}
     named = {i for i in range(len(program.uses)) if re.search(rf"\bm{i}\b", steps)}
     named |= shared if named & shared else set()
@@ -130,14 +141,15 @@ def _judge(eager: Callable[[], World], program: Program, actual: Outcome) -> tup
     return result, expected
 
 
-def check(program: Program, graph_world: Callable[[], World] = GraphWorld) -> Verdict:
+def check(program: Program, graph_world: Callable[[], World] | None = None) -> Verdict:
     """Compares a program with eager and, where that differs and something is compiled, with AOTAutograd's trace."""
     _collect()
-    actual = _perform(graph_world(), program)
-    (outcome, reason, kind), expected = _judge(World, program, actual)
+    eager, traced_world, graphs = _WORLDS[type(program)]
+    actual = _perform((graph_world or graphs)(), program)
+    (outcome, reason, kind), expected = _judge(eager, program, actual)
     is_hang = isinstance(actual.error, Hang)
     if outcome == WRONG and not is_hang and any(use.entry.startswith("compiled") for use in program.uses):
-        traced, by_trace = _judge(ReferenceWorld, program, actual)
+        traced, by_trace = _judge(traced_world, program, actual)
         # an assertion of AOTAutograd says nothing about the program
         if not isinstance(by_trace.error, AssertionError):
             (outcome, reason, kind), expected = traced, by_trace

@@ -10,6 +10,7 @@ import warnings
 from typing import Any
 
 from program import Program
+from state_program import StateProgram
 from search import pattern, run_batch, shrink, unlike
 from verdict import check, RAISED, Verdict, WRONG
 
@@ -45,7 +46,8 @@ class Batch:
         entries = sorted({use.entry for use in program.uses})
         kinds = sorted({token.split(":")[0] for token in verdict.tokens} - {"set_up"})
         error = re.sub(r"\d+", "N", verdict.reason)[:100] if verdict.outcome == RAISED else ""
-        say(done=number, outcome=verdict.outcome, entries=entries, kinds=kinds, error=error)
+        family = "state" if isinstance(program, StateProgram) else "order of use"
+        say(done=number, family=family, outcome=verdict.outcome, entries=entries, kinds=kinds, error=error)
         if verdict.outcome == WRONG:
             self.wrong.append((number, verdict))
             if verdict.is_hang:
@@ -67,11 +69,12 @@ class Batch:
         )
 
     def run(self) -> None:
-        seed, count = self.order["seed"], self.order["count"]
-        run_batch(seed, count, check, self.see, self.order["first"], self.tell if self.order["crashed"] else None)
+        seed, count, family = self.order["seed"], self.order["count"], self.order["family"]
+        tell = self.tell if self.order["crashed"] else None
+        run_batch(seed, count, check, self.see, self.order["first"], tell, family)
         for number, verdict in self.wrong:
             if self.order["shrink"] and (number % _EVERY == 0 or unlike(self.known, verdict)):
-                found = shrink(seed, count, number, check)
+                found = shrink(seed, count, number, check, family)
                 smallest = found[1] if found else verdict
                 self.known.append((smallest.kind, *pattern(smallest)))
                 say(failure=number, shrunk=found is not None, **describe(smallest))

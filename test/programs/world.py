@@ -102,6 +102,8 @@ class Outcome:
     snapshots: list[Seen] = field(default_factory=list)
     error: BaseException | None = None
     failed_at: int = -1
+    # the first error with a cause after which a state program went on
+    raised: str = ""
 
 
 @functools.cache
@@ -160,7 +162,7 @@ class World:
             self._set_up(program.uses)
             for number, step in enumerate(program.steps):
                 self.doing = f"{step.name}({step.a}, {step.b})"
-                done = getattr(self, f"do_{step.name}")(step)
+                done = self.do(step)
                 if done is None:
                     continue
                 text, subject = done
@@ -174,6 +176,10 @@ class World:
         if not isinstance(outcome.error, Hang):
             self._look()
         return outcome
+
+    def do(self, step: Step) -> Any:
+        """Performs a step: its text and its subject, or None if there was nothing to do."""
+        return getattr(self, f"do_{step.name}")(step)
 
     def close(self) -> None:
         """Breaks the circles that graphed modules are part of, so that their graphs go now."""
