@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from hypothesis import given, HealthCheck, Phase, seed, settings
-from hypothesis.internal.conjecture.engine import ConjectureRunner
 from hypothesis import strategies as st
+from hypothesis.internal.conjecture.engine import ConjectureRunner
 from program import Program, programs
 from state_program import state_programs
 from verdict import Verdict, WRONG

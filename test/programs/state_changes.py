@@ -14,7 +14,7 @@ from state_subjects import batches, Box, SHAPE
 from subjects import DEVICE, device_numbers, numbers
 from torch import nn
 from torch.nn.utils import parametrize
-from torch.utils import swap_tensors  # type: ignore[attr-defined]
+from torch.utils import swap_tensors
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,9 @@ class Flags:
             stack.callback(setter, now)
             setter(new)
 
+        cuda: Any = torch.backends.cuda
         put(torch.use_deterministic_algorithms, torch.are_deterministic_algorithms_enabled(), self.deterministic)
-        put(torch.backends.cuda.enable_math_sdp, torch.backends.cuda.math_sdp_enabled(), self.math)
+        put(cuda.enable_math_sdp, cuda.math_sdp_enabled(), self.math)
         put(torch.set_default_dtype, torch.get_default_dtype(), self.dtype)
         put(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision(), self.precision)
         stack.enter_context(torch.inference_mode() if self.inference else torch.set_grad_enabled(self.grad))
@@ -84,16 +85,29 @@ class Changes:
     box: Box
     x: torch.Tensor
     batches: torch.Tensor
-    tensors: dict[str, torch.Tensor]
     optimizer: torch.optim.Optimizer | None
     generator: torch.Generator | None
     flags: Flags
     call_first: Callable[[], None]
     call_again: Callable[[], None]
     capture_two: Callable[[], None]
-    interrupted: Callable[[Callable[[], Any]], None]
+    refused: Callable[[Callable[[], Any], dict[str, str]], None]
     drop_host: Callable[[], None]
     in_thread: Callable[[Callable[[], None]], None]
+
+    @property
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Those on the device, whose metadata a change may change."""
+        box = self.box
+        return {
+            "x": self.x,
+            "linear.weight": box.linear.weight,
+            "weight": box.weight,
+            "cache": box.cache,
+            "part": box.part,
+            "landing": box.landing,
+            "base": box.base,
+        }
 
     def _tensor(self, a: int) -> tuple[str, torch.Tensor]:
         kind = self.use.kind
@@ -229,7 +243,7 @@ class Changes:
         return "swap_tensors(linear.weight, another)"
 
     def _swap(self, one: torch.Tensor, other: torch.Tensor) -> None:
-        swap_tensors(one, other)
+        swap_tensors(one, other)  # type: ignore[no-untyped-call]
 
     def change_form(self, step: Step) -> str | None:
         """Another kind of input, which is captured anew."""
@@ -464,13 +478,19 @@ class Changes:
         torch.rand(3 + step.b, device=DEVICE, generator=self.generator)
         return f"rand({3 + step.b})"
 
-    # Events
+    # Captures that must raise
 
     def change_event(self, step: Step) -> str | None:
-        """A capture that must raise."""
         name = list(_EVENTS)[step.b % len(_EVENTS)]
         if not _EVENT:
             _EVENT.append(torch.Event(DEVICE))
         _EVENT[0].record()
-        self.interrupted(_EVENTS[name])
+        self.refused(_EVENTS[name], {})
         return f"a capture with {name} in its block"
+
+    def change_relaxed(self, step: Step) -> str | None:
+        """No mode of CUDA's lets the host read."""
+        if self.use.entry != "graph":
+            return None
+        self.refused(lambda: self.batches.sum().item(), {"capture_error_mode": "relaxed"})
+        return 'a capture with .item() in its block, capture_error_mode="relaxed"'

@@ -25,6 +25,8 @@ class Box(nn.Module):
 
     host: torch.Tensor
     number: torch.Tensor
+    arrays: tuple[Any, Any]
+    generator: torch.Generator | None
     cache: torch.Tensor
     landing: torch.Tensor
     rows: torch.Tensor
@@ -83,7 +85,7 @@ NUMBERS: tuple[Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor
     lambda x, s, rows: torch.where(x > 0, x, s),
     lambda x, s, rows: x.clone().index_put_((rows,), s),
     lambda x, s, rows: torch.select_scatter(x, s.to(DEVICE).expand(4), 0, 0),
-    lambda x, s, rows: torch.addcmul(x, x, x, value=s),  # type: ignore[arg-type]
+    lambda x, s, rows: torch.addcmul(x, x, x, value=s),  # type: ignore[call-overload]
 )
 
 
@@ -120,7 +122,7 @@ class Counter(torch.optim.Optimizer):
         self.counts = counts
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is None:

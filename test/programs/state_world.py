@@ -32,7 +32,7 @@ class StateWorld(Changes, World):
         self.use = cast(StateUse, uses[0])
         use = self.use
         self.box = Box("linear" if use.kind in TRAINED else use.kind, use.variant)
-        if use.as_function and not use.trains:
+        if use.as_function:
             self.box.requires_grad_(False)
         self.batches = batches(7)
         self.x = self.batches[0]
@@ -48,20 +48,6 @@ class StateWorld(Changes, World):
             if use.kind != "counter":
                 self._train(self.x)
         self.call_first()
-
-    @property
-    def tensors(self) -> dict[str, torch.Tensor]:
-        """Those on the device, whose metadata a change may change."""
-        box = self.box
-        return {
-            "x": self.x,
-            "linear.weight": box.linear.weight,
-            "weight": cast(torch.Tensor, box.weight),
-            "cache": box.cache,
-            "part": box.part,
-            "landing": box.landing,
-            "base": box.base,
-        }
 
     def _train(self, x: torch.Tensor) -> Any:
         assert self.optimizer is not None
@@ -83,7 +69,9 @@ class StateWorld(Changes, World):
         """What is captured runs once: `x` stands for the memory that it reads."""
         self.flags_of_capture = self.flags
         x = self.x
-        self.block = lambda: flat(self.block_of(x if self.use.entry == "graph" else self.x))
+        self.block: Callable[[], list[torch.Tensor]] = lambda: flat(
+            self.block_of(x if self.use.entry == "graph" else self.x)
+        )
 
     def first(self) -> list[torch.Tensor]:
         return self.block()
@@ -126,8 +114,8 @@ class StateWorld(Changes, World):
         if errors:
             raise errors[0]
 
-    def interrupted(self, interrupt: Callable[[], Any]) -> None:
-        """A capture with an event in its block, which must raise."""
+    def refused(self, call: Callable[[], Any], options: dict[str, str]) -> None:
+        """A capture of a call that it must refuse."""
 
     def capture_two(self) -> None:
         """A capture before the one that is used on, both in the block of an autocast."""
@@ -221,24 +209,24 @@ class GraphStateWorld(StateWorld):
         finally:
             self.flags = flags
 
-    def interrupted(self, interrupt: Callable[[], Any]) -> None:
+    def refused(self, call: Callable[[], Any], options: dict[str, str]) -> None:
         if self.use.entry == "compiled":
             return  # which runs the model in pieces
 
         def block(x: torch.Tensor) -> torch.Tensor:
-            interrupt()
+            call()
             return x * 2
 
         try:
             if self.use.entry == "graph":
-                with entries.mps.graph(entries.mps.MPSGraph(), empty_cache=False):
+                with entries.mps.graph(entries.mps.MPSGraph(), empty_cache=False, **options):
                     block(self.batches)
             else:
                 entries.make_graphed([block], [device_numbers(SHAPE, 5)])
         except RuntimeError as error:
             self._raised(error)
         else:
-            raise AssertionError("a capture with an event in its block did not raise")
+            raise AssertionError("a capture did not refuse its block")
 
     def capture_two(self) -> None:
         if self.use.entry != "graph":

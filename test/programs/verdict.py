@@ -150,8 +150,8 @@ def check(program: Program, graph_world: Callable[[], World] | None = None) -> V
     is_hang = isinstance(actual.error, Hang)
     if outcome == WRONG and not is_hang and any(use.entry.startswith("compiled") for use in program.uses):
         traced, by_trace = _judge(traced_world, program, actual)
-        # an assertion of AOTAutograd says nothing about the program
-        if not isinstance(by_trace.error, AssertionError):
+        # an assertion of AOTAutograd says nothing about the program, unless both fail so
+        if isinstance(actual.error, AssertionError) or not isinstance(by_trace.error, AssertionError):
             (outcome, reason, kind), expected = traced, by_trace
     last = actual.failed_at if actual.error else expected.failed_at if expected.error else len(program.steps)
     by_number = {step.number: step for step in (*actual.done, *expected.done) if step.number <= last}

@@ -10,8 +10,8 @@ import warnings
 from typing import Any
 
 from program import Program
-from state_program import StateProgram
 from search import pattern, run_batch, shrink, unlike
+from state_program import StateProgram
 from verdict import check, RAISED, Verdict, WRONG
 
 # What looks like a known wrong program may have another cause: every so many are shrunk nevertheless.
