@@ -40,17 +40,18 @@ _ALL = tuple(BLOCKS)
 _CHANGES: tuple[tuple[tuple[str, ...], str], ...] = (
     (
         (*_ALL, *TRAINED),
-        "value input offset storage data data_transposed t transpose as_strided unsqueeze squeeze resize_smaller "
+        "value input offset storage data double_buffer data_transposed t transpose as_strided unsqueeze squeeze resize_smaller "
         "resize_larger data_dtype swap in_thread call_in_thread capture capture_in_thread form event relaxed",
     ),
     (_ALL, "deterministic precision grad_mode inference hook load"),
-    (("linear", "direct", "norm", "sdpa"), "autocast"),
+    (("linear", "direct", "norm", "sdpa"), "autocast autocast_cache"),
     (("linear", "direct"), "capture_in_autocast two_captures"),
     (("linear", "direct", "norm", "draws"), "replace requires_grad"),
     (("linear",), "parametrize"),
     (("linear", *TRAINED), "grad_none zero_grad"),
     (("direct",), "base default_dtype"),
     (("sdpa",), "math_sdp"),
+    (("host", "number"), "numpy"),
     (("host",), "host_write host_data host_set host_swap host_resize host_t host_drop"),
     (("number",), "number_fill number_add number_data"),
     (("draws",), "seed rng_state other_draws"),

@@ -25,7 +25,7 @@ class Box(nn.Module):
 
     host: torch.Tensor
     number: torch.Tensor
-    arrays: tuple[Any, Any]
+    arrays: tuple[Any, Any] | None
     generator: torch.Generator | None
     cache: torch.Tensor
     landing: torch.Tensor
@@ -47,10 +47,10 @@ class Box(nn.Module):
         self.register_buffer("base", batches(5))
         self.register_buffer("part", self.base[0])
         host, number = numbers(SHAPE, 6), torch.tensor(2.0)
-        if variant % 2:
-            self.__dict__["arrays"] = host.numpy().copy(), number.numpy().copy()
-            host, number = map(torch.from_numpy, self.__dict__["arrays"])
-        self.__dict__.update(host=host, number=number, generator=None)
+        arrays = (host.numpy().copy(), number.numpy().copy()) if variant % 2 else None
+        if arrays:
+            host, number = map(torch.from_numpy, arrays)
+        self.__dict__.update(host=host, number=number, arrays=arrays, generator=None)
 
     def forward(self, x: torch.Tensor) -> Any:
         return BLOCKS[self.kind](self, x)

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import entry_points as entries
+import state_changes
 import torch
 from causes import names_a_cause
 from program import Step, Use
-from state_changes import Changes, Flags
+from state_changes import Flags
 from state_program import StateUse
 from state_subjects import batches, Box, optimizer_of, SHAPE, TRAINED
 from subjects import DEVICE, device_numbers
@@ -20,26 +21,26 @@ from torch import nn
 from world import flat, Result, World
 
 
-class StateWorld(Changes, World):
+class StateWorld(World):
     """The eager one: a block runs again where a graph would be replayed, under the flags of the capture."""
 
     def do(self, step: Step) -> Any:
         self.doing = step.name
-        text = getattr(self, f"change_{step.name}")(step)
+        text = getattr(state_changes, f"change_{step.name}")(self, step)
         return None if text is None else (text, self.use.entry)
 
     def _set_up(self, uses: tuple[Use, ...]) -> None:
         self.use = cast(StateUse, uses[0])
         use = self.use
-        self.box = Box("linear" if use.kind in TRAINED else use.kind, use.variant)
+        self.box: Box = Box("linear" if use.kind in TRAINED else use.kind, use.variant)
         if use.as_function:
             self.box.requires_grad_(False)
         self.batches = batches(7)
-        self.x = self.batches[0]
+        self.x: torch.Tensor = self.batches[0]
         self.flags = Flags(grad=use.trains or use.entry != "graph")
-        self.optimizer = self.generator = None
+        self.optimizer = None
         if use.kind == "draws" and use.entry == "graph" and use.variant % 2:
-            self.generator = self.box.__dict__["generator"] = torch.Generator(DEVICE).manual_seed(3)
+            self.box.__dict__["generator"] = torch.Generator(DEVICE).manual_seed(3)
         self.block_of: Callable[[torch.Tensor], Any] = self.box
         if use.trains:
             self.optimizer = optimizer_of(use.kind, use.variant, list(self.box.linear.parameters()))
@@ -48,6 +49,15 @@ class StateWorld(Changes, World):
             if use.kind != "counter":
                 self._train(self.x)
         self.call_first()
+
+    @property
+    def is_own_code(self) -> bool:
+        """Whether the captured block is the program's own code, which a capture fixes."""
+        return self.use.entry == "graph" or (self.use.entry == "graphed" and self.use.as_function)
+
+    @property
+    def notices_replaced(self) -> bool:
+        return not self.is_own_code or (self.use.entry == "graph" and self.use.checks_liveness)
 
     def _train(self, x: torch.Tensor) -> Any:
         assert self.optimizer is not None
@@ -117,7 +127,7 @@ class StateWorld(Changes, World):
     def refused(self, call: Callable[[], Any], options: dict[str, str]) -> None:
         """A capture of a call that it must refuse."""
 
-    def capture_two(self) -> None:
+    def capture_another(self) -> None:
         """A capture before the one that is used on, both in the block of an autocast."""
         with self._under(self.flags):
             self.box(self.x)
@@ -129,12 +139,8 @@ class StateWorld(Changes, World):
             yield name, tensor
             if isinstance(tensor, nn.Parameter) and tensor.grad is not None:
                 yield f"{name}.grad", tensor.grad
-        if self.generator is not None:
-            yield "generator", self.generator.get_state().to(torch.int64).to(DEVICE)
-
-    def drop_host(self) -> None:
-        """The block has the host tensor of its capture, whatever becomes of the program's."""
-        self.box.__dict__["host"] = self.box.host.clone()
+        if self.box.generator is not None:
+            yield "generator", self.box.generator.get_state().to(torch.int64).to(DEVICE)
 
     def close(self) -> None:
         self.box.__dict__.pop("forward", None)
@@ -170,8 +176,8 @@ class GraphStateWorld(StateWorld):
         if self.use.entry != "graph":
             return self.block()
         self.graph = entries.mps.MPSGraph()
-        if self.generator is not None:
-            self.graph.register_generator_state(self.generator)
+        if self.box.generator is not None:
+            self.graph.register_generator_state(self.box.generator)
         with entries.mps.graph(self.graph, empty_cache=False, check_input_liveness=self.use.checks_liveness):
             self.outputs = self.block()
         return self.outputs
@@ -228,9 +234,9 @@ class GraphStateWorld(StateWorld):
         else:
             raise AssertionError("a capture did not refuse its block")
 
-    def capture_two(self) -> None:
+    def capture_another(self) -> None:
         if self.use.entry != "graph":
-            super().capture_two()
+            super().capture_another()
             return
         with self._under(self.flags), entries.mps.graph(entries.mps.MPSGraph(), empty_cache=False):
             self.box(self.x)

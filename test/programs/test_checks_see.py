@@ -10,12 +10,15 @@ from typing import Any
 
 import entry_points
 import pytest
+import state_changes
 import thread_calls
 import torch
 from causes import names_a_cause
 from program import Program, Step, Use
 from report import Report
 from search import run_batch, shrink
+from state_program import CHANGES, ENTRIES, StateProgram, StateUse
+from state_world import GraphStateWorld
 from subjects import DEVICE
 from verdict import check, EQUAL, RAISED, Verdict, WRONG
 from world import GraphWorld, World
@@ -202,6 +205,83 @@ def test_eagers_error_must_be_raised() -> None:
     assert (verdict.outcome, verdict.kind) == (WRONG, "no error")
 
 
+# State programs
+
+
+def state_program(kind: str, entry: str, *changes: str) -> StateProgram:
+    return StateProgram((StateUse(kind, entry),), tuple(Step(name, 0, 0) for name in changes))  # type: ignore[arg-type]
+
+
+VALUE = state_program("linear", "graph", "value", "call", "call")
+MOVED = "torch.mps graph replay: the Float tensor of shape [4, 4], recorded with a storage of 192 bytes, has none now"
+
+
+def test_each_change_is_drawn() -> None:
+    assert {f"change_{name}" for name in (*CHANGES, "call")} == {
+        n for n in vars(state_changes) if n.startswith("change_")
+    }
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_state_that_a_replay_follows(entry: str) -> None:
+    assert check(state_program("linear", entry, "value", "call", "input", "call")).outcome == EQUAL
+
+
+class Stale(GraphStateWorld):
+    def again(self) -> list[torch.Tensor]:
+        return self.results[0].tensors
+
+
+class OtherShape(GraphStateWorld):
+    def again(self) -> list[torch.Tensor]:
+        return [tensor.unsqueeze(0) for tensor in super().again()]
+
+
+class Raising(GraphStateWorld):
+    """Raises at each replay."""
+
+    message = MOVED
+
+    def again(self) -> list[torch.Tensor]:
+        raise RuntimeError(self.message)
+
+
+class Unexplained(Raising):
+    message = "shape mismatch"
+
+
+class StaleAfterwards(Raising):
+    """What is captured after an error gives old results."""
+
+    def first(self) -> list[torch.Tensor]:
+        outputs = super().first()
+        return [t + 1 for t in outputs] if self.outcome.raised else outputs
+
+
+class Allows(GraphStateWorld):
+    def refused(self, call: Any, options: dict[str, str]) -> None:
+        super().refused(lambda: None, options)
+
+
+@pytest.mark.parametrize("world", [Stale, OtherShape, Unexplained, StaleAfterwards])
+def test_planted_fault_of_state(world: type[World]) -> None:
+    assert check(VALUE, world).outcome == WRONG
+
+
+def test_state_goes_on_after_an_error_with_a_cause() -> None:
+    verdict = check(VALUE, Raising)
+    assert (verdict.outcome, len(verdict.text)) == (RAISED, 4) and MOVED[:40] in verdict.reason
+
+
+def test_eagers_error_of_state_must_be_raised() -> None:
+    steps = state_program("host", "graph", "host_resize", "call")
+    assert check(steps, Stale).kind == "no error"
+
+
+def test_capture_that_must_raise() -> None:
+    assert check(state_program("linear", "graph", "event"), Allows).outcome == WRONG
+
+
 def test_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     import threading
 
@@ -240,14 +320,19 @@ def test_a_wrong_program_is_shrunk() -> None:
 def test_report(tmp_path: Path) -> None:
     report = Report(seed=3, processes=2)
     for outcome in (EQUAL, EQUAL, WRONG):
-        report.count({"outcome": outcome, "entries": ["graphed"], "kinds": ["copy", "forward"], "error": ""})
-    report.count({"outcome": RAISED, "entries": ["eager"], "kinds": [], "error": "RuntimeError: why"})
+        report.count(
+            {"outcome": outcome, "family": "state", "entries": ["graphed"], "kinds": ["copy", "forward"], "error": ""}
+        )
+    report.count(
+        {"outcome": RAISED, "family": "order of use", "entries": ["eager"], "kinds": [], "error": "RuntimeError: why"}
+    )
     failure = {"program": 2, "reason": "r0[0] differs", "kind": "result differs", "steps": ["a"], "pattern": ["copy:"]}
     assert report.add_failure(failure) and not report.add_failure(failure | {"program": 9})
     path = tmp_path / "state.json"
     report.write(path, 1.5)
     facts = json.loads(path.read_text())
     assert facts["totals"] == {"equal": 2, "raised": 1, "wrong": 1} and facts["programs"] == 4 and facts["seed"] == 3
+    assert facts["by_family"]["state"] == {"equal": 2, "raised": 0, "wrong": 1}
     assert facts["by_entry_point"]["graphed"] == {"equal": 2, "raised": 0, "wrong": 1}
     assert facts["by_kind"]["copy"] == {"equal": 2, "raised": 0, "wrong": 1}
     assert facts["errors"] == {"RuntimeError: why": 1}
