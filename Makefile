@@ -73,7 +73,7 @@ lint-overlay: ## compile the overlay with every warning an error, and run clang-
 sweep:      ## capture and replay every operator, dtype and sample, compared with eager; LINK=1: linked; STATE=1: change metadata, not only values (DTYPE=float32); NOREPLAY=1: see that nothing is equal without
 	@$(MPSFORK) sweep $(if $(LINK),--link) $(if $(STATE),--state) $(if $(DTYPE),--dtype $(DTYPE)) $(if $(PAGE),--page $(PAGE)) $(if $(NOREPLAY),--no-replay) $(if $(RESUME),--resume)
 
-state:      ## run random programs that mix orders of use, compared with eager (PROGRAMS=100000, SEED=n, PROCESSES=n)
+state:      ## run random programs that mix orders of use or change state, compared with eager (PROGRAMS=100000, SEED=n, PROCESSES=n)
 	@$(MPSFORK) state $(if $(PROGRAMS),--programs $(PROGRAMS)) $(if $(SEED),--seed $(SEED)) $(if $(PROCESSES),--processes $(PROCESSES))
 
 BENCH_OPTIONS = $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) $(if $(RESUME),--resume) $(if $(NOREPLAY),--no-replay) $(if $(PAGE),--page $(PAGE))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, cast
 
 import entry_points as entries
@@ -164,9 +165,11 @@ class GraphStateWorld(StateWorld):
         if self.use.entry == "graphed":
             self.box.__dict__.pop("forward", None)
             box = self.box
-            (self.callable,) = entries.make_graphed(
-                [(lambda x: box(x)) if self.use.as_function else box], [device_numbers(SHAPE, 5)]
-            )
+            # the modes of a call are not those of a capture
+            with self._under(replace(self.flags, grad=True, inference=False, autocast=False)):
+                (self.callable,) = entries.make_graphed(
+                    [(lambda x: box(x)) if self.use.as_function else box], [device_numbers(SHAPE, 5)]
+                )
             self.block = lambda: flat(self.callable(self.x))
         elif self.use.entry == "compiled":
             function = entries.compiled(f"state_{self.use.kind}", "compiled")

@@ -29,7 +29,7 @@ def sweep(project: Project, arguments: tuple[str, ...]) -> int:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def state(project: Project, arguments: tuple[str, ...]) -> int:
-    """Run random programs that mix orders of use, and compare with eager; arguments go to test/programs/run.py."""
+    """Run random programs that mix orders of use or change state, and compare with eager; arguments go to test/programs/run.py."""
     return runner.run_state(project, arguments)
 
 
