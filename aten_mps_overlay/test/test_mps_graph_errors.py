@@ -115,6 +115,7 @@ class TestCaptureMessages(MessageTestCase):
             )
 
     def test_events(self):
+        """36"""
         event, other = torch.mps.event.Event(), torch.mps.event.Event()
         other.record()
         self.assert_refused(
@@ -126,6 +127,11 @@ class TestCaptureMessages(MessageTestCase):
             other.wait,
             """torch.mps graph capture: the stream waits for an event, which a replay would not do. Wait outside of
             the capture. That was at FILE:LINE (captured).""",
+        )
+        self.assert_refused(
+            other.query,
+            """torch.mps graph capture: the host waits for an event or asks about it, which a replay would not do. Do
+            so outside of the capture. That was at FILE:LINE (captured).""",
         )
 
     def test_second_capture(self):

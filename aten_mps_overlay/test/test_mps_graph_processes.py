@@ -606,6 +606,68 @@ class TestThreads(ThreadTestCase):
         self.assertEqual(w.cpu(), torch.full((8,), 6.0))
         self.assertEqual(z.cpu(), torch.zeros(8))
 
+    def test_interrupted_when_another_capture_has_just_ended(self):
+        """9: an exception after the begin ends the capture, and no other one."""
+        other, graph = torch.mps.MPSGraph(), torch.mps.MPSGraph()
+        begun, goes_on = threading.Event(), threading.Event()
+
+        def capture():
+            with torch.mps.graph(other):
+                begun.set()
+                goes_on.wait(TIMEOUT)
+
+        thread = threading.Thread(target=capture, daemon=True)
+        thread.start()
+        begun.wait(TIMEOUT)
+
+        class Entered(torch.mps.graph):
+            def _begin(self):
+                goes_on.set()
+                thread.join(TIMEOUT)
+                super()._begin()
+                raise KeyboardInterrupt
+
+        self.addCleanup(graph._capture_abort)
+        with self.assertRaises(KeyboardInterrupt):
+            with Entered(graph):
+                pass
+        self.assertFalse(torch.mps.is_current_stream_capturing())
+
+    def test_dropping_a_graph_lets_other_threads_run(self):
+        """15, 22: it may have to wait for the queue."""
+        x = torch.randn(1500, 1500, device="mps") / 40
+        graph = torch.mps.MPSGraph()
+        with torch.mps.graph(graph):
+            torch.add(x[0], x[1], alpha=3)
+        for _ in range(20):
+            x = x @ x
+        done = threading.Event()
+        ticks = []
+
+        def tick():
+            while not done.wait(0.01):
+                ticks.append(time.monotonic())
+
+        threads = [
+            threading.Thread(target=function, daemon=True)
+            for function in (torch.mps.synchronize, tick)
+        ]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.3)
+        begin = time.monotonic()
+        del graph
+        end = time.monotonic()
+        done.set()
+        for thread in threads:
+            thread.join(TIMEOUT)
+        self.assertGreater(end - begin, 0.2, "the GPU was done too early")
+        self.assertGreater(len([t for t in ticks if begin < t < end]), 3)
+
+    def test_tensors_that_ask_python(self):
+        """2, 44: a subclass that says where it is, for which it runs operators of the capture."""
+        self.assertEqual(run_python(SUBCLASS), (0, "[3.0, 3.0]\n", ""))
+
     def test_reset_while_another_thread_replays(self):
         """10, 22: a replay comes before the reset or finds the graph empty."""
         x = torch.ones(64, device="mps")
@@ -630,6 +692,35 @@ class TestThreads(ThreadTestCase):
 
             self.run_together(replay, reset)
             self.assertEqual(y.cpu(), torch.full((64,), i + 20.0))
+
+
+SUBCLASS = """
+import torch
+
+class Asking(torch.Tensor):
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(
+            cls, inner.shape, dtype=inner.dtype, device=inner.device, dispatch_device=True
+        )
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+        if function is torch.ops.prim.device.default:
+            torch.ones(1, device="mps")
+            return torch.device("mps:0")
+        return function(*(a.inner if isinstance(a, cls) else a for a in args), **(kwargs or {}))
+
+x = Asking(torch.ones(2, device="mps"))
+with torch.mps.graph_capture():
+    y = x + 1
+x.inner.fill_(2)
+torch.mps.graph_replay()
+print(y.tolist())
+"""
 
 
 class Interrupted(torch.mps.MPSGraph):
@@ -825,9 +916,10 @@ class TestMemory(ThreadTestCase):
             return y
 
         def level():
-            # completion handlers, which may follow the wait for the GPU, free memory too
+            # completion handlers free memory, in order; the wait includes this number's, which is the last
             for _ in range(3):
                 gc.collect()
+                torch.ones(1, device="mps").add(1, alpha=2)
                 torch.mps.synchronize()
                 time.sleep(0.005)
             return (

@@ -64,9 +64,17 @@ def made() -> World:
     return World()
 
 
+def wait_for(event: torch.mps.event.Event | torch.Event) -> None:
+    event.record()
+    event.synchronize()
+
+
 def waits(made: World) -> dict[str, Callable[[], object]]:
     return {
         "synchronize": torch.mps.synchronize,
+        "accelerator": torch.accelerator.synchronize,
+        "mps event": lambda: wait_for(torch.mps.event.Event()),
+        "event": lambda: wait_for(torch.Event("mps")),
         "item": lambda: made.out[0].item(),
         "cpu": lambda: made.out.cpu(),
     }
@@ -85,10 +93,10 @@ def test_eager_fault_raises_at_the_next_synchronization(made: World, how: str) -
     assert made.out[:2].tolist() == [0.0, 4.0]
 
 
-@pytest.mark.parametrize("how", ["synchronize", "item", "cpu"])
+@pytest.mark.parametrize("how", ["synchronize", "accelerator", "mps event", "event", "item", "cpu"])
 @pytest.mark.parametrize("replays", [1, 3])
 def test_fault_in_a_replay(made: World, how: str, replays: int) -> None:
-    """21: a RuntimeError at the next synchronization, and the graph is as good as before."""
+    """21, 37: a RuntimeError at the next synchronization, and the graph is as good as before."""
     made.aim(1, 5.0)
     graph = mps.MPSGraph()
     with mps.graph(graph):

@@ -66,6 +66,16 @@ def tensors(count: int, start: float = 0) -> list[torch.Tensor]:
     return [torch.full((32,), start + i, device="mps") for i in range(count)]
 
 
+def test_numbers_of_a_graph_are_freed_together() -> None:
+    """15: each handler would take a turn of the queue."""
+    x = torch.ones(8, device="mps")
+    graph = captured(lambda: [torch.add(x, x, alpha=i) for i in range(2, 12)])
+    mps.synchronize()
+    mps_simulator.reset_counters()
+    del graph
+    assert mps_simulator.counters()["-[MPSCommandBuffer addCompletedHandler:]"] == 1
+
+
 def test_copies_share_an_encoder(without: Callable[[str], None]) -> None:
     sources, targets = tensors(20), tensors(20, 100)
 

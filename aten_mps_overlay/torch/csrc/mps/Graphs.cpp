@@ -164,17 +164,28 @@ py::dict dumpDict(const MPSCommandGraph& graph) {
   return result;
 }
 
+// Frees the graph's memory, which may wait for the queue: without the
+// interpreter, for which a thread there may wait. On the queue it waits for
+// nothing, and must not wait for the interpreter afterwards.
+void destroyGraph(MPSCommandGraph* graph) {
+  std::optional<py::gil_scoped_release> no_gil;
+  if (PyGILState_Check() && !at::mps::isOnStreamQueue()) {
+    no_gil.emplace();
+  }
+  delete graph;
+}
+
 /// What `torch.mps.graph` does around a block. In C++, because Python runs
 /// signal handlers between any two instructions of a function: an `__exit__()`
 /// in Python may raise before it has done anything.
 struct CaptureContext {};
 
 py::object enterCapture(const py::object& context) {
-  const bool nested = at::mps::isCaptureUnderway();
+  const bool nested = at::mps::isCurrentStreamCapturing();
   try {
     return context.attr("_begin")();
   } catch (const py::error_already_set&) {
-    if (!nested) {
+    if (!nested && at::mps::isCurrentStreamCapturing()) {
       // raised after it had begun: __exit__() will not be called
       context.attr("mps_graph").attr("_capture_abort")();
     }
@@ -228,7 +239,12 @@ void initGraphBindings(py::module& module) {
   // the interpreter. The wrapper also turns warnings into Python's.
   py::class_<MPSCommandGraph, std::shared_ptr<MPSCommandGraph>>(
       module, "_MPSGraph")
-      .def(py::init<bool>(), py::arg("keep_graph") = false)
+      .def(
+          py::init([](bool keep_graph) {
+            return std::shared_ptr<MPSCommandGraph>(
+                new MPSCommandGraph(keep_graph), &destroyGraph);
+          }),
+          py::arg("keep_graph") = false)
       .def(
           "capture_begin",
           torch::wrap_pybind_function_no_gil(

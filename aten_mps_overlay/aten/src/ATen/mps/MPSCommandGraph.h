@@ -152,4 +152,8 @@ class TORCH_API MPSCommandGraph {
 
 TORCH_API MPSGraphPool newGraphPool();
 
+/// True in a block of the stream's queue, where nothing may wait for the
+/// interpreter.
+TORCH_API bool isOnStreamQueue();
+
 } // namespace at::mps

@@ -62,14 +62,13 @@ void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool,
   link_limit_ = link_limit;
 }
 
-// Takes the capture off the stream, so that nothing that other threads do from here on is part of it. It is destroyed
-// by the caller, off the queue: unpinning frees memory, for which the allocator needs the queue.
+// Takes the capture off the stream, so that nothing that other threads do from here on is part of it.
 static std::unique_ptr<MPSGraphCapture> takeOff(std::unique_ptr<MPSGraphCapture>& underway) {
   auto* stream = getCurrentMPSStream();
   std::unique_ptr<MPSGraphCapture> capture = std::move(underway);
   auto* ending = capture.get();
   ending->belongToNoThread();
-  dispatch_sync_with_rethrow(stream->queue(), ^() {
+  stream->runOnQueue([&] {
     stream->endKernelCoalescing();
     TORCH_INTERNAL_ASSERT(stream->capture() == ending);
     stream->setCapture(nullptr);
@@ -229,6 +228,10 @@ bool MPSCommandGraph::keeps(const TensorBase& tensor) const {
 MPSGraphPool newGraphPool() {
   static std::atomic<uint64_t> next{1};
   return {0, next++};
+}
+
+bool isOnStreamQueue() {
+  return getCurrentMPSStream()->isOnQueue();
 }
 
 } // namespace at::mps

@@ -85,10 +85,6 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   /// Remembers where the data of `object`, an MPSGraphTensorData or MPSNDArray, lies.
   void notePlace(id object, MPSTensorPlace place);
   void notePlaceOf(id object, id other);
-  /// Names the operator of the steps that follow, which come from the replay of another graph; nullptr ends that.
-  void setReplayedOperator(const std::string* name) {
-    replayed_operator_ = name;
-  }
   /// True when a replay is to draw from the generator again.
   bool isRegistered(const GeneratorImpl* generator) const;
   /// Counts numbers drawn from a generator (and 1) and the steps by which a replay draws them again (and -1).
@@ -163,8 +159,6 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   std::vector<std::pair<std::vector<uint8_t>, std::shared_ptr<MPSHostRefresh>>> expected_bytes_;
   std::string refusal_;
   bool warned_host_read_ = false;
-  // used on the queue only
-  const std::string* replayed_operator_ = nullptr;
   bool stopped_ = false;
 };
 

@@ -1,6 +1,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/mps/MPSAllocatorInterface.h>
 #include <ATen/mps/MPSGraphCapture.h>
+#include <c10/util/SmallVector.h>
 
 #include <algorithm>
 #include <cstring>
@@ -15,7 +16,7 @@ static MPSGraphCapture* underway = nullptr;
 // Of the last capture that this thread began.
 static thread_local CallbackHandle last_observer = INVALID_CALLBACK_HANDLE;
 
-// Does nothing on other threads, which can't: theirs is removed when they begin the next capture.
+// Does nothing on other threads, which can't: theirs removes itself.
 static void removeObserver(CallbackHandle observer) {
   if (isObserved(observer)) {
     removeCallback(observer);
@@ -34,16 +35,19 @@ struct Running final : ObserverContext {
 thread_local std::vector<MPSHostAccess*> accesses_now;
 
 void observe(c10::ArrayRef<const IValue> values, MPSGraphCapture::Seen seen) {
-  const MPSCaptureUnderway capture;
-  if (!capture) {
-    return;
-  }
+  // a tensor of a subclass may ask Python, which must not wait for who waits for the capture
+  c10::SmallVector<Tensor, 8> used;
   for (const auto& value : values) {
     forEachTensor(value, [&](const Tensor& tensor) {
       if (tensor.defined() && tensor.is_mps() && tensor.has_storage()) {
-        capture->watchTensor(tensor, seen);
+        used.push_back(tensor);
       }
     });
+  }
+  if (const MPSCaptureUnderway capture; capture) {
+    for (const auto& tensor : used) {
+      capture->watchTensor(tensor, seen);
+    }
   }
 }
 
@@ -94,6 +98,11 @@ void nameUses(const RecordFunction& function) {
 }
 
 std::unique_ptr<ObserverContext> observeInputs(const RecordFunction& function) {
+  if (last_observer != captureUnderway() && isObserved(last_observer)) {
+    // another thread has ended the capture
+    removeCallback(last_observer);
+    return nullptr;
+  }
   observe(function.inputs(), MPSGraphCapture::Seen::GIVEN);
   auto running = std::make_unique<Running>(function, accesses_now.empty() ? nullptr : accesses_now.back());
   accesses_now.push_back(&running->access);
@@ -373,7 +382,7 @@ void MPSGraphCapture::recordStep(MPSCommandStep step) {
   const char* name = submission.innermost_operator ? submission.innermost_operator : "";
   std::lock_guard<std::mutex> lock(mutex_);
   recording_->steps.push_back(std::move(step));
-  recording_->operators.emplace_back(replayed_operator_ ? *replayed_operator_ : name);
+  recording_->operators.emplace_back(name);
 }
 
 void MPSGraphCapture::useBuffer(id<MTLBuffer> buffer) {

@@ -15,10 +15,8 @@ const StorageImpl* MPSWatchedTensor::storageOfLiving() const {
 }
 
 MPSPinnedBuffers::~MPSPinnedBuffers() {
-  const auto* allocator = getIMPSAllocator();
-  for (const auto* buffer : buffers_) {
-    allocator->unpin(buffer);
-  }
+  // at once: the scalars among them wait for the queue
+  getIMPSAllocator()->unpin(std::vector<const void*>(buffers_.begin(), buffers_.end()));
 }
 
 MPSPoolReference::MPSPoolReference(IMPSAllocator::CapturePoolId pool) : pool_(pool) {

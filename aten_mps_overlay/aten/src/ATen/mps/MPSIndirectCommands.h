@@ -37,6 +37,8 @@ class MPSIndirectCommands {
 
   /// How many calls encode() makes; known once it is planned.
   size_t calls() const;
+  /// Adds what the commands use and a command buffer that executes them does not retain.
+  void addUsedTo(NSMutableArray* objects) const;
   /// Leaves the encoder without a pipeline or arguments that can be relied on.
   void encode(id<MTLComputeCommandEncoder> encoder) const;
 

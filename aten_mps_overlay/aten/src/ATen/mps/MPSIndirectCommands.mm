@@ -117,6 +117,15 @@ size_t MPSIndirectCommands::calls() const {
   return calls;
 }
 
+void MPSIndirectCommands::addUsedTo(NSMutableArray* objects) const {
+  for (const auto& pipeline : pipelines_) {
+    [objects addObject:pipeline.get()];
+  }
+  for (id<MTLResource> resource : resources_) {
+    [objects addObject:resource];
+  }
+}
+
 void MPSIndirectCommands::encode(id<MTLComputeCommandEncoder> encoder) const {
   if (!resources_.empty()) {
     [encoder useResources:resources_.data() count:resources_.size() usage:MTLResourceUsageRead | MTLResourceUsageWrite];

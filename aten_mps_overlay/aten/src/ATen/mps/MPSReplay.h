@@ -57,15 +57,16 @@ class MPSReplay {
                         MPSGraphCapture* capture,
                         MPSReplayWatch& watch,
                         id<MTLBuffer> staging) const;
-  id<MTLBuffer> encodeStatusCopies(MPSStream* stream) const;
+  id<MTLBuffer> newStatusCopies(id<MTLDevice> device) const;
+  void encodeStatusCopies(MPSStream* stream, id<MTLBuffer> copies) const;
 
   const std::shared_ptr<const MPSRecording> recording_;
   std::vector<MPSLinkedRun> linked_;
   size_t link_microseconds_ = 0;
   // refers to the steps, and to `linked_`
   std::optional<MPSReplayPlan> plan_;
-  // those of the graph runs, each once, and those that join them
-  MPSRetained<NSArray*> executables_;
+  // what the GPU needs until it is done: executables, and what indirect command buffers use
+  MPSRetained<NSArray*> used_;
   // those of the status checks, for handlers that may run after the graph is gone
   std::shared_ptr<const std::vector<std::string>> check_messages_;
 };

@@ -15,12 +15,18 @@ MPSReplay::MPSReplay(std::shared_ptr<const MPSRecording> recording,
                      MPSGraphPool pool,
                      id<MTLDevice> device,
                      MPSGraphCompilationDescriptor* descriptor)
-    : recording_(std::move(recording)), executables_(recording_->executables) {
+    : recording_(std::move(recording)) {
   @autoreleasepool {
     if (link_limit > 0) {
       link(link_limit, pool, device, descriptor);
     }
     plan_.emplace(planReplay(recording_->steps, linked_, mechanisms, device));
+    NSMutableArray* used = [NSMutableArray arrayWithArray:recording_->executables.get()];
+    for (const auto& run : linked_) {
+      [used addObject:run.executable.get()];
+    }
+    plan_->addUsedIndirectlyTo(used);
+    used_ = [[used copy] autorelease];
   }
   std::vector<std::string> messages;
   for (const auto& check : recording_->status_checks) {
@@ -31,7 +37,13 @@ MPSReplay::MPSReplay(std::shared_ptr<const MPSRecording> recording,
 
 void MPSReplay::link(size_t limit, MPSGraphPool pool, id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor) {
   const auto begin = std::chrono::steady_clock::now();
-  auto runs = run_linker ? run_linker(*recording_, device, descriptor, pool, limit) : std::nullopt;
+  if (!run_linker) {
+    TORCH_WARN_ONCE(
+        "torch.mps graph capture: link=True does nothing, since this build lacks MPSLinkedReplay.mm. Apply the entry "
+        "linked-replay, too.");
+    return;
+  }
+  auto runs = run_linker(*recording_, device, descriptor, pool, limit);
   if (!runs) {
     TORCH_WARN_ONCE(
         "torch.mps graph capture: link=True needs macOS 15.0 or newer. The MPSGraph runs of this graph and of later "
@@ -39,13 +51,6 @@ void MPSReplay::link(size_t limit, MPSGraphPool pool, id<MTLDevice> device, MPSG
     return;
   }
   linked_ = std::move(*runs);
-  if (!linked_.empty()) {
-    NSMutableArray* all = [NSMutableArray arrayWithArray:executables_.get()];
-    for (const auto& run : linked_) {
-      [all addObject:run.executable.get()];
-    }
-    executables_ = [[all copy] autorelease];
-  }
   const auto taken = std::chrono::steady_clock::now() - begin;
   link_microseconds_ = std::chrono::duration_cast<std::chrono::microseconds>(taken).count();
 }
@@ -106,7 +111,7 @@ void MPSReplay::encodeForCapture(MPSStream* stream,
   std::unordered_map<const MPSRefreshedBytes*, std::shared_ptr<const MPSRefreshedBytes>> refreshed;
   for (const auto i : c10::irange(recording_->steps.size())) {
     const auto& step = recording_->steps[i];
-    capture->setReplayedOperator(&recording_->operators[i]);
+    setInnermostOperator(recording_->operators[i].c_str());
     stream->endKernelCoalescing();
     if (const auto* kernel = std::get_if<MPSKernelStep>(&step)) {
       encodeKernel((MPSRecordingEncoder*)stream->commandEncoder(), *kernel, plan_->refreshes(), staging, refreshed);
@@ -133,27 +138,27 @@ void MPSReplay::encodeForCapture(MPSStream* stream,
     }
     capture->recordStep(step);
   }
-  capture->setReplayedOperator(nullptr);
   capture->keepChecks(*recording_);
 }
 
 void MPSReplay::encode(MPSStream* stream) const {
+  id<MTLBuffer> statuses = newStatusCopies(stream->device()); // first: it may raise
   stream->endKernelCoalescing();
   // its errors are not those of the replay, which may have to wait for it
   stream->commitEarlierWork();
   const auto staging = plan_->refreshes().write(stream->device());
   recording_->countReplay();
   // the graph may be dropped before the GPU is done
-  MPSReplayWatch watch(stream, executables_.get());
+  MPSReplayWatch watch(stream, used_.get());
   watch.look();
   if (auto* capture = stream->recordingCapture()) {
     encodeForCapture(stream, capture, watch, staging.get());
   } else {
     plan_->encode(stream, watch, staging.get());
   }
-  id<MTLBuffer> statuses = encodeStatusCopies(stream);
   stream->endKernelCoalescing();
   if (statuses) {
+    encodeStatusCopies(stream, statuses);
     const auto messages = check_messages_;
     watch.watch(^(id<MTLCommandBuffer>) {
       const auto* values = static_cast<const int32_t*>([statuses contents]);
@@ -168,22 +173,25 @@ void MPSReplay::encode(MPSStream* stream) const {
 }
 
 // The buffers of a status are written again by the next replay, perhaps before the host has looked: it looks at copies.
-id<MTLBuffer> MPSReplay::encodeStatusCopies(MPSStream* stream) const {
-  constexpr size_t length = sizeof(int32_t);
+id<MTLBuffer> MPSReplay::newStatusCopies(id<MTLDevice> device) const {
   const auto count = recording_->status_checks.size();
   if (count == 0) {
     return nil;
   }
-  id<MTLBuffer> copies = [[stream->device() newBufferWithLength:count * length
-                                                        options:MTLResourceStorageModeShared] autorelease];
+  id<MTLBuffer> copies = [[device newBufferWithLength:count * sizeof(int32_t)
+                                              options:MTLResourceStorageModeShared] autorelease];
   TORCH_CHECK(copies, "torch.mps graph replay: out of memory");
+  return copies;
+}
+
+void MPSReplay::encodeStatusCopies(MPSStream* stream, id<MTLBuffer> copies) const {
+  constexpr size_t length = sizeof(int32_t);
   encodeBlit(stream, ^(id<MTLBlitCommandEncoder> encoder) {
-    for (const auto i : c10::irange(count)) {
+    for (const auto i : c10::irange(recording_->status_checks.size())) {
       const auto& check = recording_->status_checks[i];
       encodeCopy(encoder, {check.buffer, copies, length, check.offset, i * length});
     }
   });
-  return copies;
 }
 
 } // namespace at::mps

@@ -94,6 +94,11 @@ class MPSReplayPlan {
   const MPSReplayRefreshes& refreshes() const {
     return made_.refreshes;
   }
+  void addUsedIndirectlyTo(NSMutableArray* objects) const {
+    for (const auto& commands : made_.indirect) {
+      commands->addUsedTo(objects);
+    }
+  }
   /// Encodes everything; `staging` is what refreshes().write() gave. Must run on the stream's queue, with no compute
   /// encoder open.
   void encode(MPSStream* stream, MPSReplayWatch& watch, id<MTLBuffer> staging) const;

@@ -33,6 +33,9 @@ struct MPSSubmission {
   bool is_known = true;
 };
 
+/// Names the innermost operator of what the rest of the block submits. In blocks of dispatchSubmission() only.
+void setInnermostOperator(const char* name);
+
 /// dispatch_sync(), after which the queue knows the block as submitted by the calling thread.
 void dispatchSubmission(dispatch_queue_t queue, void (^block)());
 

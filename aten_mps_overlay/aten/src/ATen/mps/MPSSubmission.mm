@@ -23,7 +23,7 @@ static std::atomic<CallbackHandle> capture_underway{INVALID_CALLBACK_HANDLE};
 
 // Of the stream's queue, and used on it only:
 // that of the block which it runs
-static const MPSSubmission* running_submission = nullptr;
+static MPSSubmission* running_submission = nullptr;
 
 bool isObserved(CallbackHandle observer) {
   const auto& observers = get_record_function_tls_().sorted_tls_callbacks_;
@@ -61,15 +61,19 @@ bool MPSSubmission::mayRaise() {
   return !getCurrentMPSStream()->isOnQueue() || running_submission;
 }
 
+void setInnermostOperator(const char* name) {
+  TORCH_INTERNAL_ASSERT(running_submission);
+  running_submission->innermost_operator = name;
+}
+
 void dispatchSubmission(dispatch_queue_t queue, void (^block)()) {
-  auto* stream = getCurrentMPSStream();
-  const MPSSubmission of_this_thread = MPSSubmission::ofThisThread();
-  const auto* submission = &of_this_thread;
+  if (queue != getCurrentMPSStream()->queue()) {
+    dispatch_sync(queue, block);
+    return;
+  }
+  MPSSubmission of_this_thread = MPSSubmission::ofThisThread();
+  auto* submission = &of_this_thread;
   dispatch_sync(queue, ^() {
-    if (!stream->isOnQueue()) {
-      block();
-      return;
-    }
     running_submission = submission;
     const auto end = c10::make_scope_exit([] { running_submission = nullptr; });
     block();

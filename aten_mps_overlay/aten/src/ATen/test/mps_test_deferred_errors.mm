@@ -1,9 +1,13 @@
+#include <ATen/detail/MPSHooksInterface.h>
 #include <ATen/mps/MPSStream.h>
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include <chrono>
 #include <functional>
+#include <future>
 #include <string>
 #include <thread>
 
@@ -56,6 +60,43 @@ TEST_F(MPSDeferredErrorsTest, SynchronizeWaitsForChecksThatWereAnnounced) {
   });
   EXPECT_EQ(messageOf(torch::mps::synchronize), "a late error");
   handler.join();
+}
+
+TEST_F(MPSDeferredErrorsTest, NothingWaitsForChecksOfLaterWork) {
+  const auto early = stream->expectCheck();
+  c10::Event event(at::kMPS);
+  event.record(c10::impl::VirtualGuardImpl(at::kMPS).getStream(at::Device(at::kMPS, 0)));
+  stream->finishCheck(early, "");
+  torch::mps::synchronize();
+  // a check of a replay of another thread, which commits later
+  const std::function<void()> waits[] = {[&] { stream->throwDeferredError(); }, [&] { event.synchronize(); }};
+  for (const auto& wait : waits) {
+    const auto late = stream->expectCheck();
+    auto waited = std::async(std::launch::async, wait);
+    EXPECT_EQ(waited.wait_for(std::chrono::seconds(5)), std::future_status::ready);
+    stream->finishCheck(late, "");
+  }
+}
+
+TEST_F(MPSDeferredErrorsTest, EachWayToWaitRaises) {
+  const at::Device device(at::kMPS, 0);
+  const c10::impl::VirtualGuardImpl guard(at::kMPS);
+  c10::Event event(at::kMPS);
+  event.record(guard.getStream(device));
+  const auto& hooks = at::detail::getMPSHooks();
+  const auto id = hooks.acquireEvent(false);
+  hooks.recordEvent(id);
+  const std::function<void()> ways[] = {
+      [&] { guard.synchronizeDevice(0); },
+      [&] { event.synchronize(); },
+      [&] { hooks.synchronizeEvent(id); },
+  };
+  for (const auto& wait : ways) {
+    find("an error");
+    EXPECT_EQ(messageOf(wait), "an error");
+    EXPECT_EQ(messageOf(wait), "");
+  }
+  hooks.releaseEvent(id);
 }
 
 TEST_F(MPSDeferredErrorsTest, OnTheQueueItIsLeftForLater) {

@@ -4,14 +4,17 @@
 #include <ATen/ThreadLocalState.h>
 #include <ATen/mps/MPSCommandGraph.h>
 #include <ATen/mps/MPSGraphCapture.h>
+#include <ATen/mps/MPSReplay.h>
 #include <ATen/mps/MPSStream.h>
 #include <ATen/native/mps/MetalShaderLibrary.h>
 #include <ATen/native/mps/OperationUtils.h>
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using namespace at::mps;
@@ -84,6 +87,42 @@ class MPSGraphCaptureTest : public ::testing::Test {
 
   MPSCommandGraph graph;
 };
+
+// Python may collect a graph as garbage in a block of the queue.
+TEST_F(MPSGraphCaptureTest, DestroyedOnTheQueue) {
+  auto captured = std::make_unique<MPSCommandGraph>();
+  captured->captureBegin();
+  // a number that the operator puts into a buffer
+  auto y = full(1).add(full(2), 3);
+  captured->captureEnd();
+  auto underway = std::make_unique<MPSCommandGraph>();
+  underway->captureBegin();
+  y = full(1).add(full(2), 3);
+  for (auto* graph : {captured.release(), underway.release()}) {
+    dispatch_sync(getCurrentMPSStream()->queue(), ^() {
+      delete graph;
+    });
+  }
+  EXPECT_FALSE(isCaptureUnderway());
+  expectFilledWith(y, 7);
+}
+
+TEST_F(MPSGraphCaptureTest, LinkingInABuildWithoutIt) {
+  struct : c10::WarningHandler {
+    void process(const c10::Warning& warning) override {
+      text += warning.msg();
+    }
+    std::string text;
+  } warnings;
+  const c10::WarningUtils::WarningHandlerGuard guard(&warnings);
+  const c10::WarningUtils::WarnAlways always;
+  const auto linker = std::exchange(run_linker, nullptr);
+  graph.captureBegin(std::nullopt, MPSCaptureErrorMode::STRICT, /*check_input_liveness=*/false, /*link_limit=*/9);
+  full(1).exp().sqrt();
+  graph.captureEnd();
+  run_linker = linker;
+  EXPECT_NE(warnings.text.find("Apply the entry linked-replay, too."), std::string::npos) << warnings.text;
+}
 
 TEST_F(MPSGraphCaptureTest, GraphRunOutsideOfOperators) {
   Doubling doubling;
@@ -246,7 +285,11 @@ TEST_F(MPSGraphCaptureThreadsTest, NothingIsLeftToAThreadWhoseCaptureEndedElsewh
   increment(known);
   inThread([&] { graph.captureEnd(); });
   EXPECT_FALSE(isCurrentStreamCapturing());
+  EXPECT_TRUE(at::hasThreadLocalCallbacks());
   increment(known);
+  full(1);
+  // the observer would cost every operator something
+  EXPECT_FALSE(at::hasThreadLocalCallbacks());
   MPSCommandGraph second;
   second.captureBegin();
   increment(known);

@@ -115,6 +115,26 @@ TEST(MPSStreamTest, SynchronizeOnTheQueue) {
   EXPECT_FALSE(stream->isOnQueue());
 }
 
+TEST(MPSStreamTest, CompletedHandlerOnTheQueue) {
+  ASSERT_TRUE(torch::mps::is_available());
+  static std::atomic<int> calls{0};
+  auto* stream = getCurrentMPSStream();
+  const auto add = [&] {
+    stream->addCompletedHandler(^(id<MTLCommandBuffer>) {
+      calls++;
+    });
+  };
+  add();
+  // must not wait for itself
+  onQueue(add);
+  torch::mps::synchronize();
+  // handlers may run a little later
+  for (int i = 0; i < 1000 && calls < 2; i++) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(calls, 2);
+}
+
 TEST(MPSStreamTest, ManyThreads) {
   ASSERT_TRUE(torch::mps::is_available());
   constexpr int rounds = 100;

@@ -1,6 +1,7 @@
 // first: OperationUtils.h forbids what it includes
 #include <torch/torch.h>
 
+#include <ATen/ThreadLocalState.h>
 #include <ATen/mps/MPSStream.h>
 #include <ATen/mps/MPSSubmission.h>
 #include <ATen/native/mps/OperationUtils.h>
@@ -59,6 +60,21 @@ TEST_F(MPSSubmissionTest, OtherThreadsDoNotWorkForIt) {
     });
     EXPECT_FALSE(on_queue->is_known);
   }).join();
+}
+
+TEST_F(MPSSubmissionTest, OperatorOfTheBlock) {
+  const at::ThreadLocalState state;
+  dispatch_sync_with_rethrow(queue, ^() {
+    setInnermostOperator("aten::replayed");
+    EXPECT_STREQ(MPSSubmission::current().innermost_operator, "aten::replayed");
+    // what a thread does off the queue meanwhile is not the replay's
+    std::thread([&] {
+      const at::ThreadLocalStateGuard guard(state);
+      EXPECT_EQ(MPSSubmission::current().capture, capture);
+      EXPECT_EQ(MPSSubmission::current().innermost_operator, nullptr);
+    }).join();
+  });
+  EXPECT_EQ(MPSSubmission::current().innermost_operator, nullptr);
 }
 
 TEST_F(MPSSubmissionTest, Pause) {
