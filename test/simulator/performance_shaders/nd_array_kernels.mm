@@ -152,6 +152,11 @@ using namespace mps_simulator;
   }
   const double alpha = _alpha;
   const double beta = _beta;
+  // The dispatch for the bias depends on that of the product, so that an encoder must run them in order.
+  const bool opens_encoder = bias.buffer != nil && encoder == nil;
+  if (opens_encoder) {
+    encoder = [commandBuffer computeCommandEncoder];
+  }
   encode_kernel(commandBuffer,
                 encoder,
                 {function,
@@ -160,13 +165,23 @@ using namespace mps_simulator;
                    if (alpha != 1) {
                      product.mul_(alpha);
                    }
-                   if (bias.buffer != nil) {
-                     product.add_(bias.tensor(), beta);
-                   }
                    const at::Tensor target = destination.tensor();
                    target.copy_(product.reshape(target.sizes()));
                  },
-                 {left.access(false), right.access(false), bias.access(false), destination.access(true)}});
+                 {left.access(false), right.access(false), destination.access(true)}});
+  if (bias.buffer != nil) {
+    encode_kernel(commandBuffer,
+                  encoder,
+                  {function,
+                   [=] {
+                     const at::Tensor target = destination.tensor();
+                     target.add_(bias.tensor().expand(expected).reshape(target.sizes()), beta);
+                   },
+                   {bias.access(false), destination.access(true)}});
+  }
+  if (opens_encoder) {
+    [encoder endEncoding];
+  }
 }
 
 @end

@@ -146,7 +146,7 @@ MPSReplayPlan::Calls::const_iterator MPSReplayPlan::encodePiece(Calls::const_ite
         watch.look();
         break;
       case Kind::ENCODE:
-        static_cast<const MPSEncodeStep*>(call.data)->encode.get()(command_buffer, nil);
+        encodeAlone(command_buffer, *static_cast<const MPSEncodeStep*>(call.data));
         watch.look();
         break;
       case Kind::ENCODE_WITH_ENCODER:

@@ -146,7 +146,8 @@ class Planner {
     }
     const auto* kernel = std::get_if<MPSKernelStep>(&step);
     const auto* encode = std::get_if<MPSEncodeStep>(&step);
-    const bool uses_encoder = kernel || (encode && encode->takes_encoder);
+    // dispatches of one object may depend on each other: it gets an encoder of its own where they could run at once
+    const bool uses_encoder = kernel || (encode && encode->takes_encoder && !mechanisms_.concurrent_kernels);
     commitNowAndThen(uses_encoder);
     if (kernel) {
       endBlits();

@@ -36,7 +36,7 @@ class MPSEncoderObjectsTest : public ::testing::Test {
     return result;
   }
 
-  static at::Tensor product(const at::Tensor& left, const at::Tensor& right) {
+  static at::Tensor product(const at::Tensor& left, const at::Tensor& right, const at::Tensor& bias = {}) {
     auto result = at::empty({kSize, kSize}, left.options());
     auto* stream = getCurrentMPSStream();
     dispatch_sync_with_rethrow(stream->queue(), ^() {
@@ -46,9 +46,11 @@ class MPSEncoderObjectsTest : public ::testing::Test {
         MPSNDArray* b = at::native::mps::getMPSNDArray(right, shape);
         MPSNDArray* c = at::native::mps::getMPSNDArray(result, shape);
         MPSNDArrayMatrixMultiplication* kernel =
-            [[[MPSNDArrayMatrixMultiplication alloc] initWithDevice:stream->device() sourceCount:2] autorelease];
+            [[[MPSNDArrayMatrixMultiplication alloc] initWithDevice:stream->device()
+                                                        sourceCount:bias.defined() ? 3 : 2] autorelease];
+        NSArray* sources = bias.defined() ? @[ a, b, at::native::mps::getMPSNDArray(bias, shape) ] : @[ a, b ];
         encodeAndRecordInEncoder(stream, ^(id<MTLCommandBuffer> buffer, id<MTLComputeCommandEncoder> encoder) {
-          [kernel encodeToCommandEncoder:encoder commandBuffer:buffer sourceArrays:@[ a, b ] destinationArray:c];
+          [kernel encodeToCommandEncoder:encoder commandBuffer:buffer sourceArrays:sources destinationArray:c];
         });
       }
     });
@@ -107,6 +109,23 @@ TEST_F(MPSEncoderObjectsTest, ReplayedInAnotherCapture) {
   outer.captureEnd();
   EXPECT_EQ(outer.stats().kernel_objects, 3);
   checkReplays(outer, result);
+}
+
+// Its second dispatch reads what the first one writes, which only an encoder that runs them in order allows.
+TEST_F(MPSEncoderObjectsTest, DispatchesThatDependOnEachOther) {
+  for (const char* with : {"", "concurrent_kernels", "concurrent_kernels,indirect_commands"}) {
+    setenv("PYTORCH_MPS_GRAPH_WITH", with, 1);
+    MPSCommandGraph graph;
+    auto result = capture(graph, [&] { return torch::lgamma(product(torch::lgamma(x), y, x)); });
+    for (int i = 0; i < 3; i++) {
+      x.copy_(torch::randn({kSize, kSize}).mul(2));
+      result.fill_(7);
+      graph.replay();
+      const auto expected = torch::lgamma(product(torch::lgamma(x), y, x));
+      EXPECT_TRUE(torch::allclose(result.cpu(), expected.cpu(), 0, 0, /*equal_nan=*/true));
+    }
+  }
+  unsetenv("PYTORCH_MPS_GRAPH_WITH");
 }
 
 TEST_F(MPSEncoderObjectsTest, WithAndWithoutEachMechanism) {
