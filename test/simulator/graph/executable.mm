@@ -70,7 +70,7 @@ std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) 
                     callables:(NSDictionary<NSString*, MPSGraphExecutable*>*)callables {
   if ((self = [super init])) {
     _graph = [graph retain];
-    _options = graph.options;
+    _options = MPSGraphOptionsDefault;
     _feeds = std::move(feeds);
     _targets = std::move(targets);
     _life = std::make_shared<ExecutableLife>();

@@ -132,11 +132,13 @@ static MPSGraphExecutable* compile(MPSGraph* graph,
     MPSGraphTensorData* data = feeds[tensor];
     types[tensor] = [[[MPSGraphShapedType alloc] initWithShape:data.shape dataType:data.dataType] autorelease];
   }
-  return [graph compileWithDevice:[MPSGraphDevice deviceWithMTLDevice:device]
-                            feeds:types
-                    targetTensors:targets.allKeys
-                 targetOperations:nil
-            compilationDescriptor:descriptor];
+  MPSGraphExecutable* executable = [graph compileWithDevice:[MPSGraphDevice deviceWithMTLDevice:device]
+                                                      feeds:types
+                                              targetTensors:targets.allKeys
+                                           targetOperations:nil
+                                      compilationDescriptor:descriptor];
+  executable.options = MPSGraphOptionsDefault;
+  return executable;
 }
 
 MPSGraphExecutable* MPSExecutableCache::lookUp(const Key& key) {

@@ -322,6 +322,7 @@ class Linker {
                                                 targetTensors:targets
                                              targetOperations:nil
                                         compilationDescriptor:descriptor];
+    executable.options = MPSGraphOptionsDefault;
     return {graph, executable, feeds, targets};
   }
 

@@ -19,6 +19,7 @@ static std::atomic<int> executables_alive{0};
 @interface MPSTestExecutable : NSObject
 @property(nonatomic, retain) NSArray<MPSGraphTensor*>* feedTensors;
 @property(nonatomic, retain) NSArray<MPSGraphTensor*>* targetTensors;
+@property(nonatomic) MPSGraphOptions options;
 @end
 
 @implementation MPSTestExecutable
@@ -131,6 +132,13 @@ TEST_F(MPSExecutableCacheTest, EvictedExecutablesAreFreed) {
   for (MPSTestGraph* graph : graphs) {
     [graph release];
   }
+}
+
+TEST_F(MPSExecutableCacheTest, OptionsAreNotThoseOfTheGraph) {
+  MPSTestGraph* graph = newGraph();
+  graph.options = MPSGraphOptionsNone;
+  EXPECT_EQ(get(graph).executable.options, MPSGraphOptionsDefault);
+  [graph release];
 }
 
 TEST_F(MPSExecutableCacheTest, ForgottenGraphsAreFreed) {
