@@ -5,7 +5,7 @@
 1 the block runs normally, 2 whose work is recorded, 3 what is recorded, 4 host reads, 5 CPU fallbacks, 6 the raw
 command buffer, 7 nesting, 8 profiling, 9 exceptions, 10 empty graphs, 11 frozen values, 13 moved storage, 14 memory
 written by the host, 15 memory given back, 17 order, 18 host sources, 19 random numbers, 20 in-place updates,
-39 another backend in charge, 42 versions, 43 work on the CPU, 44 what runs on the queue.
+36 events, 37 errors, 39 another backend in charge, 42 versions, 43 work on the CPU, 44 what runs on the queue.
 """
 
 import copy
@@ -43,6 +43,8 @@ class GraphTestCase(TestCase):
         levels = []
         while len(levels) < 3 or len(set(levels[-3:])) > 1:
             gc.collect()
+            # handlers run in order; the wait includes this number's, which is the last
+            torch.ones(1, device="mps").add(1, alpha=2)
             torch.mps.synchronize()
             time.sleep(0.005)
             levels.append(torch.mps.current_allocated_memory())
@@ -764,6 +766,23 @@ class TestRandom(GraphTestCase):
         self.assertEqual(total, expected, atol=0, rtol=0)
 
 
+def wait_for_event(event):
+    event.record()
+    event.synchronize()
+
+
+# How the host waits for the device, of which a tensor is given.
+WAITS = {
+    "synchronize": lambda x: torch.mps.synchronize(),
+    "accelerator": lambda x: torch.accelerator.synchronize(),
+    "mps_event": lambda x: wait_for_event(torch.mps.Event()),
+    "event": lambda x: wait_for_event(torch.Event("mps")),
+    "item": lambda x: x.flatten()[0].item(),
+    "cpu": lambda x: x.cpu(),
+    "tolist": lambda x: x.tolist(),
+}
+
+
 class TestKernelObjects(GraphTestCase):
     @parametrize("batch", [(), (3,), (2, 2)])
     def test_lu_factor(self, batch):
@@ -800,9 +819,9 @@ class TestKernelObjects(GraphTestCase):
         graph.replay()
         self.assertEqual(y, solve(), atol=0, rtol=0)
 
-    @parametrize("wait", ["synchronize", "item"])
+    @parametrize("wait", list(WAITS))
     def test_singular_matrix_raises_at_the_next_synchronization(self, wait):
-        """3, 21: eager raises for it; a replay does when the host waits, and the graph stays usable."""
+        """3, 21, 37: eager raises for it; a replay does when the host waits, and the graph stays usable."""
         x = torch.randn(2, 3, 3, device="mps")
         graph = torch.mps.MPSGraph()
         with torch.mps.graph(graph):
@@ -813,7 +832,8 @@ class TestKernelObjects(GraphTestCase):
         with self.assertRaisesRegex(
             RuntimeError, r"lu_factor\(\): LU factorization failure .*status -2"
         ):
-            torch.mps.synchronize() if wait == "synchronize" else lu[0, 0, 0].item()
+            WAITS[wait](lu)
+        WAITS[wait](lu)
         torch.mps.synchronize()
         x.copy_(torch.randn(2, 3, 3))
         graph.replay()
@@ -988,6 +1008,33 @@ class TestHostWork(GraphTestCase):
         self.assertEqual(y.cpu(), torch.full((4,), 8.0))
 
 
+def event_uses():
+    """What can be done with events that were recorded, by what a capture says of it."""
+    stream = torch.Stream(device="mps")
+    events = torch.mps.Event(), torch.Event("mps")
+    start, end = (torch.mps.Event(enable_timing=True) for _ in range(2))
+    for event in (*events, start, end):
+        event.record()
+        torch.mps.synchronize()
+    return {
+        "an event was recorded": (
+            *(event.record for event in events),
+            torch.Event("mps").record,
+            stream.record_event,
+            lambda: stream.wait_stream(stream),
+        ),
+        "the stream waits for an event": (
+            *(event.wait for event in events),
+            lambda: stream.wait_event(events[1]),
+        ),
+        "the host waits for an event": (
+            *(event.synchronize for event in events),
+            *(event.query for event in events),
+            lambda: start.elapsed_time(end),
+        ),
+    }
+
+
 class TestRefusals(GraphTestCase):
     @parametrize("name", list(READS))
     def test_host_read_raises(self, name):
@@ -1071,11 +1118,31 @@ class TestRefusals(GraphTestCase):
         self.assert_capture_works()
 
     def test_events_raise(self):
-        """3: an event would not be recorded by a replay."""
-        event = torch.mps.Event(enable_timing=False)
-        with self.assertRaisesRegex(RuntimeError, "an event was recorded"):
-            with torch.mps.graph_capture():
-                event.record()
+        """36: events of every class, through every entry point."""
+        for refused, uses in event_uses().items():
+            for use in uses:
+                with self.assertRaisesRegex(RuntimeError, refused):
+                    with torch.mps.graph_capture():
+                        use()
+        self.assert_capture_works()
+
+    def test_events_of_another_thread(self):
+        """2, 36: they are no part of the capture."""
+        errors = []
+
+        def work():
+            try:
+                for uses in event_uses().values():
+                    for use in uses:
+                        use()
+            except BaseException as error:
+                errors.append(error)
+
+        with torch.mps.graph_capture():
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+        self.assertEqual(errors, [])
         self.assert_capture_works()
 
     def test_profiler_raises(self):

@@ -105,6 +105,10 @@ class TestInference(CompileTestCase):
         with torch.no_grad():
             self.check(model, (3, 8))
 
+    def test_device_without_an_index(self):
+        """29: "mps" is "mps:0"."""
+        self.check(lambda x: torch.arange(6, device="mps") + x, (6,))
+
     def test_several_results(self):
         def function(x):
             y = x.sin()
@@ -454,6 +458,8 @@ class TestMemory(CompileTestCase):
         torch._dynamo.reset()
         self.assertEqual(reports(), [])
         gc.collect()
+        # completion handlers free memory, in order; the wait includes this number's, which is the last
+        torch.ones(1, device="mps").add(1, alpha=2)
         torch.mps.synchronize()
         torch.mps.empty_cache()
         self.assertLessEqual(torch.mps.current_allocated_memory(), before)
