@@ -25,14 +25,15 @@ if not torch.backends.mps.is_available():
 
 def level():
     gc.collect()
+    # completion handlers free memory, in order; the wait includes this number's, which is the last
+    torch.ones(1, device="mps").add(1, alpha=2)
     torch.mps.synchronize()
     return torch.mps.current_allocated_memory()
 
 
 def settled():
     """Bytes allocated once the GPU is done and garbage is gone."""
-    # completion handlers free memory, perhaps after the wait for the GPU has ended; and what one collection frees may
-    # hold the last reference to what the next one finds
+    # what one collection frees may hold the last reference to what the next one finds
     found = [level() for _ in range(4)]
     while len(set(found[-4:])) > 1:
         time.sleep(0.01)
