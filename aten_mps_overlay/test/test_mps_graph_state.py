@@ -121,6 +121,32 @@ class TestMetadata(TestCase):
         self.assertNotIsInstance(expected, Exception)
         self.assertEqual(result, expected)
 
+    @parametrize("change", ["data", "resize_"])
+    def test_empty_input(self, change):
+        """32: a tensor without memory, as an empty cache is."""
+        x = torch.empty(0, 3, device=DEVICE)
+        graph, y = captured(lambda: torch.cat([x, numbers(2, 3).to(DEVICE)]))
+        graph.replay()
+        self.assertEqual(y, numbers(2, 3))
+        if change == "data":
+            x.data = numbers(2, 3).to(DEVICE)
+        else:
+            x.resize_(2, 3).fill_(1)
+        with self.assertRaisesRegex(RuntimeError, r"shape \[0, 3\].*now has shape \[2, 3\]"):
+            graph.replay()
+        graph, y = captured(lambda: torch.add(x, x, out=torch.empty(0, device=DEVICE)))
+        x.fill_(3)
+        graph.replay()
+        self.assertEqual(y, torch.full((2, 3), 6.0))
+
+    def test_graph_of_views(self):
+        """32: also where nothing runs on the device."""
+        x = numbers(4).to(DEVICE)
+        graph, y = captured(lambda: x.view(2, 2))
+        x.resize_(2)
+        with self.assertRaisesRegex(RuntimeError, r"now has shape \[2\]"):
+            graph.replay()
+
     def test_changed_view_of_the_block(self):
         """32: the block makes it again."""
         x = numbers(4, 4).to(DEVICE)

@@ -130,13 +130,13 @@ void MPSCommandGraph::replay() {
     }
     made = replay_; // another thread may reset the graph meanwhile, or make another one
   }
+  made->check();
   if (made->isEmpty()) {
     TORCH_WARN(
         "torch.mps graph replay: nothing ran on the MPS device during the capture, so there is nothing to "
         "replay.");
     return;
   }
-  made->check();
   made->giveBackGradients();
   auto* stream = getCurrentMPSStream();
   dispatch_sync_with_rethrow(stream->queue(), ^() {

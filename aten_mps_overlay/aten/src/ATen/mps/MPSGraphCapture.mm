@@ -235,14 +235,14 @@ void MPSGraphCapture::keepBuffer(const void* buffer) {
 
 void MPSGraphCapture::watchTensor(const TensorBase& tensor, Seen seen) {
   const void* data = tensor.storage().data();
-  if (!data) {
-    return;
+  if (data) {
+    keepBuffer(data);
   }
-  keepBuffer(data);
   std::lock_guard<std::mutex> lock(mutex_);
   const auto [position, is_new] = watched_places_.try_emplace(tensor.unsafeGetTensorImpl(), watched_.size());
   using Kind = MPSWatchedTensor::Kind;
-  const bool is_of_block = allocated_here_.count(data) > 0;
+  // one without memory is of the block if an operator returned it before any was given it
+  const bool is_of_block = data ? allocated_here_.count(data) > 0 : seen == Seen::RETURNED;
   const Kind kind = is_of_block ? Kind::RESULT : check_input_liveness_ ? Kind::LIVE_INPUT : Kind::INPUT;
   if (is_new) {
     watched_.emplace_back(tensor, kind, /*is_from_before=*/seen != Seen::RETURNED && !is_of_block);
@@ -280,7 +280,8 @@ void MPSGraphCapture::nameUses(const std::string& use) {
 // Steps before the move use the old memory, those after it the new. For a tensor that was made in the block that is
 // what running the block again would do as well; for one that existed before it is not.
 void MPSGraphCapture::refuseMove(const MPSWatchedTensor& tensor) {
-  if (allocated_here_.count(tensor.record().data()) == 0 && refusal_.empty()) {
+  const void* before = tensor.record().data(); // null for an empty tensor, which out= may have filled
+  if (before && allocated_here_.count(before) == 0 && refusal_.empty()) {
     refusal_ = "the block changed " + tensor.record().describe() + " which " + tensor.record().describeChange() +
         ". Do that before the capture";
   }

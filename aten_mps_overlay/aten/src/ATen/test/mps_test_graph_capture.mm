@@ -117,7 +117,7 @@ TEST_F(MPSGraphCaptureTest, LinkingInABuildWithoutIt) {
   const c10::WarningUtils::WarningHandlerGuard guard(&warnings);
   const c10::WarningUtils::WarnAlways always;
   const auto linker = std::exchange(run_linker, nullptr);
-  graph.captureBegin(std::nullopt, MPSCaptureErrorMode::STRICT, /*check_input_liveness=*/false, /*link_limit=*/9);
+  graph.captureBegin(std::nullopt, /*freeze_host_reads=*/false, /*check_input_liveness=*/false, /*link_limit=*/9);
   full(1).exp().sqrt();
   graph.captureEnd();
   run_linker = linker;
