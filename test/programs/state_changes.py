@@ -176,7 +176,7 @@ def _change_base(t: torch.Tensor, b: int) -> None:
     if b % 3 == 0:
         t.zero_()
     elif b % 3 == 1:
-        t.resize_(6, 4, 4)
+        t.resize_(6, 4, 4)[3:].zero_()
     else:
         t.set_(batches(b))  # type: ignore[call-overload]
 
@@ -233,8 +233,8 @@ def change_load(world: StateWorld, step: Step) -> str | None:
 
 def change_requires_grad(world: StateWorld, step: Step) -> str | None:
     weight = (world.box.linear if world.use.kind == "linear" else world.box).weight
-    # one with a parametrization is computed
-    if world.use.as_function or not isinstance(weight, nn.Parameter):
+    # Dynamo does not look at requires_grad again, and one with a parametrization is computed
+    if world.use.as_function or world.use.entry == "compiled" or not isinstance(weight, nn.Parameter):
         return None
     weight.requires_grad_(not weight.requires_grad)
     return f"weight.requires_grad_({weight.requires_grad})"
@@ -248,7 +248,8 @@ def change_parametrize(world: StateWorld, step: Step) -> str | None:
 
 
 def change_hook(world: StateWorld, step: Step) -> str | None:
-    if world.is_own_code:
+    # Dynamo does not look at hooks again
+    if world.is_own_code or world.use.entry == "compiled":
         return None
     module, name = (world.box.linear, "linear") if step.b % 2 else (world.box, "the module")
     module.register_forward_pre_hook(lambda _, args: (args[0] * 2,))
