@@ -727,13 +727,13 @@ class TestGraphedCallableMessages(MessageTestCase):
             """make_graphed_callables: the graphed Linear can't be pickled, since its graphs belong to this process.
             Save the state_dict() of the model instead.""",
         )
-        sine = torch.mps.make_graphed_callables(torch.sin, (self.x,))
-        self.assertIs(copy.deepcopy([sine])[0], sine)
-        self.assertIs(copy.copy(sine), sine)
+        relu = torch.mps.make_graphed_callables(F.relu, (self.x,))
+        self.assertIs(copy.deepcopy([relu])[0], relu)
+        self.assertIs(copy.copy(relu), relu)
         self.assert_raises(
             TypeError,
-            lambda: pickle.dumps(sine),
-            """make_graphed_callables: the graphed sin can't be pickled, since its graphs belong to this process.
+            lambda: pickle.dumps(relu),
+            """make_graphed_callables: the graphed relu can't be pickled, since its graphs belong to this process.
             Save the state_dict() of the model instead.""",
         )
         loss = module(self.x).sum()
