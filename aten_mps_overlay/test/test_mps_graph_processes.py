@@ -736,8 +736,8 @@ class Interrupted(torch.mps.MPSGraph):
             self.when = None
             raise self.error
 
-    def capture_begin(self, *args):
-        super().capture_begin(*args)
+    def capture_begin(self, *args, **options):
+        super().capture_begin(*args, **options)
         self.interrupt("begun")
 
     def capture_end(self):
