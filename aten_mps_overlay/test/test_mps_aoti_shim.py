@@ -139,7 +139,7 @@ class ShimTestCase(TestCase):
         while len(levels) < 3 or len(set(levels[-3:])) > 1:
             gc.collect()
             # handlers run in order; the wait includes this number's, which is the last
-            torch.ones(1, device="mps").add(1, alpha=2)
+            torch.ones(1, device="mps").add(1.0, alpha=2.0)
             torch.mps.synchronize()
             time.sleep(0.005)
             levels.append(torch.mps.current_allocated_memory())

@@ -459,7 +459,7 @@ class TestMemory(CompileTestCase):
         self.assertEqual(reports(), [])
         gc.collect()
         # completion handlers free memory, in order; the wait includes this number's, which is the last
-        torch.ones(1, device="mps").add(1, alpha=2)
+        torch.ones(1, device="mps").add(1.0, alpha=2.0)
         torch.mps.synchronize()
         torch.mps.empty_cache()
         self.assertLessEqual(torch.mps.current_allocated_memory(), before)

@@ -26,7 +26,7 @@ if not torch.backends.mps.is_available():
 def level():
     gc.collect()
     # completion handlers free memory, in order; the wait includes this number's, which is the last
-    torch.ones(1, device="mps").add(1, alpha=2)
+    torch.ones(1, device="mps").add(1.0, alpha=2.0)
     torch.mps.synchronize()
     return torch.mps.current_allocated_memory()
 

@@ -919,7 +919,7 @@ class TestMemory(ThreadTestCase):
             # completion handlers free memory, in order; the wait includes this number's, which is the last
             for _ in range(3):
                 gc.collect()
-                torch.ones(1, device="mps").add(1, alpha=2)
+                torch.ones(1, device="mps").add(1.0, alpha=2.0)
                 torch.mps.synchronize()
                 time.sleep(0.005)
             return (

@@ -17,7 +17,7 @@ PATIENCE = 1.0
 
 def _level() -> int:
     # Completion handlers free memory, in order; the wait includes this number's, which is the last.
-    torch.ones(1, device="mps").add(1, alpha=2)
+    torch.ones(1, device="mps").add(1.0, alpha=2.0)
     mps.synchronize()
     return int(mps.current_allocated_memory())
 

@@ -291,7 +291,9 @@ def change_numpy(world: StateWorld, step: Step) -> str | None:
 
 
 def change_host_drop(world: StateWorld, step: Step) -> str | None:
-    """The program lets go of it: what the graph alone owns is a constant."""
+    """The program puts another tensor in its place, which a graph cannot see; Dynamo does."""
+    if world.use.entry != "compiled":
+        return None
     world.box.__dict__["host"] = world.box.host.clone()
     return "host = host.clone()"
 

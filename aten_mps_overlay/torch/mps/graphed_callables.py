@@ -178,6 +178,11 @@ class _Graphed:
                 [k for k, reached in enumerate(leaves) if id(t) in reached]
                 for t in self.surface
             ]
+            # and for each output, what of the surface it comes from
+            self.surface_of = [
+                [i for i, reached in enumerate(self.sources) if k in reached]
+                for k in range(len(self.outputs))
+            ]
             self.backward_graph = MPSGraph(link=self.options.link)
             with self.capture(self.backward_graph):
                 grads = iter(self.run_backward())
@@ -347,8 +352,13 @@ class _Replay(torch.autograd.Function):
         ctx.state = state
         ctx.set_materialize_grads(False)
         outputs = state.replay(surface[: len(state.inputs)], relations, ctx)
+        # an argument or parameter may need no gradients now
         ctx.mark_non_differentiable(
-            *(o for o, g in zip(outputs, state.grad_outputs) if g is None)
+            *(
+                output
+                for k, output in enumerate(outputs)
+                if not any(surface[i].requires_grad for i in state.surface_of[k])
+            )
         )
         return tuple(outputs)
 

@@ -237,6 +237,8 @@ void MPSGraphCapture::watchTensor(const TensorBase& tensor, Seen seen) {
   const void* data = tensor.storage().data();
   if (data) {
     keepBuffer(data);
+  } else if (tensor.key_set().has(c10::DispatchKey::Python)) {
+    return; // operators are given the tensors that it wraps
   }
   std::lock_guard<std::mutex> lock(mutex_);
   const auto [position, is_new] = watched_places_.try_emplace(tensor.unsafeGetTensorImpl(), watched_.size());

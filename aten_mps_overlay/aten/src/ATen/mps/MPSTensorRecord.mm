@@ -52,7 +52,7 @@ MPSTensorRecord::MPSTensorRecord(const TensorBase& tensor)
       dtype_(tensor.dtype()),
       is_conj_(tensor.is_conj()),
       is_neg_(tensor.is_neg()),
-      is_on_host_(tensor.is_cpu()) {}
+      is_on_host_(tensor.storage().device_type() == kCPU) {}
 
 bool MPSTensorRecord::isAt(const StorageImpl* storage) const {
   return storage->data() == data_ && storage->nbytes() >= nbytes_;
