@@ -1,7 +1,7 @@
 r"""Steps of optimizers in captures: a replay repeats one with the numbers that the optimizer had then."""
 
 import weakref
-from typing import Any, Dict, Iterator, Optional, Tuple, TYPE_CHECKING
+from typing import Any, Dict, Iterator, NoReturn, Optional, Tuple, TYPE_CHECKING
 
 import torch
 
@@ -24,7 +24,7 @@ def begin_step(optimizer: "Optimizer") -> "Optional[CapturedStep]":
         "capturable" in group and not group["capturable"] and not group.get("fused")
         for group in groups
     ):
-        raise _counts_on_host(optimizer)
+        _refuse_count(optimizer)
     return step
 
 
@@ -42,7 +42,7 @@ class CapturedStep:
         """Raise if the step changed something that a replay does not change again, or made its state."""
         for group, numbers in zip(optimizer.param_groups, self.numbers):
             if not all(_is_same(group.get(key), old) for key, old in numbers.items()):
-                raise _counts_on_host(optimizer)
+                _refuse_count(optimizer)
         for key, (value, version) in _entries_of(optimizer):
             old, old_version = self.before.get(key, (None, 0))
             if isinstance(value, torch.Tensor) and value.device.type == "mps":
@@ -52,7 +52,7 @@ class CapturedStep:
                         "capture, and each replay would make it again. Call step() once before the capture."
                     )
             elif version != old_version or not _is_same(value, old):
-                raise _counts_on_host(optimizer)
+                _refuse_count(optimizer)
         self.before.clear()
         graph = graphs._underway() if graphs._underway else None
         if graph is not None:
@@ -86,8 +86,8 @@ class CapturedStep:
                     )
 
 
-def _counts_on_host(optimizer: "Optimizer") -> RuntimeError:
-    return RuntimeError(
+def _refuse_count(optimizer: "Optimizer") -> NoReturn:
+    raise RuntimeError(
         f"torch.mps graph capture: {type(optimizer).__name__}.step() counts its steps on the host, and replays would "
         "repeat the same step. Construct the optimizer with capturable=True (or fused=True), or call step() outside of "
         "the capture."

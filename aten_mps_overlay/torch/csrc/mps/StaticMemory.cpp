@@ -130,7 +130,8 @@ bool areUnchanged(const py::tuple& dicts) {
 int64_t flags() {
   const auto& context = at::globalContext();
   int64_t all = static_cast<int64_t>(context.float32MatmulPrecision());
-  all = (all << 8) | static_cast<int64_t>(c10::get_default_dtype_as_scalartype());
+  all =
+      (all << 8) | static_cast<int64_t>(c10::get_default_dtype_as_scalartype());
   for (const bool flag :
        {context.deterministicAlgorithms(),
         context.deterministicAlgorithmsWarnOnly(),

@@ -34,8 +34,7 @@ void forEachTensor(const IValue& value, const Visitor& visit) {
 
 /// The CPU memory that an operator is given.
 struct MPSHostAccess {
-  using WeakTensor =
-      c10::weak_intrusive_ptr<TensorImpl, UndefinedTensorImpl>;
+  using WeakTensor = c10::weak_intrusive_ptr<TensorImpl, UndefinedTensorImpl>;
 
   struct Use {
     WeakTensor tensor;

@@ -310,8 +310,7 @@ std::string MPSHostComputations::apply(const std::vector<Change>& changes,
       problem = c10::str(by,
                          " wrote to a CPU tensor",
                          place,
-                         known.copies > 0 ? " that the block had copied to the device"
-                                          : " that the block had read",
+                         known.copies > 0 ? " that the block had copied to the device" : " that the block had read",
                          ", and a replay can't write to it again. ",
                          cure);
     }

@@ -118,8 +118,7 @@ c10::ArrayRef<char> MPSTensorRecord::bytes() const {
   return {first, static_cast<size_t>(length) * dtype_.itemsize()};
 }
 
-MPSHostNumber::MPSHostNumber(MPSTensorRecord record)
-    : record_(std::move(record)), bytes_(record_.bytes().vec()) {}
+MPSHostNumber::MPSHostNumber(MPSTensorRecord record) : record_(std::move(record)), bytes_(record_.bytes().vec()) {}
 
 bool MPSHostNumber::isChanged() const {
   return record_.isChanged() || (!record_.isStorageMoved() && record_.bytes() != c10::ArrayRef<char>(bytes_));
@@ -137,14 +136,13 @@ static void writeValueAs(std::ostream& text, const char* bytes) {
 }
 
 static void writeValue(std::ostream& text, const char* bytes, ScalarType dtype) {
-  AT_DISPATCH_V2(
-      dtype,
-      "writeValue",
-      AT_WRAP([&] { writeValueAs<scalar_t>(text, bytes); }),
-      AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX),
-      kBool,
-      kHalf,
-      kBFloat16);
+  AT_DISPATCH_V2(dtype,
+                 "writeValue",
+                 AT_WRAP([&] { writeValueAs<scalar_t>(text, bytes); }),
+                 AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX),
+                 kBool,
+                 kHalf,
+                 kBFloat16);
 }
 
 std::string MPSHostNumber::describe() const {
