@@ -1526,7 +1526,9 @@ class TestLife(GraphTestCase):
         with torch.no_grad(), torch.mps.graph(graph):
             x @ weight.t()
         weight.data = torch.randn(4, 4, device="mps")
-        with self.assertRaisesRegex(RuntimeError, "now has shape .* and another storage"):
+        with self.assertRaisesRegex(
+            RuntimeError, "now has shape .* and another storage"
+        ):
             graph.replay()
 
     @parametrize("how", ["parameter", "module", "resize_", "later", "view"])
@@ -1832,15 +1834,11 @@ class TestLife(GraphTestCase):
     def test_move_in_block_raises(self):
         """13: steps before and after the move would use different memory, which eager would not do again."""
         x = torch.ones(4, device="mps")
-        with self.assertRaisesRegex(
-            RuntimeError, "Do that before the capture"
-        ):
+        with self.assertRaisesRegex(RuntimeError, "Do that before the capture"):
             with torch.mps.graph_capture():
                 x + 1
                 x.data = torch.zeros(4, device="mps")
-        with self.assertRaisesRegex(
-            RuntimeError, "Do that before the capture"
-        ):
+        with self.assertRaisesRegex(RuntimeError, "Do that before the capture"):
             with torch.mps.graph_capture():
                 x + 1
                 x.data = torch.zeros(4, device="mps")
@@ -1866,7 +1864,9 @@ class TestLife(GraphTestCase):
         graph.replay()
         self.assertEqual(x.cpu(), torch.full((8,), 6.0))
         x.data = torch.ones(8, device="mps")
-        with self.assertRaisesRegex(RuntimeError, "now has shape .* and another storage"):
+        with self.assertRaisesRegex(
+            RuntimeError, "now has shape .* and another storage"
+        ):
             graph.replay()
 
     def test_debug_dump(self):

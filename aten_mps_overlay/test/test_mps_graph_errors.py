@@ -427,10 +427,19 @@ class TestReplayMessages(MessageTestCase):
         """32"""
         for change, words in (
             (lambda x: x.t_(), "has shape [3, 2]"),
-            (lambda x: x.as_strided_((2, 3), (1, 2)), "has strides [1, 2] instead of [3, 1]"),
-            (lambda x: x.set_(x.untyped_storage(), 6, (2, 3)), "begins at element 6 of its storage instead of 0"),
+            (
+                lambda x: x.as_strided_((2, 3), (1, 2)),
+                "has strides [1, 2] instead of [3, 1]",
+            ),
+            (
+                lambda x: x.set_(x.untyped_storage(), 6, (2, 3)),
+                "begins at element 6 of its storage instead of 0",
+            ),
             (lambda x: setattr(x, "data", x.data.view(torch.int32)), "has dtype Int"),
-            (lambda x: setattr(x, "data", torch._neg_view(x.data)), "is another conjugate or negative view"),
+            (
+                lambda x: setattr(x, "data", torch._neg_view(x.data)),
+                "is another conjugate or negative view",
+            ),
         ):
             x = torch.ones(12, device="mps")
             x.set_(x.untyped_storage(), 0, (2, 3))
@@ -472,7 +481,11 @@ class TestReplayMessages(MessageTestCase):
 
     def test_number_of_the_host(self):
         """11"""
-        for dtype, old, new in ((torch.float32, "2", "3"), (torch.bool, "1", "0"), (torch.int8, "2", "3")):
+        for dtype, old, new in (
+            (torch.float32, "2", "3"),
+            (torch.bool, "1", "0"),
+            (torch.int8, "2", "3"),
+        ):
             number = torch.tensor(2).to(dtype)
             graph = captured(lambda: self.x * number)
             number.fill_(int(new))
@@ -487,7 +500,9 @@ class TestReplayMessages(MessageTestCase):
         lengths = torch.tensor([2, 3])
         graph = captured(lambda: self.x * lengths.max().item())
         lengths.fill_(1)
-        with self.assertRaisesRegex(RuntimeError, r"shape \[2\] .* holds other values. The"):
+        with self.assertRaisesRegex(
+            RuntimeError, r"shape \[2\] .* holds other values. The"
+        ):
             graph.replay()
 
     def test_optimizer(self):

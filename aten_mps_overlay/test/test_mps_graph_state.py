@@ -132,7 +132,9 @@ class TestMetadata(TestCase):
             x.data = numbers(2, 3).to(DEVICE)
         else:
             x.resize_(2, 3).fill_(1)
-        with self.assertRaisesRegex(RuntimeError, r"shape \[0, 3\].*now has shape \[2, 3\]"):
+        with self.assertRaisesRegex(
+            RuntimeError, r"shape \[0, 3\].*now has shape \[2, 3\]"
+        ):
             graph.replay()
         graph, y = captured(lambda: torch.add(x, x, out=torch.empty(0, device=DEVICE)))
         x.fill_(3)
@@ -233,7 +235,9 @@ class TestHostInputs(TestCase):
             graph.replay()
             self.assertEqual(y, block(x, s))
         else:
-            with self.assertRaisesRegex(RuntimeError, "CPU tensor of shape .*capture again"):
+            with self.assertRaisesRegex(
+                RuntimeError, "CPU tensor of shape .*capture again"
+            ):
                 graph.replay()
 
     def test_other_element(self):
@@ -291,7 +295,9 @@ class TestAutocast(TestCase):
         """34: those before the capture, and those of an earlier one; eager casts again after it."""
         layer = nn.Linear(4, 4, device=DEVICE)
         x = numbers(2, 4).to(DEVICE)
-        with torch.autocast(DEVICE, dtype=torch.float16), torch.set_grad_enabled(gradients):
+        with torch.autocast(DEVICE, dtype=torch.float16), torch.set_grad_enabled(
+            gradients
+        ):
             layer(x)
             first, y = captured(lambda: layer(x).detach())
             second, z = captured(lambda: layer(x * 2).detach())
@@ -382,7 +388,8 @@ class TestOptimizerState(TestCase):
                 one.replay()
                 continue
             with self.assertRaisesRegex(
-                RuntimeError, rf"\[0\]\['{key}'\] of {kind} was {old} .* and is 0.25 now"
+                RuntimeError,
+                rf"\[0\]\['{key}'\] of {kind} was {old} .* and is 0.25 now",
             ):
                 one.replay()
 
@@ -411,7 +418,9 @@ class TestOptimizerState(TestCase):
         optimizer = Counting([self.parameter()], where)
         if not first:
             optimizer.step()
-        with self.assertRaisesRegex(RuntimeError, r"Counting\.step\(\) counts .* on the host"):
+        with self.assertRaisesRegex(
+            RuntimeError, r"Counting\.step\(\) counts .* on the host"
+        ):
             captured(optimizer.step)
 
     @parametrize("kind", ["SGD", "AdamW"])
@@ -441,7 +450,9 @@ class TestFlags(TestCase):
             call = torch.compile(function, backend="mpsgraphs")
 
         def captures():
-            return sum(report["captures"] for report in torch.mps.graphs.compile_report())
+            return sum(
+                report["captures"] for report in torch.mps.graphs.compile_report()
+            )
 
         with torch.no_grad():
             call(q)

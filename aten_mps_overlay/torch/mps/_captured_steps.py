@@ -7,6 +7,7 @@ import torch
 
 from . import graphs
 
+
 if TYPE_CHECKING:
     from torch.optim import Optimizer
 
@@ -105,7 +106,9 @@ def _entries_of(
     for owner, entries in optimizer.state.items():
         if isinstance(owner, torch.Tensor) and owner.device.type != "mps":
             continue
-        for name, value in entries.items() if isinstance(entries, dict) else [("", entries)]:
+        for name, value in (
+            entries.items() if isinstance(entries, dict) else [("", entries)]
+        ):
             if isinstance(value, torch.Tensor):
                 yield (id(owner), name), (value, value._version if value.is_cpu else 0)
             elif isinstance(value, (int, float)):
