@@ -206,7 +206,7 @@ class TestModel(ShimTestCase):
         x.data = torch.ones(8, device="mps")
         with self.assertRaisesRegex(
             RuntimeError,
-            "Float tensor of shape \\[8\\].*instead of resizing or replacing",
+            "Float tensor of shape \\[8\\].*now has shape .* and another storage",
         ):
             graph.replay()
 
