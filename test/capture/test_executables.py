@@ -66,33 +66,6 @@ def test_evicted_executables_are_freed(caching: bool) -> None:
     assert alive() - before <= LIMIT
 
 
-def test_pipelines_of_indirect_commands(monkeypatch: pytest.MonkeyPatch) -> None:
-    """27: a command buffer does not retain them, and their graph and library may be gone before the GPU has run it."""
-    import mps_simulator
-
-    monkeypatch.setenv("PYTORCH_MPS_GRAPH_WITH", "indirect_commands")
-    library = mps._compile_shader("""
-        kernel void step(device float* x, uint i [[thread_position_in_grid]]) {
-          x[i] += 1;
-        }
-    """)
-    x = torch.zeros(8, device="mps")
-    graph = mps.MPSGraph()
-    with mps.graph(graph):
-        for _ in range(8):
-            library.step(x)
-    torch.mps.synchronize()
-    mps_simulator.set_delay(20000, seed=3)
-    try:
-        graph.replay()
-        graph.reset()
-        del library
-        gc.collect()
-        assert x.tolist() == [16.0] * 8
-    finally:
-        mps_simulator.set_delay(0)
-
-
 def test_dropped_while_the_gpu_works(caching: bool) -> None:
     """15, 25: neither a graph that is dropped right after its replay nor an eviction takes an executable from the GPU."""
     del caching

@@ -9,7 +9,9 @@
 #include <ATen/native/mps/MetalShaderLibrary.h>
 #include <ATen/native/mps/OperationUtils.h>
 #include <gtest/gtest.h>
+#include <objc/runtime.h>
 
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
@@ -198,7 +200,7 @@ class MPSGraphCaptureThreadsTest : public MPSGraphCaptureTest {
     submit(stream->queue(), ^() {
       @autoreleasepool {
         id<MTLComputeCommandEncoder> encoder = stream->commandEncoder();
-        [encoder setComputePipelineState:library.getPipelineStateForFunc("increment")];
+        [encoder setComputePipelineState:library->getPipelineStateForFunc("increment")];
         [encoder setBuffer:at::native::mps::getMTLBufferStorage(x) offset:0 atIndex:0];
         [encoder dispatchThreads:MTLSizeMake(kLength, 1, 1) threadsPerThreadgroup:MTLSizeMake(64, 1, 1)];
       }
@@ -212,13 +214,44 @@ class MPSGraphCaptureThreadsTest : public MPSGraphCaptureTest {
     dispatch_sync(queue, block);
   }
 
-  DynamicMetalShaderLibrary library{R"MTL(
+  static constexpr const char* kSource = R"MTL(
   kernel void increment(device float* numbers, uint index [[thread_position_in_grid]]) {
     numbers[index] += 1;
   }
-  )MTL"};
+  )MTL";
+  std::unique_ptr<DynamicMetalShaderLibrary> library = std::make_unique<DynamicMetalShaderLibrary>(kSource);
   at::Tensor x;
 };
+
+static BOOL supportsEachFamily(id, SEL, MTLGPUFamily) {
+  return YES;
+}
+
+// Nothing but the commands refers to their pipelines on GPUs of the ninth family, which load them by themselves.
+TEST_F(MPSGraphCaptureThreadsTest, PipelinesOfIndirectCommandsInFlight) {
+  auto* stream = getCurrentMPSStream();
+  const Class device_class = object_getClass(stream->device());
+  const IMP supports_some = class_getMethodImplementation(device_class, @selector(supportsFamily:));
+  class_replaceMethod(device_class, @selector(supportsFamily:), (IMP)supportsEachFamily, "c@:q");
+  setenv("PYTORCH_MPS_GRAPH_WITH", "indirect_commands", 1);
+  graph.captureBegin();
+  for (int i = 0; i < 8; i++) {
+    increment(known);
+  }
+  graph.captureEnd();
+  unsetenv("PYTORCH_MPS_GRAPH_WITH");
+  class_replaceMethod(device_class, @selector(supportsFamily:), supports_some, "c@:q");
+  id<MTLSharedEvent> gpu_may_go_on = [[stream->device() newSharedEvent] autorelease];
+  dispatch_sync_with_rethrow(stream->queue(), ^() {
+    stream->endKernelCoalescing();
+    [stream->recordedCommandBuffer() encodeWaitForEvent:gpu_may_go_on value:1];
+  });
+  graph.replay();
+  graph.reset();
+  library.reset();
+  gpu_may_go_on.signaledValue = 1;
+  expectFilledWith(x, 17);
+}
 
 TEST_F(MPSGraphCaptureThreadsTest, OwnWork) {
   graph.captureBegin();
