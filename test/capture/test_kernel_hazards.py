@@ -21,6 +21,7 @@ SOURCE = """
 #include <metal_stdlib>
 using namespace metal;
 kernel void add(device float* x, device const float* y, uint i [[thread_position_in_grid]]) { x[i] += y[i]; }
+kernel void scale(device float* x, constant float& factor, uint i [[thread_position_in_grid]]) { x[i] *= factor; }
 kernel void twice(device float* to, device const float* from, uint i [[thread_position_in_grid]]) { to[i] = 2 * from[i]; }
 kernel void copy(device float* to, device float* from, uint i [[thread_position_in_grid]]) { to[i] = from[i]; }
 """
@@ -195,3 +196,18 @@ def test_both(monkeypatch: pytest.MonkeyPatch) -> None:
                 library.add(xs[0], x)
 
     check(block, [*xs, table])
+
+
+def test_indirect_commands_wait_for_what_they_cannot_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """27: a kernel in the same concurrent encoder."""
+    monkeypatch.setenv("PYTORCH_MPS_GRAPH_WITH", "concurrent_kernels,indirect_commands")
+    monkeypatch.setenv("PYTORCH_MPS_GRAPH_WITHOUT", "constant_buffer")  # so that a number stays with its call
+    library = mps._compile_shader(SOURCE)
+    xs, y = [torch.zeros(64, device="mps") for _ in range(6)], torch.zeros(64, device="mps")
+
+    def block() -> None:
+        library.scale(y, 3.0)
+        for x in xs:
+            library.add(x, y)
+
+    check(block, [*xs, y])
