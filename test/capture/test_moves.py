@@ -23,7 +23,7 @@ def test_moved_in_the_block(move: Callable[[torch.Tensor], None], again: bool) -
     """13: whether or not a later step uses it in its new place."""
     x = torch.ones(4, device="mps")
     graph = mps.MPSGraph()
-    with pytest.raises(RuntimeError, match="Resize or replace tensors before the capture"), mps.graph(graph):
+    with pytest.raises(RuntimeError, match="Do that before the capture"), mps.graph(graph):
         x.add_(1)
         move(x)
         if again:
