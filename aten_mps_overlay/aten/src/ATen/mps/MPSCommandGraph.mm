@@ -1,4 +1,3 @@
-#include <ATen/autocast_mode.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/mps/MPSAllocatorInterface.h>
 #include <ATen/mps/MPSCommandGraph.h>
@@ -12,6 +11,11 @@
 #include <algorithm>
 #include <atomic>
 #include <utility>
+
+// of ATen/autocast_mode.h, which includes all operators
+namespace at::autocast {
+TORCH_API void clear_cache();
+}
 
 namespace at::mps {
 
