@@ -4,7 +4,9 @@
 numbers of docs/contract.md.
 """
 
+import gc
 import unittest
+import weakref
 
 import torch
 from torch import nn
@@ -422,6 +424,17 @@ class TestOptimizerState(TestCase):
             RuntimeError, r"Counting\.step\(\) counts .* on the host"
         ):
             captured(optimizer.step)
+
+    def test_reset_lets_the_state_go(self):
+        """15, 35"""
+        optimizer = torch.optim.AdamW([self.parameter()], lr=0.5, capturable=True)
+        optimizer.step()
+        graph, _ = captured(optimizer.step)
+        average = weakref.ref(next(iter(optimizer.state.values()))["exp_avg"])
+        del optimizer
+        graph.reset()
+        gc.collect()
+        self.assertIsNone(average())
 
     @parametrize("kind", ["SGD", "AdamW"])
     def test_first_step_raises(self, kind):

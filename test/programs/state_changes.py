@@ -14,6 +14,7 @@ import torch
 from program import Step
 from state_subjects import batches, SHAPE
 from subjects import DEVICE, device_numbers, numbers
+from thread_calls import run_threads
 from torch import nn
 from torch.nn.utils import parametrize
 from torch.utils import swap_tensors
@@ -113,7 +114,7 @@ def change_call(world: StateWorld, step: Step) -> str | None:
 
 
 def change_call_in_thread(world: StateWorld, step: Step) -> str | None:
-    world.in_thread(world.call_again)
+    run_threads(world.call_again)
     return "call in another thread"
 
 
@@ -123,7 +124,7 @@ def change_capture(world: StateWorld, step: Step) -> str | None:
 
 
 def change_capture_in_thread(world: StateWorld, step: Step) -> str | None:
-    world.in_thread(world.call_first)
+    run_threads(world.call_first)
     return "capture in another thread"
 
 
@@ -156,7 +157,7 @@ def change_offset(world: StateWorld, step: Step) -> str | None:
 def change_in_thread(world: StateWorld, step: Step) -> str | None:
     change = (change_value, change_data)[step.b % 2]
     texts: list[str | None] = []
-    world.in_thread(lambda: texts.append(change(world, step)))
+    run_threads(lambda: texts.append(change(world, step)))
     return f"{texts[0]} in another thread"
 
 

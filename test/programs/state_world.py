@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, cast
@@ -17,7 +16,6 @@ from state_changes import Flags
 from state_program import StateUse
 from state_subjects import batches, Box, optimizer_of, SHAPE, TRAINED
 from subjects import DEVICE, device_numbers
-from thread_calls import Hang, TIMEOUT
 from torch import nn
 from world import flat, Result, World
 
@@ -106,24 +104,6 @@ class StateWorld(World):
         if self.use.entry != "graph" and any(t.requires_grad for t in outputs):
             cast(Any, sum(t.sum() for t in outputs)).backward()
         self._look()
-
-    def in_thread(self, function: Callable[[], None]) -> None:
-        """Runs it in another thread, with this one's grad mode, and waits for its end."""
-        errors: list[BaseException] = []
-
-        def work() -> None:
-            try:
-                function()
-            except BaseException as error:
-                errors.append(error)
-
-        thread = threading.Thread(target=work, daemon=True)
-        thread.start()
-        thread.join(TIMEOUT)
-        if thread.is_alive():
-            raise Hang("a thread that calls did not come back")
-        if errors:
-            raise errors[0]
 
     def refused(self, call: Callable[[], Any], options: dict[str, str]) -> None:
         """A capture of a call that it must refuse."""

@@ -1,7 +1,8 @@
-"""Calls of one function by several threads at once."""
+"""Work in other threads, with a time limit."""
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -17,37 +18,46 @@ class Hang(Exception):
     """A thread did not come back. The process is of no use after that."""
 
 
+def run_threads(*works: Callable[[], object]) -> None:
+    """Runs each in a thread, waits for all, and raises the first error."""
+    errors: list[BaseException] = []
+
+    def run(work: Callable[[], object]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(work,), daemon=True) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(TIMEOUT)
+    if any(thread.is_alive() for thread in threads):
+        raise Hang("a thread did not come back")
+    if errors:
+        raise errors[0]
+
+
 def call_from_threads(
     function: Callable[[torch.Tensor], torch.Tensor], inputs: Sequence[torch.Tensor]
 ) -> list[list[torch.Tensor]]:
     """Returns for each input two results, which stand for all of its thread: the first, and one that differs if any does."""
     made: list[list[torch.Tensor]] = [[] for _ in inputs]
-    errors: list[BaseException] = []
     barrier = threading.Barrier(len(inputs))
 
     def work(number: int) -> None:
-        try:
-            with torch.no_grad():
-                barrier.wait(TIMEOUT)
-                for _ in range(CALLS):
-                    made[number].append(function(inputs[number]))
-        except BaseException as error:
-            errors.append(error)
+        with torch.no_grad():
+            barrier.wait(TIMEOUT)
+            for _ in range(CALLS):
+                made[number].append(function(inputs[number]))
 
-    threads = [threading.Thread(target=work, args=(i,), daemon=True) for i in range(len(inputs))]
     interval = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_INTERVAL)
     try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(TIMEOUT)
+        run_threads(*(functools.partial(work, i) for i in range(len(inputs))))
     finally:
         sys.setswitchinterval(interval)
-    if any(thread.is_alive() for thread in threads):
-        raise Hang("threads that call at once did not come back")
-    if errors:
-        raise errors[0]
     return [[results[0], _most_different(results)] for results in made]
 
 

@@ -41,9 +41,8 @@ class CapturedStep:
 
     def end(self, optimizer: "Optimizer") -> None:
         """Raise if the step changed something that a replay does not change again, or made its state."""
-        for group, numbers in zip(optimizer.param_groups, self.numbers):
-            if not all(_is_same(group.get(key), old) for key, old in numbers.items()):
-                _refuse_count(optimizer)
+        if any(True for _ in self._changed_numbers(optimizer)):
+            _refuse_count(optimizer)
         for key, (value, version) in _entries_of(optimizer):
             old, old_version = self.before.get(key, (None, 0))
             if isinstance(value, torch.Tensor) and value.device.type == "mps":
@@ -55,9 +54,7 @@ class CapturedStep:
             elif version != old_version or not _is_same(value, old):
                 _refuse_count(optimizer)
         self.before.clear()
-        graph = graphs._underway() if graphs._underway else None
-        if graph is not None:
-            graph._steps.append(self)
+        graphs._keep_steps([self])
 
     def check(self) -> None:
         """Raise if the next step of eager would read other numbers than the captured one."""
@@ -70,21 +67,26 @@ class CapturedStep:
                 f"torch.mps graph replay: the state of {name} was replaced after the capture, as load_state_dict() does, "
                 "and a replay would update the old one. Capture again."
             )
-        groups = optimizer.param_groups
-        if [len(group["params"]) for group in groups] != self.counts:
+        counts = [len(group["params"]) for group in optimizer.param_groups]
+        if counts != self.counts:
             raise RuntimeError(
                 f"torch.mps graph replay: {name} got other parameters after the capture, and a replay would not update "
                 "them. Capture again."
             )
-        for i, (group, numbers) in enumerate(zip(groups, self.numbers)):
+        for i, key, old, now in self._changed_numbers(optimizer):
+            raise RuntimeError(
+                f"torch.mps graph replay: param_groups[{i}][{key!r}] of {name} was {old} in the captured step and is "
+                f"{now} now, and a replay uses the old value. Capture again, or use a tensor of the MPS device that you "
+                "write to in place, which Adam(capturable=True) and its kin take as lr."
+            )
+
+    def _changed_numbers(
+        self, optimizer: "Optimizer"
+    ) -> Iterator[Tuple[int, str, Any, Any]]:
+        for i, (group, numbers) in enumerate(zip(optimizer.param_groups, self.numbers)):
             for key, old in numbers.items():
                 if not _is_same(group.get(key), old):
-                    raise RuntimeError(
-                        f"torch.mps graph replay: param_groups[{i}][{key!r}] of {name} was {old} in the captured step "
-                        f"and is {group.get(key)} now, and a replay uses the old value. Capture again, or use a tensor "
-                        "of the MPS device that you write to in place, which Adam(capturable=True) and its kin take as "
-                        "lr."
-                    )
+                    yield i, key, old, group.get(key)
 
 
 def _refuse_count(optimizer: "Optimizer") -> NoReturn:

@@ -241,9 +241,7 @@ class MPSGraph(torch._C._MPSGraph):
             step.check()
         super().replay()
         if self._steps and is_current_stream_capturing():
-            outer = _underway() if _underway else None
-            if outer is not None:
-                outer._steps += self._steps
+            _keep_steps(self._steps)
 
     def register_generator_state(self, generator: torch.Generator) -> None:
         r"""Let captures of this graph draw random numbers from a generator.
@@ -267,6 +265,7 @@ class MPSGraph(torch._C._MPSGraph):
             RuntimeError: if the graph is being captured.
         """
         super().reset()
+        self._steps = []
 
     def pool(self) -> _PoolHandle:
         r"""Return the token of the pool that this graph was captured with.
@@ -446,6 +445,14 @@ class graph(torch._C._MPSGraphContext):
 
 # The graph whose capture was begun last.
 _underway: "Optional[weakref.ref[MPSGraph]]" = None
+
+
+def _keep_steps(steps: List[Any]) -> None:
+    """Let replays of the graph that is being captured check captured steps of optimizers."""
+    mps_graph = _underway() if _underway else None
+    if mps_graph is not None:
+        mps_graph._steps += steps
+
 
 # The graph of the last graph_capture(), or None if there was none or graph_reset() dropped it; empty if that raised.
 _current_graph: Optional[MPSGraph] = None

@@ -49,7 +49,7 @@ class MPSWatchedTensor {
   /// Likewise, and when a tensor from before the capture has another shape,
   /// dtype or place in its storage.
   bool changed() const {
-    return moved() || (is_from_before_ && record_.isChanged());
+    return is_from_before_ && !record_.isGone() ? record_.isChanged() : moved();
   }
   /// True when only graphs have the storage of a LIVE_INPUT any more.
   bool gone() const {

@@ -155,7 +155,6 @@ std::string MPSHostComputations::read(const MPSHostAccess::Use& use, bool is_con
 }
 
 std::string MPSHostComputations::begin(const RecordFunction& function, MPSHostAccess& access) {
-  static const std::string condition = "aten::is_nonzero";
   std::lock_guard<std::mutex> lock(mutex_);
   for (auto& use : access.uses) {
     if (use.is_number) {
@@ -169,7 +168,7 @@ std::string MPSHostComputations::begin(const RecordFunction& function, MPSHostAc
       unnamed_.push_back(tensor.get());
     }
   }
-  if (function.name() == condition) {
+  if (access.is_condition) {
     for (const auto& use : access.uses) {
       auto problem = read(use, /*is_condition=*/true);
       if (!problem.empty()) {

@@ -80,6 +80,7 @@ class MPSTensorRecord {
 
  private:
   bool isAt(const StorageImpl* storage) const;
+  bool isMemoryOf(const TensorImpl& tensor) const;
 
   c10::weak_intrusive_ptr<TensorImpl, UndefinedTensorImpl> tensor_;
   MPSWatchMark mark_;

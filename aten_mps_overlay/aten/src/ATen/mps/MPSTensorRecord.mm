@@ -58,9 +58,13 @@ bool MPSTensorRecord::isAt(const StorageImpl* storage) const {
   return storage->data() == data_ && storage->nbytes() >= nbytes_;
 }
 
+bool MPSTensorRecord::isMemoryOf(const TensorImpl& tensor) const {
+  return tensor.has_storage() && isAt(tensor.storage().unsafeGetStorageImpl());
+}
+
 bool MPSTensorRecord::isMoved() const {
   const auto now = living();
-  return now && !(now->has_storage() && isAt(now->storage().unsafeGetStorageImpl()));
+  return now && !isMemoryOf(*now);
 }
 
 bool MPSTensorRecord::isStorageMoved() const {
@@ -73,9 +77,9 @@ bool MPSTensorRecord::isChanged() const {
   if (!now) {
     return false; // its owner let go of it; the graph keeps the memory
   }
-  return !now->has_storage() || !isAt(now->storage().unsafeGetStorageImpl()) || now->storage_offset() != offset_ ||
-      now->sizes() != IntArrayRef(sizes_) || now->strides() != IntArrayRef(strides_) || now->dtype() != dtype_ ||
-      now->is_conj() != is_conj_ || now->is_neg() != is_neg_;
+  return !isMemoryOf(*now) || now->storage_offset() != offset_ || now->sizes() != IntArrayRef(sizes_) ||
+      now->strides() != IntArrayRef(strides_) || now->dtype() != dtype_ || now->is_conj() != is_conj_ ||
+      now->is_neg() != is_neg_;
 }
 
 std::string MPSTensorRecord::describe() const {
@@ -93,7 +97,7 @@ std::string MPSTensorRecord::describeChange() const {
     text << "has other memory now or is gone";
   } else if (!now->has_storage()) {
     text << "has no storage now";
-  } else if (!isAt(now->storage().unsafeGetStorageImpl())) {
+  } else if (!isMemoryOf(*now)) {
     text << "now has shape " << now->sizes() << " and another storage of " << now->storage().nbytes() << " bytes";
   } else if (now->dtype() != dtype_) {
     text << "now has dtype " << typeMetaToScalarType(now->dtype());
