@@ -394,7 +394,8 @@ class TestReplayMessages(MessageTestCase):
             RuntimeError,
             graph.replay,
             """torch.mps graph replay: the Float tensor of shape [2, 3] with a storage of 24 bytes, first used by aten::add at
-            FILE:LINE (test_input_that_is_gone), is gone. It existed before the capture, which was begun with check_input_liveness=True: keep a reference to each input
+            FILE:LINE (test_input_that_is_gone), is gone. It existed before the capture, which was begun with
+            check_input_liveness=True: keep a reference to each input
             and update it in place (copy_(), fill_(), ...) instead of replacing it, or capture again.""",
         )
 

@@ -150,6 +150,9 @@ def set_executable_cache_enabled(enabled: bool) -> None:
 
     Arguments:
         enabled (bool): Whether they do.
+
+    Raises:
+        TypeError: if ``enabled`` is not a bool.
     """
     if not isinstance(enabled, bool):
         raise TypeError(f"enabled must be a bool, got {type(enabled).__name__}")

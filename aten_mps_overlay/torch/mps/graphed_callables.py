@@ -429,8 +429,8 @@ def make_graphed_callables(
             capture refuses. In calls: if an argument requires gradients
             and its sample did not. In backward passes: if activations, weights or static inputs that
             they need were overwritten, in a later capture, and for gradients of gradients.
-        TypeError: for options of another type, for arguments or results that are not plain tensors of the MPS device, and for
-            arguments of another shape or dtype than the sample's.
+        TypeError: for options of another type, for arguments or results that are not plain tensors of
+            the MPS device, and for arguments of another shape or dtype than the sample's.
 
     Example::
 
