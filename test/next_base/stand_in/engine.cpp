@@ -196,6 +196,10 @@ bool isCurrentStreamCapturing() {
   return stand_in::underway && worksForCapture();
 }
 
+bool isOnStreamQueue() {
+  return false;
+}
+
 bool isCaptureUnderway() {
   return stand_in::underway;
 }
