@@ -16,6 +16,8 @@ CAUSES = (
     r"torch\.mps graph capture: \w+\.step\(\) (counts its steps on the host|made its state)",
     # 4, 5, 36, 43: what a replay could not repeat
     r"torch\.mps graph capture: .*([Ee]vent|[Ss]tream|host read|on the CPU|generator)",
+    # 43: torch.where converts a CPU number of another dtype on the CPU
+    r"torch\.mps graph capture: aten::where computed a CPU tensor",
     # 40: activations and results that a later call has overwritten
     r"the activations of this call were overwritten before its backward pass",
     r"was used after a later call, which has overwritten it",
