@@ -188,8 +188,8 @@ def page_text(report: dict[str, Any], name: str, cuda: dict[str, Any] | None = N
         _rebinding(rows),
         _regressions_text(rows, wall=not simulated),
         _beside_cuda(rows, rows_of(cuda["configs"]), cuda["device"]) if cuda and simulated else "",
-        f"![By category]({name}_improvement.svg)\n",
-        f"![CPU time against steps]({name}_cost.svg)\n",
+        f"![By category]({name}_improvement.png)\n",
+        f"![CPU time against steps]({name}_cost.png)\n",
     ]
     if report["goals"]:
         parts += ["## Goals\n", _goals_table(report["goals"])]
@@ -208,6 +208,6 @@ def write_page(page: Path, report_path: Path, recorded: Path = RECORDED_CUDA) ->
     cuda_rows = rows_of(cuda["configs"]) if cuda else []
     page.parent.mkdir(parents=True, exist_ok=True)
     mark = "SIMULATED, CPU time in null mode" if simulated else report["device"]
-    draw_improvement(rows, page.with_name(f"{page.stem}_improvement.svg"), not simulated, f"Saved by replay ({mark})")
-    draw_cost(rows, page.with_name(f"{page.stem}_cost.svg"), f"CPU time of a pass ({mark})", cuda_rows)
+    draw_improvement(rows, page.with_name(f"{page.stem}_improvement.png"), not simulated, f"Saved by replay ({mark})")
+    draw_cost(rows, page.with_name(f"{page.stem}_cost.png"), f"CPU time of a pass ({mark})", cuda_rows)
     page.write_text(page_text(report, page.stem, cuda))

@@ -1,10 +1,9 @@
-"""Draws a report as SVG."""
+"""Draws a report as PNG."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import matplotlib
 
@@ -17,9 +16,6 @@ from benchmark.measure import Row  # noqa: E402
 from benchmark.modes import DIRECT, EAGER, MODES  # noqa: E402
 
 _COLOURS = dict(zip(MODES, ("#555555", "#d62728", "#1f77b4", "#2ca02c", "#9467bd")))
-# So that the same numbers give the same file.
-matplotlib.rcParams["svg.hashsalt"] = "benchmark"
-_METADATA: dict[str, Any] = {"Date": None}
 
 
 def improvement(row: Row, mode: str, wall: bool) -> float | None:
@@ -65,7 +61,7 @@ def draw_improvement(rows: Sequence[Row], path: Path, wall: bool, title: str) ->
     axes.set_title(title, fontsize=10)
     axes.legend([Patch(color=_COLOURS[mode], alpha=0.6) for mode in modes], modes, fontsize=8)
     figure.tight_layout()
-    figure.savefig(path, metadata=_METADATA)
+    figure.savefig(path, dpi=120)
     plt.close(figure)
 
 
@@ -92,5 +88,5 @@ def draw_cost(rows: Sequence[Row], path: Path, title: str, cuda: Sequence[Row] =
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
     figure.tight_layout()
-    figure.savefig(path, metadata=_METADATA)
+    figure.savefig(path, dpi=120)
     plt.close(figure)

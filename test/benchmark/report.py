@@ -68,7 +68,7 @@ def content(
         "cores": os.cpu_count(),
         "about": heading(device),
         "protocol": {"trials": trials, "warm_ups": WARM_UPS, "trimmed": TRIMMED, "interleaved": True},
-        "configs": [asdict(row) for row in rows],
+        "configs": [_filled(row) | {"modes": {name: _filled(mode) for name, mode in row.modes.items()}} for row in rows],
         "goals": list(goals),
     }
 
@@ -79,8 +79,20 @@ def write(
     """Keep the report; a reader never sees half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
-    part.write_text(json.dumps(content(rows, device, trials, goals), indent=1) + "\n")
+    part.write_text(as_text(content(rows, device, trials, goals)))
     part.replace(path)
+
+
+def _filled(one: Row | ModeRow) -> dict[str, Any]:
+    """The fields of a row that say something."""
+    return {name: value for name, value in asdict(one).items() if value not in (None, "", {})}
+
+
+def as_text(report: dict[str, Any]) -> str:
+    """A report as JSON, with each configuration on a line."""
+    configs = ",\n".join(f"  {json.dumps(one)}" for one in report["configs"])
+    others = "".join(f" {json.dumps(name)}: {json.dumps(value)},\n" for name, value in report.items() if name != "configs")
+    return f'{{\n{others} "configs": [\n{configs}\n ]\n}}\n'
 
 
 def rows_of(configs: Sequence[dict[str, Any]]) -> list[Row]:

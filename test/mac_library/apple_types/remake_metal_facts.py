@@ -8,7 +8,6 @@ macOS 15. What both have was there in 13.3; what only the second has is newer.
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from apple_clang import cindex, parse
+from apple_rows import write
 
 FACTS = Path(__file__).parent / "facts" / "metal_cpp.json"
 _FOLDER = "mlx/include/metal_cpp/"
@@ -267,10 +267,7 @@ def main(folder: Path) -> None:
         if now["methods"].get(key, codes) != codes:
             print(f"{key} was {codes} in 13.3 and is {now['methods'][key]}", file=sys.stderr)
         table["methods"].setdefault(key, {"types": codes, "macos": "13.3"})
-    FACTS.write_text(json.dumps(table, indent=1, sort_keys=True) + "\n")
-    print(
-        f"{len(table['methods'])} methods, {len(table['structs'])} structs, {len(table['enums'])} enums in {FACTS.name}"
-    )
+    write(FACTS, table)
 
 
 if __name__ == "__main__":

@@ -10,13 +10,13 @@ code, which is read here and not run.
 from __future__ import annotations
 
 import ast
-import json
 import re
 import sys
 import zipfile
 from pathlib import Path
 
 from apple_encodings import value_type
+from apple_rows import write
 
 FACTS = Path(__file__).parent / "facts" / "pyobjc.json"
 _PREFIXES = ("MTL", "MPS", "NS")
@@ -38,8 +38,7 @@ def main(folders: list[Path]) -> None:
     table: dict[str, object] = {"source": "pyobjc", "types": types, "structs": structs}
     table["wheels"] = [wheel.name for wheel in every]
     table["constants"] = constants
-    FACTS.write_text(json.dumps(table, indent=1, sort_keys=True) + "\n")
-    print(f"{len(types)} methods, {len(structs)} structs, {len(constants)} constants in {FACTS.name}")
+    write(FACTS, table)
 
 
 def _constants(wheel: Path) -> set[str]:
