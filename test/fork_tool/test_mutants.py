@@ -15,7 +15,7 @@ from fork_tool.paths import own_layout
 from fork_tool.series.project import Project
 from fork_tool.suites.mutants import run as mutants_module
 from fork_tool.suites.mutants.build import COMPILED, DoesNotBuild, MutantBuild
-from fork_tool.suites.mutants.patch import DoesNotApply, MutantSuite, mutated, read_mutant
+from fork_tool.suites.mutants.patch import DoesNotApply, MutantSuite, mutated, read_file
 from fork_tool.suites.mutants.report import page, Verdict
 from fork_tool.suites.mutants.suites import GREEN, MutantSuites, NOTICED, Result, TIMED_OUT
 from fork_tool.suites.table import load_suites
@@ -84,7 +84,7 @@ class Bench:
 
     def add(self, name: str, text: str) -> None:
         """Write a mutant."""
-        (self.directory / f"{name}.patch").write_text(text)
+        (self.directory / f"{name}.patch").write_text(f"Mutant: {name}\n{text}")
 
     def report(self) -> dict[str, Any]:
         """What the run wrote."""
@@ -146,7 +146,7 @@ def test_does_not_apply(bench: Bench, times: int) -> None:
 
 def test_applies_where_the_lines_have_moved(bench: Bench) -> None:
     text = (bench.shop.checkout / "aten" / "Stream.mm").read_bytes()
-    mutant = read_mutant(bench.directory / "lost.patch")
+    mutant = read_file(bench.directory / "lost.patch")[0]
     [moved] = mutated(mutant.files, lambda _path: b"new\n" * 30 + text).values()
     assert moved == b"new\n" * 30 + text.replace(b"line 5\n", b"")
     with pytest.raises(DoesNotApply, match="there 2 times"):

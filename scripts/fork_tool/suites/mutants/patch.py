@@ -1,7 +1,8 @@
-"""A mutant: one small fault as a patch, with a header that says what it is and which suites should notice it."""
+"""Mutants: small faults as patches, each with a header that names it and the suites that should notice it."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -50,14 +51,25 @@ class Mutant:
 
 
 def read_mutants(directory: Path) -> list[Mutant]:
-    """All of them, by name."""
-    return [read_mutant(path) for path in sorted(directory.glob("*.patch"))]
+    """Read all mutants of all files, by name."""
+    found = [mutant for path in sorted(directory.glob("*.patch")) for mutant in read_file(path)]
+    names = [mutant.name for mutant in found]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ForkToolError(f"Mutants need names of their own; these are there twice: {', '.join(twice)}.")
+    return sorted(found, key=lambda mutant: mutant.name)
 
 
-def read_mutant(path: Path) -> Mutant:
-    """Read one; what is wrong with its file is an error that names the line."""
-    shown = f"test/mutants/{path.name}"
-    text = path.read_bytes()
+def read_file(path: Path) -> list[Mutant]:
+    """Read the mutants of one file; each begins with a line 'Mutant: its name'."""
+    before, *parts = re.split(rb"^Mutant: ([\w-]+)\n", path.read_bytes(), flags=re.MULTILINE)
+    if before.strip() or not parts:
+        raise ForkToolError(f"test/mutants/{path.name} must begin with a line 'Mutant: name'.")
+    return [_mutant(path, name.decode(), text.rstrip(b"\n") + b"\n") for name, text in zip(parts[::2], parts[1::2])]
+
+
+def _mutant(path: Path, mutant: str, text: bytes) -> Mutant:
+    shown = f"test/mutants/{path.name}: {mutant}"
     start = text.find(b"diff --git ")
     if start < 0 or (start > 0 and text[start - 1 : start] != b"\n"):
         raise ForkToolError(f"{shown} has no diff.")
@@ -73,7 +85,7 @@ def read_mutant(path: Path) -> Mutant:
     if len(faults) != 1 or not suites:
         raise ForkToolError(f"{shown} needs one line 'Fault: …' and lines 'Suite: name of the suite: tests'.")
     return Mutant(
-        path.stem,
+        mutant,
         faults[0],
         tuple(_suite(value, shown) for value in suites),
         _limit(fields.get(_LIMIT, []), shown),
