@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import statistics
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -225,6 +227,31 @@ def _first_commit(_rows: Rows, device: Device) -> float:
         return BareLoop(replay, case).steps_before_commit()
 
 
+def _watching(name: str) -> Measure:
+    """A graph that compares each tensor of its model, over the same graph when its model is gone.
+
+    Another graph, which stays as it is, is timed beside both.
+    """
+
+    def value(_rows: Rows, device: Device) -> float:
+        configuration = next(one for one in configurations_module.load() if one.name == name)
+        with _captured(name, device) as (_case, other):
+            case = build(configuration, device)
+            case.fill(1)
+            inputs = [weakref.ref(one.tensor) for one in case.inputs]
+            with in_step(case), device.pool():
+                case.step()
+                replay = capture_step(case)
+            watched = _ratio(replay.run, other.run, device, rounds=100)
+            del case
+            gc.collect()
+            if any(one() is not None for one in inputs):
+                raise NotMeasured(f"{name}: something keeps the inputs of the second capture")
+            return watched / _ratio(replay.run, other.run, device, rounds=100)
+
+    return value
+
+
 def _capture_over_eager(_rows: Rows, device: Device) -> float:
     with _captured("demo-decoder-64", device) as (case, _replay):
         return _ratio(lambda: capture_step(case), case.step, device)
@@ -325,6 +352,10 @@ GOALS = (
     ),
     Wanted("replaying a graph of one step, wall, µs", 4, False, _one_step),
     Wanted("steps of 1,000 that are encoded before the first commit of a replay", 64, False, _first_commit),
+    *(
+        Wanted(f"replay ÷ replay with nothing left to watch, CPU: {name}", 1.03, False, _watching(name))
+        for name in ("demo-decoder-64", "flux-s64", "resnet18")
+    ),
     Wanted("capture pass ÷ eager pass, CPU: demo-decoder-64", 1.15, False, _capture_over_eager, _CAPTURE),
     Wanted("eager with the series, nothing captured ÷ base, CPU per operator", 1.01, False, _over_base, _why_over_base),
     Wanted("driver memory of 20 one-operator graphs, MiB", 4, False, _small_graphs, _SMALL),

@@ -167,7 +167,7 @@ def test_report_is_read_again_unless_something_changed(
     report.write(path, [good, wrong, failed], device)
     content = json.loads(path.read_text())
     assert content["simulated"] is device.simulated
-    assert set(content["configs"][0]) == {"name", "category", "note", "steps", "modes", "reason"}
+    assert set(content["configs"][0]) == {"name", "category", "steps", "modes"}
     assert set(content["configs"][0]["modes"][DIRECT]) >= {"seconds", "calls", "equal"}
     assert report.kept_rows(path, device) == {"a": good}
     monkeypatch.setattr(report, "sources_of", lambda _device: "others")

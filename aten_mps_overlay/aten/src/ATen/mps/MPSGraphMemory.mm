@@ -148,7 +148,13 @@ void MPSWatchedTensors::check() const {
   std::lock_guard<std::mutex> lock(mutex_);
   size_t forgotten = 0;
   bool leaves_storage = false;
-  for (const auto& tensor : tensors_) {
+  // Most of the time of a check is waiting for memory.
+  constexpr size_t ahead = 8;
+  for (const auto i : c10::irange(tensors_.size())) {
+    if (i + ahead < tensors_.size()) {
+      tensors_[i + ahead].record().prefetch();
+    }
+    const auto& tensor = tensors_[i];
     forgotten += tensor.forgotten();
     leaves_storage |= tensor.leavesStorage();
     TORCH_CHECK(!tensor.gone(),

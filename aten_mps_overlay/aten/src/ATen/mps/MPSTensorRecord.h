@@ -61,6 +61,8 @@ class MPSTensorRecord {
   const void* data() const {
     return data_;
   }
+  /// Has the processor fetch the memory that isChanged() reads.
+  void prefetch() const;
   ScalarType dtype() const {
     return typeMetaToScalarType(dtype_);
   }

@@ -1,0 +1,30 @@
+"""The report of ``torch.compile(backend="mpsgraphs")``."""
+
+from typing import Any, Dict, List
+
+
+def compile_report() -> List[Dict[str, Any]]:
+    r"""Return what became of the functions that ``torch.compile(backend="mpsgraphs")`` has compiled.
+
+    Returns:
+        A list of dicts, one for each traced graph of a compiled function that still exists:
+        ``function`` (Dynamo's number, and the first line), ``part`` (``"inference"``,
+        ``"forward"`` or ``"backward"``), ``graphs`` (how many are kept: one for each set of
+        shapes and weights), ``pieces`` (of each of them, how many :class:`MPSGraph` it is),
+        ``splits`` (operators that run eagerly between pieces, each with ``operator``, ``reason``
+        and ``line``), ``captures``, ``replays`` and ``eager_calls`` (calls that ran eagerly, in
+        whole or from a split on).
+
+    Example::
+
+        >>> # xdoctest: +REQUIRES(env:TORCH_DOCTEST_MPS)
+        >>> double = torch.compile(lambda x: x * 2, backend="mpsgraphs")
+        >>> with torch.no_grad():
+        ...     y = double(torch.ones(3, device="mps"))
+        >>> torch.mps.compile_report()[-1]["captures"]
+        1
+    """
+    # imported lazily: pulls in torch.fx
+    from ._compiled_graphs import reports
+
+    return reports()
