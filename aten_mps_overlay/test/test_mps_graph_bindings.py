@@ -4,7 +4,6 @@
 
 import threading
 import unittest
-from array import array
 
 import torch
 from torch.testing._internal.common_utils import run_tests, TestCase
@@ -81,9 +80,9 @@ class TestGraphBindings(TestCase):
         x = torch.ones(8, device="mps")
         place = torch._C._mps_placeOf(x)
         self.assertNotEqual(place, torch._C._mps_placeOf(x[1:]))
-        numbers = (array("Q", [0]), array("Q", [place]))
-        self.assertTrue(torch._C._mps_areAt([x], *numbers))
-        self.assertFalse(torch._C._mps_areAt([x[1:]], *numbers))
+        self.assertTrue(torch._C._mps_areAt([x], [0], [place]))
+        for other in (x[1:], x[:4], x.view(2, 4), x.view(torch.int32), x.clone(), 1):
+            self.assertFalse(torch._C._mps_areAt([other], [0], [place]), other)
 
 
 if __name__ == "__main__":

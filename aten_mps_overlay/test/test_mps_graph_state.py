@@ -464,7 +464,7 @@ class TestFlags(TestCase):
 
         def captures():
             return sum(
-                report["captures"] for report in torch.mps.graphs.compile_report()
+                report["captures"] for report in torch.mps.compile_report()
             )
 
         with torch.no_grad():

@@ -5,7 +5,6 @@ import operator
 import threading
 import warnings
 import weakref
-from array import array
 from dataclasses import asdict, dataclass, field
 from typing import Any, Dict, List, Optional, Sequence, Set, Tuple, Union
 
@@ -110,7 +109,7 @@ class _Graphs:
 
     key: Tuple[Any, ...]
     # of arguments that are used where they are: the place, and whether they still exist
-    places: "array[int]"
+    places: List[bytes]
     storages: List[StorageWeakRef]
     # of arguments whose values are copied: where to, by position
     copies: Dict[int, torch.Tensor]
@@ -181,9 +180,8 @@ class CompiledGraph:
         tensors = [i for i, node in enumerate(placeholders) if is_tensor(node)]
         self.fixed = [i for i in tensors if i in roles.fixed]
         self.moving = [i for i in tensors if i not in roles.fixed]
-        self.numbers = [i for i in range(len(placeholders)) if i not in set(tensors)]
+        self.numbers = [i for i, node in enumerate(placeholders) if not is_tensor(node)]
         self.positions = {node: i for i, node in enumerate(placeholders)}
-        self.fixed_positions = array("Q", self.fixed)
         written = set(mutated(self.traced.nodes))
         self.written = [i for i in self.moving if placeholders[i] in written]
         self.can_capture = any(
@@ -300,7 +298,7 @@ class CompiledGraph:
         for graphs in self.graphs:
             if (
                 graphs.key == key
-                and torch._C._mps_areAt(args, self.fixed_positions, graphs.places)
+                and torch._C._mps_areAt(args, self.fixed, graphs.places)
                 and graphs.memory.may_replay()
             ):
                 return graphs
@@ -402,7 +400,7 @@ class CompiledGraph:
             copies = {i: dense_copy_of(args[i]) for i in self.moving}
         graphs = _Graphs(
             self._key(args),
-            array("Q", (place_of(args[i]) for i in self.fixed)),
+            [place_of(args[i]) for i in self.fixed],
             [StorageWeakRef(args[i].untyped_storage()) for i in self.fixed],
             copies,
             StaticMemory(

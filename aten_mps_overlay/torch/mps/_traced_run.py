@@ -124,7 +124,7 @@ def _is_scalar_of_host(value: Any) -> bool:
     )
 
 
-def place_of(tensor: torch.Tensor) -> int:
+def place_of(tensor: torch.Tensor) -> bytes:
     return torch._C._mps_placeOf(tensor)
 
 

@@ -8,9 +8,11 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <c10/util/SmallVector.h>
 #include <c10/util/irange.h>
 
 #include <pybind11/stl.h>
+#include <string_view>
 
 namespace torch::mps {
 
@@ -53,48 +55,44 @@ std::string programLine() {
   return "";
 }
 
-// A number for where the data of a tensor lies, and how. Not data_ptr(), which
-// is the address of a buffer object plus an offset in the buffer, so that the
-// sum for another buffer may be the same.
-uint64_t placeOf(const at::Tensor& tensor) {
-  auto place = reinterpret_cast<uint64_t>(tensor.storage().data());
-  const auto add = [&](uint64_t number) {
-    place = (place ^ number) * 0x9E3779B97F4A7C15ull;
-    place ^= place >> 32;
-  };
-  add(tensor.storage_offset());
-  add(static_cast<uint64_t>(tensor.scalar_type()) << 2 |
-      static_cast<uint64_t>(tensor.is_conj()) << 1 |
-      static_cast<uint64_t>(tensor.is_neg()));
-  for (const auto i : c10::irange(tensor.dim())) {
-    add(tensor.size(i));
-    add(tensor.stride(i));
-  }
+// Where the data of a tensor lies, and how. Not data_ptr(), which is the
+// address of a buffer object plus an offset in the buffer, so that the sum for
+// another buffer may be the same.
+c10::SmallVector<int64_t, 16> placeOf(const at::Tensor& tensor) {
+  const auto kind = static_cast<int64_t>(tensor.scalar_type()) << 2 |
+      static_cast<int64_t>(tensor.is_conj()) << 1 |
+      static_cast<int64_t>(tensor.is_neg());
+  c10::SmallVector<int64_t, 16> place{
+      reinterpret_cast<int64_t>(tensor.storage().data()),
+      tensor.storage_offset(),
+      kind};
+  place.append(tensor.sizes().begin(), tensor.sizes().end());
+  place.append(tensor.strides().begin(), tensor.strides().end());
   return place;
 }
 
-// Whether the tensors at some positions of a list lie at these places. Both are
-// arrays of uint64_t.
+std::string_view bytesOf(const c10::SmallVector<int64_t, 16>& place) {
+  return {
+      reinterpret_cast<const char*>(place.data()),
+      place.size() * sizeof(int64_t)};
+}
+
+// Whether the tensors at some positions of a list lie at these places.
 bool areAt(
     const py::list& tensors,
-    const py::buffer& positions,
-    const py::buffer& places) {
-  const auto wanted = places.request();
-  const auto indices = positions.request();
-  const auto is_array = [](const py::buffer_info& info) {
-    return info.ndim == 1 && info.itemsize == sizeof(uint64_t) &&
-        info.strides[0] == sizeof(uint64_t);
-  };
-  TORCH_INTERNAL_ASSERT(
-      is_array(wanted) && is_array(indices) && wanted.size == indices.size);
-  const auto* index = static_cast<const uint64_t*>(indices.ptr);
-  const auto* place = static_cast<const uint64_t*>(wanted.ptr);
-  for (const auto i : c10::irange(wanted.size)) {
-    TORCH_INTERNAL_ASSERT(index[i] < tensors.size());
-    PyObject* tensor =
-        PyList_GET_ITEM(tensors.ptr(), static_cast<Py_ssize_t>(index[i]));
+    const py::list& positions,
+    const py::list& places) {
+  TORCH_INTERNAL_ASSERT(positions.size() == places.size());
+  for (const auto i : c10::irange(positions.size())) {
+    const auto position = PyLong_AsSize_t(PyList_GET_ITEM(positions.ptr(), i));
+    TORCH_INTERNAL_ASSERT(position < tensors.size());
+    PyObject* tensor = PyList_GET_ITEM(tensors.ptr(), position);
+    PyObject* place = PyList_GET_ITEM(places.ptr(), i);
+    TORCH_INTERNAL_ASSERT(PyBytes_Check(place));
+    const std::string_view wanted(
+        PyBytes_AS_STRING(place), PyBytes_GET_SIZE(place));
     if (!THPVariable_Check(tensor) ||
-        placeOf(THPVariable_Unpack(tensor)) != place[i]) {
+        bytesOf(placeOf(THPVariable_Unpack(tensor))) != wanted) {
       return false;
     }
   }
@@ -316,7 +314,9 @@ void initGraphBindings(py::module& module) {
   module.def("_mps_isWatchedByGraph", [](const at::Tensor& tensor) {
     return at::mps::isWatchedByGraph(tensor);
   });
-  module.def("_mps_placeOf", &placeOf);
+  module.def("_mps_placeOf", [](const at::Tensor& tensor) {
+    return py::bytes(bytesOf(placeOf(tensor)));
+  });
   module.def("_mps_areAt", &areAt);
 }
 
