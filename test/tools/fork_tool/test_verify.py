@@ -74,6 +74,7 @@ def test_overlay_bookkeeping(applied: Workshop) -> None:
     applied.overlay("aten/Unclaimed.h")
     applied.overlay("__pycache__/x.pyc")
     (applied.layout.patches / "notes.txt").write_text("x")
+    applied.layout.releases.mkdir()
     applied.entry(
         "second", "[MPS] Second\n\nTest Plan: none\n\nOverlay:\n  aten/Recorder.h\n  aten/Lost.h\n  aten/Graph.mm\n"
     )
@@ -84,6 +85,7 @@ def test_overlay_bookkeeping(applied: Workshop) -> None:
     assert "overlay file aten_mps_overlay/aten/Lost.h, which is missing" in said
     assert "It claims the overlay file aten/Graph.mm, which upstream has" in said
     assert "patches/notes.txt is no entry" in said
+    assert "patches/releases" not in said
     assert "empty: its title is 'Nothing'" in said
     assert "empty: its body is empty" in said
     assert "empty: it changes nothing" in said
