@@ -49,7 +49,7 @@ test-mps:   ## run upstream's whole test/test_mps.py (MACOS=14.5: as on that ver
 test-mps-more: ## run upstream's other tests that take the device
 	@$(MPSFORK) test-mps --more $(if $(MACOS),--macos $(MACOS))
 
-test-next:  ## say how far the series goes on another release, from that release's wheels (BASE=name of a folder in bases/)
+test-next:  ## say how far the series goes on another release, from that release's wheels (BASE=name of a folder in patches/releases/)
 	@$(MPSFORK) test-next $(if $(BASE),--base $(BASE))
 
 test-sanitized: ## run tests on a build that finds its own errors; SANITIZER=thread for data races
@@ -80,7 +80,7 @@ BENCH_OPTIONS = $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) $(if $(RESUM
 
 bench:      ## time 100 configurations, eager and replayed (QUICK=1: ten; ONLY=name, RESUME=1, PAGE=file); DEVICE=cuda: with the stock torch of python3
 ifeq ($(DEVICE),cuda)
-	@python3 test/benchmark/run.py --device cuda $(BENCH_OPTIONS)
+	@python3 test/programs/benchmark/run.py --device cuda $(BENCH_OPTIONS)
 else
 	@$(MPSFORK) bench $(BENCH_OPTIONS)
 endif

@@ -9,51 +9,51 @@ from fork_tool.series.project import Project
 from fork_tool.suites import runner
 
 
-@click.command(cls=ProgramCommand, program=("test/demo/run.py",))
+@click.command(cls=ProgramCommand, program=("test/programs/demo/run.py",))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def demo(project: Project, arguments: tuple[str, ...]) -> int:
-    """Capture and replay real models; arguments go to test/demo/run.py."""
+    """Capture and replay real models; arguments go to test/programs/demo/run.py."""
     return runner.run_demo(project, arguments)
 
 
-@click.command(cls=ProgramCommand, program=("test/sweep/run.py",))
+@click.command(cls=ProgramCommand, program=("test/programs/sweep/run.py",))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def sweep(project: Project, arguments: tuple[str, ...]) -> int:
-    """Capture and replay every operator of the database; arguments go to test/sweep/run.py."""
+    """Capture and replay every operator of the database; arguments go to test/programs/sweep/run.py."""
     return runner.run_sweep(project, arguments)
 
 
-@click.command(cls=ProgramCommand, program=("test/programs/run.py",))
+@click.command(cls=ProgramCommand, program=("test/properties/orders/run.py",))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def state(project: Project, arguments: tuple[str, ...]) -> int:
-    """Run random programs that mix orders of use or change state, and compare with eager; arguments go to test/programs/run.py."""
+    """Run random programs that mix orders of use or change state, and compare with eager; arguments go to test/properties/orders/run.py."""
     return runner.run_state(project, arguments)
 
 
-@click.command(cls=ProgramCommand, program=("test/benchmark/run.py",))
+@click.command(cls=ProgramCommand, program=("test/programs/benchmark/run.py",))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def bench(project: Project, arguments: tuple[str, ...]) -> int:
-    """Time 100 configurations, eager and replayed; arguments go to test/benchmark/run.py."""
+    """Time 100 configurations, eager and replayed; arguments go to test/programs/benchmark/run.py."""
     return runner.run_bench(project, arguments)
 
 
-@click.command(cls=ProgramCommand, program=("test/real_models/run.py",))
+@click.command(cls=ProgramCommand, program=("test/programs/real_models/run.py",))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def models(project: Project, arguments: tuple[str, ...]) -> int:
-    """Compare models of public libraries, captured and compiled, with eager; arguments go to test/real_models/run.py."""
+    """Compare models of public libraries, captured and compiled, with eager; arguments go to test/programs/real_models/run.py."""
     return runner.run_models(project, arguments)
 
 
-@click.command("graph-caching", cls=ProgramCommand, program=("test/graph_caching/run.py",))
+@click.command("graph-caching", cls=ProgramCommand, program=("test/programs/graph_caching/run.py",))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def graph_caching(project: Project, arguments: tuple[str, ...]) -> int:
-    """Count what the executable cache keeps; arguments go to test/graph_caching/run.py."""
+    """Count what the executable cache keeps; arguments go to test/programs/graph_caching/run.py."""
     return runner.run_graph_caching(project, arguments)
 
 
