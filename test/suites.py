@@ -121,6 +121,9 @@ _CAPTURED_SAMPLE = replace(
 # One of a check and one of the series' Python, which need no build, and one of the engine, for which one file is compiled.
 _FEW_MUTANTS = ("sweep-compares-nothing", "optimizer-check-dropped", "binding-offset-lost")
 
+# Those of `make test QUICK=1`.
+QUICK = ("fork tool", "capture cases", "small upstream sample")
+
 SUITES = (
     Suite("fork tool", (*_PYTEST, *_SPREAD, "test/tools/fork_tool"), needs="test/tools/fork_tool"),
     Suite("fallback bench", (*_PYTEST, "test/tools/fallback_bench"), needs="test/tools/fallback_bench", on_device=True),
@@ -254,6 +257,7 @@ SUITES = (
         upstream_sample(_SAMPLE, version, file, _SOURCES)
         for version, file in (("15.2", "test_mps.py"), ("14.5", "test_mps.py"), ("15.2", "test_optim.py"))
     ),
+    replace(_SMALL, name="small upstream sample", by_name_only=True),
     _CAPTURED_SAMPLE,
     Suite(
         "mutants",

@@ -17,6 +17,7 @@ from fork_tool.suites import each_entry, newer_base, runner, sanitized
 from fork_tool.suites import lint_overlay as lint_module
 from fork_tool.suites.numbers import write_numbers
 from fork_tool.suites.simulator import make_ready
+from fork_tool.suites.table import load_suites
 from fork_tool.suites.unpatched import make_unpatched_ready
 
 
@@ -44,14 +45,21 @@ def simulator(project: Project, base_only: bool, checkout: Path | None, tests: b
 @click.command()
 @click.option("--suite", "suites", multiple=True, metavar="NAME", help="Run this suite only; may be given again.")
 @click.option(
+    "--quick",
+    is_flag=True,
+    help="Run the few suites that show most: tools, capture cases, a small sample of upstream's.",
+)
+@click.option(
     "--jobs",
     type=click.IntRange(1),
     metavar="CORES",
     help="Run suites side by side as if on so many cores; with 1, one after the other [default: a quarter more than there are].",
 )
 @click.pass_obj
-def test(project: Project, suites: tuple[str, ...], jobs: int | None) -> int:
+def test(project: Project, suites: tuple[str, ...], quick: bool, jobs: int | None) -> int:
     """Run all suites of tests, side by side; the last line counts them."""
+    if quick:
+        suites = (*suites, *load_suites(project.layout).quick)
     count = runner.run_suites(project, suites, jobs=jobs)
     say(str(count))
     return 1 if count.failed else 0

@@ -16,6 +16,8 @@ class SuiteTable:
 
     # Those of `make test`, in order.
     suites: tuple[Suite, ...]
+    # The names of those of `make test QUICK=1`.
+    quick: tuple[str, ...]
     # Those of `test-sanitized`, by the sanitizer.
     sanitized: dict[str, tuple[Suite, ...]]
 
@@ -30,6 +32,6 @@ def load_suites(layout: Layout) -> SuiteTable:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-        return SuiteTable(tuple(module.SUITES), dict(module.SANITIZED))
+        return SuiteTable(tuple(module.SUITES), tuple(module.QUICK), dict(module.SANITIZED))
     except Exception as problem:
         raise ForkToolError(f"{shown} can't be read ({type(problem).__name__}: {problem}): correct it.") from problem

@@ -62,7 +62,7 @@ def run_together(
         used = _cpu_seconds(resource.getrusage(resource.RUSAGE_CHILDREN)) - used
         ended(Outcome(waiting[0].name, counted, time.monotonic() - began, used))
         return
-    number = len(waiting)
+    number, began = len(waiting), time.monotonic()
     running: list[_Running] = []
     with out.status("") as shown:
         try:
@@ -79,6 +79,8 @@ def run_together(
                 for one in [one for one in running if one.has_ended()]:
                     running.remove(one)
                     ended(_end(project, one))
+                    done, minutes = number - len(waiting) - len(running), (time.monotonic() - began) / 60
+                    say(f"{done} of {number} suites done after {minutes:.0f} min", style="dim")
         finally:
             put_down([one.process for one in running])
 

@@ -29,10 +29,16 @@ def test_table_of_the_working_copy_is_taken(workshop: Workshop) -> None:
     workshop.layout.suites.write_text(
         "from fork_tool.suites.suite import Suite\n"
         "SUITES = (Suite('own', ('-c', 'pass'), 'base.toml'),)\n"
-        "SANITIZED = {}\n"
+        "QUICK = ('gone',)\nSANITIZED = {}\n"
     )
     assert [suite.name for suite in load_suites(workshop.layout).suites] == ["own"]
     assert "There is no suite 'fork tool': the suites are own." in workshop.error("test", "--suite", "fork tool")
+    assert "There is no suite 'gone': the suites are own." in workshop.error("test", "--quick")
+
+
+def test_quick_suites_exist() -> None:
+    table = load_suites(own_layout())
+    assert set(table.quick) <= {suite.name for suite in table.suites}
 
 
 @pytest.mark.parametrize(
