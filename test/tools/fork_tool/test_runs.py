@@ -203,7 +203,7 @@ def test_sanitized_suites(bench: tuple[Workshop, list[str]], monkeypatch: pytest
     old = shop.layout.reports / "sanitizer-report-quiet.1"
     old.touch()
     quiet = Suite("quiet", ("-c", "pass"), "base.toml", counted=STATUS, on_device=True, sanitizer="address")
-    monkeypatch.setattr(runner_module, "load_suites", lambda _layout: SuiteTable((), {"address": (quiet,)}))
+    monkeypatch.setattr(runner_module, "load_suites", lambda _layout: SuiteTable((), (), {"address": (quiet,)}))
     assert shop.run("test-sanitized").output.splitlines()[-1] == "1 passed, 0 failed"
     assert not old.exists()
     assert commands[2:] == [
