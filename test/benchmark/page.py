@@ -179,7 +179,7 @@ def page_text(report: dict[str, Any], name: str, cuda: dict[str, Any] | None = N
         "For anyone who asks how much CPU time a replay saves. "
         f"Written by `make bench PAGE=…`{_date(report)} from a run of {len(rows)} configurations on {report['device']}, "
         f"torch {report['torch']}{_load(report)}.\n",
-        f"{report['about']} [test/benchmark](../test/benchmark/README.md) says what is run, and how.\n",
+        f"{report['about']} [test/benchmark](../../test/benchmark/README.md) says what is run, and how.\n",
         f"{protocol['trials']} trials after {protocol['warm_ups']} warm-ups, {protocol['trimmed']:.0%} trimmed mean; the "
         "modes of a configuration take turns.\n",
         f"## {measured} saved, in % of eager: mean (least … most)\n",

@@ -68,7 +68,9 @@ def content(
         "cores": os.cpu_count(),
         "about": heading(device),
         "protocol": {"trials": trials, "warm_ups": WARM_UPS, "trimmed": TRIMMED, "interleaved": True},
-        "configs": [_filled(row) | {"modes": {name: _filled(mode) for name, mode in row.modes.items()}} for row in rows],
+        "configs": [
+            _filled(row) | {"modes": {name: _filled(mode) for name, mode in row.modes.items()}} for row in rows
+        ],
         "goals": list(goals),
     }
 
@@ -91,7 +93,9 @@ def _filled(one: Row | ModeRow) -> dict[str, Any]:
 def as_text(report: dict[str, Any]) -> str:
     """A report as JSON, with each configuration on a line."""
     configs = ",\n".join(f"  {json.dumps(one)}" for one in report["configs"])
-    others = "".join(f" {json.dumps(name)}: {json.dumps(value)},\n" for name, value in report.items() if name != "configs")
+    others = "".join(
+        f" {json.dumps(name)}: {json.dumps(value)},\n" for name, value in report.items() if name != "configs"
+    )
     return f'{{\n{others} "configs": [\n{configs}\n ]\n}}\n'
 
 

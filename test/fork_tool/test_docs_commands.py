@@ -129,7 +129,7 @@ def test_upstreaming_page_can_be_followed(shop: Workshop, clone: Clone) -> None:
         run_here.append(line)
         return clone.run(line, where, fails)
 
-    assert "recorder does not fit" in follow("make drift AGAINST=main", fails=True)
+    assert "recorder does not fit" in follow("scripts/mpsfork drift --against main", fails=True)
     for end in ("make rebase ABORT=1", "make rebase CONTINUE=1"):
         assert "The entry recorder does not fit" in follow("make rebase ONTO=main", fails=True)
         file = shop.layout.rebase_checkout / "aten/Stream.mm"
@@ -154,7 +154,12 @@ def test_upstreaming_page_can_be_followed(shop: Workshop, clone: Clone) -> None:
     titles = command_git(remote, "log", "--format=%s", "-4").splitlines()
     assert titles == [f"[MPS] Add {name}" for name in ("python", "pool", "cache", "recorder")]
     # What takes a Mac, ghstack's account or a build of hours.
-    elsewhere = {"make lint-overlay", "make test-entries", "make test-next", "scripts/mpsfork fetch --checkout DIR"}
+    elsewhere = {
+        "scripts/mpsfork lint-overlay",
+        "scripts/mpsfork test-entries",
+        "scripts/mpsfork test-next",
+        "scripts/mpsfork fetch --checkout DIR",
+    }
     assert set(commands(page)) - set(run_here) == elsewhere
 
 
@@ -175,4 +180,4 @@ def test_series_page_can_be_followed(shop: Workshop, clone: Clone) -> None:
     assert "+cached ten" in (shop.layout.patches / "cache.patch").read_text()
     rest = set(there) - {"make fetch", "make apply", "make refresh", "make verify", "make export", fixup, autosquash}
     # On the page about upstream they are run.
-    assert rest == {"make drift AGAINST=main", "make rebase ONTO=v2.7.0"}
+    assert rest == {"scripts/mpsfork drift --against main", "make rebase ONTO=v2.7.0"}

@@ -99,7 +99,7 @@ def page(cases: list[dict[str, Any]], every: int, most: int) -> str:
     lines = [
         "# The sweep, as it came out",
         "",
-        "For anyone who asks whether an operator can be captured. Written by `make sweep PAGE=docs/sweep.md`; [what it does and what the outcomes mean](../test/sweep/README.md). SIMULATED:",
+        "For anyone who asks whether an operator can be captured. Written by `scripts/mpsfork sweep --page docs/results/sweep.md`; [what it does and what the outcomes mean](../../test/sweep/README.md). SIMULATED:",
         f"on the Metal simulator, torch {torch.__version__.split('+')[0]}, macOS 15.2. Eager runs {len(run):,} cases of"
         f" {len({case['op'] for case in run})} operators; the last three rows are what it does not run.",
         "",

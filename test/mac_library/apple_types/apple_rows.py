@@ -31,7 +31,7 @@ def write(path: Path, table: Mapping[str, object]) -> None:
         if isinstance(section, dict) and name != "versions":
             kept = sorted(keep(section, words).items())
             rows = ",\n".join(f"  {json.dumps(key)}: {json.dumps(row)}" for key, row in kept)
-            sections.append(f' {json.dumps(name)}: {{\n{rows}\n }}')
+            sections.append(f" {json.dumps(name)}: {{\n{rows}\n }}")
             print(f"{path.name}: {len(kept)} of {len(section)} {name} are used")
         else:
             sections.append(f" {json.dumps(name)}: {json.dumps(section)}")

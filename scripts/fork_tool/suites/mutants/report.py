@@ -17,7 +17,7 @@ OUTCOMES = (CAUGHT, SURVIVED, DOES_NOT_APPLY, DOES_NOT_BUILD, RED_WITHOUT, TIMED
 _HEAD = """# Mutants
 
 For anyone who asks what the tests would miss. `make mutants` plants small faults in the engine and in the checks, one at a time, and runs the
-suites that should notice; [test/mutants](../test/mutants/README.md) says how. The run wrote this page. It was
+suites that should notice; [test/mutants](../../test/mutants/README.md) says how. The run wrote this page. It was
 on the Metal simulator; no GPU was used, and the times are those of two x86-64 cores.
 
 """
