@@ -15,12 +15,12 @@ demo:       ## capture and replay real models, and compare them with eager
 test:       ## run all test suites
 	@$(MPSFORK) test
 
-wheel:      ## make the wheel for a Mac: PYTHON=3.13; FROM_SOURCE=1, NO_DEVICE=1, JOBS=n; DRY_RUN=1
+wheel:      ## make a Mac's wheel [PYTHON FROM_SOURCE NO_DEVICE JOBS DRY_RUN]
 	@$(MPSFORK) wheel $(if $(FROM_SOURCE),--from-source) $(if $(PYTHON),--python $(PYTHON)) $(if $(NO_DEVICE),--no-device) $(if $(DRY_RUN),--dry-run) $(if $(JOBS),--jobs $(JOBS))
 
 BENCH_OPTIONS = $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) $(if $(RESUME),--resume) $(if $(NOREPLAY),--no-replay) $(if $(PAGE),--page $(PAGE))
 
-bench:      ## time 100 configurations: QUICK=1 (ten), ONLY=name, RESUME=1, PAGE=file, DEVICE=cuda
+bench:      ## time 100 configurations [QUICK ONLY RESUME NOREPLAY PAGE DEVICE]
 ifeq ($(DEVICE),cuda)
 	@python3 test/benchmark/run.py --device cuda $(BENCH_OPTIONS)
 else
@@ -41,18 +41,18 @@ refresh:    ## take the commits back into patches/ and aten_mps_overlay/
 verify:     ## check that every patch applies and keeps the rules
 	@$(MPSFORK) verify
 
-simulator:  ## build the Metal simulator: TESTS=1 (test programs too), BASE_ONLY=1, CHECKOUT=dir
+simulator:  ## build the Metal simulator [TESTS BASE_ONLY CHECKOUT]
 	@$(MPSFORK) simulator $(if $(TESTS),--tests) $(if $(BASE_ONLY),--base-only) $(if $(CHECKOUT),--checkout $(CHECKOUT))
 
-export:     ## write the series as mails to build/export: GHSTACK=1 (as a branch), AUTHOR="Name <mail>"
+export:     ## write the series as mails to build/export [GHSTACK AUTHOR]
 	@$(MPSFORK) export $(if $(GHSTACK),--ghstack) $(if $(AUTHOR),--author "$(AUTHOR)")
 
-rebase:     ## move the series to another base: ONTO=ref; then CONTINUE=1, SKIP=1 or ABORT=1
+rebase:     ## move the series to another base [ONTO CONTINUE SKIP ABORT]
 	@$(MPSFORK) rebase $(if $(ONTO),--onto $(ONTO)) $(if $(CONTINUE),--continue) $(if $(SKIP),--skip) $(if $(ABORT),--abort)
 
 ##@ Maintain
 
-mutants:    ## plant faults and see which suite notices: MUTANT=name, RESUME=1, PAGE=file
+mutants:    ## plant faults and see which suite notices [MUTANT RESUME PAGE]
 	@$(MPSFORK) mutants $(if $(MUTANT),--mutant $(MUTANT)) $(if $(RESUME),--resume) $(if $(PAGE),--page $(PAGE))
 
 clean:      ## remove all builds; the checkout stays
@@ -60,4 +60,5 @@ clean:      ## remove all builds; the checkout stays
 
 help:       ## list the targets
 	@awk -F ':.*## ' '/^##@ /{printf "%s\n", substr($$0, 5)} /^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "All other commands: scripts/mpsfork --help"
+	@echo "Variables are in brackets, for example: make wheel PYTHON=3.13"
+	@echo "All other commands and all options: scripts/mpsfork --help"
