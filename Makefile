@@ -20,7 +20,7 @@ wheel:      ## make a Mac's wheel [PYTHON FROM_SOURCE NO_DEVICE JOBS DRY_RUN]
 
 BENCH_OPTIONS = $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) $(if $(RESUME),--resume) $(if $(NOREPLAY),--no-replay) $(if $(PAGE),--page $(PAGE))
 
-bench:      ## time 100 configurations [QUICK ONLY RESUME NOREPLAY PAGE DEVICE]
+bench:      ## time 100 configurations [QUICK ONLY RESUME PAGE DEVICE]
 ifeq ($(DEVICE),cuda)
 	@python3 test/benchmark/run.py --device cuda $(BENCH_OPTIONS)
 else
@@ -52,7 +52,7 @@ rebase:     ## move the series to another base [ONTO CONTINUE SKIP ABORT]
 
 ##@ Maintain
 
-mutants:    ## plant faults and see which suite notices [MUTANT RESUME PAGE]
+mutants:    ## plant faults in engine and checks [MUTANT RESUME PAGE]
 	@$(MPSFORK) mutants $(if $(MUTANT),--mutant $(MUTANT)) $(if $(RESUME),--resume) $(if $(PAGE),--page $(PAGE))
 
 clean:      ## remove all builds; the checkout stays
