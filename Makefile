@@ -22,7 +22,7 @@ BENCH_OPTIONS = $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) $(if $(RESUM
 
 bench:      ## time 100 configurations [QUICK ONLY RESUME PAGE DEVICE]
 ifeq ($(DEVICE),cuda)
-	@python3 test/benchmark/run.py --device cuda $(BENCH_OPTIONS)
+	@python3 test/programs/benchmark/run.py --device cuda $(BENCH_OPTIONS)
 else
 	@$(MPSFORK) bench $(BENCH_OPTIONS)
 endif

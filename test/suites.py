@@ -75,7 +75,7 @@ _ONE_PROCESS = replace(
 
 
 def _models(name: str, *words: str) -> Suite:
-    program = "test/real_models/run.py"
+    program = "test/programs/real_models/run.py"
     return Suite(
         name,
         (program, *words),
@@ -122,27 +122,34 @@ _CAPTURED_SAMPLE = replace(
 _FEW_MUTANTS = ("sweep-compares-nothing", "optimizer-check-dropped", "binding-offset-lost")
 
 SUITES = (
-    Suite("fork tool", (*_PYTEST, *_SPREAD, "test/fork_tool"), needs="test/fork_tool"),
-    Suite("fallback bench", (*_PYTEST, "test/fallback_bench"), needs="test/fallback_bench", on_device=True),
+    Suite("fork tool", (*_PYTEST, *_SPREAD, "test/tools/fork_tool"), needs="test/tools/fork_tool"),
+    Suite("fallback bench", (*_PYTEST, "test/tools/fallback_bench"), needs="test/tools/fallback_bench", on_device=True),
     # A Mac has lintrunner, and the rest needs no device.
     Suite(
         "upstream checks",
-        (*_PYTEST, *_SPREAD, "--dist", "loadfile", "test/upstream_checks"),
-        needs="test/upstream_checks",
+        (*_PYTEST, *_SPREAD, "--dist", "loadfile", "test/upstream/checks"),
+        needs="test/upstream/checks",
         on_mac=False,
         upstream_tools=True,
     ),
-    Suite("workflows", (*_PYTEST, "test/workflows"), needs="test/workflows", on_mac=False),
+    Suite("workflows", (*_PYTEST, "test/tools/workflows"), needs="test/tools/workflows", on_mac=False),
     # Part of it reads what the simulator's build compiled.
-    Suite("mac library", (*_PYTEST, "test/mac_library"), needs="test/mac_library", on_mac=False, builds=True),
+    Suite(
+        "mac library", (*_PYTEST, "test/mac_wheel/library"), needs="test/mac_wheel/library", on_mac=False, builds=True
+    ),
     # Its environment is one of its own, with another torch.
-    Suite("next base", (*_PYTEST, "test/next_base"), needs="test/next_base", on_mac=False, builds=True),
+    Suite("next base", (*_PYTEST, "test/releases/wheels"), needs="test/releases/wheels", on_mac=False, builds=True),
     Suite("simulator", (*_PYTEST, *_SPREAD, "test/simulator/tests"), needs="test/simulator/tests", on_mac=False),
     # As a contributor without a Mac uses it: the base's backend, without the series.
     Suite(
         "base only", (*_PYTEST, "test/simulator/base_only"), needs="test/simulator/base_only", on_mac=False, builds=True
     ),
-    Suite("recorder properties", (*_PYTEST, *_SPREAD, "test/capture"), needs="test/capture", on_device=True),
+    Suite(
+        "recorder properties",
+        (*_PYTEST, *_SPREAD, "test/properties/capture"),
+        needs="test/properties/capture",
+        on_device=True,
+    ),
     _CAPTURE_CASES,
     replace(
         _CAPTURE_CASES,
@@ -150,10 +157,12 @@ SUITES = (
         words=(*_UPSTREAM_STYLE, *_SPREAD, *_LINKED_FILES),
         linked=True,
     ),
-    Suite("C++ tests", (*_PYTEST, "test/aten"), needs="test/aten", on_mac=False),
+    Suite("C++ tests", (*_PYTEST, "test/cpp"), needs="test/cpp", on_mac=False),
     # The backend of the base below, the patched one on top as a library: as in the wheel for a Mac.
-    Suite("layered", (*_PYTEST, "test/layered"), needs="test/layered", on_mac=False, by_name_only=True),
-    Suite("custom kernels", (*_PYTEST, "test/custom_kernels"), needs="test/custom_kernels", on_device=True),
+    Suite(
+        "layered", (*_PYTEST, "test/mac_wheel/layered"), needs="test/mac_wheel/layered", on_mac=False, by_name_only=True
+    ),
+    Suite("custom kernels", (*_PYTEST, "test/examples"), needs="test/examples", on_device=True),
     # Pauses at random show what does not wait for the GPU, or waits for the wrong thing; with seed 1 each dispatch_sync
     # runs its block on another thread, and executables commit wherever nothing forbids it.
     replace(
@@ -173,18 +182,26 @@ SUITES = (
     ),
     Suite(
         "sample of the sweep",
-        ("test/sweep/run.py", "--jobs", "{processes}", "--sample", "60", "--report", "build/reports/sweep_sample.json"),
-        needs="test/sweep/run.py",
+        (
+            "test/programs/sweep/run.py",
+            "--jobs",
+            "{processes}",
+            "--sample",
+            "60",
+            "--report",
+            "build/reports/sweep_sample.json",
+        ),
+        needs="test/programs/sweep/run.py",
         counted=STATUS,
         on_mac=False,
     ),
     Suite(
         "sample of the sweep, metadata",
         (
-            *("test/sweep/run.py", "--jobs", "{processes}", "--sample", "600", "--state"),
+            *("test/programs/sweep/run.py", "--jobs", "{processes}", "--sample", "600", "--state"),
             *("--report", "build/reports/sweep_state_sample.json"),
         ),
-        needs="test/sweep/run.py",
+        needs="test/programs/sweep/run.py",
         counted=STATUS,
         on_mac=False,
     ),
@@ -192,20 +209,28 @@ SUITES = (
     Suite(
         "sample of the sweep, no replays",
         (
-            *("test/sweep/run.py", "--jobs", "{processes}", "--sample", "300", "--no-replay"),
+            *("test/programs/sweep/run.py", "--jobs", "{processes}", "--sample", "300", "--no-replay"),
             *("--report", "build/reports/sweep_no_replay.json"),
         ),
-        needs="test/sweep/run.py",
+        needs="test/programs/sweep/run.py",
         counted=STATUS,
         on_mac=False,
     ),
-    Suite("order of use", (*_PYTEST, "test/programs"), needs="test/programs", on_device=True),
-    Suite("demo", ("test/demo/run.py", "--small"), needs="test/demo/run.py", counted=STATUS, on_device=True),
-    Suite("benchmark", (*_PYTEST, "test/benchmark/tests"), needs="test/benchmark/tests", on_device=True),
+    Suite("order of use", (*_PYTEST, "test/properties/orders"), needs="test/properties/orders", on_device=True),
+    Suite(
+        "demo",
+        ("test/programs/demo/run.py", "--small"),
+        needs="test/programs/demo/run.py",
+        counted=STATUS,
+        on_device=True,
+    ),
+    Suite(
+        "benchmark", (*_PYTEST, "test/programs/benchmark/tests"), needs="test/programs/benchmark/tests", on_device=True
+    ),
     Suite(
         "quick benchmark",
-        ("test/benchmark/run.py", "--quick", "--report", "build/reports/bench_quick.json"),
-        needs="test/benchmark/run.py",
+        ("test/programs/benchmark/run.py", "--quick", "--report", "build/reports/bench_quick.json"),
+        needs="test/programs/benchmark/run.py",
         counted=STATUS,
         on_device=True,
         measures_time=True,
@@ -220,8 +245,8 @@ SUITES = (
     ),
     Suite(
         "graph caching",
-        ("test/graph_caching/run.py", "--small", "--report", "build/reports/graph_caching_small.json"),
-        needs="test/graph_caching/run.py",
+        ("test/programs/graph_caching/run.py", "--small", "--report", "build/reports/graph_caching_small.json"),
+        needs="test/programs/graph_caching/run.py",
         counted=STATUS,
         on_device=True,
     ),

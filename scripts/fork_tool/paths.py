@@ -26,6 +26,11 @@ class Layout:
         return self.patches / "series"
 
     @property
+    def releases(self) -> Path:
+        """What differs on other releases of PyTorch."""
+        return self.patches / "releases"
+
+    @property
     def overlay(self) -> Path:
         return self.root / "aten_mps_overlay"
 

@@ -1,6 +1,6 @@
 """The libraries of macOS that are linked against: their names as this repository knows them.
 
-`mac_library/stubs/libraries.toml` says of each library which names the official wheel's libraries import from it, and
+`scripts/mac_wheel/stubs/libraries.toml` says of each library which names the official wheel's libraries import from it, and
 which further ones this library may, with the reason. A name that is in none of these lists is not linked.
 """
 

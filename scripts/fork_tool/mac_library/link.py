@@ -82,7 +82,7 @@ def link(places: MacPlaces, command: Sequence[str], output: Path) -> None:
         more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
         raise ForkToolError(
             f"No library that the Mac has exports {', '.join(lacking[:_SHOWN])}{more}: see above who refers to it, and "
-            "fix the source or, where the oldest macOS has the name, mac_library/stubs/libraries.toml."
+            "fix the source or, where the oldest macOS has the name, scripts/mac_wheel/stubs/libraries.toml."
         )
     raise ForkToolError(
         f"The library could not be linked: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}"

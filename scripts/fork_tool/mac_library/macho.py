@@ -72,7 +72,7 @@ def library_command_findings(binary: Any, libraries: Iterable[AppleLibrary]) -> 
             if ("WEAK" in command.command.name) != known[command.name].weak:
                 yield f"{command.name} is linked {'weakly' if 'WEAK' in command.command.name else 'strongly'}, unlike in the official wheel"
         elif not command.name.startswith("@rpath/lib"):
-            yield f"it wants {command.name}, which is no library of the wheel or of mac_library/stubs/libraries.toml"
+            yield f"it wants {command.name}, which is no library of the wheel or of scripts/mac_wheel/stubs/libraries.toml"
     if not seen:
         yield "it has no install name"
     rpaths = [command.path for command in binary.commands if command.command.name == "RPATH"]

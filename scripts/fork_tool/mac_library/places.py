@@ -71,7 +71,7 @@ class MacPlaces:
     @property
     def own(self) -> Path:
         """What this repository has for the library."""
-        return self.repository / "mac_library"
+        return self.repository / "scripts" / "mac_wheel"
 
     def official(self, python: str) -> Path:
         """The official wheel's libraries."""

@@ -156,7 +156,7 @@ def findings(owners: Owners, found: Iterable[Import], paths: dict[str, str]) -> 
 
 def _who_lacks(owners: Owners, each: Import) -> str:
     if each.name.startswith(("__ZNSt3__1", "__ZNKSt3__1", "__ZTVNSt3__1", "__ZTINSt3__1", "__ZSt")):
-        return "the libc++ of the oldest macOS is not known to have it (mac_library/stubs/libraries.toml)"
+        return "the libc++ of the oldest macOS is not known to have it (scripts/mac_wheel/stubs/libraries.toml)"
     if each.name in owners.apple[SYSTEM]:
         return "libSystem's stub does not have it"
     if looks_like_python(each.name):

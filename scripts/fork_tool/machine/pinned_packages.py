@@ -15,7 +15,7 @@ from fork_tool.series.project import Project
 
 MODEL_REQUIREMENTS = "requirements-models.txt"
 # What upstream checks its sources with.
-TOOL_REQUIREMENTS = "test/upstream_checks/requirements.txt"
+TOOL_REQUIREMENTS = "test/upstream/checks/requirements.txt"
 _TOOLS = "upstream's tools"
 _STAMP = ".mpsfork-requirements"
 _PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--quiet")

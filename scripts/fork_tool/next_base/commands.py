@@ -9,7 +9,7 @@ from fork_tool.series.project import Project
 
 
 @click.command("test-next", context_settings={"ignore_unknown_options": True})
-@click.option("--base", metavar="NAME", help="The folder of bases/ [default: the newest release there].")
+@click.option("--base", metavar="NAME", help="The folder of patches/releases/ [default: the newest release there].")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def test_next(project: Project, base: str | None, arguments: tuple[str, ...]) -> int:

@@ -66,7 +66,9 @@ def newest_base(project: Project) -> str:
     """The base that is meant when none is named."""
     found = bases(project.layout)
     if not found:
-        raise ForkToolError("There is no folder of another base in bases/: bring it back with `git checkout -- bases`.")
+        raise ForkToolError(
+            "There is no folder of another base in patches/releases/: bring it back with `git checkout -- patches/releases`."
+        )
     return max(found, key=lambda name: [int(part) if part.isdigit() else 0 for part in name.split(".")])
 
 

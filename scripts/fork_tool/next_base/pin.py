@@ -1,4 +1,4 @@
-"""`bases/<name>/`: another release on which the series is looked at, and what differs there."""
+"""`patches/releases/<name>/`: another release on which the series is looked at, and what differs there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from fork_tool.common.errors import ForkToolError
 from fork_tool.machine.package_index import PinnedWheel
 from fork_tool.paths import Layout
 
-FOLDER = "bases"
 PIN = "base.toml"
 
 
@@ -57,12 +56,12 @@ class _File(BaseModel):
 
 def bases(layout: Layout) -> list[str]:
     """The names of all bases that have a folder."""
-    return sorted(path.parent.name for path in (layout.root / FOLDER).glob(f"*/{PIN}"))
+    return sorted(path.parent.name for path in layout.releases.glob(f"*/{PIN}"))
 
 
 def load_next_pin(layout: Layout, name: str) -> NextPin:
     """Read and check the pin of one base."""
-    path = layout.root / FOLDER / name / PIN
+    path = layout.releases / name / PIN
     if not path.is_file():
         known = ", ".join(bases(layout)) or "none"
         raise ForkToolError(f"There is no base {name!r}: {layout.shown(path)} is missing; there are {known}.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from fork_tool.next_base.pin import FOLDER
 from fork_tool.paths import Layout
 
 
@@ -18,7 +17,7 @@ class NextPlaces:
 
     @property
     def own(self) -> Path:
-        return self.layout.root / FOLDER / self.name
+        return self.layout.releases / self.name
 
     @property
     def series(self) -> Path:

@@ -11,7 +11,7 @@ from fork_tool.machine.setup import setup
 from fork_tool.next_base.make import make_next, newest_base, show
 from fork_tool.series.project import Project
 
-TESTS = "test/next_base"
+TESTS = "test/releases/wheels"
 # Which base the tests are about.
 CHOSEN = "MPSFORK_NEXT_BASE"
 

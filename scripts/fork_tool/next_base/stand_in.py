@@ -16,7 +16,7 @@ from fork_tool.next_base.places import NextPlaces
 
 DEVICE, ADAPTER, BINDINGS = "libstand_in.so", "libmps_accelerator_graph.so", "stand_in_bindings.so"
 _COMPILERS = ("clang++-19", "clang++", "g++")
-_SOURCES = "test/next_base/stand_in"
+_SOURCES = "test/releases/wheels/stand_in"
 
 
 def libraries(places: NextPlaces) -> dict[str, tuple[list[Path], list[str]]]:

@@ -17,7 +17,7 @@ from fork_tool.series.stack import add_overlay, apply_entry, scratch_index
 
 APPLIES, FUZZ, CONFLICT, UNREADABLE = "applies", "fuzz", "conflict", "unreadable"
 NOT_CHECKED = "not checked"
-_KEPT_FILES = {"series", "README.md"}
+_KEPT_FILES = {"series", "README.md", "releases"}
 _PYTHON = re.compile(r"\bpython\s+(test/[\w/]+\.py)((?:\s+[A-Z]\w+(?:\.\w+)?)*)")
 # Upstream builds one program of each C++ test.
 _PROGRAM = re.compile(r"\bbuild/bin/(\w+)")
@@ -208,7 +208,7 @@ def _check_files(project: Project, names: list[str], claims: Counter[str], resul
             continue
         if path.suffix != SUFFIX:
             result.problems.append(
-                f"patches/{path.name} is no entry: patches/ holds `series`, README.md and {SUFFIX} files only."
+                f"patches/{path.name} is no entry: patches/ holds `series`, README.md, releases/ and {SUFFIX} files only."
             )
         elif path.stem not in names:
             result.problems.append(

@@ -22,8 +22,10 @@ def capture_mode(project: Project, environment: dict[str, str]) -> dict[str, str
 
 
 def with_plugin(project: Project, environment: dict[str, str], name: str) -> dict[str, str]:
-    """The environment in which pytest loads a plugin of test/capture_mode."""
-    return with_modules_of(environment, project.layout.root / "test" / "capture_mode") | {"PYTEST_PLUGINS": name}
+    """The environment in which pytest loads a plugin of test/upstream/captured."""
+    return with_modules_of(environment, project.layout.root / "test" / "upstream" / "captured") | {
+        "PYTEST_PLUGINS": name
+    }
 
 
 def totals_of_captured(project: Project) -> dict[str, Counter[str]]:
@@ -41,7 +43,7 @@ def problem_of_captured(project: Project) -> str:
     for name, counts in totals.items():
         say(f"{name}: " + (", ".join(f"{count:,} {outcome}" for outcome, count in counts.most_common()) or "none"))
     if not totals["operators"]["equal"]:
-        return "No operator was captured: test/capture_mode was not loaded."
+        return "No operator was captured: test/upstream/captured was not loaded."
     if not totals["changed inputs"]["equal"]:
         return "No operator was replayed on changed inputs."
     different = totals["operators"]["different"] + totals["changed inputs"]["different"]

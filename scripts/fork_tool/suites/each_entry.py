@@ -127,8 +127,8 @@ def _own_suites(project: Project, name: str, files: Iterable[str]) -> Iterator[S
     programs = [PurePosixPath(path).stem for path in files if not _is_python(path)]
     if programs:
         # Of the programs that the checkout has, those of this entry.
-        words = (*PYTEST, "test/aten", "--program", ",".join(programs))
-        yield Suite(f"{name}, own C++ tests", words, "test/aten", on_device=True)
+        words = (*PYTEST, "test/cpp", "--program", ",".join(programs))
+        yield Suite(f"{name}, own C++ tests", words, "test/cpp", on_device=True)
 
 
 def _write(project: Project, outcomes: Iterable[Outcome]) -> None:

@@ -1,7 +1,7 @@
 """`test-newer`: the capture tests on a base that does what newer ones do, and faults that they must notice there.
 
-Built as mutants are: `test/newer_base/*.patch` changes the base's operators and allocator, each of
-`test/newer_base/faults/*.patch` besides takes away what makes the engine ready for that.
+Built as mutants are: `test/releases/newer/*.patch` changes the base's operators and allocator, each of
+`test/releases/newer/faults/*.patch` besides takes away what makes the engine ready for that.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def run_newer(project: Project, faults: bool = True, report: Path | None = None)
         raise ForkToolError("This builds with the simulator, where a few files are compiled again: use Linux.")
     make_ready(project, machine, tests=True)
     layout = project.layout
-    directory = layout.root / "test" / "newer_base"
+    directory = layout.root / "test" / "releases" / "newer"
     variants = read_mutants(directory)
     if not variants:
         raise ForkToolError(f"There is no patch in {directory}.")

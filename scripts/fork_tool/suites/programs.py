@@ -9,7 +9,7 @@ from fork_tool.series.project import Project
 from fork_tool.suites import runner
 
 
-@click.command(cls=ProgramCommand, program=("test/demo/run.py",))
+@click.command(cls=ProgramCommand, program=("test/programs/demo/run.py",))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def demo(project: Project, arguments: tuple[str, ...]) -> int:
@@ -17,7 +17,7 @@ def demo(project: Project, arguments: tuple[str, ...]) -> int:
     return runner.run_demo(project, arguments)
 
 
-@click.command(cls=ProgramCommand, program=("test/sweep/run.py",))
+@click.command(cls=ProgramCommand, program=("test/programs/sweep/run.py",))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def sweep(project: Project, arguments: tuple[str, ...]) -> int:
@@ -25,7 +25,7 @@ def sweep(project: Project, arguments: tuple[str, ...]) -> int:
     return runner.run_sweep(project, arguments)
 
 
-@click.command(cls=ProgramCommand, program=("test/programs/run.py",))
+@click.command(cls=ProgramCommand, program=("test/properties/orders/run.py",))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def state(project: Project, arguments: tuple[str, ...]) -> int:
@@ -33,7 +33,7 @@ def state(project: Project, arguments: tuple[str, ...]) -> int:
     return runner.run_state(project, arguments)
 
 
-@click.command(cls=ProgramCommand, program=("test/benchmark/run.py",))
+@click.command(cls=ProgramCommand, program=("test/programs/benchmark/run.py",))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def bench(project: Project, arguments: tuple[str, ...]) -> int:
@@ -41,7 +41,7 @@ def bench(project: Project, arguments: tuple[str, ...]) -> int:
     return runner.run_bench(project, arguments)
 
 
-@click.command(cls=ProgramCommand, program=("test/real_models/run.py",))
+@click.command(cls=ProgramCommand, program=("test/programs/real_models/run.py",))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def models(project: Project, arguments: tuple[str, ...]) -> int:
@@ -49,7 +49,7 @@ def models(project: Project, arguments: tuple[str, ...]) -> int:
     return runner.run_models(project, arguments)
 
 
-@click.command("graph-caching", cls=ProgramCommand, program=("test/graph_caching/run.py",))
+@click.command("graph-caching", cls=ProgramCommand, program=("test/programs/graph_caching/run.py",))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def graph_caching(project: Project, arguments: tuple[str, ...]) -> int:

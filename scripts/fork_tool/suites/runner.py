@@ -44,22 +44,22 @@ FALLBACK_BENCH = "scripts/fallback_bench/run.py"
 
 def run_demo(project: Project, arguments: Iterable[str]) -> int:
     """Run the demo and return its exit status."""
-    return _run_program(project, "test/demo/run.py", arguments)
+    return _run_program(project, "test/programs/demo/run.py", arguments)
 
 
 def run_sweep(project: Project, arguments: Iterable[str]) -> int:
     """Capture and replay every operator, and return the exit status."""
-    return _run_program(project, "test/sweep/run.py", arguments)
+    return _run_program(project, "test/programs/sweep/run.py", arguments)
 
 
 def run_state(project: Project, arguments: Iterable[str]) -> int:
     """Run random programs with graphs and eagerly, and return the exit status."""
-    return _run_program(project, "test/programs/run.py", arguments)
+    return _run_program(project, "test/properties/orders/run.py", arguments)
 
 
 def run_bench(project: Project, arguments: Iterable[str]) -> int:
     """Time the configurations of the benchmark, eager and replayed, and return the exit status."""
-    return _run_program(project, "test/benchmark/run.py", arguments)
+    return _run_program(project, "test/programs/benchmark/run.py", arguments)
 
 
 def run_models(project: Project, arguments: Iterable[str]) -> int:
@@ -68,12 +68,12 @@ def run_models(project: Project, arguments: Iterable[str]) -> int:
         for done in setup(project):
             say(done)
         install_model_libraries(project)
-    return _run_program(project, "test/real_models/run.py", arguments)
+    return _run_program(project, "test/programs/real_models/run.py", arguments)
 
 
 def run_graph_caching(project: Project, arguments: Iterable[str]) -> int:
     """Count what the executable cache keeps, by operation and parameters, and return the exit status."""
-    return _run_program(project, "test/graph_caching/run.py", arguments)
+    return _run_program(project, "test/programs/graph_caching/run.py", arguments)
 
 
 def run_fallback_bench(project: Project, arguments: Iterable[str]) -> int:

@@ -34,9 +34,9 @@ class Suite:
     sanitizer: str = ""
     # What the simulator is told before the program.
     simulator: tuple[str, ...] = ()
-    # Each operator is captured and replayed: see test/capture_mode.
+    # Each operator is captured and replayed: see test/upstream/captured.
     captured: bool = False
-    # The MPSGraph runs of each capture are linked: test/capture_mode/mps_linked.py.
+    # The MPSGraph runs of each capture are linked: test/upstream/captured/mps_linked.py.
     linked: bool = False
     # Wants the tools that upstream checks its sources with.
     upstream_tools: bool = False
@@ -71,7 +71,7 @@ class Suite:
 # The tests of upstream that the slow ways of running them take.
 SMALL_SAMPLE = "test/simulator/sanitizers/test_mps_sample.toml"
 # What upstream's tests do otherwise when each operator is captured.
-CAPTURED_LIST = ("--further", "test/capture_mode/remaining_failures.txt")
+CAPTURED_LIST = ("--further", "test/upstream/captured/remaining_failures.txt")
 PYTEST = ("-m", "pytest", "-q", "--junitxml={report}")
 # As upstream's developers run their tests; one level up, `torch` would be the checkout's bare sources.
 UPSTREAM_STYLE = (*PYTEST, "-c", "/dev/null", "--rootdir", ".", "--noconftest", "-p", "no:cacheprovider")

@@ -81,7 +81,7 @@ backend_target(backend_operations)
 target_precompile_headers(backend_operations PRIVATE
   "$<$<COMPILE_LANGUAGE:OBJCXX>:${aten}/native/mps/OperationUtils.h>")
 
-option(COVER_RUNTIME "Record which functions of the backend's runtime ran, too (test/layered)" OFF)
+option(COVER_RUNTIME "Record which functions of the backend's runtime ran, too (test/mac_wheel/layered)" OFF)
 if(COVER_RUNTIME AND NOT SANITIZER)
   target_compile_options(backend_runtime PRIVATE -fsanitize-coverage=func,inline-8bit-counters,pc-table)
 endif()

@@ -114,7 +114,7 @@ def _fields(header: str, shown: str) -> dict[str, list[str]]:
 def _suite(value: str, shown: str) -> MutantSuite:
     name, colon, words = value.partition(": ")
     if not colon or not words.strip():
-        raise ForkToolError(f"{shown}: 'Suite: {value}' names no tests; 'Suite: fork tool: test/fork_tool' does.")
+        raise ForkToolError(f"{shown}: 'Suite: {value}' names no tests; 'Suite: fork tool: test/tools/fork_tool' does.")
     return MutantSuite(name.strip(), tuple(shlex.split(words)))
 
 

@@ -1,0 +1,177 @@
+"""What the simulator's headers declare, as the compiler understands it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from apple_clang import cindex, parse
+from apple_encodings import method_types, value_type
+
+ROOT = Path(__file__).resolve().parents[4]
+BUILD = ROOT / "build" / "simulator"
+CHECKOUT = ROOT / "build" / "pytorch"
+INCLUDE = ROOT / "test" / "simulator" / "include"
+FRAMEWORKS = ("Foundation", "Metal", "MetalPerformanceShaders", "MetalPerformanceShadersGraph")
+_IMPORTS = "".join(f"#import <{name}/{name}.h>\n" for name in FRAMEWORKS)
+# A unit of the build that sees the simulator's headers and no others of ours.
+_UNIT = "tests/metal_objects.mm"
+
+
+@dataclass(frozen=True)
+class Method:
+    """A declaration; `key` is like `-[MTLDevice name]`."""
+
+    key: str
+    owner: str
+    selector: str
+    types: tuple[str, ...]
+    header: str
+
+
+@dataclass
+class Declarations:
+    """All of a header's declarations, by name."""
+
+    methods: dict[str, Method] = field(default_factory=dict)
+    # The classes and protocols that one inherits from, directly.
+    parents: dict[str, list[str]] = field(default_factory=dict)
+    classes: set[str] = field(default_factory=set)
+    superclasses: dict[str, str] = field(default_factory=dict)
+    enums: dict[str, str] = field(default_factory=dict)
+    # The enum of an enumerator; empty if it has no name.
+    constants: dict[str, str] = field(default_factory=dict)
+    structs: dict[str, str] = field(default_factory=dict)
+    weak: set[str] = field(default_factory=set)
+
+    def ancestors(self, owner: str) -> list[str]:
+        """Return the owner and everything that it inherits from, nearest first."""
+        found: list[str] = []
+        waiting = [owner]
+        while waiting:
+            name = waiting.pop(0)
+            if name not in found:
+                found.append(name)
+                waiting += self.parents.get(name, [])
+        return found
+
+
+def compiler_words(database: Path) -> list[str]:
+    """Return the words with which the simulator's build compiles Objective-C++, without files."""
+    entries = json.loads(database.read_text())
+    entry = next(item for item in entries if item["file"].endswith(_UNIT))
+    words = iter(shlex.split(entry["command"])[1:])
+    kept = []
+    for word in words:
+        if word in ("-o", "-c"):
+            next(words)
+        elif word == "-Xclang":
+            # Without the precompiled header, which is named by two options of the compiler proper and their values.
+            following = next(words)
+            kept += [] if following == "-include" or "pch" in following else [word, following]
+        else:
+            kept.append(word)
+    return kept
+
+
+def read(words: list[str], text: str = _IMPORTS, inside: Path = INCLUDE) -> Declarations:
+    """Return what a text declares in files of a folder, or in itself."""
+    unit = parse(text, words)
+    found = Declarations()
+    for cursor in unit.cursor.get_children():
+        file = cursor.location.file
+        if file is None:
+            continue
+        path = Path(file.name)
+        header = path.name if path.name == "declarations.mm" else ""
+        if path.is_relative_to(inside):
+            header = str(path.relative_to(inside))
+        if header:
+            _declaration(found, cursor, header)
+    return found
+
+
+def _declaration(found: Declarations, cursor: Any, header: str) -> None:
+    kinds = cindex.CursorKind
+    children = list(cursor.get_children())
+    if cursor.kind in (kinds.OBJC_INTERFACE_DECL, kinds.OBJC_PROTOCOL_DECL, kinds.OBJC_CATEGORY_DECL):
+        owner = cursor.spelling
+        if cursor.kind == kinds.OBJC_CATEGORY_DECL:
+            owner = next(item.spelling for item in children if item.kind == kinds.OBJC_CLASS_REF)
+        elif cursor.kind == kinds.OBJC_INTERFACE_DECL:
+            found.classes.add(owner)
+            if any(token.spelling == "weak_import" for token in _tokens_before(cursor)):
+                found.weak.add(owner)
+        parents = found.parents.setdefault(owner, [])
+        for item in children:
+            if item.kind in (kinds.OBJC_SUPER_CLASS_REF, kinds.OBJC_PROTOCOL_REF):
+                if item.spelling not in (*parents, owner):
+                    parents.append(item.spelling)
+                if item.kind == kinds.OBJC_SUPER_CLASS_REF:
+                    found.superclasses[owner] = item.spelling
+            elif item.kind in (kinds.OBJC_INSTANCE_METHOD_DECL, kinds.OBJC_CLASS_METHOD_DECL):
+                sign = "-" if item.kind == kinds.OBJC_INSTANCE_METHOD_DECL else "+"
+                key = f"{sign}[{owner} {item.spelling}]"
+                types = method_types(item.objc_type_encoding)
+                found.methods[key] = Method(key, owner, item.spelling, types, header)
+    elif cursor.kind == kinds.ENUM_DECL:
+        name = "" if cursor.is_anonymous() else cursor.spelling
+        if name and cursor.is_definition():
+            found.enums[name] = value_type(_encoding(cursor.enum_type))
+        for item in children:
+            if item.kind == kinds.ENUM_CONSTANT_DECL:
+                found.constants[item.spelling] = name
+    elif cursor.kind == kinds.TYPEDEF_DECL:
+        kind = cursor.underlying_typedef_type.get_canonical()
+        if kind.kind == cindex.TypeKind.RECORD:
+            found.structs[cursor.spelling] = value_type(_encoding(kind))
+        elif kind.kind in _INTEGERS:
+            # A set of options is a plain integer with a name.
+            found.enums.setdefault(cursor.spelling, _INTEGERS[kind.kind])
+    elif cursor.kind == kinds.STRUCT_DECL and cursor.spelling and cursor.is_definition():
+        found.structs.setdefault(cursor.spelling, value_type(_encoding(cursor.type)))
+
+
+def _tokens_before(cursor: Any) -> list[Any]:
+    # Attributes of a class stand before it, and its extent begins after them.
+    file, start = cursor.extent.start.file, cursor.extent.start
+    unit = cursor.translation_unit
+    begin = cindex.SourceLocation.from_offset(unit, file, max(0, start.offset - 80))
+    return list(unit.get_tokens(extent=cindex.SourceRange.from_locations(begin, start)))
+
+
+_KINDS = cindex.TypeKind
+_INTEGERS = {
+    _KINDS.BOOL: "B",
+    _KINDS.CHAR_S: "c",
+    _KINDS.SCHAR: "c",
+    _KINDS.UCHAR: "C",
+    _KINDS.SHORT: "s",
+    _KINDS.USHORT: "S",
+    _KINDS.INT: "i",
+    _KINDS.UINT: "I",
+    _KINDS.LONG: "q",
+    _KINDS.ULONG: "Q",
+    _KINDS.LONGLONG: "q",
+    _KINDS.ULONGLONG: "Q",
+}
+
+
+def _encoding(kind: Any) -> str:
+    kind = kind.get_canonical()
+    if kind.kind in _INTEGERS:
+        return _INTEGERS[kind.kind]
+    if kind.kind == _KINDS.ENUM:
+        return _encoding(kind.get_declaration().enum_type)
+    if kind.kind == _KINDS.RECORD:
+        return "{=" + "".join(_encoding(item.type) for item in kind.get_fields()) + "}"
+    if kind.kind in (_KINDS.FLOAT, _KINDS.DOUBLE):
+        return "f" if kind.kind == _KINDS.FLOAT else "d"
+    if kind.kind == _KINDS.CONSTANTARRAY:
+        return f"[{kind.element_count}{_encoding(kind.element_type)}]"
+    if kind.kind == _KINDS.OBJCOBJECTPOINTER:
+        return "@"
+    return "^v"

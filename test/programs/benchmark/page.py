@@ -1,0 +1,212 @@
+"""Writes a report as a Markdown page with its plots."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmark.configurations import CATEGORIES
+from benchmark.measure import ModeRow, Row
+from benchmark.modes import DIRECT, EAGER, MODES, REBIND
+from benchmark.plots import draw_cost, draw_improvement, improvement, measured_modes
+from benchmark.report import HERE, rows_of
+
+# A run of DEVICE=cuda that was kept.
+RECORDED_CUDA = HERE / "recorded" / "cuda.json"
+
+
+def regressions(rows: Sequence[Row], wall: bool) -> list[tuple[str, str, float]]:
+    """Name, mode and percent of all that took longer than eager."""
+    found = []
+    for row in rows:
+        for mode in measured_modes(rows):
+            value = improvement(row, mode, wall)
+            if value is not None and value < 0:
+                found.append((row.name, mode, value))
+    return found
+
+
+def _table(head: Sequence[str], lines: Sequence[Sequence[str]], words: int = 1) -> str:
+    # numbers, which follow the columns of words, to the right
+    marks = ["--:" if column >= words else "---" for column in range(len(head))]
+    return "\n".join("| " + " | ".join(line) + " |" for line in (head, marks, *lines)) + "\n"
+
+
+def _percent(values: Sequence[float]) -> str:
+    return f"{statistics.mean(values):+.1f} ({min(values):+.0f} … {max(values):+.0f})" if values else "–"
+
+
+def _by_category(rows: Sequence[Row], wall: bool) -> str:
+    modes = measured_modes(rows)
+    lines = []
+    for category in CATEGORIES:
+        of_it = [row for row in rows if row.category == category]
+        cells = []
+        for mode in modes:
+            values = [value for row in of_it if (value := improvement(row, mode, wall)) is not None]
+            cells.append(_percent(values))
+        lines.append([category, str(len(of_it)), *cells])
+    return _table(["category", "configurations", *modes], lines)
+
+
+def _pass(mode: ModeRow | None, wall: bool) -> str:
+    seconds = mode and (mode.wall_seconds if wall else mode.seconds)
+    return f"{seconds * 1e3:.3g}" if seconds else "–"
+
+
+def _calls(mode: ModeRow | None) -> str:
+    return f"{mode.calls['total']:,}" if mode and mode.calls else "–"
+
+
+def _steps(row: Row) -> str:
+    return ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in row.steps.items())
+
+
+def _rows_table(rows: Sequence[Row], simulated: bool) -> str:
+    modes = [EAGER, *measured_modes(rows)]
+    head = ["configuration", "category", "steps", *(f"{mode}: CPU, ms" for mode in modes)]
+    head += [f"{mode}: calls" for mode in modes] if simulated else [f"{mode}: wall, ms" for mode in modes]
+    lines = []
+    for row in rows:
+        if row.reason:
+            continue
+        note = f"<br>{row.note}" if row.note else ""
+        found = [row.modes.get(mode) for mode in modes]
+        others = [_calls(one) if simulated else _pass(one, wall=True) for one in found]
+        lines.append(
+            [f"`{row.name}`{note}", row.category, _steps(row), *(_pass(one, wall=False) for one in found), *others]
+        )
+    return _table(head, lines, words=3)
+
+
+def _goals_table(goals: Sequence[dict[str, Any]]) -> str:
+    lines = []
+    for goal in goals:
+        value = "not measured" if goal["value"] is None else f"{goal['value']:.4g}"
+        met = "yes" if goal["met"] else goal["reason"] or "the reason was not found"
+        if goal["met"] is False:
+            met = f"**no**: {met}"
+        lines.append([goal["figure"], value, goal["goal"], met])
+    return _table(["figure", "value", "goal", "met"], lines)
+
+
+def _not_run(rows: Sequence[Row]) -> str:
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        if row.reason:
+            reasons.setdefault(row.reason, []).append(f"`{row.name}`")
+        for mode in MODES:
+            one = row.modes.get(mode)
+            if one and one.seconds is None and one.reason:
+                reasons.setdefault(f"{mode}: {one.reason}", []).append(f"`{row.name}`")
+    lines = []
+    for reason, names in reasons.items():
+        shown = "all" if len(names) == sum(not row.reason for row in rows) else ", ".join(names)
+        lines.append(f"- {reason}: {shown}")
+    return "\n".join(lines) + "\n"
+
+
+def _regressions_text(rows: Sequence[Row], wall: bool) -> str:
+    found = regressions(rows, wall)
+    if not found:
+        return "No configuration took longer than eager in any mode.\n"
+    return (
+        "Longer than eager:\n\n"
+        + "\n".join(f"- `{name}`, {mode}: {value:+.1f} %" for name, mode, value in found)
+        + "\n"
+    )
+
+
+def _rebinding(rows: Sequence[Row]) -> str:
+    ratios = [
+        rebind.seconds / direct.seconds
+        for row in rows
+        if (rebind := row.modes.get(REBIND)) and (direct := row.modes.get(DIRECT)) and rebind.seconds and direct.seconds
+    ]
+    if not ratios:
+        return ""
+    return (
+        f"*Re-bind everything* sets pipeline and all bindings again for each dispatch and runs each graph with new tensor data, "
+        f"from a plain loop without the checks of a replay. It takes {statistics.median(ratios):.1f} times the CPU time of "
+        f"direct replay (median; {min(ratios):.2f} to {max(ratios):.1f}).\n"
+    )
+
+
+_NO_SPEED_UP = (
+    "These are shares of CPU time, not speed-ups. If the GPU takes longer than the CPU, as in the last category, a pass on a Mac "
+    "takes as long as before. Only a run there can show wall time.\n"
+)
+_DEMO = ("demo-mlp", "demo-convnet", "demo-vit", *(f"demo-decoder-{layers}" for layers in (16, 32, 64, 128)))
+
+
+def _fewer(rows: Sequence[Row], name: str) -> str:
+    for row in rows:
+        eager, direct = row.modes.get(EAGER), row.modes.get(DIRECT)
+        if row.name == name and eager and direct and eager.seconds and direct.seconds:
+            return f"{eager.seconds / direct.seconds:.0f}"
+    return "–"
+
+
+def _beside_cuda(rows: Sequence[Row], cuda: Sequence[Row], device: str) -> str:
+    if not cuda:
+        return ""
+    lines = [[f"`{name}`", _fewer(rows, name), _fewer(cuda, name)] for name in _DEMO]
+    text = "\nCPU time of a pass, eager ÷ replay, beside CUDA Graphs with stock torch. The simulator made the first column.\n\n"
+    return text + _table(["model", "here, direct", f"CUDA Graphs, {device}"], lines)
+
+
+def _date(report: dict[str, Any]) -> str:
+    # Reports of before this was kept have none.
+    return f" on {report['date']}" if "date" in report else ""
+
+
+def _load(report: dict[str, Any]) -> str:
+    if report.get("load_average") is None:
+        return ""
+    return f"; load average {report['load_average']} on {report['cores']} cores at its end, where a load of 1 is this run's own"
+
+
+def page_text(report: dict[str, Any], name: str, cuda: dict[str, Any] | None = None) -> str:
+    """The page of a report; plots are files next to it whose names begin with `name`; `cuda` is the report of a run there."""
+    rows, simulated = rows_of(report["configs"]), report["simulated"]
+    measured = "CPU time" if simulated else "Wall time"
+    protocol = report["protocol"]
+    parts = [
+        "# Benchmark results\n",
+        f"This page shows how much CPU time a replay saves in {len(rows)} configurations on {report['device']}, "
+        f"torch {report['torch']}{_load(report)}. The command `make bench PAGE=…` wrote it{_date(report)}.\n",
+        f"{report['about']} [test/programs/benchmark](../../test/programs/benchmark/README.md) describes the runs.\n",
+        f"{protocol['trials']} trials after {protocol['warm_ups']} warm-ups, {protocol['trimmed']:.0%} trimmed mean; the "
+        "modes of a configuration take turns.\n",
+        f"## {measured} saved, in % of eager: mean (least … most)\n",
+        _by_category(rows, wall=not simulated),
+        _NO_SPEED_UP if simulated else "",
+        _rebinding(rows),
+        _regressions_text(rows, wall=not simulated),
+        _beside_cuda(rows, rows_of(cuda["configs"]), cuda["device"]) if cuda and simulated else "",
+        f"![By category]({name}_improvement.png)\n",
+        f"![CPU time against steps]({name}_cost.png)\n",
+    ]
+    if report["goals"]:
+        parts += ["## Goals\n", _goals_table(report["goals"])]
+    parts += ["## All configurations\n", _rows_table(rows, simulated)]
+    not_run = _not_run(rows)
+    if not_run.strip():
+        parts += ["## Not run\n", not_run]
+    return "\n".join(part for part in parts if part)
+
+
+def write_page(page: Path, report_path: Path, recorded: Path = RECORDED_CUDA) -> None:
+    """Write page and plots of a report; a recorded run on CUDA is drawn, too, if there is one."""
+    report = json.loads(report_path.read_text())
+    rows, simulated = rows_of(report["configs"]), report["simulated"]
+    cuda = json.loads(recorded.read_text()) if recorded.exists() else None
+    cuda_rows = rows_of(cuda["configs"]) if cuda else []
+    page.parent.mkdir(parents=True, exist_ok=True)
+    mark = "SIMULATED, CPU time in null mode" if simulated else report["device"]
+    draw_improvement(rows, page.with_name(f"{page.stem}_improvement.png"), not simulated, f"Saved by replay ({mark})")
+    draw_cost(rows, page.with_name(f"{page.stem}_cost.png"), f"CPU time of a pass ({mark})", cuda_rows)
+    page.write_text(page_text(report, page.stem, cuda))

@@ -1,0 +1,114 @@
+"""Keeps the rows of a run as JSON, and finds again those of a run that was cut off."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmark.devices import Device
+from benchmark.measure import ModeRow, Row
+from benchmark.protocol import TRIALS, TRIMMED, WARM_UPS
+
+HERE = Path(__file__).parent
+
+
+# Rows do not depend on these.
+_LATER = {"goals.py", "page.py", "plots.py", "report.py", "run.py"}
+
+
+@cache
+def sources_of(device: Device) -> str:
+    """Names what rows depend on as the program began: the benchmark's files, torch, and the simulator's build."""
+    digest = hashlib.sha256(f"{device.name} {device.simulated} {torch.__version__}".encode())
+    files = [*HERE.glob("*.py"), *HERE.glob("families/*.py"), HERE / "configurations.toml", HERE / "bare_loop.mm"]
+    for path in sorted(path for path in files if path.name not in _LATER):
+        digest.update(path.read_bytes())
+    if device.simulated:
+        for library in sorted((HERE.parents[2] / "build" / "simulator").glob("*.so")):
+            status = library.stat()
+            digest.update(f"{library.name} {status.st_size} {status.st_mtime_ns}".encode())
+    return digest.hexdigest()[:16]
+
+
+def heading(device: Device) -> str:
+    """Says what the numbers are, and what they are not."""
+    if not device.simulated:
+        return (
+            "Seconds of a pass on an idle device: of the thread that submits it until the call returned (CPU), and until the "
+            "device was done (wall)."
+        )
+    return (
+        "SIMULATED: the simulator replaces Metal and MPSGraph. Values are computed and compared. Times are CPU time of the "
+        "submitting thread for PyTorch's MPS backend and the simulator's encoding, in null mode (encoded, not executed) "
+        "without validation. They include no GPU time and none of Apple's encoding."
+    )
+
+
+def content(
+    rows: Sequence[Row], device: Device, trials: int = TRIALS, goals: Sequence[dict[str, Any]] = ()
+) -> dict[str, Any]:
+    """What is written."""
+    return {
+        "simulated": device.simulated,
+        "device": device.machine(),
+        "torch": torch.__version__,
+        "date": datetime.date.today().isoformat(),
+        "sources": sources_of(device),
+        # how busy the machine was at last, and its cores: others' work makes all times longer
+        "load_average": round(os.getloadavg()[0], 1),
+        "cores": os.cpu_count(),
+        "about": heading(device),
+        "protocol": {"trials": trials, "warm_ups": WARM_UPS, "trimmed": TRIMMED, "interleaved": True},
+        "configs": [
+            _filled(row) | {"modes": {name: _filled(mode) for name, mode in row.modes.items()}} for row in rows
+        ],
+        "goals": list(goals),
+    }
+
+
+def write(
+    path: Path, rows: Sequence[Row], device: Device, trials: int = TRIALS, goals: Sequence[dict[str, Any]] = ()
+) -> None:
+    """Keep the report; a reader never sees half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    part.write_text(as_text(content(rows, device, trials, goals)))
+    part.replace(path)
+
+
+def _filled(one: Row | ModeRow) -> dict[str, Any]:
+    """The fields of a row that say something."""
+    return {name: value for name, value in asdict(one).items() if value not in (None, "", {})}
+
+
+def as_text(report: dict[str, Any]) -> str:
+    """A report as JSON, with each configuration on a line."""
+    configs = ",\n".join(f"  {json.dumps(one)}" for one in report["configs"])
+    others = "".join(
+        f" {json.dumps(name)}: {json.dumps(value)},\n" for name, value in report.items() if name != "configs"
+    )
+    return f'{{\n{others} "configs": [\n{configs}\n ]\n}}\n'
+
+
+def rows_of(configs: Sequence[dict[str, Any]]) -> list[Row]:
+    """The rows of a report's `configs`."""
+    return [Row(**(one | {"modes": {name: ModeRow(**mode) for name, mode in one["modes"].items()}})) for one in configs]
+
+
+def kept_rows(path: Path, device: Device) -> dict[str, Row]:
+    """Rows of an earlier report of the same sources by name, but for those that were wrong or not run."""
+    if not path.exists():
+        return {}
+    earlier = json.loads(path.read_text())
+    if earlier.get("sources") != sources_of(device):
+        return {}
+    return {row.name: row for row in rows_of(earlier["configs"]) if not row.wrong and not row.reason}

@@ -1,0 +1,215 @@
+"""Runs the sweep (see README.md), prints a table and writes build/reports/sweep.json.
+
+Exit status 1 if a case was wrong, crashed, or was refused for a reason that the contract does not name. With
+--no-replay, exit status 1 if a case was equal, or if no case could have been.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections import Counter, deque
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from sweep_report import finish, page
+
+HERE = Path(__file__).resolve().parent
+REPORTS = HERE.parents[2] / "build" / "reports"
+TIMEOUT = 300.0  # seconds without a line from a worker
+OPERATORS_PER_WORKER = 12
+# Of each operator and dtype that a sample takes.
+MOST_SAMPLES = 10
+
+
+class Sweep:
+    """The operators still to do and the outcomes so far."""
+
+    def __init__(self, options: argparse.Namespace, operators: list[str]) -> None:
+        self.options = options
+        self.console = Console()
+        # a worker takes seconds to start, and that of a sample has little to do
+        size = OPERATORS_PER_WORKER if options.sample == 1 else max(1, -(-len(operators) // options.jobs))
+        self.finished: list[str] = []
+        self.cases: list[dict[str, Any]] = []
+        self.total = len(operators)
+        if options.resume:
+            operators = self.take_up(operators)
+        self.batches = deque(operators[i : i + size] for i in range(0, len(operators), size))
+        self.lock = threading.Lock()
+
+    def settings(self) -> dict[str, Any]:
+        """What decides about the cases: a run that was cut off is only taken up with the same."""
+        options = self.options
+        return {
+            "sample": options.sample,
+            "seed": options.seed,
+            "replay": not options.no_replay,
+            "link": options.link,
+            "state": options.state,
+            "dtypes": options.dtype,
+        }
+
+    def take_up(self, operators: list[str]) -> list[str]:
+        """Takes over what a run that was cut off has done; returns the operators that are left."""
+        path = self.options.report.with_suffix(".part")
+        if not path.exists():
+            return operators
+        part = json.loads(path.read_text())
+        if part["settings"] != self.settings():
+            raise SystemExit(f"{path} is of a run with other options ({part['settings']}): leave --resume out")
+        self.finished = part["finished"]
+        self.cases = [case for case in part["cases"] if case["op"] in self.finished]
+        return [name for name in operators if name not in self.finished]
+
+    def save(self) -> None:
+        """Keeps what is done, for --resume. With the lock held."""
+        part = {"settings": self.settings(), "finished": self.finished, "cases": self.cases}
+        path = self.options.report.with_suffix(".part")
+        new = path.with_suffix(".new")
+        new.write_text(json.dumps(part))
+        new.replace(path)
+
+    def work(self) -> None:
+        """Takes batches until there are none."""
+        while True:
+            with self.lock:
+                if not self.batches:
+                    return
+                batch = self.batches.popleft()
+            skip: set[str] = set()
+            while batch:
+                batch = self.run_batch(batch, skip)
+
+    def run_batch(self, batch: list[str], skip: set[str]) -> list[str]:
+        """Runs one worker and returns the operators that it did not finish because it died."""
+        worker = subprocess.Popen(
+            [sys.executable, str(HERE / "cases.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=None if self.options.verbose else subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, "MPS_SIMULATOR": os.environ.get("MPS_SIMULATOR", "1")},
+        )
+        assert worker.stdin and worker.stdout
+        most = MOST_SAMPLES if self.options.sample > 1 else None
+        order = {**self.settings(), "ops": batch, "most": most, "skip": sorted(skip)}
+        json.dump(order, worker.stdin)
+        worker.stdin.close()
+        rest, current = list(batch), None
+        timer = threading.Timer(TIMEOUT, worker.kill)
+        timer.start()
+        for text in worker.stdout:
+            timer.cancel()
+            timer = threading.Timer(TIMEOUT, worker.kill)
+            timer.start()
+            line = json.loads(text)
+            if "begin" in line:
+                current = line["begin"]
+            elif "end" in line:
+                skip.add(line["end"])
+                current = None
+            elif "done" in line:
+                rest.remove(line["done"])
+                self.progress(line["done"])
+            else:
+                with self.lock:
+                    self.cases.append(line)
+        timer.cancel()
+        status = worker.wait()
+        if current:
+            op, dtype, number = current.rsplit(" ", 2)
+            skip.add(current)
+            how = f"the process ended with status {status}"
+            with self.lock:
+                self.cases.append(
+                    {"op": op, "dtype": dtype, "sample": int(number), "pass": "", "outcome": "crash", "reason": how}
+                )
+        elif status and rest:
+            raise SystemExit(f"a worker could not start (status {status}); run with --verbose to see why")
+        return rest
+
+    def progress(self, operator: str) -> None:
+        """Says how far the sweep is."""
+        with self.lock:
+            self.finished.append(operator)
+            if len(self.finished) % 10 == 0 or len(self.finished) == self.total:
+                self.save()
+                counts = Counter(case["outcome"] for case in self.cases)
+                self.console.print(
+                    f"{len(self.finished)}/{self.total} operators: {counts['equal']} equal, "
+                    f"{counts['raised'] + counts['refused']} raised, "
+                    f"{counts['wrong']} {'different' if self.options.no_replay else 'wrong'}, "
+                    f"{counts['crash']} crashed ({operator})",
+                    highlight=False,
+                )
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--sample",
+        type=int,
+        default=1,
+        metavar="N",
+        help="take one in N pairs of operator and dtype, and few of its samples",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="which of the N samples that --sample N can take (default 0)"
+    )
+    parser.add_argument(
+        "--no-replay", action="store_true", help="leave every replay out, to see that no case is equal without it"
+    )
+    parser.add_argument("--link", action="store_true", help="link the graph runs of each capture (link=True)")
+    parser.add_argument(
+        "--state",
+        action="store_true",
+        help="change offset, stride order, size and storage of the inputs, not only values",
+    )
+    parser.add_argument("--dtype", action="append", help="only this dtype, like float32")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--op", action="append", help="only operators whose name contains this")
+    parser.add_argument(
+        "--report",
+        type=Path,
+        help="default build/reports/sweep.json, or sweep_state.json, sweep_linked.json, sweep_no_replay.json",
+    )
+    parser.add_argument("--resume", action="store_true", help="go on where a run that was cut off has stopped")
+    parser.add_argument("--page", type=Path, help="write the outcome as a page for docs/, too")
+    parser.add_argument("--verbose", action="store_true")
+    options = parser.parse_args()
+    if options.page and options.state:
+        parser.error("--page writes the sweep of values: leave out --state")
+    kind = "_no_replay" if options.no_replay else "_linked" if options.link else ""
+    kind = ("_state" if options.state else "") + kind
+    options.report = options.report or REPORTS / f"sweep{kind}.json"
+    options.report.parent.mkdir(parents=True, exist_ok=True)
+    from cases import dtype_name, DTYPES, operator_name, taken
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    options.dtype = options.dtype or [dtype_name(dtype) for dtype in DTYPES]
+    dtypes = [dtype for dtype in DTYPES if dtype_name(dtype) in options.dtype]
+    wanted = (op for op in op_db if any(taken(op, dtype, options.sample, options.seed) for dtype in dtypes))
+    names = list(dict.fromkeys(map(operator_name, wanted)))
+    if options.op:
+        names = [name for name in names if any(part in name for part in options.op)]
+    sweep = Sweep(options, names)
+    threads = [threading.Thread(target=sweep.work) for _ in range(options.jobs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    status = finish(sweep.cases, options.report, options.no_replay, options.state, sweep.console)
+    if options.page:
+        options.page.write_text(page(sweep.cases, options.sample, MOST_SAMPLES))
+    raise SystemExit(status)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""What the sweep says at its end: the report, a table, and the page for docs/."""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+# What became of a case. The last three have none: eager did not run it.
+OUTCOMES = (
+    "equal",
+    "equal_up_to_rounding",
+    "unchanged_inputs",
+    "no_effect_visible",
+    "raised",
+    "refused",
+    "wrong",
+    "crash",
+    "eager_lacks",
+    "simulator_lacks",
+    "simulator_refused",
+)
+# How a comparison says that a replay gave something else.
+RESULTS_DIFFER = "results or gradients differ"
+INPUTS_DIFFER = "inputs differ afterwards"
+GENERATOR_DIFFERS = "the generator is in another state than eager's"
+DIFFERENCES = (RESULTS_DIFFER, INPUTS_DIFFER, GENERATOR_DIFFERS)
+# Told by operator, with what the simulator says.
+OF_THE_SIMULATOR = ("simulator_lacks", "simulator_refused")
+
+
+def finish(cases: list[dict[str, Any]], path: Path, no_replay: bool, state: bool, console: Console) -> int:
+    """Writes the report, prints the table and returns the exit status."""
+    cases.sort(key=lambda case: (case["op"], case["dtype"], case["sample"], case["pass"]))
+    totals = count(cases)
+    changes = dict.fromkeys(case["change"] for case in cases if "change" in case)
+    by_change = {name: count(case for case in cases if case.get("change") == name) for name in changes}
+    lines = ",\n".join(json.dumps(case) for case in cases)
+    head = json.dumps({"totals": totals, "by_change": by_change, "replays": not no_replay})
+    path.write_text(f'{head[:-1]},\n"cases": [\n{lines}\n]}}\n')
+    path.with_suffix(".part").unlink(missing_ok=True)
+    table = Table("outcome", "reason", "cases", "operators")
+    for (outcome, reason), operators in grouped(cases).items():
+        names = sorted(set(operators))
+        shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+        table.add_row(outcome, reason[:120], str(len(operators)), str(len(names)) if outcome == "equal" else shown)
+    console.print(table)
+    console.print(", ".join(f"{totals[name]} {name}" for name in OUTCOMES), highlight=False)
+    if no_replay:
+        return verdict_without_replay(cases, console)
+    strange = [c for c in cases if c["outcome"] == "refused" and c["reason"].startswith("other")]
+    return 1 if totals["wrong"] or totals["crash"] or strange or not totals["raised" if state else "equal"] else 0
+
+
+def verdict_without_replay(cases: list[dict[str, Any]], console: Console) -> int:
+    """Exit status 0 if cases were compared, and each was seen to differ."""
+    blind = [case for case in cases if case["outcome"] in ("equal", "equal_up_to_rounding", "unchanged_inputs")]
+    seen = [case for case in cases if case["outcome"] == "wrong" and case["reason"] in DIFFERENCES]
+    other = [case for case in cases if case["outcome"] in ("wrong", "crash") and case not in seen]
+    for case in blind:
+        console.print(f"equal without a replay: {case}", style="red", highlight=False)
+    for case in other:
+        console.print(f"wrong for another cause: {case}", style="red", highlight=False)
+    console.print(f"without replays {len(blind)} cases are equal, and {len(seen)} are seen to differ", highlight=False)
+    return 1 if blind or other or not seen else 0
+
+
+def count(cases: Iterable[dict[str, Any]]) -> dict[str, int]:
+    """How many cases had each outcome."""
+    counts = Counter(case["outcome"] for case in cases)
+    assert not set(counts) - set(OUTCOMES), counts
+    return {name: counts[name] for name in OUTCOMES}
+
+
+def grouped(cases: Iterable[dict[str, Any]]) -> dict[tuple[str, str], list[str]]:
+    """The operators of the cases by outcome and reason, in the order of the outcomes."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for case in cases:
+        reason = ": ".join(dict.fromkeys([case["change"], case["reason"]])) if "change" in case else case["reason"]
+        reason = re.sub(r"(not implemented for )'\w+'", r"\1a data type", reason)
+        groups.setdefault((case["outcome"], re.sub(r"\d+", "N", reason)), []).append(case["op"])
+    return dict(sorted(groups.items(), key=lambda group: (OUTCOMES.index(group[0][0]), group[0][1])))
+
+
+def page(cases: list[dict[str, Any]], every: int, most: int) -> str:
+    """The page for docs/; of a sample it says what was not run."""
+    import torch
+
+    totals = count(cases)
+    run = [case for case in cases if case["outcome"] not in ("eager_lacks", *OF_THE_SIMULATOR)]
+    groups = grouped(cases)
+    lines = [
+        "# Operators that can be captured",
+        "",
+        "This page shows which operators can be captured. `scripts/mpsfork sweep --page docs/results/sweep.md` wrote it; [the sweep](../../test/programs/sweep/README.md) explains the outcomes. SIMULATED:",
+        f"on the Metal simulator, torch {torch.__version__.split('+')[0]}, macOS 15.2. Eager runs {len(run):,} cases of"
+        f" {len({case['op'] for case in run})} operators; it does not run the last three rows.",
+        "",
+        *(
+            [
+                f"**A sample** (`--sample {every}`): of {every} pairs of operator and dtype one was run, with {most} of its"
+                " samples at most. The others were not.",
+                "",
+            ]
+            if every > 1
+            else []
+        ),
+        "| outcome | cases | operators |",
+        "|---|---|---|",
+    ]
+    for outcome in OUTCOMES:
+        names = {case["op"] for case in cases if case["outcome"] == outcome}
+        lines.append(f"| {outcome} | {totals[outcome]:,} | {len(names)} |")
+    lines += [
+        "",
+        "By reason, where there are several:",
+        "",
+        "| outcome | reason | cases | operators |",
+        "|---|---|---|---|",
+    ]
+    for (outcome, reason), operators in groups.items():
+        if outcome not in OF_THE_SIMULATOR and not reason.startswith("other"):
+            lines.append(f"| {outcome} | {reason} | {len(operators):,} | {len(set(operators))} |")
+    for (outcome, reason), operators in groups.items():
+        if outcome in ("refused", "wrong", "crash", "equal_up_to_rounding"):
+            lines += ["", f"## {outcome}: {reason}", "", code(operators) + "."]
+    for outcome, title in (
+        ("simulator_lacks", "What the simulator lacks"),
+        ("simulator_refused", "What the simulator refuses"),
+    ):
+        lines += ["", f"## {title}", ""]
+        told = [(reason, operators) for (of, reason), operators in groups.items() if of == outcome]
+        listed = grouped(case for case in cases if case.get("listed"))
+        if told:
+            lines += [
+                "A listed dtype is one that the operator's OpInfo has for the CPU; with the others no test of upstream calls it.",
+                "",
+                "| it says | cases | of listed dtypes | operators (those of listed dtypes in bold) |",
+                "|---|---|---|---|",
+            ]
+        else:
+            lines.append("Nothing.")
+        for reason, operators in sorted(
+            told, key=lambda pair: (-len(listed.get((outcome, pair[0]), ())), -len(pair[1]))
+        ):
+            known = listed.get((outcome, reason), [])
+            others = set(operators) - set(known)
+            names = ", ".join(
+                [*(f"**{code([name])}**" for name in sorted(set(known))), *([code(others)] if others else [])]
+            )
+            lines.append(f"| {reason.replace('|', chr(92) + '|')} | {len(operators):,} | {len(known):,} | {names} |")
+    return "\n".join(textwrap.fill(line, 120) if line[:1] == "`" else line for line in lines) + "\n"
+
+
+def code(names: Iterable[str]) -> str:
+    """Each name once, as Markdown shows code."""
+    return ", ".join(f"`{name}`" for name in sorted(set(names)))

@@ -1,0 +1,115 @@
+"""Runs the capture tests on the simulator, or on a Mac as they are."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from encoder_world import EncoderWorld
+
+_common = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("fast", _common, derandomize=True, database=None, max_examples=60)
+# For `make mutants`, which asks whether a test fails, not for the smallest example.
+_fast = settings.get_profile("fast")
+settings.register_profile("unshrunk", _fast, phases=(Phase.explicit, Phase.generate))
+settings.register_profile("long", _common, max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "3000")))
+# Who asks for a number of random programs wants new ones.
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "long" if "CAPTURE_PROGRAMS" in os.environ else "fast")
+COUNTS = pytest.StashKey[Counter[str]]()
+
+
+def _install_simulator() -> None:
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "simulator"))
+    from mps_simulator.pytest_support import install_or_exit
+
+    install_or_exit()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Brings the device before torch is imported, and settles the seed."""
+    if sys.platform != "darwin":
+        _install_simulator()
+    settings.load_profile(PROFILE)
+    config.stash[COUNTS] = Counter()
+    # Hypothesis draws one itself only to forget it.
+    if not settings.get_profile(PROFILE).derandomize and config.getoption("hypothesis_seed", None) is None:
+        config.option.hypothesis_seed = str(random.SystemRandom().randrange(1 << 32))
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Says what it takes to draw the same examples again."""
+    seed = config.getoption("hypothesis_seed", None)
+    drawn = "derandomized" if settings.get_profile(PROFILE).derandomize else f"--hypothesis-seed={seed}"
+    return f"capture: HYPOTHESIS_PROFILE={PROFILE}, {drawn}"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says what the random programs did."""
+    counts = terminalreporter.config.stash[COUNTS]
+    if counts:
+        terminalreporter.write_line("capture: " + ", ".join(f"{number} {name}" for name, number in counts.items()))
+
+
+def _make_world() -> EncoderWorld:
+    from encoder_driver import driver
+    from encoder_world import EncoderWorld
+
+    # a kernel that does not compile is no counterexample to be shrunk
+    driver()
+    return EncoderWorld()
+
+
+@pytest.fixture(scope="session")
+def counts(request: pytest.FixtureRequest) -> Counter[str]:
+    """Counts what the random programs do."""
+    return request.config.stash[COUNTS]
+
+
+@pytest.fixture(scope="session")
+def world() -> EncoderWorld:
+    """Buffers that all examples share; each loads them anew."""
+    return _make_world()
+
+
+@pytest.fixture(scope="session")
+def other_world() -> EncoderWorld:
+    """Buffers for calls that must not matter."""
+    return _make_world()
+
+
+@pytest.fixture(autouse=True)
+def _replays_autorelease_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever replays has no autorelease pool, as Python's threads have none: a replay needs one of its own."""
+    if sys.platform == "darwin":
+        return
+    from patched import mps
+
+    import mps_simulator
+
+    replay = mps.MPSGraph.replay
+
+    def watched(graph: object) -> None:
+        mps_simulator.reset_autorelease_leaks()
+        replay(graph)
+        assert mps_simulator.autorelease_leaks() == {}
+
+    monkeypatch.setattr(mps.MPSGraph, "replay", watched)
+
+
+@pytest.fixture(autouse=True)
+def _no_capture_left() -> Iterator[None]:
+    from patched import mps
+
+    yield
+    assert not mps.is_current_stream_capturing()

@@ -1,0 +1,110 @@
+"""`--help` shows options and does nothing else: no installation, no build, no lock."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import click
+import pytest
+from test_interrupt import copy_of_the_tool
+
+from fork_tool.cli import cli
+from fork_tool.common import program_help
+from fork_tool.common.command_group import SectionedGroup
+from fork_tool.common.program_help import help_of, ProgramCommand
+from fork_tool.common.words import counted
+from fork_tool.machine import setup
+from fork_tool.paths import own_layout
+from fork_tool.suites import runner, simulator
+from workshop import Workshop
+
+
+@pytest.fixture
+def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(*_arguments: object) -> None:
+        raise AssertionError("help made something")
+
+    for module, name in (
+        *((runner, name) for name in ("make_ready", "make_ready_for_tests", "setup", "run_shown", "exclusive")),
+        *((simulator, name) for name in ("setup", "fetch", "bring_series", "build_simulator")),
+        (setup, "install_packages"),
+    ):
+        monkeypatch.setattr(module, name, forbidden)
+
+
+@pytest.mark.parametrize("option", ["--help", "-h"])
+@pytest.mark.parametrize("command", sorted(cli.commands))
+@pytest.mark.usefixtures("no_work")
+def test_help_does_nothing_else(workshop: Workshop, monkeypatch: pytest.MonkeyPatch, command: str, option: str) -> None:
+    monkeypatch.setattr(program_help, "help_of", lambda _program: "what the program says")
+    before = sorted(workshop.root.rglob("*"))
+    said = workshop.good(command, option)
+    assert said.startswith("Usage: ")
+    own = cli.commands[command]
+    assert str(own.help).split(";")[0] in " ".join(said.split())
+    assert ("what the program says" in said) == isinstance(own, ProgramCommand)
+    assert sorted(workshop.root.rglob("*")) == before
+
+
+def test_arguments_are_passed_on(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, ...]] = []
+    monkeypatch.setattr(runner, "run_sweep", lambda _project, arguments: seen.append(arguments))
+    workshop.run("sweep", "--op", "add", "--", "--help")
+    workshop.run("sweep", "--state", "--dtype", "float32")
+    assert seen == [("--op", "add", "--help"), ("--state", "--dtype", "float32")]
+
+
+def test_options_of_the_program_are_shown() -> None:
+    options = str(help_of(("test/programs/sweep/run.py",)))
+    assert all(option in options for option in ("--sample N", "--state", "--dtype DTYPE"))
+    assert help_of(("test/no_such_program.py",)) is None
+
+
+def test_programs_are_there() -> None:
+    root = own_layout().root
+    for command in cli.commands.values():
+        if isinstance(command, ProgramCommand) and command.program[0] != "-m":
+            assert (root / command.program[0]).is_file()
+
+
+def test_launcher_installs_nothing_for_help(workshop: Workshop) -> None:
+    copy_of_the_tool(workshop)
+    (workshop.root / "Makefile").write_text("demo:       ## capture models\n")
+    done = subprocess.run(
+        [sys.executable, str(workshop.root / "scripts" / "mpsfork"), "demo", "--help"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "  demo            capture models" in done.stdout
+    assert not workshop.layout.environment.exists()
+
+
+def listed(group: click.Group) -> list[str]:
+    """The names below the headings of a group's help."""
+    said = group.get_help(click.Context(group, info_name="mpsfork"))
+    return re.findall(r"^  ([a-z][\w-]+)  +\S", said, re.M)
+
+
+def test_help_lists_every_command_once_under_a_heading() -> None:
+    assert listed(cli) == list(cli.commands)
+    assert "\nThe series:\n  apply " in cli.get_help(click.Context(cli, info_name="mpsfork"))
+
+
+def test_a_command_without_a_section_is_seen() -> None:
+    group = SectionedGroup("planted")
+    group.add_section("One", [click.Command("first", help="Is listed.")])
+    assert listed(group) == list(group.commands)
+    group.add_command(click.Command("second", help="Is not."))
+    assert listed(group) != list(group.commands)
+
+
+@pytest.mark.parametrize(
+    ("count", "things", "said"),
+    [(1, "entries", "1 entry"), (2, "entries", "2 entries"), (1, "copies", "1 copy"), (1, "graph runs", "1 graph run")],
+)
+def test_counts_with_their_nouns(count: int, things: str, said: str) -> None:
+    assert counted(count, things) == said

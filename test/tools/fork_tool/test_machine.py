@@ -1,0 +1,232 @@
+"""`setup`, `doctor` and what they report of a machine."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fork_tool.base.pin import PinnedFile
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.files import describe
+from fork_tool.machine import doctor as doctor_module
+from fork_tool.machine import environment
+from fork_tool.machine import objfw as objfw_module
+from fork_tool.machine import setup as setup_steps
+from fork_tool.machine.environment import check_torch
+from fork_tool.machine.machine import Finding, LACKS, Machine, Need, needs_of, this_machine
+from fork_tool.machine.setup import setup
+from fork_tool.paths import own_layout
+from workshop import Workshop
+
+DEBIAN = Machine("Linux", "x86_64", "Debian GNU/Linux 12", frozenset({"debian"}))
+FEDORA = Machine("Linux", "x86_64", "Fedora 41", frozenset({"fedora"}))
+MAC = Machine("Darwin", "arm64")
+
+
+def lacking(monkeypatch: pytest.MonkeyPatch, name: str = "clang-19", mac: str = "xcode-select --install") -> None:
+    """Let the machine lack one thing."""
+    need = Need("clang 19", "compiling", lambda: None, name, mac)
+    for module in (setup_steps, doctor_module):
+        monkeypatch.setattr(module, "needs_of", lambda _machine: (need,))
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Commands that `setup` would have run."""
+    seen: list[str] = []
+
+    def run(command: Sequence[str], *_arguments: object) -> int:
+        seen.append(" ".join(command))
+        return 0
+
+    monkeypatch.setattr(setup_steps, "run_shown", run)
+    monkeypatch.setattr(environment, "run_shown", run)
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    return seen
+
+
+def test_os_release_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "os-release"
+    path.write_text('PRETTY_NAME="Ubuntu 24.04"\nID=ubuntu\nID_LIKE=debian\n')
+    machine = this_machine(path)
+    assert (machine.distribution, machine.is_debian) == ("Ubuntu 24.04", True)
+
+
+@pytest.mark.parametrize(
+    ("machine", "sentence"),
+    [
+        (Machine("Windows", "AMD64"), "This is Windows on AMD64"),
+        (Machine("Linux", "aarch64"), "This is Linux on aarch64"),
+        (Machine("Darwin", "x86_64"), "This Mac's processor is x86_64"),
+    ],
+)
+def test_unsupported_machine(workshop: Workshop, machine: Machine, sentence: str) -> None:
+    with pytest.raises(ForkToolError, match=sentence):
+        list(setup(workshop.project, machine))
+    assert any(finding.state == LACKS and sentence in finding.remedy for finding in examine(workshop, machine))
+
+
+def examine(shop: Workshop, machine: Machine) -> list[Finding]:
+    shop.layout.requirements.write_text("click==0.0.1\n")
+    return doctor_module.examine(shop.project, machine)
+
+
+def test_missing_packages_are_installed(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, commands: list[str]
+) -> None:
+    lacking(monkeypatch)
+    monkeypatch.setattr(setup_steps, "_has_candidate", lambda _package: True)
+    monkeypatch.setattr(setup_steps, "unpack_objfw", lambda *_arguments: False)
+    monkeypatch.setattr(setup_steps, "install_requirements", lambda *_arguments: False)
+    monkeypatch.setattr(setup_steps, "fetch_apple_metadata", lambda *_arguments: False)
+    assert list(setup(workshop.project, DEBIAN)) == ["installed clang-19"]
+    assert commands == ["apt-get update -qq", "apt-get install --yes -qq --no-install-recommends clang-19"]
+
+
+def test_release_without_the_package(workshop: Workshop, monkeypatch: pytest.MonkeyPatch, commands: list[str]) -> None:
+    lacking(monkeypatch)
+    monkeypatch.setattr(setup_steps, "_has_candidate", lambda _package: False)
+    with pytest.raises(
+        ForkToolError, match=r"Debian GNU/Linux 12 has no package clang-19: use Debian 12, Ubuntu 24\.04"
+    ):
+        list(setup(workshop.project, DEBIAN))
+
+
+def test_a_mac_needs_no_cmake_of_its_own() -> None:
+    """The wheel is built with pinned ones."""
+    assert [need.name for need in needs_of(MAC)] == ["git", "make", "command line tools"]
+    assert {"cmake", "ninja"} <= {need.name for need in needs_of(DEBIAN)}
+
+
+def test_cpp_tests_need_googletest() -> None:
+    """Its sources: Debian's library has another ABI than the wheel."""
+    need = next(need for need in needs_of(DEBIAN) if need.debian == "libgtest-dev")
+    assert need.found() in ("/usr/src/googletest/googletest/src/gtest-all.cc", None)
+    cmake = (own_layout().root / "test" / "cpp" / "CMakeLists.txt").read_text()
+    assert "/usr/src/googletest/googletest " in cmake
+    assert "libgtest-dev" not in {need.debian for need in needs_of(MAC)}
+
+
+def test_no_root_and_no_sudo(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    lacking(monkeypatch)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    monkeypatch.setattr("shutil.which", lambda _name: None)
+    with pytest.raises(ForkToolError, match="there is no sudo: run `apt-get update -qq` as root"):
+        list(setup(workshop.project, DEBIAN))
+
+
+def test_other_systems_are_told_what_to_install(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    lacking(monkeypatch)
+    with pytest.raises(ForkToolError, match="Fedora 41 is neither Debian nor Ubuntu, and clang 19 are missing"):
+        list(setup(workshop.project, FEDORA))
+    with pytest.raises(ForkToolError, match="This Mac lacks clang 19: run `xcode-select --install`"):
+        list(setup(workshop.project, MAC))
+
+
+def test_doctor_names_what_installs(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    lacking(monkeypatch)
+    rows = {finding.name: finding for finding in examine(workshop, DEBIAN)}
+    assert (rows["clang 19"].state, rows["clang 19"].remedy) == ("lacks", "make setup")
+    assert rows["requirements"].detail == "torch==0.1, click==0.0.1"
+    assert rows["series"].remedy == "make apply"
+    on_mac = {finding.name: finding for finding in examine(workshop, MAC)}
+    assert on_mac["clang 19"].remedy == "xcode-select --install"
+    assert "ObjFW" not in on_mac
+    assert "simulator" not in on_mac
+    workshop.good("apply")
+    assert {finding.name: finding for finding in examine(workshop, DEBIAN)}["series"].state == "ok"
+
+
+def test_doctor_ends_badly_when_something_lacks(workshop: Workshop) -> None:
+    workshop.layout.requirements.write_text("click==0.0.1\n")
+    assert "requirements" in workshop.error("doctor")
+
+
+def test_requirements_are_installed_once(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, commands: list[str]
+) -> None:
+    versions = {"torch": "0.1+cpu", "click": "1"}
+    monkeypatch.setattr(environment, "installed_version", versions.get)
+    workshop.layout.environment.mkdir()
+    workshop.layout.requirements.write_text("# why\nclick==2  # pinned\n\n")
+    pin = workshop.project.pin
+    assert environment.install_requirements(workshop.layout, pin, DEBIAN)
+    assert commands[0].endswith("--quiet click==2")
+    assert not environment.install_requirements(workshop.layout, pin, DEBIAN)
+    versions["torch"] = "0.2"
+    assert environment.install_requirements(workshop.layout, pin, DEBIAN)
+    assert commands[1].endswith("torch==0.1 click==2")
+    assert not environment.install_requirements(workshop.layout, pin, MAC) or "torch" not in commands[-1]
+
+
+def test_pip_that_fails(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "run_shown", lambda *_arguments: 1)
+    workshop.layout.requirements.write_text("click==0.0.1\n")
+    with pytest.raises(ForkToolError, match="pip could not install the requirements"):
+        environment.install_requirements(workshop.layout, workshop.project.pin, DEBIAN)
+
+
+@pytest.mark.parametrize(
+    ("version", "sentence"), [(None, "There is no torch in"), ("2.0", "has torch 2.0, and the series stands on 0.1")]
+)
+def test_wrong_torch(workshop: Workshop, monkeypatch: pytest.MonkeyPatch, version: str | None, sentence: str) -> None:
+    monkeypatch.setattr(environment, "installed_version", lambda _name: version)
+    with pytest.raises(ForkToolError, match=sentence):
+        check_torch(workshop.layout, workshop.project.pin, DEBIAN)
+    monkeypatch.setattr(environment, "installed_version", lambda _name: "0.1+cu124")
+    check_torch(workshop.layout, workshop.project.pin, DEBIAN)
+
+
+def test_torch_of_a_mac_is_the_patched_one(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    pin = workshop.project.pin
+    pin = pin.model_copy(update={"wheel_name": "pytest", "wheel_version": "7"})
+    monkeypatch.setattr(environment, "installed_version", lambda _name: "7a0+git1234")
+    check_torch(workshop.layout, pin, MAC)
+    workshop.overlay("torch/mps/graphs_of_ours.py")
+    with pytest.raises(ForkToolError, match="is not built from the patched checkout"):
+        check_torch(workshop.layout, pin, MAC)
+    with pytest.raises(ForkToolError, match="has pytest 7a0"):
+        check_torch(workshop.layout, pin, DEBIAN)
+
+
+def test_objfw_is_unpacked_whole_or_not_at_all(
+    workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pin = workshop.project.pin
+    package = PinnedFile(name="lib_1_amd64.deb", size=1, sha256="3" * 64)
+    pin = pin.model_copy(update={"objfw_packages": (package, package)})
+    monkeypatch.setattr(objfw_module, "fetch_file", lambda *_arguments: tmp_path / package.name)
+    monkeypatch.setattr(objfw_module, "find_mirrors", lambda _releases: [])
+    count = 0
+
+    def dpkg(command: list[str], **_options: Any) -> subprocess.CompletedProcess[str]:
+        nonlocal count
+        count += 1
+        if count == 2:
+            raise KeyboardInterrupt
+        (Path(command[-1]) / "usr").mkdir(exist_ok=True)
+        return subprocess.CompletedProcess(command, 1 if count == 3 else 0, "", "broken archive")
+
+    monkeypatch.setattr("subprocess.run", dpkg)
+    toolchain = workshop.layout.objfw.parent
+    with pytest.raises(KeyboardInterrupt):
+        objfw_module.unpack_objfw(workshop.layout, pin)
+    assert list(toolchain.iterdir()) == []
+    with pytest.raises(ForkToolError, match=r"lib_1_amd64\.deb could not be unpacked \(broken archive\): delete"):
+        objfw_module.unpack_objfw(workshop.layout, pin)
+    assert list(toolchain.iterdir()) == []
+    assert objfw_module.unpack_objfw(workshop.layout, pin)
+    assert not objfw_module.unpack_objfw(workshop.layout, pin)
+    assert [path.name for path in toolchain.iterdir()] == ["objfw"]
+
+
+def test_system_errors_are_sentences() -> None:
+    assert describe(OSError(28, "No space left on device", "/build")).startswith(
+        "The disk is full at /build: make room"
+    )
+    assert describe(PermissionError(13, "Permission denied", "/x")).startswith("No permission to write at /x")
+    assert describe(OSError(5, "Input/output error")) == "The operating system refused: Input/output error."
