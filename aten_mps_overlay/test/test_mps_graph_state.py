@@ -1,7 +1,7 @@
 # Owner(s): ["module: mps"]
 
 """Cases for torch.mps graphs after a change of state: a replay equals eager now, or raises. The docstrings begin with the
-numbers of docs/contract.md.
+numbers of docs/internals.md.
 """
 
 import gc

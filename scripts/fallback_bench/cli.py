@@ -153,7 +153,9 @@ def percentage(what: str, timed: bool, here: bool) -> None:
     import torch
 
     if not torch.backends.mps.is_available():
-        raise ForkToolError("There is no MPS device here; on Linux run `make fallback-bench` first, which brings one.")
+        raise ForkToolError(
+            "There is no MPS device here; on Linux run `scripts/mpsfork fallback-bench` first, which brings one."
+        )
     share = fallback_share(call, timed=timed)
     torch.mps.synchronize()
     device = this_device()

@@ -52,7 +52,7 @@ def _demand(targets: Targets) -> str:
     if targets.synced:
         return f"Votes: comments in the issues {targets.synced['issues']} as of {targets.synced['date']}, and agreement with them."
     return (
-        "Votes: the number of links that were put in by hand, since no `make fallback-sync` has counted the "
+        "Votes: the number of links that were put in by hand, since no `scripts/mpsfork fallback-sync` has counted the "
         "comments of the tracking issues yet."
     )
 

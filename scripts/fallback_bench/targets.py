@@ -17,7 +17,7 @@ _OPERATOR = re.compile(r"aten::\w+")
 _LINK = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/(issues|pull)/\d+(#issuecomment-\d+)?")
 _HEADER = """\
 # Operators that users asked the MPS backend for. `curated` links are kept by hand: requests that a person has
-# read. `found` and `synced` are written by `make fallback-sync`, which replaces them and nothing else.
+# read. `found` and `synced` are written by `scripts/mpsfork fallback-sync`, which replaces them and nothing else.
 """
 
 

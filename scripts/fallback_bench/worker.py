@@ -29,7 +29,10 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     if not torch.backends.mps.is_available():
-        _say(answers, {"error": "there is no MPS device here; on Linux run `make fallback-bench`, which brings one"})
+        _say(
+            answers,
+            {"error": "there is no MPS device here; on Linux run `scripts/mpsfork fallback-bench`, which brings one"},
+        )
         return
     _say(answers, {"device": this_device().as_dict()})
     for line in sys.stdin:

@@ -105,7 +105,7 @@ class Worker:
             greeting = self._answer(_START_SECONDS)
         except Died as problem:
             raise ForkToolError(
-                f"The process that measures does not start ({problem}): `make doctor` shows what this machine lacks."
+                f"The process that measures does not start ({problem}): `scripts/mpsfork doctor` shows what this machine lacks."
             ) from None
         if "error" in greeting:
             raise ForkToolError(f"Nothing can be measured: {greeting['error']}.")

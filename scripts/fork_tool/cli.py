@@ -71,7 +71,7 @@ cli.add_section(
         programs.fallback_sync,
     ],
 )
-cli.add_section("The wheel and the release", [wheel, release_notes, commands.numbers])
+cli.add_section("The wheel and the release", [wheel, release_notes])
 
 
 def main() -> None:

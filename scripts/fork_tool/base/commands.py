@@ -41,7 +41,7 @@ def fetch(project: WorkingCopy, checkout: Path | None, source: str) -> None:
 @click.option("--checkout", is_flag=True, help="Remove build/pytorch too, with every commit in it.")
 @click.pass_obj
 def clean(project: WorkingCopy, checkout: bool) -> None:
-    """Remove what was built; the checkout stays unless asked for."""
+    """Remove all builds; the checkout stays without --checkout."""
     layout = project.layout
     # The last one has the resolved conflicts of a rebase that is under way.
     kept = (layout.checkout, layout.base_checkout, layout.rebase_checkout)

@@ -26,12 +26,14 @@ class SectionedGroup(click.Group):
         return list(self.commands)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write a list for each section, with what each command does."""
-        # The same width in all lists, so that their second columns lie below each other.
+        """Write one list per section, with each command's whole summary."""
+        # One width for all lists aligns their second columns.
         width = max(len(name) for name in self.commands)
-        limit = formatter.width - 6 - width
         for title, names in self.sections.items():
             with formatter.section(title):
-                formatter.write_dl(
-                    [(name.ljust(width), self.commands[name].get_short_help_str(limit)) for name in names]
-                )
+                # click's own short help ends long sentences with "...".
+                formatter.write_dl([(name.ljust(width), _summary(self.commands[name])) for name in names])
+
+
+def _summary(command: click.Command) -> str:
+    return " ".join((command.help or "").partition("\n\n")[0].split())

@@ -45,7 +45,7 @@ def wheel(
     from_source: bool,
     no_device: bool,
 ) -> None:
-    """Make torch's wheel with the series for a Mac, and check it; a run that was cut off goes on."""
+    """Make torch's wheel for a Mac and check it; an interrupted run resumes."""
     if not from_source:
         if no_device:
             raise ForkToolError(

@@ -20,7 +20,7 @@ _STATES = {OK: "green", LATER: "yellow", LACKS: "bold red"}
 @click.command()
 @click.pass_obj
 def doctor(project: Project) -> None:
-    """Show what this machine has and lacks, and how to fix what is lacking."""
+    """Show missing prerequisites and how to install them."""
     findings = doctor_module.examine(project)
     table = Table("what", "state", "found", "how to fix it")
     for finding in findings:
@@ -37,7 +37,7 @@ def doctor(project: Project) -> None:
 @click.command()
 @click.pass_obj
 def setup(project: Project) -> None:
-    """Install what this machine lacks: packages, ObjFW, the virtual environment."""
+    """Install missing packages and ObjFW, and make .venv."""
     with exclusive(project.layout):
         for done in setup_module.setup(project):
             say(done)

@@ -40,7 +40,7 @@ def build_simulator(
             remove(build / "CMakeCache.txt")
         if run_shown(["cmake", *arguments], layout.root):
             raise ForkToolError(
-                "CMake could not configure the simulator (see above): `make doctor` shows what this machine lacks."
+                "CMake could not configure the simulator (see above): `scripts/mpsfork doctor` shows what this machine lacks."
             )
         write_atomically(stamp, "\n".join(arguments).encode())
     # The compiler's cache takes what a clone in another folder has compiled, too.

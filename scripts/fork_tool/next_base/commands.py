@@ -13,5 +13,5 @@ from fork_tool.series.project import Project
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def test_next(project: Project, base: str | None, arguments: tuple[str, ...]) -> int:
-    """Say how far the series goes on another release, from that release's wheels, and test that; arguments are pytest's."""
+    """Try the series on another release's wheels; arguments go to pytest."""
     return next_module.run_next(project, base, arguments)

@@ -22,7 +22,7 @@ _TESTS = ("test/", "aten/src/ATen/test/")
 _FMT = "FMT_CONSTEVAL="
 # A header that plain C++ includes, in the backend's bindings.
 PLAIN = "plain_cpp.cpp"
-_PLAIN_TEXT = "// Made by `make test-next`: these headers are not for Objective-C++ alone.\n"
+_PLAIN_TEXT = "// Made by `scripts/mpsfork test-next`: these headers are not for Objective-C++ alone.\n"
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from fork_tool.series.project import Project
 @click.option("--abort", is_flag=True, help="Give up, and restore what was there before.")
 @click.pass_obj
 def rebase(project: Project, onto: str | None, goes_on: bool, skip: bool, abort: bool) -> None:
-    """Move the series to another base: base.toml, patches/ and the checkout follow when every entry has been moved."""
+    """Move the series to another base; files change once all entries have moved."""
     if [onto is not None, goes_on, skip, abort].count(True) != 1:
         raise ForkToolError("Give one of --onto REF, --continue, --skip and --abort.")
     layout = project.layout
@@ -59,7 +59,7 @@ _STYLES |= {drift_module.PARTLY: "cyan", drift_module.TAKEN: "cyan", drift_modul
 @click.option("--report", type=click.Path(path_type=Path), metavar="FILE", help="[default: build/reports/drift.json]")
 @click.pass_obj
 def drift(project: Project, against: str, report: Path | None) -> None:
-    """Say of each entry what would become of it on another base; changes nothing."""
+    """Report which entries apply to another base; changes nothing."""
     layout = project.layout
     with exclusive(layout):
         found = drift_module.find_drift(project, against)

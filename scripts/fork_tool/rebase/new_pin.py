@@ -38,6 +38,6 @@ def rewritten_pin(project: Project, target: Target) -> tuple[str, list[str]]:
         )
     notes.append(
         "what base.toml says of building and making wheels ([wheel.build], [mac_library]) is still that of "
-        f"{pin.tag}: docs/wheel.md gives the reasons of its values."
+        f"{pin.tag}: scripts/mac_wheel/README.md gives the reasons for its values."
     )
     return edit_pin(text, path, values, without), notes

@@ -71,7 +71,7 @@ _STYLES = {
 @click.command()
 @click.pass_obj
 def verify(project: Project) -> None:
-    """Check that every entry applies and that the series keeps its rules."""
+    """Check that every entry applies and keeps the rules."""
     result = verify_module.verify_series(project)
     table = Table("entry", "state", "hunks", "overlay files", "title")
     for verdict in result.verdicts:
@@ -113,7 +113,7 @@ def _author(_context: click.Context, _parameter: click.Parameter, value: str | N
 )
 @click.pass_obj
 def export(project: Project, ghstack: bool, force: bool, author: tuple[str, str]) -> None:
-    """Write the series as `git format-patch` files to build/export, or leave it as a branch for ghstack."""
+    """Write the series as mails to build/export, or as a branch for ghstack."""
     layout = project.layout
     with exclusive(layout):
         if not ghstack:

@@ -15,7 +15,6 @@ from fork_tool.machine.machine import this_machine
 from fork_tool.series.project import Project
 from fork_tool.suites import each_entry, newer_base, runner, sanitized
 from fork_tool.suites import lint_overlay as lint_module
-from fork_tool.suites.numbers import write_numbers
 from fork_tool.suites.simulator import make_ready
 from fork_tool.suites.table import load_suites
 from fork_tool.suites.unpatched import make_unpatched_ready
@@ -29,7 +28,7 @@ from fork_tool.suites.unpatched import make_unpatched_ready
     metavar="DIR",
     help="Build it on these sources of PyTorch, as they are, in build/simulator-own.",
 )
-@click.option("--tests", is_flag=True, help="Build also what only tests run, as `test` does.")
+@click.option("--tests", is_flag=True, help="Build the test programs too, as `test` does.")
 @click.pass_obj
 def simulator(project: Project, base_only: bool, checkout: Path | None, tests: bool) -> None:
     """Build the Metal simulator with the patched MPS backend (Linux)."""
@@ -57,7 +56,7 @@ def simulator(project: Project, base_only: bool, checkout: Path | None, tests: b
 )
 @click.pass_obj
 def test(project: Project, suites: tuple[str, ...], quick: bool, jobs: int | None) -> int:
-    """Run all suites of tests, side by side; the last line counts them."""
+    """Run all test suites side by side."""
     if quick:
         suites = (*suites, *load_suites(project.layout).quick)
     count = runner.run_suites(project, suites, jobs=jobs)
@@ -74,7 +73,7 @@ def test(project: Project, suites: tuple[str, ...], quick: bool, jobs: int | Non
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def test_mps(project: Project, macos: tuple[str, ...], more: bool, captured: bool, arguments: tuple[str, ...]) -> int:
-    """Run upstream's whole test/test_mps.py; the reports are build/reports/test_mps_VERSION.json."""
+    """Run upstream's test/test_mps.py and write build/reports/test_mps_VERSION.json."""
     return runner.run_upstream_tests(project, arguments, macos, more, captured)
 
 
@@ -89,7 +88,7 @@ def test_mps(project: Project, macos: tuple[str, ...], more: bool, captured: boo
 @click.option("--suite", "suites", multiple=True, metavar="NAME", help="Run this suite only; may be given again.")
 @click.pass_obj
 def test_sanitized(project: Project, sanitizer: str, suites: tuple[str, ...]) -> int:
-    """Run tests on a build of simulator and backend that reports errors of memory, arithmetic or threads."""
+    """Run tests under AddressSanitizer or ThreadSanitizer."""
     count = runner.run_sanitized(project, sanitizer, suites)
     say(str(count))
     return 1 if count.failed else 0
@@ -99,7 +98,7 @@ def test_sanitized(project: Project, sanitizer: str, suites: tuple[str, ...]) ->
 @click.option("--entry", "entries", multiple=True, metavar="NAME", help="Only at this entry; may be given again.")
 @click.pass_obj
 def test_entries(project: Project, entries: tuple[str, ...]) -> int:
-    """Build the simulator at every entry and run the entry's own tests there, without the later entries (Linux)."""
+    """Test every entry without the later ones (Linux)."""
     outcomes = each_entry.test_entries(project, entries)
     bad = [outcome.entry for outcome in outcomes if not outcome.good]
     if bad:
@@ -109,13 +108,13 @@ def test_entries(project: Project, entries: tuple[str, ...]) -> int:
 
 
 @click.command("test-newer")
-@click.option("--no-faults", is_flag=True, help="Only the suites that must pass, not the faults that they must notice.")
+@click.option("--no-faults", is_flag=True, help="Run the suites that must pass, without planting faults.")
 @click.option(
     "--report", type=click.Path(path_type=Path), metavar="FILE", help="[default: build/reports/newer_base.json]"
 )
 @click.pass_obj
 def test_newer(project: Project, no_faults: bool, report: Path | None) -> int:
-    """Run the capture tests on a base that does what newer ones do, and see that they notice faults there (Linux)."""
+    """Run the capture tests on a base that behaves like newer releases (Linux)."""
     outcomes = newer_base.run_newer(project, not no_faults, report)
     return 0 if all(outcome.good for outcome in outcomes) else 1
 
@@ -123,7 +122,7 @@ def test_newer(project: Project, no_faults: bool, report: Path | None) -> int:
 @click.command("lint-overlay")
 @click.pass_obj
 def lint_overlay(project: Project) -> int:
-    """Compile the overlay's C++ with every warning an error, and run clang-tidy's bugprone checks on it (Linux)."""
+    """Compile the overlay with -Werror and run clang-tidy on it (Linux)."""
     machine = this_machine()
     if not machine.runs_simulator:
         raise ForkToolError("The overlay is checked with the simulator's build: run this on Linux x86-64.")
@@ -132,11 +131,3 @@ def lint_overlay(project: Project) -> int:
         for package in setup_module.install_packages(project, machine, [lint_module.CLANG_TIDY]):
             say(f"installed {package}")
     return 1 if lint_module.lint(project.layout) else 0
-
-
-@click.command()
-@click.pass_obj
-def numbers(project: Project) -> None:
-    """Write what the last `make demo` and `make test` showed, and what the pages of long runs say, into README.md."""
-    for written in write_numbers(project):
-        say(f"README.md has {written}.")

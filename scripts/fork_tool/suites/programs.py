@@ -13,7 +13,7 @@ from fork_tool.suites import runner
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def demo(project: Project, arguments: tuple[str, ...]) -> int:
-    """Capture and replay real models; arguments go to test/programs/demo/run.py."""
+    """Capture and replay real models, and compare them with eager."""
     return runner.run_demo(project, arguments)
 
 
@@ -21,7 +21,7 @@ def demo(project: Project, arguments: tuple[str, ...]) -> int:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def sweep(project: Project, arguments: tuple[str, ...]) -> int:
-    """Capture and replay every operator of the database; arguments go to test/programs/sweep/run.py."""
+    """Capture and replay every operator of the OpInfo database."""
     return runner.run_sweep(project, arguments)
 
 
@@ -29,7 +29,7 @@ def sweep(project: Project, arguments: tuple[str, ...]) -> int:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def state(project: Project, arguments: tuple[str, ...]) -> int:
-    """Run random programs that mix orders of use or change state, and compare with eager; arguments go to test/properties/orders/run.py."""
+    """Run random programs of captures and replays against eager."""
     return runner.run_state(project, arguments)
 
 
@@ -37,7 +37,7 @@ def state(project: Project, arguments: tuple[str, ...]) -> int:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def bench(project: Project, arguments: tuple[str, ...]) -> int:
-    """Time 100 configurations, eager and replayed; arguments go to test/programs/benchmark/run.py."""
+    """Time 100 configurations, eager and replayed."""
     return runner.run_bench(project, arguments)
 
 
@@ -45,7 +45,7 @@ def bench(project: Project, arguments: tuple[str, ...]) -> int:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def models(project: Project, arguments: tuple[str, ...]) -> int:
-    """Compare models of public libraries, captured and compiled, with eager; arguments go to test/programs/real_models/run.py."""
+    """Compare captured and compiled library models with eager."""
     return runner.run_models(project, arguments)
 
 
@@ -53,7 +53,7 @@ def models(project: Project, arguments: tuple[str, ...]) -> int:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def graph_caching(project: Project, arguments: tuple[str, ...]) -> int:
-    """Count what the executable cache keeps; arguments go to test/programs/graph_caching/run.py."""
+    """Count hits and misses of the executable cache."""
     return runner.run_graph_caching(project, arguments)
 
 
@@ -61,7 +61,7 @@ def graph_caching(project: Project, arguments: tuple[str, ...]) -> int:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def fallback_bench(project: Project, arguments: tuple[str, ...]) -> int:
-    """Measure what operators without an MPS kernel cost; arguments go to scripts/fallback_bench."""
+    """Measure the cost of operators without an MPS kernel."""
     return runner.run_fallback_bench(project, arguments)
 
 
@@ -69,7 +69,7 @@ def fallback_bench(project: Project, arguments: tuple[str, ...]) -> int:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def fallback_percentage(project: Project, arguments: tuple[str, ...]) -> int:
-    """Say how much of MODULE:FUNCTION falls back to the CPU."""
+    """Report how much of MODULE:FUNCTION falls back to the CPU."""
     return runner.run_fallback_percentage(project, arguments)
 
 
@@ -77,5 +77,5 @@ def fallback_percentage(project: Project, arguments: tuple[str, ...]) -> int:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def fallback_sync(project: Project, arguments: tuple[str, ...]) -> int:
-    """Bring the requests for operators up to date with GitHub; needs GH_TOKEN."""
+    """Count operator requests on GitHub again; needs GH_TOKEN."""
     return runner.run_fallback_sync(project, arguments)

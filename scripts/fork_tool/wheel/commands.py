@@ -12,6 +12,6 @@ from fork_tool.wheel.release_notes import write_release_notes
 @click.command("release-notes")
 @click.pass_obj
 def release_notes(project: Project) -> None:
-    """Write the notes of the version that base.toml names: CHANGELOG.md's section, base, entries, wheels in dist/."""
+    """Write the release notes of base.toml's version to build/reports."""
     path = write_release_notes(project)
     say(f"The notes of {project.pin.version} are in {project.layout.shown(path)}.")

@@ -51,5 +51,5 @@ def refuse_without_patched_torch(project: Project) -> None:
     )
     raise ForkToolError(
         f"{said}. `make wheel` makes a patched one in minutes; it, or a wheel from elsewhere, is "
-        f"installed by `{python} -m pip install WHEEL`. docs/wheel.md says what building takes."
+        f"installed by `{python} -m pip install WHEEL`. scripts/mac_wheel/README.md lists the requirements of a build."
     )

@@ -158,7 +158,7 @@ def make_plan(
     setup = (inside, "setup.py", "bdist_wheel")
     checked = [] if device else ["--no-device"]
     numpy = [requirement for requirement in requires if requirement.startswith("numpy==")]
-    fix = "fix the errors that the compiler or CMake names (docs/wheel.md lists known ones)"
+    fix = "fix the errors that the compiler or CMake names (scripts/mac_wheel/README.md lists known ones)"
     stages = (
         Stage(
             "environment",

@@ -136,8 +136,8 @@ def _rebinding(rows: Sequence[Row]) -> str:
 
 
 _NO_SPEED_UP = (
-    "These are shares of the CPU's time, and no speed-ups: where the GPU takes longer than the CPU, as in the last category, a pass "
-    "on a Mac takes as long as before. Only a run there can show wall time.\n"
+    "These are shares of CPU time, not speed-ups. If the GPU takes longer than the CPU, as in the last category, a pass on a Mac "
+    "takes as long as before. Only a run there can show wall time.\n"
 )
 _DEMO = ("demo-mlp", "demo-convnet", "demo-vit", *(f"demo-decoder-{layers}" for layers in (16, 32, 64, 128)))
 
@@ -154,7 +154,7 @@ def _beside_cuda(rows: Sequence[Row], cuda: Sequence[Row], device: str) -> str:
     if not cuda:
         return ""
     lines = [[f"`{name}`", _fewer(rows, name), _fewer(cuda, name)] for name in _DEMO]
-    text = "\nCPU time of a pass, eager ÷ replay, next to CUDA Graphs under a stock torch. The first is the simulator's and no goal.\n\n"
+    text = "\nCPU time of a pass, eager ÷ replay, beside CUDA Graphs with stock torch. The simulator made the first column.\n\n"
     return text + _table(["model", "here, direct", f"CUDA Graphs, {device}"], lines)
 
 
@@ -175,11 +175,10 @@ def page_text(report: dict[str, Any], name: str, cuda: dict[str, Any] | None = N
     measured = "CPU time" if simulated else "Wall time"
     protocol = report["protocol"]
     parts = [
-        "# The benchmark\n",
-        "For anyone who asks how much CPU time a replay saves. "
-        f"Written by `make bench PAGE=…`{_date(report)} from a run of {len(rows)} configurations on {report['device']}, "
-        f"torch {report['torch']}{_load(report)}.\n",
-        f"{report['about']} [test/programs/benchmark](../test/programs/benchmark/README.md) says what is run, and how.\n",
+        "# Benchmark results\n",
+        f"This page shows how much CPU time a replay saves in {len(rows)} configurations on {report['device']}, "
+        f"torch {report['torch']}{_load(report)}. The command `make bench PAGE=…` wrote it{_date(report)}.\n",
+        f"{report['about']} [test/programs/benchmark](../../test/programs/benchmark/README.md) describes the runs.\n",
         f"{protocol['trials']} trials after {protocol['warm_ups']} warm-ups, {protocol['trimmed']:.0%} trimmed mean; the "
         "modes of a configuration take turns.\n",
         f"## {measured} saved, in % of eager: mean (least … most)\n",

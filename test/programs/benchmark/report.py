@@ -47,9 +47,9 @@ def heading(device: Device) -> str:
             "device was done (wall)."
         )
     return (
-        "SIMULATED: Metal and MPSGraph are stood in for by the simulator. Values are computed and compared. Seconds are "
-        "those of the submitting thread, for PyTorch's MPS backend and the simulator's encoding, in null mode (encoded, "
-        "not executed) without validation. Not in them: GPU time, Apple's own encoding, anything on a Mac."
+        "SIMULATED: the simulator replaces Metal and MPSGraph. Values are computed and compared. Times are CPU time of the "
+        "submitting thread for PyTorch's MPS backend and the simulator's encoding, in null mode (encoded, not executed) "
+        "without validation. They include no GPU time and none of Apple's encoding."
     )
 
 

@@ -42,7 +42,7 @@ def main(small: bool, calls: int, repeats: int | None, report: Path) -> None:
     console = Console(width=None if sys.stdout.isatty() else 160)
     if not torch.backends.mps.is_available():
         raise click.ClickException(
-            "There is no MPS device here. On Linux run `make graph-caching`, which brings the simulated one."
+            "There is no MPS device here. On Linux run `scripts/mpsfork graph-caching`, which brings the simulated one."
         )
     simulated = on_simulator()
     torch.manual_seed(0)

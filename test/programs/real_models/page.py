@@ -1,4 +1,4 @@
-"""docs/models.md, from a run of all models."""
+"""docs/results/models.md, from a run of all models."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from real_models.report import Report
 
 _HEAD = """# Models of public libraries
 
-For anyone who asks whether their model can be captured. Written by `make models PAGE=docs/models.md` on {date}, on the simulator ({machine},
-torch {torch}).
+This page shows which models of public libraries can be captured or compiled. `scripts/mpsfork models --page docs/results/models.md` wrote it on {date},
+on the simulator ({machine}, torch {torch}).
 
-Small configurations with random weights of transformers, diffusers, timm and torchvision ([the versions](../requirements-models.txt)), in
-inference. [test/programs/real_models](../test/programs/real_models/README.md) says how each is captured, compiled and compared. Times are CPU time per pass of the submitting thread, SIMULATED: encoded and not executed, nothing of Apple's encoding.
+The models are small configurations with random weights of transformers, diffusers, timm and torchvision
+([versions](../../requirements-models.txt)), in inference. [test/programs/real_models](../../test/programs/real_models/README.md) explains how each is captured,
+compiled and compared. Times are CPU time per pass of the submitting thread (SIMULATED: not executed, without Apple's encoding).
 
-*As traced*: what AOTAutograd traces rounds otherwise than eager does; the results are, bit for bit, those of Dynamo's backend
-`aot_eager`, which runs the same trace without graphs. *Refused* ones raise at the capture and run in the compiled form.
+*As traced*: AOTAutograd's trace rounds differently from eager; the results equal, bit for bit, those of Dynamo's backend
+`aot_eager`, which runs the same trace without graphs. *Refused* models raise in the capture and run in the compiled form.
 
 {summary}
 """

@@ -97,11 +97,11 @@ def page(cases: list[dict[str, Any]], every: int, most: int) -> str:
     run = [case for case in cases if case["outcome"] not in ("eager_lacks", *OF_THE_SIMULATOR)]
     groups = grouped(cases)
     lines = [
-        "# The sweep, as it came out",
+        "# Operators that can be captured",
         "",
-        "For anyone who asks whether an operator can be captured. Written by `make sweep PAGE=docs/sweep.md`; [what it does and what the outcomes mean](../test/programs/sweep/README.md). SIMULATED:",
+        "This page shows which operators can be captured. `scripts/mpsfork sweep --page docs/results/sweep.md` wrote it; [the sweep](../../test/programs/sweep/README.md) explains the outcomes. SIMULATED:",
         f"on the Metal simulator, torch {torch.__version__.split('+')[0]}, macOS 15.2. Eager runs {len(run):,} cases of"
-        f" {len({case['op'] for case in run})} operators; the last three rows are what it does not run.",
+        f" {len({case['op'] for case in run})} operators; it does not run the last three rows.",
         "",
         *(
             [

@@ -1,4 +1,4 @@
-"""Other metadata for a tensor: the changes of `make sweep STATE=1`, each by another of PyTorch's ways."""
+"""Other metadata for a tensor: the changes of `scripts/mpsfork sweep --state`, each by another of PyTorch's ways."""
 
 from __future__ import annotations
 

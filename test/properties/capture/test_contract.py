@@ -30,6 +30,6 @@ def test_every_promise_has_a_test() -> None:
 
 def test_page_has_every_promise_with_a_test_of_it() -> None:
     tests = named_promises()
-    rows = re.findall(r"^\| (\d+) \|.*\| `([\w.]+::\w+)` \|$", (ROOT / "docs/contract.md").read_text(), re.M)
+    rows = re.findall(r"^\| (\d+) \|.*\| `([\w.]+::\w+)` \|$", (ROOT / "docs/internals.md").read_text(), re.M)
     assert [int(number) for number, _ in rows] == list(PROMISES)
     assert [(number, test) for number, test in rows if test not in tests[int(number)]] == []

@@ -1,4 +1,4 @@
-"""docs/cuda_graph_tests.md lists every test of CUDA's graphs, with cases that exist (the yardstick of all promises)."""
+"""docs/results/cuda_graph_tests.md lists every test of CUDA's graphs, with cases that exist (the yardstick of all promises)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 CUDA = ROOT / "build" / "pytorch" / "test" / "test_cuda.py"
 OURS = ROOT / "aten_mps_overlay" / "test"
-PAGE = ROOT / "docs" / "cuda_graph_tests.md"
+PAGE = ROOT / "docs" / "results" / "cuda_graph_tests.md"
 # All of their tests are about the pools of graphs.
 POOL_CLASSES = {"TestBlockStateAbsorption", "TestMemPool"}
 CASE = re.compile(r"`(test_\w+\.py)::(\w+)::(test_\w+)`")

@@ -11,7 +11,8 @@ import torch
 
 ROOT = Path(__file__).resolve().parents[3]
 # test/examples builds and runs those of docs/custom-kernels.md.
-PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").glob("*.md")) if page.stem != "custom-kernels")]
+DOCS = (page for page in sorted((ROOT / "docs").rglob("*.md")) if page.stem != "custom-kernels")
+PAGES = [ROOT / "README.md", *DOCS]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
 
 

@@ -1,4 +1,4 @@
-"""docs/host_reads.md lists every place where the backend reads device data, waits for the GPU or names the CPU (promises
+"""docs/internals.md lists every place where the backend reads device data, waits for the GPU or names the CPU (promises
 4 and 5)."""
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def counted() -> dict[str, int]:
 
 
 def listed() -> dict[tuple[str, ...], int]:
-    rows = re.findall(r"^\| (`[^|]+`) \| (\d+) \|", (ROOT / "docs" / "host_reads.md").read_text(), re.M)
+    rows = re.findall(r"^\| (`[^|]+`) \| (\d+) \|", (ROOT / "docs" / "internals.md").read_text(), re.M)
     result = {}
     for files, count in rows:
         names = re.findall(r"`([^`]+)`", files)

@@ -34,6 +34,6 @@ def test_sample() -> None:
             smallest = found[1] if found else verdict
             steps = "\n    ".join(smallest.text)
             raise AssertionError(
-                f"{len(wrong)} of {PROGRAMS} programs are wrong (make state SEED={seed} PROGRAMS={PROGRAMS}).\n"
+                f"{len(wrong)} of {PROGRAMS} programs are wrong (scripts/mpsfork state --seed {seed} --programs {PROGRAMS}).\n"
                 f"Program {batch * BATCH + number}: {smallest.reason}\n    {steps}"
             )

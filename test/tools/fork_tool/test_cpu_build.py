@@ -180,7 +180,7 @@ def test_neither_index(indexes: Indexes, workshop: Workshop, monkeypatch: pytest
 
 
 def test_pip_keeps_the_wheel_for_a_package_that_wants_the_base(indexes: Indexes, workshop: Workshop) -> None:
-    """As torchvision does: docs/wheel.md says how to have it beside the wheel."""
+    """As torchvision does: docs/install.md shows how to use it with the wheel."""
     write_wheel(indexes.folder / "own" / "torch", "0.2")
     write_wheel(indexes.folder / "made", "0.1+mps.1")
     write_wheel(indexes.folder / "own" / "vision", "0.9", name="vision", wants="torch==0.1")

@@ -13,8 +13,6 @@ PAGES = sorted(
     for folder in (".", "docs", "patches", "scripts", "test")
     for path in (ROOT / folder).glob("**/*.md" if folder != "." else "*.md")
 )
-# The front page is for everyone.
-ADDRESSED = [page for page in PAGES if page != ROOT / "README.md"]
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)(#[^)]*)?\)")
 TEST = re.compile(r"`(?:[A-Z]\w+\.)?(test_\w+)`")
 
@@ -32,57 +30,6 @@ def test_links_lead_somewhere(page: Path) -> None:
         found = (page.parent / target).resolve()
         assert found.exists(), target
         assert not anchor or anchor[1:] in anchors(found), target + anchor
-
-
-def names_its_readers(text: str) -> bool:
-    """Whether the first line, or the first one below the title, says for whom the page is."""
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    return bool(lines) and re.match(r"For (anyone|authors|reviewers|users) ", lines[0]) is not None
-
-
-@pytest.mark.parametrize("page", ADDRESSED, ids=lambda page: str(page.relative_to(ROOT)))
-def test_pages_say_first_for_whom_they_are(page: Path) -> None:
-    assert names_its_readers(page.read_text())
-
-
-def test_a_page_without_its_readers_is_seen() -> None:
-    assert names_its_readers("# A title\n\nFor anyone who reads. And more.\n")
-    for text in (
-        "",
-        "# For anyone who reads\n",
-        "# A title\n\nWhat it is. For anyone who reads.\n",
-        "For the rest, see below.\n",
-    ):
-        assert not names_its_readers(text)
-
-
-# Words that readers have stumbled over, and what to say.
-PLAINER = {
-    "anew": "again",
-    "lest": "so that … not",
-    "mend": "fix",
-    "mended": "fixed",
-    "mends": "fixes",
-    "nobody": "no one",
-}
-
-
-def unusual_words(text: str) -> list[str]:
-    """Those of a page that have a plainer one."""
-    return [word for word in re.findall(r"\b[a-z]+\b", text.lower()) if word in PLAINER]
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_pages_use_plain_words(page: Path) -> None:
-    assert unusual_words(page.read_text()) == []
-
-
-def test_an_unusual_word_is_seen() -> None:
-    assert unusual_words("Mend it, lest it is made anew. `test_nobody_else` recommends an amendment.") == [
-        "mend",
-        "lest",
-        "anew",
-    ]
 
 
 def test_named_tests_exist() -> None:

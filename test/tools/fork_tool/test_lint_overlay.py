@@ -23,7 +23,7 @@ CLEAN = "#pragma once\ninline int own(int value) { return value; }\n"
 SOURCE = "#include <ATen/mps/Own.h>\n#include <ATen/mps/Upstream.h>\nint both() { return own(1) + upstream(2); }\n"
 needs_compiler = pytest.mark.skipif(shutil.which("clang++-19") is None, reason="clang 19 compiles the overlay on Linux")
 needs_tidy = pytest.mark.skipif(
-    shutil.which("clang-tidy-19") is None, reason="`make lint-overlay` alone installs clang-tidy"
+    shutil.which("clang-tidy-19") is None, reason="`scripts/mpsfork lint-overlay` alone installs clang-tidy"
 )
 
 

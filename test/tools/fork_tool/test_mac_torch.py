@@ -88,7 +88,7 @@ def test_without_the_patched_torch_nothing_is_run(
     assert ("it has no torch.mps.graph_capture" in said) == (version is not None)
     assert "`make wheel` makes a patched one" in said
     assert "-m pip install WHEEL" in said
-    assert "docs/wheel.md" in said
+    assert "scripts/mac_wheel/README.md" in said
     assert mac.done == []
     assert not mac.shop.layout.reports.exists()
 

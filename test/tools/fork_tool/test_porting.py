@@ -11,7 +11,7 @@ from fork_tool.series.order import parse_series
 
 ROOT = own_layout().root
 PAGE = ROOT / "docs" / "porting.md"
-HEADING = "| entry | 2.13 | main (2.15.0) | what to do |"
+HEADING = "| patch | 2.13 | main (2.15.0) | what to do |"
 VERDICTS = re.compile(r"(ports|redesign|moot)\b")
 
 

@@ -420,9 +420,6 @@ def test_suites_of_this_repository() -> None:
     assert len(set(names)) == len(names)
     assert names[0] == "fork tool"
     targets = (own_layout().root / "Makefile").read_text()
-    commands = "setup fetch apply refresh verify export doctor simulator demo test test-mps test-sanitized test-entries mutants wheel lint-overlay sweep state clean"
-    commands += " drift rebase bench graph-caching fallback-bench fallback-sync"
-    for name in commands.split():
+    for name in "setup demo test wheel bench fetch apply refresh verify simulator export rebase mutants clean".split():
         assert f"\n{name}:" in targets
         assert re.search(rf"\t@\$\(MPSFORK\) {name}( \$\(.*)?\n", targets)
-    assert "\t@$(MPSFORK) test-mps --more $(if $(MACOS),--macos $(MACOS))\n" in targets

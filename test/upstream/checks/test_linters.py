@@ -17,7 +17,7 @@ from lint_runner import Linter, Message, read_linters
 
 # Linters that would look at files of the series, and why they don't here; README.md says the same.
 LEFT_OUT = {
-    "CLANGTIDY": "wants the compile commands of a whole build; `make lint-overlay` runs clang-tidy with those of the simulator",
+    "CLANGTIDY": "wants the compile commands of a whole build; `scripts/mpsfork lint-overlay` runs clang-tidy with those of the simulator",
     "LINTRUNNER_VERSION": "looks at lintrunner itself",
     "MYPY": "wants the generated stubs: see test_types.py",
     "TESTOWNERS": "downloads upstream's labels: see test_owners_are_upstreams",
@@ -163,6 +163,6 @@ def _ruff_for_3_9(paths: list[Path]) -> str:
 
 
 def test_clang_tidy_can_look_at_each_source() -> None:
-    """`make lint-overlay` takes minutes and is not run here; that it knows how each source is compiled is seen at once."""
+    """`scripts/mpsfork lint-overlay` takes minutes and is not run here; that it knows how each source is compiled is seen at once."""
     units = units_of(LAYOUT.overlay, CHECKOUT, LAYOUT.simulator_build / "compile_commands.json")
     assert [unit.path for unit in units] == overlay_files(".mm", ".cpp", ".cc")

@@ -16,13 +16,13 @@ from fork_tool.suites.mutants import run as mutants_module
 @click.option("--list", "listed", is_flag=True, help="Show all mutants, and run none.")
 @click.option("--report", type=click.Path(path_type=Path), metavar="FILE", help="[default: build/reports/mutants.json]")
 @click.option(
-    "--page", type=click.Path(path_type=Path), metavar="FILE", help="[default: docs/mutants.md, of a whole run]"
+    "--page", type=click.Path(path_type=Path), metavar="FILE", help="[default: docs/results/mutants.md, of a whole run]"
 )
 @click.pass_obj
 def mutants(
     project: Project, names: tuple[str, ...], resume: bool, listed: bool, report: Path | None, page: Path | None
 ) -> int:
-    """Plant small faults in the engine and the checks, one at a time, and see which suite notices (Linux)."""
+    """Plant small faults one at a time and see which suite notices (Linux)."""
     if listed:
         mutants_module.show_list(mutants_module.choose(project, names))
         return 0

@@ -16,9 +16,9 @@ RED_WITHOUT, TIMED_OUT, NOT_RUN = "suite fails without it", "timed out", "suite 
 OUTCOMES = (CAUGHT, SURVIVED, DOES_NOT_APPLY, DOES_NOT_BUILD, RED_WITHOUT, TIMED_OUT, NOT_RUN)
 _HEAD = """# Mutants
 
-For anyone who asks what the tests would miss. `make mutants` plants small faults in the engine and in the checks, one at a time, and runs the
-suites that should notice; [test/mutants](../test/mutants/README.md) says how. The run wrote this page. It was
-on the Metal simulator; no GPU was used, and the times are those of two x86-64 cores.
+This page shows which faults the tests notice. `make mutants` plants small faults in the engine and the checks, one at a time, and runs the suites
+that should notice ([test/mutants](../../test/mutants/README.md)). The run wrote this page. It used the Metal simulator, no GPU, and two
+x86-64 cores.
 
 """
 

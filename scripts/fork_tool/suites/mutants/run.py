@@ -40,7 +40,7 @@ from fork_tool.suites.simulator import make_ready
 from fork_tool.suites.summary import report_machine
 
 REPORT = "mutants.json"
-PAGE = "docs/mutants.md"
+PAGE = "docs/results/mutants.md"
 # Nothing that a suite of the mutants runs.
 _NOT_SOURCES = ("docs/", "test/mutants/")
 _STYLES = {CAUGHT: "green", SURVIVED: "bold red"}

@@ -187,8 +187,8 @@ def test_page_names_regressions_and_what_was_not_run(device: devices.Device, tmp
     goal = {"figure": "a figure", "value": 2.0, "goal": "≤ 1", "met": False, "reason": "it is cold"}
     unknown = {**goal, "figure": "another", "reason": ""}
     report.write(tmp_path / "bench.json", rows, device, goals=[goal, unknown])
-    page.write_page(tmp_path / "docs" / "bench.md", tmp_path / "bench.json", tmp_path / "none.json")
-    text = (tmp_path / "docs" / "bench.md").read_text()
+    page.write_page(tmp_path / "docs" / "results" / "bench.md", tmp_path / "bench.json", tmp_path / "none.json")
+    text = (tmp_path / "docs" / "results" / "bench.md").read_text()
     assert "`slow`, direct: -100.0 %" in text and "`fast`, direct" not in text
     assert "- failed: ValueError: x: `lost`" in text
     assert "| a figure | 2 | ≤ 1 | **no**: it is cold |" in text
@@ -196,7 +196,7 @@ def test_page_names_regressions_and_what_was_not_run(device: devices.Device, tmp
     assert "| vision | 2 | -12.5 (-100 … +75) |" in text
     assert ("SIMULATED" in text) is device.simulated
     for plot in ("bench_improvement.png", "bench_cost.png"):
-        assert (tmp_path / "docs" / plot).read_bytes().startswith(b"\x89PNG")
+        assert (tmp_path / "docs" / "results" / plot).read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_goal_without_its_configuration_is_not_measured(
