@@ -12,8 +12,8 @@ setup:      ## install missing packages and make the virtual environment
 demo:       ## capture and replay real models, and compare them with eager
 	@$(MPSFORK) demo
 
-test:       ## run all test suites
-	@$(MPSFORK) test
+test:       ## run all test suites [QUICK]
+	@$(MPSFORK) test $(if $(QUICK),--quick)
 
 wheel:      ## make a Mac's wheel [PYTHON FROM_SOURCE NO_DEVICE JOBS DRY_RUN]
 	@$(MPSFORK) wheel $(if $(FROM_SOURCE),--from-source) $(if $(PYTHON),--python $(PYTHON)) $(if $(NO_DEVICE),--no-device) $(if $(DRY_RUN),--dry-run) $(if $(JOBS),--jobs $(JOBS))
