@@ -97,6 +97,18 @@ def _of(
     return made
 
 
+def _swapping(
+    find: Callable[[StateWorld, int], tuple[str, torch.Tensor]], text: str, other: Callable[[int], torch.Tensor]
+) -> Change:
+    def made(world: StateWorld, step: Step) -> str | None:
+        # Dynamo's weak references keep tensors from being swapped
+        if world.use.entry == "compiled":
+            return None
+        return _of(find, text, lambda t, b: _swap(t, other(b)))(world, step)
+
+    return made
+
+
 def _rows(b: int) -> int:
     return 16 if b % 2 else 8
 
@@ -205,7 +217,7 @@ change_resize_larger = _of(
     lambda t, b: t.resize_(_rows(b), 4).copy_(device_numbers((_rows(b), 4), b)),
 )
 change_base = _of(lambda world, a: ("base", world.box.base), ": zeroed, larger or set, variant {b}", _change_base)
-change_swap = _of(_read, ": swap_tensors(it, another)", lambda t, b: _swap(t, device_numbers(SHAPE, b)))
+change_swap = _swapping(_read, ": swap_tensors(it, another)", lambda b: device_numbers(SHAPE, b))
 
 
 def change_double_buffer(world: StateWorld, step: Step) -> str | None:
@@ -302,7 +314,7 @@ def change_host_drop(world: StateWorld, step: Step) -> str | None:
 change_host_write = _of(_host, ".add_(1)", lambda t, b: t.add_(1))
 change_host_data = _of(_host, ".data = another tensor", lambda t, b: _assign(t, numbers(SHAPE, b)))
 change_host_set = _of(_host, ".set_(another tensor)", lambda t, b: t.set_(numbers(SHAPE, b)))
-change_host_swap = _of(_host, ": swap_tensors(host, another)", lambda t, b: _swap(t, numbers(SHAPE, b)))
+change_host_swap = _swapping(_host, ": swap_tensors(host, another)", lambda b: numbers(SHAPE, b))
 change_host_resize = _of(_host, ".resize_(2, 4), new values", _resize_host)
 change_host_t = _of(_host, ".t_()", lambda t, b: t.t_())
 change_number_fill = _of(_number, ".fill_(3 + {b})", lambda t, b: t.fill_(3 + b))
@@ -347,7 +359,13 @@ def change_two_captures(world: StateWorld, step: Step) -> str | None:
 change_autocast = _setting("autocast", False, True)
 change_autocast_cache = _setting("cache", False, True)
 change_deterministic = _setting("deterministic", False, True)
-change_math_sdp = _setting("math_sdp", False, True)
+
+
+def change_math_sdp(world: StateWorld, step: Step) -> str | None:
+    # Dynamo guards nothing of it: a trace keeps the operators of its day
+    return None if world.use.entry == "compiled" else _setting("math_sdp", False, True)(world, step)
+
+
 change_default_dtype = _setting("dtype", torch.float32, torch.float16)
 change_precision = _setting("precision", "highest", "high")
 change_grad_mode = _setting("grad", False, True)

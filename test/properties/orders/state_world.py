@@ -145,8 +145,9 @@ class GraphStateWorld(StateWorld):
         if self.use.entry == "graphed":
             self.box.__dict__.pop("forward", None)
             box = self.box
-            # the modes of a call are not those of a capture
-            with self._under(replace(self.flags, grad=True, inference=False, autocast=False)):
+            # the modes of a call are not those of a capture, but operands of several dtypes need autocast
+            autocast = self.flags.autocast and any(p.dtype != torch.float32 for p in box.parameters())
+            with self._under(replace(self.flags, grad=True, inference=False, autocast=autocast)):
                 (self.callable,) = entries.make_graphed(
                     [(lambda x: box(x)) if self.use.as_function else box], [device_numbers(SHAPE, 5)]
                 )
