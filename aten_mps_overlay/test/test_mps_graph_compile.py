@@ -122,6 +122,34 @@ class TestInference(CompileTestCase):
             warnings.simplefilter("error")
             self.check(lambda x: (x.view(3, 4).T, x[2:]), (12,))
 
+    @parametrize("copy_outputs", [True, False])
+    @parametrize("gradients", [True, False])
+    def test_views_of_parts(self, gradients, copy_outputs):
+        """40: of an argument, a parameter and another result, wherever these begin in their storage."""
+        weight = nn.Parameter(new(3, 4, 4)[1])
+
+        def function(x):
+            y = x @ weight
+            return x.view(1, *x.shape), x.split(2)[1], weight.t(), y[1:], y, y.t()[2]
+
+        compiled = torch.compile(
+            function,
+            backend="mpsgraphs",
+            dynamic=True,
+            options={"copy_outputs": copy_outputs},
+        )
+        with torch.set_grad_enabled(gradients):
+            for first in (0, 3, 5, 1):
+                x = new(12, 4)[first : first + 6]
+                results, wanted = compiled(x), function(x)
+                for result, other in zip(results, wanted):
+                    self.assertEqual(result, other, **EXACT)
+                    self.assertEqual(result.storage_offset(), other.storage_offset())
+                x.mul_(2)  # which the views of it follow
+                self.assertEqual(results[0], x[None], **EXACT)
+        (report,) = reports("forward" if gradients else "inference")
+        self.assertGreaterEqual(report["replays"], 2)
+
     def test_caught_error_of_eager(self):
         """29: a cache of keys that is written by an operator without a kernel or, where that raises, by indexing."""
 

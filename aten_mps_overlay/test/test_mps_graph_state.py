@@ -308,8 +308,12 @@ class TestAutocast(TestCase):
             y.zero_()
             first.replay()
             second.replay()
+            with torch.no_grad():
+                layer.weight.mul_(2)
             after = layer(x)
         with torch.no_grad():
+            self.assertEqual(after, self.call(layer, x))
+            layer.weight.mul_(0.5)
             self.assertEqual(y, self.call(layer, x))
             self.assertEqual(z, self.call(layer, x * 2))
             layer.weight.mul_(2)
@@ -317,8 +321,6 @@ class TestAutocast(TestCase):
             second.replay()
             self.assertEqual(y, self.call(layer, x))
             self.assertEqual(z, self.call(layer, x * 2))
-            layer.weight.mul_(0.5)
-            self.assertEqual(after, self.call(layer, x))
 
     def test_graphed_under_autocast(self):
         """34: casts of the forward pass, and gradients through them."""

@@ -169,7 +169,8 @@ class CompiledGraph:
         roles: Roles,
         forward: Optional["CompiledGraph"] = None,
     ) -> None:
-        self.traced = TracedGraph(module)
+        # gradients alias nothing of the caller
+        self.traced = TracedGraph(module, 0 if part == "backward" else roles.returned)
         self.part = part
         self.name = name
         self.options = options
@@ -391,7 +392,27 @@ class CompiledGraph:
             else:
                 memory = graphs.memory
                 results.append(memory.hold(value) if is_kept else memory.lend(value))
+        if self.traced.views:
+            self._make_views(run, args, results)
         return results
+
+    def _make_views(
+        self, run: TracedRun, args: Sequence[Any], results: List[Any]
+    ) -> None:
+        """Makes views of the caller's tensors and of other results: AOTAutograd goes by where they begin."""
+        views = TracedRun(
+            self.traced.module,
+            {**run.values, **dict(zip(self.traced.placeholders, args))},
+        )
+        returned = self.traced.results[: self.roles.returned]
+        views.values.update(
+            (node, result)
+            for node, result in zip(returned, results)
+            if isinstance(node, Node) and node not in self.traced.views
+        )
+        for i, node in enumerate(returned):
+            for step in self.traced.views.get(node, ()):
+                results[i] = views.call(step)
 
     # Capture
 
@@ -543,6 +564,7 @@ class CompiledGraph:
             for n in step.nodes
         }
         wanted = {n for n in self.traced.results if isinstance(n, Node)}
+        wanted |= self.traced.read_by_views()
         saved = set(self.traced.results[self.roles.returned :])
         if graphs.has_eager_steps:
             # what one step leaves to others, also for a call that goes on eagerly in the middle

@@ -1,5 +1,6 @@
 r"""What is known of a traced graph before it runs: an order, and who reads and writes what."""
 
+import operator
 import os
 import re
 import sys
@@ -22,9 +23,11 @@ class TracedGraph:
         nodes: What runs, in an order that computations of the host alone begin: each of them in
             the middle would part work of the device that belongs together.
         results: Nodes, and constants such as None.
+        views: Of each of the first ``viewed`` results that is a view of a placeholder or of one of the
+            others, the operators that make it.
     """
 
-    def __init__(self, module: GraphModule) -> None:
+    def __init__(self, module: GraphModule, viewed: int = 0) -> None:
         self.module = module
         nodes = list(module.graph.nodes)
         self.placeholders = [node for node in nodes if node.op == "placeholder"]
@@ -40,6 +43,20 @@ class TracedGraph:
         for result in self.results:
             if isinstance(result, Node):
                 self._last_use[result] = len(self.nodes)
+        shared = [n for n in self.results[:viewed] if isinstance(n, Node)]
+        self.views: Dict[Node, List[Node]] = {}
+        for result in shared:
+            chain = _views_to(result)
+            base = view_of(chain[0]) if chain else None
+            if base is not None and (base.op == "placeholder" or base in shared):
+                self.views[result] = chain
+        for node in self.read_by_views():
+            self._last_use[node] = len(self.nodes)
+
+    def read_by_views(self) -> Set[Node]:
+        """The nodes that the operators of views read, apart from each other."""
+        made = {n for chain in self.views.values() for n in chain}
+        return {i for n in made for i in n.all_input_nodes if i not in made}
 
     def unused_after(self, position: int) -> List[Node]:
         """The nodes that are not needed once the one at the position has run."""
@@ -111,10 +128,32 @@ def written_by(node: Node) -> List[Node]:
     return written
 
 
+def view_of(node: Node) -> Optional[Node]:
+    """The argument of a node that its result is a view of, if it is one."""
+    if node.target is operator.getitem:
+        return node.args[0] if isinstance(node.args[0], Node) else None
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return None
+    for argument, given in zip(node.target._schema.arguments, node.args):
+        if argument.alias_info and not argument.alias_info.is_write:
+            return given if isinstance(given, Node) else None
+    return None
+
+
+def _views_to(node: Node) -> List[Node]:
+    """The operators that lead to a node, as far back as each gives a view."""
+    chain: List[Node] = []
+    base: Optional[Node] = node
+    while base is not None and (before := view_of(base)) is not None:
+        chain.insert(0, base)
+        base = before
+    return chain
+
+
 def changes_storage(node: Node) -> bool:
     """Whether the node gives one of its arguments other memory."""
-    operator = getattr(node.target, "overloadpacket", None)
-    return operator in (
+    packet = getattr(node.target, "overloadpacket", None)
+    return packet in (
         torch.ops.aten.set_,
         torch.ops.aten.resize_,
         torch.ops.aten.resize_as_,
