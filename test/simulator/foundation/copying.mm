@@ -44,10 +44,9 @@ void copy_property(id from, id to, Class owner, objc_property_t property) {
     return;
   }
   // Not through the accessors: some change other properties too.
-  std::memcpy(
-      reinterpret_cast<char*>(to) + offset,
-      reinterpret_cast<const char*>(from) + offset,
-      parse_type(ivar_getTypeEncoding(variable)).size);
+  std::memcpy(reinterpret_cast<char*>(to) + offset,
+              reinterpret_cast<const char*>(from) + offset,
+              parse_type(ivar_getTypeEncoding(variable)).size);
 }
 
 } // namespace

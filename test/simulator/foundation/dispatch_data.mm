@@ -8,7 +8,7 @@
 
 using namespace mps_simulator;
 
-@interface SimulatorDispatchData : NSObject<OS_dispatch_data> {
+@interface SimulatorDispatchData : NSObject <OS_dispatch_data> {
  @public
   const void* bytes;
   size_t size;

@@ -7,7 +7,7 @@
 
 #include <vector>
 
-@interface SimulatorDispatchQueue : NSObject<OS_dispatch_queue> {
+@interface SimulatorDispatchQueue : NSObject <OS_dispatch_queue> {
  @public
   std::shared_ptr<mps_simulator::BlockQueue> state;
 }

@@ -17,15 +17,11 @@ enum class QueueKind { Serial, Concurrent, Main };
 // queue is exclusive, and so are the barriers of a concurrent one.
 class BlockQueue : public std::enable_shared_from_this<BlockQueue> {
  public:
-  BlockQueue(std::string label, QueueKind kind)
-      : label_(std::move(label)), kind_(kind) {}
+  BlockQueue(std::string label, QueueKind kind) : label_(std::move(label)), kind_(kind) {}
 
   // Runs the work when its turn has come: on the calling thread, which is an
   // optimization that Apple does not promise. By seed, another thread runs it.
-  void sync(
-      bool barrier,
-      const char* function,
-      const std::function<void()>& work);
+  void sync(bool barrier, const char* function, const std::function<void()>& work);
   void async(bool barrier, const char* function, std::function<void()> work);
 
   const std::string& label() const {

@@ -19,7 +19,7 @@ using namespace mps_simulator;
 
 @end
 
-@interface SimulatorDispatchQueueAttributes : NSObject<OS_dispatch_queue_attr>
+@interface SimulatorDispatchQueueAttributes : NSObject <OS_dispatch_queue_attr>
 @end
 
 @implementation SimulatorDispatchQueueAttributes

@@ -17,12 +17,7 @@ using namespace mps_simulator::graph;
 - (MPSGraphTensor*)reLUWithTensor:(MPSGraphTensor*)tensor name:(NSString*)name {
   COUNT_CALL();
   return add_elementwise_operation(
-      self,
-      "relu",
-      {tensor},
-      scalar_type_of(tensor),
-      [](const Tensors& inputs) { return at::relu(inputs[0]); },
-      name);
+      self, "relu", {tensor}, scalar_type_of(tensor), [](const Tensors& inputs) { return at::relu(inputs[0]); }, name);
 }
 
 - (MPSGraphTensor*)reLUGradientWithIncomingGradient:(MPSGraphTensor*)incomingGradient

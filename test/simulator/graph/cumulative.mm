@@ -77,8 +77,7 @@ MPSGraphTensor* add_scan(MPSGraph* graph, MPSGraphTensor* tensor, int64_t axis, 
                                    reverse:(BOOL)reverse
                                       name:(NSString*)name {
   COUNT_CALL();
-  const Scan scan{
-      "cumulative_sum", accumulate_sum, 0, static_cast<bool>(exclusive), static_cast<bool>(reverse)};
+  const Scan scan{"cumulative_sum", accumulate_sum, 0, static_cast<bool>(exclusive), static_cast<bool>(reverse)};
   return add_scan(self, tensor, axis, scan, name);
 }
 

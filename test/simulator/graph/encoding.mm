@@ -73,10 +73,9 @@ bool converts_to(at::ScalarType from, at::ScalarType to) {
 
 void write_result(const at::Tensor& result, const at::Tensor& original) {
   if (!converts_to(original.scalar_type(), result.scalar_type())) {
-    violation(
-        "-[MPSGraph encodeToCommandBuffer]: a result of element type %s goes to memory of type %s",
-        c10::toString(original.scalar_type()),
-        c10::toString(result.scalar_type()));
+    violation("-[MPSGraph encodeToCommandBuffer]: a result of element type %s goes to memory of type %s",
+              c10::toString(original.scalar_type()),
+              c10::toString(result.scalar_type()));
   }
   at::Tensor value = convert(original, result.scalar_type());
   if (value.sizes() != result.sizes() && value.numel() == result.numel()) {
@@ -178,8 +177,8 @@ class Run {
 
   void run_in_parts(const Tensors& feeds, const Tensors& results) const {
     const int64_t count = results[0].numel();
-    const bool in_place = std::any_of(
-        feeds.begin(), feeds.end(), [&](const at::Tensor& feed) { return is_in_place(feed, results); });
+    const bool in_place =
+        std::any_of(feeds.begin(), feeds.end(), [&](const at::Tensor& feed) { return is_in_place(feed, results); });
     const bool into_result = !in_place || plan_->ends_with_call;
     for (int64_t start = 0; start < count; start += kPart) {
       const int64_t length = std::min(kPart, count - start);
@@ -251,14 +250,13 @@ void add_accesses(std::vector<ByteAccess>& accesses, const std::vector<MPSGraphT
   }
 }
 
-// Null mode is for measuring time. A graph of calls is charged here with the encoding of what it calls, less the calls of
-// the framework; otherwise linking would seem to cost less than it does.
-void encode_called(
-    const char* method,
-    MPSCommandBuffer* command_buffer,
-    const Plan& plan,
-    const std::vector<MPSGraphTensorData*>& feeds,
-    const std::vector<MPSGraphTensorData*>& results) {
+// Null mode is for measuring time. A graph of calls is charged here with the encoding of what it calls, less the calls
+// of the framework; otherwise linking would seem to cost less than it does.
+void encode_called(const char* method,
+                   MPSCommandBuffer* command_buffer,
+                   const Plan& plan,
+                   const std::vector<MPSGraphTensorData*>& feeds,
+                   const std::vector<MPSGraphTensorData*>& results) {
   const auto some = [](size_t count, const std::vector<MPSGraphTensorData*>& of) {
     std::vector<MPSGraphTensorData*> items(of.empty() ? 0 : count);
     for (size_t i = 0; i < items.size(); i++) {
@@ -277,13 +275,12 @@ void encode_called(
 
 } // namespace
 
-void schedule(
-    const char* method,
-    MPSCommandBuffer* command_buffer,
-    std::shared_ptr<const Plan> plan,
-    std::vector<MPSGraphTensorData*> feeds,
-    std::vector<MPSGraphTensorData*> results,
-    ExecutableUse use) {
+void schedule(const char* method,
+              MPSCommandBuffer* command_buffer,
+              std::shared_ptr<const Plan> plan,
+              std::vector<MPSGraphTensorData*> feeds,
+              std::vector<MPSGraphTensorData*> results,
+              ExecutableUse use) {
   check_overlap(method, *plan, feeds, results);
   std::vector<ByteAccess> accesses;
   if (settings().validation && (settings().hazards || settings().order)) {
@@ -305,24 +302,22 @@ void check_feed(const char* method, MPSGraphTensor* tensor, const TensorType& ty
   }
   const TensorMemory& memory = memory_of(data);
   if (memory.type != type.type) {
-    violation(
-        "%s: the placeholder %s has the element type %s, but is fed %s",
-        method,
-        describe(tensor).c_str(),
-        c10::toString(type.type),
-        c10::toString(memory.type));
+    violation("%s: the placeholder %s has the element type %s, but is fed %s",
+              method,
+              describe(tensor).c_str(),
+              c10::toString(type.type),
+              c10::toString(memory.type));
   }
   bool fits = !type.ranked || memory.sizes.size() == type.sizes.size();
   for (size_t axis = 0; fits && type.ranked && axis < type.sizes.size(); axis++) {
     fits = type.sizes[axis] < 0 || type.sizes[axis] == memory.sizes[axis];
   }
   if (!fits) {
-    violation(
-        "%s: the placeholder %s has the shape %s, but is fed %s",
-        method,
-        describe(tensor).c_str(),
-        describe(type.sizes).c_str(),
-        describe(memory.sizes).c_str());
+    violation("%s: the placeholder %s has the shape %s, but is fed %s",
+              method,
+              describe(tensor).c_str(),
+              describe(type.sizes).c_str(),
+              describe(memory.sizes).c_str());
   }
 }
 
@@ -332,21 +327,19 @@ void check_result(const char* method, MPSGraphTensor* tensor, const TensorType& 
   }
   const TensorMemory& memory = memory_of(data);
   if (!converts_to(type.type, memory.type)) {
-    violation(
-        "%s: the result %s has the element type %s, but its memory %s",
-        method,
-        describe(tensor).c_str(),
-        c10::toString(type.type),
-        c10::toString(memory.type));
+    violation("%s: the result %s has the element type %s, but its memory %s",
+              method,
+              describe(tensor).c_str(),
+              c10::toString(type.type),
+              c10::toString(memory.type));
   }
   if (type.is_static() && c10::multiply_integers(type.sizes) != c10::multiply_integers(memory.sizes) &&
       !broadcasts_to(type.sizes, memory.sizes)) {
-    violation(
-        "%s: the result %s has the shape %s, but its memory %s",
-        method,
-        describe(tensor).c_str(),
-        describe(type.sizes).c_str(),
-        describe(memory.sizes).c_str());
+    violation("%s: the result %s has the shape %s, but its memory %s",
+              method,
+              describe(tensor).c_str(),
+              describe(type.sizes).c_str(),
+              describe(memory.sizes).c_str());
   }
 }
 
@@ -421,10 +414,9 @@ TensorsAndData check_feeds(MPSGraph* graph, MPSGraphTensorDataDictionary* feeds)
 // An operation as a target runs for its side effects, and no operation here has
 // any: there is nothing to run. But the caller may give a wrong operation, or
 // one that depends on a placeholder that is not fed.
-void check_operations(
-    MPSGraph* graph,
-    NSArray<MPSGraphOperation*>* operations,
-    const std::vector<MPSGraphTensor*>& feeds) {
+void check_operations(MPSGraph* graph,
+                      NSArray<MPSGraphOperation*>* operations,
+                      const std::vector<MPSGraphTensor*>& feeds) {
   std::vector<MPSGraphTensor*> outputs;
   for (MPSGraphOperation* operation in operations) {
     outputs.insert(outputs.end(), operation->_outputs.begin(), operation->_outputs.end());
@@ -436,11 +428,10 @@ void check_operations(
 }
 
 // Memory for the targets, whose shapes may follow from what is fed.
-std::vector<MPSGraphTensorData*> make_results(
-    const Plan& plan,
-    const TensorsAndData& feeds,
-    const std::vector<MPSGraphTensor*>& targets,
-    id<MTLDevice> device) {
+std::vector<MPSGraphTensorData*> make_results(const Plan& plan,
+                                              const TensorsAndData& feeds,
+                                              const std::vector<MPSGraphTensor*>& targets,
+                                              id<MTLDevice> device) {
   std::vector<TensorType> feed_types;
   for (MPSGraphTensorData* data : feeds.data) {
     const TensorMemory& memory = memory_of(data);
@@ -458,10 +449,9 @@ std::vector<MPSGraphTensorData*> make_results(
   return results;
 }
 
-void add_handlers(
-    MPSCommandBuffer* command_buffer,
-    MPSGraphExecutionDescriptor* descriptor,
-    MPSGraphTensorDataDictionary* results) {
+void add_handlers(MPSCommandBuffer* command_buffer,
+                  MPSGraphExecutionDescriptor* descriptor,
+                  MPSGraphTensorDataDictionary* results) {
   if (MPSGraphScheduledHandler handler = descriptor.scheduledHandler) {
     [command_buffer addScheduledHandler:^(id<MTLCommandBuffer> buffer) {
       handler(results, buffer.error);

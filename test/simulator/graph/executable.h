@@ -16,10 +16,9 @@ struct Compiled {
 TensorType to_type(MPSGraphShapedType* shaped);
 
 // The plan with the executables that it calls; `life` records them.
-std::shared_ptr<const Plan> resolve_calls(
-    const Plan& plan,
-    NSDictionary<NSString*, MPSGraphExecutable*>* callables,
-    ExecutableLife& life);
+std::shared_ptr<const Plan> resolve_calls(const Plan& plan,
+                                          NSDictionary<NSString*, MPSGraphExecutable*>* callables,
+                                          ExecutableLife& life);
 
 // Violation if an executable that is called is gone.
 void check_called(const char* method, const ExecutableLife& life);

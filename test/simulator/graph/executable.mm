@@ -129,8 +129,7 @@ std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) 
   NSMutableArray<MPSGraphShapedType*>* result = [NSMutableArray arrayWithCapacity:_targets.size()];
   for (const TensorType& type : _compiled.plan->infer([self feedTypesFrom:inputTypes])) {
     MPSShape* shape = type.ranked ? to_shape(type.sizes) : nil;
-    [result addObject:[[[MPSGraphShapedType alloc] initWithShape:shape
-                                                        dataType:to_data_type(type.type)] autorelease]];
+    [result addObject:[[[MPSGraphShapedType alloc] initWithShape:shape dataType:to_data_type(type.type)] autorelease]];
   }
   return result;
 }
@@ -170,8 +169,7 @@ std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) 
   for (size_t i = 0; i < results.size(); i++) {
     check_result(encode_method, _targets[i], _compiled.target_types[i], results[i]);
   }
-  schedule(
-      encode_method, commandBuffer, _compiled.plan, std::move(inputs), std::move(results), ExecutableUse(_life));
+  schedule(encode_method, commandBuffer, _compiled.plan, std::move(inputs), std::move(results), ExecutableUse(_life));
   if (executionDescriptor) {
     [self addHandlersOf:executionDescriptor toCommandBuffer:commandBuffer results:resultsArray];
   }
@@ -225,11 +223,11 @@ std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) 
                      wait:YES];
 }
 
-- (NSArray<MPSGraphTensorData*>*)
-    runAsyncWithMTLCommandQueue:(id<MTLCommandQueue>)commandQueue
-                    inputsArray:(NSArray<MPSGraphTensorData*>*)inputsArray
-                   resultsArray:(NSArray<MPSGraphTensorData*>*)resultsArray
-            executionDescriptor:(MPSGraphExecutableExecutionDescriptor*)executionDescriptor {
+- (NSArray<MPSGraphTensorData*>*)runAsyncWithMTLCommandQueue:(id<MTLCommandQueue>)commandQueue
+                                                 inputsArray:(NSArray<MPSGraphTensorData*>*)inputsArray
+                                                resultsArray:(NSArray<MPSGraphTensorData*>*)resultsArray
+                                         executionDescriptor:
+                                             (MPSGraphExecutableExecutionDescriptor*)executionDescriptor {
   COUNT_CALL();
   return [self runOnQueue:commandQueue
               inputsArray:inputsArray
@@ -284,11 +282,10 @@ COPIES_PROPERTIES
   for (MPSGraphTensor* feed : feed_tensors) {
     TensorType type = to_type([feeds objectForKey:feed]);
     if (type.type != feed->_type.type) {
-      violation(
-          "-[MPSGraph compileWithDevice:]: the placeholder %s has the element type %s, not %s",
-          describe(feed).c_str(),
-          c10::toString(feed->_type.type),
-          c10::toString(type.type));
+      violation("-[MPSGraph compileWithDevice:]: the placeholder %s has the element type %s, not %s",
+                describe(feed).c_str(),
+                c10::toString(feed->_type.type),
+                c10::toString(type.type));
     }
     types.push_back(std::move(type));
   }
@@ -304,12 +301,12 @@ COPIES_PROPERTIES
     target_tensors.push_back(target);
   }
   shuffle(target_tensors);
-  MPSGraphExecutable* executable = [[[MPSGraphExecutable alloc] initWithGraph:self
-                                                                        feeds:std::move(feed_tensors)
-                                                                        types:std::move(types)
-                                                                      targets:std::move(target_tensors)
-                                                                    callables:compilationDescriptor.callables]
-      autorelease];
+  MPSGraphExecutable* executable =
+      [[[MPSGraphExecutable alloc] initWithGraph:self
+                                           feeds:std::move(feed_tensors)
+                                           types:std::move(types)
+                                         targets:std::move(target_tensors)
+                                       callables:compilationDescriptor.callables] autorelease];
   if (MPSGraphCompilationCompletionHandler handler = compilationDescriptor.compilationCompletionHandler) {
     handler(executable, nil);
   }

@@ -106,15 +106,14 @@ at::Tensor real_result_transform(const at::Tensor& tensor, const Transform& tran
   return transform.scaled(result, sizes, axes).to(type);
 }
 
-MPSGraphTensor* add_transform(
-    MPSGraph* graph,
-    const char* kind,
-    MPSGraphTensor* tensor,
-    NSArray<NSNumber*>* axes,
-    MPSGraphFFTDescriptor* descriptor,
-    NSString* name,
-    const char* call,
-    at::Tensor (*compute)(const at::Tensor&, const Transform&)) {
+MPSGraphTensor* add_transform(MPSGraph* graph,
+                              const char* kind,
+                              MPSGraphTensor* tensor,
+                              NSArray<NSNumber*>* axes,
+                              MPSGraphFFTDescriptor* descriptor,
+                              NSString* name,
+                              const char* call,
+                              at::Tensor (*compute)(const at::Tensor&, const Transform&)) {
   Transform transform;
   transform.axes = to_sizes(axes);
   transform.inverse = descriptor.inverse;
@@ -146,7 +145,8 @@ using namespace mps_simulator::graph;
                                      descriptor:(MPSGraphFFTDescriptor*)descriptor
                                            name:(NSString*)name {
   COUNT_CALL();
-  return add_transform(self, "Fourier transform of a real tensor", tensor, axes, descriptor, name, __func__, real_transform);
+  return add_transform(
+      self, "Fourier transform of a real tensor", tensor, axes, descriptor, name, __func__, real_transform);
 }
 
 - (MPSGraphTensor*)HermiteanToRealFFTWithTensor:(MPSGraphTensor*)tensor
@@ -154,7 +154,8 @@ using namespace mps_simulator::graph;
                                      descriptor:(MPSGraphFFTDescriptor*)descriptor
                                            name:(NSString*)name {
   COUNT_CALL();
-  return add_transform(self, "Fourier transform to a real tensor", tensor, axes, descriptor, name, __func__, real_result_transform);
+  return add_transform(
+      self, "Fourier transform to a real tensor", tensor, axes, descriptor, name, __func__, real_result_transform);
 }
 
 @end

@@ -95,10 +95,9 @@ using namespace mps_simulator::graph;
       {tensor},
       [=](const Tensors& inputs) {
         const auto options = inputs[0].options().dtype(at::kLong);
-        return band(
-            inputs[0],
-            at::full({}, static_cast<int64_t>(numLower), options),
-            at::full({}, static_cast<int64_t>(numUpper), options));
+        return band(inputs[0],
+                    at::full({}, static_cast<int64_t>(numLower), options),
+                    at::full({}, static_cast<int64_t>(numUpper), options));
       },
       name);
 }

@@ -60,12 +60,11 @@ at::Tensor scalar_value(double scalar, MPSDataType type) {
   COUNT_CALL();
   const at::Tensor value =
       at::empty(to_sizes(shape), at::TensorOptions().device(at::kCPU).dtype(to_scalar_type(dataType)));
-  VALIDATE(
-      data.length == value.nbytes(),
-      "the shape %s needs %zu bytes, but the data has %zu",
-      describe(value.sizes()).c_str(),
-      value.nbytes(),
-      static_cast<size_t>(data.length));
+  VALIDATE(data.length == value.nbytes(),
+           "the shape %s needs %zu bytes, but the data has %zu",
+           describe(value.sizes()).c_str(),
+           value.nbytes(),
+           static_cast<size_t>(data.length));
   memcpy(value.mutable_data_ptr(), data.bytes, std::min<size_t>(data.length, value.nbytes()));
   return add_constant(self, value, nil);
 }

@@ -51,16 +51,15 @@ at::Tensor sum_over(const at::Tensor& tensor, const Axes& axes) {
   return axes.empty() ? tensor : tensor.sum(axes, /*keepdim=*/true);
 }
 
-at::Tensor source_gradient(
-    const at::Tensor& gradient,
-    const at::Tensor& source,
-    const at::Tensor& mean,
-    const at::Tensor& variance,
-    const at::Tensor& gamma,
-    const at::Tensor& gamma_gradient,
-    const at::Tensor& beta_gradient,
-    const Axes& axes,
-    double epsilon) {
+at::Tensor source_gradient(const at::Tensor& gradient,
+                           const at::Tensor& source,
+                           const at::Tensor& mean,
+                           const at::Tensor& variance,
+                           const at::Tensor& gamma,
+                           const at::Tensor& gamma_gradient,
+                           const at::Tensor& beta_gradient,
+                           const Axes& axes,
+                           double epsilon) {
   const auto inverse = inverse_deviation(variance, epsilon);
   const auto normalized = (widen(source) - widen(mean)) * inverse;
   const auto wide = widen(gradient);
@@ -70,8 +69,7 @@ at::Tensor source_gradient(
   }
   // Mean and variance depend on the source: the gradient through each is subtracted.
   const auto through_mean = beta_gradient.defined() ? widen(beta_gradient) : sum_over(wide, axes);
-  const auto through_variance =
-      gamma_gradient.defined() ? widen(gamma_gradient) : sum_over(wide * normalized, axes);
+  const auto through_variance = gamma_gradient.defined() ? widen(gamma_gradient) : sum_over(wide * normalized, axes);
   auto result = (wide - through_mean / count - normalized * (through_variance / count)) * inverse;
   if (gamma.defined()) {
     result = result * widen(gamma);
@@ -129,10 +127,8 @@ using namespace mps_simulator::graph;
       "normalization gamma gradient",
       {incomingGradient, sourceTensor, meanTensor, varianceTensor},
       [=](const Tensors& inputs) {
-        const auto normalized =
-            (widen(inputs[1]) - widen(inputs[2])) * inverse_deviation(inputs[3], epsilon);
-        return sum_over(widen(inputs[0]) * normalized, reduction_axes(axes, inputs[1]))
-            .to(inputs[1].scalar_type());
+        const auto normalized = (widen(inputs[1]) - widen(inputs[2])) * inverse_deviation(inputs[3], epsilon);
+        return sum_over(widen(inputs[0]) * normalized, reduction_axes(axes, inputs[1])).to(inputs[1].scalar_type());
       },
       name);
 }
@@ -175,16 +171,15 @@ using namespace mps_simulator::graph;
       operands.tensors(),
       [=](const Tensors& inputs) {
         const auto optional = [&](int place) { return place < 0 ? at::Tensor() : inputs[place]; };
-        return source_gradient(
-            inputs[0],
-            inputs[1],
-            inputs[2],
-            inputs[3],
-            optional(gamma),
-            optional(gamma_gradient),
-            optional(beta_gradient),
-            reduction_axes(axes, inputs[1]),
-            epsilon);
+        return source_gradient(inputs[0],
+                               inputs[1],
+                               inputs[2],
+                               inputs[3],
+                               optional(gamma),
+                               optional(gamma_gradient),
+                               optional(beta_gradient),
+                               reduction_axes(axes, inputs[1]),
+                               epsilon);
       },
       name);
 }

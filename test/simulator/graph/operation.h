@@ -34,53 +34,48 @@ using SingleExpression = std::function<at::Tensor(const Tensors&)>;
 // rounded where anything else reads them.
 //
 // `kind` names the operation in errors and labels; it must be a string literal.
-MPSGraphTensor* add_operation(
-    MPSGraph* graph,
-    const char* kind,
-    std::vector<MPSGraphTensor*> inputs,
-    SingleExpression expression,
-    NSString* name,
-    bool fused = false);
+MPSGraphTensor* add_operation(MPSGraph* graph,
+                              const char* kind,
+                              std::vector<MPSGraphTensor*> inputs,
+                              SingleExpression expression,
+                              NSString* name,
+                              bool fused = false);
 
-NSArray<MPSGraphTensor*>* add_operations(
-    MPSGraph* graph,
-    const char* kind,
-    std::vector<MPSGraphTensor*> inputs,
-    size_t outputs,
-    Expression expression,
-    NSString* name);
+NSArray<MPSGraphTensor*>* add_operations(MPSGraph* graph,
+                                         const char* kind,
+                                         std::vector<MPSGraphTensor*> inputs,
+                                         size_t outputs,
+                                         Expression expression,
+                                         NSString* name);
 
 // For results whose shape depends on values: the tensor has no shape.
-MPSGraphTensor* add_dynamic_operation(
-    MPSGraph* graph,
-    const char* kind,
-    std::vector<MPSGraphTensor*> inputs,
-    MPSDataType type,
-    SingleExpression expression,
-    NSString* name,
-    bool fused = false);
+MPSGraphTensor* add_dynamic_operation(MPSGraph* graph,
+                                      const char* kind,
+                                      std::vector<MPSGraphTensor*> inputs,
+                                      MPSDataType type,
+                                      SingleExpression expression,
+                                      NSString* name,
+                                      bool fused = false);
 
 // With the type of the result given: nothing runs when the graph is built.
 // `sizes` may hold -1.
-MPSGraphTensor* add_shaped_operation(
-    MPSGraph* graph,
-    const char* kind,
-    std::vector<MPSGraphTensor*> inputs,
-    MPSDataType type,
-    std::vector<int64_t> sizes,
-    SingleExpression expression,
-    NSString* name,
-    bool fused = false);
+MPSGraphTensor* add_shaped_operation(MPSGraph* graph,
+                                     const char* kind,
+                                     std::vector<MPSGraphTensor*> inputs,
+                                     MPSDataType type,
+                                     std::vector<int64_t> sizes,
+                                     SingleExpression expression,
+                                     NSString* name,
+                                     bool fused = false);
 
 // The result has the shape to which the inputs broadcast.
-MPSGraphTensor* add_elementwise_operation(
-    MPSGraph* graph,
-    const char* kind,
-    std::vector<MPSGraphTensor*> inputs,
-    at::ScalarType type,
-    SingleExpression expression,
-    NSString* name,
-    bool fused = true);
+MPSGraphTensor* add_elementwise_operation(MPSGraph* graph,
+                                          const char* kind,
+                                          std::vector<MPSGraphTensor*> inputs,
+                                          at::ScalarType type,
+                                          SingleExpression expression,
+                                          NSString* name,
+                                          bool fused = true);
 
 // Whether an input of an expression is a sample: only its shape and type mean something.
 bool is_sample(const at::Tensor& tensor);

@@ -45,9 +45,7 @@ class Bytes {
     // Two layouts with gaps may overlap without sharing an element.
     const char* begin = std::min(begin_, other.begin_);
     std::vector<bool> touched(std::max(end_, other.end_) - begin);
-    for_each_element([&](const char* place) {
-      std::fill_n(touched.begin() + (place - begin), element(), true);
-    });
+    for_each_element([&](const char* place) { std::fill_n(touched.begin() + (place - begin), element(), true); });
     bool found = false;
     other.for_each_element([&](const char* place) {
       const auto first = touched.begin() + (place - begin);
@@ -94,11 +92,10 @@ class Bytes {
 
 } // namespace
 
-void check_overlap(
-    const char* method,
-    const Plan& plan,
-    const std::vector<MPSGraphTensorData*>& feeds,
-    const std::vector<MPSGraphTensorData*>& results) {
+void check_overlap(const char* method,
+                   const Plan& plan,
+                   const std::vector<MPSGraphTensorData*>& feeds,
+                   const std::vector<MPSGraphTensorData*>& results) {
   if (!settings().validation) {
     return;
   }
@@ -107,11 +104,10 @@ void check_overlap(
     for (size_t other = 0; plan.has_calls && other < target; other++) {
       const Bytes before(memory_of(results[other]));
       if (written.overlaps(before)) {
-        violation(
-            "%s: the result %s overlaps the result %s, and either may be written first",
-            method,
-            written.describe().c_str(),
-            before.describe().c_str());
+        violation("%s: the result %s overlaps the result %s, and either may be written first",
+                  method,
+                  written.describe().c_str(),
+                  before.describe().c_str());
       }
     }
     for (size_t i = 0; i < feeds.size(); i++) {
@@ -120,18 +116,16 @@ void check_overlap(
       }
       const Bytes read(memory_of(feeds[i]));
       if (!written.takes_the_place_of(read) && written.overlaps(read)) {
-        violation(
-            "%s: the result %s overlaps a part of the feed %s",
-            method,
-            written.describe().c_str(),
-            read.describe().c_str());
+        violation("%s: the result %s overlaps a part of the feed %s",
+                  method,
+                  written.describe().c_str(),
+                  read.describe().c_str());
       }
       if (plan.has_calls && written.overlaps(read) && !plan.is_read_before(i, target)) {
-        violation(
-            "%s: the result %s takes the place of the feed %s, which another call may not have read yet",
-            method,
-            written.describe().c_str(),
-            read.describe().c_str());
+        violation("%s: the result %s takes the place of the feed %s, which another call may not have read yet",
+                  method,
+                  written.describe().c_str(),
+                  read.describe().c_str());
       }
     }
   }

@@ -95,11 +95,10 @@ struct Padding {
  private:
   void check(size_t rank) const {
     if (left.size() != rank || right.size() != rank) {
-      violation(
-          "-[MPSGraph padTensor]: %zu and %zu paddings are given for a tensor of rank %zu",
-          left.size(),
-          right.size(),
-          rank);
+      violation("-[MPSGraph padTensor]: %zu and %zu paddings are given for a tensor of rank %zu",
+                left.size(),
+                right.size(),
+                rank);
     }
   }
 
@@ -126,8 +125,7 @@ struct Padding {
       sizes[axis] = positions.numel();
       return at::zeros(sizes, tensor.options()).fill_(constant);
     }
-    return tensor.index_select(axis, positions.clamp_min(0))
-        .masked_fill(along(missing, axis, tensor.dim()), constant);
+    return tensor.index_select(axis, positions.clamp_min(0)).masked_fill(along(missing, axis, tensor.dim()), constant);
   }
 
   at::Tensor gradient(const at::Tensor& incoming, int64_t axis, int64_t size) const {
@@ -157,14 +155,13 @@ struct Padding {
   if (!tensor->_type.ranked) {
     return add_operation(self, "pad", {tensor}, expression, name);
   }
-  return add_shaped_operation(
-      self,
-      "pad",
-      {tensor},
-      to_data_type(tensor->_type.type),
-      padding.padded_sizes(tensor->_type.sizes),
-      expression,
-      name);
+  return add_shaped_operation(self,
+                              "pad",
+                              {tensor},
+                              to_data_type(tensor->_type.type),
+                              padding.padded_sizes(tensor->_type.sizes),
+                              expression,
+                              name);
 }
 
 - (MPSGraphTensor*)padGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient
@@ -179,14 +176,13 @@ struct Padding {
   if (!incomingGradient->_type.ranked) {
     return add_operation(self, "pad_gradient", {incomingGradient, sourceTensor}, expression, name);
   }
-  return add_shaped_operation(
-      self,
-      "pad_gradient",
-      {incomingGradient, sourceTensor},
-      to_data_type(incomingGradient->_type.type),
-      padding.source_sizes(incomingGradient->_type.sizes),
-      expression,
-      name);
+  return add_shaped_operation(self,
+                              "pad_gradient",
+                              {incomingGradient, sourceTensor},
+                              to_data_type(incomingGradient->_type.type),
+                              padding.source_sizes(incomingGradient->_type.sizes),
+                              expression,
+                              name);
 }
 
 @end

@@ -110,9 +110,8 @@ at::Tensor uniform_integers(const RandomParameters& parameters, at::IntArrayRef 
   const int64_t minimum = std::max<int64_t>(parameters.minimum_integer, std::numeric_limits<Integer>::lowest());
   const int64_t maximum = std::min<int64_t>(parameters.maximum_integer, std::numeric_limits<Integer>::max());
   const uint64_t count = static_cast<uint64_t>(maximum) - static_cast<uint64_t>(minimum) + 1;
-  return fill<Integer>(sizes, parameters.type, [&](int64_t i) {
-    return static_cast<Integer>(scale(stream.pair(i), minimum, count));
-  });
+  return fill<Integer>(
+      sizes, parameters.type, [&](int64_t i) { return static_cast<Integer>(scale(stream.pair(i), minimum, count)); });
 }
 
 } // namespace

@@ -45,14 +45,13 @@ Axes resolve(const std::optional<Axes>& axes, int64_t rank) {
   return result;
 }
 
-MPSGraphTensor* add_reduced(
-    MPSGraph* graph,
-    const char* kind,
-    std::vector<MPSGraphTensor*> inputs,
-    const std::optional<Axes>& axes,
-    at::ScalarType type,
-    SingleExpression expression,
-    NSString* name) {
+MPSGraphTensor* add_reduced(MPSGraph* graph,
+                            const char* kind,
+                            std::vector<MPSGraphTensor*> inputs,
+                            const std::optional<Axes>& axes,
+                            at::ScalarType type,
+                            SingleExpression expression,
+                            NSString* name) {
   const TensorType& source = inputs[0]->_type;
   if (!source.ranked) {
     return add_dynamic_operation(
@@ -64,25 +63,23 @@ MPSGraphTensor* add_reduced(
       sizes[axis] = 1;
     }
   }
-  return add_shaped_operation(
-      graph,
-      kind,
-      std::move(inputs),
-      to_data_type(type),
-      std::move(sizes),
-      std::move(expression),
-      name,
-      /*fused=*/true);
+  return add_shaped_operation(graph,
+                              kind,
+                              std::move(inputs),
+                              to_data_type(type),
+                              std::move(sizes),
+                              std::move(expression),
+                              name,
+                              /*fused=*/true);
 }
 
-MPSGraphTensor* add_reduction(
-    MPSGraph* graph,
-    const char* kind,
-    MPSGraphTensor* tensor,
-    const std::optional<Axes>& axes,
-    Reduce reduce,
-    NSString* name,
-    std::optional<at::ScalarType> type = std::nullopt) {
+MPSGraphTensor* add_reduction(MPSGraph* graph,
+                              const char* kind,
+                              MPSGraphTensor* tensor,
+                              const std::optional<Axes>& axes,
+                              Reduce reduce,
+                              NSString* name,
+                              std::optional<at::ScalarType> type = std::nullopt) {
   return add_reduced(
       graph,
       kind,
@@ -161,13 +158,12 @@ at::Tensor reduce_variance(const at::Tensor& tensor, const Axes& axes) {
 
 using ArgumentReduce = at::Tensor (*)(const at::Tensor& tensor, std::optional<int64_t> axis, bool keepdim);
 
-MPSGraphTensor* add_argument_reduction(
-    MPSGraph* graph,
-    const char* kind,
-    MPSGraphTensor* tensor,
-    int64_t axis,
-    ArgumentReduce reduce,
-    NSString* name) {
+MPSGraphTensor* add_argument_reduction(MPSGraph* graph,
+                                       const char* kind,
+                                       MPSGraphTensor* tensor,
+                                       int64_t axis,
+                                       ArgumentReduce reduce,
+                                       NSString* name) {
   return add_reduced(
       graph,
       kind,

@@ -42,11 +42,10 @@ struct ScaleAndOffset {
   at::Tensor offset;
 };
 
-at::Tensor source_coordinates(
-    int64_t source,
-    int64_t result,
-    const Resize& resize,
-    const std::optional<ScaleAndOffset>& given) {
+at::Tensor source_coordinates(int64_t source,
+                              int64_t result,
+                              const Resize& resize,
+                              const std::optional<ScaleAndOffset>& given) {
   const auto place = at::arange(result, at::kFloat);
   if (given) {
     return (place - given->offset) / given->scale;
@@ -108,14 +107,12 @@ std::optional<ScaleAndOffset> given_for(const at::Tensor& scale_offset, int64_t 
 // Of the rows and of the columns.
 using Mixtures = std::array<Mixture, 2>;
 
-Mixtures mixtures_of(
-    at::IntArrayRef source,
-    at::IntArrayRef result,
-    const Resize& resize,
-    const at::Tensor& scale_offset) {
-  return {
-      Mixture(source[0], result[0], resize, given_for(scale_offset, 0)),
-      Mixture(source[1], result[1], resize, given_for(scale_offset, 1))};
+Mixtures mixtures_of(at::IntArrayRef source,
+                     at::IntArrayRef result,
+                     const Resize& resize,
+                     const at::Tensor& scale_offset) {
+  return {Mixture(source[0], result[0], resize, given_for(scale_offset, 0)),
+          Mixture(source[1], result[1], resize, given_for(scale_offset, 1))};
 }
 
 // The pixels of the source that a pixel of the result is made of, as places in
@@ -135,11 +132,10 @@ std::vector<Contribution> contributions(const Mixtures& mixtures, int64_t source
   }
   const auto down = rows.weight_of_high.unsqueeze(1);
   const auto right = columns.weight_of_high.unsqueeze(0);
-  return {
-      {place(rows.low, columns.low), (1 - down) * (1 - right)},
-      {place(rows.low, columns.high), (1 - down) * right},
-      {place(rows.high, columns.low), down * (1 - right)},
-      {place(rows.high, columns.high), down * right}};
+  return {{place(rows.low, columns.low), (1 - down) * (1 - right)},
+          {place(rows.low, columns.high), (1 - down) * right},
+          {place(rows.high, columns.low), down * (1 - right)},
+          {place(rows.high, columns.high), down * right}};
 }
 
 void check_bilinear_type(const at::Tensor& image, const Resize& resize) {
@@ -154,11 +150,10 @@ at::Tensor mixable(const at::Tensor& image) {
   return image.scalar_type() == at::kByte ? image.to(at::kFloat) : widen(image);
 }
 
-at::Tensor resized(
-    const at::Tensor& image,
-    at::IntArrayRef size,
-    const at::Tensor& scale_offset,
-    const Resize& resize) {
+at::Tensor resized(const at::Tensor& image,
+                   at::IntArrayRef size,
+                   const at::Tensor& scale_offset,
+                   const Resize& resize) {
   if (size.size() != 2) {
     violation("%s: the size has %zu elements; it is [height, width]", resize.call, size.size());
   }
@@ -169,19 +164,17 @@ at::Tensor resized(
   return columns.apply(rows.apply(wide, height), width).to(image.scalar_type());
 }
 
-at::Tensor resized_gradient(
-    const at::Tensor& gradient,
-    at::IntArrayRef input_sizes,
-    const at::Tensor& scale_offset,
-    const Resize& resize) {
+at::Tensor resized_gradient(const at::Tensor& gradient,
+                            at::IntArrayRef input_sizes,
+                            const at::Tensor& scale_offset,
+                            const Resize& resize) {
   if (is_sample(gradient)) {
     return at::empty(input_sizes, gradient.options());
   }
   check_bilinear_type(gradient, resize);
   const auto [height, width] = resize.axes(gradient.dim());
   const int64_t source[] = {input_sizes[height], input_sizes[width]};
-  const auto mixtures =
-      mixtures_of(source, {gradient.size(height), gradient.size(width)}, resize, scale_offset);
+  const auto mixtures = mixtures_of(source, {gradient.size(height), gradient.size(width)}, resize, scale_offset);
   // Images in front, and for each image one sum after the other in the order of
   // the result's pixels: the rounding errors of long sums depend on the order.
   const auto images = mixable(gradient).movedim({height, width}, {-2, -1});
@@ -210,31 +203,27 @@ at::Tensor scale_offset_of(const Tensors& inputs) {
   return inputs.size() > 2 ? inputs[2] : at::Tensor();
 }
 
-MPSGraphTensor* add_resize(
-    MPSGraph* graph,
-    MPSGraphTensor* tensor,
-    MPSGraphTensor* size,
-    MPSGraphTensor* scale_offset,
-    const Resize& resize,
-    NSString* name) {
+MPSGraphTensor* add_resize(MPSGraph* graph,
+                           MPSGraphTensor* tensor,
+                           MPSGraphTensor* size,
+                           MPSGraphTensor* scale_offset,
+                           const Resize& resize,
+                           NSString* name) {
   return add_dynamic_operation(
       graph,
       "resize",
       operands_of(tensor, size, scale_offset),
       tensor.dataType,
-      [=](const Tensors& inputs) {
-        return resized(inputs[0], values_of(inputs[1]), scale_offset_of(inputs), resize);
-      },
+      [=](const Tensors& inputs) { return resized(inputs[0], values_of(inputs[1]), scale_offset_of(inputs), resize); },
       name);
 }
 
-MPSGraphTensor* add_resize_gradient(
-    MPSGraph* graph,
-    MPSGraphTensor* gradient,
-    MPSGraphTensor* input,
-    MPSGraphTensor* scale_offset,
-    const Resize& resize,
-    NSString* name) {
+MPSGraphTensor* add_resize_gradient(MPSGraph* graph,
+                                    MPSGraphTensor* gradient,
+                                    MPSGraphTensor* input,
+                                    MPSGraphTensor* scale_offset,
+                                    const Resize& resize,
+                                    NSString* name) {
   return add_operation(
       graph,
       "resize gradient",
@@ -245,20 +234,18 @@ MPSGraphTensor* add_resize_gradient(
       name);
 }
 
-Resize nearest(
-    MPSGraphResizeNearestRoundingMode rounding,
-    MPSGraphTensorNamedDataLayout layout,
-    const char* call,
-    bool center = false,
-    bool align_corners = false) {
+Resize nearest(MPSGraphResizeNearestRoundingMode rounding,
+               MPSGraphTensorNamedDataLayout layout,
+               const char* call,
+               bool center = false,
+               bool align_corners = false) {
   return {call, has_channels_last(layout, call), /*bilinear=*/false, rounding, center, align_corners};
 }
 
-Resize bilinear(
-    MPSGraphTensorNamedDataLayout layout,
-    const char* call,
-    bool center = false,
-    bool align_corners = false) {
+Resize bilinear(MPSGraphTensorNamedDataLayout layout,
+                const char* call,
+                bool center = false,
+                bool align_corners = false) {
   auto resize = nearest(MPSGraphResizeNearestRoundingModeRoundPreferCeil, layout, call, center, align_corners);
   resize.bilinear = true;
   return resize;

@@ -76,8 +76,8 @@ at::Tensor fetch(const at::Tensor& image, const at::Tensor& y, const at::Tensor&
                     .reshape({image.size(0), image.size(1), y.size(1), y.size(2)});
   if (row.valid.defined()) {
     const double outside = sampling.padding == MPSGraphPaddingModeZero ? 0 : sampling.constant;
-    values = at::where(
-        row.valid.logical_and(column.valid).unsqueeze(1), values, at::full({}, outside, values.options()));
+    values =
+        at::where(row.valid.logical_and(column.valid).unsqueeze(1), values, at::full({}, outside, values.options()));
   }
   return values;
 }
@@ -110,23 +110,19 @@ at::Tensor sampled(const at::Tensor& source, const at::Tensor& grid, const Sampl
         fetch(image, top + 1, left + 1, sampling) * bottom_share * right_share;
   } else {
     result = fetch(
-        image,
-        rounded(y, sampling.rounding, sampling.call),
-        rounded(x, sampling.rounding, sampling.call),
-        sampling);
+        image, rounded(y, sampling.rounding, sampling.call), rounded(x, sampling.rounding, sampling.call), sampling);
   }
   result = result.to(source.scalar_type());
   return sampling.channels_last ? result.movedim(1, 3) : result;
 }
 
-Sampling sampling_of(
-    MPSGraphTensorNamedDataLayout layout,
-    bool normalized,
-    bool relative,
-    bool align_corners,
-    MPSGraphPaddingMode padding,
-    double constant,
-    const char* call) {
+Sampling sampling_of(MPSGraphTensorNamedDataLayout layout,
+                     bool normalized,
+                     bool relative,
+                     bool align_corners,
+                     MPSGraphPaddingMode padding,
+                     double constant,
+                     const char* call) {
   if (relative) {
     unsupported("%s with relative coordinates", call);
   }
@@ -143,12 +139,11 @@ Sampling sampling_of(
   return sampling;
 }
 
-MPSGraphTensor* add_sampling(
-    MPSGraph* graph,
-    MPSGraphTensor* source,
-    MPSGraphTensor* coordinates,
-    const Sampling& sampling,
-    NSString* name) {
+MPSGraphTensor* add_sampling(MPSGraph* graph,
+                             MPSGraphTensor* source,
+                             MPSGraphTensor* coordinates,
+                             const Sampling& sampling,
+                             NSString* name) {
   return add_operation(
       graph,
       "sample grid",

@@ -43,10 +43,9 @@ at::Tensor squeeze_axes(at::Tensor tensor, const std::vector<int64_t>& axes) {
   std::sort(positions.rbegin(), positions.rend());
   for (const int64_t position : positions) {
     if (tensor.size(position) != 1) {
-      violation(
-          "-[MPSGraph squeezeTensor:axes:name:]: axis %lld has the size %lld",
-          static_cast<long long>(position),
-          static_cast<long long>(tensor.size(position)));
+      violation("-[MPSGraph squeezeTensor:axes:name:]: axis %lld has the size %lld",
+                static_cast<long long>(position),
+                static_cast<long long>(tensor.size(position)));
     }
     tensor = tensor.squeeze(position);
   }
@@ -74,11 +73,10 @@ at::Tensor concatenated_sample(const Tensors& tensors, int64_t axis) {
   for (size_t i = 1; i < tensors.size(); i++) {
     for (int64_t other = 0; other < tensors[0].dim(); other++) {
       if (tensors[i].dim() != tensors[0].dim() || (other != axis && tensors[i].size(other) != sizes[other])) {
-        violation(
-            "-[MPSGraph concatTensors:dimension:name:]: %s and %s do not fit along axis %lld",
-            describe(tensors[0].sizes()).c_str(),
-            describe(tensors[i].sizes()).c_str(),
-            static_cast<long long>(axis));
+        violation("-[MPSGraph concatTensors:dimension:name:]: %s and %s do not fit along axis %lld",
+                  describe(tensors[0].sizes()).c_str(),
+                  describe(tensors[i].sizes()).c_str(),
+                  static_cast<long long>(axis));
       }
     }
     sizes[axis] += tensors[i].size(axis);
@@ -86,12 +84,11 @@ at::Tensor concatenated_sample(const Tensors& tensors, int64_t axis) {
   return at::empty(sizes, tensors[0].options());
 }
 
-MPSGraphTensor* add_concatenation(
-    MPSGraph* graph,
-    std::vector<MPSGraphTensor*> tensors,
-    int64_t dimension,
-    bool interleave,
-    NSString* name) {
+MPSGraphTensor* add_concatenation(MPSGraph* graph,
+                                  std::vector<MPSGraphTensor*> tensors,
+                                  int64_t dimension,
+                                  bool interleave,
+                                  NSString* name) {
   check_same_type("concat", tensors);
   return add_operation(
       graph,
@@ -108,13 +105,12 @@ MPSGraphTensor* add_concatenation(
       name);
 }
 
-NSArray<MPSGraphTensor*>* add_split(
-    MPSGraph* graph,
-    MPSGraphTensor* tensor,
-    size_t count,
-    std::function<std::vector<int64_t>(int64_t)> sizes_of,
-    int64_t axis,
-    NSString* name) {
+NSArray<MPSGraphTensor*>* add_split(MPSGraph* graph,
+                                    MPSGraphTensor* tensor,
+                                    size_t count,
+                                    std::function<std::vector<int64_t>(int64_t)> sizes_of,
+                                    int64_t axis,
+                                    NSString* name) {
   return add_operations(
       graph,
       "split",
@@ -233,8 +229,8 @@ NSArray<MPSGraphTensor*>* add_split(
       {tensor},
       [dimension, otherDimension](const Tensors& inputs) {
         const int64_t rank = inputs[0].dim();
-        return inputs[0].transpose(
-            wrap_axis(static_cast<int64_t>(dimension), rank), wrap_axis(static_cast<int64_t>(otherDimension), rank));
+        return inputs[0].transpose(wrap_axis(static_cast<int64_t>(dimension), rank),
+                                   wrap_axis(static_cast<int64_t>(otherDimension), rank));
       },
       name,
       /*fused=*/true);
@@ -260,9 +256,7 @@ NSArray<MPSGraphTensor*>* add_split(
       "reverse",
       {tensor},
       scalar_type_of(tensor),
-      [axes = to_sizes(axes)](const Tensors& inputs) {
-        return at::flip(inputs[0], wrap_axes(axes, inputs[0].dim()));
-      },
+      [axes = to_sizes(axes)](const Tensors& inputs) { return at::flip(inputs[0], wrap_axes(axes, inputs[0].dim())); },
       name,
       /*fused=*/false);
 }
@@ -323,10 +317,9 @@ NSArray<MPSGraphTensor*>* add_split(
       numSplits,
       [numSplits](int64_t size) {
         if (size % static_cast<int64_t>(numSplits)) {
-          violation(
-              "-[MPSGraph splitTensor:numSplits:axis:name:]: %lld elements make no %zu equal parts",
-              static_cast<long long>(size),
-              static_cast<size_t>(numSplits));
+          violation("-[MPSGraph splitTensor:numSplits:axis:name:]: %lld elements make no %zu equal parts",
+                    static_cast<long long>(size),
+                    static_cast<size_t>(numSplits));
         }
         return std::vector<int64_t>(numSplits, size / static_cast<int64_t>(numSplits));
       },
@@ -347,11 +340,7 @@ NSArray<MPSGraphTensor*>* add_split(
   COUNT_CALL();
   if (tensor->_type.is_static()) {
     MPSGraphTensor* result = add_operation(
-        self,
-        "shape_of",
-        {tensor},
-        [](const Tensors& inputs) { return integers(inputs[0].sizes().vec()); },
-        name);
+        self, "shape_of", {tensor}, [](const Tensors& inputs) { return integers(inputs[0].sizes().vec()); }, name);
     result->_value = integers(tensor->_type.sizes);
     return result;
   }

@@ -52,10 +52,9 @@ struct Slice {
   void check(int64_t rank) const {
     for (const auto* list : {&starts, &ends, &strides}) {
       if (static_cast<int64_t>(list->size()) != rank) {
-        violation(
-            "-[MPSGraph sliceTensor]: %zu numbers are given for a tensor of rank %lld",
-            list->size(),
-            static_cast<long long>(rank));
+        violation("-[MPSGraph sliceTensor]: %zu numbers are given for a tensor of rank %lld",
+                  list->size(),
+                  static_cast<long long>(rank));
       }
     }
   }

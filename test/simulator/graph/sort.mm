@@ -36,13 +36,12 @@ MPSGraphTensor* add_argsort(MPSGraph* graph, MPSGraphTensor* tensor, NSInteger a
       name);
 }
 
-NSArray<MPSGraphTensor*>* add_top(
-    MPSGraph* graph,
-    MPSGraphTensor* tensor,
-    NSInteger axis,
-    NSUInteger count,
-    NSString* name,
-    const char* call) {
+NSArray<MPSGraphTensor*>* add_top(MPSGraph* graph,
+                                  MPSGraphTensor* tensor,
+                                  NSInteger axis,
+                                  NSUInteger count,
+                                  NSString* name,
+                                  const char* call) {
   return add_operations(
       graph,
       "top k",
@@ -94,9 +93,7 @@ using namespace mps_simulator::graph;
   return add_argsort(self, tensor, axis, descending, name);
 }
 
-- (NSArray<MPSGraphTensor*>*)topKWithSourceTensor:(MPSGraphTensor*)source
-                                                k:(NSUInteger)k
-                                             name:(NSString*)name {
+- (NSArray<MPSGraphTensor*>*)topKWithSourceTensor:(MPSGraphTensor*)source k:(NSUInteger)k name:(NSString*)name {
   COUNT_CALL();
   return add_top(self, source, -1, k, name, __func__);
 }

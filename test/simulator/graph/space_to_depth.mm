@@ -47,8 +47,8 @@ struct Blocks {
     // C, H, y, W, x
     const at::Tensor blocks = image.reshape(with(outer, {channels, height, size, width, size}));
     const int64_t c = n - 3, h = c + 1, y = c + 2, w = c + 3, x = c + 4;
-    const at::Tensor moved = pixel_shuffle_order ? blocks.permute(axes(c, {c, y, x, h, w}))
-                                                 : blocks.permute(axes(c, {y, x, c, h, w}));
+    const at::Tensor moved =
+        pixel_shuffle_order ? blocks.permute(axes(c, {c, y, x, h, w})) : blocks.permute(axes(c, {y, x, c, h, w}));
     return restore(moved.reshape(with(outer, {channels * size * size, height, width})));
   }
 
@@ -100,12 +100,11 @@ struct Blocks {
                    usePixelShuffleOrder:(BOOL)usePixelShuffleOrder
                                    name:(NSString*)name {
   COUNT_CALL();
-  const Blocks blocks{
-      static_cast<int64_t>(widthAxis),
-      static_cast<int64_t>(heightAxis),
-      static_cast<int64_t>(depthAxis),
-      static_cast<int64_t>(blockSize),
-      static_cast<bool>(usePixelShuffleOrder)};
+  const Blocks blocks{static_cast<int64_t>(widthAxis),
+                      static_cast<int64_t>(heightAxis),
+                      static_cast<int64_t>(depthAxis),
+                      static_cast<int64_t>(blockSize),
+                      static_cast<bool>(usePixelShuffleOrder)};
   return add_operation(
       self,
       "space_to_depth",
@@ -122,12 +121,11 @@ struct Blocks {
                    usePixelShuffleOrder:(BOOL)usePixelShuffleOrder
                                    name:(NSString*)name {
   COUNT_CALL();
-  const Blocks blocks{
-      static_cast<int64_t>(widthAxis),
-      static_cast<int64_t>(heightAxis),
-      static_cast<int64_t>(depthAxis),
-      static_cast<int64_t>(blockSize),
-      static_cast<bool>(usePixelShuffleOrder)};
+  const Blocks blocks{static_cast<int64_t>(widthAxis),
+                      static_cast<int64_t>(heightAxis),
+                      static_cast<int64_t>(depthAxis),
+                      static_cast<int64_t>(blockSize),
+                      static_cast<bool>(usePixelShuffleOrder)};
   return add_operation(
       self,
       "depth_to_space",

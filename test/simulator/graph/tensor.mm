@@ -145,11 +145,10 @@ void check_same_type(const char* kind, const std::vector<MPSGraphTensor*>& tenso
   }
   for (MPSGraphTensor* tensor : tensors) {
     if (tensor->_type.type != tensors[0]->_type.type) {
-      violation(
-          "-[MPSGraph]: '%s' requires one element type for all its operands, not %s and %s",
-          kind,
-          c10::toString(tensors[0]->_type.type),
-          c10::toString(tensor->_type.type));
+      violation("-[MPSGraph]: '%s' requires one element type for all its operands, not %s and %s",
+                kind,
+                c10::toString(tensors[0]->_type.type),
+                c10::toString(tensor->_type.type));
     }
   }
 }

@@ -30,12 +30,11 @@ using namespace mps_simulator::graph;
     _memory.strides = at::detail::defaultStrides(_memory.sizes);
     _memory.type = to_scalar_type(dataType);
     const size_t needed = c10::multiply_integers(_memory.sizes) * c10::elementSize(_memory.type);
-    VALIDATE(
-        needed <= buffer.length,
-        "the shape %s needs %zu bytes, but the buffer has %zu",
-        describe(_memory.sizes).c_str(),
-        needed,
-        static_cast<size_t>(buffer.length));
+    VALIDATE(needed <= buffer.length,
+             "the shape %s needs %zu bytes, but the buffer has %zu",
+             describe(_memory.sizes).c_str(),
+             needed,
+             static_cast<size_t>(buffer.length));
   }
   return self;
 }
@@ -132,11 +131,10 @@ const TensorMemory& memory_of(MPSGraphTensorData* data) {
 }
 
 at::Tensor TensorMemory::tensor() const {
-  return at::from_blob(
-      static_cast<char*>(host_pointer(buffer)) + byte_offset,
-      sizes,
-      strides,
-      at::TensorOptions().dtype(type).device(at::kCPU));
+  return at::from_blob(static_cast<char*>(host_pointer(buffer)) + byte_offset,
+                       sizes,
+                       strides,
+                       at::TensorOptions().dtype(type).device(at::kCPU));
 }
 
 MPSGraphTensorData* make_tensor_data(id<MTLDevice> device, at::IntArrayRef sizes, at::ScalarType type) {
@@ -144,8 +142,7 @@ MPSGraphTensorData* make_tensor_data(id<MTLDevice> device, at::IntArrayRef sizes
   // A buffer cannot be empty.
   id<MTLBuffer> buffer = [[device newBufferWithLength:std::max<size_t>(bytes, 1)
                                               options:MTLResourceStorageModeShared] autorelease];
-  return [[[MPSGraphTensorData alloc] initWithMTLBuffer:buffer
-                                                  shape:to_shape(sizes)
+  return [[[MPSGraphTensorData alloc] initWithMTLBuffer:buffer shape:to_shape(sizes)
                                                dataType:to_data_type(type)] autorelease];
 }
 

@@ -96,10 +96,9 @@ int64_t wrap_axis(int64_t axis, int64_t rank) {
   // A single number has no axis, yet MPSGraph takes it as a vector of one.
   const int64_t limit = rank > 0 ? rank : 1;
   if (axis < -limit || axis >= limit) {
-    violation(
-        "-[MPSGraph]: axis %lld does not exist in a tensor of rank %lld",
-        static_cast<long long>(axis),
-        static_cast<long long>(rank));
+    violation("-[MPSGraph]: axis %lld does not exist in a tensor of rank %lld",
+              static_cast<long long>(axis),
+              static_cast<long long>(rank));
   }
   return axis < 0 ? axis + limit : axis;
 }

@@ -139,10 +139,9 @@ REAL_OPERATION(coshWithTensor, "cosh", at::cosh)
 REAL_OPERATION(erfWithTensor, "erf", at::erf)
 REAL_OPERATION(exponentWithTensor, "exponent", at::exp)
 REAL_OPERATION(exponentBase2WithTensor, "exponent_base_2", at::exp2)
-UNARY_OPERATION(
-    exponentBase10WithTensor,
-    "exponent_base_10",
-    on_reals(x, [](const at::Tensor& number) { return at::pow(10.0, number); }))
+UNARY_OPERATION(exponentBase10WithTensor, "exponent_base_10", on_reals(x, [](const at::Tensor& number) {
+                  return at::pow(10.0, number);
+                }))
 REAL_OPERATION(logarithmWithTensor, "logarithm", at::log)
 REAL_OPERATION(logarithmBase2WithTensor, "logarithm_base_2", at::log2)
 REAL_OPERATION(logarithmBase10WithTensor, "logarithm_base_10", at::log10)

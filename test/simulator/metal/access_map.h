@@ -37,11 +37,7 @@ class AccessMap {
   // Called for an access that is not ordered, with whether that one wrote.
   using OnConflict = c10::function_ref<void(const Accessor& earlier, bool wrote)>;
 
-  void add(
-      const GpuAccess& access,
-      const Accessor& accessor,
-      IsOrdered is_ordered,
-      OnConflict on_conflict);
+  void add(const GpuAccess& access, const Accessor& accessor, IsOrdered is_ordered, OnConflict on_conflict);
   // The memory may belong to another resource from now on.
   void forget(const char* begin, const char* end);
   void clear() {

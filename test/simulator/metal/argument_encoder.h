@@ -14,7 +14,5 @@
   id<MTLBuffer> _argumentBuffer;
   char* _target;
 }
-- (instancetype)initWithFunction:
-                    (std::shared_ptr<mps_simulator::shader::Function>)function
-                           index:(unsigned)index;
+- (instancetype)initWithFunction:(std::shared_ptr<mps_simulator::shader::Function>)function index:(unsigned)index;
 @end

@@ -20,8 +20,7 @@ constexpr NSUInteger kArgumentAlignment = 16;
 
 @synthesize label = _label;
 
-- (instancetype)initWithFunction:(std::shared_ptr<shader::Function>)function
-                           index:(unsigned)index {
+- (instancetype)initWithFunction:(std::shared_ptr<shader::Function>)function index:(unsigned)index {
   if ((self = [super init])) {
     _bufferIndex = index;
     _encodedLength = function->argument_buffer_length(index);
@@ -50,8 +49,7 @@ constexpr NSUInteger kArgumentAlignment = 16;
   return kArgumentAlignment;
 }
 
-- (void)setArgumentBuffer:(id<MTLBuffer>)argumentBuffer
-                   offset:(NSUInteger)offset {
+- (void)setArgumentBuffer:(id<MTLBuffer>)argumentBuffer offset:(NSUInteger)offset {
   COUNT_CALL();
   [self setTarget:argumentBuffer offset:offset function:__func__];
 }
@@ -60,30 +58,22 @@ constexpr NSUInteger kArgumentAlignment = 16;
               startOffset:(NSUInteger)startOffset
              arrayElement:(NSUInteger)arrayElement {
   COUNT_CALL();
-  const auto stride = (_encodedLength + kArgumentAlignment - 1) /
-      kArgumentAlignment * kArgumentAlignment;
-  [self setTarget:argumentBuffer
-           offset:startOffset + arrayElement * stride
-         function:__func__];
+  const auto stride = (_encodedLength + kArgumentAlignment - 1) / kArgumentAlignment * kArgumentAlignment;
+  [self setTarget:argumentBuffer offset:startOffset + arrayElement * stride function:__func__];
 }
 
-- (void)setTarget:(id<MTLBuffer>)argumentBuffer
-           offset:(NSUInteger)offset
-         function:(const char*)function {
+- (void)setTarget:(id<MTLBuffer>)argumentBuffer offset:(NSUInteger)offset function:(const char*)function {
   auto* buffer = checked_buffer(argumentBuffer, function);
   if (buffer && settings().validation) {
     if (offset > buffer->_length || _encodedLength > buffer->_length - offset) {
-      violation(
-          "%s: offset %lu + encodedLength %lu is beyond the buffer's %lu bytes",
-          function,
-          offset,
-          _encodedLength,
-          buffer->_length);
+      violation("%s: offset %lu + encodedLength %lu is beyond the buffer's %lu bytes",
+                function,
+                offset,
+                _encodedLength,
+                buffer->_length);
     }
     if (buffer.storageMode == MTLStorageModePrivate) {
-      violation(
-          "%s: the CPU cannot encode into a buffer with private storage",
-          function);
+      violation("%s: the CPU cannot encode into a buffer with private storage", function);
     }
   }
   [argumentBuffer retain];
@@ -97,8 +87,7 @@ constexpr NSUInteger kArgumentAlignment = 16;
   if (!_target) {
     violation("%s: no argument buffer has been set", function);
   }
-  const int64_t offset = _function->argument_buffer_offset(
-      _bufferIndex, static_cast<unsigned>(index));
+  const int64_t offset = _function->argument_buffer_offset(_bufferIndex, static_cast<unsigned>(index));
   if (offset < 0) {
     violation(
         "%s: function %s has no member with id %lu in the argument buffer at "
@@ -110,11 +99,9 @@ constexpr NSUInteger kArgumentAlignment = 16;
   }
   const auto* argument_buffer = (SimulatedBuffer*)_argumentBuffer;
   if (argument_buffer->_hostView) {
-    const auto place = static_cast<size_t>(
-        _target - argument_buffer->_pointer + argument_buffer->_hostStart -
-        argument_buffer->_hostView->address() + offset);
-    if (HostView::in_use(
-            argument_buffer->_hostView.get(), place, place + sizeof(void*))) {
+    const auto place = static_cast<size_t>(_target - argument_buffer->_pointer + argument_buffer->_hostStart -
+                                           argument_buffer->_hostView->address() + offset);
+    if (HostView::in_use(argument_buffer->_hostView.get(), place, place + sizeof(void*))) {
       violation(
           "%s: a committed command buffer that has not completed uses the "
           "argument buffer",
@@ -130,33 +117,21 @@ constexpr NSUInteger kArgumentAlignment = 16;
       function:(const char*)function {
   auto* buffer = checked_buffer(object, function);
   if (buffer && settings().validation && offset >= buffer->_length) {
-    violation(
-        "%s: offset %lu is beyond the buffer's %lu bytes",
-        function,
-        offset,
-        buffer->_length);
+    violation("%s: offset %lu is beyond the buffer's %lu bytes", function, offset, buffer->_length);
   }
   const void* address = buffer ? buffer->_pointer + offset : nullptr;
-  std::memcpy(
-      [self memberAtIndex:index function:function], &address, sizeof(address));
+  std::memcpy([self memberAtIndex:index function:function], &address, sizeof(address));
 }
 
-- (void)setBuffer:(id<MTLBuffer>)buffer
-           offset:(NSUInteger)offset
-          atIndex:(NSUInteger)index {
+- (void)setBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index {
   COUNT_CALL();
   [self encode:buffer offset:offset atIndex:index function:__func__];
 }
 
-- (void)setBuffers:(const id<MTLBuffer>[])buffers
-           offsets:(const NSUInteger[])offsets
-         withRange:(NSRange)range {
+- (void)setBuffers:(const id<MTLBuffer>[])buffers offsets:(const NSUInteger[])offsets withRange:(NSRange)range {
   COUNT_CALL();
   for (NSUInteger i = 0; i < range.length; ++i) {
-    [self encode:buffers[i]
-          offset:offsets[i]
-         atIndex:range.location + i
-        function:__func__];
+    [self encode:buffers[i] offset:offsets[i] atIndex:range.location + i function:__func__];
   }
 }
 

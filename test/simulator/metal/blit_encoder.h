@@ -2,8 +2,7 @@
 
 #import "metal/command_encoder.h"
 
-@interface SimulatedBlitCommandEncoder
-    : SimulatedCommandEncoder <MTLBlitCommandEncoder>
+@interface SimulatedBlitCommandEncoder : SimulatedCommandEncoder <MTLBlitCommandEncoder>
 @end
 
 // Changes indirect command buffers.

@@ -15,17 +15,12 @@ namespace {
 
 class CopyCommand final : public GpuCommand {
  public:
-  CopyCommand(
-      const SimulatedBuffer* to,
-      char* destination,
-      const SimulatedBuffer* from,
-      const char* source,
-      size_t size)
-      : to_(to),
-        destination_(destination),
-        from_(from),
-        source_(source),
-        size_(size) {}
+  CopyCommand(const SimulatedBuffer* to,
+              char* destination,
+              const SimulatedBuffer* from,
+              const char* source,
+              size_t size)
+      : to_(to), destination_(destination), from_(from), source_(source), size_(size) {}
   void run() override {
     std::memcpy(destination_, source_, size_);
   }
@@ -47,11 +42,7 @@ class CopyCommand final : public GpuCommand {
 
 class FillCommand final : public GpuCommand {
  public:
-  FillCommand(
-      const SimulatedBuffer* to,
-      char* destination,
-      uint8_t value,
-      size_t size)
+  FillCommand(const SimulatedBuffer* to, char* destination, uint8_t value, size_t size)
       : to_(to), destination_(destination), size_(size), value_(value) {}
   void run() override {
     std::memset(destination_, value_, size_);
@@ -70,30 +61,18 @@ class FillCommand final : public GpuCommand {
   uint8_t value_;
 };
 
-void check_range(
-    const char* function,
-    const char* role,
-    const SimulatedBuffer* buffer,
-    NSUInteger offset,
-    NSUInteger size) {
+void check_range(const char* function,
+                 const char* role,
+                 const SimulatedBuffer* buffer,
+                 NSUInteger offset,
+                 NSUInteger size) {
   if (offset > buffer->_length || size > buffer->_length - offset) {
     violation(
-        "%s: %s offset %lu + size %lu is beyond the buffer's %lu bytes",
-        function,
-        role,
-        offset,
-        size,
-        buffer->_length);
+        "%s: %s offset %lu + size %lu is beyond the buffer's %lu bytes", function, role, offset, size, buffer->_length);
   }
   const NSUInteger alignment = settings().copy_alignment;
   if (alignment > 1 && (offset % alignment || size % alignment)) {
-    violation(
-        "%s: %s offset %lu or size %lu is not a multiple of %lu",
-        function,
-        role,
-        offset,
-        size,
-        alignment);
+    violation("%s: %s offset %lu or size %lu is not a multiple of %lu", function, role, offset, size, alignment);
   }
 }
 
@@ -134,23 +113,19 @@ COPIES_PROPERTIES
   }
   const char* from = source->_pointer + sourceOffset;
   char* to = destination->_pointer + destinationOffset;
-  VALIDATE(
-      from + size <= to || to + size <= from, "source and destination overlap");
+  VALIDATE(from + size <= to || to + size <= from, "source and destination overlap");
   [_commandBuffer retainUntilCompleted:source];
   [_commandBuffer retainUntilCompleted:destination];
   auto& accesses = _commandBuffer->_accesses;
   accesses.add(source, sourceOffset, sourceOffset + size, false);
   accesses.add(destination, destinationOffset, destinationOffset + size, true);
   accesses.add_bytes(source, sourceOffset, sourceOffset + size, false);
-  accesses.add_bytes(
-      destination, destinationOffset, destinationOffset + size, true);
+  accesses.add_bytes(destination, destinationOffset, destinationOffset + size, true);
   _commandBuffer->_commands.append<CopyCommand>(destination, to, source, from, size);
   call.succeeded();
 }
 
-- (void)fillBuffer:(id<MTLBuffer>)buffer
-             range:(NSRange)range
-             value:(uint8_t)value {
+- (void)fillBuffer:(id<MTLBuffer>)buffer range:(NSRange)range value:(uint8_t)value {
   COUNT_CALL();
   EncoderCall call(_failed);
   VALIDATE_ENCODING();
@@ -161,10 +136,8 @@ COPIES_PROPERTIES
     check_range(__func__, "range", destination, range.location, range.length);
   }
   [_commandBuffer retainUntilCompleted:destination];
-  _commandBuffer->_accesses.add(
-      destination, range.location, NSMaxRange(range), true);
-  _commandBuffer->_accesses.add_bytes(
-      destination, range.location, NSMaxRange(range), true);
+  _commandBuffer->_accesses.add(destination, range.location, NSMaxRange(range), true);
+  _commandBuffer->_accesses.add_bytes(destination, range.location, NSMaxRange(range), true);
   _commandBuffer->_commands.append<FillCommand>(
       destination, destination->_pointer + range.location, value, range.length);
   call.succeeded();
@@ -175,9 +148,7 @@ COPIES_PROPERTIES
   EncoderCall call(_failed);
   VALIDATE_ENCODING();
   VALIDATE(resource, "the resource is nil");
-  VALIDATE(
-      resource.storageMode == MTLStorageModeManaged,
-      "only a resource with managed storage can be synchronized");
+  VALIDATE(resource.storageMode == MTLStorageModeManaged, "only a resource with managed storage can be synchronized");
   [_commandBuffer retainUntilCompleted:resource];
   call.succeeded();
 }

@@ -16,8 +16,7 @@ namespace {
 // A change of an indirect command buffer by the GPU.
 class ChangeCommand : public GpuCommand {
  public:
-  explicit ChangeCommand(SimulatedIndirectCommandBuffer* target)
-      : target_(target) {
+  explicit ChangeCommand(SimulatedIndirectCommandBuffer* target) : target_(target) {
     ++target_->_pendingChanges;
   }
   ~ChangeCommand() override {
@@ -30,14 +29,10 @@ class ChangeCommand : public GpuCommand {
 
 class ResetCommand final : public ChangeCommand {
  public:
-  ResetCommand(SimulatedIndirectCommandBuffer* target, NSRange range)
-      : ChangeCommand(target), range_(range) {}
+  ResetCommand(SimulatedIndirectCommandBuffer* target, NSRange range) : ChangeCommand(target), range_(range) {}
   void run() override {
     std::fill_n(
-        target_->_commands.begin() +
-            static_cast<std::ptrdiff_t>(range_.location),
-        range_.length,
-        IndirectCommand{});
+        target_->_commands.begin() + static_cast<std::ptrdiff_t>(range_.location), range_.length, IndirectCommand{});
   }
 
  private:
@@ -46,18 +41,15 @@ class ResetCommand final : public ChangeCommand {
 
 class CopyCommandsCommand final : public ChangeCommand {
  public:
-  CopyCommandsCommand(
-      SimulatedIndirectCommandBuffer* target,
-      NSUInteger index,
-      const SimulatedIndirectCommandBuffer* source,
-      NSRange range)
+  CopyCommandsCommand(SimulatedIndirectCommandBuffer* target,
+                      NSUInteger index,
+                      const SimulatedIndirectCommandBuffer* source,
+                      NSRange range)
       : ChangeCommand(target), index_(index), source_(source), range_(range) {}
   void run() override {
-    std::copy_n(
-        source_->_commands.begin() +
-            static_cast<std::ptrdiff_t>(range_.location),
-        range_.length,
-        target_->_commands.begin() + static_cast<std::ptrdiff_t>(index_));
+    std::copy_n(source_->_commands.begin() + static_cast<std::ptrdiff_t>(range_.location),
+                range_.length,
+                target_->_commands.begin() + static_cast<std::ptrdiff_t>(index_));
   }
 
  private:
@@ -70,8 +62,7 @@ class CopyCommandsCommand final : public ChangeCommand {
 
 @implementation SimulatedBlitCommandEncoder (Indirect)
 
-- (void)resetCommandsInBuffer:(id<MTLIndirectCommandBuffer>)buffer
-                    withRange:(NSRange)range {
+- (void)resetCommandsInBuffer:(id<MTLIndirectCommandBuffer>)buffer withRange:(NSRange)range {
   COUNT_CALL();
   EncoderCall call(_failed);
   VALIDATE_ENCODING();
@@ -92,30 +83,22 @@ class CopyCommandsCommand final : public ChangeCommand {
   auto* from = checked_indirect_command_buffer(source, __func__);
   auto* to = checked_indirect_command_buffer(destination, __func__);
   [from checkRange:sourceRange function:__func__];
-  [to checkRange:NSMakeRange(destinationIndex, sourceRange.length)
-        function:__func__];
+  [to checkRange:NSMakeRange(destinationIndex, sourceRange.length) function:__func__];
   VALIDATE(from != to, "source and destination are the same");
-  VALIDATE(
-      from->_types == to->_types &&
-          from->_inheritBuffers == to->_inheritBuffers &&
-          from->_inheritPipelineState == to->_inheritPipelineState &&
-          from->_bufferCount == to->_bufferCount,
-      "source and destination were made with different descriptors");
+  VALIDATE(from->_types == to->_types && from->_inheritBuffers == to->_inheritBuffers &&
+               from->_inheritPipelineState == to->_inheritPipelineState && from->_bufferCount == to->_bufferCount,
+           "source and destination were made with different descriptors");
   [_commandBuffer useIndirectCommandBuffer:from];
   [_commandBuffer useIndirectCommandBuffer:to];
-  _commandBuffer->_commands.append<CopyCommandsCommand>(
-      to, destinationIndex, from, sourceRange);
+  _commandBuffer->_commands.append<CopyCommandsCommand>(to, destinationIndex, from, sourceRange);
   call.succeeded();
 }
 
-- (void)optimizeIndirectCommandBuffer:
-            (id<MTLIndirectCommandBuffer>)indirectCommandBuffer
-                            withRange:(NSRange)range {
+- (void)optimizeIndirectCommandBuffer:(id<MTLIndirectCommandBuffer>)indirectCommandBuffer withRange:(NSRange)range {
   COUNT_CALL();
   EncoderCall call(_failed);
   VALIDATE_ENCODING();
-  auto* target =
-      checked_indirect_command_buffer(indirectCommandBuffer, __func__);
+  auto* target = checked_indirect_command_buffer(indirectCommandBuffer, __func__);
   [target checkRange:range function:__func__];
   // It may make the commands faster and must not change their results.
   [_commandBuffer useIndirectCommandBuffer:target];

@@ -32,8 +32,7 @@
   bool _untracked;
 }
 // The memory is the buffer's own, from the device. Nil when there is none.
-- (instancetype)initWithLength:(NSUInteger)length
-                       options:(MTLResourceOptions)options;
+- (instancetype)initWithLength:(NSUInteger)length options:(MTLResourceOptions)options;
 - (instancetype)initWithPointer:(void*)pointer
                          length:(NSUInteger)length
                         options:(MTLResourceOptions)options

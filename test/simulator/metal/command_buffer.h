@@ -71,8 +71,6 @@
 namespace mps_simulator {
 
 // The simulator's object behind a command buffer or a wrapper of one.
-SimulatedCommandBuffer* root_command_buffer(
-    id<MTLCommandBuffer> command_buffer,
-    const char* function);
+SimulatedCommandBuffer* root_command_buffer(id<MTLCommandBuffer> command_buffer, const char* function);
 
 } // namespace mps_simulator

@@ -90,23 +90,18 @@ class UpdateFencesCommand final : public GpuCommand {
 - (void)updateFence:(id<MTLFence>)fence {
   COUNT_CALL();
   VALIDATE_ENCODING();
-  VALIDATE(
-      [(id)fence isKindOfClass:[SimulatedFence class]],
-      "the fence is not one of this device");
+  VALIDATE([(id)fence isKindOfClass:[SimulatedFence class]], "the fence is not one of this device");
   _pass->updates = [self use:(SimulatedFence*)fence after:_pass->updates];
 }
 
 - (void)waitForFence:(id<MTLFence>)fence {
   COUNT_CALL();
   VALIDATE_ENCODING();
-  VALIDATE(
-      [(id)fence isKindOfClass:[SimulatedFence class]],
-      "the fence is not one of this device");
+  VALIDATE([(id)fence isKindOfClass:[SimulatedFence class]], "the fence is not one of this device");
   for (auto* update = _pass->updates; update; update = update->next) {
-    VALIDATE(
-        update->fence != (id)fence,
-        "the encoder updates the fence at its end and cannot wait for that at "
-        "its beginning");
+    VALIDATE(update->fence != (id)fence,
+             "the encoder updates the fence at its end and cannot wait for that at "
+             "its beginning");
   }
   _pass->waits = [self use:(SimulatedFence*)fence after:_pass->waits];
 }

@@ -43,17 +43,14 @@ using namespace mps_simulator;
   return [self newBufferRetaining:NO function:__func__];
 }
 
-- (id<MTLCommandBuffer>)commandBufferWithDescriptor:
-    (MTLCommandBufferDescriptor*)descriptor {
+- (id<MTLCommandBuffer>)commandBufferWithDescriptor:(MTLCommandBufferDescriptor*)descriptor {
   COUNT_CALL();
   VALIDATE(descriptor, "the descriptor is nil");
-  return [self newBufferRetaining:descriptor.retainedReferences
-                         function:__func__];
+  return [self newBufferRetaining:descriptor.retainedReferences function:__func__];
 }
 
 - (id<MTLCommandBuffer>)newBufferRetaining:(BOOL)retainedReferences
-                                  function:(const char*)function
-    NS_RETURNS_NOT_RETAINED {
+                                  function:(const char*)function NS_RETURNS_NOT_RETAINED {
   auto& gpu = Gpu::instance();
   // In a forked child nothing can be encoded into it, which the encoder's making
   // reports. Here nothing may be thrown: the backend asks for a command buffer
@@ -61,8 +58,7 @@ using namespace mps_simulator;
   if (!device_lost_by_fork()) {
     check_process(function);
     auto held = gpu.lock();
-    if (settings().validation && _state->unfinished >= _state->maximum &&
-        !_state->committed) {
+    if (settings().validation && _state->unfinished >= _state->maximum && !_state->committed) {
       violation(
           "%s: all %zu command buffers of the queue are in use and none has "
           "been committed: this would wait for ever",
@@ -72,10 +68,8 @@ using namespace mps_simulator;
     gpu.wait(held, [&] { return _state->unfinished < _state->maximum; });
     ++_state->unfinished;
   }
-  return [[[SimulatedCommandBuffer alloc] initWithQueue:self
-                                                  state:_state
-                                     retainedReferences:retainedReferences]
-      autorelease];
+  return [[[SimulatedCommandBuffer alloc] initWithQueue:self state:_state
+                                     retainedReferences:retainedReferences] autorelease];
 }
 
 - (void)insertDebugCaptureBoundary {

@@ -6,8 +6,7 @@
 @class SimulatedBuffer;
 @class SimulatedComputePipelineState;
 
-@interface SimulatedComputeCommandEncoder
-    : SimulatedCommandEncoder <MTLComputeCommandEncoder> {
+@interface SimulatedComputeCommandEncoder : SimulatedCommandEncoder <MTLComputeCommandEncoder> {
  @private
   MTLDispatchType _dispatchType;
   // All that is bound stays until it is replaced, and every dispatch takes a
@@ -18,8 +17,7 @@
   // Of a concurrent encoder: the commands after it have no order yet.
   mps_simulator::GpuCommand* _lastOrdered;
 }
-- (instancetype)initWithCommandBuffer:(SimulatedCommandBuffer*)commandBuffer
-                         dispatchType:(MTLDispatchType)dispatchType;
+- (instancetype)initWithCommandBuffer:(SimulatedCommandBuffer*)commandBuffer dispatchType:(MTLDispatchType)dispatchType;
 // Drops what is bound: an MPS kernel object has encoded to this encoder, and
 // Apple does not say what it leaves bound.
 - (void)forgetBindings;

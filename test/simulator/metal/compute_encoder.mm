@@ -23,8 +23,7 @@ shader::Size3 to_size(MTLSize size) {
 class BarrierCommand final : public GpuCommand {
  public:
   // `buffers` is memory of the command's list; null: all of them.
-  BarrierCommand(const SimulatedBuffer* const* buffers, size_t count)
-      : buffers_(buffers), count_(count) {}
+  BarrierCommand(const SimulatedBuffer* const* buffers, size_t count) : buffers_(buffers), count_(count) {}
   void run() override {
     GpuOrder::instance().barrier(buffers_, count_);
   }
@@ -144,16 +143,11 @@ COPIES_PROPERTIES
   _bindings.bytes_mask &= ~(1u << index);
 }
 
-- (void)setBuffer:(id<MTLBuffer>)buffer
-           offset:(NSUInteger)offset
-          atIndex:(NSUInteger)index {
+- (void)setBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index {
   COUNT_CALL();
   VALIDATE_ENCODING();
   check_buffer_index(index, __func__);
-  [self bind:checked_buffer(buffer, __func__)
-        offset:offset
-       atIndex:index
-      function:__func__];
+  [self bind:checked_buffer(buffer, __func__) offset:offset atIndex:index function:__func__];
 }
 
 - (void)setBufferOffset:(NSUInteger)offset atIndex:(NSUInteger)index {
@@ -166,23 +160,16 @@ COPIES_PROPERTIES
   [self bind:_buffers[index] offset:offset atIndex:index function:__func__];
 }
 
-- (void)setBuffers:(const id<MTLBuffer>[])buffers
-           offsets:(const NSUInteger[])offsets
-         withRange:(NSRange)range {
+- (void)setBuffers:(const id<MTLBuffer>[])buffers offsets:(const NSUInteger[])offsets withRange:(NSRange)range {
   COUNT_CALL();
   VALIDATE_ENCODING();
   for (NSUInteger i = 0; i < range.length; ++i) {
     check_buffer_index(range.location + i, __func__);
-    [self bind:checked_buffer(buffers[i], __func__)
-          offset:offsets[i]
-         atIndex:range.location + i
-        function:__func__];
+    [self bind:checked_buffer(buffers[i], __func__) offset:offsets[i] atIndex:range.location + i function:__func__];
   }
 }
 
-- (void)setBytes:(const void*)bytes
-          length:(NSUInteger)length
-         atIndex:(NSUInteger)index {
+- (void)setBytes:(const void*)bytes length:(NSUInteger)length atIndex:(NSUInteger)index {
   COUNT_CALL();
   VALIDATE_ENCODING();
   check_buffer_index(index, __func__);
@@ -195,11 +182,7 @@ COPIES_PROPERTIES
   }
   VALIDATE(bytes, "the bytes are NULL");
   VALIDATE(length > 0, "length is 0");
-  VALIDATE(
-      length <= kMaximumBytes,
-      "length %lu exceeds %zu: use a buffer",
-      length,
-      kMaximumBytes);
+  VALIDATE(length <= kMaximumBytes, "length %lu exceeds %zu: use a buffer", length, kMaximumBytes);
   void* memory = _commandBuffer->_commands.allocate(length);
   std::memcpy(memory, bytes, length);
   _buffers[index] = nil;
@@ -208,8 +191,7 @@ COPIES_PROPERTIES
   _bindings.bytes_mask |= 1u << index;
 }
 
-- (void)setThreadgroupMemoryLength:(NSUInteger)length
-                           atIndex:(NSUInteger)index {
+- (void)setThreadgroupMemoryLength:(NSUInteger)length atIndex:(NSUInteger)index {
   COUNT_CALL();
   VALIDATE_ENCODING();
   check_buffer_index(index, __func__);
@@ -224,8 +206,7 @@ COPIES_PROPERTIES
 
 // MARK: Dispatches
 
-- (void)checkDispatch:(MTLSize)threadsPerThreadgroup
-             function:(const char*)function {
+- (void)checkDispatch:(MTLSize)threadsPerThreadgroup function:(const char*)function {
   if (!_pipeline) {
     violation("%s: no compute pipeline state is set", function);
   }
@@ -239,19 +220,17 @@ COPIES_PROPERTIES
   if (__builtin_expect(!settings().hazards, 1)) {
     return;
   }
-  each_access(
-      *_pipeline->_function,
-      _bindings.buffers,
-      _buffers,
-      kBufferSlots,
-      [&](const GpuAccess& access, const shader::Argument& argument) {
-        auto* buffer = _buffers[argument.index];
-        _commandBuffer->_accesses.add(
-            buffer,
-            static_cast<size_t>(access.begin - buffer->_pointer),
-            static_cast<size_t>(access.end - buffer->_pointer),
-            access.writes);
-      });
+  each_access(*_pipeline->_function,
+              _bindings.buffers,
+              _buffers,
+              kBufferSlots,
+              [&](const GpuAccess& access, const shader::Argument& argument) {
+                auto* buffer = _buffers[argument.index];
+                _commandBuffer->_accesses.add(buffer,
+                                              static_cast<size_t>(access.begin - buffer->_pointer),
+                                              static_cast<size_t>(access.end - buffer->_pointer),
+                                              access.writes);
+              });
 }
 
 - (void)appendGrid:(shader::Size3)grid threadgroup:(MTLSize)threadgroup {
@@ -259,17 +238,10 @@ COPIES_PROPERTIES
   auto& commands = _commandBuffer->_commands;
   void* snapshot = commands.allocate(snapshot_size(_bindings));
   commands.append<DispatchCommand>(
-      _pipeline->_function.get(),
-      _bindings,
-      _pass->residency,
-      _buffers,
-      snapshot,
-      grid,
-      to_size(threadgroup));
+      _pipeline->_function.get(), _bindings, _pass->residency, _buffers, snapshot, grid, to_size(threadgroup));
 }
 
-- (void)dispatchThreads:(MTLSize)threadsPerGrid
-    threadsPerThreadgroup:(MTLSize)threadsPerThreadgroup {
+- (void)dispatchThreads:(MTLSize)threadsPerGrid threadsPerThreadgroup:(MTLSize)threadsPerThreadgroup {
   COUNT_CALL();
   VALIDATE_ENCODING();
   if (!threadsPerGrid.width || !threadsPerGrid.height || !threadsPerGrid.depth) {
@@ -280,8 +252,7 @@ COPIES_PROPERTIES
   [self appendGrid:to_size(threadsPerGrid) threadgroup:threadsPerThreadgroup];
 }
 
-- (void)dispatchThreadgroups:(MTLSize)threadgroupsPerGrid
-       threadsPerThreadgroup:(MTLSize)threadsPerThreadgroup {
+- (void)dispatchThreadgroups:(MTLSize)threadgroupsPerGrid threadsPerThreadgroup:(MTLSize)threadsPerThreadgroup {
   COUNT_CALL();
   VALIDATE_ENCODING();
   [self checkDispatch:threadsPerThreadgroup function:__func__];
@@ -304,27 +275,25 @@ COPIES_PROPERTIES
   VALIDATE(buffer, "the indirect buffer is nil");
   VALIDATE(offset % 4 == 0, "offset %lu is not a multiple of 4", offset);
   constexpr NSUInteger kSize = sizeof(MTLDispatchThreadgroupsIndirectArguments);
-  VALIDATE(
-      offset <= buffer->_length && kSize <= buffer->_length - offset,
-      "offset %lu + size %lu is beyond the buffer's %lu bytes",
-      offset,
-      kSize,
-      buffer->_length);
+  VALIDATE(offset <= buffer->_length && kSize <= buffer->_length - offset,
+           "offset %lu + size %lu is beyond the buffer's %lu bytes",
+           offset,
+           kSize,
+           buffer->_length);
   [self checkDispatch:threadsPerThreadgroup function:__func__];
   [_commandBuffer retainUntilCompleted:buffer];
   [self logAccesses];
   _commandBuffer->_accesses.add(buffer, offset, offset + kSize, false);
   auto& commands = _commandBuffer->_commands;
   void* snapshot = commands.allocate(snapshot_size(_bindings));
-  commands.append<IndirectDispatchCommand>(
-      _pipeline->_function.get(),
-      _bindings,
-      _pass->residency,
-      _buffers,
-      snapshot,
-      buffer,
-      buffer->_pointer + offset,
-      to_size(threadsPerThreadgroup));
+  commands.append<IndirectDispatchCommand>(_pipeline->_function.get(),
+                                           _bindings,
+                                           _pass->residency,
+                                           _buffers,
+                                           snapshot,
+                                           buffer,
+                                           buffer->_pointer + offset,
+                                           to_size(threadsPerThreadgroup));
 }
 
 // MARK: Resources and order
@@ -339,23 +308,17 @@ COPIES_PROPERTIES
   VALIDATE_ENCODING();
   VALIDATE(resource, "the resource is nil");
   VALIDATE(usage, "the usage is empty");
-  VALIDATE(
-      !destroyed_object_class(resource), "the resource has been released");
+  VALIDATE(!destroyed_object_class(resource), "the resource has been released");
   [self use:resource writes:(usage & MTLResourceUsageWrite) != 0];
 }
 
-- (void)useResources:(const id<MTLResource>[])resources
-               count:(NSUInteger)count
-               usage:(MTLResourceUsage)usage {
+- (void)useResources:(const id<MTLResource>[])resources count:(NSUInteger)count usage:(MTLResourceUsage)usage {
   COUNT_CALL();
   VALIDATE_ENCODING();
   VALIDATE(usage, "the usage is empty");
   for (NSUInteger i = 0; i < count; ++i) {
     VALIDATE(resources[i], "resource %lu is nil", i);
-    VALIDATE(
-        !destroyed_object_class(resources[i]),
-        "resource %lu has been released",
-        i);
+    VALIDATE(!destroyed_object_class(resources[i]), "resource %lu has been released", i);
     [self use:resources[i] writes:(usage & MTLResourceUsageWrite) != 0];
   }
 }
@@ -374,8 +337,7 @@ COPIES_PROPERTIES
   VALIDATE_ENCODING();
   for (NSUInteger i = 0; i < count; ++i) {
     VALIDATE(heaps[i], "heap %lu is nil", i);
-    VALIDATE(
-        !destroyed_object_class(heaps[i]), "heap %lu has been released", i);
+    VALIDATE(!destroyed_object_class(heaps[i]), "heap %lu has been released", i);
     [self use:heaps[i] writes:NO];
   }
 }
@@ -384,16 +346,13 @@ COPIES_PROPERTIES
   COUNT_CALL();
   VALIDATE_ENCODING();
   VALIDATE(scope, "the scope is empty");
-  VALIDATE(
-      !(scope & MTLBarrierScopeRenderTargets),
-      "a compute encoder has no render targets");
+  VALIDATE(!(scope & MTLBarrierScopeRenderTargets), "a compute encoder has no render targets");
   if (scope & MTLBarrierScopeBuffers) {
     [self appendBarrier:nullptr count:0];
   }
 }
 
-- (void)memoryBarrierWithResources:(const id<MTLResource>[])resources
-                             count:(NSUInteger)count {
+- (void)memoryBarrierWithResources:(const id<MTLResource>[])resources count:(NSUInteger)count {
   COUNT_CALL();
   VALIDATE_ENCODING();
   for (NSUInteger i = 0; i < count; ++i) {

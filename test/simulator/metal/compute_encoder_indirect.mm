@@ -21,13 +21,12 @@ constexpr NSUInteger kMostCommands = 16384;
 
 class ExecuteCommand final : public GpuCommand {
  public:
-  ExecuteCommand(
-      const SimulatedIndirectCommandBuffer* commands,
-      NSRange range,
-      const SimulatedBuffer* range_buffer,
-      const char* range_on_gpu,
-      std::shared_ptr<const IndirectContext> context,
-      const char* function)
+  ExecuteCommand(const SimulatedIndirectCommandBuffer* commands,
+                 NSRange range,
+                 const SimulatedBuffer* range_buffer,
+                 const char* range_on_gpu,
+                 std::shared_ptr<const IndirectContext> context,
+                 const char* function)
       : commands_(commands),
         range_(range),
         range_buffer_(range_buffer),
@@ -41,12 +40,10 @@ class ExecuteCommand final : public GpuCommand {
     run_indirect_commands(commands_, range, *context_, function_);
   }
 
-  void collect_accesses(std::vector<GpuAccess>& accesses, bool about_to_run)
-      const override {
+  void collect_accesses(std::vector<GpuAccess>& accesses, bool about_to_run) const override {
     if (range_on_gpu_) {
       constexpr auto kSize = sizeof(MTLIndirectCommandBufferExecutionRange);
-      accesses.push_back(
-          {range_buffer_, range_on_gpu_, range_on_gpu_ + kSize, false});
+      accesses.push_back({range_buffer_, range_on_gpu_, range_on_gpu_ + kSize, false});
       if (!about_to_run) {
         // An earlier command may write it, so any command may be in it.
         const auto all = NSMakeRange(0, commands_->_commands.size());
@@ -83,25 +80,20 @@ class ExecuteCommand final : public GpuCommand {
 
 @implementation SimulatedComputeCommandEncoder (Indirect)
 
-- (SimulatedIndirectCommandBuffer*)
-    checkedCommands:(id<MTLIndirectCommandBuffer>)commands
-           function:(const char*)function {
+- (SimulatedIndirectCommandBuffer*)checkedCommands:(id<MTLIndirectCommandBuffer>)commands
+                                          function:(const char*)function {
   auto* checked = checked_indirect_command_buffer(commands, function);
   if (!settings().validation) {
     return checked;
   }
-  constexpr auto kComputeTypes = MTLIndirectCommandTypeConcurrentDispatch |
-      MTLIndirectCommandTypeConcurrentDispatchThreads;
+  constexpr auto kComputeTypes =
+      MTLIndirectCommandTypeConcurrentDispatch | MTLIndirectCommandTypeConcurrentDispatchThreads;
   if (checked->_types & ~kComputeTypes || !checked->_types) {
-    violation(
-        "%s: the indirect command buffer is not one of compute commands",
-        function);
+    violation("%s: the indirect command buffer is not one of compute commands", function);
   }
   if (checked->_inheritPipelineState) {
     if (!_pipeline) {
-      violation(
-          "%s: no compute pipeline state is set, which the commands inherit",
-          function);
+      violation("%s: no compute pipeline state is set, which the commands inherit", function);
     }
     if (!_pipeline->_supportsIndirectCommandBuffers) {
       violation(
@@ -124,19 +116,13 @@ class ExecuteCommand final : public GpuCommand {
   return context;
 }
 
-- (void)executeCommandsInBuffer:
-            (id<MTLIndirectCommandBuffer>)indirectCommandBuffer
-                      withRange:(NSRange)executionRange {
+- (void)executeCommandsInBuffer:(id<MTLIndirectCommandBuffer>)indirectCommandBuffer withRange:(NSRange)executionRange {
   COUNT_CALL();
   VALIDATE_ENCODING();
-  auto* commands = [self checkedCommands:indirectCommandBuffer
-                                function:__func__];
+  auto* commands = [self checkedCommands:indirectCommandBuffer function:__func__];
   [commands checkRange:executionRange function:__func__];
   VALIDATE(
-      executionRange.length <= kMostCommands,
-      "%lu commands are more than %lu",
-      executionRange.length,
-      kMostCommands);
+      executionRange.length <= kMostCommands, "%lu commands are more than %lu", executionRange.length, kMostCommands);
   auto context = [self indirectContext];
   // The GPU checks again, but an error raised here has the caller's stack.
   if (settings().validation && !commands->_pendingChanges) {
@@ -147,37 +133,25 @@ class ExecuteCommand final : public GpuCommand {
       commands, executionRange, nullptr, nullptr, std::move(context), __func__);
 }
 
-- (void)executeCommandsInBuffer:
-            (id<MTLIndirectCommandBuffer>)indirectCommandbuffer
+- (void)executeCommandsInBuffer:(id<MTLIndirectCommandBuffer>)indirectCommandbuffer
                  indirectBuffer:(id<MTLBuffer>)indirectRangeBuffer
            indirectBufferOffset:(NSUInteger)indirectBufferOffset {
   COUNT_CALL();
   VALIDATE_ENCODING();
-  auto* commands = [self checkedCommands:indirectCommandbuffer
-                                function:__func__];
+  auto* commands = [self checkedCommands:indirectCommandbuffer function:__func__];
   auto* buffer = checked_buffer(indirectRangeBuffer, __func__);
   VALIDATE(buffer, "the indirect buffer is nil");
-  VALIDATE(
-      indirectBufferOffset % 4 == 0,
-      "offset %lu is not a multiple of 4",
-      indirectBufferOffset);
+  VALIDATE(indirectBufferOffset % 4 == 0, "offset %lu is not a multiple of 4", indirectBufferOffset);
   constexpr NSUInteger kSize = sizeof(MTLIndirectCommandBufferExecutionRange);
-  VALIDATE(
-      indirectBufferOffset <= buffer->_length &&
-          kSize <= buffer->_length - indirectBufferOffset,
-      "offset %lu + size %lu is beyond the buffer's %lu bytes",
-      indirectBufferOffset,
-      kSize,
-      buffer->_length);
+  VALIDATE(indirectBufferOffset <= buffer->_length && kSize <= buffer->_length - indirectBufferOffset,
+           "offset %lu + size %lu is beyond the buffer's %lu bytes",
+           indirectBufferOffset,
+           kSize,
+           buffer->_length);
   [_commandBuffer retainUntilCompleted:buffer];
   [_commandBuffer useIndirectCommandBuffer:commands];
   _commandBuffer->_commands.append<ExecuteCommand>(
-      commands,
-      NSMakeRange(0, 0),
-      buffer,
-      buffer->_pointer + indirectBufferOffset,
-      [self indirectContext],
-      __func__);
+      commands, NSMakeRange(0, 0), buffer, buffer->_pointer + indirectBufferOffset, [self indirectContext], __func__);
 }
 
 @end

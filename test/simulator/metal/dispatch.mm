@@ -8,12 +8,7 @@ namespace mps_simulator {
 
 void run_kernel(const KernelRun& run) {
   const auto start = [&] {
-    run.function->run(
-        {run.grid,
-         run.threadgroup,
-         run.buffers,
-         run.threadgroup_lengths,
-         next_thread_order()});
+    run.function->run({run.grid, run.threadgroup, run.buffers, run.threadgroup_lengths, next_thread_order()});
   };
   if (!settings().validation) {
     start();

@@ -87,11 +87,7 @@ class GpuOrder {
   void start_pass(const GpuCommand& first, CommandBufferOrder& order);
   void add_tracked(const GpuCommand& first, GpuPass& pass);
   void check(const GpuAccess& access);
-  [[noreturn]] void report(
-      const GpuAccess& access,
-      const Accessor& earlier,
-      bool wrote,
-      bool same_pass) const;
+  [[noreturn]] void report(const GpuAccess& access, const Accessor& earlier, bool wrote, bool same_pass) const;
 
   std::mutex mutex_;
   std::atomic<long> untracked_{0};

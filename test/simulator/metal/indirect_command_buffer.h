@@ -29,8 +29,7 @@ struct IndirectCommand {
 
 } // namespace mps_simulator
 
-@interface SimulatedIndirectCommandBuffer
-    : SimulatedResource <MTLIndirectCommandBuffer> {
+@interface SimulatedIndirectCommandBuffer : SimulatedResource <MTLIndirectCommandBuffer> {
  @public
   std::vector<mps_simulator::IndirectCommand> _commands;
   MTLIndirectCommandType _types;
@@ -44,8 +43,7 @@ struct IndirectCommand {
   // run.
   std::atomic<int> _pendingChanges;
 }
-- (instancetype)initWithDescriptor:
-                    (MTLIndirectCommandBufferDescriptor*)descriptor
+- (instancetype)initWithDescriptor:(MTLIndirectCommandBufferDescriptor*)descriptor
                              count:(NSUInteger)count
                            options:(MTLResourceOptions)options;
 - (void)checkRange:(NSRange)range function:(const char*)function;
@@ -54,8 +52,7 @@ struct IndirectCommand {
 namespace mps_simulator {
 
 // Raises a violation for what is not a live indirect command buffer.
-SimulatedIndirectCommandBuffer* checked_indirect_command_buffer(
-    id<MTLIndirectCommandBuffer> buffer,
-    const char* function);
+SimulatedIndirectCommandBuffer* checked_indirect_command_buffer(id<MTLIndirectCommandBuffer> buffer,
+                                                                const char* function);
 
 } // namespace mps_simulator

@@ -26,8 +26,7 @@ COPIES_PROPERTIES
 
 @implementation SimulatedIndirectCommandBuffer
 
-- (instancetype)initWithDescriptor:
-                    (MTLIndirectCommandBufferDescriptor*)descriptor
+- (instancetype)initWithDescriptor:(MTLIndirectCommandBufferDescriptor*)descriptor
                              count:(NSUInteger)count
                            options:(MTLResourceOptions)options {
   if ((self = [super initWithOptions:options])) {
@@ -71,8 +70,7 @@ NOT_SIMULATED(- (void)makeAliasable)
 
 - (void)checkRange:(NSRange)range function:(const char*)function {
   // Not subject to the validation setting: it keeps memory in bounds.
-  if (range.location > _commands.size() ||
-      range.length > _commands.size() - range.location) {
+  if (range.location > _commands.size() || range.length > _commands.size() - range.location) {
     violation(
         "%s: range {%lu, %lu} is not inside the indirect command buffer's %zu "
         "commands",
@@ -86,9 +84,7 @@ NOT_SIMULATED(- (void)makeAliasable)
 - (void)resetWithRange:(NSRange)range {
   COUNT_CALL();
   [self checkRange:range function:__func__];
-  VALIDATE(
-      !_inFlight,
-      "a committed command buffer that has not completed uses the commands");
+  VALIDATE(!_inFlight, "a committed command buffer that has not completed uses the commands");
   for (NSUInteger i = 0; i < range.length; ++i) {
     _commands[range.location + i] = {};
   }
@@ -96,35 +92,28 @@ NOT_SIMULATED(- (void)makeAliasable)
 
 NOT_SIMULATED(- (id<MTLIndirectRenderCommand>)indirectRenderCommandAtIndex:(NSUInteger)commandIndex)
 
-- (id<MTLIndirectComputeCommand>)indirectComputeCommandAtIndex:
-    (NSUInteger)commandIndex {
+- (id<MTLIndirectComputeCommand>)indirectComputeCommandAtIndex:(NSUInteger)commandIndex {
   COUNT_CALL();
   [self checkRange:NSMakeRange(commandIndex, 1) function:__func__];
-  VALIDATE(
-      self.storageMode != MTLStorageModePrivate,
-      "the CPU cannot encode into private storage");
-  return [[[SimulatedIndirectComputeCommand alloc] initWithBuffer:self
-                                                            index:commandIndex]
-      autorelease];
+  VALIDATE(self.storageMode != MTLStorageModePrivate, "the CPU cannot encode into private storage");
+  return [[[SimulatedIndirectComputeCommand alloc] initWithBuffer:self index:commandIndex] autorelease];
 }
 
 @end
 
 namespace mps_simulator {
 
-SimulatedIndirectCommandBuffer* checked_indirect_command_buffer(
-    id<MTLIndirectCommandBuffer> buffer,
-    const char* function) {
+SimulatedIndirectCommandBuffer* checked_indirect_command_buffer(id<MTLIndirectCommandBuffer> buffer,
+                                                                const char* function) {
   static const Class buffer_class = [SimulatedIndirectCommandBuffer class];
   if (buffer && object_getClass(buffer) == buffer_class) {
     return (SimulatedIndirectCommandBuffer*)buffer;
   }
-  violation(
-      "%s: the indirect command buffer %s",
-      function,
-      !buffer                            ? "is nil"
-          : destroyed_object_class(buffer) ? "has been released"
-                                         : "does not belong to this device");
+  violation("%s: the indirect command buffer %s",
+            function,
+            !buffer                              ? "is nil"
+                : destroyed_object_class(buffer) ? "has been released"
+                                                 : "does not belong to this device");
 }
 
 } // namespace mps_simulator

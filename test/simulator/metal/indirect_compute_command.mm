@@ -11,8 +11,7 @@ using namespace mps_simulator;
 
 @implementation SimulatedIndirectComputeCommand
 
-- (instancetype)initWithBuffer:(SimulatedIndirectCommandBuffer*)buffer
-                         index:(NSUInteger)index {
+- (instancetype)initWithBuffer:(SimulatedIndirectCommandBuffer*)buffer index:(NSUInteger)index {
   if ((self = [super init])) {
     _buffer = buffer;
     _index = index;
@@ -35,37 +34,29 @@ using namespace mps_simulator;
   COUNT_CALL();
   auto& command = [self commandFor:__func__];
   auto* pipeline = checked_pipeline(pipelineState, __func__);
-  VALIDATE(
-      !_buffer->_inheritPipelineState,
-      "the indirect command buffer inherits the pipeline state");
-  VALIDATE(
-      pipeline->_supportsIndirectCommandBuffers,
-      "the pipeline of %s was made without supportIndirectCommandBuffers",
-      pipeline->_function->name().c_str());
+  VALIDATE(!_buffer->_inheritPipelineState, "the indirect command buffer inherits the pipeline state");
+  VALIDATE(pipeline->_supportsIndirectCommandBuffers,
+           "the pipeline of %s was made without supportIndirectCommandBuffers",
+           pipeline->_function->name().c_str());
   command.pipeline = pipeline;
 }
 
-- (void)setKernelBuffer:(id<MTLBuffer>)buffer
-                 offset:(NSUInteger)offset
-                atIndex:(NSUInteger)index {
+- (void)setKernelBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index {
   COUNT_CALL();
   auto& command = [self commandFor:__func__];
   check_buffer_index(index, __func__);
-  VALIDATE(
-      !_buffer->_inheritBuffers, "the indirect command buffer inherits buffers");
-  VALIDATE(
-      index < _buffer->_bufferCount,
-      "index %lu is not below maxKernelBufferBindCount %lu",
-      index,
-      _buffer->_bufferCount);
+  VALIDATE(!_buffer->_inheritBuffers, "the indirect command buffer inherits buffers");
+  VALIDATE(index < _buffer->_bufferCount,
+           "index %lu is not below maxKernelBufferBindCount %lu",
+           index,
+           _buffer->_bufferCount);
   auto* checked = checked_buffer(buffer, __func__);
   if (!checked) {
     VIOLATION("the buffer is nil");
   }
   check_binding_offset(checked, offset, __func__);
   command.buffers[index] = checked;
-  command.bindings.buffers[index] = {
-      checked->_pointer + offset, checked->_length - offset};
+  command.bindings.buffers[index] = {checked->_pointer + offset, checked->_length - offset};
   command.bindings.buffer_mask |= 1u << index;
 }
 
@@ -74,16 +65,14 @@ NOT_SIMULATED(- (void)setKernelBuffer:(id<MTLBuffer>)buffer
                       attributeStride:(NSUInteger)stride
                               atIndex:(NSUInteger)index)
 
-- (void)setThreadgroupMemoryLength:(NSUInteger)length
-                           atIndex:(NSUInteger)index {
+- (void)setThreadgroupMemoryLength:(NSUInteger)length atIndex:(NSUInteger)index {
   COUNT_CALL();
   auto& command = [self commandFor:__func__];
   check_buffer_index(index, __func__);
-  VALIDATE(
-      index < _buffer->_threadgroupMemoryCount,
-      "index %lu is not below maxKernelThreadgroupMemoryBindCount %lu",
-      index,
-      _buffer->_threadgroupMemoryCount);
+  VALIDATE(index < _buffer->_threadgroupMemoryCount,
+           "index %lu is not below maxKernelThreadgroupMemoryBindCount %lu",
+           index,
+           _buffer->_threadgroupMemoryCount);
   check_threadgroup_memory_length(length, __func__);
   command.bindings.threadgroup_lengths[index] = length;
   if (length) {
@@ -107,10 +96,7 @@ NOT_SIMULATED(- (void)setKernelBuffer:(id<MTLBuffer>)buffer
           function);
     }
     if (command.kind != IndirectCommand::Grid::none) {
-      violation(
-          "%s: command %lu holds a dispatch already: it must be reset first",
-          function,
-          _index);
+      violation("%s: command %lu holds a dispatch already: it must be reset first", function, _index);
     }
     if (command.pipeline) {
       check_threadgroup_size(command.pipeline, threadgroup, function);
@@ -131,8 +117,7 @@ NOT_SIMULATED(- (void)setKernelBuffer:(id<MTLBuffer>)buffer
          function:__func__];
 }
 
-- (void)concurrentDispatchThreads:(MTLSize)threadsPerGrid
-            threadsPerThreadgroup:(MTLSize)threadsPerThreadgroup {
+- (void)concurrentDispatchThreads:(MTLSize)threadsPerGrid threadsPerThreadgroup:(MTLSize)threadsPerThreadgroup {
   COUNT_CALL();
   [self dispatch:IndirectCommand::Grid::threads
              grid:threadsPerGrid

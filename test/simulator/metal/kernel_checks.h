@@ -44,11 +44,8 @@ class KernelChecks {
   void consider(const void* address, const Bound& from, bool writable);
   void open();
   std::string name_of(const MappedBuffer& buffer) const;
-  [[noreturn]] void report_outside(
-      const std::string& access,
-      ptrdiff_t offset,
-      size_t length,
-      const std::string& name) const;
+  [[noreturn]] void report_outside(const std::string& access, ptrdiff_t offset, size_t length, const std::string& name)
+      const;
 
   const KernelRun& run_;
   std::vector<Bound> bound_;

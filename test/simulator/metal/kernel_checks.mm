@@ -35,8 +35,7 @@ bool own_pages(const MappedBuffer& buffer, char*& first, size_t& length) {
   }
   first = buffer.memory.start;
   length = buffer.memory.length;
-  return reinterpret_cast<uintptr_t>(first) % page_size() == 0 &&
-      length % page_size() == 0;
+  return reinterpret_cast<uintptr_t>(first) % page_size() == 0 && length % page_size() == 0;
 }
 
 std::string quoted(const std::string& text) {
@@ -87,8 +86,7 @@ void KernelChecks::close_unused() {
     const auto& slot = run_.buffers[argument.index];
     const auto* memory = static_cast<const char*>(slot.pointer);
     uint64_t left = kMostPointers;
-    for (uint64_t at = 0; at + argument.minimum_length <= slot.length && left;
-         at += argument.minimum_length) {
+    for (uint64_t at = 0; at + argument.minimum_length <= slot.length && left; at += argument.minimum_length) {
       for (const auto& pointer : argument.pointers) {
         const void* address = nullptr;
         std::memcpy(&address, memory + at + pointer.offset, sizeof(address));
@@ -112,22 +110,15 @@ void KernelChecks::close_unused() {
   }
 }
 
-void KernelChecks::consider(
-    const void* address,
-    const Bound& from,
-    bool writable) {
+void KernelChecks::consider(const void* address, const Bound& from, bool writable) {
   MappedBuffer target;
   if (!find_buffer_at(address, target)) {
     return;
   }
-  const auto is_target = [&](const MappedBuffer& other) {
-    return other.buffer == target.buffer;
-  };
+  const auto is_target = [&](const MappedBuffer& other) { return other.buffer == target.buffer; };
   bool readable = false;
   bool allowed = std::any_of(
-      bound_.begin(), bound_.end(), [&](const Bound& bound) {
-        return !bound.bytes && is_target(bound.buffer);
-      });
+      bound_.begin(), bound_.end(), [&](const Bound& bound) { return !bound.bytes && is_target(bound.buffer); });
   if (!allowed) {
     if (const auto* use = run_.residency.find(target.buffer, target.heap)) {
       readable = true;
@@ -136,12 +127,8 @@ void KernelChecks::consider(
   }
   if (allowed) {
     GpuOrder::instance().touches(
-        {target.buffer,
-         static_cast<const char*>(address),
-         target.memory.start + target.memory.length,
-         writable});
-    if (writable &&
-        std::none_of(reached_.begin(), reached_.end(), is_target)) {
+        {target.buffer, static_cast<const char*>(address), target.memory.start + target.memory.length, writable});
+    if (writable && std::none_of(reached_.begin(), reached_.end(), is_target)) {
       reached_.push_back(std::move(target));
     }
     return;
@@ -149,9 +136,7 @@ void KernelChecks::consider(
   char* first = nullptr;
   size_t length = 0;
   if (std::none_of(
-          closed_.begin(),
-          closed_.end(),
-          [&](const ClosedBuffer& closed) { return is_target(closed.buffer); }) &&
+          closed_.begin(), closed_.end(), [&](const ClosedBuffer& closed) { return is_target(closed.buffer); }) &&
       own_pages(target, first, length)) {
     closed_.push_back({std::move(target), from.argument->index, readable});
   }
@@ -172,30 +157,26 @@ void KernelChecks::open() {
 }
 
 std::string KernelChecks::name_of(const MappedBuffer& buffer) const {
-  std::string name = buffer.label.empty() ? "the buffer"
-                                          : "the buffer " + quoted(buffer.label);
+  std::string name = buffer.label.empty() ? "the buffer" : "the buffer " + quoted(buffer.label);
   for (const auto& bound : bound_) {
     if (!bound.bytes && bound.buffer.buffer == buffer.buffer) {
       return name + " at index " + std::to_string(bound.argument->index);
     }
   }
-  return (buffer.label.empty() ? "a buffer" : name) +
-      std::string(" that is not bound");
+  return (buffer.label.empty() ? "a buffer" : name) + std::string(" that is not bound");
 }
 
-void KernelChecks::report_outside(
-    const std::string& access,
-    ptrdiff_t offset,
-    size_t length,
-    const std::string& name) const {
-  violation(
-      "kernel '%s' %s %s %s: at offset %td, and its length is %zu",
-      run_.function->name().c_str(),
-      access.c_str(),
-      offset < 0 ? "in front of" : "beyond the end of",
-      name.c_str(),
-      offset,
-      length);
+void KernelChecks::report_outside(const std::string& access,
+                                  ptrdiff_t offset,
+                                  size_t length,
+                                  const std::string& name) const {
+  violation("kernel '%s' %s %s %s: at offset %td, and its length is %zu",
+            run_.function->name().c_str(),
+            access.c_str(),
+            offset < 0 ? "in front of" : "beyond the end of",
+            name.c_str(),
+            offset,
+            length);
 }
 
 void KernelChecks::explain(const shader::KernelFault& fault) {
@@ -227,11 +208,10 @@ void KernelChecks::explain(const shader::KernelFault& fault) {
   }
   for (const auto& bound : bound_) {
     if (bound.bytes && is_near(bound.buffer.memory)) {
-      report_outside(
-          access,
-          address - bound.buffer.memory.start,
-          bound.buffer.memory.length,
-          "the bytes at index " + std::to_string(bound.argument->index));
+      report_outside(access,
+                     address - bound.buffer.memory.start,
+                     bound.buffer.memory.length,
+                     "the bytes at index " + std::to_string(bound.argument->index));
     }
   }
   MappedBuffer found;
@@ -239,12 +219,10 @@ void KernelChecks::explain(const shader::KernelFault& fault) {
     return;
   }
   if (found.released) {
-    violation(
-        "kernel '%s' %s %s, which has been released",
-        kernel,
-        access.c_str(),
-        found.label.empty() ? "a buffer"
-                            : ("the buffer " + quoted(found.label)).c_str());
+    violation("kernel '%s' %s %s, which has been released",
+              kernel,
+              access.c_str(),
+              found.label.empty() ? "a buffer" : ("the buffer " + quoted(found.label)).c_str());
   }
   const auto offset = address - found.memory.start;
   if (offset < 0 || static_cast<size_t>(offset) >= found.memory.length) {
@@ -255,17 +233,14 @@ void KernelChecks::explain(const shader::KernelFault& fault) {
 void KernelChecks::finish() {
   open();
   const auto check = [&](const MappedBuffer& buffer, const std::string& name) {
-    if (const auto offset =
-            buffer.memory.pages ? find_overwritten(buffer.memory) : 0) {
+    if (const auto offset = buffer.memory.pages ? find_overwritten(buffer.memory) : 0) {
       report_outside("wrote", offset, buffer.memory.length, name);
     }
   };
   for (const auto& bound : bound_) {
     if (bound.argument->writable) {
-      check(
-          bound.buffer,
-          bound.bytes ? "the bytes at index " + std::to_string(bound.argument->index)
-                      : name_of(bound.buffer));
+      check(bound.buffer,
+            bound.bytes ? "the bytes at index " + std::to_string(bound.argument->index) : name_of(bound.buffer));
     }
   }
   for (const auto& buffer : reached_) {

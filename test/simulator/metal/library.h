@@ -22,14 +22,9 @@
 namespace mps_simulator {
 
 // Nil and an error when the source does not compile.
-SimulatedLibrary* new_library(
-    const char* source,
-    MTLCompileOptions* options,
-    NSError** error);
+SimulatedLibrary* new_library(const char* source, MTLCompileOptions* options, NSError** error);
 
 // As checked_buffer(), for functions; nil is a violation too.
-SimulatedFunction* checked_function(
-    id<MTLFunction> object,
-    const char* function);
+SimulatedFunction* checked_function(id<MTLFunction> object, const char* function);
 
 } // namespace mps_simulator

@@ -13,13 +13,9 @@ NSString* const MTLLibraryErrorDomain = @"MTLLibraryErrorDomain";
 namespace {
 
 NSError* library_error(MTLLibraryError code, const std::string& message) {
-  return [NSError
-      errorWithDomain:MTLLibraryErrorDomain
-                 code:static_cast<NSInteger>(code)
-             userInfo:@{
-               NSLocalizedDescriptionKey :
-                   [NSString stringWithUTF8String:message.c_str()]
-             }];
+  return [NSError errorWithDomain:MTLLibraryErrorDomain
+                             code:static_cast<NSInteger>(code)
+                         userInfo:@{NSLocalizedDescriptionKey : [NSString stringWithUTF8String:message.c_str()]}];
 }
 
 } // namespace
@@ -47,19 +43,11 @@ NSError* library_error(MTLLibraryError code, const std::string& message) {
   return [NSString stringWithUTF8String:_function->name().c_str()];
 }
 
-- (id<MTLArgumentEncoder>)newArgumentEncoderWithBufferIndex:
-    (NSUInteger)bufferIndex {
+- (id<MTLArgumentEncoder>)newArgumentEncoderWithBufferIndex:(NSUInteger)bufferIndex {
   COUNT_CALL();
-  const auto length =
-      _function->argument_buffer_length(static_cast<unsigned>(bufferIndex));
-  VALIDATE(
-      length > 0,
-      "function %s has no argument buffer at index %lu",
-      _function->name().c_str(),
-      bufferIndex);
-  return [[SimulatedArgumentEncoder alloc]
-      initWithFunction:_function
-                 index:static_cast<unsigned>(bufferIndex)];
+  const auto length = _function->argument_buffer_length(static_cast<unsigned>(bufferIndex));
+  VALIDATE(length > 0, "function %s has no argument buffer at index %lu", _function->name().c_str(), bufferIndex);
+  return [[SimulatedArgumentEncoder alloc] initWithFunction:_function index:static_cast<unsigned>(bufferIndex)];
 }
 
 @end
@@ -114,24 +102,16 @@ NOT_SIMULATED(- (id<MTLFunction>)newFunctionWithName:(NSString*)name
 
 namespace mps_simulator {
 
-SimulatedLibrary* new_library(
-    const char* source,
-    MTLCompileOptions* options,
-    NSError** error) {
+SimulatedLibrary* new_library(const char* source, MTLCompileOptions* options, NSError** error) {
   std::map<std::string, std::string> macros;
   NSDictionary<NSString*, NSObject*>* given = options.preprocessorMacros;
   for (NSString* name in given) {
-    macros[name.UTF8String] =
-        [[given objectForKey:name] description].UTF8String;
+    macros[name.UTF8String] = [[given objectForKey:name] description].UTF8String;
   }
   const bool fast_math = !options || options.fastMathEnabled;
   std::string message;
   auto library = shader::Library::compile(
-      source,
-      macros,
-      options ? static_cast<unsigned>(options.languageVersion) : 0,
-      fast_math,
-      message);
+      source, macros, options ? static_cast<unsigned>(options.languageVersion) : 0, fast_math, message);
   if (!library) {
     if (error) {
       *error = library_error(MTLLibraryErrorCompileFailure, message);
@@ -147,16 +127,11 @@ SimulatedLibrary* new_library(
   return object;
 }
 
-SimulatedFunction* checked_function(
-    id<MTLFunction> object,
-    const char* function) {
+SimulatedFunction* checked_function(id<MTLFunction> object, const char* function) {
   if (object && object_getClass(object) == [SimulatedFunction class]) {
     return (SimulatedFunction*)object;
   }
-  violation(
-      "%s: the function %s",
-      function,
-      object ? "does not belong to this device" : "is nil");
+  violation("%s: the function %s", function, object ? "does not belong to this device" : "is nil");
 }
 
 } // namespace mps_simulator

@@ -35,8 +35,7 @@ void* address_hint() {
   constexpr uint64_t kRegionSize = uint64_t{64} << 30;
   const uint64_t region = mix_seed(settings().seed, 0) % kRegions;
   const uint64_t place = sequence.next() % kRegionSize;
-  return reinterpret_cast<void*>(
-      (kFirst + region * kRegionSize + place) / page_size() * page_size());
+  return reinterpret_cast<void*>((kFirst + region * kRegionSize + place) / page_size() * page_size());
 #endif
 }
 
@@ -46,13 +45,8 @@ size_t round_to_pages(size_t length) {
 
 void* allocate_pages(size_t length) {
   length = round_to_pages(length);
-  void* pointer = mmap(
-      address_hint(),
-      length,
-      PROT_READ | PROT_WRITE,
-      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-      -1,
-      0);
+  void* pointer =
+      mmap(address_hint(), length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (pointer == MAP_FAILED) {
     return nullptr;
   }

@@ -17,8 +17,7 @@
   bool _supportsIndirectCommandBuffers;
   NSUInteger _threadgroupMultiple;
 }
-- (instancetype)initWithFunction:(id<MTLFunction>)function
-                      descriptor:(MTLComputePipelineDescriptor*)descriptor;
+- (instancetype)initWithFunction:(id<MTLFunction>)function descriptor:(MTLComputePipelineDescriptor*)descriptor;
 @end
 
 namespace mps_simulator {
@@ -26,8 +25,6 @@ namespace mps_simulator {
 MTLComputePipelineReflection* pipeline_reflection(id<MTLFunction> function);
 
 // As checked_buffer(), for pipelines.
-SimulatedComputePipelineState* checked_pipeline(
-    id<MTLComputePipelineState> pipeline,
-    const char* function);
+SimulatedComputePipelineState* checked_pipeline(id<MTLComputePipelineState> pipeline, const char* function);
 
 } // namespace mps_simulator

@@ -13,8 +13,7 @@
 
 using namespace mps_simulator;
 
-@interface SimulatedBinding
-    : NSObject <MTLBufferBinding, MTLThreadgroupBinding> {
+@interface SimulatedBinding : NSObject <MTLBufferBinding, MTLThreadgroupBinding> {
  @public
   mps_simulator::shader::Argument _argument;
 }
@@ -27,13 +26,11 @@ using namespace mps_simulator;
 }
 
 - (MTLBindingType)type {
-  return _argument.threadgroup ? MTLBindingTypeThreadgroupMemory
-                               : MTLBindingTypeBuffer;
+  return _argument.threadgroup ? MTLBindingTypeThreadgroupMemory : MTLBindingTypeBuffer;
 }
 
 - (MTLBindingAccess)access {
-  return _argument.writable ? MTLBindingAccessReadWrite
-                            : MTLBindingAccessReadOnly;
+  return _argument.writable ? MTLBindingAccessReadWrite : MTLBindingAccessReadOnly;
 }
 
 - (NSUInteger)index {
@@ -111,8 +108,7 @@ COPIES_PROPERTIES
   return found;
 }
 
-- (void)setObject:(MTLPipelineBufferDescriptor*)buffer
-    atIndexedSubscript:(NSUInteger)index {
+- (void)setObject:(MTLPipelineBufferDescriptor*)buffer atIndexedSubscript:(NSUInteger)index {
   NSNumber* key = [NSNumber numberWithUnsignedInteger:index];
   if (buffer) {
     [_descriptors setObject:[[buffer copy] autorelease] forKey:key];
@@ -169,28 +165,21 @@ COPIES_PROPERTIES
 
 @synthesize label = _label;
 
-- (instancetype)initWithFunction:(id<MTLFunction>)function
-                      descriptor:(MTLComputePipelineDescriptor*)descriptor {
+- (instancetype)initWithFunction:(id<MTLFunction>)function descriptor:(MTLComputePipelineDescriptor*)descriptor {
   if ((self = [super init])) {
     _function = checked_function(function, __func__)->_function;
     _label = [descriptor.label copy];
-    _maxTotalThreadsPerThreadgroup =
-        _function->max_total_threads_per_threadgroup();
+    _maxTotalThreadsPerThreadgroup = _function->max_total_threads_per_threadgroup();
     if (descriptor.maxTotalThreadsPerThreadgroup) {
-      _maxTotalThreadsPerThreadgroup = std::min(
-          _maxTotalThreadsPerThreadgroup,
-          descriptor.maxTotalThreadsPerThreadgroup);
+      _maxTotalThreadsPerThreadgroup =
+          std::min(_maxTotalThreadsPerThreadgroup, descriptor.maxTotalThreadsPerThreadgroup);
     }
-    _staticThreadgroupMemoryLength =
-        _function->static_threadgroup_memory_length();
+    _staticThreadgroupMemoryLength = _function->static_threadgroup_memory_length();
     _supportsIndirectCommandBuffers = descriptor.supportIndirectCommandBuffers;
     _threadgroupMultiple =
-        descriptor.threadGroupSizeIsMultipleOfThreadExecutionWidth
-        ? _function->thread_execution_width()
-        : 1;
+        descriptor.threadGroupSizeIsMultipleOfThreadExecutionWidth ? _function->thread_execution_width() : 1;
     for (const auto& argument : _function->arguments()) {
-      (argument.threadgroup ? _threadgroupIndices : _bufferIndices) |=
-          1u << argument.index;
+      (argument.threadgroup ? _threadgroupIndices : _bufferIndices) |= 1u << argument.index;
     }
   }
   return self;
@@ -246,33 +235,27 @@ namespace mps_simulator {
 
 MTLComputePipelineReflection* pipeline_reflection(id<MTLFunction> function) {
   NSMutableArray* bindings = [NSMutableArray array];
-  for (const auto& argument :
-       checked_function(function, "MTLComputePipelineReflection")
-           ->_function->arguments()) {
+  for (const auto& argument : checked_function(function, "MTLComputePipelineReflection")->_function->arguments()) {
     SimulatedBinding* binding = [[SimulatedBinding alloc] init];
     binding->_argument = argument;
     [bindings addObject:binding];
     [binding release];
   }
-  MTLComputePipelineReflection* reflection =
-      [[[MTLComputePipelineReflection alloc] init] autorelease];
+  MTLComputePipelineReflection* reflection = [[[MTLComputePipelineReflection alloc] init] autorelease];
   reflection.bindings = bindings;
   return reflection;
 }
 
-SimulatedComputePipelineState* checked_pipeline(
-    id<MTLComputePipelineState> pipeline,
-    const char* function) {
+SimulatedComputePipelineState* checked_pipeline(id<MTLComputePipelineState> pipeline, const char* function) {
   static const Class pipeline_class = [SimulatedComputePipelineState class];
   if (pipeline && object_getClass(pipeline) == pipeline_class) {
     return (SimulatedComputePipelineState*)pipeline;
   }
-  violation(
-      "%s: the pipeline %s",
-      function,
-      !pipeline                            ? "is nil"
-          : destroyed_object_class(pipeline) ? "has been released"
-                                           : "does not belong to this device");
+  violation("%s: the pipeline %s",
+            function,
+            !pipeline                              ? "is nil"
+                : destroyed_object_class(pipeline) ? "has been released"
+                                                   : "does not belong to this device");
 }
 
 } // namespace mps_simulator

@@ -46,8 +46,7 @@ void Residency::declare(id resource, bool writes, CommandList& list) {
       }
       break;
     }
-    if (use.heap && known->heap == use.heap &&
-        (known->resource == use.heap || use.resource == use.heap)) {
+    if (use.heap && known->heap == use.heap && (known->resource == use.heap || use.resource == use.heap)) {
       break;
     }
   }
@@ -93,15 +92,8 @@ const void* tracked_resource(const SimulatedBuffer* buffer) {
 
 std::string describe_buffer(const SimulatedBuffer* buffer) {
   char place[64];
-  std::snprintf(
-      place,
-      sizeof(place),
-      " of %lu bytes at %p",
-      buffer->_length,
-      static_cast<void*>(buffer->_pointer));
-  const std::string name = buffer->_label
-      ? "'" + std::string(buffer->_label.UTF8String) + "'"
-      : "without label";
+  std::snprintf(place, sizeof(place), " of %lu bytes at %p", buffer->_length, static_cast<void*>(buffer->_pointer));
+  const std::string name = buffer->_label ? "'" + std::string(buffer->_label.UTF8String) + "'" : "without label";
   return name + place;
 }
 

@@ -33,13 +33,11 @@
 }
 
 - (MTLStorageMode)storageMode {
-  return static_cast<MTLStorageMode>(
-      _resourceOptions >> MTLResourceStorageModeShift & 0xf);
+  return static_cast<MTLStorageMode>(_resourceOptions >> MTLResourceStorageModeShift & 0xf);
 }
 
 - (MTLHazardTrackingMode)hazardTrackingMode {
-  return static_cast<MTLHazardTrackingMode>(
-      _resourceOptions >> MTLResourceHazardTrackingModeShift & 0x3);
+  return static_cast<MTLHazardTrackingMode>(_resourceOptions >> MTLResourceHazardTrackingModeShift & 0x3);
 }
 
 - (MTLPurgeableState)setPurgeableState:(MTLPurgeableState)state {

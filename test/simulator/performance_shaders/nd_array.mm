@@ -400,7 +400,9 @@ at::Tensor caller_memory(void* memory, const NDArrayView& view, const NSInteger*
   const NDArrayView source = view_of(self);
   encode_kernel(cmdBuf,
                 nil,
-                {__func__, [=] { destination.tensor().copy_(source.tensor()); }, {source.access(false), destination.access(true)}});
+                {__func__,
+                 [=] { destination.tensor().copy_(source.tensor()); },
+                 {source.access(false), destination.access(true)}});
 }
 
 - (void)importDataWithCommandBuffer:(id<MTLCommandBuffer>)cmdBuf
@@ -417,7 +419,9 @@ at::Tensor caller_memory(void* memory, const NDArrayView& view, const NSInteger*
   const NDArrayView destination = view_of(self);
   encode_kernel(cmdBuf,
                 nil,
-                {__func__, [=] { destination.tensor().copy_(source.tensor()); }, {source.access(false), destination.access(true)}});
+                {__func__,
+                 [=] { destination.tensor().copy_(source.tensor()); },
+                 {source.access(false), destination.access(true)}});
 }
 
 - (void)synchronizeOnCommandBuffer:(id<MTLCommandBuffer>)commandBuffer {

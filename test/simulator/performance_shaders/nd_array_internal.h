@@ -16,15 +16,9 @@ std::optional<std::vector<int64_t>> strides_of_reshape(
     const std::vector<int64_t>& sizes,
     const char* function);
 
-MPSNDArray* alias_with_strides(
-    MPSNDArray* array,
-    std::vector<int64_t> sizes,
-    std::vector<int64_t> strides);
+MPSNDArray* alias_with_strides(MPSNDArray* array, std::vector<int64_t> sizes, std::vector<int64_t> strides);
 
-MPSNDArray* new_array(
-    id<MTLDevice> device,
-    const std::vector<int64_t>& sizes,
-    MPSDataType type);
+MPSNDArray* new_array(id<MTLDevice> device, const std::vector<int64_t>& sizes, MPSDataType type);
 
 // Encodes a copy of the elements, in the order of their indices.
 void encode_copy(

@@ -25,13 +25,10 @@ void reset_counters();
 
 // First line of each API method. A counter is initialized at compile time and
 // enters the list on its first call, so the usual cost is one atomic addition.
-#define COUNT_CALL()                                                    \
-  do {                                                                  \
-    static ::mps_simulator::CallCounter call_counter{__func__};         \
-    if (__builtin_expect(                                               \
-            call_counter.count.fetch_add(1, std::memory_order_relaxed) == \
-                0,                                                      \
-            0)) {                                                       \
-      ::mps_simulator::register_counter(call_counter);                  \
-    }                                                                   \
+#define COUNT_CALL()                                                                            \
+  do {                                                                                          \
+    static ::mps_simulator::CallCounter call_counter{__func__};                                 \
+    if (__builtin_expect(call_counter.count.fetch_add(1, std::memory_order_relaxed) == 0, 0)) { \
+      ::mps_simulator::register_counter(call_counter);                                          \
+    }                                                                                           \
   } while (0)

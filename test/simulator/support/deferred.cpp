@@ -59,8 +59,7 @@ void report_rest_at_exit() {
   auto& all = deferred();
   const std::lock_guard<std::mutex> lock(all.mutex);
   for (const auto& text : all.texts) {
-    report_at_exit(
-        "misuse that no later call reported: " + display_name(text.c_str()));
+    report_at_exit("misuse that no later call reported: " + display_name(text.c_str()));
   }
 }
 

@@ -31,8 +31,7 @@ std::string display_name(const char* function) {
   const auto bracket = text.find('[');
   const auto space = text.find(' ', bracket == std::string::npos ? 0 : bracket);
   const auto open = text.find('(');
-  if (bracket != std::string::npos && open != std::string::npos &&
-      open < space) {
+  if (bracket != std::string::npos && open != std::string::npos && open < space) {
     const auto close = text.find(')', open);
     if (close != std::string::npos) {
       text.erase(open, close - open + 1);
@@ -46,11 +45,9 @@ void unsupported(const char* format, ...) {
   va_start(arguments, format);
   const std::string what = format_arguments(format, arguments);
   va_end(arguments);
-  const std::string message =
-      "MPS simulator: " + display_name(what.c_str()) + " is not simulated";
+  const std::string message = "MPS simulator: " + display_name(what.c_str()) + " is not simulated";
   note_error("unsupported", message);
-  throw c10::NotImplementedError(
-      {__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, message);
+  throw c10::NotImplementedError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, message);
 }
 
 void violation(const char* format, ...) {
@@ -58,11 +55,9 @@ void violation(const char* format, ...) {
   va_start(arguments, format);
   const std::string what = format_arguments(format, arguments);
   va_end(arguments);
-  const std::string message =
-      "Metal validation (simulator): " + display_name(what.c_str());
+  const std::string message = "Metal validation (simulator): " + display_name(what.c_str());
   note_error("violation", message);
-  throw ValidationError(
-      {__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, message);
+  throw ValidationError({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, message);
 }
 
 } // namespace mps_simulator

@@ -30,8 +30,7 @@ ClassCount& slot_of(const void* object_class) {
     if (found == object_class) {
       return slot;
     }
-    if (!found &&
-        slot.object_class.compare_exchange_strong(found, object_class)) {
+    if (!found && slot.object_class.compare_exchange_strong(found, object_class)) {
       return slot;
     }
     if (found == object_class) {

@@ -40,8 +40,7 @@ inline uint64_t mix_seed(uint64_t seed, uint64_t count) {
 class SeededSequence {
  public:
   uint64_t next() {
-    return mix_seed(
-        settings().seed, count_.fetch_add(1, std::memory_order_relaxed));
+    return mix_seed(settings().seed, count_.fetch_add(1, std::memory_order_relaxed));
   }
 
  private:

@@ -21,8 +21,7 @@ class SeededChoice {
 
  private:
   uint64_t next() {
-    return mix_seed(
-        settings().seed, count_.fetch_add(1, std::memory_order_relaxed));
+    return mix_seed(settings().seed, count_.fetch_add(1, std::memory_order_relaxed));
   }
 
   const uint64_t one_in_;

@@ -30,11 +30,11 @@ size_t live_count(const char* class_name) {
 
 } // namespace
 
-@protocol Greeting<NSObject>
+@protocol Greeting <NSObject>
 - (int)greet;
 @end
 
-@interface TestObject : NSObject<Greeting, NSCopying> {
+@interface TestObject : NSObject <Greeting, NSCopying> {
  @public
   Tracked tracked;
   std::vector<int> numbers;

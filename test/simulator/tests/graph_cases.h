@@ -132,12 +132,11 @@ MPSGraph* new_graph() {
 
 // One input, one output.
 template <typename Out, typename In>
-std::vector<Out> apply(
-    const std::vector<int64_t>& in_sizes,
-    const std::vector<In>& in,
-    const std::vector<int64_t>& out_sizes,
-    size_t out_count,
-    const std::function<MPSGraphTensor*(MPSGraph*, MPSGraphTensor*)>& operation) {
+std::vector<Out> apply(const std::vector<int64_t>& in_sizes,
+                       const std::vector<In>& in,
+                       const std::vector<int64_t>& out_sizes,
+                       size_t out_count,
+                       const std::function<MPSGraphTensor*(MPSGraph*, MPSGraphTensor*)>& operation) {
   MPSGraph* graph = new_graph();
   MPSGraphTensor* input = placeholder<In>(graph, in_sizes);
   MPSGraphTensor* output = operation(graph, input);

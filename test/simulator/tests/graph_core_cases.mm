@@ -391,9 +391,7 @@ CASE(graph_checks_the_inputs_of_executables) {
   expect_violation("is fed [1]", [&] { encode(@[ good.data, wrong_shape.data ], nil); });
   expect_violation("is fed Int", [&] { encode(@[ good.data, wrong_type.data ], nil); });
   expect_violation("1 results are given", [&] { encode(@[ good.data, good.data ], @[ good.data ]); });
-  expect_violation("but its memory Int", [&] {
-    encode(@[ good.data, good.data ], @[ good.data, wrong_type.data ]);
-  });
+  expect_violation("but its memory Int", [&] { encode(@[ good.data, good.data ], @[ good.data, wrong_type.data ]); });
 }
 
 CASE(graph_executables_outlive_their_graph) {
@@ -424,13 +422,11 @@ CASE(graph_casts_like_a_gpu) {
   const auto cast = [](MPSDataType type) {
     return [type](MPSGraph* graph, MPSGraphTensor* input) { return [graph castTensor:input toType:type name:nil]; };
   };
-  expect(
-      apply<int32_t, float>({6}, numbers, {6}, 6, cast(MPSDataTypeInt32)),
-      {-1, 300, INT32_MAX, INT32_MIN, 0, INT32_MAX});
+  expect(apply<int32_t, float>({6}, numbers, {6}, 6, cast(MPSDataTypeInt32)),
+         {-1, 300, INT32_MAX, INT32_MIN, 0, INT32_MAX});
   expect(apply<uint8_t, float>({6}, numbers, {6}, 6, cast(MPSDataTypeUInt8)), {0, 255, 255, 0, 0, 255});
-  expect(
-      apply<int64_t, float>({6}, {-1, 1, 1e30f, -1e30f, NAN, INFINITY}, {6}, 6, cast(MPSDataTypeInt64)),
-      {-1, 1, INT64_MAX, INT64_MIN, 0, INT64_MAX});
+  expect(apply<int64_t, float>({6}, {-1, 1, 1e30f, -1e30f, NAN, INFINITY}, {6}, 6, cast(MPSDataTypeInt64)),
+         {-1, 1, INT64_MAX, INT64_MIN, 0, INT64_MAX});
   expect(apply<uint8_t, int32_t>({3}, {-1, 256, 257}, {3}, 3, cast(MPSDataTypeUInt8)), {255, 0, 1});
 }
 
@@ -483,14 +479,12 @@ CASE(graph_pad_gradients_take_their_size_from_the_gradient) {
 
 CASE(graph_rounds_halves_two_ways) {
   const std::vector<float> halves{0.5f, 1.5f, 2.5f, -0.5f, -1.5f, 0.49999997f};
-  expect(
-      apply<float, float>(
-          {6}, halves, {6}, 6, [](MPSGraph* g, MPSGraphTensor* x) { return [g roundWithTensor:x name:nil]; }),
-      {1, 2, 3, -1, -2, 0});
-  expect(
-      apply<float, float>(
-          {6}, halves, {6}, 6, [](MPSGraph* g, MPSGraphTensor* x) { return [g rintWithTensor:x name:nil]; }),
-      {0, 2, 2, 0, -2, 0});
+  expect(apply<float, float>(
+             {6}, halves, {6}, 6, [](MPSGraph* g, MPSGraphTensor* x) { return [g roundWithTensor:x name:nil]; }),
+         {1, 2, 3, -1, -2, 0});
+  expect(apply<float, float>(
+             {6}, halves, {6}, 6, [](MPSGraph* g, MPSGraphTensor* x) { return [g rintWithTensor:x name:nil]; }),
+         {0, 2, 2, 0, -2, 0});
 }
 
 CASE(graph_slices_with_masks) {
@@ -512,10 +506,8 @@ CASE(graph_slices_with_masks) {
                            name:nil];
     };
   };
-  expect(
-      apply<float, float>({3, 4}, numbers, {2, 2}, 4, slice({1, 0}, {3, 4}, {1, 2}, 0, 0, 0)), {4, 6, 8, 10});
-  expect(
-      apply<float, float>({3, 4}, numbers, {2, 2}, 4, slice({2, -2}, {0, 9}, {-1, 1}, 0, 0, 0)), {10, 11, 6, 7});
+  expect(apply<float, float>({3, 4}, numbers, {2, 2}, 4, slice({1, 0}, {3, 4}, {1, 2}, 0, 0, 0)), {4, 6, 8, 10});
+  expect(apply<float, float>({3, 4}, numbers, {2, 2}, 4, slice({2, -2}, {0, 9}, {-1, 1}, 0, 0, 0)), {10, 11, 6, 7});
   expect(apply<float, float>({3, 4}, numbers, {3}, 3, slice({2, 1}, {0, 0}, {-1, 1}, 1, 1, 2)), {9, 5, 1});
 }
 

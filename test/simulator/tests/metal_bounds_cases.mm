@@ -16,31 +16,21 @@ using namespace mps_simulator::cases;
 namespace {
 
 // `body` must raise a violation that begins with `start` and contains `text`.
-void expect_named(
-    int line,
-    const std::string& start,
-    const std::string& text,
-    const std::function<void()>& body) {
+void expect_named(int line, const std::string& start, const std::string& text, const std::function<void()>& body) {
   const std::string beginning = "Metal validation (simulator): " + start;
   try {
     body();
   } catch (const ValidationError& error) {
     const std::string message = error.what_without_backtrace();
-    if (message.rfind(beginning, 0) != 0 ||
-        message.find(text) == std::string::npos) {
-      fail(
-          __FILE__,
-          line,
-          "expected \"" + beginning + "\" and \"" + text + "\", got \"" +
-              message + "\"");
+    if (message.rfind(beginning, 0) != 0 || message.find(text) == std::string::npos) {
+      fail(__FILE__, line, "expected \"" + beginning + "\" and \"" + text + "\", got \"" + message + "\"");
     }
     return;
   }
   fail(__FILE__, line, "no violation (" + start + ")");
 }
 
-#define EXPECT_NAMED(start, text, ...) \
-  expect_named(__LINE__, start, text, [&]() __VA_ARGS__)
+#define EXPECT_NAMED(start, text, ...) expect_named(__LINE__, start, text, [&]() __VA_ARGS__)
 
 using Encode = std::function<void(id<MTLComputeCommandEncoder>)>;
 
@@ -48,8 +38,7 @@ void run(NSUInteger threads, const Encode& encode) {
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
   encode(encoder);
-  [encoder dispatchThreads:MTLSizeMake(threads, 1, 1)
-      threadsPerThreadgroup:MTLSizeMake(4, 1, 1)];
+  [encoder dispatchThreads:MTLSizeMake(threads, 1, 1) threadsPerThreadgroup:MTLSizeMake(4, 1, 1)];
   [encoder endEncoding];
   [buffer commit];
   [buffer waitUntilCompleted];
@@ -81,9 +70,7 @@ void run_shifted(NSUInteger length, int read_shift, int write_shift) {
     const int shifts[] = {read_shift, write_shift};
     [encoder setBytes:shifts length:sizeof(shifts) atIndex:2];
   });
-  CHECK(
-      static_cast<char*>([in contents])[0] ==
-      static_cast<char*>([out contents])[0]);
+  CHECK(static_cast<char*>([in contents])[0] == static_cast<char*>([out contents])[0]);
 }
 
 // One pointer to `in` and one to `out`, in the data at index 0.
@@ -107,8 +94,8 @@ struct PointerCase {
     in.label = @"points";
     out.label = @"sums";
     if (encoder) {
-      id<MTLArgumentEncoder> arguments = [[kernel(kPointers, "through")
-          newArgumentEncoderWithBufferIndex:0] autorelease];
+      id<MTLArgumentEncoder> arguments =
+          [[kernel(kPointers, "through") newArgumentEncoderWithBufferIndex:0] autorelease];
       [arguments setArgumentBuffer:table offset:0];
       [arguments setBuffer:in offset:0 atIndex:0];
       [arguments setBuffer:out offset:0 atIndex:1];
@@ -137,38 +124,30 @@ CASE(kernel_within_its_buffers_is_fine) {
 }
 
 CASE(kernel_that_writes_beyond_a_buffer_is_named) {
-  EXPECT_NAMED(
-      "kernel 'shifted' wrote beyond the end of the buffer \"result\" at index 1",
-      "at offset 64, and its length is 64",
-      { run_shifted(64, 0, 1); });
+  EXPECT_NAMED("kernel 'shifted' wrote beyond the end of the buffer \"result\" at index 1",
+               "at offset 64, and its length is 64",
+               { run_shifted(64, 0, 1); });
   // The process and the queue go on.
   run_shifted(64, 0, 0);
-  EXPECT_NAMED(
-      "kernel 'shifted' wrote beyond the end", "length is 4096", {
-        run_shifted(4096, 0, 2000000);
-      });
+  EXPECT_NAMED("kernel 'shifted' wrote beyond the end", "length is 4096", { run_shifted(4096, 0, 2000000); });
 }
 
 CASE(kernel_that_writes_into_the_rest_of_a_page_is_named) {
-  EXPECT_NAMED(
-      "kernel 'shifted' wrote beyond the end of the buffer \"result\" at index 1",
-      "at offset 61, and its length is 61",
-      { run_shifted(61, 0, 1); });
-  EXPECT_NAMED(
-      "kernel 'shifted' wrote in front of the buffer \"result\" at index 1",
-      "at offset -1, and its length is 64",
-      { run_shifted(64, 0, -1); });
+  EXPECT_NAMED("kernel 'shifted' wrote beyond the end of the buffer \"result\" at index 1",
+               "at offset 61, and its length is 61",
+               { run_shifted(61, 0, 1); });
+  EXPECT_NAMED("kernel 'shifted' wrote in front of the buffer \"result\" at index 1",
+               "at offset -1, and its length is 64",
+               { run_shifted(64, 0, -1); });
 }
 
 CASE(kernel_that_reads_beyond_a_buffer_is_named) {
-  EXPECT_NAMED(
-      "kernel 'shifted' read beyond the end of the buffer \"source\" at index 0",
-      "at offset 64, and its length is 64",
-      { run_shifted(64, 1, 0); });
-  EXPECT_NAMED(
-      "kernel 'shifted' read in front of the buffer \"source\" at index 0",
-      "and its length is 8192",
-      { run_shifted(8192, -1, 0); });
+  EXPECT_NAMED("kernel 'shifted' read beyond the end of the buffer \"source\" at index 0",
+               "at offset 64, and its length is 64",
+               { run_shifted(64, 1, 0); });
+  EXPECT_NAMED("kernel 'shifted' read in front of the buffer \"source\" at index 0", "and its length is 8192", {
+    run_shifted(8192, -1, 0);
+  });
 }
 
 CASE(kernel_that_reads_in_front_of_a_short_buffer_is_named_with_the_guard_there) {
@@ -176,11 +155,10 @@ CASE(kernel_that_reads_in_front_of_a_short_buffer_is_named_with_the_guard_there)
   const std::function<void()> read_in_front = [] { run_shifted(64, -1, 0); };
   const std::function<void()> within = [] { run_shifted(64, 0, 0); };
   try {
-    expect_named(
-        __LINE__,
-        "kernel 'shifted' read in front of the buffer \"source\" at index 0",
-        "at offset -1, and its length is 64",
-        read_in_front);
+    expect_named(__LINE__,
+                 "kernel 'shifted' read in front of the buffer \"source\" at index 0",
+                 "at offset -1, and its length is 64",
+                 read_in_front);
     within();
   } catch (...) {
     settings().guard_side = GuardSide::end;
@@ -190,15 +168,13 @@ CASE(kernel_that_reads_in_front_of_a_short_buffer_is_named_with_the_guard_there)
 }
 
 CASE(buffers_of_a_heap_do_not_run_into_each_other) {
-  MTLHeapDescriptor* descriptor =
-      [[[MTLHeapDescriptor alloc] init] autorelease];
+  MTLHeapDescriptor* descriptor = [[[MTLHeapDescriptor alloc] init] autorelease];
   descriptor.size = 1 << 16;
   descriptor.storageMode = MTLStorageModeShared;
   id<MTLHeap> heap = [[metal_device() newHeapWithDescriptor:descriptor] autorelease];
   id<MTLBuffer> buffers[3];
   for (auto& buffer : buffers) {
-    buffer = [[heap newBufferWithLength:256
-                                options:MTLResourceStorageModeShared] autorelease];
+    buffer = [[heap newBufferWithLength:256 options:MTLResourceStorageModeShared] autorelease];
   }
   const auto shift = [&](int distance) {
     run(256, [&](id<MTLComputeCommandEncoder> encoder) {
@@ -210,10 +186,7 @@ CASE(buffers_of_a_heap_do_not_run_into_each_other) {
     });
   };
   shift(0);
-  EXPECT_NAMED(
-      "kernel 'shifted' wrote beyond the end of the buffer at index 1",
-      "length is 256",
-      { shift(256); });
+  EXPECT_NAMED("kernel 'shifted' wrote beyond the end of the buffer at index 1", "length is 256", { shift(256); });
 }
 
 CASE(kernel_that_reads_beyond_bytes_is_named) {
@@ -231,10 +204,9 @@ CASE(kernel_that_reads_beyond_bytes_is_named) {
   };
   run_with(8);
   run_with(16);
-  EXPECT_NAMED(
-      "kernel 'shifted' read beyond the end of the bytes at index 2",
-      "at offset 4, and its length is 4",
-      { run_with(4); });
+  EXPECT_NAMED("kernel 'shifted' read beyond the end of the bytes at index 2", "at offset 4, and its length is 4", {
+    run_with(4);
+  });
 }
 
 CASE(declared_buffers_are_reached_through_pointers) {
@@ -242,8 +214,7 @@ CASE(declared_buffers_are_reached_through_pointers) {
     PointerCase pointers(encoder);
     pointers.run_with([&](id<MTLComputeCommandEncoder> encoder) {
       [encoder useResource:pointers.in usage:MTLResourceUsageRead];
-      [encoder useResource:pointers.out
-                     usage:MTLResourceUsageRead | MTLResourceUsageWrite];
+      [encoder useResource:pointers.out usage:MTLResourceUsageRead | MTLResourceUsageWrite];
     });
     // Bound ones need no declaration.
     pointers.run_with([&](id<MTLComputeCommandEncoder> encoder) {
@@ -258,15 +229,14 @@ CASE(declared_buffers_are_reached_through_pointers) {
 CASE(undeclared_buffer_that_is_read_is_named) {
   for (const bool encoder : {true, false}) {
     PointerCase pointers(encoder);
-    EXPECT_NAMED(
-        "kernel 'through' read the buffer \"points\" that is not bound",
-        "through a pointer in the data at index 0, but the encoder has declared "
-        "it used neither by -useResource:usage: nor by -useHeap:",
-        {
-          pointers.run_with([&](id<MTLComputeCommandEncoder> encoder) {
-            [encoder useResource:pointers.out usage:MTLResourceUsageWrite];
-          });
-        });
+    EXPECT_NAMED("kernel 'through' read the buffer \"points\" that is not bound",
+                 "through a pointer in the data at index 0, but the encoder has declared "
+                 "it used neither by -useResource:usage: nor by -useHeap:",
+                 {
+                   pointers.run_with([&](id<MTLComputeCommandEncoder> encoder) {
+                     [encoder useResource:pointers.out usage:MTLResourceUsageWrite];
+                   });
+                 });
     CHECK_EQUAL(floats(pointers.in)[1], 1);
   }
 }
@@ -274,37 +244,29 @@ CASE(undeclared_buffer_that_is_read_is_named) {
 CASE(undeclared_buffer_that_is_written_is_named) {
   for (const bool encoder : {true, false}) {
     PointerCase pointers(encoder);
-    EXPECT_NAMED(
-        "kernel 'through' wrote the buffer \"sums\" that is not bound",
-        "declared it used neither",
-        {
-          pointers.run_with([&](id<MTLComputeCommandEncoder> encoder) {
-            [encoder useResource:pointers.in usage:MTLResourceUsageRead];
-          });
-        });
-    EXPECT_NAMED(
-        "kernel 'through' wrote the buffer \"sums\" that is not bound",
-        "declared it used without MTLResourceUsageWrite",
-        {
-          pointers.run_with([&](id<MTLComputeCommandEncoder> encoder) {
-            const id<MTLResource> both[] = {pointers.in, pointers.out};
-            [encoder useResources:both count:2 usage:MTLResourceUsageRead];
-          });
-        });
+    EXPECT_NAMED("kernel 'through' wrote the buffer \"sums\" that is not bound", "declared it used neither", {
+      pointers.run_with(
+          [&](id<MTLComputeCommandEncoder> encoder) { [encoder useResource:pointers.in usage:MTLResourceUsageRead]; });
+    });
+    EXPECT_NAMED("kernel 'through' wrote the buffer \"sums\" that is not bound",
+                 "declared it used without MTLResourceUsageWrite",
+                 {
+                   pointers.run_with([&](id<MTLComputeCommandEncoder> encoder) {
+                     const id<MTLResource> both[] = {pointers.in, pointers.out};
+                     [encoder useResources:both count:2 usage:MTLResourceUsageRead];
+                   });
+                 });
   }
 }
 
 CASE(declaration_of_a_heap_lets_its_buffers_be_read) {
-  MTLHeapDescriptor* descriptor =
-      [[[MTLHeapDescriptor alloc] init] autorelease];
+  MTLHeapDescriptor* descriptor = [[[MTLHeapDescriptor alloc] init] autorelease];
   descriptor.size = 1 << 16;
   descriptor.storageMode = MTLStorageModeShared;
   id<MTLHeap> heap = [[metal_device() newHeapWithDescriptor:descriptor] autorelease];
   id<MTLHeap> other = [[metal_device() newHeapWithDescriptor:descriptor] autorelease];
   const auto from_heap = [&] {
-    id<MTLBuffer> buffer =
-        [[heap newBufferWithLength:16
-                           options:MTLResourceStorageModeShared] autorelease];
+    id<MTLBuffer> buffer = [[heap newBufferWithLength:16 options:MTLResourceStorageModeShared] autorelease];
     std::copy_n(floats(float_buffer(4)), 4, floats(buffer));
     return buffer;
   };
@@ -318,9 +280,7 @@ CASE(declaration_of_a_heap_lets_its_buffers_be_read) {
     });
   };
   read_using(heap);
-  EXPECT_NAMED("kernel 'through' read a buffer that is not bound", "neither", {
-    read_using(other);
-  });
+  EXPECT_NAMED("kernel 'through' read a buffer that is not bound", "neither", { read_using(other); });
 
   PointerCase writing(false);
   writing.out = from_heap();
@@ -331,16 +291,13 @@ CASE(declaration_of_a_heap_lets_its_buffers_be_read) {
       declare(encoder);
     });
   };
-  const Encode declare_heap = [&](id<MTLComputeCommandEncoder> encoder) {
-    [encoder useHeap:heap];
-  };
+  const Encode declare_heap = [&](id<MTLComputeCommandEncoder> encoder) { [encoder useHeap:heap]; };
   const Encode declare_buffer = [&](id<MTLComputeCommandEncoder> encoder) {
     [encoder useResource:writing.out usage:MTLResourceUsageWrite];
   };
-  EXPECT_NAMED(
-      "kernel 'through' wrote a buffer that is not bound",
-      "without MTLResourceUsageWrite",
-      { write_using(declare_heap); });
+  EXPECT_NAMED("kernel 'through' wrote a buffer that is not bound", "without MTLResourceUsageWrite", {
+    write_using(declare_heap);
+  });
   EXPECT_NAMED("kernel 'through' wrote", "without MTLResourceUsageWrite", {
     write_using([&](id<MTLComputeCommandEncoder> encoder) {
       const id<MTLHeap> heaps[] = {heap};
@@ -400,9 +357,7 @@ CASE(pointers_that_no_thread_follows_need_no_declaration) {
   run_with(out.gpuAddress);
   CHECK_EQUAL(floats(out)[3], 10);
   EXPECT_NAMED(
-      "kernel 'first' wrote a buffer that is not bound",
-      "in the data at index 0",
-      { run_with(stale.gpuAddress); });
+      "kernel 'first' wrote a buffer that is not bound", "in the data at index 0", { run_with(stale.gpuAddress); });
   CHECK_EQUAL(floats(stale)[3], 3);
 }
 
@@ -447,8 +402,7 @@ CASE(host_may_use_a_buffer_that_is_closed_to_a_kernel) {
 
 CASE(kernel_that_reaches_a_released_buffer_is_named) {
   PointerCase pointers(false);
-  id<MTLBuffer> gone = [metal_device() newBufferWithLength:64
-                                                   options:MTLResourceStorageModeShared];
+  id<MTLBuffer> gone = [metal_device() newBufferWithLength:64 options:MTLResourceStorageModeShared];
   gone.label = @"short-lived";
   static_cast<uint64_t*>([pointers.table contents])[0] = gone.gpuAddress;
   const Encode declare = [&](id<MTLComputeCommandEncoder> encoder) {
@@ -456,7 +410,5 @@ CASE(kernel_that_reaches_a_released_buffer_is_named) {
   };
   [gone release];
   EXPECT_NAMED(
-      "kernel 'through' read the buffer \"short-lived\"",
-      "which has been released",
-      { pointers.run_with(declare); });
+      "kernel 'through' read the buffer \"short-lived\"", "which has been released", { pointers.run_with(declare); });
 }

@@ -22,17 +22,9 @@ using namespace mps_simulator::cases;
 
 namespace {
 
-void copy(
-    id<MTLCommandBuffer> buffer,
-    id<MTLBuffer> from,
-    id<MTLBuffer> to,
-    NSUInteger size) {
+void copy(id<MTLCommandBuffer> buffer, id<MTLBuffer> from, id<MTLBuffer> to, NSUInteger size) {
   id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
-  [encoder copyFromBuffer:from
-             sourceOffset:0
-                 toBuffer:to
-        destinationOffset:0
-                     size:size];
+  [encoder copyFromBuffer:from sourceOffset:0 toBuffer:to destinationOffset:0 size:size];
   [encoder endEncoding];
 }
 
@@ -188,8 +180,7 @@ CASE(event_orders_two_queues) {
 
 CASE(listener_hears_of_an_event) {
   id<MTLSharedEvent> event = [[metal_device() newSharedEvent] autorelease];
-  MTLSharedEventListener* listener =
-      [[[MTLSharedEventListener alloc] init] autorelease];
+  MTLSharedEventListener* listener = [[[MTLSharedEventListener alloc] init] autorelease];
   auto heard = std::make_shared<std::atomic<uint64_t>>(0);
   auto at_once = std::make_shared<std::atomic<bool>>(false);
   [event notifyListener:listener
@@ -290,21 +281,19 @@ CASE(null_mode_finishes_a_command_buffer_once) {
   @autoreleasepool {
     const size_t size = getpagesize();
     void* memory = std::aligned_alloc(size, size);
-    id<MTLBuffer> to = [metal_device()
-        newBufferWithBytesNoCopy:memory
-                          length:size
-                         options:MTLResourceStorageModeShared
-                     deallocator:^(void* pointer, NSUInteger) {
-                       [behind commit];
-                       for (uint64_t value : {1, 2}) {
-                         id<MTLCommandBuffer> signaling =
-                             [other_queue commandBuffer];
-                         [signaling encodeSignalEvent:event value:value];
-                         [signaling commit];
-                         [signaling waitUntilCompleted];
-                       }
-                       free(pointer);
-                     }];
+    id<MTLBuffer> to = [metal_device() newBufferWithBytesNoCopy:memory
+                                                         length:size
+                                                        options:MTLResourceStorageModeShared
+                                                    deallocator:^(void* pointer, NSUInteger) {
+                                                      [behind commit];
+                                                      for (uint64_t value : {1, 2}) {
+                                                        id<MTLCommandBuffer> signaling = [other_queue commandBuffer];
+                                                        [signaling encodeSignalEvent:event value:value];
+                                                        [signaling commit];
+                                                        [signaling waitUntilCompleted];
+                                                      }
+                                                      free(pointer);
+                                                    }];
     copy(plain, float_buffer(4, 1), to, 16);
     [to release];
   }
@@ -369,10 +358,8 @@ CASE(leaks_nothing_over_1000_iterations) {
 CASE(capture_manager_keeps_its_state) {
   MTLCaptureManager* manager = [MTLCaptureManager sharedCaptureManager];
   CHECK(!manager.isCapturing);
-  CHECK(
-      ![manager supportsDestination:MTLCaptureDestinationDeveloperTools]);
-  MTLCaptureDescriptor* descriptor =
-      [[[MTLCaptureDescriptor alloc] init] autorelease];
+  CHECK(![manager supportsDestination:MTLCaptureDestinationDeveloperTools]);
+  MTLCaptureDescriptor* descriptor = [[[MTLCaptureDescriptor alloc] init] autorelease];
   NSError* error = nil;
   CHECK(![manager startCaptureWithDescriptor:descriptor error:&error]);
   CHECK_EQUAL(error.code, MTLCaptureErrorInvalidDescriptor);
@@ -397,9 +384,7 @@ CASE(capture_manager_keeps_its_state) {
 CASE(violation_commit_with_open_encoder) {
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
-  EXPECT_VIOLATION("-[MTLCommandBuffer commit]", "has not ended", {
-    [buffer commit];
-  });
+  EXPECT_VIOLATION("-[MTLCommandBuffer commit]", "has not ended", { [buffer commit]; });
   [encoder endEncoding];
 }
 
@@ -408,9 +393,7 @@ CASE(violation_encoder_gone_without_end) {
   @autoreleasepool {
     [buffer computeCommandEncoder];
   }
-  EXPECT_VIOLATION("-[MTLCommandBuffer commit]", "has been released", {
-    [buffer commit];
-  });
+  EXPECT_VIOLATION("-[MTLCommandBuffer commit]", "has been released", { [buffer commit]; });
   // Reported once: the process goes on.
   [buffer commit];
   [buffer waitUntilCompleted];
@@ -420,10 +403,9 @@ CASE(failed_blit_does_not_stay_in_the_way) {
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   id<MTLBuffer> target = float_buffer(2);
   id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
-  EXPECT_VIOLATION(
-      "-[MTLBlitCommandEncoder fillBuffer:range:value:]", "beyond", {
-        [encoder fillBuffer:target range:NSMakeRange(0, 16) value:0];
-      });
+  EXPECT_VIOLATION("-[MTLBlitCommandEncoder fillBuffer:range:value:]", "beyond", {
+    [encoder fillBuffer:target range:NSMakeRange(0, 16) value:0];
+  });
   // The encoder was not ended, because the error left the function first.
   encoder = [buffer blitCommandEncoder];
   [encoder fillBuffer:target range:NSMakeRange(0, 8) value:0];
@@ -436,13 +418,8 @@ CASE(failed_blit_does_not_stay_in_the_way) {
 CASE(violation_second_encoder) {
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
-  EXPECT_VIOLATION(
-      "-[MTLCommandBuffer computeCommandEncoder]", "has not ended", {
-        [buffer computeCommandEncoder];
-      });
-  EXPECT_VIOLATION("append_command()", "has not ended", {
-    append_command(buffer, {"command", [] {}});
-  });
+  EXPECT_VIOLATION("-[MTLCommandBuffer computeCommandEncoder]", "has not ended", { [buffer computeCommandEncoder]; });
+  EXPECT_VIOLATION("append_command()", "has not ended", { append_command(buffer, {"command", [] {}}); });
   [encoder endEncoding];
 }
 
@@ -450,51 +427,37 @@ CASE(violation_use_after_end_encoding) {
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
   [encoder endEncoding];
-  EXPECT_VIOLATION(
-      "-[MTLBlitCommandEncoder fillBuffer:range:value:]", "has ended", {
-        [encoder fillBuffer:shared_buffer(16) range:NSMakeRange(0, 4) value:0];
-      });
-  EXPECT_VIOLATION("-[MTLCommandEncoder endEncoding]", "already ended", {
-    [encoder endEncoding];
+  EXPECT_VIOLATION("-[MTLBlitCommandEncoder fillBuffer:range:value:]", "has ended", {
+    [encoder fillBuffer:shared_buffer(16) range:NSMakeRange(0, 4) value:0];
   });
+  EXPECT_VIOLATION("-[MTLCommandEncoder endEncoding]", "already ended", { [encoder endEncoding]; });
 }
 
 CASE(violation_commit_twice) {
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   [buffer commit];
-  EXPECT_VIOLATION("-[MTLCommandBuffer commit]", "already been committed", {
-    [buffer commit];
-  });
+  EXPECT_VIOLATION("-[MTLCommandBuffer commit]", "already been committed", { [buffer commit]; });
   EXPECT_VIOLATION(
-      "-[MTLCommandBuffer blitCommandEncoder]", "already been committed", {
-        [buffer blitCommandEncoder];
-      });
-  EXPECT_VIOLATION(
-      "-[MTLCommandBuffer addCompletedHandler:]", "already been committed", {
-        [buffer addCompletedHandler:^(id<MTLCommandBuffer>){
-        }];
-      });
-  EXPECT_VIOLATION("append_command()", "already been committed", {
-    append_command(buffer, {"command", [] {}});
+      "-[MTLCommandBuffer blitCommandEncoder]", "already been committed", { [buffer blitCommandEncoder]; });
+  EXPECT_VIOLATION("-[MTLCommandBuffer addCompletedHandler:]", "already been committed", {
+    [buffer addCompletedHandler:^(id<MTLCommandBuffer>){
+    }];
   });
+  EXPECT_VIOLATION("append_command()", "already been committed", { append_command(buffer, {"command", [] {}}); });
   [buffer waitUntilCompleted];
 }
 
 CASE(violation_wait_without_commit) {
-  EXPECT_VIOLATION(
-      "-[MTLCommandBuffer waitUntilCompleted]", "wait for ever", {
-        [[metal_queue() commandBuffer] waitUntilCompleted];
-      });
+  EXPECT_VIOLATION("-[MTLCommandBuffer waitUntilCompleted]", "wait for ever", {
+    [[metal_queue() commandBuffer] waitUntilCompleted];
+  });
 }
 
 CASE(violation_no_command_buffer_left) {
-  id<MTLCommandQueue> queue = [[metal_device()
-      newCommandQueueWithMaxCommandBufferCount:2] autorelease];
+  id<MTLCommandQueue> queue = [[metal_device() newCommandQueueWithMaxCommandBufferCount:2] autorelease];
   id<MTLCommandBuffer> first = [queue commandBuffer];
   [queue commandBuffer];
-  EXPECT_VIOLATION("-[MTLCommandQueue commandBuffer]", "wait for ever", {
-    [queue commandBuffer];
-  });
+  EXPECT_VIOLATION("-[MTLCommandQueue commandBuffer]", "wait for ever", { [queue commandBuffer]; });
   [first commit];
   [first waitUntilCompleted];
   [queue commandBuffer];
@@ -509,71 +472,43 @@ CASE(violation_blit_out_of_bounds) {
       "-[MTLBlitCommandEncoder copyFromBuffer:sourceOffset:toBuffer:"
       "destinationOffset:size:]";
   EXPECT_VIOLATION(call, "source offset 8 + size 16", {
-    [encoder copyFromBuffer:small
-               sourceOffset:8
-                   toBuffer:large
-          destinationOffset:0
-                       size:16];
+    [encoder copyFromBuffer:small sourceOffset:8 toBuffer:large destinationOffset:0 size:16];
   });
   EXPECT_VIOLATION(call, "destination offset 0 + size 32", {
-    [encoder copyFromBuffer:large
-               sourceOffset:0
-                   toBuffer:small
-          destinationOffset:0
-                       size:32];
-  });
-  EXPECT_VIOLATION(call, "overlap", {
-    [encoder copyFromBuffer:large
-               sourceOffset:0
-                   toBuffer:large
-          destinationOffset:8
-                       size:16];
-  });
-  EXPECT_VIOLATION(call, "source buffer is nil", {
-    [encoder copyFromBuffer:(id<MTLBuffer>)nil
-               sourceOffset:0
-                   toBuffer:large
-          destinationOffset:8
-                       size:16];
+    [encoder copyFromBuffer:large sourceOffset:0 toBuffer:small destinationOffset:0 size:32];
   });
   EXPECT_VIOLATION(
-      "-[MTLBlitCommandEncoder fillBuffer:range:value:]", "range offset 12", {
-        [encoder fillBuffer:small range:NSMakeRange(12, 8) value:0];
-      });
+      call, "overlap", { [encoder copyFromBuffer:large sourceOffset:0 toBuffer:large destinationOffset:8 size:16]; });
+  EXPECT_VIOLATION(call, "source buffer is nil", {
+    [encoder copyFromBuffer:(id<MTLBuffer>)nil sourceOffset:0 toBuffer:large destinationOffset:8 size:16];
+  });
+  EXPECT_VIOLATION("-[MTLBlitCommandEncoder fillBuffer:range:value:]", "range offset 12", {
+    [encoder fillBuffer:small range:NSMakeRange(12, 8) value:0];
+  });
   settings().copy_alignment = 4;
   EXPECT_VIOLATION(call, "not a multiple of 4", {
-    [encoder copyFromBuffer:large
-               sourceOffset:0
-                   toBuffer:small
-          destinationOffset:0
-                       size:3];
+    [encoder copyFromBuffer:large sourceOffset:0 toBuffer:small destinationOffset:0 size:3];
   });
   settings().copy_alignment = 1;
   [encoder endEncoding];
 }
 
 CASE(violation_released_objects) {
-  id<MTLBuffer> released =
-      [metal_device() newBufferWithLength:16 options:MTLResourceStorageModeShared];
+  id<MTLBuffer> released = [metal_device() newBufferWithLength:16 options:MTLResourceStorageModeShared];
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
   [released release];
-  EXPECT_VIOLATION(
-      "-[MTLBlitCommandEncoder fillBuffer:range:value:]", "been released", {
-        [encoder fillBuffer:released range:NSMakeRange(0, 4) value:0];
-      });
-  EXPECT_VIOLATION("-[MTLBuffer contents]", "deallocated", {
-    [released contents];
+  EXPECT_VIOLATION("-[MTLBlitCommandEncoder fillBuffer:range:value:]", "been released", {
+    [encoder fillBuffer:released range:NSMakeRange(0, 4) value:0];
   });
+  EXPECT_VIOLATION("-[MTLBuffer contents]", "deallocated", { [released contents]; });
   [encoder endEncoding];
 }
 
 CASE(violation_debug_groups) {
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
-  EXPECT_VIOLATION("-[MTLCommandEncoder popDebugGroup]", "no debug group", {
-    [encoder popDebugGroup];
-  });
+  EXPECT_VIOLATION("-[MTLCommandEncoder popDebugGroup]", "no debug group", { [encoder popDebugGroup]; });
   [encoder pushDebugGroup:@"group"];
   [encoder popDebugGroup];
   [encoder pushDebugGroup:@"left open, which Metal allows"];

@@ -31,8 +31,7 @@ void run(const std::function<void(id<MTLComputeCommandEncoder>)>& encode) {
 }
 
 void dispatch(id<MTLComputeCommandEncoder> encoder, NSUInteger threads) {
-  [encoder dispatchThreads:MTLSizeMake(threads, 1, 1)
-      threadsPerThreadgroup:MTLSizeMake(4, 1, 1)];
+  [encoder dispatchThreads:MTLSizeMake(threads, 1, 1) threadsPerThreadgroup:MTLSizeMake(4, 1, 1)];
 }
 
 } // namespace
@@ -72,8 +71,7 @@ CASE(encoder_state_is_sticky_and_snapshotted) {
     [encoder setBytes:&bias length:sizeof(bias) atIndex:2];
     dispatch(encoder, 4);
     [encoder setBuffer:out offset:32 atIndex:1];
-    [encoder dispatchThreadgroups:MTLSizeMake(2, 1, 1)
-            threadsPerThreadgroup:MTLSizeMake(2, 1, 1)];
+    [encoder dispatchThreadgroups:MTLSizeMake(2, 1, 1) threadsPerThreadgroup:MTLSizeMake(2, 1, 1)];
   });
   CHECK_EQUAL(floats(out)[3], 4);
   CHECK_EQUAL(floats(out)[4], 2);
@@ -149,8 +147,7 @@ CASE(argument_encoder_writes_addresses) {
           arguments.out[i] = 2 * arguments.in[i];
         })",
       "indirect");
-  id<MTLArgumentEncoder> arguments =
-      [[function newArgumentEncoderWithBufferIndex:3] autorelease];
+  id<MTLArgumentEncoder> arguments = [[function newArgumentEncoderWithBufferIndex:3] autorelease];
   CHECK_EQUAL(arguments.encodedLength, 16);
   id<MTLBuffer> storage = shared_buffer(64);
   id<MTLBuffer> in = float_buffer(8);
@@ -159,9 +156,8 @@ CASE(argument_encoder_writes_addresses) {
   [arguments setBuffer:in offset:16 atIndex:0];
   [arguments setBuffer:out offset:0 atIndex:1];
   NSError* error = nil;
-  id<MTLComputePipelineState> state =
-      [[metal_device() newComputePipelineStateWithFunction:function
-                                                     error:&error] autorelease];
+  id<MTLComputePipelineState> state = [[metal_device() newComputePipelineStateWithFunction:function
+                                                                                     error:&error] autorelease];
   run([&](id<MTLComputeCommandEncoder> encoder) {
     [encoder setComputePipelineState:state];
     [encoder setBuffer:storage offset:32 atIndex:3];
@@ -172,31 +168,23 @@ CASE(argument_encoder_writes_addresses) {
   });
   CHECK_EQUAL(floats(out)[0], 8);
   CHECK_EQUAL(floats(out)[3], 14);
-  EXPECT_VIOLATION(
-      "-[MTLArgumentEncoder setBuffer:offset:atIndex:]", "no member with id 7", {
-        [arguments setBuffer:in offset:0 atIndex:7];
-      });
-  EXPECT_VIOLATION(
-      "-[MTLArgumentEncoder setArgumentBuffer:offset:]", "encodedLength", {
-        [arguments setArgumentBuffer:storage offset:56];
-      });
-  EXPECT_VIOLATION(
-      "-[MTLFunction newArgumentEncoderWithBufferIndex:]",
-      "no argument buffer at index 0",
-      { [function newArgumentEncoderWithBufferIndex:0]; });
+  EXPECT_VIOLATION("-[MTLArgumentEncoder setBuffer:offset:atIndex:]", "no member with id 7", {
+    [arguments setBuffer:in offset:0 atIndex:7];
+  });
+  EXPECT_VIOLATION("-[MTLArgumentEncoder setArgumentBuffer:offset:]", "encodedLength", {
+    [arguments setArgumentBuffer:storage offset:56];
+  });
+  EXPECT_VIOLATION("-[MTLFunction newArgumentEncoderWithBufferIndex:]", "no argument buffer at index 0", {
+    [function newArgumentEncoderWithBufferIndex:0];
+  });
 }
 
 CASE(library_names_its_functions_and_errors) {
-  id<MTLFunction> function = kernel(
-      "kernel void one(device int* a) {} kernel void two(device int* a) {}",
-      "two");
+  id<MTLFunction> function = kernel("kernel void one(device int* a) {} kernel void two(device int* a) {}", "two");
   CHECK([function.name isEqualToString:@"two"]);
   CHECK(function.functionType == MTLFunctionTypeKernel);
   NSError* error = nil;
-  id<MTLLibrary> library =
-      [metal_device() newLibraryWithSource:@"kernel void broken( {"
-                                   options:nil
-                                     error:&error];
+  id<MTLLibrary> library = [metal_device() newLibraryWithSource:@"kernel void broken( {" options:nil error:&error];
   CHECK(library == nil);
   CHECK_EQUAL(error.code, MTLLibraryErrorCompileFailure);
   CHECK([error.domain isEqualToString:MTLLibraryErrorDomain]);
@@ -211,41 +199,31 @@ CASE(library_takes_macros_and_data) {
   options.preprocessorMacros = @{@"NAME" : @"renamed"};
   NSError* error = nil;
   NSString* source = @"kernel void NAME(device int* a) {}";
-  id<MTLLibrary> library =
-      [[metal_device() newLibraryWithSource:source
-                                    options:options
-                                      error:&error] autorelease];
+  id<MTLLibrary> library = [[metal_device() newLibraryWithSource:source options:options error:&error] autorelease];
   CHECK(library != nil);
   CHECK_EQUAL(library.functionNames.count, 1);
   CHECK([library.functionNames[0] isEqualToString:@"renamed"]);
   CHECK([library newFunctionWithName:@"other"] == nil);
-  dispatch_data_t data = dispatch_data_create(
-      source.UTF8String,
-      source.length,
-      nullptr,
-      DISPATCH_DATA_DESTRUCTOR_DEFAULT);
-  id<MTLLibrary> from_data = [[metal_device() newLibraryWithData:data
-                                                           error:&error]
-      autorelease];
+  dispatch_data_t data =
+      dispatch_data_create(source.UTF8String, source.length, nullptr, DISPATCH_DATA_DESTRUCTOR_DEFAULT);
+  id<MTLLibrary> from_data = [[metal_device() newLibraryWithData:data error:&error] autorelease];
   CHECK([from_data.functionNames[0] isEqualToString:@"NAME"]);
   dispatch_release(data);
 }
 
 CASE(pipeline_describes_itself) {
-  MTLComputePipelineDescriptor* descriptor =
-      [[[MTLComputePipelineDescriptor alloc] init] autorelease];
-  descriptor.computeFunction =
-      kernel("kernel void empty(device int* data [[buffer(5)]]) {}", "empty");
+  MTLComputePipelineDescriptor* descriptor = [[[MTLComputePipelineDescriptor alloc] init] autorelease];
+  descriptor.computeFunction = kernel("kernel void empty(device int* data [[buffer(5)]]) {}", "empty");
   descriptor.maxTotalThreadsPerThreadgroup = 64;
   descriptor.supportIndirectCommandBuffers = YES;
   descriptor.label = @"described";
   NSError* error = nil;
   MTLComputePipelineReflection* reflection = nil;
-  id<MTLComputePipelineState> state = [[metal_device()
-      newComputePipelineStateWithDescriptor:descriptor
-                                    options:MTLPipelineOptionBindingInfo
-                                 reflection:&reflection
-                                      error:&error] autorelease];
+  id<MTLComputePipelineState> state =
+      [[metal_device() newComputePipelineStateWithDescriptor:descriptor
+                                                     options:MTLPipelineOptionBindingInfo
+                                                  reflection:&reflection
+                                                       error:&error] autorelease];
   CHECK_EQUAL(state.maxTotalThreadsPerThreadgroup, 64);
   CHECK_EQUAL(state.threadExecutionWidth, 32);
   CHECK_EQUAL(state.staticThreadgroupMemoryLength, 0);
@@ -264,10 +242,7 @@ CASE(calls_are_counted) {
     [encoder setComputePipelineState:state];
   });
   const std::string json = counters_json();
-  CHECK(
-      json.find(
-          "\"-[MTLComputeCommandEncoder setComputePipelineState:]\": 2") !=
-      std::string::npos);
+  CHECK(json.find("\"-[MTLComputeCommandEncoder setComputePipelineState:]\": 2") != std::string::npos);
   CHECK(json.find("\"-[MTLCommandBuffer commit]\": 1") != std::string::npos);
   reset_counters();
   CHECK(counters_json() == "{}");
@@ -276,42 +251,31 @@ CASE(calls_are_counted) {
 // MARK: Violations
 
 CASE(violation_pipeline) {
-  EXPECT_VIOLATION(
-      "-[MTLComputeCommandEncoder dispatchThreads:threadsPerThreadgroup:]",
-      "no compute pipeline state",
-      { run([](id<MTLComputeCommandEncoder> encoder) { dispatch(encoder, 1); }); });
-  EXPECT_VIOLATION(
-      "-[MTLComputeCommandEncoder setComputePipelineState:]", "is nil", {
-        run([](id<MTLComputeCommandEncoder> encoder) {
-          [encoder setComputePipelineState:(id<MTLComputePipelineState>)nil];
-        });
-      });
+  EXPECT_VIOLATION("-[MTLComputeCommandEncoder dispatchThreads:threadsPerThreadgroup:]", "no compute pipeline state", {
+    run([](id<MTLComputeCommandEncoder> encoder) { dispatch(encoder, 1); });
+  });
+  EXPECT_VIOLATION("-[MTLComputeCommandEncoder setComputePipelineState:]", "is nil", {
+    run([](id<MTLComputeCommandEncoder> encoder) {
+      [encoder setComputePipelineState:(id<MTLComputePipelineState>)nil];
+    });
+  });
 }
 
 CASE(violation_threadgroup_size) {
   const auto dispatch_groups = [](MTLSize size) {
     run([&](id<MTLComputeCommandEncoder> encoder) {
       [encoder setComputePipelineState:add_pipeline()];
-      [encoder dispatchThreadgroups:MTLSizeMake(1, 1, 1)
-              threadsPerThreadgroup:size];
+      [encoder dispatchThreadgroups:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:size];
     });
   };
-  const char* call =
-      "-[MTLComputeCommandEncoder dispatchThreadgroups:threadsPerThreadgroup:]";
-  EXPECT_VIOLATION(call, "exceeds the 1024 threads", {
-    dispatch_groups(MTLSizeMake(1025, 1, 1));
-  });
-  EXPECT_VIOLATION(call, "exceeds the 1024 threads", {
-    dispatch_groups(MTLSizeMake(32, 32, 2));
-  });
-  EXPECT_VIOLATION(call, "has a zero", {
-    dispatch_groups(MTLSizeMake(4, 0, 1));
-  });
+  const char* call = "-[MTLComputeCommandEncoder dispatchThreadgroups:threadsPerThreadgroup:]";
+  EXPECT_VIOLATION(call, "exceeds the 1024 threads", { dispatch_groups(MTLSizeMake(1025, 1, 1)); });
+  EXPECT_VIOLATION(call, "exceeds the 1024 threads", { dispatch_groups(MTLSizeMake(32, 32, 2)); });
+  EXPECT_VIOLATION(call, "has a zero", { dispatch_groups(MTLSizeMake(4, 0, 1)); });
 }
 
 CASE(violation_missing_binding) {
-  const char* call =
-      "-[MTLComputeCommandEncoder dispatchThreads:threadsPerThreadgroup:]";
+  const char* call = "-[MTLComputeCommandEncoder dispatchThreads:threadsPerThreadgroup:]";
   id<MTLBuffer> data = float_buffer(4);
   EXPECT_VIOLATION(call, "no buffer is bound at index 1 for argument out", {
     run([&](id<MTLComputeCommandEncoder> encoder) {
@@ -346,114 +310,78 @@ CASE(violation_buffer_offset_and_index) {
   const char* call = "-[MTLComputeCommandEncoder setBuffer:offset:atIndex:]";
   id<MTLBuffer> data = float_buffer(4);
   EXPECT_VIOLATION(call, "offset 16 is beyond", {
-    run([&](id<MTLComputeCommandEncoder> encoder) {
-      [encoder setBuffer:data offset:16 atIndex:0];
-    });
+    run([&](id<MTLComputeCommandEncoder> encoder) { [encoder setBuffer:data offset:16 atIndex:0]; });
   });
   EXPECT_VIOLATION(call, "index 31", {
-    run([&](id<MTLComputeCommandEncoder> encoder) {
-      [encoder setBuffer:data offset:0 atIndex:31];
-    });
+    run([&](id<MTLComputeCommandEncoder> encoder) { [encoder setBuffer:data offset:0 atIndex:31]; });
   });
-  EXPECT_VIOLATION(
-      "-[MTLComputeCommandEncoder setBufferOffset:atIndex:]",
-      "no buffer is bound",
-      {
-        run([&](id<MTLComputeCommandEncoder> encoder) {
-          [encoder setBufferOffset:0 atIndex:3];
-        });
-      });
+  EXPECT_VIOLATION("-[MTLComputeCommandEncoder setBufferOffset:atIndex:]", "no buffer is bound", {
+    run([&](id<MTLComputeCommandEncoder> encoder) { [encoder setBufferOffset:0 atIndex:3]; });
+  });
 }
 
 CASE(violation_bytes) {
   const char* call = "-[MTLComputeCommandEncoder setBytes:length:atIndex:]";
   static const char bytes[4097] = {};
   EXPECT_VIOLATION(call, "exceeds 4096", {
-    run([&](id<MTLComputeCommandEncoder> encoder) {
-      [encoder setBytes:bytes length:4097 atIndex:0];
-    });
+    run([&](id<MTLComputeCommandEncoder> encoder) { [encoder setBytes:bytes length:4097 atIndex:0]; });
   });
   EXPECT_VIOLATION(call, "length is 0", {
-    run([&](id<MTLComputeCommandEncoder> encoder) {
-      [encoder setBytes:bytes length:0 atIndex:0];
-    });
+    run([&](id<MTLComputeCommandEncoder> encoder) { [encoder setBytes:bytes length:0 atIndex:0]; });
   });
-  run([&](id<MTLComputeCommandEncoder> encoder) {
-    [encoder setBytes:bytes length:4096 atIndex:30];
-  });
+  run([&](id<MTLComputeCommandEncoder> encoder) { [encoder setBytes:bytes length:4096 atIndex:30]; });
 }
 
 CASE(violation_threadgroup_memory) {
-  const char* call =
-      "-[MTLComputeCommandEncoder setThreadgroupMemoryLength:atIndex:]";
+  const char* call = "-[MTLComputeCommandEncoder setThreadgroupMemoryLength:atIndex:]";
   EXPECT_VIOLATION(call, "not a multiple of 16", {
-    run([&](id<MTLComputeCommandEncoder> encoder) {
-      [encoder setThreadgroupMemoryLength:20 atIndex:0];
-    });
+    run([&](id<MTLComputeCommandEncoder> encoder) { [encoder setThreadgroupMemoryLength:20 atIndex:0]; });
   });
   EXPECT_VIOLATION(call, "exceeds the device's 32768", {
+    run([&](id<MTLComputeCommandEncoder> encoder) { [encoder setThreadgroupMemoryLength:32784 atIndex:0]; });
+  });
+  EXPECT_VIOLATION("-[MTLComputeCommandEncoder dispatchThreads:threadsPerThreadgroup:]", "uses 49152 bytes", {
     run([&](id<MTLComputeCommandEncoder> encoder) {
-      [encoder setThreadgroupMemoryLength:32784 atIndex:0];
+      [encoder setComputePipelineState:add_pipeline()];
+      id<MTLBuffer> data = float_buffer(4);
+      for (NSUInteger i = 0; i < 3; ++i) {
+        [encoder setBuffer:data offset:0 atIndex:i];
+      }
+      [encoder setThreadgroupMemoryLength:32768 atIndex:0];
+      [encoder setThreadgroupMemoryLength:16384 atIndex:1];
+      dispatch(encoder, 1);
     });
   });
-  EXPECT_VIOLATION(
-      "-[MTLComputeCommandEncoder dispatchThreads:threadsPerThreadgroup:]",
-      "uses 49152 bytes",
-      {
-        run([&](id<MTLComputeCommandEncoder> encoder) {
-          [encoder setComputePipelineState:add_pipeline()];
-          id<MTLBuffer> data = float_buffer(4);
-          for (NSUInteger i = 0; i < 3; ++i) {
-            [encoder setBuffer:data offset:0 atIndex:i];
-          }
-          [encoder setThreadgroupMemoryLength:32768 atIndex:0];
-          [encoder setThreadgroupMemoryLength:16384 atIndex:1];
-          dispatch(encoder, 1);
-        });
-      });
 }
 
 CASE(violation_use_of_released_buffer) {
-  id<MTLBuffer> released =
-      [metal_device() newBufferWithLength:16 options:MTLResourceStorageModeShared];
+  id<MTLBuffer> released = [metal_device() newBufferWithLength:16 options:MTLResourceStorageModeShared];
   [released release];
-  EXPECT_VIOLATION(
-      "-[MTLComputeCommandEncoder setBuffer:offset:atIndex:]", "been released", {
-        run([&](id<MTLComputeCommandEncoder> encoder) {
-          [encoder setBuffer:released offset:0 atIndex:0];
-        });
-      });
-  EXPECT_VIOLATION(
-      "-[MTLComputeCommandEncoder useResource:usage:]", "been released", {
-        run([&](id<MTLComputeCommandEncoder> encoder) {
-          [encoder useResource:released usage:MTLResourceUsageRead];
-        });
-      });
+  EXPECT_VIOLATION("-[MTLComputeCommandEncoder setBuffer:offset:atIndex:]", "been released", {
+    run([&](id<MTLComputeCommandEncoder> encoder) { [encoder setBuffer:released offset:0 atIndex:0]; });
+  });
+  EXPECT_VIOLATION("-[MTLComputeCommandEncoder useResource:usage:]", "been released", {
+    run([&](id<MTLComputeCommandEncoder> encoder) { [encoder useResource:released usage:MTLResourceUsageRead]; });
+  });
 }
 
 CASE(violation_use_of_ended_compute_encoder) {
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
   [encoder endEncoding];
-  EXPECT_VIOLATION(
-      "-[MTLComputeCommandEncoder setBuffer:offset:atIndex:]", "has ended", {
-        [encoder setBuffer:shared_buffer(4) offset:0 atIndex:0];
-      });
+  EXPECT_VIOLATION("-[MTLComputeCommandEncoder setBuffer:offset:atIndex:]", "has ended", {
+    [encoder setBuffer:shared_buffer(4) offset:0 atIndex:0];
+  });
 }
 
 CASE(encoder_refuses_what_is_not_simulated) {
   run([](id<MTLComputeCommandEncoder> encoder) {
-    EXPECT_ERROR(
-        "-[MTLComputeCommandEncoder setTexture:atIndex:] is not simulated",
-        { [encoder setTexture:(id<MTLTexture>)nil atIndex:0]; });
+    EXPECT_ERROR("-[MTLComputeCommandEncoder setTexture:atIndex:] is not simulated",
+                 { [encoder setTexture:(id<MTLTexture>)nil atIndex:0]; });
     EXPECT_ERROR(
         "-[MTLComputeCommandEncoder sampleCountersInBuffer:atSampleIndex:"
         "withBarrier:] is not simulated",
-        {
-          [encoder sampleCountersInBuffer:(id<MTLCounterSampleBuffer>)nil
-                            atSampleIndex:0
-                              withBarrier:NO];
-        });
+        { [encoder sampleCountersInBuffer:(id<MTLCounterSampleBuffer>)nil atSampleIndex:0 withBarrier:NO]; });
   });
 }
 
@@ -478,13 +406,11 @@ CASE(encoding_is_cheap_in_null_mode) {
         [encoder setBuffer:out offset:0 atIndex:1];
         const float bias = 1;
         [encoder setBytes:&bias length:sizeof(bias) atIndex:2];
-        [encoder dispatchThreads:MTLSizeMake(4, 1, 1)
-            threadsPerThreadgroup:MTLSizeMake(4, 1, 1)];
+        [encoder dispatchThreads:MTLSizeMake(4, 1, 1) threadsPerThreadgroup:MTLSizeMake(4, 1, 1)];
       }
       [encoder endEncoding];
       [buffer commit];
-      const std::chrono::duration<double> time =
-          std::chrono::steady_clock::now() - start;
+      const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
       best = std::min(best, time.count() / kDispatches);
     }
   }

@@ -218,9 +218,9 @@ CASE(array_kernel_runs_between_the_dispatches_of_its_encoder) {
                        sourceArrays:@[ left, left ]
                    destinationArray:product_array];
     // nothing is bound behind a kernel object
-    EXPECT_VIOLATION("-[MTLComputeCommandEncoder dispatchThreads:threadsPerThreadgroup:]", "no compute pipeline state", {
-      [encoder dispatchThreads:MTLSizeMake(4, 1, 1) threadsPerThreadgroup:MTLSizeMake(4, 1, 1)];
-    });
+    EXPECT_VIOLATION("-[MTLComputeCommandEncoder dispatchThreads:threadsPerThreadgroup:]",
+                     "no compute pipeline state",
+                     { [encoder dispatchThreads:MTLSizeMake(4, 1, 1) threadsPerThreadgroup:MTLSizeMake(4, 1, 1)]; });
     [encoder setComputePipelineState:add_pipeline()];
     [encoder setBuffer:result offset:0 atIndex:0];
     [encoder setBuffer:sum offset:0 atIndex:1];

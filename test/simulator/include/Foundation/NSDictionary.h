@@ -4,7 +4,8 @@
 #include <Foundation/NSEnumerator.h>
 #include <Foundation/NSObject.h>
 
-@interface NSDictionary<__covariant KeyType, __covariant ObjectType> : NSObject <NSCopying, NSMutableCopying, NSSecureCoding, NSFastEnumeration>
+@interface NSDictionary<__covariant KeyType, __covariant ObjectType>
+    : NSObject <NSCopying, NSMutableCopying, NSSecureCoding, NSFastEnumeration>
 @property(readonly) NSUInteger count;
 - (ObjectType)objectForKey:(KeyType)key;
 - (NSEnumerator<KeyType>*)keyEnumerator;

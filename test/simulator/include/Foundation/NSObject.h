@@ -55,7 +55,7 @@ NS_ROOT_CLASS
 + (void)load;
 + (void)initialize;
 - (instancetype)init;
-+ (instancetype) new;
++ (instancetype)new;
 + (instancetype)allocWithZone:(NSZone*)zone;
 + (instancetype)alloc;
 - (void)dealloc;

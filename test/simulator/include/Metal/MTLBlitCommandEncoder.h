@@ -23,9 +23,7 @@ typedef NS_OPTIONS(NSUInteger, MTLBlitOption) {
 
 @protocol MTLBlitCommandEncoder <MTLCommandEncoder>
 - (void)synchronizeResource:(id<MTLResource>)resource;
-- (void)fillBuffer:(id<MTLBuffer>)buffer
-             range:(NSRange)range
-             value:(uint8_t)value;
+- (void)fillBuffer:(id<MTLBuffer>)buffer range:(NSRange)range value:(uint8_t)value;
 - (void)copyFromBuffer:(id<MTLBuffer>)sourceBuffer
           sourceOffset:(NSUInteger)sourceOffset
               toBuffer:(id<MTLBuffer>)destinationBuffer
@@ -35,15 +33,12 @@ typedef NS_OPTIONS(NSUInteger, MTLBlitOption) {
 - (void)waitForFence:(id<MTLFence>)fence;
 - (void)optimizeContentsForGPUAccess:(id<MTLTexture>)texture;
 - (void)optimizeContentsForCPUAccess:(id<MTLTexture>)texture;
-- (void)resetCommandsInBuffer:(id<MTLIndirectCommandBuffer>)buffer
-                    withRange:(NSRange)range;
+- (void)resetCommandsInBuffer:(id<MTLIndirectCommandBuffer>)buffer withRange:(NSRange)range;
 - (void)copyIndirectCommandBuffer:(id<MTLIndirectCommandBuffer>)source
                       sourceRange:(NSRange)sourceRange
                       destination:(id<MTLIndirectCommandBuffer>)destination
                  destinationIndex:(NSUInteger)destinationIndex;
-- (void)optimizeIndirectCommandBuffer:
-            (id<MTLIndirectCommandBuffer>)indirectCommandBuffer
-                            withRange:(NSRange)range;
+- (void)optimizeIndirectCommandBuffer:(id<MTLIndirectCommandBuffer>)indirectCommandBuffer withRange:(NSRange)range;
 - (void)sampleCountersInBuffer:(id<MTLCounterSampleBuffer>)sampleBuffer
                  atSampleIndex:(NSUInteger)sampleIndex
                    withBarrier:(BOOL)barrier;

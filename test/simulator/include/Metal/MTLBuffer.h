@@ -13,8 +13,7 @@ NS_ASSUME_NONNULL_BEGIN
 @property(nullable, readonly) id<MTLBuffer> remoteStorageBuffer;
 - (void*)contents;
 - (void)didModifyRange:(NSRange)range;
-- (nullable id<MTLTexture>)newTextureWithDescriptor:
-                               (MTLTextureDescriptor*)descriptor
+- (nullable id<MTLTexture>)newTextureWithDescriptor:(MTLTextureDescriptor*)descriptor
                                              offset:(NSUInteger)offset
                                         bytesPerRow:(NSUInteger)bytesPerRow;
 - (void)addDebugMarker:(NSString*)marker range:(NSRange)range;

@@ -26,17 +26,14 @@ typedef NS_ENUM(NSInteger, MTLCaptureDestination) {
 @interface MTLCaptureManager : NSObject
 + (MTLCaptureManager*)sharedCaptureManager;
 - (id<MTLCaptureScope>)newCaptureScopeWithDevice:(id<MTLDevice>)device;
-- (id<MTLCaptureScope>)newCaptureScopeWithCommandQueue:
-    (id<MTLCommandQueue>)commandQueue;
+- (id<MTLCaptureScope>)newCaptureScopeWithCommandQueue:(id<MTLCommandQueue>)commandQueue;
 - (BOOL)supportsDestination:(MTLCaptureDestination)destination;
-- (BOOL)startCaptureWithDescriptor:(MTLCaptureDescriptor*)descriptor
-                             error:(NSError* _Nullable* _Nullable)error;
+- (BOOL)startCaptureWithDescriptor:(MTLCaptureDescriptor*)descriptor error:(NSError* _Nullable* _Nullable)error;
 - (void)startCaptureWithDevice:(id<MTLDevice>)device;
 - (void)startCaptureWithCommandQueue:(id<MTLCommandQueue>)commandQueue;
 - (void)startCaptureWithScope:(id<MTLCaptureScope>)captureScope;
 - (void)stopCapture;
-@property(nullable, readwrite, strong, atomic) id<MTLCaptureScope>
-    defaultCaptureScope;
+@property(nullable, readwrite, strong, atomic) id<MTLCaptureScope> defaultCaptureScope;
 @property(readonly) BOOL isCapturing;
 @end
 

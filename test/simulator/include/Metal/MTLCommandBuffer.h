@@ -76,13 +76,11 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer>);
 - (void)waitUntilScheduled;
 - (void)waitUntilCompleted;
 - (nullable id<MTLBlitCommandEncoder>)blitCommandEncoder;
-- (nullable id<MTLBlitCommandEncoder>)blitCommandEncoderWithDescriptor:
-    (MTLBlitPassDescriptor*)blitPassDescriptor;
+- (nullable id<MTLBlitCommandEncoder>)blitCommandEncoderWithDescriptor:(MTLBlitPassDescriptor*)blitPassDescriptor;
 - (nullable id<MTLComputeCommandEncoder>)computeCommandEncoder;
 - (nullable id<MTLComputeCommandEncoder>)computeCommandEncoderWithDescriptor:
     (MTLComputePassDescriptor*)computePassDescriptor;
-- (nullable id<MTLComputeCommandEncoder>)computeCommandEncoderWithDispatchType:
-    (MTLDispatchType)dispatchType;
+- (nullable id<MTLComputeCommandEncoder>)computeCommandEncoderWithDispatchType:(MTLDispatchType)dispatchType;
 - (void)encodeWaitForEvent:(id<MTLEvent>)event value:(uint64_t)value;
 - (void)encodeSignalEvent:(id<MTLEvent>)event value:(uint64_t)value;
 - (void)pushDebugGroup:(NSString*)string;

@@ -8,8 +8,7 @@ NS_ASSUME_NONNULL_BEGIN
 @property(nullable, copy, atomic) NSString* label;
 @property(readonly) id<MTLDevice> device;
 - (nullable id<MTLCommandBuffer>)commandBuffer;
-- (nullable id<MTLCommandBuffer>)commandBufferWithDescriptor:
-    (MTLCommandBufferDescriptor*)descriptor;
+- (nullable id<MTLCommandBuffer>)commandBufferWithDescriptor:(MTLCommandBufferDescriptor*)descriptor;
 - (nullable id<MTLCommandBuffer>)commandBufferWithUnretainedReferences;
 - (void)insertDebugCaptureBoundary;
 @end

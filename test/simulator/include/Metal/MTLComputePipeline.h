@@ -20,15 +20,12 @@ typedef NS_OPTIONS(NSUInteger, MTLPipelineOption) {
 @property(nonatomic, readonly) NSArray<id<MTLBinding>>* bindings;
 @end
 
-typedef MTLComputePipelineReflection* __autoreleasing
-    MTLAutoreleasedComputePipelineReflection;
+typedef MTLComputePipelineReflection* __autoreleasing MTLAutoreleasedComputePipelineReflection;
 
 @interface MTLComputePipelineDescriptor : NSObject <NSCopying>
 @property(nullable, copy, nonatomic) NSString* label;
-@property(nullable, readwrite, nonatomic, strong) id<MTLFunction>
-    computeFunction;
-@property(readwrite, nonatomic)
-    BOOL threadGroupSizeIsMultipleOfThreadExecutionWidth;
+@property(nullable, readwrite, nonatomic, strong) id<MTLFunction> computeFunction;
+@property(readwrite, nonatomic) BOOL threadGroupSizeIsMultipleOfThreadExecutionWidth;
 @property(readwrite, nonatomic) NSUInteger maxTotalThreadsPerThreadgroup;
 @property(readonly) MTLPipelineBufferDescriptorArray* buffers;
 @property(readwrite, nonatomic) BOOL supportIndirectCommandBuffers;

@@ -40,12 +40,9 @@ typedef NS_ENUM(NSUInteger, MTLDeviceLocation) {
 
 @class MTLArgumentDescriptor;
 
-typedef void (^MTLNewLibraryCompletionHandler)(
-    id<MTLLibrary> _Nullable library,
-    NSError* _Nullable error);
-typedef void (^MTLNewComputePipelineStateCompletionHandler)(
-    id<MTLComputePipelineState> _Nullable computePipelineState,
-    NSError* _Nullable error);
+typedef void (^MTLNewLibraryCompletionHandler)(id<MTLLibrary> _Nullable library, NSError* _Nullable error);
+typedef void (^MTLNewComputePipelineStateCompletionHandler)(id<MTLComputePipelineState> _Nullable computePipelineState,
+                                                            NSError* _Nullable error);
 
 @protocol MTLDevice <NSObject>
 @property(nonnull, readonly) NSString* name;
@@ -64,65 +61,46 @@ typedef void (^MTLNewComputePipelineStateCompletionHandler)(
 @property(readonly) NSUInteger maxBufferLength;
 - (BOOL)supportsFamily:(MTLGPUFamily)gpuFamily;
 - (nullable id<MTLCommandQueue>)newCommandQueue;
-- (nullable id<MTLCommandQueue>)newCommandQueueWithMaxCommandBufferCount:
-    (NSUInteger)maxCommandBufferCount;
-- (MTLSizeAndAlign)heapBufferSizeAndAlignWithLength:(NSUInteger)length
-                                            options:(MTLResourceOptions)options;
+- (nullable id<MTLCommandQueue>)newCommandQueueWithMaxCommandBufferCount:(NSUInteger)maxCommandBufferCount;
+- (MTLSizeAndAlign)heapBufferSizeAndAlignWithLength:(NSUInteger)length options:(MTLResourceOptions)options;
 - (nullable id<MTLHeap>)newHeapWithDescriptor:(MTLHeapDescriptor*)descriptor;
-- (nullable id<MTLBuffer>)newBufferWithLength:(NSUInteger)length
-                                      options:(MTLResourceOptions)options;
+- (nullable id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options;
 - (nullable id<MTLBuffer>)newBufferWithBytes:(const void*)pointer
                                       length:(NSUInteger)length
                                      options:(MTLResourceOptions)options;
-- (nullable id<MTLBuffer>)
-    newBufferWithBytesNoCopy:(void*)pointer
-                      length:(NSUInteger)length
-                     options:(MTLResourceOptions)options
-                 deallocator:
-                     (void (^_Nullable)(void* pointer, NSUInteger length))
-                         deallocator;
+- (nullable id<MTLBuffer>)newBufferWithBytesNoCopy:(void*)pointer
+                                            length:(NSUInteger)length
+                                           options:(MTLResourceOptions)options
+                                       deallocator:(void (^_Nullable)(void* pointer, NSUInteger length))deallocator;
 - (nullable id<MTLLibrary>)newDefaultLibrary;
-- (nullable id<MTLLibrary>)newLibraryWithURL:(NSURL*)url
-                                       error:(NSError* _Nullable* _Nullable)
-                                                 error;
-- (nullable id<MTLLibrary>)newLibraryWithData:(dispatch_data_t)data
-                                        error:(NSError* _Nullable* _Nullable)
-                                                  error;
-- (nullable id<MTLLibrary>)
-    newLibraryWithSource:(NSString*)source
-                 options:(nullable MTLCompileOptions*)options
-                   error:(NSError* _Nullable* _Nullable)error;
+- (nullable id<MTLLibrary>)newLibraryWithURL:(NSURL*)url error:(NSError* _Nullable* _Nullable)error;
+- (nullable id<MTLLibrary>)newLibraryWithData:(dispatch_data_t)data error:(NSError* _Nullable* _Nullable)error;
+- (nullable id<MTLLibrary>)newLibraryWithSource:(NSString*)source
+                                        options:(nullable MTLCompileOptions*)options
+                                          error:(NSError* _Nullable* _Nullable)error;
 - (void)newLibraryWithSource:(NSString*)source
                      options:(nullable MTLCompileOptions*)options
            completionHandler:(MTLNewLibraryCompletionHandler)completionHandler;
-- (nullable id<MTLComputePipelineState>)
-    newComputePipelineStateWithFunction:(id<MTLFunction>)computeFunction
-                                  error:(NSError* _Nullable* _Nullable)error;
+- (nullable id<MTLComputePipelineState>)newComputePipelineStateWithFunction:(id<MTLFunction>)computeFunction
+                                                                      error:(NSError* _Nullable* _Nullable)error;
 - (nullable id<MTLComputePipelineState>)
     newComputePipelineStateWithFunction:(id<MTLFunction>)computeFunction
                                 options:(MTLPipelineOption)options
-                             reflection:
-                                 (MTLAutoreleasedComputePipelineReflection
-                                      _Nullable* _Nullable)reflection
+                             reflection:(MTLAutoreleasedComputePipelineReflection _Nullable* _Nullable)reflection
                                   error:(NSError* _Nullable* _Nullable)error;
 - (nullable id<MTLComputePipelineState>)
-    newComputePipelineStateWithDescriptor:
-        (MTLComputePipelineDescriptor*)descriptor
+    newComputePipelineStateWithDescriptor:(MTLComputePipelineDescriptor*)descriptor
                                   options:(MTLPipelineOption)options
-                               reflection:
-                                   (MTLAutoreleasedComputePipelineReflection
-                                        _Nullable* _Nullable)reflection
+                               reflection:(MTLAutoreleasedComputePipelineReflection _Nullable* _Nullable)reflection
                                     error:(NSError* _Nullable* _Nullable)error;
 - (nullable id<MTLFence>)newFence;
 - (nullable id<MTLEvent>)newEvent;
 - (nullable id<MTLSharedEvent>)newSharedEvent;
-- (nullable id<MTLArgumentEncoder>)newArgumentEncoderWithArguments:
-    (NSArray<MTLArgumentDescriptor*>*)arguments;
-- (nullable id<MTLIndirectCommandBuffer>)
-    newIndirectCommandBufferWithDescriptor:
-        (MTLIndirectCommandBufferDescriptor*)descriptor
-                           maxCommandCount:(NSUInteger)maxCount
-                                   options:(MTLResourceOptions)options;
+- (nullable id<MTLArgumentEncoder>)newArgumentEncoderWithArguments:(NSArray<MTLArgumentDescriptor*>*)arguments;
+- (nullable id<MTLIndirectCommandBuffer>)newIndirectCommandBufferWithDescriptor:
+                                             (MTLIndirectCommandBufferDescriptor*)descriptor
+                                                                maxCommandCount:(NSUInteger)maxCount
+                                                                        options:(MTLResourceOptions)options;
 @end
 
 MTL_EXTERN id<MTLDevice> _Nullable MTLCreateSystemDefaultDevice(void);

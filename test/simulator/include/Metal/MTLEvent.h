@@ -21,9 +21,7 @@ NS_ASSUME_NONNULL_BEGIN
 
 @class MTLSharedEventHandle;
 
-typedef void (^MTLSharedEventNotificationBlock)(
-    id<MTLSharedEvent>,
-    uint64_t value);
+typedef void (^MTLSharedEventNotificationBlock)(id<MTLSharedEvent>, uint64_t value);
 
 @protocol MTLSharedEvent <MTLEvent>
 @property(readwrite) uint64_t signaledValue;
@@ -31,8 +29,7 @@ typedef void (^MTLSharedEventNotificationBlock)(
                atValue:(uint64_t)value
                  block:(MTLSharedEventNotificationBlock)block;
 - (MTLSharedEventHandle*)newSharedEventHandle;
-- (BOOL)waitUntilSignaledValue:(uint64_t)value
-                     timeoutMS:(uint64_t)milliseconds;
+- (BOOL)waitUntilSignaledValue:(uint64_t)value timeoutMS:(uint64_t)milliseconds;
 @end
 
 NS_ASSUME_NONNULL_END

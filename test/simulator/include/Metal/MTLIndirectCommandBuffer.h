@@ -21,8 +21,8 @@ typedef struct {
   uint32_t length;
 } MTLIndirectCommandBufferExecutionRange;
 
-MTL_INLINE MTLIndirectCommandBufferExecutionRange
-MTLIndirectCommandBufferExecutionRangeMake(uint32_t location, uint32_t length) {
+MTL_INLINE MTLIndirectCommandBufferExecutionRange MTLIndirectCommandBufferExecutionRangeMake(uint32_t location,
+                                                                                             uint32_t length) {
   MTLIndirectCommandBufferExecutionRange range = {location, length};
   return range;
 }
@@ -43,10 +43,8 @@ MTLIndirectCommandBufferExecutionRangeMake(uint32_t location, uint32_t length) {
 @property(readonly) NSUInteger size;
 @property(readonly) MTLResourceID gpuResourceID;
 - (void)resetWithRange:(NSRange)range;
-- (id<MTLIndirectRenderCommand>)indirectRenderCommandAtIndex:
-    (NSUInteger)commandIndex;
-- (id<MTLIndirectComputeCommand>)indirectComputeCommandAtIndex:
-    (NSUInteger)commandIndex;
+- (id<MTLIndirectRenderCommand>)indirectRenderCommandAtIndex:(NSUInteger)commandIndex;
+- (id<MTLIndirectComputeCommand>)indirectComputeCommandAtIndex:(NSUInteger)commandIndex;
 @end
 
 NS_ASSUME_NONNULL_END

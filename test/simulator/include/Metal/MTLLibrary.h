@@ -73,21 +73,18 @@ typedef NS_ENUM(NSUInteger, MTLLibraryError) {
 };
 
 @interface MTLCompileOptions : NSObject <NSCopying>
-@property(nullable, readwrite, copy, nonatomic)
-    NSDictionary<NSString*, NSObject*>* preprocessorMacros;
+@property(nullable, readwrite, copy, nonatomic) NSDictionary<NSString*, NSObject*>* preprocessorMacros;
 @property(readwrite, nonatomic) BOOL fastMathEnabled;
 #ifdef __MAC_15_0
 @property(readwrite, nonatomic) MTLMathMode mathMode;
-@property(readwrite, nonatomic)
-    MTLMathFloatingPointFunctions mathFloatingPointFunctions;
+@property(readwrite, nonatomic) MTLMathFloatingPointFunctions mathFloatingPointFunctions;
 #endif
 @property(readwrite, nonatomic) MTLLanguageVersion languageVersion;
 @property(readwrite, nonatomic) MTLLibraryType libraryType;
 @property(nullable, readwrite, copy, nonatomic) NSString* installName;
 @property(readwrite, nonatomic) BOOL preserveInvariance;
 @property(readwrite, nonatomic) MTLLibraryOptimizationLevel optimizationLevel;
-@property(readwrite, nonatomic)
-    MTLCompileSymbolVisibility compileSymbolVisibility;
+@property(readwrite, nonatomic) MTLCompileSymbolVisibility compileSymbolVisibility;
 @property(readwrite, nonatomic) BOOL allowReferencingUndefinedSymbols;
 @property(readwrite, nonatomic) NSUInteger maxTotalThreadsPerThreadgroup;
 #ifdef __MAC_15_0
@@ -96,15 +93,9 @@ typedef NS_ENUM(NSUInteger, MTLLibraryError) {
 @end
 
 @interface MTLFunctionConstantValues : NSObject <NSCopying>
-- (void)setConstantValue:(const void*)value
-                    type:(MTLDataType)type
-                 atIndex:(NSUInteger)index;
-- (void)setConstantValues:(const void*)values
-                     type:(MTLDataType)type
-                withRange:(NSRange)range;
-- (void)setConstantValue:(const void*)value
-                    type:(MTLDataType)type
-                withName:(NSString*)name;
+- (void)setConstantValue:(const void*)value type:(MTLDataType)type atIndex:(NSUInteger)index;
+- (void)setConstantValues:(const void*)values type:(MTLDataType)type withRange:(NSRange)range;
+- (void)setConstantValue:(const void*)value type:(MTLDataType)type withName:(NSString*)name;
 - (void)reset;
 @end
 
@@ -113,8 +104,7 @@ typedef NS_ENUM(NSUInteger, MTLLibraryError) {
 @property(readonly) id<MTLDevice> device;
 @property(readonly) MTLFunctionType functionType;
 @property(readonly) NSString* name;
-- (id<MTLArgumentEncoder>)newArgumentEncoderWithBufferIndex:
-    (NSUInteger)bufferIndex;
+- (id<MTLArgumentEncoder>)newArgumentEncoderWithBufferIndex:(NSUInteger)bufferIndex;
 @end
 
 @protocol MTLLibrary <NSObject>
@@ -124,10 +114,9 @@ typedef NS_ENUM(NSUInteger, MTLLibraryError) {
 @property(readonly) MTLLibraryType type;
 @property(readonly, nullable) NSString* installName;
 - (nullable id<MTLFunction>)newFunctionWithName:(NSString*)functionName;
-- (nullable id<MTLFunction>)
-    newFunctionWithName:(NSString*)name
-         constantValues:(MTLFunctionConstantValues*)constantValues
-                  error:(NSError* _Nullable* _Nullable)error;
+- (nullable id<MTLFunction>)newFunctionWithName:(NSString*)name
+                                 constantValues:(MTLFunctionConstantValues*)constantValues
+                                          error:(NSError* _Nullable* _Nullable)error;
 @end
 
 NS_ASSUME_NONNULL_END

@@ -21,10 +21,8 @@ typedef NS_ENUM(NSInteger, MTLShaderValidation) {
 @end
 
 @interface MTLPipelineBufferDescriptorArray : NSObject
-- (MTLPipelineBufferDescriptor*)objectAtIndexedSubscript:
-    (NSUInteger)bufferIndex;
-- (void)setObject:(nullable MTLPipelineBufferDescriptor*)buffer
-    atIndexedSubscript:(NSUInteger)bufferIndex;
+- (MTLPipelineBufferDescriptor*)objectAtIndexedSubscript:(NSUInteger)bufferIndex;
+- (void)setObject:(nullable MTLPipelineBufferDescriptor*)buffer atIndexedSubscript:(NSUInteger)bufferIndex;
 @end
 
 NS_ASSUME_NONNULL_END

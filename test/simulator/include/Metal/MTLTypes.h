@@ -32,8 +32,7 @@ MTL_INLINE MTLOrigin MTLOriginMake(NSUInteger x, NSUInteger y, NSUInteger z) {
   return origin;
 }
 
-MTL_INLINE MTLSize
-MTLSizeMake(NSUInteger width, NSUInteger height, NSUInteger depth) {
+MTL_INLINE MTLSize MTLSizeMake(NSUInteger width, NSUInteger height, NSUInteger depth) {
   MTLSize size = {width, height, depth};
   return size;
 }
@@ -43,22 +42,13 @@ MTL_INLINE MTLRegion MTLRegionMake1D(NSUInteger x, NSUInteger width) {
   return region;
 }
 
-MTL_INLINE MTLRegion MTLRegionMake2D(
-    NSUInteger x,
-    NSUInteger y,
-    NSUInteger width,
-    NSUInteger height) {
+MTL_INLINE MTLRegion MTLRegionMake2D(NSUInteger x, NSUInteger y, NSUInteger width, NSUInteger height) {
   MTLRegion region = {{x, y, 0}, {width, height, 1}};
   return region;
 }
 
-MTL_INLINE MTLRegion MTLRegionMake3D(
-    NSUInteger x,
-    NSUInteger y,
-    NSUInteger z,
-    NSUInteger width,
-    NSUInteger height,
-    NSUInteger depth) {
+MTL_INLINE MTLRegion
+MTLRegionMake3D(NSUInteger x, NSUInteger y, NSUInteger z, NSUInteger width, NSUInteger height, NSUInteger depth) {
   MTLRegion region = {{x, y, z}, {width, height, depth}};
   return region;
 }

@@ -31,13 +31,15 @@
 - (MPSGraphTensor*)convolution3DDataGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient
                                                          weightsTensor:(MPSGraphTensor*)weightsTensor
                                                            outputShape:(MPSShape*)outputShape
-                                          forwardConvolutionDescriptor:(MPSGraphConvolution3DOpDescriptor*)forwardConvolutionDescriptor
+                                          forwardConvolutionDescriptor:
+                                              (MPSGraphConvolution3DOpDescriptor*)forwardConvolutionDescriptor
                                                                   name:(NSString* _Nullable)name;
 
 - (MPSGraphTensor*)convolution3DWeightsGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient
                                                              sourceTensor:(MPSGraphTensor*)sourceTensor
                                                               outputShape:(MPSShape*)outputShape
-                                             forwardConvolutionDescriptor:(MPSGraphConvolution3DOpDescriptor*)forwardConvolutionDescriptor
+                                             forwardConvolutionDescriptor:
+                                                 (MPSGraphConvolution3DOpDescriptor*)forwardConvolutionDescriptor
                                                                      name:(NSString* _Nullable)name;
 
 - (MPSGraphTensor*)convolution3DWithSourceTensor:(MPSGraphTensor*)source

@@ -40,13 +40,15 @@
 - (MPSGraphTensor*)convolution2DDataGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient
                                                          weightsTensor:(MPSGraphTensor*)weightsTensor
                                                            outputShape:(MPSShape*)outputShape
-                                          forwardConvolutionDescriptor:(MPSGraphConvolution2DOpDescriptor*)forwardConvolutionDescriptor
+                                          forwardConvolutionDescriptor:
+                                              (MPSGraphConvolution2DOpDescriptor*)forwardConvolutionDescriptor
                                                                   name:(NSString* _Nullable)name;
 
 - (MPSGraphTensor*)convolution2DWeightsGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient
                                                              sourceTensor:(MPSGraphTensor*)sourceTensor
                                                               outputShape:(MPSShape*)outputShape
-                                             forwardConvolutionDescriptor:(MPSGraphConvolution2DOpDescriptor*)forwardConvolutionDescriptor
+                                             forwardConvolutionDescriptor:
+                                                 (MPSGraphConvolution2DOpDescriptor*)forwardConvolutionDescriptor
                                                                      name:(NSString* _Nullable)name;
 
 - (MPSGraphTensor*)convolution2DWithSourceTensor:(MPSGraphTensor*)source

@@ -17,17 +17,20 @@
 
 @interface MPSGraph (MPSGraphDepthwiseConvolutionOps)
 
-- (MPSGraphTensor*)depthwiseConvolution3DDataGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient
-                                                                  weightsTensor:(MPSGraphTensor*)weightsTensor
-                                                                    outputShape:(MPSShape*)outputShape
-                                                                     descriptor:(MPSGraphDepthwiseConvolution3DOpDescriptor*)descriptor
-                                                                           name:(NSString* _Nullable)name;
+- (MPSGraphTensor*)
+    depthwiseConvolution3DDataGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient
+                                                   weightsTensor:(MPSGraphTensor*)weightsTensor
+                                                     outputShape:(MPSShape*)outputShape
+                                                      descriptor:(MPSGraphDepthwiseConvolution3DOpDescriptor*)descriptor
+                                                            name:(NSString* _Nullable)name;
 
-- (MPSGraphTensor*)depthwiseConvolution3DWeightsGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient
-                                                                      sourceTensor:(MPSGraphTensor*)sourceTensor
-                                                                       outputShape:(MPSShape*)outputShape
-                                                                        descriptor:(MPSGraphDepthwiseConvolution3DOpDescriptor*)descriptor
-                                                                              name:(NSString* _Nullable)name;
+- (MPSGraphTensor*)
+    depthwiseConvolution3DWeightsGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient
+                                                       sourceTensor:(MPSGraphTensor*)sourceTensor
+                                                        outputShape:(MPSShape*)outputShape
+                                                         descriptor:
+                                                             (MPSGraphDepthwiseConvolution3DOpDescriptor*)descriptor
+                                                               name:(NSString* _Nullable)name;
 
 - (MPSGraphTensor*)depthwiseConvolution3DWithSourceTensor:(MPSGraphTensor*)source
                                             weightsTensor:(MPSGraphTensor*)weightsTensor

@@ -26,28 +26,28 @@ typedef void (^MPSGraphExecutableScheduledHandler)(NSArray<MPSGraphTensorData*>*
                   inputTypes:(NSArray<MPSGraphType*>*)inputTypes
        compilationDescriptor:(MPSGraphCompilationDescriptor* _Nullable)compilationDescriptor;
 
-- (NSArray<MPSGraphShapedType*>* _Nullable)
-    getOutputTypesWithDevice:(MPSGraphDevice* _Nullable)device
-                  inputTypes:(NSArray<MPSGraphType*>*)inputTypes
-       compilationDescriptor:(MPSGraphCompilationDescriptor* _Nullable)compilationDescriptor;
+- (NSArray<MPSGraphShapedType*>* _Nullable)getOutputTypesWithDevice:(MPSGraphDevice* _Nullable)device
+                                                         inputTypes:(NSArray<MPSGraphType*>*)inputTypes
+                                              compilationDescriptor:
+                                                  (MPSGraphCompilationDescriptor* _Nullable)compilationDescriptor;
 
-- (NSArray<MPSGraphTensorData*>*)
-    runWithMTLCommandQueue:(id<MTLCommandQueue>)commandQueue
-               inputsArray:(NSArray<MPSGraphTensorData*>*)inputsArray
-              resultsArray:(NSArray<MPSGraphTensorData*>* _Nullable)resultsArray
-       executionDescriptor:(MPSGraphExecutableExecutionDescriptor* _Nullable)executionDescriptor;
+- (NSArray<MPSGraphTensorData*>*)runWithMTLCommandQueue:(id<MTLCommandQueue>)commandQueue
+                                            inputsArray:(NSArray<MPSGraphTensorData*>*)inputsArray
+                                           resultsArray:(NSArray<MPSGraphTensorData*>* _Nullable)resultsArray
+                                    executionDescriptor:
+                                        (MPSGraphExecutableExecutionDescriptor* _Nullable)executionDescriptor;
 
-- (NSArray<MPSGraphTensorData*>*)
-    runAsyncWithMTLCommandQueue:(id<MTLCommandQueue>)commandQueue
-                    inputsArray:(NSArray<MPSGraphTensorData*>*)inputsArray
-                   resultsArray:(NSArray<MPSGraphTensorData*>* _Nullable)resultsArray
-            executionDescriptor:(MPSGraphExecutableExecutionDescriptor* _Nullable)executionDescriptor;
+- (NSArray<MPSGraphTensorData*>*)runAsyncWithMTLCommandQueue:(id<MTLCommandQueue>)commandQueue
+                                                 inputsArray:(NSArray<MPSGraphTensorData*>*)inputsArray
+                                                resultsArray:(NSArray<MPSGraphTensorData*>* _Nullable)resultsArray
+                                         executionDescriptor:
+                                             (MPSGraphExecutableExecutionDescriptor* _Nullable)executionDescriptor;
 
-- (NSArray<MPSGraphTensorData*>*)
-    encodeToCommandBuffer:(MPSCommandBuffer*)commandBuffer
-              inputsArray:(NSArray<MPSGraphTensorData*>*)inputsArray
-             resultsArray:(NSArray<MPSGraphTensorData*>* _Nullable)resultsArray
-      executionDescriptor:(MPSGraphExecutableExecutionDescriptor* _Nullable)executionDescriptor;
+- (NSArray<MPSGraphTensorData*>*)encodeToCommandBuffer:(MPSCommandBuffer*)commandBuffer
+                                           inputsArray:(NSArray<MPSGraphTensorData*>*)inputsArray
+                                          resultsArray:(NSArray<MPSGraphTensorData*>* _Nullable)resultsArray
+                                   executionDescriptor:
+                                       (MPSGraphExecutableExecutionDescriptor* _Nullable)executionDescriptor;
 
 @end
 

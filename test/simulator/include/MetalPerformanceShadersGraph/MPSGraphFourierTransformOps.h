@@ -17,7 +17,7 @@ typedef NS_ENUM(NSUInteger, MPSGraphFFTScalingMode) {
 #ifdef __APPLE__
 __attribute__((weak_import))
 #endif
-@interface MPSGraphFFTDescriptor : MPSGraphObject <NSCopying>
+@interface MPSGraphFFTDescriptor : MPSGraphObject<NSCopying>
 
 @property(readwrite, nonatomic) BOOL inverse;
 @property(readwrite, nonatomic) MPSGraphFFTScalingMode scalingMode;
