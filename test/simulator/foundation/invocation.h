@@ -2,7 +2,7 @@
 
 #include "foundation/forwarding.h"
 
-#include <Foundation/NSInvocation.h>
+#include <Foundation/NSObject.h>
 
 namespace mps_simulator {
 

@@ -1,6 +1,17 @@
+// Sizes, regions and what else every part of Metal uses.
 #pragma once
 
-#import <Metal/MTLDefines.h>
+#include <Foundation/Foundation.h>
+
+#pragma clang assume_nonnull begin
+
+#ifdef __cplusplus
+#define MTL_EXTERN extern "C" __attribute__((visibility("default")))
+#else
+#define MTL_EXTERN extern __attribute__((visibility("default")))
+#endif
+#define MTL_EXPORT
+#define MTL_INLINE static inline
 
 typedef struct {
   NSUInteger x, y, z;
@@ -52,3 +63,5 @@ MTLRegionMake3D(NSUInteger x, NSUInteger y, NSUInteger z, NSUInteger width, NSUI
   MTLRegion region = {{x, y, z}, {width, height, depth}};
   return region;
 }
+
+#pragma clang assume_nonnull end
