@@ -296,6 +296,7 @@ MPSGraphTensor* add_convolution(MPSGraph* graph,
       graph,
       kind,
       std::move(operands),
+      name,
       [=](const Tensors& inputs) {
         check_rank(inputs[0], geometry, roles[0].name, call);
         check_rank(inputs[1], geometry, roles[1].name, call);
@@ -303,7 +304,6 @@ MPSGraphTensor* add_convolution(MPSGraph* graph,
         const auto second = to_aten_layout(inputs[1], roles[1].permutation);
         return from_aten_layout(compute(first, second), result);
       },
-      name,
       fused);
 }
 
@@ -520,63 +520,35 @@ at::Tensor depthwise_weights_gradient(const at::Tensor& incoming,
 using namespace mps_simulator;
 using namespace mps_simulator::graph;
 
+#define CONVOLUTION_METHODS(dimensions)                                                                             \
+  -(MPSGraphTensor*)convolution##dimensions##WithSourceTensor : (MPSGraphTensor*)source                             \
+      weightsTensor : (MPSGraphTensor*)weights                                                                      \
+      descriptor : (MPSGraphConvolution##dimensions##OpDescriptor*)descriptor                                       \
+      name : (NSString*)name {                                                                                      \
+    COUNT_CALL();                                                                                                   \
+    return add_forward(self, source, weights, geometry_of(descriptor), name, __func__);                             \
+  }                                                                                                                 \
+  -(MPSGraphTensor*)convolution##dimensions##DataGradientWithIncomingGradientTensor : (MPSGraphTensor*)gradient     \
+      weightsTensor : (MPSGraphTensor*)weights                                                                      \
+      outputShape : (MPSShape*)shape                                                                                \
+      forwardConvolutionDescriptor : (MPSGraphConvolution##dimensions##OpDescriptor*)descriptor                     \
+      name : (NSString*)name {                                                                                      \
+    COUNT_CALL();                                                                                                   \
+    return add_data_gradient(self, gradient, weights, shape, geometry_of(descriptor), name, __func__);              \
+  }                                                                                                                 \
+  -(MPSGraphTensor*)convolution##dimensions##WeightsGradientWithIncomingGradientTensor : (MPSGraphTensor*)gradient  \
+      sourceTensor : (MPSGraphTensor*)source                                                                        \
+      outputShape : (MPSShape*)shape                                                                                \
+      forwardConvolutionDescriptor : (MPSGraphConvolution##dimensions##OpDescriptor*)descriptor                     \
+      name : (NSString*)name {                                                                                      \
+    COUNT_CALL();                                                                                                   \
+    return add_weights_gradient(self, gradient, source, shape, geometry_of(descriptor), name, __func__);            \
+  }
+
 @implementation MPSGraph (MPSGraphConvolutionOps)
 
-- (MPSGraphTensor*)convolution2DWithSourceTensor:(MPSGraphTensor*)source
-                                   weightsTensor:(MPSGraphTensor*)weights
-                                      descriptor:(MPSGraphConvolution2DOpDescriptor*)descriptor
-                                            name:(NSString*)name {
-  COUNT_CALL();
-  return add_forward(self, source, weights, geometry_of(descriptor), name, __func__);
-}
-
-- (MPSGraphTensor*)convolution2DDataGradientWithIncomingGradientTensor:(MPSGraphTensor*)gradient
-                                                         weightsTensor:(MPSGraphTensor*)weights
-                                                           outputShape:(MPSShape*)shape
-                                          forwardConvolutionDescriptor:(MPSGraphConvolution2DOpDescriptor*)descriptor
-                                                                  name:(NSString*)name {
-  COUNT_CALL();
-  return add_data_gradient(self, gradient, weights, shape, geometry_of(descriptor), name, __func__);
-}
-
-- (MPSGraphTensor*)convolution2DWeightsGradientWithIncomingGradientTensor:(MPSGraphTensor*)gradient
-                                                             sourceTensor:(MPSGraphTensor*)source
-                                                              outputShape:(MPSShape*)shape
-                                             forwardConvolutionDescriptor:(MPSGraphConvolution2DOpDescriptor*)descriptor
-                                                                     name:(NSString*)name {
-  COUNT_CALL();
-  return add_weights_gradient(self, gradient, source, shape, geometry_of(descriptor), name, __func__);
-}
-
-@end
-
-@implementation MPSGraph (MPSGraphConvolution3DOps)
-
-- (MPSGraphTensor*)convolution3DWithSourceTensor:(MPSGraphTensor*)source
-                                   weightsTensor:(MPSGraphTensor*)weights
-                                      descriptor:(MPSGraphConvolution3DOpDescriptor*)descriptor
-                                            name:(NSString*)name {
-  COUNT_CALL();
-  return add_forward(self, source, weights, geometry_of(descriptor), name, __func__);
-}
-
-- (MPSGraphTensor*)convolution3DDataGradientWithIncomingGradientTensor:(MPSGraphTensor*)gradient
-                                                         weightsTensor:(MPSGraphTensor*)weights
-                                                           outputShape:(MPSShape*)shape
-                                          forwardConvolutionDescriptor:(MPSGraphConvolution3DOpDescriptor*)descriptor
-                                                                  name:(NSString*)name {
-  COUNT_CALL();
-  return add_data_gradient(self, gradient, weights, shape, geometry_of(descriptor), name, __func__);
-}
-
-- (MPSGraphTensor*)convolution3DWeightsGradientWithIncomingGradientTensor:(MPSGraphTensor*)gradient
-                                                             sourceTensor:(MPSGraphTensor*)source
-                                                              outputShape:(MPSShape*)shape
-                                             forwardConvolutionDescriptor:(MPSGraphConvolution3DOpDescriptor*)descriptor
-                                                                     name:(NSString*)name {
-  COUNT_CALL();
-  return add_weights_gradient(self, gradient, source, shape, geometry_of(descriptor), name, __func__);
-}
+CONVOLUTION_METHODS(2D)
+CONVOLUTION_METHODS(3D)
 
 @end
 
@@ -588,13 +560,9 @@ using namespace mps_simulator::graph;
                                                      name:(NSString*)name {
   COUNT_CALL();
   const Depthwise depthwise(descriptor, __func__);
-  return add_operation(
-      self,
-      "depthwise convolution",
-      {source, weights},
-      [=](const Tensors& inputs) { return depthwise_forward(inputs[0], inputs[1], depthwise); },
-      name,
-      /*fused=*/true);
+  return add_fused_operation(self, "depthwise convolution", {source, weights}, name, [=](const Tensors& inputs) {
+    return depthwise_forward(inputs[0], inputs[1], depthwise);
+  });
 }
 
 - (MPSGraphTensor*)
@@ -606,13 +574,10 @@ using namespace mps_simulator::graph;
   COUNT_CALL();
   const Depthwise depthwise(descriptor, __func__);
   const auto sizes = to_sizes(shape);
-  return add_operation(
-      self,
-      "depthwise convolution data gradient",
-      {gradient, weights},
-      [=](const Tensors& inputs) { return depthwise_data_gradient(inputs[0], inputs[1], sizes, depthwise); },
-      name,
-      /*fused=*/true);
+  return add_fused_operation(
+      self, "depthwise convolution data gradient", {gradient, weights}, name, [=](const Tensors& inputs) {
+        return depthwise_data_gradient(inputs[0], inputs[1], sizes, depthwise);
+      });
 }
 
 - (MPSGraphTensor*)
@@ -626,11 +591,9 @@ using namespace mps_simulator::graph;
   const Depthwise depthwise(descriptor, __func__);
   const auto sizes = to_sizes(shape);
   return add_operation(
-      self,
-      "depthwise convolution weights gradient",
-      {gradient, source},
-      [=](const Tensors& inputs) { return depthwise_weights_gradient(inputs[0], inputs[1], sizes, depthwise); },
-      name);
+      self, "depthwise convolution weights gradient", {gradient, source}, name, [=](const Tensors& inputs) {
+        return depthwise_weights_gradient(inputs[0], inputs[1], sizes, depthwise);
+      });
 }
 
 @end

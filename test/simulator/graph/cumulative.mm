@@ -2,13 +2,7 @@
 #include "graph/operation.h"
 #include "support/counters.h"
 
-#include <ATen/ops/cat.h>
-#include <ATen/ops/cummax.h>
-#include <ATen/ops/cummin.h>
-#include <ATen/ops/cumprod.h>
-#include <ATen/ops/cumsum.h>
-#include <ATen/ops/flip.h>
-#include <ATen/ops/full_like.h>
+#include <ATen/ATen.h>
 
 using namespace mps_simulator;
 using namespace mps_simulator::graph;
@@ -57,8 +51,8 @@ MPSGraphTensor* add_scan(MPSGraph* graph, MPSGraphTensor* tensor, int64_t axis, 
       scan.kind,
       {tensor},
       scalar_type_of(tensor),
-      [scan, axis](const Tensors& inputs) { return scan.apply(inputs[0], wrap_axis(axis, inputs[0].dim())); },
       name,
+      [scan, axis](const Tensors& inputs) { return scan.apply(inputs[0], wrap_axis(axis, inputs[0].dim())); },
       /*fused=*/false);
 }
 
@@ -77,8 +71,7 @@ MPSGraphTensor* add_scan(MPSGraph* graph, MPSGraphTensor* tensor, int64_t axis, 
                                    reverse:(BOOL)reverse
                                       name:(NSString*)name {
   COUNT_CALL();
-  const Scan scan{"cumulative_sum", accumulate_sum, 0, static_cast<bool>(exclusive), static_cast<bool>(reverse)};
-  return add_scan(self, tensor, axis, scan, name);
+  return add_scan(self, tensor, axis, {"cumulative_sum", accumulate_sum, 0, bool(exclusive), bool(reverse)}, name);
 }
 
 - (MPSGraphTensor*)cumulativeProductWithTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString*)name {

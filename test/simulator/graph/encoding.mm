@@ -470,12 +470,6 @@ void add_handlers(MPSCommandBuffer* command_buffer,
 
 @implementation MPSGraphExecutionDescriptor
 
-@synthesize scheduledHandler = _scheduledHandler;
-@synthesize completionHandler = _completionHandler;
-@synthesize waitUntilCompleted = _waitUntilCompleted;
-@synthesize compilationDescriptor = _compilationDescriptor;
-@synthesize enableCommitAndContinue = _enableCommitAndContinue;
-
 - (instancetype)init {
   if ((self = [super init])) {
     _enableCommitAndContinue = YES;

@@ -61,8 +61,6 @@ std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) 
 
 @implementation MPSGraphExecutable
 
-@synthesize options = _options;
-
 - (instancetype)initWithGraph:(MPSGraph*)graph
                         feeds:(std::vector<MPSGraphTensor*>)feeds
                         types:(std::vector<TensorType>)types
@@ -240,11 +238,6 @@ std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) 
 
 @implementation MPSGraphExecutableExecutionDescriptor
 
-@synthesize scheduledHandler = _scheduledHandler;
-@synthesize completionHandler = _completionHandler;
-@synthesize waitUntilCompleted = _waitUntilCompleted;
-@synthesize enableCommitAndContinue = _enableCommitAndContinue;
-
 - (instancetype)init {
   if ((self = [super init])) {
     _enableCommitAndContinue = YES;
@@ -316,12 +309,6 @@ COPIES_PROPERTIES
 @end
 
 @implementation MPSGraphCompilationDescriptor
-
-@synthesize optimizationLevel = _optimizationLevel;
-@synthesize optimizationProfile = _optimizationProfile;
-@synthesize waitForCompilationCompletion = _waitForCompilationCompletion;
-@synthesize compilationCompletionHandler = _compilationCompletionHandler;
-@synthesize callables = _callables;
 
 - (instancetype)init {
   if ((self = [super init])) {

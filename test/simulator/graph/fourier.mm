@@ -121,7 +121,7 @@ MPSGraphTensor* add_transform(MPSGraph* graph,
   transform.odd = descriptor.roundToOddHermitean;
   transform.call = call;
   return add_operation(
-      graph, kind, {tensor}, [=](const Tensors& inputs) { return compute(inputs[0], transform); }, name);
+      graph, kind, {tensor}, name, [=](const Tensors& inputs) { return compute(inputs[0], transform); });
 }
 
 } // namespace

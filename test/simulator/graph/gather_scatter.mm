@@ -333,12 +333,9 @@ MPSGraphTensor* add_scatter(MPSGraph* graph,
                             NSString* name,
                             const char* call) {
   check_same_type(kind, {data, updates});
-  return add_operation(
-      graph,
-      kind,
-      {data, updates, indices},
-      [=](const Tensors& inputs) { return scatter(inputs[0], inputs[1], inputs[2], where, mode, call); },
-      name);
+  return add_operation(graph, kind, {data, updates, indices}, name, [=](const Tensors& inputs) {
+    return scatter(inputs[0], inputs[1], inputs[2], where, mode, call);
+  });
 }
 
 // Into zeros of the shape.
@@ -354,14 +351,9 @@ MPSGraphTensor* add_scatter(MPSGraph* graph,
                             const char* call) {
   check_mode_without_data(mode, call);
   const auto sizes = to_sizes(shape);
-  return add_operation(
-      graph,
-      kind,
-      {updates, indices},
-      [=](const Tensors& inputs) {
-        return scatter(at::zeros(sizes, inputs[0].options()), inputs[0], inputs[1], where, mode, call);
-      },
-      name);
+  return add_operation(graph, kind, {updates, indices}, name, [=](const Tensors& inputs) {
+    return scatter(at::zeros(sizes, inputs[0].options()), inputs[0], inputs[1], where, mode, call);
+  });
 }
 
 } // namespace
@@ -379,14 +371,9 @@ using namespace mps_simulator::graph;
                                       name:(NSString*)name {
   COUNT_CALL();
   const char* call = __func__;
-  return add_operation(
-      self,
-      "gather",
-      {updatesTensor, indicesTensor},
-      [=](const Tensors& inputs) {
-        return gather(inputs[0], inputs[1], static_cast<int64_t>(axis), static_cast<int64_t>(batchDimensions), call);
-      },
-      name);
+  return add_operation(self, "gather", {updatesTensor, indicesTensor}, name, [=](const Tensors& inputs) {
+    return gather(inputs[0], inputs[1], static_cast<int64_t>(axis), static_cast<int64_t>(batchDimensions), call);
+  });
 }
 
 - (MPSGraphTensor*)gatherNDWithUpdatesTensor:(MPSGraphTensor*)updatesTensor
@@ -395,14 +382,9 @@ using namespace mps_simulator::graph;
                                         name:(NSString*)name {
   COUNT_CALL();
   const char* call = __func__;
-  return add_operation(
-      self,
-      "gather ND",
-      {updatesTensor, indicesTensor},
-      [=](const Tensors& inputs) {
-        return gather_points(inputs[0], inputs[1], static_cast<int64_t>(batchDimensions), call);
-      },
-      name);
+  return add_operation(self, "gather ND", {updatesTensor, indicesTensor}, name, [=](const Tensors& inputs) {
+    return gather_points(inputs[0], inputs[1], static_cast<int64_t>(batchDimensions), call);
+  });
 }
 
 - (MPSGraphTensor*)gatherAlongAxis:(NSInteger)axis
@@ -411,12 +393,9 @@ using namespace mps_simulator::graph;
                               name:(NSString*)name {
   COUNT_CALL();
   const char* call = __func__;
-  return add_operation(
-      self,
-      "gather along axis",
-      {updatesTensor, indicesTensor},
-      [=](const Tensors& inputs) { return gather_along_axis(inputs[0], inputs[1], axis, call); },
-      name);
+  return add_operation(self, "gather along axis", {updatesTensor, indicesTensor}, name, [=](const Tensors& inputs) {
+    return gather_along_axis(inputs[0], inputs[1], axis, call);
+  });
 }
 
 @end

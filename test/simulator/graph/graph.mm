@@ -9,8 +9,6 @@ using namespace mps_simulator::graph;
 
 @implementation MPSGraph
 
-@synthesize options = _options;
-
 + (instancetype)new {
   COUNT_CALL();
   return [[self alloc] init];
@@ -181,8 +179,8 @@ MPSGraphOperation* append_operation(MPSGraph* graph,
 MPSGraphTensor* add_operation(MPSGraph* graph,
                               const char* kind,
                               std::vector<MPSGraphTensor*> inputs,
-                              SingleExpression expression,
                               NSString* name,
+                              SingleExpression expression,
                               bool fused) {
   return add_inferred(graph, kind, std::move(inputs), 1, as_list(std::move(expression)), name, fused)->_outputs[0];
 }
@@ -191,8 +189,8 @@ NSArray<MPSGraphTensor*>* add_operations(MPSGraph* graph,
                                          const char* kind,
                                          std::vector<MPSGraphTensor*> inputs,
                                          size_t outputs,
-                                         Expression expression,
-                                         NSString* name) {
+                                         NSString* name,
+                                         Expression expression) {
   return add_inferred(graph, kind, std::move(inputs), outputs, std::move(expression), name).outputTensors;
 }
 
@@ -200,8 +198,8 @@ MPSGraphTensor* add_dynamic_operation(MPSGraph* graph,
                                       const char* kind,
                                       std::vector<MPSGraphTensor*> inputs,
                                       MPSDataType type,
-                                      SingleExpression expression,
                                       NSString* name,
+                                      SingleExpression expression,
                                       bool fused) {
   TensorType output;
   output.type = to_scalar_type(type);
@@ -213,8 +211,8 @@ MPSGraphTensor* add_elementwise_operation(MPSGraph* graph,
                                           const char* kind,
                                           std::vector<MPSGraphTensor*> inputs,
                                           at::ScalarType type,
-                                          SingleExpression expression,
                                           NSString* name,
+                                          SingleExpression expression,
                                           bool fused) {
   TensorType output = broadcast_type(kind, inputs);
   output.type = type;
@@ -237,8 +235,8 @@ MPSGraphTensor* add_shaped_operation(MPSGraph* graph,
                                      std::vector<MPSGraphTensor*> inputs,
                                      MPSDataType type,
                                      std::vector<int64_t> sizes,
-                                     SingleExpression expression,
                                      NSString* name,
+                                     SingleExpression expression,
                                      bool fused) {
   TensorType output;
   output.type = to_scalar_type(type);

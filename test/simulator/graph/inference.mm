@@ -3,7 +3,7 @@
 #include "support/error.h"
 #include "support/raised_errors.h"
 
-#include <ATen/ops/zeros.h>
+#include <ATen/ATen.h>
 
 #include <algorithm>
 

@@ -45,13 +45,10 @@ using namespace mps_simulator::graph;
                                                     name:(NSString*)name {
   COUNT_CALL();
   check_same_type("matrix multiplication", {primaryTensor, secondaryTensor});
-  return add_operation(
-      self,
-      "matrix multiplication",
-      {primaryTensor, secondaryTensor},
-      [](const Tensors& inputs) { return product(inputs[0], inputs[1]); },
-      name,
-      /*fused=*/true);
+  return add_fused_operation(
+      self, "matrix multiplication", {primaryTensor, secondaryTensor}, name, [](const Tensors& inputs) {
+        return product(inputs[0], inputs[1]);
+      });
 }
 
 - (MPSGraphTensor*)scaledDotProductAttentionWithQueryTensor:(MPSGraphTensor*)queryTensor
@@ -66,18 +63,13 @@ using namespace mps_simulator::graph;
   if (masked) {
     operands.push_back(maskTensor);
   }
-  return add_operation(
-      self,
-      "scaled dot product attention",
-      operands,
-      [=](const Tensors& inputs) {
-        auto scores = at::matmul(widen(inputs[0]), widen(inputs[1]).transpose(-2, -1)) * scale;
-        if (masked) {
-          scores = scores + widen(inputs[3]);
-        }
-        return at::matmul(at::softmax(scores, -1), widen(inputs[2])).to(inputs[0].scalar_type());
-      },
-      name);
+  return add_operation(self, "scaled dot product attention", operands, name, [=](const Tensors& inputs) {
+    auto scores = at::matmul(widen(inputs[0]), widen(inputs[1]).transpose(-2, -1)) * scale;
+    if (masked) {
+      scores = scores + widen(inputs[3]);
+    }
+    return at::matmul(at::softmax(scores, -1), widen(inputs[2])).to(inputs[0].scalar_type());
+  });
 }
 
 @end
@@ -89,17 +81,12 @@ using namespace mps_simulator::graph;
                              numUpper:(NSInteger)numUpper
                                  name:(NSString*)name {
   COUNT_CALL();
-  return add_operation(
-      self,
-      "band part",
-      {tensor},
-      [=](const Tensors& inputs) {
-        const auto options = inputs[0].options().dtype(at::kLong);
-        return band(inputs[0],
-                    at::full({}, static_cast<int64_t>(numLower), options),
-                    at::full({}, static_cast<int64_t>(numUpper), options));
-      },
-      name);
+  return add_operation(self, "band part", {tensor}, name, [=](const Tensors& inputs) {
+    const auto options = inputs[0].options().dtype(at::kLong);
+    return band(inputs[0],
+                at::full({}, static_cast<int64_t>(numLower), options),
+                at::full({}, static_cast<int64_t>(numUpper), options));
+  });
 }
 
 - (MPSGraphTensor*)bandPartWithTensor:(MPSGraphTensor*)tensor
@@ -107,25 +94,17 @@ using namespace mps_simulator::graph;
                        numUpperTensor:(MPSGraphTensor*)numUpperTensor
                                  name:(NSString*)name {
   COUNT_CALL();
-  return add_operation(
-      self,
-      "band part",
-      {tensor, numLowerTensor, numUpperTensor},
-      [](const Tensors& inputs) { return band(inputs[0], scalar_operand(inputs[1]), scalar_operand(inputs[2])); },
-      name);
+  return add_operation(self, "band part", {tensor, numLowerTensor, numUpperTensor}, name, [](const Tensors& inputs) {
+    return band(inputs[0], scalar_operand(inputs[1]), scalar_operand(inputs[2]));
+  });
 }
 
 - (MPSGraphTensor*)inverseOfTensor:(MPSGraphTensor*)tensor name:(NSString*)name {
   COUNT_CALL();
-  return add_operation(
-      self,
-      "inverse",
-      {tensor},
-      [](const Tensors& inputs) {
-        // Nothing on a GPU reports a singular matrix.
-        return std::get<0>(at::linalg_inv_ex(widen(inputs[0]), /*check_errors=*/false)).to(inputs[0].scalar_type());
-      },
-      name);
+  return add_operation(self, "inverse", {tensor}, name, [](const Tensors& inputs) {
+    // Nothing on a GPU reports a singular matrix.
+    return std::get<0>(at::linalg_inv_ex(widen(inputs[0]), /*check_errors=*/false)).to(inputs[0].scalar_type());
+  });
 }
 
 @end

@@ -3,8 +3,7 @@
 #include "support/counters.h"
 #include "support/error.h"
 
-#include <ATen/ops/empty.h>
-#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ATen.h>
 
 using namespace mps_simulator;
 using namespace mps_simulator::graph;

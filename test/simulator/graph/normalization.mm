@@ -96,21 +96,16 @@ using namespace mps_simulator::graph;
   Inputs operands{tensor, meanTensor, varianceTensor};
   const int gamma = operands.add(gammaTensor);
   const int beta = operands.add(betaTensor);
-  return add_operation(
-      self,
-      "normalization",
-      operands.tensors(),
-      [=](const Tensors& inputs) {
-        auto result = (widen(inputs[0]) - widen(inputs[1])) * inverse_deviation(inputs[2], epsilon);
-        if (gamma >= 0) {
-          result = result * widen(inputs[gamma]);
-        }
-        if (beta >= 0) {
-          result = result + widen(inputs[beta]);
-        }
-        return result.to(inputs[0].scalar_type());
-      },
-      name);
+  return add_operation(self, "normalization", operands.tensors(), name, [=](const Tensors& inputs) {
+    auto result = (widen(inputs[0]) - widen(inputs[1])) * inverse_deviation(inputs[2], epsilon);
+    if (gamma >= 0) {
+      result = result * widen(inputs[gamma]);
+    }
+    if (beta >= 0) {
+      result = result + widen(inputs[beta]);
+    }
+    return result.to(inputs[0].scalar_type());
+  });
 }
 
 - (MPSGraphTensor*)normalizationGammaGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient
@@ -126,11 +121,11 @@ using namespace mps_simulator::graph;
       self,
       "normalization gamma gradient",
       {incomingGradient, sourceTensor, meanTensor, varianceTensor},
+      name,
       [=](const Tensors& inputs) {
         const auto normalized = (widen(inputs[1]) - widen(inputs[2])) * inverse_deviation(inputs[3], epsilon);
         return sum_over(widen(inputs[0]) * normalized, reduction_axes(axes, inputs[1])).to(inputs[1].scalar_type());
-      },
-      name);
+      });
 }
 
 - (MPSGraphTensor*)normalizationBetaGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient
@@ -140,13 +135,9 @@ using namespace mps_simulator::graph;
   COUNT_CALL();
   const auto axes = to_sizes(reductionAxes);
   return add_operation(
-      self,
-      "normalization beta gradient",
-      {incomingGradient, sourceTensor},
-      [=](const Tensors& inputs) {
+      self, "normalization beta gradient", {incomingGradient, sourceTensor}, name, [=](const Tensors& inputs) {
         return sum_over(widen(inputs[0]), reduction_axes(axes, inputs[1])).to(inputs[1].scalar_type());
-      },
-      name);
+      });
 }
 
 - (MPSGraphTensor*)normalizationGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient
@@ -165,23 +156,18 @@ using namespace mps_simulator::graph;
   const int gamma = operands.add(gammaTensor);
   const int gamma_gradient = operands.add(gammaGradientTensor);
   const int beta_gradient = operands.add(betaGradientTensor);
-  return add_operation(
-      self,
-      "normalization gradient",
-      operands.tensors(),
-      [=](const Tensors& inputs) {
-        const auto optional = [&](int place) { return place < 0 ? at::Tensor() : inputs[place]; };
-        return source_gradient(inputs[0],
-                               inputs[1],
-                               inputs[2],
-                               inputs[3],
-                               optional(gamma),
-                               optional(gamma_gradient),
-                               optional(beta_gradient),
-                               reduction_axes(axes, inputs[1]),
-                               epsilon);
-      },
-      name);
+  return add_operation(self, "normalization gradient", operands.tensors(), name, [=](const Tensors& inputs) {
+    const auto optional = [&](int place) { return place < 0 ? at::Tensor() : inputs[place]; };
+    return source_gradient(inputs[0],
+                           inputs[1],
+                           inputs[2],
+                           inputs[3],
+                           optional(gamma),
+                           optional(gamma_gradient),
+                           optional(beta_gradient),
+                           reduction_axes(axes, inputs[1]),
+                           epsilon);
+  });
 }
 
 @end

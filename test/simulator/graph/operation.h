@@ -20,6 +20,7 @@
 #include <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 
 #include <functional>
+#include <utility>
 #include <vector>
 
 namespace mps_simulator::graph {
@@ -28,7 +29,7 @@ using Tensors = std::vector<at::Tensor>;
 using Expression = std::function<Tensors(const Tensors&)>;
 using SingleExpression = std::function<at::Tensor(const Tensors&)>;
 
-// `fused` is for what MPSGraph puts into one kernel with its neighbours: operations
+// `fused` and `add_fused_operation` are for what MPSGraph puts into one kernel with its neighbours: operations
 // on elements, reductions, products with what follows. Between them half and
 // bfloat have the precision of float: expressions see float then, and results are
 // rounded where anything else reads them.
@@ -37,24 +38,32 @@ using SingleExpression = std::function<at::Tensor(const Tensors&)>;
 MPSGraphTensor* add_operation(MPSGraph* graph,
                               const char* kind,
                               std::vector<MPSGraphTensor*> inputs,
-                              SingleExpression expression,
                               NSString* name,
+                              SingleExpression expression,
                               bool fused = false);
+
+inline MPSGraphTensor* add_fused_operation(MPSGraph* graph,
+                                           const char* kind,
+                                           std::vector<MPSGraphTensor*> inputs,
+                                           NSString* name,
+                                           SingleExpression expression) {
+  return add_operation(graph, kind, std::move(inputs), name, std::move(expression), /*fused=*/true);
+}
 
 NSArray<MPSGraphTensor*>* add_operations(MPSGraph* graph,
                                          const char* kind,
                                          std::vector<MPSGraphTensor*> inputs,
                                          size_t outputs,
-                                         Expression expression,
-                                         NSString* name);
+                                         NSString* name,
+                                         Expression expression);
 
 // For results whose shape depends on values: the tensor has no shape.
 MPSGraphTensor* add_dynamic_operation(MPSGraph* graph,
                                       const char* kind,
                                       std::vector<MPSGraphTensor*> inputs,
                                       MPSDataType type,
-                                      SingleExpression expression,
                                       NSString* name,
+                                      SingleExpression expression,
                                       bool fused = false);
 
 // With the type of the result given: nothing runs when the graph is built.
@@ -64,8 +73,8 @@ MPSGraphTensor* add_shaped_operation(MPSGraph* graph,
                                      std::vector<MPSGraphTensor*> inputs,
                                      MPSDataType type,
                                      std::vector<int64_t> sizes,
-                                     SingleExpression expression,
                                      NSString* name,
+                                     SingleExpression expression,
                                      bool fused = false);
 
 // The result has the shape to which the inputs broadcast.
@@ -73,8 +82,8 @@ MPSGraphTensor* add_elementwise_operation(MPSGraph* graph,
                                           const char* kind,
                                           std::vector<MPSGraphTensor*> inputs,
                                           at::ScalarType type,
-                                          SingleExpression expression,
                                           NSString* name,
+                                          SingleExpression expression,
                                           bool fused = true);
 
 // Whether an input of an expression is a sample: only its shape and type mean something.

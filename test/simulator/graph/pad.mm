@@ -5,9 +5,7 @@
 #include "support/counters.h"
 #include "support/error.h"
 
-#include <ATen/ops/tensor.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/zeros.h>
+#include <ATen/ATen.h>
 
 using namespace mps_simulator;
 using namespace mps_simulator::graph;
@@ -153,15 +151,15 @@ struct Padding {
   const double constant = paddingMode == MPSGraphPaddingModeConstant ? constantValue : 0;
   const auto expression = [padding, constant](const Tensors& inputs) { return padding.apply(inputs[0], constant); };
   if (!tensor->_type.ranked) {
-    return add_operation(self, "pad", {tensor}, expression, name);
+    return add_operation(self, "pad", {tensor}, name, expression);
   }
   return add_shaped_operation(self,
                               "pad",
                               {tensor},
                               to_data_type(tensor->_type.type),
                               padding.padded_sizes(tensor->_type.sizes),
-                              expression,
-                              name);
+                              name,
+                              expression);
 }
 
 - (MPSGraphTensor*)padGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient
@@ -174,15 +172,15 @@ struct Padding {
   const Padding padding{paddingMode, to_sizes(leftPadding), to_sizes(rightPadding)};
   const auto expression = [padding](const Tensors& inputs) { return padding.gradient(inputs[0]); };
   if (!incomingGradient->_type.ranked) {
-    return add_operation(self, "pad_gradient", {incomingGradient, sourceTensor}, expression, name);
+    return add_operation(self, "pad_gradient", {incomingGradient, sourceTensor}, name, expression);
   }
   return add_shaped_operation(self,
                               "pad_gradient",
                               {incomingGradient, sourceTensor},
                               to_data_type(incomingGradient->_type.type),
                               padding.source_sizes(incomingGradient->_type.sizes),
-                              expression,
-                              name);
+                              name,
+                              expression);
 }
 
 @end

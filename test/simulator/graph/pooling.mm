@@ -317,18 +317,13 @@ MPSGraphTensor* add_pooling(MPSGraph* graph,
                             const char* call,
                             Pool pool) {
   const Pooling pooling(descriptor, call);
-  return add_operation(
-      graph,
-      kind,
-      std::move(inputs),
-      [=](const Tensors& inputs) {
-        if constexpr (std::is_invocable_v<Pool, const at::Tensor&, const Pooling&>) {
-          return pool(inputs[0], pooling);
-        } else {
-          return pool(inputs[0], inputs[1], pooling);
-        }
-      },
-      name);
+  return add_operation(graph, kind, std::move(inputs), name, [=](const Tensors& inputs) {
+    if constexpr (std::is_invocable_v<Pool, const at::Tensor&, const Pooling&>) {
+      return pool(inputs[0], pooling);
+    } else {
+      return pool(inputs[0], inputs[1], pooling);
+    }
+  });
 }
 
 } // namespace
@@ -353,13 +348,9 @@ using namespace mps_simulator::graph;
   const Pooling pooling(descriptor, __func__);
   const auto mode = index_mode_of(descriptor.returnIndicesMode, __func__);
   const auto index_type = to_scalar_type(descriptor.returnIndicesDataType);
-  return add_operations(
-      self,
-      "max pooling with indices",
-      {source},
-      2,
-      [=](const Tensors& inputs) { return max_pool_with_indices(inputs[0], pooling, mode, index_type); },
-      name);
+  return add_operations(self, "max pooling with indices", {source}, 2, name, [=](const Tensors& inputs) {
+    return max_pool_with_indices(inputs[0], pooling, mode, index_type);
+  });
 }
 
 - (MPSGraphTensor*)maxPooling2DGradientWithGradientTensor:(MPSGraphTensor*)gradient

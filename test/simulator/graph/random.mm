@@ -5,7 +5,7 @@
 #include "support/counters.h"
 #include "support/error.h"
 
-#include <ATen/ops/empty.h>
+#include <ATen/ATen.h>
 
 #include <atomic>
 
@@ -13,16 +13,6 @@ using namespace mps_simulator;
 using namespace mps_simulator::graph;
 
 @implementation MPSGraphRandomOpDescriptor
-
-@synthesize distribution = _distribution;
-@synthesize dataType = _dataType;
-@synthesize min = _min;
-@synthesize max = _max;
-@synthesize minInteger = _minInteger;
-@synthesize maxInteger = _maxInteger;
-@synthesize mean = _mean;
-@synthesize standardDeviation = _standardDeviation;
-@synthesize samplingMethod = _samplingMethod;
 
 + (instancetype)descriptorWithDistribution:(MPSGraphRandomDistribution)distribution dataType:(MPSDataType)dataType {
   COUNT_CALL();
@@ -137,14 +127,13 @@ at::Tensor drop(const at::Tensor& tensor, double rate) {
 
 - (MPSGraphTensor*)dropoutTensor:(MPSGraphTensor*)tensor rate:(double)rate name:(NSString*)name {
   COUNT_CALL();
-  return add_shaped_operation(
-      self,
-      "dropout",
-      {tensor},
-      to_data_type(tensor->_type.type),
-      tensor->_type.sizes,
-      [rate](const Tensors& inputs) { return drop(inputs[0], rate); },
-      name);
+  return add_shaped_operation(self,
+                              "dropout",
+                              {tensor},
+                              to_data_type(tensor->_type.type),
+                              tensor->_type.sizes,
+                              name,
+                              [rate](const Tensors& inputs) { return drop(inputs[0], rate); });
 }
 
 @end

@@ -436,13 +436,9 @@ using namespace mps_simulator::graph;
   operands.cell = operands.add(initCell);
   const Places places(operands);
   const size_t outputs = 1 + (layer.produce_cell ? 1 : 0) + (layer.training ? 1 : 0);
-  return add_operations(
-      self,
-      "LSTM",
-      operands.tensors,
-      outputs,
-      [=](const Tensors& inputs) { return forward(inputs, places, layer); },
-      name);
+  return add_operations(self, "LSTM", operands.tensors, outputs, name, [=](const Tensors& inputs) {
+    return forward(inputs, places, layer);
+  });
 }
 
 - (NSArray<MPSGraphTensor*>*)LSTMGradientsWithSourceTensor:(MPSGraphTensor*)source
@@ -485,13 +481,9 @@ using namespace mps_simulator::graph;
   for (const auto place : {places.input_weight, places.bias, places.state, places.cell}) {
     outputs += place >= 0 ? 1 : 0;
   }
-  return add_operations(
-      self,
-      "LSTM gradients",
-      operands.tensors,
-      outputs,
-      [=](const Tensors& inputs) { return gradients(inputs, places, layer); },
-      name);
+  return add_operations(self, "LSTM gradients", operands.tensors, outputs, name, [=](const Tensors& inputs) {
+    return gradients(inputs, places, layer);
+  });
 }
 
 @end

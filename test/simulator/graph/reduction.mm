@@ -3,17 +3,7 @@
 #include "graph/graph_state.h"
 #include "support/counters.h"
 
-#include <ATen/ops/all.h>
-#include <ATen/ops/amax.h>
-#include <ATen/ops/amin.h>
-#include <ATen/ops/any.h>
-#include <ATen/ops/argmax.h>
-#include <ATen/ops/argmin.h>
-#include <ATen/ops/isnan.h>
-#include <ATen/ops/mean.h>
-#include <ATen/ops/prod.h>
-#include <ATen/ops/sum.h>
-#include <ATen/ops/var.h>
+#include <ATen/ATen.h>
 
 #include <limits>
 #include <optional>
@@ -50,12 +40,12 @@ MPSGraphTensor* add_reduced(MPSGraph* graph,
                             std::vector<MPSGraphTensor*> inputs,
                             const std::optional<Axes>& axes,
                             at::ScalarType type,
-                            SingleExpression expression,
-                            NSString* name) {
+                            NSString* name,
+                            SingleExpression expression) {
   const TensorType& source = inputs[0]->_type;
   if (!source.ranked) {
     return add_dynamic_operation(
-        graph, kind, std::move(inputs), to_data_type(type), std::move(expression), name, /*fused=*/true);
+        graph, kind, std::move(inputs), to_data_type(type), name, std::move(expression), /*fused=*/true);
   }
   auto sizes = source.sizes;
   for (const int64_t axis : resolve(axes, sizes.size())) {
@@ -68,8 +58,8 @@ MPSGraphTensor* add_reduced(MPSGraph* graph,
                               std::move(inputs),
                               to_data_type(type),
                               std::move(sizes),
-                              std::move(expression),
                               name,
+                              std::move(expression),
                               /*fused=*/true);
 }
 
@@ -80,17 +70,16 @@ MPSGraphTensor* add_reduction(MPSGraph* graph,
                               Reduce reduce,
                               NSString* name,
                               std::optional<at::ScalarType> type = std::nullopt) {
-  return add_reduced(
-      graph,
-      kind,
-      {tensor},
-      axes,
-      type.value_or(scalar_type_of(tensor)),
-      [axes, reduce](const Tensors& inputs) -> at::Tensor {
-        const Axes resolved = resolve(axes, inputs[0].dim());
-        return resolved.empty() ? inputs[0] : reduce(inputs[0], resolved);
-      },
-      name);
+  return add_reduced(graph,
+                     kind,
+                     {tensor},
+                     axes,
+                     type.value_or(scalar_type_of(tensor)),
+                     name,
+                     [axes, reduce](const Tensors& inputs) -> at::Tensor {
+                       const Axes resolved = resolve(axes, inputs[0].dim());
+                       return resolved.empty() ? inputs[0] : reduce(inputs[0], resolved);
+                     });
 }
 
 // A sum of booleans counts those that are true.
@@ -164,16 +153,9 @@ MPSGraphTensor* add_argument_reduction(MPSGraph* graph,
                                        int64_t axis,
                                        ArgumentReduce reduce,
                                        NSString* name) {
-  return add_reduced(
-      graph,
-      kind,
-      {tensor},
-      Axes{axis},
-      at::kInt,
-      [axis, reduce](const Tensors& inputs) {
-        return reduce(inputs[0], wrap_axis(axis, inputs[0].dim()), /*keepdim=*/true).to(at::kInt);
-      },
-      name);
+  return add_reduced(graph, kind, {tensor}, Axes{axis}, at::kInt, name, [axis, reduce](const Tensors& inputs) {
+    return reduce(inputs[0], wrap_axis(axis, inputs[0].dim()), /*keepdim=*/true).to(at::kInt);
+  });
 }
 
 } // namespace
@@ -210,17 +192,16 @@ AXES_REDUCTION(varianceOfTensor, "variance", reduce_variance, name)
                                name:(NSString*)name {
   COUNT_CALL();
   check_same_type("variance", {tensor, meanTensor});
-  return add_reduced(
-      self,
-      "variance_with_mean",
-      {tensor, meanTensor},
-      to_axes(axes),
-      scalar_type_of(tensor),
-      [axes = to_axes(axes)](const Tensors& inputs) {
-        const at::Tensor difference = inputs[0].sub(inputs[1]);
-        return reduce_mean(difference.mul(difference), resolve(axes, inputs[0].dim()));
-      },
-      name);
+  return add_reduced(self,
+                     "variance_with_mean",
+                     {tensor, meanTensor},
+                     to_axes(axes),
+                     scalar_type_of(tensor),
+                     name,
+                     [axes = to_axes(axes)](const Tensors& inputs) {
+                       const at::Tensor difference = inputs[0].sub(inputs[1]);
+                       return reduce_mean(difference.mul(difference), resolve(axes, inputs[0].dim()));
+                     });
 }
 
 - (MPSGraphTensor*)reductionArgMaximumWithTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString*)name {

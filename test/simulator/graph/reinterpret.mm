@@ -14,12 +14,9 @@ using namespace mps_simulator::graph;
     violation("%s: a scalar has no last dimension, which could become longer or shorter", __func__);
   }
   const at::ScalarType new_type = to_scalar_type(type);
-  return add_operation(
-      self,
-      "reinterpret_cast",
-      {tensor},
-      [new_type](const Tensors& inputs) { return inputs[0].contiguous().view(new_type); },
-      name);
+  return add_operation(self, "reinterpret_cast", {tensor}, name, [new_type](const Tensors& inputs) {
+    return inputs[0].contiguous().view(new_type);
+  });
 }
 
 @end

@@ -210,12 +210,9 @@ MPSGraphTensor* add_resize(MPSGraph* graph,
                            const Resize& resize,
                            NSString* name) {
   return add_dynamic_operation(
-      graph,
-      "resize",
-      operands_of(tensor, size, scale_offset),
-      tensor.dataType,
-      [=](const Tensors& inputs) { return resized(inputs[0], values_of(inputs[1]), scale_offset_of(inputs), resize); },
-      name);
+      graph, "resize", operands_of(tensor, size, scale_offset), tensor.dataType, name, [=](const Tensors& inputs) {
+        return resized(inputs[0], values_of(inputs[1]), scale_offset_of(inputs), resize);
+      });
 }
 
 MPSGraphTensor* add_resize_gradient(MPSGraph* graph,
@@ -225,13 +222,9 @@ MPSGraphTensor* add_resize_gradient(MPSGraph* graph,
                                     const Resize& resize,
                                     NSString* name) {
   return add_operation(
-      graph,
-      "resize gradient",
-      operands_of(gradient, input, scale_offset),
-      [=](const Tensors& inputs) {
+      graph, "resize gradient", operands_of(gradient, input, scale_offset), name, [=](const Tensors& inputs) {
         return resized_gradient(inputs[0], inputs[1].sizes(), scale_offset_of(inputs), resize);
-      },
-      name);
+      });
 }
 
 Resize nearest(MPSGraphResizeNearestRoundingMode rounding,

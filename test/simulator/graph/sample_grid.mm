@@ -144,12 +144,9 @@ MPSGraphTensor* add_sampling(MPSGraph* graph,
                              MPSGraphTensor* coordinates,
                              const Sampling& sampling,
                              NSString* name) {
-  return add_operation(
-      graph,
-      "sample grid",
-      {source, coordinates},
-      [=](const Tensors& inputs) { return sampled(inputs[0], inputs[1], sampling); },
-      name);
+  return add_operation(graph, "sample grid", {source, coordinates}, name, [=](const Tensors& inputs) {
+    return sampled(inputs[0], inputs[1], sampling);
+  });
 }
 
 } // namespace

@@ -4,13 +4,7 @@
 #include "support/counters.h"
 #include "support/error.h"
 
-#include <ATen/ops/arange.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/flip.h>
-#include <ATen/ops/stack.h>
-#include <ATen/ops/tensor.h>
-#include <ATen/ops/tile.h>
+#include <ATen/ATen.h>
 
 using namespace mps_simulator;
 using namespace mps_simulator::graph;
@@ -91,18 +85,14 @@ MPSGraphTensor* add_concatenation(MPSGraph* graph,
                                   NSString* name) {
   check_same_type("concat", tensors);
   return add_operation(
-      graph,
-      "concat",
-      std::move(tensors),
-      [dimension, interleave](const Tensors& inputs) -> at::Tensor {
+      graph, "concat", std::move(tensors), name, [dimension, interleave](const Tensors& inputs) -> at::Tensor {
         const int64_t axis = wrap_axis(dimension, inputs[0].dim());
         if (is_sample(inputs[0])) {
           return concatenated_sample(inputs, axis);
         }
         // The first elements of all tensors come first, then the second ones.
         return interleave ? at::stack(inputs, axis + 1).flatten(axis, axis + 1) : at::cat(inputs, axis);
-      },
-      name);
+      });
 }
 
 NSArray<MPSGraphTensor*>* add_split(MPSGraph* graph,
@@ -112,15 +102,10 @@ NSArray<MPSGraphTensor*>* add_split(MPSGraph* graph,
                                     int64_t axis,
                                     NSString* name) {
   return add_operations(
-      graph,
-      "split",
-      {tensor},
-      count,
-      [axis, sizes_of = std::move(sizes_of)](const Tensors& inputs) {
+      graph, "split", {tensor}, count, name, [axis, sizes_of = std::move(sizes_of)](const Tensors& inputs) {
         const int64_t position = wrap_axis(axis, inputs[0].dim());
         return inputs[0].split_with_sizes(sizes_of(inputs[0].size(position)), position);
-      },
-      name);
+      });
 }
 
 } // namespace
@@ -130,92 +115,60 @@ NSArray<MPSGraphTensor*>* add_split(MPSGraph* graph,
 
 - (MPSGraphTensor*)reshapeTensor:(MPSGraphTensor*)tensor withShape:(MPSShape*)shape name:(NSString*)name {
   COUNT_CALL();
-  return add_operation(
-      self,
-      "reshape",
-      {tensor},
-      [sizes = to_sizes(shape)](const Tensors& inputs) { return inputs[0].reshape(sizes); },
-      name,
-      /*fused=*/true);
+  return add_fused_operation(self, "reshape", {tensor}, name, [sizes = to_sizes(shape)](const Tensors& inputs) {
+    return inputs[0].reshape(sizes);
+  });
 }
 
 - (MPSGraphTensor*)flatten2DTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString*)name {
   COUNT_CALL();
-  return add_operation(
-      self,
-      "flatten_2d",
-      {tensor},
-      [axis](const Tensors& inputs) {
-        const auto sizes = inputs[0].sizes();
-        // The axis may be the rank: then there is one column.
-        const int64_t rank = sizes.size();
-        const int64_t position = axis == rank ? rank : wrap_axis(axis, rank);
-        const int64_t rows = c10::multiply_integers(sizes.slice(0, position));
-        const int64_t columns = c10::multiply_integers(sizes.slice(position));
-        return inputs[0].reshape({rows, columns});
-      },
-      name,
-      /*fused=*/true);
+  return add_fused_operation(self, "flatten_2d", {tensor}, name, [axis](const Tensors& inputs) {
+    const auto sizes = inputs[0].sizes();
+    // The axis may be the rank: then there is one column.
+    const int64_t rank = sizes.size();
+    const int64_t position = axis == rank ? rank : wrap_axis(axis, rank);
+    const int64_t rows = c10::multiply_integers(sizes.slice(0, position));
+    const int64_t columns = c10::multiply_integers(sizes.slice(position));
+    return inputs[0].reshape({rows, columns});
+  });
 }
 
 - (MPSGraphTensor*)broadcastTensor:(MPSGraphTensor*)tensor toShape:(MPSShape*)shape name:(NSString*)name {
   COUNT_CALL();
-  return add_operation(
-      self,
-      "broadcast",
-      {tensor},
-      [sizes = to_sizes(shape)](const Tensors& inputs) { return inputs[0].expand(sizes); },
-      name,
-      /*fused=*/true);
+  return add_fused_operation(self, "broadcast", {tensor}, name, [sizes = to_sizes(shape)](const Tensors& inputs) {
+    return inputs[0].expand(sizes);
+  });
 }
 
 - (MPSGraphTensor*)expandDimsOfTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString*)name {
   COUNT_CALL();
-  return add_operation(
-      self,
-      "expand_dims",
-      {tensor},
-      [axis](const Tensors& inputs) { return expand_axes(inputs[0], {axis}); },
-      name,
-      /*fused=*/true);
+  return add_fused_operation(
+      self, "expand_dims", {tensor}, name, [axis](const Tensors& inputs) { return expand_axes(inputs[0], {axis}); });
 }
 
 - (MPSGraphTensor*)expandDimsOfTensor:(MPSGraphTensor*)tensor axes:(NSArray<NSNumber*>*)axes name:(NSString*)name {
   COUNT_CALL();
-  return add_operation(
-      self,
-      "expand_dims",
-      {tensor},
-      [axes = to_sizes(axes)](const Tensors& inputs) { return expand_axes(inputs[0], axes); },
-      name,
-      /*fused=*/true);
+  return add_fused_operation(self, "expand_dims", {tensor}, name, [axes = to_sizes(axes)](const Tensors& inputs) {
+    return expand_axes(inputs[0], axes);
+  });
 }
 
 - (MPSGraphTensor*)squeezeTensor:(MPSGraphTensor*)tensor name:(NSString*)name {
   COUNT_CALL();
-  return add_operation(self, "squeeze", {tensor}, [](const Tensors& inputs) { return inputs[0].squeeze(); }, name);
+  return add_operation(self, "squeeze", {tensor}, name, [](const Tensors& inputs) { return inputs[0].squeeze(); });
 }
 
 - (MPSGraphTensor*)squeezeTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString*)name {
   COUNT_CALL();
-  return add_operation(
-      self,
-      "squeeze",
-      {tensor},
-      [axis](const Tensors& inputs) { return squeeze_axes(inputs[0], {axis}); },
-      name,
-      /*fused=*/true);
+  return add_fused_operation(
+      self, "squeeze", {tensor}, name, [axis](const Tensors& inputs) { return squeeze_axes(inputs[0], {axis}); });
 }
 
 - (MPSGraphTensor*)squeezeTensor:(MPSGraphTensor*)tensor axes:(NSArray<NSNumber*>*)axes name:(NSString*)name {
   COUNT_CALL();
-  return add_operation(
-      self,
-      "squeeze",
-      {tensor},
-      [axes = to_sizes(axes)](const Tensors& inputs) { return squeeze_axes(inputs[0], axes); },
-      name,
-      /*fused=*/true);
+  return add_fused_operation(self, "squeeze", {tensor}, name, [axes = to_sizes(axes)](const Tensors& inputs) {
+    return squeeze_axes(inputs[0], axes);
+  });
 }
 
 - (MPSGraphTensor*)transposeTensor:(MPSGraphTensor*)tensor
@@ -223,30 +176,20 @@ NSArray<MPSGraphTensor*>* add_split(MPSGraph* graph,
                      withDimension:(NSUInteger)otherDimension
                               name:(NSString*)name {
   COUNT_CALL();
-  return add_operation(
-      self,
-      "transpose",
-      {tensor},
-      [dimension, otherDimension](const Tensors& inputs) {
-        const int64_t rank = inputs[0].dim();
-        return inputs[0].transpose(wrap_axis(static_cast<int64_t>(dimension), rank),
-                                   wrap_axis(static_cast<int64_t>(otherDimension), rank));
-      },
-      name,
-      /*fused=*/true);
+  return add_fused_operation(self, "transpose", {tensor}, name, [dimension, otherDimension](const Tensors& inputs) {
+    const int64_t rank = inputs[0].dim();
+    return inputs[0].transpose(wrap_axis(static_cast<int64_t>(dimension), rank),
+                               wrap_axis(static_cast<int64_t>(otherDimension), rank));
+  });
 }
 
 - (MPSGraphTensor*)transposeTensor:(MPSGraphTensor*)tensor
                        permutation:(NSArray<NSNumber*>*)permutation
                               name:(NSString*)name {
   COUNT_CALL();
-  return add_operation(
-      self,
-      "permute",
-      {tensor},
-      [order = to_sizes(permutation)](const Tensors& inputs) { return inputs[0].permute(order); },
-      name,
-      /*fused=*/true);
+  return add_fused_operation(self, "permute", {tensor}, name, [order = to_sizes(permutation)](const Tensors& inputs) {
+    return inputs[0].permute(order);
+  });
 }
 
 - (MPSGraphTensor*)reverseTensor:(MPSGraphTensor*)tensor axes:(NSArray<NSNumber*>*)axes name:(NSString*)name {
@@ -256,19 +199,16 @@ NSArray<MPSGraphTensor*>* add_split(MPSGraph* graph,
       "reverse",
       {tensor},
       scalar_type_of(tensor),
-      [axes = to_sizes(axes)](const Tensors& inputs) { return at::flip(inputs[0], wrap_axes(axes, inputs[0].dim())); },
       name,
+      [axes = to_sizes(axes)](const Tensors& inputs) { return at::flip(inputs[0], wrap_axes(axes, inputs[0].dim())); },
       /*fused=*/false);
 }
 
 - (MPSGraphTensor*)tileTensor:(MPSGraphTensor*)tensor withMultiplier:(MPSShape*)multiplier name:(NSString*)name {
   COUNT_CALL();
-  return add_operation(
-      self,
-      "tile",
-      {tensor},
-      [counts = to_sizes(multiplier)](const Tensors& inputs) { return at::tile(inputs[0], counts); },
-      name);
+  return add_operation(self, "tile", {tensor}, name, [counts = to_sizes(multiplier)](const Tensors& inputs) {
+    return at::tile(inputs[0], counts);
+  });
 }
 
 - (MPSGraphTensor*)concatTensor:(MPSGraphTensor*)tensor
@@ -298,12 +238,9 @@ NSArray<MPSGraphTensor*>* add_split(MPSGraph* graph,
   COUNT_CALL();
   auto inputs = to_vector(tensors);
   check_same_type("stack", inputs);
-  return add_operation(
-      self,
-      "stack",
-      std::move(inputs),
-      [axis](const Tensors& inputs) { return at::stack(inputs, wrap_axis(axis, inputs[0].dim() + 1)); },
-      name);
+  return add_operation(self, "stack", std::move(inputs), name, [axis](const Tensors& inputs) {
+    return at::stack(inputs, wrap_axis(axis, inputs[0].dim() + 1));
+  });
 }
 
 - (NSArray<MPSGraphTensor*>*)splitTensor:(MPSGraphTensor*)tensor
@@ -340,27 +277,22 @@ NSArray<MPSGraphTensor*>* add_split(MPSGraph* graph,
   COUNT_CALL();
   if (tensor->_type.is_static()) {
     MPSGraphTensor* result = add_operation(
-        self, "shape_of", {tensor}, [](const Tensors& inputs) { return integers(inputs[0].sizes().vec()); }, name);
+        self, "shape_of", {tensor}, name, [](const Tensors& inputs) { return integers(inputs[0].sizes().vec()); });
     result->_value = integers(tensor->_type.sizes);
     return result;
   }
   const int64_t rank = rank_of(tensor);
   const auto shape = [](const Tensors& inputs) { return integers(inputs[0].sizes().vec()); };
-  return rank < 0 ? add_dynamic_operation(self, "shape_of", {tensor}, MPSDataTypeInt32, shape, name)
-                  : add_shaped_operation(self, "shape_of", {tensor}, MPSDataTypeInt32, {rank}, shape, name);
+  return rank < 0 ? add_dynamic_operation(self, "shape_of", {tensor}, MPSDataTypeInt32, name, shape)
+                  : add_shaped_operation(self, "shape_of", {tensor}, MPSDataTypeInt32, {rank}, name, shape);
 }
 
 - (MPSGraphTensor*)coordinateAlongAxis:(NSInteger)axis withShape:(MPSShape*)shape name:(NSString*)name {
   COUNT_CALL();
   const auto sizes = to_sizes(shape);
-  return add_shaped_operation(
-      self,
-      "coordinate",
-      {},
-      MPSDataTypeInt32,
-      sizes,
-      [axis, sizes](const Tensors&) { return coordinates(axis, sizes); },
-      name);
+  return add_shaped_operation(self, "coordinate", {}, MPSDataTypeInt32, sizes, name, [axis, sizes](const Tensors&) {
+    return coordinates(axis, sizes);
+  });
 }
 
 - (MPSGraphTensor*)coordinateAlongAxis:(NSInteger)axis
@@ -369,8 +301,8 @@ NSArray<MPSGraphTensor*>* add_split(MPSGraph* graph,
   COUNT_CALL();
   const auto expression = [axis](const Tensors& inputs) { return coordinates(axis, values_of(inputs[0])); };
   return shapeTensor->_value
-      ? add_operation(self, "coordinate_by_tensor", {shapeTensor}, expression, name)
-      : add_dynamic_operation(self, "coordinate_by_tensor", {shapeTensor}, MPSDataTypeInt32, expression, name);
+      ? add_operation(self, "coordinate_by_tensor", {shapeTensor}, name, expression)
+      : add_dynamic_operation(self, "coordinate_by_tensor", {shapeTensor}, MPSDataTypeInt32, name, expression);
 }
 
 - (MPSGraphTensor*)coordinateAlongAxisTensor:(MPSGraphTensor*)axisTensor
@@ -381,20 +313,17 @@ NSArray<MPSGraphTensor*>* add_split(MPSGraph* graph,
     return coordinates(values_of(inputs[0]).at(0), values_of(inputs[1]));
   };
   return axisTensor->_value && shapeTensor->_value
-      ? add_operation(self, "coordinate_by_tensors", {axisTensor, shapeTensor}, expression, name)
+      ? add_operation(self, "coordinate_by_tensors", {axisTensor, shapeTensor}, name, expression)
       : add_dynamic_operation(
-            self, "coordinate_by_tensors", {axisTensor, shapeTensor}, MPSDataTypeInt32, expression, name);
+            self, "coordinate_by_tensors", {axisTensor, shapeTensor}, MPSDataTypeInt32, name, expression);
 }
 
 - (MPSGraphTensor*)castTensor:(MPSGraphTensor*)tensor toType:(MPSDataType)type name:(NSString*)name {
   COUNT_CALL();
   return add_elementwise_operation(
-      self,
-      "cast",
-      {tensor},
-      to_scalar_type(type),
-      [type = to_scalar_type(type)](const Tensors& inputs) { return convert(inputs[0], type); },
-      name);
+      self, "cast", {tensor}, to_scalar_type(type), name, [type = to_scalar_type(type)](const Tensors& inputs) {
+        return convert(inputs[0], type);
+      });
 }
 
 @end

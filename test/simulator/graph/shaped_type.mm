@@ -12,9 +12,6 @@ COPIES_PROPERTIES
 
 @implementation MPSGraphShapedType
 
-@synthesize shape = _shape;
-@synthesize dataType = _dataType;
-
 - (instancetype)initWithShape:(MPSShape*)shape dataType:(MPSDataType)dataType {
   COUNT_CALL();
   if ((self = [super init])) {

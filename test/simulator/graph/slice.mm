@@ -3,8 +3,7 @@
 #include "support/counters.h"
 #include "support/error.h"
 
-#include <ATen/ops/arange.h>
-#include <ATen/ops/zeros.h>
+#include <ATen/ATen.h>
 
 using namespace mps_simulator;
 using namespace mps_simulator::graph;
@@ -114,6 +113,10 @@ struct Slice {
   }
 };
 
+MPSGraphTensor* add_slice(MPSGraph* graph, MPSGraphTensor* tensor, Slice slice, NSString* name) {
+  return add_operation(graph, "slice", {tensor}, name, [=](const Tensors& inputs) { return slice.apply(inputs[0]); });
+}
+
 } // namespace
 
 @implementation MPSGraph (SliceOperations)
@@ -124,16 +127,11 @@ struct Slice {
                         length:(NSInteger)length
                           name:(NSString*)name {
   COUNT_CALL();
-  return add_operation(
-      self,
-      "slice_dimension",
-      {tensor},
-      [dimension, start, length](const Tensors& inputs) {
-        const int64_t axis = wrap_axis(static_cast<int64_t>(dimension), inputs[0].dim());
-        const int64_t first = start < 0 ? start + inputs[0].size(axis) : start;
-        return inputs[0].narrow(axis, first, length);
-      },
-      name);
+  return add_operation(self, "slice_dimension", {tensor}, name, [dimension, start, length](const Tensors& inputs) {
+    const int64_t axis = wrap_axis(static_cast<int64_t>(dimension), inputs[0].dim());
+    const int64_t first = start < 0 ? start + inputs[0].size(axis) : start;
+    return inputs[0].narrow(axis, first, length);
+  });
 }
 
 - (MPSGraphTensor*)sliceTensor:(MPSGraphTensor*)tensor
@@ -142,9 +140,7 @@ struct Slice {
                        strides:(NSArray<NSNumber*>*)strides
                           name:(NSString*)name {
   COUNT_CALL();
-  const Slice slice{to_sizes(starts), to_sizes(ends), to_sizes(strides)};
-  return add_operation(
-      self, "slice", {tensor}, [slice](const Tensors& inputs) { return slice.apply(inputs[0]); }, name);
+  return add_slice(self, tensor, {to_sizes(starts), to_sizes(ends), to_sizes(strides)}, name);
 }
 
 - (MPSGraphTensor*)sliceTensor:(MPSGraphTensor*)tensor
@@ -157,8 +153,7 @@ struct Slice {
                           name:(NSString*)name {
   COUNT_CALL();
   const Slice slice{to_sizes(starts), to_sizes(ends), to_sizes(strides), startMask, endMask, squeezeMask};
-  return add_operation(
-      self, "slice", {tensor}, [slice](const Tensors& inputs) { return slice.apply(inputs[0]); }, name);
+  return add_slice(self, tensor, slice, name);
 }
 
 - (MPSGraphTensor*)sliceGradientTensor:(MPSGraphTensor*)inputGradientTensor
@@ -173,11 +168,9 @@ struct Slice {
   COUNT_CALL();
   const Slice slice{to_sizes(starts), to_sizes(ends), to_sizes(strides), startMask, endMask, squeezeMask};
   return add_operation(
-      self,
-      "slice_gradient",
-      {inputGradientTensor, fwdInShapeTensor},
-      [slice](const Tensors& inputs) { return slice.gradient(inputs[0], values_of(inputs[1])); },
-      name);
+      self, "slice_gradient", {inputGradientTensor, fwdInShapeTensor}, name, [slice](const Tensors& inputs) {
+        return slice.gradient(inputs[0], values_of(inputs[1]));
+      });
 }
 
 @end

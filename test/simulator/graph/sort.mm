@@ -24,16 +24,13 @@ Sorted sorted(const at::Tensor& tensor, int64_t axis, bool descending) {
 
 MPSGraphTensor* add_sort(MPSGraph* graph, MPSGraphTensor* tensor, NSInteger axis, bool descending, NSString* name) {
   return add_operation(
-      graph, "sort", {tensor}, [=](const Tensors& inputs) { return sorted(inputs[0], axis, descending).values; }, name);
+      graph, "sort", {tensor}, name, [=](const Tensors& inputs) { return sorted(inputs[0], axis, descending).values; });
 }
 
 MPSGraphTensor* add_argsort(MPSGraph* graph, MPSGraphTensor* tensor, NSInteger axis, bool descending, NSString* name) {
-  return add_operation(
-      graph,
-      "argsort",
-      {tensor},
-      [=](const Tensors& inputs) { return sorted(inputs[0], axis, descending).indices; },
-      name);
+  return add_operation(graph, "argsort", {tensor}, name, [=](const Tensors& inputs) {
+    return sorted(inputs[0], axis, descending).indices;
+  });
 }
 
 NSArray<MPSGraphTensor*>* add_top(MPSGraph* graph,
@@ -42,21 +39,15 @@ NSArray<MPSGraphTensor*>* add_top(MPSGraph* graph,
                                   NSUInteger count,
                                   NSString* name,
                                   const char* call) {
-  return add_operations(
-      graph,
-      "top k",
-      {tensor},
-      2,
-      [=](const Tensors& inputs) -> Tensors {
-        const auto dimension = wrap_axis(axis, inputs[0].dim());
-        const auto k = static_cast<int64_t>(count);
-        if (k > inputs[0].size(dimension)) {
-          violation("%s: k is %ld, with %ld elements", call, (long)k, (long)inputs[0].size(dimension));
-        }
-        const auto all = sorted(inputs[0], dimension, /*descending=*/true);
-        return {all.values.narrow(dimension, 0, k), all.indices.narrow(dimension, 0, k)};
-      },
-      name);
+  return add_operations(graph, "top k", {tensor}, 2, name, [=](const Tensors& inputs) -> Tensors {
+    const auto dimension = wrap_axis(axis, inputs[0].dim());
+    const auto k = static_cast<int64_t>(count);
+    if (k > inputs[0].size(dimension)) {
+      violation("%s: k is %ld, with %ld elements", call, (long)k, (long)inputs[0].size(dimension));
+    }
+    const auto all = sorted(inputs[0], dimension, /*descending=*/true);
+    return {all.values.narrow(dimension, 0, k), all.indices.narrow(dimension, 0, k)};
+  });
 }
 
 } // namespace

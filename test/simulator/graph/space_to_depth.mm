@@ -8,6 +8,17 @@ using namespace mps_simulator::graph;
 namespace {
 
 struct Blocks {
+  Blocks(NSUInteger width_axis,
+         NSUInteger height_axis,
+         NSUInteger depth_axis,
+         NSUInteger size,
+         BOOL pixel_shuffle_order)
+      : width_axis(static_cast<int64_t>(width_axis)),
+        height_axis(static_cast<int64_t>(height_axis)),
+        depth_axis(static_cast<int64_t>(depth_axis)),
+        size(static_cast<int64_t>(size)),
+        pixel_shuffle_order(pixel_shuffle_order) {}
+
   int64_t width_axis;
   int64_t height_axis;
   int64_t depth_axis;
@@ -100,17 +111,10 @@ struct Blocks {
                    usePixelShuffleOrder:(BOOL)usePixelShuffleOrder
                                    name:(NSString*)name {
   COUNT_CALL();
-  const Blocks blocks{static_cast<int64_t>(widthAxis),
-                      static_cast<int64_t>(heightAxis),
-                      static_cast<int64_t>(depthAxis),
-                      static_cast<int64_t>(blockSize),
-                      static_cast<bool>(usePixelShuffleOrder)};
-  return add_operation(
-      self,
-      "space_to_depth",
-      {tensor},
-      [blocks](const Tensors& inputs) { return blocks.space_to_depth(inputs[0]); },
-      name);
+  const Blocks blocks(widthAxis, heightAxis, depthAxis, blockSize, usePixelShuffleOrder);
+  return add_operation(self, "space_to_depth", {tensor}, name, [blocks](const Tensors& inputs) {
+    return blocks.space_to_depth(inputs[0]);
+  });
 }
 
 - (MPSGraphTensor*)depthToSpace2DTensor:(MPSGraphTensor*)tensor
@@ -121,17 +125,10 @@ struct Blocks {
                    usePixelShuffleOrder:(BOOL)usePixelShuffleOrder
                                    name:(NSString*)name {
   COUNT_CALL();
-  const Blocks blocks{static_cast<int64_t>(widthAxis),
-                      static_cast<int64_t>(heightAxis),
-                      static_cast<int64_t>(depthAxis),
-                      static_cast<int64_t>(blockSize),
-                      static_cast<bool>(usePixelShuffleOrder)};
-  return add_operation(
-      self,
-      "depth_to_space",
-      {tensor},
-      [blocks](const Tensors& inputs) { return blocks.depth_to_space(inputs[0]); },
-      name);
+  const Blocks blocks(widthAxis, heightAxis, depthAxis, blockSize, usePixelShuffleOrder);
+  return add_operation(self, "depth_to_space", {tensor}, name, [blocks](const Tensors& inputs) {
+    return blocks.depth_to_space(inputs[0]);
+  });
 }
 
 @end

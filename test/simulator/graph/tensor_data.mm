@@ -6,7 +6,7 @@
 #include "support/error.h"
 
 #include <ATen/TensorUtils.h>
-#include <ATen/ops/from_blob.h>
+#include <ATen/ATen.h>
 
 using namespace mps_simulator;
 using namespace mps_simulator::graph;

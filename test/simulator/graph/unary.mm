@@ -3,47 +3,7 @@
 #include "graph/operation.h"
 #include "support/counters.h"
 
-#include <ATen/ops/abs.h>
-#include <ATen/ops/acos.h>
-#include <ATen/ops/acosh.h>
-#include <ATen/ops/asin.h>
-#include <ATen/ops/asinh.h>
-#include <ATen/ops/atan.h>
-#include <ATen/ops/atanh.h>
-#include <ATen/ops/bitwise_not.h>
-#include <ATen/ops/ceil.h>
-#include <ATen/ops/complex.h>
-#include <ATen/ops/conj_physical.h>
-#include <ATen/ops/cos.h>
-#include <ATen/ops/cosh.h>
-#include <ATen/ops/erf.h>
-#include <ATen/ops/exp.h>
-#include <ATen/ops/exp2.h>
-#include <ATen/ops/floor.h>
-#include <ATen/ops/imag.h>
-#include <ATen/ops/isfinite.h>
-#include <ATen/ops/isinf.h>
-#include <ATen/ops/isnan.h>
-#include <ATen/ops/log.h>
-#include <ATen/ops/log10.h>
-#include <ATen/ops/log2.h>
-#include <ATen/ops/logical_not.h>
-#include <ATen/ops/neg.h>
-#include <ATen/ops/pow.h>
-#include <ATen/ops/real.h>
-#include <ATen/ops/reciprocal.h>
-#include <ATen/ops/round.h>
-#include <ATen/ops/rsqrt.h>
-#include <ATen/ops/sgn.h>
-#include <ATen/ops/sign.h>
-#include <ATen/ops/signbit.h>
-#include <ATen/ops/sin.h>
-#include <ATen/ops/sinh.h>
-#include <ATen/ops/sqrt.h>
-#include <ATen/ops/tan.h>
-#include <ATen/ops/tanh.h>
-#include <ATen/ops/trunc.h>
-#include <ATen/ops/zeros_like.h>
+#include <ATen/ATen.h>
 
 using namespace mps_simulator;
 using namespace mps_simulator::graph;
@@ -83,19 +43,14 @@ at::Tensor round_half_away(const at::Tensor& tensor) {
 
 } // namespace
 
-#define ELEMENT_OPERATION(method, kind, result_type, ...)                     \
-  -(MPSGraphTensor*)method : (MPSGraphTensor*)tensor name : (NSString*)name { \
-    COUNT_CALL();                                                             \
-    return add_elementwise_operation(                                         \
-        self,                                                                 \
-        kind,                                                                 \
-        {tensor},                                                             \
-        result_type(tensor),                                                  \
-        [](const Tensors& inputs) -> at::Tensor {                             \
-          const at::Tensor& x = inputs[0];                                    \
-          return __VA_ARGS__;                                                 \
-        },                                                                    \
-        name);                                                                \
+#define ELEMENT_OPERATION(method, kind, result_type, ...)                                                           \
+  -(MPSGraphTensor*)method : (MPSGraphTensor*)tensor name : (NSString*)name {                                       \
+    COUNT_CALL();                                                                                                   \
+    const auto type = result_type(tensor);                                                                          \
+    return add_elementwise_operation(self, kind, {tensor}, type, name, [](const Tensors& inputs) -> at::Tensor {    \
+      const at::Tensor& x = inputs[0];                                                                              \
+      return __VA_ARGS__;                                                                                           \
+    });                                                                                                             \
   }
 
 #define UNARY_OPERATION(method, kind, ...) ELEMENT_OPERATION(method, kind, scalar_type_of, __VA_ARGS__)
@@ -163,13 +118,12 @@ UNARY_OPERATION(conjugateWithTensor, "conjugate", at::conj_physical(x))
                                           name:(NSString*)name {
   COUNT_CALL();
   check_same_type("complex", {realTensor, imaginaryTensor});
-  return add_elementwise_operation(
-      self,
-      "complex",
-      {realTensor, imaginaryTensor},
-      c10::toComplexType(scalar_type_of(realTensor)),
-      [](const Tensors& inputs) { return at::complex(inputs[0], inputs[1]); },
-      name);
+  return add_elementwise_operation(self,
+                                   "complex",
+                                   {realTensor, imaginaryTensor},
+                                   c10::toComplexType(scalar_type_of(realTensor)),
+                                   name,
+                                   [](const Tensors& inputs) { return at::complex(inputs[0], inputs[1]); });
 }
 
 @end

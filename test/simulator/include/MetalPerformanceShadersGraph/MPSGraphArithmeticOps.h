@@ -5,31 +5,31 @@
 
 #pragma clang assume_nonnull begin
 
+// Methods that differ in the first word alone.
+#define OF_ONE_TENSOR(method) -(MPSGraphTensor*)method : (MPSGraphTensor*)tensor name : (NSString* _Nullable)name
+#define OF_TWO_TENSORS(method)                                                           \
+  -(MPSGraphTensor*)method : (MPSGraphTensor*)primaryTensor secondaryTensor              \
+      : (MPSGraphTensor*)secondaryTensor name : (NSString* _Nullable)name
+#define ALONG_AXIS(method) \
+  -(MPSGraphTensor*)method : (MPSGraphTensor*)tensor axis : (NSInteger)axis name : (NSString* _Nullable)name
+#define ALONG_AXES(method) \
+  -(MPSGraphTensor*)method : (MPSGraphTensor*)tensor axes : (NSArray<NSNumber*>*)axes name : (NSString* _Nullable)name
+
 @interface MPSGraph (MPSGraphArithmeticOps)
-- (MPSGraphTensor*)absoluteWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)acosWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)acoshWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)additionWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                             secondaryTensor:(MPSGraphTensor*)secondaryTensor
-                                        name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)asinWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)asinhWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)atan2WithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                          secondaryTensor:(MPSGraphTensor*)secondaryTensor
-                                     name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)atanWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)atanhWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)bitwiseANDWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                               secondaryTensor:(MPSGraphTensor*)secondaryTensor
-                                          name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)bitwiseNOTWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)bitwiseORWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                              secondaryTensor:(MPSGraphTensor*)secondaryTensor
-                                         name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)bitwiseXORWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                               secondaryTensor:(MPSGraphTensor*)secondaryTensor
-                                          name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)ceilWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
+OF_ONE_TENSOR(absoluteWithTensor);
+OF_ONE_TENSOR(acosWithTensor);
+OF_ONE_TENSOR(acoshWithTensor);
+OF_TWO_TENSORS(additionWithPrimaryTensor);
+OF_ONE_TENSOR(asinWithTensor);
+OF_ONE_TENSOR(asinhWithTensor);
+OF_TWO_TENSORS(atan2WithPrimaryTensor);
+OF_ONE_TENSOR(atanWithTensor);
+OF_ONE_TENSOR(atanhWithTensor);
+OF_TWO_TENSORS(bitwiseANDWithPrimaryTensor);
+OF_ONE_TENSOR(bitwiseNOTWithTensor);
+OF_TWO_TENSORS(bitwiseORWithPrimaryTensor);
+OF_TWO_TENSORS(bitwiseXORWithPrimaryTensor);
+OF_ONE_TENSOR(ceilWithTensor);
 - (MPSGraphTensor*)clampWithTensor:(MPSGraphTensor*)tensor
                     minValueTensor:(MPSGraphTensor*)minValueTensor
                     maxValueTensor:(MPSGraphTensor*)maxValueTensor
@@ -38,106 +38,66 @@
                                imaginaryTensor:(MPSGraphTensor*)imaginaryTensor
                                           name:(NSString* _Nullable)name;
 #ifdef __MAC_14_0
-- (MPSGraphTensor*)conjugateWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
+OF_ONE_TENSOR(conjugateWithTensor);
 #endif
-- (MPSGraphTensor*)cosWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)coshWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)divisionNoNaNWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                                  secondaryTensor:(MPSGraphTensor*)secondaryTensor
-                                             name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)divisionWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                             secondaryTensor:(MPSGraphTensor*)secondaryTensor
-                                        name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)equalWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                          secondaryTensor:(MPSGraphTensor*)secondaryTensor
-                                     name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)erfWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)exponentBase10WithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)exponentBase2WithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)exponentWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)floorModuloWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                                secondaryTensor:(MPSGraphTensor*)secondaryTensor
-                                           name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)floorWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)greaterThanOrEqualToWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                                         secondaryTensor:(MPSGraphTensor*)secondaryTensor
-                                                    name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)greaterThanWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                                secondaryTensor:(MPSGraphTensor*)secondaryTensor
-                                           name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)identityWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)imaginaryPartOfTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)isFiniteWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)isInfiniteWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)isNaNWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)lessThanOrEqualToWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                                      secondaryTensor:(MPSGraphTensor*)secondaryTensor
-                                                 name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)lessThanWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                             secondaryTensor:(MPSGraphTensor*)secondaryTensor
-                                        name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)logarithmBase10WithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)logarithmBase2WithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)logarithmWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)logicalANDWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                               secondaryTensor:(MPSGraphTensor*)secondaryTensor
-                                          name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)logicalORWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                              secondaryTensor:(MPSGraphTensor*)secondaryTensor
-                                         name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)logicalXORWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                               secondaryTensor:(MPSGraphTensor*)secondaryTensor
-                                          name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)maximumWithNaNPropagationWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                                              secondaryTensor:(MPSGraphTensor*)secondaryTensor
-                                                         name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)maximumWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                            secondaryTensor:(MPSGraphTensor*)secondaryTensor
-                                       name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)minimumWithNaNPropagationWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                                              secondaryTensor:(MPSGraphTensor*)secondaryTensor
-                                                         name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)minimumWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                            secondaryTensor:(MPSGraphTensor*)secondaryTensor
-                                       name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)moduloWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                           secondaryTensor:(MPSGraphTensor*)secondaryTensor
-                                      name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)multiplicationWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                                   secondaryTensor:(MPSGraphTensor*)secondaryTensor
-                                              name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)negativeWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)notEqualWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                             secondaryTensor:(MPSGraphTensor*)secondaryTensor
-                                        name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)notWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)powerWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                          secondaryTensor:(MPSGraphTensor*)secondaryTensor
-                                     name:(NSString* _Nullable)name;
+OF_ONE_TENSOR(cosWithTensor);
+OF_ONE_TENSOR(coshWithTensor);
+OF_TWO_TENSORS(divisionNoNaNWithPrimaryTensor);
+OF_TWO_TENSORS(divisionWithPrimaryTensor);
+OF_TWO_TENSORS(equalWithPrimaryTensor);
+OF_ONE_TENSOR(erfWithTensor);
+OF_ONE_TENSOR(exponentBase10WithTensor);
+OF_ONE_TENSOR(exponentBase2WithTensor);
+OF_ONE_TENSOR(exponentWithTensor);
+OF_TWO_TENSORS(floorModuloWithPrimaryTensor);
+OF_ONE_TENSOR(floorWithTensor);
+OF_TWO_TENSORS(greaterThanOrEqualToWithPrimaryTensor);
+OF_TWO_TENSORS(greaterThanWithPrimaryTensor);
+OF_ONE_TENSOR(identityWithTensor);
+OF_ONE_TENSOR(imaginaryPartOfTensor);
+OF_ONE_TENSOR(isFiniteWithTensor);
+OF_ONE_TENSOR(isInfiniteWithTensor);
+OF_ONE_TENSOR(isNaNWithTensor);
+OF_TWO_TENSORS(lessThanOrEqualToWithPrimaryTensor);
+OF_TWO_TENSORS(lessThanWithPrimaryTensor);
+OF_ONE_TENSOR(logarithmBase10WithTensor);
+OF_ONE_TENSOR(logarithmBase2WithTensor);
+OF_ONE_TENSOR(logarithmWithTensor);
+OF_TWO_TENSORS(logicalANDWithPrimaryTensor);
+OF_TWO_TENSORS(logicalORWithPrimaryTensor);
+OF_TWO_TENSORS(logicalXORWithPrimaryTensor);
+OF_TWO_TENSORS(maximumWithNaNPropagationWithPrimaryTensor);
+OF_TWO_TENSORS(maximumWithPrimaryTensor);
+OF_TWO_TENSORS(minimumWithNaNPropagationWithPrimaryTensor);
+OF_TWO_TENSORS(minimumWithPrimaryTensor);
+OF_TWO_TENSORS(moduloWithPrimaryTensor);
+OF_TWO_TENSORS(multiplicationWithPrimaryTensor);
+OF_ONE_TENSOR(negativeWithTensor);
+OF_TWO_TENSORS(notEqualWithPrimaryTensor);
+OF_ONE_TENSOR(notWithTensor);
+OF_TWO_TENSORS(powerWithPrimaryTensor);
 #ifdef __MAC_14_0
-- (MPSGraphTensor*)realPartOfTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
+OF_ONE_TENSOR(realPartOfTensor);
 #endif
-- (MPSGraphTensor*)reciprocalSquareRootWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)reciprocalWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)reverseSquareRootWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)rintWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)roundWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
+OF_ONE_TENSOR(reciprocalSquareRootWithTensor);
+OF_ONE_TENSOR(reciprocalWithTensor);
+OF_ONE_TENSOR(reverseSquareRootWithTensor);
+OF_ONE_TENSOR(rintWithTensor);
+OF_ONE_TENSOR(roundWithTensor);
 - (MPSGraphTensor*)selectWithPredicateTensor:(MPSGraphTensor*)predicateTensor
                          truePredicateTensor:(MPSGraphTensor*)truePredicateTensor
                         falsePredicateTensor:(MPSGraphTensor*)falsePredicateTensor
                                         name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)signWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)signbitWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)sinWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)sinhWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)squareRootWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)squareWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)subtractionWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                                secondaryTensor:(MPSGraphTensor*)secondaryTensor
-                                           name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)tanWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)tanhWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)truncateWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
+OF_ONE_TENSOR(signWithTensor);
+OF_ONE_TENSOR(signbitWithTensor);
+OF_ONE_TENSOR(sinWithTensor);
+OF_ONE_TENSOR(sinhWithTensor);
+OF_ONE_TENSOR(squareRootWithTensor);
+OF_ONE_TENSOR(squareWithTensor);
+OF_TWO_TENSORS(subtractionWithPrimaryTensor);
+OF_ONE_TENSOR(tanWithTensor);
+OF_ONE_TENSOR(tanhWithTensor);
+OF_ONE_TENSOR(truncateWithTensor);
 @end
 
 // Activation functions.
@@ -147,94 +107,58 @@
 - (MPSGraphTensor*)reLUGradientWithIncomingGradient:(MPSGraphTensor*)incomingGradient
                                        sourceTensor:(MPSGraphTensor*)sourceTensor
                                                name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)reLUWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
+OF_ONE_TENSOR(reLUWithTensor);
 - (MPSGraphTensor*)sigmoidGradientWithIncomingGradient:(MPSGraphTensor*)incomingGradient
                                           sourceTensor:(MPSGraphTensor*)sourceTensor
                                                   name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)sigmoidWithTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
+OF_ONE_TENSOR(sigmoidWithTensor);
 - (MPSGraphTensor*)softMaxGradientWithIncomingGradient:(MPSGraphTensor*)incomingGradient
                                           sourceTensor:(MPSGraphTensor*)sourceTensor
                                                   axis:(NSInteger)axis
                                                   name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)softMaxWithTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString* _Nullable)name;
+ALONG_AXIS(softMaxWithTensor);
 @end
 
 // Reductions.
 
 @interface MPSGraph (MPSGraphReductionOps)
-- (MPSGraphTensor*)reductionAndWithTensor:(MPSGraphTensor*)tensor
-                                     axes:(NSArray<NSNumber*>*)axes
-                                     name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)reductionAndWithTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)reductionArgMaximumWithTensor:(MPSGraphTensor*)tensor
-                                            axis:(NSInteger)axis
-                                            name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)reductionArgMinimumWithTensor:(MPSGraphTensor*)tensor
-                                            axis:(NSInteger)axis
-                                            name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)reductionMaximumPropagateNaNWithTensor:(MPSGraphTensor*)tensor
-                                                     axes:(NSArray<NSNumber*>*)axes
-                                                     name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)reductionMaximumPropagateNaNWithTensor:(MPSGraphTensor*)tensor
-                                                     axis:(NSInteger)axis
-                                                     name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)reductionMaximumWithTensor:(MPSGraphTensor*)tensor
-                                         axes:(NSArray<NSNumber*>*)axes
-                                         name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)reductionMaximumWithTensor:(MPSGraphTensor*)tensor
-                                         axis:(NSInteger)axis
-                                         name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)reductionMinimumPropagateNaNWithTensor:(MPSGraphTensor*)tensor
-                                                     axes:(NSArray<NSNumber*>*)axes
-                                                     name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)reductionMinimumPropagateNaNWithTensor:(MPSGraphTensor*)tensor
-                                                     axis:(NSInteger)axis
-                                                     name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)reductionMinimumWithTensor:(MPSGraphTensor*)tensor
-                                         axes:(NSArray<NSNumber*>*)axes
-                                         name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)reductionMinimumWithTensor:(MPSGraphTensor*)tensor
-                                         axis:(NSInteger)axis
-                                         name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)reductionOrWithTensor:(MPSGraphTensor*)tensor
-                                    axes:(NSArray<NSNumber*>*)axes
-                                    name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)reductionOrWithTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)reductionProductWithTensor:(MPSGraphTensor*)tensor
-                                         axes:(NSArray<NSNumber*>*)axes
-                                         name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)reductionProductWithTensor:(MPSGraphTensor*)tensor
-                                         axis:(NSInteger)axis
-                                         name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)reductionSumWithTensor:(MPSGraphTensor*)tensor
-                                     axes:(NSArray<NSNumber*>*)axes
-                                     name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)reductionSumWithTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString* _Nullable)name;
+ALONG_AXES(reductionAndWithTensor);
+ALONG_AXIS(reductionAndWithTensor);
+ALONG_AXIS(reductionArgMaximumWithTensor);
+ALONG_AXIS(reductionArgMinimumWithTensor);
+ALONG_AXES(reductionMaximumPropagateNaNWithTensor);
+ALONG_AXIS(reductionMaximumPropagateNaNWithTensor);
+ALONG_AXES(reductionMaximumWithTensor);
+ALONG_AXIS(reductionMaximumWithTensor);
+ALONG_AXES(reductionMinimumPropagateNaNWithTensor);
+ALONG_AXIS(reductionMinimumPropagateNaNWithTensor);
+ALONG_AXES(reductionMinimumWithTensor);
+ALONG_AXIS(reductionMinimumWithTensor);
+ALONG_AXES(reductionOrWithTensor);
+ALONG_AXIS(reductionOrWithTensor);
+ALONG_AXES(reductionProductWithTensor);
+ALONG_AXIS(reductionProductWithTensor);
+ALONG_AXES(reductionSumWithTensor);
+ALONG_AXIS(reductionSumWithTensor);
 @end
 
 // Running sums, products and extremes.
 
 @interface MPSGraph (MPSGraphCumulativeOps)
-- (MPSGraphTensor*)cumulativeMaximumWithTensor:(MPSGraphTensor*)tensor
-                                          axis:(NSInteger)axis
-                                          name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)cumulativeMinimumWithTensor:(MPSGraphTensor*)tensor
-                                          axis:(NSInteger)axis
-                                          name:(NSString* _Nullable)name;
+ALONG_AXIS(cumulativeMaximumWithTensor);
+ALONG_AXIS(cumulativeMinimumWithTensor);
 - (MPSGraphTensor*)cumulativeProductWithTensor:(MPSGraphTensor*)tensor
                                           axis:(NSInteger)axis
                                      exclusive:(BOOL)exclusive
                                        reverse:(BOOL)reverse
                                           name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)cumulativeProductWithTensor:(MPSGraphTensor*)tensor
-                                          axis:(NSInteger)axis
-                                          name:(NSString* _Nullable)name;
+ALONG_AXIS(cumulativeProductWithTensor);
 - (MPSGraphTensor*)cumulativeSumWithTensor:(MPSGraphTensor*)tensor
                                       axis:(NSInteger)axis
                                  exclusive:(BOOL)exclusive
                                    reverse:(BOOL)reverse
                                       name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)cumulativeSumWithTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString* _Nullable)name;
+ALONG_AXIS(cumulativeSumWithTensor);
 @end
 
 // Means, variances and normalizations.
@@ -281,9 +205,7 @@
 // Matrix products and attention.
 
 @interface MPSGraph (MPSGraphMatrixMultiplicationOps)
-- (MPSGraphTensor*)matrixMultiplicationWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                                         secondaryTensor:(MPSGraphTensor*)secondaryTensor
-                                                    name:(NSString* _Nullable)name;
+OF_TWO_TENSORS(matrixMultiplicationWithPrimaryTensor);
 #ifdef __MAC_15_0
 - (MPSGraphTensor*)scaledDotProductAttentionWithQueryTensor:(MPSGraphTensor*)queryTensor
                                                   keyTensor:(MPSGraphTensor*)keyTensor
@@ -305,7 +227,7 @@
                        numLowerTensor:(MPSGraphTensor*)numLowerTensor
                        numUpperTensor:(MPSGraphTensor*)numUpperTensor
                                  name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)inverseOfTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
+OF_ONE_TENSOR(inverseOfTensor);
 @end
 
 // Fourier transforms.
@@ -377,5 +299,10 @@ typedef NS_ENUM(uint64_t, MPSGraphRandomNormalSamplingMethod) {
                                        stateTensor:(MPSGraphTensor*)stateTensor
                                               name:(NSString* _Nullable)name;
 @end
+
+#undef OF_ONE_TENSOR
+#undef OF_TWO_TENSORS
+#undef ALONG_AXIS
+#undef ALONG_AXES
 
 #pragma clang assume_nonnull end
