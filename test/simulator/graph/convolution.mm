@@ -3,7 +3,7 @@
 // brings the result back into the layout that the descriptor names.
 #import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 
-#include "graph/computation_type.h"
+#include "graph/elementwise.h"
 #include "graph/operation.h"
 #include "graph/windows.h"
 #include "support/counters.h"

@@ -1,12 +1,43 @@
+#include "graph/executable.h"
+
 #include "foundation/copying.h"
 #include "graph/encoding.h"
-#include "graph/executable.h"
 #include "support/counters.h"
 #include "support/error.h"
 #include "support/random.h"
 
 #include <numeric>
 #include <sstream>
+
+namespace mps_simulator::graph {
+
+namespace {
+
+void check_life(const char* method, const ExecutableLife& life) {
+  if (life.released_early) {
+    violation("%s: %s was released before the GPU had run what it encoded", method, life.name.c_str());
+  }
+  for (const auto& called : life.called) {
+    check_life(method, *called);
+  }
+}
+
+} // namespace
+
+void ExecutableUse::count(ExecutableLife& life, int difference) {
+  life.in_flight += difference;
+  for (const auto& called : life.called) {
+    count(*called, difference);
+  }
+}
+
+void ExecutableUse::check(const char* method) const {
+  if (life_ && settings().validation) {
+    check_life(method, *life_);
+  }
+}
+
+} // namespace mps_simulator::graph
 
 using namespace mps_simulator;
 using namespace mps_simulator::graph;

@@ -3,7 +3,7 @@
 // the table, negative ones included, reads zeros and writes nothing.
 #import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 
-#include "graph/computation_type.h"
+#include "graph/elementwise.h"
 #include "graph/operation.h"
 #include "support/counters.h"
 #include "support/error.h"

@@ -1,4 +1,3 @@
-#include "graph/computing.h"
 #include "graph/inference.h"
 #include "support/counters.h"
 #include "support/error.h"

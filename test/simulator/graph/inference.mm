@@ -1,5 +1,4 @@
 #include "graph/inference.h"
-#include "graph/computing.h"
 #include "support/error.h"
 #include "support/raised_errors.h"
 

@@ -2,7 +2,7 @@
 // the variance themselves are reductions: reduction.mm.)
 #import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 
-#include "graph/computation_type.h"
+#include "graph/elementwise.h"
 #include "graph/operation.h"
 #include "support/counters.h"
 #include "support/error.h"

@@ -1,6 +1,6 @@
 // Padding and its gradient: along each axis a list tells which element stands
 // at each position of the result.
-#include "graph/computation_type.h"
+#include "graph/elementwise.h"
 #include "graph/graph_state.h"
 #include "support/counters.h"
 #include "support/error.h"

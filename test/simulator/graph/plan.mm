@@ -1,7 +1,6 @@
 #include "graph/plan.h"
-#include "graph/computing.h"
 #include "graph/inference.h"
-#include "graph/result_memory.h"
+#include "graph/tensor_data.h"
 #include "support/error.h"
 #include "support/random.h"
 

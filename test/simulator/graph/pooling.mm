@@ -3,7 +3,7 @@
 // is pooling without padding, which ATen has.
 #import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 
-#include "graph/computation_type.h"
+#include "graph/elementwise.h"
 #include "graph/operation.h"
 #include "graph/windows.h"
 #include "support/counters.h"

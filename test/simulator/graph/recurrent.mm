@@ -9,7 +9,7 @@
 // the activation, which is what the gradients need.
 #import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 
-#include "graph/computation_type.h"
+#include "graph/elementwise.h"
 #include "graph/operation.h"
 #include "support/counters.h"
 #include "support/error.h"

@@ -1,6 +1,7 @@
-// Operations on the shape of tensors.
+// Operations on the shape and the layout of tensors.
 #include "graph/elementwise.h"
 #include "graph/graph_state.h"
+#include "graph/operation.h"
 #include "support/counters.h"
 #include "support/error.h"
 
@@ -324,6 +325,322 @@ NSArray<MPSGraphTensor*>* add_split(MPSGraph* graph,
       self, "cast", {tensor}, to_scalar_type(type), name, [type = to_scalar_type(type)](const Tensors& inputs) {
         return convert(inputs[0], type);
       });
+}
+
+@end
+
+// Slices and their gradients.
+
+namespace {
+
+struct Slice {
+  std::vector<int64_t> starts;
+  std::vector<int64_t> ends;
+  std::vector<int64_t> strides;
+  uint32_t start_mask = 0; // bit of an axis: from its first element on
+  uint32_t end_mask = 0; // up to its last one
+  uint32_t squeeze_mask = 0; // one element, and the axis goes
+
+  // The slice as positions in an axis, before any axis goes.
+  struct Range {
+    int64_t first;
+    int64_t count;
+    int64_t stride;
+  };
+
+  Range range(size_t axis, int64_t size) const {
+    const int64_t stride = strides[axis];
+    if (stride == 0) {
+      violation("-[MPSGraph sliceTensor]: a stride is zero");
+    }
+    if (squeeze_mask >> axis & 1) {
+      return {wrapped(starts[axis], size), 1, 1};
+    }
+    const int64_t lowest = stride > 0 ? 0 : -1;
+    const int64_t highest = stride > 0 ? size : size - 1;
+    int64_t first = std::clamp(wrapped(starts[axis], size), lowest, highest);
+    int64_t last = std::clamp(wrapped(ends[axis], size), lowest, highest);
+    if (start_mask >> axis & 1) {
+      first = stride > 0 ? 0 : size - 1;
+    }
+    if (end_mask >> axis & 1) {
+      last = stride > 0 ? size : -1;
+    }
+    const int64_t length = stride > 0 ? last - first : first - last;
+    const int64_t step = std::abs(stride);
+    return {first, std::max<int64_t>(0, (length + step - 1) / step), stride};
+  }
+
+  void check(int64_t rank) const {
+    for (const auto* list : {&starts, &ends, &strides}) {
+      if (static_cast<int64_t>(list->size()) != rank) {
+        violation("-[MPSGraph sliceTensor]: %zu numbers are given for a tensor of rank %lld",
+                  list->size(),
+                  static_cast<long long>(rank));
+      }
+    }
+  }
+
+  at::Tensor apply(at::Tensor tensor) const {
+    check(tensor.dim());
+    for (size_t axis = 0; axis < starts.size(); axis++) {
+      tensor = take(tensor, axis, range(axis, tensor.size(axis)));
+    }
+    return squeeze(tensor);
+  }
+
+  at::Tensor gradient(const at::Tensor& incoming, const std::vector<int64_t>& sizes) const {
+    check(sizes.size());
+    at::Tensor gradient = incoming;
+    for (size_t axis = 0; axis < sizes.size(); axis++) {
+      if (squeeze_mask >> axis & 1) {
+        gradient = gradient.unsqueeze(axis);
+      }
+    }
+    for (size_t axis = sizes.size(); axis-- > 0;) {
+      gradient = put(gradient, axis, sizes[axis], range(axis, sizes[axis]));
+    }
+    return gradient;
+  }
+
+ private:
+  static int64_t wrapped(int64_t position, int64_t size) {
+    return position < 0 ? position + size : position;
+  }
+
+  static at::Tensor positions(const Range& range, const at::Tensor& like) {
+    return at::arange(range.count, like.options().dtype(at::kLong)).mul(range.stride).add(range.first);
+  }
+
+  static at::Tensor take(const at::Tensor& tensor, size_t axis, const Range& range) {
+    if (range.stride > 0) {
+      return tensor.slice(axis, range.first, range.first + range.count * range.stride, range.stride);
+    }
+    return tensor.index_select(axis, positions(range, tensor));
+  }
+
+  static at::Tensor put(const at::Tensor& gradient, size_t axis, int64_t size, const Range& range) {
+    auto sizes = gradient.sizes().vec();
+    sizes[axis] = size;
+    at::Tensor result = at::zeros(sizes, gradient.options());
+    return result.index_copy_(axis, positions(range, gradient), gradient);
+  }
+
+  at::Tensor squeeze(at::Tensor tensor) const {
+    for (size_t axis = starts.size(); axis-- > 0;) {
+      if (squeeze_mask >> axis & 1) {
+        tensor = tensor.squeeze(axis);
+      }
+    }
+    return tensor;
+  }
+};
+
+MPSGraphTensor* add_slice(MPSGraph* graph, MPSGraphTensor* tensor, Slice slice, NSString* name) {
+  return add_operation(graph, "slice", {tensor}, name, [=](const Tensors& inputs) { return slice.apply(inputs[0]); });
+}
+
+} // namespace
+
+@implementation MPSGraph (SliceOperations)
+
+- (MPSGraphTensor*)sliceTensor:(MPSGraphTensor*)tensor
+                     dimension:(NSUInteger)dimension
+                         start:(NSInteger)start
+                        length:(NSInteger)length
+                          name:(NSString*)name {
+  COUNT_CALL();
+  return add_operation(self, "slice_dimension", {tensor}, name, [dimension, start, length](const Tensors& inputs) {
+    const int64_t axis = wrap_axis(static_cast<int64_t>(dimension), inputs[0].dim());
+    const int64_t first = start < 0 ? start + inputs[0].size(axis) : start;
+    return inputs[0].narrow(axis, first, length);
+  });
+}
+
+- (MPSGraphTensor*)sliceTensor:(MPSGraphTensor*)tensor
+                        starts:(NSArray<NSNumber*>*)starts
+                          ends:(NSArray<NSNumber*>*)ends
+                       strides:(NSArray<NSNumber*>*)strides
+                          name:(NSString*)name {
+  COUNT_CALL();
+  return add_slice(self, tensor, {to_sizes(starts), to_sizes(ends), to_sizes(strides)}, name);
+}
+
+- (MPSGraphTensor*)sliceTensor:(MPSGraphTensor*)tensor
+                        starts:(NSArray<NSNumber*>*)starts
+                          ends:(NSArray<NSNumber*>*)ends
+                       strides:(NSArray<NSNumber*>*)strides
+                     startMask:(uint32_t)startMask
+                       endMask:(uint32_t)endMask
+                   squeezeMask:(uint32_t)squeezeMask
+                          name:(NSString*)name {
+  COUNT_CALL();
+  const Slice slice{to_sizes(starts), to_sizes(ends), to_sizes(strides), startMask, endMask, squeezeMask};
+  return add_slice(self, tensor, slice, name);
+}
+
+- (MPSGraphTensor*)sliceGradientTensor:(MPSGraphTensor*)inputGradientTensor
+                      fwdInShapeTensor:(MPSGraphTensor*)fwdInShapeTensor
+                                starts:(NSArray<NSNumber*>*)starts
+                                  ends:(NSArray<NSNumber*>*)ends
+                               strides:(NSArray<NSNumber*>*)strides
+                             startMask:(uint32_t)startMask
+                               endMask:(uint32_t)endMask
+                           squeezeMask:(uint32_t)squeezeMask
+                                  name:(NSString*)name {
+  COUNT_CALL();
+  const Slice slice{to_sizes(starts), to_sizes(ends), to_sizes(strides), startMask, endMask, squeezeMask};
+  return add_operation(
+      self, "slice_gradient", {inputGradientTensor, fwdInShapeTensor}, name, [slice](const Tensors& inputs) {
+        return slice.gradient(inputs[0], values_of(inputs[1]));
+      });
+}
+
+@end
+
+// Blocks of an image moved into its channels and back.
+
+namespace {
+
+struct Blocks {
+  Blocks(NSUInteger width_axis,
+         NSUInteger height_axis,
+         NSUInteger depth_axis,
+         NSUInteger size,
+         BOOL pixel_shuffle_order)
+      : width_axis(static_cast<int64_t>(width_axis)),
+        height_axis(static_cast<int64_t>(height_axis)),
+        depth_axis(static_cast<int64_t>(depth_axis)),
+        size(static_cast<int64_t>(size)),
+        pixel_shuffle_order(pixel_shuffle_order) {}
+
+  int64_t width_axis;
+  int64_t height_axis;
+  int64_t depth_axis;
+  int64_t size;
+  // Which of block position and channel is the outer one in the depth axis.
+  bool pixel_shuffle_order;
+
+  // (…, depth, height, width), and back.
+  std::vector<int64_t> order(int64_t rank) const {
+    const int64_t last[] = {wrap_axis(depth_axis, rank), wrap_axis(height_axis, rank), wrap_axis(width_axis, rank)};
+    std::vector<int64_t> result;
+    for (int64_t axis = 0; axis < rank; axis++) {
+      if (std::find(std::begin(last), std::end(last), axis) == std::end(last)) {
+        result.push_back(axis);
+      }
+    }
+    result.insert(result.end(), std::begin(last), std::end(last));
+    return result;
+  }
+
+  at::Tensor restore(const at::Tensor& tensor) const {
+    const auto forward = order(tensor.dim());
+    std::vector<int64_t> backward(forward.size());
+    for (size_t i = 0; i < forward.size(); i++) {
+      backward[forward[i]] = i;
+    }
+    return tensor.permute(backward);
+  }
+
+  at::Tensor space_to_depth(const at::Tensor& tensor) const {
+    const at::Tensor image = tensor.permute(order(tensor.dim()));
+    const int64_t n = image.dim();
+    const int64_t channels = image.size(n - 3);
+    const int64_t height = image.size(n - 2) / size;
+    const int64_t width = image.size(n - 1) / size;
+    const std::vector<int64_t> outer = image.sizes().slice(0, n - 3).vec();
+    // C, H, y, W, x
+    const at::Tensor blocks = image.reshape(with(outer, {channels, height, size, width, size}));
+    const int64_t c = n - 3, h = c + 1, y = c + 2, w = c + 3, x = c + 4;
+    const at::Tensor moved =
+        pixel_shuffle_order ? blocks.permute(axes(c, {c, y, x, h, w})) : blocks.permute(axes(c, {y, x, c, h, w}));
+    return restore(moved.reshape(with(outer, {channels * size * size, height, width})));
+  }
+
+  at::Tensor depth_to_space(const at::Tensor& tensor) const {
+    const at::Tensor image = tensor.permute(order(tensor.dim()));
+    const int64_t n = image.dim();
+    const int64_t channels = image.size(n - 3) / (size * size);
+    const int64_t height = image.size(n - 2);
+    const int64_t width = image.size(n - 1);
+    const std::vector<int64_t> outer = image.sizes().slice(0, n - 3).vec();
+    const int64_t first = n - 3;
+    at::Tensor moved;
+    if (pixel_shuffle_order) {
+      // C, y, x, H, W
+      moved = image.reshape(with(outer, {channels, size, size, height, width}))
+                  .permute(axes(first, {first, first + 3, first + 1, first + 4, first + 2}));
+    } else {
+      // y, x, C, H, W
+      moved = image.reshape(with(outer, {size, size, channels, height, width}))
+                  .permute(axes(first, {first + 2, first + 3, first, first + 4, first + 1}));
+    }
+    return restore(moved.reshape(with(outer, {channels, height * size, width * size})));
+  }
+
+ private:
+  static std::vector<int64_t> with(std::vector<int64_t> outer, std::initializer_list<int64_t> inner) {
+    outer.insert(outer.end(), inner);
+    return outer;
+  }
+
+  static std::vector<int64_t> axes(int64_t untouched, std::initializer_list<int64_t> moved) {
+    std::vector<int64_t> result;
+    for (int64_t axis = 0; axis < untouched; axis++) {
+      result.push_back(axis);
+    }
+    return with(std::move(result), moved);
+  }
+};
+
+} // namespace
+
+@implementation MPSGraph (SpaceToDepthOperations)
+
+- (MPSGraphTensor*)spaceToDepth2DTensor:(MPSGraphTensor*)tensor
+                              widthAxis:(NSUInteger)widthAxis
+                             heightAxis:(NSUInteger)heightAxis
+                              depthAxis:(NSUInteger)depthAxis
+                              blockSize:(NSUInteger)blockSize
+                   usePixelShuffleOrder:(BOOL)usePixelShuffleOrder
+                                   name:(NSString*)name {
+  COUNT_CALL();
+  const Blocks blocks(widthAxis, heightAxis, depthAxis, blockSize, usePixelShuffleOrder);
+  return add_operation(self, "space_to_depth", {tensor}, name, [blocks](const Tensors& inputs) {
+    return blocks.space_to_depth(inputs[0]);
+  });
+}
+
+- (MPSGraphTensor*)depthToSpace2DTensor:(MPSGraphTensor*)tensor
+                              widthAxis:(NSUInteger)widthAxis
+                             heightAxis:(NSUInteger)heightAxis
+                              depthAxis:(NSUInteger)depthAxis
+                              blockSize:(NSUInteger)blockSize
+                   usePixelShuffleOrder:(BOOL)usePixelShuffleOrder
+                                   name:(NSString*)name {
+  COUNT_CALL();
+  const Blocks blocks(widthAxis, heightAxis, depthAxis, blockSize, usePixelShuffleOrder);
+  return add_operation(self, "depth_to_space", {tensor}, name, [blocks](const Tensors& inputs) {
+    return blocks.depth_to_space(inputs[0]);
+  });
+}
+
+@end
+
+// The same bytes as another element type.
+
+@implementation MPSGraph (ReinterpretingOperations)
+
+- (MPSGraphTensor*)reinterpretCastTensor:(MPSGraphTensor*)tensor toType:(MPSDataType)type name:(NSString*)name {
+  COUNT_CALL();
+  if (rank_of(tensor) == 0) {
+    violation("%s: a scalar has no last dimension, which could become longer or shorter", __func__);
+  }
+  const at::ScalarType new_type = to_scalar_type(type);
+  return add_operation(self, "reinterpret_cast", {tensor}, name, [new_type](const Tensors& inputs) {
+    return inputs[0].contiguous().view(new_type);
+  });
 }
 
 @end
