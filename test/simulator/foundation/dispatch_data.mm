@@ -1,4 +1,4 @@
-#include "foundation/dispatch_objects.h"
+#include "foundation/dispatch_queue.h"
 #include "support/error.h"
 
 #include <Foundation/Foundation.h>

@@ -1,5 +1,5 @@
 // Groups, semaphores and dispatch_once().
-#include "foundation/dispatch_objects.h"
+#include "foundation/dispatch_queue.h"
 #include "support/error.h"
 
 #include <Foundation/Foundation.h>

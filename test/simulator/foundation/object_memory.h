@@ -18,4 +18,7 @@ int64_t get_retain_count(id object);
 // The class of a destroyed object that is still in quarantine, otherwise Nil.
 Class destroyed_object_class(id object);
 
+// Ties the ObjFW runtime to the root class and to the simulator's errors.
+void install_runtime_hooks(Class root_class);
+
 } // namespace mps_simulator

@@ -6,7 +6,7 @@
 #include "metal/command.h"
 #include "support/counters.h"
 #include "support/error.h"
-#include "support/seeded_choice.h"
+#include "support/random.h"
 
 #include <algorithm>
 

@@ -1,7 +1,6 @@
 #include "graph/inference.h"
 #include "support/counters.h"
 #include "support/error.h"
-#include "support/execution_error.h"
 
 using namespace mps_simulator;
 using namespace mps_simulator::graph;

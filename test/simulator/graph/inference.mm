@@ -1,6 +1,5 @@
 #include "graph/inference.h"
 #include "support/error.h"
-#include "support/raised_errors.h"
 
 #include <ATen/ATen.h>
 

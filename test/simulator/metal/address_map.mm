@@ -1,4 +1,4 @@
-#import "metal/address_map.h"
+#import "metal/kernel_checks.h"
 
 #include "metal/buffer.h"
 

@@ -1,10 +1,9 @@
-#import "metal/argument_encoder.h"
+#import "metal/library.h"
 
 #include "metal/buffer.h"
 #include "metal/device.h"
 #include "support/counters.h"
 #include "support/error.h"
-#include "support/not_simulated.h"
 
 #include <cstring>
 

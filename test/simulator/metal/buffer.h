@@ -2,12 +2,31 @@
 
 #import <Metal/Metal.h>
 
-#import "metal/resource.h"
-
 #include "metal/guarded_memory.h"
 #include "metal/host_view.h"
 
+#include <map>
 #include <memory>
+#include <mutex>
+
+// What buffers and heaps have in common.
+@interface SimulatedResource : NSObject {
+ @public
+  NSString* _label;
+  MTLResourceOptions _resourceOptions;
+  MTLPurgeableState _purgeableState;
+}
+- (instancetype)initWithOptions:(MTLResourceOptions)options;
+@property(copy, atomic) NSString* label;
+@property(readonly) id<MTLDevice> device;
+@property(readonly) MTLCPUCacheMode cpuCacheMode;
+@property(readonly) MTLStorageMode storageMode;
+@property(readonly) MTLHazardTrackingMode hazardTrackingMode;
+@property(readonly) MTLResourceOptions resourceOptions;
+- (MTLPurgeableState)setPurgeableState:(MTLPurgeableState)state;
+// Called when the content may be thrown away.
+- (void)purge;
+@end
 
 @class SimulatedHeap;
 
@@ -56,5 +75,38 @@ void* host_pointer(id<MTLBuffer> buffer);
 // Same check, and the object behind the protocol; `function` is the API call
 // that errors name.
 SimulatedBuffer* checked_buffer(id<MTLBuffer> buffer, const char* function);
+
+} // namespace mps_simulator
+
+@class SimulatedBuffer;
+
+@interface SimulatedHeap : SimulatedResource <MTLHeap> {
+ @public
+  // For buffers without pages of their own. Not touched before it is used.
+  char* _pointer;
+ @private
+  MTLHeapType _type;
+  NSUInteger _size;
+  std::mutex _mutex;
+  // What is taken, by its offset, and by which buffer: null until that is made.
+  struct Range {
+    NSUInteger length;
+    SimulatedBuffer* buffer;
+  };
+  std::map<NSUInteger, Range> _ranges;
+  // Where the memory of a placement heap begins that no buffer ever had.
+  NSUInteger _untouched;
+}
+// Nil when there is no memory.
+- (instancetype)initWithDescriptor:(MTLHeapDescriptor*)descriptor;
+- (bool)isUntracked;
+- (void)setBuffer:(SimulatedBuffer*)buffer ofRangeAtOffset:(NSUInteger)offset;
+- (void)releaseRangeAtOffset:(NSUInteger)offset;
+@end
+
+namespace mps_simulator {
+
+// What a buffer of `length` bytes takes in a heap.
+MTLSizeAndAlign heap_size_and_align(NSUInteger length);
 
 } // namespace mps_simulator

@@ -3,7 +3,6 @@
 #include "foundation/copying.h"
 #include "metal/device.h"
 #include "support/counters.h"
-#include "support/not_simulated.h"
 
 #include <cstdlib>
 #include <cstring>

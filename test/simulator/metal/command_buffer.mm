@@ -1,17 +1,14 @@
 #import "metal/command_buffer.h"
 
 #include "foundation/copying.h"
-#include "metal/blit_encoder.h"
+#include "metal/command_encoder.h"
 #include "metal/buffer.h"
-#include "metal/command_queue.h"
-#include "metal/compute_encoder.h"
 #include "metal/device.h"
 #include "metal/event.h"
 #include "metal/indirect_command_buffer.h"
 #include "support/counters.h"
 #include "support/deferred.h"
 #include "support/error.h"
-#include "support/not_simulated.h"
 #include "support/process.h"
 
 #include <cstdio>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "metal/gpu_pass.h"
+#include "metal/residency.h"
 
 #include <c10/util/FunctionRef.h>
 

@@ -1,7 +1,6 @@
-#import "metal/command_queue.h"
+#import "metal/device.h"
 
 #include "metal/command_buffer.h"
-#include "metal/device.h"
 #include "support/counters.h"
 #include "support/error.h"
 #include "support/process.h"

@@ -2,6 +2,10 @@
 
 #import <Metal/Metal.h>
 
+#include "metal/gpu.h"
+
+#include <memory>
+
 @interface SimulatedDevice : NSObject <MTLDevice>
 @end
 
@@ -14,3 +18,10 @@ SimulatedDevice* device();
 void check_process(const char* function);
 
 } // namespace mps_simulator
+
+@interface SimulatedCommandQueue : NSObject <MTLCommandQueue> {
+ @private
+  std::shared_ptr<mps_simulator::QueueState> _state;
+}
+- (instancetype)initWithMaxCommandBufferCount:(NSUInteger)count;
+@end

@@ -1,19 +1,14 @@
 #import "metal/device.h"
 
 #include "metal/buffer.h"
-#include "metal/command_queue.h"
 #include "metal/event.h"
-#include "metal/heap.h"
 #include "metal/host_view.h"
 #include "metal/indirect_command_buffer.h"
 #include "metal/library.h"
-#include "metal/limits.h"
 #include "metal/memory.h"
-#include "metal/pipeline.h"
 #include "support/counters.h"
 #include "support/deferred.h"
 #include "support/error.h"
-#include "support/not_simulated.h"
 #include "support/process.h"
 
 #include <algorithm>

@@ -4,7 +4,6 @@
 #include "metal/gpu.h"
 #include "support/counters.h"
 #include "support/error.h"
-#include "support/not_simulated.h"
 
 #include <chrono>
 

@@ -2,7 +2,7 @@
 
 #import <Foundation/Foundation.h>
 
-#include "metal/pass_set.h"
+#include "metal/access_map.h"
 #include "support/random.h"
 
 #include <atomic>

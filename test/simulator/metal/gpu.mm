@@ -2,7 +2,7 @@
 
 #include "metal/command_buffer.h"
 #include "metal/gpu_order.h"
-#include "support/exit_report.h"
+#include "support/deferred.h"
 #include "support/process.h"
 #include "support/settings.h"
 

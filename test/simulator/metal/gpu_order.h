@@ -3,7 +3,6 @@
 #import <Metal/Metal.h>
 
 #include "metal/access_map.h"
-#include "metal/pass_set.h"
 
 #include <atomic>
 #include <deque>

@@ -3,8 +3,6 @@
 #include "metal/buffer.h"
 #include "metal/command_list.h"
 #include "metal/event.h"
-#include "metal/gpu_pass.h"
-#include "metal/heap.h"
 #include "metal/residency.h"
 #include "support/error.h"
 #include "support/process.h"

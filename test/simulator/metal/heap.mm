@@ -1,12 +1,10 @@
-#import "metal/heap.h"
+#import "metal/buffer.h"
 
 #include "foundation/copying.h"
-#include "metal/buffer.h"
 #include "metal/gpu_order.h"
 #include "metal/memory.h"
 #include "support/counters.h"
 #include "support/error.h"
-#include "support/not_simulated.h"
 #include "support/sanitizer.h"
 
 using namespace mps_simulator;

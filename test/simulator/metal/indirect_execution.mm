@@ -1,9 +1,9 @@
-#import "metal/indirect_execution.h"
+#import "metal/indirect_command_buffer.h"
 
 #include "foundation/object_memory.h"
 #include "metal/buffer.h"
-#include "metal/dispatch_check.h"
-#include "metal/pipeline.h"
+#include "metal/dispatch.h"
+#include "metal/library.h"
 #include "support/error.h"
 #include "support/random.h"
 

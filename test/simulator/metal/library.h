@@ -28,3 +28,37 @@ SimulatedLibrary* new_library(const char* source, MTLCompileOptions* options, NS
 SimulatedFunction* checked_function(id<MTLFunction> object, const char* function);
 
 } // namespace mps_simulator
+
+@interface SimulatedComputePipelineState : NSObject <MTLComputePipelineState> {
+ @public
+  std::shared_ptr<mps_simulator::shader::Function> _function;
+  NSUInteger _maxTotalThreadsPerThreadgroup;
+  NSUInteger _staticThreadgroupMemoryLength;
+  // The indices that the function's arguments have, as bits.
+  uint32_t _bufferIndices;
+  uint32_t _threadgroupIndices;
+  bool _supportsIndirectCommandBuffers;
+  NSUInteger _threadgroupMultiple;
+}
+- (instancetype)initWithFunction:(id<MTLFunction>)function descriptor:(MTLComputePipelineDescriptor*)descriptor;
+@end
+
+namespace mps_simulator {
+
+MTLComputePipelineReflection* pipeline_reflection(id<MTLFunction> function);
+
+// As checked_buffer(), for pipelines.
+SimulatedComputePipelineState* checked_pipeline(id<MTLComputePipelineState> pipeline, const char* function);
+
+} // namespace mps_simulator
+
+@interface SimulatedArgumentEncoder : NSObject <MTLArgumentEncoder> {
+ @private
+  std::shared_ptr<mps_simulator::shader::Function> _function;
+  unsigned _bufferIndex;
+  NSUInteger _encodedLength;
+  id<MTLBuffer> _argumentBuffer;
+  char* _target;
+}
+- (instancetype)initWithFunction:(std::shared_ptr<mps_simulator::shader::Function>)function index:(unsigned)index;
+@end

@@ -1,16 +1,49 @@
 #include "metal/memory.h"
+
 #include "support/process.h"
 #include "support/random.h"
 #include "support/settings.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
+#include <sys/mman.h>
+#include <unistd.h>
 
 namespace mps_simulator {
+
+size_t physical_memory() {
+  static const size_t memory = [] {
+    size_t bytes = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    std::ifstream file("/sys/fs/cgroup/memory.max");
+    size_t limit = 0;
+    if (file >> limit && limit > 0) {
+      bytes = std::min(bytes, limit);
+    }
+    return bytes;
+  }();
+  return memory;
+}
+
+namespace {
+
+std::atomic<uint64_t> dispatches{0};
+
+} // namespace
+
+uint64_t next_thread_order() {
+  // The finalizer of splitmix64: consecutive inputs give unrelated outputs.
+  uint64_t number = settings().seed + (dispatches++ + 1) * 0x9E3779B97F4A7C15ull;
+  number = (number ^ (number >> 30)) * 0xBF58476D1CE4E5B9ull;
+  number = (number ^ (number >> 27)) * 0x94D049BB133111EBull;
+  return number ^ (number >> 31);
+}
+
+void restart_thread_orders() {
+  dispatches = 0;
+}
 
 namespace {
 

@@ -1,13 +1,11 @@
-#import "metal/pipeline.h"
+#import "metal/library.h"
 
 #include "foundation/copying.h"
 #include "foundation/object_memory.h"
 #include "metal/device.h"
-#include "metal/library.h"
-#include "metal/limits.h"
+#include "metal/memory.h"
 #include "support/counters.h"
 #include "support/error.h"
-#include "support/not_simulated.h"
 
 #include <algorithm>
 

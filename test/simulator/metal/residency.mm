@@ -3,7 +3,6 @@
 #include "metal/access_log.h"
 #include "metal/buffer.h"
 #include "metal/command_list.h"
-#include "metal/heap.h"
 
 #include <cstdio>
 #include <new>

@@ -3,8 +3,6 @@
 #include "graph/operation.h"
 #include "metal/buffer.h"
 #include "performance_shaders/encode.h"
-#include "performance_shaders/nd_array_descriptor.h"
-#include "performance_shaders/nd_array_internal.h"
 #include "support/counters.h"
 #include "support/error.h"
 

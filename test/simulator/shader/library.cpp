@@ -1,10 +1,8 @@
 #include "shader/compiler.h"
-#include "shader/digest.h"
 #include "shader/faults.h"
 #include "shader/lanes.h"
 #include "shader/shader.h"
 #include "shader/threadgroup_memory.h"
-#include "shader/threadgroup_variables.h"
 
 #include <algorithm>
 #include <csignal>

@@ -2,12 +2,11 @@
 // until the calling thread asks for the next one.
 
 #include "foundation/signpost.h"
-#include "metal/thread_order.h"
+#include "metal/memory.h"
 #include "support/counters.h"
 #include "support/functions_run.h"
-#include "support/json.h"
 #include "support/live_objects.h"
-#include "support/raised_errors.h"
+#include "support/error.h"
 #include "support/settings.h"
 
 #include <string>

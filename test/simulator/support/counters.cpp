@@ -1,11 +1,29 @@
 #include "support/counters.h"
+
 #include "support/error.h"
-#include "support/json.h"
 
 #include <map>
 #include <mutex>
 
 namespace mps_simulator {
+
+std::string json_object(const std::map<std::string, int64_t>& entries) {
+  std::string text = "{";
+  for (const auto& [key, value] : entries) {
+    if (text.size() > 1) {
+      text += ", ";
+    }
+    text += '"';
+    for (const char character : key) {
+      if (character == '"' || character == '\\') {
+        text += '\\';
+      }
+      text += character;
+    }
+    text += "\": " + std::to_string(value);
+  }
+  return text + "}";
+}
 
 namespace {
 

@@ -1,10 +1,15 @@
 #pragma once
 
+#include "support/error.h"
+
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <string>
 
 namespace mps_simulator {
+
+std::string json_object(const std::map<std::string, int64_t>& entries);
 
 struct CallCounter {
   constexpr explicit CallCounter(const char* name) : name(name) {}
@@ -32,3 +37,10 @@ void reset_counters();
       ::mps_simulator::register_counter(call_counter);                                          \
     }                                                                                           \
   } while (0)
+
+// A method that is there only to say that it is not simulated, from its signature.
+#define NOT_SIMULATED(...) \
+  __VA_ARGS__ {            \
+    COUNT_CALL();          \
+    UNSUPPORTED_CALL();    \
+  }

@@ -1,6 +1,6 @@
 #include "support/live_objects.h"
 #include "support/error.h"
-#include "support/json.h"
+#include "support/counters.h"
 
 #include <atomic>
 #include <cstddef>

@@ -4,7 +4,6 @@
 
 #include "metal/access_map.h"
 #include "metal/command.h"
-#include "metal/pass_set.h"
 #include "support/settings.h"
 
 #include <MetalPerformanceShaders/MetalPerformanceShaders.h>

@@ -3,7 +3,7 @@
 
 #include "foundation_checks.h"
 #include "metal/command.h"
-#include "support/execution_error.h"
+#include "support/error.h"
 
 #include <MetalPerformanceShaders/MetalPerformanceShaders.h>
 
