@@ -73,9 +73,7 @@ CASE(calls_run_executables) {
   MPSGraphTensor* three = call(graph, @"add", two);
   NSDictionary* callables = @{@"add" : adding(1), @"square" : squaring(), @"another" : squaring()};
   MPSGraphExecutable* executable = compile(graph, @[ in ], @[ one, three ], callables);
-  const Data<float> source({4}, {0, 1, 2, 3});
-  const Data<float> first({4}, {0, 0, 0, 0});
-  const Data<float> last({4}, {0, 0, 0, 0});
+  const Data<float> source({4}, {0, 1, 2, 3}), first({4}, {0, 0, 0, 0}), last({4}, {0, 0, 0, 0});
   run(executable, {{in, source.data}}, {{one, first.data}, {three, last.data}});
   expect(first.values(), {1, 2, 3, 4});
   expect(last.values(), {2, 5, 10, 17});
@@ -123,8 +121,7 @@ CASE(violation_result_in_the_place_of_a_feed_of_another_call) {
   MPSGraphTensor* reader = call(graph, @"square", in);
   MPSGraphTensor* writer = call(graph, @"add", in);
   NSDictionary* callables = @{@"add" : adding(1), @"square" : squaring()};
-  const Data<float> memory({4}, {0, 1, 2, 3});
-  const Data<float> other({4}, {0, 0, 0, 0});
+  const Data<float> memory({4}, {0, 1, 2, 3}), other({4}, {0, 0, 0, 0});
   MPSGraphExecutable* executable = compile(graph, @[ in ], @[ reader, writer ], callables);
   expect_violation("which another call may not have read yet",
                    [&] { run(executable, {{in, memory.data}}, {{reader, other.data}, {writer, memory.data}}); });
@@ -140,8 +137,7 @@ CASE(violation_results_of_calls_in_one_place) {
   MPSGraphTensor* in = placeholder<float>(graph, {4});
   MPSGraphTensor* one = call(graph, @"add", in);
   MPSGraphTensor* two = call(graph, @"add", one);
-  const Data<float> source({4}, {0, 1, 2, 3});
-  const Data<float> memory({4}, {0, 0, 0, 0});
+  const Data<float> source({4}, {0, 1, 2, 3}), memory({4}, {0, 0, 0, 0});
   MPSGraphExecutable* executable = compile(graph, @[ in ], @[ one, two ], @{@"add" : adding(1)});
   expect_violation("and either may be written first",
                    [&] { run(executable, {{in, source.data}}, {{one, memory.data}, {two, memory.data}}); });
@@ -161,8 +157,7 @@ CASE(result_of_a_call_is_no_view_of_its_input) {
   NSDictionary* callables = @{@"add" : adding(1), @"same" : compile(same, @[ same_in ], @[ same_out ])};
   MPSGraphExecutable* executable = compile(graph, @[ in ], @[ added, last ], callables);
   for (int i = 0; i < 10; i++) {
-    const Data<float> memory({4}, {0, 1, 2, 3});
-    const Data<float> result({4}, {0, 0, 0, 0});
+    const Data<float> memory({4}, {0, 1, 2, 3}), result({4}, {0, 0, 0, 0});
     run(executable, {{in, memory.data}}, {{added, memory.data}, {last, result.data}});
     expect(memory.values(), {1, 2, 3, 4});
     expect(result.values(), {1, 3, 5, 7});
@@ -178,8 +173,7 @@ CASE(violation_calls_of_what_is_not_there) {
                      [&] { compile(graph, @[ in ], @[ out ], callables); });
   }
   expect_violation("have no executable for the symbol 'add'", [&] { compile(graph, @[ in ], @[ out ]); });
-  const Data<float> memory({4}, {0, 1, 2, 3});
-  const Data<float> result({4}, {0, 0, 0, 0});
+  const Data<float> memory({4}, {0, 1, 2, 3}), result({4}, {0, 0, 0, 0});
   expect_violation("the graph was not compiled with callables",
                    [&] { run(graph, {{in, memory.data}}, {{out, result.data}}); });
 }

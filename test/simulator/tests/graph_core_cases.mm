@@ -72,8 +72,7 @@ CASE(graph_builds_deep_graphs) {
   for (int i = 0; i < depth; i++) {
     output = [graph additionWithPrimaryTensor:output secondaryTensor:one name:nil];
   }
-  const Data<float> source({1}, {0.5f});
-  const Data<float> result({1}, {0});
+  const Data<float> source({1}, {0.5f}), result({1}, {0});
   run(graph, {{input, source.data}}, {{output, result.data}});
   expect(result.values(), {depth + 0.5f});
 }
@@ -84,8 +83,7 @@ CASE(graph_computes_after_commit_only) {
   MPSGraph* graph = new_graph();
   MPSGraphTensor* input = placeholder<float>(graph, {3});
   MPSGraphTensor* output = [graph squareWithTensor:input name:nil];
-  const Data<float> source({3}, {1, 2, 3});
-  const Data<float> result({3}, {-1, -1, -1});
+  const Data<float> source({3}, {1, 2, 3}), result({3}, {-1, -1, -1});
   MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:queue()];
   // Otherwise the run may commit by itself.
   MPSGraphExecutionDescriptor* descriptor = [[MPSGraphExecutionDescriptor new] autorelease];
@@ -137,8 +135,7 @@ CASE(graph_broadcasts_single_results) {
   MPSGraph* graph = new_graph();
   MPSGraphTensor* input = placeholder<float>(graph, {1});
   MPSGraphTensor* output = [graph squareWithTensor:input name:nil];
-  const Data<float> source({1}, {3});
-  const Data<float> result({2, 2}, {0, 0, 0, 0});
+  const Data<float> source({1}, {3}), result({2, 2}, {0, 0, 0, 0});
   run(graph, {{input, source.data}}, {{output, result.data}});
   expect(result.values(), {9, 9, 9, 9});
 }
@@ -159,8 +156,7 @@ CASE(graph_swaps_two_feeds) {
   MPSGraph* graph = new_graph();
   MPSGraphTensor* a = placeholder<float>(graph, {2});
   MPSGraphTensor* b = placeholder<float>(graph, {2});
-  const Data<float> left({2}, {1, 2});
-  const Data<float> right({2}, {3, 4});
+  const Data<float> left({2}, {1, 2}), right({2}, {3, 4});
   run(graph, {{a, left.data}, {b, right.data}}, {{a, right.data}, {b, left.data}});
   expect(left.values(), {3, 4});
   expect(right.values(), {1, 2});
@@ -242,8 +238,7 @@ CASE(graph_calls_completion_handlers) {
   MPSGraph* graph = new_graph();
   MPSGraphTensor* input = placeholder<float>(graph, {1});
   MPSGraphTensor* output = [graph squareWithTensor:input name:nil];
-  const Data<float> source({1}, {2});
-  const Data<float> result({1}, {0});
+  const Data<float> source({1}, {2}), result({1}, {0});
   auto calls = std::make_shared<std::atomic<int>>(0);
   MPSGraphExecutionDescriptor* descriptor = [[MPSGraphExecutionDescriptor new] autorelease];
   descriptor.completionHandler = ^(MPSGraphTensorDataDictionary* results, NSError* error) {
@@ -328,10 +323,7 @@ NSArray* in_order(NSArray<MPSGraphTensor*>* tensors, NSDictionary* data) {
 CASE(graph_runs_executables_in_their_own_order) {
   const Difference graph;
   MPSGraphExecutable* executable = graph.compile();
-  const Data<float> a({2}, {5, 7});
-  const Data<float> b({2}, {1, 2});
-  const Data<float> difference({2}, {0, 0});
-  const Data<float> product({2}, {0, 0});
+  const Data<float> a({2}, {5, 7}), b({2}, {1, 2}), difference({2}, {0, 0}), product({2}, {0, 0});
   NSDictionary* data = dictionary(
       {{graph.a, a.data}, {graph.b, b.data}, {graph.difference, difference.data}, {graph.product, product.data}});
   [executable runWithMTLCommandQueue:queue()
@@ -381,8 +373,7 @@ CASE(graph_shuffles_the_feeds_of_executables) {
 CASE(graph_checks_the_inputs_of_executables) {
   const Difference graph;
   MPSGraphExecutable* executable = graph.compile();
-  const Data<float> good({2}, {5, 7});
-  const Data<float> wrong_shape({1}, {5});
+  const Data<float> good({2}, {5, 7}), wrong_shape({1}, {5});
   const Data<int32_t> wrong_type({2}, {5, 7});
   const auto encode = [&](NSArray* inputs, NSArray* results) {
     [executable runWithMTLCommandQueue:queue() inputsArray:inputs resultsArray:results executionDescriptor:nil];
@@ -400,9 +391,7 @@ CASE(graph_executables_outlive_their_graph) {
     const Difference graph;
     executable = [graph.compile() retain];
   }
-  const Data<float> data({2}, {3, 3});
-  const Data<float> first({2}, {0, 0});
-  const Data<float> second({2}, {0, 0});
+  const Data<float> data({2}, {3, 3}), first({2}, {0, 0}), second({2}, {0, 0});
   [executable runWithMTLCommandQueue:queue()
                          inputsArray:@[ data.data, data.data ]
                         resultsArray:@[ first.data, second.data ]
@@ -434,9 +423,7 @@ CASE(graph_divides_integers_without_trap) {
   MPSGraph* graph = new_graph();
   MPSGraphTensor* a = placeholder<int32_t>(graph, {5});
   MPSGraphTensor* b = placeholder<int32_t>(graph, {5});
-  const Data<int32_t> left({5}, {7, -7, 5, INT32_MIN, 9});
-  const Data<int32_t> right({5}, {2, 2, 0, -1, -1});
-  const Data<int32_t> result({5}, {0, 0, 0, 0, 0});
+  const Data<int32_t> left({5}, {7, -7, 5, INT32_MIN, 9}), right({5}, {2, 2, 0, -1, -1}), result({5}, {0, 0, 0, 0, 0});
   run(graph,
       {{a, left.data}, {b, right.data}},
       {{[graph divisionWithPrimaryTensor:a secondaryTensor:b name:nil], result.data}});
@@ -471,8 +458,7 @@ CASE(graph_pad_gradients_take_their_size_from_the_gradient) {
                                                             leftPadding:shape({0})
                                                            rightPadding:shape({1})
                                                                    name:nil];
-  const Data<float> values({4}, {1, 2, 4, 8});
-  const Data<float> memory({3}, {0, 0, 0});
+  const Data<float> values({4}, {1, 2, 4, 8}), memory({3}, {0, 0, 0});
   run(graph, {{incoming, values.data}, {source, values.data}}, {{result, memory.data}});
   expect(memory.values(), {1, 2, 12});
 }
@@ -531,8 +517,7 @@ CASE(graph_slice_gradients_fill_with_zeros) {
   if (![result.shape isEqual:shape({3, 4})]) {
     fail("the shape is not known when the graph is built");
   }
-  const Data<float> source({2, 2}, {1, 2, 3, 4});
-  const Data<float> unused({3, 4}, std::vector<float>(12));
+  const Data<float> source({2, 2}, {1, 2, 3, 4}), unused({3, 4}, std::vector<float>(12));
   const Data<float> memory({3, 4}, std::vector<float>(12, -1));
   run(graph, {{incoming, source.data}, {graph.placeholderTensors[1], unused.data}}, {{result, memory.data}});
   expect(memory.values(), wanted);
@@ -568,8 +553,7 @@ CASE(graph_pad_gradients_add_up) {
                                                               leftPadding:shape({1})
                                                              rightPadding:shape({1})
                                                                      name:nil];
-    const Data<float> values({5}, {1, 2, 4, 8, 16});
-    const Data<float> memory({3}, {0, 0, 0});
+    const Data<float> values({5}, {1, 2, 4, 8, 16}), memory({3}, {0, 0, 0});
     run(graph, {{incoming, values.data}, {source, memory.data}}, {{result, memory.data}});
     return memory.values();
   };
@@ -698,8 +682,7 @@ CASE(graph_runs_target_operations) {
   MPSGraphTensor* input = placeholder<float>(graph, {2});
   MPSGraphTensor* square = [graph squareWithTensor:input name:nil];
   MPSGraphTensor* negative = [graph negativeWithTensor:input name:nil];
-  const Data<float> source({2}, {2, 3});
-  const Data<float> result({2}, {0, 0});
+  const Data<float> source({2}, {2, 3}), result({2}, {0, 0});
   [graph runWithMTLCommandQueue:queue()
                           feeds:dictionary({{input, source.data}})
                targetOperations:@[ negative.operation ]
@@ -715,8 +698,7 @@ CASE(graph_rejects_target_operations_that_cannot_run) {
   MPSGraphTensor* unfed = [graph negativeWithTensor:other name:nil];
   MPSGraph* stranger = new_graph();
   MPSGraphTensor* strange = [stranger squareWithTensor:placeholder<float>(stranger, {2}) name:nil];
-  const Data<float> source({2}, {2, 3});
-  const Data<float> result({2}, {0, 0});
+  const Data<float> source({2}, {2, 3}), result({2}, {0, 0});
   const auto run_with = [&](MPSGraphTensor* target) {
     [graph runWithMTLCommandQueue:queue()
                             feeds:dictionary({{input, source.data}})

@@ -171,8 +171,7 @@ CASE(executable_may_go_when_its_work_is_done) {
                           inputsArray:@[ in.data ]
                          resultsArray:@[ out.data ]
                   executionDescriptor:nil];
-    [commands commit];
-    [commands waitUntilCompleted];
+    finish(commands);
   }
   expect(out.values(), {2, 4, 6, 8});
   // A handler may keep it as long as it is needed, and a buffer that is never committed needs nothing.
@@ -189,8 +188,7 @@ CASE(executable_may_go_when_its_work_is_done) {
                   executionDescriptor:nil];
     encode_and_release(graph, in, out);
   }
-  [commands commit];
-  [commands waitUntilCompleted];
+  finish(commands);
   [commands release];
   expect(in.values(), {4, 8, 12, 16});
 }

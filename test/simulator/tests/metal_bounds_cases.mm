@@ -32,16 +32,11 @@ void expect_named(int line, const std::string& start, const std::string& text, c
 
 #define EXPECT_NAMED(start, text, ...) expect_named(__LINE__, start, text, [&]() __VA_ARGS__)
 
-using Encode = std::function<void(id<MTLComputeCommandEncoder>)>;
-
 void run(NSUInteger threads, const Encode& encode) {
-  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
-  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
-  encode(encoder);
-  [encoder dispatchThreads:MTLSizeMake(threads, 1, 1) threadsPerThreadgroup:MTLSizeMake(4, 1, 1)];
-  [encoder endEncoding];
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  run_compute([&](Encoder encoder) {
+    encode(encoder);
+    [encoder dispatchThreads:MTLSizeMake(threads, 1, 1) threadsPerThreadgroup:MTLSizeMake(4, 1, 1)];
+  });
 }
 
 // out[i + shift] = in[i + shift]
@@ -59,11 +54,10 @@ id<MTLComputePipelineState> shift_pipeline() {
 
 // Runs `length` threads on buffers of `length` bytes.
 void run_shifted(NSUInteger length, int read_shift, int write_shift) {
-  id<MTLBuffer> in = shared_buffer(length);
-  id<MTLBuffer> out = shared_buffer(length);
+  id<MTLBuffer> in = shared_buffer(length), out = shared_buffer(length);
   in.label = @"source";
   out.label = @"result";
-  run(length, [&](id<MTLComputeCommandEncoder> encoder) {
+  run(length, [&](Encoder encoder) {
     [encoder setComputePipelineState:shift_pipeline()];
     [encoder setBuffer:in offset:0 atIndex:0];
     [encoder setBuffer:out offset:0 atIndex:1];
@@ -85,8 +79,7 @@ constexpr const char* kPointers = R"(
   })";
 
 struct PointerCase {
-  id<MTLBuffer> in = float_buffer(4);
-  id<MTLBuffer> out = float_buffer(4, 100);
+  id<MTLBuffer> in = float_buffer(4), out = float_buffer(4, 100);
   // Made by an argument encoder, or written by the host.
   id<MTLBuffer> table = shared_buffer(16);
 
@@ -106,7 +99,7 @@ struct PointerCase {
     }
   }
   void run_with(const Encode& declare) {
-    run(4, [&](id<MTLComputeCommandEncoder> encoder) {
+    run(4, [&](Encoder encoder) {
       [encoder setComputePipelineState:pipeline(kPointers, "through")];
       [encoder setBuffer:table offset:0 atIndex:0];
       declare(encoder);
@@ -168,16 +161,13 @@ CASE(kernel_that_reads_in_front_of_a_short_buffer_is_named_with_the_guard_there)
 }
 
 CASE(buffers_of_a_heap_do_not_run_into_each_other) {
-  MTLHeapDescriptor* descriptor = [[[MTLHeapDescriptor alloc] init] autorelease];
-  descriptor.size = 1 << 16;
-  descriptor.storageMode = MTLStorageModeShared;
-  id<MTLHeap> heap = [[metal_device() newHeapWithDescriptor:descriptor] autorelease];
+  id<MTLHeap> heap = make_heap(1 << 16);
   id<MTLBuffer> buffers[3];
   for (auto& buffer : buffers) {
     buffer = [[heap newBufferWithLength:256 options:MTLResourceStorageModeShared] autorelease];
   }
   const auto shift = [&](int distance) {
-    run(256, [&](id<MTLComputeCommandEncoder> encoder) {
+    run(256, [&](Encoder encoder) {
       [encoder setComputePipelineState:shift_pipeline()];
       [encoder setBuffer:buffers[0] offset:0 atIndex:0];
       [encoder setBuffer:buffers[1] offset:0 atIndex:1];
@@ -191,9 +181,8 @@ CASE(buffers_of_a_heap_do_not_run_into_each_other) {
 
 CASE(kernel_that_reads_beyond_bytes_is_named) {
   const auto run_with = [](NSUInteger length) {
-    id<MTLBuffer> in = shared_buffer(64);
-    id<MTLBuffer> out = shared_buffer(64);
-    run(4, [&](id<MTLComputeCommandEncoder> encoder) {
+    id<MTLBuffer> in = shared_buffer(64), out = shared_buffer(64);
+    run(4, [&](Encoder encoder) {
       [encoder setComputePipelineState:shift_pipeline()];
       [encoder setBuffer:in offset:0 atIndex:0];
       [encoder setBuffer:out offset:0 atIndex:1];
@@ -212,12 +201,12 @@ CASE(kernel_that_reads_beyond_bytes_is_named) {
 CASE(declared_buffers_are_reached_through_pointers) {
   for (const bool encoder : {true, false}) {
     PointerCase pointers(encoder);
-    pointers.run_with([&](id<MTLComputeCommandEncoder> encoder) {
+    pointers.run_with([&](Encoder encoder) {
       [encoder useResource:pointers.in usage:MTLResourceUsageRead];
       [encoder useResource:pointers.out usage:MTLResourceUsageRead | MTLResourceUsageWrite];
     });
     // Bound ones need no declaration.
-    pointers.run_with([&](id<MTLComputeCommandEncoder> encoder) {
+    pointers.run_with([&](Encoder encoder) {
       [encoder setBuffer:pointers.in offset:0 atIndex:0];
       [encoder setBuffer:pointers.table offset:0 atIndex:0];
       const id<MTLResource> both[] = {pointers.in, pointers.out};
@@ -229,14 +218,13 @@ CASE(declared_buffers_are_reached_through_pointers) {
 CASE(undeclared_buffer_that_is_read_is_named) {
   for (const bool encoder : {true, false}) {
     PointerCase pointers(encoder);
-    EXPECT_NAMED("kernel 'through' read the buffer \"points\" that is not bound",
-                 "through a pointer in the data at index 0, but the encoder has declared "
-                 "it used neither by -useResource:usage: nor by -useHeap:",
-                 {
-                   pointers.run_with([&](id<MTLComputeCommandEncoder> encoder) {
-                     [encoder useResource:pointers.out usage:MTLResourceUsageWrite];
-                   });
-                 });
+    EXPECT_NAMED(
+        "kernel 'through' read the buffer \"points\" that is not bound",
+        "through a pointer in the data at index 0, but the encoder has declared "
+        "it used neither by -useResource:usage: nor by -useHeap:",
+        {
+          pointers.run_with([&](Encoder encoder) { [encoder useResource:pointers.out usage:MTLResourceUsageWrite]; });
+        });
     CHECK_EQUAL(floats(pointers.in)[1], 1);
   }
 }
@@ -245,13 +233,12 @@ CASE(undeclared_buffer_that_is_written_is_named) {
   for (const bool encoder : {true, false}) {
     PointerCase pointers(encoder);
     EXPECT_NAMED("kernel 'through' wrote the buffer \"sums\" that is not bound", "declared it used neither", {
-      pointers.run_with(
-          [&](id<MTLComputeCommandEncoder> encoder) { [encoder useResource:pointers.in usage:MTLResourceUsageRead]; });
+      pointers.run_with([&](Encoder encoder) { [encoder useResource:pointers.in usage:MTLResourceUsageRead]; });
     });
     EXPECT_NAMED("kernel 'through' wrote the buffer \"sums\" that is not bound",
                  "declared it used without MTLResourceUsageWrite",
                  {
-                   pointers.run_with([&](id<MTLComputeCommandEncoder> encoder) {
+                   pointers.run_with([&](Encoder encoder) {
                      const id<MTLResource> both[] = {pointers.in, pointers.out};
                      [encoder useResources:both count:2 usage:MTLResourceUsageRead];
                    });
@@ -260,11 +247,8 @@ CASE(undeclared_buffer_that_is_written_is_named) {
 }
 
 CASE(declaration_of_a_heap_lets_its_buffers_be_read) {
-  MTLHeapDescriptor* descriptor = [[[MTLHeapDescriptor alloc] init] autorelease];
-  descriptor.size = 1 << 16;
-  descriptor.storageMode = MTLStorageModeShared;
-  id<MTLHeap> heap = [[metal_device() newHeapWithDescriptor:descriptor] autorelease];
-  id<MTLHeap> other = [[metal_device() newHeapWithDescriptor:descriptor] autorelease];
+  id<MTLHeap> heap = make_heap(1 << 16);
+  id<MTLHeap> other = make_heap(1 << 16);
   const auto from_heap = [&] {
     id<MTLBuffer> buffer = [[heap newBufferWithLength:16 options:MTLResourceStorageModeShared] autorelease];
     std::copy_n(floats(float_buffer(4)), 4, floats(buffer));
@@ -274,7 +258,7 @@ CASE(declaration_of_a_heap_lets_its_buffers_be_read) {
   reading.in = from_heap();
   static_cast<uint64_t*>([reading.table contents])[0] = reading.in.gpuAddress;
   const auto read_using = [&](id<MTLHeap> used) {
-    reading.run_with([&](id<MTLComputeCommandEncoder> encoder) {
+    reading.run_with([&](Encoder encoder) {
       [encoder useResource:reading.out usage:MTLResourceUsageWrite];
       [encoder useHeap:used];
     });
@@ -286,42 +270,40 @@ CASE(declaration_of_a_heap_lets_its_buffers_be_read) {
   writing.out = from_heap();
   static_cast<uint64_t*>([writing.table contents])[1] = writing.out.gpuAddress;
   const auto write_using = [&](const Encode& declare) {
-    writing.run_with([&](id<MTLComputeCommandEncoder> encoder) {
+    writing.run_with([&](Encoder encoder) {
       [encoder useResource:writing.in usage:MTLResourceUsageRead];
       declare(encoder);
     });
   };
-  const Encode declare_heap = [&](id<MTLComputeCommandEncoder> encoder) { [encoder useHeap:heap]; };
-  const Encode declare_buffer = [&](id<MTLComputeCommandEncoder> encoder) {
-    [encoder useResource:writing.out usage:MTLResourceUsageWrite];
-  };
+  const Encode declare_heap = [&](Encoder encoder) { [encoder useHeap:heap]; };
+  const Encode declare_buffer = [&](Encoder encoder) { [encoder useResource:writing.out usage:MTLResourceUsageWrite]; };
   EXPECT_NAMED("kernel 'through' wrote a buffer that is not bound", "without MTLResourceUsageWrite", {
     write_using(declare_heap);
   });
   EXPECT_NAMED("kernel 'through' wrote", "without MTLResourceUsageWrite", {
-    write_using([&](id<MTLComputeCommandEncoder> encoder) {
+    write_using([&](Encoder encoder) {
       const id<MTLHeap> heaps[] = {heap};
       [encoder useHeaps:heaps count:1];
     });
   });
-  write_using([&](id<MTLComputeCommandEncoder> encoder) {
+  write_using([&](Encoder encoder) {
     declare_heap(encoder);
     declare_buffer(encoder);
   });
   // The last declaration is what holds, of the heap or of the buffer.
   EXPECT_NAMED("kernel 'through' wrote", "without MTLResourceUsageWrite", {
-    write_using([&](id<MTLComputeCommandEncoder> encoder) {
+    write_using([&](Encoder encoder) {
       declare_buffer(encoder);
       declare_heap(encoder);
     });
   });
   EXPECT_NAMED("kernel 'through' wrote", "without MTLResourceUsageWrite", {
-    write_using([&](id<MTLComputeCommandEncoder> encoder) {
+    write_using([&](Encoder encoder) {
       declare_buffer(encoder);
       [encoder useResource:writing.out usage:MTLResourceUsageRead];
     });
   });
-  write_using([&](id<MTLComputeCommandEncoder> encoder) {
+  write_using([&](Encoder encoder) {
     declare_buffer(encoder);
     declare_heap(encoder);
     declare_buffer(encoder);
@@ -340,11 +322,9 @@ CASE(pointers_that_no_thread_follows_need_no_declaration) {
     uint64_t values;
     uint32_t unused;
   };
-  id<MTLBuffer> in = float_buffer(4, 7);
-  id<MTLBuffer> out = float_buffer(4);
-  id<MTLBuffer> stale = float_buffer(4);
+  id<MTLBuffer> in = float_buffer(4, 7), out = float_buffer(4), stale = float_buffer(4);
   const auto run_with = [&](uint64_t followed) {
-    run(4, [&](id<MTLComputeCommandEncoder> encoder) {
+    run(4, [&](Encoder encoder) {
       [encoder setComputePipelineState:pipeline(source, "first")];
       const Entry entries[] = {{followed, 0}, {stale.gpuAddress, 0}};
       [encoder setBytes:entries length:sizeof(entries) atIndex:0];
@@ -388,7 +368,7 @@ CASE(host_may_use_a_buffer_that_is_closed_to_a_kernel) {
     }
   });
   for (int i = 0; i < 20; ++i) {
-    run(4, [&](id<MTLComputeCommandEncoder> encoder) {
+    run(4, [&](Encoder encoder) {
       [encoder setComputePipelineState:pipeline(source, "slow")];
       const uint64_t list[] = {unused.gpuAddress};
       [encoder setBytes:list length:sizeof(list) atIndex:0];
@@ -405,9 +385,7 @@ CASE(kernel_that_reaches_a_released_buffer_is_named) {
   id<MTLBuffer> gone = [metal_device() newBufferWithLength:64 options:MTLResourceStorageModeShared];
   gone.label = @"short-lived";
   static_cast<uint64_t*>([pointers.table contents])[0] = gone.gpuAddress;
-  const Encode declare = [&](id<MTLComputeCommandEncoder> encoder) {
-    [encoder useResource:pointers.out usage:MTLResourceUsageWrite];
-  };
+  const Encode declare = [&](Encoder encoder) { [encoder useResource:pointers.out usage:MTLResourceUsageWrite]; };
   [gone release];
   EXPECT_NAMED(
       "kernel 'through' read the buffer \"short-lived\"", "which has been released", { pointers.run_with(declare); });

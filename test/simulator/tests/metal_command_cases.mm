@@ -36,8 +36,7 @@ void pause_briefly() {
 
 CASE(commands_run_after_commit) {
   id<MTLCommandQueue> queue = metal_queue();
-  id<MTLBuffer> from = float_buffer(4, 1);
-  id<MTLBuffer> to = float_buffer(4, 10);
+  id<MTLBuffer> from = float_buffer(4, 1), to = float_buffer(4, 10);
   id<MTLCommandBuffer> buffer = [queue commandBuffer];
   CHECK(buffer.status == MTLCommandBufferStatusNotEnqueued);
   CHECK(buffer.commandQueue == queue);
@@ -46,8 +45,7 @@ CASE(commands_run_after_commit) {
   pause_briefly();
   CHECK_EQUAL(floats(to)[0], 10);
   floats(from)[0] = 7;
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  finish(buffer);
   CHECK(buffer.status == MTLCommandBufferStatusCompleted);
   CHECK(buffer.error == nil);
   CHECK_EQUAL(floats(to)[0], 7);
@@ -63,8 +61,7 @@ CASE(fill_stays_in_its_range) {
   id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
   [encoder fillBuffer:target range:NSMakeRange(4, 8) value:0];
   [encoder endEncoding];
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  finish(buffer);
   CHECK_EQUAL(floats(target)[0], 1);
   CHECK_EQUAL(floats(target)[1], 0);
   CHECK_EQUAL(floats(target)[2], 0);
@@ -106,8 +103,7 @@ CASE(handlers_run_before_wait_returns) {
   [buffer addCompletedHandler:^(id<MTLCommandBuffer>) {
     order += "2";
   }];
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  finish(buffer);
   CHECK(order == "s12");
   CHECK(completed);
   CHECK(handler_thread != std::this_thread::get_id());
@@ -135,8 +131,7 @@ CASE(used_objects_live_until_completion) {
   id<MTLCommandQueue> queue = metal_queue();
   Gate gate;
   gate.close(queue);
-  id<MTLBuffer> from = float_buffer(4);
-  id<MTLBuffer> to = float_buffer(4);
+  id<MTLBuffer> from = float_buffer(4), to = float_buffer(4);
   id<MTLCommandBuffer> buffer = [queue commandBuffer];
   const auto count = [from retainCount];
   copy(buffer, from, to, 16);
@@ -151,8 +146,7 @@ CASE(used_objects_live_until_completion) {
   CHECK(!unretained.retainedReferences);
   copy(unretained, from, to, 16);
   CHECK_EQUAL(from.retainCount, count);
-  [unretained commit];
-  [unretained waitUntilCompleted];
+  finish(unretained);
 }
 
 CASE(event_orders_two_queues) {
@@ -190,8 +184,7 @@ CASE(listener_hears_of_an_event) {
                   }];
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   [buffer encodeSignalEvent:event value:1];
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  finish(buffer);
   pause_briefly();
   CHECK_EQUAL(heard->load(), 0);
   event.signaledValue = 2;
@@ -243,8 +236,7 @@ CASE(null_mode_drops_commands_and_keeps_events) {
   settings().null_mode = true;
   id<MTLCommandQueue> queue = metal_queue();
   id<MTLSharedEvent> event = [[metal_device() newSharedEvent] autorelease];
-  id<MTLBuffer> from = float_buffer(4, 1);
-  id<MTLBuffer> to = float_buffer(4, 10);
+  id<MTLBuffer> from = float_buffer(4, 1), to = float_buffer(4, 10);
   id<MTLCommandBuffer> plain = [queue commandBuffer];
   copy(plain, from, to, 16);
   __block bool handled = false;
@@ -258,8 +250,7 @@ CASE(null_mode_drops_commands_and_keeps_events) {
   id<MTLCommandBuffer> signaling = [queue commandBuffer];
   copy(signaling, from, to, 16);
   [signaling encodeSignalEvent:event value:1];
-  [signaling commit];
-  [signaling waitUntilCompleted];
+  finish(signaling);
   settings().null_mode = false;
   CHECK(handled);
   CHECK_EQUAL(floats(to)[0], 10);
@@ -289,8 +280,7 @@ CASE(null_mode_finishes_a_command_buffer_once) {
                                                       for (uint64_t value : {1, 2}) {
                                                         id<MTLCommandBuffer> signaling = [other_queue commandBuffer];
                                                         [signaling encodeSignalEvent:event value:value];
-                                                        [signaling commit];
-                                                        [signaling waitUntilCompleted];
+                                                        finish(signaling);
                                                       }
                                                       free(pointer);
                                                     }];
@@ -313,8 +303,7 @@ CASE(delayed_gpu_shows_a_host_race) {
   id<MTLCommandQueue> queue = metal_queue();
   settings().delay_microseconds = 50000;
   settings().seed = 1;
-  id<MTLBuffer> from = float_buffer(4, 1);
-  id<MTLBuffer> to = float_buffer(4, 10);
+  id<MTLBuffer> from = float_buffer(4, 1), to = float_buffer(4, 10);
   id<MTLCommandBuffer> buffer = [queue commandBuffer];
   for (int i = 0; i < 4; ++i) {
     copy(buffer, from, to, 16);
@@ -340,8 +329,7 @@ CASE(leaks_nothing_over_1000_iterations) {
       copy(buffer, from, to, 16);
       [buffer addCompletedHandler:^(id<MTLCommandBuffer>){
       }];
-      [buffer commit];
-      [buffer waitUntilCompleted];
+      finish(buffer);
     }
     if (i == 0) {
       pause_briefly();
@@ -395,8 +383,7 @@ CASE(violation_encoder_gone_without_end) {
   }
   EXPECT_VIOLATION("-[MTLCommandBuffer commit]", "has been released", { [buffer commit]; });
   // Reported once: the process goes on.
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  finish(buffer);
 }
 
 CASE(failed_blit_does_not_stay_in_the_way) {
@@ -410,8 +397,7 @@ CASE(failed_blit_does_not_stay_in_the_way) {
   encoder = [buffer blitCommandEncoder];
   [encoder fillBuffer:target range:NSMakeRange(0, 8) value:0];
   [encoder endEncoding];
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  finish(buffer);
   CHECK_EQUAL(floats(target)[1], 0);
 }
 
@@ -458,14 +444,12 @@ CASE(violation_no_command_buffer_left) {
   id<MTLCommandBuffer> first = [queue commandBuffer];
   [queue commandBuffer];
   EXPECT_VIOLATION("-[MTLCommandQueue commandBuffer]", "wait for ever", { [queue commandBuffer]; });
-  [first commit];
-  [first waitUntilCompleted];
+  finish(first);
   [queue commandBuffer];
 }
 
 CASE(violation_blit_out_of_bounds) {
-  id<MTLBuffer> small = shared_buffer(16);
-  id<MTLBuffer> large = shared_buffer(64);
+  id<MTLBuffer> small = shared_buffer(16), large = shared_buffer(64);
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
   const char* call =

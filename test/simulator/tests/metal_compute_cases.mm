@@ -16,30 +16,15 @@ using namespace mps_simulator::cases;
 
 namespace {
 
-void run(const std::function<void(id<MTLComputeCommandEncoder>)>& encode) {
-  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
-  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
-  try {
-    encode(encoder);
-  } catch (...) {
-    [encoder endEncoding];
-    throw;
-  }
-  [encoder endEncoding];
-  [buffer commit];
-  [buffer waitUntilCompleted];
-}
-
-void dispatch(id<MTLComputeCommandEncoder> encoder, NSUInteger threads) {
+void dispatch(Encoder encoder, NSUInteger threads) {
   [encoder dispatchThreads:MTLSizeMake(threads, 1, 1) threadsPerThreadgroup:MTLSizeMake(4, 1, 1)];
 }
 
 } // namespace
 
 CASE(kernel_runs_over_its_grid) {
-  id<MTLBuffer> in = float_buffer(10);
-  id<MTLBuffer> out = float_buffer(12, 100);
-  run([&](id<MTLComputeCommandEncoder> encoder) {
+  id<MTLBuffer> in = float_buffer(10), out = float_buffer(12, 100);
+  run_compute([&](Encoder encoder) {
     CHECK(encoder.dispatchType == MTLDispatchTypeSerial);
     [encoder setComputePipelineState:add_pipeline()];
     [encoder setBuffer:in offset:0 atIndex:0];
@@ -56,9 +41,8 @@ CASE(kernel_runs_over_its_grid) {
 }
 
 CASE(encoder_state_is_sticky_and_snapshotted) {
-  id<MTLBuffer> in = float_buffer(8);
-  id<MTLBuffer> out = float_buffer(12, 100);
-  run([&](id<MTLComputeCommandEncoder> encoder) {
+  id<MTLBuffer> in = float_buffer(8), out = float_buffer(12, 100);
+  run_compute([&](Encoder encoder) {
     [encoder setComputePipelineState:add_pipeline()];
     id<MTLBuffer> both[] = {in, out};
     const NSUInteger offsets[] = {0, 0};
@@ -81,13 +65,11 @@ CASE(encoder_state_is_sticky_and_snapshotted) {
 }
 
 CASE(indirect_dispatch_reads_its_size_on_the_gpu) {
-  id<MTLBuffer> in = float_buffer(8);
-  id<MTLBuffer> out = float_buffer(8, 100);
-  id<MTLBuffer> arguments = shared_buffer(16);
+  id<MTLBuffer> in = float_buffer(8), out = float_buffer(8, 100), arguments = shared_buffer(16);
   auto* groups = static_cast<uint32_t*>([arguments contents]);
   groups[1] = groups[2] = groups[3] = 0;
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
-  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  Encoder encoder = [buffer computeCommandEncoder];
   [encoder setComputePipelineState:add_pipeline()];
   [encoder setBuffer:in offset:0 atIndex:0];
   [encoder setBuffer:out offset:0 atIndex:1];
@@ -99,8 +81,7 @@ CASE(indirect_dispatch_reads_its_size_on_the_gpu) {
   [encoder endEncoding];
   groups[1] = 3;
   groups[2] = groups[3] = 1;
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  finish(buffer);
   CHECK_EQUAL(floats(out)[5], 6);
   CHECK_EQUAL(floats(out)[6], 106);
 }
@@ -121,7 +102,7 @@ CASE(threadgroup_memory_is_shared_in_a_group) {
         })",
       "reverse");
   id<MTLBuffer> data = float_buffer(8);
-  run([&](id<MTLComputeCommandEncoder> encoder) {
+  run_compute([&](Encoder encoder) {
     [encoder setComputePipelineState:reverse];
     [encoder setBuffer:data offset:0 atIndex:0];
     [encoder setThreadgroupMemoryLength:16 atIndex:0];
@@ -149,16 +130,14 @@ CASE(argument_encoder_writes_addresses) {
       "indirect");
   id<MTLArgumentEncoder> arguments = [[function newArgumentEncoderWithBufferIndex:3] autorelease];
   CHECK_EQUAL(arguments.encodedLength, 16);
-  id<MTLBuffer> storage = shared_buffer(64);
-  id<MTLBuffer> in = float_buffer(8);
-  id<MTLBuffer> out = float_buffer(4, 100);
+  id<MTLBuffer> storage = shared_buffer(64), in = float_buffer(8), out = float_buffer(4, 100);
   [arguments setArgumentBuffer:storage offset:32];
   [arguments setBuffer:in offset:16 atIndex:0];
   [arguments setBuffer:out offset:0 atIndex:1];
   NSError* error = nil;
   id<MTLComputePipelineState> state = [[metal_device() newComputePipelineStateWithFunction:function
                                                                                      error:&error] autorelease];
-  run([&](id<MTLComputeCommandEncoder> encoder) {
+  run_compute([&](Encoder encoder) {
     [encoder setComputePipelineState:state];
     [encoder setBuffer:storage offset:32 atIndex:3];
     [encoder useResource:in usage:MTLResourceUsageRead];
@@ -237,7 +216,7 @@ CASE(pipeline_describes_itself) {
 CASE(calls_are_counted) {
   id<MTLComputePipelineState> state = add_pipeline();
   reset_counters();
-  run([&](id<MTLComputeCommandEncoder> encoder) {
+  run_compute([&](Encoder encoder) {
     [encoder setComputePipelineState:state];
     [encoder setComputePipelineState:state];
   });
@@ -252,18 +231,16 @@ CASE(calls_are_counted) {
 
 CASE(violation_pipeline) {
   EXPECT_VIOLATION("-[MTLComputeCommandEncoder dispatchThreads:threadsPerThreadgroup:]", "no compute pipeline state", {
-    run([](id<MTLComputeCommandEncoder> encoder) { dispatch(encoder, 1); });
+    run_compute([](Encoder encoder) { dispatch(encoder, 1); });
   });
   EXPECT_VIOLATION("-[MTLComputeCommandEncoder setComputePipelineState:]", "is nil", {
-    run([](id<MTLComputeCommandEncoder> encoder) {
-      [encoder setComputePipelineState:(id<MTLComputePipelineState>)nil];
-    });
+    run_compute([](Encoder encoder) { [encoder setComputePipelineState:(id<MTLComputePipelineState>)nil]; });
   });
 }
 
 CASE(violation_threadgroup_size) {
   const auto dispatch_groups = [](MTLSize size) {
-    run([&](id<MTLComputeCommandEncoder> encoder) {
+    run_compute([&](Encoder encoder) {
       [encoder setComputePipelineState:add_pipeline()];
       [encoder dispatchThreadgroups:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:size];
     });
@@ -278,7 +255,7 @@ CASE(violation_missing_binding) {
   const char* call = "-[MTLComputeCommandEncoder dispatchThreads:threadsPerThreadgroup:]";
   id<MTLBuffer> data = float_buffer(4);
   EXPECT_VIOLATION(call, "no buffer is bound at index 1 for argument out", {
-    run([&](id<MTLComputeCommandEncoder> encoder) {
+    run_compute([&](Encoder encoder) {
       [encoder setComputePipelineState:add_pipeline()];
       [encoder setBuffer:data offset:0 atIndex:0];
       const float bias = 1;
@@ -287,7 +264,7 @@ CASE(violation_missing_binding) {
     });
   });
   EXPECT_VIOLATION(call, "no buffer is bound at index 0 for argument in", {
-    run([&](id<MTLComputeCommandEncoder> encoder) {
+    run_compute([&](Encoder encoder) {
       [encoder setComputePipelineState:add_pipeline()];
       [encoder setBuffer:data offset:0 atIndex:0];
       [encoder setBuffer:(id<MTLBuffer>)nil offset:0 atIndex:0];
@@ -295,7 +272,7 @@ CASE(violation_missing_binding) {
     });
   });
   EXPECT_VIOLATION(call, "argument bias of add needs 4", {
-    run([&](id<MTLComputeCommandEncoder> encoder) {
+    run_compute([&](Encoder encoder) {
       [encoder setComputePipelineState:add_pipeline()];
       [encoder setBuffer:data offset:0 atIndex:0];
       [encoder setBuffer:data offset:0 atIndex:1];
@@ -310,38 +287,35 @@ CASE(violation_buffer_offset_and_index) {
   const char* call = "-[MTLComputeCommandEncoder setBuffer:offset:atIndex:]";
   id<MTLBuffer> data = float_buffer(4);
   EXPECT_VIOLATION(call, "offset 16 is beyond", {
-    run([&](id<MTLComputeCommandEncoder> encoder) { [encoder setBuffer:data offset:16 atIndex:0]; });
+    run_compute([&](Encoder encoder) { [encoder setBuffer:data offset:16 atIndex:0]; });
   });
-  EXPECT_VIOLATION(call, "index 31", {
-    run([&](id<MTLComputeCommandEncoder> encoder) { [encoder setBuffer:data offset:0 atIndex:31]; });
-  });
+  EXPECT_VIOLATION(
+      call, "index 31", { run_compute([&](Encoder encoder) { [encoder setBuffer:data offset:0 atIndex:31]; }); });
   EXPECT_VIOLATION("-[MTLComputeCommandEncoder setBufferOffset:atIndex:]", "no buffer is bound", {
-    run([&](id<MTLComputeCommandEncoder> encoder) { [encoder setBufferOffset:0 atIndex:3]; });
+    run_compute([&](Encoder encoder) { [encoder setBufferOffset:0 atIndex:3]; });
   });
 }
 
 CASE(violation_bytes) {
   const char* call = "-[MTLComputeCommandEncoder setBytes:length:atIndex:]";
   static const char bytes[4097] = {};
-  EXPECT_VIOLATION(call, "exceeds 4096", {
-    run([&](id<MTLComputeCommandEncoder> encoder) { [encoder setBytes:bytes length:4097 atIndex:0]; });
-  });
-  EXPECT_VIOLATION(call, "length is 0", {
-    run([&](id<MTLComputeCommandEncoder> encoder) { [encoder setBytes:bytes length:0 atIndex:0]; });
-  });
-  run([&](id<MTLComputeCommandEncoder> encoder) { [encoder setBytes:bytes length:4096 atIndex:30]; });
+  EXPECT_VIOLATION(
+      call, "exceeds 4096", { run_compute([&](Encoder encoder) { [encoder setBytes:bytes length:4097 atIndex:0]; }); });
+  EXPECT_VIOLATION(
+      call, "length is 0", { run_compute([&](Encoder encoder) { [encoder setBytes:bytes length:0 atIndex:0]; }); });
+  run_compute([&](Encoder encoder) { [encoder setBytes:bytes length:4096 atIndex:30]; });
 }
 
 CASE(violation_threadgroup_memory) {
   const char* call = "-[MTLComputeCommandEncoder setThreadgroupMemoryLength:atIndex:]";
   EXPECT_VIOLATION(call, "not a multiple of 16", {
-    run([&](id<MTLComputeCommandEncoder> encoder) { [encoder setThreadgroupMemoryLength:20 atIndex:0]; });
+    run_compute([&](Encoder encoder) { [encoder setThreadgroupMemoryLength:20 atIndex:0]; });
   });
   EXPECT_VIOLATION(call, "exceeds the device's 32768", {
-    run([&](id<MTLComputeCommandEncoder> encoder) { [encoder setThreadgroupMemoryLength:32784 atIndex:0]; });
+    run_compute([&](Encoder encoder) { [encoder setThreadgroupMemoryLength:32784 atIndex:0]; });
   });
   EXPECT_VIOLATION("-[MTLComputeCommandEncoder dispatchThreads:threadsPerThreadgroup:]", "uses 49152 bytes", {
-    run([&](id<MTLComputeCommandEncoder> encoder) {
+    run_compute([&](Encoder encoder) {
       [encoder setComputePipelineState:add_pipeline()];
       id<MTLBuffer> data = float_buffer(4);
       for (NSUInteger i = 0; i < 3; ++i) {
@@ -358,16 +332,16 @@ CASE(violation_use_of_released_buffer) {
   id<MTLBuffer> released = [metal_device() newBufferWithLength:16 options:MTLResourceStorageModeShared];
   [released release];
   EXPECT_VIOLATION("-[MTLComputeCommandEncoder setBuffer:offset:atIndex:]", "been released", {
-    run([&](id<MTLComputeCommandEncoder> encoder) { [encoder setBuffer:released offset:0 atIndex:0]; });
+    run_compute([&](Encoder encoder) { [encoder setBuffer:released offset:0 atIndex:0]; });
   });
   EXPECT_VIOLATION("-[MTLComputeCommandEncoder useResource:usage:]", "been released", {
-    run([&](id<MTLComputeCommandEncoder> encoder) { [encoder useResource:released usage:MTLResourceUsageRead]; });
+    run_compute([&](Encoder encoder) { [encoder useResource:released usage:MTLResourceUsageRead]; });
   });
 }
 
 CASE(violation_use_of_ended_compute_encoder) {
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
-  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  Encoder encoder = [buffer computeCommandEncoder];
   [encoder endEncoding];
   EXPECT_VIOLATION("-[MTLComputeCommandEncoder setBuffer:offset:atIndex:]", "has ended", {
     [encoder setBuffer:shared_buffer(4) offset:0 atIndex:0];
@@ -375,7 +349,7 @@ CASE(violation_use_of_ended_compute_encoder) {
 }
 
 CASE(encoder_refuses_what_is_not_simulated) {
-  run([](id<MTLComputeCommandEncoder> encoder) {
+  run_compute([](Encoder encoder) {
     EXPECT_ERROR("-[MTLComputeCommandEncoder setTexture:atIndex:] is not simulated",
                  { [encoder setTexture:(id<MTLTexture>)nil atIndex:0]; });
     EXPECT_ERROR(
@@ -387,8 +361,7 @@ CASE(encoder_refuses_what_is_not_simulated) {
 
 CASE(encoding_is_cheap_in_null_mode) {
   id<MTLComputePipelineState> state = add_pipeline();
-  id<MTLBuffer> in = float_buffer(4);
-  id<MTLBuffer> out = float_buffer(4);
+  id<MTLBuffer> in = float_buffer(4), out = float_buffer(4);
   settings().null_mode = true;
   settings().validation = false;
   constexpr int kRounds = 20;
@@ -399,7 +372,7 @@ CASE(encoding_is_cheap_in_null_mode) {
     @autoreleasepool {
       const auto start = std::chrono::steady_clock::now();
       id<MTLCommandBuffer> buffer = [queue commandBuffer];
-      id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+      Encoder encoder = [buffer computeCommandEncoder];
       for (int i = 0; i < kDispatches; ++i) {
         [encoder setComputePipelineState:state];
         [encoder setBuffer:in offset:0 atIndex:0];

@@ -66,8 +66,7 @@ struct ProgramMemory {
 CASE(hazard_host_writes_what_the_gpu_reads) {
   const WatchHazards watch;
   id<MTLCommandQueue> queue = metal_queue();
-  id<MTLBuffer> from = float_buffer(4, 1);
-  id<MTLBuffer> to = float_buffer(4, 10);
+  id<MTLBuffer> from = float_buffer(4, 1), to = float_buffer(4, 10);
   from.label = @"source";
   Gate gate;
   gate.close(queue);
@@ -93,8 +92,7 @@ CASE(hazard_host_writes_what_the_gpu_reads) {
 CASE(hazard_host_reads_what_the_gpu_will_write) {
   const WatchHazards watch;
   id<MTLCommandQueue> queue = metal_queue();
-  id<MTLBuffer> from = float_buffer(4, 1);
-  id<MTLBuffer> to = float_buffer(4, 10);
+  id<MTLBuffer> from = float_buffer(4, 1), to = float_buffer(4, 10);
   to.label = @"target";
   Gate gate;
   gate.close(queue);
@@ -111,8 +109,7 @@ CASE(hazard_host_reads_what_the_gpu_will_write) {
 CASE(hazard_names_the_command_buffer) {
   const WatchHazards watch;
   id<MTLCommandQueue> queue = metal_queue();
-  id<MTLBuffer> from = float_buffer(4, 1);
-  id<MTLBuffer> to = float_buffer(4, 10);
+  id<MTLBuffer> from = float_buffer(4, 1), to = float_buffer(4, 10);
   Gate gate;
   gate.close(queue);
   id<MTLCommandBuffer> buffer = commit_copy(queue, from, to, 0, 16);
@@ -126,8 +123,7 @@ CASE(hazard_names_the_command_buffer) {
 CASE(no_hazard_beside_what_the_gpu_uses) {
   const WatchHazards watch;
   id<MTLCommandQueue> queue = metal_queue();
-  id<MTLBuffer> from = float_buffer(8, 1);
-  id<MTLBuffer> to = float_buffer(8, 10);
+  id<MTLBuffer> from = float_buffer(8, 1), to = float_buffer(8, 10);
   Gate gate;
   gate.close(queue);
   id<MTLCommandBuffer> buffer = commit_copy(queue, from, to, 16, 16);
@@ -142,29 +138,25 @@ CASE(no_hazard_beside_what_the_gpu_uses) {
 
 CASE(no_hazard_before_commit) {
   const WatchHazards watch;
-  id<MTLBuffer> from = float_buffer(4, 1);
-  id<MTLBuffer> to = float_buffer(4, 10);
+  id<MTLBuffer> from = float_buffer(4, 1), to = float_buffer(4, 10);
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
   [encoder copyFromBuffer:from sourceOffset:0 toBuffer:to destinationOffset:0 size:16];
   [encoder endEncoding];
   write(from, 0, 7);
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  finish(buffer);
   CHECK_EQUAL(read(to), 7);
 }
 
 CASE(hazard_of_a_kernel_and_its_bindings) {
   const WatchHazards watch;
   id<MTLCommandQueue> queue = metal_queue();
-  id<MTLBuffer> in = float_buffer(4, 1);
-  id<MTLBuffer> out = float_buffer(4, 10);
-  id<MTLBuffer> bias = float_buffer(1, 1);
+  id<MTLBuffer> in = float_buffer(4, 1), out = float_buffer(4, 10), bias = float_buffer(1, 1);
   id<MTLComputePipelineState> state = add_pipeline();
   Gate gate;
   gate.close(queue);
   id<MTLCommandBuffer> buffer = [queue commandBuffer];
-  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  Encoder encoder = [buffer computeCommandEncoder];
   [encoder setComputePipelineState:state];
   [encoder setBuffer:in offset:0 atIndex:0];
   [encoder setBuffer:out offset:0 atIndex:1];
@@ -187,9 +179,7 @@ CASE(hazard_of_a_kernel_and_its_bindings) {
 CASE(no_hazard_after_an_event_of_the_gpu) {
   const WatchHazards watch;
   id<MTLCommandQueue> queue = metal_queue();
-  id<MTLBuffer> from = float_buffer(4, 1);
-  id<MTLBuffer> to = float_buffer(4, 10);
-  id<MTLBuffer> later = float_buffer(4, 20);
+  id<MTLBuffer> from = float_buffer(4, 1), to = float_buffer(4, 10), later = float_buffer(4, 20);
   id<MTLSharedEvent> done = [[metal_device() newSharedEvent] autorelease];
   id<MTLSharedEvent> go_on = [[metal_device() newSharedEvent] autorelease];
   id<MTLCommandBuffer> buffer = [queue commandBuffer];
@@ -226,8 +216,7 @@ CASE(hazard_of_an_argument_encoder) {
         })",
       "write");
   id<MTLArgumentEncoder> arguments = [[function newArgumentEncoderWithBufferIndex:0] autorelease];
-  id<MTLBuffer> storage = shared_buffer(16);
-  id<MTLBuffer> out = float_buffer(4);
+  id<MTLBuffer> storage = shared_buffer(16), out = float_buffer(4);
   NSError* error = nil;
   id<MTLComputePipelineState> state = [[metal_device() newComputePipelineStateWithFunction:function
                                                                                      error:&error] autorelease];
@@ -237,7 +226,7 @@ CASE(hazard_of_an_argument_encoder) {
   Gate gate;
   gate.close(queue);
   id<MTLCommandBuffer> buffer = [queue commandBuffer];
-  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  Encoder encoder = [buffer computeCommandEncoder];
   [encoder setComputePipelineState:state];
   [encoder setBuffer:storage offset:0 atIndex:0];
   [encoder useResource:out usage:MTLResourceUsageWrite];
@@ -279,8 +268,7 @@ CASE(no_hazard_in_memory_that_the_gpu_writes_first) {
   const WatchHazards watch;
   const ProgramMemory memory;
   id<MTLCommandQueue> queue = metal_queue();
-  id<MTLBuffer> from = float_buffer(4, 1);
-  id<MTLBuffer> to = float_buffer(4, 10);
+  id<MTLBuffer> from = float_buffer(4, 1), to = float_buffer(4, 10);
   Gate gate;
   gate.close(queue);
   commit_copy(queue, from, memory.buffer, 0, 16);
@@ -295,8 +283,7 @@ CASE(no_hazard_in_memory_that_the_gpu_writes_first) {
 CASE(hazards_can_be_left_unwatched) {
   const WatchHazards no_watch(false);
   id<MTLCommandQueue> queue = metal_queue();
-  id<MTLBuffer> from = float_buffer(4, 1);
-  id<MTLBuffer> to = float_buffer(4, 10);
+  id<MTLBuffer> from = float_buffer(4, 1), to = float_buffer(4, 10);
   Gate gate;
   gate.close(queue);
   id<MTLCommandBuffer> buffer = commit_copy(queue, from, to, 0, 16);

@@ -76,31 +76,21 @@ id<MTLIndirectComputeCommand> encode_add(id<MTLIndirectCommandBuffer> commands,
   return command;
 }
 
-using Prepare = std::function<void(id<MTLComputeCommandEncoder>)>;
-
-void use(id<MTLComputeCommandEncoder> encoder, const std::vector<id<MTLBuffer>>& buffers) {
+void use(Encoder encoder, const std::vector<id<MTLBuffer>>& buffers) {
   for (id<MTLBuffer> buffer : buffers) {
     [encoder useResource:buffer usage:MTLResourceUsageRead | MTLResourceUsageWrite];
   }
 }
 
-void execute(id<MTLIndirectCommandBuffer> commands, NSRange range, const Prepare& prepare) {
-  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
-  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
-  try {
+void execute(id<MTLIndirectCommandBuffer> commands, NSRange range, const Encode& prepare) {
+  run_compute([&](Encoder encoder) {
     prepare(encoder);
     [encoder executeCommandsInBuffer:commands withRange:range];
-  } catch (...) {
-    [encoder endEncoding];
-    throw;
-  }
-  [encoder endEncoding];
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  });
 }
 
 void execute(id<MTLIndirectCommandBuffer> commands, const std::vector<id<MTLBuffer>>& used) {
-  execute(commands, NSMakeRange(0, commands.size), [&](id<MTLComputeCommandEncoder> encoder) { use(encoder, used); });
+  execute(commands, NSMakeRange(0, commands.size), [&](Encoder encoder) { use(encoder, used); });
 }
 
 constexpr const char* kExecute = "-[MTLComputeCommandEncoder executeCommandsInBuffer:withRange:]";
@@ -111,8 +101,7 @@ std::string order_of_eight(uint64_t seed, bool barriers) {
   settings().validation = false;
   settings().seed = seed;
   constexpr NSUInteger kCount = 8;
-  id<MTLBuffer> names = float_buffer(kCount);
-  id<MTLBuffer> count = shared_buffer(4);
+  id<MTLBuffer> names = float_buffer(kCount), count = shared_buffer(4);
   *static_cast<uint32_t*>([count contents]) = 0;
   id<MTLBuffer> order = shared_buffer(4 * kCount);
   id<MTLIndirectCommandBuffer> commands = make_commands(kCount);
@@ -141,28 +130,25 @@ std::string order_of_eight(uint64_t seed, bool barriers) {
 } // namespace
 
 CASE(indirect_commands_run) {
-  id<MTLBuffer> a = float_buffer(6);
-  id<MTLBuffer> b = float_buffer(6, 100);
-  id<MTLBuffer> c = float_buffer(6, 200);
+  id<MTLBuffer> a = float_buffer(6), b = float_buffer(6, 100), c = float_buffer(6, 200);
   id<MTLIndirectCommandBuffer> commands = make_commands(4);
   CHECK_EQUAL(commands.size, 4);
   encode_add(commands, 0, a, b, 5);
   // Command 1 stays empty, which a GPU skips.
   [encode_add(commands, 2, b, c, 5) setBarrier];
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
-  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  Encoder encoder = [buffer computeCommandEncoder];
   use(encoder, {a, b, c});
   [encoder executeCommandsInBuffer:commands withRange:NSMakeRange(0, 4)];
   [encoder endEncoding];
   CHECK_EQUAL(floats(b)[0], 100);
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  finish(buffer);
   CHECK_EQUAL(floats(b)[4], 5);
   CHECK_EQUAL(floats(c)[4], 6);
   CHECK_EQUAL(floats(c)[5], 205);
   // Again, and only what is in the range.
   floats(a)[0] = 10;
-  execute(commands, NSMakeRange(2, 2), [&](id<MTLComputeCommandEncoder> again) { use(again, {b, c}); });
+  execute(commands, NSMakeRange(2, 2), [&](Encoder again) { use(again, {b, c}); });
   CHECK_EQUAL(floats(c)[0], 2);
 }
 
@@ -179,26 +165,23 @@ CASE(indirect_commands_inherit) {
   EXPECT_VIOLATION("-[MTLIndirectComputeCommand setKernelBuffer:offset:atIndex:]", "inherits", {
     [command setKernelBuffer:float_buffer(4) offset:0 atIndex:0];
   });
-  id<MTLBuffer> in = float_buffer(4);
-  id<MTLBuffer> out = float_buffer(4, 100);
-  const auto bind = [&](id<MTLComputeCommandEncoder> encoder) {
+  id<MTLBuffer> in = float_buffer(4), out = float_buffer(4, 100);
+  const auto bind = [&](Encoder encoder) {
     [encoder setBuffer:in offset:0 atIndex:0];
     [encoder setBuffer:out offset:0 atIndex:1];
   };
   EXPECT_VIOLATION(kExecute, "no compute pipeline state is set", { execute(commands, NSMakeRange(0, 1), bind); });
   EXPECT_VIOLATION(kExecute, "without supportIndirectCommandBuffers", {
-    execute(commands, NSMakeRange(0, 1), [&](id<MTLComputeCommandEncoder> e) {
+    execute(commands, NSMakeRange(0, 1), [&](Encoder e) {
       bind(e);
       [e setComputePipelineState:indirect_pipeline("add", false)];
     });
   });
   EXPECT_VIOLATION(kExecute, "no buffer is bound at index 0", {
-    execute(commands, NSMakeRange(0, 1), [&](id<MTLComputeCommandEncoder> e) {
-      [e setComputePipelineState:indirect_pipeline("add")];
-    });
+    execute(commands, NSMakeRange(0, 1), [&](Encoder e) { [e setComputePipelineState:indirect_pipeline("add")]; });
   });
   // What the encoder binds needs no useResource:.
-  execute(commands, NSMakeRange(0, 1), [&](id<MTLComputeCommandEncoder> e) {
+  execute(commands, NSMakeRange(0, 1), [&](Encoder e) {
     bind(e);
     [e setComputePipelineState:indirect_pipeline("add")];
   });
@@ -238,11 +221,8 @@ CASE(indirect_commands_run_in_the_order_of_the_seed) {
 }
 
 CASE(indirect_commands_change_on_the_gpu) {
-  id<MTLBuffer> in = float_buffer(4);
-  id<MTLBuffer> first = float_buffer(4, 100);
-  id<MTLBuffer> second = float_buffer(4, 100);
-  id<MTLIndirectCommandBuffer> source = make_commands(2);
-  id<MTLIndirectCommandBuffer> target = make_commands(2);
+  id<MTLBuffer> in = float_buffer(4), first = float_buffer(4, 100), second = float_buffer(4, 100);
+  id<MTLIndirectCommandBuffer> source = make_commands(2), target = make_commands(2);
   encode_add(source, 0, in, first);
   encode_add(source, 1, in, second);
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
@@ -251,12 +231,11 @@ CASE(indirect_commands_change_on_the_gpu) {
   [blit resetCommandsInBuffer:target withRange:NSMakeRange(0, 1)];
   [blit optimizeIndirectCommandBuffer:target withRange:NSMakeRange(0, 2)];
   [blit endEncoding];
-  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  Encoder encoder = [buffer computeCommandEncoder];
   use(encoder, {in, first, second});
   [encoder executeCommandsInBuffer:target withRange:NSMakeRange(0, 2)];
   [encoder endEncoding];
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  finish(buffer);
   CHECK_EQUAL(floats(first)[0], 100);
   CHECK_EQUAL(floats(second)[0], 1);
   // The host may write them again now, and must reset them first.
@@ -272,22 +251,17 @@ CASE(indirect_commands_change_on_the_gpu) {
 }
 
 CASE(indirect_range_is_read_on_the_gpu) {
-  id<MTLBuffer> in = float_buffer(4);
-  id<MTLBuffer> first = float_buffer(4, 100);
-  id<MTLBuffer> second = float_buffer(4, 100);
+  id<MTLBuffer> in = float_buffer(4), first = float_buffer(4, 100), second = float_buffer(4, 100);
   id<MTLIndirectCommandBuffer> commands = make_commands(2);
   encode_add(commands, 0, in, first);
   encode_add(commands, 1, in, second);
   id<MTLBuffer> ranges = shared_buffer(16);
   auto* range = static_cast<uint32_t*>([ranges contents]);
   const auto run = [&] {
-    id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
-    id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
-    use(encoder, {in, first, second});
-    [encoder executeCommandsInBuffer:commands indirectBuffer:ranges indirectBufferOffset:4];
-    [encoder endEncoding];
-    [buffer commit];
-    [buffer waitUntilCompleted];
+    run_compute([&](Encoder encoder) {
+      use(encoder, {in, first, second});
+      [encoder executeCommandsInBuffer:commands indirectBuffer:ranges indirectBufferOffset:4];
+    });
   };
   range[1] = 1;
   range[2] = 1;
@@ -305,9 +279,7 @@ CASE(indirect_range_is_read_on_the_gpu) {
 // MARK: Violations
 
 CASE(violation_indirect_conflict) {
-  id<MTLBuffer> a = float_buffer(4);
-  id<MTLBuffer> b = float_buffer(4);
-  id<MTLBuffer> c = float_buffer(4);
+  id<MTLBuffer> a = float_buffer(4), b = float_buffer(4), c = float_buffer(4);
   b.label = @"middle";
   // What one writes and the next one reads.
   id<MTLIndirectCommandBuffer> commands = make_commands(3);
@@ -340,18 +312,15 @@ CASE(violation_indirect_conflict) {
 }
 
 CASE(violation_indirect_conflict_made_on_the_gpu) {
-  id<MTLBuffer> a = float_buffer(4);
-  id<MTLBuffer> b = float_buffer(4);
-  id<MTLBuffer> c = float_buffer(4);
-  id<MTLIndirectCommandBuffer> source = make_commands(2);
-  id<MTLIndirectCommandBuffer> target = make_commands(2);
+  id<MTLBuffer> a = float_buffer(4), b = float_buffer(4), c = float_buffer(4);
+  id<MTLIndirectCommandBuffer> source = make_commands(2), target = make_commands(2);
   encode_add(source, 0, a, b);
   encode_add(source, 1, b, c);
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   id<MTLBlitCommandEncoder> blit = [buffer blitCommandEncoder];
   [blit copyIndirectCommandBuffer:source sourceRange:NSMakeRange(0, 2) destination:target destinationIndex:0];
   [blit endEncoding];
-  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  Encoder encoder = [buffer computeCommandEncoder];
   use(encoder, {a, b, c});
   [encoder executeCommandsInBuffer:target withRange:NSMakeRange(0, 2)];
   [encoder endEncoding];
@@ -360,22 +329,21 @@ CASE(violation_indirect_conflict_made_on_the_gpu) {
 }
 
 CASE(violation_indirect_residency) {
-  id<MTLBuffer> in = float_buffer(4);
-  id<MTLBuffer> out = float_buffer(4);
+  id<MTLBuffer> in = float_buffer(4), out = float_buffer(4);
   out.label = @"result";
   id<MTLIndirectCommandBuffer> commands = make_commands(1);
   encode_add(commands, 0, in, out);
   EXPECT_VIOLATION(kExecute, "command 0 (add) writes the buffer 'result'", { execute(commands, {in}); });
   EXPECT_VIOLATION(kExecute, "was not called for it", { execute(commands, {out}); });
   EXPECT_VIOLATION(kExecute, "only read", {
-    execute(commands, NSMakeRange(0, 1), [&](id<MTLComputeCommandEncoder> e) {
+    execute(commands, NSMakeRange(0, 1), [&](Encoder e) {
       const id<MTLResource> both[] = {in, out};
       [e useResources:both count:2 usage:MTLResourceUsageRead];
     });
   });
   // Bound on the encoder is not enough when the command binds its own.
   EXPECT_VIOLATION(kExecute, "was not called for it", {
-    execute(commands, NSMakeRange(0, 1), [&](id<MTLComputeCommandEncoder> e) {
+    execute(commands, NSMakeRange(0, 1), [&](Encoder e) {
       [e setBuffer:in offset:0 atIndex:0];
       [e setBuffer:out offset:0 atIndex:1];
     });
@@ -385,10 +353,7 @@ CASE(violation_indirect_residency) {
 }
 
 CASE(indirect_commands_read_from_a_used_heap) {
-  MTLHeapDescriptor* heap_descriptor = [[[MTLHeapDescriptor alloc] init] autorelease];
-  heap_descriptor.size = 65536;
-  heap_descriptor.storageMode = MTLStorageModeShared;
-  id<MTLHeap> heap = [[metal_device() newHeapWithDescriptor:heap_descriptor] autorelease];
+  id<MTLHeap> heap = make_heap(1 << 16);
   id<MTLBuffer> in = [[heap newBufferWithLength:16 options:MTLResourceStorageModeShared] autorelease];
   floats(in)[3] = 3;
   id<MTLBuffer> out = float_buffer(4);
@@ -396,7 +361,7 @@ CASE(indirect_commands_read_from_a_used_heap) {
   encode_add(commands, 0, in, out);
   encode_add(commands, 1, out, in);
   const auto execute_one = [&](NSUInteger index) {
-    execute(commands, NSMakeRange(index, 1), [&](id<MTLComputeCommandEncoder> e) {
+    execute(commands, NSMakeRange(index, 1), [&](Encoder e) {
       [e useHeap:heap];
       [e useResource:out usage:MTLResourceUsageRead | MTLResourceUsageWrite];
     });
@@ -453,27 +418,23 @@ CASE(violation_indirect_limits) {
   EXPECT_VIOLATION("-[MTLIndirectCommandBuffer indirectComputeCommandAtIndex:]", "range {2, 1} is not inside", {
     [commands indirectComputeCommandAtIndex:2];
   });
-  EXPECT_VIOLATION(kExecute, "range {1, 2} is not inside", {
-    execute(commands, NSMakeRange(1, 2), [](id<MTLComputeCommandEncoder>) {});
-  });
+  EXPECT_VIOLATION(kExecute, "range {1, 2} is not inside", { execute(commands, NSMakeRange(1, 2), [](Encoder) {}); });
   id<MTLIndirectCommandBuffer> many = make_commands(16385);
-  EXPECT_VIOLATION(
-      kExecute, "more than 16384", { execute(many, NSMakeRange(0, 16385), [](id<MTLComputeCommandEncoder>) {}); });
-  execute(many, NSMakeRange(1, 16384), [](id<MTLComputeCommandEncoder>) {});
+  EXPECT_VIOLATION(kExecute, "more than 16384", { execute(many, NSMakeRange(0, 16385), [](Encoder) {}); });
+  execute(many, NSMakeRange(1, 16384), [](Encoder) {});
   EXPECT_ERROR("-[MTLIndirectComputeCommand setImageblockWidth:height:] is not simulated",
                { [command setImageblockWidth:1 height:1]; });
 }
 
 CASE(violation_indirect_commands_changed_in_flight) {
-  id<MTLBuffer> in = float_buffer(4);
-  id<MTLBuffer> out = float_buffer(4);
+  id<MTLBuffer> in = float_buffer(4), out = float_buffer(4);
   id<MTLIndirectCommandBuffer> commands = make_commands(1);
   id<MTLIndirectComputeCommand> command = encode_add(commands, 0, in, out);
   id<MTLCommandQueue> queue = metal_queue();
   Gate gate;
   gate.close(queue);
   id<MTLCommandBuffer> buffer = [queue commandBuffer];
-  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  Encoder encoder = [buffer computeCommandEncoder];
   use(encoder, {in, out});
   [encoder executeCommandsInBuffer:commands withRange:NSMakeRange(0, 1)];
   [encoder endEncoding];
@@ -508,6 +469,5 @@ CASE(violation_indirect_released_objects) {
   orphan = [gone indirectComputeCommandAtIndex:0];
   [gone release];
   EXPECT_VIOLATION("-[MTLIndirectComputeCommand setBarrier]", "has been released", { [orphan setBarrier]; });
-  EXPECT_VIOLATION(
-      kExecute, "has been released", { execute(gone, NSMakeRange(0, 1), [](id<MTLComputeCommandEncoder>) {}); });
+  EXPECT_VIOLATION(kExecute, "has been released", { execute(gone, NSMakeRange(0, 1), [](Encoder) {}); });
 }

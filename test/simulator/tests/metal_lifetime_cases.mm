@@ -67,7 +67,7 @@ CASE(violation_released_objects_in_encoding) {
   }
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   EXPECT_VIOLATION("-[MTLEvent isKindOfClass:]", "deallocated", { [buffer encodeSignalEvent:event value:1]; });
-  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  Encoder encoder = [buffer computeCommandEncoder];
   EXPECT_VIOLATION("-[MTLComputeCommandEncoder setComputePipelineState:]", "been released", {
     [encoder setComputePipelineState:released];
   });
@@ -76,15 +76,14 @@ CASE(violation_released_objects_in_encoding) {
   [encoder setComputePipelineState:state];
   [encoder endEncoding];
   [buffer encodeSignalEvent:[[metal_device() newEvent] autorelease] value:1];
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  finish(buffer);
 }
 
 CASE(violation_bound_buffer_released_before_the_dispatch) {
   id<MTLBuffer> in = [metal_device() newBufferWithLength:16 options:MTLResourceStorageModeShared];
   // Nothing is kept alive by such a command buffer.
   id<MTLCommandBuffer> buffer = [metal_queue() commandBufferWithUnretainedReferences];
-  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  Encoder encoder = [buffer computeCommandEncoder];
   [encoder setComputePipelineState:add_pipeline()];
   [encoder setBuffer:in offset:0 atIndex:0];
   [encoder setBuffer:float_buffer(4) offset:0 atIndex:1];
@@ -120,8 +119,7 @@ CASE(violation_completion_handler_that_never_runs) {
     [buffer addCompletedHandler:^(id<MTLCommandBuffer>) {
       ran = true;
     }];
-    [buffer commit];
-    [buffer waitUntilCompleted];
+    finish(buffer);
   }
   [queue commandBuffer];
   CHECK(ran);
@@ -176,8 +174,7 @@ CASE(long_work_is_no_endless_wait) {
   const ShortPatience patience;
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   append_command(buffer, {"long", [] { std::this_thread::sleep_for(std::chrono::milliseconds(700)); }});
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  finish(buffer);
 }
 
 // MARK: Autorelease

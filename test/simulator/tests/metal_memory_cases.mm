@@ -20,13 +20,6 @@ using namespace mps_simulator::cases;
 
 namespace {
 
-id<MTLHeap> make_heap(NSUInteger size, MTLStorageMode mode = MTLStorageModeShared) {
-  MTLHeapDescriptor* descriptor = [[[MTLHeapDescriptor alloc] init] autorelease];
-  descriptor.size = size;
-  descriptor.storageMode = mode;
-  return [[metal_device() newHeapWithDescriptor:descriptor] autorelease];
-}
-
 // The kernel of the operating system reports it without a fault.
 bool is_readable(const void* address) {
   int ends[2];

@@ -26,6 +26,31 @@ float* floats(id<MTLBuffer> buffer) {
   return static_cast<float*>([buffer contents]);
 }
 
+id<MTLHeap> make_heap(NSUInteger size) {
+  MTLHeapDescriptor* descriptor = [[[MTLHeapDescriptor alloc] init] autorelease];
+  descriptor.size = size;
+  descriptor.storageMode = MTLStorageModeShared;
+  return [[metal_device() newHeapWithDescriptor:descriptor] autorelease];
+}
+
+void finish(id<MTLCommandBuffer> buffer) {
+  [buffer commit];
+  [buffer waitUntilCompleted];
+}
+
+void run_compute(const Encode& encode, MTLDispatchType type) {
+  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
+  Encoder encoder = [buffer computeCommandEncoderWithDispatchType:type];
+  try {
+    encode(encoder);
+  } catch (...) {
+    [encoder endEncoding];
+    throw;
+  }
+  [encoder endEncoding];
+  finish(buffer);
+}
+
 id<MTLFunction> kernel(const char* source, const char* name) {
   NSError* error = nil;
   id<MTLLibrary> library = [[metal_device() newLibraryWithSource:[NSString stringWithUTF8String:source]

@@ -59,34 +59,31 @@ id<MTLHeap> make_heap(MTLHeapType type, MTLHazardTrackingMode mode) {
   return [[metal_device() newHeapWithDescriptor:descriptor] autorelease];
 }
 
-void add(id<MTLComputeCommandEncoder> encoder, id<MTLBuffer> in, id<MTLBuffer> out, NSUInteger offset = 0) {
+void add(Encoder encoder, id<MTLBuffer> in, id<MTLBuffer> out, NSUInteger offset = 0) {
   [encoder setComputePipelineState:add_one()];
   [encoder setBuffer:in offset:0 atIndex:0];
   [encoder setBuffer:out offset:offset atIndex:1];
   [encoder dispatchThreads:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
 }
 
-using Encode = std::function<void(id<MTLComputeCommandEncoder>)>;
-
 void run_concurrent(const Encode& encode) {
-  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
-  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoderWithDispatchType:MTLDispatchTypeConcurrent];
-  encode(encoder);
-  [encoder endEncoding];
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  run_compute(encode, MTLDispatchTypeConcurrent);
 }
 
 #define EXPECT_CONFLICT(text, ...) EXPECT_VIOLATION(kOrder, text, __VA_ARGS__)
 
 using Pass = std::function<void(id<MTLCommandBuffer>)>;
 
-Pass adding(id<MTLBuffer> in, id<MTLBuffer> out, NSUInteger offset = 0) {
+Pass computing(const Encode& encode) {
   return [=](id<MTLCommandBuffer> buffer) {
-    id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
-    add(encoder, in, out, offset);
+    Encoder encoder = [buffer computeCommandEncoder];
+    encode(encoder);
     [encoder endEncoding];
   };
+}
+
+Pass adding(id<MTLBuffer> in, id<MTLBuffer> out, NSUInteger offset = 0) {
+  return computing([=](Encoder encoder) { add(encoder, in, out, offset); });
 }
 
 Pass copying(id<MTLBuffer> from, id<MTLBuffer> to) {
@@ -99,8 +96,7 @@ Pass copying(id<MTLBuffer> from, id<MTLBuffer> to) {
 
 // As adding(), waiting for a fence first and updating one afterwards.
 Pass fenced(id<MTLFence> wait, id<MTLBuffer> in, id<MTLBuffer> out, id<MTLFence> update) {
-  return [=](id<MTLCommandBuffer> buffer) {
-    id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  return computing([=](Encoder encoder) {
     if (wait) {
       [encoder waitForFence:wait];
     }
@@ -108,8 +104,7 @@ Pass fenced(id<MTLFence> wait, id<MTLBuffer> in, id<MTLBuffer> out, id<MTLFence>
     if (update) {
       [encoder updateFence:update];
     }
-    [encoder endEncoding];
-  };
+  });
 }
 
 Pass signaling(id<MTLEvent> event, uint64_t value) {
@@ -166,7 +161,7 @@ std::string order_of_eight(uint64_t seed, bool barriers) {
   id<MTLBuffer> count = shared_buffer(4);
   *static_cast<uint32_t*>([count contents]) = 0;
   id<MTLBuffer> order = shared_buffer(4 * kCount);
-  run_concurrent([&](id<MTLComputeCommandEncoder> encoder) {
+  run_concurrent([&](Encoder encoder) {
     [encoder setComputePipelineState:pipeline(kKernels, "note")];
     [encoder setBuffer:count offset:0 atIndex:0];
     [encoder setBuffer:order offset:0 atIndex:1];
@@ -201,11 +196,8 @@ CASE(concurrent_dispatches_run_in_the_order_of_the_seed) {
 }
 
 CASE(violation_concurrent_dispatches_conflict) {
-  id<MTLBuffer> a = float_buffer(4);
-  id<MTLBuffer> b = float_buffer(4);
-  id<MTLBuffer> c = float_buffer(4);
+  id<MTLBuffer> a = float_buffer(4), b = float_buffer(4), c = float_buffer(4);
   b.label = @"between";
-  using Encoder = id<MTLComputeCommandEncoder>;
   // The seed decides which of the two is "earlier"; the message names both.
   const auto conflict = [&](const char* text, const Encode& encode) {
     EXPECT_CONFLICT(text, { run_concurrent(encode); });
@@ -243,41 +235,37 @@ CASE(violation_concurrent_dispatches_conflict) {
 }
 
 CASE(violation_barrier_that_does_not_cover_the_buffer) {
-  id<MTLBuffer> a = float_buffer(4);
-  id<MTLBuffer> b = float_buffer(4);
-  id<MTLBuffer> c = float_buffer(4);
+  id<MTLBuffer> a = float_buffer(4), b = float_buffer(4), c = float_buffer(4);
   const auto run_with = [&](const Encode& barrier) {
-    run_concurrent([&](id<MTLComputeCommandEncoder> encoder) {
+    run_concurrent([&](Encoder encoder) {
       add(encoder, a, b);
       barrier(encoder);
       add(encoder, b, c);
     });
   };
-  run_with([](id<MTLComputeCommandEncoder> encoder) { [encoder memoryBarrierWithScope:MTLBarrierScopeBuffers]; });
+  run_with([](Encoder encoder) { [encoder memoryBarrierWithScope:MTLBarrierScopeBuffers]; });
   CHECK_EQUAL(floats(c)[0], 2);
-  run_with([&](id<MTLComputeCommandEncoder> encoder) {
+  run_with([&](Encoder encoder) {
     const id<MTLResource> both[] = {c, b};
     [encoder memoryBarrierWithResources:both count:2];
   });
+  EXPECT_CONFLICT("no barrier",
+                  { run_with([](Encoder encoder) { [encoder memoryBarrierWithScope:MTLBarrierScopeTextures]; }); });
   EXPECT_CONFLICT("no barrier", {
-    run_with([](id<MTLComputeCommandEncoder> encoder) { [encoder memoryBarrierWithScope:MTLBarrierScopeTextures]; });
-  });
-  EXPECT_CONFLICT("no barrier", {
-    run_with([&](id<MTLComputeCommandEncoder> encoder) {
+    run_with([&](Encoder encoder) {
       const id<MTLResource> other[] = {a};
       [encoder memoryBarrierWithResources:other count:1];
     });
   });
-  EXPECT_CONFLICT("no barrier", { run_with([](id<MTLComputeCommandEncoder>) {}); });
+  EXPECT_CONFLICT("no barrier", { run_with([](Encoder) {}); });
 }
 
 CASE(concurrent_dispatches_may_write_what_no_other_touches) {
-  id<MTLBuffer> in = float_buffer(4);
-  id<MTLBuffer> out = float_buffer(8);
+  id<MTLBuffer> in = float_buffer(4), out = float_buffer(8);
   // A kernel may write from its offset to the end of the buffer; the seed decides
   // which of the two runs second and is named.
   EXPECT_CONFLICT("to 32 of the buffer", {
-    run_concurrent([&](id<MTLComputeCommandEncoder> encoder) {
+    run_concurrent([&](Encoder encoder) {
       add(encoder, in, out, 16);
       add(encoder, in, out, 0);
     });
@@ -288,21 +276,21 @@ CASE(concurrent_dispatches_may_write_what_no_other_touches) {
   };
   id<MTLBuffer> first = place(0);
   id<MTLBuffer> second = place(256);
-  run_concurrent([&](id<MTLComputeCommandEncoder> encoder) {
+  run_concurrent([&](Encoder encoder) {
     add(encoder, in, first);
     add(encoder, in, second);
   });
   // Two buffers, one memory.
   id<MTLBuffer> alias = place(0);
   EXPECT_CONFLICT("with memory of", {
-    run_concurrent([&](id<MTLComputeCommandEncoder> encoder) {
+    run_concurrent([&](Encoder encoder) {
       add(encoder, in, first);
       add(encoder, in, alias);
     });
   });
   // A barrier for one of them does not cover the other.
   EXPECT_CONFLICT("with memory of", {
-    run_concurrent([&](id<MTLComputeCommandEncoder> encoder) {
+    run_concurrent([&](Encoder encoder) {
       add(encoder, in, first);
       const id<MTLResource> one[] = {alias};
       [encoder memoryBarrierWithResources:one count:1];
@@ -312,11 +300,9 @@ CASE(concurrent_dispatches_may_write_what_no_other_touches) {
 }
 
 CASE(violation_concurrent_dispatches_conflict_through_pointers) {
-  id<MTLBuffer> in = float_buffer(4, 1);
-  id<MTLBuffer> between = float_buffer(4);
-  id<MTLBuffer> out = float_buffer(4);
+  id<MTLBuffer> in = float_buffer(4, 1), between = float_buffer(4), out = float_buffer(4);
   const auto run_with = [&](bool barrier) {
-    run_concurrent([&](id<MTLComputeCommandEncoder> encoder) {
+    run_concurrent([&](Encoder encoder) {
       [encoder setComputePipelineState:pipeline(kKernels, "through")];
       const id<MTLResource> all[] = {in, between, out};
       [encoder useResources:all count:3 usage:MTLResourceUsageRead | MTLResourceUsageWrite];
@@ -338,9 +324,7 @@ CASE(violation_concurrent_dispatches_conflict_through_pointers) {
 }
 
 CASE(violation_indirect_commands_conflict_with_a_dispatch) {
-  id<MTLBuffer> a = float_buffer(4);
-  id<MTLBuffer> b = float_buffer(4);
-  id<MTLBuffer> c = float_buffer(4);
+  id<MTLBuffer> a = float_buffer(4), b = float_buffer(4), c = float_buffer(4);
   MTLIndirectCommandBufferDescriptor* descriptor = [[[MTLIndirectCommandBufferDescriptor alloc] init] autorelease];
   descriptor.commandTypes = MTLIndirectCommandTypeConcurrentDispatchThreads;
   descriptor.inheritPipelineState = NO;
@@ -363,7 +347,7 @@ CASE(violation_indirect_commands_conflict_with_a_dispatch) {
   [command setKernelBuffer:c offset:0 atIndex:1];
   [command concurrentDispatchThreads:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
   const auto run_with = [&](bool barrier) {
-    run_concurrent([&](id<MTLComputeCommandEncoder> encoder) {
+    run_concurrent([&](Encoder encoder) {
       const id<MTLResource> all[] = {b, c};
       [encoder useResources:all count:2 usage:MTLResourceUsageWrite];
       add(encoder, a, b);
@@ -380,9 +364,7 @@ CASE(violation_indirect_commands_conflict_with_a_dispatch) {
 // MARK: Memory that Metal does not track
 
 CASE(violation_untracked_memory_between_passes) {
-  id<MTLBuffer> a = buffer_of(kUntracked);
-  id<MTLBuffer> b = buffer_of(kUntracked);
-  id<MTLBuffer> c = buffer_of(kUntracked);
+  id<MTLBuffer> a = buffer_of(kUntracked), b = buffer_of(kUntracked), c = buffer_of(kUntracked);
   b.label = @"between";
   // Read after write, write after read, write after write.
   expect_conflict(
@@ -394,20 +376,18 @@ CASE(violation_untracked_memory_between_passes) {
   expect_fine({adding(a, b), adding(a, c)});
   // In one encoder, commands run one after the other.
   [commit(metal_queue(), {[&](id<MTLCommandBuffer> buffer) {
-            id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+            Encoder encoder = [buffer computeCommandEncoder];
             add(encoder, a, b);
             add(encoder, b, c);
             [encoder endEncoding];
           }}) waitUntilCompleted];
   // And tracked memory needs nothing.
-  id<MTLBuffer> d = buffer_of(kTracked);
-  id<MTLBuffer> e = buffer_of(MTLResourceStorageModeShared);
+  id<MTLBuffer> d = buffer_of(kTracked), e = buffer_of(MTLResourceStorageModeShared);
   expect_fine({adding(a, d), adding(d, e), adding(b, d)});
 }
 
 CASE(violation_untracked_memory_of_blits_and_kernel_objects) {
-  id<MTLBuffer> a = buffer_of(kUntracked);
-  id<MTLBuffer> b = buffer_of(kUntracked);
+  id<MTLBuffer> a = buffer_of(kUntracked), b = buffer_of(kUntracked);
   expect_conflict("a blit's copy", {copying(a, b), adding(b, a)});
   expect_conflict("a blit's copy reads", {adding(a, b), copying(b, a)});
   const Pass fill = [=](id<MTLCommandBuffer> buffer) {
@@ -449,27 +429,22 @@ CASE(violation_untracked_memory_of_blits_and_kernel_objects) {
 }
 
 CASE(violation_untracked_memory_through_pointers) {
-  id<MTLBuffer> a = buffer_of(kUntracked);
-  id<MTLBuffer> b = buffer_of(kUntracked);
-  const Pass through = [=](id<MTLCommandBuffer> buffer) {
-    id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  id<MTLBuffer> a = buffer_of(kUntracked), b = buffer_of(kUntracked);
+  const Pass through = computing([=](Encoder encoder) {
     [encoder setComputePipelineState:pipeline(kKernels, "through")];
     [encoder useResource:a usage:MTLResourceUsageRead];
     [encoder useResource:b usage:MTLResourceUsageWrite];
     const uint64_t pointers[] = {a.gpuAddress, b.gpuAddress};
     [encoder setBytes:pointers length:sizeof(pointers) atIndex:0];
     [encoder dispatchThreads:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
-    [encoder endEncoding];
-  };
+  });
   id<MTLBuffer> other = buffer_of(kUntracked);
   expect_fine({adding(a, other), through});
   expect_conflict("(kernel 'through') writes", {adding(b, other), through});
 }
 
 CASE(fence_orders_the_encoder_that_waits) {
-  id<MTLBuffer> a = buffer_of(kUntracked);
-  id<MTLBuffer> b = buffer_of(kUntracked);
-  id<MTLBuffer> c = buffer_of(kUntracked);
+  id<MTLBuffer> a = buffer_of(kUntracked), b = buffer_of(kUntracked), c = buffer_of(kUntracked);
   id<MTLBuffer> d = buffer_of(kUntracked);
   id<MTLFence> fence = make_fence();
   expect_fine({fenced(nil, a, b, fence), fenced(fence, b, c, nil)});
@@ -478,14 +453,11 @@ CASE(fence_orders_the_encoder_that_waits) {
   id<MTLFence> first = make_fence();
   expect_conflict("nothing orders the two", {fenced(nil, a, b, first), fenced(first, b, c, nil), adding(b, d)});
   // From one to the next, an encoder without commands in between, and reused.
-  id<MTLFence> second = make_fence();
-  id<MTLFence> third = make_fence();
-  const Pass relay = [=](id<MTLCommandBuffer> buffer) {
-    id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  id<MTLFence> second = make_fence(), third = make_fence();
+  const Pass relay = computing([=](Encoder encoder) {
     [encoder waitForFence:second];
     [encoder updateFence:third];
-    [encoder endEncoding];
-  };
+  });
   expect_fine({fenced(nil, a, b, second), relay, fenced(third, b, c, second), fenced(second, c, d, nil)});
   // Blits have them too.
   id<MTLFence> blits = make_fence();
@@ -500,7 +472,7 @@ CASE(fence_orders_the_encoder_that_waits) {
 
 CASE(violation_wait_for_a_fence_behind_its_update) {
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
-  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  Encoder encoder = [buffer computeCommandEncoder];
   id<MTLFence> fence = make_fence();
   [encoder waitForFence:fence];
   [encoder updateFence:fence];
@@ -510,9 +482,7 @@ CASE(violation_wait_for_a_fence_behind_its_update) {
 }
 
 CASE(event_orders_what_follows_the_wait) {
-  id<MTLBuffer> a = buffer_of(kUntracked);
-  id<MTLBuffer> b = buffer_of(kUntracked);
-  id<MTLBuffer> c = buffer_of(kUntracked);
+  id<MTLBuffer> a = buffer_of(kUntracked), b = buffer_of(kUntracked), c = buffer_of(kUntracked);
   id<MTLEvent> event = [[metal_device() newEvent] autorelease];
   [commit(metal_queue(), {adding(a, b), signaling(event, 1), awaiting(event, 1), adding(b, c)}) waitUntilCompleted];
   // From one queue to another.
@@ -539,56 +509,38 @@ CASE(event_orders_what_follows_the_wait) {
 }
 
 CASE(tracked_memory_orders_passes) {
-  id<MTLBuffer> a = buffer_of(kUntracked);
-  id<MTLBuffer> b = buffer_of(kUntracked);
-  id<MTLBuffer> tracked = buffer_of(kTracked);
+  id<MTLBuffer> a = buffer_of(kUntracked), b = buffer_of(kUntracked), tracked = buffer_of(kTracked);
   id<MTLBuffer> other = buffer_of(kTracked);
   // The third pass waits for the second one's tracked result, and that one for the
   // first one's.
-  const Pass first = [=](id<MTLCommandBuffer> buffer) {
-    id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  const Pass first = computing([=](Encoder encoder) {
     add(encoder, a, b);
     add(encoder, a, tracked);
-    [encoder endEncoding];
-  };
+  });
   const auto last = [=](id<MTLBuffer> waits_for) {
-    return Pass([=](id<MTLCommandBuffer> buffer) {
-      id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+    return computing([=](Encoder encoder) {
       // A whole encoder waits, whichever command needs it.
       add(encoder, b, a);
       add(encoder, waits_for, buffer_of(kTracked));
-      [encoder endEncoding];
     });
   };
   id<MTLBuffer> unrelated = buffer_of(kTracked);
   expect_fine({first, adding(tracked, other), last(other)});
   expect_conflict("nothing orders the two", {first, adding(tracked, other), last(unrelated)});
   // A pass that writes tracked memory waits for those that read it.
-  const Pass reading = [=](id<MTLCommandBuffer> buffer) {
-    id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
-    add(encoder, tracked, b);
-    [encoder endEncoding];
-  };
-  const Pass writing = [=](id<MTLCommandBuffer> buffer) {
-    id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
-    add(encoder, b, tracked);
-    [encoder endEncoding];
-  };
+  const Pass reading = computing([=](Encoder encoder) { add(encoder, tracked, b); });
+  const Pass writing = computing([=](Encoder encoder) { add(encoder, b, tracked); });
   expect_fine({reading, writing});
   // What is declared of tracked memory counts.
-  const Pass declaring = [=](id<MTLCommandBuffer> buffer) {
-    id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  const Pass declaring = computing([=](Encoder encoder) {
     [encoder useResource:tracked usage:MTLResourceUsageRead];
     add(encoder, b, a);
-    [encoder endEncoding];
-  };
+  });
   expect_fine({first, declaring});
 }
 
 CASE(completion_orders_what_is_committed_after_it) {
-  id<MTLBuffer> a = buffer_of(kUntracked);
-  id<MTLBuffer> b = buffer_of(kUntracked);
-  id<MTLBuffer> c = buffer_of(kUntracked);
+  id<MTLBuffer> a = buffer_of(kUntracked), b = buffer_of(kUntracked), c = buffer_of(kUntracked);
   id<MTLCommandQueue> queue = metal_queue();
   [commit(queue, {adding(a, b)}) waitUntilCompleted];
   [commit(metal_queue(), {adding(b, c)}) waitUntilCompleted];
@@ -650,10 +602,9 @@ CASE(violation_buffers_on_the_same_memory_of_a_heap) {
 
 CASE(order_can_be_left_unwatched) {
   settings().order = false;
-  id<MTLBuffer> a = buffer_of(kUntracked);
-  id<MTLBuffer> b = buffer_of(kUntracked);
+  id<MTLBuffer> a = buffer_of(kUntracked), b = buffer_of(kUntracked);
   run_passes({adding(a, b), adding(b, a)}, true);
-  run_concurrent([&](id<MTLComputeCommandEncoder> encoder) {
+  run_concurrent([&](Encoder encoder) {
     add(encoder, a, b);
     add(encoder, b, a);
   });
@@ -661,8 +612,7 @@ CASE(order_can_be_left_unwatched) {
 }
 
 CASE(order_of_very_many_passes_takes_little_memory) {
-  id<MTLBuffer> a = buffer_of(kUntracked);
-  id<MTLBuffer> b = buffer_of(kUntracked);
+  id<MTLBuffer> a = buffer_of(kUntracked), b = buffer_of(kUntracked);
   const Pass reading = [=](id<MTLCommandBuffer> buffer) {
     append_command(buffer, {"a graph", [] {}, {{a, 0, 16, false}}});
   };

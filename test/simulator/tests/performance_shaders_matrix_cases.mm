@@ -44,8 +44,7 @@ MPSMatrix* pivots_of(id<MTLBuffer> buffer, NSUInteger count) {
 void run(void (^encode)(id<MTLCommandBuffer> buffer)) {
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   encode(buffer);
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  finish(buffer);
 }
 
 void check_close(id<MTLBuffer> buffer, const std::vector<float>& expected) {
@@ -75,8 +74,7 @@ CASE(matrix_descriptor_is_checked) {
 CASE(lu_decomposition_with_pivots) {
   id<MTLBuffer> buffer = buffer_of({1, 2, 4, 3});
   MPSMatrix* matrix = matrix_of(buffer, 2, 2);
-  id<MTLBuffer> pivots = shared_buffer(8);
-  id<MTLBuffer> status = shared_buffer(4);
+  id<MTLBuffer> pivots = shared_buffer(8), status = shared_buffer(4);
   MPSMatrixDecompositionLU* kernel = [[[MPSMatrixDecompositionLU alloc] initWithDevice:metal_device() rows:2
                                                                                columns:2] autorelease];
   run(^(id<MTLCommandBuffer> commands) {
@@ -95,8 +93,7 @@ CASE(lu_decomposition_with_pivots) {
 CASE(lu_decomposition_of_a_singular_matrix) {
   id<MTLBuffer> buffer = buffer_of({1, 2, 2, 4});
   MPSMatrix* matrix = matrix_of(buffer, 2, 2);
-  id<MTLBuffer> pivots = shared_buffer(8);
-  id<MTLBuffer> status = shared_buffer(4);
+  id<MTLBuffer> pivots = shared_buffer(8), status = shared_buffer(4);
   MPSMatrixDecompositionLU* kernel = [[[MPSMatrixDecompositionLU alloc] initWithDevice:metal_device() rows:2
                                                                                columns:2] autorelease];
   run(^(id<MTLCommandBuffer> commands) {
@@ -206,8 +203,7 @@ CASE(commit_and_continue_starts_the_work_so_far) {
     completed = root;
   }];
   id<MTLCommandBuffer> second = buffer.rootCommandBuffer;
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  finish(buffer);
   CHECK(completed == second);
   CHECK_EQUAL(floats(values)[0], 10);
   CHECK(buffer.status == MTLCommandBufferStatusCompleted);
@@ -221,8 +217,7 @@ CASE(failure_on_the_gpu_leaves_a_usable_command_buffer) {
   CHECK_UNSUPPORTED("Something is not simulated", [buffer waitUntilCompleted]);
   id<MTLBuffer> values = float_buffer(1);
   append_command(buffer, {"after", [=] { floats(values)[0] = 3; }});
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  finish(buffer);
   CHECK_EQUAL(floats(values)[0], 3);
 }
 

@@ -46,13 +46,12 @@ void run_kernel_with_array(uint32_t place) {
   id<MTLBuffer> buffer = shared_buffer(8);
   static_cast<uint32_t*>([buffer contents])[0] = place;
   id<MTLCommandBuffer> commands = [metal_queue() commandBuffer];
-  id<MTLComputeCommandEncoder> encoder = [commands computeCommandEncoder];
+  Encoder encoder = [commands computeCommandEncoder];
   [encoder setComputePipelineState:state];
   [encoder setBuffer:buffer offset:0 atIndex:0];
   [encoder dispatchThreads:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
   [encoder endEncoding];
-  [commands commit];
-  [commands waitUntilCompleted];
+  finish(commands);
 }
 
 void count_on_two_threads(void (*count)()) {
