@@ -1,6 +1,5 @@
 #include "shader/compiler.h"
 
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -82,8 +81,8 @@ std::string digest(const std::string& text) {
     for (unsigned i = 0; i < 64; ++i) {
       const uint32_t choice = (s[4] & s[5]) ^ (~s[4] & s[6]);
       const uint32_t majority = (s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]);
-      const uint32_t first = s[7] + (rotate(s[4], 6) ^ rotate(s[4], 11) ^ rotate(s[4], 25)) + choice +
-          constants.round[i] + words[i];
+      const uint32_t first =
+          s[7] + (rotate(s[4], 6) ^ rotate(s[4], 11) ^ rotate(s[4], 25)) + choice + constants.round[i] + words[i];
       const uint32_t second = (rotate(s[0], 2) ^ rotate(s[0], 13) ^ rotate(s[0], 22)) + majority;
       s = {first + second, s[0], s[1], s[2], s[3] + first, s[4], s[5], s[6]};
     }
@@ -265,8 +264,7 @@ int run(const std::vector<std::string>& command, const std::string& input, const
   posix_spawn_file_actions_addopen(&actions, 1, output.c_str(), O_WRONLY | O_TRUNC, 0);
   posix_spawn_file_actions_adddup2(&actions, 1, 2);
   pid_t child = 0;
-  const int failure =
-      posix_spawn(&child, arguments[0], &actions, nullptr, arguments.data(), environment.data());
+  const int failure = posix_spawn(&child, arguments[0], &actions, nullptr, arguments.data(), environment.data());
   posix_spawn_file_actions_destroy(&actions);
   if (failure != 0) {
     throw std::runtime_error(
@@ -285,8 +283,8 @@ int run(const std::vector<std::string>& command, const std::string& input, const
 
 std::string compiled_library(const CompileRequest& request, bool fresh, std::string& error) {
   const Toolchain& tools = toolchain();
-  std::string description = tools.key + "\n" + std::to_string(request.metal_version) + "\n" +
-      std::to_string(request.fast_math) + "\n";
+  std::string description =
+      tools.key + "\n" + std::to_string(request.metal_version) + "\n" + std::to_string(request.fast_math) + "\n";
   for (const auto& [name, value] : request.macros) {
     description += name + "=" + value + "\n";
   }

@@ -324,8 +324,8 @@ class LoadedFunction final : public Function {
       if (variable.margin) {
         continue;
       }
-      const auto distance = static_cast<size_t>(
-          byte < variable.start ? variable.start - byte : byte - (variable.start + variable.size));
+      const auto distance =
+          static_cast<size_t>(byte < variable.start ? variable.start - byte : byte - (variable.start + variable.size));
       if (distance < least) {
         least = distance;
         nearest = &variable;

@@ -1,6 +1,5 @@
 #include "shader/threadgroup_memory.h"
 
-
 #include <cstdlib>
 #include <cstring>
 #include <elf.h>
@@ -21,8 +20,7 @@ constexpr int kPattern = 0xa5;
 } // namespace
 
 ThreadgroupMemory::ThreadgroupMemory() {
-  void* memory = mmap(
-      nullptr, kGuard + kPages + kGuard, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory = mmap(nullptr, kGuard + kPages + kGuard, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
     throw std::bad_alloc();
   }
