@@ -1,4 +1,5 @@
 #include "foundation/collection.h"
+#include "foundation/copying.h"
 #include "foundation/string.h"
 #include "support/error.h"
 
@@ -31,9 +32,7 @@ void stable_sort(std::vector<id>& objects, const Before& before) {
   unsigned long _mutations;
 }
 
-+ (BOOL)supportsSecureCoding {
-  return YES;
-}
+SUPPORTS_SECURE_CODING
 
 // MARK: Making arrays
 
@@ -95,9 +94,7 @@ void stable_sort(std::vector<id>& objects, const Before& before) {
   [super dealloc];
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  return [self retain];
-}
+COPIES_BY_RETAINING
 
 - (id)mutableCopyWithZone:(NSZone*)zone {
   return [[NSMutableArray alloc] initWithArray:self];

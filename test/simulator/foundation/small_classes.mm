@@ -1,4 +1,5 @@
 // Classes too small for a file of their own.
+#include "foundation/copying.h"
 #include "foundation/string.h"
 #include "support/error.h"
 #include "support/settings.h"
@@ -23,18 +24,14 @@ using namespace mps_simulator;
 
 @implementation NSNull
 
-+ (BOOL)supportsSecureCoding {
-  return YES;
-}
+SUPPORTS_SECURE_CODING
 
 + (NSNull*)null {
   static NSNull* const shared = [[NSNull alloc] init];
   return shared;
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  return [self retain];
-}
+COPIES_BY_RETAINING
 
 - (NSString*)description {
   return @"<null>";
@@ -46,9 +43,7 @@ using namespace mps_simulator;
   NSTimeInterval _seconds; // since 1970
 }
 
-+ (BOOL)supportsSecureCoding {
-  return YES;
-}
+SUPPORTS_SECURE_CODING
 
 + (instancetype)date {
   return [self dateWithTimeIntervalSinceNow:0];
@@ -71,9 +66,7 @@ using namespace mps_simulator;
   return self;
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  return [self retain];
-}
+COPIES_BY_RETAINING
 
 - (NSTimeInterval)timeIntervalSince1970 {
   return _seconds;
@@ -163,9 +156,7 @@ NSErrorUserInfoKey const NSUnderlyingErrorKey = @"NSUnderlyingError";
   NSDictionary* _userInfo;
 }
 
-+ (BOOL)supportsSecureCoding {
-  return YES;
-}
+SUPPORTS_SECURE_CODING
 
 + (instancetype)errorWithDomain:(NSErrorDomain)domain code:(NSInteger)code userInfo:(NSDictionary*)userInfo {
   return [[[self alloc] initWithDomain:domain code:code userInfo:userInfo] autorelease];
@@ -184,9 +175,7 @@ NSErrorUserInfoKey const NSUnderlyingErrorKey = @"NSUnderlyingError";
   [super dealloc];
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  return [self retain];
-}
+COPIES_BY_RETAINING
 
 - (NSErrorDomain)domain {
   return _domain;
@@ -241,9 +230,7 @@ NSErrorUserInfoKey const NSUnderlyingErrorKey = @"NSUnderlyingError";
   std::string _path; // of a file URL: absolute; otherwise all that follows the scheme
 }
 
-+ (BOOL)supportsSecureCoding {
-  return YES;
-}
+SUPPORTS_SECURE_CODING
 
 + (instancetype)URLWithString:(NSString*)string {
   return [[[self alloc] initWithString:string] autorelease];
@@ -287,9 +274,7 @@ NSErrorUserInfoKey const NSUnderlyingErrorKey = @"NSUnderlyingError";
   return self;
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  return [self retain];
-}
+COPIES_BY_RETAINING
 
 - (NSString*)absoluteString {
   return to_ns_string(_scheme + (self.isFileURL ? "://" : ":") + _path);

@@ -1,5 +1,6 @@
 #include "performance_shaders/encode.h"
 
+#include "foundation/copying.h"
 #include "metal/device.h"
 #include "support/counters.h"
 #include "support/error.h"
@@ -38,9 +39,7 @@ using namespace mps_simulator;
 
 @synthesize device = _device;
 
-+ (BOOL)supportsSecureCoding {
-  return YES;
-}
+SUPPORTS_SECURE_CODING
 
 - (instancetype)init {
   COUNT_CALL();
