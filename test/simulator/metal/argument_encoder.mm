@@ -17,8 +17,6 @@ constexpr NSUInteger kArgumentAlignment = 16;
 
 @implementation SimulatedArgumentEncoder
 
-@synthesize label = _label;
-
 - (instancetype)initWithFunction:(std::shared_ptr<shader::Function>)function index:(unsigned)index {
   if ((self = [super init])) {
     _bufferIndex = index;
@@ -30,12 +28,7 @@ constexpr NSUInteger kArgumentAlignment = 16;
 
 - (void)dealloc {
   [_argumentBuffer release];
-  [_label release];
   [super dealloc];
-}
-
-- (id<MTLDevice>)device {
-  return mps_simulator::device();
 }
 
 - (NSUInteger)encodedLength {

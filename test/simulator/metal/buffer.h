@@ -2,6 +2,7 @@
 
 #import <Metal/Metal.h>
 
+#import "metal/device.h"
 #include "metal/guarded_memory.h"
 #include "metal/host_view.h"
 
@@ -10,15 +11,12 @@
 #include <mutex>
 
 // What buffers and heaps have in common.
-@interface SimulatedResource : NSObject {
+@interface SimulatedResource : SimulatedObject {
  @public
-  NSString* _label;
   MTLResourceOptions _resourceOptions;
   MTLPurgeableState _purgeableState;
 }
 - (instancetype)initWithOptions:(MTLResourceOptions)options;
-@property(copy, atomic) NSString* label;
-@property(readonly) id<MTLDevice> device;
 @property(readonly) MTLCPUCacheMode cpuCacheMode;
 @property(readonly) MTLStorageMode storageMode;
 @property(readonly) MTLHazardTrackingMode hazardTrackingMode;

@@ -11,23 +11,12 @@
 
 @implementation SimulatedResource
 
-@synthesize label = _label;
-
 - (instancetype)initWithOptions:(MTLResourceOptions)options {
   if ((self = [super init])) {
     _resourceOptions = options;
     _purgeableState = MTLPurgeableStateNonVolatile;
   }
   return self;
-}
-
-- (void)dealloc {
-  [_label release];
-  [super dealloc];
-}
-
-- (id<MTLDevice>)device {
-  return mps_simulator::device();
 }
 
 - (MTLResourceOptions)resourceOptions {

@@ -2,6 +2,7 @@
 
 #import <Metal/Metal.h>
 
+#import "metal/device.h"
 #include "metal/access_log.h"
 #include "metal/command.h"
 #include "metal/command_list.h"
@@ -17,7 +18,7 @@
 @class SimulatedCommandQueue;
 @class SimulatedIndirectCommandBuffer;
 
-@interface SimulatedCommandBuffer : NSObject <MTLCommandBuffer> {
+@interface SimulatedCommandBuffer : SimulatedObject <MTLCommandBuffer> {
  @public
   mps_simulator::CommandList _commands;
   mps_simulator::AccessLog _accesses;

@@ -128,8 +128,6 @@ COPIES_PROPERTIES
 
 @implementation SimulatedCommandBuffer
 
-@synthesize label = _label;
-
 - (instancetype)initWithQueue:(SimulatedCommandQueue*)queue
                         state:(std::shared_ptr<QueueState>)state
            retainedReferences:(BOOL)retainedReferences {
@@ -162,7 +160,6 @@ COPIES_PROPERTIES
   for (auto handler : _completedHandlers) {
     [handler release];
   }
-  [_label release];
   [_queue release];
   [super dealloc];
 }
@@ -181,10 +178,6 @@ COPIES_PROPERTIES
     [object release];
   }
   _retained.clear();
-}
-
-- (id<MTLDevice>)device {
-  return mps_simulator::device();
 }
 
 - (id<MTLCommandQueue>)commandQueue {

@@ -2,12 +2,13 @@
 
 #import <Metal/Metal.h>
 
+#import "metal/device.h"
 #include "metal/command_buffer.h"
 #include "metal/dispatch.h"
 
 // What all encoders share. A command buffer has at most one open encoder: an
 // encoder takes that place and frees it when it ends.
-@interface SimulatedCommandEncoder : NSObject {
+@interface SimulatedCommandEncoder : SimulatedObject {
  @public
   SimulatedCommandBuffer* _commandBuffer;
   BOOL _ended;
@@ -17,8 +18,6 @@
   mps_simulator::GpuPass* _pass; // the command buffer's
 }
 - (instancetype)initWithCommandBuffer:(SimulatedCommandBuffer*)commandBuffer;
-@property(copy, atomic) NSString* label;
-@property(readonly) id<MTLDevice> device;
 - (void)endEncoding;
 - (void)insertDebugSignpost:(NSString*)string;
 - (void)pushDebugGroup:(NSString*)string;

@@ -22,8 +22,6 @@ class UpdateFencesCommand final : public GpuCommand {
 
 @implementation SimulatedCommandEncoder
 
-@synthesize label = _label;
-
 - (instancetype)initWithCommandBuffer:(SimulatedCommandBuffer*)commandBuffer {
   if ((self = [super init])) {
     _commandBuffer = [commandBuffer retain];
@@ -39,13 +37,8 @@ class UpdateFencesCommand final : public GpuCommand {
     _commandBuffer->_openEncoder = nil;
     _commandBuffer->_lostEncoder = !_failed;
   }
-  [_label release];
   [_commandBuffer release];
   [super dealloc];
-}
-
-- (id<MTLDevice>)device {
-  return mps_simulator::device();
 }
 
 - (void)endEncoding {

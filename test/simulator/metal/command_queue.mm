@@ -9,8 +9,6 @@ using namespace mps_simulator;
 
 @implementation SimulatedCommandQueue
 
-@synthesize label = _label;
-
 - (instancetype)initWithMaxCommandBufferCount:(NSUInteger)count {
   if ((self = [super init])) {
     note_device_in_use();
@@ -24,12 +22,7 @@ using namespace mps_simulator;
 - (void)dealloc {
   // Its command buffers retain the queue, so none is left.
   Gpu::instance().remove_queue(_state);
-  [_label release];
   [super dealloc];
-}
-
-- (id<MTLDevice>)device {
-  return mps_simulator::device();
 }
 
 - (id<MTLCommandBuffer>)commandBuffer {

@@ -6,6 +6,15 @@
 
 #include <memory>
 
+// What nearly all objects of Metal have.
+@interface SimulatedObject : NSObject {
+ @public
+  NSString* _label;
+}
+@property(copy, atomic) NSString* label;
+@property(readonly) id<MTLDevice> device;
+@end
+
 @interface SimulatedDevice : NSObject <MTLDevice>
 @end
 
@@ -19,7 +28,7 @@ void check_process(const char* function);
 
 } // namespace mps_simulator
 
-@interface SimulatedCommandQueue : NSObject <MTLCommandQueue> {
+@interface SimulatedCommandQueue : SimulatedObject <MTLCommandQueue> {
  @private
   std::shared_ptr<mps_simulator::QueueState> _state;
 }

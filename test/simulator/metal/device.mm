@@ -57,6 +57,19 @@ extern "C" NSArray<id<MTLDevice>>* MTLCopyAllDevices(void) {
   return [[NSArray alloc] initWithObjects:&only count:1];
 }
 
+@implementation SimulatedObject
+
+- (void)dealloc {
+  [_label release];
+  [super dealloc];
+}
+
+- (id<MTLDevice>)device {
+  return mps_simulator::device();
+}
+
+@end
+
 @implementation SimulatedDevice
 
 - (NSString*)name {

@@ -10,32 +10,9 @@
 using namespace mps_simulator;
 
 @implementation SimulatedFence
-
-@synthesize label = _label;
-
-- (void)dealloc {
-  [_label release];
-  [super dealloc];
-}
-
-- (id<MTLDevice>)device {
-  return mps_simulator::device();
-}
-
 @end
 
 @implementation SimulatedEvent
-
-@synthesize label = _label;
-
-- (void)dealloc {
-  [_label release];
-  [super dealloc];
-}
-
-- (id<MTLDevice>)device {
-  return mps_simulator::device();
-}
 
 - (void)signalValue:(uint64_t)value {
   _value.store(value, std::memory_order_release);

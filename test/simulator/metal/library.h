@@ -2,17 +2,19 @@
 
 #import <Metal/Metal.h>
 
+#import "metal/device.h"
+
 #include "shader/shader.h"
 
 #include <memory>
 
-@interface SimulatedFunction : NSObject <MTLFunction> {
+@interface SimulatedFunction : SimulatedObject <MTLFunction> {
  @public
   std::shared_ptr<mps_simulator::shader::Function> _function;
 }
 @end
 
-@interface SimulatedLibrary : NSObject <MTLLibrary> {
+@interface SimulatedLibrary : SimulatedObject <MTLLibrary> {
  @public
   std::shared_ptr<mps_simulator::shader::Library> _library;
   MTLLibraryType _type;
@@ -52,7 +54,7 @@ SimulatedComputePipelineState* checked_pipeline(id<MTLComputePipelineState> pipe
 
 } // namespace mps_simulator
 
-@interface SimulatedArgumentEncoder : NSObject <MTLArgumentEncoder> {
+@interface SimulatedArgumentEncoder : SimulatedObject <MTLArgumentEncoder> {
  @private
   std::shared_ptr<mps_simulator::shader::Function> _function;
   unsigned _bufferIndex;

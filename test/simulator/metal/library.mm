@@ -23,17 +23,6 @@ NSError* library_error(MTLLibraryError code, const std::string& message) {
 
 @implementation SimulatedFunction
 
-@synthesize label = _label;
-
-- (void)dealloc {
-  [_label release];
-  [super dealloc];
-}
-
-- (id<MTLDevice>)device {
-  return mps_simulator::device();
-}
-
 - (MTLFunctionType)functionType {
   COUNT_CALL();
   return MTLFunctionTypeKernel;
@@ -54,17 +43,6 @@ NSError* library_error(MTLLibraryError code, const std::string& message) {
 @end
 
 @implementation SimulatedLibrary
-
-@synthesize label = _label;
-
-- (void)dealloc {
-  [_label release];
-  [super dealloc];
-}
-
-- (id<MTLDevice>)device {
-  return mps_simulator::device();
-}
 
 - (MTLLibraryType)type {
   return _type;
