@@ -1,4 +1,3 @@
-#include "foundation/autorelease.h"
 #include "foundation/object_memory.h"
 #include "support/error.h"
 

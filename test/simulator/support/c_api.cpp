@@ -5,7 +5,6 @@
 #include "metal/memory.h"
 #include "support/counters.h"
 #include "support/functions_run.h"
-#include "support/live_objects.h"
 #include "support/error.h"
 #include "support/settings.h"
 
@@ -13,7 +12,7 @@
 
 namespace mps_simulator {
 
-// Of foundation/autorelease.h, which is not plain C++.
+// Of foundation/object_memory.h, which is not plain C++.
 std::map<std::string, int64_t> autorelease_leaks();
 void reset_autorelease_leaks();
 

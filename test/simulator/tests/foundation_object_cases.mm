@@ -1,7 +1,7 @@
 // The root class: life, messages, forwarding.
 #include "foundation/string.h"
 #include "foundation_checks.h"
-#include "support/live_objects.h"
+#include "support/counters.h"
 #include "support/settings.h"
 
 #include <Block.h>

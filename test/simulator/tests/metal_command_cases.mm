@@ -3,7 +3,7 @@
 #import "metal_objects.h"
 
 #include "metal/command.h"
-#include "support/live_objects.h"
+#include "support/counters.h"
 #include "support/settings.h"
 
 #include <atomic>

@@ -2,7 +2,7 @@
 
 #import "metal_objects.h"
 
-#include "foundation/autorelease.h"
+#include "foundation/object_memory.h"
 #include "metal/command.h"
 #include "support/settings.h"
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CASES = [
     Path(__file__).parent / f"graph_{part}_cases.mm"
-    for part in ("call", "core", "execution", "pooling", "recurrent", "reinterpret")
+    for part in ("call", "core", "execution", "layer")
 ]
 
 
