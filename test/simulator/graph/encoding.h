@@ -37,6 +37,21 @@ void schedule(
     std::vector<MPSGraphTensorData*> results,
     ExecutableUse use = {});
 
+// Calls the handlers of a descriptor, which may have none, with what the run computes.
+template <typename Descriptor, typename Results>
+void add_handlers(MPSCommandBuffer* command_buffer, Descriptor* descriptor, Results* results) {
+  if (auto handler = descriptor.scheduledHandler) {
+    [command_buffer addScheduledHandler:^(id<MTLCommandBuffer> buffer) {
+      handler(results, buffer.error);
+    }];
+  }
+  if (auto handler = descriptor.completionHandler) {
+    [command_buffer addCompletedHandler:^(id<MTLCommandBuffer> buffer) {
+      handler(results, buffer.error);
+    }];
+  }
+}
+
 // Violation unless `data` may hold the values of a tensor of this type.
 void check_feed(const char* method, MPSGraphTensor* tensor, const TensorType& type, MPSGraphTensorData* data);
 void check_result(const char* method, MPSGraphTensor* tensor, const TensorType& type, MPSGraphTensorData* data);

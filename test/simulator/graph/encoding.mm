@@ -446,21 +446,6 @@ std::vector<MPSGraphTensorData*> make_results(const Plan& plan,
   return results;
 }
 
-void add_handlers(MPSCommandBuffer* command_buffer,
-                  MPSGraphExecutionDescriptor* descriptor,
-                  MPSGraphTensorDataDictionary* results) {
-  if (MPSGraphScheduledHandler handler = descriptor.scheduledHandler) {
-    [command_buffer addScheduledHandler:^(id<MTLCommandBuffer> buffer) {
-      handler(results, buffer.error);
-    }];
-  }
-  if (MPSGraphCompletionHandler handler = descriptor.completionHandler) {
-    [command_buffer addCompletedHandler:^(id<MTLCommandBuffer> buffer) {
-      handler(results, buffer.error);
-    }];
-  }
-}
-
 } // namespace
 
 } // namespace mps_simulator::graph
@@ -515,10 +500,7 @@ void add_handlers(MPSCommandBuffer* command_buffer,
                                       targetOperations:(NSArray<MPSGraphOperation*>*)targetOperations
                                    executionDescriptor:(MPSGraphExecutionDescriptor*)executionDescriptor {
   COUNT_CALL();
-  std::vector<MPSGraphTensor*> targets;
-  for (MPSGraphTensor* target in targetTensors) {
-    targets.push_back(target);
-  }
+  const auto targets = to_vector<MPSGraphTensor*>(targetTensors);
   check_owner(self, targets);
   const TensorsAndData fed = check_feeds(self, feeds);
   const auto plan = cached_plan(self, fed.tensors, targets);

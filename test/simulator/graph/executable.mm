@@ -79,15 +79,6 @@ std::string name_of(MPSGraphExecutable* executable, const std::vector<MPSGraphTe
   return name.str();
 }
 
-std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) {
-  std::vector<MPSGraphTensorData*> items;
-  items.reserve(array.count);
-  for (MPSGraphTensorData* item in array) {
-    items.push_back(item);
-  }
-  return items;
-}
-
 } // namespace
 
 @implementation MPSGraphExecutable
@@ -186,7 +177,7 @@ std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) 
   COUNT_CALL();
   check_called(encode_method, *_life);
   check_count("inputs", _feeds.size(), inputsArray.count);
-  std::vector<MPSGraphTensorData*> inputs = to_vector(inputsArray);
+  auto inputs = to_vector<MPSGraphTensorData*>(inputsArray);
   for (size_t i = 0; i < inputs.size(); i++) {
     check_feed(encode_method, _feeds[i], _compiled.feed_types[i], inputs[i]);
   }
@@ -194,33 +185,18 @@ std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) 
     resultsArray = [self newResultsForInputs:inputs device:commandBuffer.device];
   }
   check_count("results", _targets.size(), resultsArray.count);
-  std::vector<MPSGraphTensorData*> results = to_vector(resultsArray);
+  auto results = to_vector<MPSGraphTensorData*>(resultsArray);
   for (size_t i = 0; i < results.size(); i++) {
     check_result(encode_method, _targets[i], _compiled.target_types[i], results[i]);
   }
   schedule(encode_method, commandBuffer, _compiled.plan, std::move(inputs), std::move(results), ExecutableUse(_life));
   if (executionDescriptor) {
-    [self addHandlersOf:executionDescriptor toCommandBuffer:commandBuffer results:resultsArray];
+    add_handlers(commandBuffer, executionDescriptor, resultsArray);
   }
   if (!executionDescriptor || executionDescriptor.enableCommitAndContinue) {
     commit_if_the_seed_says(commandBuffer);
   }
   return resultsArray;
-}
-
-- (void)addHandlersOf:(MPSGraphExecutableExecutionDescriptor*)descriptor
-      toCommandBuffer:(MPSCommandBuffer*)commandBuffer
-              results:(NSArray<MPSGraphTensorData*>*)results {
-  if (MPSGraphExecutableScheduledHandler handler = descriptor.scheduledHandler) {
-    [commandBuffer addScheduledHandler:^(id<MTLCommandBuffer> buffer) {
-      handler(results, buffer.error);
-    }];
-  }
-  if (MPSGraphExecutableCompletionHandler handler = descriptor.completionHandler) {
-    [commandBuffer addCompletedHandler:^(id<MTLCommandBuffer> buffer) {
-      handler(results, buffer.error);
-    }];
-  }
 }
 
 - (NSArray<MPSGraphTensorData*>*)runOnQueue:(id<MTLCommandQueue>)commandQueue
@@ -320,10 +296,7 @@ COPIES_PROPERTIES
     }
     make_plan(feed_tensors, operation->_outputs);
   }
-  std::vector<MPSGraphTensor*> target_tensors;
-  for (MPSGraphTensor* target in targetTensors) {
-    target_tensors.push_back(target);
-  }
+  auto target_tensors = to_vector<MPSGraphTensor*>(targetTensors);
   shuffle(target_tensors);
   MPSGraphExecutable* executable =
       [[[MPSGraphExecutable alloc] initWithGraph:self

@@ -95,6 +95,16 @@ MPSDataType to_data_type(at::ScalarType type);
 std::vector<int64_t> to_sizes(NSArray<NSNumber*>* shape);
 NSArray<NSNumber*>* to_shape(at::IntArrayRef sizes);
 
+template <typename T>
+std::vector<T> to_vector(NSArray* array) {
+  std::vector<T> items;
+  items.reserve(array.count);
+  for (T item in array) {
+    items.push_back(item);
+  }
+  return items;
+}
+
 // A negative axis counts from the end. Out of range is a violation.
 int64_t wrap_axis(int64_t axis, int64_t rank);
 

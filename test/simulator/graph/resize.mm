@@ -274,93 +274,49 @@ Resize bilinear(MPSGraphTensorNamedDataLayout layout,
 using namespace mps_simulator;
 using namespace mps_simulator::graph;
 
+// Forward and backward; `first` and `second` go on with the selector.
+#define RESIZE_METHODS(first, second, add)                                                                          \
+  -(MPSGraphTensor*)resizeNearestWith##first : (MPSGraphTensor*)tensor                                              \
+      second : (MPSGraphTensor*)other                                                                               \
+      nearestRoundingMode : (MPSGraphResizeNearestRoundingMode)mode                                                 \
+      centerResult : (BOOL)center                                                                                   \
+      alignCorners : (BOOL)align                                                                                    \
+      layout : (MPSGraphTensorNamedDataLayout)layout                                                                \
+      name : (NSString*)name {                                                                                      \
+    COUNT_CALL();                                                                                                   \
+    return add(self, tensor, other, nil, nearest(mode, layout, __func__, center, align), name);                     \
+  }                                                                                                                 \
+  -(MPSGraphTensor*)resizeNearestWith##first : (MPSGraphTensor*)tensor                                              \
+      second : (MPSGraphTensor*)other                                                                               \
+      scaleOffsetTensor : (MPSGraphTensor*)scaleOffset                                                              \
+      nearestRoundingMode : (MPSGraphResizeNearestRoundingMode)mode                                                 \
+      layout : (MPSGraphTensorNamedDataLayout)layout                                                                \
+      name : (NSString*)name {                                                                                      \
+    COUNT_CALL();                                                                                                   \
+    return add(self, tensor, other, scaleOffset, nearest(mode, layout, __func__), name);                            \
+  }                                                                                                                 \
+  -(MPSGraphTensor*)resizeBilinearWith##first : (MPSGraphTensor*)tensor                                             \
+      second : (MPSGraphTensor*)other                                                                               \
+      centerResult : (BOOL)center                                                                                   \
+      alignCorners : (BOOL)align                                                                                    \
+      layout : (MPSGraphTensorNamedDataLayout)layout                                                                \
+      name : (NSString*)name {                                                                                      \
+    COUNT_CALL();                                                                                                   \
+    return add(self, tensor, other, nil, bilinear(layout, __func__, center, align), name);                          \
+  }                                                                                                                 \
+  -(MPSGraphTensor*)resizeBilinearWith##first : (MPSGraphTensor*)tensor                                             \
+      second : (MPSGraphTensor*)other                                                                               \
+      scaleOffsetTensor : (MPSGraphTensor*)scaleOffset                                                              \
+      layout : (MPSGraphTensorNamedDataLayout)layout                                                                \
+      name : (NSString*)name {                                                                                      \
+    COUNT_CALL();                                                                                                   \
+    return add(self, tensor, other, scaleOffset, bilinear(layout, __func__), name);                                 \
+  }
+
 @implementation MPSGraph (MPSGraphResizeOps)
 
-- (MPSGraphTensor*)resizeNearestWithTensor:(MPSGraphTensor*)tensor
-                                sizeTensor:(MPSGraphTensor*)sizeTensor
-                       nearestRoundingMode:(MPSGraphResizeNearestRoundingMode)nearestRoundingMode
-                              centerResult:(BOOL)centerResult
-                              alignCorners:(BOOL)alignCorners
-                                    layout:(MPSGraphTensorNamedDataLayout)layout
-                                      name:(NSString*)name {
-  COUNT_CALL();
-  const auto resize = nearest(nearestRoundingMode, layout, __func__, centerResult, alignCorners);
-  return add_resize(self, tensor, sizeTensor, nil, resize, name);
-}
-
-- (MPSGraphTensor*)resizeNearestWithTensor:(MPSGraphTensor*)tensor
-                                sizeTensor:(MPSGraphTensor*)sizeTensor
-                         scaleOffsetTensor:(MPSGraphTensor*)scaleOffsetTensor
-                       nearestRoundingMode:(MPSGraphResizeNearestRoundingMode)nearestRoundingMode
-                                    layout:(MPSGraphTensorNamedDataLayout)layout
-                                      name:(NSString*)name {
-  COUNT_CALL();
-  const auto resize = nearest(nearestRoundingMode, layout, __func__);
-  return add_resize(self, tensor, sizeTensor, scaleOffsetTensor, resize, name);
-}
-
-- (MPSGraphTensor*)resizeBilinearWithTensor:(MPSGraphTensor*)tensor
-                                 sizeTensor:(MPSGraphTensor*)sizeTensor
-                               centerResult:(BOOL)centerResult
-                               alignCorners:(BOOL)alignCorners
-                                     layout:(MPSGraphTensorNamedDataLayout)layout
-                                       name:(NSString*)name {
-  COUNT_CALL();
-  const auto resize = bilinear(layout, __func__, centerResult, alignCorners);
-  return add_resize(self, tensor, sizeTensor, nil, resize, name);
-}
-
-- (MPSGraphTensor*)resizeBilinearWithTensor:(MPSGraphTensor*)tensor
-                                 sizeTensor:(MPSGraphTensor*)sizeTensor
-                          scaleOffsetTensor:(MPSGraphTensor*)scaleOffsetTensor
-                                     layout:(MPSGraphTensorNamedDataLayout)layout
-                                       name:(NSString*)name {
-  COUNT_CALL();
-  return add_resize(self, tensor, sizeTensor, scaleOffsetTensor, bilinear(layout, __func__), name);
-}
-
-- (MPSGraphTensor*)resizeNearestWithGradientTensor:(MPSGraphTensor*)gradient
-                                             input:(MPSGraphTensor*)input
-                               nearestRoundingMode:(MPSGraphResizeNearestRoundingMode)nearestRoundingMode
-                                      centerResult:(BOOL)centerResult
-                                      alignCorners:(BOOL)alignCorners
-                                            layout:(MPSGraphTensorNamedDataLayout)layout
-                                              name:(NSString*)name {
-  COUNT_CALL();
-  const auto resize = nearest(nearestRoundingMode, layout, __func__, centerResult, alignCorners);
-  return add_resize_gradient(self, gradient, input, nil, resize, name);
-}
-
-- (MPSGraphTensor*)resizeNearestWithGradientTensor:(MPSGraphTensor*)gradient
-                                             input:(MPSGraphTensor*)input
-                                 scaleOffsetTensor:(MPSGraphTensor*)scaleOffsetTensor
-                               nearestRoundingMode:(MPSGraphResizeNearestRoundingMode)nearestRoundingMode
-                                            layout:(MPSGraphTensorNamedDataLayout)layout
-                                              name:(NSString*)name {
-  COUNT_CALL();
-  const auto resize = nearest(nearestRoundingMode, layout, __func__);
-  return add_resize_gradient(self, gradient, input, scaleOffsetTensor, resize, name);
-}
-
-- (MPSGraphTensor*)resizeBilinearWithGradientTensor:(MPSGraphTensor*)gradient
-                                              input:(MPSGraphTensor*)input
-                                       centerResult:(BOOL)centerResult
-                                       alignCorners:(BOOL)alignCorners
-                                             layout:(MPSGraphTensorNamedDataLayout)layout
-                                               name:(NSString*)name {
-  COUNT_CALL();
-  const auto resize = bilinear(layout, __func__, centerResult, alignCorners);
-  return add_resize_gradient(self, gradient, input, nil, resize, name);
-}
-
-- (MPSGraphTensor*)resizeBilinearWithGradientTensor:(MPSGraphTensor*)gradient
-                                              input:(MPSGraphTensor*)input
-                                  scaleOffsetTensor:(MPSGraphTensor*)scaleOffsetTensor
-                                             layout:(MPSGraphTensorNamedDataLayout)layout
-                                               name:(NSString*)name {
-  COUNT_CALL();
-  return add_resize_gradient(self, gradient, input, scaleOffsetTensor, bilinear(layout, __func__), name);
-}
+RESIZE_METHODS(Tensor, sizeTensor, add_resize)
+RESIZE_METHODS(GradientTensor, input, add_resize_gradient)
 
 @end
 

@@ -55,14 +55,6 @@ at::Tensor coordinates(int64_t axis, const std::vector<int64_t>& sizes) {
   return at::arange(sizes[position], at::TensorOptions().device(at::kCPU).dtype(at::kInt)).view(along).expand(sizes);
 }
 
-std::vector<MPSGraphTensor*> to_vector(NSArray<MPSGraphTensor*>* tensors) {
-  std::vector<MPSGraphTensor*> result;
-  for (MPSGraphTensor* tensor in tensors) {
-    result.push_back(tensor);
-  }
-  return result;
-}
-
 at::Tensor concatenated_sample(const Tensors& tensors, int64_t axis) {
   auto sizes = tensors[0].sizes().vec();
   for (size_t i = 1; i < tensors.size(); i++) {
@@ -224,7 +216,7 @@ NSArray<MPSGraphTensor*>* add_split(MPSGraph* graph,
                        dimension:(NSInteger)dimension
                             name:(NSString*)name {
   COUNT_CALL();
-  return add_concatenation(self, to_vector(tensors), dimension, false, name);
+  return add_concatenation(self, to_vector<MPSGraphTensor*>(tensors), dimension, false, name);
 }
 
 - (MPSGraphTensor*)concatTensors:(NSArray<MPSGraphTensor*>*)tensors
@@ -232,12 +224,12 @@ NSArray<MPSGraphTensor*>* add_split(MPSGraph* graph,
                       interleave:(BOOL)interleave
                             name:(NSString*)name {
   COUNT_CALL();
-  return add_concatenation(self, to_vector(tensors), dimension, interleave, name);
+  return add_concatenation(self, to_vector<MPSGraphTensor*>(tensors), dimension, interleave, name);
 }
 
 - (MPSGraphTensor*)stackTensors:(NSArray<MPSGraphTensor*>*)tensors axis:(NSInteger)axis name:(NSString*)name {
   COUNT_CALL();
-  auto inputs = to_vector(tensors);
+  auto inputs = to_vector<MPSGraphTensor*>(tensors);
   check_same_type("stack", inputs);
   return add_operation(self, "stack", std::move(inputs), name, [axis](const Tensors& inputs) {
     return at::stack(inputs, wrap_axis(axis, inputs[0].dim() + 1));
