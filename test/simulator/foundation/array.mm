@@ -107,9 +107,7 @@ COPIES_BY_RETAINING
 }
 
 - (id)objectAtIndex:(NSUInteger)index {
-  if (index >= _objects.size()) {
-    VIOLATION("index %lu beyond count %zu", index, _objects.size());
-  }
+  [self checkIndex:index function:__func__];
   return _objects[index];
 }
 
@@ -128,6 +126,12 @@ COPIES_BY_RETAINING
 - (void)getObjects:(id __unsafe_unretained[])objects range:(NSRange)range {
   [self checkRange:range function:__func__];
   std::copy_n(_objects.begin() + range.location, range.length, objects);
+}
+
+- (void)checkIndex:(NSUInteger)index function:(const char*)function {
+  if (index >= _objects.size()) {
+    violation("%s: index %lu beyond count %zu", function, index, _objects.size());
+  }
 }
 
 - (void)checkRange:(NSRange)range function:(const char*)function {
@@ -303,9 +307,7 @@ COPIES_BY_RETAINING
 }
 
 - (void)removeObjectAtIndex:(NSUInteger)index {
-  if (index >= _objects.size()) {
-    VIOLATION("index %lu beyond count %zu", index, _objects.size());
-  }
+  [self checkIndex:index function:__func__];
   id object = _objects[index];
   _objects.erase(_objects.begin() + index);
   ++_mutations;
@@ -347,9 +349,7 @@ COPIES_BY_RETAINING
 
 - (void)replaceObjectAtIndex:(NSUInteger)index withObject:(id)object {
   check_not_nil(object, __func__);
-  if (index >= _objects.size()) {
-    VIOLATION("index %lu beyond count %zu", index, _objects.size());
-  }
+  [self checkIndex:index function:__func__];
   id old = _objects[index];
   _objects[index] = [object retain];
   ++_mutations;

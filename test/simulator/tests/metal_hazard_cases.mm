@@ -61,63 +61,65 @@ struct ProgramMemory {
   id<MTLBuffer> buffer;
 };
 
+// A copy that is committed and does not run before the gate is opened.
+struct HeldCopy {
+  explicit HeldCopy(bool watched = true) : watch(watched) {
+    gate.close(queue);
+    buffer = commit_copy(queue, from, to, 0, 16);
+  }
+
+  WatchHazards watch;
+  id<MTLCommandQueue> queue = metal_queue();
+  id<MTLBuffer> from = float_buffer(4, 1);
+  id<MTLBuffer> to = float_buffer(4, 10);
+  Gate gate;
+  id<MTLCommandBuffer> buffer;
+};
+
 } // namespace
 
 CASE(hazard_host_writes_what_the_gpu_reads) {
-  const WatchHazards watch;
-  id<MTLCommandQueue> queue = metal_queue();
-  id<MTLBuffer> from = float_buffer(4, 1), to = float_buffer(4, 10);
-  from.label = @"source";
-  Gate gate;
-  gate.close(queue);
-  id<MTLCommandBuffer> buffer = commit_copy(queue, from, to, 0, 16);
+  HeldCopy held;
+  held.from.label = @"source";
   // Reading what the GPU only reads is fine.
-  CHECK_EQUAL(read(from), 1);
-  [queue commandBuffer];
-  write(from, 1, 99);
+  CHECK_EQUAL(read(held.from), 1);
+  [held.queue commandBuffer];
+  write(held.from, 1, 99);
   for (const char* text : {"wrote byte 4 of the buffer 'source' of 16 bytes"}) {
-    EXPECT_VIOLATION("-[MTLCommandQueue commandBuffer]", text, { [queue commandBuffer]; });
+    EXPECT_VIOLATION("-[MTLCommandQueue commandBuffer]", text, { [held.queue commandBuffer]; });
   }
   // Reported once. The host's access has happened, as on a Mac.
-  [queue commandBuffer];
-  gate.open();
-  [buffer waitUntilCompleted];
-  CHECK_EQUAL(read(to, 1), 99);
+  [held.queue commandBuffer];
+  held.gate.open();
+  [held.buffer waitUntilCompleted];
+  CHECK_EQUAL(read(held.to, 1), 99);
   // The GPU is done with both.
-  write(from, 1, 5);
-  write(to, 1, 5);
-  [queue commandBuffer];
+  write(held.from, 1, 5);
+  write(held.to, 1, 5);
+  [held.queue commandBuffer];
 }
 
 CASE(hazard_host_reads_what_the_gpu_will_write) {
-  const WatchHazards watch;
-  id<MTLCommandQueue> queue = metal_queue();
-  id<MTLBuffer> from = float_buffer(4, 1), to = float_buffer(4, 10);
-  to.label = @"target";
-  Gate gate;
-  gate.close(queue);
-  id<MTLCommandBuffer> buffer = commit_copy(queue, from, to, 0, 16);
-  CHECK_EQUAL(read(to), 10);
-  gate.open();
-  EXPECT_VIOLATION(
-      "-[MTLCommandBuffer waitUntilCompleted]", "read byte 0 of the buffer 'target'", { [buffer waitUntilCompleted]; });
-  [buffer waitUntilCompleted];
-  CHECK_EQUAL(read(to), 1);
-  [queue commandBuffer];
+  HeldCopy held;
+  held.to.label = @"target";
+  CHECK_EQUAL(read(held.to), 10);
+  held.gate.open();
+  EXPECT_VIOLATION("-[MTLCommandBuffer waitUntilCompleted]", "read byte 0 of the buffer 'target'", {
+    [held.buffer waitUntilCompleted];
+  });
+  [held.buffer waitUntilCompleted];
+  CHECK_EQUAL(read(held.to), 1);
+  [held.queue commandBuffer];
 }
 
 CASE(hazard_names_the_command_buffer) {
-  const WatchHazards watch;
-  id<MTLCommandQueue> queue = metal_queue();
-  id<MTLBuffer> from = float_buffer(4, 1), to = float_buffer(4, 10);
-  Gate gate;
-  gate.close(queue);
-  id<MTLCommandBuffer> buffer = commit_copy(queue, from, to, 0, 16);
-  write(to, 0, 1);
-  gate.open();
-  EXPECT_VIOLATION(
-      "-[MTLCommandBuffer waitUntilCompleted]", "while command buffer copying (", { [buffer waitUntilCompleted]; });
-  [buffer waitUntilCompleted];
+  HeldCopy held;
+  write(held.to, 0, 1);
+  held.gate.open();
+  EXPECT_VIOLATION("-[MTLCommandBuffer waitUntilCompleted]", "while command buffer copying (", {
+    [held.buffer waitUntilCompleted];
+  });
+  [held.buffer waitUntilCompleted];
 }
 
 CASE(no_hazard_beside_what_the_gpu_uses) {
@@ -281,14 +283,9 @@ CASE(no_hazard_in_memory_that_the_gpu_writes_first) {
 }
 
 CASE(hazards_can_be_left_unwatched) {
-  const WatchHazards no_watch(false);
-  id<MTLCommandQueue> queue = metal_queue();
-  id<MTLBuffer> from = float_buffer(4, 1), to = float_buffer(4, 10);
-  Gate gate;
-  gate.close(queue);
-  id<MTLCommandBuffer> buffer = commit_copy(queue, from, to, 0, 16);
-  write(from, 0, 3);
-  gate.open();
-  [buffer waitUntilCompleted];
-  CHECK_EQUAL(read(to), 3);
+  HeldCopy held(/*watched=*/false);
+  write(held.from, 0, 3);
+  held.gate.open();
+  [held.buffer waitUntilCompleted];
+  CHECK_EQUAL(read(held.to), 3);
 }
