@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cases.h"
+#import "metal_objects.h"
 
 #include <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 
@@ -11,6 +12,7 @@
 #include <vector>
 
 using namespace mps_simulator;
+using mps_simulator::cases::finish;
 
 namespace {
 
@@ -119,6 +121,18 @@ void run(MPSGraph* graph, const Feeds& feeds, const Feeds& results) {
                           feeds:dictionary(feeds)
                targetOperations:nil
               resultsDictionary:dictionary(results)];
+}
+
+void encode(MPSGraph* graph,
+            MPSCommandBuffer* commands,
+            const Feeds& feeds,
+            const Feeds& results,
+            MPSGraphExecutionDescriptor* descriptor = nil) {
+  [graph encodeToCommandBuffer:commands
+                         feeds:dictionary(feeds)
+              targetOperations:nil
+             resultsDictionary:dictionary(results)
+           executionDescriptor:descriptor];
 }
 
 template <typename T>

@@ -82,17 +82,12 @@ CASE(graph_computes_after_commit_only) {
   // Otherwise the run may commit by itself.
   MPSGraphExecutionDescriptor* descriptor = [[MPSGraphExecutionDescriptor new] autorelease];
   descriptor.enableCommitAndContinue = NO;
-  [graph encodeToCommandBuffer:commands
-                         feeds:dictionary({{input, source.data}})
-              targetOperations:nil
-             resultsDictionary:dictionary({{output, result.data}})
-           executionDescriptor:descriptor];
+  encode(graph, commands, {{input, source.data}}, {{output, result.data}}, descriptor);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   expect(result.values(), {-1, -1, -1});
   // The content of the feed when the GPU runs is what counts.
   static_cast<float*>(source.buffer.contents)[0] = 5;
-  [commands commit];
-  [commands waitUntilCompleted];
+  finish(commands);
   expect(result.values(), {25, 4, 9});
 }
 
@@ -109,14 +104,9 @@ CASE(graph_keeps_what_it_needs) {
       MPSGraphTensor* input = placeholder<float>(graph, {2});
       MPSGraphTensor* output = [graph negativeWithTensor:input name:nil];
       const Data<float> source({2}, {1, 2});
-      [graph encodeToCommandBuffer:commands
-                             feeds:dictionary({{input, source.data}})
-                  targetOperations:nil
-                 resultsDictionary:dictionary({{output, result->data}})
-               executionDescriptor:nil];
+      encode(graph, commands, {{input, source.data}}, {{output, result->data}});
     }
-    [commands commit];
-    [commands waitUntilCompleted];
+    finish(commands);
     values = result->values();
     [result->buffer release];
     [commands release];
@@ -237,13 +227,8 @@ CASE(graph_calls_completion_handlers) {
     *calls += error == nil && [results objectForKey:output] != nil;
   };
   MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:queue()];
-  [graph encodeToCommandBuffer:commands
-                         feeds:dictionary({{input, source.data}})
-              targetOperations:nil
-             resultsDictionary:dictionary({{output, result.data}})
-           executionDescriptor:descriptor];
-  [commands commit];
-  [commands waitUntilCompleted];
+  encode(graph, commands, {{input, source.data}}, {{output, result.data}}, descriptor);
+  finish(commands);
   for (int i = 0; i < 200 && *calls == 0; i++) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
@@ -265,15 +250,10 @@ CASE(graph_commits_and_continues_at_times) {
   int changes = 0;
   for (int i = 0; i < 200; i++) {
     id<MTLCommandBuffer> before = commands.rootCommandBuffer;
-    [graph encodeToCommandBuffer:commands
-                           feeds:dictionary({{input, counter.data}})
-                targetOperations:nil
-               resultsDictionary:dictionary({{output, counter.data}})
-             executionDescriptor:descriptor];
+    encode(graph, commands, {{input, counter.data}}, {{output, counter.data}}, descriptor);
     changes += before != commands.rootCommandBuffer;
   }
-  [commands commit];
-  [commands waitUntilCompleted];
+  finish(commands);
   expect(counter.values(), {200});
   if (changes == 0 || (changes > 100 && settings().seed != 1)) {
     fail(changes, " commits in 200 runs");
