@@ -41,6 +41,18 @@ MPSMatrix* pivots_of(id<MTLBuffer> buffer, NSUInteger count) {
   return [[[MPSMatrix alloc] initWithBuffer:buffer descriptor:descriptor] autorelease];
 }
 
+// Of two unknowns.
+MPSMatrixSolveTriangular* solver(BOOL right, BOOL upper, BOOL transpose, BOOL unit, double alpha) {
+  return [[[MPSMatrixSolveTriangular alloc] initWithDevice:metal_device()
+                                                     right:right
+                                                     upper:upper
+                                                 transpose:transpose
+                                                      unit:unit
+                                                     order:2
+                                    numberOfRightHandSides:1
+                                                     alpha:alpha] autorelease];
+}
+
 void run(void (^encode)(id<MTLCommandBuffer> buffer)) {
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   encode(buffer);
@@ -130,14 +142,7 @@ CASE(triangular_solve) {
   for (const auto& way : ways) {
     id<MTLBuffer> solution = shared_buffer(8);
     const NSUInteger rows = way.right ? 1 : 2;
-    MPSMatrixSolveTriangular* kernel = [[[MPSMatrixSolveTriangular alloc] initWithDevice:metal_device()
-                                                                                   right:way.right
-                                                                                   upper:way.upper
-                                                                               transpose:way.transpose
-                                                                                    unit:way.unit
-                                                                                   order:2
-                                                                  numberOfRightHandSides:1
-                                                                                   alpha:2] autorelease];
+    MPSMatrixSolveTriangular* kernel = solver(way.right, way.upper, way.transpose, way.unit, 2);
     std::vector<float> half = way.known;
     for (float& value : half) {
       value /= 2;
@@ -157,14 +162,7 @@ CASE(triangular_solve_of_a_batch) {
   MPSMatrix* known = matrix_of(buffer_of({8, 8, 8, 8, 8, 8}), 2, 1, 3);
   id<MTLBuffer> solution = buffer_of({0, 0, 0, 0, 0, 0});
   MPSMatrix* unknown = matrix_of(solution, 2, 1, 3);
-  MPSMatrixSolveTriangular* kernel = [[[MPSMatrixSolveTriangular alloc] initWithDevice:metal_device()
-                                                                                 right:NO
-                                                                                 upper:YES
-                                                                             transpose:NO
-                                                                                  unit:NO
-                                                                                 order:2
-                                                                numberOfRightHandSides:1
-                                                                                 alpha:1] autorelease];
+  MPSMatrixSolveTriangular* kernel = solver(NO, YES, NO, NO, 1);
   run(^(id<MTLCommandBuffer> commands) {
     kernel.batchStart = 1;
     kernel.batchSize = 1;
