@@ -64,6 +64,8 @@ struct ProgramMemory {
 // A copy that is committed and does not run before the gate is opened.
 struct HeldCopy {
   explicit HeldCopy(bool watched = true) : watch(watched) {
+    from.label = @"source";
+    to.label = @"target";
     gate.close(queue);
     buffer = commit_copy(queue, from, to, 0, 16);
   }
@@ -80,7 +82,6 @@ struct HeldCopy {
 
 CASE(hazard_host_writes_what_the_gpu_reads) {
   HeldCopy held;
-  held.from.label = @"source";
   // Reading what the GPU only reads is fine.
   CHECK_EQUAL(read(held.from), 1);
   [held.queue commandBuffer];
@@ -101,7 +102,6 @@ CASE(hazard_host_writes_what_the_gpu_reads) {
 
 CASE(hazard_host_reads_what_the_gpu_will_write) {
   HeldCopy held;
-  held.to.label = @"target";
   CHECK_EQUAL(read(held.to), 10);
   held.gate.open();
   EXPECT_VIOLATION("-[MTLCommandBuffer waitUntilCompleted]", "read byte 0 of the buffer 'target'", {
