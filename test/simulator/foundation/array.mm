@@ -1,4 +1,5 @@
 #include "foundation/collection.h"
+#include "foundation/copying.h"
 #include "foundation/string.h"
 #include "support/error.h"
 
@@ -31,9 +32,7 @@ void stable_sort(std::vector<id>& objects, const Before& before) {
   unsigned long _mutations;
 }
 
-+ (BOOL)supportsSecureCoding {
-  return YES;
-}
+SUPPORTS_SECURE_CODING
 
 // MARK: Making arrays
 
@@ -95,9 +94,7 @@ void stable_sort(std::vector<id>& objects, const Before& before) {
   [super dealloc];
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  return [self retain];
-}
+COPIES_BY_RETAINING
 
 - (id)mutableCopyWithZone:(NSZone*)zone {
   return [[NSMutableArray alloc] initWithArray:self];
@@ -110,9 +107,7 @@ void stable_sort(std::vector<id>& objects, const Before& before) {
 }
 
 - (id)objectAtIndex:(NSUInteger)index {
-  if (index >= _objects.size()) {
-    VIOLATION("index %lu beyond count %zu", index, _objects.size());
-  }
+  [self checkIndex:index function:__func__];
   return _objects[index];
 }
 
@@ -131,6 +126,12 @@ void stable_sort(std::vector<id>& objects, const Before& before) {
 - (void)getObjects:(id __unsafe_unretained[])objects range:(NSRange)range {
   [self checkRange:range function:__func__];
   std::copy_n(_objects.begin() + range.location, range.length, objects);
+}
+
+- (void)checkIndex:(NSUInteger)index function:(const char*)function {
+  if (index >= _objects.size()) {
+    violation("%s: index %lu beyond count %zu", function, index, _objects.size());
+  }
 }
 
 - (void)checkRange:(NSRange)range function:(const char*)function {
@@ -306,9 +307,7 @@ void stable_sort(std::vector<id>& objects, const Before& before) {
 }
 
 - (void)removeObjectAtIndex:(NSUInteger)index {
-  if (index >= _objects.size()) {
-    VIOLATION("index %lu beyond count %zu", index, _objects.size());
-  }
+  [self checkIndex:index function:__func__];
   id object = _objects[index];
   _objects.erase(_objects.begin() + index);
   ++_mutations;
@@ -350,9 +349,7 @@ void stable_sort(std::vector<id>& objects, const Before& before) {
 
 - (void)replaceObjectAtIndex:(NSUInteger)index withObject:(id)object {
   check_not_nil(object, __func__);
-  if (index >= _objects.size()) {
-    VIOLATION("index %lu beyond count %zu", index, _objects.size());
-  }
+  [self checkIndex:index function:__func__];
   id old = _objects[index];
   _objects[index] = [object retain];
   ++_mutations;

@@ -1,7 +1,7 @@
 // Shared by arrays, dictionaries and sets.
 #pragma once
 
-#include <Foundation/NSEnumerator.h>
+#include <Foundation/NSArray.h>
 
 #include <vector>
 

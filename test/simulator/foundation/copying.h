@@ -17,3 +17,27 @@ id copy_with_properties(id object);
   -(id)copyWithZone : (NSZone*)zone {                   \
     return ::mps_simulator::copy_with_properties(self); \
   }
+
+// For classes whose objects do not change.
+#define COPIES_BY_RETAINING           \
+  -(id)copyWithZone : (NSZone*)zone { \
+    return [self retain];             \
+  }
+
+#define SUPPORTS_SECURE_CODING  \
+  +(BOOL)supportsSecureCoding { \
+    return YES;                 \
+  }
+
+// For objects without a count of their references.
+#define IS_NEVER_FREED          \
+  -(instancetype)retain {       \
+    return self;                \
+  }                             \
+  -(oneway void)release {}      \
+  -(instancetype)autorelease {  \
+    return self;                \
+  }                             \
+  -(NSUInteger)retainCount {    \
+    return NSUIntegerMax;       \
+  }

@@ -1,3 +1,4 @@
+#include "foundation/copying.h"
 #include "foundation/string.h"
 #include "support/error.h"
 
@@ -21,9 +22,7 @@ using namespace mps_simulator;
   BOOL _freeWhenDone;
 }
 
-+ (BOOL)supportsSecureCoding {
-  return YES;
-}
+SUPPORTS_SECURE_CODING
 
 + (instancetype)data {
   return [[[self alloc] init] autorelease];
@@ -85,9 +84,7 @@ using namespace mps_simulator;
   [super dealloc];
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  return [self retain];
-}
+COPIES_BY_RETAINING
 
 - (id)mutableCopyWithZone:(NSZone*)zone {
   return [[NSMutableData alloc] initWithData:self];

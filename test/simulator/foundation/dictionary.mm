@@ -1,4 +1,5 @@
 #include "foundation/collection.h"
+#include "foundation/copying.h"
 #include "foundation/string.h"
 #include "support/error.h"
 
@@ -18,9 +19,7 @@ using namespace mps_simulator;
   unsigned long _mutations;
 }
 
-+ (BOOL)supportsSecureCoding {
-  return YES;
-}
+SUPPORTS_SECURE_CODING
 
 // MARK: Making dictionaries
 
@@ -101,9 +100,7 @@ using namespace mps_simulator;
   [super dealloc];
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  return [self retain];
-}
+COPIES_BY_RETAINING
 
 - (id)mutableCopyWithZone:(NSZone*)zone {
   return [[NSMutableDictionary alloc] initWithDictionary:self];

@@ -1,4 +1,4 @@
-#include "foundation/dispatch_objects.h"
+#include "foundation/dispatch_queue.h"
 #include "support/error.h"
 
 #include <Foundation/Foundation.h>
@@ -8,7 +8,7 @@
 
 using namespace mps_simulator;
 
-@interface SimulatorDispatchData : NSObject<OS_dispatch_data> {
+@interface SimulatorDispatchData : NSObject <OS_dispatch_data> {
  @public
   const void* bytes;
   size_t size;

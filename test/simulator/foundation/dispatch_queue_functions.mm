@@ -1,7 +1,5 @@
-#include "foundation/dispatch_objects.h"
-#include "foundation/worker_pool.h"
+#include "foundation/dispatch_queue.h"
 #include "support/error.h"
-#include "support/execution_error.h"
 
 #include <Block.h>
 #include <Foundation/Foundation.h>
@@ -19,7 +17,7 @@ using namespace mps_simulator;
 
 @end
 
-@interface SimulatorDispatchQueueAttributes : NSObject<OS_dispatch_queue_attr>
+@interface SimulatorDispatchQueueAttributes : NSObject <OS_dispatch_queue_attr>
 @end
 
 @implementation SimulatorDispatchQueueAttributes

@@ -1,5 +1,5 @@
 // Groups, semaphores and dispatch_once().
-#include "foundation/dispatch_objects.h"
+#include "foundation/dispatch_queue.h"
 #include "support/error.h"
 
 #include <Foundation/Foundation.h>
@@ -32,7 +32,7 @@ bool wait_until(std::condition_variable& changed, Lock& lock, dispatch_time_t ti
 
 } // namespace
 
-@interface SimulatorDispatchSemaphore : NSObject<OS_dispatch_semaphore> {
+@interface SimulatorDispatchSemaphore : NSObject <OS_dispatch_semaphore> {
  @public
   std::mutex mutex;
   std::condition_variable changed;
@@ -53,7 +53,7 @@ bool wait_until(std::condition_variable& changed, Lock& lock, dispatch_time_t ti
 
 @end
 
-@interface SimulatorDispatchGroup : NSObject<OS_dispatch_group> {
+@interface SimulatorDispatchGroup : NSObject <OS_dispatch_group> {
  @public
   std::mutex mutex;
   std::condition_variable changed;

@@ -1,6 +1,8 @@
 // What happens to a message that no method answers.
 #pragma once
 
+#include <Foundation/NSObject.h>
+
 #include <cstdint>
 
 namespace mps_simulator {
@@ -33,3 +35,11 @@ void mps_simulator_forward_stret(void);
 // Calls the function with the registers and stack words of the frame.
 void mps_simulator_call(mps_simulator::OutgoingCall* call);
 }
+
+namespace mps_simulator {
+
+// Hands the call in the frame to -forwardInvocation: and puts what that sets as
+// the return value back into the frame.
+void forward_invocation(id receiver, SEL selector, NSMethodSignature* signature, CallFrame& frame);
+
+} // namespace mps_simulator

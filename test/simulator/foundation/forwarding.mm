@@ -1,6 +1,5 @@
 #include "foundation/forwarding.h"
 
-#include "foundation/invocation.h"
 #include "foundation/object_memory.h"
 #include "support/error.h"
 

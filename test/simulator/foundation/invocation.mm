@@ -1,4 +1,4 @@
-#include "foundation/invocation.h"
+#include "foundation/forwarding.h"
 
 #include "foundation/type_encoding.h"
 #include "support/error.h"

@@ -1,3 +1,4 @@
+#include "foundation/copying.h"
 #include "foundation/string.h"
 #include "support/error.h"
 
@@ -22,26 +23,10 @@ struct Scalar {
     double real; // 'f', 'd'
   };
 
-  static Scalar of_integer(char type, int64_t value) {
-    Scalar scalar;
-    scalar.type = type;
-    scalar.integer = value;
-    return scalar;
-  }
-
-  static Scalar of_unsigned(char type, uint64_t value) {
-    Scalar scalar;
-    scalar.type = type;
-    scalar.unsigned_integer = value;
-    return scalar;
-  }
-
-  static Scalar of_real(char type, double value) {
-    Scalar scalar;
-    scalar.type = type;
-    scalar.real = value;
-    return scalar;
-  }
+  Scalar() = default;
+  Scalar(char type, int64_t value) : type(type), integer(value) {}
+  Scalar(char type, uint64_t value) : type(type), unsigned_integer(value) {}
+  Scalar(char type, double value) : type(type), real(value) {}
 
   bool is_real() const {
     return type == 'f' || type == 'd';
@@ -141,43 +126,29 @@ NSNumber* replace_with(NSNumber* placeholder, Scalar scalar) {
   return self == [NSNumber class] ? (id)[SimulatorNumber alloc] : [super alloc];
 }
 
-#define INTEGER_TYPE(Name, ctype, code)                                \
-  +(NSNumber*)numberWith##Name : (ctype)value {                        \
-    return [make_number(Scalar::of_integer(code, value)) autorelease]; \
-  }                                                                    \
-  -(instancetype)initWith##Name : (ctype)value {                       \
-    return (id)replace_with(self, Scalar::of_integer(code, value));    \
-  }
-#define UNSIGNED_TYPE(Name, ctype, code)                                \
-  +(NSNumber*)numberWith##Name : (ctype)value {                         \
-    return [make_number(Scalar::of_unsigned(code, value)) autorelease]; \
-  }                                                                     \
-  -(instancetype)initWith##Name : (ctype)value {                        \
-    return (id)replace_with(self, Scalar::of_unsigned(code, value));    \
-  }
-#define REAL_TYPE(Name, ctype, code)                                \
-  +(NSNumber*)numberWith##Name : (ctype)value {                     \
-    return [make_number(Scalar::of_real(code, value)) autorelease]; \
-  }                                                                 \
-  -(instancetype)initWith##Name : (ctype)value {                    \
-    return (id)replace_with(self, Scalar::of_real(code, value));    \
+#define NUMBER_TYPE(Name, ctype, code, stored)                                    \
+  +(NSNumber*)numberWith##Name : (ctype)value {                                   \
+    return [make_number(Scalar(code, static_cast<stored>(value))) autorelease];   \
+  }                                                                               \
+  -(instancetype)initWith##Name : (ctype)value {                                  \
+    return (id)replace_with(self, Scalar(code, static_cast<stored>(value)));      \
   }
 
-INTEGER_TYPE(Char, char, 'c')
-INTEGER_TYPE(UnsignedChar, unsigned char, 'C')
-INTEGER_TYPE(Short, short, 's')
-INTEGER_TYPE(UnsignedShort, unsigned short, 'S')
-INTEGER_TYPE(Int, int, 'i')
-INTEGER_TYPE(UnsignedInt, unsigned int, 'I')
-INTEGER_TYPE(Long, long, 'q')
-UNSIGNED_TYPE(UnsignedLong, unsigned long, 'Q')
-INTEGER_TYPE(LongLong, long long, 'q')
-UNSIGNED_TYPE(UnsignedLongLong, unsigned long long, 'Q')
-REAL_TYPE(Float, float, 'f')
-REAL_TYPE(Double, double, 'd')
-INTEGER_TYPE(Bool, BOOL, 'B')
-INTEGER_TYPE(Integer, NSInteger, 'q')
-UNSIGNED_TYPE(UnsignedInteger, NSUInteger, 'Q')
+NUMBER_TYPE(Char, char, 'c', int64_t)
+NUMBER_TYPE(UnsignedChar, unsigned char, 'C', int64_t)
+NUMBER_TYPE(Short, short, 's', int64_t)
+NUMBER_TYPE(UnsignedShort, unsigned short, 'S', int64_t)
+NUMBER_TYPE(Int, int, 'i', int64_t)
+NUMBER_TYPE(UnsignedInt, unsigned int, 'I', int64_t)
+NUMBER_TYPE(Long, long, 'q', int64_t)
+NUMBER_TYPE(UnsignedLong, unsigned long, 'Q', uint64_t)
+NUMBER_TYPE(LongLong, long long, 'q', int64_t)
+NUMBER_TYPE(UnsignedLongLong, unsigned long long, 'Q', uint64_t)
+NUMBER_TYPE(Float, float, 'f', double)
+NUMBER_TYPE(Double, double, 'd', double)
+NUMBER_TYPE(Bool, BOOL, 'B', int64_t)
+NUMBER_TYPE(Integer, NSInteger, 'q', int64_t)
+NUMBER_TYPE(UnsignedInteger, NSUInteger, 'Q', uint64_t)
 
 #define GETTER(name, ctype)                    \
   -(ctype)name##Value {                        \
@@ -263,9 +234,7 @@ GETTER(unsignedInteger, NSUInteger)
   return scalar.unsigned_integer;
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  return [self retain];
-}
+COPIES_BY_RETAINING
 
 - (NSString*)stringValue {
   const Scalar scalar = [self simulatorScalar];
@@ -302,22 +271,9 @@ GETTER(unsignedInteger, NSUInteger)
 - (Scalar)simulatorScalar {
   const uint64_t bits = object_getTaggedPointerValue(self);
   const int64_t shifted = static_cast<int64_t>(bits >> kTypeBits << (64 - kValueBits));
-  return Scalar::of_integer(kTypes[bits & ((1 << kTypeBits) - 1)], shifted >> (64 - kValueBits));
+  return Scalar(kTypes[bits & ((1 << kTypeBits) - 1)], shifted >> (64 - kValueBits));
 }
 
-- (instancetype)retain {
-  return self;
-}
-
-- (oneway void)release {
-}
-
-- (instancetype)autorelease {
-  return self;
-}
-
-- (NSUInteger)retainCount {
-  return NSUIntegerMax;
-}
+IS_NEVER_FREED
 
 @end

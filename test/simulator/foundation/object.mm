@@ -1,6 +1,4 @@
-#include "foundation/autorelease.h"
 #include "foundation/object_memory.h"
-#include "foundation/runtime_hooks.h"
 #include "support/error.h"
 
 #include <Foundation/Foundation.h>

@@ -1,4 +1,5 @@
 #include "foundation/collection.h"
+#include "foundation/copying.h"
 #include "foundation/string.h"
 #include "support/error.h"
 
@@ -16,9 +17,7 @@ using namespace mps_simulator;
   unsigned long _mutations;
 }
 
-+ (BOOL)supportsSecureCoding {
-  return YES;
-}
+SUPPORTS_SECURE_CODING
 
 + (instancetype)set {
   return [[[self alloc] init] autorelease];
@@ -89,9 +88,7 @@ using namespace mps_simulator;
   }
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  return [self retain];
-}
+COPIES_BY_RETAINING
 
 - (id)mutableCopyWithZone:(NSZone*)zone {
   return [[NSMutableSet alloc] initWithSet:self];

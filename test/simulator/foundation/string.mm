@@ -1,5 +1,6 @@
 #include "foundation/string.h"
 
+#include "foundation/copying.h"
 #include "support/error.h"
 
 #include <Foundation/Foundation.h>
@@ -111,9 +112,7 @@ NSString* to_ns_string(std::string_view text) {
   return [super alloc];
 }
 
-+ (BOOL)supportsSecureCoding {
-  return YES;
-}
+SUPPORTS_SECURE_CODING
 
 - (std::string_view)simulatorText {
   unsupported("-[%s UTF8String]", object_getClassName(self));
@@ -136,9 +135,7 @@ NSString* to_ns_string(std::string_view text) {
   return units[index];
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  return [self retain];
-}
+COPIES_BY_RETAINING
 
 - (id)mutableCopyWithZone:(NSZone*)zone {
   return [[NSMutableString alloc] initWithString:self];
@@ -509,19 +506,6 @@ NSString* to_ns_string(std::string_view text) {
   return {_bytes, _byteLength};
 }
 
-- (instancetype)retain {
-  return self;
-}
-
-- (oneway void)release {
-}
-
-- (instancetype)autorelease {
-  return self;
-}
-
-- (NSUInteger)retainCount {
-  return NSUIntegerMax;
-}
+IS_NEVER_FREED
 
 @end

@@ -21,8 +21,7 @@ struct Layout {
   std::vector<Leaf> leaves;
 
   void append(const Layout& member) {
-    const size_t offset =
-        (size + member.alignment - 1) / member.alignment * member.alignment;
+    const size_t offset = (size + member.alignment - 1) / member.alignment * member.alignment;
     for (const auto& leaf : member.leaves) {
       leaves.push_back({offset + leaf.offset, leaf.is_vector});
     }
@@ -64,8 +63,7 @@ class Parser {
     type.size = layout.size;
     type.alignment = layout.alignment;
     classify(layout, type);
-    while (std::isdigit(static_cast<unsigned char>(*cursor_)) ||
-           *cursor_ == '-' || *cursor_ == '+') {
+    while (std::isdigit(static_cast<unsigned char>(*cursor_)) || *cursor_ == '-' || *cursor_ == '+') {
       ++cursor_;
     }
     return type;

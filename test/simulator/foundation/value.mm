@@ -1,3 +1,4 @@
+#include "foundation/copying.h"
 #include "foundation/string.h"
 #include "foundation/type_encoding.h"
 #include "support/error.h"
@@ -14,9 +15,7 @@ using namespace mps_simulator;
   std::vector<uint8_t> _bytes;
 }
 
-+ (BOOL)supportsSecureCoding {
-  return YES;
-}
+SUPPORTS_SECURE_CODING
 
 + (NSValue*)valueWithBytes:(const void*)value objCType:(const char*)type {
   return [[[NSValue alloc] initWithBytes:value objCType:type] autorelease];
@@ -89,9 +88,7 @@ using namespace mps_simulator;
   return std::hash<std::string_view>()({reinterpret_cast<const char*>(_bytes.data()), _bytes.size()});
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  return [self retain];
-}
+COPIES_BY_RETAINING
 
 - (NSString*)description {
   std::string text = "{length = " + std::to_string(_bytes.size()) + ", bytes = 0x";

@@ -27,16 +27,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> lstm(
     bool bidirectional,
     bool batch_first) {
   TORCH_CHECK(states.size() == 2, "lstm expects two hidden states");
-  auto results = at::_lstm_mps(
-      input,
-      states,
-      parameters,
-      has_biases,
-      num_layers,
-      dropout,
-      train,
-      bidirectional,
-      batch_first);
+  auto results =
+      at::_lstm_mps(input, states, parameters, has_biases, num_layers, dropout, train, bidirectional, batch_first);
   return {std::get<0>(results), std::get<1>(results), std::get<2>(results)};
 }
 
@@ -60,22 +52,15 @@ class FusedAttention {
   bool before_;
 };
 
-bool has_fused_attention(
-    const at::Tensor& query,
-    const at::Tensor& key,
-    const at::Tensor& value,
-    double dropout_p) {
+bool has_fused_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, double dropout_p) {
   if (query.is_nested() || key.is_nested() || value.is_nested()) {
     return false;
   }
-  const bool differentiated = at::GradMode::is_enabled() &&
-      (query.requires_grad() || key.requires_grad() || value.requires_grad());
-  const bool contiguous =
-      query.is_contiguous() && key.is_contiguous() && value.is_contiguous();
+  const bool differentiated =
+      at::GradMode::is_enabled() && (query.requires_grad() || key.requires_grad() || value.requires_grad());
+  const bool contiguous = query.is_contiguous() && key.is_contiguous() && value.is_contiguous();
   return dropout_p == 0.0 && !differentiated &&
-      (contiguous ||
-       at::mps::is_macos_13_or_newer(
-           at::mps::MacOSVersion::MACOS_VER_15_0_PLUS));
+      (contiguous || at::mps::is_macos_13_or_newer(at::mps::MacOSVersion::MACOS_VER_15_0_PLUS));
 }
 
 at::Tensor attention(
@@ -87,10 +72,8 @@ at::Tensor attention(
     bool is_causal,
     std::optional<double> scale,
     bool enable_gqa) {
-  const FusedAttention choice(
-      has_fused_attention(query, key, value, dropout_p));
-  return at::native::scaled_dot_product_attention(
-      query, key, value, mask, dropout_p, is_causal, scale, enable_gqa);
+  const FusedAttention choice(has_fused_attention(query, key, value, dropout_p));
+  return at::native::scaled_dot_product_attention(query, key, value, mask, dropout_p, is_causal, scale, enable_gqa);
 }
 
 // scaled_dot_product_attention has checked its arguments and made the mask a
@@ -111,15 +94,7 @@ std::tuple<at::Tensor, at::Tensor> attention_math(
         query, key, value, mask, dropout_p, is_causal, dropout_mask, scale);
   }
   return at::native::_scaled_dot_product_attention_math(
-      query,
-      key,
-      value,
-      mask,
-      dropout_p,
-      is_causal,
-      dropout_mask,
-      scale,
-      enable_gqa);
+      query, key, value, mask, dropout_p, is_causal, dropout_mask, scale, enable_gqa);
 }
 
 void register_composites(torch::Library& library) {

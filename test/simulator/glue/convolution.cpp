@@ -16,10 +16,7 @@
 namespace mps_simulator {
 namespace {
 
-void check_same_type(
-    const at::Tensor& input,
-    const at::Tensor& other,
-    const char* name) {
+void check_same_type(const at::Tensor& input, const at::Tensor& other, const char* name) {
   TORCH_CHECK(
       !other.defined() || input.options().type_equal(other.options()),
       "Input type (",
@@ -46,22 +43,10 @@ at::Tensor convolution(
   check_same_type(input, bias, "bias");
   if (!transposed) {
     return at::_mps_convolution(
-        input,
-        weight,
-        bias.defined() ? bias.contiguous() : bias,
-        padding,
-        stride,
-        dilation,
-        groups);
+        input, weight, bias.defined() ? bias.contiguous() : bias, padding, stride, dilation, groups);
   }
-  auto output = at::_mps_convolution_transpose(
-      input.contiguous(),
-      weight,
-      padding,
-      output_padding,
-      stride,
-      dilation,
-      groups);
+  auto output =
+      at::_mps_convolution_transpose(input.contiguous(), weight, padding, output_padding, stride, dilation, groups);
   if (bias.defined()) {
     std::vector<int64_t> shape(input.dim(), 1);
     shape[1] = -1;
@@ -83,15 +68,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
     std::array<bool, 3> output_mask) {
   check_same_type(input, weight, "weight");
   if (!transposed) {
-    return at::mps_convolution_backward(
-        input,
-        grad_output,
-        weight,
-        padding,
-        stride,
-        dilation,
-        groups,
-        output_mask);
+    return at::mps_convolution_backward(input, grad_output, weight, padding, stride, dilation, groups, output_mask);
   }
   auto [grad_input, grad_weight] = at::mps_convolution_transpose_backward(
       output_mask[1] ? input.contiguous() : input,
@@ -111,8 +88,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
 
 TORCH_LIBRARY_IMPL(aten, MPS, library) {
   library.impl("convolution_overrideable", TORCH_FN(convolution));
-  library.impl(
-      "convolution_backward_overrideable", TORCH_FN(convolution_backward));
+  library.impl("convolution_backward_overrideable", TORCH_FN(convolution_backward));
 }
 
 } // namespace mps_simulator

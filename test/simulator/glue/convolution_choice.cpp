@@ -41,19 +41,9 @@ ConvBackend select_conv_backend(
     SymIntArrayRef output_padding,
     c10::SymInt groups,
     const OptionalSymIntArrayRef bias_sizes) {
-  static mps_simulator::Select* const wheel_select =
-      mps_simulator::behind<mps_simulator::Select>(&select_conv_backend);
+  static mps_simulator::Select* const wheel_select = mps_simulator::behind<mps_simulator::Select>(&select_conv_backend);
   const ConvBackend choice = wheel_select(
-      input,
-      weight,
-      bias,
-      stride,
-      padding,
-      dilation,
-      transposed,
-      output_padding,
-      std::move(groups),
-      bias_sizes);
+      input, weight, bias, stride, padding, dilation, transposed, output_padding, std::move(groups), bias_sizes);
   if (choice != ConvBackend::Overrideable || !input.is_mps()) {
     return choice;
   }

@@ -11,18 +11,13 @@ namespace mps_simulator {
 namespace {
 
 bool is_same_view(const at::Tensor& self, const at::Tensor& source) {
-  return self.is_alias_of(source) &&
-      self.storage_offset() == source.storage_offset() &&
-      self.strides().equals(source.strides()) &&
-      self.sizes().equals(source.sizes()) &&
-      self.scalar_type() == source.scalar_type() &&
-      self.is_conj() == source.is_conj() && self.is_neg() == source.is_neg();
+  return self.is_alias_of(source) && self.storage_offset() == source.storage_offset() &&
+      self.strides().equals(source.strides()) && self.sizes().equals(source.sizes()) &&
+      self.scalar_type() == source.scalar_type() && self.is_conj() == source.is_conj() &&
+      self.is_neg() == source.is_neg();
 }
 
-at::Tensor& copy_(
-    at::Tensor& self,
-    const at::Tensor& source,
-    bool non_blocking) {
+at::Tensor& copy_(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
   if (self.is_same(source) || is_same_view(self, source)) {
     return self;
   }

@@ -32,8 +32,8 @@
 // int64_t is long long on macOS and long here, so a call that mixes int64_t
 // with a long long literal or NSInteger has two types here and one there.
 namespace std {
-#define MPS_SIMULATOR_MIXED(name, left, right, result)         \
-  constexpr result name(const left& a, const right& b) {       \
+#define MPS_SIMULATOR_MIXED(name, left, right, result)                   \
+  constexpr result name(const left& a, const right& b) {                 \
     return name<result>(static_cast<result>(a), static_cast<result>(b)); \
   }
 #define MPS_SIMULATOR_MIXED_BOTH_WAYS(left, right, result) \

@@ -3,46 +3,23 @@
 #include "graph/operation.h"
 #include "support/counters.h"
 
-#include <ATen/ops/add.h>
-#include <ATen/ops/atan2.h>
-#include <ATen/ops/bitwise_and.h>
-#include <ATen/ops/bitwise_or.h>
-#include <ATen/ops/bitwise_xor.h>
-#include <ATen/ops/eq.h>
-#include <ATen/ops/fmod.h>
-#include <ATen/ops/ge.h>
-#include <ATen/ops/gt.h>
-#include <ATen/ops/le.h>
-#include <ATen/ops/logical_and.h>
-#include <ATen/ops/logical_or.h>
-#include <ATen/ops/logical_xor.h>
-#include <ATen/ops/lt.h>
-#include <ATen/ops/maximum.h>
-#include <ATen/ops/minimum.h>
-#include <ATen/ops/mul.h>
-#include <ATen/ops/ne.h>
-#include <ATen/ops/pow.h>
-#include <ATen/ops/remainder.h>
-#include <ATen/ops/sub.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/zeros_like.h>
+#include <ATen/ATen.h>
 
 using namespace mps_simulator;
 using namespace mps_simulator::graph;
 
 namespace {
 
-MPSGraphTensor* add_binary(
-    MPSGraph* graph,
-    const char* kind,
-    MPSGraphTensor* left,
-    MPSGraphTensor* right,
-    bool compares,
-    SingleExpression expression,
-    NSString* name) {
+MPSGraphTensor* add_binary(MPSGraph* graph,
+                           const char* kind,
+                           MPSGraphTensor* left,
+                           MPSGraphTensor* right,
+                           bool compares,
+                           NSString* name,
+                           SingleExpression expression) {
   check_same_type(kind, {left, right});
   const at::ScalarType type = compares ? at::kBool : scalar_type_of(left);
-  return add_elementwise_operation(graph, kind, {left, right}, type, std::move(expression), name);
+  return add_elementwise_operation(graph, kind, {left, right}, type, name, std::move(expression));
 }
 
 at::Tensor difference(const at::Tensor& left, const at::Tensor& right) {
@@ -70,22 +47,15 @@ at::Tensor safe_remainder(const at::Tensor& left, const at::Tensor& right, Funct
 
 } // namespace
 
-#define ELEMENT_OPERATION(method, kind, compares, ...)                                                                           \
-  -(MPSGraphTensor*)method##WithPrimaryTensor : (MPSGraphTensor*)primary secondaryTensor : (MPSGraphTensor*)secondary \
-                                                                              name : (NSString*)name {                \
-    COUNT_CALL();                                                                                                     \
-    return add_binary(                                                                                                \
-        self,                                                                                                         \
-        kind,                                                                                                         \
-        primary,                                                                                                      \
-        secondary,                                                                                                    \
-        compares,                                                                                                     \
-        [](const Tensors& inputs) -> at::Tensor {                                                                     \
-          const at::Tensor& x = inputs[0];                                                                            \
-          const at::Tensor& y = inputs[1];                                                                            \
-          return __VA_ARGS__;                                                                                         \
-        },                                                                                                            \
-        name);                                                                                                        \
+#define ELEMENT_OPERATION(method, kind, compares, ...)                                                              \
+  -(MPSGraphTensor*)method##WithPrimaryTensor : (MPSGraphTensor*)primary secondaryTensor                            \
+      : (MPSGraphTensor*)secondary name : (NSString*)name {                                                         \
+    COUNT_CALL();                                                                                                   \
+    return add_binary(self, kind, primary, secondary, compares, name, [](const Tensors& inputs) -> at::Tensor {     \
+      const at::Tensor& x = inputs[0];                                                                              \
+      const at::Tensor& y = inputs[1];                                                                              \
+      return __VA_ARGS__;                                                                                           \
+    });                                                                                                             \
   }
 
 #define BINARY_OPERATION(method, kind, ...) ELEMENT_OPERATION(method, kind, false, __VA_ARGS__)
@@ -100,10 +70,9 @@ BINARY_OPERATION(division, "division", graph::quotient(x, y))
 BINARY_OPERATION(power, "power", power(x, y))
 BINARY_OPERATION(atan2, "atan2", arc_tangent(x, y))
 BINARY_OPERATION(modulo, "modulo", safe_remainder(x, y, [](const auto& a, const auto& b) { return at::fmod(a, b); }))
-BINARY_OPERATION(
-    floorModulo,
-    "floor_modulo",
-    safe_remainder(x, y, [](const auto& a, const auto& b) { return at::remainder(a, b); }))
+BINARY_OPERATION(floorModulo, "floor_modulo", safe_remainder(x, y, [](const auto& a, const auto& b) {
+                   return at::remainder(a, b);
+                 }))
 BINARY_OPERATION(divisionNoNaN, "division_no_nan", at::where(y.eq(0), at::zeros_like(y), graph::quotient(x, y)))
 BINARY_OPERATION(minimum, "minimum", minimum_number(x, y))
 BINARY_OPERATION(maximum, "maximum", maximum_number(x, y))
@@ -133,8 +102,8 @@ BINARY_OPERATION(bitwiseXOR, "bitwise_xor", at::bitwise_xor(x, y))
       "select",
       {predicateTensor, truePredicateTensor, falsePredicateTensor},
       scalar_type_of(truePredicateTensor),
-      [](const Tensors& inputs) { return at::where(as_predicate(inputs[0]), inputs[1], inputs[2]); },
-      name);
+      name,
+      [](const Tensors& inputs) { return at::where(as_predicate(inputs[0]), inputs[1], inputs[2]); });
 }
 
 - (MPSGraphTensor*)clampWithTensor:(MPSGraphTensor*)tensor
@@ -144,12 +113,9 @@ BINARY_OPERATION(bitwiseXOR, "bitwise_xor", at::bitwise_xor(x, y))
   COUNT_CALL();
   check_same_type("clamp", {tensor, minValueTensor, maxValueTensor});
   return add_elementwise_operation(
-      self,
-      "clamp",
-      {tensor, minValueTensor, maxValueTensor},
-      scalar_type_of(tensor),
-      [](const Tensors& inputs) { return minimum_number(maximum_number(inputs[0], inputs[1]), inputs[2]); },
-      name);
+      self, "clamp", {tensor, minValueTensor, maxValueTensor}, scalar_type_of(tensor), name, [](const Tensors& inputs) {
+        return minimum_number(maximum_number(inputs[0], inputs[1]), inputs[2]);
+      });
 }
 
 @end

@@ -30,30 +30,27 @@ MPSGraphExecutable* find(NSDictionary<NSString*, MPSGraphExecutable*>* callables
 
 void check_types(const CallSite& call, size_t inputs, const Compiled& called) {
   if (inputs != called.feed_types.size()) {
-    violation(
-        "%s: the executable for the symbol '%s' takes %zu inputs, not %zu",
-        compile_method,
-        call.symbol.c_str(),
-        called.feed_types.size(),
-        inputs);
+    violation("%s: the executable for the symbol '%s' takes %zu inputs, not %zu",
+              compile_method,
+              call.symbol.c_str(),
+              called.feed_types.size(),
+              inputs);
   }
   if (call.outputs.size() != called.target_types.size()) {
-    violation(
-        "%s: the executable for the symbol '%s' gives %zu results, not %zu",
-        compile_method,
-        call.symbol.c_str(),
-        called.target_types.size(),
-        call.outputs.size());
+    violation("%s: the executable for the symbol '%s' gives %zu results, not %zu",
+              compile_method,
+              call.symbol.c_str(),
+              called.target_types.size(),
+              call.outputs.size());
   }
   for (size_t i = 0; i < call.outputs.size(); i++) {
     if (!same(call.outputs[i], called.target_types[i])) {
-      violation(
-          "%s: the executable for the symbol '%s' gives %s for its result %zu, not %s",
-          compile_method,
-          call.symbol.c_str(),
-          describe(called.target_types[i]).c_str(),
-          i,
-          describe(call.outputs[i]).c_str());
+      violation("%s: the executable for the symbol '%s' gives %s for its result %zu, not %s",
+                compile_method,
+                call.symbol.c_str(),
+                describe(called.target_types[i]).c_str(),
+                i,
+                describe(call.outputs[i]).c_str());
     }
   }
 }
@@ -70,10 +67,9 @@ at::Tensor detach(const at::Tensor& result, const Tensors& inputs) {
 
 } // namespace
 
-std::shared_ptr<const Plan> resolve_calls(
-    const Plan& plan,
-    NSDictionary<NSString*, MPSGraphExecutable*>* callables,
-    ExecutableLife& life) {
+std::shared_ptr<const Plan> resolve_calls(const Plan& plan,
+                                          NSDictionary<NSString*, MPSGraphExecutable*>* callables,
+                                          ExecutableLife& life) {
   auto resolved = std::make_shared<Plan>(plan);
   for (Step& step : resolved->steps) {
     if (!step.node->call) {

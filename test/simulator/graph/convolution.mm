@@ -3,7 +3,7 @@
 // brings the result back into the layout that the descriptor names.
 #import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 
-#include "graph/computation_type.h"
+#include "graph/elementwise.h"
 #include "graph/operation.h"
 #include "graph/windows.h"
 #include "support/counters.h"
@@ -97,11 +97,10 @@ struct Padding {
   // A source may be larger than what the windows of a gradient of this extent
   // reach (a transposed convolution with output padding). Negative padding leaves
   // the rest away, which ATen's kernels do not.
-  void leave_unreached(
-      const Geometry& geometry,
-      at::IntArrayRef source,
-      at::IntArrayRef kernel,
-      at::IntArrayRef gradient) {
+  void leave_unreached(const Geometry& geometry,
+                       at::IntArrayRef source,
+                       at::IntArrayRef kernel,
+                       at::IntArrayRef gradient) {
     for (const auto i : c10::irange(geometry.space())) {
       const auto reached = (gradient[i] - 1) * geometry.stride[i] + geometry.reach(i, kernel[i]);
       if (before[i] + source[i] + after[i] - reached >= geometry.stride[i]) {
@@ -164,47 +163,43 @@ at::Tensor forward(const at::Tensor& source, const at::Tensor& weights, const Ge
     }
     return at::empty(sizes, source.options());
   }
-  return at::convolution(
-             padding.add_to(widen(source)),
-             widen(weights),
-             /*bias=*/{},
-             geometry.stride,
-             padding.by_kernel(),
-             geometry.dilation,
-             /*transposed=*/false,
-             Sizes(space),
-             geometry.groups)
+  return at::convolution(padding.add_to(widen(source)),
+                         widen(weights),
+                         /*bias=*/{},
+                         geometry.stride,
+                         padding.by_kernel(),
+                         geometry.dilation,
+                         /*transposed=*/false,
+                         Sizes(space),
+                         geometry.groups)
       .to(source.scalar_type());
 }
 
 // The gradients of the source, with its padding, and of the weights.
-std::tuple<at::Tensor, at::Tensor, at::Tensor> backward(
-    const at::Tensor& gradient,
-    const at::Tensor& source,
-    const at::Tensor& weights,
-    const Geometry& geometry,
-    const Padding& padding,
-    std::array<bool, 3> wanted) {
-  return at::convolution_backward(
-      gradient,
-      source,
-      weights,
-      /*bias_sizes=*/std::nullopt,
-      geometry.stride,
-      padding.by_kernel(),
-      geometry.dilation,
-      /*transposed=*/false,
-      Sizes(geometry.space()),
-      geometry.groups,
-      wanted);
+std::tuple<at::Tensor, at::Tensor, at::Tensor> backward(const at::Tensor& gradient,
+                                                        const at::Tensor& source,
+                                                        const at::Tensor& weights,
+                                                        const Geometry& geometry,
+                                                        const Padding& padding,
+                                                        std::array<bool, 3> wanted) {
+  return at::convolution_backward(gradient,
+                                  source,
+                                  weights,
+                                  /*bias_sizes=*/std::nullopt,
+                                  geometry.stride,
+                                  padding.by_kernel(),
+                                  geometry.dilation,
+                                  /*transposed=*/false,
+                                  Sizes(geometry.space()),
+                                  geometry.groups,
+                                  wanted);
 }
 
-at::Tensor data_gradient(
-    const at::Tensor& gradient,
-    const at::Tensor& weights,
-    const Sizes& output_sizes,
-    const Geometry& geometry,
-    const char* call) {
+at::Tensor data_gradient(const at::Tensor& gradient,
+                         const at::Tensor& weights,
+                         const Sizes& output_sizes,
+                         const Geometry& geometry,
+                         const char* call) {
   check_type(gradient, call);
   if (is_sample(gradient)) {
     return at::empty(output_sizes, gradient.options());
@@ -220,12 +215,11 @@ at::Tensor data_gradient(
   return padding.remove_from(result).to(gradient.scalar_type());
 }
 
-at::Tensor weights_gradient(
-    const at::Tensor& gradient,
-    const at::Tensor& source,
-    const Sizes& output_sizes,
-    const Geometry& geometry,
-    const char* call) {
+at::Tensor weights_gradient(const at::Tensor& gradient,
+                            const at::Tensor& source,
+                            const Sizes& output_sizes,
+                            const Geometry& geometry,
+                            const char* call) {
   check_type(gradient, call);
   if (is_sample(gradient)) {
     return at::empty(output_sizes, gradient.options());
@@ -263,13 +257,12 @@ Geometry geometry_of(MPSGraphConvolution3DOpDescriptor* descriptor) {
 
 void check_rank(const at::Tensor& tensor, const Geometry& geometry, const char* what, const char* call) {
   if (tensor.dim() != static_cast<int64_t>(geometry.space()) + 2) {
-    violation(
-        "%s: the %s has rank %ld, and a convolution over %zu dimensions takes rank %zu",
-        call,
-        what,
-        (long)tensor.dim(),
-        geometry.space(),
-        geometry.space() + 2);
+    violation("%s: the %s has rank %ld, and a convolution over %zu dimensions takes rank %zu",
+              call,
+              what,
+              (long)tensor.dim(),
+              geometry.space(),
+              geometry.space() + 2);
   }
 }
 
@@ -289,21 +282,21 @@ Role weights_role(const Geometry& geometry, const char* call) {
 
 // `compute` sees ATen's layouts; its result gets the layout of `result`.
 template <typename Compute>
-MPSGraphTensor* add_convolution(
-    MPSGraph* graph,
-    const char* kind,
-    std::vector<MPSGraphTensor*> operands,
-    const std::array<Role, 2>& roles,
-    const Sizes& result,
-    const Geometry& geometry,
-    const char* call,
-    NSString* name,
-    bool fused,
-    Compute compute) {
+MPSGraphTensor* add_convolution(MPSGraph* graph,
+                                const char* kind,
+                                std::vector<MPSGraphTensor*> operands,
+                                const std::array<Role, 2>& roles,
+                                const Sizes& result,
+                                const Geometry& geometry,
+                                const char* call,
+                                NSString* name,
+                                bool fused,
+                                Compute compute) {
   return add_operation(
       graph,
       kind,
       std::move(operands),
+      name,
       [=](const Tensors& inputs) {
         check_rank(inputs[0], geometry, roles[0].name, call);
         check_rank(inputs[1], geometry, roles[1].name, call);
@@ -311,19 +304,17 @@ MPSGraphTensor* add_convolution(
         const auto second = to_aten_layout(inputs[1], roles[1].permutation);
         return from_aten_layout(compute(first, second), result);
       },
-      name,
       fused);
 }
 
 // Of two dimensions or of three, as the geometry has them.
 
-MPSGraphTensor* add_forward(
-    MPSGraph* graph,
-    MPSGraphTensor* source,
-    MPSGraphTensor* weights,
-    const Geometry& geometry,
-    NSString* name,
-    const char* call) {
+MPSGraphTensor* add_forward(MPSGraph* graph,
+                            MPSGraphTensor* source,
+                            MPSGraphTensor* weights,
+                            const Geometry& geometry,
+                            NSString* name,
+                            const char* call) {
   const auto data = data_role("source", geometry, call);
   return add_convolution(
       graph,
@@ -338,54 +329,50 @@ MPSGraphTensor* add_forward(
       [=](const at::Tensor& source, const at::Tensor& weights) { return forward(source, weights, geometry, call); });
 }
 
-MPSGraphTensor* add_data_gradient(
-    MPSGraph* graph,
-    MPSGraphTensor* gradient,
-    MPSGraphTensor* weights,
-    MPSShape* output_shape,
-    const Geometry& geometry,
-    NSString* name,
-    const char* call) {
+MPSGraphTensor* add_data_gradient(MPSGraph* graph,
+                                  MPSGraphTensor* gradient,
+                                  MPSGraphTensor* weights,
+                                  MPSShape* output_shape,
+                                  const Geometry& geometry,
+                                  NSString* name,
+                                  const char* call) {
   const auto data = data_role("gradient", geometry, call);
   const auto sizes = permuted(to_sizes(output_shape), data.permutation);
-  return add_convolution(
-      graph,
-      "convolution data gradient",
-      {gradient, weights},
-      {data, weights_role(geometry, call)},
-      data.permutation,
-      geometry,
-      call,
-      name,
-      /*fused=*/true,
-      [=](const at::Tensor& gradient, const at::Tensor& weights) {
-        return data_gradient(gradient, weights, sizes, geometry, call);
-      });
+  return add_convolution(graph,
+                         "convolution data gradient",
+                         {gradient, weights},
+                         {data, weights_role(geometry, call)},
+                         data.permutation,
+                         geometry,
+                         call,
+                         name,
+                         /*fused=*/true,
+                         [=](const at::Tensor& gradient, const at::Tensor& weights) {
+                           return data_gradient(gradient, weights, sizes, geometry, call);
+                         });
 }
 
-MPSGraphTensor* add_weights_gradient(
-    MPSGraph* graph,
-    MPSGraphTensor* gradient,
-    MPSGraphTensor* source,
-    MPSShape* output_shape,
-    const Geometry& geometry,
-    NSString* name,
-    const char* call) {
+MPSGraphTensor* add_weights_gradient(MPSGraph* graph,
+                                     MPSGraphTensor* gradient,
+                                     MPSGraphTensor* source,
+                                     MPSShape* output_shape,
+                                     const Geometry& geometry,
+                                     NSString* name,
+                                     const char* call) {
   const auto weights = weights_role(geometry, call);
   const auto sizes = permuted(to_sizes(output_shape), weights.permutation);
-  return add_convolution(
-      graph,
-      "convolution weights gradient",
-      {gradient, source},
-      {data_role("gradient", geometry, call), data_role("source", geometry, call)},
-      weights.permutation,
-      geometry,
-      call,
-      name,
-      /*fused=*/false,
-      [=](const at::Tensor& gradient, const at::Tensor& source) {
-        return weights_gradient(gradient, source, sizes, geometry, call);
-      });
+  return add_convolution(graph,
+                         "convolution weights gradient",
+                         {gradient, source},
+                         {data_role("gradient", geometry, call), data_role("source", geometry, call)},
+                         weights.permutation,
+                         geometry,
+                         call,
+                         name,
+                         /*fused=*/false,
+                         [=](const at::Tensor& gradient, const at::Tensor& source) {
+                           return weights_gradient(gradient, source, sizes, geometry, call);
+                         });
 }
 
 // A depthwise convolution looks at the last four dimensions of its operands:
@@ -445,11 +432,10 @@ struct Depthwise {
 
 void check_depthwise_rank(const at::Tensor& data, const at::Tensor& weights, const char* call) {
   if (data.dim() < 4 || weights.dim() != 4) {
-    violation(
-        "%s: the data have rank %ld and the weights rank %ld; at least 4 and exactly 4 are needed",
-        call,
-        (long)data.dim(),
-        (long)weights.dim());
+    violation("%s: the data have rank %ld and the weights rank %ld; at least 4 and exactly 4 are needed",
+              call,
+              (long)data.dim(),
+              (long)weights.dim());
   }
 }
 
@@ -488,17 +474,15 @@ at::Tensor depthwise_forward(const at::Tensor& data, const at::Tensor& kernel, c
   const auto weights = depthwise.weights_to_aten(kernel);
   const auto geometry = depthwise.grouped(source.size(1));
   const auto result = is_flat(geometry, weights.size(2))
-      ? volumes(
-            forward(slices(source), weights.squeeze(2), flattened(geometry), depthwise.call), source.size(0))
+      ? volumes(forward(slices(source), weights.squeeze(2), flattened(geometry), depthwise.call), source.size(0))
       : forward(source, weights, geometry, depthwise.call);
   return depthwise.data_from_aten(result, data.sizes());
 }
 
-at::Tensor depthwise_data_gradient(
-    const at::Tensor& incoming,
-    const at::Tensor& kernel,
-    const Sizes& output_sizes,
-    const Depthwise& depthwise) {
+at::Tensor depthwise_data_gradient(const at::Tensor& incoming,
+                                   const at::Tensor& kernel,
+                                   const Sizes& output_sizes,
+                                   const Depthwise& depthwise) {
   check_depthwise_rank(incoming, kernel, depthwise.call);
   const auto gradient = depthwise.data_to_aten(incoming);
   const auto weights = depthwise.weights_to_aten(kernel);
@@ -507,18 +491,16 @@ at::Tensor depthwise_data_gradient(
   const auto geometry = depthwise.grouped(sizes[1]);
   const Sizes image_sizes{sizes[0] * sizes[2], sizes[1], sizes[3], sizes[4]};
   const auto result = is_flat(geometry, weights.size(2))
-      ? volumes(
-            data_gradient(slices(gradient), weights.squeeze(2), image_sizes, flattened(geometry), depthwise.call),
-            sizes[0])
+      ? volumes(data_gradient(slices(gradient), weights.squeeze(2), image_sizes, flattened(geometry), depthwise.call),
+                sizes[0])
       : data_gradient(gradient, weights, sizes, geometry, depthwise.call);
   return depthwise.data_from_aten(result, output_sizes);
 }
 
-at::Tensor depthwise_weights_gradient(
-    const at::Tensor& incoming,
-    const at::Tensor& data,
-    const Sizes& output_sizes,
-    const Depthwise& depthwise) {
+at::Tensor depthwise_weights_gradient(const at::Tensor& incoming,
+                                      const at::Tensor& data,
+                                      const Sizes& output_sizes,
+                                      const Depthwise& depthwise) {
   const auto gradient = depthwise.data_to_aten(incoming);
   const auto source = depthwise.data_to_aten(data);
   const auto sizes =
@@ -538,65 +520,35 @@ at::Tensor depthwise_weights_gradient(
 using namespace mps_simulator;
 using namespace mps_simulator::graph;
 
+#define CONVOLUTION_METHODS(dimensions)                                                                             \
+  -(MPSGraphTensor*)convolution##dimensions##WithSourceTensor : (MPSGraphTensor*)source                             \
+      weightsTensor : (MPSGraphTensor*)weights                                                                      \
+      descriptor : (MPSGraphConvolution##dimensions##OpDescriptor*)descriptor                                       \
+      name : (NSString*)name {                                                                                      \
+    COUNT_CALL();                                                                                                   \
+    return add_forward(self, source, weights, geometry_of(descriptor), name, __func__);                             \
+  }                                                                                                                 \
+  -(MPSGraphTensor*)convolution##dimensions##DataGradientWithIncomingGradientTensor : (MPSGraphTensor*)gradient     \
+      weightsTensor : (MPSGraphTensor*)weights                                                                      \
+      outputShape : (MPSShape*)shape                                                                                \
+      forwardConvolutionDescriptor : (MPSGraphConvolution##dimensions##OpDescriptor*)descriptor                     \
+      name : (NSString*)name {                                                                                      \
+    COUNT_CALL();                                                                                                   \
+    return add_data_gradient(self, gradient, weights, shape, geometry_of(descriptor), name, __func__);              \
+  }                                                                                                                 \
+  -(MPSGraphTensor*)convolution##dimensions##WeightsGradientWithIncomingGradientTensor : (MPSGraphTensor*)gradient  \
+      sourceTensor : (MPSGraphTensor*)source                                                                        \
+      outputShape : (MPSShape*)shape                                                                                \
+      forwardConvolutionDescriptor : (MPSGraphConvolution##dimensions##OpDescriptor*)descriptor                     \
+      name : (NSString*)name {                                                                                      \
+    COUNT_CALL();                                                                                                   \
+    return add_weights_gradient(self, gradient, source, shape, geometry_of(descriptor), name, __func__);            \
+  }
+
 @implementation MPSGraph (MPSGraphConvolutionOps)
 
-- (MPSGraphTensor*)convolution2DWithSourceTensor:(MPSGraphTensor*)source
-                                   weightsTensor:(MPSGraphTensor*)weights
-                                      descriptor:(MPSGraphConvolution2DOpDescriptor*)descriptor
-                                            name:(NSString*)name {
-  COUNT_CALL();
-  return add_forward(self, source, weights, geometry_of(descriptor), name, __func__);
-}
-
-- (MPSGraphTensor*)convolution2DDataGradientWithIncomingGradientTensor:(MPSGraphTensor*)gradient
-                                                         weightsTensor:(MPSGraphTensor*)weights
-                                                           outputShape:(MPSShape*)shape
-                                          forwardConvolutionDescriptor:(MPSGraphConvolution2DOpDescriptor*)descriptor
-                                                                  name:(NSString*)name {
-  COUNT_CALL();
-  return add_data_gradient(self, gradient, weights, shape, geometry_of(descriptor), name, __func__);
-}
-
-- (MPSGraphTensor*)convolution2DWeightsGradientWithIncomingGradientTensor:(MPSGraphTensor*)gradient
-                                                             sourceTensor:(MPSGraphTensor*)source
-                                                              outputShape:(MPSShape*)shape
-                                             forwardConvolutionDescriptor:
-                                                 (MPSGraphConvolution2DOpDescriptor*)descriptor
-                                                                     name:(NSString*)name {
-  COUNT_CALL();
-  return add_weights_gradient(self, gradient, source, shape, geometry_of(descriptor), name, __func__);
-}
-
-@end
-
-@implementation MPSGraph (MPSGraphConvolution3DOps)
-
-- (MPSGraphTensor*)convolution3DWithSourceTensor:(MPSGraphTensor*)source
-                                   weightsTensor:(MPSGraphTensor*)weights
-                                      descriptor:(MPSGraphConvolution3DOpDescriptor*)descriptor
-                                            name:(NSString*)name {
-  COUNT_CALL();
-  return add_forward(self, source, weights, geometry_of(descriptor), name, __func__);
-}
-
-- (MPSGraphTensor*)convolution3DDataGradientWithIncomingGradientTensor:(MPSGraphTensor*)gradient
-                                                         weightsTensor:(MPSGraphTensor*)weights
-                                                           outputShape:(MPSShape*)shape
-                                          forwardConvolutionDescriptor:(MPSGraphConvolution3DOpDescriptor*)descriptor
-                                                                  name:(NSString*)name {
-  COUNT_CALL();
-  return add_data_gradient(self, gradient, weights, shape, geometry_of(descriptor), name, __func__);
-}
-
-- (MPSGraphTensor*)convolution3DWeightsGradientWithIncomingGradientTensor:(MPSGraphTensor*)gradient
-                                                             sourceTensor:(MPSGraphTensor*)source
-                                                              outputShape:(MPSShape*)shape
-                                             forwardConvolutionDescriptor:
-                                                 (MPSGraphConvolution3DOpDescriptor*)descriptor
-                                                                     name:(NSString*)name {
-  COUNT_CALL();
-  return add_weights_gradient(self, gradient, source, shape, geometry_of(descriptor), name, __func__);
-}
+CONVOLUTION_METHODS(2D)
+CONVOLUTION_METHODS(3D)
 
 @end
 
@@ -608,50 +560,40 @@ using namespace mps_simulator::graph;
                                                      name:(NSString*)name {
   COUNT_CALL();
   const Depthwise depthwise(descriptor, __func__);
-  return add_operation(
-      self,
-      "depthwise convolution",
-      {source, weights},
-      [=](const Tensors& inputs) { return depthwise_forward(inputs[0], inputs[1], depthwise); },
-      name,
-      /*fused=*/true);
+  return add_fused_operation(self, "depthwise convolution", {source, weights}, name, [=](const Tensors& inputs) {
+    return depthwise_forward(inputs[0], inputs[1], depthwise);
+  });
 }
 
-- (MPSGraphTensor*)depthwiseConvolution3DDataGradientWithIncomingGradientTensor:(MPSGraphTensor*)gradient
-                                                                  weightsTensor:(MPSGraphTensor*)weights
-                                                                    outputShape:(MPSShape*)shape
-                                                                     descriptor:
-                                                                         (MPSGraphDepthwiseConvolution3DOpDescriptor*)
-                                                                             descriptor
-                                                                           name:(NSString*)name {
+- (MPSGraphTensor*)
+    depthwiseConvolution3DDataGradientWithIncomingGradientTensor:(MPSGraphTensor*)gradient
+                                                   weightsTensor:(MPSGraphTensor*)weights
+                                                     outputShape:(MPSShape*)shape
+                                                      descriptor:(MPSGraphDepthwiseConvolution3DOpDescriptor*)descriptor
+                                                            name:(NSString*)name {
+  COUNT_CALL();
+  const Depthwise depthwise(descriptor, __func__);
+  const auto sizes = to_sizes(shape);
+  return add_fused_operation(
+      self, "depthwise convolution data gradient", {gradient, weights}, name, [=](const Tensors& inputs) {
+        return depthwise_data_gradient(inputs[0], inputs[1], sizes, depthwise);
+      });
+}
+
+- (MPSGraphTensor*)
+    depthwiseConvolution3DWeightsGradientWithIncomingGradientTensor:(MPSGraphTensor*)gradient
+                                                       sourceTensor:(MPSGraphTensor*)source
+                                                        outputShape:(MPSShape*)shape
+                                                         descriptor:
+                                                             (MPSGraphDepthwiseConvolution3DOpDescriptor*)descriptor
+                                                               name:(NSString*)name {
   COUNT_CALL();
   const Depthwise depthwise(descriptor, __func__);
   const auto sizes = to_sizes(shape);
   return add_operation(
-      self,
-      "depthwise convolution data gradient",
-      {gradient, weights},
-      [=](const Tensors& inputs) { return depthwise_data_gradient(inputs[0], inputs[1], sizes, depthwise); },
-      name,
-      /*fused=*/true);
-}
-
-- (MPSGraphTensor*)depthwiseConvolution3DWeightsGradientWithIncomingGradientTensor:(MPSGraphTensor*)gradient
-                                                                      sourceTensor:(MPSGraphTensor*)source
-                                                                       outputShape:(MPSShape*)shape
-                                                                        descriptor:
-                                                                            (MPSGraphDepthwiseConvolution3DOpDescriptor*)
-                                                                                descriptor
-                                                                              name:(NSString*)name {
-  COUNT_CALL();
-  const Depthwise depthwise(descriptor, __func__);
-  const auto sizes = to_sizes(shape);
-  return add_operation(
-      self,
-      "depthwise convolution weights gradient",
-      {gradient, source},
-      [=](const Tensors& inputs) { return depthwise_weights_gradient(inputs[0], inputs[1], sizes, depthwise); },
-      name);
+      self, "depthwise convolution weights gradient", {gradient, source}, name, [=](const Tensors& inputs) {
+        return depthwise_weights_gradient(inputs[0], inputs[1], sizes, depthwise);
+      });
 }
 
 @end

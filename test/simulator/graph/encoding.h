@@ -1,7 +1,7 @@
 // One run of a plan on the GPU.
 #pragma once
 
-#include "graph/executable_use.h"
+#include "graph/executable.h"
 #include "graph/plan.h"
 #include "graph/tensor_data.h"
 
@@ -37,6 +37,21 @@ void schedule(
     std::vector<MPSGraphTensorData*> results,
     ExecutableUse use = {});
 
+// Calls the handlers of a descriptor, which may have none, with what the run computes.
+template <typename Descriptor, typename Results>
+void add_handlers(MPSCommandBuffer* command_buffer, Descriptor* descriptor, Results* results) {
+  if (auto handler = descriptor.scheduledHandler) {
+    [command_buffer addScheduledHandler:^(id<MTLCommandBuffer> buffer) {
+      handler(results, buffer.error);
+    }];
+  }
+  if (auto handler = descriptor.completionHandler) {
+    [command_buffer addCompletedHandler:^(id<MTLCommandBuffer> buffer) {
+      handler(results, buffer.error);
+    }];
+  }
+}
+
 // Violation unless `data` may hold the values of a tensor of this type.
 void check_feed(const char* method, MPSGraphTensor* tensor, const TensorType& type, MPSGraphTensorData* data);
 void check_result(const char* method, MPSGraphTensor* tensor, const TensorType& type, MPSGraphTensorData* data);
@@ -48,5 +63,16 @@ void check_result(const char* method, MPSGraphTensor* tensor, const TensorType& 
 // also without a seed.
 void commit_now_and_then(MPSCommandBuffer* command_buffer);
 void commit_if_the_seed_says(MPSCommandBuffer* command_buffer);
+
+// Results that lie in the memory of what is fed.
+// Violation if a result shares some bytes with a feed that the plan reads, but does not have the same place: its
+// kernels may write an element before others have read it. In a plan with calls, also if the result may be written
+// before another step has read the feed, or before or after another result in the same place. `method` is the API
+// call that errors name.
+void check_overlap(
+    const char* method,
+    const Plan& plan,
+    const std::vector<MPSGraphTensorData*>& feeds,
+    const std::vector<MPSGraphTensorData*>& results);
 
 } // namespace mps_simulator::graph

@@ -1,11 +1,12 @@
 #include "graph/encoding.h"
-#include "graph/computing.h"
+
+#include "graph/inference.h"
 #include "graph/elementwise.h"
-#include "graph/overlap.h"
+#include "metal/buffer.h"
 #include "metal/command.h"
 #include "support/counters.h"
 #include "support/error.h"
-#include "support/seeded_choice.h"
+#include "support/random.h"
 
 #include <algorithm>
 
@@ -73,10 +74,9 @@ bool converts_to(at::ScalarType from, at::ScalarType to) {
 
 void write_result(const at::Tensor& result, const at::Tensor& original) {
   if (!converts_to(original.scalar_type(), result.scalar_type())) {
-    violation(
-        "-[MPSGraph encodeToCommandBuffer]: a result of element type %s goes to memory of type %s",
-        c10::toString(original.scalar_type()),
-        c10::toString(result.scalar_type()));
+    violation("-[MPSGraph encodeToCommandBuffer]: a result of element type %s goes to memory of type %s",
+              c10::toString(original.scalar_type()),
+              c10::toString(result.scalar_type()));
   }
   at::Tensor value = convert(original, result.scalar_type());
   if (value.sizes() != result.sizes() && value.numel() == result.numel()) {
@@ -178,8 +178,8 @@ class Run {
 
   void run_in_parts(const Tensors& feeds, const Tensors& results) const {
     const int64_t count = results[0].numel();
-    const bool in_place = std::any_of(
-        feeds.begin(), feeds.end(), [&](const at::Tensor& feed) { return is_in_place(feed, results); });
+    const bool in_place =
+        std::any_of(feeds.begin(), feeds.end(), [&](const at::Tensor& feed) { return is_in_place(feed, results); });
     const bool into_result = !in_place || plan_->ends_with_call;
     for (int64_t start = 0; start < count; start += kPart) {
       const int64_t length = std::min(kPart, count - start);
@@ -234,10 +234,6 @@ bool broadcasts_to(at::IntArrayRef from, at::IntArrayRef to) {
   return true;
 }
 
-} // namespace
-
-namespace {
-
 void add_accesses(std::vector<ByteAccess>& accesses, const std::vector<MPSGraphTensorData*>& items, bool writes) {
   for (MPSGraphTensorData* item : items) {
     const TensorMemory& memory = memory_of(item);
@@ -251,14 +247,13 @@ void add_accesses(std::vector<ByteAccess>& accesses, const std::vector<MPSGraphT
   }
 }
 
-// Null mode is for measuring time. A graph of calls is charged here with the encoding of what it calls, less the calls of
-// the framework; otherwise linking would seem to cost less than it does.
-void encode_called(
-    const char* method,
-    MPSCommandBuffer* command_buffer,
-    const Plan& plan,
-    const std::vector<MPSGraphTensorData*>& feeds,
-    const std::vector<MPSGraphTensorData*>& results) {
+// Null mode is for measuring time. A graph of calls is charged here with the encoding of what it calls, less the calls
+// of the framework; otherwise linking would seem to cost less than it does.
+void encode_called(const char* method,
+                   MPSCommandBuffer* command_buffer,
+                   const Plan& plan,
+                   const std::vector<MPSGraphTensorData*>& feeds,
+                   const std::vector<MPSGraphTensorData*>& results) {
   const auto some = [](size_t count, const std::vector<MPSGraphTensorData*>& of) {
     std::vector<MPSGraphTensorData*> items(of.empty() ? 0 : count);
     for (size_t i = 0; i < items.size(); i++) {
@@ -277,13 +272,12 @@ void encode_called(
 
 } // namespace
 
-void schedule(
-    const char* method,
-    MPSCommandBuffer* command_buffer,
-    std::shared_ptr<const Plan> plan,
-    std::vector<MPSGraphTensorData*> feeds,
-    std::vector<MPSGraphTensorData*> results,
-    ExecutableUse use) {
+void schedule(const char* method,
+              MPSCommandBuffer* command_buffer,
+              std::shared_ptr<const Plan> plan,
+              std::vector<MPSGraphTensorData*> feeds,
+              std::vector<MPSGraphTensorData*> results,
+              ExecutableUse use) {
   check_overlap(method, *plan, feeds, results);
   std::vector<ByteAccess> accesses;
   if (settings().validation && (settings().hazards || settings().order)) {
@@ -305,24 +299,22 @@ void check_feed(const char* method, MPSGraphTensor* tensor, const TensorType& ty
   }
   const TensorMemory& memory = memory_of(data);
   if (memory.type != type.type) {
-    violation(
-        "%s: the placeholder %s has the element type %s, but is fed %s",
-        method,
-        describe(tensor).c_str(),
-        c10::toString(type.type),
-        c10::toString(memory.type));
+    violation("%s: the placeholder %s has the element type %s, but is fed %s",
+              method,
+              describe(tensor).c_str(),
+              c10::toString(type.type),
+              c10::toString(memory.type));
   }
   bool fits = !type.ranked || memory.sizes.size() == type.sizes.size();
   for (size_t axis = 0; fits && type.ranked && axis < type.sizes.size(); axis++) {
     fits = type.sizes[axis] < 0 || type.sizes[axis] == memory.sizes[axis];
   }
   if (!fits) {
-    violation(
-        "%s: the placeholder %s has the shape %s, but is fed %s",
-        method,
-        describe(tensor).c_str(),
-        describe(type.sizes).c_str(),
-        describe(memory.sizes).c_str());
+    violation("%s: the placeholder %s has the shape %s, but is fed %s",
+              method,
+              describe(tensor).c_str(),
+              describe(type.sizes).c_str(),
+              describe(memory.sizes).c_str());
   }
 }
 
@@ -332,21 +324,19 @@ void check_result(const char* method, MPSGraphTensor* tensor, const TensorType& 
   }
   const TensorMemory& memory = memory_of(data);
   if (!converts_to(type.type, memory.type)) {
-    violation(
-        "%s: the result %s has the element type %s, but its memory %s",
-        method,
-        describe(tensor).c_str(),
-        c10::toString(type.type),
-        c10::toString(memory.type));
+    violation("%s: the result %s has the element type %s, but its memory %s",
+              method,
+              describe(tensor).c_str(),
+              c10::toString(type.type),
+              c10::toString(memory.type));
   }
   if (type.is_static() && c10::multiply_integers(type.sizes) != c10::multiply_integers(memory.sizes) &&
       !broadcasts_to(type.sizes, memory.sizes)) {
-    violation(
-        "%s: the result %s has the shape %s, but its memory %s",
-        method,
-        describe(tensor).c_str(),
-        describe(type.sizes).c_str(),
-        describe(memory.sizes).c_str());
+    violation("%s: the result %s has the shape %s, but its memory %s",
+              method,
+              describe(tensor).c_str(),
+              describe(type.sizes).c_str(),
+              describe(memory.sizes).c_str());
   }
 }
 
@@ -421,10 +411,9 @@ TensorsAndData check_feeds(MPSGraph* graph, MPSGraphTensorDataDictionary* feeds)
 // An operation as a target runs for its side effects, and no operation here has
 // any: there is nothing to run. But the caller may give a wrong operation, or
 // one that depends on a placeholder that is not fed.
-void check_operations(
-    MPSGraph* graph,
-    NSArray<MPSGraphOperation*>* operations,
-    const std::vector<MPSGraphTensor*>& feeds) {
+void check_operations(MPSGraph* graph,
+                      NSArray<MPSGraphOperation*>* operations,
+                      const std::vector<MPSGraphTensor*>& feeds) {
   std::vector<MPSGraphTensor*> outputs;
   for (MPSGraphOperation* operation in operations) {
     outputs.insert(outputs.end(), operation->_outputs.begin(), operation->_outputs.end());
@@ -436,11 +425,10 @@ void check_operations(
 }
 
 // Memory for the targets, whose shapes may follow from what is fed.
-std::vector<MPSGraphTensorData*> make_results(
-    const Plan& plan,
-    const TensorsAndData& feeds,
-    const std::vector<MPSGraphTensor*>& targets,
-    id<MTLDevice> device) {
+std::vector<MPSGraphTensorData*> make_results(const Plan& plan,
+                                              const TensorsAndData& feeds,
+                                              const std::vector<MPSGraphTensor*>& targets,
+                                              id<MTLDevice> device) {
   std::vector<TensorType> feed_types;
   for (MPSGraphTensorData* data : feeds.data) {
     const TensorMemory& memory = memory_of(data);
@@ -458,33 +446,11 @@ std::vector<MPSGraphTensorData*> make_results(
   return results;
 }
 
-void add_handlers(
-    MPSCommandBuffer* command_buffer,
-    MPSGraphExecutionDescriptor* descriptor,
-    MPSGraphTensorDataDictionary* results) {
-  if (MPSGraphScheduledHandler handler = descriptor.scheduledHandler) {
-    [command_buffer addScheduledHandler:^(id<MTLCommandBuffer> buffer) {
-      handler(results, buffer.error);
-    }];
-  }
-  if (MPSGraphCompletionHandler handler = descriptor.completionHandler) {
-    [command_buffer addCompletedHandler:^(id<MTLCommandBuffer> buffer) {
-      handler(results, buffer.error);
-    }];
-  }
-}
-
 } // namespace
 
 } // namespace mps_simulator::graph
 
 @implementation MPSGraphExecutionDescriptor
-
-@synthesize scheduledHandler = _scheduledHandler;
-@synthesize completionHandler = _completionHandler;
-@synthesize waitUntilCompleted = _waitUntilCompleted;
-@synthesize compilationDescriptor = _compilationDescriptor;
-@synthesize enableCommitAndContinue = _enableCommitAndContinue;
 
 - (instancetype)init {
   if ((self = [super init])) {
@@ -534,10 +500,7 @@ void add_handlers(
                                       targetOperations:(NSArray<MPSGraphOperation*>*)targetOperations
                                    executionDescriptor:(MPSGraphExecutionDescriptor*)executionDescriptor {
   COUNT_CALL();
-  std::vector<MPSGraphTensor*> targets;
-  for (MPSGraphTensor* target in targetTensors) {
-    targets.push_back(target);
-  }
+  const auto targets = to_vector<MPSGraphTensor*>(targetTensors);
   check_owner(self, targets);
   const TensorsAndData fed = check_feeds(self, feeds);
   const auto plan = cached_plan(self, fed.tensors, targets);
@@ -597,3 +560,132 @@ void add_handlers(
 }
 
 @end
+
+namespace mps_simulator::graph {
+
+namespace {
+
+// The bytes of a tensor, by address: two buffers may lie on the same memory.
+class Bytes {
+ public:
+  explicit Bytes(const TensorMemory& memory)
+      : memory_(memory), begin_(static_cast<const char*>(host_pointer(memory.buffer)) + memory.byte_offset) {
+    int64_t last = 0;
+    for (size_t axis = 0; axis < memory.sizes.size(); axis++) {
+      last += (memory.sizes[axis] - 1) * memory.strides[axis];
+    }
+    const auto count = c10::multiply_integers(memory.sizes);
+    end_ = count ? begin_ + (last + 1) * element() : begin_;
+    is_dense_ = end_ - begin_ == count * element();
+  }
+
+  // Also for narrower elements of the same shape: PyTorch 2.6.0 converts a tensor
+  // within its memory before it copies it to the host.
+  bool takes_the_place_of(const Bytes& feed) const {
+    if (begin_ != feed.begin_ || end_ > feed.end_) {
+      return false;
+    }
+    const bool narrows = end_ < feed.end_;
+    if (is_dense_ && feed.is_dense_) {
+      return !narrows || (memory_.sizes == feed.memory_.sizes && element() < feed.element());
+    }
+    return !narrows && has_same_layout_as(feed);
+  }
+
+  bool overlaps(const Bytes& other) const {
+    if (begin_ >= other.end_ || other.begin_ >= end_) {
+      return false;
+    }
+    if (is_dense_ && other.is_dense_) {
+      return true;
+    }
+    // Two layouts with gaps may overlap without sharing an element.
+    const char* begin = std::min(begin_, other.begin_);
+    std::vector<bool> touched(std::max(end_, other.end_) - begin);
+    for_each_element([&](const char* place) { std::fill_n(touched.begin() + (place - begin), element(), true); });
+    bool found = false;
+    other.for_each_element([&](const char* place) {
+      const auto first = touched.begin() + (place - begin);
+      found = found || std::find(first, first + other.element(), true) != first + other.element();
+    });
+    return found;
+  }
+
+  std::string describe() const {
+    return graph::describe(memory_.sizes) + " at the bytes " + std::to_string(memory_.byte_offset) + " to " +
+        std::to_string(memory_.byte_offset + (end_ - begin_));
+  }
+
+ private:
+  int64_t element() const {
+    return static_cast<int64_t>(c10::elementSize(memory_.type));
+  }
+
+  bool has_same_layout_as(const Bytes& other) const {
+    return memory_.sizes == other.memory_.sizes && memory_.strides == other.memory_.strides &&
+        element() == other.element();
+  }
+
+  template <typename Visitor>
+  void for_each_element(const Visitor& visit) const {
+    std::vector<int64_t> index(memory_.sizes.size());
+    for (int64_t left = c10::multiply_integers(memory_.sizes); left > 0; left--) {
+      int64_t place = 0;
+      for (size_t axis = 0; axis < index.size(); axis++) {
+        place += index[axis] * memory_.strides[axis];
+      }
+      visit(begin_ + place * element());
+      for (size_t axis = index.size(); axis-- > 0 && ++index[axis] == memory_.sizes[axis];) {
+        index[axis] = 0;
+      }
+    }
+  }
+
+  const TensorMemory& memory_;
+  const char* begin_;
+  const char* end_;
+  bool is_dense_;
+};
+
+} // namespace
+
+void check_overlap(const char* method,
+                   const Plan& plan,
+                   const std::vector<MPSGraphTensorData*>& feeds,
+                   const std::vector<MPSGraphTensorData*>& results) {
+  if (!settings().validation) {
+    return;
+  }
+  for (size_t target = 0; target < results.size(); target++) {
+    const Bytes written(memory_of(results[target]));
+    for (size_t other = 0; plan.has_calls && other < target; other++) {
+      const Bytes before(memory_of(results[other]));
+      if (written.overlaps(before)) {
+        violation("%s: the result %s overlaps the result %s, and either may be written first",
+                  method,
+                  written.describe().c_str(),
+                  before.describe().c_str());
+      }
+    }
+    for (size_t i = 0; i < feeds.size(); i++) {
+      if (plan.feeds[i] == Plan::unused) {
+        continue;
+      }
+      const Bytes read(memory_of(feeds[i]));
+      if (!written.takes_the_place_of(read) && written.overlaps(read)) {
+        violation("%s: the result %s overlaps a part of the feed %s",
+                  method,
+                  written.describe().c_str(),
+                  read.describe().c_str());
+      }
+      if (plan.has_calls && written.overlaps(read) && !plan.is_read_before(i, target)) {
+        violation("%s: the result %s takes the place of the feed %s, which another call may not have read yet",
+                  method,
+                  written.describe().c_str(),
+                  read.describe().c_str());
+      }
+    }
+  }
+}
+
+} // namespace mps_simulator::graph

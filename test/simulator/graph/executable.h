@@ -1,11 +1,51 @@
-// What is behind MPSGraphExecutable, and the calls of one by another.
+// What is behind MPSGraphExecutable: the calls of one by another, and whether one outlives the work that it has encoded.
 #pragma once
 
-#include "graph/executable_use.h"
 #include "graph/plan.h"
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
 
 namespace mps_simulator::graph {
 
+// The state that an executable and its work on the GPU share.
+struct ExecutableLife {
+  std::string name; // for messages
+  std::atomic<size_t> in_flight{0};
+  std::atomic<bool> released{false};
+  // While work was in flight.
+  std::atomic<bool> released_early{false};
+  // Those that it calls. Apple does not say that it retains them.
+  std::vector<std::shared_ptr<ExecutableLife>> called;
+};
+
+// Held by a command from its encoding until it is done or dropped.
+class ExecutableUse {
+ public:
+  ExecutableUse() = default;
+  explicit ExecutableUse(std::shared_ptr<ExecutableLife> life) : life_(std::move(life)) {
+    count(*life_, 1);
+  }
+  ExecutableUse(ExecutableUse&&) noexcept = default;
+  ExecutableUse& operator=(ExecutableUse&&) = delete;
+  ~ExecutableUse() {
+    if (life_) {
+      count(*life_, -1);
+    }
+  }
+
+  // Violation if the executable, or one that it calls, is gone.
+  void check(const char* method) const;
+
+ private:
+  static void count(ExecutableLife& life, int difference);
+
+  std::shared_ptr<ExecutableLife> life_;
+};
+
+// What is behind MPSGraphExecutable, and the calls of one by another.
 // What specializing or compiling gives; commands share it with the executable.
 struct Compiled {
   std::shared_ptr<const Plan> plan;
@@ -16,10 +56,9 @@ struct Compiled {
 TensorType to_type(MPSGraphShapedType* shaped);
 
 // The plan with the executables that it calls; `life` records them.
-std::shared_ptr<const Plan> resolve_calls(
-    const Plan& plan,
-    NSDictionary<NSString*, MPSGraphExecutable*>* callables,
-    ExecutableLife& life);
+std::shared_ptr<const Plan> resolve_calls(const Plan& plan,
+                                          NSDictionary<NSString*, MPSGraphExecutable*>* callables,
+                                          ExecutableLife& life);
 
 // Violation if an executable that is called is gone.
 void check_called(const char* method, const ExecutableLife& life);

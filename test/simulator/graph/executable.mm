@@ -1,12 +1,43 @@
+#include "graph/executable.h"
+
 #include "foundation/copying.h"
 #include "graph/encoding.h"
-#include "graph/executable.h"
 #include "support/counters.h"
 #include "support/error.h"
 #include "support/random.h"
 
 #include <numeric>
 #include <sstream>
+
+namespace mps_simulator::graph {
+
+namespace {
+
+void check_life(const char* method, const ExecutableLife& life) {
+  if (life.released_early) {
+    violation("%s: %s was released before the GPU had run what it encoded", method, life.name.c_str());
+  }
+  for (const auto& called : life.called) {
+    check_life(method, *called);
+  }
+}
+
+} // namespace
+
+void ExecutableUse::count(ExecutableLife& life, int difference) {
+  life.in_flight += difference;
+  for (const auto& called : life.called) {
+    count(*called, difference);
+  }
+}
+
+void ExecutableUse::check(const char* method) const {
+  if (life_ && settings().validation) {
+    check_life(method, *life_);
+  }
+}
+
+} // namespace mps_simulator::graph
 
 using namespace mps_simulator;
 using namespace mps_simulator::graph;
@@ -48,20 +79,9 @@ std::string name_of(MPSGraphExecutable* executable, const std::vector<MPSGraphTe
   return name.str();
 }
 
-std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) {
-  std::vector<MPSGraphTensorData*> items;
-  items.reserve(array.count);
-  for (MPSGraphTensorData* item in array) {
-    items.push_back(item);
-  }
-  return items;
-}
-
 } // namespace
 
 @implementation MPSGraphExecutable
-
-@synthesize options = _options;
 
 - (instancetype)initWithGraph:(MPSGraph*)graph
                         feeds:(std::vector<MPSGraphTensor*>)feeds
@@ -129,8 +149,7 @@ std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) 
   NSMutableArray<MPSGraphShapedType*>* result = [NSMutableArray arrayWithCapacity:_targets.size()];
   for (const TensorType& type : _compiled.plan->infer([self feedTypesFrom:inputTypes])) {
     MPSShape* shape = type.ranked ? to_shape(type.sizes) : nil;
-    [result addObject:[[[MPSGraphShapedType alloc] initWithShape:shape
-                                                        dataType:to_data_type(type.type)] autorelease]];
+    [result addObject:[[[MPSGraphShapedType alloc] initWithShape:shape dataType:to_data_type(type.type)] autorelease]];
   }
   return result;
 }
@@ -158,7 +177,7 @@ std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) 
   COUNT_CALL();
   check_called(encode_method, *_life);
   check_count("inputs", _feeds.size(), inputsArray.count);
-  std::vector<MPSGraphTensorData*> inputs = to_vector(inputsArray);
+  auto inputs = to_vector<MPSGraphTensorData*>(inputsArray);
   for (size_t i = 0; i < inputs.size(); i++) {
     check_feed(encode_method, _feeds[i], _compiled.feed_types[i], inputs[i]);
   }
@@ -166,34 +185,18 @@ std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) 
     resultsArray = [self newResultsForInputs:inputs device:commandBuffer.device];
   }
   check_count("results", _targets.size(), resultsArray.count);
-  std::vector<MPSGraphTensorData*> results = to_vector(resultsArray);
+  auto results = to_vector<MPSGraphTensorData*>(resultsArray);
   for (size_t i = 0; i < results.size(); i++) {
     check_result(encode_method, _targets[i], _compiled.target_types[i], results[i]);
   }
-  schedule(
-      encode_method, commandBuffer, _compiled.plan, std::move(inputs), std::move(results), ExecutableUse(_life));
+  schedule(encode_method, commandBuffer, _compiled.plan, std::move(inputs), std::move(results), ExecutableUse(_life));
   if (executionDescriptor) {
-    [self addHandlersOf:executionDescriptor toCommandBuffer:commandBuffer results:resultsArray];
+    add_handlers(commandBuffer, executionDescriptor, resultsArray);
   }
   if (!executionDescriptor || executionDescriptor.enableCommitAndContinue) {
     commit_if_the_seed_says(commandBuffer);
   }
   return resultsArray;
-}
-
-- (void)addHandlersOf:(MPSGraphExecutableExecutionDescriptor*)descriptor
-      toCommandBuffer:(MPSCommandBuffer*)commandBuffer
-              results:(NSArray<MPSGraphTensorData*>*)results {
-  if (MPSGraphExecutableScheduledHandler handler = descriptor.scheduledHandler) {
-    [commandBuffer addScheduledHandler:^(id<MTLCommandBuffer> buffer) {
-      handler(results, buffer.error);
-    }];
-  }
-  if (MPSGraphExecutableCompletionHandler handler = descriptor.completionHandler) {
-    [commandBuffer addCompletedHandler:^(id<MTLCommandBuffer> buffer) {
-      handler(results, buffer.error);
-    }];
-  }
 }
 
 - (NSArray<MPSGraphTensorData*>*)runOnQueue:(id<MTLCommandQueue>)commandQueue
@@ -225,11 +228,11 @@ std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) 
                      wait:YES];
 }
 
-- (NSArray<MPSGraphTensorData*>*)
-    runAsyncWithMTLCommandQueue:(id<MTLCommandQueue>)commandQueue
-                    inputsArray:(NSArray<MPSGraphTensorData*>*)inputsArray
-                   resultsArray:(NSArray<MPSGraphTensorData*>*)resultsArray
-            executionDescriptor:(MPSGraphExecutableExecutionDescriptor*)executionDescriptor {
+- (NSArray<MPSGraphTensorData*>*)runAsyncWithMTLCommandQueue:(id<MTLCommandQueue>)commandQueue
+                                                 inputsArray:(NSArray<MPSGraphTensorData*>*)inputsArray
+                                                resultsArray:(NSArray<MPSGraphTensorData*>*)resultsArray
+                                         executionDescriptor:
+                                             (MPSGraphExecutableExecutionDescriptor*)executionDescriptor {
   COUNT_CALL();
   return [self runOnQueue:commandQueue
               inputsArray:inputsArray
@@ -241,11 +244,6 @@ std::vector<MPSGraphTensorData*> to_vector(NSArray<MPSGraphTensorData*>* array) 
 @end
 
 @implementation MPSGraphExecutableExecutionDescriptor
-
-@synthesize scheduledHandler = _scheduledHandler;
-@synthesize completionHandler = _completionHandler;
-@synthesize waitUntilCompleted = _waitUntilCompleted;
-@synthesize enableCommitAndContinue = _enableCommitAndContinue;
 
 - (instancetype)init {
   if ((self = [super init])) {
@@ -284,11 +282,10 @@ COPIES_PROPERTIES
   for (MPSGraphTensor* feed : feed_tensors) {
     TensorType type = to_type([feeds objectForKey:feed]);
     if (type.type != feed->_type.type) {
-      violation(
-          "-[MPSGraph compileWithDevice:]: the placeholder %s has the element type %s, not %s",
-          describe(feed).c_str(),
-          c10::toString(feed->_type.type),
-          c10::toString(type.type));
+      violation("-[MPSGraph compileWithDevice:]: the placeholder %s has the element type %s, not %s",
+                describe(feed).c_str(),
+                c10::toString(feed->_type.type),
+                c10::toString(type.type));
     }
     types.push_back(std::move(type));
   }
@@ -299,17 +296,14 @@ COPIES_PROPERTIES
     }
     make_plan(feed_tensors, operation->_outputs);
   }
-  std::vector<MPSGraphTensor*> target_tensors;
-  for (MPSGraphTensor* target in targetTensors) {
-    target_tensors.push_back(target);
-  }
+  auto target_tensors = to_vector<MPSGraphTensor*>(targetTensors);
   shuffle(target_tensors);
-  MPSGraphExecutable* executable = [[[MPSGraphExecutable alloc] initWithGraph:self
-                                                                        feeds:std::move(feed_tensors)
-                                                                        types:std::move(types)
-                                                                      targets:std::move(target_tensors)
-                                                                    callables:compilationDescriptor.callables]
-      autorelease];
+  MPSGraphExecutable* executable =
+      [[[MPSGraphExecutable alloc] initWithGraph:self
+                                           feeds:std::move(feed_tensors)
+                                           types:std::move(types)
+                                         targets:std::move(target_tensors)
+                                       callables:compilationDescriptor.callables] autorelease];
   if (MPSGraphCompilationCompletionHandler handler = compilationDescriptor.compilationCompletionHandler) {
     handler(executable, nil);
   }
@@ -319,12 +313,6 @@ COPIES_PROPERTIES
 @end
 
 @implementation MPSGraphCompilationDescriptor
-
-@synthesize optimizationLevel = _optimizationLevel;
-@synthesize optimizationProfile = _optimizationProfile;
-@synthesize waitForCompilationCompletion = _waitForCompilationCompletion;
-@synthesize compilationCompletionHandler = _compilationCompletionHandler;
-@synthesize callables = _callables;
 
 - (instancetype)init {
   if ((self = [super init])) {

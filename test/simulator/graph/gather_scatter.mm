@@ -3,7 +3,7 @@
 // the table, negative ones included, reads zeros and writes nothing.
 #import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 
-#include "graph/computation_type.h"
+#include "graph/elementwise.h"
 #include "graph/operation.h"
 #include "support/counters.h"
 #include "support/error.h"
@@ -53,21 +53,19 @@ at::Tensor zero_where_invalid(const at::Tensor& values, const at::Tensor& valid)
   return at::where(valid, values, at::zeros({}, values.options()));
 }
 
-at::Tensor gather(
-    const at::Tensor& table,
-    const at::Tensor& indices,
-    int64_t axis_or_negative,
-    int64_t batch_dimensions,
-    const char* call) {
+at::Tensor gather(const at::Tensor& table,
+                  const at::Tensor& indices,
+                  int64_t axis_or_negative,
+                  int64_t batch_dimensions,
+                  const char* call) {
   check_indices(indices, call);
   const auto axis = wrap_axis(axis_or_negative, table.dim());
   if (batch_dimensions > axis || batch_dimensions > indices.dim()) {
-    violation(
-        "%s: %ld batch dimensions, with axis %ld and indices of rank %ld",
-        call,
-        (long)batch_dimensions,
-        (long)axis,
-        (long)indices.dim());
+    violation("%s: %ld batch dimensions, with axis %ld and indices of rank %ld",
+              call,
+              (long)batch_dimensions,
+              (long)axis,
+              (long)indices.dim());
   }
   const auto batch = table.sizes().slice(0, batch_dimensions);
   const auto outer = table.sizes().slice(batch_dimensions, axis - batch_dimensions);
@@ -81,8 +79,7 @@ at::Tensor gather(
     return at::empty(result_sizes, table.options());
   }
   const auto rows = table.size(axis);
-  const RowNumbers numbers(
-      indices.reshape({product_of(batch), 1, product_of(picked), 1}), rows);
+  const RowNumbers numbers(indices.reshape({product_of(batch), 1, product_of(picked), 1}), rows);
   const auto flat = table.reshape({product_of(batch), product_of(outer), rows, product_of(inner)});
   if (rows == 0) {
     return at::zeros(result_sizes, table.options());
@@ -91,17 +88,15 @@ at::Tensor gather(
   if (flat.size(0) == 1) {
     values = flat.index_select(2, numbers.number.flatten());
   } else {
-    values = flat.gather(
-        2, numbers.number.expand({flat.size(0), flat.size(1), numbers.number.size(2), flat.size(3)}));
+    values = flat.gather(2, numbers.number.expand({flat.size(0), flat.size(1), numbers.number.size(2), flat.size(3)}));
   }
   return zero_where_invalid(values, numbers.valid).reshape(result_sizes);
 }
 
-at::Tensor gather_along_axis(
-    const at::Tensor& table,
-    const at::Tensor& indices,
-    int64_t axis_or_negative,
-    const char* call) {
+at::Tensor gather_along_axis(const at::Tensor& table,
+                             const at::Tensor& indices,
+                             int64_t axis_or_negative,
+                             const char* call) {
   check_indices(indices, call);
   const auto axis = wrap_axis(axis_or_negative, table.dim());
   if (table.dim() != indices.dim()) {
@@ -151,8 +146,8 @@ struct PointLayout {
 
   // One row number per point; -1 where a coordinate is out of range.
   at::Tensor row_numbers(const at::Tensor& indices) const {
-    const auto flat = indices.to(at::kLong).reshape(
-        {product_of(batch), product_of(points), static_cast<int64_t>(addressed.size())});
+    const auto flat =
+        indices.to(at::kLong).reshape({product_of(batch), product_of(points), static_cast<int64_t>(addressed.size())});
     auto number = at::arange(product_of(batch), flat.options()).unsqueeze(1).expand({flat.size(0), flat.size(1)});
     auto valid = at::ones({}, flat.options().dtype(at::kBool));
     for (const auto i : c10::irange(addressed.size())) {
@@ -164,11 +159,10 @@ struct PointLayout {
   }
 };
 
-at::Tensor gather_points(
-    const at::Tensor& table,
-    const at::Tensor& indices,
-    int64_t batch_dimensions,
-    const char* call) {
+at::Tensor gather_points(const at::Tensor& table,
+                         const at::Tensor& indices,
+                         int64_t batch_dimensions,
+                         const char* call) {
   check_indices(indices, call);
   const PointLayout layout(table.sizes(), indices, batch_dimensions, call);
   const auto result_sizes = joined({layout.batch, layout.points, layout.slice});
@@ -182,17 +176,14 @@ at::Tensor gather_points(
 
 // Writes `updates` [M, S] to the rows `numbers` [M] of a copy of `table` [R, S].
 // Rows that do not exist go to one more row, which is dropped again.
-at::Tensor scatter_rows(
-    const at::Tensor& table,
-    const at::Tensor& numbers,
-    const at::Tensor& updates,
-    MPSGraphScatterMode mode,
-    const char* call) {
+at::Tensor scatter_rows(const at::Tensor& table,
+                        const at::Tensor& numbers,
+                        const at::Tensor& updates,
+                        MPSGraphScatterMode mode,
+                        const char* call) {
   const auto type = table.scalar_type();
   // Sums of many half-precision values, and logic on booleans.
-  const auto wide = mode == MPSGraphScatterModeSet ? type
-      : type == at::kBool                          ? at::kInt
-                                                   : computation_type(type);
+  const auto wide = mode == MPSGraphScatterModeSet ? type : type == at::kBool ? at::kInt : computation_type(type);
   const auto rows = table.size(0);
   auto result = at::cat({table.to(wide), at::zeros({1, table.size(1)}, table.options().dtype(wide))});
   const auto values = updates.to(wide);
@@ -236,75 +227,68 @@ void check_mode_without_data(MPSGraphScatterMode mode, const char* call) {
   }
 }
 
-at::Tensor scatter(
-    const at::Tensor& data,
-    const at::Tensor& updates,
-    const at::Tensor& indices,
-    int64_t axis_or_negative,
-    MPSGraphScatterMode mode,
-    const char* call) {
+at::Tensor scatter(const at::Tensor& data,
+                   const at::Tensor& updates,
+                   const at::Tensor& indices,
+                   int64_t axis_or_negative,
+                   MPSGraphScatterMode mode,
+                   const char* call) {
   check_indices(indices, call);
   const auto axis = wrap_axis(axis_or_negative, data.dim());
   if (indices.dim() > 1) {
     violation("%s: the indices have rank %ld, not 1", call, (long)indices.dim());
   }
   if (updates.dim() != data.dim() || updates.size(axis) != indices.numel()) {
-    violation(
-        "%s: updates of rank %ld with %ld slices for data of rank %ld and %ld indices",
-        call,
-        (long)updates.dim(),
-        updates.dim() == data.dim() ? (long)updates.size(axis) : -1L,
-        (long)data.dim(),
-        (long)indices.numel());
+    violation("%s: updates of rank %ld with %ld slices for data of rank %ld and %ld indices",
+              call,
+              (long)updates.dim(),
+              updates.dim() == data.dim() ? (long)updates.size(axis) : -1L,
+              (long)data.dim(),
+              (long)indices.numel());
   }
   if (is_sample(data)) {
     return at::empty(data.sizes(), data.options());
   }
   const auto table = data.movedim(axis, 0);
   const auto slice = product_of(table.sizes().slice(1));
-  const auto result = scatter_rows(
-      table.reshape({table.size(0), slice}),
-      indices.flatten(),
-      updates.movedim(axis, 0).reshape({indices.numel(), slice}),
-      mode,
-      call);
+  const auto result = scatter_rows(table.reshape({table.size(0), slice}),
+                                   indices.flatten(),
+                                   updates.movedim(axis, 0).reshape({indices.numel(), slice}),
+                                   mode,
+                                   call);
   return result.reshape(table.sizes()).movedim(0, axis);
 }
 
-at::Tensor scatter_points(
-    const at::Tensor& data,
-    const at::Tensor& updates,
-    const at::Tensor& indices,
-    int64_t batch_dimensions,
-    MPSGraphScatterMode mode,
-    const char* call) {
+at::Tensor scatter_points(const at::Tensor& data,
+                          const at::Tensor& updates,
+                          const at::Tensor& indices,
+                          int64_t batch_dimensions,
+                          MPSGraphScatterMode mode,
+                          const char* call) {
   check_indices(indices, call);
   const PointLayout layout(data.sizes(), indices, batch_dimensions, call);
   const auto expected = joined({layout.batch, layout.points, layout.slice});
   if (updates.numel() != product_of(expected)) {
-    violation(
-        "%s: %ld updates where the indices ask for %ld", call, (long)updates.numel(), (long)product_of(expected));
+    violation("%s: %ld updates where the indices ask for %ld", call, (long)updates.numel(), (long)product_of(expected));
   }
   if (is_sample(data)) {
     return at::empty(data.sizes(), data.options());
   }
   const auto slice = product_of(layout.slice);
-  return scatter_rows(
-             data.reshape({layout.rows(), slice}),
-             layout.row_numbers(indices),
-             updates.reshape({product_of(layout.batch) * product_of(layout.points), slice}),
-             mode,
-             call)
+  return scatter_rows(data.reshape({layout.rows(), slice}),
+                      layout.row_numbers(indices),
+                      updates.reshape({product_of(layout.batch) * product_of(layout.points), slice}),
+                      mode,
+                      call)
       .reshape(data.sizes());
 }
 
-at::Tensor scatter_along_axis(
-    const at::Tensor& data,
-    const at::Tensor& updates,
-    const at::Tensor& indices,
-    int64_t axis_or_negative,
-    MPSGraphScatterMode mode,
-    const char* call) {
+at::Tensor scatter_along_axis(const at::Tensor& data,
+                              const at::Tensor& updates,
+                              const at::Tensor& indices,
+                              int64_t axis_or_negative,
+                              MPSGraphScatterMode mode,
+                              const char* call) {
   check_indices(indices, call);
   const auto axis = wrap_axis(axis_or_negative, data.dim());
   if (updates.sizes() != indices.sizes() || updates.dim() != data.dim()) {
@@ -326,65 +310,50 @@ at::Tensor scatter_along_axis(
   const auto start = at::arange(lines, places.options()).unsqueeze(1) * length;
   const auto numbers = at::where(valid, places + start, at::full({}, -1, places.options()));
   const auto result = scatter_rows(
-      table.reshape({lines * length, 1}),
-      numbers.flatten(),
-      updates.movedim(axis, -1).reshape({-1, 1}),
-      mode,
-      call);
+      table.reshape({lines * length, 1}), numbers.flatten(), updates.movedim(axis, -1).reshape({-1, 1}), mode, call);
   return result.reshape(table.sizes()).movedim(-1, axis);
 }
 
 // scatter, scatter_points and scatter_along_axis; `where` is their axis or number of batch dimensions.
-using Scatter = at::Tensor (*)(
-    const at::Tensor& data,
-    const at::Tensor& updates,
-    const at::Tensor& indices,
-    int64_t where,
-    MPSGraphScatterMode mode,
-    const char* call);
+using Scatter = at::Tensor (*)(const at::Tensor& data,
+                               const at::Tensor& updates,
+                               const at::Tensor& indices,
+                               int64_t where,
+                               MPSGraphScatterMode mode,
+                               const char* call);
 
-MPSGraphTensor* add_scatter(
-    MPSGraph* graph,
-    const char* kind,
-    Scatter scatter,
-    MPSGraphTensor* data,
-    MPSGraphTensor* updates,
-    MPSGraphTensor* indices,
-    int64_t where,
-    MPSGraphScatterMode mode,
-    NSString* name,
-    const char* call) {
+MPSGraphTensor* add_scatter(MPSGraph* graph,
+                            const char* kind,
+                            Scatter scatter,
+                            MPSGraphTensor* data,
+                            MPSGraphTensor* updates,
+                            MPSGraphTensor* indices,
+                            int64_t where,
+                            MPSGraphScatterMode mode,
+                            NSString* name,
+                            const char* call) {
   check_same_type(kind, {data, updates});
-  return add_operation(
-      graph,
-      kind,
-      {data, updates, indices},
-      [=](const Tensors& inputs) { return scatter(inputs[0], inputs[1], inputs[2], where, mode, call); },
-      name);
+  return add_operation(graph, kind, {data, updates, indices}, name, [=](const Tensors& inputs) {
+    return scatter(inputs[0], inputs[1], inputs[2], where, mode, call);
+  });
 }
 
 // Into zeros of the shape.
-MPSGraphTensor* add_scatter(
-    MPSGraph* graph,
-    const char* kind,
-    Scatter scatter,
-    MPSShape* shape,
-    MPSGraphTensor* updates,
-    MPSGraphTensor* indices,
-    int64_t where,
-    MPSGraphScatterMode mode,
-    NSString* name,
-    const char* call) {
+MPSGraphTensor* add_scatter(MPSGraph* graph,
+                            const char* kind,
+                            Scatter scatter,
+                            MPSShape* shape,
+                            MPSGraphTensor* updates,
+                            MPSGraphTensor* indices,
+                            int64_t where,
+                            MPSGraphScatterMode mode,
+                            NSString* name,
+                            const char* call) {
   check_mode_without_data(mode, call);
   const auto sizes = to_sizes(shape);
-  return add_operation(
-      graph,
-      kind,
-      {updates, indices},
-      [=](const Tensors& inputs) {
-        return scatter(at::zeros(sizes, inputs[0].options()), inputs[0], inputs[1], where, mode, call);
-      },
-      name);
+  return add_operation(graph, kind, {updates, indices}, name, [=](const Tensors& inputs) {
+    return scatter(at::zeros(sizes, inputs[0].options()), inputs[0], inputs[1], where, mode, call);
+  });
 }
 
 } // namespace
@@ -402,14 +371,9 @@ using namespace mps_simulator::graph;
                                       name:(NSString*)name {
   COUNT_CALL();
   const char* call = __func__;
-  return add_operation(
-      self,
-      "gather",
-      {updatesTensor, indicesTensor},
-      [=](const Tensors& inputs) {
-        return gather(inputs[0], inputs[1], static_cast<int64_t>(axis), static_cast<int64_t>(batchDimensions), call);
-      },
-      name);
+  return add_operation(self, "gather", {updatesTensor, indicesTensor}, name, [=](const Tensors& inputs) {
+    return gather(inputs[0], inputs[1], static_cast<int64_t>(axis), static_cast<int64_t>(batchDimensions), call);
+  });
 }
 
 - (MPSGraphTensor*)gatherNDWithUpdatesTensor:(MPSGraphTensor*)updatesTensor
@@ -418,14 +382,9 @@ using namespace mps_simulator::graph;
                                         name:(NSString*)name {
   COUNT_CALL();
   const char* call = __func__;
-  return add_operation(
-      self,
-      "gather ND",
-      {updatesTensor, indicesTensor},
-      [=](const Tensors& inputs) {
-        return gather_points(inputs[0], inputs[1], static_cast<int64_t>(batchDimensions), call);
-      },
-      name);
+  return add_operation(self, "gather ND", {updatesTensor, indicesTensor}, name, [=](const Tensors& inputs) {
+    return gather_points(inputs[0], inputs[1], static_cast<int64_t>(batchDimensions), call);
+  });
 }
 
 - (MPSGraphTensor*)gatherAlongAxis:(NSInteger)axis
@@ -434,12 +393,9 @@ using namespace mps_simulator::graph;
                               name:(NSString*)name {
   COUNT_CALL();
   const char* call = __func__;
-  return add_operation(
-      self,
-      "gather along axis",
-      {updatesTensor, indicesTensor},
-      [=](const Tensors& inputs) { return gather_along_axis(inputs[0], inputs[1], axis, call); },
-      name);
+  return add_operation(self, "gather along axis", {updatesTensor, indicesTensor}, name, [=](const Tensors& inputs) {
+    return gather_along_axis(inputs[0], inputs[1], axis, call);
+  });
 }
 
 @end

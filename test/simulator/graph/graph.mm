@@ -1,15 +1,11 @@
-#include "graph/computing.h"
 #include "graph/inference.h"
 #include "support/counters.h"
 #include "support/error.h"
-#include "support/execution_error.h"
 
 using namespace mps_simulator;
 using namespace mps_simulator::graph;
 
 @implementation MPSGraph
-
-@synthesize options = _options;
 
 + (instancetype)new {
   COUNT_CALL();
@@ -71,14 +67,13 @@ void fold(MPSGraphOperation* operation) {
   }
 }
 
-MPSGraphOperation* add_inferred(
-    MPSGraph* graph,
-    const char* kind,
-    std::vector<MPSGraphTensor*> inputs,
-    size_t outputs,
-    Expression expression,
-    NSString* name,
-    bool fused = false) {
+MPSGraphOperation* add_inferred(MPSGraph* graph,
+                                const char* kind,
+                                std::vector<MPSGraphTensor*> inputs,
+                                size_t outputs,
+                                Expression expression,
+                                NSString* name,
+                                bool fused = false) {
   std::vector<InferenceInput> known;
   known.reserve(inputs.size());
   for (MPSGraphTensor* input : inputs) {
@@ -120,11 +115,10 @@ void broadcast_sizes(const char* kind, std::vector<int64_t>& sizes, const std::v
     if (size == 1 || (size < 0 && other != 1)) {
       size = other;
     } else if (other != size && other != 1 && other >= 0) {
-      violation(
-          "-[MPSGraph]: '%s' does not fit its operands: %s and %s do not broadcast",
-          kind,
-          describe(sizes).c_str(),
-          describe(others).c_str());
+      violation("-[MPSGraph]: '%s' does not fit its operands: %s and %s do not broadcast",
+                kind,
+                describe(sizes).c_str(),
+                describe(others).c_str());
     }
   }
 }
@@ -150,16 +144,15 @@ Expression as_list(SingleExpression expression) {
 
 } // namespace
 
-MPSGraphOperation* append_operation(
-    MPSGraph* graph,
-    const char* kind,
-    std::vector<MPSGraphTensor*> inputs,
-    std::vector<TensorType> outputs,
-    Expression expression,
-    NSString* name,
-    bool fused,
-    bool pointwise,
-    std::shared_ptr<const CallSite> call) {
+MPSGraphOperation* append_operation(MPSGraph* graph,
+                                    const char* kind,
+                                    std::vector<MPSGraphTensor*> inputs,
+                                    std::vector<TensorType> outputs,
+                                    Expression expression,
+                                    NSString* name,
+                                    bool fused,
+                                    bool pointwise,
+                                    std::shared_ptr<const CallSite> call) {
   for (MPSGraphTensor* input : inputs) {
     if (!input || input->_producer->_owner != graph) {
       violation("-[MPSGraph]: '%s' is given a tensor that does not belong to the graph", kind);
@@ -181,73 +174,68 @@ MPSGraphOperation* append_operation(
   return operation;
 }
 
-MPSGraphTensor* add_operation(
-    MPSGraph* graph,
-    const char* kind,
-    std::vector<MPSGraphTensor*> inputs,
-    SingleExpression expression,
-    NSString* name,
-    bool fused) {
+MPSGraphTensor* add_operation(MPSGraph* graph,
+                              const char* kind,
+                              std::vector<MPSGraphTensor*> inputs,
+                              NSString* name,
+                              SingleExpression expression,
+                              bool fused) {
   return add_inferred(graph, kind, std::move(inputs), 1, as_list(std::move(expression)), name, fused)->_outputs[0];
 }
 
-NSArray<MPSGraphTensor*>* add_operations(
-    MPSGraph* graph,
-    const char* kind,
-    std::vector<MPSGraphTensor*> inputs,
-    size_t outputs,
-    Expression expression,
-    NSString* name) {
+NSArray<MPSGraphTensor*>* add_operations(MPSGraph* graph,
+                                         const char* kind,
+                                         std::vector<MPSGraphTensor*> inputs,
+                                         size_t outputs,
+                                         NSString* name,
+                                         Expression expression) {
   return add_inferred(graph, kind, std::move(inputs), outputs, std::move(expression), name).outputTensors;
 }
 
-MPSGraphTensor* add_dynamic_operation(
-    MPSGraph* graph,
-    const char* kind,
-    std::vector<MPSGraphTensor*> inputs,
-    MPSDataType type,
-    SingleExpression expression,
-    NSString* name,
-    bool fused) {
+MPSGraphTensor* add_dynamic_operation(MPSGraph* graph,
+                                      const char* kind,
+                                      std::vector<MPSGraphTensor*> inputs,
+                                      MPSDataType type,
+                                      NSString* name,
+                                      SingleExpression expression,
+                                      bool fused) {
   TensorType output;
   output.type = to_scalar_type(type);
   return append_operation(graph, kind, std::move(inputs), {output}, as_list(std::move(expression)), name, fused)
       ->_outputs[0];
 }
 
-MPSGraphTensor* add_elementwise_operation(
-    MPSGraph* graph,
-    const char* kind,
-    std::vector<MPSGraphTensor*> inputs,
-    at::ScalarType type,
-    SingleExpression expression,
-    NSString* name,
-    bool fused) {
+MPSGraphTensor* add_elementwise_operation(MPSGraph* graph,
+                                          const char* kind,
+                                          std::vector<MPSGraphTensor*> inputs,
+                                          at::ScalarType type,
+                                          NSString* name,
+                                          SingleExpression expression,
+                                          bool fused) {
   TensorType output = broadcast_type(kind, inputs);
   output.type = type;
-  MPSGraphOperation* operation = append_operation(
-      graph,
-      kind,
-      std::move(inputs),
-      {std::move(output)},
-      as_list(std::move(expression)),
-      name,
-      fused,
-      // The others have only the shape of such an operation; a cumulative sum, for example.
-      /*pointwise=*/fused);
+  MPSGraphOperation* operation =
+      append_operation(graph,
+                       kind,
+                       std::move(inputs),
+                       {std::move(output)},
+                       as_list(std::move(expression)),
+                       name,
+                       fused,
+                       // The others have only the shape of such an operation; a cumulative sum, for example.
+                       /*pointwise=*/fused);
   fold(operation);
   return operation->_outputs[0];
 }
 
-MPSGraphTensor* add_shaped_operation(
-    MPSGraph* graph,
-    const char* kind,
-    std::vector<MPSGraphTensor*> inputs,
-    MPSDataType type,
-    std::vector<int64_t> sizes,
-    SingleExpression expression,
-    NSString* name,
-    bool fused) {
+MPSGraphTensor* add_shaped_operation(MPSGraph* graph,
+                                     const char* kind,
+                                     std::vector<MPSGraphTensor*> inputs,
+                                     MPSDataType type,
+                                     std::vector<int64_t> sizes,
+                                     NSString* name,
+                                     SingleExpression expression,
+                                     bool fused) {
   TensorType output;
   output.type = to_scalar_type(type);
   output.ranked = true;

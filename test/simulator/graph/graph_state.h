@@ -91,16 +91,15 @@ using PlanCache = std::unordered_map<std::vector<uint32_t>, std::shared_ptr<cons
 namespace mps_simulator::graph {
 
 // Adds an operation with outputs of these types.
-MPSGraphOperation* append_operation(
-    MPSGraph* graph,
-    const char* kind,
-    std::vector<MPSGraphTensor*> inputs,
-    std::vector<TensorType> outputs,
-    Expression expression,
-    NSString* name,
-    bool fused = false,
-    bool pointwise = false,
-    std::shared_ptr<const CallSite> call = nullptr);
+MPSGraphOperation* append_operation(MPSGraph* graph,
+                                    const char* kind,
+                                    std::vector<MPSGraphTensor*> inputs,
+                                    std::vector<TensorType> outputs,
+                                    Expression expression,
+                                    NSString* name,
+                                    bool fused = false,
+                                    bool pointwise = false,
+                                    std::shared_ptr<const CallSite> call = nullptr);
 
 // "'name' (3)" or "3": how errors call a tensor.
 std::string describe(MPSGraphTensor* tensor);

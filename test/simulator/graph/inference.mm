@@ -1,9 +1,7 @@
 #include "graph/inference.h"
-#include "graph/computing.h"
 #include "support/error.h"
-#include "support/raised_errors.h"
 
-#include <ATen/ops/zeros.h>
+#include <ATen/ATen.h>
 
 #include <algorithm>
 
@@ -36,10 +34,9 @@ at::Tensor sample(const InferenceInput& input, at::IntArrayRef sizes) {
   return zero.expand(sizes);
 }
 
-Tensors run_on_samples(
-    const Expression& expression,
-    const std::vector<InferenceInput>& inputs,
-    const std::vector<std::vector<int64_t>>& sizes) {
+Tensors run_on_samples(const Expression& expression,
+                       const std::vector<InferenceInput>& inputs,
+                       const std::vector<std::vector<int64_t>>& sizes) {
   const SampleGuard guard;
   Tensors samples;
   samples.reserve(inputs.size());
@@ -49,10 +46,9 @@ Tensors run_on_samples(
   return expression(samples);
 }
 
-std::vector<std::vector<int64_t>> sizes_with(
-    const std::vector<InferenceInput>& inputs,
-    int64_t unknown_size,
-    int64_t unknown_rank) {
+std::vector<std::vector<int64_t>> sizes_with(const std::vector<InferenceInput>& inputs,
+                                             int64_t unknown_size,
+                                             int64_t unknown_rank) {
   std::vector<std::vector<int64_t>> result;
   result.reserve(inputs.size());
   for (const InferenceInput& input : inputs) {
@@ -84,10 +80,9 @@ std::vector<TensorType> types_of(const Tensors& tensors, bool ranked) {
 }
 
 // Only the element types can be found; any rank that the expression accepts is tried.
-std::vector<TensorType> infer_unranked(
-    const Expression& expression,
-    const std::vector<InferenceInput>& inputs,
-    size_t outputs) {
+std::vector<TensorType> infer_unranked(const Expression& expression,
+                                       const std::vector<InferenceInput>& inputs,
+                                       size_t outputs) {
   const AttemptGuard attempt;
   for (const int64_t rank : {4, 1, 2, 3, 5, 0}) {
     try {
@@ -113,10 +108,9 @@ void note_reading(const at::Tensor& tensor) {
 
 namespace {
 
-std::vector<TensorType> infer_from_types(
-    const Expression& expression,
-    const std::vector<InferenceInput>& inputs,
-    size_t outputs) {
+std::vector<TensorType> infer_from_types(const Expression& expression,
+                                         const std::vector<InferenceInput>& inputs,
+                                         size_t outputs) {
   const bool ranked =
       std::all_of(inputs.begin(), inputs.end(), [](const InferenceInput& input) { return input.type.ranked; });
   if (!ranked) {
@@ -148,10 +142,9 @@ std::vector<TensorType> infer_from_types(
 
 } // namespace
 
-std::vector<TensorType> infer_types(
-    const Expression& expression,
-    const std::vector<InferenceInput>& inputs,
-    size_t outputs) {
+std::vector<TensorType> infer_types(const Expression& expression,
+                                    const std::vector<InferenceInput>& inputs,
+                                    size_t outputs) {
   const ComputingGuard guard;
   unknown_values_read = false;
   std::vector<TensorType> types;

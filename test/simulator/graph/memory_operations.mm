@@ -3,8 +3,7 @@
 #include "support/counters.h"
 #include "support/error.h"
 
-#include <ATen/ops/empty.h>
-#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ATen.h>
 
 using namespace mps_simulator;
 using namespace mps_simulator::graph;
@@ -60,12 +59,11 @@ at::Tensor scalar_value(double scalar, MPSDataType type) {
   COUNT_CALL();
   const at::Tensor value =
       at::empty(to_sizes(shape), at::TensorOptions().device(at::kCPU).dtype(to_scalar_type(dataType)));
-  VALIDATE(
-      data.length == value.nbytes(),
-      "the shape %s needs %zu bytes, but the data has %zu",
-      describe(value.sizes()).c_str(),
-      value.nbytes(),
-      static_cast<size_t>(data.length));
+  VALIDATE(data.length == value.nbytes(),
+           "the shape %s needs %zu bytes, but the data has %zu",
+           describe(value.sizes()).c_str(),
+           value.nbytes(),
+           static_cast<size_t>(data.length));
   memcpy(value.mutable_data_ptr(), data.bytes, std::min<size_t>(data.length, value.nbytes()));
   return add_constant(self, value, nil);
 }

@@ -2,7 +2,7 @@
 // the variance themselves are reductions: reduction.mm.)
 #import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 
-#include "graph/computation_type.h"
+#include "graph/elementwise.h"
 #include "graph/operation.h"
 #include "support/counters.h"
 #include "support/error.h"
@@ -51,16 +51,15 @@ at::Tensor sum_over(const at::Tensor& tensor, const Axes& axes) {
   return axes.empty() ? tensor : tensor.sum(axes, /*keepdim=*/true);
 }
 
-at::Tensor source_gradient(
-    const at::Tensor& gradient,
-    const at::Tensor& source,
-    const at::Tensor& mean,
-    const at::Tensor& variance,
-    const at::Tensor& gamma,
-    const at::Tensor& gamma_gradient,
-    const at::Tensor& beta_gradient,
-    const Axes& axes,
-    double epsilon) {
+at::Tensor source_gradient(const at::Tensor& gradient,
+                           const at::Tensor& source,
+                           const at::Tensor& mean,
+                           const at::Tensor& variance,
+                           const at::Tensor& gamma,
+                           const at::Tensor& gamma_gradient,
+                           const at::Tensor& beta_gradient,
+                           const Axes& axes,
+                           double epsilon) {
   const auto inverse = inverse_deviation(variance, epsilon);
   const auto normalized = (widen(source) - widen(mean)) * inverse;
   const auto wide = widen(gradient);
@@ -70,8 +69,7 @@ at::Tensor source_gradient(
   }
   // Mean and variance depend on the source: the gradient through each is subtracted.
   const auto through_mean = beta_gradient.defined() ? widen(beta_gradient) : sum_over(wide, axes);
-  const auto through_variance =
-      gamma_gradient.defined() ? widen(gamma_gradient) : sum_over(wide * normalized, axes);
+  const auto through_variance = gamma_gradient.defined() ? widen(gamma_gradient) : sum_over(wide * normalized, axes);
   auto result = (wide - through_mean / count - normalized * (through_variance / count)) * inverse;
   if (gamma.defined()) {
     result = result * widen(gamma);
@@ -98,21 +96,16 @@ using namespace mps_simulator::graph;
   Inputs operands{tensor, meanTensor, varianceTensor};
   const int gamma = operands.add(gammaTensor);
   const int beta = operands.add(betaTensor);
-  return add_operation(
-      self,
-      "normalization",
-      operands.tensors(),
-      [=](const Tensors& inputs) {
-        auto result = (widen(inputs[0]) - widen(inputs[1])) * inverse_deviation(inputs[2], epsilon);
-        if (gamma >= 0) {
-          result = result * widen(inputs[gamma]);
-        }
-        if (beta >= 0) {
-          result = result + widen(inputs[beta]);
-        }
-        return result.to(inputs[0].scalar_type());
-      },
-      name);
+  return add_operation(self, "normalization", operands.tensors(), name, [=](const Tensors& inputs) {
+    auto result = (widen(inputs[0]) - widen(inputs[1])) * inverse_deviation(inputs[2], epsilon);
+    if (gamma >= 0) {
+      result = result * widen(inputs[gamma]);
+    }
+    if (beta >= 0) {
+      result = result + widen(inputs[beta]);
+    }
+    return result.to(inputs[0].scalar_type());
+  });
 }
 
 - (MPSGraphTensor*)normalizationGammaGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient
@@ -128,13 +121,11 @@ using namespace mps_simulator::graph;
       self,
       "normalization gamma gradient",
       {incomingGradient, sourceTensor, meanTensor, varianceTensor},
+      name,
       [=](const Tensors& inputs) {
-        const auto normalized =
-            (widen(inputs[1]) - widen(inputs[2])) * inverse_deviation(inputs[3], epsilon);
-        return sum_over(widen(inputs[0]) * normalized, reduction_axes(axes, inputs[1]))
-            .to(inputs[1].scalar_type());
-      },
-      name);
+        const auto normalized = (widen(inputs[1]) - widen(inputs[2])) * inverse_deviation(inputs[3], epsilon);
+        return sum_over(widen(inputs[0]) * normalized, reduction_axes(axes, inputs[1])).to(inputs[1].scalar_type());
+      });
 }
 
 - (MPSGraphTensor*)normalizationBetaGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient
@@ -144,13 +135,9 @@ using namespace mps_simulator::graph;
   COUNT_CALL();
   const auto axes = to_sizes(reductionAxes);
   return add_operation(
-      self,
-      "normalization beta gradient",
-      {incomingGradient, sourceTensor},
-      [=](const Tensors& inputs) {
+      self, "normalization beta gradient", {incomingGradient, sourceTensor}, name, [=](const Tensors& inputs) {
         return sum_over(widen(inputs[0]), reduction_axes(axes, inputs[1])).to(inputs[1].scalar_type());
-      },
-      name);
+      });
 }
 
 - (MPSGraphTensor*)normalizationGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient
@@ -169,24 +156,18 @@ using namespace mps_simulator::graph;
   const int gamma = operands.add(gammaTensor);
   const int gamma_gradient = operands.add(gammaGradientTensor);
   const int beta_gradient = operands.add(betaGradientTensor);
-  return add_operation(
-      self,
-      "normalization gradient",
-      operands.tensors(),
-      [=](const Tensors& inputs) {
-        const auto optional = [&](int place) { return place < 0 ? at::Tensor() : inputs[place]; };
-        return source_gradient(
-            inputs[0],
-            inputs[1],
-            inputs[2],
-            inputs[3],
-            optional(gamma),
-            optional(gamma_gradient),
-            optional(beta_gradient),
-            reduction_axes(axes, inputs[1]),
-            epsilon);
-      },
-      name);
+  return add_operation(self, "normalization gradient", operands.tensors(), name, [=](const Tensors& inputs) {
+    const auto optional = [&](int place) { return place < 0 ? at::Tensor() : inputs[place]; };
+    return source_gradient(inputs[0],
+                           inputs[1],
+                           inputs[2],
+                           inputs[3],
+                           optional(gamma),
+                           optional(gamma_gradient),
+                           optional(beta_gradient),
+                           reduction_axes(axes, inputs[1]),
+                           epsilon);
+  });
 }
 
 @end

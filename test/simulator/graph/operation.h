@@ -20,6 +20,7 @@
 #include <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 
 #include <functional>
+#include <utility>
 #include <vector>
 
 namespace mps_simulator::graph {
@@ -28,59 +29,62 @@ using Tensors = std::vector<at::Tensor>;
 using Expression = std::function<Tensors(const Tensors&)>;
 using SingleExpression = std::function<at::Tensor(const Tensors&)>;
 
-// `fused` is for what MPSGraph puts into one kernel with its neighbours: operations
+// `fused` and `add_fused_operation` are for what MPSGraph puts into one kernel with its neighbours: operations
 // on elements, reductions, products with what follows. Between them half and
 // bfloat have the precision of float: expressions see float then, and results are
 // rounded where anything else reads them.
 //
 // `kind` names the operation in errors and labels; it must be a string literal.
-MPSGraphTensor* add_operation(
-    MPSGraph* graph,
-    const char* kind,
-    std::vector<MPSGraphTensor*> inputs,
-    SingleExpression expression,
-    NSString* name,
-    bool fused = false);
+MPSGraphTensor* add_operation(MPSGraph* graph,
+                              const char* kind,
+                              std::vector<MPSGraphTensor*> inputs,
+                              NSString* name,
+                              SingleExpression expression,
+                              bool fused = false);
 
-NSArray<MPSGraphTensor*>* add_operations(
-    MPSGraph* graph,
-    const char* kind,
-    std::vector<MPSGraphTensor*> inputs,
-    size_t outputs,
-    Expression expression,
-    NSString* name);
+inline MPSGraphTensor* add_fused_operation(MPSGraph* graph,
+                                           const char* kind,
+                                           std::vector<MPSGraphTensor*> inputs,
+                                           NSString* name,
+                                           SingleExpression expression) {
+  return add_operation(graph, kind, std::move(inputs), name, std::move(expression), /*fused=*/true);
+}
+
+NSArray<MPSGraphTensor*>* add_operations(MPSGraph* graph,
+                                         const char* kind,
+                                         std::vector<MPSGraphTensor*> inputs,
+                                         size_t outputs,
+                                         NSString* name,
+                                         Expression expression);
 
 // For results whose shape depends on values: the tensor has no shape.
-MPSGraphTensor* add_dynamic_operation(
-    MPSGraph* graph,
-    const char* kind,
-    std::vector<MPSGraphTensor*> inputs,
-    MPSDataType type,
-    SingleExpression expression,
-    NSString* name,
-    bool fused = false);
+MPSGraphTensor* add_dynamic_operation(MPSGraph* graph,
+                                      const char* kind,
+                                      std::vector<MPSGraphTensor*> inputs,
+                                      MPSDataType type,
+                                      NSString* name,
+                                      SingleExpression expression,
+                                      bool fused = false);
 
 // With the type of the result given: nothing runs when the graph is built.
 // `sizes` may hold -1.
-MPSGraphTensor* add_shaped_operation(
-    MPSGraph* graph,
-    const char* kind,
-    std::vector<MPSGraphTensor*> inputs,
-    MPSDataType type,
-    std::vector<int64_t> sizes,
-    SingleExpression expression,
-    NSString* name,
-    bool fused = false);
+MPSGraphTensor* add_shaped_operation(MPSGraph* graph,
+                                     const char* kind,
+                                     std::vector<MPSGraphTensor*> inputs,
+                                     MPSDataType type,
+                                     std::vector<int64_t> sizes,
+                                     NSString* name,
+                                     SingleExpression expression,
+                                     bool fused = false);
 
 // The result has the shape to which the inputs broadcast.
-MPSGraphTensor* add_elementwise_operation(
-    MPSGraph* graph,
-    const char* kind,
-    std::vector<MPSGraphTensor*> inputs,
-    at::ScalarType type,
-    SingleExpression expression,
-    NSString* name,
-    bool fused = true);
+MPSGraphTensor* add_elementwise_operation(MPSGraph* graph,
+                                          const char* kind,
+                                          std::vector<MPSGraphTensor*> inputs,
+                                          at::ScalarType type,
+                                          NSString* name,
+                                          SingleExpression expression,
+                                          bool fused = true);
 
 // Whether an input of an expression is a sample: only its shape and type mean something.
 bool is_sample(const at::Tensor& tensor);
@@ -90,6 +94,16 @@ MPSDataType to_data_type(at::ScalarType type);
 
 std::vector<int64_t> to_sizes(NSArray<NSNumber*>* shape);
 NSArray<NSNumber*>* to_shape(at::IntArrayRef sizes);
+
+template <typename T>
+std::vector<T> to_vector(NSArray* array) {
+  std::vector<T> items;
+  items.reserve(array.count);
+  for (T item in array) {
+    items.push_back(item);
+  }
+  return items;
+}
 
 // A negative axis counts from the end. Out of range is a violation.
 int64_t wrap_axis(int64_t axis, int64_t rank);

@@ -1,13 +1,11 @@
 // Padding and its gradient: along each axis a list tells which element stands
 // at each position of the result.
-#include "graph/computation_type.h"
+#include "graph/elementwise.h"
 #include "graph/graph_state.h"
 #include "support/counters.h"
 #include "support/error.h"
 
-#include <ATen/ops/tensor.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/zeros.h>
+#include <ATen/ATen.h>
 
 using namespace mps_simulator;
 using namespace mps_simulator::graph;
@@ -95,11 +93,10 @@ struct Padding {
  private:
   void check(size_t rank) const {
     if (left.size() != rank || right.size() != rank) {
-      violation(
-          "-[MPSGraph padTensor]: %zu and %zu paddings are given for a tensor of rank %zu",
-          left.size(),
-          right.size(),
-          rank);
+      violation("-[MPSGraph padTensor]: %zu and %zu paddings are given for a tensor of rank %zu",
+                left.size(),
+                right.size(),
+                rank);
     }
   }
 
@@ -126,8 +123,7 @@ struct Padding {
       sizes[axis] = positions.numel();
       return at::zeros(sizes, tensor.options()).fill_(constant);
     }
-    return tensor.index_select(axis, positions.clamp_min(0))
-        .masked_fill(along(missing, axis, tensor.dim()), constant);
+    return tensor.index_select(axis, positions.clamp_min(0)).masked_fill(along(missing, axis, tensor.dim()), constant);
   }
 
   at::Tensor gradient(const at::Tensor& incoming, int64_t axis, int64_t size) const {
@@ -155,16 +151,15 @@ struct Padding {
   const double constant = paddingMode == MPSGraphPaddingModeConstant ? constantValue : 0;
   const auto expression = [padding, constant](const Tensors& inputs) { return padding.apply(inputs[0], constant); };
   if (!tensor->_type.ranked) {
-    return add_operation(self, "pad", {tensor}, expression, name);
+    return add_operation(self, "pad", {tensor}, name, expression);
   }
-  return add_shaped_operation(
-      self,
-      "pad",
-      {tensor},
-      to_data_type(tensor->_type.type),
-      padding.padded_sizes(tensor->_type.sizes),
-      expression,
-      name);
+  return add_shaped_operation(self,
+                              "pad",
+                              {tensor},
+                              to_data_type(tensor->_type.type),
+                              padding.padded_sizes(tensor->_type.sizes),
+                              name,
+                              expression);
 }
 
 - (MPSGraphTensor*)padGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient
@@ -177,16 +172,15 @@ struct Padding {
   const Padding padding{paddingMode, to_sizes(leftPadding), to_sizes(rightPadding)};
   const auto expression = [padding](const Tensors& inputs) { return padding.gradient(inputs[0]); };
   if (!incomingGradient->_type.ranked) {
-    return add_operation(self, "pad_gradient", {incomingGradient, sourceTensor}, expression, name);
+    return add_operation(self, "pad_gradient", {incomingGradient, sourceTensor}, name, expression);
   }
-  return add_shaped_operation(
-      self,
-      "pad_gradient",
-      {incomingGradient, sourceTensor},
-      to_data_type(incomingGradient->_type.type),
-      padding.source_sizes(incomingGradient->_type.sizes),
-      expression,
-      name);
+  return add_shaped_operation(self,
+                              "pad_gradient",
+                              {incomingGradient, sourceTensor},
+                              to_data_type(incomingGradient->_type.type),
+                              padding.source_sizes(incomingGradient->_type.sizes),
+                              name,
+                              expression);
 }
 
 @end

@@ -1,7 +1,6 @@
 #include "graph/plan.h"
-#include "graph/computing.h"
 #include "graph/inference.h"
-#include "graph/result_memory.h"
+#include "graph/tensor_data.h"
 #include "support/error.h"
 #include "support/random.h"
 
@@ -104,8 +103,8 @@ class PlanMaker {
     for (const char* call : {"addition", "subtraction", "multiplication"}) {
       plan_->ends_with_call = plan_->ends_with_call || std::strcmp(kind, call) == 0;
     }
-    const auto computing = std::count_if(
-        plan_->steps.begin(), plan_->steps.end(), [](const Step& step) { return !step.inputs.empty(); });
+    const auto computing =
+        std::count_if(plan_->steps.begin(), plan_->steps.end(), [](const Step& step) { return !step.inputs.empty(); });
     plan_->is_one_call = plan_->ends_with_call && computing == 1;
   }
 
@@ -246,9 +245,8 @@ Tensors Plan::run(Tensors fed, const at::Tensor* result) const {
   return results;
 }
 
-void Plan::run_in_any_order(
-    const Tensors& fed,
-    const std::function<void(size_t target, const at::Tensor& value)>& done) const {
+void Plan::run_in_any_order(const Tensors& fed,
+                            const std::function<void(size_t target, const at::Tensor& value)>& done) const {
   static SeededSequence numbers;
   const ComputingGuard guard;
   Values values(slots);
@@ -322,8 +320,7 @@ bool Plan::is_read_before(size_t feed, size_t target) const {
   needed[targets[target]] = true;
   for (size_t i = steps.size(); i-- > 0;) {
     const auto& outputs = steps[i].outputs;
-    const bool is_needed =
-        std::any_of(outputs.begin(), outputs.end(), [&](uint32_t output) { return needed[output]; });
+    const bool is_needed = std::any_of(outputs.begin(), outputs.end(), [&](uint32_t output) { return needed[output]; });
     if (reads[i] && !is_needed) {
       return false;
     }
@@ -394,9 +391,8 @@ std::vector<TensorType> Plan::infer(const std::vector<TensorType>& feed_types) c
   return results;
 }
 
-std::shared_ptr<const Plan> make_plan(
-    const std::vector<MPSGraphTensor*>& feeds,
-    const std::vector<MPSGraphTensor*>& targets) {
+std::shared_ptr<const Plan> make_plan(const std::vector<MPSGraphTensor*>& feeds,
+                                      const std::vector<MPSGraphTensor*>& targets) {
   return PlanMaker(feeds, targets).take();
 }
 
@@ -408,10 +404,9 @@ size_t IdentifiersHash::operator()(const std::vector<uint32_t>& identifiers) con
   return hash;
 }
 
-std::shared_ptr<const Plan> cached_plan(
-    MPSGraph* graph,
-    const std::vector<MPSGraphTensor*>& feeds,
-    const std::vector<MPSGraphTensor*>& targets) {
+std::shared_ptr<const Plan> cached_plan(MPSGraph* graph,
+                                        const std::vector<MPSGraphTensor*>& feeds,
+                                        const std::vector<MPSGraphTensor*>& targets) {
   std::vector<uint32_t> key;
   key.reserve(feeds.size() + targets.size() + 1);
   for (MPSGraphTensor* feed : feeds) {

@@ -3,7 +3,7 @@
 // is pooling without padding, which ATen has.
 #import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 
-#include "graph/computation_type.h"
+#include "graph/elementwise.h"
 #include "graph/operation.h"
 #include "graph/windows.h"
 #include "support/counters.h"
@@ -146,11 +146,7 @@ IndexMode index_mode_of(MPSGraphPoolingReturnIndicesMode mode, const char* call)
 
 // Row and column of each maximum, channels first, become one number, in the
 // layout of the source.
-at::Tensor flat_indices(
-    const at::Tensor& row,
-    const at::Tensor& column,
-    const Pooled& pooled,
-    IndexMode mode) {
+at::Tensor flat_indices(const at::Tensor& row, const at::Tensor& column, const Pooled& pooled, IndexMode mode) {
   const auto& pooling = pooled.pooling;
   const auto source = pooled.source.sizes();
   const auto options = row.options();
@@ -196,11 +192,10 @@ at::Tensor max_pool(const at::Tensor& source, const Pooling& pooling) {
   return pooled.as_source(maxima(pooled.covered_with_lowest(), pooling).values);
 }
 
-Tensors max_pool_with_indices(
-    const at::Tensor& source,
-    const Pooling& pooling,
-    IndexMode mode,
-    at::ScalarType index_type) {
+Tensors max_pool_with_indices(const at::Tensor& source,
+                              const Pooling& pooling,
+                              IndexMode mode,
+                              at::ScalarType index_type) {
   const Pooled pooled(source, pooling);
   if (is_sample(pooled.image)) {
     return {pooled.empty_result(source.scalar_type()), pooled.empty_result(index_type)};
@@ -218,15 +213,15 @@ at::Tensor max_pool_gradient(const at::Tensor& gradient, const at::Tensor& sourc
   }
   const Pooled pooled(source, pooling);
   const auto covered = pooled.covered_with_lowest().contiguous();
-  const auto covered_gradient = at::max_pool2d_with_indices_backward(
-      widen(pooled.channels_first(gradient)).contiguous(),
-      covered,
-      pooling.kernel,
-      pooling.stride,
-      /*padding=*/{0, 0},
-      pooling.dilation,
-      /*ceil_mode=*/false,
-      maxima(covered, pooling).indices.contiguous());
+  const auto covered_gradient =
+      at::max_pool2d_with_indices_backward(widen(pooled.channels_first(gradient)).contiguous(),
+                                           covered,
+                                           pooling.kernel,
+                                           pooling.stride,
+                                           /*padding=*/{0, 0},
+                                           pooling.dilation,
+                                           /*ceil_mode=*/false,
+                                           maxima(covered, pooling).indices.contiguous());
   return pooled.as_source(pooled.uncover(covered_gradient));
 }
 
@@ -248,34 +243,31 @@ void each_pixel_of_windows(const at::Tensor& covered, const Pooling& pooling, Vi
 
 at::Tensor window_sums(const at::Tensor& covered, const Pooling& pooling) {
   if (!pooling.is_dilated()) {
-    return at::avg_pool2d(
-        covered,
-        pooling.kernel,
-        pooling.stride,
-        /*padding=*/{0, 0},
-        /*ceil_mode=*/false,
-        /*count_include_pad=*/true,
-        /*divisor_override=*/1);
+    return at::avg_pool2d(covered,
+                          pooling.kernel,
+                          pooling.stride,
+                          /*padding=*/{0, 0},
+                          /*ceil_mode=*/false,
+                          /*count_include_pad=*/true,
+                          /*divisor_override=*/1);
   }
   at::Tensor sums;
-  each_pixel_of_windows(covered, pooling, [&](const at::Tensor& pixels) {
-    sums = sums.defined() ? sums + pixels : pixels;
-  });
+  each_pixel_of_windows(
+      covered, pooling, [&](const at::Tensor& pixels) { sums = sums.defined() ? sums + pixels : pixels; });
   return sums;
 }
 
 // The gradient of window_sums.
 at::Tensor spread_over_windows(const at::Tensor& gradient, const at::Tensor& covered, const Pooling& pooling) {
   if (!pooling.is_dilated()) {
-    return at::avg_pool2d_backward(
-        gradient.contiguous(),
-        covered,
-        pooling.kernel,
-        pooling.stride,
-        /*padding=*/{0, 0},
-        /*ceil_mode=*/false,
-        /*count_include_pad=*/true,
-        /*divisor_override=*/1);
+    return at::avg_pool2d_backward(gradient.contiguous(),
+                                   covered,
+                                   pooling.kernel,
+                                   pooling.stride,
+                                   /*padding=*/{0, 0},
+                                   /*ceil_mode=*/false,
+                                   /*count_include_pad=*/true,
+                                   /*divisor_override=*/1);
   }
   auto result = at::zeros_like(covered);
   each_pixel_of_windows(result, pooling, [&](const at::Tensor& pixels) { pixels.add_(gradient); });
@@ -317,27 +309,21 @@ at::Tensor average_pool_gradient(const at::Tensor& gradient, const at::Tensor& s
 
 // `pool` takes the inputs and the pooling.
 template <typename Pool>
-MPSGraphTensor* add_pooling(
-    MPSGraph* graph,
-    const char* kind,
-    std::vector<MPSGraphTensor*> inputs,
-    MPSGraphPooling2DOpDescriptor* descriptor,
-    NSString* name,
-    const char* call,
-    Pool pool) {
+MPSGraphTensor* add_pooling(MPSGraph* graph,
+                            const char* kind,
+                            std::vector<MPSGraphTensor*> inputs,
+                            MPSGraphPooling2DOpDescriptor* descriptor,
+                            NSString* name,
+                            const char* call,
+                            Pool pool) {
   const Pooling pooling(descriptor, call);
-  return add_operation(
-      graph,
-      kind,
-      std::move(inputs),
-      [=](const Tensors& inputs) {
-        if constexpr (std::is_invocable_v<Pool, const at::Tensor&, const Pooling&>) {
-          return pool(inputs[0], pooling);
-        } else {
-          return pool(inputs[0], inputs[1], pooling);
-        }
-      },
-      name);
+  return add_operation(graph, kind, std::move(inputs), name, [=](const Tensors& inputs) {
+    if constexpr (std::is_invocable_v<Pool, const at::Tensor&, const Pooling&>) {
+      return pool(inputs[0], pooling);
+    } else {
+      return pool(inputs[0], inputs[1], pooling);
+    }
+  });
 }
 
 } // namespace
@@ -362,13 +348,9 @@ using namespace mps_simulator::graph;
   const Pooling pooling(descriptor, __func__);
   const auto mode = index_mode_of(descriptor.returnIndicesMode, __func__);
   const auto index_type = to_scalar_type(descriptor.returnIndicesDataType);
-  return add_operations(
-      self,
-      "max pooling with indices",
-      {source},
-      2,
-      [=](const Tensors& inputs) { return max_pool_with_indices(inputs[0], pooling, mode, index_type); },
-      name);
+  return add_operations(self, "max pooling with indices", {source}, 2, name, [=](const Tensors& inputs) {
+    return max_pool_with_indices(inputs[0], pooling, mode, index_type);
+  });
 }
 
 - (MPSGraphTensor*)maxPooling2DGradientWithGradientTensor:(MPSGraphTensor*)gradient
@@ -376,8 +358,7 @@ using namespace mps_simulator::graph;
                                                descriptor:(MPSGraphPooling2DOpDescriptor*)descriptor
                                                      name:(NSString*)name {
   COUNT_CALL();
-  return add_pooling(
-      self, "max pooling gradient", {gradient, source}, descriptor, name, __func__, max_pool_gradient);
+  return add_pooling(self, "max pooling gradient", {gradient, source}, descriptor, name, __func__, max_pool_gradient);
 }
 
 - (MPSGraphTensor*)avgPooling2DWithSourceTensor:(MPSGraphTensor*)source

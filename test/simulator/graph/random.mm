@@ -5,7 +5,7 @@
 #include "support/counters.h"
 #include "support/error.h"
 
-#include <ATen/ops/empty.h>
+#include <ATen/ATen.h>
 
 #include <atomic>
 
@@ -13,16 +13,6 @@ using namespace mps_simulator;
 using namespace mps_simulator::graph;
 
 @implementation MPSGraphRandomOpDescriptor
-
-@synthesize distribution = _distribution;
-@synthesize dataType = _dataType;
-@synthesize min = _min;
-@synthesize max = _max;
-@synthesize minInteger = _minInteger;
-@synthesize maxInteger = _maxInteger;
-@synthesize mean = _mean;
-@synthesize standardDeviation = _standardDeviation;
-@synthesize samplingMethod = _samplingMethod;
 
 + (instancetype)descriptorWithDistribution:(MPSGraphRandomDistribution)distribution dataType:(MPSDataType)dataType {
   COUNT_CALL();
@@ -68,23 +58,21 @@ void check_type(Distribution distribution, at::ScalarType type) {
 }
 
 RandomParameters to_parameters(MPSGraphRandomOpDescriptor* descriptor) {
-  RandomParameters parameters{
-      to_distribution(descriptor.distribution),
-      to_scalar_type(descriptor.dataType),
-      descriptor.min,
-      descriptor.max,
-      descriptor.minInteger,
-      descriptor.maxInteger,
-      descriptor.mean,
-      descriptor.standardDeviation};
+  RandomParameters parameters{to_distribution(descriptor.distribution),
+                              to_scalar_type(descriptor.dataType),
+                              descriptor.min,
+                              descriptor.max,
+                              descriptor.minInteger,
+                              descriptor.maxInteger,
+                              descriptor.mean,
+                              descriptor.standardDeviation};
   check_type(parameters.distribution, parameters.type);
   return parameters;
 }
 
 Tensors generate(const RandomParameters& parameters, const std::vector<int64_t>& sizes, const at::Tensor& state) {
   const at::Tensor words = state.contiguous();
-  const RandomResult result =
-      random_tensor(parameters, sizes, PhiloxState::read(words.const_data_ptr<int32_t>()));
+  const RandomResult result = random_tensor(parameters, sizes, PhiloxState::read(words.const_data_ptr<int32_t>()));
   const at::Tensor new_state = at::empty({PhiloxState::words}, words.options());
   result.state.write(new_state.mutable_data_ptr<int32_t>());
   return {result.values, new_state};
@@ -122,10 +110,9 @@ at::Tensor drop(const at::Tensor& tensor, double rate) {
                                        stateTensor:(MPSGraphTensor*)stateTensor
                                               name:(NSString*)name {
   COUNT_CALL();
-  VALIDATE(
-      stateTensor->_type.type == at::kInt && stateTensor->_type.ranked &&
-          stateTensor->_type.sizes == std::vector<int64_t>{PhiloxState::words},
-      "the state is seven numbers of type Int32");
+  VALIDATE(stateTensor->_type.type == at::kInt && stateTensor->_type.ranked &&
+               stateTensor->_type.sizes == std::vector<int64_t>{PhiloxState::words},
+           "the state is seven numbers of type Int32");
   const RandomParameters parameters = to_parameters(descriptor);
   const std::vector<int64_t> sizes = to_sizes(shape);
   return append_operation(
@@ -140,14 +127,13 @@ at::Tensor drop(const at::Tensor& tensor, double rate) {
 
 - (MPSGraphTensor*)dropoutTensor:(MPSGraphTensor*)tensor rate:(double)rate name:(NSString*)name {
   COUNT_CALL();
-  return add_shaped_operation(
-      self,
-      "dropout",
-      {tensor},
-      to_data_type(tensor->_type.type),
-      tensor->_type.sizes,
-      [rate](const Tensors& inputs) { return drop(inputs[0], rate); },
-      name);
+  return add_shaped_operation(self,
+                              "dropout",
+                              {tensor},
+                              to_data_type(tensor->_type.type),
+                              tensor->_type.sizes,
+                              name,
+                              [rate](const Tensors& inputs) { return drop(inputs[0], rate); });
 }
 
 @end

@@ -9,7 +9,7 @@
 // the activation, which is what the gradients need.
 #import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 
-#include "graph/computation_type.h"
+#include "graph/elementwise.h"
 #include "graph/operation.h"
 #include "support/counters.h"
 #include "support/error.h"
@@ -244,15 +244,14 @@ struct Gradients {
 };
 
 // `states` is what the forward pass returned; it follows from gates and cells.
-Gradients run_gradients(
-    const Direction& weights,
-    const at::Tensor& source,
-    const Pass& forward,
-    const at::Tensor& output_gradient, // [T, N, H]
-    const at::Tensor& last_state_gradient, // [N, H]
-    const at::Tensor& last_cell_gradient, // [N, H]
-    const Layer& layer,
-    bool backwards) {
+Gradients run_gradients(const Direction& weights,
+                        const at::Tensor& source,
+                        const Pass& forward,
+                        const at::Tensor& output_gradient, // [T, N, H]
+                        const at::Tensor& last_state_gradient, // [N, H]
+                        const at::Tensor& last_cell_gradient, // [N, H]
+                        const Layer& layer,
+                        bool backwards) {
   const auto steps = source.size(0);
   auto state_gradient = last_state_gradient;
   auto cell_gradient = last_cell_gradient;
@@ -310,11 +309,10 @@ Tensors forward(const Tensors& inputs, const Places& places, const Layer& layer)
     gates = {empty(4 * width)};
   } else {
     for (const auto direction : c10::irange(layer.directions())) {
-      const auto pass = run(
-          direction_of(inputs, places, layer, direction),
-          source_of(inputs, places, layer, direction),
-          layer,
-          layer.backwards(direction));
+      const auto pass = run(direction_of(inputs, places, layer, direction),
+                            source_of(inputs, places, layer, direction),
+                            layer,
+                            layer.backwards(direction));
       states.push_back(pass.states);
       cells.push_back(pass.cells);
       gates.push_back(pass.gates);
@@ -365,18 +363,17 @@ Tensors gradients(const Tensors& inputs, const Places& places, const Layer& laye
       return place < 0 ? at::zeros_like(weights.state)
                        : part(widen(inputs[place]).reshape({batch, -1}), layer, direction);
     };
-    results.push_back(run_gradients(
-        weights,
-        source_of(inputs, places, layer, direction),
-        pass,
-        part(widen(inputs[places.gradient]), layer, direction),
-        last(places.state_gradient),
-        last(places.cell_gradient),
-        layer,
-        layer.backwards(direction)));
+    results.push_back(run_gradients(weights,
+                                    source_of(inputs, places, layer, direction),
+                                    pass,
+                                    part(widen(inputs[places.gradient]), layer, direction),
+                                    last(places.state_gradient),
+                                    last(places.cell_gradient),
+                                    layer,
+                                    layer.backwards(direction)));
   }
 
-  const auto gather = [&](at::Tensor Gradients::*member, int64_t axis) {
+  const auto gather = [&](at::Tensor Gradients::* member, int64_t axis) {
     std::vector<at::Tensor> tensors;
     for (const auto& result : results) {
       tensors.push_back(result.*member);
@@ -392,8 +389,7 @@ Tensors gradients(const Tensors& inputs, const Places& places, const Layer& laye
   } else {
     outputs.push_back(gather(&Gradients::source, -1));
   }
-  outputs.push_back(
-      gather(&Gradients::recurrent_weight, 0).reshape(inputs[places.recurrent_weight].sizes()));
+  outputs.push_back(gather(&Gradients::recurrent_weight, 0).reshape(inputs[places.recurrent_weight].sizes()));
   if (places.input_weight >= 0) {
     outputs.push_back(gather(&Gradients::input_weight, 0));
   }
@@ -440,13 +436,9 @@ using namespace mps_simulator::graph;
   operands.cell = operands.add(initCell);
   const Places places(operands);
   const size_t outputs = 1 + (layer.produce_cell ? 1 : 0) + (layer.training ? 1 : 0);
-  return add_operations(
-      self,
-      "LSTM",
-      operands.tensors,
-      outputs,
-      [=](const Tensors& inputs) { return forward(inputs, places, layer); },
-      name);
+  return add_operations(self, "LSTM", operands.tensors, outputs, name, [=](const Tensors& inputs) {
+    return forward(inputs, places, layer);
+  });
 }
 
 - (NSArray<MPSGraphTensor*>*)LSTMGradientsWithSourceTensor:(MPSGraphTensor*)source
@@ -489,13 +481,9 @@ using namespace mps_simulator::graph;
   for (const auto place : {places.input_weight, places.bias, places.state, places.cell}) {
     outputs += place >= 0 ? 1 : 0;
   }
-  return add_operations(
-      self,
-      "LSTM gradients",
-      operands.tensors,
-      outputs,
-      [=](const Tensors& inputs) { return gradients(inputs, places, layer); },
-      name);
+  return add_operations(self, "LSTM gradients", operands.tensors, outputs, name, [=](const Tensors& inputs) {
+    return gradients(inputs, places, layer);
+  });
 }
 
 @end

@@ -1,19 +1,10 @@
-// Reductions. The reduced axes stay, with the size one.
+// Reductions, in which the reduced axes stay with the size one; running sums, products and extremes.
 #include "graph/elementwise.h"
 #include "graph/graph_state.h"
+#include "graph/operation.h"
 #include "support/counters.h"
 
-#include <ATen/ops/all.h>
-#include <ATen/ops/amax.h>
-#include <ATen/ops/amin.h>
-#include <ATen/ops/any.h>
-#include <ATen/ops/argmax.h>
-#include <ATen/ops/argmin.h>
-#include <ATen/ops/isnan.h>
-#include <ATen/ops/mean.h>
-#include <ATen/ops/prod.h>
-#include <ATen/ops/sum.h>
-#include <ATen/ops/var.h>
+#include <ATen/ATen.h>
 
 #include <limits>
 #include <optional>
@@ -45,18 +36,17 @@ Axes resolve(const std::optional<Axes>& axes, int64_t rank) {
   return result;
 }
 
-MPSGraphTensor* add_reduced(
-    MPSGraph* graph,
-    const char* kind,
-    std::vector<MPSGraphTensor*> inputs,
-    const std::optional<Axes>& axes,
-    at::ScalarType type,
-    SingleExpression expression,
-    NSString* name) {
+MPSGraphTensor* add_reduced(MPSGraph* graph,
+                            const char* kind,
+                            std::vector<MPSGraphTensor*> inputs,
+                            const std::optional<Axes>& axes,
+                            at::ScalarType type,
+                            NSString* name,
+                            SingleExpression expression) {
   const TensorType& source = inputs[0]->_type;
   if (!source.ranked) {
     return add_dynamic_operation(
-        graph, kind, std::move(inputs), to_data_type(type), std::move(expression), name, /*fused=*/true);
+        graph, kind, std::move(inputs), to_data_type(type), name, std::move(expression), /*fused=*/true);
   }
   auto sizes = source.sizes;
   for (const int64_t axis : resolve(axes, sizes.size())) {
@@ -64,36 +54,33 @@ MPSGraphTensor* add_reduced(
       sizes[axis] = 1;
     }
   }
-  return add_shaped_operation(
-      graph,
-      kind,
-      std::move(inputs),
-      to_data_type(type),
-      std::move(sizes),
-      std::move(expression),
-      name,
-      /*fused=*/true);
+  return add_shaped_operation(graph,
+                              kind,
+                              std::move(inputs),
+                              to_data_type(type),
+                              std::move(sizes),
+                              name,
+                              std::move(expression),
+                              /*fused=*/true);
 }
 
-MPSGraphTensor* add_reduction(
-    MPSGraph* graph,
-    const char* kind,
-    MPSGraphTensor* tensor,
-    const std::optional<Axes>& axes,
-    Reduce reduce,
-    NSString* name,
-    std::optional<at::ScalarType> type = std::nullopt) {
-  return add_reduced(
-      graph,
-      kind,
-      {tensor},
-      axes,
-      type.value_or(scalar_type_of(tensor)),
-      [axes, reduce](const Tensors& inputs) -> at::Tensor {
-        const Axes resolved = resolve(axes, inputs[0].dim());
-        return resolved.empty() ? inputs[0] : reduce(inputs[0], resolved);
-      },
-      name);
+MPSGraphTensor* add_reduction(MPSGraph* graph,
+                              const char* kind,
+                              MPSGraphTensor* tensor,
+                              const std::optional<Axes>& axes,
+                              Reduce reduce,
+                              NSString* name,
+                              std::optional<at::ScalarType> type = std::nullopt) {
+  return add_reduced(graph,
+                     kind,
+                     {tensor},
+                     axes,
+                     type.value_or(scalar_type_of(tensor)),
+                     name,
+                     [axes, reduce](const Tensors& inputs) -> at::Tensor {
+                       const Axes resolved = resolve(axes, inputs[0].dim());
+                       return resolved.empty() ? inputs[0] : reduce(inputs[0], resolved);
+                     });
 }
 
 // A sum of booleans counts those that are true.
@@ -161,23 +148,15 @@ at::Tensor reduce_variance(const at::Tensor& tensor, const Axes& axes) {
 
 using ArgumentReduce = at::Tensor (*)(const at::Tensor& tensor, std::optional<int64_t> axis, bool keepdim);
 
-MPSGraphTensor* add_argument_reduction(
-    MPSGraph* graph,
-    const char* kind,
-    MPSGraphTensor* tensor,
-    int64_t axis,
-    ArgumentReduce reduce,
-    NSString* name) {
-  return add_reduced(
-      graph,
-      kind,
-      {tensor},
-      Axes{axis},
-      at::kInt,
-      [axis, reduce](const Tensors& inputs) {
-        return reduce(inputs[0], wrap_axis(axis, inputs[0].dim()), /*keepdim=*/true).to(at::kInt);
-      },
-      name);
+MPSGraphTensor* add_argument_reduction(MPSGraph* graph,
+                                       const char* kind,
+                                       MPSGraphTensor* tensor,
+                                       int64_t axis,
+                                       ArgumentReduce reduce,
+                                       NSString* name) {
+  return add_reduced(graph, kind, {tensor}, Axes{axis}, at::kInt, name, [axis, reduce](const Tensors& inputs) {
+    return reduce(inputs[0], wrap_axis(axis, inputs[0].dim()), /*keepdim=*/true).to(at::kInt);
+  });
 }
 
 } // namespace
@@ -214,17 +193,16 @@ AXES_REDUCTION(varianceOfTensor, "variance", reduce_variance, name)
                                name:(NSString*)name {
   COUNT_CALL();
   check_same_type("variance", {tensor, meanTensor});
-  return add_reduced(
-      self,
-      "variance_with_mean",
-      {tensor, meanTensor},
-      to_axes(axes),
-      scalar_type_of(tensor),
-      [axes = to_axes(axes)](const Tensors& inputs) {
-        const at::Tensor difference = inputs[0].sub(inputs[1]);
-        return reduce_mean(difference.mul(difference), resolve(axes, inputs[0].dim()));
-      },
-      name);
+  return add_reduced(self,
+                     "variance_with_mean",
+                     {tensor, meanTensor},
+                     to_axes(axes),
+                     scalar_type_of(tensor),
+                     name,
+                     [axes = to_axes(axes)](const Tensors& inputs) {
+                       const at::Tensor difference = inputs[0].sub(inputs[1]);
+                       return reduce_mean(difference.mul(difference), resolve(axes, inputs[0].dim()));
+                     });
 }
 
 - (MPSGraphTensor*)reductionArgMaximumWithTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString*)name {
@@ -235,6 +213,103 @@ AXES_REDUCTION(varianceOfTensor, "variance", reduce_variance, name)
 - (MPSGraphTensor*)reductionArgMinimumWithTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString*)name {
   COUNT_CALL();
   return add_argument_reduction(self, "reduction_arg_minimum", tensor, axis, at::argmin, name);
+}
+
+@end
+
+// Running sums, products and extremes along an axis.
+
+namespace {
+
+using Accumulate = at::Tensor (*)(const at::Tensor& tensor, int64_t axis);
+
+at::Tensor accumulate_sum(const at::Tensor& tensor, int64_t axis) {
+  return at::cumsum(tensor, axis, tensor.scalar_type());
+}
+
+at::Tensor accumulate_product(const at::Tensor& tensor, int64_t axis) {
+  return at::cumprod(tensor, axis, tensor.scalar_type());
+}
+
+at::Tensor accumulate_maximum(const at::Tensor& tensor, int64_t axis) {
+  return std::get<0>(at::cummax(tensor, axis));
+}
+
+at::Tensor accumulate_minimum(const at::Tensor& tensor, int64_t axis) {
+  return std::get<0>(at::cummin(tensor, axis));
+}
+
+struct Scan {
+  const char* kind;
+  Accumulate accumulate;
+  double neutral; // what an exclusive scan starts with
+  bool exclusive = false;
+  bool reverse = false;
+
+  at::Tensor apply(const at::Tensor& tensor, int64_t axis) const {
+    at::Tensor source = reverse ? at::flip(tensor, {axis}) : tensor;
+    if (exclusive && tensor.size(axis) > 0) {
+      const at::Tensor first = at::full_like(source.narrow(axis, 0, 1), neutral);
+      source = at::cat({first, source.narrow(axis, 0, source.size(axis) - 1)}, axis);
+    }
+    const at::Tensor result = accumulate(source, axis);
+    return reverse ? at::flip(result, {axis}) : result;
+  }
+};
+
+MPSGraphTensor* add_scan(MPSGraph* graph, MPSGraphTensor* tensor, int64_t axis, const Scan& scan, NSString* name) {
+  return add_elementwise_operation(
+      graph,
+      scan.kind,
+      {tensor},
+      scalar_type_of(tensor),
+      name,
+      [scan, axis](const Tensors& inputs) { return scan.apply(inputs[0], wrap_axis(axis, inputs[0].dim())); },
+      /*fused=*/false);
+}
+
+} // namespace
+
+@implementation MPSGraph (CumulativeOperations)
+
+- (MPSGraphTensor*)cumulativeSumWithTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString*)name {
+  COUNT_CALL();
+  return add_scan(self, tensor, axis, {"cumulative_sum", accumulate_sum, 0}, name);
+}
+
+- (MPSGraphTensor*)cumulativeSumWithTensor:(MPSGraphTensor*)tensor
+                                      axis:(NSInteger)axis
+                                 exclusive:(BOOL)exclusive
+                                   reverse:(BOOL)reverse
+                                      name:(NSString*)name {
+  COUNT_CALL();
+  return add_scan(self, tensor, axis, {"cumulative_sum", accumulate_sum, 0, bool(exclusive), bool(reverse)}, name);
+}
+
+- (MPSGraphTensor*)cumulativeProductWithTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString*)name {
+  COUNT_CALL();
+  return add_scan(self, tensor, axis, {"cumulative_product", accumulate_product, 1}, name);
+}
+
+- (MPSGraphTensor*)cumulativeProductWithTensor:(MPSGraphTensor*)tensor
+                                          axis:(NSInteger)axis
+                                     exclusive:(BOOL)exclusive
+                                       reverse:(BOOL)reverse
+                                          name:(NSString*)name {
+  COUNT_CALL();
+  const Scan scan{
+      "cumulative_product", accumulate_product, 1, static_cast<bool>(exclusive), static_cast<bool>(reverse)};
+  return add_scan(self, tensor, axis, scan, name);
+}
+
+- (MPSGraphTensor*)cumulativeMaximumWithTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString*)name {
+  COUNT_CALL();
+  return add_scan(self, tensor, axis, {"cumulative_maximum", accumulate_maximum, 0}, name);
+}
+
+- (MPSGraphTensor*)cumulativeMinimumWithTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString*)name {
+  COUNT_CALL();
+  return add_scan(self, tensor, axis, {"cumulative_minimum", accumulate_minimum, 0}, name);
 }
 
 @end

@@ -1,16 +1,18 @@
 // Resizing of images, nearest and bilinear, and the gradients. Along each axis a
 // pixel of the result is a mixture of at most two pixels of the source; a
 // gradient goes back to them with the same weights.
-#import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
-
-#include "graph/computation_type.h"
+//
+// Sampling of images at the points of a grid. A point [x, y] is turned into
+// pixels, the four (or the one) pixels around it are fetched with the padding
+// that applies to each, and mixed.
+#include "graph/elementwise.h"
 #include "graph/operation.h"
-#include "graph/rounding.h"
 #include "graph/windows.h"
 #include "support/counters.h"
 #include "support/error.h"
 
 #include <ATen/ATen.h>
+#include <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 
 #include <algorithm>
 #include <array>
@@ -19,6 +21,28 @@
 
 namespace mps_simulator::graph {
 namespace {
+
+// Of a coordinate to the nearest pixel.
+at::Tensor rounded(const at::Tensor& coordinate, MPSGraphResizeNearestRoundingMode mode, const char* call) {
+  switch (mode) {
+    case MPSGraphResizeNearestRoundingModeRoundPreferCeil:
+      return (coordinate + 0.5).floor();
+    case MPSGraphResizeNearestRoundingModeRoundPreferFloor:
+      return (coordinate - 0.5).ceil();
+    case MPSGraphResizeNearestRoundingModeCeil:
+      return coordinate.ceil();
+    case MPSGraphResizeNearestRoundingModeFloor:
+      return coordinate.floor();
+    case MPSGraphResizeNearestRoundingModeRoundToEven:
+      return coordinate.round();
+    case MPSGraphResizeNearestRoundingModeRoundToOdd: {
+      const auto below = coordinate.floor();
+      const auto odd = below + 1 - at::remainder(below, 2).abs();
+      return at::where((coordinate - below).eq(0.5), odd, coordinate.round());
+    }
+  }
+  unsupported("%s with nearest rounding mode %lu", call, (unsigned long)mode);
+}
 
 // How a coordinate of the result turns into one of the source.
 struct Resize {
@@ -42,11 +66,10 @@ struct ScaleAndOffset {
   at::Tensor offset;
 };
 
-at::Tensor source_coordinates(
-    int64_t source,
-    int64_t result,
-    const Resize& resize,
-    const std::optional<ScaleAndOffset>& given) {
+at::Tensor source_coordinates(int64_t source,
+                              int64_t result,
+                              const Resize& resize,
+                              const std::optional<ScaleAndOffset>& given) {
   const auto place = at::arange(result, at::kFloat);
   if (given) {
     return (place - given->offset) / given->scale;
@@ -108,14 +131,12 @@ std::optional<ScaleAndOffset> given_for(const at::Tensor& scale_offset, int64_t 
 // Of the rows and of the columns.
 using Mixtures = std::array<Mixture, 2>;
 
-Mixtures mixtures_of(
-    at::IntArrayRef source,
-    at::IntArrayRef result,
-    const Resize& resize,
-    const at::Tensor& scale_offset) {
-  return {
-      Mixture(source[0], result[0], resize, given_for(scale_offset, 0)),
-      Mixture(source[1], result[1], resize, given_for(scale_offset, 1))};
+Mixtures mixtures_of(at::IntArrayRef source,
+                     at::IntArrayRef result,
+                     const Resize& resize,
+                     const at::Tensor& scale_offset) {
+  return {Mixture(source[0], result[0], resize, given_for(scale_offset, 0)),
+          Mixture(source[1], result[1], resize, given_for(scale_offset, 1))};
 }
 
 // The pixels of the source that a pixel of the result is made of, as places in
@@ -135,11 +156,10 @@ std::vector<Contribution> contributions(const Mixtures& mixtures, int64_t source
   }
   const auto down = rows.weight_of_high.unsqueeze(1);
   const auto right = columns.weight_of_high.unsqueeze(0);
-  return {
-      {place(rows.low, columns.low), (1 - down) * (1 - right)},
-      {place(rows.low, columns.high), (1 - down) * right},
-      {place(rows.high, columns.low), down * (1 - right)},
-      {place(rows.high, columns.high), down * right}};
+  return {{place(rows.low, columns.low), (1 - down) * (1 - right)},
+          {place(rows.low, columns.high), (1 - down) * right},
+          {place(rows.high, columns.low), down * (1 - right)},
+          {place(rows.high, columns.high), down * right}};
 }
 
 void check_bilinear_type(const at::Tensor& image, const Resize& resize) {
@@ -154,11 +174,10 @@ at::Tensor mixable(const at::Tensor& image) {
   return image.scalar_type() == at::kByte ? image.to(at::kFloat) : widen(image);
 }
 
-at::Tensor resized(
-    const at::Tensor& image,
-    at::IntArrayRef size,
-    const at::Tensor& scale_offset,
-    const Resize& resize) {
+at::Tensor resized(const at::Tensor& image,
+                   at::IntArrayRef size,
+                   const at::Tensor& scale_offset,
+                   const Resize& resize) {
   if (size.size() != 2) {
     violation("%s: the size has %zu elements; it is [height, width]", resize.call, size.size());
   }
@@ -169,19 +188,17 @@ at::Tensor resized(
   return columns.apply(rows.apply(wide, height), width).to(image.scalar_type());
 }
 
-at::Tensor resized_gradient(
-    const at::Tensor& gradient,
-    at::IntArrayRef input_sizes,
-    const at::Tensor& scale_offset,
-    const Resize& resize) {
+at::Tensor resized_gradient(const at::Tensor& gradient,
+                            at::IntArrayRef input_sizes,
+                            const at::Tensor& scale_offset,
+                            const Resize& resize) {
   if (is_sample(gradient)) {
     return at::empty(input_sizes, gradient.options());
   }
   check_bilinear_type(gradient, resize);
   const auto [height, width] = resize.axes(gradient.dim());
   const int64_t source[] = {input_sizes[height], input_sizes[width]};
-  const auto mixtures =
-      mixtures_of(source, {gradient.size(height), gradient.size(width)}, resize, scale_offset);
+  const auto mixtures = mixtures_of(source, {gradient.size(height), gradient.size(width)}, resize, scale_offset);
   // Images in front, and for each image one sum after the other in the order of
   // the result's pixels: the rounding errors of long sums depend on the order.
   const auto images = mixable(gradient).movedim({height, width}, {-2, -1});
@@ -210,55 +227,42 @@ at::Tensor scale_offset_of(const Tensors& inputs) {
   return inputs.size() > 2 ? inputs[2] : at::Tensor();
 }
 
-MPSGraphTensor* add_resize(
-    MPSGraph* graph,
-    MPSGraphTensor* tensor,
-    MPSGraphTensor* size,
-    MPSGraphTensor* scale_offset,
-    const Resize& resize,
-    NSString* name) {
+MPSGraphTensor* add_resize(MPSGraph* graph,
+                           MPSGraphTensor* tensor,
+                           MPSGraphTensor* size,
+                           MPSGraphTensor* scale_offset,
+                           const Resize& resize,
+                           NSString* name) {
   return add_dynamic_operation(
-      graph,
-      "resize",
-      operands_of(tensor, size, scale_offset),
-      tensor.dataType,
-      [=](const Tensors& inputs) {
+      graph, "resize", operands_of(tensor, size, scale_offset), tensor.dataType, name, [=](const Tensors& inputs) {
         return resized(inputs[0], values_of(inputs[1]), scale_offset_of(inputs), resize);
-      },
-      name);
+      });
 }
 
-MPSGraphTensor* add_resize_gradient(
-    MPSGraph* graph,
-    MPSGraphTensor* gradient,
-    MPSGraphTensor* input,
-    MPSGraphTensor* scale_offset,
-    const Resize& resize,
-    NSString* name) {
+MPSGraphTensor* add_resize_gradient(MPSGraph* graph,
+                                    MPSGraphTensor* gradient,
+                                    MPSGraphTensor* input,
+                                    MPSGraphTensor* scale_offset,
+                                    const Resize& resize,
+                                    NSString* name) {
   return add_operation(
-      graph,
-      "resize gradient",
-      operands_of(gradient, input, scale_offset),
-      [=](const Tensors& inputs) {
+      graph, "resize gradient", operands_of(gradient, input, scale_offset), name, [=](const Tensors& inputs) {
         return resized_gradient(inputs[0], inputs[1].sizes(), scale_offset_of(inputs), resize);
-      },
-      name);
+      });
 }
 
-Resize nearest(
-    MPSGraphResizeNearestRoundingMode rounding,
-    MPSGraphTensorNamedDataLayout layout,
-    const char* call,
-    bool center = false,
-    bool align_corners = false) {
+Resize nearest(MPSGraphResizeNearestRoundingMode rounding,
+               MPSGraphTensorNamedDataLayout layout,
+               const char* call,
+               bool center = false,
+               bool align_corners = false) {
   return {call, has_channels_last(layout, call), /*bilinear=*/false, rounding, center, align_corners};
 }
 
-Resize bilinear(
-    MPSGraphTensorNamedDataLayout layout,
-    const char* call,
-    bool center = false,
-    bool align_corners = false) {
+Resize bilinear(MPSGraphTensorNamedDataLayout layout,
+                const char* call,
+                bool center = false,
+                bool align_corners = false) {
   auto resize = nearest(MPSGraphResizeNearestRoundingModeRoundPreferCeil, layout, call, center, align_corners);
   resize.bilinear = true;
   return resize;
@@ -270,92 +274,227 @@ Resize bilinear(
 using namespace mps_simulator;
 using namespace mps_simulator::graph;
 
+// Forward and backward; `first` and `second` go on with the selector.
+#define RESIZE_METHODS(first, second, add)                                                                          \
+  -(MPSGraphTensor*)resizeNearestWith##first : (MPSGraphTensor*)tensor                                              \
+      second : (MPSGraphTensor*)other                                                                               \
+      nearestRoundingMode : (MPSGraphResizeNearestRoundingMode)mode                                                 \
+      centerResult : (BOOL)center                                                                                   \
+      alignCorners : (BOOL)align                                                                                    \
+      layout : (MPSGraphTensorNamedDataLayout)layout                                                                \
+      name : (NSString*)name {                                                                                      \
+    COUNT_CALL();                                                                                                   \
+    return add(self, tensor, other, nil, nearest(mode, layout, __func__, center, align), name);                     \
+  }                                                                                                                 \
+  -(MPSGraphTensor*)resizeNearestWith##first : (MPSGraphTensor*)tensor                                              \
+      second : (MPSGraphTensor*)other                                                                               \
+      scaleOffsetTensor : (MPSGraphTensor*)scaleOffset                                                              \
+      nearestRoundingMode : (MPSGraphResizeNearestRoundingMode)mode                                                 \
+      layout : (MPSGraphTensorNamedDataLayout)layout                                                                \
+      name : (NSString*)name {                                                                                      \
+    COUNT_CALL();                                                                                                   \
+    return add(self, tensor, other, scaleOffset, nearest(mode, layout, __func__), name);                            \
+  }                                                                                                                 \
+  -(MPSGraphTensor*)resizeBilinearWith##first : (MPSGraphTensor*)tensor                                             \
+      second : (MPSGraphTensor*)other                                                                               \
+      centerResult : (BOOL)center                                                                                   \
+      alignCorners : (BOOL)align                                                                                    \
+      layout : (MPSGraphTensorNamedDataLayout)layout                                                                \
+      name : (NSString*)name {                                                                                      \
+    COUNT_CALL();                                                                                                   \
+    return add(self, tensor, other, nil, bilinear(layout, __func__, center, align), name);                          \
+  }                                                                                                                 \
+  -(MPSGraphTensor*)resizeBilinearWith##first : (MPSGraphTensor*)tensor                                             \
+      second : (MPSGraphTensor*)other                                                                               \
+      scaleOffsetTensor : (MPSGraphTensor*)scaleOffset                                                              \
+      layout : (MPSGraphTensorNamedDataLayout)layout                                                                \
+      name : (NSString*)name {                                                                                      \
+    COUNT_CALL();                                                                                                   \
+    return add(self, tensor, other, scaleOffset, bilinear(layout, __func__), name);                                 \
+  }
+
 @implementation MPSGraph (MPSGraphResizeOps)
 
-- (MPSGraphTensor*)resizeNearestWithTensor:(MPSGraphTensor*)tensor
-                                sizeTensor:(MPSGraphTensor*)sizeTensor
-                       nearestRoundingMode:(MPSGraphResizeNearestRoundingMode)nearestRoundingMode
-                              centerResult:(BOOL)centerResult
-                              alignCorners:(BOOL)alignCorners
-                                    layout:(MPSGraphTensorNamedDataLayout)layout
-                                      name:(NSString*)name {
-  COUNT_CALL();
-  const auto resize = nearest(nearestRoundingMode, layout, __func__, centerResult, alignCorners);
-  return add_resize(self, tensor, sizeTensor, nil, resize, name);
+RESIZE_METHODS(Tensor, sizeTensor, add_resize)
+RESIZE_METHODS(GradientTensor, input, add_resize_gradient)
+
+@end
+
+namespace mps_simulator::graph {
+namespace {
+
+struct Sampling {
+  const char* call = nullptr;
+  bool channels_last = false;
+  bool normalized = false;
+  bool align_corners = false;
+  bool bilinear = false;
+  MPSGraphPaddingMode padding = MPSGraphPaddingModeZero;
+  MPSGraphResizeNearestRoundingMode rounding = MPSGraphResizeNearestRoundingModeRoundPreferCeil;
+  double constant = 0;
+};
+
+at::Tensor pixels(const at::Tensor& coordinate, int64_t extent, const Sampling& sampling) {
+  if (!sampling.normalized) {
+    return coordinate;
+  }
+  const auto size = static_cast<double>(extent);
+  return sampling.align_corners ? (coordinate + 1) * ((size - 1) / 2) : ((coordinate + 1) * size - 1) / 2;
 }
 
-- (MPSGraphTensor*)resizeNearestWithTensor:(MPSGraphTensor*)tensor
-                                sizeTensor:(MPSGraphTensor*)sizeTensor
-                         scaleOffsetTensor:(MPSGraphTensor*)scaleOffsetTensor
-                       nearestRoundingMode:(MPSGraphResizeNearestRoundingMode)nearestRoundingMode
-                                    layout:(MPSGraphTensorNamedDataLayout)layout
-                                      name:(NSString*)name {
-  COUNT_CALL();
-  const auto resize = nearest(nearestRoundingMode, layout, __func__);
-  return add_resize(self, tensor, sizeTensor, scaleOffsetTensor, resize, name);
+// A pixel index that may lie outside, folded back into the image, and whether
+// it names a pixel at all.
+struct Pixel {
+  at::Tensor index;
+  at::Tensor valid; // undefined: always
+};
+
+Pixel folded(const at::Tensor& place, int64_t extent, const Sampling& sampling) {
+  const auto last = extent - 1;
+  // NaN and values out of all range must not reach the conversion.
+  const auto finite = at::nan_to_num(place, -1, 1e9, -1e9).clamp(-1e9, 1e9).to(at::kLong);
+  switch (sampling.padding) {
+    case MPSGraphPaddingModeZero:
+    case MPSGraphPaddingModeConstant:
+      return {finite.clamp(0, last), finite.ge(0).logical_and(finite.le(last))};
+    case MPSGraphPaddingModeClampToEdge:
+      return {finite.clamp(0, last), {}};
+    case MPSGraphPaddingModeReflect: {
+      if (last == 0) {
+        return {at::zeros_like(finite), {}};
+      }
+      const auto folded_once = at::remainder(finite, 2 * last);
+      return {at::minimum(folded_once, 2 * last - folded_once), {}};
+    }
+    case MPSGraphPaddingModeSymmetric: {
+      const auto folded_once = at::remainder(finite, 2 * extent);
+      return {at::minimum(folded_once, 2 * extent - 1 - folded_once), {}};
+    }
+    default:
+      unsupported("%s with padding mode %ld", sampling.call, (long)sampling.padding);
+  }
 }
 
-- (MPSGraphTensor*)resizeBilinearWithTensor:(MPSGraphTensor*)tensor
-                                 sizeTensor:(MPSGraphTensor*)sizeTensor
-                               centerResult:(BOOL)centerResult
-                               alignCorners:(BOOL)alignCorners
-                                     layout:(MPSGraphTensorNamedDataLayout)layout
-                                       name:(NSString*)name {
-  COUNT_CALL();
-  const auto resize = bilinear(layout, __func__, centerResult, alignCorners);
-  return add_resize(self, tensor, sizeTensor, nil, resize, name);
+// image [N, C, H, W], places [N, h, w]; gives [N, C, h, w].
+at::Tensor fetch(const at::Tensor& image, const at::Tensor& y, const at::Tensor& x, const Sampling& sampling) {
+  const auto row = folded(y, image.size(2), sampling);
+  const auto column = folded(x, image.size(3), sampling);
+  const auto place = (row.index * image.size(3) + column.index).flatten(1).unsqueeze(1);
+  auto values = image.flatten(2)
+                    .gather(2, place.expand({image.size(0), image.size(1), place.size(2)}))
+                    .reshape({image.size(0), image.size(1), y.size(1), y.size(2)});
+  if (row.valid.defined()) {
+    const double outside = sampling.padding == MPSGraphPaddingModeZero ? 0 : sampling.constant;
+    values =
+        at::where(row.valid.logical_and(column.valid).unsqueeze(1), values, at::full({}, outside, values.options()));
+  }
+  return values;
 }
 
-- (MPSGraphTensor*)resizeBilinearWithTensor:(MPSGraphTensor*)tensor
-                                 sizeTensor:(MPSGraphTensor*)sizeTensor
-                          scaleOffsetTensor:(MPSGraphTensor*)scaleOffsetTensor
-                                     layout:(MPSGraphTensorNamedDataLayout)layout
-                                       name:(NSString*)name {
-  COUNT_CALL();
-  return add_resize(self, tensor, sizeTensor, scaleOffsetTensor, bilinear(layout, __func__), name);
+at::Tensor sampled(const at::Tensor& source, const at::Tensor& grid, const Sampling& sampling) {
+  if (source.dim() != 4 || grid.dim() != 4 || grid.size(3) != 2 || source.size(0) != grid.size(0)) {
+    violation("%s: the source has rank 4 and the coordinates are [N, height, width, 2]", sampling.call);
+  }
+  if (!source.is_floating_point() || !grid.is_floating_point()) {
+    unsupported("%s with images of type %s", sampling.call, c10::toString(source.scalar_type()));
+  }
+  if (is_sample(source)) {
+    const auto channels = sampling.channels_last ? source.size(3) : source.size(1);
+    const auto result = at::empty({source.size(0), channels, grid.size(1), grid.size(2)}, source.options());
+    return sampling.channels_last ? result.movedim(1, 3) : result;
+  }
+  const auto image = widen(sampling.channels_last ? source.movedim(3, 1) : source).contiguous();
+  const auto points = widen(grid);
+  const auto x = pixels(points.select(3, 0), image.size(3), sampling);
+  const auto y = pixels(points.select(3, 1), image.size(2), sampling);
+  at::Tensor result;
+  if (sampling.bilinear) {
+    const auto left = x.floor();
+    const auto top = y.floor();
+    const auto right_share = (x - left).unsqueeze(1);
+    const auto bottom_share = (y - top).unsqueeze(1);
+    result = fetch(image, top, left, sampling) * (1 - bottom_share) * (1 - right_share) +
+        fetch(image, top, left + 1, sampling) * (1 - bottom_share) * right_share +
+        fetch(image, top + 1, left, sampling) * bottom_share * (1 - right_share) +
+        fetch(image, top + 1, left + 1, sampling) * bottom_share * right_share;
+  } else {
+    result = fetch(
+        image, rounded(y, sampling.rounding, sampling.call), rounded(x, sampling.rounding, sampling.call), sampling);
+  }
+  result = result.to(source.scalar_type());
+  return sampling.channels_last ? result.movedim(1, 3) : result;
 }
 
-- (MPSGraphTensor*)resizeNearestWithGradientTensor:(MPSGraphTensor*)gradient
-                                             input:(MPSGraphTensor*)input
-                               nearestRoundingMode:(MPSGraphResizeNearestRoundingMode)nearestRoundingMode
-                                      centerResult:(BOOL)centerResult
-                                      alignCorners:(BOOL)alignCorners
-                                            layout:(MPSGraphTensorNamedDataLayout)layout
-                                              name:(NSString*)name {
-  COUNT_CALL();
-  const auto resize = nearest(nearestRoundingMode, layout, __func__, centerResult, alignCorners);
-  return add_resize_gradient(self, gradient, input, nil, resize, name);
+Sampling sampling_of(MPSGraphTensorNamedDataLayout layout,
+                     bool normalized,
+                     bool relative,
+                     bool align_corners,
+                     MPSGraphPaddingMode padding,
+                     double constant,
+                     const char* call) {
+  if (relative) {
+    unsupported("%s with relative coordinates", call);
+  }
+  if (layout != MPSGraphTensorNamedDataLayoutNCHW && layout != MPSGraphTensorNamedDataLayoutNHWC) {
+    unsupported("%s with layout %lu", call, (unsigned long)layout);
+  }
+  Sampling sampling;
+  sampling.call = call;
+  sampling.channels_last = layout == MPSGraphTensorNamedDataLayoutNHWC;
+  sampling.normalized = normalized;
+  sampling.align_corners = align_corners;
+  sampling.padding = padding;
+  sampling.constant = constant;
+  return sampling;
 }
 
-- (MPSGraphTensor*)resizeNearestWithGradientTensor:(MPSGraphTensor*)gradient
-                                             input:(MPSGraphTensor*)input
-                                 scaleOffsetTensor:(MPSGraphTensor*)scaleOffsetTensor
-                               nearestRoundingMode:(MPSGraphResizeNearestRoundingMode)nearestRoundingMode
-                                            layout:(MPSGraphTensorNamedDataLayout)layout
-                                              name:(NSString*)name {
-  COUNT_CALL();
-  const auto resize = nearest(nearestRoundingMode, layout, __func__);
-  return add_resize_gradient(self, gradient, input, scaleOffsetTensor, resize, name);
+MPSGraphTensor* add_sampling(MPSGraph* graph,
+                             MPSGraphTensor* source,
+                             MPSGraphTensor* coordinates,
+                             const Sampling& sampling,
+                             NSString* name) {
+  return add_operation(graph, "sample grid", {source, coordinates}, name, [=](const Tensors& inputs) {
+    return sampled(inputs[0], inputs[1], sampling);
+  });
 }
 
-- (MPSGraphTensor*)resizeBilinearWithGradientTensor:(MPSGraphTensor*)gradient
-                                              input:(MPSGraphTensor*)input
-                                       centerResult:(BOOL)centerResult
-                                       alignCorners:(BOOL)alignCorners
-                                             layout:(MPSGraphTensorNamedDataLayout)layout
-                                               name:(NSString*)name {
+} // namespace
+} // namespace mps_simulator::graph
+
+@implementation MPSGraph (MPSGraphSampleGridOps)
+
+- (MPSGraphTensor*)sampleGridWithSourceTensor:(MPSGraphTensor*)source
+                             coordinateTensor:(MPSGraphTensor*)coordinateTensor
+                                       layout:(MPSGraphTensorNamedDataLayout)layout
+                         normalizeCoordinates:(BOOL)normalizeCoordinates
+                          relativeCoordinates:(BOOL)relativeCoordinates
+                                 alignCorners:(BOOL)alignCorners
+                                  paddingMode:(MPSGraphPaddingMode)paddingMode
+                                 samplingMode:(MPSGraphResizeMode)samplingMode
+                                constantValue:(double)constantValue
+                                         name:(NSString*)name {
   COUNT_CALL();
-  const auto resize = bilinear(layout, __func__, centerResult, alignCorners);
-  return add_resize_gradient(self, gradient, input, nil, resize, name);
+  auto sampling = sampling_of(
+      layout, normalizeCoordinates, relativeCoordinates, alignCorners, paddingMode, constantValue, __func__);
+  sampling.bilinear = samplingMode == MPSGraphResizeBilinear;
+  return add_sampling(self, source, coordinateTensor, sampling, name);
 }
 
-- (MPSGraphTensor*)resizeBilinearWithGradientTensor:(MPSGraphTensor*)gradient
-                                              input:(MPSGraphTensor*)input
-                                  scaleOffsetTensor:(MPSGraphTensor*)scaleOffsetTensor
-                                             layout:(MPSGraphTensorNamedDataLayout)layout
-                                               name:(NSString*)name {
+- (MPSGraphTensor*)sampleGridWithSourceTensor:(MPSGraphTensor*)source
+                             coordinateTensor:(MPSGraphTensor*)coordinateTensor
+                                       layout:(MPSGraphTensorNamedDataLayout)layout
+                         normalizeCoordinates:(BOOL)normalizeCoordinates
+                          relativeCoordinates:(BOOL)relativeCoordinates
+                                 alignCorners:(BOOL)alignCorners
+                                  paddingMode:(MPSGraphPaddingMode)paddingMode
+                          nearestRoundingMode:(MPSGraphResizeNearestRoundingMode)nearestRoundingMode
+                                constantValue:(double)constantValue
+                                         name:(NSString*)name {
   COUNT_CALL();
-  return add_resize_gradient(self, gradient, input, scaleOffsetTensor, bilinear(layout, __func__), name);
+  auto sampling = sampling_of(
+      layout, normalizeCoordinates, relativeCoordinates, alignCorners, paddingMode, constantValue, __func__);
+  sampling.rounding = nearestRoundingMode;
+  return add_sampling(self, source, coordinateTensor, sampling, name);
 }
 
 @end

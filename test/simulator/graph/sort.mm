@@ -1,7 +1,7 @@
-// Sorting. Equal values keep their order, and NaN is greater than everything.
+// Sorting, where equal values keep their order and NaN is greater than everything; indices of elements.
 #import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 
-#include "graph/computation_type.h"
+#include "graph/elementwise.h"
 #include "graph/operation.h"
 #include "support/counters.h"
 #include "support/error.h"
@@ -24,40 +24,30 @@ Sorted sorted(const at::Tensor& tensor, int64_t axis, bool descending) {
 
 MPSGraphTensor* add_sort(MPSGraph* graph, MPSGraphTensor* tensor, NSInteger axis, bool descending, NSString* name) {
   return add_operation(
-      graph, "sort", {tensor}, [=](const Tensors& inputs) { return sorted(inputs[0], axis, descending).values; }, name);
+      graph, "sort", {tensor}, name, [=](const Tensors& inputs) { return sorted(inputs[0], axis, descending).values; });
 }
 
 MPSGraphTensor* add_argsort(MPSGraph* graph, MPSGraphTensor* tensor, NSInteger axis, bool descending, NSString* name) {
-  return add_operation(
-      graph,
-      "argsort",
-      {tensor},
-      [=](const Tensors& inputs) { return sorted(inputs[0], axis, descending).indices; },
-      name);
+  return add_operation(graph, "argsort", {tensor}, name, [=](const Tensors& inputs) {
+    return sorted(inputs[0], axis, descending).indices;
+  });
 }
 
-NSArray<MPSGraphTensor*>* add_top(
-    MPSGraph* graph,
-    MPSGraphTensor* tensor,
-    NSInteger axis,
-    NSUInteger count,
-    NSString* name,
-    const char* call) {
-  return add_operations(
-      graph,
-      "top k",
-      {tensor},
-      2,
-      [=](const Tensors& inputs) -> Tensors {
-        const auto dimension = wrap_axis(axis, inputs[0].dim());
-        const auto k = static_cast<int64_t>(count);
-        if (k > inputs[0].size(dimension)) {
-          violation("%s: k is %ld, with %ld elements", call, (long)k, (long)inputs[0].size(dimension));
-        }
-        const auto all = sorted(inputs[0], dimension, /*descending=*/true);
-        return {all.values.narrow(dimension, 0, k), all.indices.narrow(dimension, 0, k)};
-      },
-      name);
+NSArray<MPSGraphTensor*>* add_top(MPSGraph* graph,
+                                  MPSGraphTensor* tensor,
+                                  NSInteger axis,
+                                  NSUInteger count,
+                                  NSString* name,
+                                  const char* call) {
+  return add_operations(graph, "top k", {tensor}, 2, name, [=](const Tensors& inputs) -> Tensors {
+    const auto dimension = wrap_axis(axis, inputs[0].dim());
+    const auto k = static_cast<int64_t>(count);
+    if (k > inputs[0].size(dimension)) {
+      violation("%s: k is %ld, with %ld elements", call, (long)k, (long)inputs[0].size(dimension));
+    }
+    const auto all = sorted(inputs[0], dimension, /*descending=*/true);
+    return {all.values.narrow(dimension, 0, k), all.indices.narrow(dimension, 0, k)};
+  });
 }
 
 } // namespace
@@ -94,9 +84,7 @@ using namespace mps_simulator::graph;
   return add_argsort(self, tensor, axis, descending, name);
 }
 
-- (NSArray<MPSGraphTensor*>*)topKWithSourceTensor:(MPSGraphTensor*)source
-                                                k:(NSUInteger)k
-                                             name:(NSString*)name {
+- (NSArray<MPSGraphTensor*>*)topKWithSourceTensor:(MPSGraphTensor*)source k:(NSUInteger)k name:(NSString*)name {
   COUNT_CALL();
   return add_top(self, source, -1, k, name, __func__);
 }
@@ -107,6 +95,48 @@ using namespace mps_simulator::graph;
                                              name:(NSString*)name {
   COUNT_CALL();
   return add_top(self, source, axis, k, name, __func__);
+}
+
+@end
+
+// Operations between elements and their indices.
+
+@implementation MPSGraph (IndexOperations)
+
+- (MPSGraphTensor*)oneHotWithIndicesTensor:(MPSGraphTensor*)indicesTensor
+                                     depth:(NSUInteger)depth
+                                      axis:(NSUInteger)axis
+                                  dataType:(MPSDataType)dataType
+                                   onValue:(double)onValue
+                                  offValue:(double)offValue
+                                      name:(NSString*)name {
+  COUNT_CALL();
+  return add_operation(self,
+                       "one_hot",
+                       {indicesTensor},
+                       name,
+                       [depth = static_cast<int64_t>(depth),
+                        axis = static_cast<int64_t>(axis),
+                        type = to_scalar_type(dataType),
+                        onValue,
+                        offValue](const Tensors& inputs) {
+                         const int64_t position = wrap_axis(axis, inputs[0].dim() + 1);
+                         std::vector<int64_t> along(inputs[0].dim() + 1, 1);
+                         along[position] = depth;
+                         const at::Tensor classes = at::arange(depth, inputs[0].options().dtype(at::kLong)).view(along);
+                         // An index that is none of the classes gives the off value everywhere.
+                         const at::Tensor on = at::eq(inputs[0].to(at::kLong).unsqueeze(position), classes);
+                         return at::full(on.sizes(), offValue, on.options().dtype(type)).masked_fill(on, onValue);
+                       });
+}
+
+// Apple documents 32-bit indices, but callers give the results 64 bits and read
+// the right numbers, so that is simulated.
+- (MPSGraphTensor*)nonZeroIndicesOfTensor:(MPSGraphTensor*)tensor name:(NSString*)name {
+  COUNT_CALL();
+  return add_dynamic_operation(self, "non_zero_indices", {tensor}, MPSDataTypeInt64, name, [](const Tensors& inputs) {
+    return at::nonzero(inputs[0]);
+  });
 }
 
 @end

@@ -1,3 +1,4 @@
+#include "foundation/copying.h"
 #include "graph/graph_state.h"
 #include "support/counters.h"
 #include "support/error.h"
@@ -49,9 +50,7 @@ using namespace mps_simulator::graph;
 }
 
 // Dictionaries copy their keys: a copy of a tensor is the tensor itself.
-- (id)copyWithZone:(NSZone*)zone {
-  return [self retain];
-}
+COPIES_BY_RETAINING
 
 @end
 
@@ -104,9 +103,7 @@ using namespace mps_simulator::graph;
   return [NSString stringWithUTF8String:_node->name.empty() ? _node->kind : _node->name.c_str()];
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  return [self retain];
-}
+COPIES_BY_RETAINING
 
 @end
 
@@ -145,11 +142,10 @@ void check_same_type(const char* kind, const std::vector<MPSGraphTensor*>& tenso
   }
   for (MPSGraphTensor* tensor : tensors) {
     if (tensor->_type.type != tensors[0]->_type.type) {
-      violation(
-          "-[MPSGraph]: '%s' requires one element type for all its operands, not %s and %s",
-          kind,
-          c10::toString(tensors[0]->_type.type),
-          c10::toString(tensor->_type.type));
+      violation("-[MPSGraph]: '%s' requires one element type for all its operands, not %s and %s",
+                kind,
+                c10::toString(tensors[0]->_type.type),
+                c10::toString(tensor->_type.type));
     }
   }
 }

@@ -1,12 +1,15 @@
 #include "graph/tensor_data.h"
+
 #include "graph/graph_state.h"
 #include "metal/buffer.h"
 #include "performance_shaders/nd_array.h"
 #include "support/counters.h"
 #include "support/error.h"
 
+#include <ATen/ATen.h>
 #include <ATen/TensorUtils.h>
-#include <ATen/ops/from_blob.h>
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
 
 using namespace mps_simulator;
 using namespace mps_simulator::graph;
@@ -30,12 +33,11 @@ using namespace mps_simulator::graph;
     _memory.strides = at::detail::defaultStrides(_memory.sizes);
     _memory.type = to_scalar_type(dataType);
     const size_t needed = c10::multiply_integers(_memory.sizes) * c10::elementSize(_memory.type);
-    VALIDATE(
-        needed <= buffer.length,
-        "the shape %s needs %zu bytes, but the buffer has %zu",
-        describe(_memory.sizes).c_str(),
-        needed,
-        static_cast<size_t>(buffer.length));
+    VALIDATE(needed <= buffer.length,
+             "the shape %s needs %zu bytes, but the buffer has %zu",
+             describe(_memory.sizes).c_str(),
+             needed,
+             static_cast<size_t>(buffer.length));
   }
   return self;
 }
@@ -132,11 +134,10 @@ const TensorMemory& memory_of(MPSGraphTensorData* data) {
 }
 
 at::Tensor TensorMemory::tensor() const {
-  return at::from_blob(
-      static_cast<char*>(host_pointer(buffer)) + byte_offset,
-      sizes,
-      strides,
-      at::TensorOptions().dtype(type).device(at::kCPU));
+  return at::from_blob(static_cast<char*>(host_pointer(buffer)) + byte_offset,
+                       sizes,
+                       strides,
+                       at::TensorOptions().dtype(type).device(at::kCPU));
 }
 
 MPSGraphTensorData* make_tensor_data(id<MTLDevice> device, at::IntArrayRef sizes, at::ScalarType type) {
@@ -144,9 +145,61 @@ MPSGraphTensorData* make_tensor_data(id<MTLDevice> device, at::IntArrayRef sizes
   // A buffer cannot be empty.
   id<MTLBuffer> buffer = [[device newBufferWithLength:std::max<size_t>(bytes, 1)
                                               options:MTLResourceStorageModeShared] autorelease];
-  return [[[MPSGraphTensorData alloc] initWithMTLBuffer:buffer
-                                                  shape:to_shape(sizes)
+  return [[[MPSGraphTensorData alloc] initWithMTLBuffer:buffer shape:to_shape(sizes)
                                                dataType:to_data_type(type)] autorelease];
+}
+
+namespace {
+
+struct Offer {
+  void* memory = nullptr;
+  size_t bytes = 0;
+};
+
+thread_local Offer offer;
+
+// The allocator of CPU tensors, except for the memory that is offered.
+class OfferingAllocator final : public c10::Allocator {
+ public:
+  explicit OfferingAllocator(c10::Allocator* other) : other_(other) {}
+
+  c10::DataPtr allocate(size_t bytes) override {
+    if (__builtin_expect(offer.memory != nullptr, 0) && offer.bytes == bytes) {
+      void* memory = offer.memory;
+      offer = {};
+      return {memory, memory, [](void*) {}, c10::Device(c10::DeviceType::CPU)};
+    }
+    return other_->allocate(bytes);
+  }
+
+  c10::DeleterFnPtr raw_deleter() const override {
+    return other_->raw_deleter();
+  }
+
+  void copy_data(void* destination, const void* source, std::size_t count) const override {
+    other_->copy_data(destination, source, count);
+  }
+
+ private:
+  c10::Allocator* other_;
+};
+
+// When the library is loaded, before there are other threads. Never destroyed:
+// storages remember their allocator.
+[[maybe_unused]] const bool installed = [] {
+  constexpr uint8_t above_the_default = 1;
+  c10::SetCPUAllocator(new OfferingAllocator(c10::GetCPUAllocator()), above_the_default);
+  return true;
+}();
+
+} // namespace
+
+ResultMemory::ResultMemory(void* memory, size_t bytes) {
+  offer = {memory, bytes};
+}
+
+ResultMemory::~ResultMemory() {
+  offer = {};
 }
 
 } // namespace mps_simulator::graph

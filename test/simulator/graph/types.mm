@@ -1,77 +1,50 @@
-#include "graph/operation.h"
+#include "foundation/copying.h"
 #include "graph/inference.h"
+#include "graph/operation.h"
+#include "support/counters.h"
 #include "support/error.h"
+
+#include <utility>
 
 namespace mps_simulator::graph {
 
+namespace {
+
+constexpr std::pair<MPSDataType, at::ScalarType> kTypes[] = {
+    {MPSDataTypeFloat32, at::kFloat},
+    {MPSDataTypeFloat16, at::kHalf},
+    {MPSDataTypeBFloat16, at::kBFloat16},
+    {MPSDataTypeComplexFloat32, at::kComplexFloat},
+    {MPSDataTypeComplexFloat16, at::kComplexHalf},
+    {MPSDataTypeInt8, at::kChar},
+    {MPSDataTypeInt16, at::kShort},
+    {MPSDataTypeInt32, at::kInt},
+    {MPSDataTypeInt64, at::kLong},
+    {MPSDataTypeUInt8, at::kByte},
+    {MPSDataTypeUInt16, at::kUInt16},
+    {MPSDataTypeUInt32, at::kUInt32},
+    {MPSDataTypeUInt64, at::kUInt64},
+    {MPSDataTypeBool, at::kBool},
+};
+
+} // namespace
+
 at::ScalarType to_scalar_type(MPSDataType type) {
-  switch (static_cast<uint32_t>(type)) {
-    case MPSDataTypeFloat32:
-      return at::kFloat;
-    case MPSDataTypeFloat16:
-      return at::kHalf;
-    case MPSDataTypeBFloat16:
-      return at::kBFloat16;
-    case MPSDataTypeComplexFloat32:
-      return at::kComplexFloat;
-    case MPSDataTypeComplexFloat16:
-      return at::kComplexHalf;
-    case MPSDataTypeInt8:
-      return at::kChar;
-    case MPSDataTypeInt16:
-      return at::kShort;
-    case MPSDataTypeInt32:
-      return at::kInt;
-    case MPSDataTypeInt64:
-      return at::kLong;
-    case MPSDataTypeUInt8:
-      return at::kByte;
-    case MPSDataTypeUInt16:
-      return at::kUInt16;
-    case MPSDataTypeUInt32:
-      return at::kUInt32;
-    case MPSDataTypeUInt64:
-      return at::kUInt64;
-    case MPSDataTypeBool:
-      return at::kBool;
-    default:
-      unsupported("MPSDataType 0x%x", static_cast<unsigned>(type));
+  for (const auto& [data_type, scalar_type] : kTypes) {
+    if (data_type == type) {
+      return scalar_type;
+    }
   }
+  unsupported("MPSDataType 0x%x", static_cast<unsigned>(type));
 }
 
 MPSDataType to_data_type(at::ScalarType type) {
-  switch (type) {
-    case at::kFloat:
-      return MPSDataTypeFloat32;
-    case at::kHalf:
-      return MPSDataTypeFloat16;
-    case at::kBFloat16:
-      return MPSDataTypeBFloat16;
-    case at::kComplexFloat:
-      return MPSDataTypeComplexFloat32;
-    case at::kComplexHalf:
-      return MPSDataTypeComplexFloat16;
-    case at::kChar:
-      return MPSDataTypeInt8;
-    case at::kShort:
-      return MPSDataTypeInt16;
-    case at::kInt:
-      return MPSDataTypeInt32;
-    case at::kLong:
-      return MPSDataTypeInt64;
-    case at::kByte:
-      return MPSDataTypeUInt8;
-    case at::kUInt16:
-      return MPSDataTypeUInt16;
-    case at::kUInt32:
-      return MPSDataTypeUInt32;
-    case at::kUInt64:
-      return MPSDataTypeUInt64;
-    case at::kBool:
-      return MPSDataTypeBool;
-    default:
-      unsupported("the element type %s in MPSGraph", c10::toString(type));
+  for (const auto& [data_type, scalar_type] : kTypes) {
+    if (scalar_type == type) {
+      return data_type;
+    }
   }
+  unsupported("the element type %s in MPSGraph", c10::toString(type));
 }
 
 std::vector<int64_t> to_sizes(NSArray<NSNumber*>* shape) {
@@ -96,10 +69,9 @@ int64_t wrap_axis(int64_t axis, int64_t rank) {
   // A single number has no axis, yet MPSGraph takes it as a vector of one.
   const int64_t limit = rank > 0 ? rank : 1;
   if (axis < -limit || axis >= limit) {
-    violation(
-        "-[MPSGraph]: axis %lld does not exist in a tensor of rank %lld",
-        static_cast<long long>(axis),
-        static_cast<long long>(rank));
+    violation("-[MPSGraph]: axis %lld does not exist in a tensor of rank %lld",
+              static_cast<long long>(axis),
+              static_cast<long long>(rank));
   }
   return axis < 0 ? axis + limit : axis;
 }
@@ -112,3 +84,68 @@ std::vector<int64_t> values_of(const at::Tensor& tensor) {
 }
 
 } // namespace mps_simulator::graph
+
+using namespace mps_simulator;
+
+@implementation MPSGraphType
+
+COPIES_PROPERTIES
+
+@end
+
+@implementation MPSGraphShapedType
+
+- (instancetype)initWithShape:(MPSShape*)shape dataType:(MPSDataType)dataType {
+  COUNT_CALL();
+  if ((self = [super init])) {
+    _shape = [shape copy];
+    _dataType = dataType;
+  }
+  return self;
+}
+
+- (void)dealloc {
+  [_shape release];
+  [super dealloc];
+}
+
+- (BOOL)isEqualTo:(MPSGraphShapedType*)object {
+  COUNT_CALL();
+  return object && object.dataType == _dataType && (object.shape == _shape || [object.shape isEqual:_shape]);
+}
+
+- (BOOL)isEqual:(id)object {
+  return [object isKindOfClass:[MPSGraphShapedType class]] && [self isEqualTo:object];
+}
+
+- (NSUInteger)hash {
+  return _dataType ^ [_shape hash];
+}
+
+@end
+
+@implementation MPSGraphDevice {
+  id<MTLDevice> _metalDevice;
+}
+
++ (instancetype)deviceWithMTLDevice:(id<MTLDevice>)metalDevice {
+  COUNT_CALL();
+  MPSGraphDevice* device = [[[self alloc] init] autorelease];
+  device->_metalDevice = [metalDevice retain];
+  return device;
+}
+
+- (void)dealloc {
+  [_metalDevice release];
+  [super dealloc];
+}
+
+- (MPSGraphDeviceType)type {
+  return MPSGraphDeviceTypeMetal;
+}
+
+- (id<MTLDevice>)metalDevice {
+  return [[_metalDevice retain] autorelease];
+}
+
+@end

@@ -1,49 +1,9 @@
-// Operations on each element of one tensor.
+// Operations on each element of one tensor; activation functions and their gradients.
 #include "graph/elementwise.h"
 #include "graph/operation.h"
 #include "support/counters.h"
 
-#include <ATen/ops/abs.h>
-#include <ATen/ops/acos.h>
-#include <ATen/ops/acosh.h>
-#include <ATen/ops/asin.h>
-#include <ATen/ops/asinh.h>
-#include <ATen/ops/atan.h>
-#include <ATen/ops/atanh.h>
-#include <ATen/ops/bitwise_not.h>
-#include <ATen/ops/ceil.h>
-#include <ATen/ops/complex.h>
-#include <ATen/ops/conj_physical.h>
-#include <ATen/ops/cos.h>
-#include <ATen/ops/cosh.h>
-#include <ATen/ops/erf.h>
-#include <ATen/ops/exp.h>
-#include <ATen/ops/exp2.h>
-#include <ATen/ops/floor.h>
-#include <ATen/ops/imag.h>
-#include <ATen/ops/isfinite.h>
-#include <ATen/ops/isinf.h>
-#include <ATen/ops/isnan.h>
-#include <ATen/ops/log.h>
-#include <ATen/ops/log10.h>
-#include <ATen/ops/log2.h>
-#include <ATen/ops/logical_not.h>
-#include <ATen/ops/neg.h>
-#include <ATen/ops/pow.h>
-#include <ATen/ops/real.h>
-#include <ATen/ops/reciprocal.h>
-#include <ATen/ops/round.h>
-#include <ATen/ops/rsqrt.h>
-#include <ATen/ops/sgn.h>
-#include <ATen/ops/sign.h>
-#include <ATen/ops/signbit.h>
-#include <ATen/ops/sin.h>
-#include <ATen/ops/sinh.h>
-#include <ATen/ops/sqrt.h>
-#include <ATen/ops/tan.h>
-#include <ATen/ops/tanh.h>
-#include <ATen/ops/trunc.h>
-#include <ATen/ops/zeros_like.h>
+#include <ATen/ATen.h>
 
 using namespace mps_simulator;
 using namespace mps_simulator::graph;
@@ -83,19 +43,14 @@ at::Tensor round_half_away(const at::Tensor& tensor) {
 
 } // namespace
 
-#define ELEMENT_OPERATION(method, kind, result_type, ...)                     \
-  -(MPSGraphTensor*)method : (MPSGraphTensor*)tensor name : (NSString*)name { \
-    COUNT_CALL();                                                             \
-    return add_elementwise_operation(                                         \
-        self,                                                                 \
-        kind,                                                                 \
-        {tensor},                                                             \
-        result_type(tensor),                                                  \
-        [](const Tensors& inputs) -> at::Tensor {                             \
-          const at::Tensor& x = inputs[0];                                    \
-          return __VA_ARGS__;                                                 \
-        },                                                                    \
-        name);                                                                \
+#define ELEMENT_OPERATION(method, kind, result_type, ...)                                                           \
+  -(MPSGraphTensor*)method : (MPSGraphTensor*)tensor name : (NSString*)name {                                       \
+    COUNT_CALL();                                                                                                   \
+    const auto type = result_type(tensor);                                                                          \
+    return add_elementwise_operation(self, kind, {tensor}, type, name, [](const Tensors& inputs) -> at::Tensor {    \
+      const at::Tensor& x = inputs[0];                                                                              \
+      return __VA_ARGS__;                                                                                           \
+    });                                                                                                             \
   }
 
 #define UNARY_OPERATION(method, kind, ...) ELEMENT_OPERATION(method, kind, scalar_type_of, __VA_ARGS__)
@@ -139,10 +94,9 @@ REAL_OPERATION(coshWithTensor, "cosh", at::cosh)
 REAL_OPERATION(erfWithTensor, "erf", at::erf)
 REAL_OPERATION(exponentWithTensor, "exponent", at::exp)
 REAL_OPERATION(exponentBase2WithTensor, "exponent_base_2", at::exp2)
-UNARY_OPERATION(
-    exponentBase10WithTensor,
-    "exponent_base_10",
-    on_reals(x, [](const at::Tensor& number) { return at::pow(10.0, number); }))
+UNARY_OPERATION(exponentBase10WithTensor, "exponent_base_10", on_reals(x, [](const at::Tensor& number) {
+                  return at::pow(10.0, number);
+                }))
 REAL_OPERATION(logarithmWithTensor, "logarithm", at::log)
 REAL_OPERATION(logarithmBase2WithTensor, "logarithm_base_2", at::log2)
 REAL_OPERATION(logarithmBase10WithTensor, "logarithm_base_10", at::log10)
@@ -164,13 +118,101 @@ UNARY_OPERATION(conjugateWithTensor, "conjugate", at::conj_physical(x))
                                           name:(NSString*)name {
   COUNT_CALL();
   check_same_type("complex", {realTensor, imaginaryTensor});
+  return add_elementwise_operation(self,
+                                   "complex",
+                                   {realTensor, imaginaryTensor},
+                                   c10::toComplexType(scalar_type_of(realTensor)),
+                                   name,
+                                   [](const Tensors& inputs) { return at::complex(inputs[0], inputs[1]); });
+}
+
+@end
+
+// Activation functions and their gradients.
+
+@implementation MPSGraph (ActivationOperations)
+
+- (MPSGraphTensor*)reLUWithTensor:(MPSGraphTensor*)tensor name:(NSString*)name {
+  COUNT_CALL();
+  return add_elementwise_operation(
+      self, "relu", {tensor}, scalar_type_of(tensor), name, [](const Tensors& inputs) { return at::relu(inputs[0]); });
+}
+
+- (MPSGraphTensor*)reLUGradientWithIncomingGradient:(MPSGraphTensor*)incomingGradient
+                                       sourceTensor:(MPSGraphTensor*)sourceTensor
+                                               name:(NSString*)name {
+  COUNT_CALL();
+  check_same_type("relu_gradient", {incomingGradient, sourceTensor});
+  return add_elementwise_operation(self,
+                                   "relu_gradient",
+                                   {incomingGradient, sourceTensor},
+                                   scalar_type_of(sourceTensor),
+                                   name,
+                                   [](const Tensors& inputs) { return inputs[0].masked_fill(inputs[1].le(0), 0); });
+}
+
+- (MPSGraphTensor*)leakyReLUWithTensor:(MPSGraphTensor*)tensor alpha:(double)alpha name:(NSString*)name {
+  COUNT_CALL();
+  return add_elementwise_operation(
+      self, "leaky_relu", {tensor}, scalar_type_of(tensor), name, [alpha](const Tensors& inputs) {
+        return at::leaky_relu(inputs[0], alpha);
+      });
+}
+
+- (MPSGraphTensor*)sigmoidWithTensor:(MPSGraphTensor*)tensor name:(NSString*)name {
+  COUNT_CALL();
+  return add_elementwise_operation(self, "sigmoid", {tensor}, scalar_type_of(tensor), name, [](const Tensors& inputs) {
+    return at::sigmoid(inputs[0]);
+  });
+}
+
+- (MPSGraphTensor*)sigmoidGradientWithIncomingGradient:(MPSGraphTensor*)incomingGradient
+                                          sourceTensor:(MPSGraphTensor*)sourceTensor
+                                                  name:(NSString*)name {
+  COUNT_CALL();
+  check_same_type("sigmoid_gradient", {incomingGradient, sourceTensor});
+  return add_elementwise_operation(self,
+                                   "sigmoid_gradient",
+                                   {incomingGradient, sourceTensor},
+                                   scalar_type_of(sourceTensor),
+                                   name,
+                                   [](const Tensors& inputs) {
+                                     const at::Tensor output = at::sigmoid(inputs[1]);
+                                     return inputs[0].mul(output).mul(output.neg().add(1));
+                                   });
+}
+
+- (MPSGraphTensor*)softMaxWithTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString*)name {
+  COUNT_CALL();
   return add_elementwise_operation(
       self,
-      "complex",
-      {realTensor, imaginaryTensor},
-      c10::toComplexType(scalar_type_of(realTensor)),
-      [](const Tensors& inputs) { return at::complex(inputs[0], inputs[1]); },
-      name);
+      "softmax",
+      {tensor},
+      scalar_type_of(tensor),
+      name,
+      [axis](const Tensors& inputs) { return at::softmax(inputs[0], wrap_axis(axis, inputs[0].dim())); },
+      /*fused=*/false);
+}
+
+- (MPSGraphTensor*)softMaxGradientWithIncomingGradient:(MPSGraphTensor*)incomingGradient
+                                          sourceTensor:(MPSGraphTensor*)sourceTensor
+                                                  axis:(NSInteger)axis
+                                                  name:(NSString*)name {
+  COUNT_CALL();
+  check_same_type("softmax_gradient", {incomingGradient, sourceTensor});
+  return add_elementwise_operation(
+      self,
+      "softmax_gradient",
+      {incomingGradient, sourceTensor},
+      scalar_type_of(sourceTensor),
+      name,
+      [axis](const Tensors& inputs) {
+        const int64_t position = wrap_axis(axis, inputs[1].dim());
+        const at::Tensor output = at::softmax(inputs[1], position);
+        const at::Tensor weighted = inputs[0].mul(output);
+        return weighted.sub(output.mul(weighted.sum(position, /*keepdim=*/true)));
+      },
+      /*fused=*/false);
 }
 
 @end

@@ -54,28 +54,21 @@ PendingWrites& pending_writes() {
 
 } // namespace
 
-void AccessLog::add(
-    SimulatedBuffer* buffer,
-    size_t begin,
-    size_t end,
-    bool writes) {
+void AccessLog::add(SimulatedBuffer* buffer, size_t begin, size_t end, bool writes) {
   if (!buffer || !buffer->_hostView) {
     return;
   }
-  const size_t shift =
-      static_cast<size_t>(buffer->_hostStart - buffer->_hostView->address());
+  const size_t shift = static_cast<size_t>(buffer->_hostStart - buffer->_hostView->address());
   const ViewAccess access{shift + begin, shift + end, writes, nullptr};
-  const size_t first = std::max(
-      marked_, entries_.size() > kLookBack ? entries_.size() - kLookBack : 0);
+  const size_t first = std::max(marked_, entries_.size() > kLookBack ? entries_.size() - kLookBack : 0);
   for (size_t i = first; i < entries_.size(); ++i) {
     const auto& known = entries_[i];
-    if (known.view == buffer->_hostView && known.access.begin == access.begin &&
-        known.access.end == access.end && known.access.writes == writes) {
+    if (known.view == buffer->_hostView && known.access.begin == access.begin && known.access.end == access.end &&
+        known.access.writes == writes) {
       // It is in use for as long as the last command that uses it.
-      std::rotate(
-          entries_.begin() + static_cast<std::ptrdiff_t>(i),
-          entries_.begin() + static_cast<std::ptrdiff_t>(i) + 1,
-          entries_.end());
+      std::rotate(entries_.begin() + static_cast<std::ptrdiff_t>(i),
+                  entries_.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                  entries_.end());
       return;
     }
   }
@@ -83,20 +76,11 @@ void AccessLog::add(
   entries_.push_back({buffer->_hostView, access});
 }
 
-void AccessLog::add_bytes(
-    SimulatedBuffer* buffer,
-    size_t begin,
-    size_t end,
-    bool writes) {
+void AccessLog::add_bytes(SimulatedBuffer* buffer, size_t begin, size_t end, bool writes) {
   if (!settings().hazards || !buffer->_isHostMemory || begin == end) {
     return;
   }
-  bytes_.push_back(
-      {buffer->_pointer + begin,
-       end - begin,
-       writes,
-       0,
-       describe_buffer(buffer)});
+  bytes_.push_back({buffer->_pointer + begin, end - begin, writes, 0, describe_buffer(buffer)});
 }
 
 void AccessLog::start(const void* user, const std::string& user_name) {

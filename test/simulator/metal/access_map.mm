@@ -26,11 +26,7 @@ void AccessMap::split_at(const char* address) {
   stretches_.emplace_hint(after, address, std::move(rest));
 }
 
-void AccessMap::add(
-    const GpuAccess& access,
-    const Accessor& accessor,
-    IsOrdered is_ordered,
-    OnConflict on_conflict) {
+void AccessMap::add(const GpuAccess& access, const Accessor& accessor, IsOrdered is_ordered, OnConflict on_conflict) {
   if (access.begin >= access.end) {
     return;
   }
@@ -62,14 +58,11 @@ void AccessMap::add(
   const char* gap = access.begin;
   for (auto stretch = first; stretch != last; ++stretch) {
     if (gap < stretch->first) {
-      stretches_.emplace_hint(
-          stretch, gap, Stretch{stretch->first, false, {}, {accessor}});
+      stretches_.emplace_hint(stretch, gap, Stretch{stretch->first, false, {}, {accessor}});
     }
     auto& readers = stretch->second.readers;
     // A pass that must wait for this reader also waits for those before it.
-    readers.erase(
-        std::remove_if(readers.begin(), readers.end(), is_ordered),
-        readers.end());
+    readers.erase(std::remove_if(readers.begin(), readers.end(), is_ordered), readers.end());
     if (readers.size() >= kMostReaders) {
       readers.erase(readers.begin());
     }

@@ -1,12 +1,13 @@
-#import "metal/blit_encoder.h"
+#import "metal/command_encoder.h"
 
 #include "foundation/copying.h"
 #include "metal/access_map.h"
 #include "metal/buffer.h"
+#include "metal/indirect_command_buffer.h"
 #include "support/counters.h"
 #include "support/error.h"
-#include "support/not_simulated.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace mps_simulator;
@@ -15,17 +16,12 @@ namespace {
 
 class CopyCommand final : public GpuCommand {
  public:
-  CopyCommand(
-      const SimulatedBuffer* to,
-      char* destination,
-      const SimulatedBuffer* from,
-      const char* source,
-      size_t size)
-      : to_(to),
-        destination_(destination),
-        from_(from),
-        source_(source),
-        size_(size) {}
+  CopyCommand(const SimulatedBuffer* to,
+              char* destination,
+              const SimulatedBuffer* from,
+              const char* source,
+              size_t size)
+      : to_(to), destination_(destination), from_(from), source_(source), size_(size) {}
   void run() override {
     std::memcpy(destination_, source_, size_);
   }
@@ -47,11 +43,7 @@ class CopyCommand final : public GpuCommand {
 
 class FillCommand final : public GpuCommand {
  public:
-  FillCommand(
-      const SimulatedBuffer* to,
-      char* destination,
-      uint8_t value,
-      size_t size)
+  FillCommand(const SimulatedBuffer* to, char* destination, uint8_t value, size_t size)
       : to_(to), destination_(destination), size_(size), value_(value) {}
   void run() override {
     std::memset(destination_, value_, size_);
@@ -70,30 +62,18 @@ class FillCommand final : public GpuCommand {
   uint8_t value_;
 };
 
-void check_range(
-    const char* function,
-    const char* role,
-    const SimulatedBuffer* buffer,
-    NSUInteger offset,
-    NSUInteger size) {
+void check_range(const char* function,
+                 const char* role,
+                 const SimulatedBuffer* buffer,
+                 NSUInteger offset,
+                 NSUInteger size) {
   if (offset > buffer->_length || size > buffer->_length - offset) {
     violation(
-        "%s: %s offset %lu + size %lu is beyond the buffer's %lu bytes",
-        function,
-        role,
-        offset,
-        size,
-        buffer->_length);
+        "%s: %s offset %lu + size %lu is beyond the buffer's %lu bytes", function, role, offset, size, buffer->_length);
   }
   const NSUInteger alignment = settings().copy_alignment;
   if (alignment > 1 && (offset % alignment || size % alignment)) {
-    violation(
-        "%s: %s offset %lu or size %lu is not a multiple of %lu",
-        function,
-        role,
-        offset,
-        size,
-        alignment);
+    violation("%s: %s offset %lu or size %lu is not a multiple of %lu", function, role, offset, size, alignment);
   }
 }
 
@@ -110,11 +90,56 @@ COPIES_PROPERTIES
 
 @end
 
-// The rest of the protocol is in blit_encoder_indirect.mm.
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wprotocol"
+namespace {
+
+// A change of an indirect command buffer by the GPU.
+class ChangeCommand : public GpuCommand {
+ public:
+  explicit ChangeCommand(SimulatedIndirectCommandBuffer* target) : target_(target) {
+    ++target_->_pendingChanges;
+  }
+  ~ChangeCommand() override {
+    --target_->_pendingChanges;
+  }
+
+ protected:
+  SimulatedIndirectCommandBuffer* target_;
+};
+
+class ResetCommand final : public ChangeCommand {
+ public:
+  ResetCommand(SimulatedIndirectCommandBuffer* target, NSRange range) : ChangeCommand(target), range_(range) {}
+  void run() override {
+    std::fill_n(
+        target_->_commands.begin() + static_cast<std::ptrdiff_t>(range_.location), range_.length, IndirectCommand{});
+  }
+
+ private:
+  NSRange range_;
+};
+
+class CopyCommandsCommand final : public ChangeCommand {
+ public:
+  CopyCommandsCommand(SimulatedIndirectCommandBuffer* target,
+                      NSUInteger index,
+                      const SimulatedIndirectCommandBuffer* source,
+                      NSRange range)
+      : ChangeCommand(target), index_(index), source_(source), range_(range) {}
+  void run() override {
+    std::copy_n(source_->_commands.begin() + static_cast<std::ptrdiff_t>(range_.location),
+                range_.length,
+                target_->_commands.begin() + static_cast<std::ptrdiff_t>(index_));
+  }
+
+ private:
+  NSUInteger index_;
+  const SimulatedIndirectCommandBuffer* source_;
+  NSRange range_;
+};
+
+} // namespace
+
 @implementation SimulatedBlitCommandEncoder
-#pragma clang diagnostic pop
 
 - (void)copyFromBuffer:(id<MTLBuffer>)sourceBuffer
           sourceOffset:(NSUInteger)sourceOffset
@@ -134,23 +159,19 @@ COPIES_PROPERTIES
   }
   const char* from = source->_pointer + sourceOffset;
   char* to = destination->_pointer + destinationOffset;
-  VALIDATE(
-      from + size <= to || to + size <= from, "source and destination overlap");
+  VALIDATE(from + size <= to || to + size <= from, "source and destination overlap");
   [_commandBuffer retainUntilCompleted:source];
   [_commandBuffer retainUntilCompleted:destination];
   auto& accesses = _commandBuffer->_accesses;
   accesses.add(source, sourceOffset, sourceOffset + size, false);
   accesses.add(destination, destinationOffset, destinationOffset + size, true);
   accesses.add_bytes(source, sourceOffset, sourceOffset + size, false);
-  accesses.add_bytes(
-      destination, destinationOffset, destinationOffset + size, true);
+  accesses.add_bytes(destination, destinationOffset, destinationOffset + size, true);
   _commandBuffer->_commands.append<CopyCommand>(destination, to, source, from, size);
   call.succeeded();
 }
 
-- (void)fillBuffer:(id<MTLBuffer>)buffer
-             range:(NSRange)range
-             value:(uint8_t)value {
+- (void)fillBuffer:(id<MTLBuffer>)buffer range:(NSRange)range value:(uint8_t)value {
   COUNT_CALL();
   EncoderCall call(_failed);
   VALIDATE_ENCODING();
@@ -161,10 +182,8 @@ COPIES_PROPERTIES
     check_range(__func__, "range", destination, range.location, range.length);
   }
   [_commandBuffer retainUntilCompleted:destination];
-  _commandBuffer->_accesses.add(
-      destination, range.location, NSMaxRange(range), true);
-  _commandBuffer->_accesses.add_bytes(
-      destination, range.location, NSMaxRange(range), true);
+  _commandBuffer->_accesses.add(destination, range.location, NSMaxRange(range), true);
+  _commandBuffer->_accesses.add_bytes(destination, range.location, NSMaxRange(range), true);
   _commandBuffer->_commands.append<FillCommand>(
       destination, destination->_pointer + range.location, value, range.length);
   call.succeeded();
@@ -175,9 +194,7 @@ COPIES_PROPERTIES
   EncoderCall call(_failed);
   VALIDATE_ENCODING();
   VALIDATE(resource, "the resource is nil");
-  VALIDATE(
-      resource.storageMode == MTLStorageModeManaged,
-      "only a resource with managed storage can be synchronized");
+  VALIDATE(resource.storageMode == MTLStorageModeManaged, "only a resource with managed storage can be synchronized");
   [_commandBuffer retainUntilCompleted:resource];
   call.succeeded();
 }
@@ -191,5 +208,48 @@ NOT_SIMULATED(- (void)resolveCounters:(id<MTLCounterSampleBuffer>)sampleBuffer
                               inRange:(NSRange)range
                     destinationBuffer:(id<MTLBuffer>)destinationBuffer
                     destinationOffset:(NSUInteger)destinationOffset)
+
+- (void)resetCommandsInBuffer:(id<MTLIndirectCommandBuffer>)buffer withRange:(NSRange)range {
+  COUNT_CALL();
+  EncoderCall call(_failed);
+  VALIDATE_ENCODING();
+  auto* target = checked_indirect_command_buffer(buffer, __func__);
+  [target checkRange:range function:__func__];
+  [_commandBuffer useIndirectCommandBuffer:target];
+  _commandBuffer->_commands.append<ResetCommand>(target, range);
+  call.succeeded();
+}
+
+- (void)copyIndirectCommandBuffer:(id<MTLIndirectCommandBuffer>)source
+                      sourceRange:(NSRange)sourceRange
+                      destination:(id<MTLIndirectCommandBuffer>)destination
+                 destinationIndex:(NSUInteger)destinationIndex {
+  COUNT_CALL();
+  EncoderCall call(_failed);
+  VALIDATE_ENCODING();
+  auto* from = checked_indirect_command_buffer(source, __func__);
+  auto* to = checked_indirect_command_buffer(destination, __func__);
+  [from checkRange:sourceRange function:__func__];
+  [to checkRange:NSMakeRange(destinationIndex, sourceRange.length) function:__func__];
+  VALIDATE(from != to, "source and destination are the same");
+  VALIDATE(from->_types == to->_types && from->_inheritBuffers == to->_inheritBuffers &&
+               from->_inheritPipelineState == to->_inheritPipelineState && from->_bufferCount == to->_bufferCount,
+           "source and destination were made with different descriptors");
+  [_commandBuffer useIndirectCommandBuffer:from];
+  [_commandBuffer useIndirectCommandBuffer:to];
+  _commandBuffer->_commands.append<CopyCommandsCommand>(to, destinationIndex, from, sourceRange);
+  call.succeeded();
+}
+
+- (void)optimizeIndirectCommandBuffer:(id<MTLIndirectCommandBuffer>)indirectCommandBuffer withRange:(NSRange)range {
+  COUNT_CALL();
+  EncoderCall call(_failed);
+  VALIDATE_ENCODING();
+  auto* target = checked_indirect_command_buffer(indirectCommandBuffer, __func__);
+  [target checkRange:range function:__func__];
+  // It may make the commands faster and must not change their results.
+  [_commandBuffer useIndirectCommandBuffer:target];
+  call.succeeded();
+}
 
 @end

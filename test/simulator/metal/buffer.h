@@ -2,12 +2,29 @@
 
 #import <Metal/Metal.h>
 
-#import "metal/resource.h"
-
+#import "metal/device.h"
 #include "metal/guarded_memory.h"
 #include "metal/host_view.h"
 
+#include <map>
 #include <memory>
+#include <mutex>
+
+// What buffers and heaps have in common.
+@interface SimulatedResource : SimulatedObject {
+ @public
+  MTLResourceOptions _resourceOptions;
+  MTLPurgeableState _purgeableState;
+}
+- (instancetype)initWithOptions:(MTLResourceOptions)options;
+@property(readonly) MTLCPUCacheMode cpuCacheMode;
+@property(readonly) MTLStorageMode storageMode;
+@property(readonly) MTLHazardTrackingMode hazardTrackingMode;
+@property(readonly) MTLResourceOptions resourceOptions;
+- (MTLPurgeableState)setPurgeableState:(MTLPurgeableState)state;
+// Called when the content may be thrown away.
+- (void)purge;
+@end
 
 @class SimulatedHeap;
 
@@ -32,8 +49,7 @@
   bool _untracked;
 }
 // The memory is the buffer's own, from the device. Nil when there is none.
-- (instancetype)initWithLength:(NSUInteger)length
-                       options:(MTLResourceOptions)options;
+- (instancetype)initWithLength:(NSUInteger)length options:(MTLResourceOptions)options;
 - (instancetype)initWithPointer:(void*)pointer
                          length:(NSUInteger)length
                         options:(MTLResourceOptions)options
@@ -57,5 +73,38 @@ void* host_pointer(id<MTLBuffer> buffer);
 // Same check, and the object behind the protocol; `function` is the API call
 // that errors name.
 SimulatedBuffer* checked_buffer(id<MTLBuffer> buffer, const char* function);
+
+} // namespace mps_simulator
+
+@class SimulatedBuffer;
+
+@interface SimulatedHeap : SimulatedResource <MTLHeap> {
+ @public
+  // For buffers without pages of their own. Not touched before it is used.
+  char* _pointer;
+ @private
+  MTLHeapType _type;
+  NSUInteger _size;
+  std::mutex _mutex;
+  // What is taken, by its offset, and by which buffer: null until that is made.
+  struct Range {
+    NSUInteger length;
+    SimulatedBuffer* buffer;
+  };
+  std::map<NSUInteger, Range> _ranges;
+  // Where the memory of a placement heap begins that no buffer ever had.
+  NSUInteger _untouched;
+}
+// Nil when there is no memory.
+- (instancetype)initWithDescriptor:(MTLHeapDescriptor*)descriptor;
+- (bool)isUntracked;
+- (void)setBuffer:(SimulatedBuffer*)buffer ofRangeAtOffset:(NSUInteger)offset;
+- (void)releaseRangeAtOffset:(NSUInteger)offset;
+@end
+
+namespace mps_simulator {
+
+// What a buffer of `length` bytes takes in a heap.
+MTLSizeAndAlign heap_size_and_align(NSUInteger length);
 
 } // namespace mps_simulator

@@ -1,14 +1,57 @@
 #import "metal/buffer.h"
 
 #include "foundation/object_memory.h"
-#include "metal/address_map.h"
+#include "metal/kernel_checks.h"
+#import "metal/device.h"
 #include "metal/gpu_order.h"
-#include "metal/heap.h"
 #include "metal/memory.h"
 #include "support/counters.h"
 #include "support/error.h"
-#include "support/not_simulated.h"
 #include "support/sanitizer.h"
+
+@implementation SimulatedResource
+
+- (instancetype)initWithOptions:(MTLResourceOptions)options {
+  if ((self = [super init])) {
+    _resourceOptions = options;
+    _purgeableState = MTLPurgeableStateNonVolatile;
+  }
+  return self;
+}
+
+- (MTLResourceOptions)resourceOptions {
+  return _resourceOptions;
+}
+
+- (MTLCPUCacheMode)cpuCacheMode {
+  return static_cast<MTLCPUCacheMode>(_resourceOptions & 0xf);
+}
+
+- (MTLStorageMode)storageMode {
+  return static_cast<MTLStorageMode>(_resourceOptions >> MTLResourceStorageModeShift & 0xf);
+}
+
+- (MTLHazardTrackingMode)hazardTrackingMode {
+  return static_cast<MTLHazardTrackingMode>(_resourceOptions >> MTLResourceHazardTrackingModeShift & 0x3);
+}
+
+- (MTLPurgeableState)setPurgeableState:(MTLPurgeableState)state {
+  COUNT_CALL();
+  const auto previous = _purgeableState;
+  if (state != MTLPurgeableStateKeepCurrent) {
+    _purgeableState = state;
+    // The system may throw volatile content away at any moment, so it does.
+    if (state == MTLPurgeableStateEmpty || state == MTLPurgeableStateVolatile) {
+      [self purge];
+    }
+  }
+  return previous;
+}
+
+- (void)purge {
+}
+
+@end
 
 using namespace mps_simulator;
 
@@ -16,11 +59,8 @@ using namespace mps_simulator;
 
 // Of a heap, all buffers have its mode, whatever their own options say.
 - (MTLHazardTrackingMode)hazardTrackingMode {
-  const bool untracked = _heap
-      ? [_heap isUntracked]
-      : [super hazardTrackingMode] == MTLHazardTrackingModeUntracked;
-  return untracked ? MTLHazardTrackingModeUntracked
-                   : MTLHazardTrackingModeTracked;
+  const bool untracked = _heap ? [_heap isUntracked] : [super hazardTrackingMode] == MTLHazardTrackingModeUntracked;
+  return untracked ? MTLHazardTrackingModeUntracked : MTLHazardTrackingModeTracked;
 }
 
 - (void)noteTracking {
@@ -35,20 +75,17 @@ using namespace mps_simulator;
   _hostStart = _pointer;
   const auto mode = self.storageMode;
   char* pages = _memory ? _memory.pages : _ownsPages ? _pointer : nullptr;
-  if (!pages || mode == MTLStorageModePrivate ||
-      mode == MTLStorageModeMemoryless) {
+  if (!pages || mode == MTLStorageModePrivate || mode == MTLStorageModeMemoryless) {
     return;
   }
-  const size_t length =
-      _memory ? _memory.pages_length : round_to_pages(_length);
+  const size_t length = _memory ? _memory.pages_length : round_to_pages(_length);
   _hostView = HostView::create(pages, length);
   if (_hostView) {
     _hostStart = _hostView->address() + (_pointer - pages);
   }
 }
 
-- (instancetype)initWithLength:(NSUInteger)length
-                       options:(MTLResourceOptions)options {
+- (instancetype)initWithLength:(NSUInteger)length options:(MTLResourceOptions)options {
   if ((self = [super initWithOptions:options])) {
     _memory = allocate_guarded(length);
     if (_memory) {
@@ -175,15 +212,12 @@ using namespace mps_simulator;
 
 - (void)didModifyRange:(NSRange)range {
   COUNT_CALL();
-  VALIDATE(
-      self.storageMode == MTLStorageModeManaged,
-      "only a buffer with managed storage is told of changes");
-  VALIDATE(
-      range.location <= _length && range.length <= _length - range.location,
-      "range {%lu, %lu} is not inside the buffer of %lu bytes",
-      range.location,
-      range.length,
-      _length);
+  VALIDATE(self.storageMode == MTLStorageModeManaged, "only a buffer with managed storage is told of changes");
+  VALIDATE(range.location <= _length && range.length <= _length - range.location,
+           "range {%lu, %lu} is not inside the buffer of %lu bytes",
+           range.location,
+           range.length,
+           _length);
 }
 
 - (id<MTLHeap>)heap {
@@ -218,12 +252,11 @@ using namespace mps_simulator;
 
 - (void)addDebugMarker:(NSString*)marker range:(NSRange)range {
   COUNT_CALL();
-  VALIDATE(
-      range.location <= _length && range.length <= _length - range.location,
-      "range {%lu, %lu} is not inside the buffer of %lu bytes",
-      range.location,
-      range.length,
-      _length);
+  VALIDATE(range.location <= _length && range.length <= _length - range.location,
+           "range {%lu, %lu} is not inside the buffer of %lu bytes",
+           range.location,
+           range.length,
+           _length);
 }
 
 - (void)removeAllDebugMarkers {
@@ -251,9 +284,7 @@ SimulatedBuffer* checked_buffer(id<MTLBuffer> buffer, const char* function) {
   violation(
       "%s: %s",
       function,
-      destroyed_object_class(buffer)
-          ? "the buffer has been released"
-          : "the buffer does not belong to this device");
+      destroyed_object_class(buffer) ? "the buffer has been released" : "the buffer does not belong to this device");
 }
 
 void* host_pointer(id<MTLBuffer> buffer) {

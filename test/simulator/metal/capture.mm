@@ -3,7 +3,6 @@
 #include "foundation/copying.h"
 #include "metal/device.h"
 #include "support/counters.h"
-#include "support/not_simulated.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -109,27 +108,20 @@ COPIES_PROPERTIES
   COUNT_CALL();
   // As on a Mac, a program must be started with the permission to write one.
   const char* enabled = std::getenv("MTL_CAPTURE_ENABLED");
-  return destination == MTLCaptureDestinationGPUTraceDocument && enabled &&
-      std::strcmp(enabled, "0") != 0;
+  return destination == MTLCaptureDestinationGPUTraceDocument && enabled && std::strcmp(enabled, "0") != 0;
 }
 
-- (BOOL)startCaptureWithDescriptor:(MTLCaptureDescriptor*)descriptor
-                             error:(NSError**)error {
+- (BOOL)startCaptureWithDescriptor:(MTLCaptureDescriptor*)descriptor error:(NSError**)error {
   COUNT_CALL();
   NSError* problem = nil;
   if (_capturing) {
-    problem = capture_error(
-        MTLCaptureErrorAlreadyCapturing, @"A capture is already in progress.");
+    problem = capture_error(MTLCaptureErrorAlreadyCapturing, @"A capture is already in progress.");
   } else if (!descriptor.captureObject) {
-    problem = capture_error(
-        MTLCaptureErrorInvalidDescriptor, @"The descriptor has no object.");
+    problem = capture_error(MTLCaptureErrorInvalidDescriptor, @"The descriptor has no object.");
   } else if (![self supportsDestination:descriptor.destination]) {
-    problem = capture_error(
-        MTLCaptureErrorNotSupported,
-        @"Capturing is not enabled: set MTL_CAPTURE_ENABLED=1.");
+    problem = capture_error(MTLCaptureErrorNotSupported, @"Capturing is not enabled: set MTL_CAPTURE_ENABLED=1.");
   } else if (!descriptor.outputURL) {
-    problem = capture_error(
-        MTLCaptureErrorInvalidDescriptor, @"The descriptor has no output URL.");
+    problem = capture_error(MTLCaptureErrorInvalidDescriptor, @"The descriptor has no output URL.");
   }
   if (error) {
     *error = problem;
@@ -157,8 +149,7 @@ COPIES_PROPERTIES
   return [[SimulatedCaptureScope alloc] init];
 }
 
-- (id<MTLCaptureScope>)newCaptureScopeWithCommandQueue:
-    (id<MTLCommandQueue>)queue {
+- (id<MTLCaptureScope>)newCaptureScopeWithCommandQueue:(id<MTLCommandQueue>)queue {
   COUNT_CALL();
   auto* scope = [[SimulatedCaptureScope alloc] init];
   scope->_queue = [queue retain];

@@ -2,6 +2,7 @@
 
 #import <Metal/Metal.h>
 
+#import "metal/device.h"
 #include "metal/access_log.h"
 #include "metal/command.h"
 #include "metal/command_list.h"
@@ -17,7 +18,7 @@
 @class SimulatedCommandQueue;
 @class SimulatedIndirectCommandBuffer;
 
-@interface SimulatedCommandBuffer : NSObject <MTLCommandBuffer> {
+@interface SimulatedCommandBuffer : SimulatedObject <MTLCommandBuffer> {
  @public
   mps_simulator::CommandList _commands;
   mps_simulator::AccessLog _accesses;
@@ -71,8 +72,6 @@
 namespace mps_simulator {
 
 // The simulator's object behind a command buffer or a wrapper of one.
-SimulatedCommandBuffer* root_command_buffer(
-    id<MTLCommandBuffer> command_buffer,
-    const char* function);
+SimulatedCommandBuffer* root_command_buffer(id<MTLCommandBuffer> command_buffer, const char* function);
 
 } // namespace mps_simulator

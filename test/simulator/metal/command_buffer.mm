@@ -1,17 +1,14 @@
 #import "metal/command_buffer.h"
 
 #include "foundation/copying.h"
-#include "metal/blit_encoder.h"
+#include "metal/command_encoder.h"
 #include "metal/buffer.h"
-#include "metal/command_queue.h"
-#include "metal/compute_encoder.h"
 #include "metal/device.h"
 #include "metal/event.h"
 #include "metal/indirect_command_buffer.h"
 #include "support/counters.h"
 #include "support/deferred.h"
 #include "support/error.h"
-#include "support/not_simulated.h"
 #include "support/process.h"
 
 #include <cstdio>
@@ -28,8 +25,7 @@ namespace {
 double now() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<double>(time.tv_sec) +
-      static_cast<double>(time.tv_nsec) * 1e-9;
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
 std::string message_of(const std::exception_ptr& exception) {
@@ -58,11 +54,7 @@ class HostCommand final : public GpuCommand {
   void collect_accesses(std::vector<GpuAccess>& accesses, bool) const override {
     for (const auto& access : command_.accesses) {
       const auto* buffer = (SimulatedBuffer*)access.buffer;
-      accesses.push_back(
-          {buffer,
-           buffer->_pointer + access.begin,
-           buffer->_pointer + access.end,
-           access.writes});
+      accesses.push_back({buffer, buffer->_pointer + access.begin, buffer->_pointer + access.end, access.writes});
     }
   }
   std::string describe() const override {
@@ -75,11 +67,7 @@ class HostCommand final : public GpuCommand {
 
 class SignalCommand final : public GpuCommand {
  public:
-  SignalCommand(
-      SimulatedEvent* event,
-      uint64_t value,
-      SimulatedCommandBuffer* buffer,
-      size_t done)
+  SignalCommand(SimulatedEvent* event, uint64_t value, SimulatedCommandBuffer* buffer, size_t done)
       : event_(event), value_(value), buffer_(buffer), done_(done) {}
   void run() override {
     // A program that waits for the event may touch what the work before it has used.
@@ -100,10 +88,7 @@ class SignalCommand final : public GpuCommand {
 
 class WaitCommand final : public GpuCommand {
  public:
-  WaitCommand(
-      SimulatedEvent* event,
-      uint64_t value,
-      SimulatedCommandBuffer* buffer)
+  WaitCommand(SimulatedEvent* event, uint64_t value, SimulatedCommandBuffer* buffer)
       : event_(event), value_(value), buffer_(buffer) {}
   void run() override {
     GpuOrder::instance().waits(event_->_order, value_, buffer_->_order);
@@ -112,11 +97,8 @@ class WaitCommand final : public GpuCommand {
     return event_->_value.load(std::memory_order_acquire) >= value_;
   }
   std::string waits_for() const override {
-    const std::string name = event_->_label
-        ? "'" + std::string(event_->_label.UTF8String) + "'"
-        : "without label";
-    return "the event " + name + " to reach " + std::to_string(value_) +
-        ", which nothing signals (it is at " +
+    const std::string name = event_->_label ? "'" + std::string(event_->_label.UTF8String) + "'" : "without label";
+    return "the event " + name + " to reach " + std::to_string(value_) + ", which nothing signals (it is at " +
         std::to_string(event_->_value.load()) + ")";
   }
   bool runs_in_null_mode() const override {
@@ -146,8 +128,6 @@ COPIES_PROPERTIES
 
 @implementation SimulatedCommandBuffer
 
-@synthesize label = _label;
-
 - (instancetype)initWithQueue:(SimulatedCommandQueue*)queue
                         state:(std::shared_ptr<QueueState>)state
            retainedReferences:(BOOL)retainedReferences {
@@ -164,11 +144,9 @@ COPIES_PROPERTIES
   // A forked child has no GPU thread, and the state of the lock is unknown there.
   if (!_committed && !device_lost_by_fork()) {
     if (!_completedHandlers.empty() || !_scheduledHandlers.empty()) {
-      defer_violation(
-          "-[SimulatedCommandBuffer addCompletedHandler:]: the " +
-          [self describe] +
-          " was released without having been committed: its handlers will never "
-          "run");
+      defer_violation("-[SimulatedCommandBuffer addCompletedHandler:]: the " + [self describe] +
+                      " was released without having been committed: its handlers will never "
+                      "run");
     }
     // The queue retains enqueued buffers, so this one is not in its order.
     const auto held = Gpu::instance().lock();
@@ -182,7 +160,6 @@ COPIES_PROPERTIES
   for (auto handler : _completedHandlers) {
     [handler release];
   }
-  [_label release];
   [_queue release];
   [super dealloc];
 }
@@ -201,10 +178,6 @@ COPIES_PROPERTIES
     [object release];
   }
   _retained.clear();
-}
-
-- (id<MTLDevice>)device {
-  return mps_simulator::device();
 }
 
 - (id<MTLCommandQueue>)commandQueue {
@@ -264,8 +237,7 @@ COPIES_PROPERTIES
   if (!exception) {
     return nil;
   }
-  NSString* message =
-      [NSString stringWithUTF8String:message_of(exception).c_str()];
+  NSString* message = [NSString stringWithUTF8String:message_of(exception).c_str()];
   return [NSError errorWithDomain:MTLCommandBufferErrorDomain
                              code:MTLCommandBufferErrorInternal
                          userInfo:@{NSLocalizedDescriptionKey : message}];
@@ -290,10 +262,7 @@ COPIES_PROPERTIES
   }
   const bool lost = std::exchange(_lostEncoder, false);
   if (_openEncoder || lost) {
-    violation(
-        "%s: an encoder of this command buffer has not ended%s",
-        function,
-        lost ? " and has been released" : "");
+    violation("%s: an encoder of this command buffer has not ended%s", function, lost ? " and has been released" : "");
   }
 }
 
@@ -368,13 +337,11 @@ COPIES_PROPERTIES
 
 - (std::string)describe {
   char text[64];
-  std::snprintf(
-      text,
-      sizeof(text),
-      "command buffer %s(%p)",
-      _label ? (std::string(_label.UTF8String).substr(0, 30) + " ").c_str()
-             : "",
-      static_cast<void*>(self));
+  std::snprintf(text,
+                sizeof(text),
+                "command buffer %s(%p)",
+                _label ? (std::string(_label.UTF8String).substr(0, 30) + " ").c_str() : "",
+                static_cast<void*>(self));
   return text;
 }
 
@@ -406,8 +373,7 @@ COPIES_PROPERTIES
     if (exception && !_state->unreported_error) {
       _state->unreported_error = exception;
     }
-    _status = exception ? MTLCommandBufferStatusError
-                        : MTLCommandBufferStatusCompleted;
+    _status = exception ? MTLCommandBufferStatusError : MTLCommandBufferStatusCompleted;
     _state->order.pop_front();
     if (_finishedAtCommit && !_state->order.empty()) {
       // Another thread has committed behind this one, for the GPU to run.
@@ -476,9 +442,7 @@ COPIES_PROPERTIES
 
 // Nothing has moved for as long as the settings allow. The GPU's lock is held.
 - (void)reportEndlessWait:(const char*)function {
-  SimulatedCommandBuffer* first = _state->order.empty()
-      ? self
-      : _state->order.front();
+  SimulatedCommandBuffer* first = _state->order.empty() ? self : _state->order.front();
   const auto name = [first describe];
   if (!first->_committed) {
     violation(
@@ -488,11 +452,10 @@ COPIES_PROPERTIES
         name.c_str());
   }
   if (first->_position && !first->_position->ready()) {
-    violation(
-        "%s: waits for ever, because the %s waits for %s",
-        function,
-        name.c_str(),
-        first->_position->waits_for().c_str());
+    violation("%s: waits for ever, because the %s waits for %s",
+              function,
+              name.c_str(),
+              first->_position->waits_for().c_str());
   }
   violation(
       "%s: waits for ever, because a handler of a command buffer does not "
@@ -504,15 +467,11 @@ COPIES_PROPERTIES
   COUNT_CALL();
   const char* function = __func__;
   check_process(__func__);
-  VALIDATE(
-      _committed,
-      "the command buffer has not been committed: this would wait for ever");
+  VALIDATE(_committed, "the command buffer has not been committed: this would wait for ever");
   auto& gpu = Gpu::instance();
   auto held = gpu.lock();
   gpu.wait_watched(
-      held,
-      [&] { return _status >= MTLCommandBufferStatusScheduled; },
-      [&] { [self reportEndlessWait:function]; });
+      held, [&] { return _status >= MTLCommandBufferStatusScheduled; }, [&] { [self reportEndlessWait:function]; });
 }
 
 - (void)waitUntilCompleted {
@@ -522,9 +481,7 @@ COPIES_PROPERTIES
     return;
   }
   check_process(__func__);
-  VALIDATE(
-      _committed,
-      "the command buffer has not been committed: this would wait for ever");
+  VALIDATE(_committed, "the command buffer has not been committed: this would wait for ever");
   auto& gpu = Gpu::instance();
   std::exception_ptr failure;
   {
@@ -534,10 +491,7 @@ COPIES_PROPERTIES
     const bool own_thread = gpu.on_own_thread();
     gpu.wait_watched(
         held,
-        [&] {
-          return _status >= MTLCommandBufferStatusCompleted &&
-              (_handlersDone || own_thread);
-        },
+        [&] { return _status >= MTLCommandBufferStatusCompleted && (_handlersDone || own_thread); },
         [&] { [self reportEndlessWait:function]; });
     if (_exception && !_reported) {
       _reported = true;
@@ -559,48 +513,38 @@ COPIES_PROPERTIES
 - (id<MTLComputeCommandEncoder>)computeCommandEncoder {
   COUNT_CALL();
   [self checkOpenForEncoding:__func__];
-  return [[[SimulatedComputeCommandEncoder alloc]
-      initWithCommandBuffer:self
-               dispatchType:MTLDispatchTypeSerial] autorelease];
+  return [[[SimulatedComputeCommandEncoder alloc] initWithCommandBuffer:self
+                                                           dispatchType:MTLDispatchTypeSerial] autorelease];
 }
 
-- (id<MTLComputeCommandEncoder>)computeCommandEncoderWithDescriptor:
-    (MTLComputePassDescriptor*)descriptor {
+- (id<MTLComputeCommandEncoder>)computeCommandEncoderWithDescriptor:(MTLComputePassDescriptor*)descriptor {
   COUNT_CALL();
   [self checkOpenForEncoding:__func__];
   VALIDATE(descriptor, "the descriptor is nil");
-  return [[[SimulatedComputeCommandEncoder alloc]
-      initWithCommandBuffer:self
-               dispatchType:descriptor.dispatchType] autorelease];
+  return [[[SimulatedComputeCommandEncoder alloc] initWithCommandBuffer:self
+                                                           dispatchType:descriptor.dispatchType] autorelease];
 }
 
-- (id<MTLComputeCommandEncoder>)computeCommandEncoderWithDispatchType:
-    (MTLDispatchType)dispatchType {
+- (id<MTLComputeCommandEncoder>)computeCommandEncoderWithDispatchType:(MTLDispatchType)dispatchType {
   COUNT_CALL();
   [self checkOpenForEncoding:__func__];
-  return [[[SimulatedComputeCommandEncoder alloc]
-      initWithCommandBuffer:self
-               dispatchType:dispatchType] autorelease];
+  return [[[SimulatedComputeCommandEncoder alloc] initWithCommandBuffer:self dispatchType:dispatchType] autorelease];
 }
 
 - (id<MTLBlitCommandEncoder>)blitCommandEncoder {
   COUNT_CALL();
   [self checkOpenForEncoding:__func__];
-  return [[[SimulatedBlitCommandEncoder alloc] initWithCommandBuffer:self]
-      autorelease];
+  return [[[SimulatedBlitCommandEncoder alloc] initWithCommandBuffer:self] autorelease];
 }
 
-- (id<MTLBlitCommandEncoder>)blitCommandEncoderWithDescriptor:
-    (MTLBlitPassDescriptor*)descriptor {
+- (id<MTLBlitCommandEncoder>)blitCommandEncoderWithDescriptor:(MTLBlitPassDescriptor*)descriptor {
   COUNT_CALL();
   [self checkOpenForEncoding:__func__];
   VALIDATE(descriptor, "the descriptor is nil");
-  return [[[SimulatedBlitCommandEncoder alloc] initWithCommandBuffer:self]
-      autorelease];
+  return [[[SimulatedBlitCommandEncoder alloc] initWithCommandBuffer:self] autorelease];
 }
 
-- (SimulatedEvent*)checkedEvent:(id<MTLEvent>)event
-                       function:(const char*)function {
+- (SimulatedEvent*)checkedEvent:(id<MTLEvent>)event function:(const char*)function {
   [self checkOpenForEncoding:function];
   if (![(id)event isKindOfClass:[SimulatedEvent class]]) {
     violation("%s: the event is not one of this device", function);
@@ -638,9 +582,7 @@ NOT_SIMULATED(- (void)presentDrawable:(id<MTLDrawable>)drawable)
 
 namespace mps_simulator {
 
-SimulatedCommandBuffer* root_command_buffer(
-    id<MTLCommandBuffer> command_buffer,
-    const char* function) {
+SimulatedCommandBuffer* root_command_buffer(id<MTLCommandBuffer> command_buffer, const char* function) {
   if (object_getClass(command_buffer) == [SimulatedCommandBuffer class]) {
     return (SimulatedCommandBuffer*)command_buffer;
   }
@@ -654,27 +596,20 @@ SimulatedCommandBuffer* root_command_buffer(
   violation("%s: the command buffer is not one of this device", function);
 }
 
-void append_command(
-    id<MTLCommandBuffer> command_buffer,
-    Command command,
-    const char* function,
-    id<MTLComputeCommandEncoder> encoder) {
+void append_command(id<MTLCommandBuffer> command_buffer,
+                    Command command,
+                    const char* function,
+                    id<MTLComputeCommandEncoder> encoder) {
   auto* buffer = root_command_buffer(command_buffer, function);
   if (!encoder) {
     [buffer checkOpenForEncoding:function];
     buffer->_commands.begin_pass();
   } else if (buffer->_openEncoder != (id)encoder) {
-    violation(
-        "%s: the encoder is not the one that is open on the command buffer",
-        function);
+    violation("%s: the encoder is not the one that is open on the command buffer", function);
   }
   if (settings().hazards) {
     for (const auto& access : command.accesses) {
-      buffer->_accesses.add(
-          checked_buffer(access.buffer, function),
-          access.begin,
-          access.end,
-          access.writes);
+      buffer->_accesses.add(checked_buffer(access.buffer, function), access.begin, access.end, access.writes);
     }
   }
   buffer->_commands.append<HostCommand>(std::move(command));
@@ -686,8 +621,7 @@ void append_command(
 }
 
 void retain_until_completed(id<MTLCommandBuffer> command_buffer, id object) {
-  [root_command_buffer(command_buffer, "retain_until_completed()")
-      retainUntilCompleted:object];
+  [root_command_buffer(command_buffer, "retain_until_completed()") retainUntilCompleted:object];
 }
 
 } // namespace mps_simulator

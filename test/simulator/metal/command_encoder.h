@@ -2,11 +2,13 @@
 
 #import <Metal/Metal.h>
 
+#import "metal/device.h"
 #include "metal/command_buffer.h"
+#include "metal/dispatch.h"
 
 // What all encoders share. A command buffer has at most one open encoder: an
 // encoder takes that place and frees it when it ends.
-@interface SimulatedCommandEncoder : NSObject {
+@interface SimulatedCommandEncoder : SimulatedObject {
  @public
   SimulatedCommandBuffer* _commandBuffer;
   BOOL _ended;
@@ -16,8 +18,6 @@
   mps_simulator::GpuPass* _pass; // the command buffer's
 }
 - (instancetype)initWithCommandBuffer:(SimulatedCommandBuffer*)commandBuffer;
-@property(copy, atomic) NSString* label;
-@property(readonly) id<MTLDevice> device;
 - (void)endEncoding;
 - (void)insertDebugSignpost:(NSString*)string;
 - (void)pushDebugGroup:(NSString*)string;
@@ -46,3 +46,26 @@ class EncoderCall {
 
 // First check of each method that encodes.
 #define VALIDATE_ENCODING() VALIDATE(!_ended, "the encoder has ended")
+
+@interface SimulatedBlitCommandEncoder : SimulatedCommandEncoder <MTLBlitCommandEncoder>
+@end
+
+@class SimulatedBuffer;
+@class SimulatedComputePipelineState;
+
+@interface SimulatedComputeCommandEncoder : SimulatedCommandEncoder <MTLComputeCommandEncoder> {
+ @private
+  MTLDispatchType _dispatchType;
+  // All that is bound stays until it is replaced, and every dispatch takes a
+  // snapshot. The command buffer keeps the objects alive.
+  SimulatedComputePipelineState* _pipeline;
+  mps_simulator::ComputeBindings _bindings;
+  SimulatedBuffer* _buffers[mps_simulator::kBufferSlots];
+  // Of a concurrent encoder: the commands after it have no order yet.
+  mps_simulator::GpuCommand* _lastOrdered;
+}
+- (instancetype)initWithCommandBuffer:(SimulatedCommandBuffer*)commandBuffer dispatchType:(MTLDispatchType)dispatchType;
+// Drops what is bound: an MPS kernel object has encoded to this encoder, and
+// Apple does not say what it leaves bound.
+- (void)forgetBindings;
+@end

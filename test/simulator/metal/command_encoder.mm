@@ -22,8 +22,6 @@ class UpdateFencesCommand final : public GpuCommand {
 
 @implementation SimulatedCommandEncoder
 
-@synthesize label = _label;
-
 - (instancetype)initWithCommandBuffer:(SimulatedCommandBuffer*)commandBuffer {
   if ((self = [super init])) {
     _commandBuffer = [commandBuffer retain];
@@ -39,13 +37,8 @@ class UpdateFencesCommand final : public GpuCommand {
     _commandBuffer->_openEncoder = nil;
     _commandBuffer->_lostEncoder = !_failed;
   }
-  [_label release];
   [_commandBuffer release];
   [super dealloc];
-}
-
-- (id<MTLDevice>)device {
-  return mps_simulator::device();
 }
 
 - (void)endEncoding {
@@ -90,23 +83,18 @@ class UpdateFencesCommand final : public GpuCommand {
 - (void)updateFence:(id<MTLFence>)fence {
   COUNT_CALL();
   VALIDATE_ENCODING();
-  VALIDATE(
-      [(id)fence isKindOfClass:[SimulatedFence class]],
-      "the fence is not one of this device");
+  VALIDATE([(id)fence isKindOfClass:[SimulatedFence class]], "the fence is not one of this device");
   _pass->updates = [self use:(SimulatedFence*)fence after:_pass->updates];
 }
 
 - (void)waitForFence:(id<MTLFence>)fence {
   COUNT_CALL();
   VALIDATE_ENCODING();
-  VALIDATE(
-      [(id)fence isKindOfClass:[SimulatedFence class]],
-      "the fence is not one of this device");
+  VALIDATE([(id)fence isKindOfClass:[SimulatedFence class]], "the fence is not one of this device");
   for (auto* update = _pass->updates; update; update = update->next) {
-    VALIDATE(
-        update->fence != (id)fence,
-        "the encoder updates the fence at its end and cannot wait for that at "
-        "its beginning");
+    VALIDATE(update->fence != (id)fence,
+             "the encoder updates the fence at its end and cannot wait for that at "
+             "its beginning");
   }
   _pass->waits = [self use:(SimulatedFence*)fence after:_pass->waits];
 }

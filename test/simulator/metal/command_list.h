@@ -1,6 +1,6 @@
 #pragma once
 
-#include "metal/gpu_pass.h"
+#include "metal/residency.h"
 
 #include <c10/util/FunctionRef.h>
 
@@ -35,9 +35,7 @@ class GpuCommand {
 
   // What it reads and writes. An indirect command may know only when it is about
   // to run.
-  virtual void collect_accesses(
-      std::vector<GpuAccess>& accesses,
-      bool about_to_run) const {}
+  virtual void collect_accesses(std::vector<GpuAccess>& accesses, bool about_to_run) const {}
   // For a message.
   virtual std::string describe() const {
     return "a command";
@@ -72,8 +70,7 @@ class CommandList {
 
   template <class T, class... Arguments>
   T* append(Arguments&&... arguments) {
-    auto* command =
-        new (allocate(sizeof(T))) T(std::forward<Arguments>(arguments)...);
+    auto* command = new (allocate(sizeof(T))) T(std::forward<Arguments>(arguments)...);
     if (last_) {
       last_->next = command;
     } else {

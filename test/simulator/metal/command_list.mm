@@ -81,12 +81,9 @@ void CommandList::clear() {
   needs_null_mode_ = false;
 }
 
-void CommandList::shuffle_behind(
-    GpuCommand* before,
-    c10::function_ref<uint64_t()> next) {
+void CommandList::shuffle_behind(GpuCommand* before, c10::function_ref<uint64_t()> next) {
   std::vector<GpuCommand*> commands;
-  for (auto* command = before ? before->next : first_; command;
-       command = command->next) {
+  for (auto* command = before ? before->next : first_; command; command = command->next) {
     commands.push_back(command);
   }
   if (commands.size() < 2) {

@@ -1,15 +1,18 @@
-#import "metal/compute_encoder.h"
+#import "metal/command_encoder.h"
 
 #include "foundation/copying.h"
 #include "foundation/object_memory.h"
 #include "metal/buffer.h"
-#include "metal/dispatch_check.h"
+#include "metal/dispatch.h"
 #include "metal/gpu_order.h"
-#include "metal/pipeline.h"
+#include "metal/indirect_command_buffer.h"
+#include "metal/library.h"
 #include "support/counters.h"
 #include "support/error.h"
 #include "support/random.h"
 
+#include <cstring>
+#include <memory>
 #include <vector>
 
 using namespace mps_simulator;
@@ -23,8 +26,7 @@ shader::Size3 to_size(MTLSize size) {
 class BarrierCommand final : public GpuCommand {
  public:
   // `buffers` is memory of the command's list; null: all of them.
-  BarrierCommand(const SimulatedBuffer* const* buffers, size_t count)
-      : buffers_(buffers), count_(count) {}
+  BarrierCommand(const SimulatedBuffer* const* buffers, size_t count) : buffers_(buffers), count_(count) {}
   void run() override {
     GpuOrder::instance().barrier(buffers_, count_);
   }
@@ -47,12 +49,70 @@ COPIES_PROPERTIES
 
 @end
 
-// The rest of the protocol is in compute_encoder_indirect.mm and
-// compute_encoder_refused.mm.
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wprotocol"
+namespace {
+
+constexpr NSUInteger kMostCommands = 16384;
+
+class ExecuteCommand final : public GpuCommand {
+ public:
+  ExecuteCommand(const SimulatedIndirectCommandBuffer* commands,
+                 NSRange range,
+                 const SimulatedBuffer* range_buffer,
+                 const char* range_on_gpu,
+                 std::shared_ptr<const IndirectContext> context,
+                 const char* function)
+      : commands_(commands),
+        range_(range),
+        range_buffer_(range_buffer),
+        range_on_gpu_(range_on_gpu),
+        context_(std::move(context)),
+        function_(function) {}
+
+  void run() override {
+    const NSRange range = range_to_run();
+    [(id)commands_ checkRange:range function:function_];
+    run_indirect_commands(commands_, range, *context_, function_);
+  }
+
+  void collect_accesses(std::vector<GpuAccess>& accesses, bool about_to_run) const override {
+    if (range_on_gpu_) {
+      constexpr auto kSize = sizeof(MTLIndirectCommandBufferExecutionRange);
+      accesses.push_back({range_buffer_, range_on_gpu_, range_on_gpu_ + kSize, false});
+      if (!about_to_run) {
+        // An earlier command may write it, so any command may be in it.
+        const auto all = NSMakeRange(0, commands_->_commands.size());
+        collect_indirect_accesses(commands_, all, *context_, accesses);
+        return;
+      }
+    }
+    collect_indirect_accesses(commands_, range_to_run(), *context_, accesses);
+  }
+
+  std::string describe() const override {
+    return "command " + std::to_string(place) + " (of an indirect command buffer)";
+  }
+
+ private:
+  NSRange range_to_run() const {
+    if (!range_on_gpu_) {
+      return range_;
+    }
+    MTLIndirectCommandBufferExecutionRange range;
+    std::memcpy(&range, range_on_gpu_, sizeof(range));
+    return NSMakeRange(range.location, range.length);
+  }
+
+  const SimulatedIndirectCommandBuffer* commands_;
+  NSRange range_;
+  const SimulatedBuffer* range_buffer_;
+  const char* range_on_gpu_;
+  std::shared_ptr<const IndirectContext> context_;
+  const char* function_;
+};
+
+} // namespace
+
 @implementation SimulatedComputeCommandEncoder
-#pragma clang diagnostic pop
 
 - (instancetype)initWithCommandBuffer:(SimulatedCommandBuffer*)commandBuffer
                          dispatchType:(MTLDispatchType)dispatchType {
@@ -144,16 +204,11 @@ COPIES_PROPERTIES
   _bindings.bytes_mask &= ~(1u << index);
 }
 
-- (void)setBuffer:(id<MTLBuffer>)buffer
-           offset:(NSUInteger)offset
-          atIndex:(NSUInteger)index {
+- (void)setBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index {
   COUNT_CALL();
   VALIDATE_ENCODING();
   check_buffer_index(index, __func__);
-  [self bind:checked_buffer(buffer, __func__)
-        offset:offset
-       atIndex:index
-      function:__func__];
+  [self bind:checked_buffer(buffer, __func__) offset:offset atIndex:index function:__func__];
 }
 
 - (void)setBufferOffset:(NSUInteger)offset atIndex:(NSUInteger)index {
@@ -166,23 +221,16 @@ COPIES_PROPERTIES
   [self bind:_buffers[index] offset:offset atIndex:index function:__func__];
 }
 
-- (void)setBuffers:(const id<MTLBuffer>[])buffers
-           offsets:(const NSUInteger[])offsets
-         withRange:(NSRange)range {
+- (void)setBuffers:(const id<MTLBuffer>[])buffers offsets:(const NSUInteger[])offsets withRange:(NSRange)range {
   COUNT_CALL();
   VALIDATE_ENCODING();
   for (NSUInteger i = 0; i < range.length; ++i) {
     check_buffer_index(range.location + i, __func__);
-    [self bind:checked_buffer(buffers[i], __func__)
-          offset:offsets[i]
-         atIndex:range.location + i
-        function:__func__];
+    [self bind:checked_buffer(buffers[i], __func__) offset:offsets[i] atIndex:range.location + i function:__func__];
   }
 }
 
-- (void)setBytes:(const void*)bytes
-          length:(NSUInteger)length
-         atIndex:(NSUInteger)index {
+- (void)setBytes:(const void*)bytes length:(NSUInteger)length atIndex:(NSUInteger)index {
   COUNT_CALL();
   VALIDATE_ENCODING();
   check_buffer_index(index, __func__);
@@ -195,11 +243,7 @@ COPIES_PROPERTIES
   }
   VALIDATE(bytes, "the bytes are NULL");
   VALIDATE(length > 0, "length is 0");
-  VALIDATE(
-      length <= kMaximumBytes,
-      "length %lu exceeds %zu: use a buffer",
-      length,
-      kMaximumBytes);
+  VALIDATE(length <= kMaximumBytes, "length %lu exceeds %zu: use a buffer", length, kMaximumBytes);
   void* memory = _commandBuffer->_commands.allocate(length);
   std::memcpy(memory, bytes, length);
   _buffers[index] = nil;
@@ -208,8 +252,7 @@ COPIES_PROPERTIES
   _bindings.bytes_mask |= 1u << index;
 }
 
-- (void)setThreadgroupMemoryLength:(NSUInteger)length
-                           atIndex:(NSUInteger)index {
+- (void)setThreadgroupMemoryLength:(NSUInteger)length atIndex:(NSUInteger)index {
   COUNT_CALL();
   VALIDATE_ENCODING();
   check_buffer_index(index, __func__);
@@ -224,8 +267,7 @@ COPIES_PROPERTIES
 
 // MARK: Dispatches
 
-- (void)checkDispatch:(MTLSize)threadsPerThreadgroup
-             function:(const char*)function {
+- (void)checkDispatch:(MTLSize)threadsPerThreadgroup function:(const char*)function {
   if (!_pipeline) {
     violation("%s: no compute pipeline state is set", function);
   }
@@ -239,19 +281,17 @@ COPIES_PROPERTIES
   if (__builtin_expect(!settings().hazards, 1)) {
     return;
   }
-  each_access(
-      *_pipeline->_function,
-      _bindings.buffers,
-      _buffers,
-      kBufferSlots,
-      [&](const GpuAccess& access, const shader::Argument& argument) {
-        auto* buffer = _buffers[argument.index];
-        _commandBuffer->_accesses.add(
-            buffer,
-            static_cast<size_t>(access.begin - buffer->_pointer),
-            static_cast<size_t>(access.end - buffer->_pointer),
-            access.writes);
-      });
+  each_access(*_pipeline->_function,
+              _bindings.buffers,
+              _buffers,
+              kBufferSlots,
+              [&](const GpuAccess& access, const shader::Argument& argument) {
+                auto* buffer = _buffers[argument.index];
+                _commandBuffer->_accesses.add(buffer,
+                                              static_cast<size_t>(access.begin - buffer->_pointer),
+                                              static_cast<size_t>(access.end - buffer->_pointer),
+                                              access.writes);
+              });
 }
 
 - (void)appendGrid:(shader::Size3)grid threadgroup:(MTLSize)threadgroup {
@@ -259,17 +299,10 @@ COPIES_PROPERTIES
   auto& commands = _commandBuffer->_commands;
   void* snapshot = commands.allocate(snapshot_size(_bindings));
   commands.append<DispatchCommand>(
-      _pipeline->_function.get(),
-      _bindings,
-      _pass->residency,
-      _buffers,
-      snapshot,
-      grid,
-      to_size(threadgroup));
+      _pipeline->_function.get(), _bindings, _pass->residency, _buffers, snapshot, grid, to_size(threadgroup));
 }
 
-- (void)dispatchThreads:(MTLSize)threadsPerGrid
-    threadsPerThreadgroup:(MTLSize)threadsPerThreadgroup {
+- (void)dispatchThreads:(MTLSize)threadsPerGrid threadsPerThreadgroup:(MTLSize)threadsPerThreadgroup {
   COUNT_CALL();
   VALIDATE_ENCODING();
   if (!threadsPerGrid.width || !threadsPerGrid.height || !threadsPerGrid.depth) {
@@ -280,8 +313,7 @@ COPIES_PROPERTIES
   [self appendGrid:to_size(threadsPerGrid) threadgroup:threadsPerThreadgroup];
 }
 
-- (void)dispatchThreadgroups:(MTLSize)threadgroupsPerGrid
-       threadsPerThreadgroup:(MTLSize)threadsPerThreadgroup {
+- (void)dispatchThreadgroups:(MTLSize)threadgroupsPerGrid threadsPerThreadgroup:(MTLSize)threadsPerThreadgroup {
   COUNT_CALL();
   VALIDATE_ENCODING();
   [self checkDispatch:threadsPerThreadgroup function:__func__];
@@ -304,27 +336,25 @@ COPIES_PROPERTIES
   VALIDATE(buffer, "the indirect buffer is nil");
   VALIDATE(offset % 4 == 0, "offset %lu is not a multiple of 4", offset);
   constexpr NSUInteger kSize = sizeof(MTLDispatchThreadgroupsIndirectArguments);
-  VALIDATE(
-      offset <= buffer->_length && kSize <= buffer->_length - offset,
-      "offset %lu + size %lu is beyond the buffer's %lu bytes",
-      offset,
-      kSize,
-      buffer->_length);
+  VALIDATE(offset <= buffer->_length && kSize <= buffer->_length - offset,
+           "offset %lu + size %lu is beyond the buffer's %lu bytes",
+           offset,
+           kSize,
+           buffer->_length);
   [self checkDispatch:threadsPerThreadgroup function:__func__];
   [_commandBuffer retainUntilCompleted:buffer];
   [self logAccesses];
   _commandBuffer->_accesses.add(buffer, offset, offset + kSize, false);
   auto& commands = _commandBuffer->_commands;
   void* snapshot = commands.allocate(snapshot_size(_bindings));
-  commands.append<IndirectDispatchCommand>(
-      _pipeline->_function.get(),
-      _bindings,
-      _pass->residency,
-      _buffers,
-      snapshot,
-      buffer,
-      buffer->_pointer + offset,
-      to_size(threadsPerThreadgroup));
+  commands.append<IndirectDispatchCommand>(_pipeline->_function.get(),
+                                           _bindings,
+                                           _pass->residency,
+                                           _buffers,
+                                           snapshot,
+                                           buffer,
+                                           buffer->_pointer + offset,
+                                           to_size(threadsPerThreadgroup));
 }
 
 // MARK: Resources and order
@@ -339,23 +369,17 @@ COPIES_PROPERTIES
   VALIDATE_ENCODING();
   VALIDATE(resource, "the resource is nil");
   VALIDATE(usage, "the usage is empty");
-  VALIDATE(
-      !destroyed_object_class(resource), "the resource has been released");
+  VALIDATE(!destroyed_object_class(resource), "the resource has been released");
   [self use:resource writes:(usage & MTLResourceUsageWrite) != 0];
 }
 
-- (void)useResources:(const id<MTLResource>[])resources
-               count:(NSUInteger)count
-               usage:(MTLResourceUsage)usage {
+- (void)useResources:(const id<MTLResource>[])resources count:(NSUInteger)count usage:(MTLResourceUsage)usage {
   COUNT_CALL();
   VALIDATE_ENCODING();
   VALIDATE(usage, "the usage is empty");
   for (NSUInteger i = 0; i < count; ++i) {
     VALIDATE(resources[i], "resource %lu is nil", i);
-    VALIDATE(
-        !destroyed_object_class(resources[i]),
-        "resource %lu has been released",
-        i);
+    VALIDATE(!destroyed_object_class(resources[i]), "resource %lu has been released", i);
     [self use:resources[i] writes:(usage & MTLResourceUsageWrite) != 0];
   }
 }
@@ -374,8 +398,7 @@ COPIES_PROPERTIES
   VALIDATE_ENCODING();
   for (NSUInteger i = 0; i < count; ++i) {
     VALIDATE(heaps[i], "heap %lu is nil", i);
-    VALIDATE(
-        !destroyed_object_class(heaps[i]), "heap %lu has been released", i);
+    VALIDATE(!destroyed_object_class(heaps[i]), "heap %lu has been released", i);
     [self use:heaps[i] writes:NO];
   }
 }
@@ -384,16 +407,13 @@ COPIES_PROPERTIES
   COUNT_CALL();
   VALIDATE_ENCODING();
   VALIDATE(scope, "the scope is empty");
-  VALIDATE(
-      !(scope & MTLBarrierScopeRenderTargets),
-      "a compute encoder has no render targets");
+  VALIDATE(!(scope & MTLBarrierScopeRenderTargets), "a compute encoder has no render targets");
   if (scope & MTLBarrierScopeBuffers) {
     [self appendBarrier:nullptr count:0];
   }
 }
 
-- (void)memoryBarrierWithResources:(const id<MTLResource>[])resources
-                             count:(NSUInteger)count {
+- (void)memoryBarrierWithResources:(const id<MTLResource>[])resources count:(NSUInteger)count {
   COUNT_CALL();
   VALIDATE_ENCODING();
   for (NSUInteger i = 0; i < count; ++i) {
@@ -405,5 +425,122 @@ COPIES_PROPERTIES
   }
   [self appendBarrier:buffers.data() count:count];
 }
+
+- (SimulatedIndirectCommandBuffer*)checkedCommands:(id<MTLIndirectCommandBuffer>)commands
+                                          function:(const char*)function {
+  auto* checked = checked_indirect_command_buffer(commands, function);
+  if (!settings().validation) {
+    return checked;
+  }
+  constexpr auto kComputeTypes =
+      MTLIndirectCommandTypeConcurrentDispatch | MTLIndirectCommandTypeConcurrentDispatchThreads;
+  if (checked->_types & ~kComputeTypes || !checked->_types) {
+    violation("%s: the indirect command buffer is not one of compute commands", function);
+  }
+  if (checked->_inheritPipelineState) {
+    if (!_pipeline) {
+      violation("%s: no compute pipeline state is set, which the commands inherit", function);
+    }
+    if (!_pipeline->_supportsIndirectCommandBuffers) {
+      violation(
+          "%s: the pipeline of %s, which the commands inherit, was made without "
+          "supportIndirectCommandBuffers",
+          function,
+          _pipeline->_function->name().c_str());
+    }
+  }
+  return checked;
+}
+
+- (std::shared_ptr<const IndirectContext>)indirectContext {
+  auto context = std::make_shared<IndirectContext>();
+  context->pipeline = _pipeline;
+  context->bindings = _bindings;
+  context->residency = _pass->residency;
+  std::memcpy(context->buffers, _buffers, sizeof(_buffers));
+  context->residency.log(_commandBuffer->_accesses);
+  return context;
+}
+
+- (void)executeCommandsInBuffer:(id<MTLIndirectCommandBuffer>)indirectCommandBuffer withRange:(NSRange)executionRange {
+  COUNT_CALL();
+  VALIDATE_ENCODING();
+  auto* commands = [self checkedCommands:indirectCommandBuffer function:__func__];
+  [commands checkRange:executionRange function:__func__];
+  VALIDATE(
+      executionRange.length <= kMostCommands, "%lu commands are more than %lu", executionRange.length, kMostCommands);
+  auto context = [self indirectContext];
+  // The GPU checks again, but an error raised here has the caller's stack.
+  if (settings().validation && !commands->_pendingChanges) {
+    check_indirect_commands(commands, executionRange, *context, __func__);
+  }
+  [_commandBuffer useIndirectCommandBuffer:commands];
+  _commandBuffer->_commands.append<ExecuteCommand>(
+      commands, executionRange, nullptr, nullptr, std::move(context), __func__);
+}
+
+- (void)executeCommandsInBuffer:(id<MTLIndirectCommandBuffer>)indirectCommandbuffer
+                 indirectBuffer:(id<MTLBuffer>)indirectRangeBuffer
+           indirectBufferOffset:(NSUInteger)indirectBufferOffset {
+  COUNT_CALL();
+  VALIDATE_ENCODING();
+  auto* commands = [self checkedCommands:indirectCommandbuffer function:__func__];
+  auto* buffer = checked_buffer(indirectRangeBuffer, __func__);
+  VALIDATE(buffer, "the indirect buffer is nil");
+  VALIDATE(indirectBufferOffset % 4 == 0, "offset %lu is not a multiple of 4", indirectBufferOffset);
+  constexpr NSUInteger kSize = sizeof(MTLIndirectCommandBufferExecutionRange);
+  VALIDATE(indirectBufferOffset <= buffer->_length && kSize <= buffer->_length - indirectBufferOffset,
+           "offset %lu + size %lu is beyond the buffer's %lu bytes",
+           indirectBufferOffset,
+           kSize,
+           buffer->_length);
+  [_commandBuffer retainUntilCompleted:buffer];
+  [_commandBuffer useIndirectCommandBuffer:commands];
+  _commandBuffer->_commands.append<ExecuteCommand>(
+      commands, NSMakeRange(0, 0), buffer, buffer->_pointer + indirectBufferOffset, [self indirectContext], __func__);
+}
+
+NOT_SIMULATED(- (void)setBuffer:(id<MTLBuffer>)buffer
+                         offset:(NSUInteger)offset
+                attributeStride:(NSUInteger)stride
+                        atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setBuffers:(const id<MTLBuffer>[])buffers
+                         offsets:(const NSUInteger[])offsets
+                attributeStrides:(const NSUInteger[])strides
+                       withRange:(NSRange)range)
+NOT_SIMULATED(- (void)setBufferOffset:(NSUInteger)offset attributeStride:(NSUInteger)stride atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setBytes:(const void*)bytes
+                        length:(NSUInteger)length
+               attributeStride:(NSUInteger)stride
+                       atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setVisibleFunctionTable:(id<MTLVisibleFunctionTable>)visibleFunctionTable
+                                atBufferIndex:(NSUInteger)bufferIndex)
+NOT_SIMULATED(- (void)setVisibleFunctionTables:(const id<MTLVisibleFunctionTable>[])tables
+                               withBufferRange:(NSRange)range)
+NOT_SIMULATED(- (void)setIntersectionFunctionTable:(id<MTLIntersectionFunctionTable>)intersectionFunctionTable
+                                     atBufferIndex:(NSUInteger)bufferIndex)
+NOT_SIMULATED(- (void)setIntersectionFunctionTables:(const id<MTLIntersectionFunctionTable>[])tables
+                                    withBufferRange:(NSRange)range)
+NOT_SIMULATED(- (void)setAccelerationStructure:(id<MTLAccelerationStructure>)accelerationStructure
+                                 atBufferIndex:(NSUInteger)bufferIndex)
+NOT_SIMULATED(- (void)setTexture:(id<MTLTexture>)texture atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setTextures:(const id<MTLTexture>[])textures withRange:(NSRange)range)
+NOT_SIMULATED(- (void)setSamplerState:(id<MTLSamplerState>)sampler atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setSamplerStates:(const id<MTLSamplerState>[])samplers withRange:(NSRange)range)
+NOT_SIMULATED(- (void)setSamplerState:(id<MTLSamplerState>)sampler
+                          lodMinClamp:(float)lodMinClamp
+                          lodMaxClamp:(float)lodMaxClamp
+                              atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setSamplerStates:(const id<MTLSamplerState>[])samplers
+                          lodMinClamps:(const float[])lodMinClamps
+                          lodMaxClamps:(const float[])lodMaxClamps
+                             withRange:(NSRange)range)
+NOT_SIMULATED(- (void)setImageblockWidth:(NSUInteger)width height:(NSUInteger)height)
+NOT_SIMULATED(- (void)setStageInRegion:(MTLRegion)region)
+NOT_SIMULATED(- (void)setStageInRegionWithIndirectBuffer:(id<MTLBuffer>)indirectBuffer
+                                    indirectBufferOffset:(NSUInteger)indirectBufferOffset)
+NOT_SIMULATED(- (void)sampleCountersInBuffer:(id<MTLCounterSampleBuffer>)sampleBuffer
+                               atSampleIndex:(NSUInteger)sampleIndex
+                                 withBarrier:(BOOL)barrier)
 
 @end

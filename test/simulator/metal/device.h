@@ -2,6 +2,19 @@
 
 #import <Metal/Metal.h>
 
+#include "metal/gpu.h"
+
+#include <memory>
+
+// What nearly all objects of Metal have.
+@interface SimulatedObject : NSObject {
+ @public
+  NSString* _label;
+}
+@property(copy, atomic) NSString* label;
+@property(readonly) id<MTLDevice> device;
+@end
+
 @interface SimulatedDevice : NSObject <MTLDevice>
 @end
 
@@ -14,3 +27,10 @@ SimulatedDevice* device();
 void check_process(const char* function);
 
 } // namespace mps_simulator
+
+@interface SimulatedCommandQueue : SimulatedObject <MTLCommandQueue> {
+ @private
+  std::shared_ptr<mps_simulator::QueueState> _state;
+}
+- (instancetype)initWithMaxCommandBufferCount:(NSUInteger)count;
+@end

@@ -2,6 +2,7 @@
 
 #import <Metal/Metal.h>
 
+#import "metal/device.h"
 #include "metal/gpu_order.h"
 
 #include <atomic>
@@ -9,16 +10,15 @@
 #include <mutex>
 #include <vector>
 
-@interface SimulatedFence : NSObject <MTLFence> {
+@interface SimulatedFence : SimulatedObject <MTLFence> {
  @public
   // The pass that updated it last, and what was before that one.
   mps_simulator::PassSet _before;
 }
 @end
 
-@interface SimulatedEvent : NSObject <MTLEvent> {
+@interface SimulatedEvent : SimulatedObject <MTLEvent> {
  @public
-  NSString* _label;
   std::atomic<uint64_t> _value;
   mps_simulator::EventOrder _order;
 }

@@ -4,39 +4,15 @@
 #include "metal/gpu.h"
 #include "support/counters.h"
 #include "support/error.h"
-#include "support/not_simulated.h"
 
 #include <chrono>
 
 using namespace mps_simulator;
 
 @implementation SimulatedFence
-
-@synthesize label = _label;
-
-- (void)dealloc {
-  [_label release];
-  [super dealloc];
-}
-
-- (id<MTLDevice>)device {
-  return mps_simulator::device();
-}
-
 @end
 
 @implementation SimulatedEvent
-
-@synthesize label = _label;
-
-- (void)dealloc {
-  [_label release];
-  [super dealloc];
-}
-
-- (id<MTLDevice>)device {
-  return mps_simulator::device();
-}
 
 - (void)signalValue:(uint64_t)value {
   _value.store(value, std::memory_order_release);
@@ -76,8 +52,7 @@ using namespace mps_simulator;
     for (size_t i = 0; i < _notifications.size();) {
       if (_notifications[i].value <= value) {
         due.push_back(_notifications[i]);
-        _notifications.erase(
-            _notifications.begin() + static_cast<std::ptrdiff_t>(i));
+        _notifications.erase(_notifications.begin() + static_cast<std::ptrdiff_t>(i));
       } else {
         ++i;
       }
@@ -109,8 +84,7 @@ using namespace mps_simulator;
   check_process(__func__);
   VALIDATE(listener, "the listener is nil");
   VALIDATE(block, "the block is nil");
-  EventNotification notification{
-      value, [listener.dispatchQueue retain], [block copy]};
+  EventNotification notification{value, [listener.dispatchQueue retain], [block copy]};
   uint64_t current = 0;
   {
     const std::lock_guard<std::mutex> lock(_mutex);
@@ -125,17 +99,14 @@ using namespace mps_simulator;
   [notification.block release];
 }
 
-- (BOOL)waitUntilSignaledValue:(uint64_t)value
-                     timeoutMS:(uint64_t)milliseconds {
+- (BOOL)waitUntilSignaledValue:(uint64_t)value timeoutMS:(uint64_t)milliseconds {
   COUNT_CALL();
   check_process(__func__);
   bool signaled = false;
   {
     std::unique_lock<std::mutex> lock(_mutex);
     signaled = _signaled.wait_for(
-        lock, std::chrono::milliseconds(milliseconds), [&] {
-          return _value.load(std::memory_order_relaxed) >= value;
-        });
+        lock, std::chrono::milliseconds(milliseconds), [&] { return _value.load(std::memory_order_relaxed) >= value; });
   }
   if (signaled) {
     GpuOrder::instance().host_sees(_order, value);
@@ -151,8 +122,7 @@ NOT_SIMULATED(- (MTLSharedEventHandle*)newSharedEventHandle)
 
 + (MTLSharedEventListener*)sharedListener {
   COUNT_CALL();
-  static MTLSharedEventListener* listener =
-      [[MTLSharedEventListener alloc] init];
+  static MTLSharedEventListener* listener = [[MTLSharedEventListener alloc] init];
   return listener;
 }
 

@@ -2,7 +2,7 @@
 
 #import <Foundation/Foundation.h>
 
-#include "metal/pass_set.h"
+#include "metal/access_map.h"
 #include "support/random.h"
 
 #include <atomic>
@@ -58,16 +58,11 @@ class Gpu {
   // As wait(), but calls `report`, which may throw, once the GPU has been idle
   // for as long as settings().wait_limit_milliseconds says.
   template <class Condition, class Report>
-  void wait_watched(
-      std::unique_lock<std::mutex>& lock,
-      Condition condition,
-      Report report) {
+  void wait_watched(std::unique_lock<std::mutex>& lock, Condition condition, Report report) {
     const auto done = [&] { return condition() || stopped_; };
     for (auto work_seen = work_done_; !done(); work_seen = work_done_) {
-      const std::chrono::milliseconds limit(
-          settings().wait_limit_milliseconds.load());
-      if (!progress_.wait_for(lock, limit, done) && settings().validation &&
-          work_seen == work_done_ && !executing_) {
+      const std::chrono::milliseconds limit(settings().wait_limit_milliseconds.load());
+      if (!progress_.wait_for(lock, limit, done) && settings().validation && work_seen == work_done_ && !executing_) {
         report();
       }
     }
@@ -95,9 +90,7 @@ class Gpu {
   void run();
   void run_handlers();
   SimulatedCommandBuffer* next_runnable();
-  void execute(
-      SimulatedCommandBuffer* buffer,
-      std::unique_lock<std::mutex>& lock);
+  void execute(SimulatedCommandBuffer* buffer, std::unique_lock<std::mutex>& lock);
   void random_delay();
 
   std::mutex mutex_;

@@ -2,7 +2,7 @@
 
 #include "metal/command_buffer.h"
 #include "metal/gpu_order.h"
-#include "support/exit_report.h"
+#include "support/deferred.h"
 #include "support/process.h"
 #include "support/settings.h"
 
@@ -28,8 +28,7 @@ void Gpu::add_queue(const std::shared_ptr<QueueState>& queue) {
 
 void Gpu::remove_queue(const std::shared_ptr<QueueState>& queue) {
   const auto held = lock();
-  queues_.erase(
-      std::remove(queues_.begin(), queues_.end(), queue), queues_.end());
+  queues_.erase(std::remove(queues_.begin(), queues_.end(), queue), queues_.end());
 }
 
 void Gpu::work_added(const std::unique_lock<std::mutex>&) {
@@ -89,8 +88,7 @@ void Gpu::stop() {
       reason = error.what();
     } catch (...) {
     }
-    report_at_exit(
-        "a command buffer failed and the program did not wait for it: " + reason);
+    report_at_exit("a command buffer failed and the program did not wait for it: " + reason);
   }
   if (HostView::has_fault()) {
     report_at_exit(HostView::take_fault());
@@ -105,8 +103,7 @@ SimulatedCommandBuffer* Gpu::next_runnable() {
       continue;
     }
     auto* buffer = queue->order.front();
-    if (buffer->_committed && !buffer->_finishedAtCommit &&
-        (!buffer->_position || buffer->_position->ready())) {
+    if (buffer->_committed && !buffer->_finishedAtCommit && (!buffer->_position || buffer->_position->ready())) {
       turn_ = index + 1;
       return buffer;
     }
@@ -120,9 +117,7 @@ void Gpu::run() {
   const at::NoGradGuard no_grad;
   auto held = lock();
   // What is committed when the process ends is still run: it may fail.
-  const auto may_work = [&] {
-    return !stopping_ || std::chrono::steady_clock::now() < last_work_;
-  };
+  const auto may_work = [&] { return !stopping_ || std::chrono::steady_clock::now() < last_work_; };
   while (may_work()) {
     if (auto* buffer = next_runnable()) {
       execute(buffer, held);
@@ -138,9 +133,7 @@ void Gpu::run() {
   progress_.notify_all();
 }
 
-void Gpu::execute(
-    SimulatedCommandBuffer* buffer,
-    std::unique_lock<std::mutex>& held) {
+void Gpu::execute(SimulatedCommandBuffer* buffer, std::unique_lock<std::mutex>& held) {
   [buffer markScheduled];
   executing_ = true;
   held.unlock();
@@ -182,8 +175,7 @@ void Gpu::post_handlers(std::function<void()> handlers) {
   constexpr size_t most_waiting = 256;
   start();
   handlers_.push_back(std::move(handlers));
-  if (looks_left_ == 0 || !settings().null_mode ||
-      handlers_.size() >= most_waiting) {
+  if (looks_left_ == 0 || !settings().null_mode || handlers_.size() >= most_waiting) {
     wake_handlers();
   }
 }
@@ -230,8 +222,7 @@ void Gpu::run_handlers() {
 void Gpu::random_delay() {
   const unsigned longest = settings().delay_microseconds;
   if (longest && !stopping_) {
-    std::this_thread::sleep_for(
-        std::chrono::microseconds(delays_.next() % (longest + 1)));
+    std::this_thread::sleep_for(std::chrono::microseconds(delays_.next() % (longest + 1)));
   }
 }
 

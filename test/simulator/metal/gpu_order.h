@@ -3,7 +3,6 @@
 #import <Metal/Metal.h>
 
 #include "metal/access_map.h"
-#include "metal/pass_set.h"
 
 #include <atomic>
 #include <deque>
@@ -87,11 +86,7 @@ class GpuOrder {
   void start_pass(const GpuCommand& first, CommandBufferOrder& order);
   void add_tracked(const GpuCommand& first, GpuPass& pass);
   void check(const GpuAccess& access);
-  [[noreturn]] void report(
-      const GpuAccess& access,
-      const Accessor& earlier,
-      bool wrote,
-      bool same_pass) const;
+  [[noreturn]] void report(const GpuAccess& access, const Accessor& earlier, bool wrote, bool same_pass) const;
 
   std::mutex mutex_;
   std::atomic<long> untracked_{0};

@@ -3,8 +3,6 @@
 #include "metal/buffer.h"
 #include "metal/command_list.h"
 #include "metal/event.h"
-#include "metal/gpu_pass.h"
-#include "metal/heap.h"
 #include "metal/residency.h"
 #include "support/error.h"
 #include "support/process.h"
@@ -94,18 +92,12 @@ void GpuOrder::observed(const CommandBufferOrder& order) {
   host_.add(order.completed);
 }
 
-void GpuOrder::signals(
-    EventOrder& event,
-    uint64_t value,
-    const CommandBufferOrder& order) {
+void GpuOrder::signals(EventOrder& event, uint64_t value, const CommandBufferOrder& order) {
   const std::lock_guard<std::mutex> lock(mutex_);
   event.signal(value, order.done);
 }
 
-void GpuOrder::waits(
-    const EventOrder& event,
-    uint64_t value,
-    CommandBufferOrder& order) {
+void GpuOrder::waits(const EventOrder& event, uint64_t value, CommandBufferOrder& order) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto before = event.before(value);
   order.before.add(before);
@@ -126,8 +118,7 @@ void GpuOrder::host_sees(const EventOrder& event, uint64_t value) {
 void GpuOrder::add_tracked(const GpuCommand& first, GpuPass& pass) {
   std::unordered_map<const void*, bool> used; // whether it is written
   accesses_.clear();
-  for (const auto* command = &first; command && command->pass == &pass;
-       command = command->next) {
+  for (const auto* command = &first; command && command->pass == &pass; command = command->next) {
     command->collect_accesses(accesses_, /*about_to_run=*/false);
   }
   for (const auto& access : accesses_) {
@@ -228,14 +219,10 @@ void GpuOrder::check(const GpuAccess& access) {
         return true;
       }
       const auto barrier = barriers_.find(access.buffer);
-      return earlier.buffer == access.buffer && barrier != barriers_.end() &&
-          earlier.id < barrier->second;
+      return earlier.buffer == access.buffer && barrier != barriers_.end() && earlier.id < barrier->second;
     };
     concurrent_memory_.add(
-        access,
-        {position_, access.buffer, name_},
-        is_ordered,
-        [&](const Accessor& earlier, bool wrote) {
+        access, {position_, access.buffer, name_}, is_ordered, [&](const Accessor& earlier, bool wrote) {
           report(access, earlier, wrote, /*same_pass=*/true);
         });
   }
@@ -243,20 +230,12 @@ void GpuOrder::check(const GpuAccess& access) {
     untracked_memory_.add(
         access,
         {pass_->id, access.buffer, name_},
-        [&](const Accessor& earlier) {
-          return earlier.id == pass_->id || before_.contains(earlier.id);
-        },
-        [&](const Accessor& earlier, bool wrote) {
-          report(access, earlier, wrote, /*same_pass=*/false);
-        });
+        [&](const Accessor& earlier) { return earlier.id == pass_->id || before_.contains(earlier.id); },
+        [&](const Accessor& earlier, bool wrote) { report(access, earlier, wrote, /*same_pass=*/false); });
   }
 }
 
-void GpuOrder::report(
-    const GpuAccess& access,
-    const Accessor& earlier,
-    bool wrote,
-    bool same_pass) const {
+void GpuOrder::report(const GpuAccess& access, const Accessor& earlier, bool wrote, bool same_pass) const {
   violation(
       "order on the GPU: %s %s bytes %td to %td of the buffer %s, %s which %s "
       "%s, and %s",
@@ -268,10 +247,9 @@ void GpuOrder::report(
       earlier.buffer == access.buffer ? "some of" : "with memory of",
       earlier.name->c_str(),
       wrote ? "writes" : "reads",
-      same_pass
-          ? "there is no barrier between them in their concurrent encoder"
-          : "nothing orders the two: Metal does not track the buffer, and there "
-            "is no fence, event or completion between them");
+      same_pass ? "there is no barrier between them in their concurrent encoder"
+                : "nothing orders the two: Metal does not track the buffer, and there "
+                  "is no fence, event or completion between them");
 }
 
 void GpuOrder::updates(const GpuPass& pass) {

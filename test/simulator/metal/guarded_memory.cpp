@@ -129,12 +129,7 @@ void fill_around(const GuardedMemory& memory) {
 // `pages_length` accessible bytes between guards, or null.
 char* reserve(size_t pages_length) {
   char* reserved = static_cast<char*>(mmap(
-      address_hint(),
-      pages_length + 2 * kGuardLength,
-      PROT_NONE,
-      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-      -1,
-      0));
+      address_hint(), pages_length + 2 * kGuardLength, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   if (reserved == MAP_FAILED) {
     return nullptr;
   }
@@ -145,11 +140,7 @@ char* reserve(size_t pages_length) {
   return reserved + kGuardLength;
 }
 
-GuardedMemory placed(
-    char* pages,
-    size_t pages_length,
-    size_t length,
-    size_t alignment) {
+GuardedMemory placed(char* pages, size_t pages_length, size_t length, size_t alignment) {
   const bool at_end = settings().guard_side != GuardSide::start;
   char* start = at_end ? pages + pages_length - round_up(length, alignment) : pages;
   return {start, length, pages, pages_length};

@@ -1,12 +1,10 @@
-#import "metal/heap.h"
+#import "metal/buffer.h"
 
 #include "foundation/copying.h"
-#include "metal/buffer.h"
 #include "metal/gpu_order.h"
 #include "metal/memory.h"
 #include "support/counters.h"
 #include "support/error.h"
-#include "support/not_simulated.h"
 #include "support/sanitizer.h"
 
 using namespace mps_simulator;
@@ -52,10 +50,8 @@ MTLSizeAndAlign heap_size_and_align(NSUInteger length) {
 - (void)setResourceOptions:(MTLResourceOptions)options {
   COUNT_CALL();
   _cpuCacheMode = static_cast<MTLCPUCacheMode>(options & 0xf);
-  _storageMode = static_cast<MTLStorageMode>(
-      options >> MTLResourceStorageModeShift & 0xf);
-  _hazardTrackingMode = static_cast<MTLHazardTrackingMode>(
-      options >> MTLResourceHazardTrackingModeShift & 0x3);
+  _storageMode = static_cast<MTLStorageMode>(options >> MTLResourceStorageModeShift & 0xf);
+  _hazardTrackingMode = static_cast<MTLHazardTrackingMode>(options >> MTLResourceHazardTrackingModeShift & 0x3);
 }
 
 COPIES_PROPERTIES
@@ -118,8 +114,7 @@ COPIES_PROPERTIES
 // Untracked resources of a heap are Metal's default.
 - (MTLHazardTrackingMode)hazardTrackingMode {
   const auto mode = [super hazardTrackingMode];
-  return mode == MTLHazardTrackingModeDefault ? MTLHazardTrackingModeUntracked
-                                              : mode;
+  return mode == MTLHazardTrackingModeDefault ? MTLHazardTrackingModeUntracked : mode;
 }
 
 - (bool)isUntracked {
@@ -128,10 +123,7 @@ COPIES_PROPERTIES
 
 - (NSUInteger)maxAvailableSizeWithAlignment:(NSUInteger)alignment {
   COUNT_CALL();
-  VALIDATE(
-      alignment && !(alignment & (alignment - 1)),
-      "alignment %lu is not a power of two",
-      alignment);
+  VALIDATE(alignment && !(alignment & (alignment - 1)), "alignment %lu is not a power of two", alignment);
   const std::lock_guard<std::mutex> lock(_mutex);
   alignment = alignment < kHeapAlignment ? kHeapAlignment : alignment;
   NSUInteger largest = 0;
@@ -150,29 +142,23 @@ COPIES_PROPERTIES
   return largest;
 }
 
-- (void)checkOptions:(MTLResourceOptions)options
-            function:(const char*)function {
+- (void)checkOptions:(MTLResourceOptions)options function:(const char*)function {
   if (!settings().validation) {
     return;
   }
-  const auto mode = static_cast<MTLStorageMode>(
-      options >> MTLResourceStorageModeShift & 0xf);
+  const auto mode = static_cast<MTLStorageMode>(options >> MTLResourceStorageModeShift & 0xf);
   if (mode != self.storageMode) {
-    violation(
-        "%s: storage mode %lu differs from the heap's %lu",
-        function,
-        static_cast<NSUInteger>(mode),
-        static_cast<NSUInteger>(self.storageMode));
+    violation("%s: storage mode %lu differs from the heap's %lu",
+              function,
+              static_cast<NSUInteger>(mode),
+              static_cast<NSUInteger>(self.storageMode));
   }
 }
 
-- (id<MTLBuffer>)newBufferWithLength:(NSUInteger)length
-                             options:(MTLResourceOptions)options {
+- (id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options {
   COUNT_CALL();
   VALIDATE(length > 0, "a buffer needs at least one byte");
-  VALIDATE(
-      _type == MTLHeapTypeAutomatic,
-      "a placement heap needs an offset for each buffer");
+  VALIDATE(_type == MTLHeapTypeAutomatic, "a placement heap needs an offset for each buffer");
   [self checkOptions:options function:__func__];
   const auto taken = heap_size_and_align(length).size;
   NSUInteger offset = 0;
@@ -189,31 +175,19 @@ COPIES_PROPERTIES
     }
     _ranges.emplace(offset, Range{taken, nil});
   }
-  return [[SimulatedBuffer alloc] initWithHeap:self
-                                        offset:offset
-                                        length:length
-                                       options:options];
+  return [[SimulatedBuffer alloc] initWithHeap:self offset:offset length:length options:options];
 }
 
-- (id<MTLBuffer>)newBufferWithLength:(NSUInteger)length
-                             options:(MTLResourceOptions)options
-                              offset:(NSUInteger)offset {
+- (id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options offset:(NSUInteger)offset {
   COUNT_CALL();
-  VALIDATE(
-      _type == MTLHeapTypePlacement,
-      "only a placement heap takes an offset");
+  VALIDATE(_type == MTLHeapTypePlacement, "only a placement heap takes an offset");
   VALIDATE(length > 0, "a buffer needs at least one byte");
-  VALIDATE(
-      offset % kHeapAlignment == 0,
-      "offset %lu is not a multiple of the alignment, %lu",
-      offset,
-      kHeapAlignment);
-  VALIDATE(
-      offset <= _size && length <= _size - offset,
-      "range {%lu, %lu} is not inside the heap of %lu bytes",
-      offset,
-      length,
-      _size);
+  VALIDATE(offset % kHeapAlignment == 0, "offset %lu is not a multiple of the alignment, %lu", offset, kHeapAlignment);
+  VALIDATE(offset <= _size && length <= _size - offset,
+           "range {%lu, %lu} is not inside the heap of %lu bytes",
+           offset,
+           length,
+           _size);
   [self checkOptions:options function:__func__];
   {
     const std::lock_guard<std::mutex> lock(_mutex);
@@ -223,10 +197,7 @@ COPIES_PROPERTIES
       _untouched = end;
     }
   }
-  return [[SimulatedBuffer alloc] initWithPlacementHeap:self
-                                                 offset:offset
-                                                 length:length
-                                                options:options];
+  return [[SimulatedBuffer alloc] initWithPlacementHeap:self offset:offset length:length options:options];
 }
 
 - (void)setBuffer:(SimulatedBuffer*)buffer ofRangeAtOffset:(NSUInteger)offset {

@@ -57,21 +57,14 @@ char* map_twice(char* pages, size_t length) {
   }
   char* view = nullptr;
   if (ftruncate(file, static_cast<off_t>(length)) == 0) {
-    void* second =
-        mmap(address_hint(), length, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    void* second = mmap(address_hint(), length, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (second != MAP_FAILED) {
       view = static_cast<char*>(second);
       // What surrounds the buffer in its first and last page stays.
       const size_t page = page_size();
       std::memcpy(view, pages, page);
       std::memcpy(view + length - page, pages + length - page, page);
-      if (mmap(
-              pages,
-              length,
-              PROT_READ | PROT_WRITE,
-              MAP_SHARED | MAP_FIXED,
-              file,
-              0) == MAP_FAILED) {
+      if (mmap(pages, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED) {
         munmap(view, length);
         view = nullptr;
       }
@@ -121,10 +114,8 @@ void HostView::protect() {
   if (accesses_.empty()) {
     opened_ = false;
   } else if (!opened_) {
-    const bool writes = std::any_of(
-        accesses_.begin(), accesses_.end(), [](const ViewAccess& access) {
-          return access.writes;
-        });
+    const bool writes =
+        std::any_of(accesses_.begin(), accesses_.end(), [](const ViewAccess& access) { return access.writes; });
     wanted = writes ? PROT_NONE : PROT_READ;
   }
   if (wanted != protection_ && mprotect(address_, length_, wanted) == 0) {
@@ -132,9 +123,7 @@ void HostView::protect() {
   }
 }
 
-void HostView::add(
-    const std::vector<ViewAccess>& accesses,
-    const std::string& user_name) {
+void HostView::add(const std::vector<ViewAccess>& accesses, const std::string& user_name) {
   shader::set_access_handler(&HostView::handle_fault);
   const std::lock_guard<SpinLock> lock(views_lock);
   accesses_.insert(accesses_.end(), accesses.begin(), accesses.end());
@@ -146,11 +135,10 @@ void HostView::add(
 
 void HostView::remove(const ViewAccess& access) {
   const std::lock_guard<SpinLock> lock(views_lock);
-  const auto found = std::find_if(
-      accesses_.begin(), accesses_.end(), [&](const ViewAccess& other) {
-        return other.user == access.user && other.begin == access.begin &&
-            other.end == access.end && other.writes == access.writes;
-      });
+  const auto found = std::find_if(accesses_.begin(), accesses_.end(), [&](const ViewAccess& other) {
+    return other.user == access.user && other.begin == access.begin && other.end == access.end &&
+        other.writes == access.writes;
+  });
   if (found != accesses_.end()) {
     accesses_.erase(found);
   }
@@ -159,10 +147,9 @@ void HostView::remove(const ViewAccess& access) {
 
 bool HostView::in_use(const HostView* view, size_t begin, size_t end) {
   const std::lock_guard<SpinLock> lock(views_lock);
-  return std::any_of(
-      view->accesses_.begin(),
-      view->accesses_.end(),
-      [&](const ViewAccess& access) { return overlaps(access, begin, end); });
+  return std::any_of(view->accesses_.begin(), view->accesses_.end(), [&](const ViewAccess& access) {
+    return overlaps(access, begin, end);
+  });
 }
 
 bool HostView::handle_fault(void* address, bool is_write, void* instruction) {

@@ -1,9 +1,9 @@
-#import "metal/indirect_execution.h"
+#import "metal/indirect_command_buffer.h"
 
 #include "foundation/object_memory.h"
 #include "metal/buffer.h"
-#include "metal/dispatch_check.h"
-#include "metal/pipeline.h"
+#include "metal/dispatch.h"
+#include "metal/library.h"
 #include "support/error.h"
 #include "support/random.h"
 
@@ -25,35 +25,28 @@ struct Resolved {
   SimulatedBuffer* const* buffers;
 };
 
-std::string describe_command(
-    NSUInteger index,
-    const SimulatedComputePipelineState* pipeline) {
-  return "command " + std::to_string(index) + " (" +
-      pipeline->_function->name() + ")";
+std::string describe_command(NSUInteger index, const SimulatedComputePipelineState* pipeline) {
+  return "command " + std::to_string(index) + " (" + pipeline->_function->name() + ")";
 }
 
-Resolved resolve(
-    const SimulatedIndirectCommandBuffer* commands,
-    NSUInteger index,
-    const IndirectContext& context,
-    const char* function) {
+Resolved resolve(const SimulatedIndirectCommandBuffer* commands,
+                 NSUInteger index,
+                 const IndirectContext& context,
+                 const char* function) {
   const auto& command = commands->_commands[index];
-  const auto* pipeline = commands->_inheritPipelineState ? context.pipeline
-                                                         : command.pipeline;
+  const auto* pipeline = commands->_inheritPipelineState ? context.pipeline : command.pipeline;
   if (!pipeline) {
     violation("%s: command %lu has no pipeline state", function, index);
   }
   if (destroyed_object_class((id)pipeline)) {
-    violation(
-        "%s: the pipeline of command %lu has been released", function, index);
+    violation("%s: the pipeline of command %lu has been released", function, index);
   }
   const bool inherits = commands->_inheritBuffers;
-  return {
-      index,
-      &command,
-      pipeline,
-      inherits ? &context.bindings : &command.bindings,
-      inherits ? context.buffers : command.buffers};
+  return {index,
+          &command,
+          pipeline,
+          inherits ? &context.bindings : &command.bindings,
+          inherits ? context.buffers : command.buffers};
 }
 
 // Inherited buffers, but threadgroup memory that the command itself sets.
@@ -69,13 +62,9 @@ ComputeBindings merged_bindings(const Resolved& resolved) {
   return bindings;
 }
 
-void check_residency(
-    const Resolved& resolved,
-    const IndirectContext& context,
-    const char* function) {
+void check_residency(const Resolved& resolved, const IndirectContext& context, const char* function) {
   for (const auto& argument : resolved.pipeline->_function->arguments()) {
-    const auto* buffer =
-        argument.threadgroup ? nullptr : resolved.buffers[argument.index];
+    const auto* buffer = argument.threadgroup ? nullptr : resolved.buffers[argument.index];
     if (!buffer) {
       continue;
     }
@@ -83,15 +72,14 @@ void check_residency(
     if (use && (use->writes || !argument.writable)) {
       continue;
     }
-    violation(
-        "%s: %s %s the buffer %s, argument %s, but %s",
-        function,
-        describe_command(resolved.index, resolved.pipeline).c_str(),
-        argument.writable ? "writes" : "reads",
-        describe_buffer(buffer).c_str(),
-        argument.name.c_str(),
-        use ? "it was declared to be only read, as -useHeap: does for all of a heap"
-            : "-useResource:usage: was not called for it");
+    violation("%s: %s %s the buffer %s, argument %s, but %s",
+              function,
+              describe_command(resolved.index, resolved.pipeline).c_str(),
+              argument.writable ? "writes" : "reads",
+              describe_buffer(buffer).c_str(),
+              argument.name.c_str(),
+              use ? "it was declared to be only read, as -useHeap: does for all of a heap"
+                  : "-useResource:usage: was not called for it");
   }
 }
 
@@ -105,29 +93,27 @@ class Segment {
   }
 
   void add(const Resolved& resolved) {
-    const auto name = std::make_shared<const std::string>(
-        describe_command(resolved.index, resolved.pipeline));
-    each_access(
-        *resolved.pipeline->_function,
-        resolved.bindings->buffers,
-        resolved.buffers,
-        kBufferSlots,
-        [&](const GpuAccess& access, const shader::Argument&) {
-          memory_.add(
-              access,
-              {resolved.index, access.buffer, name},
-              [&](const Accessor& earlier) { return earlier.id == resolved.index; },
-              [&](const Accessor& earlier, bool wrote) {
-                violation(
-                    "%s: %s and %s conflict: one writes the buffer %s, which the "
-                    "other %s, and there is no barrier between them",
-                    function_,
-                    earlier.name->c_str(),
-                    name->c_str(),
-                    describe_buffer(access.buffer).c_str(),
-                    wrote && access.writes ? "writes too" : "reads");
-              });
-        });
+    const auto name = std::make_shared<const std::string>(describe_command(resolved.index, resolved.pipeline));
+    each_access(*resolved.pipeline->_function,
+                resolved.bindings->buffers,
+                resolved.buffers,
+                kBufferSlots,
+                [&](const GpuAccess& access, const shader::Argument&) {
+                  memory_.add(
+                      access,
+                      {resolved.index, access.buffer, name},
+                      [&](const Accessor& earlier) { return earlier.id == resolved.index; },
+                      [&](const Accessor& earlier, bool wrote) {
+                        violation(
+                            "%s: %s and %s conflict: one writes the buffer %s, which the "
+                            "other %s, and there is no barrier between them",
+                            function_,
+                            earlier.name->c_str(),
+                            name->c_str(),
+                            describe_buffer(access.buffer).c_str(),
+                            wrote && access.writes ? "writes too" : "reads");
+                      });
+                });
   }
 
  private:
@@ -142,26 +128,21 @@ bool is_empty(const IndirectCommand& command) {
 void run_command(const Resolved& resolved, const IndirectContext& context) {
   const auto& command = *resolved.command;
   ComputeBindings bindings = merged_bindings(resolved);
-  shader::Size3 grid{
-      command.grid.width, command.grid.height, command.grid.depth};
-  const shader::Size3 threadgroup{
-      command.threadgroup.width,
-      command.threadgroup.height,
-      command.threadgroup.depth};
+  shader::Size3 grid{command.grid.width, command.grid.height, command.grid.depth};
+  const shader::Size3 threadgroup{command.threadgroup.width, command.threadgroup.height, command.threadgroup.depth};
   if (command.kind == IndirectCommand::Grid::threadgroups) {
     grid.x *= threadgroup.x;
     grid.y *= threadgroup.y;
     grid.z *= threadgroup.z;
   }
   if (grid.x && grid.y && grid.z) {
-    run_kernel(
-        {resolved.pipeline->_function.get(),
-         grid,
-         threadgroup,
-         bindings.buffers,
-         bindings.threadgroup_lengths,
-         bindings.bytes_mask,
-         context.residency});
+    run_kernel({resolved.pipeline->_function.get(),
+                grid,
+                threadgroup,
+                bindings.buffers,
+                bindings.threadgroup_lengths,
+                bindings.bytes_mask,
+                context.residency});
   }
 }
 
@@ -173,11 +154,10 @@ std::mt19937_64& order_generator() {
 
 } // namespace
 
-void check_indirect_commands(
-    const SimulatedIndirectCommandBuffer* commands,
-    NSRange range,
-    const IndirectContext& context,
-    const char* function) {
+void check_indirect_commands(const SimulatedIndirectCommandBuffer* commands,
+                             NSRange range,
+                             const IndirectContext& context,
+                             const char* function) {
   Segment segment(function);
   for (NSUInteger i = range.location; i < NSMaxRange(range); ++i) {
     const auto& command = commands->_commands[i];
@@ -189,11 +169,7 @@ void check_indirect_commands(
     }
     const auto resolved = resolve(commands, i, context, function);
     check_threadgroup_size(resolved.pipeline, command.threadgroup, function);
-    check_bindings(
-        resolved.pipeline,
-        merged_bindings(resolved),
-        resolved.buffers,
-        function);
+    check_bindings(resolved.pipeline, merged_bindings(resolved), resolved.buffers, function);
     if (!commands->_inheritBuffers) {
       check_residency(resolved, context, function);
     }
@@ -201,38 +177,34 @@ void check_indirect_commands(
   }
 }
 
-void collect_indirect_accesses(
-    const SimulatedIndirectCommandBuffer* commands,
-    NSRange range,
-    const IndirectContext& context,
-    std::vector<GpuAccess>& accesses) {
+void collect_indirect_accesses(const SimulatedIndirectCommandBuffer* commands,
+                               NSRange range,
+                               const IndirectContext& context,
+                               std::vector<GpuAccess>& accesses) {
   const auto end = std::min<NSUInteger>(NSMaxRange(range), commands->_commands.size());
   for (NSUInteger i = range.location; i < end; ++i) {
     const auto& command = commands->_commands[i];
-    const auto* pipeline = commands->_inheritPipelineState ? context.pipeline
-                                                           : command.pipeline;
+    const auto* pipeline = commands->_inheritPipelineState ? context.pipeline : command.pipeline;
     if (is_empty(command) || !pipeline || destroyed_object_class((id)pipeline)) {
       continue;
     }
     const auto resolved = resolve(commands, i, context, __func__);
-    each_access(
-        *pipeline->_function,
-        resolved.bindings->buffers,
-        resolved.buffers,
-        kBufferSlots,
-        [&](const GpuAccess& access, const shader::Argument&) {
-          if (!destroyed_object_class((id)access.buffer)) {
-            accesses.push_back(access);
-          }
-        });
+    each_access(*pipeline->_function,
+                resolved.bindings->buffers,
+                resolved.buffers,
+                kBufferSlots,
+                [&](const GpuAccess& access, const shader::Argument&) {
+                  if (!destroyed_object_class((id)access.buffer)) {
+                    accesses.push_back(access);
+                  }
+                });
   }
 }
 
-void run_indirect_commands(
-    const SimulatedIndirectCommandBuffer* commands,
-    NSRange range,
-    const IndirectContext& context,
-    const char* function) {
+void run_indirect_commands(const SimulatedIndirectCommandBuffer* commands,
+                           NSRange range,
+                           const IndirectContext& context,
+                           const char* function) {
   if (settings().validation) {
     check_indirect_commands(commands, range, context, function);
   }

@@ -7,12 +7,129 @@
 #include "shader/faults.h"
 #include "support/error.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <sys/mman.h>
 
 namespace mps_simulator {
+
+namespace {
+
+struct Range {
+  uintptr_t first;
+  uintptr_t end;
+  // With guards and the rest of the pages.
+  uintptr_t outer_first;
+  uintptr_t outer_end;
+  SimulatedBuffer* buffer;
+};
+
+struct Map {
+  std::mutex mutex;
+  std::map<uintptr_t, Range> ranges; // by their first address
+  std::deque<std::pair<Range, MappedBuffer>> released; // the last ones
+};
+
+// Never destroyed: the GPU's thread asks it until the process ends.
+Map& map() {
+  static auto* instance = new Map;
+  return *instance;
+}
+
+uintptr_t number(const char* address) {
+  return reinterpret_cast<uintptr_t>(address);
+}
+
+MappedBuffer description(const Range& range) {
+  const auto* buffer = range.buffer;
+  MappedBuffer result;
+  result.buffer = buffer;
+  result.heap = buffer->_heap;
+  result.memory = buffer->_memory;
+  if (!result.memory) {
+    result.memory.start = buffer->_pointer;
+    result.memory.length = buffer->_length;
+  }
+  if (NSString* label = range.buffer.label) {
+    result.label = label.UTF8String;
+  }
+  return result;
+}
+
+} // namespace
+
+void map_buffer(SimulatedBuffer* buffer) {
+  Range range{};
+  range.first = number(buffer->_pointer);
+  range.end = range.first + buffer->_length;
+  range.outer_first = range.first;
+  range.outer_end = range.end;
+  if (const auto& memory = buffer->_memory) {
+    range.outer_first = number(memory.pages) - kGuardLength;
+    range.outer_end = number(memory.pages) + memory.pages_length + kGuardLength;
+  }
+  range.buffer = buffer;
+  const std::lock_guard<std::mutex> lock(map().mutex);
+  // Two buffers may share memory that neither owns: the younger one is named.
+  map().ranges[range.first] = range;
+}
+
+void unmap_buffer(const SimulatedBuffer* buffer) {
+  const std::lock_guard<std::mutex> lock(map().mutex);
+  const auto found = map().ranges.find(number(buffer->_pointer));
+  if (found != map().ranges.end() && found->second.buffer == buffer) {
+    if (buffer->_memory) {
+      auto& released = map().released;
+      released.emplace_back(found->second, description(found->second));
+      released.back().second.released = true;
+      if (released.size() > kMostReleased) {
+        released.pop_front();
+      }
+    }
+    map().ranges.erase(found);
+  }
+}
+
+bool find_buffer_at(const void* address, MappedBuffer& found) {
+  const auto wanted = reinterpret_cast<uintptr_t>(address);
+  const std::lock_guard<std::mutex> lock(map().mutex);
+  auto after = map().ranges.upper_bound(wanted);
+  if (after == map().ranges.begin()) {
+    return false;
+  }
+  const Range& range = std::prev(after)->second;
+  if (wanted >= range.end) {
+    return false;
+  }
+  found = description(range);
+  return true;
+}
+
+bool find_buffer_near(const void* address, MappedBuffer& found) {
+  const auto wanted = reinterpret_cast<uintptr_t>(address);
+  const std::lock_guard<std::mutex> lock(map().mutex);
+  const auto after = map().ranges.upper_bound(wanted);
+  const Range* nearest = nullptr;
+  if (after != map().ranges.begin() && wanted < std::prev(after)->second.outer_end) {
+    nearest = &std::prev(after)->second;
+  } else if (after != map().ranges.end() && wanted >= after->second.outer_first) {
+    nearest = &after->second;
+  }
+  if (nearest) {
+    found = description(*nearest);
+    return true;
+  }
+  for (auto gone = map().released.rbegin(); gone != map().released.rend(); ++gone) {
+    if (wanted >= gone->first.outer_first && wanted < gone->first.outer_end) {
+      found = gone->second;
+      return true;
+    }
+  }
+  return false;
+}
 
 namespace {
 
@@ -35,8 +152,7 @@ bool own_pages(const MappedBuffer& buffer, char*& first, size_t& length) {
   }
   first = buffer.memory.start;
   length = buffer.memory.length;
-  return reinterpret_cast<uintptr_t>(first) % page_size() == 0 &&
-      length % page_size() == 0;
+  return reinterpret_cast<uintptr_t>(first) % page_size() == 0 && length % page_size() == 0;
 }
 
 std::string quoted(const std::string& text) {
@@ -87,8 +203,7 @@ void KernelChecks::close_unused() {
     const auto& slot = run_.buffers[argument.index];
     const auto* memory = static_cast<const char*>(slot.pointer);
     uint64_t left = kMostPointers;
-    for (uint64_t at = 0; at + argument.minimum_length <= slot.length && left;
-         at += argument.minimum_length) {
+    for (uint64_t at = 0; at + argument.minimum_length <= slot.length && left; at += argument.minimum_length) {
       for (const auto& pointer : argument.pointers) {
         const void* address = nullptr;
         std::memcpy(&address, memory + at + pointer.offset, sizeof(address));
@@ -112,22 +227,15 @@ void KernelChecks::close_unused() {
   }
 }
 
-void KernelChecks::consider(
-    const void* address,
-    const Bound& from,
-    bool writable) {
+void KernelChecks::consider(const void* address, const Bound& from, bool writable) {
   MappedBuffer target;
   if (!find_buffer_at(address, target)) {
     return;
   }
-  const auto is_target = [&](const MappedBuffer& other) {
-    return other.buffer == target.buffer;
-  };
+  const auto is_target = [&](const MappedBuffer& other) { return other.buffer == target.buffer; };
   bool readable = false;
   bool allowed = std::any_of(
-      bound_.begin(), bound_.end(), [&](const Bound& bound) {
-        return !bound.bytes && is_target(bound.buffer);
-      });
+      bound_.begin(), bound_.end(), [&](const Bound& bound) { return !bound.bytes && is_target(bound.buffer); });
   if (!allowed) {
     if (const auto* use = run_.residency.find(target.buffer, target.heap)) {
       readable = true;
@@ -136,12 +244,8 @@ void KernelChecks::consider(
   }
   if (allowed) {
     GpuOrder::instance().touches(
-        {target.buffer,
-         static_cast<const char*>(address),
-         target.memory.start + target.memory.length,
-         writable});
-    if (writable &&
-        std::none_of(reached_.begin(), reached_.end(), is_target)) {
+        {target.buffer, static_cast<const char*>(address), target.memory.start + target.memory.length, writable});
+    if (writable && std::none_of(reached_.begin(), reached_.end(), is_target)) {
       reached_.push_back(std::move(target));
     }
     return;
@@ -149,9 +253,7 @@ void KernelChecks::consider(
   char* first = nullptr;
   size_t length = 0;
   if (std::none_of(
-          closed_.begin(),
-          closed_.end(),
-          [&](const ClosedBuffer& closed) { return is_target(closed.buffer); }) &&
+          closed_.begin(), closed_.end(), [&](const ClosedBuffer& closed) { return is_target(closed.buffer); }) &&
       own_pages(target, first, length)) {
     closed_.push_back({std::move(target), from.argument->index, readable});
   }
@@ -172,30 +274,26 @@ void KernelChecks::open() {
 }
 
 std::string KernelChecks::name_of(const MappedBuffer& buffer) const {
-  std::string name = buffer.label.empty() ? "the buffer"
-                                          : "the buffer " + quoted(buffer.label);
+  std::string name = buffer.label.empty() ? "the buffer" : "the buffer " + quoted(buffer.label);
   for (const auto& bound : bound_) {
     if (!bound.bytes && bound.buffer.buffer == buffer.buffer) {
       return name + " at index " + std::to_string(bound.argument->index);
     }
   }
-  return (buffer.label.empty() ? "a buffer" : name) +
-      std::string(" that is not bound");
+  return (buffer.label.empty() ? "a buffer" : name) + std::string(" that is not bound");
 }
 
-void KernelChecks::report_outside(
-    const std::string& access,
-    ptrdiff_t offset,
-    size_t length,
-    const std::string& name) const {
-  violation(
-      "kernel '%s' %s %s %s: at offset %td, and its length is %zu",
-      run_.function->name().c_str(),
-      access.c_str(),
-      offset < 0 ? "in front of" : "beyond the end of",
-      name.c_str(),
-      offset,
-      length);
+void KernelChecks::report_outside(const std::string& access,
+                                  ptrdiff_t offset,
+                                  size_t length,
+                                  const std::string& name) const {
+  violation("kernel '%s' %s %s %s: at offset %td, and its length is %zu",
+            run_.function->name().c_str(),
+            access.c_str(),
+            offset < 0 ? "in front of" : "beyond the end of",
+            name.c_str(),
+            offset,
+            length);
 }
 
 void KernelChecks::explain(const shader::KernelFault& fault) {
@@ -227,11 +325,10 @@ void KernelChecks::explain(const shader::KernelFault& fault) {
   }
   for (const auto& bound : bound_) {
     if (bound.bytes && is_near(bound.buffer.memory)) {
-      report_outside(
-          access,
-          address - bound.buffer.memory.start,
-          bound.buffer.memory.length,
-          "the bytes at index " + std::to_string(bound.argument->index));
+      report_outside(access,
+                     address - bound.buffer.memory.start,
+                     bound.buffer.memory.length,
+                     "the bytes at index " + std::to_string(bound.argument->index));
     }
   }
   MappedBuffer found;
@@ -239,12 +336,10 @@ void KernelChecks::explain(const shader::KernelFault& fault) {
     return;
   }
   if (found.released) {
-    violation(
-        "kernel '%s' %s %s, which has been released",
-        kernel,
-        access.c_str(),
-        found.label.empty() ? "a buffer"
-                            : ("the buffer " + quoted(found.label)).c_str());
+    violation("kernel '%s' %s %s, which has been released",
+              kernel,
+              access.c_str(),
+              found.label.empty() ? "a buffer" : ("the buffer " + quoted(found.label)).c_str());
   }
   const auto offset = address - found.memory.start;
   if (offset < 0 || static_cast<size_t>(offset) >= found.memory.length) {
@@ -255,17 +350,14 @@ void KernelChecks::explain(const shader::KernelFault& fault) {
 void KernelChecks::finish() {
   open();
   const auto check = [&](const MappedBuffer& buffer, const std::string& name) {
-    if (const auto offset =
-            buffer.memory.pages ? find_overwritten(buffer.memory) : 0) {
+    if (const auto offset = buffer.memory.pages ? find_overwritten(buffer.memory) : 0) {
       report_outside("wrote", offset, buffer.memory.length, name);
     }
   };
   for (const auto& bound : bound_) {
     if (bound.argument->writable) {
-      check(
-          bound.buffer,
-          bound.bytes ? "the bytes at index " + std::to_string(bound.argument->index)
-                      : name_of(bound.buffer));
+      check(bound.buffer,
+            bound.bytes ? "the bytes at index " + std::to_string(bound.argument->index) : name_of(bound.buffer));
     }
   }
   for (const auto& buffer : reached_) {

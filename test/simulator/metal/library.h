@@ -2,17 +2,19 @@
 
 #import <Metal/Metal.h>
 
+#import "metal/device.h"
+
 #include "shader/shader.h"
 
 #include <memory>
 
-@interface SimulatedFunction : NSObject <MTLFunction> {
+@interface SimulatedFunction : SimulatedObject <MTLFunction> {
  @public
   std::shared_ptr<mps_simulator::shader::Function> _function;
 }
 @end
 
-@interface SimulatedLibrary : NSObject <MTLLibrary> {
+@interface SimulatedLibrary : SimulatedObject <MTLLibrary> {
  @public
   std::shared_ptr<mps_simulator::shader::Library> _library;
   MTLLibraryType _type;
@@ -22,14 +24,43 @@
 namespace mps_simulator {
 
 // Nil and an error when the source does not compile.
-SimulatedLibrary* new_library(
-    const char* source,
-    MTLCompileOptions* options,
-    NSError** error);
+SimulatedLibrary* new_library(const char* source, MTLCompileOptions* options, NSError** error);
 
 // As checked_buffer(), for functions; nil is a violation too.
-SimulatedFunction* checked_function(
-    id<MTLFunction> object,
-    const char* function);
+SimulatedFunction* checked_function(id<MTLFunction> object, const char* function);
 
 } // namespace mps_simulator
+
+@interface SimulatedComputePipelineState : NSObject <MTLComputePipelineState> {
+ @public
+  std::shared_ptr<mps_simulator::shader::Function> _function;
+  NSUInteger _maxTotalThreadsPerThreadgroup;
+  NSUInteger _staticThreadgroupMemoryLength;
+  // The indices that the function's arguments have, as bits.
+  uint32_t _bufferIndices;
+  uint32_t _threadgroupIndices;
+  bool _supportsIndirectCommandBuffers;
+  NSUInteger _threadgroupMultiple;
+}
+- (instancetype)initWithFunction:(id<MTLFunction>)function descriptor:(MTLComputePipelineDescriptor*)descriptor;
+@end
+
+namespace mps_simulator {
+
+MTLComputePipelineReflection* pipeline_reflection(id<MTLFunction> function);
+
+// As checked_buffer(), for pipelines.
+SimulatedComputePipelineState* checked_pipeline(id<MTLComputePipelineState> pipeline, const char* function);
+
+} // namespace mps_simulator
+
+@interface SimulatedArgumentEncoder : SimulatedObject <MTLArgumentEncoder> {
+ @private
+  std::shared_ptr<mps_simulator::shader::Function> _function;
+  unsigned _bufferIndex;
+  NSUInteger _encodedLength;
+  id<MTLBuffer> _argumentBuffer;
+  char* _target;
+}
+- (instancetype)initWithFunction:(std::shared_ptr<mps_simulator::shader::Function>)function index:(unsigned)index;
+@end

@@ -1,10 +1,17 @@
 #import "metal/library.h"
 
-#include "metal/argument_encoder.h"
+#import <Metal/Metal.h>
+
+#include "foundation/copying.h"
+#include "foundation/object_memory.h"
+#include "metal/buffer.h"
 #include "metal/device.h"
+#include "metal/memory.h"
 #include "support/counters.h"
 #include "support/error.h"
-#include "support/not_simulated.h"
+
+#include <algorithm>
+#include <cstring>
 
 using namespace mps_simulator;
 
@@ -13,29 +20,14 @@ NSString* const MTLLibraryErrorDomain = @"MTLLibraryErrorDomain";
 namespace {
 
 NSError* library_error(MTLLibraryError code, const std::string& message) {
-  return [NSError
-      errorWithDomain:MTLLibraryErrorDomain
-                 code:static_cast<NSInteger>(code)
-             userInfo:@{
-               NSLocalizedDescriptionKey :
-                   [NSString stringWithUTF8String:message.c_str()]
-             }];
+  return [NSError errorWithDomain:MTLLibraryErrorDomain
+                             code:static_cast<NSInteger>(code)
+                         userInfo:@{NSLocalizedDescriptionKey : [NSString stringWithUTF8String:message.c_str()]}];
 }
 
 } // namespace
 
 @implementation SimulatedFunction
-
-@synthesize label = _label;
-
-- (void)dealloc {
-  [_label release];
-  [super dealloc];
-}
-
-- (id<MTLDevice>)device {
-  return mps_simulator::device();
-}
 
 - (MTLFunctionType)functionType {
   COUNT_CALL();
@@ -47,35 +39,16 @@ NSError* library_error(MTLLibraryError code, const std::string& message) {
   return [NSString stringWithUTF8String:_function->name().c_str()];
 }
 
-- (id<MTLArgumentEncoder>)newArgumentEncoderWithBufferIndex:
-    (NSUInteger)bufferIndex {
+- (id<MTLArgumentEncoder>)newArgumentEncoderWithBufferIndex:(NSUInteger)bufferIndex {
   COUNT_CALL();
-  const auto length =
-      _function->argument_buffer_length(static_cast<unsigned>(bufferIndex));
-  VALIDATE(
-      length > 0,
-      "function %s has no argument buffer at index %lu",
-      _function->name().c_str(),
-      bufferIndex);
-  return [[SimulatedArgumentEncoder alloc]
-      initWithFunction:_function
-                 index:static_cast<unsigned>(bufferIndex)];
+  const auto length = _function->argument_buffer_length(static_cast<unsigned>(bufferIndex));
+  VALIDATE(length > 0, "function %s has no argument buffer at index %lu", _function->name().c_str(), bufferIndex);
+  return [[SimulatedArgumentEncoder alloc] initWithFunction:_function index:static_cast<unsigned>(bufferIndex)];
 }
 
 @end
 
 @implementation SimulatedLibrary
-
-@synthesize label = _label;
-
-- (void)dealloc {
-  [_label release];
-  [super dealloc];
-}
-
-- (id<MTLDevice>)device {
-  return mps_simulator::device();
-}
 
 - (MTLLibraryType)type {
   return _type;
@@ -114,24 +87,16 @@ NOT_SIMULATED(- (id<MTLFunction>)newFunctionWithName:(NSString*)name
 
 namespace mps_simulator {
 
-SimulatedLibrary* new_library(
-    const char* source,
-    MTLCompileOptions* options,
-    NSError** error) {
+SimulatedLibrary* new_library(const char* source, MTLCompileOptions* options, NSError** error) {
   std::map<std::string, std::string> macros;
   NSDictionary<NSString*, NSObject*>* given = options.preprocessorMacros;
   for (NSString* name in given) {
-    macros[name.UTF8String] =
-        [[given objectForKey:name] description].UTF8String;
+    macros[name.UTF8String] = [[given objectForKey:name] description].UTF8String;
   }
   const bool fast_math = !options || options.fastMathEnabled;
   std::string message;
   auto library = shader::Library::compile(
-      source,
-      macros,
-      options ? static_cast<unsigned>(options.languageVersion) : 0,
-      fast_math,
-      message);
+      source, macros, options ? static_cast<unsigned>(options.languageVersion) : 0, fast_math, message);
   if (!library) {
     if (error) {
       *error = library_error(MTLLibraryErrorCompileFailure, message);
@@ -147,16 +112,452 @@ SimulatedLibrary* new_library(
   return object;
 }
 
-SimulatedFunction* checked_function(
-    id<MTLFunction> object,
-    const char* function) {
+SimulatedFunction* checked_function(id<MTLFunction> object, const char* function) {
   if (object && object_getClass(object) == [SimulatedFunction class]) {
     return (SimulatedFunction*)object;
   }
-  violation(
-      "%s: the function %s",
-      function,
-      object ? "does not belong to this device" : "is nil");
+  violation("%s: the function %s", function, object ? "does not belong to this device" : "is nil");
 }
 
 } // namespace mps_simulator
+
+@implementation MTLCompileOptions
+
+- (instancetype)init {
+  if ((self = [super init])) {
+    _fastMathEnabled = YES;
+    _mathMode = MTLMathModeFast;
+    _languageVersion = MTLLanguageVersion3_2;
+  }
+  return self;
+}
+
+- (void)dealloc {
+  [_preprocessorMacros release];
+  [_installName release];
+  [super dealloc];
+}
+
+// The older switch and the newer mode set the same option.
+- (void)setFastMathEnabled:(BOOL)enabled {
+  COUNT_CALL();
+  _fastMathEnabled = enabled;
+  _mathMode = enabled ? MTLMathModeFast : MTLMathModeSafe;
+}
+
+- (void)setMathMode:(MTLMathMode)mode {
+  COUNT_CALL();
+  _mathMode = mode;
+  _fastMathEnabled = mode == MTLMathModeFast;
+}
+
+COPIES_PROPERTIES
+
+@end
+
+// Kernels with function constants cannot be made, so there are no values to keep.
+@implementation MTLFunctionConstantValues
+
+NOT_SIMULATED(- (void)setConstantValue:(const void*)value type:(MTLDataType)type atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setConstantValues:(const void*)values type:(MTLDataType)type withRange:(NSRange)range)
+NOT_SIMULATED(- (void)setConstantValue:(const void*)value type:(MTLDataType)type withName:(NSString*)name)
+
+- (void)reset {
+  COUNT_CALL();
+}
+
+COPIES_PROPERTIES
+
+@end
+
+@interface SimulatedBinding : NSObject <MTLBufferBinding, MTLThreadgroupBinding> {
+ @public
+  mps_simulator::shader::Argument _argument;
+}
+@end
+
+@implementation SimulatedBinding
+
+- (NSString*)name {
+  return [NSString stringWithUTF8String:_argument.name.c_str()];
+}
+
+- (MTLBindingType)type {
+  return _argument.threadgroup ? MTLBindingTypeThreadgroupMemory : MTLBindingTypeBuffer;
+}
+
+- (MTLBindingAccess)access {
+  return _argument.writable ? MTLBindingAccessReadWrite : MTLBindingAccessReadOnly;
+}
+
+- (NSUInteger)index {
+  return _argument.index;
+}
+
+- (BOOL)isUsed {
+  return YES;
+}
+
+- (BOOL)isArgument {
+  return YES;
+}
+
+NOT_SIMULATED(- (NSUInteger)bufferAlignment)
+
+- (NSUInteger)bufferDataSize {
+  return _argument.minimum_length;
+}
+
+NOT_SIMULATED(- (MTLDataType)bufferDataType)
+
+- (NSUInteger)threadgroupMemoryAlignment {
+  return kThreadgroupMemoryAlignment;
+}
+
+- (NSUInteger)threadgroupMemoryDataSize {
+  return _argument.minimum_length;
+}
+
+@end
+
+@interface MTLComputePipelineReflection ()
+@property(nonatomic, readwrite, retain) NSArray<id<MTLBinding>>* bindings;
+@end
+
+@implementation MTLComputePipelineReflection
+
+- (void)dealloc {
+  [_bindings release];
+  [super dealloc];
+}
+
+@end
+
+@implementation MTLPipelineBufferDescriptor
+
+COPIES_PROPERTIES
+
+@end
+
+@implementation MTLPipelineBufferDescriptorArray {
+  NSMutableDictionary<NSNumber*, MTLPipelineBufferDescriptor*>* _descriptors;
+}
+
+- (instancetype)init {
+  if ((self = [super init])) {
+    _descriptors = [[NSMutableDictionary alloc] init];
+  }
+  return self;
+}
+
+- (void)dealloc {
+  [_descriptors release];
+  [super dealloc];
+}
+
+- (MTLPipelineBufferDescriptor*)objectAtIndexedSubscript:(NSUInteger)index {
+  NSNumber* key = [NSNumber numberWithUnsignedInteger:index];
+  MTLPipelineBufferDescriptor* found = [_descriptors objectForKey:key];
+  if (!found) {
+    found = [[[MTLPipelineBufferDescriptor alloc] init] autorelease];
+    [_descriptors setObject:found forKey:key];
+  }
+  return found;
+}
+
+- (void)setObject:(MTLPipelineBufferDescriptor*)buffer atIndexedSubscript:(NSUInteger)index {
+  NSNumber* key = [NSNumber numberWithUnsignedInteger:index];
+  if (buffer) {
+    [_descriptors setObject:[[buffer copy] autorelease] forKey:key];
+  } else {
+    [_descriptors removeObjectForKey:key];
+  }
+}
+
+@end
+
+@implementation MTLComputePipelineDescriptor
+
+@synthesize buffers = _buffers;
+
+- (instancetype)init {
+  if ((self = [super init])) {
+    _buffers = [[MTLPipelineBufferDescriptorArray alloc] init];
+    [self reset];
+  }
+  return self;
+}
+
+- (void)dealloc {
+  [_label release];
+  [_computeFunction release];
+  [_buffers release];
+  [super dealloc];
+}
+
+- (void)reset {
+  self.label = nil;
+  self.computeFunction = nil;
+  _threadGroupSizeIsMultipleOfThreadExecutionWidth = NO;
+  _maxTotalThreadsPerThreadgroup = 0;
+  _supportIndirectCommandBuffers = NO;
+  _maxCallStackDepth = 1;
+  _supportAddingBinaryFunctions = NO;
+  _shaderValidation = MTLShaderValidationDefault;
+  [_buffers release];
+  _buffers = [[MTLPipelineBufferDescriptorArray alloc] init];
+}
+
+- (id)copyWithZone:(NSZone*)zone {
+  MTLComputePipelineDescriptor* copy = copy_with_properties(self);
+  for (NSUInteger i = 0; i < kBufferSlots; ++i) {
+    copy.buffers[i] = _buffers[i];
+  }
+  return copy;
+}
+
+@end
+
+@implementation SimulatedComputePipelineState
+
+@synthesize label = _label;
+
+- (instancetype)initWithFunction:(id<MTLFunction>)function descriptor:(MTLComputePipelineDescriptor*)descriptor {
+  if ((self = [super init])) {
+    _function = checked_function(function, __func__)->_function;
+    _label = [descriptor.label copy];
+    _maxTotalThreadsPerThreadgroup = _function->max_total_threads_per_threadgroup();
+    if (descriptor.maxTotalThreadsPerThreadgroup) {
+      _maxTotalThreadsPerThreadgroup =
+          std::min(_maxTotalThreadsPerThreadgroup, descriptor.maxTotalThreadsPerThreadgroup);
+    }
+    _staticThreadgroupMemoryLength = _function->static_threadgroup_memory_length();
+    _supportsIndirectCommandBuffers = descriptor.supportIndirectCommandBuffers;
+    _threadgroupMultiple =
+        descriptor.threadGroupSizeIsMultipleOfThreadExecutionWidth ? _function->thread_execution_width() : 1;
+    for (const auto& argument : _function->arguments()) {
+      (argument.threadgroup ? _threadgroupIndices : _bufferIndices) |= 1u << argument.index;
+    }
+  }
+  return self;
+}
+
+- (void)dealloc {
+  [_label release];
+  [super dealloc];
+}
+
+- (id<MTLDevice>)device {
+  return mps_simulator::device();
+}
+
+- (NSUInteger)maxTotalThreadsPerThreadgroup {
+  COUNT_CALL();
+  return _maxTotalThreadsPerThreadgroup;
+}
+
+- (NSUInteger)threadExecutionWidth {
+  COUNT_CALL();
+  return _function->thread_execution_width();
+}
+
+- (NSUInteger)staticThreadgroupMemoryLength {
+  COUNT_CALL();
+  return _staticThreadgroupMemoryLength;
+}
+
+- (BOOL)supportIndirectCommandBuffers {
+  COUNT_CALL();
+  return _supportsIndirectCommandBuffers;
+}
+
+- (MTLResourceID)gpuResourceID {
+  COUNT_CALL();
+  return {reinterpret_cast<uint64_t>(self)};
+}
+
+- (MTLShaderValidation)shaderValidation {
+  return MTLShaderValidationDefault;
+}
+
+- (NSUInteger)allocatedSize {
+  return 0;
+}
+
+NOT_SIMULATED(- (NSUInteger)imageblockMemoryLengthForDimensions:(MTLSize)dimensions)
+
+@end
+
+namespace mps_simulator {
+
+MTLComputePipelineReflection* pipeline_reflection(id<MTLFunction> function) {
+  NSMutableArray* bindings = [NSMutableArray array];
+  for (const auto& argument : checked_function(function, "MTLComputePipelineReflection")->_function->arguments()) {
+    SimulatedBinding* binding = [[SimulatedBinding alloc] init];
+    binding->_argument = argument;
+    [bindings addObject:binding];
+    [binding release];
+  }
+  MTLComputePipelineReflection* reflection = [[[MTLComputePipelineReflection alloc] init] autorelease];
+  reflection.bindings = bindings;
+  return reflection;
+}
+
+SimulatedComputePipelineState* checked_pipeline(id<MTLComputePipelineState> pipeline, const char* function) {
+  static const Class pipeline_class = [SimulatedComputePipelineState class];
+  if (pipeline && object_getClass(pipeline) == pipeline_class) {
+    return (SimulatedComputePipelineState*)pipeline;
+  }
+  violation("%s: the pipeline %s",
+            function,
+            !pipeline                              ? "is nil"
+                : destroyed_object_class(pipeline) ? "has been released"
+                                                   : "does not belong to this device");
+}
+
+} // namespace mps_simulator
+
+namespace {
+
+constexpr NSUInteger kArgumentAlignment = 16;
+
+} // namespace
+
+@implementation SimulatedArgumentEncoder
+
+- (instancetype)initWithFunction:(std::shared_ptr<shader::Function>)function index:(unsigned)index {
+  if ((self = [super init])) {
+    _bufferIndex = index;
+    _encodedLength = function->argument_buffer_length(index);
+    _function = std::move(function);
+  }
+  return self;
+}
+
+- (void)dealloc {
+  [_argumentBuffer release];
+  [super dealloc];
+}
+
+- (NSUInteger)encodedLength {
+  COUNT_CALL();
+  return _encodedLength;
+}
+
+- (NSUInteger)alignment {
+  COUNT_CALL();
+  return kArgumentAlignment;
+}
+
+- (void)setArgumentBuffer:(id<MTLBuffer>)argumentBuffer offset:(NSUInteger)offset {
+  COUNT_CALL();
+  [self setTarget:argumentBuffer offset:offset function:__func__];
+}
+
+- (void)setArgumentBuffer:(id<MTLBuffer>)argumentBuffer
+              startOffset:(NSUInteger)startOffset
+             arrayElement:(NSUInteger)arrayElement {
+  COUNT_CALL();
+  const auto stride = (_encodedLength + kArgumentAlignment - 1) / kArgumentAlignment * kArgumentAlignment;
+  [self setTarget:argumentBuffer offset:startOffset + arrayElement * stride function:__func__];
+}
+
+- (void)setTarget:(id<MTLBuffer>)argumentBuffer offset:(NSUInteger)offset function:(const char*)function {
+  auto* buffer = checked_buffer(argumentBuffer, function);
+  if (buffer && settings().validation) {
+    if (offset > buffer->_length || _encodedLength > buffer->_length - offset) {
+      violation("%s: offset %lu + encodedLength %lu is beyond the buffer's %lu bytes",
+                function,
+                offset,
+                _encodedLength,
+                buffer->_length);
+    }
+    if (buffer.storageMode == MTLStorageModePrivate) {
+      violation("%s: the CPU cannot encode into a buffer with private storage", function);
+    }
+  }
+  [argumentBuffer retain];
+  [_argumentBuffer release];
+  _argumentBuffer = argumentBuffer;
+  _target = buffer ? buffer->_pointer + offset : nullptr;
+}
+
+// Where the member [[id(index)]] is.
+- (char*)memberAtIndex:(NSUInteger)index function:(const char*)function {
+  if (!_target) {
+    violation("%s: no argument buffer has been set", function);
+  }
+  const int64_t offset = _function->argument_buffer_offset(_bufferIndex, static_cast<unsigned>(index));
+  if (offset < 0) {
+    violation(
+        "%s: function %s has no member with id %lu in the argument buffer at "
+        "index %u",
+        function,
+        _function->name().c_str(),
+        index,
+        _bufferIndex);
+  }
+  const auto* argument_buffer = (SimulatedBuffer*)_argumentBuffer;
+  if (argument_buffer->_hostView) {
+    const auto place = static_cast<size_t>(_target - argument_buffer->_pointer + argument_buffer->_hostStart -
+                                           argument_buffer->_hostView->address() + offset);
+    if (HostView::in_use(argument_buffer->_hostView.get(), place, place + sizeof(void*))) {
+      violation(
+          "%s: a committed command buffer that has not completed uses the "
+          "argument buffer",
+          function);
+    }
+  }
+  return _target + offset;
+}
+
+- (void)encode:(id<MTLBuffer>)object
+        offset:(NSUInteger)offset
+       atIndex:(NSUInteger)index
+      function:(const char*)function {
+  auto* buffer = checked_buffer(object, function);
+  if (buffer && settings().validation && offset >= buffer->_length) {
+    violation("%s: offset %lu is beyond the buffer's %lu bytes", function, offset, buffer->_length);
+  }
+  const void* address = buffer ? buffer->_pointer + offset : nullptr;
+  std::memcpy([self memberAtIndex:index function:function], &address, sizeof(address));
+}
+
+- (void)setBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index {
+  COUNT_CALL();
+  [self encode:buffer offset:offset atIndex:index function:__func__];
+}
+
+- (void)setBuffers:(const id<MTLBuffer>[])buffers offsets:(const NSUInteger[])offsets withRange:(NSRange)range {
+  COUNT_CALL();
+  for (NSUInteger i = 0; i < range.length; ++i) {
+    [self encode:buffers[i] offset:offsets[i] atIndex:range.location + i function:__func__];
+  }
+}
+
+- (void*)constantDataAtIndex:(NSUInteger)index {
+  COUNT_CALL();
+  char* member = [self memberAtIndex:index function:__func__];
+  const auto* buffer = (SimulatedBuffer*)_argumentBuffer;
+  return buffer->_hostStart + (member - buffer->_pointer);
+}
+
+NOT_SIMULATED(- (void)setTexture:(id<MTLTexture>)texture atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setTextures:(const id<MTLTexture>[])textures withRange:(NSRange)range)
+NOT_SIMULATED(- (void)setSamplerState:(id<MTLSamplerState>)sampler atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setSamplerStates:(const id<MTLSamplerState>[])samplers withRange:(NSRange)range)
+NOT_SIMULATED(- (void)setRenderPipelineState:(id<MTLRenderPipelineState>)pipeline atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setRenderPipelineStates:(const id<MTLRenderPipelineState>[])pipelines withRange:(NSRange)range)
+NOT_SIMULATED(- (void)setComputePipelineState:(id<MTLComputePipelineState>)pipeline atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setComputePipelineStates:(const id<MTLComputePipelineState>[])pipelines withRange:(NSRange)range)
+NOT_SIMULATED(- (void)setIndirectCommandBuffer:(id<MTLIndirectCommandBuffer>)buffer atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setIndirectCommandBuffers:(const id<MTLIndirectCommandBuffer>[])buffers withRange:(NSRange)range)
+NOT_SIMULATED(- (void)setAccelerationStructure:(id<MTLAccelerationStructure>)structure atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (id<MTLArgumentEncoder>)newArgumentEncoderForBufferAtIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setVisibleFunctionTable:(id<MTLVisibleFunctionTable>)table atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setVisibleFunctionTables:(const id<MTLVisibleFunctionTable>[])tables withRange:(NSRange)range)
+NOT_SIMULATED(- (void)setIntersectionFunctionTable:(id<MTLIntersectionFunctionTable>)table atIndex:(NSUInteger)index)
+NOT_SIMULATED(- (void)setIntersectionFunctionTables:(const id<MTLIntersectionFunctionTable>[])tables
+                                          withRange:(NSRange)range)
+
+@end

@@ -1,16 +1,49 @@
 #include "metal/memory.h"
+
 #include "support/process.h"
 #include "support/random.h"
 #include "support/settings.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
+#include <sys/mman.h>
+#include <unistd.h>
 
 namespace mps_simulator {
+
+size_t physical_memory() {
+  static const size_t memory = [] {
+    size_t bytes = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    std::ifstream file("/sys/fs/cgroup/memory.max");
+    size_t limit = 0;
+    if (file >> limit && limit > 0) {
+      bytes = std::min(bytes, limit);
+    }
+    return bytes;
+  }();
+  return memory;
+}
+
+namespace {
+
+std::atomic<uint64_t> dispatches{0};
+
+} // namespace
+
+uint64_t next_thread_order() {
+  // The finalizer of splitmix64: consecutive inputs give unrelated outputs.
+  uint64_t number = settings().seed + (dispatches++ + 1) * 0x9E3779B97F4A7C15ull;
+  number = (number ^ (number >> 30)) * 0xBF58476D1CE4E5B9ull;
+  number = (number ^ (number >> 27)) * 0x94D049BB133111EBull;
+  return number ^ (number >> 31);
+}
+
+void restart_thread_orders() {
+  dispatches = 0;
+}
 
 namespace {
 
@@ -35,8 +68,7 @@ void* address_hint() {
   constexpr uint64_t kRegionSize = uint64_t{64} << 30;
   const uint64_t region = mix_seed(settings().seed, 0) % kRegions;
   const uint64_t place = sequence.next() % kRegionSize;
-  return reinterpret_cast<void*>(
-      (kFirst + region * kRegionSize + place) / page_size() * page_size());
+  return reinterpret_cast<void*>((kFirst + region * kRegionSize + place) / page_size() * page_size());
 #endif
 }
 
@@ -46,13 +78,8 @@ size_t round_to_pages(size_t length) {
 
 void* allocate_pages(size_t length) {
   length = round_to_pages(length);
-  void* pointer = mmap(
-      address_hint(),
-      length,
-      PROT_READ | PROT_WRITE,
-      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-      -1,
-      0);
+  void* pointer =
+      mmap(address_hint(), length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (pointer == MAP_FAILED) {
     return nullptr;
   }

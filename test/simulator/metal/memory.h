@@ -1,8 +1,27 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace mps_simulator {
+
+constexpr size_t kMaximumThreadsPerThreadgroup = 1024;
+constexpr size_t kMaximumThreadgroupMemory = 32 * 1024;
+constexpr size_t kThreadgroupMemoryAlignment = 16;
+constexpr size_t kMaximumBytes = 4096; // of setBytes:length:atIndex:
+constexpr size_t kBufferSlots = 31;
+
+// Of the whole machine, or of the container that the process runs in.
+size_t physical_memory();
+
+// In what order the threads of the next dispatch run. Metal leaves it open, so
+// the order differs from dispatch to dispatch, by MPS_SIMULATOR_SEED: a kernel
+// whose threads write to the same place does not give the right result by
+// chance.
+uint64_t next_thread_order();
+
+// Restarts the sequence of orders as at the start of the process.
+void restart_thread_orders();
 
 // Page of the host, which no-copy buffers must respect.
 size_t page_size();

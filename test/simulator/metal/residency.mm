@@ -3,7 +3,6 @@
 #include "metal/access_log.h"
 #include "metal/buffer.h"
 #include "metal/command_list.h"
-#include "metal/heap.h"
 
 #include <cstdio>
 #include <new>
@@ -46,8 +45,7 @@ void Residency::declare(id resource, bool writes, CommandList& list) {
       }
       break;
     }
-    if (use.heap && known->heap == use.heap &&
-        (known->resource == use.heap || use.resource == use.heap)) {
+    if (use.heap && known->heap == use.heap && (known->resource == use.heap || use.resource == use.heap)) {
       break;
     }
   }
@@ -93,15 +91,8 @@ const void* tracked_resource(const SimulatedBuffer* buffer) {
 
 std::string describe_buffer(const SimulatedBuffer* buffer) {
   char place[64];
-  std::snprintf(
-      place,
-      sizeof(place),
-      " of %lu bytes at %p",
-      buffer->_length,
-      static_cast<void*>(buffer->_pointer));
-  const std::string name = buffer->_label
-      ? "'" + std::string(buffer->_label.UTF8String) + "'"
-      : "without label";
+  std::snprintf(place, sizeof(place), " of %lu bytes at %p", buffer->_length, static_cast<void*>(buffer->_pointer));
+  const std::string name = buffer->_label ? "'" + std::string(buffer->_label.UTF8String) + "'" : "without label";
   return name + place;
 }
 

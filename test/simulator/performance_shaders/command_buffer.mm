@@ -1,6 +1,5 @@
 #include "support/counters.h"
 #include "support/error.h"
-#include "support/execution_error.h"
 
 #include <MetalPerformanceShaders/MetalPerformanceShaders.h>
 

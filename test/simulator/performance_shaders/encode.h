@@ -19,10 +19,7 @@ struct KernelWork {
 
 // With an encoder, the work runs between that encoder's dispatches. Without
 // one, no encoder may be open on the command buffer.
-void encode_kernel(
-    id<MTLCommandBuffer> command_buffer,
-    id<MTLComputeCommandEncoder> encoder,
-    const KernelWork& work);
+void encode_kernel(id<MTLCommandBuffer> command_buffer, id<MTLComputeCommandEncoder> encoder, const KernelWork& work);
 
 void check_device(id<MTLDevice> device, const char* function);
 

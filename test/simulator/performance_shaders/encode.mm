@@ -1,6 +1,8 @@
 #include "performance_shaders/encode.h"
 
+#include "foundation/copying.h"
 #include "metal/device.h"
+#include "support/counters.h"
 #include "support/error.h"
 
 namespace mps_simulator {
@@ -30,3 +32,41 @@ void check_device(id<MTLDevice> device, const char* function) {
 BOOL MPSSupportsMTLDevice(id<MTLDevice> device) {
   return device == (id)mps_simulator::device();
 }
+
+using namespace mps_simulator;
+
+@implementation MPSKernel
+
+@synthesize device = _device;
+
+SUPPORTS_SECURE_CODING
+
+- (instancetype)init {
+  COUNT_CALL();
+  VIOLATION("a kernel needs a device");
+}
+
+- (instancetype)initWithDevice:(id<MTLDevice>)device {
+  COUNT_CALL();
+  check_device(device, __func__);
+  if ((self = [super init])) {
+    _device = [device retain];
+  }
+  return self;
+}
+
+- (void)dealloc {
+  [_label release];
+  [_device release];
+  [super dealloc];
+}
+
+- (id)copyWithZone:(NSZone*)zone {
+  return [self copyWithZone:zone device:nil];
+}
+
+- (instancetype)copyWithZone:(NSZone*)zone device:(id<MTLDevice>)device {
+  UNSUPPORTED_CALL();
+}
+
+@end

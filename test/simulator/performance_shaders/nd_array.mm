@@ -3,8 +3,6 @@
 #include "graph/operation.h"
 #include "metal/buffer.h"
 #include "performance_shaders/encode.h"
-#include "performance_shaders/nd_array_descriptor.h"
-#include "performance_shaders/nd_array_internal.h"
 #include "support/counters.h"
 #include "support/error.h"
 
@@ -87,6 +85,18 @@ at::Tensor caller_memory(void* memory, const NDArrayView& view, const NSInteger*
     }
   }
   return at::from_blob(memory, view.sizes, strides, at::TensorOptions().dtype(type));
+}
+
+// With conversion to the destination's type.
+void encode_elements(id<MTLCommandBuffer> command_buffer,
+                     const NDArrayView& source,
+                     const NDArrayView& destination,
+                     const char* function) {
+  encode_kernel(command_buffer,
+                nil,
+                {function,
+                 [=] { destination.tensor().copy_(source.tensor()); },
+                 {source.access(false), destination.access(true)}});
 }
 
 } // namespace
@@ -398,9 +408,7 @@ at::Tensor caller_memory(void* memory, const NDArrayView& view, const NSInteger*
                                           rowStrides:rowStrides
                                             function:__func__];
   const NDArrayView source = view_of(self);
-  encode_kernel(cmdBuf,
-                nil,
-                {__func__, [=] { destination.tensor().copy_(source.tensor()); }, {source.access(false), destination.access(true)}});
+  encode_elements(cmdBuf, source, destination, __func__);
 }
 
 - (void)importDataWithCommandBuffer:(id<MTLCommandBuffer>)cmdBuf
@@ -415,9 +423,7 @@ at::Tensor caller_memory(void* memory, const NDArrayView& view, const NSInteger*
                                      rowStrides:rowStrides
                                        function:__func__];
   const NDArrayView destination = view_of(self);
-  encode_kernel(cmdBuf,
-                nil,
-                {__func__, [=] { destination.tensor().copy_(source.tensor()); }, {source.access(false), destination.access(true)}});
+  encode_elements(cmdBuf, source, destination, __func__);
 }
 
 - (void)synchronizeOnCommandBuffer:(id<MTLCommandBuffer>)commandBuffer {

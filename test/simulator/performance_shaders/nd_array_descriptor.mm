@@ -1,4 +1,4 @@
-#include "performance_shaders/nd_array_descriptor.h"
+#include "performance_shaders/nd_array.h"
 
 #include "foundation/copying.h"
 #include "support/counters.h"

@@ -1,6 +1,5 @@
 #include "performance_shaders/encode.h"
-#include "performance_shaders/nd_array_descriptor.h"
-#include "performance_shaders/nd_array_internal.h"
+#include "performance_shaders/nd_array.h"
 #include "support/counters.h"
 #include "support/error.h"
 

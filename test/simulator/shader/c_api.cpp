@@ -90,11 +90,8 @@ __attribute__((visibility("default"))) const char* mps_simulator_shader_describe
   }
 }
 
-__attribute__((visibility("default"))) int64_t mps_simulator_shader_argument_offset(
-    void* library,
-    const char* name,
-    unsigned index,
-    unsigned identifier) {
+__attribute__((visibility("default"))) int64_t
+mps_simulator_shader_argument_offset(void* library, const char* name, unsigned index, unsigned identifier) {
   const auto function = static_cast<Handle*>(library)->library->function(name);
   return function ? function->argument_buffer_offset(index, identifier) : -1;
 }
@@ -118,8 +115,7 @@ __attribute__((visibility("default"))) int mps_simulator_shader_run(
     for (unsigned i = 0; i < kMaximumBindings; ++i) {
       buffers[i] = {pointers[i], lengths[i]};
     }
-    function->run(
-        {{sizes[0], sizes[1], sizes[2]}, {sizes[3], sizes[4], sizes[5]}, buffers, threadgroup_lengths});
+    function->run({{sizes[0], sizes[1], sizes[2]}, {sizes[3], sizes[4], sizes[5]}, buffers, threadgroup_lengths});
     return 1;
   } catch (const std::exception& exception) {
     last_error = exception.what();

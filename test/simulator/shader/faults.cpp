@@ -117,8 +117,7 @@ bool finish_division(ucontext_t* context) {
   greg_t* registers = context->uc_mcontext.gregs;
   unsigned width = 0;
   bool is_signed = false;
-  const unsigned length =
-      division_length(reinterpret_cast<const unsigned char*>(registers[REG_RIP]), width, is_signed);
+  const unsigned length = division_length(reinterpret_cast<const unsigned char*>(registers[REG_RIP]), width, is_signed);
   if (length == 0) {
     return false;
   }

@@ -69,8 +69,8 @@ struct Lane {
 class Stacks {
  public:
   Stacks() {
-    memory_ = static_cast<char*>(mmap(
-        nullptr, kMaximumLanes * (kPage + kStack), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    memory_ = static_cast<char*>(
+        mmap(nullptr, kMaximumLanes * (kPage + kStack), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
     if (memory_ == MAP_FAILED) {
       throw std::runtime_error(std::string("MPS simulator: no memory for kernel stacks: ") + std::strerror(errno));
     }

@@ -15,9 +15,10 @@ namespace mps_simulator::shader {
 //
 // Returns null, or why the kernel could not go on. One kernel at a time: the
 // caller holds cooperative_kernel_mutex().
-const char* run_cooperative(const mps_simulator_shader_abi::Kernel& kernel,
-                            const mps_simulator_shader_abi::Dispatch& dispatch,
-                            const mps_simulator_shader_abi::Threadgroup& threadgroup);
+const char* run_cooperative(
+    const mps_simulator_shader_abi::Kernel& kernel,
+    const mps_simulator_shader_abi::Dispatch& dispatch,
+    const mps_simulator_shader_abi::Threadgroup& threadgroup);
 
 // To be called after a jump out of run_cooperative().
 void abandon_lanes();

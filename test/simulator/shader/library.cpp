@@ -1,10 +1,8 @@
 #include "shader/compiler.h"
-#include "shader/digest.h"
 #include "shader/faults.h"
 #include "shader/lanes.h"
 #include "shader/shader.h"
 #include "shader/threadgroup_memory.h"
-#include "shader/threadgroup_variables.h"
 
 #include <algorithm>
 #include <csignal>
@@ -326,8 +324,8 @@ class LoadedFunction final : public Function {
       if (variable.margin) {
         continue;
       }
-      const auto distance = static_cast<size_t>(
-          byte < variable.start ? variable.start - byte : byte - (variable.start + variable.size));
+      const auto distance =
+          static_cast<size_t>(byte < variable.start ? variable.start - byte : byte - (variable.start + variable.size));
       if (distance < least) {
         least = distance;
         nearest = &variable;

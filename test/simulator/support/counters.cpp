@@ -1,11 +1,31 @@
 #include "support/counters.h"
-#include "support/error.h"
-#include "support/json.h"
 
+#include "support/error.h"
+
+#include <atomic>
+#include <cstddef>
 #include <map>
 #include <mutex>
 
 namespace mps_simulator {
+
+std::string json_object(const std::map<std::string, int64_t>& entries) {
+  std::string text = "{";
+  for (const auto& [key, value] : entries) {
+    if (text.size() > 1) {
+      text += ", ";
+    }
+    text += '"';
+    for (const char character : key) {
+      if (character == '"' || character == '\\') {
+        text += '\\';
+      }
+      text += character;
+    }
+    text += "\": " + std::to_string(value);
+  }
+  return text + "}";
+}
 
 namespace {
 
@@ -48,6 +68,64 @@ void reset_counters() {
   for (auto* counter = first_counter; counter; counter = counter->next) {
     counter->count.store(0, std::memory_order_relaxed);
   }
+}
+
+namespace {
+
+struct ClassCount {
+  std::atomic<const void*> object_class{nullptr};
+  std::atomic<const char*> name{nullptr};
+  std::atomic<int64_t> live{0};
+};
+
+// Open addressing without a lock, because every object passes here twice. The
+// program has some 200 classes; in a full table the rest share the last slot.
+constexpr size_t kSlots = 4096;
+ClassCount table[kSlots];
+
+ClassCount& slot_of(const void* object_class) {
+  const auto address = reinterpret_cast<uintptr_t>(object_class);
+  size_t index = (address >> 4) * 0x9E3779B97F4A7C15ull >> 52;
+  for (size_t probe = 0; probe + 1 < kSlots; ++probe) {
+    auto& slot = table[index];
+    const void* found = slot.object_class.load(std::memory_order_acquire);
+    if (found == object_class) {
+      return slot;
+    }
+    if (!found && slot.object_class.compare_exchange_strong(found, object_class)) {
+      return slot;
+    }
+    if (found == object_class) {
+      return slot;
+    }
+    index = (index + 1) % kSlots;
+  }
+  return table[kSlots - 1];
+}
+
+} // namespace
+
+void object_created(const void* object_class, const char* class_name) {
+  auto& slot = slot_of(object_class);
+  slot.name.store(class_name, std::memory_order_relaxed);
+  slot.live.fetch_add(1, std::memory_order_relaxed);
+}
+
+void object_destroyed(const void* object_class) {
+  slot_of(object_class).live.fetch_sub(1, std::memory_order_relaxed);
+}
+
+std::string live_objects_json() {
+  std::map<std::string, int64_t> counts;
+  for (const auto& slot : table) {
+    const char* name = slot.name.load(std::memory_order_relaxed);
+    const auto live = slot.live.load(std::memory_order_relaxed);
+    if (name && live) {
+      const std::string method = display_name(("[" + std::string(name)).c_str());
+      counts[method.substr(1)] += live;
+    }
+  }
+  return json_object(counts);
 }
 
 } // namespace mps_simulator

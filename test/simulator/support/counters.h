@@ -1,10 +1,15 @@
 #pragma once
 
+#include "support/error.h"
+
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <string>
 
 namespace mps_simulator {
+
+std::string json_object(const std::map<std::string, int64_t>& entries);
 
 struct CallCounter {
   constexpr explicit CallCounter(const char* name) : name(name) {}
@@ -25,13 +30,29 @@ void reset_counters();
 
 // First line of each API method. A counter is initialized at compile time and
 // enters the list on its first call, so the usual cost is one atomic addition.
-#define COUNT_CALL()                                                    \
-  do {                                                                  \
-    static ::mps_simulator::CallCounter call_counter{__func__};         \
-    if (__builtin_expect(                                               \
-            call_counter.count.fetch_add(1, std::memory_order_relaxed) == \
-                0,                                                      \
-            0)) {                                                       \
-      ::mps_simulator::register_counter(call_counter);                  \
-    }                                                                   \
+#define COUNT_CALL()                                                                            \
+  do {                                                                                          \
+    static ::mps_simulator::CallCounter call_counter{__func__};                                 \
+    if (__builtin_expect(call_counter.count.fetch_add(1, std::memory_order_relaxed) == 0, 0)) { \
+      ::mps_simulator::register_counter(call_counter);                                          \
+    }                                                                                           \
   } while (0)
+
+// A method that is there only to say that it is not simulated, from its signature.
+#define NOT_SIMULATED(...) \
+  __VA_ARGS__ {            \
+    COUNT_CALL();          \
+    UNSUPPORTED_CALL();    \
+  }
+
+namespace mps_simulator {
+
+// Called by the root class with the object's class and the class's name (which
+// lives as long as the class).
+void object_created(const void* object_class, const char* class_name);
+void object_destroyed(const void* object_class);
+
+// {"MTLBuffer": 2, …}, without classes that have no live object.
+std::string live_objects_json();
+
+} // namespace mps_simulator

@@ -1,13 +1,39 @@
 #include "support/deferred.h"
 
 #include "support/error.h"
-#include "support/exit_report.h"
 
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <deque>
 #include <mutex>
+#include <unistd.h>
 
 namespace mps_simulator {
+
+namespace {
+
+std::atomic<bool> reported{false};
+
+void change_status(int status, void*) {
+  report_rest_at_exit();
+  if (status == 0 && reported) {
+    std::fflush(nullptr);
+    _exit(kExitStatus);
+  }
+}
+
+// When the library is loaded, so that it runs after what is registered later and
+// may still report.
+const int registered = on_exit(change_status, nullptr);
+
+} // namespace
+
+void report_at_exit(const std::string& message) {
+  (void)registered;
+  reported = true;
+  std::fprintf(stderr, "MPS simulator: %s\n", message.c_str());
+}
 
 namespace {
 
@@ -59,8 +85,7 @@ void report_rest_at_exit() {
   auto& all = deferred();
   const std::lock_guard<std::mutex> lock(all.mutex);
   for (const auto& text : all.texts) {
-    report_at_exit(
-        "misuse that no later call reported: " + display_name(text.c_str()));
+    report_at_exit("misuse that no later call reported: " + display_name(text.c_str()));
   }
 }
 

@@ -53,8 +53,7 @@ inline void leave_for([[maybe_unused]] void** kept, [[maybe_unused]] const Stack
 
 inline void arrive([[maybe_unused]] void* kept, [[maybe_unused]] Stack* previous = nullptr) {
 #if __has_feature(address_sanitizer)
-  __sanitizer_finish_switch_fiber(
-      kept, previous ? &previous->bottom : nullptr, previous ? &previous->size : nullptr);
+  __sanitizer_finish_switch_fiber(kept, previous ? &previous->bottom : nullptr, previous ? &previous->size : nullptr);
 #endif
 }
 

@@ -21,8 +21,7 @@ uint64_t environment_number(const char* name, uint64_t fallback) {
   const auto number = std::strtoull(value, &end, 0);
   if (*end) {
     // Thrown exceptions cannot be reported from a library constructor.
-    std::fprintf(
-        stderr, "MPS simulator: %s=%s is not a number, ignored\n", name, value);
+    std::fprintf(stderr, "MPS simulator: %s=%s is not a number, ignored\n", name, value);
     return fallback;
   }
   return number;
@@ -47,8 +46,7 @@ GuardSide guard_side_from_environment() {
 }
 
 std::string default_cache_directory() {
-  const std::string cache =
-      environment("XDG_CACHE_HOME", environment("HOME", "/tmp") + "/.cache");
+  const std::string cache = environment("XDG_CACHE_HOME", environment("HOME", "/tmp") + "/.cache");
   return cache + "/mps_simulator/shaders";
 }
 
@@ -61,14 +59,12 @@ Settings::Settings()
       seed(environment_number("MPS_SIMULATOR_SEED", 0)),
       copy_alignment(environment_number("MPS_SIMULATOR_COPY_ALIGNMENT", 1)),
       guard_side(guard_side_from_environment()),
-      wait_limit_milliseconds(
-          environment_number("MPS_SIMULATOR_WAIT_LIMIT_MS", 60000)),
+      wait_limit_milliseconds(environment_number("MPS_SIMULATOR_WAIT_LIMIT_MS", 60000)),
       hazards(environment_number("MPS_SIMULATOR_HAZARDS", 1) != 0),
       order(environment_number("MPS_SIMULATOR_ORDER", 1) != 0),
       macos_major(15),
       macos_minor(2),
-      shader_cache_dir(
-          environment("MPS_SIMULATOR_SHADER_CACHE", default_cache_directory())),
+      shader_cache_dir(environment("MPS_SIMULATOR_SHADER_CACHE", default_cache_directory())),
       python(environment("MPS_SIMULATOR_PYTHON", "")) {
   const std::string version = environment("MPS_SIMULATOR_MACOS", "15.2");
   int major = 0;
@@ -77,10 +73,7 @@ Settings::Settings()
     macos_major = major;
     macos_minor = minor;
   } else {
-    std::fprintf(
-        stderr,
-        "MPS simulator: MPS_SIMULATOR_MACOS=%s is not a version, ignored\n",
-        version.c_str());
+    std::fprintf(stderr, "MPS simulator: MPS_SIMULATOR_MACOS=%s is not a version, ignored\n", version.c_str());
   }
 }
 

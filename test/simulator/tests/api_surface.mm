@@ -1,6 +1,6 @@
 // What test_api_surface.py asks the Objective-C runtime.
 
-#include "runtime_classes.h"
+#include "foundation_checks.h"
 
 #include <objc/runtime.h>
 

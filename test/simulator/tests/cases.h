@@ -27,42 +27,32 @@ void expect_violation(
     const std::function<void()>& body);
 
 // `body` must throw something whose message contains `text`.
-void expect_error(
-    const char* file,
-    int line,
-    const std::string& text,
-    const std::function<void()>& body);
+void expect_error(const char* file, int line, const std::string& text, const std::function<void()>& body);
 
 } // namespace mps_simulator::cases
 
-#define CASE(name)                                                     \
-  static void case_##name();                                           \
+#define CASE(name)                                                           \
+  static void case_##name();                                                 \
   static ::mps_simulator::cases::Case registered_##name(#name, case_##name); \
   static void case_##name()
 
-#define CHECK(condition)                                              \
-  do {                                                                \
-    if (!(condition)) {                                               \
+#define CHECK(condition)                                                         \
+  do {                                                                           \
+    if (!(condition)) {                                                          \
       ::mps_simulator::cases::fail(__FILE__, __LINE__, "not true: " #condition); \
-    }                                                                 \
+    }                                                                            \
   } while (0)
 
-#define CHECK_EQUAL(left, right)                                  \
-  do {                                                            \
-    const auto left_value = (left);                               \
-    const auto right_value = (right);                             \
-    if (!(left_value == static_cast<decltype(left_value)>(right_value))) { \
-      ::mps_simulator::cases::fail(                               \
-          __FILE__,                                               \
-          __LINE__,                                               \
-          #left " is " + std::to_string(left_value) + ", not " +  \
-              std::to_string(right_value));                       \
-    }                                                             \
+#define CHECK_EQUAL(left, right)                                                                                   \
+  do {                                                                                                             \
+    const auto left_value = (left);                                                                                \
+    const auto right_value = (right);                                                                              \
+    if (!(left_value == static_cast<decltype(left_value)>(right_value))) {                                         \
+      ::mps_simulator::cases::fail(                                                                                \
+          __FILE__, __LINE__, #left " is " + std::to_string(left_value) + ", not " + std::to_string(right_value)); \
+    }                                                                                                              \
   } while (0)
 
-#define EXPECT_VIOLATION(call, text, ...)                          \
-  ::mps_simulator::cases::expect_violation(                        \
-      __FILE__, __LINE__, call, text, [&]() __VA_ARGS__)
-#define EXPECT_ERROR(text, ...)                                    \
-  ::mps_simulator::cases::expect_error(                            \
-      __FILE__, __LINE__, text, [&]() __VA_ARGS__)
+#define EXPECT_VIOLATION(call, text, ...) \
+  ::mps_simulator::cases::expect_violation(__FILE__, __LINE__, call, text, [&]() __VA_ARGS__)
+#define EXPECT_ERROR(text, ...) ::mps_simulator::cases::expect_error(__FILE__, __LINE__, text, [&]() __VA_ARGS__)

@@ -17,8 +17,7 @@ std::string location(const char* file, int line) {
 
 } // namespace
 
-Case::Case(const char* name, void (*run)())
-    : name(name), run(run), next(first_case) {
+Case::Case(const char* name, void (*run)()) : name(name), run(run), next(first_case) {
   first_case = this;
 }
 
@@ -26,43 +25,30 @@ void fail(const char* file, int line, const std::string& message) {
   throw std::logic_error(location(file, line) + message);
 }
 
-void expect_violation(
-    const char* file,
-    int line,
-    const std::string& call,
-    const std::string& text,
-    const std::function<void()>& body) {
+void expect_violation(const char* file,
+                      int line,
+                      const std::string& call,
+                      const std::string& text,
+                      const std::function<void()>& body) {
   const std::string start = "Metal validation (simulator): " + call + ": ";
   try {
     body();
   } catch (const ValidationError& error) {
     const std::string message = error.what_without_backtrace();
-    if (message.compare(0, start.size(), start) != 0 ||
-        message.find(text, start.size()) == std::string::npos) {
-      fail(
-          file,
-          line,
-          "expected \"" + start + "\" and \"" + text + "\", got \"" + message +
-              "\"");
+    if (message.compare(0, start.size(), start) != 0 || message.find(text, start.size()) == std::string::npos) {
+      fail(file, line, "expected \"" + start + "\" and \"" + text + "\", got \"" + message + "\"");
     }
     return;
   }
   fail(file, line, "no violation by " + call + " (" + text + ")");
 }
 
-void expect_error(
-    const char* file,
-    int line,
-    const std::string& text,
-    const std::function<void()>& body) {
+void expect_error(const char* file, int line, const std::string& text, const std::function<void()>& body) {
   try {
     body();
   } catch (const std::exception& error) {
     if (std::string(error.what()).find(text) == std::string::npos) {
-      fail(
-          file,
-          line,
-          "expected \"" + text + "\" in \"" + error.what() + "\"");
+      fail(file, line, "expected \"" + text + "\" in \"" + error.what() + "\"");
     }
     return;
   }

@@ -6,6 +6,10 @@
 #include <Foundation/Foundation.h>
 
 #include <string>
+#include <vector>
+
+// All classes of the process that inherit from NSObject.
+const std::vector<Class>& all_classes();
 
 namespace mps_simulator::cases {
 

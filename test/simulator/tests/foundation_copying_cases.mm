@@ -1,7 +1,7 @@
 // Descriptors: a copy has the value of every property.
 
 #include "cases.h"
-#include "runtime_classes.h"
+#include "foundation_checks.h"
 
 #import <Metal/Metal.h>
 #import <MetalPerformanceShaders/MetalPerformanceShaders.h>

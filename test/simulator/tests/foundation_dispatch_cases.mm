@@ -10,6 +10,9 @@
 
 using mps_simulator::settings;
 
+static const dispatch_block_t kNothing = ^{
+};
+
 CASE(sync_runs_on_the_queue) {
   const dispatch_queue_t queue = dispatch_queue_create("sync", DISPATCH_QUEUE_SERIAL);
   __block std::thread::id thread;
@@ -39,9 +42,7 @@ CASE(serial_queue_keeps_the_order) {
       });
     }
   }
-  dispatch_sync(queue,
-                ^{
-                });
+  dispatch_sync(queue, kNothing);
   CHECK_EQUAL(seen.size(), 200ul);
   for (int i = 0; i < 200; ++i) {
     CHECK_EQUAL(seen[i], i);
@@ -79,9 +80,7 @@ CASE(sync_on_own_queue_is_a_deadlock) {
   const dispatch_queue_t other = dispatch_queue_create("other", nullptr);
   CHECK_VIOLATION("deadlock, the queue \"self\"", dispatch_sync(queue, ^{
                     dispatch_sync(other, ^{
-                      dispatch_sync(queue,
-                                    ^{
-                                    });
+                      dispatch_sync(queue, kNothing);
                     });
                   }));
   // Both are free again.
@@ -123,18 +122,9 @@ CASE(exception_leaving_a_block) {
 }
 
 CASE(main_queue_is_not_served) {
-  CHECK_VIOLATION("dispatch_sync: nothing runs the main queue",
-                  dispatch_sync(dispatch_get_main_queue(),
-                                ^{
-                                }));
-  CHECK_VIOLATION("dispatch_async: nothing runs the main queue",
-                  dispatch_async(dispatch_get_main_queue(),
-                                 ^{
-                                 }));
-  CHECK_VIOLATION("dispatch_sync: the queue is NULL",
-                  dispatch_sync(nil,
-                                ^{
-                                }));
+  CHECK_VIOLATION("dispatch_sync: nothing runs the main queue", dispatch_sync(dispatch_get_main_queue(), kNothing));
+  CHECK_VIOLATION("dispatch_async: nothing runs the main queue", dispatch_async(dispatch_get_main_queue(), kNothing));
+  CHECK_VIOLATION("dispatch_sync: the queue is NULL", dispatch_sync(nil, kNothing));
 }
 
 CASE(concurrent_queue_and_barrier) {
@@ -171,9 +161,7 @@ CASE(concurrent_queue_and_barrier) {
       dispatch_async(queue, body);
     }
   }
-  dispatch_barrier_sync(queue,
-                        ^{
-                        });
+  dispatch_barrier_sync(queue, kNothing);
   CHECK(!any_overlap);
   CHECK_EQUAL(running_count.load(), 0);
   dispatch_release(queue);
@@ -234,9 +222,7 @@ CASE(once) {
   CHECK_EQUAL(runs.load(), 1);
   static dispatch_once_t recursive;
   CHECK_VIOLATION("dispatch_once: deadlock", dispatch_once(&recursive, ^{
-                    dispatch_once(&recursive,
-                                  ^{
-                                  });
+                    dispatch_once(&recursive, kNothing);
                   }));
 }
 
@@ -255,9 +241,7 @@ CASE(dispatch_data_runs_its_destructor) {
   CHECK_EQUAL(size, 4ul);
   CHECK_EQUAL(dispatch_data_get_size(data), 4ul);
   dispatch_release(data);
-  dispatch_sync(queue,
-                ^{
-                });
+  dispatch_sync(queue, kNothing);
   CHECK_EQUAL(destroyed.load(), 1);
   data = dispatch_data_create(bytes, 4, nil, DISPATCH_DATA_DESTRUCTOR_DEFAULT);
   dispatch_data_create_map(data, &mapped, &size);
@@ -273,9 +257,7 @@ CASE(async_blocks_have_a_pool) {
   dispatch_async(queue, ^{
     [[object retain] autorelease];
   });
-  dispatch_sync(queue,
-                ^{
-                });
+  dispatch_sync(queue, kNothing);
   // The worker drains after the block has left the queue.
   for (int i = 0; i < 1000 && object.retainCount != 1; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -305,8 +287,6 @@ extern "C" void simulator_throw_asynchronously() {
   dispatch_async(queue, ^{
     throw std::runtime_error("no caller can catch this");
   });
-  dispatch_sync(queue,
-                ^{
-                });
+  dispatch_sync(queue, kNothing);
   std::this_thread::sleep_for(std::chrono::seconds(10));
 }

@@ -1,7 +1,7 @@
 // The root class: life, messages, forwarding.
 #include "foundation/string.h"
 #include "foundation_checks.h"
-#include "support/live_objects.h"
+#include "support/counters.h"
 #include "support/settings.h"
 
 #include <Block.h>
@@ -30,11 +30,11 @@ size_t live_count(const char* class_name) {
 
 } // namespace
 
-@protocol Greeting<NSObject>
+@protocol Greeting <NSObject>
 - (int)greet;
 @end
 
-@interface TestObject : NSObject<Greeting, NSCopying> {
+@interface TestObject : NSObject <Greeting, NSCopying> {
  @public
   Tracked tracked;
   std::vector<int> numbers;

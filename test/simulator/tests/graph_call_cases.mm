@@ -7,11 +7,10 @@ MPSGraphShapedType* type(const std::vector<int64_t>& sizes, MPSDataType data_typ
   return [[[MPSGraphShapedType alloc] initWithShape:shape(sizes) dataType:data_type] autorelease];
 }
 
-MPSGraphExecutable* compile(
-    MPSGraph* graph,
-    NSArray<MPSGraphTensor*>* feeds,
-    NSArray<MPSGraphTensor*>* targets,
-    NSDictionary<NSString*, MPSGraphExecutable*>* callables = nil) {
+MPSGraphExecutable* compile(MPSGraph* graph,
+                            NSArray<MPSGraphTensor*>* feeds,
+                            NSArray<MPSGraphTensor*>* targets,
+                            NSDictionary<NSString*, MPSGraphExecutable*>* callables = nil) {
   NSMutableDictionary* types = [NSMutableDictionary dictionary];
   for (MPSGraphTensor* feed in feeds) {
     types[feed] = [[[MPSGraphShapedType alloc] initWithShape:feed.shape dataType:feed.dataType] autorelease];
@@ -74,9 +73,7 @@ CASE(calls_run_executables) {
   MPSGraphTensor* three = call(graph, @"add", two);
   NSDictionary* callables = @{@"add" : adding(1), @"square" : squaring(), @"another" : squaring()};
   MPSGraphExecutable* executable = compile(graph, @[ in ], @[ one, three ], callables);
-  const Data<float> source({4}, {0, 1, 2, 3});
-  const Data<float> first({4}, {0, 0, 0, 0});
-  const Data<float> last({4}, {0, 0, 0, 0});
+  const Data<float> source({4}, {0, 1, 2, 3}), first({4}, {0, 0, 0, 0}), last({4}, {0, 0, 0, 0});
   run(executable, {{in, source.data}}, {{one, first.data}, {three, last.data}});
   expect(first.values(), {1, 2, 3, 4});
   expect(last.values(), {2, 5, 10, 17});
@@ -86,8 +83,7 @@ CASE(calls_of_calls) {
   MPSGraph* inner = new_graph();
   MPSGraphTensor* inner_in = placeholder<float>(inner, {4});
   NSDictionary* inner_callables = @{@"f" : adding(2)};
-  NSDictionary* callables =
-      @{@"f" : compile(inner, @[ inner_in ], @[ call(inner, @"f", inner_in) ], inner_callables)};
+  NSDictionary* callables = @{@"f" : compile(inner, @[ inner_in ], @[ call(inner, @"f", inner_in) ], inner_callables)};
   MPSGraph* graph = new_graph();
   MPSGraphTensor* in = placeholder<float>(graph, {4});
   MPSGraphTensor* out = call(graph, @"f", call(graph, @"f", in));
@@ -125,12 +121,10 @@ CASE(violation_result_in_the_place_of_a_feed_of_another_call) {
   MPSGraphTensor* reader = call(graph, @"square", in);
   MPSGraphTensor* writer = call(graph, @"add", in);
   NSDictionary* callables = @{@"add" : adding(1), @"square" : squaring()};
-  const Data<float> memory({4}, {0, 1, 2, 3});
-  const Data<float> other({4}, {0, 0, 0, 0});
+  const Data<float> memory({4}, {0, 1, 2, 3}), other({4}, {0, 0, 0, 0});
   MPSGraphExecutable* executable = compile(graph, @[ in ], @[ reader, writer ], callables);
-  expect_violation("which another call may not have read yet", [&] {
-    run(executable, {{in, memory.data}}, {{reader, other.data}, {writer, memory.data}});
-  });
+  expect_violation("which another call may not have read yet",
+                   [&] { run(executable, {{in, memory.data}}, {{reader, other.data}, {writer, memory.data}}); });
   // After all that read it, it is fine.
   MPSGraphTensor* after = call(graph, @"add", reader);
   MPSGraphExecutable* in_order = compile(graph, @[ in ], @[ after ], callables);
@@ -143,12 +137,10 @@ CASE(violation_results_of_calls_in_one_place) {
   MPSGraphTensor* in = placeholder<float>(graph, {4});
   MPSGraphTensor* one = call(graph, @"add", in);
   MPSGraphTensor* two = call(graph, @"add", one);
-  const Data<float> source({4}, {0, 1, 2, 3});
-  const Data<float> memory({4}, {0, 0, 0, 0});
+  const Data<float> source({4}, {0, 1, 2, 3}), memory({4}, {0, 0, 0, 0});
   MPSGraphExecutable* executable = compile(graph, @[ in ], @[ one, two ], @{@"add" : adding(1)});
-  expect_violation("and either may be written first", [&] {
-    run(executable, {{in, source.data}}, {{one, memory.data}, {two, memory.data}});
-  });
+  expect_violation("and either may be written first",
+                   [&] { run(executable, {{in, source.data}}, {{one, memory.data}, {two, memory.data}}); });
 }
 
 CASE(result_of_a_call_is_no_view_of_its_input) {
@@ -157,15 +149,15 @@ CASE(result_of_a_call_is_no_view_of_its_input) {
   MPSGraphTensor* same_out = [same reshapeTensor:same_in withShape:shape({2, 2}) name:nil];
   MPSGraph* graph = new_graph();
   MPSGraphTensor* in = placeholder<float>(graph, {4});
-  MPSGraphTensor* square = [graph callSymbolName:@"same" inputTensors:@[ in ] outputTypes:@[ type({2, 2}) ] name:nil][0];
+  MPSGraphTensor* square = [graph callSymbolName:@"same" inputTensors:@[ in ] outputTypes:@[ type({2, 2}) ]
+                                            name:nil][0];
   MPSGraphTensor* line = [graph reshapeTensor:square withShape:shape({4}) name:nil];
   MPSGraphTensor* added = call(graph, @"add", line);
   MPSGraphTensor* last = [graph additionWithPrimaryTensor:added secondaryTensor:line name:nil];
   NSDictionary* callables = @{@"add" : adding(1), @"same" : compile(same, @[ same_in ], @[ same_out ])};
   MPSGraphExecutable* executable = compile(graph, @[ in ], @[ added, last ], callables);
   for (int i = 0; i < 10; i++) {
-    const Data<float> memory({4}, {0, 1, 2, 3});
-    const Data<float> result({4}, {0, 0, 0, 0});
+    const Data<float> memory({4}, {0, 1, 2, 3}), result({4}, {0, 0, 0, 0});
     run(executable, {{in, memory.data}}, {{added, memory.data}, {last, result.data}});
     expect(memory.values(), {1, 2, 3, 4});
     expect(result.values(), {1, 3, 5, 7});
@@ -177,16 +169,13 @@ CASE(violation_calls_of_what_is_not_there) {
   MPSGraphTensor* in = placeholder<float>(graph, {4});
   MPSGraphTensor* out = call(graph, @"add", in);
   for (NSDictionary* callables in @[ @{}, @{@"added" : adding(1)} ]) {
-    expect_violation(method + "the callables have no executable for the symbol 'add'", [&] {
-      compile(graph, @[ in ], @[ out ], callables);
-    });
+    expect_violation(method + "the callables have no executable for the symbol 'add'",
+                     [&] { compile(graph, @[ in ], @[ out ], callables); });
   }
   expect_violation("have no executable for the symbol 'add'", [&] { compile(graph, @[ in ], @[ out ]); });
-  const Data<float> memory({4}, {0, 1, 2, 3});
-  const Data<float> result({4}, {0, 0, 0, 0});
-  expect_violation("the graph was not compiled with callables", [&] {
-    run(graph, {{in, memory.data}}, {{out, result.data}});
-  });
+  const Data<float> memory({4}, {0, 1, 2, 3}), result({4}, {0, 0, 0, 0});
+  expect_violation("the graph was not compiled with callables",
+                   [&] { run(graph, {{in, memory.data}}, {{out, result.data}}); });
 }
 
 CASE(violation_calls_with_other_tensors) {
@@ -219,8 +208,6 @@ CASE(violation_called_executable_was_released) {
   @autoreleasepool {
     executable = [compile(graph, @[ in ], @[ out ], @{@"add" : adding(1)}) retain];
   }
-  expect_violation("is called, but was released", [&] {
-    run(executable, {{in, memory.data}}, {{out, memory.data}});
-  });
+  expect_violation("is called, but was released", [&] { run(executable, {{in, memory.data}}, {{out, memory.data}}); });
   [executable release];
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cases.h"
+#import "metal_objects.h"
 
 #include <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 
@@ -11,6 +12,7 @@
 #include <vector>
 
 using namespace mps_simulator;
+using mps_simulator::cases::finish;
 
 namespace {
 
@@ -121,6 +123,18 @@ void run(MPSGraph* graph, const Feeds& feeds, const Feeds& results) {
               resultsDictionary:dictionary(results)];
 }
 
+void encode(MPSGraph* graph,
+            MPSCommandBuffer* commands,
+            const Feeds& feeds,
+            const Feeds& results,
+            MPSGraphExecutionDescriptor* descriptor = nil) {
+  [graph encodeToCommandBuffer:commands
+                         feeds:dictionary(feeds)
+              targetOperations:nil
+             resultsDictionary:dictionary(results)
+           executionDescriptor:descriptor];
+}
+
 template <typename T>
 MPSGraphTensor* placeholder(MPSGraph* graph, const std::vector<int64_t>& sizes, NSString* name = nil) {
   return [graph placeholderWithShape:shape(sizes) dataType:type_of<T>() name:name];
@@ -132,12 +146,11 @@ MPSGraph* new_graph() {
 
 // One input, one output.
 template <typename Out, typename In>
-std::vector<Out> apply(
-    const std::vector<int64_t>& in_sizes,
-    const std::vector<In>& in,
-    const std::vector<int64_t>& out_sizes,
-    size_t out_count,
-    const std::function<MPSGraphTensor*(MPSGraph*, MPSGraphTensor*)>& operation) {
+std::vector<Out> apply(const std::vector<int64_t>& in_sizes,
+                       const std::vector<In>& in,
+                       const std::vector<int64_t>& out_sizes,
+                       size_t out_count,
+                       const std::function<MPSGraphTensor*(MPSGraph*, MPSGraphTensor*)>& operation) {
   MPSGraph* graph = new_graph();
   MPSGraphTensor* input = placeholder<In>(graph, in_sizes);
   MPSGraphTensor* output = operation(graph, input);

@@ -51,18 +51,18 @@ CASE(violation_result_overlaps_a_part_of_a_feed) {
   const Data<float> memory({8}, {1, 2, 3, 4, 5, 6, 7, 8});
   MPSGraphTensorData* front = part(memory.buffer, 0, {4});
   for (const NSUInteger offset : {4, 12}) {
-    expect_violation("-[MPSGraph encodeToCommandBuffer]: the result [4] at the bytes " + std::to_string(offset), [&] {
-      run(graph.graph, {{graph.in, front}}, {{graph.out, part(memory.buffer, offset, {4})}});
-    });
+    expect_violation("-[MPSGraph encodeToCommandBuffer]: the result [4] at the bytes " + std::to_string(offset),
+                     [&] { run(graph.graph, {{graph.in, front}}, {{graph.out, part(memory.buffer, offset, {4})}}); });
   }
-  expect_violation("[MPSGraphExecutable encodeToCommandBuffer]: the result [4] at the bytes 8 to 24 overlaps a part of "
-                   "the feed [4] at the bytes 0 to 16",
-                   [&] {
-                     [graph.compile() runWithMTLCommandQueue:queue()
-                                                 inputsArray:@[ front ]
-                                                resultsArray:@[ part(memory.buffer, 8, {4}) ]
-                                         executionDescriptor:nil];
-                   });
+  expect_violation(
+      "[MPSGraphExecutable encodeToCommandBuffer]: the result [4] at the bytes 8 to 24 overlaps a part of "
+      "the feed [4] at the bytes 0 to 16",
+      [&] {
+        [graph.compile() runWithMTLCommandQueue:queue()
+                                    inputsArray:@[ front ]
+                                   resultsArray:@[ part(memory.buffer, 8, {4}) ]
+                            executionDescriptor:nil];
+      });
   expect(memory.values(), {1, 2, 3, 4, 5, 6, 7, 8});
   // Next to it, in its place, and over a feed that nothing reads.
   run(graph.graph, {{graph.in, front}}, {{graph.out, part(memory.buffer, 16, {4})}});
@@ -70,9 +70,7 @@ CASE(violation_result_overlaps_a_part_of_a_feed) {
   run(graph.graph, {{graph.in, front}}, {{graph.out, front}});
   expect(memory.values(), {2, 4, 6, 8, 2, 4, 6, 8});
   const Data<float> other({4}, {0, 1, 2, 3});
-  run(graph.graph,
-      {{graph.in, other.data}, {graph.unused, part(memory.buffer, 8, {4})}},
-      {{graph.out, front}});
+  run(graph.graph, {{graph.in, other.data}, {graph.unused, part(memory.buffer, 8, {4})}}, {{graph.out, front}});
   expect(memory.values(), {0, 2, 4, 6, 2, 4, 6, 8});
 }
 
@@ -82,9 +80,8 @@ CASE(violation_result_overlaps_elements_of_a_feed) {
   MPSGraphTensor* out = [graph additionWithPrimaryTensor:in secondaryTensor:in name:nil];
   const Data<float> memory({8}, {1, 2, 3, 4, 5, 6, 7, 8});
   MPSGraphTensorData* even = every_second(memory.buffer, 0, 3);
-  expect_violation("overlaps a part of the feed", [&] {
-    run(graph, {{in, even}}, {{out, every_second(memory.buffer, 8, 3)}});
-  });
+  expect_violation("overlaps a part of the feed",
+                   [&] { run(graph, {{in, even}}, {{out, every_second(memory.buffer, 8, 3)}}); });
   // Between its elements, and in their places.
   run(graph, {{in, even}}, {{out, every_second(memory.buffer, 4, 3)}});
   expect(memory.values(), {1, 2, 3, 6, 5, 10, 7, 8});
@@ -100,16 +97,14 @@ CASE(violation_result_is_wider_than_the_feed_in_its_place) {
   MPSGraphTensor* wide = [graph castTensor:part toType:MPSDataTypeInt64 name:nil];
   const Data<int64_t> memory({3}, {7, 8, 9});
   const auto as_int32 = [&](const std::vector<int64_t>& sizes) {
-    return [[[MPSGraphTensorData alloc] initWithMTLBuffer:memory.buffer
-                                                    shape:shape(sizes)
+    return [[[MPSGraphTensorData alloc] initWithMTLBuffer:memory.buffer shape:shape(sizes)
                                                  dataType:MPSDataTypeInt32] autorelease];
   };
   run(graph, {{in, memory.data}}, {{narrow, as_int32({3})}});
   const int32_t* values = static_cast<const int32_t*>(memory.buffer.contents);
   expect(std::vector<int32_t>(values, values + 3), {7, 8, 9});
-  expect_violation("the result [3] at the bytes 0 to 24 overlaps a part of the feed [3] at the bytes 0 to 12", [&] {
-    run(graph, {{part, as_int32({3})}}, {{wide, memory.data}});
-  });
+  expect_violation("the result [3] at the bytes 0 to 24 overlaps a part of the feed [3] at the bytes 0 to 12",
+                   [&] { run(graph, {{part, as_int32({3})}}, {{wide, memory.data}}); });
 }
 
 // --- executables that are released too early --------------------------------
@@ -129,9 +124,8 @@ MPSCommandBuffer* encode_and_release(const Doubled& graph, const Data<float>& in
 }
 
 void expect_released_early(MPSCommandBuffer* commands) {
-  expect_violation("-[MPSGraphExecutable encodeToCommandBuffer]: the executable 0x", [&] {
-    [commands waitUntilCompleted];
-  });
+  expect_violation("-[MPSGraphExecutable encodeToCommandBuffer]: the executable 0x",
+                   [&] { [commands waitUntilCompleted]; });
 }
 
 } // namespace
@@ -177,8 +171,7 @@ CASE(executable_may_go_when_its_work_is_done) {
                           inputsArray:@[ in.data ]
                          resultsArray:@[ out.data ]
                   executionDescriptor:nil];
-    [commands commit];
-    [commands waitUntilCompleted];
+    finish(commands);
   }
   expect(out.values(), {2, 4, 6, 8});
   // A handler may keep it as long as it is needed, and a buffer that is never committed needs nothing.
@@ -195,8 +188,7 @@ CASE(executable_may_go_when_its_work_is_done) {
                   executionDescriptor:nil];
     encode_and_release(graph, in, out);
   }
-  [commands commit];
-  [commands waitUntilCompleted];
+  finish(commands);
   [commands release];
   expect(in.values(), {4, 8, 12, 16});
 }

@@ -16,43 +16,27 @@ using namespace mps_simulator::cases;
 namespace {
 
 // `body` must raise a violation that begins with `start` and contains `text`.
-void expect_named(
-    int line,
-    const std::string& start,
-    const std::string& text,
-    const std::function<void()>& body) {
+void expect_named(int line, const std::string& start, const std::string& text, const std::function<void()>& body) {
   const std::string beginning = "Metal validation (simulator): " + start;
   try {
     body();
   } catch (const ValidationError& error) {
     const std::string message = error.what_without_backtrace();
-    if (message.rfind(beginning, 0) != 0 ||
-        message.find(text) == std::string::npos) {
-      fail(
-          __FILE__,
-          line,
-          "expected \"" + beginning + "\" and \"" + text + "\", got \"" +
-              message + "\"");
+    if (message.rfind(beginning, 0) != 0 || message.find(text) == std::string::npos) {
+      fail(__FILE__, line, "expected \"" + beginning + "\" and \"" + text + "\", got \"" + message + "\"");
     }
     return;
   }
   fail(__FILE__, line, "no violation (" + start + ")");
 }
 
-#define EXPECT_NAMED(start, text, ...) \
-  expect_named(__LINE__, start, text, [&]() __VA_ARGS__)
-
-using Encode = std::function<void(id<MTLComputeCommandEncoder>)>;
+#define EXPECT_NAMED(start, text, ...) expect_named(__LINE__, start, text, [&]() __VA_ARGS__)
 
 void run(NSUInteger threads, const Encode& encode) {
-  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
-  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
-  encode(encoder);
-  [encoder dispatchThreads:MTLSizeMake(threads, 1, 1)
-      threadsPerThreadgroup:MTLSizeMake(4, 1, 1)];
-  [encoder endEncoding];
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  run_compute([&](Encoder encoder) {
+    encode(encoder);
+    [encoder dispatchThreads:MTLSizeMake(threads, 1, 1) threadsPerThreadgroup:MTLSizeMake(4, 1, 1)];
+  });
 }
 
 // out[i + shift] = in[i + shift]
@@ -70,20 +54,17 @@ id<MTLComputePipelineState> shift_pipeline() {
 
 // Runs `length` threads on buffers of `length` bytes.
 void run_shifted(NSUInteger length, int read_shift, int write_shift) {
-  id<MTLBuffer> in = shared_buffer(length);
-  id<MTLBuffer> out = shared_buffer(length);
+  id<MTLBuffer> in = shared_buffer(length), out = shared_buffer(length);
   in.label = @"source";
   out.label = @"result";
-  run(length, [&](id<MTLComputeCommandEncoder> encoder) {
+  run(length, [&](Encoder encoder) {
     [encoder setComputePipelineState:shift_pipeline()];
     [encoder setBuffer:in offset:0 atIndex:0];
     [encoder setBuffer:out offset:0 atIndex:1];
     const int shifts[] = {read_shift, write_shift};
     [encoder setBytes:shifts length:sizeof(shifts) atIndex:2];
   });
-  CHECK(
-      static_cast<char*>([in contents])[0] ==
-      static_cast<char*>([out contents])[0]);
+  CHECK(static_cast<char*>([in contents])[0] == static_cast<char*>([out contents])[0]);
 }
 
 // One pointer to `in` and one to `out`, in the data at index 0.
@@ -98,8 +79,7 @@ constexpr const char* kPointers = R"(
   })";
 
 struct PointerCase {
-  id<MTLBuffer> in = float_buffer(4);
-  id<MTLBuffer> out = float_buffer(4, 100);
+  id<MTLBuffer> in = float_buffer(4), out = float_buffer(4, 100);
   // Made by an argument encoder, or written by the host.
   id<MTLBuffer> table = shared_buffer(16);
 
@@ -107,8 +87,8 @@ struct PointerCase {
     in.label = @"points";
     out.label = @"sums";
     if (encoder) {
-      id<MTLArgumentEncoder> arguments = [[kernel(kPointers, "through")
-          newArgumentEncoderWithBufferIndex:0] autorelease];
+      id<MTLArgumentEncoder> arguments =
+          [[kernel(kPointers, "through") newArgumentEncoderWithBufferIndex:0] autorelease];
       [arguments setArgumentBuffer:table offset:0];
       [arguments setBuffer:in offset:0 atIndex:0];
       [arguments setBuffer:out offset:0 atIndex:1];
@@ -119,7 +99,7 @@ struct PointerCase {
     }
   }
   void run_with(const Encode& declare) {
-    run(4, [&](id<MTLComputeCommandEncoder> encoder) {
+    run(4, [&](Encoder encoder) {
       [encoder setComputePipelineState:pipeline(kPointers, "through")];
       [encoder setBuffer:table offset:0 atIndex:0];
       declare(encoder);
@@ -137,38 +117,30 @@ CASE(kernel_within_its_buffers_is_fine) {
 }
 
 CASE(kernel_that_writes_beyond_a_buffer_is_named) {
-  EXPECT_NAMED(
-      "kernel 'shifted' wrote beyond the end of the buffer \"result\" at index 1",
-      "at offset 64, and its length is 64",
-      { run_shifted(64, 0, 1); });
+  EXPECT_NAMED("kernel 'shifted' wrote beyond the end of the buffer \"result\" at index 1",
+               "at offset 64, and its length is 64",
+               { run_shifted(64, 0, 1); });
   // The process and the queue go on.
   run_shifted(64, 0, 0);
-  EXPECT_NAMED(
-      "kernel 'shifted' wrote beyond the end", "length is 4096", {
-        run_shifted(4096, 0, 2000000);
-      });
+  EXPECT_NAMED("kernel 'shifted' wrote beyond the end", "length is 4096", { run_shifted(4096, 0, 2000000); });
 }
 
 CASE(kernel_that_writes_into_the_rest_of_a_page_is_named) {
-  EXPECT_NAMED(
-      "kernel 'shifted' wrote beyond the end of the buffer \"result\" at index 1",
-      "at offset 61, and its length is 61",
-      { run_shifted(61, 0, 1); });
-  EXPECT_NAMED(
-      "kernel 'shifted' wrote in front of the buffer \"result\" at index 1",
-      "at offset -1, and its length is 64",
-      { run_shifted(64, 0, -1); });
+  EXPECT_NAMED("kernel 'shifted' wrote beyond the end of the buffer \"result\" at index 1",
+               "at offset 61, and its length is 61",
+               { run_shifted(61, 0, 1); });
+  EXPECT_NAMED("kernel 'shifted' wrote in front of the buffer \"result\" at index 1",
+               "at offset -1, and its length is 64",
+               { run_shifted(64, 0, -1); });
 }
 
 CASE(kernel_that_reads_beyond_a_buffer_is_named) {
-  EXPECT_NAMED(
-      "kernel 'shifted' read beyond the end of the buffer \"source\" at index 0",
-      "at offset 64, and its length is 64",
-      { run_shifted(64, 1, 0); });
-  EXPECT_NAMED(
-      "kernel 'shifted' read in front of the buffer \"source\" at index 0",
-      "and its length is 8192",
-      { run_shifted(8192, -1, 0); });
+  EXPECT_NAMED("kernel 'shifted' read beyond the end of the buffer \"source\" at index 0",
+               "at offset 64, and its length is 64",
+               { run_shifted(64, 1, 0); });
+  EXPECT_NAMED("kernel 'shifted' read in front of the buffer \"source\" at index 0", "and its length is 8192", {
+    run_shifted(8192, -1, 0);
+  });
 }
 
 CASE(kernel_that_reads_in_front_of_a_short_buffer_is_named_with_the_guard_there) {
@@ -176,11 +148,10 @@ CASE(kernel_that_reads_in_front_of_a_short_buffer_is_named_with_the_guard_there)
   const std::function<void()> read_in_front = [] { run_shifted(64, -1, 0); };
   const std::function<void()> within = [] { run_shifted(64, 0, 0); };
   try {
-    expect_named(
-        __LINE__,
-        "kernel 'shifted' read in front of the buffer \"source\" at index 0",
-        "at offset -1, and its length is 64",
-        read_in_front);
+    expect_named(__LINE__,
+                 "kernel 'shifted' read in front of the buffer \"source\" at index 0",
+                 "at offset -1, and its length is 64",
+                 read_in_front);
     within();
   } catch (...) {
     settings().guard_side = GuardSide::end;
@@ -190,18 +161,13 @@ CASE(kernel_that_reads_in_front_of_a_short_buffer_is_named_with_the_guard_there)
 }
 
 CASE(buffers_of_a_heap_do_not_run_into_each_other) {
-  MTLHeapDescriptor* descriptor =
-      [[[MTLHeapDescriptor alloc] init] autorelease];
-  descriptor.size = 1 << 16;
-  descriptor.storageMode = MTLStorageModeShared;
-  id<MTLHeap> heap = [[metal_device() newHeapWithDescriptor:descriptor] autorelease];
+  id<MTLHeap> heap = make_heap(1 << 16);
   id<MTLBuffer> buffers[3];
   for (auto& buffer : buffers) {
-    buffer = [[heap newBufferWithLength:256
-                                options:MTLResourceStorageModeShared] autorelease];
+    buffer = [[heap newBufferWithLength:256 options:MTLResourceStorageModeShared] autorelease];
   }
   const auto shift = [&](int distance) {
-    run(256, [&](id<MTLComputeCommandEncoder> encoder) {
+    run(256, [&](Encoder encoder) {
       [encoder setComputePipelineState:shift_pipeline()];
       [encoder setBuffer:buffers[0] offset:0 atIndex:0];
       [encoder setBuffer:buffers[1] offset:0 atIndex:1];
@@ -210,17 +176,13 @@ CASE(buffers_of_a_heap_do_not_run_into_each_other) {
     });
   };
   shift(0);
-  EXPECT_NAMED(
-      "kernel 'shifted' wrote beyond the end of the buffer at index 1",
-      "length is 256",
-      { shift(256); });
+  EXPECT_NAMED("kernel 'shifted' wrote beyond the end of the buffer at index 1", "length is 256", { shift(256); });
 }
 
 CASE(kernel_that_reads_beyond_bytes_is_named) {
   const auto run_with = [](NSUInteger length) {
-    id<MTLBuffer> in = shared_buffer(64);
-    id<MTLBuffer> out = shared_buffer(64);
-    run(4, [&](id<MTLComputeCommandEncoder> encoder) {
+    id<MTLBuffer> in = shared_buffer(64), out = shared_buffer(64);
+    run(4, [&](Encoder encoder) {
       [encoder setComputePipelineState:shift_pipeline()];
       [encoder setBuffer:in offset:0 atIndex:0];
       [encoder setBuffer:out offset:0 atIndex:1];
@@ -231,22 +193,20 @@ CASE(kernel_that_reads_beyond_bytes_is_named) {
   };
   run_with(8);
   run_with(16);
-  EXPECT_NAMED(
-      "kernel 'shifted' read beyond the end of the bytes at index 2",
-      "at offset 4, and its length is 4",
-      { run_with(4); });
+  EXPECT_NAMED("kernel 'shifted' read beyond the end of the bytes at index 2", "at offset 4, and its length is 4", {
+    run_with(4);
+  });
 }
 
 CASE(declared_buffers_are_reached_through_pointers) {
   for (const bool encoder : {true, false}) {
     PointerCase pointers(encoder);
-    pointers.run_with([&](id<MTLComputeCommandEncoder> encoder) {
+    pointers.run_with([&](Encoder encoder) {
       [encoder useResource:pointers.in usage:MTLResourceUsageRead];
-      [encoder useResource:pointers.out
-                     usage:MTLResourceUsageRead | MTLResourceUsageWrite];
+      [encoder useResource:pointers.out usage:MTLResourceUsageRead | MTLResourceUsageWrite];
     });
     // Bound ones need no declaration.
-    pointers.run_with([&](id<MTLComputeCommandEncoder> encoder) {
+    pointers.run_with([&](Encoder encoder) {
       [encoder setBuffer:pointers.in offset:0 atIndex:0];
       [encoder setBuffer:pointers.table offset:0 atIndex:0];
       const id<MTLResource> both[] = {pointers.in, pointers.out};
@@ -263,9 +223,7 @@ CASE(undeclared_buffer_that_is_read_is_named) {
         "through a pointer in the data at index 0, but the encoder has declared "
         "it used neither by -useResource:usage: nor by -useHeap:",
         {
-          pointers.run_with([&](id<MTLComputeCommandEncoder> encoder) {
-            [encoder useResource:pointers.out usage:MTLResourceUsageWrite];
-          });
+          pointers.run_with([&](Encoder encoder) { [encoder useResource:pointers.out usage:MTLResourceUsageWrite]; });
         });
     CHECK_EQUAL(floats(pointers.in)[1], 1);
   }
@@ -274,37 +232,25 @@ CASE(undeclared_buffer_that_is_read_is_named) {
 CASE(undeclared_buffer_that_is_written_is_named) {
   for (const bool encoder : {true, false}) {
     PointerCase pointers(encoder);
-    EXPECT_NAMED(
-        "kernel 'through' wrote the buffer \"sums\" that is not bound",
-        "declared it used neither",
-        {
-          pointers.run_with([&](id<MTLComputeCommandEncoder> encoder) {
-            [encoder useResource:pointers.in usage:MTLResourceUsageRead];
-          });
-        });
-    EXPECT_NAMED(
-        "kernel 'through' wrote the buffer \"sums\" that is not bound",
-        "declared it used without MTLResourceUsageWrite",
-        {
-          pointers.run_with([&](id<MTLComputeCommandEncoder> encoder) {
-            const id<MTLResource> both[] = {pointers.in, pointers.out};
-            [encoder useResources:both count:2 usage:MTLResourceUsageRead];
-          });
-        });
+    EXPECT_NAMED("kernel 'through' wrote the buffer \"sums\" that is not bound", "declared it used neither", {
+      pointers.run_with([&](Encoder encoder) { [encoder useResource:pointers.in usage:MTLResourceUsageRead]; });
+    });
+    EXPECT_NAMED("kernel 'through' wrote the buffer \"sums\" that is not bound",
+                 "declared it used without MTLResourceUsageWrite",
+                 {
+                   pointers.run_with([&](Encoder encoder) {
+                     const id<MTLResource> both[] = {pointers.in, pointers.out};
+                     [encoder useResources:both count:2 usage:MTLResourceUsageRead];
+                   });
+                 });
   }
 }
 
 CASE(declaration_of_a_heap_lets_its_buffers_be_read) {
-  MTLHeapDescriptor* descriptor =
-      [[[MTLHeapDescriptor alloc] init] autorelease];
-  descriptor.size = 1 << 16;
-  descriptor.storageMode = MTLStorageModeShared;
-  id<MTLHeap> heap = [[metal_device() newHeapWithDescriptor:descriptor] autorelease];
-  id<MTLHeap> other = [[metal_device() newHeapWithDescriptor:descriptor] autorelease];
+  id<MTLHeap> heap = make_heap(1 << 16);
+  id<MTLHeap> other = make_heap(1 << 16);
   const auto from_heap = [&] {
-    id<MTLBuffer> buffer =
-        [[heap newBufferWithLength:16
-                           options:MTLResourceStorageModeShared] autorelease];
+    id<MTLBuffer> buffer = [[heap newBufferWithLength:16 options:MTLResourceStorageModeShared] autorelease];
     std::copy_n(floats(float_buffer(4)), 4, floats(buffer));
     return buffer;
   };
@@ -312,59 +258,52 @@ CASE(declaration_of_a_heap_lets_its_buffers_be_read) {
   reading.in = from_heap();
   static_cast<uint64_t*>([reading.table contents])[0] = reading.in.gpuAddress;
   const auto read_using = [&](id<MTLHeap> used) {
-    reading.run_with([&](id<MTLComputeCommandEncoder> encoder) {
+    reading.run_with([&](Encoder encoder) {
       [encoder useResource:reading.out usage:MTLResourceUsageWrite];
       [encoder useHeap:used];
     });
   };
   read_using(heap);
-  EXPECT_NAMED("kernel 'through' read a buffer that is not bound", "neither", {
-    read_using(other);
-  });
+  EXPECT_NAMED("kernel 'through' read a buffer that is not bound", "neither", { read_using(other); });
 
   PointerCase writing(false);
   writing.out = from_heap();
   static_cast<uint64_t*>([writing.table contents])[1] = writing.out.gpuAddress;
   const auto write_using = [&](const Encode& declare) {
-    writing.run_with([&](id<MTLComputeCommandEncoder> encoder) {
+    writing.run_with([&](Encoder encoder) {
       [encoder useResource:writing.in usage:MTLResourceUsageRead];
       declare(encoder);
     });
   };
-  const Encode declare_heap = [&](id<MTLComputeCommandEncoder> encoder) {
-    [encoder useHeap:heap];
-  };
-  const Encode declare_buffer = [&](id<MTLComputeCommandEncoder> encoder) {
-    [encoder useResource:writing.out usage:MTLResourceUsageWrite];
-  };
-  EXPECT_NAMED(
-      "kernel 'through' wrote a buffer that is not bound",
-      "without MTLResourceUsageWrite",
-      { write_using(declare_heap); });
+  const Encode declare_heap = [&](Encoder encoder) { [encoder useHeap:heap]; };
+  const Encode declare_buffer = [&](Encoder encoder) { [encoder useResource:writing.out usage:MTLResourceUsageWrite]; };
+  EXPECT_NAMED("kernel 'through' wrote a buffer that is not bound", "without MTLResourceUsageWrite", {
+    write_using(declare_heap);
+  });
   EXPECT_NAMED("kernel 'through' wrote", "without MTLResourceUsageWrite", {
-    write_using([&](id<MTLComputeCommandEncoder> encoder) {
+    write_using([&](Encoder encoder) {
       const id<MTLHeap> heaps[] = {heap};
       [encoder useHeaps:heaps count:1];
     });
   });
-  write_using([&](id<MTLComputeCommandEncoder> encoder) {
+  write_using([&](Encoder encoder) {
     declare_heap(encoder);
     declare_buffer(encoder);
   });
   // The last declaration is what holds, of the heap or of the buffer.
   EXPECT_NAMED("kernel 'through' wrote", "without MTLResourceUsageWrite", {
-    write_using([&](id<MTLComputeCommandEncoder> encoder) {
+    write_using([&](Encoder encoder) {
       declare_buffer(encoder);
       declare_heap(encoder);
     });
   });
   EXPECT_NAMED("kernel 'through' wrote", "without MTLResourceUsageWrite", {
-    write_using([&](id<MTLComputeCommandEncoder> encoder) {
+    write_using([&](Encoder encoder) {
       declare_buffer(encoder);
       [encoder useResource:writing.out usage:MTLResourceUsageRead];
     });
   });
-  write_using([&](id<MTLComputeCommandEncoder> encoder) {
+  write_using([&](Encoder encoder) {
     declare_buffer(encoder);
     declare_heap(encoder);
     declare_buffer(encoder);
@@ -383,11 +322,9 @@ CASE(pointers_that_no_thread_follows_need_no_declaration) {
     uint64_t values;
     uint32_t unused;
   };
-  id<MTLBuffer> in = float_buffer(4, 7);
-  id<MTLBuffer> out = float_buffer(4);
-  id<MTLBuffer> stale = float_buffer(4);
+  id<MTLBuffer> in = float_buffer(4, 7), out = float_buffer(4), stale = float_buffer(4);
   const auto run_with = [&](uint64_t followed) {
-    run(4, [&](id<MTLComputeCommandEncoder> encoder) {
+    run(4, [&](Encoder encoder) {
       [encoder setComputePipelineState:pipeline(source, "first")];
       const Entry entries[] = {{followed, 0}, {stale.gpuAddress, 0}};
       [encoder setBytes:entries length:sizeof(entries) atIndex:0];
@@ -400,9 +337,7 @@ CASE(pointers_that_no_thread_follows_need_no_declaration) {
   run_with(out.gpuAddress);
   CHECK_EQUAL(floats(out)[3], 10);
   EXPECT_NAMED(
-      "kernel 'first' wrote a buffer that is not bound",
-      "in the data at index 0",
-      { run_with(stale.gpuAddress); });
+      "kernel 'first' wrote a buffer that is not bound", "in the data at index 0", { run_with(stale.gpuAddress); });
   CHECK_EQUAL(floats(stale)[3], 3);
 }
 
@@ -433,7 +368,7 @@ CASE(host_may_use_a_buffer_that_is_closed_to_a_kernel) {
     }
   });
   for (int i = 0; i < 20; ++i) {
-    run(4, [&](id<MTLComputeCommandEncoder> encoder) {
+    run(4, [&](Encoder encoder) {
       [encoder setComputePipelineState:pipeline(source, "slow")];
       const uint64_t list[] = {unused.gpuAddress};
       [encoder setBytes:list length:sizeof(list) atIndex:0];
@@ -447,16 +382,11 @@ CASE(host_may_use_a_buffer_that_is_closed_to_a_kernel) {
 
 CASE(kernel_that_reaches_a_released_buffer_is_named) {
   PointerCase pointers(false);
-  id<MTLBuffer> gone = [metal_device() newBufferWithLength:64
-                                                   options:MTLResourceStorageModeShared];
+  id<MTLBuffer> gone = [metal_device() newBufferWithLength:64 options:MTLResourceStorageModeShared];
   gone.label = @"short-lived";
   static_cast<uint64_t*>([pointers.table contents])[0] = gone.gpuAddress;
-  const Encode declare = [&](id<MTLComputeCommandEncoder> encoder) {
-    [encoder useResource:pointers.out usage:MTLResourceUsageWrite];
-  };
+  const Encode declare = [&](Encoder encoder) { [encoder useResource:pointers.out usage:MTLResourceUsageWrite]; };
   [gone release];
   EXPECT_NAMED(
-      "kernel 'through' read the buffer \"short-lived\"",
-      "which has been released",
-      { pointers.run_with(declare); });
+      "kernel 'through' read the buffer \"short-lived\"", "which has been released", { pointers.run_with(declare); });
 }

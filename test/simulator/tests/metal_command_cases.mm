@@ -3,7 +3,7 @@
 #import "metal_objects.h"
 
 #include "metal/command.h"
-#include "support/live_objects.h"
+#include "support/counters.h"
 #include "support/settings.h"
 
 #include <atomic>
@@ -22,17 +22,9 @@ using namespace mps_simulator::cases;
 
 namespace {
 
-void copy(
-    id<MTLCommandBuffer> buffer,
-    id<MTLBuffer> from,
-    id<MTLBuffer> to,
-    NSUInteger size) {
+void copy(id<MTLCommandBuffer> buffer, id<MTLBuffer> from, id<MTLBuffer> to, NSUInteger size) {
   id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
-  [encoder copyFromBuffer:from
-             sourceOffset:0
-                 toBuffer:to
-        destinationOffset:0
-                     size:size];
+  [encoder copyFromBuffer:from sourceOffset:0 toBuffer:to destinationOffset:0 size:size];
   [encoder endEncoding];
 }
 
@@ -44,8 +36,7 @@ void pause_briefly() {
 
 CASE(commands_run_after_commit) {
   id<MTLCommandQueue> queue = metal_queue();
-  id<MTLBuffer> from = float_buffer(4, 1);
-  id<MTLBuffer> to = float_buffer(4, 10);
+  id<MTLBuffer> from = float_buffer(4, 1), to = float_buffer(4, 10);
   id<MTLCommandBuffer> buffer = [queue commandBuffer];
   CHECK(buffer.status == MTLCommandBufferStatusNotEnqueued);
   CHECK(buffer.commandQueue == queue);
@@ -54,8 +45,7 @@ CASE(commands_run_after_commit) {
   pause_briefly();
   CHECK_EQUAL(floats(to)[0], 10);
   floats(from)[0] = 7;
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  finish(buffer);
   CHECK(buffer.status == MTLCommandBufferStatusCompleted);
   CHECK(buffer.error == nil);
   CHECK_EQUAL(floats(to)[0], 7);
@@ -71,8 +61,7 @@ CASE(fill_stays_in_its_range) {
   id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
   [encoder fillBuffer:target range:NSMakeRange(4, 8) value:0];
   [encoder endEncoding];
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  finish(buffer);
   CHECK_EQUAL(floats(target)[0], 1);
   CHECK_EQUAL(floats(target)[1], 0);
   CHECK_EQUAL(floats(target)[2], 0);
@@ -114,8 +103,7 @@ CASE(handlers_run_before_wait_returns) {
   [buffer addCompletedHandler:^(id<MTLCommandBuffer>) {
     order += "2";
   }];
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  finish(buffer);
   CHECK(order == "s12");
   CHECK(completed);
   CHECK(handler_thread != std::this_thread::get_id());
@@ -143,8 +131,7 @@ CASE(used_objects_live_until_completion) {
   id<MTLCommandQueue> queue = metal_queue();
   Gate gate;
   gate.close(queue);
-  id<MTLBuffer> from = float_buffer(4);
-  id<MTLBuffer> to = float_buffer(4);
+  id<MTLBuffer> from = float_buffer(4), to = float_buffer(4);
   id<MTLCommandBuffer> buffer = [queue commandBuffer];
   const auto count = [from retainCount];
   copy(buffer, from, to, 16);
@@ -159,8 +146,7 @@ CASE(used_objects_live_until_completion) {
   CHECK(!unretained.retainedReferences);
   copy(unretained, from, to, 16);
   CHECK_EQUAL(from.retainCount, count);
-  [unretained commit];
-  [unretained waitUntilCompleted];
+  finish(unretained);
 }
 
 CASE(event_orders_two_queues) {
@@ -188,8 +174,7 @@ CASE(event_orders_two_queues) {
 
 CASE(listener_hears_of_an_event) {
   id<MTLSharedEvent> event = [[metal_device() newSharedEvent] autorelease];
-  MTLSharedEventListener* listener =
-      [[[MTLSharedEventListener alloc] init] autorelease];
+  MTLSharedEventListener* listener = [[[MTLSharedEventListener alloc] init] autorelease];
   auto heard = std::make_shared<std::atomic<uint64_t>>(0);
   auto at_once = std::make_shared<std::atomic<bool>>(false);
   [event notifyListener:listener
@@ -199,8 +184,7 @@ CASE(listener_hears_of_an_event) {
                   }];
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   [buffer encodeSignalEvent:event value:1];
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  finish(buffer);
   pause_briefly();
   CHECK_EQUAL(heard->load(), 0);
   event.signaledValue = 2;
@@ -252,8 +236,7 @@ CASE(null_mode_drops_commands_and_keeps_events) {
   settings().null_mode = true;
   id<MTLCommandQueue> queue = metal_queue();
   id<MTLSharedEvent> event = [[metal_device() newSharedEvent] autorelease];
-  id<MTLBuffer> from = float_buffer(4, 1);
-  id<MTLBuffer> to = float_buffer(4, 10);
+  id<MTLBuffer> from = float_buffer(4, 1), to = float_buffer(4, 10);
   id<MTLCommandBuffer> plain = [queue commandBuffer];
   copy(plain, from, to, 16);
   __block bool handled = false;
@@ -267,8 +250,7 @@ CASE(null_mode_drops_commands_and_keeps_events) {
   id<MTLCommandBuffer> signaling = [queue commandBuffer];
   copy(signaling, from, to, 16);
   [signaling encodeSignalEvent:event value:1];
-  [signaling commit];
-  [signaling waitUntilCompleted];
+  finish(signaling);
   settings().null_mode = false;
   CHECK(handled);
   CHECK_EQUAL(floats(to)[0], 10);
@@ -290,21 +272,18 @@ CASE(null_mode_finishes_a_command_buffer_once) {
   @autoreleasepool {
     const size_t size = getpagesize();
     void* memory = std::aligned_alloc(size, size);
-    id<MTLBuffer> to = [metal_device()
-        newBufferWithBytesNoCopy:memory
-                          length:size
-                         options:MTLResourceStorageModeShared
-                     deallocator:^(void* pointer, NSUInteger) {
-                       [behind commit];
-                       for (uint64_t value : {1, 2}) {
-                         id<MTLCommandBuffer> signaling =
-                             [other_queue commandBuffer];
-                         [signaling encodeSignalEvent:event value:value];
-                         [signaling commit];
-                         [signaling waitUntilCompleted];
-                       }
-                       free(pointer);
-                     }];
+    id<MTLBuffer> to = [metal_device() newBufferWithBytesNoCopy:memory
+                                                         length:size
+                                                        options:MTLResourceStorageModeShared
+                                                    deallocator:^(void* pointer, NSUInteger) {
+                                                      [behind commit];
+                                                      for (uint64_t value : {1, 2}) {
+                                                        id<MTLCommandBuffer> signaling = [other_queue commandBuffer];
+                                                        [signaling encodeSignalEvent:event value:value];
+                                                        finish(signaling);
+                                                      }
+                                                      free(pointer);
+                                                    }];
     copy(plain, float_buffer(4, 1), to, 16);
     [to release];
   }
@@ -324,8 +303,7 @@ CASE(delayed_gpu_shows_a_host_race) {
   id<MTLCommandQueue> queue = metal_queue();
   settings().delay_microseconds = 50000;
   settings().seed = 1;
-  id<MTLBuffer> from = float_buffer(4, 1);
-  id<MTLBuffer> to = float_buffer(4, 10);
+  id<MTLBuffer> from = float_buffer(4, 1), to = float_buffer(4, 10);
   id<MTLCommandBuffer> buffer = [queue commandBuffer];
   for (int i = 0; i < 4; ++i) {
     copy(buffer, from, to, 16);
@@ -351,8 +329,7 @@ CASE(leaks_nothing_over_1000_iterations) {
       copy(buffer, from, to, 16);
       [buffer addCompletedHandler:^(id<MTLCommandBuffer>){
       }];
-      [buffer commit];
-      [buffer waitUntilCompleted];
+      finish(buffer);
     }
     if (i == 0) {
       pause_briefly();
@@ -369,10 +346,8 @@ CASE(leaks_nothing_over_1000_iterations) {
 CASE(capture_manager_keeps_its_state) {
   MTLCaptureManager* manager = [MTLCaptureManager sharedCaptureManager];
   CHECK(!manager.isCapturing);
-  CHECK(
-      ![manager supportsDestination:MTLCaptureDestinationDeveloperTools]);
-  MTLCaptureDescriptor* descriptor =
-      [[[MTLCaptureDescriptor alloc] init] autorelease];
+  CHECK(![manager supportsDestination:MTLCaptureDestinationDeveloperTools]);
+  MTLCaptureDescriptor* descriptor = [[[MTLCaptureDescriptor alloc] init] autorelease];
   NSError* error = nil;
   CHECK(![manager startCaptureWithDescriptor:descriptor error:&error]);
   CHECK_EQUAL(error.code, MTLCaptureErrorInvalidDescriptor);
@@ -397,9 +372,7 @@ CASE(capture_manager_keeps_its_state) {
 CASE(violation_commit_with_open_encoder) {
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
-  EXPECT_VIOLATION("-[MTLCommandBuffer commit]", "has not ended", {
-    [buffer commit];
-  });
+  EXPECT_VIOLATION("-[MTLCommandBuffer commit]", "has not ended", { [buffer commit]; });
   [encoder endEncoding];
 }
 
@@ -408,41 +381,31 @@ CASE(violation_encoder_gone_without_end) {
   @autoreleasepool {
     [buffer computeCommandEncoder];
   }
-  EXPECT_VIOLATION("-[MTLCommandBuffer commit]", "has been released", {
-    [buffer commit];
-  });
+  EXPECT_VIOLATION("-[MTLCommandBuffer commit]", "has been released", { [buffer commit]; });
   // Reported once: the process goes on.
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  finish(buffer);
 }
 
 CASE(failed_blit_does_not_stay_in_the_way) {
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   id<MTLBuffer> target = float_buffer(2);
   id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
-  EXPECT_VIOLATION(
-      "-[MTLBlitCommandEncoder fillBuffer:range:value:]", "beyond", {
-        [encoder fillBuffer:target range:NSMakeRange(0, 16) value:0];
-      });
+  EXPECT_VIOLATION("-[MTLBlitCommandEncoder fillBuffer:range:value:]", "beyond", {
+    [encoder fillBuffer:target range:NSMakeRange(0, 16) value:0];
+  });
   // The encoder was not ended, because the error left the function first.
   encoder = [buffer blitCommandEncoder];
   [encoder fillBuffer:target range:NSMakeRange(0, 8) value:0];
   [encoder endEncoding];
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  finish(buffer);
   CHECK_EQUAL(floats(target)[1], 0);
 }
 
 CASE(violation_second_encoder) {
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
-  EXPECT_VIOLATION(
-      "-[MTLCommandBuffer computeCommandEncoder]", "has not ended", {
-        [buffer computeCommandEncoder];
-      });
-  EXPECT_VIOLATION("append_command()", "has not ended", {
-    append_command(buffer, {"command", [] {}});
-  });
+  EXPECT_VIOLATION("-[MTLCommandBuffer computeCommandEncoder]", "has not ended", { [buffer computeCommandEncoder]; });
+  EXPECT_VIOLATION("append_command()", "has not ended", { append_command(buffer, {"command", [] {}}); });
   [encoder endEncoding];
 }
 
@@ -450,130 +413,86 @@ CASE(violation_use_after_end_encoding) {
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
   [encoder endEncoding];
-  EXPECT_VIOLATION(
-      "-[MTLBlitCommandEncoder fillBuffer:range:value:]", "has ended", {
-        [encoder fillBuffer:shared_buffer(16) range:NSMakeRange(0, 4) value:0];
-      });
-  EXPECT_VIOLATION("-[MTLCommandEncoder endEncoding]", "already ended", {
-    [encoder endEncoding];
+  EXPECT_VIOLATION("-[MTLBlitCommandEncoder fillBuffer:range:value:]", "has ended", {
+    [encoder fillBuffer:shared_buffer(16) range:NSMakeRange(0, 4) value:0];
   });
+  EXPECT_VIOLATION("-[MTLCommandEncoder endEncoding]", "already ended", { [encoder endEncoding]; });
 }
 
 CASE(violation_commit_twice) {
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   [buffer commit];
-  EXPECT_VIOLATION("-[MTLCommandBuffer commit]", "already been committed", {
-    [buffer commit];
-  });
+  EXPECT_VIOLATION("-[MTLCommandBuffer commit]", "already been committed", { [buffer commit]; });
   EXPECT_VIOLATION(
-      "-[MTLCommandBuffer blitCommandEncoder]", "already been committed", {
-        [buffer blitCommandEncoder];
-      });
-  EXPECT_VIOLATION(
-      "-[MTLCommandBuffer addCompletedHandler:]", "already been committed", {
-        [buffer addCompletedHandler:^(id<MTLCommandBuffer>){
-        }];
-      });
-  EXPECT_VIOLATION("append_command()", "already been committed", {
-    append_command(buffer, {"command", [] {}});
+      "-[MTLCommandBuffer blitCommandEncoder]", "already been committed", { [buffer blitCommandEncoder]; });
+  EXPECT_VIOLATION("-[MTLCommandBuffer addCompletedHandler:]", "already been committed", {
+    [buffer addCompletedHandler:^(id<MTLCommandBuffer>){
+    }];
   });
+  EXPECT_VIOLATION("append_command()", "already been committed", { append_command(buffer, {"command", [] {}}); });
   [buffer waitUntilCompleted];
 }
 
 CASE(violation_wait_without_commit) {
-  EXPECT_VIOLATION(
-      "-[MTLCommandBuffer waitUntilCompleted]", "wait for ever", {
-        [[metal_queue() commandBuffer] waitUntilCompleted];
-      });
+  EXPECT_VIOLATION("-[MTLCommandBuffer waitUntilCompleted]", "wait for ever", {
+    [[metal_queue() commandBuffer] waitUntilCompleted];
+  });
 }
 
 CASE(violation_no_command_buffer_left) {
-  id<MTLCommandQueue> queue = [[metal_device()
-      newCommandQueueWithMaxCommandBufferCount:2] autorelease];
+  id<MTLCommandQueue> queue = [[metal_device() newCommandQueueWithMaxCommandBufferCount:2] autorelease];
   id<MTLCommandBuffer> first = [queue commandBuffer];
   [queue commandBuffer];
-  EXPECT_VIOLATION("-[MTLCommandQueue commandBuffer]", "wait for ever", {
-    [queue commandBuffer];
-  });
-  [first commit];
-  [first waitUntilCompleted];
+  EXPECT_VIOLATION("-[MTLCommandQueue commandBuffer]", "wait for ever", { [queue commandBuffer]; });
+  finish(first);
   [queue commandBuffer];
 }
 
 CASE(violation_blit_out_of_bounds) {
-  id<MTLBuffer> small = shared_buffer(16);
-  id<MTLBuffer> large = shared_buffer(64);
+  id<MTLBuffer> small = shared_buffer(16), large = shared_buffer(64);
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
   const char* call =
       "-[MTLBlitCommandEncoder copyFromBuffer:sourceOffset:toBuffer:"
       "destinationOffset:size:]";
   EXPECT_VIOLATION(call, "source offset 8 + size 16", {
-    [encoder copyFromBuffer:small
-               sourceOffset:8
-                   toBuffer:large
-          destinationOffset:0
-                       size:16];
+    [encoder copyFromBuffer:small sourceOffset:8 toBuffer:large destinationOffset:0 size:16];
   });
   EXPECT_VIOLATION(call, "destination offset 0 + size 32", {
-    [encoder copyFromBuffer:large
-               sourceOffset:0
-                   toBuffer:small
-          destinationOffset:0
-                       size:32];
-  });
-  EXPECT_VIOLATION(call, "overlap", {
-    [encoder copyFromBuffer:large
-               sourceOffset:0
-                   toBuffer:large
-          destinationOffset:8
-                       size:16];
-  });
-  EXPECT_VIOLATION(call, "source buffer is nil", {
-    [encoder copyFromBuffer:(id<MTLBuffer>)nil
-               sourceOffset:0
-                   toBuffer:large
-          destinationOffset:8
-                       size:16];
+    [encoder copyFromBuffer:large sourceOffset:0 toBuffer:small destinationOffset:0 size:32];
   });
   EXPECT_VIOLATION(
-      "-[MTLBlitCommandEncoder fillBuffer:range:value:]", "range offset 12", {
-        [encoder fillBuffer:small range:NSMakeRange(12, 8) value:0];
-      });
+      call, "overlap", { [encoder copyFromBuffer:large sourceOffset:0 toBuffer:large destinationOffset:8 size:16]; });
+  EXPECT_VIOLATION(call, "source buffer is nil", {
+    [encoder copyFromBuffer:(id<MTLBuffer>)nil sourceOffset:0 toBuffer:large destinationOffset:8 size:16];
+  });
+  EXPECT_VIOLATION("-[MTLBlitCommandEncoder fillBuffer:range:value:]", "range offset 12", {
+    [encoder fillBuffer:small range:NSMakeRange(12, 8) value:0];
+  });
   settings().copy_alignment = 4;
   EXPECT_VIOLATION(call, "not a multiple of 4", {
-    [encoder copyFromBuffer:large
-               sourceOffset:0
-                   toBuffer:small
-          destinationOffset:0
-                       size:3];
+    [encoder copyFromBuffer:large sourceOffset:0 toBuffer:small destinationOffset:0 size:3];
   });
   settings().copy_alignment = 1;
   [encoder endEncoding];
 }
 
 CASE(violation_released_objects) {
-  id<MTLBuffer> released =
-      [metal_device() newBufferWithLength:16 options:MTLResourceStorageModeShared];
+  id<MTLBuffer> released = [metal_device() newBufferWithLength:16 options:MTLResourceStorageModeShared];
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
   [released release];
-  EXPECT_VIOLATION(
-      "-[MTLBlitCommandEncoder fillBuffer:range:value:]", "been released", {
-        [encoder fillBuffer:released range:NSMakeRange(0, 4) value:0];
-      });
-  EXPECT_VIOLATION("-[MTLBuffer contents]", "deallocated", {
-    [released contents];
+  EXPECT_VIOLATION("-[MTLBlitCommandEncoder fillBuffer:range:value:]", "been released", {
+    [encoder fillBuffer:released range:NSMakeRange(0, 4) value:0];
   });
+  EXPECT_VIOLATION("-[MTLBuffer contents]", "deallocated", { [released contents]; });
   [encoder endEncoding];
 }
 
 CASE(violation_debug_groups) {
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
-  EXPECT_VIOLATION("-[MTLCommandEncoder popDebugGroup]", "no debug group", {
-    [encoder popDebugGroup];
-  });
+  EXPECT_VIOLATION("-[MTLCommandEncoder popDebugGroup]", "no debug group", { [encoder popDebugGroup]; });
   [encoder pushDebugGroup:@"group"];
   [encoder popDebugGroup];
   [encoder pushDebugGroup:@"left open, which Metal allows"];

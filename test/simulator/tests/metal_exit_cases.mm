@@ -11,15 +11,11 @@
 using namespace mps_simulator;
 using namespace mps_simulator::cases;
 
-
 CASE(leave_work_in_flight) {
   id<MTLCommandQueue> queue = [metal_device() newCommandQueue];
   for (int i = 0; i < 10; ++i) {
     id<MTLCommandBuffer> buffer = [queue commandBuffer];
-    append_command(buffer, {"slow", [] {
-                              std::this_thread::sleep_for(
-                                  std::chrono::milliseconds(100));
-                            }});
+    append_command(buffer, {"slow", [] { std::this_thread::sleep_for(std::chrono::milliseconds(100)); }});
     [buffer commit];
   }
 }
@@ -34,8 +30,7 @@ CASE(leave_a_blocked_queue) {
 CASE(leave_a_failure) {
   id<MTLCommandQueue> queue = [metal_device() newCommandQueue];
   id<MTLCommandBuffer> buffer = [queue commandBuffer];
-  append_command(
-      buffer, {"lost", [] { throw std::runtime_error("left behind"); }});
+  append_command(buffer, {"lost", [] { throw std::runtime_error("left behind"); }});
   [buffer commit];
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
@@ -43,11 +38,10 @@ CASE(leave_a_failure) {
 CASE(leave_a_failure_to_come) {
   id<MTLCommandQueue> queue = [metal_device() newCommandQueue];
   id<MTLCommandBuffer> buffer = [queue commandBuffer];
-  append_command(
-      buffer, {"slow", [] {
-                 std::this_thread::sleep_for(std::chrono::milliseconds(200));
-                 throw std::runtime_error("left behind");
-               }});
+  append_command(buffer, {"slow", [] {
+                            std::this_thread::sleep_for(std::chrono::milliseconds(200));
+                            throw std::runtime_error("left behind");
+                          }});
   [buffer commit];
 }
 

@@ -31,20 +31,15 @@ void write(id<MTLBuffer> buffer, NSUInteger index, float value) {
   static_cast<volatile float*>(floats(buffer))[index] = value;
 }
 
-id<MTLCommandBuffer> commit_copy(
-    id<MTLCommandQueue> queue,
-    id<MTLBuffer> from,
-    id<MTLBuffer> to,
-    NSUInteger offset,
-    NSUInteger size) {
+id<MTLCommandBuffer> commit_copy(id<MTLCommandQueue> queue,
+                                 id<MTLBuffer> from,
+                                 id<MTLBuffer> to,
+                                 NSUInteger offset,
+                                 NSUInteger size) {
   id<MTLCommandBuffer> buffer = [queue commandBuffer];
   buffer.label = @"copying";
   id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
-  [encoder copyFromBuffer:from
-             sourceOffset:offset
-                 toBuffer:to
-        destinationOffset:offset
-                     size:size];
+  [encoder copyFromBuffer:from sourceOffset:offset toBuffer:to destinationOffset:offset size:size];
   [encoder endEncoding];
   [buffer commit];
   return buffer;
@@ -54,11 +49,10 @@ id<MTLCommandBuffer> commit_copy(
 struct ProgramMemory {
   ProgramMemory() : bytes(std::aligned_alloc(page_size(), page_size())) {
     std::memset(bytes, 0, page_size());
-    buffer = [[metal_device()
-        newBufferWithBytesNoCopy:bytes
-                          length:page_size()
-                         options:MTLResourceStorageModeShared
-                     deallocator:nil] autorelease];
+    buffer = [[metal_device() newBufferWithBytesNoCopy:bytes
+                                                length:page_size()
+                                               options:MTLResourceStorageModeShared
+                                           deallocator:nil] autorelease];
   }
   ~ProgramMemory() {
     std::free(bytes);
@@ -67,79 +61,71 @@ struct ProgramMemory {
   id<MTLBuffer> buffer;
 };
 
+// A copy that is committed and does not run before the gate is opened.
+struct HeldCopy {
+  explicit HeldCopy(bool watched = true) : watch(watched) {
+    from.label = @"source";
+    to.label = @"target";
+    gate.close(queue);
+    buffer = commit_copy(queue, from, to, 0, 16);
+  }
+
+  WatchHazards watch;
+  id<MTLCommandQueue> queue = metal_queue();
+  id<MTLBuffer> from = float_buffer(4, 1);
+  id<MTLBuffer> to = float_buffer(4, 10);
+  Gate gate;
+  id<MTLCommandBuffer> buffer;
+};
+
 } // namespace
 
 CASE(hazard_host_writes_what_the_gpu_reads) {
-  const WatchHazards watch;
-  id<MTLCommandQueue> queue = metal_queue();
-  id<MTLBuffer> from = float_buffer(4, 1);
-  id<MTLBuffer> to = float_buffer(4, 10);
-  from.label = @"source";
-  Gate gate;
-  gate.close(queue);
-  id<MTLCommandBuffer> buffer = commit_copy(queue, from, to, 0, 16);
+  HeldCopy held;
   // Reading what the GPU only reads is fine.
-  CHECK_EQUAL(read(from), 1);
-  [queue commandBuffer];
-  write(from, 1, 99);
+  CHECK_EQUAL(read(held.from), 1);
+  [held.queue commandBuffer];
+  write(held.from, 1, 99);
   for (const char* text : {"wrote byte 4 of the buffer 'source' of 16 bytes"}) {
-    EXPECT_VIOLATION("-[MTLCommandQueue commandBuffer]", text, {
-      [queue commandBuffer];
-    });
+    EXPECT_VIOLATION("-[MTLCommandQueue commandBuffer]", text, { [held.queue commandBuffer]; });
   }
   // Reported once. The host's access has happened, as on a Mac.
-  [queue commandBuffer];
-  gate.open();
-  [buffer waitUntilCompleted];
-  CHECK_EQUAL(read(to, 1), 99);
+  [held.queue commandBuffer];
+  held.gate.open();
+  [held.buffer waitUntilCompleted];
+  CHECK_EQUAL(read(held.to, 1), 99);
   // The GPU is done with both.
-  write(from, 1, 5);
-  write(to, 1, 5);
-  [queue commandBuffer];
+  write(held.from, 1, 5);
+  write(held.to, 1, 5);
+  [held.queue commandBuffer];
 }
 
 CASE(hazard_host_reads_what_the_gpu_will_write) {
-  const WatchHazards watch;
-  id<MTLCommandQueue> queue = metal_queue();
-  id<MTLBuffer> from = float_buffer(4, 1);
-  id<MTLBuffer> to = float_buffer(4, 10);
-  to.label = @"target";
-  Gate gate;
-  gate.close(queue);
-  id<MTLCommandBuffer> buffer = commit_copy(queue, from, to, 0, 16);
-  CHECK_EQUAL(read(to), 10);
-  gate.open();
-  EXPECT_VIOLATION(
-      "-[MTLCommandBuffer waitUntilCompleted]",
-      "read byte 0 of the buffer 'target'",
-      { [buffer waitUntilCompleted]; });
-  [buffer waitUntilCompleted];
-  CHECK_EQUAL(read(to), 1);
-  [queue commandBuffer];
+  HeldCopy held;
+  CHECK_EQUAL(read(held.to), 10);
+  held.gate.open();
+  EXPECT_VIOLATION("-[MTLCommandBuffer waitUntilCompleted]", "read byte 0 of the buffer 'target'", {
+    [held.buffer waitUntilCompleted];
+  });
+  [held.buffer waitUntilCompleted];
+  CHECK_EQUAL(read(held.to), 1);
+  [held.queue commandBuffer];
 }
 
 CASE(hazard_names_the_command_buffer) {
-  const WatchHazards watch;
-  id<MTLCommandQueue> queue = metal_queue();
-  id<MTLBuffer> from = float_buffer(4, 1);
-  id<MTLBuffer> to = float_buffer(4, 10);
-  Gate gate;
-  gate.close(queue);
-  id<MTLCommandBuffer> buffer = commit_copy(queue, from, to, 0, 16);
-  write(to, 0, 1);
-  gate.open();
-  EXPECT_VIOLATION(
-      "-[MTLCommandBuffer waitUntilCompleted]",
-      "while command buffer copying (",
-      { [buffer waitUntilCompleted]; });
-  [buffer waitUntilCompleted];
+  HeldCopy held;
+  write(held.to, 0, 1);
+  held.gate.open();
+  EXPECT_VIOLATION("-[MTLCommandBuffer waitUntilCompleted]", "while command buffer copying (", {
+    [held.buffer waitUntilCompleted];
+  });
+  [held.buffer waitUntilCompleted];
 }
 
 CASE(no_hazard_beside_what_the_gpu_uses) {
   const WatchHazards watch;
   id<MTLCommandQueue> queue = metal_queue();
-  id<MTLBuffer> from = float_buffer(8, 1);
-  id<MTLBuffer> to = float_buffer(8, 10);
+  id<MTLBuffer> from = float_buffer(8, 1), to = float_buffer(8, 10);
   Gate gate;
   gate.close(queue);
   id<MTLCommandBuffer> buffer = commit_copy(queue, from, to, 16, 16);
@@ -154,52 +140,39 @@ CASE(no_hazard_beside_what_the_gpu_uses) {
 
 CASE(no_hazard_before_commit) {
   const WatchHazards watch;
-  id<MTLBuffer> from = float_buffer(4, 1);
-  id<MTLBuffer> to = float_buffer(4, 10);
+  id<MTLBuffer> from = float_buffer(4, 1), to = float_buffer(4, 10);
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
-  [encoder copyFromBuffer:from
-             sourceOffset:0
-                 toBuffer:to
-        destinationOffset:0
-                     size:16];
+  [encoder copyFromBuffer:from sourceOffset:0 toBuffer:to destinationOffset:0 size:16];
   [encoder endEncoding];
   write(from, 0, 7);
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  finish(buffer);
   CHECK_EQUAL(read(to), 7);
 }
 
 CASE(hazard_of_a_kernel_and_its_bindings) {
   const WatchHazards watch;
   id<MTLCommandQueue> queue = metal_queue();
-  id<MTLBuffer> in = float_buffer(4, 1);
-  id<MTLBuffer> out = float_buffer(4, 10);
-  id<MTLBuffer> bias = float_buffer(1, 1);
+  id<MTLBuffer> in = float_buffer(4, 1), out = float_buffer(4, 10), bias = float_buffer(1, 1);
   id<MTLComputePipelineState> state = add_pipeline();
   Gate gate;
   gate.close(queue);
   id<MTLCommandBuffer> buffer = [queue commandBuffer];
-  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  Encoder encoder = [buffer computeCommandEncoder];
   [encoder setComputePipelineState:state];
   [encoder setBuffer:in offset:0 atIndex:0];
   [encoder setBuffer:out offset:0 atIndex:1];
   [encoder setBuffer:bias offset:0 atIndex:2];
-  [encoder dispatchThreads:MTLSizeMake(4, 1, 1)
-      threadsPerThreadgroup:MTLSizeMake(4, 1, 1)];
+  [encoder dispatchThreads:MTLSizeMake(4, 1, 1) threadsPerThreadgroup:MTLSizeMake(4, 1, 1)];
   [encoder endEncoding];
   [buffer commit];
   CHECK_EQUAL(read(in), 1);
   CHECK_EQUAL(read(bias), 1);
   [queue commandBuffer];
   write(bias, 0, 2);
-  EXPECT_VIOLATION("-[MTLCommandQueue commandBuffer]", "the host wrote byte 0", {
-    [queue commandBuffer];
-  });
+  EXPECT_VIOLATION("-[MTLCommandQueue commandBuffer]", "the host wrote byte 0", { [queue commandBuffer]; });
   (void)read(out, 2);
-  EXPECT_VIOLATION("-[MTLCommandQueue commandBuffer]", "the host read byte 8", {
-    [queue commandBuffer];
-  });
+  EXPECT_VIOLATION("-[MTLCommandQueue commandBuffer]", "the host read byte 8", { [queue commandBuffer]; });
   gate.open();
   [buffer waitUntilCompleted];
   CHECK_EQUAL(read(out), 3);
@@ -208,27 +181,17 @@ CASE(hazard_of_a_kernel_and_its_bindings) {
 CASE(no_hazard_after_an_event_of_the_gpu) {
   const WatchHazards watch;
   id<MTLCommandQueue> queue = metal_queue();
-  id<MTLBuffer> from = float_buffer(4, 1);
-  id<MTLBuffer> to = float_buffer(4, 10);
-  id<MTLBuffer> later = float_buffer(4, 20);
+  id<MTLBuffer> from = float_buffer(4, 1), to = float_buffer(4, 10), later = float_buffer(4, 20);
   id<MTLSharedEvent> done = [[metal_device() newSharedEvent] autorelease];
   id<MTLSharedEvent> go_on = [[metal_device() newSharedEvent] autorelease];
   id<MTLCommandBuffer> buffer = [queue commandBuffer];
   id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
-  [encoder copyFromBuffer:from
-             sourceOffset:0
-                 toBuffer:to
-        destinationOffset:0
-                     size:16];
+  [encoder copyFromBuffer:from sourceOffset:0 toBuffer:to destinationOffset:0 size:16];
   [encoder endEncoding];
   [buffer encodeSignalEvent:done value:1];
   [buffer encodeWaitForEvent:go_on value:1];
   encoder = [buffer blitCommandEncoder];
-  [encoder copyFromBuffer:to
-             sourceOffset:0
-                 toBuffer:later
-        destinationOffset:0
-                     size:16];
+  [encoder copyFromBuffer:to sourceOffset:0 toBuffer:later destinationOffset:0 size:16];
   [encoder endEncoding];
   [buffer commit];
   CHECK([done waitUntilSignaledValue:1 timeoutMS:5000]);
@@ -237,9 +200,7 @@ CASE(no_hazard_after_an_event_of_the_gpu) {
   write(from, 0, 2);
   [queue commandBuffer];
   (void)read(later);
-  EXPECT_VIOLATION("-[MTLCommandQueue commandBuffer]", "the host read", {
-    [queue commandBuffer];
-  });
+  EXPECT_VIOLATION("-[MTLCommandQueue commandBuffer]", "the host read", { [queue commandBuffer]; });
   go_on.signaledValue = 1;
   [buffer waitUntilCompleted];
   CHECK_EQUAL(read(later), 1);
@@ -256,32 +217,27 @@ CASE(hazard_of_an_argument_encoder) {
           arguments.out[0] = 1;
         })",
       "write");
-  id<MTLArgumentEncoder> arguments =
-      [[function newArgumentEncoderWithBufferIndex:0] autorelease];
-  id<MTLBuffer> storage = shared_buffer(16);
-  id<MTLBuffer> out = float_buffer(4);
+  id<MTLArgumentEncoder> arguments = [[function newArgumentEncoderWithBufferIndex:0] autorelease];
+  id<MTLBuffer> storage = shared_buffer(16), out = float_buffer(4);
   NSError* error = nil;
-  id<MTLComputePipelineState> state =
-      [[metal_device() newComputePipelineStateWithFunction:function
-                                                     error:&error] autorelease];
+  id<MTLComputePipelineState> state = [[metal_device() newComputePipelineStateWithFunction:function
+                                                                                     error:&error] autorelease];
   [arguments setArgumentBuffer:storage offset:0];
   [arguments setBuffer:out offset:0 atIndex:0];
   id<MTLCommandQueue> queue = metal_queue();
   Gate gate;
   gate.close(queue);
   id<MTLCommandBuffer> buffer = [queue commandBuffer];
-  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  Encoder encoder = [buffer computeCommandEncoder];
   [encoder setComputePipelineState:state];
   [encoder setBuffer:storage offset:0 atIndex:0];
   [encoder useResource:out usage:MTLResourceUsageWrite];
-  [encoder dispatchThreads:MTLSizeMake(1, 1, 1)
-      threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
+  [encoder dispatchThreads:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
   [encoder endEncoding];
   [buffer commit];
-  EXPECT_VIOLATION(
-      "-[MTLArgumentEncoder setBuffer:offset:atIndex:]",
-      "has not completed uses the argument buffer",
-      { [arguments setBuffer:out offset:4 atIndex:0]; });
+  EXPECT_VIOLATION("-[MTLArgumentEncoder setBuffer:offset:atIndex:]", "has not completed uses the argument buffer", {
+    [arguments setBuffer:out offset:4 atIndex:0];
+  });
   gate.open();
   [buffer waitUntilCompleted];
   CHECK_EQUAL(read(out), 1);
@@ -307,18 +263,14 @@ CASE(hazard_in_memory_of_the_program) {
   id<MTLCommandBuffer> buffer = commit_copy(queue, memory.buffer, to, 0, 16);
   static_cast<float*>(memory.bytes)[3] = 1;
   gate.open();
-  EXPECT_VIOLATION(
-      "-[MTLCommandBuffer commit]", "the host changed the memory", {
-        [buffer waitUntilCompleted];
-      });
+  EXPECT_VIOLATION("-[MTLCommandBuffer commit]", "the host changed the memory", { [buffer waitUntilCompleted]; });
 }
 
 CASE(no_hazard_in_memory_that_the_gpu_writes_first) {
   const WatchHazards watch;
   const ProgramMemory memory;
   id<MTLCommandQueue> queue = metal_queue();
-  id<MTLBuffer> from = float_buffer(4, 1);
-  id<MTLBuffer> to = float_buffer(4, 10);
+  id<MTLBuffer> from = float_buffer(4, 1), to = float_buffer(4, 10);
   Gate gate;
   gate.close(queue);
   commit_copy(queue, from, memory.buffer, 0, 16);
@@ -331,15 +283,9 @@ CASE(no_hazard_in_memory_that_the_gpu_writes_first) {
 }
 
 CASE(hazards_can_be_left_unwatched) {
-  const WatchHazards no_watch(false);
-  id<MTLCommandQueue> queue = metal_queue();
-  id<MTLBuffer> from = float_buffer(4, 1);
-  id<MTLBuffer> to = float_buffer(4, 10);
-  Gate gate;
-  gate.close(queue);
-  id<MTLCommandBuffer> buffer = commit_copy(queue, from, to, 0, 16);
-  write(from, 0, 3);
-  gate.open();
-  [buffer waitUntilCompleted];
-  CHECK_EQUAL(read(to), 3);
+  HeldCopy held(/*watched=*/false);
+  write(held.from, 0, 3);
+  held.gate.open();
+  [held.buffer waitUntilCompleted];
+  CHECK_EQUAL(read(held.to), 3);
 }

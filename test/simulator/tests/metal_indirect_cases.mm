@@ -38,99 +38,62 @@ constexpr const char* kKernels = R"(
     data[i] = scratch[n - 1 - i];
   })";
 
-id<MTLComputePipelineState> indirect_pipeline(
-    const char* name,
-    bool supports = true) {
-  MTLComputePipelineDescriptor* descriptor =
-      [[[MTLComputePipelineDescriptor alloc] init] autorelease];
+id<MTLComputePipelineState> indirect_pipeline(const char* name, bool supports = true) {
+  MTLComputePipelineDescriptor* descriptor = [[[MTLComputePipelineDescriptor alloc] init] autorelease];
   descriptor.computeFunction = kernel(kKernels, name);
   descriptor.supportIndirectCommandBuffers = supports;
   NSError* error = nil;
-  return [[metal_device() newComputePipelineStateWithDescriptor:descriptor
-                                                        options:0
-                                                     reflection:nil
-                                                          error:&error]
-      autorelease];
+  return [[metal_device() newComputePipelineStateWithDescriptor:descriptor options:0 reflection:nil
+                                                          error:&error] autorelease];
 }
 
 MTLIndirectCommandBufferDescriptor* descriptor() {
-  MTLIndirectCommandBufferDescriptor* result =
-      [[[MTLIndirectCommandBufferDescriptor alloc] init] autorelease];
-  result.commandTypes = MTLIndirectCommandTypeConcurrentDispatch |
-      MTLIndirectCommandTypeConcurrentDispatchThreads;
+  MTLIndirectCommandBufferDescriptor* result = [[[MTLIndirectCommandBufferDescriptor alloc] init] autorelease];
+  result.commandTypes = MTLIndirectCommandTypeConcurrentDispatch | MTLIndirectCommandTypeConcurrentDispatchThreads;
   result.inheritPipelineState = NO;
   result.inheritBuffers = NO;
   result.maxKernelBufferBindCount = 3;
   return result;
 }
 
-id<MTLIndirectCommandBuffer> make_commands(
-    NSUInteger count,
-    MTLIndirectCommandBufferDescriptor* of = descriptor()) {
-  return [[metal_device()
-      newIndirectCommandBufferWithDescriptor:of
-                             maxCommandCount:count
-                                     options:MTLResourceStorageModeShared]
-      autorelease];
+id<MTLIndirectCommandBuffer> make_commands(NSUInteger count, MTLIndirectCommandBufferDescriptor* of = descriptor()) {
+  return [[metal_device() newIndirectCommandBufferWithDescriptor:of
+                                                 maxCommandCount:count
+                                                         options:MTLResourceStorageModeShared] autorelease];
 }
 
 // out[i] = in[i] + 1 for `count` elements.
-id<MTLIndirectComputeCommand> encode_add(
-    id<MTLIndirectCommandBuffer> commands,
-    NSUInteger index,
-    id<MTLBuffer> in,
-    id<MTLBuffer> out,
-    NSUInteger count = 4) {
-  id<MTLIndirectComputeCommand> command =
-      [commands indirectComputeCommandAtIndex:index];
+id<MTLIndirectComputeCommand> encode_add(id<MTLIndirectCommandBuffer> commands,
+                                         NSUInteger index,
+                                         id<MTLBuffer> in,
+                                         id<MTLBuffer> out,
+                                         NSUInteger count = 4) {
+  id<MTLIndirectComputeCommand> command = [commands indirectComputeCommandAtIndex:index];
   [command setComputePipelineState:indirect_pipeline("add")];
   [command setKernelBuffer:in offset:0 atIndex:0];
   [command setKernelBuffer:out offset:0 atIndex:1];
-  [command concurrentDispatchThreads:MTLSizeMake(count, 1, 1)
-               threadsPerThreadgroup:MTLSizeMake(4, 1, 1)];
+  [command concurrentDispatchThreads:MTLSizeMake(count, 1, 1) threadsPerThreadgroup:MTLSizeMake(4, 1, 1)];
   return command;
 }
 
-using Prepare = std::function<void(id<MTLComputeCommandEncoder>)>;
-
-void use(
-    id<MTLComputeCommandEncoder> encoder,
-    const std::vector<id<MTLBuffer>>& buffers) {
+void use(Encoder encoder, const std::vector<id<MTLBuffer>>& buffers) {
   for (id<MTLBuffer> buffer : buffers) {
-    [encoder useResource:buffer
-                   usage:MTLResourceUsageRead | MTLResourceUsageWrite];
+    [encoder useResource:buffer usage:MTLResourceUsageRead | MTLResourceUsageWrite];
   }
 }
 
-void execute(
-    id<MTLIndirectCommandBuffer> commands,
-    NSRange range,
-    const Prepare& prepare) {
-  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
-  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
-  try {
+void execute(id<MTLIndirectCommandBuffer> commands, NSRange range, const Encode& prepare) {
+  run_compute([&](Encoder encoder) {
     prepare(encoder);
     [encoder executeCommandsInBuffer:commands withRange:range];
-  } catch (...) {
-    [encoder endEncoding];
-    throw;
-  }
-  [encoder endEncoding];
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  });
 }
 
-void execute(
-    id<MTLIndirectCommandBuffer> commands,
-    const std::vector<id<MTLBuffer>>& used) {
-  execute(
-      commands,
-      NSMakeRange(0, commands.size),
-      [&](id<MTLComputeCommandEncoder> encoder) { use(encoder, used); });
+void execute(id<MTLIndirectCommandBuffer> commands, const std::vector<id<MTLBuffer>>& used) {
+  execute(commands, NSMakeRange(0, commands.size), [&](Encoder encoder) { use(encoder, used); });
 }
 
-constexpr const char* kExecute =
-    "-[MTLComputeCommandEncoder executeCommandsInBuffer:withRange:]";
+constexpr const char* kExecute = "-[MTLComputeCommandEncoder executeCommandsInBuffer:withRange:]";
 
 // The order in which eight commands ran that note their index. They conflict,
 // so this is possible without validation only.
@@ -138,21 +101,18 @@ std::string order_of_eight(uint64_t seed, bool barriers) {
   settings().validation = false;
   settings().seed = seed;
   constexpr NSUInteger kCount = 8;
-  id<MTLBuffer> names = float_buffer(kCount);
-  id<MTLBuffer> count = shared_buffer(4);
+  id<MTLBuffer> names = float_buffer(kCount), count = shared_buffer(4);
   *static_cast<uint32_t*>([count contents]) = 0;
   id<MTLBuffer> order = shared_buffer(4 * kCount);
   id<MTLIndirectCommandBuffer> commands = make_commands(kCount);
   id<MTLComputePipelineState> state = indirect_pipeline("note");
   for (NSUInteger i = 0; i < kCount; ++i) {
-    id<MTLIndirectComputeCommand> command =
-        [commands indirectComputeCommandAtIndex:i];
+    id<MTLIndirectComputeCommand> command = [commands indirectComputeCommandAtIndex:i];
     [command setComputePipelineState:state];
     [command setKernelBuffer:count offset:0 atIndex:0];
     [command setKernelBuffer:order offset:0 atIndex:1];
     [command setKernelBuffer:names offset:4 * i atIndex:2];
-    [command concurrentDispatchThreadgroups:MTLSizeMake(1, 1, 1)
-                      threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
+    [command concurrentDispatchThreadgroups:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
     if (barriers) {
       [command setBarrier];
     }
@@ -162,8 +122,7 @@ std::string order_of_eight(uint64_t seed, bool barriers) {
   settings().seed = 0;
   std::string result;
   for (NSUInteger i = 0; i < kCount; ++i) {
-    result +=
-        static_cast<char>('0' + static_cast<uint32_t*>([order contents])[i]);
+    result += static_cast<char>('0' + static_cast<uint32_t*>([order contents])[i]);
   }
   return result;
 }
@@ -171,30 +130,25 @@ std::string order_of_eight(uint64_t seed, bool barriers) {
 } // namespace
 
 CASE(indirect_commands_run) {
-  id<MTLBuffer> a = float_buffer(6);
-  id<MTLBuffer> b = float_buffer(6, 100);
-  id<MTLBuffer> c = float_buffer(6, 200);
+  id<MTLBuffer> a = float_buffer(6), b = float_buffer(6, 100), c = float_buffer(6, 200);
   id<MTLIndirectCommandBuffer> commands = make_commands(4);
   CHECK_EQUAL(commands.size, 4);
   encode_add(commands, 0, a, b, 5);
   // Command 1 stays empty, which a GPU skips.
   [encode_add(commands, 2, b, c, 5) setBarrier];
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
-  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  Encoder encoder = [buffer computeCommandEncoder];
   use(encoder, {a, b, c});
   [encoder executeCommandsInBuffer:commands withRange:NSMakeRange(0, 4)];
   [encoder endEncoding];
   CHECK_EQUAL(floats(b)[0], 100);
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  finish(buffer);
   CHECK_EQUAL(floats(b)[4], 5);
   CHECK_EQUAL(floats(c)[4], 6);
   CHECK_EQUAL(floats(c)[5], 205);
   // Again, and only what is in the range.
   floats(a)[0] = 10;
-  execute(commands, NSMakeRange(2, 2), [&](id<MTLComputeCommandEncoder> again) {
-    use(again, {b, c});
-  });
+  execute(commands, NSMakeRange(2, 2), [&](Encoder again) { use(again, {b, c}); });
   CHECK_EQUAL(floats(c)[0], 2);
 }
 
@@ -203,40 +157,31 @@ CASE(indirect_commands_inherit) {
   inheriting.inheritPipelineState = YES;
   inheriting.inheritBuffers = YES;
   id<MTLIndirectCommandBuffer> commands = make_commands(1, inheriting);
-  id<MTLIndirectComputeCommand> command =
-      [commands indirectComputeCommandAtIndex:0];
-  [command concurrentDispatchThreadgroups:MTLSizeMake(2, 1, 1)
-                    threadsPerThreadgroup:MTLSizeMake(2, 1, 1)];
-  EXPECT_VIOLATION(
-      "-[MTLIndirectComputeCommand setComputePipelineState:]", "inherits", {
-        [command setComputePipelineState:indirect_pipeline("add")];
-      });
-  EXPECT_VIOLATION(
-      "-[MTLIndirectComputeCommand setKernelBuffer:offset:atIndex:]",
-      "inherits",
-      { [command setKernelBuffer:float_buffer(4) offset:0 atIndex:0]; });
-  id<MTLBuffer> in = float_buffer(4);
-  id<MTLBuffer> out = float_buffer(4, 100);
-  const auto bind = [&](id<MTLComputeCommandEncoder> encoder) {
+  id<MTLIndirectComputeCommand> command = [commands indirectComputeCommandAtIndex:0];
+  [command concurrentDispatchThreadgroups:MTLSizeMake(2, 1, 1) threadsPerThreadgroup:MTLSizeMake(2, 1, 1)];
+  EXPECT_VIOLATION("-[MTLIndirectComputeCommand setComputePipelineState:]", "inherits", {
+    [command setComputePipelineState:indirect_pipeline("add")];
+  });
+  EXPECT_VIOLATION("-[MTLIndirectComputeCommand setKernelBuffer:offset:atIndex:]", "inherits", {
+    [command setKernelBuffer:float_buffer(4) offset:0 atIndex:0];
+  });
+  id<MTLBuffer> in = float_buffer(4), out = float_buffer(4, 100);
+  const auto bind = [&](Encoder encoder) {
     [encoder setBuffer:in offset:0 atIndex:0];
     [encoder setBuffer:out offset:0 atIndex:1];
   };
-  EXPECT_VIOLATION(kExecute, "no compute pipeline state is set", {
-    execute(commands, NSMakeRange(0, 1), bind);
-  });
+  EXPECT_VIOLATION(kExecute, "no compute pipeline state is set", { execute(commands, NSMakeRange(0, 1), bind); });
   EXPECT_VIOLATION(kExecute, "without supportIndirectCommandBuffers", {
-    execute(commands, NSMakeRange(0, 1), [&](id<MTLComputeCommandEncoder> e) {
+    execute(commands, NSMakeRange(0, 1), [&](Encoder e) {
       bind(e);
       [e setComputePipelineState:indirect_pipeline("add", false)];
     });
   });
   EXPECT_VIOLATION(kExecute, "no buffer is bound at index 0", {
-    execute(commands, NSMakeRange(0, 1), [&](id<MTLComputeCommandEncoder> e) {
-      [e setComputePipelineState:indirect_pipeline("add")];
-    });
+    execute(commands, NSMakeRange(0, 1), [&](Encoder e) { [e setComputePipelineState:indirect_pipeline("add")]; });
   });
   // What the encoder binds needs no useResource:.
-  execute(commands, NSMakeRange(0, 1), [&](id<MTLComputeCommandEncoder> e) {
+  execute(commands, NSMakeRange(0, 1), [&](Encoder e) {
     bind(e);
     [e setComputePipelineState:indirect_pipeline("add")];
   });
@@ -246,26 +191,17 @@ CASE(indirect_commands_inherit) {
 CASE(indirect_commands_use_threadgroup_memory) {
   id<MTLBuffer> data = float_buffer(4);
   id<MTLIndirectCommandBuffer> commands = make_commands(1);
-  id<MTLIndirectComputeCommand> command =
-      [commands indirectComputeCommandAtIndex:0];
+  id<MTLIndirectComputeCommand> command = [commands indirectComputeCommandAtIndex:0];
   [command setComputePipelineState:indirect_pipeline("reverse")];
   [command setKernelBuffer:data offset:0 atIndex:0];
-  [command concurrentDispatchThreads:MTLSizeMake(4, 1, 1)
-               threadsPerThreadgroup:MTLSizeMake(4, 1, 1)];
-  EXPECT_VIOLATION(kExecute, "no threadgroup memory length", {
-    execute(commands, {data});
-  });
+  [command concurrentDispatchThreads:MTLSizeMake(4, 1, 1) threadsPerThreadgroup:MTLSizeMake(4, 1, 1)];
+  EXPECT_VIOLATION(kExecute, "no threadgroup memory length", { execute(commands, {data}); });
   [command setThreadgroupMemoryLength:16 atIndex:0];
   execute(commands, {data});
   CHECK_EQUAL(floats(data)[0], 3);
-  const char* call =
-      "-[MTLIndirectComputeCommand setThreadgroupMemoryLength:atIndex:]";
-  EXPECT_VIOLATION(call, "not a multiple of 16", {
-    [command setThreadgroupMemoryLength:20 atIndex:0];
-  });
-  EXPECT_VIOLATION(call, "exceeds the device's", {
-    [command setThreadgroupMemoryLength:65536 atIndex:0];
-  });
+  const char* call = "-[MTLIndirectComputeCommand setThreadgroupMemoryLength:atIndex:]";
+  EXPECT_VIOLATION(call, "not a multiple of 16", { [command setThreadgroupMemoryLength:20 atIndex:0]; });
+  EXPECT_VIOLATION(call, "exceeds the device's", { [command setThreadgroupMemoryLength:65536 atIndex:0]; });
 }
 
 CASE(indirect_commands_run_in_the_order_of_the_seed) {
@@ -285,28 +221,21 @@ CASE(indirect_commands_run_in_the_order_of_the_seed) {
 }
 
 CASE(indirect_commands_change_on_the_gpu) {
-  id<MTLBuffer> in = float_buffer(4);
-  id<MTLBuffer> first = float_buffer(4, 100);
-  id<MTLBuffer> second = float_buffer(4, 100);
-  id<MTLIndirectCommandBuffer> source = make_commands(2);
-  id<MTLIndirectCommandBuffer> target = make_commands(2);
+  id<MTLBuffer> in = float_buffer(4), first = float_buffer(4, 100), second = float_buffer(4, 100);
+  id<MTLIndirectCommandBuffer> source = make_commands(2), target = make_commands(2);
   encode_add(source, 0, in, first);
   encode_add(source, 1, in, second);
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   id<MTLBlitCommandEncoder> blit = [buffer blitCommandEncoder];
-  [blit copyIndirectCommandBuffer:source
-                      sourceRange:NSMakeRange(0, 2)
-                      destination:target
-                 destinationIndex:0];
+  [blit copyIndirectCommandBuffer:source sourceRange:NSMakeRange(0, 2) destination:target destinationIndex:0];
   [blit resetCommandsInBuffer:target withRange:NSMakeRange(0, 1)];
   [blit optimizeIndirectCommandBuffer:target withRange:NSMakeRange(0, 2)];
   [blit endEncoding];
-  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  Encoder encoder = [buffer computeCommandEncoder];
   use(encoder, {in, first, second});
   [encoder executeCommandsInBuffer:target withRange:NSMakeRange(0, 2)];
   [encoder endEncoding];
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  finish(buffer);
   CHECK_EQUAL(floats(first)[0], 100);
   CHECK_EQUAL(floats(second)[0], 1);
   // The host may write them again now, and must reset them first.
@@ -322,24 +251,17 @@ CASE(indirect_commands_change_on_the_gpu) {
 }
 
 CASE(indirect_range_is_read_on_the_gpu) {
-  id<MTLBuffer> in = float_buffer(4);
-  id<MTLBuffer> first = float_buffer(4, 100);
-  id<MTLBuffer> second = float_buffer(4, 100);
+  id<MTLBuffer> in = float_buffer(4), first = float_buffer(4, 100), second = float_buffer(4, 100);
   id<MTLIndirectCommandBuffer> commands = make_commands(2);
   encode_add(commands, 0, in, first);
   encode_add(commands, 1, in, second);
   id<MTLBuffer> ranges = shared_buffer(16);
   auto* range = static_cast<uint32_t*>([ranges contents]);
   const auto run = [&] {
-    id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
-    id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
-    use(encoder, {in, first, second});
-    [encoder executeCommandsInBuffer:commands
-                      indirectBuffer:ranges
-                indirectBufferOffset:4];
-    [encoder endEncoding];
-    [buffer commit];
-    [buffer waitUntilCompleted];
+    run_compute([&](Encoder encoder) {
+      use(encoder, {in, first, second});
+      [encoder executeCommandsInBuffer:commands indirectBuffer:ranges indirectBufferOffset:4];
+    });
   };
   range[1] = 1;
   range[2] = 1;
@@ -357,18 +279,14 @@ CASE(indirect_range_is_read_on_the_gpu) {
 // MARK: Violations
 
 CASE(violation_indirect_conflict) {
-  id<MTLBuffer> a = float_buffer(4);
-  id<MTLBuffer> b = float_buffer(4);
-  id<MTLBuffer> c = float_buffer(4);
+  id<MTLBuffer> a = float_buffer(4), b = float_buffer(4), c = float_buffer(4);
   b.label = @"middle";
   // What one writes and the next one reads.
   id<MTLIndirectCommandBuffer> commands = make_commands(3);
   encode_add(commands, 0, a, b);
   id<MTLIndirectComputeCommand> reader = encode_add(commands, 2, b, c);
   for (const char* text :
-       {"command 0 (add) and command 2 (add) conflict",
-        "'middle' of 16 bytes",
-        "no barrier between them"}) {
+       {"command 0 (add) and command 2 (add) conflict", "'middle' of 16 bytes", "no barrier between them"}) {
     EXPECT_VIOLATION(kExecute, text, { execute(commands, {a, b, c}); });
   }
   [reader setBarrier];
@@ -384,9 +302,7 @@ CASE(violation_indirect_conflict) {
   id<MTLIndirectCommandBuffer> writers = make_commands(2);
   encode_add(writers, 0, a, c);
   encode_add(writers, 1, b, c);
-  EXPECT_VIOLATION(kExecute, "which the other writes too", {
-    execute(writers, {a, b, c});
-  });
+  EXPECT_VIOLATION(kExecute, "which the other writes too", { execute(writers, {a, b, c}); });
 
   // Two that read the same.
   id<MTLIndirectCommandBuffer> readers = make_commands(2);
@@ -396,21 +312,15 @@ CASE(violation_indirect_conflict) {
 }
 
 CASE(violation_indirect_conflict_made_on_the_gpu) {
-  id<MTLBuffer> a = float_buffer(4);
-  id<MTLBuffer> b = float_buffer(4);
-  id<MTLBuffer> c = float_buffer(4);
-  id<MTLIndirectCommandBuffer> source = make_commands(2);
-  id<MTLIndirectCommandBuffer> target = make_commands(2);
+  id<MTLBuffer> a = float_buffer(4), b = float_buffer(4), c = float_buffer(4);
+  id<MTLIndirectCommandBuffer> source = make_commands(2), target = make_commands(2);
   encode_add(source, 0, a, b);
   encode_add(source, 1, b, c);
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   id<MTLBlitCommandEncoder> blit = [buffer blitCommandEncoder];
-  [blit copyIndirectCommandBuffer:source
-                      sourceRange:NSMakeRange(0, 2)
-                      destination:target
-                 destinationIndex:0];
+  [blit copyIndirectCommandBuffer:source sourceRange:NSMakeRange(0, 2) destination:target destinationIndex:0];
   [blit endEncoding];
-  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  Encoder encoder = [buffer computeCommandEncoder];
   use(encoder, {a, b, c});
   [encoder executeCommandsInBuffer:target withRange:NSMakeRange(0, 2)];
   [encoder endEncoding];
@@ -419,26 +329,21 @@ CASE(violation_indirect_conflict_made_on_the_gpu) {
 }
 
 CASE(violation_indirect_residency) {
-  id<MTLBuffer> in = float_buffer(4);
-  id<MTLBuffer> out = float_buffer(4);
+  id<MTLBuffer> in = float_buffer(4), out = float_buffer(4);
   out.label = @"result";
   id<MTLIndirectCommandBuffer> commands = make_commands(1);
   encode_add(commands, 0, in, out);
-  EXPECT_VIOLATION(kExecute, "command 0 (add) writes the buffer 'result'", {
-    execute(commands, {in});
-  });
-  EXPECT_VIOLATION(kExecute, "was not called for it", {
-    execute(commands, {out});
-  });
+  EXPECT_VIOLATION(kExecute, "command 0 (add) writes the buffer 'result'", { execute(commands, {in}); });
+  EXPECT_VIOLATION(kExecute, "was not called for it", { execute(commands, {out}); });
   EXPECT_VIOLATION(kExecute, "only read", {
-    execute(commands, NSMakeRange(0, 1), [&](id<MTLComputeCommandEncoder> e) {
+    execute(commands, NSMakeRange(0, 1), [&](Encoder e) {
       const id<MTLResource> both[] = {in, out};
       [e useResources:both count:2 usage:MTLResourceUsageRead];
     });
   });
   // Bound on the encoder is not enough when the command binds its own.
   EXPECT_VIOLATION(kExecute, "was not called for it", {
-    execute(commands, NSMakeRange(0, 1), [&](id<MTLComputeCommandEncoder> e) {
+    execute(commands, NSMakeRange(0, 1), [&](Encoder e) {
       [e setBuffer:in offset:0 atIndex:0];
       [e setBuffer:out offset:0 atIndex:1];
     });
@@ -448,47 +353,33 @@ CASE(violation_indirect_residency) {
 }
 
 CASE(indirect_commands_read_from_a_used_heap) {
-  MTLHeapDescriptor* heap_descriptor =
-      [[[MTLHeapDescriptor alloc] init] autorelease];
-  heap_descriptor.size = 65536;
-  heap_descriptor.storageMode = MTLStorageModeShared;
-  id<MTLHeap> heap =
-      [[metal_device() newHeapWithDescriptor:heap_descriptor] autorelease];
-  id<MTLBuffer> in =
-      [[heap newBufferWithLength:16
-                         options:MTLResourceStorageModeShared] autorelease];
+  id<MTLHeap> heap = make_heap(1 << 16);
+  id<MTLBuffer> in = [[heap newBufferWithLength:16 options:MTLResourceStorageModeShared] autorelease];
   floats(in)[3] = 3;
   id<MTLBuffer> out = float_buffer(4);
   id<MTLIndirectCommandBuffer> commands = make_commands(2);
   encode_add(commands, 0, in, out);
   encode_add(commands, 1, out, in);
   const auto execute_one = [&](NSUInteger index) {
-    execute(commands, NSMakeRange(index, 1), [&](id<MTLComputeCommandEncoder> e) {
+    execute(commands, NSMakeRange(index, 1), [&](Encoder e) {
       [e useHeap:heap];
       [e useResource:out usage:MTLResourceUsageRead | MTLResourceUsageWrite];
     });
   };
   execute_one(0);
   CHECK_EQUAL(floats(out)[3], 4);
-  EXPECT_VIOLATION(kExecute, "as -useHeap: does for all of a heap", {
-    execute_one(1);
-  });
+  EXPECT_VIOLATION(kExecute, "as -useHeap: does for all of a heap", { execute_one(1); });
 }
 
 CASE(violation_indirect_pipeline) {
-  id<MTLIndirectComputeCommand> command =
-      [make_commands(1) indirectComputeCommandAtIndex:0];
-  EXPECT_VIOLATION(
-      "-[MTLIndirectComputeCommand setComputePipelineState:]",
-      "add was made without supportIndirectCommandBuffers",
-      { [command setComputePipelineState:indirect_pipeline("add", false)]; });
+  id<MTLIndirectComputeCommand> command = [make_commands(1) indirectComputeCommandAtIndex:0];
+  EXPECT_VIOLATION("-[MTLIndirectComputeCommand setComputePipelineState:]",
+                   "add was made without supportIndirectCommandBuffers",
+                   { [command setComputePipelineState:indirect_pipeline("add", false)]; });
   id<MTLIndirectCommandBuffer> commands = make_commands(1);
-  [[commands indirectComputeCommandAtIndex:0]
-      concurrentDispatchThreads:MTLSizeMake(1, 1, 1)
-          threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
-  EXPECT_VIOLATION(kExecute, "command 0 has no pipeline state", {
-    execute(commands, {});
-  });
+  [[commands indirectComputeCommandAtIndex:0] concurrentDispatchThreads:MTLSizeMake(1, 1, 1)
+                                                  threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
+  EXPECT_VIOLATION(kExecute, "command 0 has no pipeline state", { execute(commands, {}); });
 }
 
 CASE(violation_indirect_limits) {
@@ -498,87 +389,64 @@ CASE(violation_indirect_limits) {
   EXPECT_VIOLATION(call, "maxCommandCount is 0", { make_commands(0); });
   MTLIndirectCommandBufferDescriptor* wrong = descriptor();
   wrong.maxKernelBufferBindCount = 32;
-  EXPECT_VIOLATION(call, "maxKernelBufferBindCount 32 exceeds 31", {
-    make_commands(1, wrong);
-  });
+  EXPECT_VIOLATION(call, "maxKernelBufferBindCount 32 exceeds 31", { make_commands(1, wrong); });
   wrong = descriptor();
-  wrong.commandTypes =
-      MTLIndirectCommandTypeConcurrentDispatch | MTLIndirectCommandTypeDraw;
+  wrong.commandTypes = MTLIndirectCommandTypeConcurrentDispatch | MTLIndirectCommandTypeDraw;
   EXPECT_VIOLATION(call, "cannot be mixed", { make_commands(1, wrong); });
 
   MTLIndirectCommandBufferDescriptor* threads_only = descriptor();
   threads_only.commandTypes = MTLIndirectCommandTypeConcurrentDispatchThreads;
   id<MTLIndirectCommandBuffer> commands = make_commands(2, threads_only);
-  id<MTLIndirectComputeCommand> command =
-      [commands indirectComputeCommandAtIndex:0];
+  id<MTLIndirectComputeCommand> command = [commands indirectComputeCommandAtIndex:0];
   [command setComputePipelineState:indirect_pipeline("add")];
   id<MTLBuffer> data = float_buffer(4);
-  const char* bind =
-      "-[MTLIndirectComputeCommand setKernelBuffer:offset:atIndex:]";
+  const char* bind = "-[MTLIndirectComputeCommand setKernelBuffer:offset:atIndex:]";
   [command setKernelBuffer:data offset:12 atIndex:2];
-  EXPECT_VIOLATION(bind, "not below maxKernelBufferBindCount 3", {
-    [command setKernelBuffer:data offset:0 atIndex:3];
-  });
-  EXPECT_VIOLATION(bind, "offset 16 is beyond", {
-    [command setKernelBuffer:data offset:16 atIndex:0];
-  });
+  EXPECT_VIOLATION(
+      bind, "not below maxKernelBufferBindCount 3", { [command setKernelBuffer:data offset:0 atIndex:3]; });
+  EXPECT_VIOLATION(bind, "offset 16 is beyond", { [command setKernelBuffer:data offset:16 atIndex:0]; });
   EXPECT_VIOLATION(
       "-[MTLIndirectComputeCommand "
       "concurrentDispatchThreadgroups:threadsPerThreadgroup:]",
       "without this type",
-      {
-        [command concurrentDispatchThreadgroups:MTLSizeMake(1, 1, 1)
-                          threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
-      });
+      { [command concurrentDispatchThreadgroups:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(1, 1, 1)]; });
   EXPECT_VIOLATION(
       "-[MTLIndirectComputeCommand "
       "concurrentDispatchThreads:threadsPerThreadgroup:]",
       "exceeds the 1024 threads",
-      {
-        [command concurrentDispatchThreads:MTLSizeMake(4096, 1, 1)
-                     threadsPerThreadgroup:MTLSizeMake(2048, 1, 1)];
-      });
-  EXPECT_VIOLATION(
-      "-[MTLIndirectCommandBuffer indirectComputeCommandAtIndex:]",
-      "range {2, 1} is not inside",
-      { [commands indirectComputeCommandAtIndex:2]; });
-  EXPECT_VIOLATION(kExecute, "range {1, 2} is not inside", {
-    execute(commands, NSMakeRange(1, 2), [](id<MTLComputeCommandEncoder>) {});
+      { [command concurrentDispatchThreads:MTLSizeMake(4096, 1, 1) threadsPerThreadgroup:MTLSizeMake(2048, 1, 1)]; });
+  EXPECT_VIOLATION("-[MTLIndirectCommandBuffer indirectComputeCommandAtIndex:]", "range {2, 1} is not inside", {
+    [commands indirectComputeCommandAtIndex:2];
   });
+  EXPECT_VIOLATION(kExecute, "range {1, 2} is not inside", { execute(commands, NSMakeRange(1, 2), [](Encoder) {}); });
   id<MTLIndirectCommandBuffer> many = make_commands(16385);
-  EXPECT_VIOLATION(kExecute, "more than 16384", {
-    execute(many, NSMakeRange(0, 16385), [](id<MTLComputeCommandEncoder>) {});
-  });
-  execute(many, NSMakeRange(1, 16384), [](id<MTLComputeCommandEncoder>) {});
-  EXPECT_ERROR(
-      "-[MTLIndirectComputeCommand setImageblockWidth:height:] is not simulated",
-      { [command setImageblockWidth:1 height:1]; });
+  EXPECT_VIOLATION(kExecute, "more than 16384", { execute(many, NSMakeRange(0, 16385), [](Encoder) {}); });
+  execute(many, NSMakeRange(1, 16384), [](Encoder) {});
+  EXPECT_ERROR("-[MTLIndirectComputeCommand setImageblockWidth:height:] is not simulated",
+               { [command setImageblockWidth:1 height:1]; });
 }
 
 CASE(violation_indirect_commands_changed_in_flight) {
-  id<MTLBuffer> in = float_buffer(4);
-  id<MTLBuffer> out = float_buffer(4);
+  id<MTLBuffer> in = float_buffer(4), out = float_buffer(4);
   id<MTLIndirectCommandBuffer> commands = make_commands(1);
   id<MTLIndirectComputeCommand> command = encode_add(commands, 0, in, out);
   id<MTLCommandQueue> queue = metal_queue();
   Gate gate;
   gate.close(queue);
   id<MTLCommandBuffer> buffer = [queue commandBuffer];
-  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  Encoder encoder = [buffer computeCommandEncoder];
   use(encoder, {in, out});
   [encoder executeCommandsInBuffer:commands withRange:NSMakeRange(0, 1)];
   [encoder endEncoding];
   // Not committed: the commands are still the host's.
   [command setKernelBuffer:in offset:0 atIndex:0];
   [buffer commit];
-  EXPECT_VIOLATION(
-      "-[MTLIndirectComputeCommand setKernelBuffer:offset:atIndex:]",
-      "has not completed",
-      { [command setKernelBuffer:in offset:0 atIndex:0]; });
-  EXPECT_VIOLATION(
-      "-[MTLIndirectCommandBuffer resetWithRange:]", "has not completed", {
-        [commands resetWithRange:NSMakeRange(0, 1)];
-      });
+  EXPECT_VIOLATION("-[MTLIndirectComputeCommand setKernelBuffer:offset:atIndex:]", "has not completed", {
+    [command setKernelBuffer:in offset:0 atIndex:0];
+  });
+  EXPECT_VIOLATION("-[MTLIndirectCommandBuffer resetWithRange:]", "has not completed", {
+    [commands resetWithRange:NSMakeRange(0, 1)];
+  });
   gate.open();
   [buffer waitUntilCompleted];
   [command setKernelBuffer:in offset:0 atIndex:0];
@@ -587,28 +455,19 @@ CASE(violation_indirect_commands_changed_in_flight) {
 
 CASE(violation_indirect_released_objects) {
   id<MTLBuffer> in = float_buffer(4);
-  id<MTLBuffer> out =
-      [metal_device() newBufferWithLength:16
-                                  options:MTLResourceStorageModeShared];
+  id<MTLBuffer> out = [metal_device() newBufferWithLength:16 options:MTLResourceStorageModeShared];
   id<MTLIndirectCommandBuffer> commands = make_commands(1);
   encode_add(commands, 0, in, out);
   [out release];
   EXPECT_VIOLATION(
-      kExecute, "bound at index 1 for argument out of add has been released", {
-        execute(commands, {in});
-      });
+      kExecute, "bound at index 1 for argument out of add has been released", { execute(commands, {in}); });
   id<MTLIndirectComputeCommand> orphan = nil;
-  id<MTLIndirectCommandBuffer> gone = [metal_device()
-      newIndirectCommandBufferWithDescriptor:descriptor()
-                             maxCommandCount:1
-                                     options:MTLResourceStorageModeShared];
+  id<MTLIndirectCommandBuffer> gone =
+      [metal_device() newIndirectCommandBufferWithDescriptor:descriptor()
+                                             maxCommandCount:1
+                                                     options:MTLResourceStorageModeShared];
   orphan = [gone indirectComputeCommandAtIndex:0];
   [gone release];
-  EXPECT_VIOLATION(
-      "-[MTLIndirectComputeCommand setBarrier]", "has been released", {
-        [orphan setBarrier];
-      });
-  EXPECT_VIOLATION(kExecute, "has been released", {
-    execute(gone, NSMakeRange(0, 1), [](id<MTLComputeCommandEncoder>) {});
-  });
+  EXPECT_VIOLATION("-[MTLIndirectComputeCommand setBarrier]", "has been released", { [orphan setBarrier]; });
+  EXPECT_VIOLATION(kExecute, "has been released", { execute(gone, NSMakeRange(0, 1), [](Encoder) {}); });
 }

@@ -2,7 +2,7 @@
 
 #import "metal_objects.h"
 
-#include "foundation/autorelease.h"
+#include "foundation/object_memory.h"
 #include "metal/command.h"
 #include "support/settings.h"
 
@@ -41,21 +41,13 @@ CASE(violation_message_to_a_released_object) {
     encoder = [buffer blitCommandEncoder];
     [encoder endEncoding];
   }
-  EXPECT_VIOLATION("-[MTLBlitCommandEncoder endEncoding]", "deallocated", {
-    [encoder endEncoding];
-  });
-  EXPECT_VIOLATION("-[MTLCommandBuffer commit]", "deallocated", {
-    [buffer commit];
-  });
+  EXPECT_VIOLATION("-[MTLBlitCommandEncoder endEncoding]", "deallocated", { [encoder endEncoding]; });
+  EXPECT_VIOLATION("-[MTLCommandBuffer commit]", "deallocated", { [buffer commit]; });
   [queue release];
-  EXPECT_VIOLATION("-[MTLCommandQueue commandBuffer]", "deallocated", {
-    [queue commandBuffer];
-  });
+  EXPECT_VIOLATION("-[MTLCommandQueue commandBuffer]", "deallocated", { [queue commandBuffer]; });
   id<MTLSharedEvent> event = [metal_device() newSharedEvent];
   [event release];
-  EXPECT_VIOLATION("-[MTLSharedEvent signaledValue]", "deallocated", {
-    (void)event.signaledValue;
-  });
+  EXPECT_VIOLATION("-[MTLSharedEvent signaledValue]", "deallocated", { (void)event.signaledValue; });
 }
 
 CASE(violation_released_objects_in_encoding) {
@@ -68,53 +60,39 @@ CASE(violation_released_objects_in_encoding) {
   [event release];
   id<MTLHeap> heap = nil;
   {
-    MTLHeapDescriptor* descriptor =
-        [[[MTLHeapDescriptor alloc] init] autorelease];
+    MTLHeapDescriptor* descriptor = [[[MTLHeapDescriptor alloc] init] autorelease];
     descriptor.size = 4096;
     heap = [metal_device() newHeapWithDescriptor:descriptor];
     [heap release];
   }
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
-  EXPECT_VIOLATION("-[MTLEvent isKindOfClass:]", "deallocated", {
-    [buffer encodeSignalEvent:event value:1];
+  EXPECT_VIOLATION("-[MTLEvent isKindOfClass:]", "deallocated", { [buffer encodeSignalEvent:event value:1]; });
+  Encoder encoder = [buffer computeCommandEncoder];
+  EXPECT_VIOLATION("-[MTLComputeCommandEncoder setComputePipelineState:]", "been released", {
+    [encoder setComputePipelineState:released];
   });
-  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
-  EXPECT_VIOLATION(
-      "-[MTLComputeCommandEncoder setComputePipelineState:]", "been released", {
-        [encoder setComputePipelineState:released];
-      });
-  EXPECT_VIOLATION("-[MTLComputeCommandEncoder useHeap:]", "been released", {
-    [encoder useHeap:heap];
-  });
+  EXPECT_VIOLATION("-[MTLComputeCommandEncoder useHeap:]", "been released", { [encoder useHeap:heap]; });
   // The same calls with live objects.
   [encoder setComputePipelineState:state];
   [encoder endEncoding];
   [buffer encodeSignalEvent:[[metal_device() newEvent] autorelease] value:1];
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  finish(buffer);
 }
 
 CASE(violation_bound_buffer_released_before_the_dispatch) {
-  id<MTLBuffer> in =
-      [metal_device() newBufferWithLength:16
-                                  options:MTLResourceStorageModeShared];
+  id<MTLBuffer> in = [metal_device() newBufferWithLength:16 options:MTLResourceStorageModeShared];
   // Nothing is kept alive by such a command buffer.
-  id<MTLCommandBuffer> buffer =
-      [metal_queue() commandBufferWithUnretainedReferences];
-  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  id<MTLCommandBuffer> buffer = [metal_queue() commandBufferWithUnretainedReferences];
+  Encoder encoder = [buffer computeCommandEncoder];
   [encoder setComputePipelineState:add_pipeline()];
   [encoder setBuffer:in offset:0 atIndex:0];
   [encoder setBuffer:float_buffer(4) offset:0 atIndex:1];
   const float bias = 1;
   [encoder setBytes:&bias length:sizeof(bias) atIndex:2];
   [in release];
-  EXPECT_VIOLATION(
-      "-[MTLComputeCommandEncoder dispatchThreads:threadsPerThreadgroup:]",
-      "bound at index 0 for argument in of add has been released",
-      {
-        [encoder dispatchThreads:MTLSizeMake(4, 1, 1)
-            threadsPerThreadgroup:MTLSizeMake(4, 1, 1)];
-      });
+  EXPECT_VIOLATION("-[MTLComputeCommandEncoder dispatchThreads:threadsPerThreadgroup:]",
+                   "bound at index 0 for argument in of add has been released",
+                   { [encoder dispatchThreads:MTLSizeMake(4, 1, 1) threadsPerThreadgroup:MTLSizeMake(4, 1, 1)]; });
   [encoder endEncoding];
 }
 
@@ -129,9 +107,7 @@ CASE(violation_completion_handler_that_never_runs) {
     }];
   }
   EXPECT_VIOLATION(
-      "-[MTLCommandBuffer addCompletedHandler:]",
-      "command buffer forgotten (",
-      { [queue commandBuffer]; });
+      "-[MTLCommandBuffer addCompletedHandler:]", "command buffer forgotten (", { [queue commandBuffer]; });
   // Reported once; without a handler nothing is missed.
   @autoreleasepool {
     [queue commandBuffer];
@@ -143,8 +119,7 @@ CASE(violation_completion_handler_that_never_runs) {
     [buffer addCompletedHandler:^(id<MTLCommandBuffer>) {
       ran = true;
     }];
-    [buffer commit];
-    [buffer waitUntilCompleted];
+    finish(buffer);
   }
   [queue commandBuffer];
   CHECK(ran);
@@ -158,14 +133,9 @@ CASE(violation_wait_behind_what_is_never_committed) {
   [first enqueue];
   id<MTLCommandBuffer> second = [queue commandBuffer];
   [second commit];
+  EXPECT_VIOLATION("-[MTLCommandBuffer waitUntilCompleted]", "held back", { [second waitUntilCompleted]; });
   EXPECT_VIOLATION(
-      "-[MTLCommandBuffer waitUntilCompleted]",
-      "held back",
-      { [second waitUntilCompleted]; });
-  EXPECT_VIOLATION(
-      "-[MTLCommandBuffer waitUntilScheduled]",
-      "has not been committed",
-      { [second waitUntilScheduled]; });
+      "-[MTLCommandBuffer waitUntilScheduled]", "has not been committed", { [second waitUntilScheduled]; });
   [first commit];
   [second waitUntilCompleted];
 }
@@ -179,11 +149,10 @@ CASE(violation_wait_for_an_event_that_is_never_signaled) {
   id<MTLCommandBuffer> buffer = [queue commandBuffer];
   [buffer encodeWaitForEvent:event value:3];
   [buffer commit];
-  EXPECT_VIOLATION(
-      "-[MTLCommandBuffer waitUntilCompleted]",
-      "waits for the event 'starting gun' to reach 3, which nothing signals (it "
-      "is at 2)",
-      { [buffer waitUntilCompleted]; });
+  EXPECT_VIOLATION("-[MTLCommandBuffer waitUntilCompleted]",
+                   "waits for the event 'starting gun' to reach 3, which nothing signals (it "
+                   "is at 2)",
+                   { [buffer waitUntilCompleted]; });
   event.signaledValue = 3;
   [buffer waitUntilCompleted];
 }
@@ -196,10 +165,7 @@ CASE(violation_handler_that_does_not_return) {
     [event waitUntilSignaledValue:1 timeoutMS:20000];
   }];
   [buffer commit];
-  EXPECT_VIOLATION(
-      "-[MTLCommandBuffer waitUntilCompleted]", "does not return", {
-        [buffer waitUntilCompleted];
-      });
+  EXPECT_VIOLATION("-[MTLCommandBuffer waitUntilCompleted]", "does not return", { [buffer waitUntilCompleted]; });
   event.signaledValue = 1;
   [buffer waitUntilCompleted];
 }
@@ -207,12 +173,8 @@ CASE(violation_handler_that_does_not_return) {
 CASE(long_work_is_no_endless_wait) {
   const ShortPatience patience;
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
-  append_command(buffer, {"long", [] {
-                            std::this_thread::sleep_for(
-                                std::chrono::milliseconds(700));
-                          }});
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  append_command(buffer, {"long", [] { std::this_thread::sleep_for(std::chrono::milliseconds(700)); }});
+  finish(buffer);
 }
 
 // MARK: Autorelease

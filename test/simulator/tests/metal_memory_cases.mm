@@ -20,16 +20,6 @@ using namespace mps_simulator::cases;
 
 namespace {
 
-id<MTLHeap> make_heap(
-    NSUInteger size,
-    MTLStorageMode mode = MTLStorageModeShared) {
-  MTLHeapDescriptor* descriptor =
-      [[[MTLHeapDescriptor alloc] init] autorelease];
-  descriptor.size = size;
-  descriptor.storageMode = mode;
-  return [[metal_device() newHeapWithDescriptor:descriptor] autorelease];
-}
-
 // The kernel of the operating system reports it without a fault.
 bool is_readable(const void* address) {
   int ends[2];
@@ -61,8 +51,7 @@ CASE(device_describes_itself) {
 CASE(device_counts_its_allocations) {
   id<MTLDevice> device = metal_device();
   const auto before = device.currentAllocatedSize;
-  id<MTLBuffer> buffer = [device newBufferWithLength:10000
-                                             options:MTLResourceStorageModeShared];
+  id<MTLBuffer> buffer = [device newBufferWithLength:10000 options:MTLResourceStorageModeShared];
   CHECK(device.currentAllocatedSize >= before + 10000);
   [buffer release];
   CHECK_EQUAL(device.currentAllocatedSize, before);
@@ -82,10 +71,7 @@ CASE(buffer_lies_in_host_memory) {
 }
 
 CASE(private_buffer_has_no_contents) {
-  id<MTLBuffer> buffer =
-      [[metal_device() newBufferWithLength:64
-                                   options:MTLResourceStorageModePrivate]
-          autorelease];
+  id<MTLBuffer> buffer = [[metal_device() newBufferWithLength:64 options:MTLResourceStorageModePrivate] autorelease];
   CHECK([buffer contents] == nullptr);
   CHECK(host_pointer(buffer) != nullptr);
   CHECK(buffer.storageMode == MTLStorageModePrivate);
@@ -93,11 +79,9 @@ CASE(private_buffer_has_no_contents) {
 
 CASE(buffer_copies_its_bytes) {
   const char text[] = "bytes";
-  id<MTLBuffer> buffer =
-      [[metal_device() newBufferWithBytes:text
-                                   length:sizeof(text)
-                                  options:MTLResourceStorageModeShared]
-          autorelease];
+  id<MTLBuffer> buffer = [[metal_device() newBufferWithBytes:text
+                                                      length:sizeof(text)
+                                                     options:MTLResourceStorageModeShared] autorelease];
   CHECK(std::strcmp(static_cast<char*>([buffer contents]), text) == 0);
 }
 
@@ -105,13 +89,12 @@ CASE(buffer_without_copy_uses_and_returns_memory) {
   const size_t size = 2 * page_size();
   void* memory = std::aligned_alloc(page_size(), size);
   __block void* returned = nullptr;
-  id<MTLBuffer> buffer = [metal_device()
-      newBufferWithBytesNoCopy:memory
-                        length:size
-                       options:MTLResourceStorageModeShared
-                   deallocator:^(void* pointer, NSUInteger length) {
-                     returned = pointer;
-                   }];
+  id<MTLBuffer> buffer = [metal_device() newBufferWithBytesNoCopy:memory
+                                                           length:size
+                                                          options:MTLResourceStorageModeShared
+                                                      deallocator:^(void* pointer, NSUInteger length) {
+                                                        returned = pointer;
+                                                      }];
   CHECK([buffer contents] == memory);
   CHECK(returned == nullptr);
   [buffer release];
@@ -134,40 +117,31 @@ CASE(fresh_memory_is_poisoned) {
 
 CASE(purged_memory_is_poisoned) {
   id<MTLBuffer> buffer = float_buffer(4);
-  CHECK(
-      [buffer setPurgeableState:MTLPurgeableStateKeepCurrent] ==
-      MTLPurgeableStateNonVolatile);
+  CHECK([buffer setPurgeableState:MTLPurgeableStateKeepCurrent] == MTLPurgeableStateNonVolatile);
   CHECK_EQUAL(floats(buffer)[3], 3);
   [buffer setPurgeableState:MTLPurgeableStateEmpty];
   CHECK(std::isnan(floats(buffer)[3]));
-  CHECK(
-      [buffer setPurgeableState:MTLPurgeableStateNonVolatile] ==
-      MTLPurgeableStateEmpty);
+  CHECK([buffer setPurgeableState:MTLPurgeableStateNonVolatile] == MTLPurgeableStateEmpty);
 }
 
 CASE(heap_hands_out_and_takes_back) {
   id<MTLHeap> heap = make_heap(64 * 1024);
   const auto whole = [heap maxAvailableSizeWithAlignment:256];
   CHECK_EQUAL(whole, heap.size);
-  id<MTLBuffer> first = [heap newBufferWithLength:1000
-                                          options:MTLResourceStorageModeShared];
-  id<MTLBuffer> second =
-      [heap newBufferWithLength:5000 options:MTLResourceStorageModeShared];
+  id<MTLBuffer> first = [heap newBufferWithLength:1000 options:MTLResourceStorageModeShared];
+  id<MTLBuffer> second = [heap newBufferWithLength:5000 options:MTLResourceStorageModeShared];
   CHECK(first.heap == heap);
   CHECK_EQUAL(first.heapOffset, 0);
   CHECK_EQUAL(second.heapOffset, 1024);
   CHECK_EQUAL(heap.usedSize, 1024 + 5120);
   CHECK_EQUAL([heap maxAvailableSizeWithAlignment:1], whole - 1024 - 5120);
-  CHECK(
-      [heap newBufferWithLength:whole options:MTLResourceStorageModeShared] ==
-      nil);
+  CHECK([heap newBufferWithLength:whole options:MTLResourceStorageModeShared] == nil);
   std::memset([second contents], 0, 5000);
   char* freed = static_cast<char*>([first contents]);
   std::memset(freed, 0, 1000);
   [first release];
   CHECK(!is_readable(freed));
-  id<MTLBuffer> third = [heap newBufferWithLength:900
-                                          options:MTLResourceStorageModeShared];
+  id<MTLBuffer> third = [heap newBufferWithLength:900 options:MTLResourceStorageModeShared];
   CHECK_EQUAL(third.heapOffset, 0);
   [second release];
   [third release];
@@ -187,16 +161,13 @@ CASE(purged_heap_poisons_the_buffers_that_it_has) {
 }
 
 CASE(heap_lives_as_long_as_its_buffers) {
-  MTLHeapDescriptor* descriptor =
-      [[[MTLHeapDescriptor alloc] init] autorelease];
+  MTLHeapDescriptor* descriptor = [[[MTLHeapDescriptor alloc] init] autorelease];
   descriptor.size = 4096;
-  descriptor.resourceOptions = MTLResourceStorageModeShared |
-      MTLResourceHazardTrackingModeTracked;
+  descriptor.resourceOptions = MTLResourceStorageModeShared | MTLResourceHazardTrackingModeTracked;
   CHECK(descriptor.storageMode == MTLStorageModeShared);
   CHECK(descriptor.hazardTrackingMode == MTLHazardTrackingModeTracked);
   id<MTLHeap> heap = [metal_device() newHeapWithDescriptor:descriptor];
-  id<MTLBuffer> buffer = [heap newBufferWithLength:16
-                                           options:MTLResourceStorageModeShared];
+  id<MTLBuffer> buffer = [heap newBufferWithLength:16 options:MTLResourceStorageModeShared];
   [heap release];
   std::memset([buffer contents], 1, 16);
   CHECK(buffer.heap.hazardTrackingMode == MTLHazardTrackingModeTracked);
@@ -205,9 +176,7 @@ CASE(heap_lives_as_long_as_its_buffers) {
 
 CASE(heap_size_covers_what_a_buffer_takes) {
   for (const NSUInteger length : {1ul, 255ul, 256ul, 257ul, 100000ul}) {
-    const auto taken = [metal_device()
-        heapBufferSizeAndAlignWithLength:length
-                                 options:MTLResourceStorageModeShared];
+    const auto taken = [metal_device() heapBufferSizeAndAlignWithLength:length options:MTLResourceStorageModeShared];
     CHECK(taken.size >= length);
     CHECK_EQUAL(taken.size % taken.align, 0);
   }
@@ -216,71 +185,50 @@ CASE(heap_size_covers_what_a_buffer_takes) {
 // MARK: Violations
 
 CASE(violation_buffer_of_no_length) {
-  EXPECT_VIOLATION(
-      "-[MTLDevice newBufferWithLength:options:]", "at least one byte", {
-        [metal_device() newBufferWithLength:0 options:0];
-      });
+  EXPECT_VIOLATION("-[MTLDevice newBufferWithLength:options:]", "at least one byte", {
+    [metal_device() newBufferWithLength:0 options:0];
+  });
 }
 
 CASE(violation_buffer_too_long) {
-  EXPECT_VIOLATION(
-      "-[MTLDevice newBufferWithLength:options:]", "maxBufferLength", {
-        [metal_device() newBufferWithLength:metal_device().maxBufferLength + 1
-                                    options:0];
-      });
+  EXPECT_VIOLATION("-[MTLDevice newBufferWithLength:options:]", "maxBufferLength", {
+    [metal_device() newBufferWithLength:metal_device().maxBufferLength + 1 options:0];
+  });
 }
 
 CASE(violation_no_copy_alignment) {
   const size_t size = 2 * page_size();
   auto* memory = static_cast<char*>(std::aligned_alloc(page_size(), size));
-  const char* call =
-      "-[MTLDevice newBufferWithBytesNoCopy:length:options:deallocator:]";
+  const char* call = "-[MTLDevice newBufferWithBytesNoCopy:length:options:deallocator:]";
   EXPECT_VIOLATION(call, "not aligned to a page", {
-    [metal_device() newBufferWithBytesNoCopy:memory + 16
-                                      length:page_size()
-                                     options:0
-                                 deallocator:nil];
+    [metal_device() newBufferWithBytesNoCopy:memory + 16 length:page_size() options:0 deallocator:nil];
   });
   EXPECT_VIOLATION(call, "not a multiple of the page size", {
-    [metal_device() newBufferWithBytesNoCopy:memory
-                                      length:100
-                                     options:0
-                                 deallocator:nil];
+    [metal_device() newBufferWithBytesNoCopy:memory length:100 options:0 deallocator:nil];
   });
   std::free(memory);
 }
 
 CASE(violation_heap_storage_mode) {
-  EXPECT_VIOLATION(
-      "-[MTLHeap newBufferWithLength:options:]", "storage mode", {
-        [make_heap(4096) newBufferWithLength:16
-                                     options:MTLResourceStorageModePrivate];
-      });
+  EXPECT_VIOLATION("-[MTLHeap newBufferWithLength:options:]", "storage mode", {
+    [make_heap(4096) newBufferWithLength:16 options:MTLResourceStorageModePrivate];
+  });
 }
 
 CASE(violation_heap_of_no_size) {
-  EXPECT_VIOLATION("-[MTLDevice newHeapWithDescriptor:]", "size is 0", {
-    make_heap(0);
-  });
+  EXPECT_VIOLATION("-[MTLDevice newHeapWithDescriptor:]", "size is 0", { make_heap(0); });
 }
 
 CASE(unsupported_calls_name_themselves) {
-  EXPECT_ERROR("-[MTLHeap newTextureWithDescriptor:] is not simulated", {
-    [make_heap(4096) newTextureWithDescriptor:nil];
-  });
-  EXPECT_ERROR("-[MTLDevice newDefaultLibrary] is not simulated", {
-    [metal_device() newDefaultLibrary];
-  });
+  EXPECT_ERROR("-[MTLHeap newTextureWithDescriptor:] is not simulated",
+               { [make_heap(4096) newTextureWithDescriptor:nil]; });
+  EXPECT_ERROR("-[MTLDevice newDefaultLibrary] is not simulated", { [metal_device() newDefaultLibrary]; });
 }
 
 CASE(heap_buffers_have_addresses_of_their_own) {
   id<MTLHeap> heap = make_heap(1 << 16);
-  id<MTLBuffer> first =
-      [[heap newBufferWithLength:256
-                         options:MTLResourceStorageModeShared] autorelease];
-  id<MTLBuffer> second =
-      [[heap newBufferWithLength:256
-                         options:MTLResourceStorageModeShared] autorelease];
+  id<MTLBuffer> first = [[heap newBufferWithLength:256 options:MTLResourceStorageModeShared] autorelease];
+  id<MTLBuffer> second = [[heap newBufferWithLength:256 options:MTLResourceStorageModeShared] autorelease];
   // The GPU's: next to where the host sees the memory, anything may be.
   const auto* start = reinterpret_cast<const char*>(first.gpuAddress);
   CHECK(is_readable(start + 255));

@@ -11,9 +11,7 @@ id<MTLCommandQueue> metal_queue() {
 }
 
 id<MTLBuffer> shared_buffer(NSUInteger length) {
-  return [[metal_device() newBufferWithLength:length
-                                      options:MTLResourceStorageModeShared]
-      autorelease];
+  return [[metal_device() newBufferWithLength:length options:MTLResourceStorageModeShared] autorelease];
 }
 
 id<MTLBuffer> float_buffer(NSUInteger count, float first) {
@@ -28,26 +26,48 @@ float* floats(id<MTLBuffer> buffer) {
   return static_cast<float*>([buffer contents]);
 }
 
+id<MTLHeap> make_heap(NSUInteger size) {
+  MTLHeapDescriptor* descriptor = [[[MTLHeapDescriptor alloc] init] autorelease];
+  descriptor.size = size;
+  descriptor.storageMode = MTLStorageModeShared;
+  return [[metal_device() newHeapWithDescriptor:descriptor] autorelease];
+}
+
+void finish(id<MTLCommandBuffer> buffer) {
+  [buffer commit];
+  [buffer waitUntilCompleted];
+}
+
+void run_compute(const Encode& encode, MTLDispatchType type) {
+  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
+  Encoder encoder = [buffer computeCommandEncoderWithDispatchType:type];
+  try {
+    encode(encoder);
+  } catch (...) {
+    [encoder endEncoding];
+    throw;
+  }
+  [encoder endEncoding];
+  finish(buffer);
+}
+
 id<MTLFunction> kernel(const char* source, const char* name) {
   NSError* error = nil;
-  id<MTLLibrary> library =
-      [[metal_device() newLibraryWithSource:[NSString stringWithUTF8String:source]
-                                    options:nil
-                                      error:&error] autorelease];
+  id<MTLLibrary> library = [[metal_device() newLibraryWithSource:[NSString stringWithUTF8String:source]
+                                                         options:nil
+                                                           error:&error] autorelease];
   if (!library) {
     fail(__FILE__, __LINE__, error.localizedDescription.UTF8String);
   }
-  id<MTLFunction> function = [[library
-      newFunctionWithName:[NSString stringWithUTF8String:name]] autorelease];
+  id<MTLFunction> function = [[library newFunctionWithName:[NSString stringWithUTF8String:name]] autorelease];
   CHECK(function != nil);
   return function;
 }
 
 id<MTLComputePipelineState> pipeline(const char* source, const char* name) {
   NSError* error = nil;
-  id<MTLComputePipelineState> state =
-      [[metal_device() newComputePipelineStateWithFunction:kernel(source, name)
-                                                     error:&error] autorelease];
+  id<MTLComputePipelineState> state = [[metal_device() newComputePipelineStateWithFunction:kernel(source, name)
+                                                                                     error:&error] autorelease];
   CHECK(state != nil);
   return state;
 }

@@ -4,7 +4,6 @@
 
 #include "metal/access_map.h"
 #include "metal/command.h"
-#include "metal/pass_set.h"
 #include "support/settings.h"
 
 #include <MetalPerformanceShaders/MetalPerformanceShaders.h>
@@ -19,10 +18,8 @@ using namespace mps_simulator::cases;
 
 namespace {
 
-constexpr auto kUntracked =
-    MTLResourceStorageModeShared | MTLResourceHazardTrackingModeUntracked;
-constexpr auto kTracked =
-    MTLResourceStorageModeShared | MTLResourceHazardTrackingModeTracked;
+constexpr auto kUntracked = MTLResourceStorageModeShared | MTLResourceHazardTrackingModeUntracked;
+constexpr auto kTracked = MTLResourceStorageModeShared | MTLResourceHazardTrackingModeTracked;
 constexpr const char* kOrder = "order on the GPU";
 
 constexpr const char* kKernels = R"(
@@ -48,16 +45,13 @@ id<MTLComputePipelineState> add_one() {
 }
 
 id<MTLBuffer> buffer_of(MTLResourceOptions options, NSUInteger count = 4) {
-  id<MTLBuffer> buffer =
-      [[metal_device() newBufferWithLength:count * sizeof(float)
-                                   options:options] autorelease];
+  id<MTLBuffer> buffer = [[metal_device() newBufferWithLength:count * sizeof(float) options:options] autorelease];
   std::fill_n(floats(buffer), count, 1.0f);
   return buffer;
 }
 
 id<MTLHeap> make_heap(MTLHeapType type, MTLHazardTrackingMode mode) {
-  MTLHeapDescriptor* descriptor =
-      [[[MTLHeapDescriptor alloc] init] autorelease];
+  MTLHeapDescriptor* descriptor = [[[MTLHeapDescriptor alloc] init] autorelease];
   descriptor.size = 1 << 16;
   descriptor.storageMode = MTLStorageModeShared;
   descriptor.type = type;
@@ -65,62 +59,44 @@ id<MTLHeap> make_heap(MTLHeapType type, MTLHazardTrackingMode mode) {
   return [[metal_device() newHeapWithDescriptor:descriptor] autorelease];
 }
 
-void add(
-    id<MTLComputeCommandEncoder> encoder,
-    id<MTLBuffer> in,
-    id<MTLBuffer> out,
-    NSUInteger offset = 0) {
+void add(Encoder encoder, id<MTLBuffer> in, id<MTLBuffer> out, NSUInteger offset = 0) {
   [encoder setComputePipelineState:add_one()];
   [encoder setBuffer:in offset:0 atIndex:0];
   [encoder setBuffer:out offset:offset atIndex:1];
-  [encoder dispatchThreads:MTLSizeMake(1, 1, 1)
-      threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
+  [encoder dispatchThreads:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
 }
 
-using Encode = std::function<void(id<MTLComputeCommandEncoder>)>;
-
 void run_concurrent(const Encode& encode) {
-  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
-  id<MTLComputeCommandEncoder> encoder =
-      [buffer computeCommandEncoderWithDispatchType:MTLDispatchTypeConcurrent];
-  encode(encoder);
-  [encoder endEncoding];
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  run_compute(encode, MTLDispatchTypeConcurrent);
 }
 
 #define EXPECT_CONFLICT(text, ...) EXPECT_VIOLATION(kOrder, text, __VA_ARGS__)
 
 using Pass = std::function<void(id<MTLCommandBuffer>)>;
 
-Pass adding(id<MTLBuffer> in, id<MTLBuffer> out, NSUInteger offset = 0) {
+Pass computing(const Encode& encode) {
   return [=](id<MTLCommandBuffer> buffer) {
-    id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
-    add(encoder, in, out, offset);
+    Encoder encoder = [buffer computeCommandEncoder];
+    encode(encoder);
     [encoder endEncoding];
   };
+}
+
+Pass adding(id<MTLBuffer> in, id<MTLBuffer> out, NSUInteger offset = 0) {
+  return computing([=](Encoder encoder) { add(encoder, in, out, offset); });
 }
 
 Pass copying(id<MTLBuffer> from, id<MTLBuffer> to) {
   return [=](id<MTLCommandBuffer> buffer) {
     id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
-    [encoder copyFromBuffer:from
-               sourceOffset:0
-                   toBuffer:to
-          destinationOffset:0
-                       size:4];
+    [encoder copyFromBuffer:from sourceOffset:0 toBuffer:to destinationOffset:0 size:4];
     [encoder endEncoding];
   };
 }
 
 // As adding(), waiting for a fence first and updating one afterwards.
-Pass fenced(
-    id<MTLFence> wait,
-    id<MTLBuffer> in,
-    id<MTLBuffer> out,
-    id<MTLFence> update) {
-  return [=](id<MTLCommandBuffer> buffer) {
-    id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+Pass fenced(id<MTLFence> wait, id<MTLBuffer> in, id<MTLBuffer> out, id<MTLFence> update) {
+  return computing([=](Encoder encoder) {
     if (wait) {
       [encoder waitForFence:wait];
     }
@@ -128,25 +104,18 @@ Pass fenced(
     if (update) {
       [encoder updateFence:update];
     }
-    [encoder endEncoding];
-  };
+  });
 }
 
 Pass signaling(id<MTLEvent> event, uint64_t value) {
-  return [=](id<MTLCommandBuffer> buffer) {
-    [buffer encodeSignalEvent:event value:value];
-  };
+  return [=](id<MTLCommandBuffer> buffer) { [buffer encodeSignalEvent:event value:value]; };
 }
 
 Pass awaiting(id<MTLEvent> event, uint64_t value) {
-  return [=](id<MTLCommandBuffer> buffer) {
-    [buffer encodeWaitForEvent:event value:value];
-  };
+  return [=](id<MTLCommandBuffer> buffer) { [buffer encodeWaitForEvent:event value:value]; };
 }
 
-id<MTLCommandBuffer> commit(
-    id<MTLCommandQueue> queue,
-    const std::vector<Pass>& passes) {
+id<MTLCommandBuffer> commit(id<MTLCommandQueue> queue, const std::vector<Pass>& passes) {
   id<MTLCommandBuffer> buffer = [queue commandBuffer];
   for (const auto& pass : passes) {
     pass(buffer);
@@ -192,14 +161,13 @@ std::string order_of_eight(uint64_t seed, bool barriers) {
   id<MTLBuffer> count = shared_buffer(4);
   *static_cast<uint32_t*>([count contents]) = 0;
   id<MTLBuffer> order = shared_buffer(4 * kCount);
-  run_concurrent([&](id<MTLComputeCommandEncoder> encoder) {
+  run_concurrent([&](Encoder encoder) {
     [encoder setComputePipelineState:pipeline(kKernels, "note")];
     [encoder setBuffer:count offset:0 atIndex:0];
     [encoder setBuffer:order offset:0 atIndex:1];
     for (uint32_t i = 0; i < kCount; ++i) {
       [encoder setBytes:&i length:4 atIndex:2];
-      [encoder dispatchThreads:MTLSizeMake(1, 1, 1)
-          threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
+      [encoder dispatchThreads:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
       if (barriers) {
         [encoder memoryBarrierWithScope:MTLBarrierScopeBuffers];
       }
@@ -228,11 +196,8 @@ CASE(concurrent_dispatches_run_in_the_order_of_the_seed) {
 }
 
 CASE(violation_concurrent_dispatches_conflict) {
-  id<MTLBuffer> a = float_buffer(4);
-  id<MTLBuffer> b = float_buffer(4);
-  id<MTLBuffer> c = float_buffer(4);
+  id<MTLBuffer> a = float_buffer(4), b = float_buffer(4), c = float_buffer(4);
   b.label = @"between";
-  using Encoder = id<MTLComputeCommandEncoder>;
   // The seed decides which of the two is "earlier"; the message names both.
   const auto conflict = [&](const char* text, const Encode& encode) {
     EXPECT_CONFLICT(text, { run_concurrent(encode); });
@@ -253,8 +218,7 @@ CASE(violation_concurrent_dispatches_conflict) {
   });
   // The descriptor's encoder is the same.
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
-  MTLComputePassDescriptor* descriptor =
-      [MTLComputePassDescriptor computePassDescriptor];
+  MTLComputePassDescriptor* descriptor = [MTLComputePassDescriptor computePassDescriptor];
   descriptor.dispatchType = MTLDispatchTypeConcurrent;
   Encoder encoder = [buffer computeCommandEncoderWithDescriptor:descriptor];
   add(encoder, a, b);
@@ -271,75 +235,62 @@ CASE(violation_concurrent_dispatches_conflict) {
 }
 
 CASE(violation_barrier_that_does_not_cover_the_buffer) {
-  id<MTLBuffer> a = float_buffer(4);
-  id<MTLBuffer> b = float_buffer(4);
-  id<MTLBuffer> c = float_buffer(4);
+  id<MTLBuffer> a = float_buffer(4), b = float_buffer(4), c = float_buffer(4);
   const auto run_with = [&](const Encode& barrier) {
-    run_concurrent([&](id<MTLComputeCommandEncoder> encoder) {
+    run_concurrent([&](Encoder encoder) {
       add(encoder, a, b);
       barrier(encoder);
       add(encoder, b, c);
     });
   };
-  run_with([](id<MTLComputeCommandEncoder> encoder) {
-    [encoder memoryBarrierWithScope:MTLBarrierScopeBuffers];
-  });
+  run_with([](Encoder encoder) { [encoder memoryBarrierWithScope:MTLBarrierScopeBuffers]; });
   CHECK_EQUAL(floats(c)[0], 2);
-  run_with([&](id<MTLComputeCommandEncoder> encoder) {
+  run_with([&](Encoder encoder) {
     const id<MTLResource> both[] = {c, b};
     [encoder memoryBarrierWithResources:both count:2];
   });
+  EXPECT_CONFLICT("no barrier",
+                  { run_with([](Encoder encoder) { [encoder memoryBarrierWithScope:MTLBarrierScopeTextures]; }); });
   EXPECT_CONFLICT("no barrier", {
-    run_with([](id<MTLComputeCommandEncoder> encoder) {
-      [encoder memoryBarrierWithScope:MTLBarrierScopeTextures];
-    });
-  });
-  EXPECT_CONFLICT("no barrier", {
-    run_with([&](id<MTLComputeCommandEncoder> encoder) {
+    run_with([&](Encoder encoder) {
       const id<MTLResource> other[] = {a};
       [encoder memoryBarrierWithResources:other count:1];
     });
   });
-  EXPECT_CONFLICT("no barrier", {
-    run_with([](id<MTLComputeCommandEncoder>) {});
-  });
+  EXPECT_CONFLICT("no barrier", { run_with([](Encoder) {}); });
 }
 
 CASE(concurrent_dispatches_may_write_what_no_other_touches) {
-  id<MTLBuffer> in = float_buffer(4);
-  id<MTLBuffer> out = float_buffer(8);
+  id<MTLBuffer> in = float_buffer(4), out = float_buffer(8);
   // A kernel may write from its offset to the end of the buffer; the seed decides
   // which of the two runs second and is named.
   EXPECT_CONFLICT("to 32 of the buffer", {
-    run_concurrent([&](id<MTLComputeCommandEncoder> encoder) {
+    run_concurrent([&](Encoder encoder) {
       add(encoder, in, out, 16);
       add(encoder, in, out, 0);
     });
   });
-  id<MTLHeap> heap =
-      make_heap(MTLHeapTypePlacement, MTLHazardTrackingModeTracked);
+  id<MTLHeap> heap = make_heap(MTLHeapTypePlacement, MTLHazardTrackingModeTracked);
   const auto place = [&](NSUInteger offset) {
-    return [[heap newBufferWithLength:256
-                              options:kTracked
-                               offset:offset] autorelease];
+    return [[heap newBufferWithLength:256 options:kTracked offset:offset] autorelease];
   };
   id<MTLBuffer> first = place(0);
   id<MTLBuffer> second = place(256);
-  run_concurrent([&](id<MTLComputeCommandEncoder> encoder) {
+  run_concurrent([&](Encoder encoder) {
     add(encoder, in, first);
     add(encoder, in, second);
   });
   // Two buffers, one memory.
   id<MTLBuffer> alias = place(0);
   EXPECT_CONFLICT("with memory of", {
-    run_concurrent([&](id<MTLComputeCommandEncoder> encoder) {
+    run_concurrent([&](Encoder encoder) {
       add(encoder, in, first);
       add(encoder, in, alias);
     });
   });
   // A barrier for one of them does not cover the other.
   EXPECT_CONFLICT("with memory of", {
-    run_concurrent([&](id<MTLComputeCommandEncoder> encoder) {
+    run_concurrent([&](Encoder encoder) {
       add(encoder, in, first);
       const id<MTLResource> one[] = {alias};
       [encoder memoryBarrierWithResources:one count:1];
@@ -349,21 +300,16 @@ CASE(concurrent_dispatches_may_write_what_no_other_touches) {
 }
 
 CASE(violation_concurrent_dispatches_conflict_through_pointers) {
-  id<MTLBuffer> in = float_buffer(4, 1);
-  id<MTLBuffer> between = float_buffer(4);
-  id<MTLBuffer> out = float_buffer(4);
+  id<MTLBuffer> in = float_buffer(4, 1), between = float_buffer(4), out = float_buffer(4);
   const auto run_with = [&](bool barrier) {
-    run_concurrent([&](id<MTLComputeCommandEncoder> encoder) {
+    run_concurrent([&](Encoder encoder) {
       [encoder setComputePipelineState:pipeline(kKernels, "through")];
       const id<MTLResource> all[] = {in, between, out};
-      [encoder useResources:all
-                      count:3
-                      usage:MTLResourceUsageRead | MTLResourceUsageWrite];
+      [encoder useResources:all count:3 usage:MTLResourceUsageRead | MTLResourceUsageWrite];
       const auto dispatch = [&](id<MTLBuffer> from, id<MTLBuffer> to) {
         const uint64_t pointers[] = {from.gpuAddress, to.gpuAddress};
         [encoder setBytes:pointers length:sizeof(pointers) atIndex:0];
-        [encoder dispatchThreads:MTLSizeMake(1, 1, 1)
-            threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
+        [encoder dispatchThreads:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
       };
       dispatch(in, between);
       if (barrier) {
@@ -378,39 +324,30 @@ CASE(violation_concurrent_dispatches_conflict_through_pointers) {
 }
 
 CASE(violation_indirect_commands_conflict_with_a_dispatch) {
-  id<MTLBuffer> a = float_buffer(4);
-  id<MTLBuffer> b = float_buffer(4);
-  id<MTLBuffer> c = float_buffer(4);
-  MTLIndirectCommandBufferDescriptor* descriptor =
-      [[[MTLIndirectCommandBufferDescriptor alloc] init] autorelease];
+  id<MTLBuffer> a = float_buffer(4), b = float_buffer(4), c = float_buffer(4);
+  MTLIndirectCommandBufferDescriptor* descriptor = [[[MTLIndirectCommandBufferDescriptor alloc] init] autorelease];
   descriptor.commandTypes = MTLIndirectCommandTypeConcurrentDispatchThreads;
   descriptor.inheritPipelineState = NO;
   descriptor.inheritBuffers = NO;
   descriptor.maxKernelBufferBindCount = 2;
-  id<MTLIndirectCommandBuffer> commands = [[metal_device()
-      newIndirectCommandBufferWithDescriptor:descriptor
-                             maxCommandCount:1
-                                     options:MTLResourceStorageModeShared]
-      autorelease];
-  MTLComputePipelineDescriptor* with_support =
-      [[[MTLComputePipelineDescriptor alloc] init] autorelease];
+  id<MTLIndirectCommandBuffer> commands =
+      [[metal_device() newIndirectCommandBufferWithDescriptor:descriptor
+                                              maxCommandCount:1
+                                                      options:MTLResourceStorageModeShared] autorelease];
+  MTLComputePipelineDescriptor* with_support = [[[MTLComputePipelineDescriptor alloc] init] autorelease];
   with_support.computeFunction = kernel(kKernels, "add");
   with_support.supportIndirectCommandBuffers = YES;
   NSError* error = nil;
-  id<MTLIndirectComputeCommand> command =
-      [commands indirectComputeCommandAtIndex:0];
-  [command setComputePipelineState:[[metal_device()
-                                       newComputePipelineStateWithDescriptor:with_support
-                                                                     options:0
-                                                                  reflection:nil
-                                                                       error:&error]
-                                       autorelease]];
+  id<MTLIndirectComputeCommand> command = [commands indirectComputeCommandAtIndex:0];
+  [command setComputePipelineState:[[metal_device() newComputePipelineStateWithDescriptor:with_support
+                                                                                  options:0
+                                                                               reflection:nil
+                                                                                    error:&error] autorelease]];
   [command setKernelBuffer:b offset:0 atIndex:0];
   [command setKernelBuffer:c offset:0 atIndex:1];
-  [command concurrentDispatchThreads:MTLSizeMake(1, 1, 1)
-               threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
+  [command concurrentDispatchThreads:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
   const auto run_with = [&](bool barrier) {
-    run_concurrent([&](id<MTLComputeCommandEncoder> encoder) {
+    run_concurrent([&](Encoder encoder) {
       const id<MTLResource> all[] = {b, c};
       [encoder useResources:all count:2 usage:MTLResourceUsageWrite];
       add(encoder, a, b);
@@ -427,9 +364,7 @@ CASE(violation_indirect_commands_conflict_with_a_dispatch) {
 // MARK: Memory that Metal does not track
 
 CASE(violation_untracked_memory_between_passes) {
-  id<MTLBuffer> a = buffer_of(kUntracked);
-  id<MTLBuffer> b = buffer_of(kUntracked);
-  id<MTLBuffer> c = buffer_of(kUntracked);
+  id<MTLBuffer> a = buffer_of(kUntracked), b = buffer_of(kUntracked), c = buffer_of(kUntracked);
   b.label = @"between";
   // Read after write, write after read, write after write.
   expect_conflict(
@@ -441,20 +376,18 @@ CASE(violation_untracked_memory_between_passes) {
   expect_fine({adding(a, b), adding(a, c)});
   // In one encoder, commands run one after the other.
   [commit(metal_queue(), {[&](id<MTLCommandBuffer> buffer) {
-     id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
-     add(encoder, a, b);
-     add(encoder, b, c);
-     [encoder endEncoding];
-   }}) waitUntilCompleted];
+            Encoder encoder = [buffer computeCommandEncoder];
+            add(encoder, a, b);
+            add(encoder, b, c);
+            [encoder endEncoding];
+          }}) waitUntilCompleted];
   // And tracked memory needs nothing.
-  id<MTLBuffer> d = buffer_of(kTracked);
-  id<MTLBuffer> e = buffer_of(MTLResourceStorageModeShared);
+  id<MTLBuffer> d = buffer_of(kTracked), e = buffer_of(MTLResourceStorageModeShared);
   expect_fine({adding(a, d), adding(d, e), adding(b, d)});
 }
 
 CASE(violation_untracked_memory_of_blits_and_kernel_objects) {
-  id<MTLBuffer> a = buffer_of(kUntracked);
-  id<MTLBuffer> b = buffer_of(kUntracked);
+  id<MTLBuffer> a = buffer_of(kUntracked), b = buffer_of(kUntracked);
   expect_conflict("a blit's copy", {copying(a, b), adding(b, a)});
   expect_conflict("a blit's copy reads", {adding(a, b), copying(b, a)});
   const Pass fill = [=](id<MTLCommandBuffer> buffer) {
@@ -471,25 +404,21 @@ CASE(violation_untracked_memory_of_blits_and_kernel_objects) {
   expect_fine({copying(a, b), graph});
   expect_conflict("a graph writes bytes 8 to 12", {adding(a, b), graph});
   const Pass solve = [=](id<MTLCommandBuffer> buffer) {
-    MPSMatrixDescriptor* descriptor =
-        [MPSMatrixDescriptor matrixDescriptorWithRows:1
-                                              columns:1
-                                             rowBytes:4
-                                             dataType:MPSDataTypeFloat32];
+    MPSMatrixDescriptor* descriptor = [MPSMatrixDescriptor matrixDescriptorWithRows:1
+                                                                            columns:1
+                                                                           rowBytes:4
+                                                                           dataType:MPSDataTypeFloat32];
     const auto matrix = [&](id<MTLBuffer> data, NSUInteger offset) {
-      return [[[MPSMatrix alloc] initWithBuffer:data
-                                         offset:offset
-                                     descriptor:descriptor] autorelease];
+      return [[[MPSMatrix alloc] initWithBuffer:data offset:offset descriptor:descriptor] autorelease];
     };
-    MPSMatrixSolveTriangular* solver = [[[MPSMatrixSolveTriangular alloc]
-                initWithDevice:metal_device()
-                         right:NO
-                         upper:YES
-                     transpose:NO
-                          unit:YES
-                         order:1
-        numberOfRightHandSides:1
-                         alpha:1] autorelease];
+    MPSMatrixSolveTriangular* solver = [[[MPSMatrixSolveTriangular alloc] initWithDevice:metal_device()
+                                                                                   right:NO
+                                                                                   upper:YES
+                                                                               transpose:NO
+                                                                                    unit:YES
+                                                                                   order:1
+                                                                  numberOfRightHandSides:1
+                                                                                   alpha:1] autorelease];
     [solver encodeToCommandBuffer:buffer
                      sourceMatrix:matrix(a, 0)
               rightHandSideMatrix:matrix(a, 4)
@@ -500,50 +429,36 @@ CASE(violation_untracked_memory_of_blits_and_kernel_objects) {
 }
 
 CASE(violation_untracked_memory_through_pointers) {
-  id<MTLBuffer> a = buffer_of(kUntracked);
-  id<MTLBuffer> b = buffer_of(kUntracked);
-  const Pass through = [=](id<MTLCommandBuffer> buffer) {
-    id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  id<MTLBuffer> a = buffer_of(kUntracked), b = buffer_of(kUntracked);
+  const Pass through = computing([=](Encoder encoder) {
     [encoder setComputePipelineState:pipeline(kKernels, "through")];
     [encoder useResource:a usage:MTLResourceUsageRead];
     [encoder useResource:b usage:MTLResourceUsageWrite];
     const uint64_t pointers[] = {a.gpuAddress, b.gpuAddress};
     [encoder setBytes:pointers length:sizeof(pointers) atIndex:0];
-    [encoder dispatchThreads:MTLSizeMake(1, 1, 1)
-        threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
-    [encoder endEncoding];
-  };
+    [encoder dispatchThreads:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
+  });
   id<MTLBuffer> other = buffer_of(kUntracked);
   expect_fine({adding(a, other), through});
   expect_conflict("(kernel 'through') writes", {adding(b, other), through});
 }
 
 CASE(fence_orders_the_encoder_that_waits) {
-  id<MTLBuffer> a = buffer_of(kUntracked);
-  id<MTLBuffer> b = buffer_of(kUntracked);
-  id<MTLBuffer> c = buffer_of(kUntracked);
+  id<MTLBuffer> a = buffer_of(kUntracked), b = buffer_of(kUntracked), c = buffer_of(kUntracked);
   id<MTLBuffer> d = buffer_of(kUntracked);
   id<MTLFence> fence = make_fence();
   expect_fine({fenced(nil, a, b, fence), fenced(fence, b, c, nil)});
   // Only that one: an encoder behind it may start before.
-  expect_conflict(
-      "nothing orders the two",
-      {fenced(nil, a, b, make_fence()), fenced(make_fence(), b, c, nil)});
+  expect_conflict("nothing orders the two", {fenced(nil, a, b, make_fence()), fenced(make_fence(), b, c, nil)});
   id<MTLFence> first = make_fence();
-  expect_conflict(
-      "nothing orders the two",
-      {fenced(nil, a, b, first), fenced(first, b, c, nil), adding(b, d)});
+  expect_conflict("nothing orders the two", {fenced(nil, a, b, first), fenced(first, b, c, nil), adding(b, d)});
   // From one to the next, an encoder without commands in between, and reused.
-  id<MTLFence> second = make_fence();
-  id<MTLFence> third = make_fence();
-  const Pass relay = [=](id<MTLCommandBuffer> buffer) {
-    id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  id<MTLFence> second = make_fence(), third = make_fence();
+  const Pass relay = computing([=](Encoder encoder) {
     [encoder waitForFence:second];
     [encoder updateFence:third];
-    [encoder endEncoding];
-  };
-  expect_fine(
-      {fenced(nil, a, b, second), relay, fenced(third, b, c, second), fenced(second, c, d, nil)});
+  });
+  expect_fine({fenced(nil, a, b, second), relay, fenced(third, b, c, second), fenced(second, c, d, nil)});
   // Blits have them too.
   id<MTLFence> blits = make_fence();
   const Pass copy = [=](id<MTLCommandBuffer> buffer) {
@@ -557,113 +472,75 @@ CASE(fence_orders_the_encoder_that_waits) {
 
 CASE(violation_wait_for_a_fence_behind_its_update) {
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
-  id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  Encoder encoder = [buffer computeCommandEncoder];
   id<MTLFence> fence = make_fence();
   [encoder waitForFence:fence];
   [encoder updateFence:fence];
-  EXPECT_VIOLATION("-[MTLCommandEncoder waitForFence:]", "updates the fence at its end", {
-    [encoder waitForFence:fence];
-  });
+  EXPECT_VIOLATION(
+      "-[MTLCommandEncoder waitForFence:]", "updates the fence at its end", { [encoder waitForFence:fence]; });
   [encoder endEncoding];
 }
 
 CASE(event_orders_what_follows_the_wait) {
-  id<MTLBuffer> a = buffer_of(kUntracked);
-  id<MTLBuffer> b = buffer_of(kUntracked);
-  id<MTLBuffer> c = buffer_of(kUntracked);
+  id<MTLBuffer> a = buffer_of(kUntracked), b = buffer_of(kUntracked), c = buffer_of(kUntracked);
   id<MTLEvent> event = [[metal_device() newEvent] autorelease];
-  [commit(
-      metal_queue(),
-      {adding(a, b), signaling(event, 1), awaiting(event, 1), adding(b, c)})
-      waitUntilCompleted];
+  [commit(metal_queue(), {adding(a, b), signaling(event, 1), awaiting(event, 1), adding(b, c)}) waitUntilCompleted];
   // From one queue to another.
   id<MTLSharedEvent> shared = [[metal_device() newSharedEvent] autorelease];
-  id<MTLCommandBuffer> reader =
-      commit(metal_queue(), {awaiting(shared, 1), adding(b, c)});
-  id<MTLCommandBuffer> writer =
-      commit(metal_queue(), {adding(a, b), signaling(shared, 1)});
+  id<MTLCommandBuffer> reader = commit(metal_queue(), {awaiting(shared, 1), adding(b, c)});
+  id<MTLCommandBuffer> writer = commit(metal_queue(), {adding(a, b), signaling(shared, 1)});
   [reader waitUntilCompleted];
   [writer waitUntilCompleted];
   // A signal before the work does not order the work.
   id<MTLEvent> early = [[metal_device() newEvent] autorelease];
   EXPECT_CONFLICT("nothing orders the two", {
-    [commit(
-        metal_queue(),
-        {signaling(early, 1), adding(a, b), awaiting(early, 1), adding(b, c)})
-        waitUntilCompleted];
+    [commit(metal_queue(), {signaling(early, 1), adding(a, b), awaiting(early, 1), adding(b, c)}) waitUntilCompleted];
   });
   id<MTLEvent> counting = [[metal_device() newEvent] autorelease];
-  [commit(
-      metal_queue(),
-      {signaling(counting, 1),
-       adding(a, b),
-       signaling(counting, 2),
-       awaiting(counting, 2),
-       adding(b, c)}) waitUntilCompleted];
+  [commit(metal_queue(),
+          {signaling(counting, 1), adding(a, b), signaling(counting, 2), awaiting(counting, 2), adding(b, c)})
+      waitUntilCompleted];
   // Nor does the first of two signals order the work after it.
   id<MTLEvent> twice = [[metal_device() newEvent] autorelease];
   EXPECT_CONFLICT("nothing orders the two", {
-    [commit(
-        metal_queue(),
-        {signaling(twice, 1),
-         adding(a, b),
-         signaling(twice, 2),
-         awaiting(twice, 1),
-         adding(b, c)}) waitUntilCompleted];
+    [commit(metal_queue(), {signaling(twice, 1), adding(a, b), signaling(twice, 2), awaiting(twice, 1), adding(b, c)})
+        waitUntilCompleted];
   });
 }
 
 CASE(tracked_memory_orders_passes) {
-  id<MTLBuffer> a = buffer_of(kUntracked);
-  id<MTLBuffer> b = buffer_of(kUntracked);
-  id<MTLBuffer> tracked = buffer_of(kTracked);
+  id<MTLBuffer> a = buffer_of(kUntracked), b = buffer_of(kUntracked), tracked = buffer_of(kTracked);
   id<MTLBuffer> other = buffer_of(kTracked);
   // The third pass waits for the second one's tracked result, and that one for the
   // first one's.
-  const Pass first = [=](id<MTLCommandBuffer> buffer) {
-    id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  const Pass first = computing([=](Encoder encoder) {
     add(encoder, a, b);
     add(encoder, a, tracked);
-    [encoder endEncoding];
-  };
+  });
   const auto last = [=](id<MTLBuffer> waits_for) {
-    return Pass([=](id<MTLCommandBuffer> buffer) {
-      id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+    return computing([=](Encoder encoder) {
       // A whole encoder waits, whichever command needs it.
       add(encoder, b, a);
       add(encoder, waits_for, buffer_of(kTracked));
-      [encoder endEncoding];
     });
   };
   id<MTLBuffer> unrelated = buffer_of(kTracked);
   expect_fine({first, adding(tracked, other), last(other)});
   expect_conflict("nothing orders the two", {first, adding(tracked, other), last(unrelated)});
   // A pass that writes tracked memory waits for those that read it.
-  const Pass reading = [=](id<MTLCommandBuffer> buffer) {
-    id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
-    add(encoder, tracked, b);
-    [encoder endEncoding];
-  };
-  const Pass writing = [=](id<MTLCommandBuffer> buffer) {
-    id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
-    add(encoder, b, tracked);
-    [encoder endEncoding];
-  };
+  const Pass reading = computing([=](Encoder encoder) { add(encoder, tracked, b); });
+  const Pass writing = computing([=](Encoder encoder) { add(encoder, b, tracked); });
   expect_fine({reading, writing});
   // What is declared of tracked memory counts.
-  const Pass declaring = [=](id<MTLCommandBuffer> buffer) {
-    id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+  const Pass declaring = computing([=](Encoder encoder) {
     [encoder useResource:tracked usage:MTLResourceUsageRead];
     add(encoder, b, a);
-    [encoder endEncoding];
-  };
+  });
   expect_fine({first, declaring});
 }
 
 CASE(completion_orders_what_is_committed_after_it) {
-  id<MTLBuffer> a = buffer_of(kUntracked);
-  id<MTLBuffer> b = buffer_of(kUntracked);
-  id<MTLBuffer> c = buffer_of(kUntracked);
+  id<MTLBuffer> a = buffer_of(kUntracked), b = buffer_of(kUntracked), c = buffer_of(kUntracked);
   id<MTLCommandQueue> queue = metal_queue();
   [commit(queue, {adding(a, b)}) waitUntilCompleted];
   [commit(metal_queue(), {adding(b, c)}) waitUntilCompleted];
@@ -685,8 +562,7 @@ CASE(completion_orders_what_is_committed_after_it) {
 }
 
 CASE(heaps_are_untracked_unless_they_say_otherwise) {
-  for (const auto mode :
-       {MTLHazardTrackingModeDefault, MTLHazardTrackingModeUntracked}) {
+  for (const auto mode : {MTLHazardTrackingModeDefault, MTLHazardTrackingModeUntracked}) {
     id<MTLHeap> heap = make_heap(MTLHeapTypeAutomatic, mode);
     CHECK(heap.hazardTrackingMode == MTLHazardTrackingModeUntracked);
     id<MTLBuffer> a = float_buffer(4);
@@ -695,11 +571,9 @@ CASE(heaps_are_untracked_unless_they_say_otherwise) {
     id<MTLBuffer> c = float_buffer(4);
     expect_conflict("nothing orders the two", {adding(a, b), adding(b, c)});
   }
-  id<MTLHeap> heap =
-      make_heap(MTLHeapTypeAutomatic, MTLHazardTrackingModeTracked);
+  id<MTLHeap> heap = make_heap(MTLHeapTypeAutomatic, MTLHazardTrackingModeTracked);
   id<MTLBuffer> a = float_buffer(4);
-  id<MTLBuffer> b = [[heap newBufferWithLength:16
-                                       options:MTLResourceStorageModeShared] autorelease];
+  id<MTLBuffer> b = [[heap newBufferWithLength:16 options:MTLResourceStorageModeShared] autorelease];
   CHECK(b.hazardTrackingMode == MTLHazardTrackingModeTracked);
   CHECK(a.hazardTrackingMode == MTLHazardTrackingModeTracked);
   expect_fine({adding(a, b), adding(b, a)});
@@ -707,13 +581,10 @@ CASE(heaps_are_untracked_unless_they_say_otherwise) {
 
 CASE(violation_buffers_on_the_same_memory_of_a_heap) {
   for (const bool tracked : {true, false}) {
-    id<MTLHeap> heap = make_heap(
-        MTLHeapTypePlacement,
-        tracked ? MTLHazardTrackingModeTracked : MTLHazardTrackingModeUntracked);
+    id<MTLHeap> heap =
+        make_heap(MTLHeapTypePlacement, tracked ? MTLHazardTrackingModeTracked : MTLHazardTrackingModeUntracked);
     const auto place = [&](NSUInteger offset) {
-      return [[heap newBufferWithLength:512
-                                options:MTLResourceStorageModeShared
-                                 offset:offset] autorelease];
+      return [[heap newBufferWithLength:512 options:MTLResourceStorageModeShared offset:offset] autorelease];
     };
     id<MTLBuffer> a = float_buffer(4);
     id<MTLBuffer> first = place(0);
@@ -731,10 +602,9 @@ CASE(violation_buffers_on_the_same_memory_of_a_heap) {
 
 CASE(order_can_be_left_unwatched) {
   settings().order = false;
-  id<MTLBuffer> a = buffer_of(kUntracked);
-  id<MTLBuffer> b = buffer_of(kUntracked);
+  id<MTLBuffer> a = buffer_of(kUntracked), b = buffer_of(kUntracked);
   run_passes({adding(a, b), adding(b, a)}, true);
-  run_concurrent([&](id<MTLComputeCommandEncoder> encoder) {
+  run_concurrent([&](Encoder encoder) {
     add(encoder, a, b);
     add(encoder, b, a);
   });
@@ -742,16 +612,13 @@ CASE(order_can_be_left_unwatched) {
 }
 
 CASE(order_of_very_many_passes_takes_little_memory) {
-  id<MTLBuffer> a = buffer_of(kUntracked);
-  id<MTLBuffer> b = buffer_of(kUntracked);
+  id<MTLBuffer> a = buffer_of(kUntracked), b = buffer_of(kUntracked);
   const Pass reading = [=](id<MTLCommandBuffer> buffer) {
     append_command(buffer, {"a graph", [] {}, {{a, 0, 16, false}}});
   };
   std::vector<Pass> passes(5000, reading);
   passes.push_back(adding(b, a));
-  EXPECT_CONFLICT("which a graph reads", {
-    [commit(metal_queue(), passes) waitUntilCompleted];
-  });
+  EXPECT_CONFLICT("which a graph reads", { [commit(metal_queue(), passes) waitUntilCompleted]; });
 }
 
 // MARK: The parts

@@ -35,8 +35,7 @@ std::vector<float> read(MPSNDArray* array, NSUInteger count) {
 void run(void (^encode)(id<MTLCommandBuffer> buffer)) {
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   encode(buffer);
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  finish(buffer);
 }
 
 } // namespace
@@ -205,7 +204,7 @@ CASE(array_kernel_runs_between_the_dispatches_of_its_encoder) {
   id<MTLBuffer> source = left.userBuffer;
   id<MTLBuffer> sum = float_buffer(4);
   run(^(id<MTLCommandBuffer> buffer) {
-    id<MTLComputeCommandEncoder> encoder = [buffer computeCommandEncoder];
+    Encoder encoder = [buffer computeCommandEncoder];
     const float bias = 1;
     [encoder setComputePipelineState:add_pipeline()];
     [encoder setBuffer:source offset:0 atIndex:0];
@@ -218,9 +217,9 @@ CASE(array_kernel_runs_between_the_dispatches_of_its_encoder) {
                        sourceArrays:@[ left, left ]
                    destinationArray:product_array];
     // nothing is bound behind a kernel object
-    EXPECT_VIOLATION("-[MTLComputeCommandEncoder dispatchThreads:threadsPerThreadgroup:]", "no compute pipeline state", {
-      [encoder dispatchThreads:MTLSizeMake(4, 1, 1) threadsPerThreadgroup:MTLSizeMake(4, 1, 1)];
-    });
+    EXPECT_VIOLATION("-[MTLComputeCommandEncoder dispatchThreads:threadsPerThreadgroup:]",
+                     "no compute pipeline state",
+                     { [encoder dispatchThreads:MTLSizeMake(4, 1, 1) threadsPerThreadgroup:MTLSizeMake(4, 1, 1)]; });
     [encoder setComputePipelineState:add_pipeline()];
     [encoder setBuffer:result offset:0 atIndex:0];
     [encoder setBuffer:sum offset:0 atIndex:1];
@@ -267,8 +266,7 @@ CASE(array_kernels_keep_their_buffers_alive) {
     [identity encodeToCommandBuffer:buffer sourceArray:source destinationArray:result];
     [source release];
   }
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  finish(buffer);
   CHECK(read(result, 4) == (std::vector<float>{5, 6, 7, 8}));
 }
 

@@ -3,7 +3,7 @@
 
 #include "foundation_checks.h"
 #include "metal/command.h"
-#include "support/execution_error.h"
+#include "support/error.h"
 
 #include <MetalPerformanceShaders/MetalPerformanceShaders.h>
 
@@ -41,11 +41,22 @@ MPSMatrix* pivots_of(id<MTLBuffer> buffer, NSUInteger count) {
   return [[[MPSMatrix alloc] initWithBuffer:buffer descriptor:descriptor] autorelease];
 }
 
+// Of two unknowns.
+MPSMatrixSolveTriangular* solver(BOOL right, BOOL upper, BOOL transpose, BOOL unit, double alpha) {
+  return [[[MPSMatrixSolveTriangular alloc] initWithDevice:metal_device()
+                                                     right:right
+                                                     upper:upper
+                                                 transpose:transpose
+                                                      unit:unit
+                                                     order:2
+                                    numberOfRightHandSides:1
+                                                     alpha:alpha] autorelease];
+}
+
 void run(void (^encode)(id<MTLCommandBuffer> buffer)) {
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   encode(buffer);
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  finish(buffer);
 }
 
 void check_close(id<MTLBuffer> buffer, const std::vector<float>& expected) {
@@ -75,8 +86,7 @@ CASE(matrix_descriptor_is_checked) {
 CASE(lu_decomposition_with_pivots) {
   id<MTLBuffer> buffer = buffer_of({1, 2, 4, 3});
   MPSMatrix* matrix = matrix_of(buffer, 2, 2);
-  id<MTLBuffer> pivots = shared_buffer(8);
-  id<MTLBuffer> status = shared_buffer(4);
+  id<MTLBuffer> pivots = shared_buffer(8), status = shared_buffer(4);
   MPSMatrixDecompositionLU* kernel = [[[MPSMatrixDecompositionLU alloc] initWithDevice:metal_device() rows:2
                                                                                columns:2] autorelease];
   run(^(id<MTLCommandBuffer> commands) {
@@ -95,8 +105,7 @@ CASE(lu_decomposition_with_pivots) {
 CASE(lu_decomposition_of_a_singular_matrix) {
   id<MTLBuffer> buffer = buffer_of({1, 2, 2, 4});
   MPSMatrix* matrix = matrix_of(buffer, 2, 2);
-  id<MTLBuffer> pivots = shared_buffer(8);
-  id<MTLBuffer> status = shared_buffer(4);
+  id<MTLBuffer> pivots = shared_buffer(8), status = shared_buffer(4);
   MPSMatrixDecompositionLU* kernel = [[[MPSMatrixDecompositionLU alloc] initWithDevice:metal_device() rows:2
                                                                                columns:2] autorelease];
   run(^(id<MTLCommandBuffer> commands) {
@@ -133,14 +142,7 @@ CASE(triangular_solve) {
   for (const auto& way : ways) {
     id<MTLBuffer> solution = shared_buffer(8);
     const NSUInteger rows = way.right ? 1 : 2;
-    MPSMatrixSolveTriangular* kernel = [[[MPSMatrixSolveTriangular alloc] initWithDevice:metal_device()
-                                                                                   right:way.right
-                                                                                   upper:way.upper
-                                                                               transpose:way.transpose
-                                                                                    unit:way.unit
-                                                                                   order:2
-                                                                  numberOfRightHandSides:1
-                                                                                   alpha:2] autorelease];
+    MPSMatrixSolveTriangular* kernel = solver(way.right, way.upper, way.transpose, way.unit, 2);
     std::vector<float> half = way.known;
     for (float& value : half) {
       value /= 2;
@@ -160,14 +162,7 @@ CASE(triangular_solve_of_a_batch) {
   MPSMatrix* known = matrix_of(buffer_of({8, 8, 8, 8, 8, 8}), 2, 1, 3);
   id<MTLBuffer> solution = buffer_of({0, 0, 0, 0, 0, 0});
   MPSMatrix* unknown = matrix_of(solution, 2, 1, 3);
-  MPSMatrixSolveTriangular* kernel = [[[MPSMatrixSolveTriangular alloc] initWithDevice:metal_device()
-                                                                                 right:NO
-                                                                                 upper:YES
-                                                                             transpose:NO
-                                                                                  unit:NO
-                                                                                 order:2
-                                                                numberOfRightHandSides:1
-                                                                                 alpha:1] autorelease];
+  MPSMatrixSolveTriangular* kernel = solver(NO, YES, NO, NO, 1);
   run(^(id<MTLCommandBuffer> commands) {
     kernel.batchStart = 1;
     kernel.batchSize = 1;
@@ -206,8 +201,7 @@ CASE(commit_and_continue_starts_the_work_so_far) {
     completed = root;
   }];
   id<MTLCommandBuffer> second = buffer.rootCommandBuffer;
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  finish(buffer);
   CHECK(completed == second);
   CHECK_EQUAL(floats(values)[0], 10);
   CHECK(buffer.status == MTLCommandBufferStatusCompleted);
@@ -221,8 +215,7 @@ CASE(failure_on_the_gpu_leaves_a_usable_command_buffer) {
   CHECK_UNSUPPORTED("Something is not simulated", [buffer waitUntilCompleted]);
   id<MTLBuffer> values = float_buffer(1);
   append_command(buffer, {"after", [=] { floats(values)[0] = 3; }});
-  [buffer commit];
-  [buffer waitUntilCompleted];
+  finish(buffer);
   CHECK_EQUAL(floats(values)[0], 3);
 }
 

@@ -25,13 +25,6 @@ id<MTLBuffer> heap_buffer(id<MTLHeap> heap, NSUInteger length) {
   return [heap newBufferWithLength:length options:heap.resourceOptions];
 }
 
-id<MTLHeap> shared_heap() {
-  MTLHeapDescriptor* descriptor = [[[MTLHeapDescriptor alloc] init] autorelease];
-  descriptor.size = 1 << 16;
-  descriptor.storageMode = MTLStorageModeShared;
-  return [[metal_device() newHeapWithDescriptor:descriptor] autorelease];
-}
-
 // A thread's own array at a place that the buffer says.
 void run_kernel_with_array(uint32_t place) {
   id<MTLComputePipelineState> state = pipeline(
@@ -45,14 +38,11 @@ void run_kernel_with_array(uint32_t place) {
       "fill");
   id<MTLBuffer> buffer = shared_buffer(8);
   static_cast<uint32_t*>([buffer contents])[0] = place;
-  id<MTLCommandBuffer> commands = [metal_queue() commandBuffer];
-  id<MTLComputeCommandEncoder> encoder = [commands computeCommandEncoder];
-  [encoder setComputePipelineState:state];
-  [encoder setBuffer:buffer offset:0 atIndex:0];
-  [encoder dispatchThreads:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
-  [encoder endEncoding];
-  [commands commit];
-  [commands waitUntilCompleted];
+  run_compute([&](Encoder encoder) {
+    [encoder setComputePipelineState:state];
+    [encoder setBuffer:buffer offset:0 atIndex:0];
+    [encoder dispatchThreads:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
+  });
 }
 
 void count_on_two_threads(void (*count)()) {
@@ -80,7 +70,7 @@ CASE(planted_signed_overflow) {
 }
 
 CASE(planted_use_of_freed_device_memory) {
-  id<MTLHeap> heap = shared_heap();
+  id<MTLHeap> heap = make_heap(1 << 16);
   id<MTLBuffer> buffer = heap_buffer(heap, 1024);
   auto* memory = static_cast<int*>([buffer contents]);
   [buffer release];
@@ -88,7 +78,7 @@ CASE(planted_use_of_freed_device_memory) {
 }
 
 CASE(planted_device_memory_overflow) {
-  id<MTLBuffer> buffer = heap_buffer(shared_heap(), 1024);
+  id<MTLBuffer> buffer = heap_buffer(make_heap(1 << 16), 1024);
   opaque(static_cast<char*>([buffer contents]))[1024] = 1;
   [buffer release];
 }
@@ -110,7 +100,7 @@ CASE(nothing_planted) {
   auto* memory = opaque(static_cast<int*>(std::malloc(16)));
   opaque(memory)[3] = opaque(INT32_MAX - 1) + 1;
   std::free(memory);
-  id<MTLHeap> heap = shared_heap();
+  id<MTLHeap> heap = make_heap(1 << 16);
   [heap_buffer(heap, 1024) release];
   id<MTLBuffer> buffer = heap_buffer(heap, 1000);
   opaque(static_cast<char*>([buffer contents]))[999] = 1;

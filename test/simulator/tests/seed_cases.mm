@@ -74,27 +74,20 @@ CASE(print_buffer_addresses) {
 namespace {
 
 MPSGraphTensorData* four_floats() {
-  return [[[MPSGraphTensorData alloc] initWithMTLBuffer:float_buffer(4)
-                                                  shape:@[ @4 ]
-                                               dataType:MPSDataTypeFloat32]
-      autorelease];
+  return [[[MPSGraphTensorData alloc] initWithMTLBuffer:float_buffer(4) shape:@[ @4 ]
+                                               dataType:MPSDataTypeFloat32] autorelease];
 }
 
 struct Doubling {
   MPSGraph* graph = [[[MPSGraph alloc] init] autorelease];
-  MPSGraphTensor* x = [graph placeholderWithShape:@[ @4 ]
-                                         dataType:MPSDataTypeFloat32
-                                             name:nil];
-  MPSGraphTensor* y = [graph additionWithPrimaryTensor:x
-                                       secondaryTensor:x
-                                                  name:nil];
+  MPSGraphTensor* x = [graph placeholderWithShape:@[ @4 ] dataType:MPSDataTypeFloat32 name:nil];
+  MPSGraphTensor* y = [graph additionWithPrimaryTensor:x secondaryTensor:x name:nil];
 };
 
 // Prints 1 for each of 64 runs after which the work went on in another command
 // buffer; returns how many these were.
 int print_commits(void (^encode)(MPSCommandBuffer*)) {
-  MPSCommandBuffer* buffer =
-      [MPSCommandBuffer commandBufferFromCommandQueue:metal_queue()];
+  MPSCommandBuffer* buffer = [MPSCommandBuffer commandBufferFromCommandQueue:metal_queue()];
   int commits = 0;
   for (int i = 0; i < 64; ++i) {
     id<MTLCommandBuffer> before = buffer.rootCommandBuffer;
@@ -117,8 +110,7 @@ CASE(print_commit_and_continue) {
     MPSGraph* graph = doubling.graph;
     NSDictionary* feeds = @{doubling.x : four_floats()};
     NSDictionary* results = @{doubling.y : four_floats()};
-    MPSGraphExecutionDescriptor* descriptor =
-        [[[MPSGraphExecutionDescriptor alloc] init] autorelease];
+    MPSGraphExecutionDescriptor* descriptor = [[[MPSGraphExecutionDescriptor alloc] init] autorelease];
     CHECK(descriptor.enableCommitAndContinue);
     const auto encode_with = [&](MPSGraphExecutionDescriptor* used) {
       return print_commits(^(MPSCommandBuffer* buffer) {
@@ -139,15 +131,13 @@ CASE(print_commit_and_continue) {
 CASE(print_commit_and_continue_of_executables) {
   @autoreleasepool {
     const Doubling doubling;
-    MPSGraphShapedType* type = [[[MPSGraphShapedType alloc]
-        initWithShape:@[ @4 ]
-             dataType:MPSDataTypeFloat32] autorelease];
-    MPSGraphExecutable* executable =
-        [doubling.graph compileWithDevice:nil
-                                    feeds:@{doubling.x : type}
-                            targetTensors:@[ doubling.y ]
-                         targetOperations:nil
-                    compilationDescriptor:nil];
+    MPSGraphShapedType* type = [[[MPSGraphShapedType alloc] initWithShape:@[ @4 ]
+                                                                 dataType:MPSDataTypeFloat32] autorelease];
+    MPSGraphExecutable* executable = [doubling.graph compileWithDevice:nil
+                                                                 feeds:@{doubling.x : type}
+                                                         targetTensors:@[ doubling.y ]
+                                                      targetOperations:nil
+                                                 compilationDescriptor:nil];
     NSArray* inputs = @[ four_floats() ];
     NSArray* results = @[ four_floats() ];
     MPSGraphExecutableExecutionDescriptor* descriptor =
@@ -155,10 +145,7 @@ CASE(print_commit_and_continue_of_executables) {
     CHECK(descriptor.enableCommitAndContinue);
     const auto encode_with = [&](MPSGraphExecutableExecutionDescriptor* used) {
       return print_commits(^(MPSCommandBuffer* buffer) {
-        [executable encodeToCommandBuffer:buffer
-                              inputsArray:inputs
-                             resultsArray:results
-                      executionDescriptor:used];
+        [executable encodeToCommandBuffer:buffer inputsArray:inputs resultsArray:results executionDescriptor:used];
       });
     };
     const int commits = encode_with(descriptor);
@@ -173,22 +160,15 @@ CASE(print_commit_and_continue_of_executables) {
 CASE(print_feed_order) {
   MPSGraph* graph = [[[MPSGraph alloc] init] autorelease];
   NSMutableDictionary* feeds = [NSMutableDictionary dictionary];
-  MPSGraphShapedType* type =
-      [[[MPSGraphShapedType alloc] initWithShape:@[ @4 ]
-                                        dataType:MPSDataTypeFloat32] autorelease];
+  MPSGraphShapedType* type = [[[MPSGraphShapedType alloc] initWithShape:@[ @4 ]
+                                                               dataType:MPSDataTypeFloat32] autorelease];
   NSMutableArray* sums = [NSMutableArray array];
   NSMutableArray* tensors = [NSMutableArray array];
   for (int i = 0; i < 6; ++i) {
-    MPSGraphTensor* x = [graph placeholderWithShape:@[ @4 ]
-                                           dataType:MPSDataTypeFloat32
-                                               name:nil];
+    MPSGraphTensor* x = [graph placeholderWithShape:@[ @4 ] dataType:MPSDataTypeFloat32 name:nil];
     feeds[x] = type;
     [tensors addObject:x];
-    MPSGraphTensor* sum = sums.count
-        ? [graph additionWithPrimaryTensor:sums.lastObject
-                           secondaryTensor:x
-                                      name:nil]
-        : x;
+    MPSGraphTensor* sum = sums.count ? [graph additionWithPrimaryTensor:sums.lastObject secondaryTensor:x name:nil] : x;
     [sums addObject:sum];
   }
   // Each executable has its own order, also of the same graph.

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mps_simulator._build import read_build
-from objective_cases import built_names, failure_of, LIBRARY, names_in
+from objective_cases import built_names, failure_of, names_in
+from simulator_process import run_python
 
 TESTS = Path(__file__).parent
 SOURCES = sorted([*TESTS.glob("foundation_*_cases.mm"), *TESTS.glob("performance_shaders_*_cases.mm")])
@@ -27,13 +27,7 @@ def test_case(name: str) -> None:
 
 
 def test_exception_in_an_asynchronous_block_ends_the_process() -> None:
-    program = (
-        "import ctypes\n"
-        f"ctypes.CDLL({str(read_build().library)!r}, ctypes.RTLD_GLOBAL)\n"
-        f"cases = ctypes.CDLL({str(LIBRARY)!r})\n"
-        "cases.simulator_throw_asynchronously()\n"
-    )
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    result = run_python("cases.simulator_throw_asynchronously()\n")
     assert result.returncode != 0
     assert "an exception left an asynchronous block: no caller can catch this" in result.stderr
 

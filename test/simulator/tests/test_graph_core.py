@@ -20,10 +20,7 @@ from objective_cases import failure_of, names_in
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-CASES = [
-    Path(__file__).parent / f"graph_{part}_cases.mm"
-    for part in ("call", "core", "execution", "pooling", "recurrent", "reinterpret")
-]
+CASES = [Path(__file__).parent / f"graph_{part}_cases.mm" for part in ("call", "core", "execution", "layer")]
 
 
 @pytest.mark.parametrize("name", names_in(CASES))

@@ -12,7 +12,7 @@ import pytest
 from objective_cases import built_names, failure_of, LIBRARY, names_in
 from simulator_process import run_python
 
-# kExitStatus of support/exit_report.h
+# kExitStatus of support/deferred.h
 EXIT_STATUS = 70
 CASES = [path for path in sorted(Path(__file__).parent.glob("metal_*_cases.mm")) if path.name != "metal_exit_cases.mm"]
 

@@ -17,7 +17,7 @@ def test_worked_example_is_real() -> None:
     readme = (SIMULATOR / "README.md").read_text()
     section = readme.split("## Adding an operation")[1].split("\n## ")[0]
     steps = re.findall(r"`((?:graph|tests)/\w+\.mm)`[^`]*```objc\+\+\n(.*?)```", section, re.DOTALL)
-    assert [name for name, _ in steps] == ["graph/reinterpret.mm", "tests/graph_reinterpret_cases.mm"]
+    assert [name for name, _ in steps] == ["graph/shape.mm", "tests/graph_core_cases.mm"]
     for name, code in steps:
         assert unindented(textwrap.dedent(code)) in unindented((SIMULATOR / name).read_text()), name
 

@@ -26,22 +26,17 @@ bool means_mps(PyObject* device) {
     return reinterpret_cast<THPDevice*>(device)->device.is_mps();
   }
   if (PyUnicode_Check(device)) {
-    const std::string name =
-        pybind11::cast<std::string>(pybind11::handle(device));
+    const std::string name = pybind11::cast<std::string>(pybind11::handle(device));
     return name == "mps" || name == "mps:0";
   }
   return false;
 }
 
 PyObject* device_argument(PyObject* keywords) {
-  return keywords == nullptr ? nullptr
-                             : PyDict_GetItemString(keywords, "device");
+  return keywords == nullptr ? nullptr : PyDict_GetItemString(keywords, "device");
 }
 
-PyObject* generator_new(
-    PyTypeObject* type,
-    PyObject* arguments,
-    PyObject* keywords) {
+PyObject* generator_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
   HANDLE_TH_ERRORS
   auto* device = device_argument(keywords);
   if (device == nullptr && PyTuple_GET_SIZE(arguments) == 1) {
@@ -54,27 +49,21 @@ PyObject* generator_new(
   pybind11::tuple nothing;
   auto* self = wheel_generator_new(type, nothing.ptr(), nullptr);
   if (self != nullptr) {
-    reinterpret_cast<THPGenerator*>(self)->cdata =
-        at::make_generator<at::MPSGeneratorImpl>();
+    reinterpret_cast<THPGenerator*>(self)->cdata = at::make_generator<at::MPSGeneratorImpl>();
   }
   return self;
   END_HANDLE_TH_ERRORS
 }
 
-PyObject* storage_new(
-    PyTypeObject* type,
-    PyObject* arguments,
-    PyObject* keywords) {
+PyObject* storage_new(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
   HANDLE_TH_ERRORS
   if (!means_mps(device_argument(keywords))) {
     return wheel_storage_new(type, arguments, keywords);
   }
   // The wheel knows allocators by address, whatever their device.
-  auto changed =
-      pybind11::reinterpret_steal<pybind11::dict>(PyDict_Copy(keywords));
+  auto changed = pybind11::reinterpret_steal<pybind11::dict>(PyDict_Copy(keywords));
   changed.attr("pop")("device");
-  changed["allocator"] =
-      reinterpret_cast<std::intptr_t>(at::mps::GetMPSAllocator());
+  changed["allocator"] = reinterpret_cast<std::intptr_t>(at::mps::GetMPSAllocator());
   return wheel_storage_new(type, arguments, changed.ptr());
   END_HANDLE_TH_ERRORS
 }

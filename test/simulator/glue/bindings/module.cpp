@@ -14,9 +14,7 @@ void add_functions(const pybind11::module_& module, PyMethodDef* functions) {
   for (auto* function = functions; function->ml_name != nullptr; ++function) {
     // Replaces the wheel's function of the same name, if there is one: the
     // checkout's may be patched.
-    module.attr(function->ml_name) =
-        pybind11::reinterpret_steal<pybind11::object>(
-            PyCFunction_New(function, nullptr));
+    module.attr(function->ml_name) = pybind11::reinterpret_steal<pybind11::object>(PyCFunction_New(function, nullptr));
   }
 }
 

@@ -19,22 +19,10 @@
 
 #ifdef __OBJC__
 #include <Foundation/NSArray.h>
-#include <Foundation/NSAutoreleasePool.h>
-#include <Foundation/NSData.h>
-#include <Foundation/NSDate.h>
-#include <Foundation/NSDictionary.h>
-#include <Foundation/NSEnumerator.h>
 #include <Foundation/NSError.h>
-#include <Foundation/NSInvocation.h>
-#include <Foundation/NSLock.h>
-#include <Foundation/NSMethodSignature.h>
-#include <Foundation/NSNull.h>
 #include <Foundation/NSObject.h>
 #include <Foundation/NSProcessInfo.h>
-#include <Foundation/NSRange.h>
-#include <Foundation/NSSet.h>
 #include <Foundation/NSString.h>
-#include <Foundation/NSURL.h>
 #include <Foundation/NSValue.h>
 #include <dispatch/dispatch.h>
 #endif

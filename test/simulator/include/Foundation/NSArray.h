@@ -1,8 +1,25 @@
+// Collections.
 #pragma once
 
-#include <Foundation/NSEnumerator.h>
 #include <Foundation/NSObject.h>
-#include <Foundation/NSRange.h>
+
+typedef struct {
+  unsigned long state;
+  id __unsafe_unretained* itemsPtr;
+  unsigned long* mutationsPtr;
+  unsigned long extra[5];
+} NSFastEnumerationState;
+
+@protocol NSFastEnumeration
+- (NSUInteger)countByEnumeratingWithState:(NSFastEnumerationState*)state
+                                  objects:(id __unsafe_unretained[])buffer
+                                    count:(NSUInteger)length;
+@end
+
+@interface NSEnumerator<ObjectType> : NSObject <NSFastEnumeration>
+- (ObjectType)nextObject;
+@property(readonly, copy) NSArray* allObjects;
+@end
 
 @class NSString;
 
@@ -14,8 +31,7 @@ typedef NSComparisonResult (^NSComparator)(id left, id right);
 @end
 
 @interface NSArray<ObjectType> (NSExtendedArray)
-@property(readonly) ObjectType firstObject;
-@property(readonly) ObjectType lastObject;
+@property(readonly) ObjectType firstObject, lastObject;
 - (ObjectType)objectAtIndexedSubscript:(NSUInteger)index;
 - (NSArray<ObjectType>*)arrayByAddingObject:(ObjectType)object;
 - (NSArray<ObjectType>*)arrayByAddingObjectsFromArray:(NSArray<ObjectType>*)other;
@@ -66,4 +82,91 @@ typedef NSComparisonResult (^NSComparator)(id left, id right);
 - (void)setObject:(ObjectType)object atIndexedSubscript:(NSUInteger)index;
 - (void)sortUsingComparator:(NSComparator)comparator;
 - (void)sortUsingSelector:(SEL)comparator;
+@end
+
+@interface NSDictionary<__covariant KeyType, __covariant ObjectType>
+    : NSObject <NSCopying, NSMutableCopying, NSSecureCoding, NSFastEnumeration>
+@property(readonly) NSUInteger count;
+- (ObjectType)objectForKey:(KeyType)key;
+- (NSEnumerator<KeyType>*)keyEnumerator;
+@end
+
+@interface NSDictionary<KeyType, ObjectType> (NSExtendedDictionary)
+@property(readonly, copy) NSArray<KeyType>* allKeys;
+@property(readonly, copy) NSArray<ObjectType>* allValues;
+- (ObjectType)objectForKeyedSubscript:(KeyType)key;
+- (NSEnumerator<ObjectType>*)objectEnumerator;
+- (BOOL)isEqualToDictionary:(NSDictionary<KeyType, ObjectType>*)other;
+- (NSArray<KeyType>*)allKeysForObject:(ObjectType)object;
+- (void)enumerateKeysAndObjectsUsingBlock:(void (^)(KeyType key, ObjectType object, BOOL* stop))block;
+@end
+
+@interface NSDictionary<KeyType, ObjectType> (NSDictionaryCreation)
++ (instancetype)dictionary;
++ (instancetype)dictionaryWithObject:(ObjectType)object forKey:(KeyType<NSCopying>)key;
++ (instancetype)dictionaryWithObjects:(const ObjectType[])objects
+                              forKeys:(const KeyType<NSCopying>[])keys
+                                count:(NSUInteger)count;
++ (instancetype)dictionaryWithObjects:(NSArray<ObjectType>*)objects forKeys:(NSArray<KeyType<NSCopying>>*)keys;
++ (instancetype)dictionaryWithObjectsAndKeys:(id)firstObject, ... NS_REQUIRES_NIL_TERMINATION;
++ (instancetype)dictionaryWithDictionary:(NSDictionary<KeyType, ObjectType>*)dictionary;
+- (instancetype)initWithObjects:(const ObjectType[])objects
+                        forKeys:(const KeyType<NSCopying>[])keys
+                          count:(NSUInteger)count;
+- (instancetype)initWithObjects:(NSArray<ObjectType>*)objects forKeys:(NSArray<KeyType<NSCopying>>*)keys;
+- (instancetype)initWithObjectsAndKeys:(id)firstObject, ... NS_REQUIRES_NIL_TERMINATION;
+- (instancetype)initWithDictionary:(NSDictionary<KeyType, ObjectType>*)dictionary;
+@end
+
+@interface NSMutableDictionary<KeyType, ObjectType> : NSDictionary <KeyType, ObjectType>
+- (void)removeObjectForKey:(KeyType)key;
+- (void)setObject:(ObjectType)object forKey:(KeyType<NSCopying>)key;
+@end
+
+@interface NSMutableDictionary<KeyType, ObjectType> (NSExtendedMutableDictionary)
++ (instancetype)dictionaryWithCapacity:(NSUInteger)capacity;
+- (instancetype)initWithCapacity:(NSUInteger)capacity;
+- (void)addEntriesFromDictionary:(NSDictionary<KeyType, ObjectType>*)other;
+- (void)removeAllObjects;
+- (void)removeObjectsForKeys:(NSArray<KeyType>*)keys;
+- (void)setDictionary:(NSDictionary<KeyType, ObjectType>*)other;
+- (void)setObject:(ObjectType)object forKeyedSubscript:(KeyType<NSCopying>)key;
+@end
+
+@interface NSSet<__covariant ObjectType> : NSObject <NSCopying, NSMutableCopying, NSSecureCoding, NSFastEnumeration>
+@property(readonly) NSUInteger count;
+- (ObjectType)member:(ObjectType)object;
+- (NSEnumerator<ObjectType>*)objectEnumerator;
+@end
+
+@interface NSSet<ObjectType> (NSExtendedSet)
+@property(readonly, copy) NSArray<ObjectType>* allObjects;
+- (ObjectType)anyObject;
+- (BOOL)containsObject:(ObjectType)object;
+- (BOOL)isEqualToSet:(NSSet<ObjectType>*)other;
+- (BOOL)isSubsetOfSet:(NSSet<ObjectType>*)other;
+- (BOOL)intersectsSet:(NSSet<ObjectType>*)other;
+@end
+
+@interface NSSet<ObjectType> (NSSetCreation)
++ (instancetype)set;
++ (instancetype)setWithObject:(ObjectType)object;
++ (instancetype)setWithObjects:(const ObjectType[])objects count:(NSUInteger)count;
++ (instancetype)setWithObjects:(ObjectType)first, ... NS_REQUIRES_NIL_TERMINATION;
++ (instancetype)setWithArray:(NSArray<ObjectType>*)array;
++ (instancetype)setWithSet:(NSSet<ObjectType>*)set;
+- (instancetype)initWithObjects:(const ObjectType[])objects count:(NSUInteger)count;
+- (instancetype)initWithArray:(NSArray<ObjectType>*)array;
+- (instancetype)initWithSet:(NSSet<ObjectType>*)set;
+@end
+
+@interface NSMutableSet<ObjectType> : NSSet <ObjectType>
++ (instancetype)setWithCapacity:(NSUInteger)capacity;
+- (instancetype)initWithCapacity:(NSUInteger)capacity;
+- (void)addObject:(ObjectType)object;
+- (void)removeObject:(ObjectType)object;
+- (void)removeAllObjects;
+- (void)addObjectsFromArray:(NSArray<ObjectType>*)array;
+- (void)unionSet:(NSSet<ObjectType>*)other;
+- (void)minusSet:(NSSet<ObjectType>*)other;
 @end

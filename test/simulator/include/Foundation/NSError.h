@@ -1,6 +1,6 @@
 #pragma once
 
-#include <Foundation/NSDictionary.h>
+#include <Foundation/NSArray.h>
 #include <Foundation/NSObject.h>
 #include <Foundation/NSString.h>
 

@@ -1,12 +1,38 @@
 #pragma once
 
 #include <Foundation/NSObjCRuntime.h>
-#include <Foundation/NSZone.h>
+
+typedef struct _NSZone NSZone;
+
+typedef struct _NSRange {
+  NSUInteger location;
+  NSUInteger length;
+} NSRange;
+typedef NSRange* NSRangePointer;
+
+NS_INLINE NSRange NSMakeRange(NSUInteger location, NSUInteger length) {
+  NSRange range = {location, length};
+  return range;
+}
+
+NS_INLINE NSUInteger NSMaxRange(NSRange range) {
+  return range.location + range.length;
+}
+
+NS_INLINE BOOL NSLocationInRange(NSUInteger location, NSRange range) {
+  return location >= range.location && location - range.location < range.length;
+}
+
+NS_INLINE BOOL NSEqualRanges(NSRange left, NSRange right) {
+  return left.location == right.location && left.length == right.length;
+}
+
+@class NSString;
+FOUNDATION_EXPORT NSString* NSStringFromRange(NSRange range);
 
 @class NSArray;
 @class NSInvocation;
 @class NSMethodSignature;
-@class NSString;
 
 @protocol NSObject
 - (BOOL)isEqual:(id)object;
@@ -55,7 +81,7 @@ NS_ROOT_CLASS
 + (void)load;
 + (void)initialize;
 - (instancetype)init;
-+ (instancetype) new;
++ (instancetype)new;
 + (instancetype)allocWithZone:(NSZone*)zone;
 + (instancetype)alloc;
 - (void)dealloc;
@@ -86,4 +112,53 @@ NS_ROOT_CLASS
 @interface NSObject (NSKeyValueCoding)
 - (id)valueForKey:(NSString*)key;
 - (void)setValue:(id)value forKey:(NSString*)key;
+@end
+
+@interface NSMethodSignature : NSObject
++ (NSMethodSignature*)signatureWithObjCTypes:(const char*)types;
+@property(readonly) NSUInteger numberOfArguments;
+- (const char*)getArgumentTypeAtIndex:(NSUInteger)index;
+@property(readonly) NSUInteger frameLength;
+@property(readonly) const char* methodReturnType;
+@property(readonly) NSUInteger methodReturnLength;
+- (BOOL)isOneway;
+@end
+
+@interface NSInvocation : NSObject
++ (NSInvocation*)invocationWithMethodSignature:(NSMethodSignature*)signature;
+@property(readonly, retain) NSMethodSignature* methodSignature;
+@property(assign) id target;
+@property SEL selector;
+@property(readonly) BOOL argumentsRetained;
+- (void)retainArguments;
+- (void)getReturnValue:(void*)value;
+- (void)setReturnValue:(void*)value;
+- (void)getArgument:(void*)value atIndex:(NSInteger)index;
+- (void)setArgument:(void*)value atIndex:(NSInteger)index;
+- (void)invoke;
+- (void)invokeWithTarget:(id)target;
+@end
+
+@interface NSAutoreleasePool : NSObject {
+ @private
+  void* _pool;
+}
+- (void)drain;
+@end
+
+@interface NSNull : NSObject <NSCopying, NSSecureCoding>
++ (NSNull*)null;
+@end
+
+@protocol NSLocking
+- (void)lock;
+- (void)unlock;
+@end
+
+@interface NSLock : NSObject <NSLocking>
+- (BOOL)tryLock;
+@end
+
+@interface NSRecursiveLock : NSObject <NSLocking>
+- (BOOL)tryLock;
 @end

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <Foundation/NSArray.h>
-#include <Foundation/NSDictionary.h>
 #include <Foundation/NSObject.h>
 #include <Foundation/NSString.h>
 
@@ -18,8 +17,7 @@ typedef struct {
 @property(readonly, copy) NSDictionary<NSString*, NSString*>* environment;
 @property(readonly, copy) NSString* processName;
 @property(readonly) int processIdentifier;
-@property(readonly) NSUInteger processorCount;
-@property(readonly) NSUInteger activeProcessorCount;
+@property(readonly) NSUInteger processorCount, activeProcessorCount;
 @property(readonly) unsigned long long physicalMemory;
 @property(readonly) NSTimeInterval systemUptime;
 - (BOOL)isOperatingSystemAtLeastVersion:(NSOperatingSystemVersion)version;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <Foundation/NSObject.h>
-#include <Foundation/NSRange.h>
 
 @class NSArray<ObjectType>;
 @class NSData;
@@ -42,13 +41,11 @@ typedef NS_OPTIONS(NSUInteger, NSStringCompareOptions) {
 - (instancetype)initWithData:(NSData*)data encoding:(NSStringEncoding)encoding;
 - (instancetype)initWithFormat:(NSString*)format, ...;
 - (instancetype)initWithFormat:(NSString*)format arguments:(va_list)arguments;
-
 @property(readonly) const char* UTF8String;
 - (const char*)cStringUsingEncoding:(NSStringEncoding)encoding;
 - (BOOL)getCString:(char*)buffer maxLength:(NSUInteger)length encoding:(NSStringEncoding)encoding;
 - (NSUInteger)lengthOfBytesUsingEncoding:(NSStringEncoding)encoding;
 - (NSData*)dataUsingEncoding:(NSStringEncoding)encoding;
-
 - (BOOL)isEqualToString:(NSString*)string;
 - (NSComparisonResult)compare:(NSString*)string;
 - (NSComparisonResult)caseInsensitiveCompare:(NSString*)string;
@@ -92,4 +89,17 @@ typedef NS_OPTIONS(NSUInteger, NSStringCompareOptions) {
   const char* _bytes;
   unsigned int _byteLength;
 }
+@end
+
+@interface NSURL : NSObject <NSCopying, NSSecureCoding>
++ (instancetype)URLWithString:(NSString*)string;
++ (NSURL*)fileURLWithPath:(NSString*)path;
++ (NSURL*)fileURLWithPath:(NSString*)path isDirectory:(BOOL)is_directory;
+- (instancetype)initWithString:(NSString*)string;
+- (instancetype)initFileURLWithPath:(NSString*)path;
+@property(readonly, copy) NSString* absoluteString;
+@property(readonly, copy) NSString* path;
+@property(readonly, copy) NSString* scheme;
+@property(readonly) const char* fileSystemRepresentation;
+@property(readonly, getter=isFileURL) BOOL fileURL;
 @end

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <Foundation/NSObject.h>
-#include <Foundation/NSRange.h>
 
 @interface NSValue : NSObject <NSCopying, NSSecureCoding>
 @property(readonly) const char* objCType;
@@ -38,7 +37,6 @@
 - (instancetype)initWithBool:(BOOL)value;
 - (instancetype)initWithInteger:(NSInteger)value;
 - (instancetype)initWithUnsignedInteger:(NSUInteger)value;
-
 @property(readonly) char charValue;
 @property(readonly) unsigned char unsignedCharValue;
 @property(readonly) short shortValue;
@@ -55,7 +53,6 @@
 @property(readonly) NSInteger integerValue;
 @property(readonly) NSUInteger unsignedIntegerValue;
 @property(readonly, copy) NSString* stringValue;
-
 - (NSComparisonResult)compare:(NSNumber*)number;
 - (BOOL)isEqualToNumber:(NSNumber*)number;
 @end
@@ -76,4 +73,49 @@
 + (NSNumber*)numberWithBool:(BOOL)value;
 + (NSNumber*)numberWithInteger:(NSInteger)value;
 + (NSNumber*)numberWithUnsignedInteger:(NSUInteger)value;
+@end
+
+@interface NSDate : NSObject <NSCopying, NSSecureCoding>
++ (instancetype)date;
++ (instancetype)dateWithTimeIntervalSinceNow:(NSTimeInterval)seconds;
++ (instancetype)dateWithTimeIntervalSince1970:(NSTimeInterval)seconds;
+- (instancetype)initWithTimeIntervalSince1970:(NSTimeInterval)seconds;
+@property(readonly) NSTimeInterval timeIntervalSince1970, timeIntervalSinceNow;
+- (NSTimeInterval)timeIntervalSinceDate:(NSDate*)other;
+@end
+
+@class NSString;
+@class NSURL;
+
+@interface NSData : NSObject <NSCopying, NSMutableCopying, NSSecureCoding>
+@property(readonly) NSUInteger length;
+@property(readonly) const void* bytes;
+@end
+
+@interface NSData (NSDataCreation)
++ (instancetype)data;
++ (instancetype)dataWithBytes:(const void*)bytes length:(NSUInteger)length;
++ (instancetype)dataWithBytesNoCopy:(void*)bytes length:(NSUInteger)length;
++ (instancetype)dataWithBytesNoCopy:(void*)bytes length:(NSUInteger)length freeWhenDone:(BOOL)free_when_done;
++ (instancetype)dataWithData:(NSData*)data;
++ (instancetype)dataWithContentsOfFile:(NSString*)path;
+- (instancetype)initWithBytes:(const void*)bytes length:(NSUInteger)length;
+- (instancetype)initWithBytesNoCopy:(void*)bytes length:(NSUInteger)length;
+- (instancetype)initWithBytesNoCopy:(void*)bytes length:(NSUInteger)length freeWhenDone:(BOOL)free_when_done;
+- (instancetype)initWithData:(NSData*)data;
+- (void)getBytes:(void*)buffer length:(NSUInteger)length;
+- (void)getBytes:(void*)buffer range:(NSRange)range;
+- (BOOL)isEqualToData:(NSData*)other;
+- (NSData*)subdataWithRange:(NSRange)range;
+@end
+
+@interface NSMutableData : NSData
++ (instancetype)dataWithCapacity:(NSUInteger)capacity;
++ (instancetype)dataWithLength:(NSUInteger)length;
+- (instancetype)initWithCapacity:(NSUInteger)capacity;
+- (instancetype)initWithLength:(NSUInteger)length;
+@property(readonly) void* mutableBytes;
+@property NSUInteger length;
+- (void)appendBytes:(const void*)bytes length:(NSUInteger)length;
+- (void)appendData:(NSData*)other;
 @end

@@ -1,10 +1,142 @@
+// The device, its queues and command buffers, and captures.
 #pragma once
 
-#import <Metal/MTLCommandQueue.h>
-#import <Metal/MTLComputePipeline.h>
-#import <Metal/MTLIndirectCommandBuffer.h>
+#include <Metal/MTLCommandEncoder.h>
+#include <Metal/MTLLibrary.h>
+#include <Metal/MTLResource.h>
+#include <Metal/MTLTypes.h>
 
-NS_ASSUME_NONNULL_BEGIN
+#pragma clang assume_nonnull begin
+
+@protocol MTLCommandQueue;
+@protocol MTLCommandBuffer;
+@protocol MTLDrawable;
+
+typedef NS_ENUM(NSUInteger, MTLCommandBufferStatus) {
+  MTLCommandBufferStatusNotEnqueued = 0,
+  MTLCommandBufferStatusEnqueued = 1,
+  MTLCommandBufferStatusCommitted = 2,
+  MTLCommandBufferStatusScheduled = 3,
+  MTLCommandBufferStatusCompleted = 4,
+  MTLCommandBufferStatusError = 5,
+};
+
+MTL_EXTERN NSString* const MTLCommandBufferErrorDomain;
+
+typedef NS_ENUM(NSUInteger, MTLCommandBufferError) {
+  MTLCommandBufferErrorNone = 0,
+  MTLCommandBufferErrorInternal = 1,
+  MTLCommandBufferErrorTimeout = 2,
+  MTLCommandBufferErrorPageFault = 3,
+  MTLCommandBufferErrorBlacklisted = 4,
+  MTLCommandBufferErrorAccessRevoked = 4,
+  MTLCommandBufferErrorNotPermitted = 7,
+  MTLCommandBufferErrorOutOfMemory = 8,
+  MTLCommandBufferErrorInvalidResource = 9,
+  MTLCommandBufferErrorMemoryless = 10,
+  MTLCommandBufferErrorDeviceRemoved = 11,
+  MTLCommandBufferErrorStackOverflow = 12,
+};
+
+typedef NS_OPTIONS(NSUInteger, MTLCommandBufferErrorOption) {
+  MTLCommandBufferErrorOptionNone = 0,
+  MTLCommandBufferErrorOptionEncoderExecutionStatus = 1,
+};
+
+typedef NS_ENUM(NSInteger, MTLCommandEncoderErrorState) {
+  MTLCommandEncoderErrorStateUnknown = 0,
+  MTLCommandEncoderErrorStateCompleted = 1,
+  MTLCommandEncoderErrorStateAffected = 2,
+  MTLCommandEncoderErrorStatePending = 3,
+  MTLCommandEncoderErrorStateFaulted = 4,
+};
+
+typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer>);
+
+@interface MTLCommandBufferDescriptor : NSObject <NSCopying>
+@property(readwrite, nonatomic) BOOL retainedReferences;
+@property(readwrite, nonatomic) MTLCommandBufferErrorOption errorOptions;
+@end
+
+@protocol MTLCommandBuffer <NSObject>
+@property(readonly) id<MTLDevice> device;
+@property(readonly) id<MTLCommandQueue> commandQueue;
+@property(readonly) BOOL retainedReferences;
+@property(readonly) MTLCommandBufferErrorOption errorOptions;
+@property(nullable, copy, atomic) NSString* label;
+@property(readonly) CFTimeInterval kernelStartTime, kernelEndTime, GPUStartTime, GPUEndTime;
+@property(readonly) MTLCommandBufferStatus status;
+@property(nullable, readonly) NSError* error;
+- (void)enqueue;
+- (void)commit;
+- (void)addScheduledHandler:(MTLCommandBufferHandler)block;
+- (void)addCompletedHandler:(MTLCommandBufferHandler)block;
+- (void)presentDrawable:(id<MTLDrawable>)drawable;
+- (void)waitUntilScheduled;
+- (void)waitUntilCompleted;
+- (nullable id<MTLBlitCommandEncoder>)blitCommandEncoder;
+- (nullable id<MTLBlitCommandEncoder>)blitCommandEncoderWithDescriptor:(MTLBlitPassDescriptor*)blitPassDescriptor;
+- (nullable id<MTLComputeCommandEncoder>)computeCommandEncoder;
+- (nullable id<MTLComputeCommandEncoder>)computeCommandEncoderWithDescriptor:
+    (MTLComputePassDescriptor*)computePassDescriptor;
+- (nullable id<MTLComputeCommandEncoder>)computeCommandEncoderWithDispatchType:(MTLDispatchType)dispatchType;
+- (void)encodeWaitForEvent:(id<MTLEvent>)event value:(uint64_t)value;
+- (void)encodeSignalEvent:(id<MTLEvent>)event value:(uint64_t)value;
+- (void)pushDebugGroup:(NSString*)string;
+- (void)popDebugGroup;
+@end
+
+@protocol MTLCommandQueue <NSObject>
+@property(nullable, copy, atomic) NSString* label;
+@property(readonly) id<MTLDevice> device;
+- (nullable id<MTLCommandBuffer>)commandBuffer;
+- (nullable id<MTLCommandBuffer>)commandBufferWithDescriptor:(MTLCommandBufferDescriptor*)descriptor;
+- (nullable id<MTLCommandBuffer>)commandBufferWithUnretainedReferences;
+- (void)insertDebugCaptureBoundary;
+@end
+
+@protocol MTLDevice;
+
+@protocol MTLCaptureScope <NSObject>
+- (void)beginScope;
+- (void)endScope;
+@property(nullable, copy, atomic) NSString* label;
+@property(nonnull, readonly, nonatomic) id<MTLDevice> device;
+@property(nullable, readonly, nonatomic) id<MTLCommandQueue> commandQueue;
+@end
+
+MTL_EXTERN NSString* const MTLCaptureErrorDomain;
+
+typedef NS_ENUM(NSInteger, MTLCaptureError) {
+  MTLCaptureErrorNotSupported = 1,
+  MTLCaptureErrorAlreadyCapturing = 2,
+  MTLCaptureErrorInvalidDescriptor = 3,
+};
+
+typedef NS_ENUM(NSInteger, MTLCaptureDestination) {
+  MTLCaptureDestinationDeveloperTools = 1,
+  MTLCaptureDestinationGPUTraceDocument = 2,
+};
+
+@interface MTLCaptureDescriptor : NSObject <NSCopying>
+@property(nonatomic, strong, nullable) id captureObject;
+@property(nonatomic, assign) MTLCaptureDestination destination;
+@property(nonatomic, copy, nullable) NSURL* outputURL;
+@end
+
+@interface MTLCaptureManager : NSObject
++ (MTLCaptureManager*)sharedCaptureManager;
+- (id<MTLCaptureScope>)newCaptureScopeWithDevice:(id<MTLDevice>)device;
+- (id<MTLCaptureScope>)newCaptureScopeWithCommandQueue:(id<MTLCommandQueue>)commandQueue;
+- (BOOL)supportsDestination:(MTLCaptureDestination)destination;
+- (BOOL)startCaptureWithDescriptor:(MTLCaptureDescriptor*)descriptor error:(NSError* _Nullable* _Nullable)error;
+- (void)startCaptureWithDevice:(id<MTLDevice>)device;
+- (void)startCaptureWithCommandQueue:(id<MTLCommandQueue>)commandQueue;
+- (void)startCaptureWithScope:(id<MTLCaptureScope>)captureScope;
+- (void)stopCapture;
+@property(nullable, readwrite, strong, atomic) id<MTLCaptureScope> defaultCaptureScope;
+@property(readonly) BOOL isCapturing;
+@end
 
 typedef NS_ENUM(NSInteger, MTLGPUFamily) {
   MTLGPUFamilyApple1 = 1001,
@@ -40,12 +172,9 @@ typedef NS_ENUM(NSUInteger, MTLDeviceLocation) {
 
 @class MTLArgumentDescriptor;
 
-typedef void (^MTLNewLibraryCompletionHandler)(
-    id<MTLLibrary> _Nullable library,
-    NSError* _Nullable error);
-typedef void (^MTLNewComputePipelineStateCompletionHandler)(
-    id<MTLComputePipelineState> _Nullable computePipelineState,
-    NSError* _Nullable error);
+typedef void (^MTLNewLibraryCompletionHandler)(id<MTLLibrary> _Nullable library, NSError* _Nullable error);
+typedef void (^MTLNewComputePipelineStateCompletionHandler)(id<MTLComputePipelineState> _Nullable computePipelineState,
+                                                            NSError* _Nullable error);
 
 @protocol MTLDevice <NSObject>
 @property(nonnull, readonly) NSString* name;
@@ -59,73 +188,52 @@ typedef void (^MTLNewComputePipelineStateCompletionHandler)(
 @property(readonly) MTLDeviceLocation location;
 @property(readonly) NSUInteger locationNumber;
 @property(readonly) MTLArgumentBuffersTier argumentBuffersSupport;
-@property(readonly) NSUInteger currentAllocatedSize;
-@property(readonly) NSUInteger maxThreadgroupMemoryLength;
-@property(readonly) NSUInteger maxBufferLength;
+@property(readonly) NSUInteger currentAllocatedSize, maxThreadgroupMemoryLength, maxBufferLength;
 - (BOOL)supportsFamily:(MTLGPUFamily)gpuFamily;
 - (nullable id<MTLCommandQueue>)newCommandQueue;
-- (nullable id<MTLCommandQueue>)newCommandQueueWithMaxCommandBufferCount:
-    (NSUInteger)maxCommandBufferCount;
-- (MTLSizeAndAlign)heapBufferSizeAndAlignWithLength:(NSUInteger)length
-                                            options:(MTLResourceOptions)options;
+- (nullable id<MTLCommandQueue>)newCommandQueueWithMaxCommandBufferCount:(NSUInteger)maxCommandBufferCount;
+- (MTLSizeAndAlign)heapBufferSizeAndAlignWithLength:(NSUInteger)length options:(MTLResourceOptions)options;
 - (nullable id<MTLHeap>)newHeapWithDescriptor:(MTLHeapDescriptor*)descriptor;
-- (nullable id<MTLBuffer>)newBufferWithLength:(NSUInteger)length
-                                      options:(MTLResourceOptions)options;
+- (nullable id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options;
 - (nullable id<MTLBuffer>)newBufferWithBytes:(const void*)pointer
                                       length:(NSUInteger)length
                                      options:(MTLResourceOptions)options;
-- (nullable id<MTLBuffer>)
-    newBufferWithBytesNoCopy:(void*)pointer
-                      length:(NSUInteger)length
-                     options:(MTLResourceOptions)options
-                 deallocator:
-                     (void (^_Nullable)(void* pointer, NSUInteger length))
-                         deallocator;
+- (nullable id<MTLBuffer>)newBufferWithBytesNoCopy:(void*)pointer
+                                            length:(NSUInteger)length
+                                           options:(MTLResourceOptions)options
+                                       deallocator:(void (^_Nullable)(void* pointer, NSUInteger length))deallocator;
 - (nullable id<MTLLibrary>)newDefaultLibrary;
-- (nullable id<MTLLibrary>)newLibraryWithURL:(NSURL*)url
-                                       error:(NSError* _Nullable* _Nullable)
-                                                 error;
-- (nullable id<MTLLibrary>)newLibraryWithData:(dispatch_data_t)data
-                                        error:(NSError* _Nullable* _Nullable)
-                                                  error;
-- (nullable id<MTLLibrary>)
-    newLibraryWithSource:(NSString*)source
-                 options:(nullable MTLCompileOptions*)options
-                   error:(NSError* _Nullable* _Nullable)error;
+- (nullable id<MTLLibrary>)newLibraryWithURL:(NSURL*)url error:(NSError* _Nullable* _Nullable)error;
+- (nullable id<MTLLibrary>)newLibraryWithData:(dispatch_data_t)data error:(NSError* _Nullable* _Nullable)error;
+- (nullable id<MTLLibrary>)newLibraryWithSource:(NSString*)source
+                                        options:(nullable MTLCompileOptions*)options
+                                          error:(NSError* _Nullable* _Nullable)error;
 - (void)newLibraryWithSource:(NSString*)source
                      options:(nullable MTLCompileOptions*)options
            completionHandler:(MTLNewLibraryCompletionHandler)completionHandler;
-- (nullable id<MTLComputePipelineState>)
-    newComputePipelineStateWithFunction:(id<MTLFunction>)computeFunction
-                                  error:(NSError* _Nullable* _Nullable)error;
+- (nullable id<MTLComputePipelineState>)newComputePipelineStateWithFunction:(id<MTLFunction>)computeFunction
+                                                                      error:(NSError* _Nullable* _Nullable)error;
 - (nullable id<MTLComputePipelineState>)
     newComputePipelineStateWithFunction:(id<MTLFunction>)computeFunction
                                 options:(MTLPipelineOption)options
-                             reflection:
-                                 (MTLAutoreleasedComputePipelineReflection
-                                      _Nullable* _Nullable)reflection
+                             reflection:(MTLAutoreleasedComputePipelineReflection _Nullable* _Nullable)reflection
                                   error:(NSError* _Nullable* _Nullable)error;
 - (nullable id<MTLComputePipelineState>)
-    newComputePipelineStateWithDescriptor:
-        (MTLComputePipelineDescriptor*)descriptor
+    newComputePipelineStateWithDescriptor:(MTLComputePipelineDescriptor*)descriptor
                                   options:(MTLPipelineOption)options
-                               reflection:
-                                   (MTLAutoreleasedComputePipelineReflection
-                                        _Nullable* _Nullable)reflection
+                               reflection:(MTLAutoreleasedComputePipelineReflection _Nullable* _Nullable)reflection
                                     error:(NSError* _Nullable* _Nullable)error;
 - (nullable id<MTLFence>)newFence;
 - (nullable id<MTLEvent>)newEvent;
 - (nullable id<MTLSharedEvent>)newSharedEvent;
-- (nullable id<MTLArgumentEncoder>)newArgumentEncoderWithArguments:
-    (NSArray<MTLArgumentDescriptor*>*)arguments;
-- (nullable id<MTLIndirectCommandBuffer>)
-    newIndirectCommandBufferWithDescriptor:
-        (MTLIndirectCommandBufferDescriptor*)descriptor
-                           maxCommandCount:(NSUInteger)maxCount
-                                   options:(MTLResourceOptions)options;
+- (nullable id<MTLArgumentEncoder>)newArgumentEncoderWithArguments:(NSArray<MTLArgumentDescriptor*>*)arguments;
+- (nullable id<MTLIndirectCommandBuffer>)newIndirectCommandBufferWithDescriptor:
+                                             (MTLIndirectCommandBufferDescriptor*)descriptor
+                                                                maxCommandCount:(NSUInteger)maxCount
+                                                                        options:(MTLResourceOptions)options;
 @end
 
 MTL_EXTERN id<MTLDevice> _Nullable MTLCreateSystemDefaultDevice(void);
 MTL_EXTERN NSArray<id<MTLDevice>>* MTLCopyAllDevices(void);
 
-NS_ASSUME_NONNULL_END
+#pragma clang assume_nonnull end

@@ -1,6 +1,17 @@
+// Sizes, regions and what else every part of Metal uses.
 #pragma once
 
-#import <Metal/MTLDefines.h>
+#include <Foundation/Foundation.h>
+
+#pragma clang assume_nonnull begin
+
+#ifdef __cplusplus
+#define MTL_EXTERN extern "C" __attribute__((visibility("default")))
+#else
+#define MTL_EXTERN extern __attribute__((visibility("default")))
+#endif
+#define MTL_EXPORT
+#define MTL_INLINE static inline
 
 typedef struct {
   NSUInteger x, y, z;
@@ -32,8 +43,7 @@ MTL_INLINE MTLOrigin MTLOriginMake(NSUInteger x, NSUInteger y, NSUInteger z) {
   return origin;
 }
 
-MTL_INLINE MTLSize
-MTLSizeMake(NSUInteger width, NSUInteger height, NSUInteger depth) {
+MTL_INLINE MTLSize MTLSizeMake(NSUInteger width, NSUInteger height, NSUInteger depth) {
   MTLSize size = {width, height, depth};
   return size;
 }
@@ -43,22 +53,15 @@ MTL_INLINE MTLRegion MTLRegionMake1D(NSUInteger x, NSUInteger width) {
   return region;
 }
 
-MTL_INLINE MTLRegion MTLRegionMake2D(
-    NSUInteger x,
-    NSUInteger y,
-    NSUInteger width,
-    NSUInteger height) {
+MTL_INLINE MTLRegion MTLRegionMake2D(NSUInteger x, NSUInteger y, NSUInteger width, NSUInteger height) {
   MTLRegion region = {{x, y, 0}, {width, height, 1}};
   return region;
 }
 
-MTL_INLINE MTLRegion MTLRegionMake3D(
-    NSUInteger x,
-    NSUInteger y,
-    NSUInteger z,
-    NSUInteger width,
-    NSUInteger height,
-    NSUInteger depth) {
+MTL_INLINE MTLRegion
+MTLRegionMake3D(NSUInteger x, NSUInteger y, NSUInteger z, NSUInteger width, NSUInteger height, NSUInteger depth) {
   MTLRegion region = {{x, y, z}, {width, height, depth}};
   return region;
 }
+
+#pragma clang assume_nonnull end

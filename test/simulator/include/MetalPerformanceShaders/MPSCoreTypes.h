@@ -4,6 +4,8 @@
 #include <Metal/Metal.h>
 #include <simd/simd.h>
 
+#pragma clang assume_nonnull begin
+
 // The low sixteen bits are the width of an element.
 typedef NS_ENUM(uint32_t, MPSDataType) {
   MPSDataTypeInvalid = 0,
@@ -79,3 +81,26 @@ BOOL MPSSupportsMTLDevice(id<MTLDevice> device);
 #ifdef __cplusplus
 }
 #endif
+
+@interface MPSKernel : NSObject <NSCopying, NSSecureCoding>
+@property(readwrite, nonatomic) MPSKernelOptions options;
+@property(readonly, retain, nonatomic, nonnull) id<MTLDevice> device;
+@property(copy, atomic, nullable) NSString* label;
+- (nonnull instancetype)initWithDevice:(nonnull id<MTLDevice>)device;
+- (nonnull instancetype)copyWithZone:(nullable NSZone*)zone device:(nullable id<MTLDevice>)device;
+@end
+
+@protocol MPSHeapProvider;
+
+@interface MPSCommandBuffer : NSObject <MTLCommandBuffer>
+@property(readonly, nonatomic, retain) id<MTLCommandBuffer> commandBuffer, rootCommandBuffer;
+@property(readonly, nonatomic, retain, nullable) id<MPSHeapProvider> heapProvider;
++ (instancetype)commandBufferFromCommandQueue:(id<MTLCommandQueue>)commandQueue;
++ (instancetype)commandBufferWithCommandBuffer:(id<MTLCommandBuffer>)commandBuffer;
+- (instancetype)initWithCommandBuffer:(id<MTLCommandBuffer>)commandBuffer;
+- (instancetype)init NS_UNAVAILABLE;
+- (void)commitAndContinue;
+- (void)prefetchHeapForWorkloadSize:(size_t)size;
+@end
+
+#pragma clang assume_nonnull end

@@ -2,11 +2,10 @@
 
 #include <MetalPerformanceShaders/MPSCoreTypes.h>
 
-NS_ASSUME_NONNULL_BEGIN
+#pragma clang assume_nonnull begin
 
 @interface MPSMatrixDescriptor : NSObject
-@property(readwrite, nonatomic) NSUInteger rows;
-@property(readwrite, nonatomic) NSUInteger columns;
+@property(readwrite, nonatomic) NSUInteger rows, columns;
 @property(readonly, nonatomic) NSUInteger matrices;
 @property(readwrite, nonatomic) MPSDataType dataType;
 @property(readwrite, nonatomic) NSUInteger rowBytes;
@@ -26,13 +25,9 @@ NS_ASSUME_NONNULL_BEGIN
 
 @interface MPSMatrix : NSObject
 @property(readonly, retain, nonatomic) id<MTLDevice> device;
-@property(readonly, nonatomic) NSUInteger rows;
-@property(readonly, nonatomic) NSUInteger columns;
-@property(readonly, nonatomic) NSUInteger matrices;
+@property(readonly, nonatomic) NSUInteger rows, columns, matrices;
 @property(readonly, nonatomic) MPSDataType dataType;
-@property(readonly, nonatomic) NSUInteger rowBytes;
-@property(readonly, nonatomic) NSUInteger matrixBytes;
-@property(readonly, nonatomic) NSUInteger offset;
+@property(readonly, nonatomic) NSUInteger rowBytes, matrixBytes, offset;
 @property(readonly, nonatomic) id<MTLBuffer> data;
 - (instancetype)initWithBuffer:(id<MTLBuffer>)buffer descriptor:(MPSMatrixDescriptor*)descriptor;
 - (instancetype)initWithBuffer:(id<MTLBuffer>)buffer
@@ -44,4 +39,47 @@ NS_ASSUME_NONNULL_BEGIN
 - (void)synchronizeOnCommandBuffer:(id<MTLCommandBuffer>)commandBuffer;
 @end
 
-NS_ASSUME_NONNULL_END
+typedef NS_ENUM(int, MPSMatrixDecompositionStatus) {
+  MPSMatrixDecompositionStatusSuccess = 0,
+  MPSMatrixDecompositionStatusFailure = -1,
+  MPSMatrixDecompositionStatusSingular = -2,
+  MPSMatrixDecompositionStatusNonPositiveDefinite = -3,
+};
+
+@interface MPSMatrixUnaryKernel : MPSKernel
+@property(readwrite, nonatomic) MTLOrigin sourceMatrixOrigin, resultMatrixOrigin;
+@property(readwrite, nonatomic) NSUInteger batchStart, batchSize;
+@end
+
+@interface MPSMatrixBinaryKernel : MPSKernel
+@property(readwrite, nonatomic) MTLOrigin primarySourceMatrixOrigin, secondarySourceMatrixOrigin, resultMatrixOrigin;
+@property(readwrite, nonatomic) NSUInteger batchStart, batchSize;
+@end
+
+@interface MPSMatrixDecompositionLU : MPSMatrixUnaryKernel
+- (instancetype)initWithDevice:(id<MTLDevice>)device rows:(NSUInteger)rows columns:(NSUInteger)columns;
+- (instancetype)initWithDevice:(id<MTLDevice>)device NS_UNAVAILABLE;
+- (void)encodeToCommandBuffer:(id<MTLCommandBuffer>)commandBuffer
+                 sourceMatrix:(MPSMatrix*)sourceMatrix
+                 resultMatrix:(MPSMatrix*)resultMatrix
+                 pivotIndices:(MPSMatrix*)pivotIndices
+                       status:(nullable id<MTLBuffer>)status;
+@end
+
+@interface MPSMatrixSolveTriangular : MPSMatrixBinaryKernel
+- (instancetype)initWithDevice:(id<MTLDevice>)device
+                         right:(BOOL)right
+                         upper:(BOOL)upper
+                     transpose:(BOOL)transpose
+                          unit:(BOOL)unit
+                         order:(NSUInteger)order
+        numberOfRightHandSides:(NSUInteger)numberOfRightHandSides
+                         alpha:(double)alpha;
+- (instancetype)initWithDevice:(id<MTLDevice>)device NS_UNAVAILABLE;
+- (void)encodeToCommandBuffer:(id<MTLCommandBuffer>)commandBuffer
+                 sourceMatrix:(MPSMatrix*)sourceMatrix
+          rightHandSideMatrix:(MPSMatrix*)rightHandSideMatrix
+               solutionMatrix:(MPSMatrix*)solutionMatrix;
+@end
+
+#pragma clang assume_nonnull end

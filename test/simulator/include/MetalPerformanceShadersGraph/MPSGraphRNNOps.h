@@ -14,24 +14,13 @@ typedef NS_ENUM(NSUInteger, MPSGraphRNNActivation) {
 };
 
 @interface MPSGraphLSTMDescriptor : MPSGraphObject <NSCopying>
-
-@property(readwrite, nonatomic) BOOL reverse;
-@property(readwrite, nonatomic) BOOL bidirectional;
-@property(readwrite, nonatomic) BOOL produceCell;
-@property(readwrite, nonatomic) BOOL training;
-@property(readwrite, nonatomic) BOOL forgetGateLast;
-@property(readwrite, nonatomic) MPSGraphRNNActivation inputGateActivation;
-@property(readwrite, nonatomic) MPSGraphRNNActivation forgetGateActivation;
-@property(readwrite, nonatomic) MPSGraphRNNActivation cellGateActivation;
-@property(readwrite, nonatomic) MPSGraphRNNActivation outputGateActivation;
-@property(readwrite, nonatomic) MPSGraphRNNActivation activation;
-
+@property(readwrite, nonatomic) BOOL reverse, bidirectional, produceCell, training, forgetGateLast;
+@property(readwrite, nonatomic) MPSGraphRNNActivation inputGateActivation, forgetGateActivation, cellGateActivation;
+@property(readwrite, nonatomic) MPSGraphRNNActivation outputGateActivation, activation;
 + (nullable instancetype)descriptor;
-
 @end
 
 @interface MPSGraph (MPSGraphRNNOps)
-
 - (NSArray<MPSGraphTensor*>*)LSTMGradientsWithSourceTensor:(MPSGraphTensor*)source
                                            recurrentWeight:(MPSGraphTensor*)recurrentWeight
                                             sourceGradient:(MPSGraphTensor*)sourceGradient
@@ -47,7 +36,6 @@ typedef NS_ENUM(NSUInteger, MPSGraphRNNActivation) {
                                                   peephole:(MPSGraphTensor* _Nullable)peephole
                                                 descriptor:(MPSGraphLSTMDescriptor*)descriptor
                                                       name:(NSString* _Nullable)name;
-
 - (NSArray<MPSGraphTensor*>*)LSTMWithSourceTensor:(MPSGraphTensor*)source
                                   recurrentWeight:(MPSGraphTensor*)recurrentWeight
                                       inputWeight:(MPSGraphTensor* _Nullable)inputWeight
@@ -56,7 +44,6 @@ typedef NS_ENUM(NSUInteger, MPSGraphRNNActivation) {
                                          initCell:(MPSGraphTensor* _Nullable)initCell
                                        descriptor:(MPSGraphLSTMDescriptor*)descriptor
                                              name:(NSString* _Nullable)name;
-
 @end
 
 #pragma clang assume_nonnull end

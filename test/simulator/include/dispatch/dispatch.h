@@ -13,9 +13,9 @@
 
 @protocol OS_dispatch_object <NSObject>
 @end
-#define DISPATCH_DECLARE(name, base)         \
-  @protocol OS_##name <OS_##base>            \
-  @end                                       \
+#define DISPATCH_DECLARE(name, base) \
+  @protocol OS_                      \
+  ##name<OS_##base> @end             \
   typedef NSObject<OS_##name>* name##_t
 DISPATCH_DECLARE(dispatch_queue, dispatch_object);
 DISPATCH_DECLARE(dispatch_group, dispatch_object);
@@ -80,14 +80,12 @@ extern dispatch_block_t _dispatch_data_destructor_free(void);
 #define DISPATCH_DATA_DESTRUCTOR_FREE (_dispatch_data_destructor_free())
 
 extern dispatch_queue_t dispatch_queue_create(const char* label, dispatch_queue_attr_t attributes);
-extern dispatch_queue_t dispatch_queue_create_with_target(
-    const char* label,
-    dispatch_queue_attr_t attributes,
-    dispatch_queue_t target);
-extern dispatch_queue_attr_t dispatch_queue_attr_make_with_qos_class(
-    dispatch_queue_attr_t attributes,
-    dispatch_qos_class_t qos_class,
-    int relative_priority);
+extern dispatch_queue_t dispatch_queue_create_with_target(const char* label,
+                                                          dispatch_queue_attr_t attributes,
+                                                          dispatch_queue_t target);
+extern dispatch_queue_attr_t dispatch_queue_attr_make_with_qos_class(dispatch_queue_attr_t attributes,
+                                                                     dispatch_qos_class_t qos_class,
+                                                                     int relative_priority);
 extern const char* dispatch_queue_get_label(dispatch_queue_t queue);
 #define DISPATCH_CURRENT_QUEUE_LABEL ((dispatch_queue_t)0)
 extern dispatch_queue_t dispatch_get_main_queue(void);
@@ -104,11 +102,10 @@ extern void dispatch_after(dispatch_time_t when, dispatch_queue_t queue, dispatc
 extern void dispatch_apply(size_t iterations, dispatch_queue_t queue, void (^block)(size_t iteration));
 extern void dispatch_assert_queue(dispatch_queue_t queue);
 extern void dispatch_assert_queue_not(dispatch_queue_t queue);
-extern void dispatch_queue_set_specific(
-    dispatch_queue_t queue,
-    const void* key,
-    void* context,
-    dispatch_function_t destructor);
+extern void dispatch_queue_set_specific(dispatch_queue_t queue,
+                                        const void* key,
+                                        void* context,
+                                        dispatch_function_t destructor);
 extern void* dispatch_queue_get_specific(dispatch_queue_t queue, const void* key);
 extern void* dispatch_get_specific(const void* key);
 
@@ -128,11 +125,10 @@ extern intptr_t dispatch_semaphore_signal(dispatch_semaphore_t semaphore);
 
 extern dispatch_time_t dispatch_time(dispatch_time_t when, int64_t delta);
 
-extern dispatch_data_t dispatch_data_create(
-    const void* buffer,
-    size_t size,
-    dispatch_queue_t queue,
-    dispatch_block_t destructor);
+extern dispatch_data_t dispatch_data_create(const void* buffer,
+                                            size_t size,
+                                            dispatch_queue_t queue,
+                                            dispatch_block_t destructor);
 extern size_t dispatch_data_get_size(dispatch_data_t data);
 extern dispatch_data_t dispatch_data_create_map(dispatch_data_t data, const void** buffer, size_t* size);
 

@@ -9,11 +9,11 @@
 #include "metal_simulator/kernels.h"
 
 namespace metal {
+using ::as_type;
 using ::bfloat, ::half, ::uchar, ::ushort, ::uint, ::ulong, ::size_t, ::ptrdiff_t;
 using ::int8_t, ::int16_t, ::int32_t, ::int64_t, ::uint8_t, ::uint16_t, ::uint32_t, ::uint64_t;
-using ::as_type;
-#define MPS_SIMULATOR_NAMES(type)                       \
-  using ::type##2, ::type##3, ::type##4;                \
+#define MPS_SIMULATOR_NAMES(type)        \
+  using ::type##2, ::type##3, ::type##4; \
   using ::packed_##type##2, ::packed_##type##3, ::packed_##type##4;
 MPS_SIMULATOR_NAMES(bool)
 MPS_SIMULATOR_NAMES(char)

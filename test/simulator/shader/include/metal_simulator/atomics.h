@@ -83,15 +83,14 @@ inline T __atomic_change(volatile atomic<T>* object, Change change) {
   }
   return before;
 }
-#define MPS_SIMULATOR_FETCH(name, expression)                                       \
-  template <class T>                                                                \
-  inline T atomic_fetch_##name##_explicit(                                          \
-      volatile atomic<T>* object, __identity<T> operand, memory_order) {            \
-    return __atomic_change(object, [=](T value) -> T { return expression; });       \
+#define MPS_SIMULATOR_FETCH(name, expression)                                                                \
+  template <class T>                                                                                         \
+  inline T atomic_fetch_##name##_explicit(volatile atomic<T>* object, __identity<T> operand, memory_order) { \
+    return __atomic_change(object, [=](T value) -> T { return expression; });                                \
   }
 MPS_SIMULATOR_FETCH(add, value + operand)
 MPS_SIMULATOR_FETCH(sub, value - operand)
-MPS_SIMULATOR_FETCH(and, value & operand)
+MPS_SIMULATOR_FETCH(and, value& operand)
 MPS_SIMULATOR_FETCH(or, value | operand)
 MPS_SIMULATOR_FETCH(xor, value ^ operand)
 MPS_SIMULATOR_FETCH(max, value < operand ? operand : value)

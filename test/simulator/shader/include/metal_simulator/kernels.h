@@ -221,7 +221,8 @@ struct NoVisitor {
   constexpr void member(unsigned long) {}
 };
 template <class T>
-constexpr bool names_members<T, metal::void_t<decltype(T::__mps_simulator_members(metal::declval<NoVisitor>()))>> = true;
+constexpr bool names_members<T, metal::void_t<decltype(T::__mps_simulator_members(metal::declval<NoVisitor>()))>> =
+    true;
 
 template <class T>
 struct ArrayOf {
@@ -329,17 +330,13 @@ struct Kernel<function, Parameters...> {
   template <unsigned... numbers>
   __attribute__((always_inline)) static Memory bound(const abi::Dispatch* dispatch, Sequence<numbers...>) {
     return {
-        {(Parameters::source == Source::buffer ? dispatch->buffers[resolved.index[numbers]].pointer
-              : Parameters::source == Source::threadgroup_memory
-              ? dispatch->threadgroup_memory[resolved.index[numbers]]
-              : nullptr)...,
+        {(Parameters::source == Source::buffer                   ? dispatch->buffers[resolved.index[numbers]].pointer
+              : Parameters::source == Source::threadgroup_memory ? dispatch->threadgroup_memory[resolved.index[numbers]]
+                                                                 : nullptr)...,
          nullptr}};
   }
   template <unsigned... numbers>
-  __attribute__((always_inline)) static void call(
-      const Thread& thread,
-      const Memory& memory,
-      Sequence<numbers...>) {
+  __attribute__((always_inline)) static void call(const Thread& thread, const Memory& memory, Sequence<numbers...>) {
     function(argument<Arguments, Parameters::source>(thread, memory.pointers[numbers])...);
   }
 
@@ -415,8 +412,7 @@ struct Kernel<function, Parameters...> {
               return whole - size * at < size ? whole - size * at : size;
             };
             const abi::Threadgroup threadgroup{
-                {x, y, z},
-                {rest(grid.x, full.x, x), rest(grid.y, full.y, y), rest(grid.z, full.z, z)}};
+                {x, y, z}, {rest(grid.x, full.x, x), rest(grid.y, full.y, y), rest(grid.z, full.z, z)}};
             run_threadgroup(dispatch, threadgroup, memory);
           }
         }

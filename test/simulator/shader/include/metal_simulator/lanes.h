@@ -116,29 +116,29 @@ struct __times {
     return T(1);
   }
 };
-#define MPS_SIMULATOR_CHOICE(name, op)                              \
-  struct name {                                                     \
-    template <class T>                                              \
-    T operator()(T a, T b) const {                                  \
-      return b op a || a != a ? b : a;                              \
-    }                                                               \
-    template <class T, int n>                                       \
-    vec<T, n> operator()(vec<T, n> a, vec<T, n> b) const {          \
-      for (int i = 0; i < n; ++i) {                                 \
-        a[i] = (*this)(a[i], b[i]);                                 \
-      }                                                             \
-      return a;                                                     \
-    }                                                               \
+#define MPS_SIMULATOR_CHOICE(name, op)                     \
+  struct name {                                            \
+    template <class T>                                     \
+    T operator()(T a, T b) const {                         \
+      return b op a || a != a ? b : a;                     \
+    }                                                      \
+    template <class T, int n>                              \
+    vec<T, n> operator()(vec<T, n> a, vec<T, n> b) const { \
+      for (int i = 0; i < n; ++i) {                        \
+        a[i] = (*this)(a[i], b[i]);                        \
+      }                                                    \
+      return a;                                            \
+    }                                                      \
   };
 MPS_SIMULATOR_CHOICE(__smaller, <)
 MPS_SIMULATOR_CHOICE(__larger, >)
 #undef MPS_SIMULATOR_CHOICE
-#define MPS_SIMULATOR_BITS(name, op)  \
-  struct name {                       \
-    template <class T>                \
-    T operator()(T a, T b) const {    \
-      return static_cast<T>(a op b);  \
-    }                                 \
+#define MPS_SIMULATOR_BITS(name, op) \
+  struct name {                      \
+    template <class T>               \
+    T operator()(T a, T b) const {   \
+      return static_cast<T>(a op b); \
+    }                                \
   };
 MPS_SIMULATOR_BITS(__bit_and, &)
 MPS_SIMULATOR_BITS(__bit_or, |)
@@ -161,97 +161,97 @@ inline uint __lane() {
   return mps_simulator_shader_runtime->lane();
 }
 
-#define MPS_SIMULATOR_GROUP(group, width)                                                    \
-  template <class T>                                                                         \
-  MPS_SIMULATOR_COLLECTIVE T group##_sum(T value) {                                          \
-    return __exchanged<T, __reduce<T, __plus, width>>(value);                                \
-  }                                                                                          \
-  template <class T>                                                                         \
-  MPS_SIMULATOR_COLLECTIVE T group##_product(T value) {                                      \
-    return __exchanged<T, __reduce<T, __times, width>>(value);                               \
-  }                                                                                          \
-  template <class T>                                                                         \
-  MPS_SIMULATOR_COLLECTIVE T group##_min(T value) {                                          \
-    return __exchanged<T, __reduce<T, __smaller, width>>(value);                             \
-  }                                                                                          \
-  template <class T>                                                                         \
-  MPS_SIMULATOR_COLLECTIVE T group##_max(T value) {                                          \
-    return __exchanged<T, __reduce<T, __larger, width>>(value);                              \
-  }                                                                                          \
-  template <class T>                                                                         \
-  MPS_SIMULATOR_COLLECTIVE T group##_and(T value) {                                          \
-    return __exchanged<T, __reduce<T, __bit_and, width>>(value);                             \
-  }                                                                                          \
-  template <class T>                                                                         \
-  MPS_SIMULATOR_COLLECTIVE T group##_or(T value) {                                           \
-    return __exchanged<T, __reduce<T, __bit_or, width>>(value);                              \
-  }                                                                                          \
-  template <class T>                                                                         \
-  MPS_SIMULATOR_COLLECTIVE T group##_xor(T value) {                                          \
-    return __exchanged<T, __reduce<T, __bit_xor, width>>(value);                             \
-  }                                                                                          \
-  MPS_SIMULATOR_COLLECTIVE bool group##_all(bool value) {                                    \
-    return __exchanged<bool, __reduce<bool, __bit_and, width>>(value);                       \
-  }                                                                                          \
-  MPS_SIMULATOR_COLLECTIVE bool group##_any(bool value) {                                    \
-    return __exchanged<bool, __reduce<bool, __bit_or, width>>(value);                        \
-  }                                                                                          \
-  template <class T>                                                                         \
-  MPS_SIMULATOR_COLLECTIVE T group##_prefix_inclusive_sum(T value) {                         \
-    return __exchanged<T, __scan<T, __plus, width, true>>(value);                            \
-  }                                                                                          \
-  template <class T>                                                                         \
-  MPS_SIMULATOR_COLLECTIVE T group##_prefix_exclusive_sum(T value) {                         \
-    return __exchanged<T, __scan<T, __plus, width, false>>(value);                           \
-  }                                                                                          \
-  template <class T>                                                                         \
-  MPS_SIMULATOR_COLLECTIVE T group##_prefix_inclusive_product(T value) {                     \
-    return __exchanged<T, __scan<T, __times, width, true>>(value);                           \
-  }                                                                                          \
-  template <class T>                                                                         \
-  MPS_SIMULATOR_COLLECTIVE T group##_prefix_exclusive_product(T value) {                     \
-    return __exchanged<T, __scan<T, __times, width, false>>(value);                          \
-  }                                                                                          \
-  template <class T>                                                                         \
-  MPS_SIMULATOR_COLLECTIVE T group##_shuffle(T value, ushort lane) {                         \
-    return __shuffled(value, value, __lane() / width * width + lane % width);                \
-  }                                                                                          \
-  template <class T>                                                                         \
-  MPS_SIMULATOR_COLLECTIVE T group##_broadcast(T value, ushort lane) {                       \
-    return group##_shuffle(value, lane);                                                     \
-  }                                                                                          \
-  template <class T>                                                                         \
-  MPS_SIMULATOR_COLLECTIVE T group##_shuffle_xor(T value, ushort mask) {                     \
-    const uint base = __lane() / width * width;                                              \
-    const uint target = (__lane() - base) ^ mask;                                            \
-    return __shuffled(value, value, target < width ? base + target : __lanes);               \
-  }                                                                                          \
-  template <class T>                                                                         \
-  MPS_SIMULATOR_COLLECTIVE T group##_shuffle_and_fill_down(T value, T fill, ushort delta) {  \
-    const uint base = __lane() / width * width;                                              \
-    const uint target = __lane() - base + delta;                                             \
-    return __shuffled(value, fill, target < width ? base + target : __lanes);                \
-  }                                                                                          \
-  template <class T>                                                                         \
-  MPS_SIMULATOR_COLLECTIVE T group##_shuffle_and_fill_up(T value, T fill, ushort delta) {    \
-    const uint base = __lane() / width * width;                                              \
-    const uint target = __lane() - base - delta;                                             \
-    return __shuffled(value, fill, target < width ? base + target : __lanes);                \
-  }                                                                                          \
-  template <class T>                                                                         \
-  MPS_SIMULATOR_COLLECTIVE T group##_shuffle_down(T value, ushort delta) {                   \
-    return group##_shuffle_and_fill_down(value, value, delta);                               \
-  }                                                                                          \
-  template <class T>                                                                         \
-  MPS_SIMULATOR_COLLECTIVE T group##_shuffle_up(T value, ushort delta) {                     \
-    return group##_shuffle_and_fill_up(value, value, delta);                                 \
-  }                                                                                          \
-  template <class T>                                                                         \
-  MPS_SIMULATOR_COLLECTIVE T group##_shuffle_rotate_down(T value, ushort delta) {            \
-    return group##_shuffle(value, static_cast<ushort>((__lane() + delta) % width));          \
-  }                                                                                          \
-  template <class T>                                                                         \
-  MPS_SIMULATOR_COLLECTIVE T group##_shuffle_rotate_up(T value, ushort delta) {              \
+#define MPS_SIMULATOR_GROUP(group, width)                                                           \
+  template <class T>                                                                                \
+  MPS_SIMULATOR_COLLECTIVE T group##_sum(T value) {                                                 \
+    return __exchanged<T, __reduce<T, __plus, width>>(value);                                       \
+  }                                                                                                 \
+  template <class T>                                                                                \
+  MPS_SIMULATOR_COLLECTIVE T group##_product(T value) {                                             \
+    return __exchanged<T, __reduce<T, __times, width>>(value);                                      \
+  }                                                                                                 \
+  template <class T>                                                                                \
+  MPS_SIMULATOR_COLLECTIVE T group##_min(T value) {                                                 \
+    return __exchanged<T, __reduce<T, __smaller, width>>(value);                                    \
+  }                                                                                                 \
+  template <class T>                                                                                \
+  MPS_SIMULATOR_COLLECTIVE T group##_max(T value) {                                                 \
+    return __exchanged<T, __reduce<T, __larger, width>>(value);                                     \
+  }                                                                                                 \
+  template <class T>                                                                                \
+  MPS_SIMULATOR_COLLECTIVE T group##_and(T value) {                                                 \
+    return __exchanged<T, __reduce<T, __bit_and, width>>(value);                                    \
+  }                                                                                                 \
+  template <class T>                                                                                \
+  MPS_SIMULATOR_COLLECTIVE T group##_or(T value) {                                                  \
+    return __exchanged<T, __reduce<T, __bit_or, width>>(value);                                     \
+  }                                                                                                 \
+  template <class T>                                                                                \
+  MPS_SIMULATOR_COLLECTIVE T group##_xor(T value) {                                                 \
+    return __exchanged<T, __reduce<T, __bit_xor, width>>(value);                                    \
+  }                                                                                                 \
+  MPS_SIMULATOR_COLLECTIVE bool group##_all(bool value) {                                           \
+    return __exchanged<bool, __reduce<bool, __bit_and, width>>(value);                              \
+  }                                                                                                 \
+  MPS_SIMULATOR_COLLECTIVE bool group##_any(bool value) {                                           \
+    return __exchanged<bool, __reduce<bool, __bit_or, width>>(value);                               \
+  }                                                                                                 \
+  template <class T>                                                                                \
+  MPS_SIMULATOR_COLLECTIVE T group##_prefix_inclusive_sum(T value) {                                \
+    return __exchanged<T, __scan<T, __plus, width, true>>(value);                                   \
+  }                                                                                                 \
+  template <class T>                                                                                \
+  MPS_SIMULATOR_COLLECTIVE T group##_prefix_exclusive_sum(T value) {                                \
+    return __exchanged<T, __scan<T, __plus, width, false>>(value);                                  \
+  }                                                                                                 \
+  template <class T>                                                                                \
+  MPS_SIMULATOR_COLLECTIVE T group##_prefix_inclusive_product(T value) {                            \
+    return __exchanged<T, __scan<T, __times, width, true>>(value);                                  \
+  }                                                                                                 \
+  template <class T>                                                                                \
+  MPS_SIMULATOR_COLLECTIVE T group##_prefix_exclusive_product(T value) {                            \
+    return __exchanged<T, __scan<T, __times, width, false>>(value);                                 \
+  }                                                                                                 \
+  template <class T>                                                                                \
+  MPS_SIMULATOR_COLLECTIVE T group##_shuffle(T value, ushort lane) {                                \
+    return __shuffled(value, value, __lane() / width * width + lane % width);                       \
+  }                                                                                                 \
+  template <class T>                                                                                \
+  MPS_SIMULATOR_COLLECTIVE T group##_broadcast(T value, ushort lane) {                              \
+    return group##_shuffle(value, lane);                                                            \
+  }                                                                                                 \
+  template <class T>                                                                                \
+  MPS_SIMULATOR_COLLECTIVE T group##_shuffle_xor(T value, ushort mask) {                            \
+    const uint base = __lane() / width * width;                                                     \
+    const uint target = (__lane() - base) ^ mask;                                                   \
+    return __shuffled(value, value, target < width ? base + target : __lanes);                      \
+  }                                                                                                 \
+  template <class T>                                                                                \
+  MPS_SIMULATOR_COLLECTIVE T group##_shuffle_and_fill_down(T value, T fill, ushort delta) {         \
+    const uint base = __lane() / width * width;                                                     \
+    const uint target = __lane() - base + delta;                                                    \
+    return __shuffled(value, fill, target < width ? base + target : __lanes);                       \
+  }                                                                                                 \
+  template <class T>                                                                                \
+  MPS_SIMULATOR_COLLECTIVE T group##_shuffle_and_fill_up(T value, T fill, ushort delta) {           \
+    const uint base = __lane() / width * width;                                                     \
+    const uint target = __lane() - base - delta;                                                    \
+    return __shuffled(value, fill, target < width ? base + target : __lanes);                       \
+  }                                                                                                 \
+  template <class T>                                                                                \
+  MPS_SIMULATOR_COLLECTIVE T group##_shuffle_down(T value, ushort delta) {                          \
+    return group##_shuffle_and_fill_down(value, value, delta);                                      \
+  }                                                                                                 \
+  template <class T>                                                                                \
+  MPS_SIMULATOR_COLLECTIVE T group##_shuffle_up(T value, ushort delta) {                            \
+    return group##_shuffle_and_fill_up(value, value, delta);                                        \
+  }                                                                                                 \
+  template <class T>                                                                                \
+  MPS_SIMULATOR_COLLECTIVE T group##_shuffle_rotate_down(T value, ushort delta) {                   \
+    return group##_shuffle(value, static_cast<ushort>((__lane() + delta) % width));                 \
+  }                                                                                                 \
+  template <class T>                                                                                \
+  MPS_SIMULATOR_COLLECTIVE T group##_shuffle_rotate_up(T value, ushort delta) {                     \
     return group##_shuffle(value, static_cast<ushort>((__lane() + width - delta % width) % width)); \
   }
 MPS_SIMULATOR_GROUP(simd, __lanes)
@@ -371,8 +371,7 @@ struct __matrix_transfer {
     for (uint lane = 0; lane < __lanes; ++lane) {
       if (auto* slot = static_cast<__matrix_transfer*>(slots[lane])) {
         for (uint i = 0; i < 2; ++i) {
-          slot->matrix->__elements[i] =
-              static_cast<T>(*slot->place(__matrix_row(lane), __matrix_column(lane) + i));
+          slot->matrix->__elements[i] = static_cast<T>(*slot->place(__matrix_row(lane), __matrix_column(lane) + i));
         }
       }
     }
@@ -381,8 +380,7 @@ struct __matrix_transfer {
     for (uint lane = 0; lane < __lanes; ++lane) {
       if (auto* slot = static_cast<__matrix_transfer*>(slots[lane])) {
         for (uint i = 0; i < 2; ++i) {
-          *slot->place(__matrix_row(lane), __matrix_column(lane) + i) =
-              slot->matrix->__elements[i];
+          *slot->place(__matrix_row(lane), __matrix_column(lane) + i) = slot->matrix->__elements[i];
         }
       }
     }
@@ -442,8 +440,7 @@ struct __matrix_product {
     for (uint lane = 0; lane < __lanes; ++lane) {
       if (auto* slot = static_cast<__matrix_product*>(slots[lane])) {
         for (uint i = 0; i < 2; ++i) {
-          slot->result->__elements[i] =
-              static_cast<D>(d[__matrix_row(lane)][__matrix_column(lane) + i]);
+          slot->result->__elements[i] = static_cast<D>(d[__matrix_row(lane)][__matrix_column(lane) + i]);
         }
       }
     }

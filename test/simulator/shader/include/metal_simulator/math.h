@@ -25,14 +25,14 @@ using __value_common = conditional_t<
     __float_common<A, B>,
     conditional_t<__is_floating<A> || __is_floating<B>, float, __common<A, B>>>;
 
-#define MPS_SIMULATOR_UNARY(name, expression)                             \
-  template <class T, class = __if_scalar<T>>                              \
-  constexpr __float_of<T> name(T argument) {                              \
-    const float x = static_cast<float>(argument);                         \
-    return static_cast<__float_of<T>>(expression);                        \
-  }                                                                       \
-  template <class T, int n>                                               \
-  constexpr auto name(vec<T, n> argument) {                               \
+#define MPS_SIMULATOR_UNARY(name, expression)                                   \
+  template <class T, class = __if_scalar<T>>                                    \
+  constexpr __float_of<T> name(T argument) {                                    \
+    const float x = static_cast<float>(argument);                               \
+    return static_cast<__float_of<T>>(expression);                              \
+  }                                                                             \
+  template <class T, int n>                                                     \
+  constexpr auto name(vec<T, n> argument) {                                     \
     return __map([](T component) { return metal::name(component); }, argument); \
   }
 
@@ -45,37 +45,28 @@ using __value_common = conditional_t<
   constexpr auto name(S a, vec<T, n> b) {                                      \
     return __map([](T p, T q) { return metal::name(p, q); }, vec<T, n>(a), b); \
   }
-#define MPS_SIMULATOR_BINARY(name, expression)                       \
+#define MPS_SIMULATOR_BINARY(name, expression)                                \
   template <class A, class B, class = __if_scalar<A>, class = __if_scalar<B>> \
-  constexpr __float_common<A, B> name(A first, B second) {           \
-    const float x = static_cast<float>(first);                       \
-    const float y = static_cast<float>(second);                      \
-    return static_cast<__float_common<A, B>>(expression);            \
-  }                                                                  \
+  constexpr __float_common<A, B> name(A first, B second) {                    \
+    const float x = static_cast<float>(first);                                \
+    const float y = static_cast<float>(second);                               \
+    return static_cast<__float_common<A, B>>(expression);                     \
+  }                                                                           \
   MPS_SIMULATOR_VECTOR_BINARY(name)
 
-#define MPS_SIMULATOR_VECTOR_TERNARY(name)                                            \
-  template <class T, int n>                                                           \
+#define MPS_SIMULATOR_VECTOR_TERNARY(name)                                             \
+  template <class T, int n>                                                            \
   constexpr auto name(vec<T, n> a, __identity<vec<T, n>> b, __identity<vec<T, n>> c) { \
-    return __map([](T p, T q, T r) { return metal::name(p, q, r); }, a, b, c);        \
+    return __map([](T p, T q, T r) { return metal::name(p, q, r); }, a, b, c);         \
   }
-#define MPS_SIMULATOR_TERNARY(name, expression)                          \
-  template <                                                             \
-      class A,                                                           \
-      class B,                                                           \
-      class C,                                                           \
-      class = __if_scalar<A>,                                            \
-      class = __if_scalar<B>,                                            \
-      class = __if_scalar<C>>                                            \
-  constexpr __float_common<__float_common<A, B>, __float_of<C>> name(    \
-      A first,                                                           \
-      B second,                                                          \
-      C third) {                                                         \
-    const float x = static_cast<float>(first);                           \
-    const float y = static_cast<float>(second);                          \
-    const float z = static_cast<float>(third);                           \
-    return static_cast<__float_common<__float_common<A, B>, __float_of<C>>>(expression); \
-  }                                                                      \
+#define MPS_SIMULATOR_TERNARY(name, expression)                                                                \
+  template <class A, class B, class C, class = __if_scalar<A>, class = __if_scalar<B>, class = __if_scalar<C>> \
+  constexpr __float_common<__float_common<A, B>, __float_of<C>> name(A first, B second, C third) {             \
+    const float x = static_cast<float>(first);                                                                 \
+    const float y = static_cast<float>(second);                                                                \
+    const float z = static_cast<float>(third);                                                                 \
+    return static_cast<__float_common<__float_common<A, B>, __float_of<C>>>(expression);                       \
+  }                                                                                                            \
   MPS_SIMULATOR_VECTOR_TERNARY(name)
 
 constexpr float __pi = 3.14159265358979323846f;
@@ -170,9 +161,7 @@ MPS_SIMULATOR_TERNARY(mix, x + (y - x) * z)
 MPS_SIMULATOR_TERNARY(smoothstep, __smoothstep(x, y, z))
 MPS_SIMULATOR_TERNARY(fmax3, __builtin_fmaxf(x, __builtin_fmaxf(y, z)))
 MPS_SIMULATOR_TERNARY(fmin3, __builtin_fminf(x, __builtin_fminf(y, z)))
-MPS_SIMULATOR_TERNARY(
-    fmedian3,
-    __builtin_fmaxf(__builtin_fminf(x, y), __builtin_fminf(__builtin_fmaxf(x, y), z)))
+MPS_SIMULATOR_TERNARY(fmedian3, __builtin_fmaxf(__builtin_fminf(x, y), __builtin_fminf(__builtin_fmaxf(x, y), z)))
 
 // One step from `from` towards `to` in the bits of the type itself.
 template <class T, class Bits>
@@ -365,10 +354,7 @@ constexpr vec<T, n> normalize(vec<T, n> a) {
 }
 template <class T, class = enable_if_t<__is_floating<T>>>
 constexpr vec<T, 3> cross(vec<T, 3> a, vec<T, 3> b) {
-  return vec<T, 3>(
-      T(a.y * b.z - a.z * b.y),
-      T(a.z * b.x - a.x * b.z),
-      T(a.x * b.y - a.y * b.x));
+  return vec<T, 3>(T(a.y * b.z - a.z * b.y), T(a.z * b.x - a.x * b.z), T(a.x * b.y - a.y * b.x));
 }
 template <class T, int n>
 constexpr vec<T, n> reflect(vec<T, n> incident, __identity<vec<T, n>> normal) {
@@ -407,18 +393,18 @@ MPS_SIMULATOR_INTEGER_UNARY(clz, u == 0 ? bits : __builtin_clzl(static_cast<ulon
 MPS_SIMULATOR_INTEGER_UNARY(ctz, u == 0 ? bits : __builtin_ctzl(static_cast<ulong>(u)))
 MPS_SIMULATOR_INTEGER_UNARY(reverse_bits, __reverse_bits(u))
 
-#define MPS_SIMULATOR_INTEGER_BINARY(name, expression)            \
-  template <class T, class = __if_integer<T>>                     \
-  constexpr T name(T x, __identity<T> y) {                        \
-    using Wide = __int128;                                        \
-    constexpr int bits = sizeof(T) * 8;                           \
-    const Wide a = x;                                             \
-    const Wide b = y;                                             \
-    (void)bits;                                                   \
-    return static_cast<T>(expression);                            \
-  }                                                               \
-  template <class T, int n>                                       \
-  constexpr vec<T, n> name(vec<T, n> x, __identity<vec<T, n>> y) { \
+#define MPS_SIMULATOR_INTEGER_BINARY(name, expression)              \
+  template <class T, class = __if_integer<T>>                       \
+  constexpr T name(T x, __identity<T> y) {                          \
+    using Wide = __int128;                                          \
+    constexpr int bits = sizeof(T) * 8;                             \
+    const Wide a = x;                                               \
+    const Wide b = y;                                               \
+    (void)bits;                                                     \
+    return static_cast<T>(expression);                              \
+  }                                                                 \
+  template <class T, int n>                                         \
+  constexpr vec<T, n> name(vec<T, n> x, __identity<vec<T, n>> y) {  \
     return __map([](T p, T q) { return metal::name(p, q); }, x, y); \
   }
 template <class T>
@@ -466,8 +452,7 @@ template <class T, class = __if_integer<T>>
 constexpr T insert_bits(T base, __identity<T> insert, uint offset, uint bits) {
   using U = make_unsigned_t<T>;
   const U mask = bits >= sizeof(T) * 8 ? ~U(0) : static_cast<U>(((U(1) << bits) - 1) << offset);
-  return static_cast<T>(
-      (static_cast<U>(base) & ~mask) | (static_cast<U>(static_cast<U>(insert) << offset) & mask));
+  return static_cast<T>((static_cast<U>(base) & ~mask) | (static_cast<U>(static_cast<U>(insert) << offset) & mask));
 }
 
 #undef MPS_SIMULATOR_UNARY
@@ -479,19 +464,15 @@ constexpr T insert_bits(T base, __identity<T> insert, uint offset, uint bits) {
 #undef MPS_SIMULATOR_INTEGER_UNARY
 #undef MPS_SIMULATOR_INTEGER_BINARY
 
-#define MPS_SIMULATOR_VARIANTS                                                        \
-  using metal::abs, metal::acos, metal::acosh, metal::asin, metal::asinh, metal::atan, \
-      metal::atan2, metal::atanh, metal::ceil, metal::clamp, metal::copysign,         \
-      metal::cos, metal::cosh, metal::cospi, metal::exp, metal::exp10, metal::exp2,   \
-      metal::fabs, metal::fdim, metal::floor, metal::fma, metal::fmax, metal::fmin,   \
-      metal::fmod, metal::fract, metal::frexp, metal::ilogb, metal::ldexp,            \
-      metal::log, metal::log10, metal::log2, metal::max, metal::min, metal::mix,      \
-      metal::modf, metal::nextafter, metal::pow, metal::powr, metal::rint,            \
-      metal::round, metal::rsqrt, metal::saturate, metal::sign, metal::sin,           \
-      metal::sincos, metal::sinh, metal::sinpi, metal::smoothstep, metal::sqrt,       \
-      metal::step, metal::tan, metal::tanh, metal::tanpi, metal::trunc,               \
-      metal::isnan, metal::isinf, metal::isfinite, metal::normalize, metal::length,   \
-      metal::distance;
+#define MPS_SIMULATOR_VARIANTS                                                                                        \
+  using metal::abs, metal::acos, metal::acosh, metal::asin, metal::asinh, metal::atan, metal::atan2, metal::atanh,    \
+      metal::ceil, metal::clamp, metal::copysign, metal::cos, metal::cosh, metal::cospi, metal::exp, metal::exp10,    \
+      metal::exp2, metal::fabs, metal::fdim, metal::floor, metal::fma, metal::fmax, metal::fmin, metal::fmod,         \
+      metal::fract, metal::frexp, metal::ilogb, metal::ldexp, metal::log, metal::log10, metal::log2, metal::max,      \
+      metal::min, metal::mix, metal::modf, metal::nextafter, metal::pow, metal::powr, metal::rint, metal::round,      \
+      metal::rsqrt, metal::saturate, metal::sign, metal::sin, metal::sincos, metal::sinh, metal::sinpi,               \
+      metal::smoothstep, metal::sqrt, metal::step, metal::tan, metal::tanh, metal::tanpi, metal::trunc, metal::isnan, \
+      metal::isinf, metal::isfinite, metal::normalize, metal::length, metal::distance;
 namespace precise {
 MPS_SIMULATOR_VARIANTS
 }

@@ -109,24 +109,19 @@ struct add_const : type_identity<const T> {};
 template <class T>
 struct add_pointer : type_identity<typename remove_reference<T>::type*> {};
 
-template <class T>
-using remove_const_t = typename remove_const<T>::type;
-template <class T>
-using remove_volatile_t = typename remove_volatile<T>::type;
-template <class T>
-using remove_cv_t = typename remove_cv<T>::type;
-template <class T>
-using remove_reference_t = typename remove_reference<T>::type;
-template <class T>
-using remove_pointer_t = typename remove_pointer<T>::type;
-template <class T>
-using remove_extent_t = typename remove_extent<T>::type;
-template <class T>
-using decay_t = typename decay<T>::type;
-template <class T>
-using add_const_t = typename add_const<T>::type;
-template <class T>
-using add_pointer_t = typename add_pointer<T>::type;
+#define MPS_SIMULATOR_TYPE(name) \
+  template <class T>             \
+  using name##_t = typename name<T>::type;
+MPS_SIMULATOR_TYPE(remove_const)
+MPS_SIMULATOR_TYPE(remove_volatile)
+MPS_SIMULATOR_TYPE(remove_cv)
+MPS_SIMULATOR_TYPE(remove_reference)
+MPS_SIMULATOR_TYPE(remove_pointer)
+MPS_SIMULATOR_TYPE(remove_extent)
+MPS_SIMULATOR_TYPE(decay)
+MPS_SIMULATOR_TYPE(add_const)
+MPS_SIMULATOR_TYPE(add_pointer)
+#undef MPS_SIMULATOR_TYPE
 template <class T>
 remove_reference_t<T>&& declval();
 template <class T>
@@ -148,47 +143,38 @@ constexpr bool is_same_v = is_same<A, B>::value;
 template <class T, class... Options>
 constexpr bool __is_one_of = (is_same_v<T, Options> || ...);
 template <class T>
-constexpr bool __is_floating =
-    __is_one_of<remove_cv_t<T>, float, half, bfloat>;
+constexpr bool __is_floating = __is_one_of<remove_cv_t<T>, float, half, bfloat>;
 template <class T>
 constexpr bool __is_integer = __is_integral(T);
 template <class T>
 constexpr bool __is_scalar_type = __is_integer<T> || __is_floating<T>;
 
-template <class T>
-struct is_floating_point : bool_constant<__is_floating<T>> {};
-template <class T>
-struct is_integral : bool_constant<__is_integer<T>> {};
-template <class T>
-struct is_arithmetic : bool_constant<__is_scalar_type<T>> {};
-template <class T>
-struct is_scalar : bool_constant<__is_scalar_type<T>> {};
-template <class T>
-struct is_signed : bool_constant<__is_floating<T> || __is_signed(T)> {};
-template <class T>
-struct is_unsigned : bool_constant<__is_unsigned(T)> {};
-template <class T>
-struct is_const : bool_constant<__is_const(T)> {};
-template <class T>
-struct is_volatile : bool_constant<__is_volatile(T)> {};
-template <class T>
-struct is_pointer : bool_constant<__is_pointer(T)> {};
-template <class T>
-struct is_reference : bool_constant<__is_reference(T)> {};
-template <class T>
-struct is_array : bool_constant<__is_array(T)> {};
-template <class T>
-struct is_enum : bool_constant<__is_enum(T)> {};
-template <class T>
-struct is_union : bool_constant<__is_union(T)> {};
-template <class T>
-struct is_class : bool_constant<__is_class(T)> {};
-template <class T>
-struct is_void : bool_constant<__is_void(T)> {};
-template <class T>
-struct is_empty : bool_constant<__is_empty(T)> {};
-template <class T>
-struct is_trivially_copyable : bool_constant<__is_trivially_copyable(T)> {};
+#define MPS_SIMULATOR_TRAIT(name, ...) \
+  template <class T>                   \
+  struct name : bool_constant<__VA_ARGS__> {};
+#define MPS_SIMULATOR_TRAIT_AND_VALUE(name, ...) \
+  MPS_SIMULATOR_TRAIT(name, __VA_ARGS__)         \
+  template <class T>                             \
+  constexpr bool name##_v = name<T>::value;
+MPS_SIMULATOR_TRAIT_AND_VALUE(is_floating_point, __is_floating<T>)
+MPS_SIMULATOR_TRAIT_AND_VALUE(is_integral, __is_integer<T>)
+MPS_SIMULATOR_TRAIT_AND_VALUE(is_arithmetic, __is_scalar_type<T>)
+MPS_SIMULATOR_TRAIT_AND_VALUE(is_scalar, __is_scalar_type<T>)
+MPS_SIMULATOR_TRAIT_AND_VALUE(is_signed, __is_floating<T> || __is_signed(T))
+MPS_SIMULATOR_TRAIT_AND_VALUE(is_unsigned, __is_unsigned(T))
+MPS_SIMULATOR_TRAIT_AND_VALUE(is_const, __is_const(T))
+MPS_SIMULATOR_TRAIT(is_volatile, __is_volatile(T))
+MPS_SIMULATOR_TRAIT_AND_VALUE(is_pointer, __is_pointer(T))
+MPS_SIMULATOR_TRAIT_AND_VALUE(is_reference, __is_reference(T))
+MPS_SIMULATOR_TRAIT_AND_VALUE(is_array, __is_array(T))
+MPS_SIMULATOR_TRAIT_AND_VALUE(is_enum, __is_enum(T))
+MPS_SIMULATOR_TRAIT(is_union, __is_union(T))
+MPS_SIMULATOR_TRAIT_AND_VALUE(is_class, __is_class(T))
+MPS_SIMULATOR_TRAIT_AND_VALUE(is_void, __is_void(T))
+MPS_SIMULATOR_TRAIT_AND_VALUE(is_empty, __is_empty(T))
+MPS_SIMULATOR_TRAIT(is_trivially_copyable, __is_trivially_copyable(T))
+#undef MPS_SIMULATOR_TRAIT_AND_VALUE
+#undef MPS_SIMULATOR_TRAIT
 template <class From, class To>
 struct is_convertible : bool_constant<__is_convertible(From, To)> {};
 template <class Base, class Derived>
@@ -196,34 +182,6 @@ struct is_base_of : bool_constant<__is_base_of(Base, Derived)> {};
 template <class T, class... A>
 struct is_constructible : bool_constant<__is_constructible(T, A...)> {};
 
-template <class T>
-constexpr bool is_floating_point_v = is_floating_point<T>::value;
-template <class T>
-constexpr bool is_integral_v = is_integral<T>::value;
-template <class T>
-constexpr bool is_arithmetic_v = is_arithmetic<T>::value;
-template <class T>
-constexpr bool is_scalar_v = is_scalar<T>::value;
-template <class T>
-constexpr bool is_signed_v = is_signed<T>::value;
-template <class T>
-constexpr bool is_unsigned_v = is_unsigned<T>::value;
-template <class T>
-constexpr bool is_const_v = is_const<T>::value;
-template <class T>
-constexpr bool is_pointer_v = is_pointer<T>::value;
-template <class T>
-constexpr bool is_reference_v = is_reference<T>::value;
-template <class T>
-constexpr bool is_array_v = is_array<T>::value;
-template <class T>
-constexpr bool is_enum_v = is_enum<T>::value;
-template <class T>
-constexpr bool is_class_v = is_class<T>::value;
-template <class T>
-constexpr bool is_void_v = is_void<T>::value;
-template <class T>
-constexpr bool is_empty_v = is_empty<T>::value;
 template <class From, class To>
 constexpr bool is_convertible_v = is_convertible<From, To>::value;
 template <class Base, class Derived>
@@ -312,8 +270,8 @@ namespace metal {
 
 // bfloat with bfloat or an integer stays bfloat; with float or half it is float.
 template <class A, class B>
-constexpr bool __is_bfloat_pair = __is_scalar_type<A> && __is_scalar_type<B> &&
-    (is_same_v<A, bfloat> || is_same_v<B, bfloat>);
+constexpr bool __is_bfloat_pair =
+    __is_scalar_type<A> && __is_scalar_type<B> && (is_same_v<A, bfloat> || is_same_v<B, bfloat>);
 template <class A, class B>
 using __bfloat_result = enable_if_t<
     __is_bfloat_pair<A, B>,
@@ -323,22 +281,18 @@ using __bfloat_comparison = enable_if_t<__is_bfloat_pair<A, B>, bool>;
 
 } // namespace metal
 
-#define MPS_SIMULATOR_BFLOAT_OPERATOR(op)                                     \
-  template <class A, class B>                                                 \
-  constexpr metal::__bfloat_result<A, B> operator op(A a, B b) {              \
-    return metal::__bfloat_result<A, B>(                                      \
-        static_cast<float>(a) op static_cast<float>(b));                      \
-  }                                                                           \
-  template <class B, class = metal::enable_if_t<metal::__is_scalar_type<B>>>  \
-  inline bfloat& operator op##=(bfloat& a, B b) {                             \
-    return a = bfloat(static_cast<float>(a) op static_cast<float>(b));        \
-  }                                                                           \
-  template <                                                                  \
-      class A,                                                                \
-      class = metal::enable_if_t<                                             \
-          metal::__is_scalar_type<A> && !metal::is_same_v<A, bfloat>>>        \
-  inline A& operator op##=(A& a, bfloat b) {                                  \
-    return a = static_cast<A>(static_cast<float>(a) op static_cast<float>(b)); \
+#define MPS_SIMULATOR_BFLOAT_OPERATOR(op)                                                                    \
+  template <class A, class B>                                                                                \
+  constexpr metal::__bfloat_result<A, B> operator op(A a, B b) {                                             \
+    return metal::__bfloat_result<A, B>(static_cast<float>(a) op static_cast<float>(b));                     \
+  }                                                                                                          \
+  template <class B, class = metal::enable_if_t<metal::__is_scalar_type<B>>>                                 \
+  inline bfloat& operator op##=(bfloat & a, B b) {                                                           \
+    return a = bfloat(static_cast<float>(a) op static_cast<float>(b));                                       \
+  }                                                                                                          \
+  template <class A, class = metal::enable_if_t<metal::__is_scalar_type<A> && !metal::is_same_v<A, bfloat>>> \
+  inline A& operator op##=(A & a, bfloat b) {                                                                \
+    return a = static_cast<A>(static_cast<float>(a) op static_cast<float>(b));                               \
   }
 MPS_SIMULATOR_BFLOAT_OPERATOR(+)
 MPS_SIMULATOR_BFLOAT_OPERATOR(-)
@@ -346,10 +300,10 @@ MPS_SIMULATOR_BFLOAT_OPERATOR(*)
 MPS_SIMULATOR_BFLOAT_OPERATOR(/)
 #undef MPS_SIMULATOR_BFLOAT_OPERATOR
 
-#define MPS_SIMULATOR_BFLOAT_COMPARISON(op)                            \
-  template <class A, class B>                                          \
-  constexpr metal::__bfloat_comparison<A, B> operator op(A a, B b) {   \
-    return static_cast<float>(a) op static_cast<float>(b);             \
+#define MPS_SIMULATOR_BFLOAT_COMPARISON(op)                          \
+  template <class A, class B>                                        \
+  constexpr metal::__bfloat_comparison<A, B> operator op(A a, B b) { \
+    return static_cast<float>(a) op static_cast<float>(b);           \
   }
 MPS_SIMULATOR_BFLOAT_COMPARISON(==)
 MPS_SIMULATOR_BFLOAT_COMPARISON(!=)
@@ -439,8 +393,7 @@ struct numeric_limits<int> : __integer_limits<int, true, -2147483647 - 1, 214748
 template <>
 struct numeric_limits<uint> : __integer_limits<uint, false, 0, 4294967295u, 32> {};
 template <>
-struct numeric_limits<long>
-    : __integer_limits<long, true, -9223372036854775807L - 1, 9223372036854775807L, 63> {};
+struct numeric_limits<long> : __integer_limits<long, true, -9223372036854775807L - 1, 9223372036854775807L, 63> {};
 template <>
 struct numeric_limits<ulong> : __integer_limits<ulong, false, 0, 18446744073709551615ul, 64> {};
 template <>
@@ -487,27 +440,18 @@ struct __floating_limits {
   }
 };
 template <>
-struct numeric_limits<float> : __floating_limits<
-                                   float,
-                                   uint,
-                                   0x3f800000u,
-                                   0x00800000u,
-                                   0x7f7fffffu,
-                                   0x34000000u,
-                                   0x7f800000u,
-                                   0x7fc00000u> {
+struct numeric_limits<float>
+    : __floating_limits<float, uint, 0x3f800000u, 0x00800000u, 0x7f7fffffu, 0x34000000u, 0x7f800000u, 0x7fc00000u> {
   static constexpr int digits = 24;
   static constexpr int digits10 = 6;
 };
 template <>
-struct numeric_limits<half>
-    : __floating_limits<half, ushort, 0x3c00, 0x0400, 0x7bff, 0x1400, 0x7c00, 0x7e00> {
+struct numeric_limits<half> : __floating_limits<half, ushort, 0x3c00, 0x0400, 0x7bff, 0x1400, 0x7c00, 0x7e00> {
   static constexpr int digits = 11;
   static constexpr int digits10 = 3;
 };
 template <>
-struct numeric_limits<bfloat>
-    : __floating_limits<bfloat, ushort, 0x3f80, 0x0080, 0x7f7f, 0x3c00, 0x7f80, 0x7fc0> {
+struct numeric_limits<bfloat> : __floating_limits<bfloat, ushort, 0x3f80, 0x0080, 0x7f7f, 0x3c00, 0x7f80, 0x7fc0> {
   static constexpr int digits = 8;
   static constexpr int digits10 = 2;
 };

@@ -54,13 +54,13 @@ constexpr T __shift_right(T a, T b) {
   return static_cast<T>(a >> (b & static_cast<T>(sizeof(T) * 8 - 1)));
 }
 
-#define MPS_SIMULATOR_VECTOR_OPERATOR(op, expression)            \
+#define MPS_SIMULATOR_VECTOR_OPERATOR(op, expression)                \
   friend constexpr vec<T, n> operator op(vec<T, n> a, vec<T, n> b) { \
-    vec<T, n> result{};                                          \
-    for (int i = 0; i < n; ++i) {                                \
-      result.__data[i] = static_cast<T>(expression);             \
-    }                                                            \
-    return result;                                               \
+    vec<T, n> result{};                                              \
+    for (int i = 0; i < n; ++i) {                                    \
+      result.__data[i] = static_cast<T>(expression);                 \
+    }                                                                \
+    return result;                                                   \
   }
 #define MPS_SIMULATOR_VECTOR_COMPARISON(op)                             \
   friend constexpr vec<bool, n> operator op(vec<T, n> a, vec<T, n> b) { \
@@ -118,111 +118,111 @@ struct __vector_operators {
 #undef MPS_SIMULATOR_VECTOR_OPERATOR
 #undef MPS_SIMULATOR_VECTOR_COMPARISON
 
-#define MPS_SIMULATOR_COMPOUND(name, op)     \
+#define MPS_SIMULATOR_COMPOUND(name, op)               \
   constexpr name& operator op##=(vec<T, size> other) { \
     return *this = name(vec<T, size>(*this) op other); \
   }
 
 // Construction, indexing and assignment, the same for every length. A
 // constructor takes any mix of scalars and vectors with enough components.
-#define MPS_SIMULATOR_VECTOR_MEMBERS(name, n)                                             \
-  using element_type = T;                                                                 \
-  static constexpr int size = n;                                                          \
-  name() = default;                                                                       \
-  template <class A, class = enable_if_t<__is_scalar_type<A>>>                            \
-  constexpr name(A value) : __data{} {                                                    \
-    for (int i = 0; i < n; ++i) {                                                         \
-      __data[i] = static_cast<T>(value);                                                  \
-    }                                                                                     \
-  }                                                                                       \
-  template <                                                                              \
-      class A,                                                                            \
-      class B,                                                                            \
-      class... C,                                                                         \
-      class = enable_if_t<                                                                \
-          (__component_count<A> > 0) && (__component_count<B> > 0) &&                     \
-          ((__component_count<A> + __component_count<B>) + ... + __component_count<C>) == n>> \
-  constexpr name(const A& a, const B& b, const C&... c) : __data{} {                      \
-    int at = __spread(__data, 0, a);                                                      \
-    at = __spread(__data, at, b);                                                         \
-    ((at = __spread(__data, at, c)), ...);                                                \
-  }                                                                                       \
-  template <class U, class = enable_if_t<!is_same_v<U, T>>>                               \
-  constexpr explicit name(const vec<U, n>& other) : __data{} {                            \
-    __spread(__data, 0, other);                                                           \
-  }                                                                                       \
-  template <class U, class = enable_if_t<!is_same_v<U, T>>>                               \
-  constexpr explicit name(const packed_vec<U, n>& other) : __data{} {                     \
-    __spread(__data, 0, other);                                                           \
-  }                                                                                       \
-  constexpr T& operator[](size_t i) {                                                     \
-    return __data[i];                                                                     \
-  }                                                                                       \
-  constexpr const T& operator[](size_t i) const {                                         \
-    return __data[i];                                                                     \
-  }                                                                                       \
-  MPS_SIMULATOR_COMPOUND(name, +)                                                         \
-  MPS_SIMULATOR_COMPOUND(name, -)                                                         \
-  MPS_SIMULATOR_COMPOUND(name, *)                                                         \
-  MPS_SIMULATOR_COMPOUND(name, /)                                                         \
-  MPS_SIMULATOR_COMPOUND(name, %)                                                         \
-  MPS_SIMULATOR_COMPOUND(name, &)                                                         \
-  MPS_SIMULATOR_COMPOUND(name, |)                                                         \
-  MPS_SIMULATOR_COMPOUND(name, ^)                                                         \
-  MPS_SIMULATOR_COMPOUND(name, <<)                                                        \
-  MPS_SIMULATOR_COMPOUND(name, >>)                                                        \
-  constexpr name& operator++() {                                                          \
-    return *this += T(1);                                                                 \
-  }                                                                                       \
-  constexpr name& operator--() {                                                          \
-    return *this -= T(1);                                                                 \
-  }                                                                                       \
-  constexpr name operator++(int) {                                                        \
-    const name before = *this;                                                            \
-    ++*this;                                                                              \
-    return before;                                                                        \
-  }                                                                                       \
-  constexpr name operator--(int) {                                                        \
-    const name before = *this;                                                            \
-    --*this;                                                                              \
-    return before;                                                                        \
+#define MPS_SIMULATOR_VECTOR_MEMBERS(name, n)                                               \
+  using element_type = T;                                                                   \
+  static constexpr int size = n;                                                            \
+  name() = default;                                                                         \
+  template <class A, class = enable_if_t<__is_scalar_type<A>>>                              \
+  constexpr name(A value) : __data{} {                                                      \
+    for (int i = 0; i < n; ++i) {                                                           \
+      __data[i] = static_cast<T>(value);                                                    \
+    }                                                                                       \
+  }                                                                                         \
+  template <                                                                                \
+      class A,                                                                              \
+      class B,                                                                              \
+      class... C,                                                                           \
+      class = enable_if_t<                                                                  \
+          (__component_count<A> > 0) && (__component_count<B> > 0) &&                       \
+          ((__component_count<A> + __component_count<B>)+... + __component_count<C>) == n>> \
+  constexpr name(const A& a, const B& b, const C&... c) : __data{} {                        \
+    int at = __spread(__data, 0, a);                                                        \
+    at = __spread(__data, at, b);                                                           \
+    ((at = __spread(__data, at, c)), ...);                                                  \
+  }                                                                                         \
+  template <class U, class = enable_if_t<!is_same_v<U, T>>>                                 \
+  constexpr explicit name(const vec<U, n>& other) : __data{} {                              \
+    __spread(__data, 0, other);                                                             \
+  }                                                                                         \
+  template <class U, class = enable_if_t<!is_same_v<U, T>>>                                 \
+  constexpr explicit name(const packed_vec<U, n>& other) : __data{} {                       \
+    __spread(__data, 0, other);                                                             \
+  }                                                                                         \
+  constexpr T& operator[](size_t i) {                                                       \
+    return __data[i];                                                                       \
+  }                                                                                         \
+  constexpr const T& operator[](size_t i) const {                                           \
+    return __data[i];                                                                       \
+  }                                                                                         \
+  MPS_SIMULATOR_COMPOUND(name, +)                                                           \
+  MPS_SIMULATOR_COMPOUND(name, -)                                                           \
+  MPS_SIMULATOR_COMPOUND(name, *)                                                           \
+  MPS_SIMULATOR_COMPOUND(name, /)                                                           \
+  MPS_SIMULATOR_COMPOUND(name, %)                                                           \
+  MPS_SIMULATOR_COMPOUND(name, &)                                                           \
+  MPS_SIMULATOR_COMPOUND(name, |)                                                           \
+  MPS_SIMULATOR_COMPOUND(name, ^)                                                           \
+  MPS_SIMULATOR_COMPOUND(name, <<)                                                          \
+  MPS_SIMULATOR_COMPOUND(name, >>)                                                          \
+  constexpr name& operator++() {                                                            \
+    return *this += T(1);                                                                   \
+  }                                                                                         \
+  constexpr name& operator--() {                                                            \
+    return *this -= T(1);                                                                   \
+  }                                                                                         \
+  constexpr name operator++(int) {                                                          \
+    const name before = *this;                                                              \
+    ++*this;                                                                                \
+    return before;                                                                          \
+  }                                                                                         \
+  constexpr name operator--(int) {                                                          \
+    const name before = *this;                                                              \
+    --*this;                                                                                \
+    return before;                                                                          \
   }
 
-#define MPS_SIMULATOR_VECTOR(n, fields, colors, swizzles)                    \
-  template <class T>                                                         \
-  struct vec<T, n> : __vector_operators<T, n> {                              \
-    union {                                                                  \
-      T __data[n];                                                           \
-      struct {                                                               \
-        T fields;                                                            \
-      };                                                                     \
-      struct {                                                               \
-        T colors;                                                            \
-      };                                                                     \
-      typename __layout<T, n>::type __aligned;                               \
-    };                                                                       \
-    MPS_SIMULATOR_VECTOR_MEMBERS(vec, n)                                     \
-    constexpr vec(const packed_vec<T, n>& other) : __data{} {                \
-      __spread(__data, 0, other);                                            \
-    }                                                                        \
-    swizzles                                                                 \
-  };                                                                         \
-  template <class T>                                                         \
-  struct packed_vec<T, n> : __vector_operators<T, n> {                       \
-    union {                                                                  \
-      T __data[n];                                                           \
-      struct {                                                               \
-        T fields;                                                            \
-      };                                                                     \
-      struct {                                                               \
-        T colors;                                                            \
-      };                                                                     \
-    };                                                                       \
-    MPS_SIMULATOR_VECTOR_MEMBERS(packed_vec, n)                              \
-    constexpr packed_vec(const vec<T, n>& other) : __data{} {                \
-      __spread(__data, 0, other);                                            \
-    }                                                                        \
-    swizzles                                                                 \
+#define MPS_SIMULATOR_VECTOR(n, fields, colors, swizzles)     \
+  template <class T>                                          \
+  struct vec<T, n> : __vector_operators<T, n> {               \
+    union {                                                   \
+      T __data[n];                                            \
+      struct {                                                \
+        T fields;                                             \
+      };                                                      \
+      struct {                                                \
+        T colors;                                             \
+      };                                                      \
+      typename __layout<T, n>::type __aligned;                \
+    };                                                        \
+    MPS_SIMULATOR_VECTOR_MEMBERS(vec, n)                      \
+    constexpr vec(const packed_vec<T, n>& other) : __data{} { \
+      __spread(__data, 0, other);                             \
+    }                                                         \
+    swizzles                                                  \
+  };                                                          \
+  template <class T>                                          \
+  struct packed_vec<T, n> : __vector_operators<T, n> {        \
+    union {                                                   \
+      T __data[n];                                            \
+      struct {                                                \
+        T fields;                                             \
+      };                                                      \
+      struct {                                                \
+        T colors;                                             \
+      };                                                      \
+    };                                                        \
+    MPS_SIMULATOR_VECTOR_MEMBERS(packed_vec, n)               \
+    constexpr packed_vec(const vec<T, n>& other) : __data{} { \
+      __spread(__data, 0, other);                             \
+    }                                                         \
+    swizzles                                                  \
   };
 
 #define MPS_SIMULATOR_LIST(...) __VA_ARGS__
@@ -230,11 +230,7 @@ struct __vector_operators {
 #include "swizzles.inc"
 MPS_SIMULATOR_VECTOR(2, MPS_SIMULATOR_LIST(x, y), MPS_SIMULATOR_LIST(r, g), MPS_SIMULATOR_SWIZZLES_2)
 MPS_SIMULATOR_VECTOR(3, MPS_SIMULATOR_LIST(x, y, z), MPS_SIMULATOR_LIST(r, g, b), MPS_SIMULATOR_SWIZZLES_3)
-MPS_SIMULATOR_VECTOR(
-    4,
-    MPS_SIMULATOR_LIST(x, y, z, w),
-    MPS_SIMULATOR_LIST(r, g, b, a),
-    MPS_SIMULATOR_SWIZZLES_4)
+MPS_SIMULATOR_VECTOR(4, MPS_SIMULATOR_LIST(x, y, z, w), MPS_SIMULATOR_LIST(r, g, b, a), MPS_SIMULATOR_SWIZZLES_4)
 #undef MPS_SIMULATOR_VECTOR
 #undef MPS_SIMULATOR_VECTOR_MEMBERS
 #undef MPS_SIMULATOR_COMPOUND
@@ -289,8 +285,8 @@ struct matrix {
   template <
       class A,
       class... B,
-      class = enable_if_t<(__component_count<A> > 0) &&
-                          (__component_count<A> + ... + __component_count<B>) == columns * rows>,
+      class = enable_if_t<
+          (__component_count<A> > 0) && (__component_count<A> + ... + __component_count<B>) == columns * rows>,
       class = enable_if_t<(sizeof...(B) > 0)>>
   constexpr matrix(const A& a, const B&... b) : columns_{} {
     T values[columns * rows] = {};
@@ -359,9 +355,7 @@ struct matrix {
 };
 
 template <class T, int inner, int rows, int columns>
-constexpr matrix<T, columns, rows> operator*(
-    const matrix<T, inner, rows>& a,
-    const matrix<T, columns, inner>& b) {
+constexpr matrix<T, columns, rows> operator*(const matrix<T, inner, rows>& a, const matrix<T, columns, inner>& b) {
   matrix<T, columns, rows> result{};
   for (int i = 0; i < columns; ++i) {
     result[i] = a * b[i];
@@ -386,17 +380,16 @@ constexpr T determinant(const matrix<T, 2, 2>& a) {
 }
 template <class T>
 constexpr T determinant(const matrix<T, 3, 3>& a) {
-  return a[0][0] * (a[1][1] * a[2][2] - a[2][1] * a[1][2]) -
-      a[1][0] * (a[0][1] * a[2][2] - a[2][1] * a[0][2]) +
+  return a[0][0] * (a[1][1] * a[2][2] - a[2][1] * a[1][2]) - a[1][0] * (a[0][1] * a[2][2] - a[2][1] * a[0][2]) +
       a[2][0] * (a[0][1] * a[1][2] - a[1][1] * a[0][2]);
 }
 
 } // namespace metal
 
-#define MPS_SIMULATOR_VECTOR_NAMES(type)             \
-  typedef metal::vec<type, 2> type##2;               \
-  typedef metal::vec<type, 3> type##3;               \
-  typedef metal::vec<type, 4> type##4;               \
+#define MPS_SIMULATOR_VECTOR_NAMES(type)               \
+  typedef metal::vec<type, 2> type##2;                 \
+  typedef metal::vec<type, 3> type##3;                 \
+  typedef metal::vec<type, 4> type##4;                 \
   typedef metal::packed_vec<type, 2> packed_##type##2; \
   typedef metal::packed_vec<type, 3> packed_##type##3; \
   typedef metal::packed_vec<type, 4> packed_##type##4;
@@ -414,7 +407,7 @@ MPS_SIMULATOR_VECTOR_NAMES(bfloat)
 MPS_SIMULATOR_VECTOR_NAMES(float)
 #undef MPS_SIMULATOR_VECTOR_NAMES
 
-#define MPS_SIMULATOR_MATRIX_NAMES(type)    \
+#define MPS_SIMULATOR_MATRIX_NAMES(type)       \
   typedef metal::matrix<type, 2, 2> type##2x2; \
   typedef metal::matrix<type, 2, 3> type##2x3; \
   typedef metal::matrix<type, 2, 4> type##2x4; \

@@ -1,4 +1,5 @@
 #include "foundation/collection.h"
+
 #include "support/error.h"
 #include "support/random.h"
 

@@ -1,5 +1,0 @@
-#pragma once
-
-#include <Foundation/NSObjCRuntime.h>
-
-typedef struct _NSZone NSZone;

@@ -1,3 +1,0 @@
-#pragma once
-
-#import <Metal/MTLTexture.h>
