@@ -153,29 +153,6 @@ def check(program: Program, graph_world: Callable[[], World] | None = None) -> V
         # an assertion of AOTAutograd says nothing about the program, unless both fail so
         if isinstance(actual.error, AssertionError) or not isinstance(by_trace.error, AssertionError):
             (outcome, reason, kind), expected = traced, by_trace
-    if outcome == WRONG and "differs" in reason:
-        import os as _os, torch._dynamo as _d, torch as _t
-
-        with open(f"/tmp/diff_{_os.getpid()}.txt", "a") as f:
-            for a, b in zip(expected.snapshots, actual.snapshots):
-                for n, v in b.values.items():
-                    if a.values.get(n) != v:
-                        import numpy as _n
-
-                        def _show(q):
-                            return (
-                                None
-                                if q is None
-                                else (q[64:], list(_n.frombuffer(q[:64], dtype=_n.float32)) if len(q) > 64 else q)
-                            )
-
-                        print(n, _show(a.values.get(n)), _show(v), file=f)
-            print(
-                program,
-                _t.mps.compile_report()[-3:],
-                {k: dict(v) for k, v in _d.utils.counters.items() if k in ("stats", "frames", "recompiles")},
-                file=f,
-            )
     last = actual.failed_at if actual.error else expected.failed_at if expected.error else len(program.steps)
     by_number = {step.number: step for step in (*actual.done, *expected.done) if step.number <= last}
     done = [by_number[number] for number in sorted(by_number)]
