@@ -465,9 +465,7 @@ class TestFlags(TestCase):
             call = torch.compile(function, backend="mpsgraphs")
 
         def captures():
-            return sum(
-                report["captures"] for report in torch.mps.compile_report()
-            )
+            return sum(report["captures"] for report in torch.mps.compile_report())
 
         with torch.no_grad():
             call(q)
