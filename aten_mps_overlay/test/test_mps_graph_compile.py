@@ -150,6 +150,16 @@ class TestInference(CompileTestCase):
         (report,) = reports("forward" if gradients else "inference")
         self.assertGreaterEqual(report["replays"], 2)
 
+    def test_views_of_an_argument_with_other_memory(self):
+        """32, 40: the argument is itself a view."""
+        function = lambda x: (x.view(1, *x.shape), x * 2)  # noqa: E731
+        compiled = torch.compile(function, backend="mpsgraphs", dynamic=True)
+        parts = new(3, 4, 5)
+        x = parts[0]
+        for data in (parts[0], parts[2], new(4, 5)):
+            x.data = data
+            self.assertEqual(compiled(x), function(x), **EXACT)
+
     def test_caught_error_of_eager(self):
         """29: a cache of keys that is written by an operator without a kernel or, where that raises, by indexing."""
 

@@ -400,10 +400,13 @@ class CompiledGraph:
         self, run: TracedRun, args: Sequence[Any], results: List[Any]
     ) -> None:
         """Makes views of the caller's tensors and of other results: AOTAutograd goes by where they begin."""
-        views = TracedRun(
-            self.traced.module,
-            {**run.values, **dict(zip(self.traced.placeholders, args))},
-        )
+        views = TracedRun(self.traced.module, dict(run.values))
+        read = self.traced.read_by_views()
+        for node, arg in zip(self.traced.placeholders, args):
+            if node in read:
+                # AOTAutograd would go by the base of a view, which may have other memory by now
+                is_tensor = isinstance(arg, torch.Tensor)
+                views.values[node] = arg.detach() if is_tensor else arg
         returned = self.traced.results[: self.roles.returned]
         views.values.update(
             (node, result)
