@@ -28,3 +28,6 @@ def compile_report() -> List[Dict[str, Any]]:
     from ._compiled_graphs import reports
 
     return reports()
+
+
+compile_report.__module__ = "torch.mps"

@@ -28,6 +28,7 @@ _FRAMEWORKS = (
 _METHOD = re.compile(r"^[-+]\s*(?=\()", re.MULTILINE)
 _PROPERTY = re.compile(r"@property\s*(\([^)]*\))?([^;]*);")
 _INTERFACE = re.compile(r"@(?:interface|class)\s+([\w\s,]+)")
+_MACRO = re.compile(r"^#define (\w+)\(([\w, ]+)\)((?:.*\\\n)*.*)$", re.MULTILINE)
 _FOLDERS = ("include", "foundation", "metal", "graph", "performance_shaders", "support")
 KINDS = ("classes", "selectors", "functions")
 
@@ -67,7 +68,7 @@ def used_names(facts: Facts) -> AppleNames:
 def simulated_names(simulator: Path) -> AppleNames:
     """What the simulator declares."""
     texts = [
-        path.read_text("utf-8")
+        expanded(path.read_text("utf-8"))
         for folder in _FOLDERS
         for path in sorted((simulator / folder).rglob("*"))
         if path.suffix in (".h", ".mm", ".cpp")
@@ -76,6 +77,20 @@ def simulated_names(simulator: Path) -> AppleNames:
     classes = {name for text in texts for match in _INTERFACE.finditer(text) for name in re.findall(r"\w+", match[1])}
     words = {word for text in texts for word in re.findall(r"\w+", text)}
     return AppleNames(tuple(sorted(classes)), tuple(sorted(selectors)), tuple(sorted(words)))
+
+
+def expanded(text: str) -> str:
+    """The text with the macros that it defines in place of lines that begin with their names."""
+    for name, parameters, body in _MACRO.findall(text):
+        names = re.split(r"\s*,\s*", parameters)
+
+        def put(use: re.Match[str], names: list[str] = names, body: str = body) -> str:
+            given = dict(zip(names, re.split(r"\s*,\s*", use[1])))
+            line = body.replace("\\\n", " ")
+            return re.sub(r"\w+", lambda word: given.get(word[0], word[0]), line).replace("##", "").strip()
+
+        text = re.sub(rf"^{name}\(([^()]*)\)", put, text, flags=re.MULTILINE)
+    return text
 
 
 def methods_in(text: str) -> Iterable[str]:

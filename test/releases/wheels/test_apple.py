@@ -7,6 +7,7 @@ from dataclasses import replace
 from fork_tool.next_base.apple import (
     apple_findings,
     AppleNames,
+    expanded,
     load_list,
     methods_in,
     properties_in,
@@ -60,3 +61,8 @@ def test_declarations_are_read() -> None:
 """
     assert list(methods_in(text)) == ["dispatch:atIndex:", "device", "size"]
     assert list(properties_in(text)) == ["isOn", "handler", "setHandler:", "width", "setWidth:", "height", "setHeight:"]
+
+
+def test_methods_of_macros() -> None:
+    text = "#define ALONG(method, word) \\\n  -(Tensor*)method##Tensor : (Tensor*)tensor word : (int)n\nALONG(sum, axis);\n"
+    assert list(methods_in(expanded(text))) == ["sumTensor:axis:"]
