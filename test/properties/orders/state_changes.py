@@ -246,8 +246,9 @@ def change_load(world: StateWorld, step: Step) -> str | None:
 
 def change_requires_grad(world: StateWorld, step: Step) -> str | None:
     weight = (world.box.linear if world.use.kind == "linear" else world.box).weight
-    # Dynamo does not look at requires_grad again, and one with a parametrization is computed
-    if world.use.as_function or world.use.entry == "compiled" or not isinstance(weight, nn.Parameter):
+    # Dynamo does not look at requires_grad again, results of a graph need gradients as they did in its capture, and a
+    # weight with a parametrization is computed
+    if world.use.as_function or world.use.entry != "graphed" or not isinstance(weight, nn.Parameter):
         return None
     weight.requires_grad_(not weight.requires_grad)
     return f"weight.requires_grad_({weight.requires_grad})"
