@@ -301,7 +301,7 @@ _CAPTURE = (
     "of each tensor's storage, 8 % boxing the arguments of operators for it, 8 % retaining objects (sampled by perf)"
 )
 _WATCH = (
-    "each tensor costs about 45 ns: its object, its storage's and the record of both are read from memory that the pass before has "
+    "each tensor costs about 60 ns: its object, its storage's and the record of both are read from memory that the pass before has "
     "put out of the caches"
 )
 _SMALL = (
