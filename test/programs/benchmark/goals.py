@@ -89,13 +89,18 @@ def _calls(rows: Rows, name: str, mode: str, *kinds: str) -> int:
     return sum(calls.get(kind, 0) for kind in kinds or ("total",))
 
 
-@contextmanager
-def _captured(name: str, device: Device) -> Iterator[tuple[Case, Replay]]:
+def _case(name: str, device: Device) -> Case:
     configuration = next(one for one in configurations_module.load() if one.name == name)
     case = build(configuration, device)
     if case.start:
         case.start()
     case.fill(1)
+    return case
+
+
+@contextmanager
+def _captured(name: str, device: Device) -> Iterator[tuple[Case, Replay]]:
+    case = _case(name, device)
     with in_step(case), device.pool():
         for _ in range(2):
             case.step()
@@ -234,10 +239,8 @@ def _watching(name: str) -> Measure:
     """
 
     def value(_rows: Rows, device: Device) -> float:
-        configuration = next(one for one in configurations_module.load() if one.name == name)
-        with _captured(name, device) as (_case, other):
-            case = build(configuration, device)
-            case.fill(1)
+        with _captured(name, device) as (_, other):
+            case = _case(name, device)
             inputs = [weakref.ref(one.tensor) for one in case.inputs]
             with in_step(case), device.pool():
                 case.step()
