@@ -401,21 +401,21 @@ class CompiledGraph:
     ) -> None:
         """Makes views of the caller's tensors and of other results: AOTAutograd goes by where they begin."""
         views = TracedRun(self.traced.module, dict(run.values))
-        read = self.traced.read_by_views()
         for node, arg in zip(self.traced.placeholders, args):
-            if node in read:
+            if node in self.traced.read_by_views:
                 # AOTAutograd would go by the base of a view, which may have other memory by now
-                is_tensor = isinstance(arg, torch.Tensor)
-                views.values[node] = arg.detach() if is_tensor else arg
+                views.values[node] = (
+                    arg.detach() if isinstance(arg, torch.Tensor) else arg
+                )
         returned = self.traced.results[: self.roles.returned]
-        views.values.update(
-            (node, result)
-            for node, result in zip(returned, results)
-            if isinstance(node, Node) and node not in self.traced.views
-        )
+        for node, result in zip(returned, results):
+            if isinstance(node, Node) and node.op != "placeholder":
+                views.values[node] = result
+        for node in self.traced.views:
+            views.call(node)
         for i, node in enumerate(returned):
-            for step in self.traced.views.get(node, ()):
-                results[i] = views.call(step)
+            if node in self.traced.views:
+                results[i] = views.values[node]
 
     # Capture
 
@@ -567,7 +567,7 @@ class CompiledGraph:
             for n in step.nodes
         }
         wanted = {n for n in self.traced.results if isinstance(n, Node)}
-        wanted |= self.traced.read_by_views()
+        wanted |= self.traced.read_by_views
         saved = set(self.traced.results[self.roles.returned :])
         if graphs.has_eager_steps:
             # what one step leaves to others, also for a call that goes on eagerly in the middle

@@ -23,8 +23,9 @@ class TracedGraph:
         nodes: What runs, in an order that computations of the host alone begin: each of them in
             the middle would part work of the device that belongs together.
         results: Nodes, and constants such as None.
-        views: Of each of the first ``viewed`` results that is a view of a placeholder or of one of the
-            others, the operators that make it.
+        views: The operators that make those of the first ``viewed`` results that are views of a
+            placeholder or of one of the others, in order.
+        read_by_views: The nodes that these operators read, apart from each other.
     """
 
     def __init__(self, module: GraphModule, viewed: int = 0) -> None:
@@ -44,19 +45,16 @@ class TracedGraph:
             if isinstance(result, Node):
                 self._last_use[result] = len(self.nodes)
         shared = [n for n in self.results[:viewed] if isinstance(n, Node)]
-        self.views: Dict[Node, List[Node]] = {}
+        made: Set[Node] = set()
         for result in shared:
             chain = _views_to(result)
             base = view_of(chain[0]) if chain else None
             if base is not None and (base.op == "placeholder" or base in shared):
-                self.views[result] = chain
-        for node in self.read_by_views():
+                made.update(chain)
+        self.views = [node for node in self.nodes if node in made]
+        self.read_by_views = {n for v in self.views for n in v.all_input_nodes} - made
+        for node in self.read_by_views:
             self._last_use[node] = len(self.nodes)
-
-    def read_by_views(self) -> Set[Node]:
-        """The nodes that the operators of views read, apart from each other."""
-        made = {n for chain in self.views.values() for n in chain}
-        return {i for n in made for i in n.all_input_nodes if i not in made}
 
     def unused_after(self, position: int) -> List[Node]:
         """The nodes that are not needed once the one at the position has run."""
@@ -113,31 +111,32 @@ def is_random(node: Node) -> bool:
 
 def written_by(node: Node) -> List[Node]:
     """The arguments of a node that it writes to."""
+    return _aliased_by(node, is_write=True)
+
+
+def _aliased_by(node: Node, is_write: bool) -> List[Node]:
+    """The arguments of a node that it writes to, or gives views of."""
     if not isinstance(node.target, torch._ops.OpOverload):
         return []
-    written: List[Node] = []
+    aliased: List[Node] = []
     for position, argument in enumerate(node.target._schema.arguments):
-        if argument.alias_info is None or not argument.alias_info.is_write:
+        if argument.alias_info is None or argument.alias_info.is_write != is_write:
             continue
         given = (
             node.args[position]
             if position < len(node.args)
             else node.kwargs.get(argument.name)
         )
-        written += [n for n in pytree.tree_leaves(given) if isinstance(n, Node)]
-    return written
+        aliased += [n for n in pytree.tree_leaves(given) if isinstance(n, Node)]
+    return aliased
 
 
 def view_of(node: Node) -> Optional[Node]:
     """The argument of a node that its result is a view of, if it is one."""
     if node.target is operator.getitem:
         return node.args[0] if isinstance(node.args[0], Node) else None
-    if not isinstance(node.target, torch._ops.OpOverload):
-        return None
-    for argument, given in zip(node.target._schema.arguments, node.args):
-        if argument.alias_info and not argument.alias_info.is_write:
-            return given if isinstance(given, Node) else None
-    return None
+    viewed = _aliased_by(node, is_write=False)
+    return viewed[0] if len(viewed) == 1 else None
 
 
 def _views_to(node: Node) -> List[Node]:
