@@ -1,40 +1,28 @@
 r"""Traced graphs that run as captured ones: what ``torch.compile(backend="mpsgraphs")`` makes of a function."""
 
 import itertools
-import operator
 import threading
 import warnings
 import weakref
 from dataclasses import asdict, dataclass, field
-from typing import Any, Dict, List, Optional, Sequence, Set, Tuple, Union
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 import torch
 from torch.fx import GraphModule, Node
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from ._static_memory import GraphPool, StaticMemory
-from ._traced_graph import (
-    changes_storage,
-    devices,
-    is_of_host,
-    is_tensor,
-    line_of,
-    mutated,
-    reads_tensors,
-    TracedGraph,
-)
+from ._traced_capture import Steps, TracedCapture
+from ._traced_graph import is_tensor, mutated, TracedGraph
 from ._traced_run import (
     CapturedStep,
     copy_of,
     dense_copy_of,
-    EagerStep,
-    keep_dense,
     place_of,
-    StateBefore,
     TracedRun,
     Values,
 )
-from .graphs import _LINK_LIMIT, _PoolHandle, graph, MPSGraph
+from .graphs import _LINK_LIMIT
 
 
 @dataclass(frozen=True)
@@ -114,7 +102,7 @@ class _Graphs:
     # of arguments whose values are copied: where to, by position
     copies: Dict[int, torch.Tensor]
     memory: StaticMemory
-    steps: List[Union[CapturedStep, EagerStep]] = field(default_factory=list)
+    steps: Steps = field(default_factory=list)
     has_eager_steps: bool = False
     values: Values = field(default_factory=dict)
 
@@ -122,17 +110,6 @@ class _Graphs:
         for step in self.steps:
             if isinstance(step, CapturedStep):
                 step.graph.reset()
-
-
-@dataclass
-class _Split:
-    operator: str
-    reason: str
-    line: str
-
-
-class _CantCapture(Exception):
-    """Nothing can be captured now, whatever the operators."""
 
 
 # All that exist, in the order in which they were made.
@@ -185,14 +162,15 @@ class CompiledGraph:
         self.positions = {node: i for i, node in enumerate(placeholders)}
         written = set(mutated(self.traced.nodes))
         self.written = [i for i in self.moving if placeholders[i] in written]
-        self.can_capture = any(
-            "mps" in devices(n) for n in self.traced.nodes
-        ) and not any(changes_storage(n) for n in self.traced.nodes)
-        self.eager_nodes = {n for n in self.traced.nodes if is_of_host(n)}
+        self.capture = TracedCapture(
+            self.traced,
+            f"{name} ({part})",
+            link=options.link,
+            link_limit=options.link_limit,
+        )
         # gradients may become those of parameters, and live long
         self.copies_results = options.copy_outputs or part == "backward"
         self.graphs: List[_Graphs] = []
-        self.splits: List[_Split] = []
         self.captures = 0
         self.replays = 0
         self.eager_calls = 0
@@ -276,7 +254,7 @@ class CompiledGraph:
                 sum(isinstance(step, CapturedStep) for step in graphs.steps)
                 for graphs in self.graphs
             ],
-            "splits": [asdict(split) for split in self.splits],
+            "splits": [asdict(split) for split in self.capture.splits],
             "captures": self.captures,
             "replays": self.replays,
             "eager_calls": self.eager_calls,
@@ -306,7 +284,7 @@ class CompiledGraph:
         return None
 
     def _may_capture(self) -> bool:
-        if not self.can_capture or torch._C._mps_isCaptureUnderway():
+        if not self.capture.is_possible or torch._C._mps_isCaptureUnderway():
             return False
         for graphs in self.graphs[:]:
             # of weights that are gone
@@ -353,15 +331,11 @@ class CompiledGraph:
         for step in graphs.steps:
             if not step.run(run):
                 self.eager_calls += 1
-                self._run_rest(run, self.traced.nodes.index(step.nodes[-1]) + 1)
-                run.is_whole = False
+                last = self.traced.nodes.index(step.nodes[-1])
+                run.go_on_eagerly(self.traced.nodes[last + 1 :])
                 break
         self.replays += 1
         return self._finish(graphs, run, args)
-
-    def _run_rest(self, run: TracedRun, first: int) -> None:
-        for node in self.traced.nodes[first:]:
-            run.call(node)
 
     def _finish(
         self, graphs: _Graphs, run: TracedRun, args: Sequence[Any]
@@ -435,137 +409,25 @@ class CompiledGraph:
                 "leave the option out.",
             ),
         )
-        with torch.inference_mode(False), torch.no_grad():
-            run = self._capture_pieces(graphs, args)
-        return self._finish(graphs, run, args)
-
-    def _capture_pieces(self, graphs: _Graphs, args: Sequence[Any]) -> TracedRun:
-        """Runs the operators, and keeps the graphs if all that can be captured was."""
-        pool = graphs.memory.pool.handle
         values = dict(zip(self.traced.placeholders, args))
-        values.update(
-            (self.traced.placeholders[i], kept) for i, kept in graphs.copies.items()
-        )
+        values.update((self.traced.placeholders[i], c) for i, c in copies.items())
         run = TracedRun(self.traced.module, values)
-        done = 0
-        splits_before = len(self.splits)
-        while done < len(self.traced.nodes):
-            end = self._end_of_step(done)
-            nodes = self.traced.nodes[done:end]
-            if self._runs_eagerly(nodes):
-                for node in nodes:
-                    keep_dense(run, node)
-                graphs.steps.append(EagerStep(nodes))
-                graphs.has_eager_steps = True
-            else:
-                try:
-                    captured = self._capture_piece(run, done, end, pool)
-                except _CantCapture:
-                    run.is_whole = False
-                    self.eager_calls += 1
-                    self._run_rest(run, done)
-                    break
-                if captured is None:
-                    continue  # one operator more runs eagerly now
-                graphs.steps.append(captured)
-            done = end
+        with torch.inference_mode(False), torch.no_grad():
+            graphs.steps = self.capture.run(run, graphs.memory.pool.handle)
         if run.is_whole:
             self._keep(graphs, run)
             self.captures += 1
             self.graphs.append(graphs)
             _made[self.number] = self
-        if len(self.splits) > splits_before == 0:
-            self._tell()
-        return run
-
-    def _runs_eagerly(self, nodes: Sequence[Node]) -> bool:
-        return any(n in self.eager_nodes for n in nodes) or not any(
-            devices(n) or reads_tensors(n) for n in nodes
-        )
-
-    def _end_of_step(self, first: int) -> int:
-        """The operators from the first one on that all run eagerly, or all don't. Numbers go with those before."""
-        is_eager: Optional[bool] = None
-        for position, node in enumerate(self.traced.nodes[first:], first):
-            if node in self.eager_nodes or devices(node) or reads_tensors(node):
-                here = node in self.eager_nodes
-                if is_eager is not None and here != is_eager:
-                    return position
-                is_eager = here
-        return len(self.traced.nodes)
-
-    def _capture_piece(
-        self, run: TracedRun, first: int, end: int, pool: _PoolHandle
-    ) -> Optional[CapturedStep]:
-        """Returns None if one of the operators can't be captured; it is known by then."""
-        nodes = self.traced.nodes[first:end]
-        before = StateBefore(run, nodes)
-        own: Set[Node] = set()
-        scalars: Values = {}
-        mps_graph = MPSGraph(link=self.options.link, link_limit=self.options.link_limit)
-        has_begun = False
-        node: Optional[Node] = None
-        try:
-            with graph(mps_graph, pool=pool, empty_cache=False):
-                has_begun = True
-                for position, node in enumerate(nodes, first):
-                    run.call(node, scalars)
-                    own.add(node)
-                    for unused in self.traced.unused_after(position):
-                        if unused in own:
-                            del run.values[unused]
-                node = None
-            return CapturedStep(nodes, mps_graph)
-        except Exception as error:
-            before.bring_back()
-            if not has_begun:
-                raise _CantCapture from error
-            if isinstance(error, torch.OutOfMemoryError):
-                self.can_capture = False
-                self._note("the whole function", nodes[0], error)
-                raise _CantCapture from error
-            refused = node or self._find_refused(run, nodes, pool)
-            for one in [refused] if refused else nodes:
-                self.eager_nodes.add(one)
-                self.eager_nodes.update(
-                    n for n in one.users if n.target is operator.getitem
-                )
-            self._note(
-                str(refused.target) if refused else "one of several",
-                refused or nodes[0],
-                error,
-            )
-            return None
-
-    def _find_refused(
-        self, run: TracedRun, nodes: Sequence[Node], pool: _PoolHandle
-    ) -> Optional[Node]:
-        """The operator that makes a capture fail when it ends."""
-        before = StateBefore(run, nodes)
-        found = None
-        for node in nodes:
-            try:
-                with graph(MPSGraph(), pool=pool, empty_cache=False):
-                    run.call(node, {})
-            except RuntimeError:
-                found = node
-                break
-        before.bring_back()
-        return found
-
-    def _note(self, name: str, node: Node, error: Exception) -> None:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        reason = reason.partition(" Move ")[0]  # the split is the cure
-        self.splits.append(_Split(name, reason, line_of(node)))
+        else:
+            self.eager_calls += 1
+        return self._finish(graphs, run, args)
 
     def _keep(self, graphs: _Graphs, run: TracedRun) -> None:
         """Keeps what replays read, and no more."""
-        captured = {
-            n
-            for step in graphs.steps
-            if isinstance(step, CapturedStep)
-            for n in step.nodes
-        }
+        captured_steps = [s for s in graphs.steps if isinstance(s, CapturedStep)]
+        captured = {node for step in captured_steps for node in step.nodes}
+        graphs.has_eager_steps = len(captured_steps) < len(graphs.steps)
         wanted = {n for n in self.traced.results if isinstance(n, Node)}
         wanted |= self.traced.read_by_views
         saved = set(self.traced.results[self.roles.returned :])
@@ -589,17 +451,6 @@ class CompiledGraph:
             for n, value in run.values.items()
             if n in copied or (n in wanted and n not in arguments)
         }
-
-    def _tell(self) -> None:
-        lines = "".join(
-            f"\n  {split.operator}: {split.reason}"
-            + (f" ({split.line})" if split.line else "")
-            for split in self.splits
-        )
-        warnings.warn(
-            f"torch.compile(backend='mpsgraphs'): parts of {self.name} ({self.part}) run eagerly between captured "
-            f"graphs; torch.mps.compile_report() lists them:{lines}"
-        )
 
 
 def reports() -> List[Dict[str, Any]]:

@@ -54,6 +54,12 @@ class TracedRun:
         self.values[node] = value
         return value
 
+    def go_on_eagerly(self, nodes: Sequence[Node]) -> None:
+        """Runs the nodes that are left."""
+        self.is_whole = False
+        for node in nodes:
+            self.call(node)
+
 
 class StateBefore:
     """What an attempt to capture changes: inputs that the operators write to, and the default generator."""

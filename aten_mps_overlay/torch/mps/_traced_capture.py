@@ -1,0 +1,184 @@
+r"""Captures a traced graph, in pieces where some of its operators can't be captured."""
+
+import operator
+import warnings
+from dataclasses import dataclass
+from typing import Any, List, Optional, Sequence, Set, Union
+
+import torch
+from torch.fx import Node
+
+from ._traced_graph import (
+    changes_storage,
+    devices,
+    is_of_host,
+    line_of,
+    reads_tensors,
+    TracedGraph,
+)
+from ._traced_run import (
+    CapturedStep,
+    EagerStep,
+    keep_dense,
+    StateBefore,
+    TracedRun,
+    Values,
+)
+from .graphs import _PoolHandle, graph, MPSGraph
+
+
+Steps = List[Union[CapturedStep, EagerStep]]
+
+
+@dataclass
+class Split:
+    """An operator that runs eagerly between captured pieces."""
+
+    operator: str
+    reason: str
+    line: str
+
+
+class _CantCapture(Exception):
+    """Nothing can be captured now, whatever the operators."""
+
+
+class TracedCapture:
+    """Captures a traced graph, and learns from errors which of its operators must run eagerly between the pieces.
+
+    Arguments:
+        traced: The graph.
+        name: What warnings call it.
+        options: Those of each :class:`MPSGraph`.
+
+    Attributes:
+        is_possible: Whether there is anything to capture.
+        splits: The operators that raised in a capture.
+    """
+
+    def __init__(self, traced: TracedGraph, name: str, **options: Any) -> None:
+        self.traced = traced
+        self.name = name
+        self.options = options
+        self.is_possible = any("mps" in devices(n) for n in traced.nodes) and not any(
+            changes_storage(n) for n in traced.nodes
+        )
+        self.splits: List[Split] = []
+        self._eager_nodes = {n for n in traced.nodes if is_of_host(n)}
+
+    def run(self, run: TracedRun, pool: _PoolHandle) -> Steps:
+        """Run all operators, and return steps that repeat them if the run is whole."""
+        steps: Steps = []
+        done = 0
+        splits_before = len(self.splits)
+        while done < len(self.traced.nodes):
+            end = self._end_of_step(done)
+            nodes = self.traced.nodes[done:end]
+            if self._runs_eagerly(nodes):
+                for node in nodes:
+                    keep_dense(run, node)
+                steps.append(EagerStep(nodes))
+            else:
+                try:
+                    captured = self._capture_piece(run, done, end, pool)
+                except _CantCapture:
+                    run.go_on_eagerly(self.traced.nodes[done:])
+                    break
+                if captured is None:
+                    continue  # one operator more runs eagerly now
+                steps.append(captured)
+            done = end
+        if len(self.splits) > splits_before == 0:
+            self._tell()
+        return steps
+
+    def _runs_eagerly(self, nodes: Sequence[Node]) -> bool:
+        return any(n in self._eager_nodes for n in nodes) or not any(
+            devices(n) or reads_tensors(n) for n in nodes
+        )
+
+    def _end_of_step(self, first: int) -> int:
+        """The operators from the first one on that all run eagerly, or all don't. Numbers go with those before."""
+        is_eager: Optional[bool] = None
+        for position, node in enumerate(self.traced.nodes[first:], first):
+            if node in self._eager_nodes or devices(node) or reads_tensors(node):
+                here = node in self._eager_nodes
+                if is_eager is not None and here != is_eager:
+                    return position
+                is_eager = here
+        return len(self.traced.nodes)
+
+    def _capture_piece(
+        self, run: TracedRun, first: int, end: int, pool: _PoolHandle
+    ) -> Optional[CapturedStep]:
+        """Returns None if one of the operators can't be captured; it is known by then."""
+        nodes = self.traced.nodes[first:end]
+        before = StateBefore(run, nodes)
+        own: Set[Node] = set()
+        scalars: Values = {}
+        mps_graph = MPSGraph(**self.options)
+        has_begun = False
+        node: Optional[Node] = None
+        try:
+            with graph(mps_graph, pool=pool, empty_cache=False):
+                has_begun = True
+                for position, node in enumerate(nodes, first):
+                    run.call(node, scalars)
+                    own.add(node)
+                    for unused in self.traced.unused_after(position):
+                        if unused in own:
+                            del run.values[unused]
+                node = None
+            return CapturedStep(nodes, mps_graph)
+        except Exception as error:
+            before.bring_back()
+            if not has_begun:
+                raise _CantCapture from error
+            if isinstance(error, torch.OutOfMemoryError):
+                self.is_possible = False
+                self._note("the whole function", nodes[0], error)
+                raise _CantCapture from error
+            refused = node or self._find_refused(run, nodes, pool)
+            for one in [refused] if refused else nodes:
+                self._eager_nodes.add(one)
+                self._eager_nodes.update(
+                    n for n in one.users if n.target is operator.getitem
+                )
+            self._note(
+                str(refused.target) if refused else "one of several",
+                refused or nodes[0],
+                error,
+            )
+            return None
+
+    def _find_refused(
+        self, run: TracedRun, nodes: Sequence[Node], pool: _PoolHandle
+    ) -> Optional[Node]:
+        """The operator that makes a capture fail when it ends."""
+        before = StateBefore(run, nodes)
+        found = None
+        for node in nodes:
+            try:
+                with graph(MPSGraph(), pool=pool, empty_cache=False):
+                    run.call(node, {})
+            except RuntimeError:
+                found = node
+                break
+        before.bring_back()
+        return found
+
+    def _note(self, name: str, node: Node, error: Exception) -> None:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = reason.partition(" Move ")[0]  # the split is the cure
+        self.splits.append(Split(name, reason, line_of(node)))
+
+    def _tell(self) -> None:
+        lines = "".join(
+            f"\n  {split.operator}: {split.reason}"
+            + (f" ({split.line})" if split.line else "")
+            for split in self.splits
+        )
+        warnings.warn(
+            f"torch.compile(backend='mpsgraphs'): parts of {self.name} run eagerly between captured "
+            f"graphs; torch.mps.compile_report() lists them:{lines}"
+        )
