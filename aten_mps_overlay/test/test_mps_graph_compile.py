@@ -430,6 +430,34 @@ class TestShapes(CompileTestCase):
             self.assertEqual(y.stride(), (x * 2).stride())
 
 
+    def test_shape_of_a_parameter(self):
+        """30, 32: Dynamo does not guard it while the parameter is the same, but the trace may hold numbers of it."""
+
+        class Mean(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = nn.Parameter(new(4, 4))
+
+            def forward(self, x):
+                return x * self.weight.sum() / self.weight.numel()
+
+        module = Mean()
+        compiled = torch.compile(module, backend="mpsgraphs")
+        with torch.no_grad():
+            for _ in range(2):
+                x = new(3)
+                self.assertEqual(compiled(x), module(x), **EXACT)
+            module.weight.data = new(2, 4)
+            with self.assertRaisesRegex(
+                RuntimeError,
+                r"shape \[4, 4\], which has shape \[2, 4\] now. Dynamo does not notice shapes that change in place; "
+                r"call torch._dynamo.reset\(\) after",
+            ):
+                compiled(x)
+            torch._dynamo.reset()
+            self.assertEqual(compiled(x), module(x), **EXACT)
+
+
 class TestMemory(CompileTestCase):
     def test_storage_that_moved(self):
         """30"""

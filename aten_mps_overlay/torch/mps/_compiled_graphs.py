@@ -198,6 +198,7 @@ class CompiledGraph:
         graphs = self._find(args)
         if graphs is not None:
             return self._replay(graphs, args)
+        self._check_shapes(args)
         if self._may_capture():
             owner = self._owner_of_saved(args)
             # a forward pass that ran eagerly leaves its results elsewhere each time
@@ -282,6 +283,21 @@ class CompiledGraph:
             ):
                 return graphs
         return None
+
+    def _check_shapes(self, args: Sequence[Any]) -> None:
+        """Raises for a tensor that Dynamo's guards let pass, though the trace is of another shape."""
+        for i in self.fixed:
+            traced = self.traced.placeholders[i].meta["val"]
+            now = args[i]
+            sizes = zip(now.shape, traced.shape)
+            if now.dim() != traced.dim() or any(
+                isinstance(wanted, int) and size != wanted for size, wanted in sizes
+            ):
+                raise RuntimeError(
+                    f"torch.compile(backend='mpsgraphs'): {self.name} was traced with a parameter or buffer of shape "
+                    f"{list(traced.shape)}, which has shape {list(now.shape)} now. Dynamo does not notice shapes that "
+                    "change in place; call torch._dynamo.reset() after such a change."
+                )
 
     def _may_capture(self) -> bool:
         if not self.capture.is_possible or torch._C._mps_isCaptureUnderway():

@@ -208,9 +208,9 @@ class MPSGraph(torch._C._MPSGraph):
         r"""Lay down the calls of a replay, which a graph made with ``keep_graph=True`` does not do when
         its capture ends. If this is not called, the first replay does it, and takes longer than others.
 
-        May be called again: later replays are as ``link`` and the environment variables
-        ``PYTORCH_MPS_GRAPH_WITH`` and ``PYTORCH_MPS_GRAPH_WITHOUT`` say now, for instance to measure
-        one capture with and without something. When it raises, replays stay as they were.
+        May be called again: later replays are as ``link`` and the environment variable
+        ``PYTORCH_MPS_GRAPH_INDIRECT_COMMANDS`` say now, for instance to measure one capture with and
+        without something. When it raises, replays stay as they were.
 
         Arguments:
             link (bool, optional): Whether runs of MPSGraphs are linked, see :class:`MPSGraph`. By

@@ -23,8 +23,8 @@ MODES = (EAGER, REBIND, DIRECT, LINKED, INDIRECT)
 
 
 _STEPS = ("kernels", "graph_runs", "copies", "fills", "kernel_objects", "host_refreshes", "executables")
-# What captures read about mechanisms that are off otherwise.
-_MECHANISMS = "PYTORCH_MPS_GRAPH_WITH"
+# Captures read whether runs of kernels become indirect command buffers.
+_INDIRECT = "PYTORCH_MPS_GRAPH_INDIRECT_COMMANDS"
 # Of a linked graph besides.
 _LINKED = ("linked_stretches", "linked_runs", "link_microseconds")
 
@@ -63,15 +63,15 @@ def _linked(case: Case, device: Device) -> Replay:
 def _indirect(case: Case, device: Device) -> Replay:
     if device.name == "cuda":
         raise NotRun("CUDA has no indirect command buffers")
-    before = os.environ.get(_MECHANISMS)
-    os.environ[_MECHANISMS] = "indirect_commands"
+    before = os.environ.get(_INDIRECT)
+    os.environ[_INDIRECT] = "1"
     try:
         return _linked(case, device)
     finally:
         if before is None:
-            del os.environ[_MECHANISMS]
+            del os.environ[_INDIRECT]
         else:
-            os.environ[_MECHANISMS] = before
+            os.environ[_INDIRECT] = before
 
 
 def _rebind(case: Case, device: Device, direct: Replay) -> Replay:

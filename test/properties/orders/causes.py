@@ -10,6 +10,7 @@ CAUSES = (
     r"torch\.mps graph replay: the (storage of a |\.grad of the )?\w+ (CPU )?tensor of shape",
     r"torch\.mps graph capture: the block changed the \w+ tensor of shape",
     r"a graph of torch\.mps uses it",
+    r"torch\.compile\(backend='mpsgraphs'\): .* was traced with a parameter or buffer of shape",
     # 35: optimizers
     r"torch\.mps graph replay: (param_groups\[\d+\]\['\w+'\] of|the state of) \w+ was",
     r"torch\.mps graph replay: \w+ got other parameters",

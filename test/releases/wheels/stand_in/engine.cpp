@@ -52,7 +52,6 @@ struct MPSRecording {
 
 // What the engine lays down for replays; here the recording is enough.
 class MPSReplay {};
-struct MPSReplayMechanisms {};
 
 class MPSGraphCapture {
  public:

@@ -21,7 +21,6 @@ namespace at::mps {
 class MPSGraphCapture;
 class MPSReplay;
 struct MPSRecording;
-struct MPSReplayMechanisms;
 
 struct MPSCommandGraphStats {
   size_t kernels = 0;
@@ -140,8 +139,8 @@ class TORCH_API MPSCommandGraph {
   std::shared_ptr<const MPSRecording> recording_;
   // that of the recording, once it is instantiated
   std::shared_ptr<const MPSReplay> replay_;
-  // for the next replay_
-  std::unique_ptr<const MPSReplayMechanisms> mechanisms_;
+  // of the next replay_
+  bool indirect_commands_ = false;
   std::optional<MPSGraphPool> pool_;
   // why the last capture left the graph empty, "" if it did not
   std::string failure_;

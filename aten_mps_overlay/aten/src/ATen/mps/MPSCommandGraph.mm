@@ -7,6 +7,7 @@
 #include <ATen/mps/MPSReplay.h>
 #include <ATen/mps/MPSStream.h>
 #include <ATen/native/mps/OperationUtils.h>
+#include <c10/util/env.h>
 
 #include <algorithm>
 #include <atomic>
@@ -20,6 +21,11 @@ TORCH_API void clear_cache();
 namespace at::mps {
 
 using namespace native::mps; // dispatch_sync_with_rethrow(), until it moved to at::mps
+
+// Off unless asked for, since no GPU has shown a gain.
+static bool wantsIndirectCommands() {
+  return c10::utils::check_env("PYTORCH_MPS_GRAPH_INDIRECT_COMMANDS").value_or(false);
+}
 
 MPSCommandGraph::MPSCommandGraph(bool keep_graph) : keep_graph_(keep_graph) {}
 
@@ -47,7 +53,6 @@ void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool,
   // a replay casts by itself what the block uses
   autocast::clear_cache();
   auto* stream = getCurrentMPSStream();
-  auto mechanisms = std::make_unique<const MPSReplayMechanisms>(MPSReplayMechanisms::fromEnvironment());
   const auto used_pool = pool ? *pool : newGraphPool();
   __block std::vector<Generator> generators = generators_;
   generators.push_back(detail::getDefaultMPSGenerator());
@@ -62,7 +67,7 @@ void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool,
   capture_->belongToThisThread();
   pool_ = used_pool;
   failure_.clear();
-  mechanisms_ = std::move(mechanisms);
+  indirect_commands_ = wantsIndirectCommands();
   link_limit_ = link_limit;
 }
 
@@ -98,7 +103,7 @@ std::shared_ptr<const MPSReplay> MPSCommandGraph::makeReplay(std::shared_ptr<con
                                                              size_t link_limit) const {
   auto* stream = getCurrentMPSStream();
   return std::make_shared<const MPSReplay>(
-      std::move(recording), *mechanisms_, link_limit, *pool_, stream->device(), stream->compilationDescriptor());
+      std::move(recording), indirect_commands_, link_limit, *pool_, stream->device(), stream->compilationDescriptor());
 }
 
 void MPSCommandGraph::instantiate(std::optional<size_t> link_limit) {
@@ -108,7 +113,7 @@ void MPSCommandGraph::instantiate(std::optional<size_t> link_limit) {
   TORCH_CHECK(keep_graph_,
               "torch.mps graph: instantiate() was called on a graph that was instantiated when its capture ended, and "
               "whose recording was not kept. Make it with MPSGraph(keep_graph=True).");
-  mechanisms_ = std::make_unique<const MPSReplayMechanisms>(MPSReplayMechanisms::fromEnvironment());
+  indirect_commands_ = wantsIndirectCommands();
   replay_ = makeReplay(recording_, link_limit.value_or(link_limit_));
 }
 

@@ -126,7 +126,8 @@ class MPSExecutableCache {
     MPSGraph* graph;
     MPSGraphExecutable* executable;
     MPSExecutableCacheStats* counts;
-    size_t hits;
+    std::vector<MPSExecutableCacheEntry::Tensor> inputs;
+    size_t hits = 0;
     // of a linked executable alone: those that it calls, and its tensors
     NSArray<MPSGraphExecutable*>* parts = nil;
     NSArray<MPSGraphTensor*>* feeds = nil;

@@ -88,34 +88,23 @@ c10::ScalarType scalarTypeOf(MPSDataType type) {
   }
 }
 
-/// Reads the feeds back from a key, in the order in which the graph was given its placeholders.
-static std::vector<MPSExecutableCacheEntry::Tensor> inputsOf(MPSGraph* graph, const std::vector<uint64_t>& key) {
-  std::unordered_map<uint64_t, MPSExecutableCacheEntry::Tensor> feeds;
-  for (size_t at = 1; at < key.size(); at += key[at] + 1) {
-    // a result is its tensor alone
-    if (key[at] > 1) {
-      const auto begin = key.begin() + static_cast<ptrdiff_t>(at);
-      const auto end = begin + static_cast<ptrdiff_t>(key[at]) + 1;
-      feeds[begin[1]] = {{begin + 3, end}, scalarTypeOf(static_cast<MPSDataType>(begin[2]))};
-    }
+static MPSExecutableCacheEntry::Tensor tensorOf(NSArray<NSNumber*>* shape, MPSDataType type) {
+  MPSExecutableCacheEntry::Tensor tensor;
+  tensor.dtype = scalarTypeOf(type);
+  for (NSNumber* size in shape) {
+    tensor.shape.push_back(size.longLongValue);
   }
-  std::vector<MPSExecutableCacheEntry::Tensor> inputs;
-  for (MPSGraphTensor* tensor in graph.placeholderTensors) {
-    const auto feed = feeds.find(reinterpret_cast<uint64_t>(tensor));
-    if (feed != feeds.end()) {
-      inputs.push_back(feed->second);
-    }
-  }
-  return inputs;
+  return tensor;
 }
 
-static std::vector<MPSExecutableCacheEntry::Tensor> inputsOf(NSArray<MPSGraphTensor*>* feeds) {
+// In the order in which the graph was given its placeholders.
+static std::vector<MPSExecutableCacheEntry::Tensor> inputsOf(
+    MPSGraph* graph,
+    NSDictionary<MPSGraphTensor*, MPSGraphTensorData*>* feeds) {
   std::vector<MPSExecutableCacheEntry::Tensor> inputs;
-  for (MPSGraphTensor* tensor in feeds) {
-    auto& input = inputs.emplace_back();
-    input.dtype = scalarTypeOf(tensor.dataType);
-    for (NSNumber* size in tensor.shape) {
-      input.shape.push_back(size.longLongValue);
+  for (MPSGraphTensor* tensor in graph.placeholderTensors) {
+    if (MPSGraphTensorData* data = feeds[tensor]) {
+      inputs.push_back(tensorOf(data.shape, data.dataType));
     }
   }
   return inputs;
@@ -205,7 +194,7 @@ MPSExecutableRun MPSExecutableCache::get(MPSGraph* graph,
     std::lock_guard<std::mutex> lock(mutex_);
     auto& counts = counts_by_key_[keyOf(graph)];
     counts.entries++;
-    entries_.push_front({key, [graph retain], [run.executable retain], &counts, 0});
+    entries_.push_front({key, [graph retain], [run.executable retain], &counts, inputsOf(graph, feeds)});
     by_key_.emplace(key, entries_.begin());
     dropBeyond(limit_);
   }
@@ -257,10 +246,15 @@ MPSLinkedExecutable MPSExecutableCache::getLinked(const std::vector<uint64_t>& c
   if (by_key_.count(key) == 0) { // another thread may have been faster
     auto& counts = counts_by_key_[linkedKey()];
     counts.entries++;
+    std::vector<MPSExecutableCacheEntry::Tensor> inputs;
+    for (MPSGraphTensor* tensor in made.feeds) {
+      inputs.push_back(tensorOf(tensor.shape, tensor.dataType));
+    }
     entries_.push_front({key,
                          [made.graph retain],
                          [made.executable retain],
                          &counts,
+                         std::move(inputs),
                          0,
                          [parts retain],
                          [made.feeds retain],
@@ -306,11 +300,7 @@ std::vector<MPSExecutableCacheEntry> MPSExecutableCache::entries() {
   std::vector<MPSExecutableCacheEntry> entries;
   entries.reserve(entries_.size());
   for (const auto& entry : entries_) {
-    if (entry.parts) {
-      entries.push_back({linkedKey(), inputsOf(entry.feeds), entry.hits});
-    } else {
-      entries.push_back({keyOf(entry.graph), inputsOf(entry.graph, entry.key), entry.hits});
-    }
+    entries.push_back({entry.parts ? linkedKey() : keyOf(entry.graph), entry.inputs, entry.hits});
   }
   return entries;
 }

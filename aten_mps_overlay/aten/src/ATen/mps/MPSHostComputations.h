@@ -46,8 +46,6 @@ struct MPSHostAccess {
     bool is_temporary = false;
     // an operator that this one calls is given it, too
     bool is_passed_on = false;
-    // how many copies had read the storage before the operator ran
-    size_t copies = 0;
   };
 
   /// Called before the operator runs, while its inputs are known. `caller` is

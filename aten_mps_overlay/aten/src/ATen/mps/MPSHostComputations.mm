@@ -156,12 +156,11 @@ std::string MPSHostComputations::read(const MPSHostAccess::Use& use, bool is_con
 
 std::string MPSHostComputations::begin(const RecordFunction& function, MPSHostAccess& access) {
   std::lock_guard<std::mutex> lock(mutex_);
-  for (auto& use : access.uses) {
+  for (const auto& use : access.uses) {
     if (use.is_number) {
       add(use.storage, Origin::CONSTANT);
     }
     const auto* known = find(use.storage._unsafe_get_target());
-    use.copies = known ? known->copies : 0;
     const auto tensor = use.tensor.lock();
     if (tensor && (!known || known->origin == Origin::OUTSIDE) && given_.count(tensor.get()) == 0) {
       given_.emplace(tensor.get(), Given{MPSTensorRecord(TensorBase(tensor))});
@@ -198,9 +197,8 @@ std::string MPSHostComputations::end(const RecordFunction& function, const MPSHo
   std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& use : access.uses) {
     const auto* known = find(use.storage._unsafe_get_target());
-    const bool is_copied = known && known->copies > use.copies;
     const bool is_constant = known && known->origin == Origin::CONSTANT;
-    if (use.is_written || use.is_passed_on || is_copied || is_constant) {
+    if (use.is_written || use.is_passed_on || is_constant) {
       continue;
     }
     const bool is_draw = known && known->origin == Origin::COMPUTED && known->roots.empty() && !known->is_written;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Which commands must wait for which. Objective-C++ only.
+// Which kernels must wait for which. Objective-C++ only.
 
 #include <ATen/mps/MPSCommandStep.h>
 
@@ -9,22 +9,15 @@
 
 namespace at::mps {
 
-/// Finds out where commands that may run at the same time need a barrier, or an encoder of their own: where one writes
-/// bytes that the other reads or writes. Buffers do not tell, since those of a heap may lie on the same bytes.
+/// Finds out where kernels that may run at the same time need a barrier: where one writes bytes that the other reads or
+/// writes. Buffers do not tell, since those of a heap may lie on the same bytes.
 class MPSMemoryHazards {
  public:
   /// The buffer and offset of each binding of a kernel, in their order; nil for bytes.
   using Arguments = std::vector<std::pair<id<MTLBuffer>, NSUInteger>>;
 
-  /// Returns whether the command must wait for those before it.
+  /// Returns whether the kernel must wait for those before it.
   bool add(const MPSKernelStep& kernel, const Arguments& arguments);
-  bool add(const MPSCopyStep& copy);
-  bool add(const MPSFillStep& fill);
-  bool add(const MPSHostRefreshStep& refresh);
-  /// The same for work that may touch any memory.
-  bool addUnknown();
-  /// Forgets all: what comes waits for it anyway.
-  void clear();
 
  private:
   struct Access {
@@ -35,7 +28,10 @@ class MPSMemoryHazards {
       return (writes || other.writes) && bytes.overlaps(other.bytes);
     }
   };
-  bool add(const std::vector<Access>& accesses, bool must_wait = false);
+  bool add(const std::vector<Access>& accesses, bool must_wait);
+  /// The same for work that may touch any memory.
+  bool addUnknown();
+  void clear();
   bool conflicts(const std::vector<Access>& accesses) const;
 
   // since the last barrier

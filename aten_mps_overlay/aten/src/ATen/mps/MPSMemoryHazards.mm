@@ -48,19 +48,6 @@ bool MPSMemoryHazards::add(const MPSKernelStep& kernel, const Arguments& argumen
   return add(accesses, kernel.barrier != 0);
 }
 
-bool MPSMemoryHazards::add(const MPSCopyStep& copy) {
-  return add({{rangeOf(copy.source.get(), copy.source_offset, copy.source_offset + copy.length), false},
-              {rangeOf(copy.destination.get(), copy.destination_offset, copy.destination_offset + copy.length), true}});
-}
-
-bool MPSMemoryHazards::add(const MPSFillStep& fill) {
-  return add({{rangeOf(fill.buffer.get(), fill.offset, fill.offset + fill.length), true}});
-}
-
-bool MPSMemoryHazards::add(const MPSHostRefreshStep& refresh) {
-  return add({{rangeOf(refresh.destination.get(), refresh.offset, refresh.offset + refresh.length), true}});
-}
-
 bool MPSMemoryHazards::addUnknown() {
   const bool waits = has_unknown_ || !accesses_.empty();
   clear();

@@ -22,7 +22,7 @@ class MPSReplay {
   /// Joins graph runs, at most `link_limit` to one executable (none with 0; warns once if the system can't), and lays
   /// down the calls of a replay.
   MPSReplay(std::shared_ptr<const MPSRecording> recording,
-            const MPSReplayMechanisms& mechanisms,
+            bool indirect_commands,
             size_t link_limit,
             MPSGraphPool pool,
             id<MTLDevice> device,

@@ -10,7 +10,7 @@ namespace at::mps {
 MPSRunLinker run_linker = nullptr;
 
 MPSReplay::MPSReplay(std::shared_ptr<const MPSRecording> recording,
-                     const MPSReplayMechanisms& mechanisms,
+                     bool indirect_commands,
                      size_t link_limit,
                      MPSGraphPool pool,
                      id<MTLDevice> device,
@@ -20,7 +20,7 @@ MPSReplay::MPSReplay(std::shared_ptr<const MPSRecording> recording,
     if (link_limit > 0) {
       link(link_limit, pool, device, descriptor);
     }
-    plan_.emplace(planReplay(recording_->steps, linked_, mechanisms, device));
+    plan_.emplace(planReplay(recording_->steps, linked_, indirect_commands, device));
     NSMutableArray* used = [NSMutableArray arrayWithArray:recording_->executables.get()];
     for (const auto& run : linked_) {
       [used addObject:run.executable.get()];

@@ -61,8 +61,6 @@ struct MPSReplayCall {
     COMMIT,
   };
   Kind kind;
-  // of a copy, fill or refresh: in an encoder of its own, not in that of the call before
-  bool opens_encoder = false;
   // where an argument is bound
   NSUInteger index = 0;
   // an offset (of SET_REFRESHED_BYTES: in the staging buffer), length, usage or scope, or the first of several buffers
@@ -83,7 +81,11 @@ struct MPSReplayCalls {
   // the bytes of setBytes: that all replays repeat
   MPSRetained<id<MTLBuffer>> constants;
   std::vector<std::unique_ptr<MPSIndirectCommands>> indirect;
-  bool has_concurrent_kernels = false;
+
+  MPSReplayCall& add(MPSReplayCall::Kind kind) {
+    calls.emplace_back().kind = kind;
+    return calls.back();
+  }
 };
 
 /// Encodes a replay. It does not change once it is made.
@@ -111,10 +113,7 @@ class MPSReplayPlan {
                                     MPSStream* stream,
                                     MPSReplayWatch& watch,
                                     id<MTLBuffer> staging) const;
-  id<MTLBlitCommandEncoder> encodeBlit(id<MTLBlitCommandEncoder> encoder,
-                                       MPSCommandBuffer* command_buffer,
-                                       const MPSReplayCall& call,
-                                       id<MTLBuffer> staging) const;
+  void encodeBlit(MPSCommandBuffer* command_buffer, const MPSReplayCall& call, id<MTLBuffer> staging) const;
 
   MPSReplayCalls made_;
 };

@@ -35,15 +35,11 @@ void MPSReplayWatch::afterwards(void (^block)()) {
   }];
 }
 
-id<MTLBlitCommandEncoder> MPSReplayPlan::encodeBlit(id<MTLBlitCommandEncoder> encoder,
-                                                    MPSCommandBuffer* command_buffer,
-                                                    const MPSReplayCall& call,
-                                                    id<MTLBuffer> staging) const {
+void MPSReplayPlan::encodeBlit(MPSCommandBuffer* command_buffer,
+                               const MPSReplayCall& call,
+                               id<MTLBuffer> staging) const {
   using Kind = MPSReplayCall::Kind;
-  if (call.opens_encoder) {
-    [encoder endEncoding];
-    encoder = [command_buffer blitCommandEncoder];
-  }
+  id<MTLBlitCommandEncoder> encoder = [command_buffer blitCommandEncoder];
   if (call.kind == Kind::COPY) {
     encodeCopy(encoder, *static_cast<const MPSCopyStep*>(call.data));
   } else if (call.kind == Kind::FILL) {
@@ -51,7 +47,7 @@ id<MTLBlitCommandEncoder> MPSReplayPlan::encodeBlit(id<MTLBlitCommandEncoder> en
   } else {
     made_.refreshes.encode(encoder, staging, *static_cast<const MPSHostRefreshStep*>(call.data));
   }
-  return encoder;
+  [encoder endEncoding];
 }
 
 void MPSReplayPlan::encode(MPSStream* stream, MPSReplayWatch& watch, id<MTLBuffer> staging) const {
@@ -77,21 +73,13 @@ MPSReplayPlan::Calls::const_iterator MPSReplayPlan::encodePiece(Calls::const_ite
   using Kind = MPSReplayCall::Kind;
   MPSCommandBuffer* command_buffer = stream->recordedCommandBuffer();
   id<MTLComputeCommandEncoder> kernels = nil;
-  id<MTLBlitCommandEncoder> blits = nil;
   const auto open_kernels = [&] {
     if (!kernels) {
-      kernels = made_.has_concurrent_kernels
-          ? [command_buffer computeCommandEncoderWithDispatchType:MTLDispatchTypeConcurrent]
-          : [command_buffer computeCommandEncoder];
+      kernels = [command_buffer computeCommandEncoder];
     }
   };
   while (next != made_.calls.end()) {
     const auto& call = *next++;
-    const bool is_blit = call.kind == Kind::COPY || call.kind == Kind::FILL || call.kind == Kind::REFRESH;
-    if (blits && !is_blit) {
-      [blits endEncoding];
-      blits = nil;
-    }
     switch (call.kind) {
       case Kind::SET_PIPELINE:
         // the first call of each encoder
@@ -156,7 +144,7 @@ MPSReplayPlan::Calls::const_iterator MPSReplayPlan::encodePiece(Calls::const_ite
       case Kind::COPY:
       case Kind::FILL:
       case Kind::REFRESH:
-        blits = encodeBlit(blits, command_buffer, call, staging);
+        encodeBlit(command_buffer, call, staging);
         break;
       case Kind::COMMIT:
         stream->synchronize(SyncType::COMMIT);
@@ -165,7 +153,6 @@ MPSReplayPlan::Calls::const_iterator MPSReplayPlan::encodePiece(Calls::const_ite
     }
   }
   [kernels endEncoding];
-  [blits endEncoding];
   return next;
 }
 

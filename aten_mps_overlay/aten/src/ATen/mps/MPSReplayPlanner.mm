@@ -3,54 +3,12 @@
 #include <c10/util/irange.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <set>
-#include <sstream>
 #include <unordered_map>
 
 namespace at::mps {
-
-MPSReplayMechanisms MPSReplayMechanisms::fromEnvironment() {
-  MPSReplayMechanisms mechanisms;
-  const std::map<std::string, bool*> known = {
-      {"buffer_ranges", &mechanisms.buffer_ranges},
-      {"concurrent_kernels", &mechanisms.concurrent_kernels},
-      {"constant_buffer", &mechanisms.constant_buffer},
-      {"early_commits", &mechanisms.early_commits},
-      {"elided_bindings", &mechanisms.elided_bindings},
-      {"hazard_tracking", &mechanisms.hazard_tracking},
-      {"indirect_commands", &mechanisms.indirect_commands},
-      {"shared_blits", &mechanisms.shared_blits},
-      {"staging_ring", &mechanisms.staging_ring},
-  };
-  const auto turn = [&](const char* variable, bool enabled) {
-    const char* value = std::getenv(variable);
-    std::stringstream names(value ? value : "");
-    for (std::string name; std::getline(names, name, ',');) {
-      const auto mechanism = known.find(name);
-      if (mechanism == known.end()) {
-        std::string all;
-        for (const auto& [other, place] : known) {
-          all += (all.empty() ? "" : ", ") + other;
-        }
-        TORCH_CHECK(false,
-                    "torch.mps graph capture: ",
-                    variable,
-                    " is \"",
-                    value,
-                    "\", but must be names of ",
-                    all,
-                    ", separated by commas.");
-      }
-      *mechanism->second = enabled;
-    }
-  };
-  turn("PYTORCH_MPS_GRAPH_WITH", true);
-  turn("PYTORCH_MPS_GRAPH_WITHOUT", false);
-  return mechanisms;
-}
 
 namespace {
 
@@ -97,133 +55,10 @@ class Constants {
   size_t length_ = 0;
 };
 
-// Lays down the calls, and knows what the encoder holds at each point, to leave out those that would change nothing.
-class Planner {
+// Lays down the calls of kernels, and knows what the encoder holds, to leave out those that would change nothing.
+class KernelCalls {
  public:
-  Planner(MPSReplayCalls& made,
-          const std::vector<MPSLinkedRun>& linked,
-          const MPSReplayMechanisms& mechanisms,
-          const Constants& constants)
-      : made_(made), mechanisms_(mechanisms), constants_(constants) {
-    for (const auto& run : linked) {
-      for (const auto& part : run.parts) {
-        linked_[part.step] = &part == &run.parts.front() ? &run : nullptr;
-      }
-    }
-  }
-
-  /// Plans the step, and those after it that go with it. Returns the first of the rest.
-  size_t add(const std::vector<MPSCommandStep>& steps, size_t first, id<MTLDevice> device) {
-    if (mechanisms_.indirect_commands && first >= refused_until_) {
-      size_t end = first;
-      while (end < steps.size() && end - first < MPSIndirectCommands::kMost &&
-             (canBeIndirect(steps[end]) || made_.refreshes.isEarly(steps[end]))) {
-        end++;
-      }
-      if (end - first >= MPSIndirectCommands::kFewest && addIndirect(steps, first, end, device)) {
-        return end;
-      }
-      refused_until_ = end;
-    }
-    const auto linked = linked_.find(first);
-    if (linked == linked_.end()) {
-      add(steps[first]);
-    } else if (linked->second) {
-      commitNowAndThen(/*is_kernel=*/false);
-      endKernels();
-      addAlone(Kind::RUN_LINKED, linked->second);
-      after_kernel_ = false;
-    }
-    return first + 1;
-  }
-
- private:
-  using Kind = MPSReplayCall::Kind;
-
-  void add(const MPSCommandStep& step) {
-    if (made_.refreshes.isEarly(step)) {
-      return;
-    }
-    const auto* kernel = std::get_if<MPSKernelStep>(&step);
-    const auto* encode = std::get_if<MPSEncodeStep>(&step);
-    // dispatches of one object may depend on each other: it gets an encoder of its own where they could run at once
-    const bool uses_encoder = kernel || (encode && encode->takes_encoder && !mechanisms_.concurrent_kernels);
-    commitNowAndThen(uses_encoder);
-    if (kernel) {
-      endBlits();
-      addKernel(*kernel);
-    } else if (uses_encoder) {
-      endBlits();
-      addOpaque(Kind::ENCODE_WITH_ENCODER, encode);
-    } else {
-      // everything else ends the compute encoder, and the next one starts with nothing bound
-      endKernels();
-      addOther(step);
-    }
-    after_kernel_ = uses_encoder;
-  }
-
-  bool canBeIndirect(const MPSCommandStep& step) const {
-    const auto* kernel = std::get_if<MPSKernelStep>(&step);
-    return kernel && MPSIndirectCommands::canHold(*kernel) &&
-        std::none_of(kernel->bindings.begin(), kernel->bindings.end(), [&](const auto& binding) {
-             return argumentOf(binding).bytes || binding.refreshed;
-           });
-  }
-
-  bool addIndirect(const std::vector<MPSCommandStep>& steps, size_t first, size_t end, id<MTLDevice> device) {
-    std::vector<MPSIndirectKernel> kernels;
-    MPSMemoryHazards hazards;
-    for (const auto i : c10::irange(first, end)) {
-      const auto* kernel = std::get_if<MPSKernelStep>(&steps[i]);
-      if (!kernel) {
-        continue; // a refresh that comes before all steps
-      }
-      auto& indirect = kernels.emplace_back();
-      indirect.kernel = kernel;
-      indirect.arguments = argumentsOf(*kernel);
-      indirect.waits = hazards.add(*kernel, indirect.arguments) || !mechanisms_.hazard_tracking;
-    }
-    if (kernels.size() < MPSIndirectCommands::kFewest) {
-      return false;
-    }
-    auto commands = MPSIndirectCommands::plan(device, kernels);
-    if (!commands || commands->calls() >= directCalls(kernels) || !commands->make(device, kernels)) {
-      return false;
-    }
-    commitNowAndThen(/*is_kernel=*/true);
-    endBlits();
-    addOpaque(Kind::EXECUTE, commands.get());
-    made_.indirect.push_back(std::move(commands));
-    after_kernel_ = true;
-    return true;
-  }
-
-  // What goes on in the open encoder with bindings and memory of its own.
-  void addOpaque(Kind kind, const void* data) {
-    if (!threadgroup_memory_.empty()) {
-      // lengths of one encoder add up against the device's limit
-      endEncoder();
-    }
-    if (mechanisms_.concurrent_kernels && hazards_.addUnknown()) {
-      call(Kind::MEMORY_BARRIER).value = MTLBarrierScopeBuffers;
-    }
-    call(kind).data = data;
-    forgetBindings();
-  }
-
-  // What the kernels cost without.
-  size_t directCalls(const std::vector<MPSIndirectKernel>& kernels) const {
-    auto mechanisms = mechanisms_;
-    mechanisms.early_commits = false;
-    MPSReplayCalls direct;
-    direct.constants = made_.constants;
-    Planner planner(direct, {}, mechanisms, constants_);
-    for (const auto& indirect : kernels) {
-      planner.addKernel(*indirect.kernel);
-    }
-    return direct.calls.size();
-  }
+  KernelCalls(MPSReplayCalls& made, const Constants& constants) : made_(made), constants_(constants) {}
 
   struct Argument {
     id<MTLBuffer> buffer = nil;
@@ -239,60 +74,23 @@ class Planner {
     }
   };
 
-  MPSReplayCall& call(Kind kind) {
-    made_.calls.emplace_back().kind = kind;
-    return made_.calls.back();
-  }
-
-  // After 32 calls for the first time, then in pieces that grow: a commit costs, too. Where a kernel follows another
-  // one its bindings would be lost, so that waits for a better place, but not for ever.
-  void commitNowAndThen(bool is_kernel) {
-    constexpr size_t largest_piece = 1024;
-    const size_t calls = made_.calls.size() - committed_calls_;
-    const size_t limit = is_kernel && after_kernel_ ? 2 * piece_ : piece_;
-    if (!mechanisms_.early_commits || calls < limit) {
-      return;
+  Argument argumentOf(const MPSKernelBinding& binding) const {
+    if (!binding.holds_bytes) {
+      return {binding.buffer.get(), binding.offset};
     }
-    endKernels();
-    endBlits();
-    call(Kind::COMMIT);
-    committed_calls_ = made_.calls.size();
-    piece_ = std::min(2 * piece_, largest_piece);
-    after_kernel_ = false;
-  }
-
-  void forgetBindings() {
-    pipeline_ = nil;
-    arguments_.clear();
-    threadgroup_memory_.clear();
-    resources_.clear();
-  }
-
-  void endEncoder() {
-    call(Kind::END_ENCODER);
-    forgetBindings();
-    hazards_.clear();
-  }
-
-  void endBlits() {
-    blits_.clear();
-    blit_is_open_ = false;
-  }
-
-  void endKernels() {
-    if (after_kernel_) {
-      endEncoder();
+    if (binding.refreshed) {
+      return {nil, 0, nullptr, binding.refreshed.get()};
     }
+    if (const auto* offset = constants_.find(binding)) {
+      return {made_.constants.get(), *offset};
+    }
+    return {nil, 0, &binding.bytes};
   }
 
-  void addKernel(const MPSKernelStep& kernel) {
+  void add(const MPSKernelStep& kernel) {
     if (holdsOtherThreadgroupMemory(kernel)) {
       // the step before came from another encoder, and lengths of one encoder add up against the device's limit
       endEncoder();
-    } else if (!mechanisms_.elided_bindings) {
-      pipeline_ = nil;
-      arguments_.clear();
-      resources_.clear();
     }
     if (pipeline_ != kernel.pipeline.get()) {
       pipeline_ = kernel.pipeline.get();
@@ -315,22 +113,39 @@ class Planner {
         added.value = use.usage;
       }
     }
-    addBarrier(kernel);
+    if (kernel.barrier) {
+      call(Kind::MEMORY_BARRIER).value = kernel.barrier;
+    }
     call(Kind::DISPATCH).data = &kernel;
   }
 
-  void addBarrier(const MPSKernelStep& kernel) {
-    if (!mechanisms_.concurrent_kernels) {
-      if (kernel.barrier) {
-        call(Kind::MEMORY_BARRIER).value = kernel.barrier;
-      }
-      return;
+  /// Something that goes on in the open encoder with bindings and memory of its own.
+  void addOpaque(MPSReplayCall::Kind kind, const void* data) {
+    if (!threadgroup_memory_.empty()) {
+      // lengths of one encoder add up against the device's limit
+      endEncoder();
     }
-    const bool waits = mechanisms_.hazard_tracking ? hazards_.add(kernel, argumentsOf(kernel)) : hazards_.addUnknown();
-    if (waits || kernel.barrier) {
-      // not that of some resources: it orders only what is done through them, and others lie on the same memory
-      call(Kind::MEMORY_BARRIER).value = kernel.barrier | MTLBarrierScopeBuffers;
-    }
+    call(kind).data = data;
+    forgetBindings();
+  }
+
+  void endEncoder() {
+    call(Kind::END_ENCODER);
+    forgetBindings();
+  }
+
+ private:
+  using Kind = MPSReplayCall::Kind;
+
+  MPSReplayCall& call(Kind kind) {
+    return made_.add(kind);
+  }
+
+  void forgetBindings() {
+    pipeline_ = nil;
+    arguments_.clear();
+    threadgroup_memory_.clear();
+    resources_.clear();
   }
 
   bool holdsOtherThreadgroupMemory(const MPSKernelStep& kernel) const {
@@ -339,28 +154,6 @@ class Planner {
         return memory.index == held.first;
       });
     });
-  }
-
-  Argument argumentOf(const MPSKernelBinding& binding) const {
-    if (!binding.holds_bytes) {
-      return {binding.buffer.get(), binding.offset};
-    }
-    if (binding.refreshed) {
-      return {nil, 0, nullptr, binding.refreshed.get()};
-    }
-    if (const auto* offset = constants_.find(binding)) {
-      return {made_.constants.get(), *offset};
-    }
-    return {nil, 0, &binding.bytes};
-  }
-
-  MPSMemoryHazards::Arguments argumentsOf(const MPSKernelStep& kernel) const {
-    MPSMemoryHazards::Arguments arguments;
-    for (const auto& binding : kernel.bindings) {
-      const auto argument = argumentOf(binding);
-      arguments.emplace_back(argument.buffer, argument.offset);
-    }
-    return arguments;
   }
 
   void addArguments(const MPSKernelStep& kernel) {
@@ -396,7 +189,7 @@ class Planner {
   void addBuffers(std::map<NSUInteger, Argument>& changed) {
     const NSUInteger first = changed.begin()->first;
     NSUInteger count = 1;
-    while (mechanisms_.buffer_ranges && changed.count(first + count)) {
+    while (changed.count(first + count)) {
       count++;
     }
     if (count == 1) {
@@ -427,37 +220,170 @@ class Planner {
     added.object = argument.buffer;
   }
 
-  void addOther(const MPSCommandStep& step) {
-    if (const auto* run = std::get_if<MPSGraphRunStep>(&step)) {
-      addAlone(Kind::RUN_GRAPH, run);
-    } else if (const auto* encode = std::get_if<MPSEncodeStep>(&step)) {
-      addAlone(Kind::ENCODE, encode);
-    } else if (const auto* copy = std::get_if<MPSCopyStep>(&step)) {
-      addBlit(Kind::COPY, *copy);
-    } else if (const auto* fill = std::get_if<MPSFillStep>(&step)) {
-      addBlit(Kind::FILL, *fill);
-    } else {
-      addBlit(Kind::REFRESH, std::get<MPSHostRefreshStep>(step));
+  MPSReplayCalls& made_;
+  const Constants& constants_;
+  id<MTLComputePipelineState> pipeline_ = nil;
+  std::map<NSUInteger, Argument> arguments_;
+  std::map<NSUInteger, NSUInteger> threadgroup_memory_;
+  std::set<std::pair<id<MTLResource>, MTLResourceUsage>> resources_;
+};
+
+// Lays down the calls of all steps: decides what shares an encoder, and where the GPU may begin.
+class Planner {
+ public:
+  Planner(MPSReplayCalls& made,
+          const std::vector<MPSLinkedRun>& linked,
+          bool indirect_commands,
+          const Constants& constants)
+      : made_(made), indirect_commands_(indirect_commands), constants_(constants), kernels_(made, constants) {
+    for (const auto& run : linked) {
+      for (const auto& part : run.parts) {
+        linked_[part.step] = &part == &run.parts.front() ? &run : nullptr;
+      }
     }
   }
 
-  void addAlone(Kind kind, const void* step) {
-    endBlits();
-    call(kind).data = step;
+  /// Plans the step, and those after it that go with it. Returns the first of the rest.
+  size_t add(const std::vector<MPSCommandStep>& steps, size_t first, id<MTLDevice> device) {
+    if (indirect_commands_ && first >= refused_until_) {
+      size_t end = first;
+      while (end < steps.size() && end - first < MPSIndirectCommands::kMost &&
+             (canBeIndirect(steps[end]) || made_.refreshes.isEarly(steps[end]))) {
+        end++;
+      }
+      if (end - first >= MPSIndirectCommands::kFewest && addIndirect(steps, first, end, device)) {
+        return end;
+      }
+      refused_until_ = end;
+    }
+    const auto linked = linked_.find(first);
+    if (linked == linked_.end()) {
+      add(steps[first]);
+    } else if (linked->second) {
+      commitNowAndThen(/*is_kernel=*/false);
+      endKernels();
+      call(Kind::RUN_LINKED, linked->second);
+      after_kernel_ = false;
+    }
+    return first + 1;
   }
 
-  template <typename Step>
-  void addBlit(Kind kind, const Step& step) {
-    const bool shares = !blits_.add(step) && blit_is_open_ && mechanisms_.shared_blits;
-    auto& added = call(kind);
-    added.data = &step;
-    added.opens_encoder = !shares;
-    blit_is_open_ = true;
+ private:
+  using Kind = MPSReplayCall::Kind;
+
+  void add(const MPSCommandStep& step) {
+    if (made_.refreshes.isEarly(step)) {
+      return;
+    }
+    const auto* kernel = std::get_if<MPSKernelStep>(&step);
+    const auto* encode = std::get_if<MPSEncodeStep>(&step);
+    const bool uses_encoder = kernel || (encode && encode->takes_encoder);
+    commitNowAndThen(uses_encoder);
+    if (kernel) {
+      kernels_.add(*kernel);
+    } else if (uses_encoder) {
+      kernels_.addOpaque(Kind::ENCODE_WITH_ENCODER, encode);
+    } else {
+      // everything else ends the compute encoder, and the next one starts with nothing bound
+      endKernels();
+      addOther(step);
+    }
+    after_kernel_ = uses_encoder;
+  }
+
+  bool canBeIndirect(const MPSCommandStep& step) const {
+    const auto* kernel = std::get_if<MPSKernelStep>(&step);
+    return kernel && MPSIndirectCommands::canHold(*kernel) &&
+        std::none_of(kernel->bindings.begin(), kernel->bindings.end(), [&](const auto& binding) {
+             return kernels_.argumentOf(binding).bytes || binding.refreshed;
+           });
+  }
+
+  bool addIndirect(const std::vector<MPSCommandStep>& steps, size_t first, size_t end, id<MTLDevice> device) {
+    std::vector<MPSIndirectKernel> kernels;
+    MPSMemoryHazards hazards;
+    for (const auto i : c10::irange(first, end)) {
+      const auto* kernel = std::get_if<MPSKernelStep>(&steps[i]);
+      if (!kernel) {
+        continue; // a refresh that comes before all steps
+      }
+      auto& indirect = kernels.emplace_back();
+      indirect.kernel = kernel;
+      for (const auto& binding : kernel->bindings) {
+        const auto argument = kernels_.argumentOf(binding);
+        indirect.arguments.emplace_back(argument.buffer, argument.offset);
+      }
+      indirect.waits = hazards.add(*kernel, indirect.arguments);
+    }
+    if (kernels.size() < MPSIndirectCommands::kFewest) {
+      return false;
+    }
+    auto commands = MPSIndirectCommands::plan(device, kernels);
+    if (!commands || commands->calls() >= directCalls(kernels) || !commands->make(device, kernels)) {
+      return false;
+    }
+    commitNowAndThen(/*is_kernel=*/true);
+    kernels_.addOpaque(Kind::EXECUTE, commands.get());
+    made_.indirect.push_back(std::move(commands));
+    after_kernel_ = true;
+    return true;
+  }
+
+  // What the kernels cost without.
+  size_t directCalls(const std::vector<MPSIndirectKernel>& kernels) const {
+    MPSReplayCalls direct;
+    direct.constants = made_.constants;
+    KernelCalls calls(direct, constants_);
+    for (const auto& indirect : kernels) {
+      calls.add(*indirect.kernel);
+    }
+    return direct.calls.size();
+  }
+
+  // After 32 calls for the first time, then in pieces that grow: a commit costs, too. Where a kernel follows another
+  // one its bindings would be lost, so that waits for a better place, but not for ever.
+  void commitNowAndThen(bool is_kernel) {
+    constexpr size_t largest_piece = 1024;
+    const size_t calls = made_.calls.size() - committed_calls_;
+    const size_t limit = is_kernel && after_kernel_ ? 2 * piece_ : piece_;
+    if (calls < limit) {
+      return;
+    }
+    endKernels();
+    made_.add(Kind::COMMIT);
+    committed_calls_ = made_.calls.size();
+    piece_ = std::min(2 * piece_, largest_piece);
+    after_kernel_ = false;
+  }
+
+  void endKernels() {
+    if (after_kernel_) {
+      kernels_.endEncoder();
+    }
+  }
+
+  void addOther(const MPSCommandStep& step) {
+    if (const auto* run = std::get_if<MPSGraphRunStep>(&step)) {
+      call(Kind::RUN_GRAPH, run);
+    } else if (const auto* encode = std::get_if<MPSEncodeStep>(&step)) {
+      call(Kind::ENCODE, encode);
+    } else if (const auto* copy = std::get_if<MPSCopyStep>(&step)) {
+      call(Kind::COPY, copy);
+    } else if (const auto* fill = std::get_if<MPSFillStep>(&step)) {
+      call(Kind::FILL, fill);
+    } else {
+      call(Kind::REFRESH, &std::get<MPSHostRefreshStep>(step));
+    }
+  }
+
+  void call(Kind kind, const void* step) {
+    made_.add(kind).data = step;
   }
 
   MPSReplayCalls& made_;
-  const MPSReplayMechanisms& mechanisms_;
+  const bool indirect_commands_;
   const Constants& constants_;
+  KernelCalls kernels_;
   // by step: the run that begins there, or null for the later parts of one
   std::unordered_map<size_t, const MPSLinkedRun*> linked_;
   // the end of kernels that gain nothing as indirect commands
@@ -465,40 +391,28 @@ class Planner {
   size_t committed_calls_ = 0;
   size_t piece_ = 32;
   bool after_kernel_ = false;
-  bool blit_is_open_ = false;
-  // of the open blit encoder
-  MPSMemoryHazards blits_;
-  id<MTLComputePipelineState> pipeline_ = nil;
-  std::map<NSUInteger, Argument> arguments_;
-  std::map<NSUInteger, NSUInteger> threadgroup_memory_;
-  std::set<std::pair<id<MTLResource>, MTLResourceUsage>> resources_;
-  // of the open encoder, where its kernels may run at the same time
-  MPSMemoryHazards hazards_;
 };
 
 } // namespace
 
 MPSReplayPlan planReplay(const std::vector<MPSCommandStep>& steps,
                          const std::vector<MPSLinkedRun>& linked,
-                         const MPSReplayMechanisms& mechanisms,
+                         bool indirect_commands,
                          id<MTLDevice> device) {
   MPSReplayCalls made;
-  made.has_concurrent_kernels = mechanisms.concurrent_kernels;
-  made.refreshes = MPSReplayRefreshes(steps, mechanisms.staging_ring);
+  made.refreshes = MPSReplayRefreshes(steps);
   Constants constants;
-  if (mechanisms.constant_buffer) {
-    for (const auto& step : steps) {
-      if (const auto* kernel = std::get_if<MPSKernelStep>(&step)) {
-        for (const auto& binding : kernel->bindings) {
-          if (binding.holds_bytes && !binding.bytes.empty() && !binding.refreshed) {
-            constants.add(binding);
-          }
+  for (const auto& step : steps) {
+    if (const auto* kernel = std::get_if<MPSKernelStep>(&step)) {
+      for (const auto& binding : kernel->bindings) {
+        if (binding.holds_bytes && !binding.bytes.empty() && !binding.refreshed) {
+          constants.add(binding);
         }
       }
     }
-    made.constants = [constants.newBuffer(device) autorelease];
   }
-  Planner planner(made, linked, mechanisms, constants);
+  made.constants = [constants.newBuffer(device) autorelease];
+  Planner planner(made, linked, indirect_commands, constants);
   for (size_t next = 0; next < steps.size();) {
     next = planner.add(steps, next, device);
   }

@@ -16,9 +16,7 @@ namespace at::mps {
 /// Buffers of one length that the host writes and the GPU reads.
 class MPSStagingBuffers {
  public:
-  /// Keeps at most `kept` of those that the GPU has read.
-  explicit MPSStagingBuffers(size_t length, size_t kept = 2)
-      : length_(length), kept_(kept) {}
+  explicit MPSStagingBuffers(size_t length) : length_(length) {}
   /// One that is not in use. Waits for the GPU when those in use hold too many
   /// bytes. Raises if there is no memory.
   MPSRetained<id<MTLBuffer>> take(id<MTLDevice> device);
@@ -39,7 +37,6 @@ class MPSStagingBuffers {
   };
 
   const size_t length_;
-  const size_t kept_;
   std::mutex mutex_;
   std::vector<MPSRetained<id<MTLBuffer>>> free_;
   // the oldest first
@@ -52,11 +49,8 @@ class MPSStagingBuffers {
 class MPSReplayRefreshes {
  public:
   MPSReplayRefreshes() = default;
-  /// The steps must stay where they are. Without `reuses_staging` each replay
-  /// makes a buffer.
-  explicit MPSReplayRefreshes(
-      const std::vector<MPSCommandStep>& steps,
-      bool reuses_staging = true);
+  /// The steps must stay where they are.
+  explicit MPSReplayRefreshes(const std::vector<MPSCommandStep>& steps);
 
   /// Whether the bytes of a refresh go to the device before all other work:
   /// those whose destination is their own do, together. Earlier replays have

@@ -8,6 +8,8 @@ namespace at::mps {
 // Replays that copy more than this wait for the GPU, unless there are few.
 static constexpr size_t kMostBytesLent = 32 << 20;
 static constexpr size_t kFewLent = 2;
+// How many that the GPU has read stay for later replays.
+static constexpr size_t kMostFree = 2;
 
 MPSRetained<id<MTLBuffer>> MPSStagingBuffers::take(id<MTLDevice> device) {
   Lent oldest;
@@ -44,13 +46,13 @@ void MPSStagingBuffers::giveBack(size_t number) {
   if (lent == lent_.end()) {
     return; // take() has waited for it
   }
-  if (free_.size() < kept_) {
+  if (free_.size() < kMostFree) {
     free_.push_back(std::move(lent->buffer));
   }
   lent_.erase(lent);
 }
 
-MPSReplayRefreshes::MPSReplayRefreshes(const std::vector<MPSCommandStep>& steps, bool reuses_staging) {
+MPSReplayRefreshes::MPSReplayRefreshes(const std::vector<MPSCommandStep>& steps) {
   constexpr size_t alignment = 16;
   std::map<const void*, size_t> uses;
   for (const auto& step : steps) {
@@ -79,8 +81,7 @@ MPSReplayRefreshes::MPSReplayRefreshes(const std::vector<MPSCommandStep>& steps,
       }
     }
   }
-  staging_ = reuses_staging ? std::make_shared<MPSStagingBuffers>(total)
-                            : std::make_shared<MPSStagingBuffers>(total, /*kept=*/0);
+  staging_ = std::make_shared<MPSStagingBuffers>(total);
 }
 
 bool MPSReplayRefreshes::isEarly(const MPSCommandStep& step) const {

@@ -113,31 +113,21 @@ TEST_F(MPSEncoderObjectsTest, ReplayedInAnotherCapture) {
 
 // Its second dispatch reads what the first one writes, which only an encoder that runs them in order allows.
 TEST_F(MPSEncoderObjectsTest, DispatchesThatDependOnEachOther) {
-  for (const char* with : {"", "concurrent_kernels", "concurrent_kernels,indirect_commands"}) {
-    setenv("PYTORCH_MPS_GRAPH_WITH", with, 1);
-    MPSCommandGraph graph;
-    auto result = capture(graph, [&] { return torch::lgamma(product(torch::lgamma(x), y, x)); });
-    for (int i = 0; i < 3; i++) {
-      x.copy_(torch::randn({kSize, kSize}).mul(2));
-      result.fill_(7);
-      graph.replay();
-      const auto expected = torch::lgamma(product(torch::lgamma(x), y, x));
-      EXPECT_TRUE(torch::allclose(result.cpu(), expected.cpu(), 0, 0, /*equal_nan=*/true));
-    }
+  MPSCommandGraph graph;
+  auto result = capture(graph, [&] { return torch::lgamma(product(torch::lgamma(x), y, x)); });
+  for (int i = 0; i < 3; i++) {
+    x.copy_(torch::randn({kSize, kSize}).mul(2));
+    result.fill_(7);
+    graph.replay();
+    const auto expected = torch::lgamma(product(torch::lgamma(x), y, x));
+    EXPECT_TRUE(torch::allclose(result.cpu(), expected.cpu(), 0, 0, /*equal_nan=*/true));
   }
-  unsetenv("PYTORCH_MPS_GRAPH_WITH");
 }
 
-TEST_F(MPSEncoderObjectsTest, WithAndWithoutEachMechanism) {
-  for (const char* with : {"", "concurrent_kernels", "indirect_commands", "concurrent_kernels,indirect_commands"}) {
-    for (const char* without : {"", "elided_bindings", "early_commits"}) {
-      setenv("PYTORCH_MPS_GRAPH_WITH", with, 1);
-      setenv("PYTORCH_MPS_GRAPH_WITHOUT", without, 1);
-      MPSCommandGraph graph;
-      auto result = capture(graph, [&] { return work(); });
-      checkReplays(graph, result);
-    }
-  }
-  unsetenv("PYTORCH_MPS_GRAPH_WITH");
-  unsetenv("PYTORCH_MPS_GRAPH_WITHOUT");
+TEST_F(MPSEncoderObjectsTest, BesideIndirectCommands) {
+  setenv("PYTORCH_MPS_GRAPH_INDIRECT_COMMANDS", "1", 1);
+  MPSCommandGraph graph;
+  auto result = capture(graph, [&] { return work(); });
+  unsetenv("PYTORCH_MPS_GRAPH_INDIRECT_COMMANDS");
+  checkReplays(graph, result);
 }

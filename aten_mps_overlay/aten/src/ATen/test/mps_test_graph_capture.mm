@@ -233,13 +233,13 @@ TEST_F(MPSGraphCaptureThreadsTest, PipelinesOfIndirectCommandsInFlight) {
   const Class device_class = object_getClass(stream->device());
   const IMP supports_some = class_getMethodImplementation(device_class, @selector(supportsFamily:));
   class_replaceMethod(device_class, @selector(supportsFamily:), (IMP)supportsEachFamily, "c@:q");
-  setenv("PYTORCH_MPS_GRAPH_WITH", "indirect_commands", 1);
+  setenv("PYTORCH_MPS_GRAPH_INDIRECT_COMMANDS", "1", 1);
   graph.captureBegin();
   for (int i = 0; i < 8; i++) {
     increment(known);
   }
   graph.captureEnd();
-  unsetenv("PYTORCH_MPS_GRAPH_WITH");
+  unsetenv("PYTORCH_MPS_GRAPH_INDIRECT_COMMANDS");
   class_replaceMethod(device_class, @selector(supportsFamily:), supports_some, "c@:q");
   id<MTLSharedEvent> gpu_may_go_on = [[stream->device() newSharedEvent] autorelease];
   dispatch_sync_with_rethrow(stream->queue(), ^() {

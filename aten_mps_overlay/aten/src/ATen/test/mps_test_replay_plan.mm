@@ -94,7 +94,6 @@ TEST_F(MPSReplayPlanTest, KernelsCopiesAndFills) {
   };
   auto& filled = call(Kind::FILL);
   filled.data = &fill;
-  filled.opens_encoder = true;
   call(Kind::SET_PIPELINE).object = library->getPipelineStateForFunc("add");
   made.buffers = {in.get(), out.get()};
   made.offsets = {0, 0};
@@ -108,7 +107,6 @@ TEST_F(MPSReplayPlanTest, KernelsCopiesAndFills) {
   call(Kind::COMMIT);
   auto& copying = call(Kind::COPY);
   copying.data = &copy;
-  copying.opens_encoder = true;
   const MPSReplayPlan plan(std::move(made));
   for (int i = 0; i < 2; i++) {
     std::memset([in.get() contents], 1, kBytes);
@@ -132,7 +130,6 @@ TEST_F(MPSReplayPlanTest, RefreshesAreWrittenForEachReplay) {
   auto& call = made.calls.emplace_back();
   call.kind = MPSReplayCall::Kind::REFRESH;
   call.data = &std::get<MPSHostRefreshStep>(steps[0]);
-  call.opens_encoder = true;
   const MPSReplayPlan plan(std::move(made));
   for (int i = 1; i <= 3; i++) {
     plan.refreshes().check();

@@ -4,11 +4,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
 using namespace at::mps;
@@ -54,9 +51,9 @@ class MPSReplayPlannerTest : public ::testing::Test {
     return {add(0, 1, 1), add(1, 1, 2), MPSCopyStep{buffers[1], buffers[2], kBytes}, add(2, 3, 3), add(3, 3, 4)};
   }
 
-  void expectReplays(const MPSReplayMechanisms& mechanisms) {
+  void expectReplays(bool indirect_commands) {
     const auto all = steps();
-    const auto planned = planReplay(all, {}, mechanisms, stream->device());
+    const auto planned = planReplay(all, {}, indirect_commands, stream->device());
     const auto& plan = planned;
     for (const float value : {1.0f, 5.0f}) {
       std::fill_n(static_cast<float*>([buffers[0].get() contents]), kLength, value);
@@ -81,39 +78,7 @@ class MPSReplayPlannerTest : public ::testing::Test {
 };
 
 TEST_F(MPSReplayPlannerTest, ReplaysEqualTheSteps) {
-  expectReplays({});
-}
-
-TEST_F(MPSReplayPlannerTest, WithoutEachMechanism) {
-  for (bool MPSReplayMechanisms::*mechanism : {&MPSReplayMechanisms::elided_bindings,
-                                               &MPSReplayMechanisms::buffer_ranges,
-                                               &MPSReplayMechanisms::constant_buffer,
-                                               &MPSReplayMechanisms::shared_blits,
-                                               &MPSReplayMechanisms::early_commits,
-                                               &MPSReplayMechanisms::staging_ring,
-                                               &MPSReplayMechanisms::hazard_tracking}) {
-    MPSReplayMechanisms mechanisms;
-    mechanisms.*mechanism = false;
-    expectReplays(mechanisms);
+  for (const bool indirect_commands : {false, true}) {
+    expectReplays(indirect_commands);
   }
-}
-
-TEST_F(MPSReplayPlannerTest, WithConcurrentKernels) {
-  MPSReplayMechanisms mechanisms;
-  mechanisms.concurrent_kernels = true;
-  expectReplays(mechanisms);
-}
-
-TEST_F(MPSReplayPlannerTest, MechanismsFromTheEnvironment) {
-  setenv("PYTORCH_MPS_GRAPH_WITHOUT", "buffer_ranges,staging_ring", 1);
-  setenv("PYTORCH_MPS_GRAPH_WITH", "concurrent_kernels", 1);
-  const auto mechanisms = MPSReplayMechanisms::fromEnvironment();
-  EXPECT_FALSE(mechanisms.buffer_ranges);
-  EXPECT_FALSE(mechanisms.staging_ring);
-  EXPECT_TRUE(mechanisms.elided_bindings);
-  EXPECT_TRUE(mechanisms.concurrent_kernels);
-  setenv("PYTORCH_MPS_GRAPH_WITHOUT", "no_such_thing", 1);
-  EXPECT_THROW(MPSReplayMechanisms::fromEnvironment(), c10::Error);
-  unsetenv("PYTORCH_MPS_GRAPH_WITHOUT");
-  unsetenv("PYTORCH_MPS_GRAPH_WITH");
 }
