@@ -18,6 +18,10 @@ class MPSMemoryHazards {
 
   /// Returns whether the kernel must wait for those before it.
   bool add(const MPSKernelStep& kernel, const Arguments& arguments);
+  /// The same for work that may touch any memory.
+  bool addUnknown();
+  /// Forgets all: what comes waits for it anyway.
+  void clear();
 
  private:
   struct Access {
@@ -29,9 +33,6 @@ class MPSMemoryHazards {
     }
   };
   bool add(const std::vector<Access>& accesses, bool must_wait);
-  /// The same for work that may touch any memory.
-  bool addUnknown();
-  void clear();
   bool conflicts(const std::vector<Access>& accesses) const;
 
   // since the last barrier
