@@ -62,7 +62,7 @@ def build(configuration: Configuration, device: Device) -> Case:
     """The configuration on the device, with weights that are the same each time."""
     torch.manual_seed(0)
     parameters: dict[str, Any] = configuration.parameters_for(device.simulated)
-    return BUILDERS[configuration.family](device.name, torch.float32, **parameters)
+    return BUILDERS[configuration.family](device.name, **parameters)
 
 
 def _timed(case: Case, device: Device, run: Callable[[], object]) -> Timed:

@@ -80,7 +80,7 @@ def test_other_values_are_seen(device: devices.Device) -> None:
 def test_a_small_change_of_state_that_is_left_out_is_seen_with_tolerance(
     optimizer: str, device: devices.Device
 ) -> None:
-    case = BUILDERS["optimizer"](device.name, torch.float32, optimizer=optimizer, parameters=3)
+    case = BUILDERS["optimizer"](device.name, optimizer=optimizer, parameters=3)
     case.fill(1)
     case.step()
     replay = capture(case)
