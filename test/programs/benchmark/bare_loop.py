@@ -17,8 +17,7 @@ from pathlib import Path
 import torch
 
 import mps_simulator
-from benchmark.case import Case
-from benchmark.replay import NotRun, Replay
+from benchmark.case import Case, NotRun, Replay
 
 SOURCE = Path(__file__).with_name("bare_loop.mm")
 REPOSITORY = SOURCE.parents[3]

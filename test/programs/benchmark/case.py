@@ -1,4 +1,4 @@
-"""What a configuration builds: a step to run, capture and replay, and the tensors that go in and stay."""
+"""What a configuration builds, a step with the tensors that go in and stay, and what a capture of it is."""
 
 from __future__ import annotations
 
@@ -61,3 +61,21 @@ def inference(model: nn.Module, device: str, *inputs: Input) -> Case:
     model = model.to(device).eval()
     tensors = [one.tensor for one in inputs]
     return Case(lambda: (model(*tensors),), list(inputs))
+
+
+@dataclass
+class Replay:
+    """A captured step: `run` replays it, `outputs` are the tensors it writes, `steps` counts what it holds by kind.
+
+    `wait` waits for what the device's own synchronization does not know of; calls named by `nested` are not counted.
+    """
+
+    run: Callable[[], object]
+    outputs: Outputs
+    steps: dict[str, int] = field(default_factory=dict)
+    wait: Callable[[], None] = lambda: None
+    nested: tuple[str, ...] = ()
+
+
+class NotRun(Exception):
+    """Why a mode is not there."""

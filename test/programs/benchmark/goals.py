@@ -19,13 +19,12 @@ from typing import Any
 import torch
 
 from benchmark import configurations as configurations_module
-from benchmark.case import Case
+from benchmark.case import Case, Replay
 from benchmark.devices import Device
 from benchmark.measure import build, ModeRow, Row
 from benchmark.modes import capture as capture_step
 from benchmark.modes import DIRECT, EAGER, in_step, INDIRECT, LINKED, REBIND
 from benchmark.protocol import ratio, Timed
-from benchmark.replay import Replay
 
 REPOSITORY = Path(__file__).parents[3]
 # Annotations of the wheel know nothing of what the series adds.
@@ -211,18 +210,20 @@ def _why_deeper_costs_more(device: Device) -> str:
     )
 
 
-def _simulated(program: str, build: str = "simulator") -> Any:
-    """What a program next to this one prints as its last line, run in a process of its own."""
-    words = [sys.executable, "-m", "mps_simulator", str(Path(__file__).with_name(program))]
+def _simulated(what: str, build: str = "simulator") -> Any:
+    """What simulated_times.py measures in a process of its own."""
+    words = [sys.executable, "-m", "mps_simulator", str(Path(__file__).with_name("simulated_times.py")), what]
     environment = {**os.environ, "MPS_SIMULATOR_BUILD": str(REPOSITORY / "build" / build)}
     run = subprocess.run(words, env=environment, capture_output=True, text=True)
     if run.returncode:
-        raise NotMeasured(f"{program} does not run with build/{build}: {run.stderr.strip().splitlines()[-1]}")
+        raise NotMeasured(
+            f"simulated_times.py {what} does not run with build/{build}: {run.stderr.strip().splitlines()[-1]}"
+        )
     return json.loads(run.stdout.splitlines()[-1])
 
 
 def _one_step(_rows: Rows, _device: Device) -> float:
-    return float(_simulated("one_step.py"))
+    return float(_simulated("step"))
 
 
 def _first_commit(_rows: Rows, device: Device) -> float:
@@ -288,7 +289,7 @@ def _build_ratio(one: str, other: str) -> float:
     least: list[dict[str, float]] = [{}, {}]
     for _ in range(12):
         for build_, found in zip((one, other), least):
-            for name, value in _simulated("eager_operators.py", build_).items():
+            for name, value in _simulated("operators", build_).items():
                 found[name] = min(value, found.get(name, value))
     return statistics.geometric_mean(least[0][name] / least[1][name] for name in least[0])
 

@@ -50,23 +50,5 @@ class EagerWorld(World):
     def refuse(self, name: str) -> None:
         raise RuntimeError(name)
 
-    def see_refused(self, name: str) -> None:
-        pass
-
-    def see_empty(self, graph: Graph) -> None:
-        pass
-
-    def release(self, graph: Graph, keep: bool) -> None:
-        pass
-
-    def change_executables(self, i: int) -> None:
-        pass
-
     def see_most(self) -> None:
         self.most = allocated() + self.UNSEEN
-
-    def level(self) -> int:
-        return 0
-
-    def see_level(self, most: int) -> None:
-        pass

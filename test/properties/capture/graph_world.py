@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from memory import allocated, falls_to
 from patched import mps
 from program_refusals import REFUSALS
-from program_world import Graph, Recording, World
+from program_world import Graph, World
 from tensor_programs import Block
 
 # A buffer takes up to so many bytes more than its size says.
@@ -50,9 +50,6 @@ class GraphWorld(World):
         assert work.pool() == self._handles[graph.pool]
         if block.pool == 0:
             self.pool_bytes.append(work.stats()["pool_bytes"])
-
-    def keep(self, graph: Graph, recording: Recording) -> None:
-        pass
 
     def replay(self, graph: Graph) -> None:
         graph.work.replay()

@@ -6,8 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
 
-from benchmark.case import Case, new_input
-from benchmark.replay import NotRun
+from benchmark.case import Case, new_input, NotRun
 
 ACTIVATIONS = (F.relu, F.gelu, F.silu, torch.tanh, torch.sigmoid)
 

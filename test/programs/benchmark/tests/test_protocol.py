@@ -12,8 +12,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from benchmark import bare_loop, goals, protocol
-from benchmark.calls import by_kind
-from benchmark.devices import Device
+from benchmark.devices import by_kind, Device
 from benchmark.protocol import measure, ratio, Timed, trimmed_mean
 from benchmark.simulated_times import microseconds
 
