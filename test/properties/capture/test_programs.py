@@ -9,8 +9,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from eager_world import EagerWorld
-from graph_world import GraphWorld
 from hypothesis import given, settings
 from memory import allocated, returns_to
 from patched import mps
@@ -18,6 +16,7 @@ from program_refusals import ENDINGS, REFUSALS
 from program_scope import Scope
 from program_world import Graph, World
 from tensor_programs import Block, OTHERS, Program, programs, Step, TENSORS
+from worlds import EagerWorld, GraphWorld
 
 pytestmark = [
     # a program may capture views only
