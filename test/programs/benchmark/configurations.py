@@ -49,11 +49,7 @@ class Configuration:
 
 
 def load(path: Path = DATA) -> list[Configuration]:
-    """All configurations of a data file, in its order.
-
-    Raises:
-        ValueError: if the file has an unknown category.
-    """
+    """All configurations of a data file, in its order."""
     configurations = []
     data = tomllib.loads(path.read_text("utf-8"))
     quick = data.pop("quick")
@@ -68,11 +64,7 @@ def load(path: Path = DATA) -> list[Configuration]:
 
 
 def choose(configurations: list[Configuration], only: tuple[str, ...], quick: bool) -> list[Configuration]:
-    """Those that are named, or the quick ones, or all.
-
-    Raises:
-        ValueError: if there is no configuration of a name.
-    """
+    """Those that are named, or the quick ones, or all."""
     known = {one.name: one for one in configurations}
     unknown = [name for name in only if name not in known]
     if unknown:

@@ -123,11 +123,7 @@ class Cuda(Device):
 
 
 def find(name: str) -> Device:
-    """The device of a name: ``mps``, simulated or not, or ``cuda``.
-
-    Raises:
-        RuntimeError: if there is none, in a sentence that says what to do.
-    """
+    """The device of a name: ``mps``, simulated or not, or ``cuda``."""
     if name == "cuda":
         if not torch.cuda.is_available():
             raise RuntimeError("This torch sees no CUDA device: run it where there is one, or leave DEVICE out.")

@@ -66,8 +66,7 @@ class Generator:
     def __init__(self, case: Case) -> None:
         torch.manual_seed(0)
         self.case = case
-        self.model: Any = language_model(case.name)
-        self.model = self.model.eval().to("mps")
+        self.model = language_model(case.name).eval().to("mps")
         self.model.generation_config.eos_token_id = None
         generator = torch.Generator().manual_seed(1)
         self.prompts = [torch.randint(5, 99, shape, generator=generator).to("mps") for shape in PROMPTS]
