@@ -16,37 +16,14 @@ from torchvision.models import detection
 from real_models.architecture import Architecture, normal
 
 _CLASSIFIERS = (
-    "alexnet",
-    "convnext_tiny",
-    "densenet121",
-    "efficientnet_b0",
-    "googlenet",
-    "mnasnet0_5",
-    "mobilenet_v2",
-    "mobilenet_v3_small",
-    "regnet_y_400mf",
-    "resnet18",
-    "resnet50",
-    "shufflenet_v2_x0_5",
-    "squeezenet1_1",
-    "swin_t",
-    "vgg11_bn",
-)
+    "alexnet convnext_tiny densenet121 efficientnet_b0 googlenet mnasnet0_5 mobilenet_v2 mobilenet_v3_small regnet_y_400mf "
+    "resnet18 resnet50 shufflenet_v2_x0_5 squeezenet1_1 swin_t vgg11_bn"
+).split()
 _SEGMENTATION = ("lraspp_mobilenet_v3_large", "fcn_resnet50", "deeplabv3_mobilenet_v3_large")
 _TIMM = (
-    "convnext_atto",
-    "deit_tiny_patch16_224",
-    "edgenext_xx_small",
-    "ghostnet_100",
-    "lcnet_050",
-    "mixer_s32_224",
-    "mobilevitv2_050",
-    "poolformer_s12",
-    "resmlp_12_224",
-    "resnet10t",
-    "tf_efficientnet_lite0",
-    "vit_tiny_patch16_224",
-)
+    "convnext_atto deit_tiny_patch16_224 edgenext_xx_small ghostnet_100 lcnet_050 mixer_s32_224 mobilevitv2_050 poolformer_s12 "
+    "resmlp_12_224 resnet10t tf_efficientnet_lite0 vit_tiny_patch16_224"
+).split()
 _FIXED_SIZE = ("deit", "vit", "mixer", "resmlp")
 
 
