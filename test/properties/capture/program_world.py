@@ -13,9 +13,8 @@ from typing import Any, ClassVar
 
 import torch
 from patched import mps
-from program_refusals import ENDINGS, Interruption, READS, REFUSALS
 from program_scope import run_step, Scope, Tape
-from tensor_programs import Block, CONTROLS, Program, Step
+from tensor_programs import Block, CONTROLS, ENDINGS, Interruption, Program, READS, REFUSALS, Step
 from torch import Tensor
 
 

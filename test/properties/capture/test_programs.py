@@ -12,10 +12,9 @@ import torch
 from hypothesis import given, settings
 from memory import allocated, returns_to
 from patched import mps
-from program_refusals import ENDINGS, REFUSALS
 from program_scope import Scope
 from program_world import Graph, World
-from tensor_programs import Block, OTHERS, Program, programs, Step, TENSORS
+from tensor_programs import Block, ENDINGS, OTHERS, Program, programs, REFUSALS, Step, TENSORS
 from worlds import EagerWorld, GraphWorld
 
 pytestmark = [

@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 
 from memory import allocated, falls_to, Peak
 from patched import mps
-from program_refusals import REFUSALS
 from program_world import Graph, Recording, World
-from tensor_programs import Block
+from tensor_programs import Block, REFUSALS
 
 # A buffer takes up to so many bytes more than its size says.
 ROUNDING = 256
