@@ -147,7 +147,7 @@ PAGES = [ROOT / "README.md", *(page for page in sorted(DOCS.rglob("*.md")) if pa
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
 
 
-@pytest.mark.parametrize("page", (page for page in PAGES if BLOCK.search(page.read_text())), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda page: page.name)
 @pytest.mark.usefixtures("_restore_settings")
 def test_examples_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of a page one after the other, in one module."""
