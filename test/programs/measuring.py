@@ -31,6 +31,15 @@ def without_gpu_work() -> AbstractContextManager[Any]:
     return mps_simulator.null_mode() if on_simulator() else nullcontext()
 
 
+def counted_calls(run: Callable[[], object]) -> int | None:
+    """How many calls of Metal and MPSGraph a run makes, where the simulator counts them."""
+    if not on_simulator():
+        return None
+    mps_simulator.reset_counters()
+    run()
+    return sum(mps_simulator.counters().values())
+
+
 def median_seconds(run: Callable[[], object], repeats: int) -> float:
     """What a call costs the CPU, with an idle device before each."""
     seconds = []

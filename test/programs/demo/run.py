@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import torch  # noqa: E402
 from measuring import (  # noqa: E402
     console_with_device,
+    counted_calls,
     finish,
     heading,
     median_seconds,
@@ -21,7 +22,6 @@ from measuring import (  # noqa: E402
 )
 from rich.table import Table  # noqa: E402
 
-import mps_simulator  # noqa: E402
 from demo.cases import all_cases, Case  # noqa: E402
 
 
@@ -58,13 +58,9 @@ class Result:
 
 
 def _cost(run: Callable[[], object], repeats: int) -> Pass:
-    calls = None
     run()
     torch.mps.synchronize()
-    if on_simulator():
-        mps_simulator.reset_counters()
-        run()
-        calls = sum(mps_simulator.counters().values())
+    calls = counted_calls(run)
     return Pass(median_seconds(run, repeats), calls)
 
 
