@@ -7,123 +7,72 @@
 #include <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 #include <ObjFWRT/ObjFWRT.h>
 
-#include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
 
-enum class Kind : uint8_t {
-  OPEN_COMPUTE,
-  OPEN_CONCURRENT,
-  OPEN_BLIT,
-  END_COMPUTE,
-  END_BLIT,
-  SET_PIPELINE,
-  SET_BUFFER,
-  SET_BUFFERS,
-  SET_OFFSET,
-  SET_BYTES,
-  SET_THREADGROUP_MEMORY,
-  USE_RESOURCE,
-  USE_RESOURCES,
-  BARRIER,
-  BARRIER_OF_RESOURCES,
-  DISPATCH_THREADS,
-  DISPATCH_THREADGROUPS,
-  EXECUTE_COMMANDS,
-  RUN_GRAPH,
-  RUN_GRAPH_FRESH,
-  COPY,
-  FILL,
-  NEW_BUFFER,
-  HANDLER,
-  COMMIT,
+// An object that a recording keeps.
+class Kept {
+ public:
+  Kept(id object = nil) : object_([object retain]) {}
+  Kept(const Kept& other) : Kept(other.object_) {}
+  Kept& operator=(Kept other) {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~Kept() {
+    [object_ release];
+  }
+  operator id() const {
+    return object_;
+  }
+
+ private:
+  id object_;
+};
+static_assert(sizeof(Kept) == sizeof(id));
+
+const id* objects_of(const std::vector<Kept>& kept) {
+  return reinterpret_cast<const id*>(kept.data());
+}
+
+// What recorded calls are made on.
+struct Open {
+  MPSCommandBuffer* commands;
+  id<MTLComputeCommandEncoder> compute = nil;
+  id<MTLBlitCommandEncoder> blit = nil;
 };
 
-// What is set is what its kind needs; objects are kept by their recording.
+// What a replay that sets everything again does differently, or what counts as a step.
+enum class Kind { OPEN_COMPUTE, PIPELINE, BINDING, OFFSET, DISPATCH, GRAPH_RUN, OTHER_STEP, COMMIT, OTHER };
+
 struct Call {
   Kind kind;
-  id object = nil;
-  id other = nil;
-  id third = nil;
-  id fourth = nil;
-  NSUInteger first = 0;
-  NSUInteger second = 0;
-  NSUInteger length = 0;
-  MTLSize size = {0, 0, 0};
-  MTLSize group = {0, 0, 0};
-  std::vector<uint8_t> bytes;
-  std::vector<id> objects;
-  std::vector<NSUInteger> offsets;
+  std::function<void(Open&)> make;
+  // The pipeline or the buffer.
+  Kept object = nil;
+  NSUInteger index = 0;
+  NSUInteger offset = 0;
+  // Of a call that binds several buffers: a call for each.
+  std::vector<Call> parts = {};
+  // Of a graph run: the same with new tensor data.
+  std::function<void(Open&)> afresh = nullptr;
 };
 
 struct Recording {
   std::vector<Call> calls;
   std::vector<Call> rebinding;
-
-  ~Recording() {
-    for (auto& call : calls) {
-      for (id object : {call.object, call.other, call.third, call.fourth}) {
-        [object release];
-      }
-      for (id object : call.objects) {
-        [object release];
-      }
-    }
-  }
 };
 
 Recording* recording = nullptr;
 std::thread::id recorded_thread;
 // Inside of a call that is recorded: what it calls in turn comes by itself.
 int depth = 0;
-
-bool records() {
-  return recording && depth == 0 && std::this_thread::get_id() == recorded_thread;
-}
-
-void record(Call call) {
-  for (id object : {call.object, call.other, call.third, call.fourth}) {
-    [object retain];
-  }
-  for (id object : call.objects) {
-    [object retain];
-  }
-  recording->calls.push_back(std::move(call));
-}
-
-struct Inside {
-  Inside() {
-    ++depth;
-  }
-  ~Inside() {
-    --depth;
-  }
-};
-
-// Each method that is recorded, with what it does otherwise.
-template <int id_, typename Result, typename... Arguments>
-struct Hook {
-  using Function = Result (*)(id, SEL, Arguments...);
-  static Function original;
-  static Call (*describe)(id, Arguments...);
-
-  static Result called(id self, SEL selector, Arguments... arguments) {
-    if (!records()) {
-      return original(self, selector, arguments...);
-    }
-    record(describe(self, arguments...));
-    Inside inside;
-    return original(self, selector, arguments...);
-  }
-};
-template <int id_, typename Result, typename... Arguments>
-typename Hook<id_, Result, Arguments...>::Function Hook<id_, Result, Arguments...>::original = nullptr;
-template <int id_, typename Result, typename... Arguments>
-Call (*Hook<id_, Result, Arguments...>::describe)(id, Arguments...) = nullptr;
 
 struct Replaced {
   Class owner;
@@ -133,15 +82,41 @@ struct Replaced {
 };
 std::vector<Replaced> replaced;
 
-template <int id_, typename Result, typename... Arguments>
-void hook(Class owner, SEL selector, Call (*describe)(id, Arguments...)) {
-  using Hooked = Hook<id_, Result, Arguments...>;
+// In place of a method: records what `Describe`, whose type is different for each, makes of its arguments.
+template <typename Describe, typename Result, typename... Arguments>
+struct Hook {
+  static inline Result (*original)(id, SEL, Arguments...) = nullptr;
+  static inline Call (*describe)(id, Arguments...) = nullptr;
+
+  static Result called(id self, SEL selector, Arguments... arguments) {
+    if (!recording || depth > 0 || std::this_thread::get_id() != recorded_thread) {
+      return original(self, selector, arguments...);
+    }
+    recording->calls.push_back(describe(self, arguments...));
+    ++depth;
+    struct Leave {
+      ~Leave() {
+        --depth;
+      }
+    } leave;
+    return original(self, selector, arguments...);
+  }
+};
+
+template <typename Result, typename Describe, typename... Arguments>
+void replace_method(Class owner, SEL selector, Describe describe, Call (Describe::*)(id, Arguments...) const) {
+  using Hooked = Hook<Describe, Result, Arguments...>;
   const IMP original = class_getMethodImplementation(owner, selector);
   const char* types = method_getTypeEncoding(class_getInstanceMethod(owner, selector));
-  Hooked::original = reinterpret_cast<typename Hooked::Function>(original);
+  Hooked::original = reinterpret_cast<Result (*)(id, SEL, Arguments...)>(original);
   Hooked::describe = describe;
   replaced.push_back({owner, selector, original, types});
   class_replaceMethod(owner, selector, reinterpret_cast<IMP>(&Hooked::called), types);
+}
+
+template <typename Result = void, typename Describe>
+void hook(Class owner, SEL selector, Describe describe) {
+  replace_method<Result>(owner, selector, describe, &Describe::operator());
 }
 
 id<MTLDevice> device() {
@@ -154,203 +129,221 @@ id<MTLCommandQueue> queue() {
   return made;
 }
 
-Call plain(Kind kind, id object = nil, NSUInteger first = 0, NSUInteger second = 0) {
-  Call call{kind};
-  call.object = object;
-  call.first = first;
-  call.second = second;
-  return call;
+Call set_buffer(const Kept& buffer, NSUInteger offset, NSUInteger index) {
+  return {
+      Kind::BINDING,
+      [=](Open& open) { [open.compute setBuffer:buffer offset:offset atIndex:index]; },
+      buffer,
+      index,
+      offset};
 }
 
 void hook_compute(Class owner) {
-  hook<0, void, id>(owner, @selector(setComputePipelineState:), +[](id, id pipeline) {
-    return plain(Kind::SET_PIPELINE, pipeline);
+  hook(owner, @selector(setComputePipelineState:), [](id, id state) {
+    const Kept pipeline = state;
+    return Call{Kind::PIPELINE, [=](Open& open) { [open.compute setComputePipelineState:pipeline]; }, pipeline};
   });
-  hook<1, void, id, NSUInteger, NSUInteger>(
-      owner, @selector(setBuffer:offset:atIndex:), +[](id, id buffer, NSUInteger offset, NSUInteger index) {
-        return plain(Kind::SET_BUFFER, buffer, offset, index);
-      });
-  hook<2, void, NSUInteger, NSUInteger>(
-      owner, @selector(setBufferOffset:atIndex:), +[](id, NSUInteger offset, NSUInteger index) {
-        return plain(Kind::SET_OFFSET, nil, offset, index);
-      });
-  hook<3, void, const void*, NSUInteger, NSUInteger>(
-      owner, @selector(setBytes:length:atIndex:), +[](id, const void* bytes, NSUInteger length, NSUInteger index) {
-        auto call = plain(Kind::SET_BYTES, nil, 0, index);
-        const auto* begin = static_cast<const uint8_t*>(bytes);
-        call.bytes.assign(begin, begin + length);
-        return call;
-      });
-  hook<4, void, NSUInteger, NSUInteger>(
-      owner, @selector(setThreadgroupMemoryLength:atIndex:), +[](id, NSUInteger length, NSUInteger index) {
-        return plain(Kind::SET_THREADGROUP_MEMORY, nil, length, index);
-      });
-  hook<5, void, id, MTLResourceUsage>(owner, @selector(useResource:usage:), +[](id, id resource, MTLResourceUsage usage) {
-    return plain(Kind::USE_RESOURCE, resource, usage);
+  hook(owner, @selector(setBuffer:offset:atIndex:), [](id, id buffer, NSUInteger offset, NSUInteger index) {
+    return set_buffer(buffer, offset, index);
   });
-  hook<6, void, MTLBarrierScope>(owner, @selector(memoryBarrierWithScope:), +[](id, MTLBarrierScope scope) {
-    return plain(Kind::BARRIER, nil, scope);
+  hook(owner, @selector(setBufferOffset:atIndex:), [](id, NSUInteger offset, NSUInteger index) {
+    const auto make = [=](Open& open) { [open.compute setBufferOffset:offset atIndex:index]; };
+    return Call{Kind::OFFSET, make, nil, index, offset};
   });
-  hook<7, void, const id*, NSUInteger>(
-      owner, @selector(memoryBarrierWithResources:count:), +[](id, const id* resources, NSUInteger count) {
-        auto call = plain(Kind::BARRIER_OF_RESOURCES);
-        call.objects.assign(resources, resources + count);
-        return call;
-      });
-  hook<8, void, MTLSize, MTLSize>(
-      owner, @selector(dispatchThreads:threadsPerThreadgroup:), +[](id, MTLSize size, MTLSize group) {
-        auto call = plain(Kind::DISPATCH_THREADS);
-        call.size = size;
-        call.group = group;
-        return call;
-      });
-  hook<9, void, MTLSize, MTLSize>(
-      owner, @selector(dispatchThreadgroups:threadsPerThreadgroup:), +[](id, MTLSize size, MTLSize group) {
-        auto call = plain(Kind::DISPATCH_THREADGROUPS);
-        call.size = size;
-        call.group = group;
-        return call;
-      });
-  hook<10, void, id, NSRange>(owner, @selector(executeCommandsInBuffer:withRange:), +[](id, id commands, NSRange range) {
-    return plain(Kind::EXECUTE_COMMANDS, commands, range.location, range.length);
-  });
-  hook<11, void>(owner, @selector(endEncoding), +[](id) { return plain(Kind::END_COMPUTE); });
-  hook<22, void, const id*, const NSUInteger*, NSRange>(
+  hook(
       owner,
       @selector(setBuffers:offsets:withRange:),
-      +[](id, const id* buffers, const NSUInteger* offsets, NSRange range) {
-        auto call = plain(Kind::SET_BUFFERS, nil, 0, range.location);
-        call.objects.assign(buffers, buffers + range.length);
-        call.offsets.assign(offsets, offsets + range.length);
+      [](id, const id* buffers, const NSUInteger* offsets, NSRange range) {
+        const std::vector<Kept> kept(buffers, buffers + range.length);
+        const std::vector<NSUInteger> at(offsets, offsets + range.length);
+        Call call{Kind::BINDING, [=](Open& open) {
+                    [open.compute setBuffers:objects_of(kept) offsets:at.data() withRange:range];
+                  }};
+        for (size_t i = 0; i < range.length; ++i) {
+          call.parts.push_back(set_buffer(kept[i], at[i], range.location + i));
+        }
         return call;
       });
-  hook<23, void, const id*, NSUInteger, MTLResourceUsage>(
-      owner,
-      @selector(useResources:count:usage:),
-      +[](id, const id* resources, NSUInteger count, MTLResourceUsage usage) {
-        auto call = plain(Kind::USE_RESOURCES, nil, usage);
-        call.objects.assign(resources, resources + count);
-        return call;
+  hook(owner, @selector(setBytes:length:atIndex:), [](id, const void* bytes, NSUInteger length, NSUInteger index) {
+    const auto* begin = static_cast<const uint8_t*>(bytes);
+    const std::vector<uint8_t> kept(begin, begin + length);
+    const auto make = [=](Open& open) { [open.compute setBytes:kept.data() length:kept.size() atIndex:index]; };
+    return Call{Kind::BINDING, make, nil, index};
+  });
+  hook(owner, @selector(setThreadgroupMemoryLength:atIndex:), [](id, NSUInteger length, NSUInteger index) {
+    return Call{Kind::OTHER, [=](Open& open) { [open.compute setThreadgroupMemoryLength:length atIndex:index]; }};
+  });
+  hook(owner, @selector(useResource:usage:), [](id, id resource, MTLResourceUsage usage) {
+    return Call{Kind::OTHER, [usage, kept = Kept(resource)](Open& open) { [open.compute useResource:kept usage:usage]; }};
+  });
+  hook(
+      owner, @selector(useResources:count:usage:), [](id, const id* resources, NSUInteger count, MTLResourceUsage usage) {
+        const std::vector<Kept> kept(resources, resources + count);
+        return Call{
+            Kind::OTHER, [=](Open& open) { [open.compute useResources:objects_of(kept) count:count usage:usage]; }};
       });
+  hook(owner, @selector(memoryBarrierWithScope:), [](id, MTLBarrierScope scope) {
+    return Call{Kind::OTHER, [=](Open& open) { [open.compute memoryBarrierWithScope:scope]; }};
+  });
+  hook(owner, @selector(memoryBarrierWithResources:count:), [](id, const id* resources, NSUInteger count) {
+    const std::vector<Kept> kept(resources, resources + count);
+    return Call{Kind::OTHER, [=](Open& open) { [open.compute memoryBarrierWithResources:objects_of(kept) count:count]; }};
+  });
+  hook(owner, @selector(dispatchThreads:threadsPerThreadgroup:), [](id, MTLSize size, MTLSize group) {
+    return Call{Kind::DISPATCH, [=](Open& open) { [open.compute dispatchThreads:size threadsPerThreadgroup:group]; }};
+  });
+  hook(owner, @selector(dispatchThreadgroups:threadsPerThreadgroup:), [](id, MTLSize size, MTLSize group) {
+    return Call{
+        Kind::DISPATCH, [=](Open& open) { [open.compute dispatchThreadgroups:size threadsPerThreadgroup:group]; }};
+  });
+  hook(owner, @selector(executeCommandsInBuffer:withRange:), [](id, id commands, NSRange range) {
+    return Call{Kind::OTHER_STEP, [range, kept = Kept(commands)](Open& open) {
+                  [open.compute executeCommandsInBuffer:kept withRange:range];
+                }};
+  });
+  hook(owner, @selector(endEncoding), [](id) {
+    return Call{Kind::OTHER, [](Open& open) { [open.compute endEncoding]; }};
+  });
 }
 
 void hook_blit(Class owner) {
-  hook<12, void, id, NSUInteger, id, NSUInteger, NSUInteger>(
+  hook(
       owner,
       @selector(copyFromBuffer:sourceOffset:toBuffer:destinationOffset:size:),
-      +[](id, id source, NSUInteger source_offset, id destination, NSUInteger destination_offset, NSUInteger size) {
-        auto call = plain(Kind::COPY, source, source_offset, destination_offset);
-        call.other = destination;
-        call.length = size;
-        return call;
+      [](id, id source, NSUInteger source_offset, id destination, NSUInteger destination_offset, NSUInteger size) {
+        const Kept from = source;
+        const Kept to = destination;
+        return Call{Kind::OTHER_STEP, [=](Open& open) {
+                      [open.blit copyFromBuffer:from
+                                   sourceOffset:source_offset
+                                       toBuffer:to
+                              destinationOffset:destination_offset
+                                           size:size];
+                    }};
       });
-  hook<13, void, id, NSRange, uint8_t>(
-      owner, @selector(fillBuffer:range:value:), +[](id, id buffer, NSRange range, uint8_t value) {
-        auto call = plain(Kind::FILL, buffer, range.location, range.length);
-        call.length = value;
-        return call;
-      });
-  hook<14, void>(owner, @selector(endEncoding), +[](id) { return plain(Kind::END_BLIT); });
+  hook(owner, @selector(fillBuffer:range:value:), [](id, id buffer, NSRange range, uint8_t value) {
+    const Kept kept = buffer;
+    return Call{Kind::OTHER_STEP, [=](Open& open) { [open.blit fillBuffer:kept range:range value:value]; }};
+  });
+  hook(owner, @selector(endEncoding), [](id) {
+    return Call{Kind::OTHER, [](Open& open) { [open.blit endEncoding]; }};
+  });
 }
 
 void hook_command_buffers(Class outer, Class inner) {
-  hook<15, id>(outer, @selector(computeCommandEncoder), +[](id) { return plain(Kind::OPEN_COMPUTE); });
-  hook<16, id>(outer, @selector(blitCommandEncoder), +[](id) { return plain(Kind::OPEN_BLIT); });
-  hook<17, id, MTLDispatchType>(
-      outer, @selector(computeCommandEncoderWithDispatchType:), +[](id, MTLDispatchType type) {
-        return plain(type == MTLDispatchTypeConcurrent ? Kind::OPEN_CONCURRENT : Kind::OPEN_COMPUTE);
-      });
-  hook<18, void>(outer, @selector(commitAndContinue), +[](id) { return plain(Kind::COMMIT); });
-  hook<19, void, id>(inner, @selector(addCompletedHandler:), +[](id, id) { return plain(Kind::HANDLER); });
+  hook<id>(outer, @selector(computeCommandEncoder), [](id) {
+    return Call{Kind::OPEN_COMPUTE, [](Open& open) { open.compute = [open.commands computeCommandEncoder]; }};
+  });
+  hook<id>(outer, @selector(blitCommandEncoder), [](id) {
+    return Call{Kind::OTHER, [](Open& open) { open.blit = [open.commands blitCommandEncoder]; }};
+  });
+  hook<id>(outer, @selector(computeCommandEncoderWithDispatchType:), [](id, MTLDispatchType type) {
+    return Call{Kind::OPEN_COMPUTE, [=](Open& open) {
+                  open.compute = [open.commands computeCommandEncoderWithDispatchType:type];
+                }};
+  });
+  hook(outer, @selector(commitAndContinue), [](id) {
+    return Call{Kind::COMMIT, [](Open& open) { [open.commands commitAndContinue]; }};
+  });
+  hook(inner, @selector(addCompletedHandler:), [](id, id) {
+    return Call{Kind::OTHER, [](Open& open) {
+                  [open.commands.commandBuffer addCompletedHandler:^(id<MTLCommandBuffer>){
+                  }];
+                }};
+  });
 }
 
-void hook_others(Class device_class) {
-  hook<20, id, id, id, id, id>(
-      MPSGraphExecutable.class,
-      @selector(encodeToCommandBuffer:inputsArray:resultsArray:executionDescriptor:),
-      +[](id self, id, id inputs, id results, id descriptor) {
-        auto call = plain(Kind::RUN_GRAPH, self);
-        call.other = inputs;
-        call.third = results;
-        call.fourth = descriptor;
-        return call;
-      });
-  hook<21, id, NSUInteger, MTLResourceOptions>(
-      device_class, @selector(newBufferWithLength:options:), +[](id, NSUInteger length, MTLResourceOptions options) {
-        return plain(Kind::NEW_BUFFER, nil, length, options);
-      });
+// The arrays of tensor data, which keeps them.
+std::vector<Kept> arrays_of(NSArray<MPSGraphTensorData*>* data) {
+  std::vector<Kept> arrays;
+  for (MPSGraphTensorData* one in data) {
+    arrays.emplace_back(one.mpsndarray);
+  }
+  return arrays;
 }
 
 // New tensor data of arrays, as a replayer has it that keeps only the arrays.
-NSArray<MPSGraphTensorData*>* fresh(const std::vector<id>& arrays, size_t begin, size_t end) {
-  NSMutableArray* result = [NSMutableArray arrayWithCapacity:end - begin];
-  for (size_t i = begin; i < end; ++i) {
-    [result addObject:[[[MPSGraphTensorData alloc] initWithMPSNDArray:arrays[i]] autorelease]];
+NSArray<MPSGraphTensorData*>* fresh(const std::vector<Kept>& arrays) {
+  NSMutableArray* result = [NSMutableArray arrayWithCapacity:arrays.size()];
+  for (const auto& array : arrays) {
+    [result addObject:[[[MPSGraphTensorData alloc] initWithMPSNDArray:array] autorelease]];
   }
   return result;
 }
 
-// The recorded tensor data keeps the arrays.
-Call fresh_run(const Call& run) {
-  Call call = run;
-  call.kind = Kind::RUN_GRAPH_FRESH;
-  for (NSArray<MPSGraphTensorData*>* data in @[ run.other, run.third ]) {
-    for (MPSGraphTensorData* one in data) {
-      call.objects.push_back(one.mpsndarray);
+void run_graph(MPSGraphExecutable* executable, Open& open, id inputs, id results, id descriptor) {
+  [executable encodeToCommandBuffer:open.commands
+                        inputsArray:inputs
+                       resultsArray:results
+                executionDescriptor:descriptor];
+}
+
+void hook_others(Class device_class) {
+  hook<id>(
+      MPSGraphExecutable.class,
+      @selector(encodeToCommandBuffer:inputsArray:resultsArray:executionDescriptor:),
+      [](id self, id, id inputs, id results, id descriptor) {
+        Call call{Kind::GRAPH_RUN, nullptr};
+        call.make = [self = Kept(self), in = Kept(inputs), out = Kept(results), how = Kept(descriptor)](Open& open) {
+          @autoreleasepool {
+            run_graph(self, open, in, out, how);
+          }
+        };
+        call.afresh =
+            [self = Kept(self), in = arrays_of(inputs), out = arrays_of(results), how = Kept(descriptor)](Open& open) {
+              @autoreleasepool {
+                run_graph(self, open, fresh(in), fresh(out), how);
+              }
+            };
+        return call;
+      });
+  hook<id>(device_class, @selector(newBufferWithLength:options:), [](id, NSUInteger length, MTLResourceOptions options) {
+    return Call{Kind::OTHER, [=](Open&) { [[device() newBufferWithLength:length options:options] release]; }};
+  });
+}
+
+using Bound = std::map<NSUInteger, Call>;
+
+void bind(Bound& bound, const Call& call) {
+  if (call.kind == Kind::OFFSET) {
+    bound.insert_or_assign(call.index, set_buffer(bound.at(call.index).object, call.offset, call.index));
+  } else if (call.parts.empty()) {
+    bound.insert_or_assign(call.index, call);
+  } else {
+    for (const auto& part : call.parts) {
+      bound.insert_or_assign(part.index, part);
     }
   }
-  call.first = [run.other count];
-  return call;
 }
 
 // Before each dispatch: its pipeline, and all that eager binds for that pipeline.
 std::vector<Call> rebinding_of(const std::vector<Call>& calls, const std::map<id, std::set<NSUInteger>>& used) {
   std::vector<Call> result;
-  std::map<NSUInteger, Call> bound;
-  Call pipeline{Kind::SET_PIPELINE};
+  Bound bound;
+  Call pipeline{Kind::PIPELINE, nullptr};
   for (const auto& call : calls) {
-    switch (call.kind) {
-      case Kind::SET_PIPELINE:
-        pipeline = call;
-        break;
-      case Kind::SET_BUFFER:
-      case Kind::SET_BYTES:
-        bound.insert_or_assign(call.second, call);
-        break;
-      case Kind::SET_BUFFERS:
-        for (size_t i = 0; i < call.objects.size(); ++i) {
-          auto one = plain(Kind::SET_BUFFER, call.objects[i], call.offsets[i], call.second + i);
-          bound.insert_or_assign(one.second, one);
+    if (call.kind == Kind::PIPELINE) {
+      pipeline = call;
+      continue;
+    }
+    if (call.kind == Kind::BINDING || call.kind == Kind::OFFSET) {
+      bind(bound, call);
+      continue;
+    }
+    if (call.kind == Kind::OPEN_COMPUTE) {
+      bound.clear();
+    } else if (call.kind == Kind::DISPATCH) {
+      result.push_back(pipeline);
+      const auto indices = used.find(pipeline.object);
+      for (const auto& [index, binding] : bound) {
+        if (indices == used.end() || indices->second.count(index)) {
+          result.push_back(binding);
         }
-        break;
-      case Kind::SET_OFFSET: {
-        auto& before = bound.at(call.second);
-        before.first = call.first;
-        break;
       }
-      case Kind::OPEN_COMPUTE:
-      case Kind::OPEN_CONCURRENT:
-        bound.clear();
-        result.push_back(call);
-        break;
-      case Kind::DISPATCH_THREADS:
-      case Kind::DISPATCH_THREADGROUPS: {
-        result.push_back(pipeline);
-        const auto indices = used.find(pipeline.object);
-        for (const auto& [index, binding] : bound) {
-          if (indices == used.end() || indices->second.count(index)) {
-            result.push_back(binding);
-          }
-        }
-        result.push_back(call);
-        break;
-      }
-      case Kind::RUN_GRAPH:
-        result.push_back(fresh_run(call));
-        break;
-      default:
-        result.push_back(call);
-        break;
+    }
+    result.push_back(call);
+    if (call.kind == Kind::GRAPH_RUN) {
+      result.back().make = call.afresh;
     }
   }
   return result;
@@ -362,144 +355,24 @@ std::map<id, std::set<NSUInteger>> indices_of(const std::vector<Call>& calls) {
   std::set<NSUInteger> since;
   id pipeline = nil;
   for (const auto& call : calls) {
-    switch (call.kind) {
-      case Kind::OPEN_COMPUTE:
-        since.clear();
-        break;
-      case Kind::SET_PIPELINE:
-        pipeline = call.object;
-        break;
-      case Kind::SET_BUFFER:
-      case Kind::SET_BYTES:
-      case Kind::SET_OFFSET:
-        since.insert(call.second);
-        break;
-      case Kind::SET_BUFFERS:
-        for (size_t i = 0; i < call.objects.size(); ++i) {
-          since.insert(call.second + i);
-        }
-        break;
-      case Kind::DISPATCH_THREADS:
-      case Kind::DISPATCH_THREADGROUPS:
-        result[pipeline].insert(since.begin(), since.end());
-        since.clear();
-        break;
-      default:
-        break;
+    if (call.kind == Kind::OPEN_COMPUTE) {
+      since.clear();
+    } else if (call.kind == Kind::PIPELINE) {
+      pipeline = call.object;
+    } else if (call.kind == Kind::DISPATCH) {
+      result[pipeline].insert(since.begin(), since.end());
+      since.clear();
+    } else if (call.kind == Kind::OFFSET || (call.kind == Kind::BINDING && call.parts.empty())) {
+      since.insert(call.index);
+    }
+    for (const auto& part : call.parts) {
+      since.insert(part.index);
     }
   }
   return result;
 }
 
 MPSCommandBuffer* current = nil;
-
-void make(const std::vector<Call>& calls) {
-  id<MTLComputeCommandEncoder> compute = nil;
-  id<MTLBlitCommandEncoder> blit = nil;
-  if (!current) {
-    current = [[MPSCommandBuffer commandBufferFromCommandQueue:queue()] retain];
-  }
-  for (const auto& call : calls) {
-    switch (call.kind) {
-      case Kind::OPEN_COMPUTE:
-        compute = [current computeCommandEncoder];
-        break;
-      case Kind::OPEN_CONCURRENT:
-        compute = [current computeCommandEncoderWithDispatchType:MTLDispatchTypeConcurrent];
-        break;
-      case Kind::OPEN_BLIT:
-        blit = [current blitCommandEncoder];
-        break;
-      case Kind::END_COMPUTE:
-        [compute endEncoding];
-        break;
-      case Kind::END_BLIT:
-        [blit endEncoding];
-        break;
-      case Kind::SET_PIPELINE:
-        [compute setComputePipelineState:call.object];
-        break;
-      case Kind::SET_BUFFER:
-        [compute setBuffer:call.object offset:call.first atIndex:call.second];
-        break;
-      case Kind::SET_BUFFERS:
-        [compute setBuffers:call.objects.data()
-                    offsets:call.offsets.data()
-                  withRange:NSMakeRange(call.second, call.objects.size())];
-        break;
-      case Kind::SET_OFFSET:
-        [compute setBufferOffset:call.first atIndex:call.second];
-        break;
-      case Kind::SET_BYTES:
-        [compute setBytes:call.bytes.data() length:call.bytes.size() atIndex:call.second];
-        break;
-      case Kind::SET_THREADGROUP_MEMORY:
-        [compute setThreadgroupMemoryLength:call.first atIndex:call.second];
-        break;
-      case Kind::USE_RESOURCE:
-        [compute useResource:call.object usage:static_cast<MTLResourceUsage>(call.first)];
-        break;
-      case Kind::USE_RESOURCES:
-        [compute useResources:call.objects.data()
-                        count:call.objects.size()
-                        usage:static_cast<MTLResourceUsage>(call.first)];
-        break;
-      case Kind::BARRIER:
-        [compute memoryBarrierWithScope:static_cast<MTLBarrierScope>(call.first)];
-        break;
-      case Kind::BARRIER_OF_RESOURCES:
-        [compute memoryBarrierWithResources:call.objects.data() count:call.objects.size()];
-        break;
-      case Kind::DISPATCH_THREADS:
-        [compute dispatchThreads:call.size threadsPerThreadgroup:call.group];
-        break;
-      case Kind::DISPATCH_THREADGROUPS:
-        [compute dispatchThreadgroups:call.size threadsPerThreadgroup:call.group];
-        break;
-      case Kind::EXECUTE_COMMANDS:
-        [compute executeCommandsInBuffer:call.object withRange:NSMakeRange(call.first, call.second)];
-        break;
-      case Kind::RUN_GRAPH:
-        @autoreleasepool {
-          [(MPSGraphExecutable*)call.object encodeToCommandBuffer:current
-                                                      inputsArray:call.other
-                                                     resultsArray:call.third
-                                              executionDescriptor:call.fourth];
-        }
-        break;
-      case Kind::RUN_GRAPH_FRESH:
-        @autoreleasepool {
-          [(MPSGraphExecutable*)call.object encodeToCommandBuffer:current
-                                                      inputsArray:fresh(call.objects, 0, call.first)
-                                                     resultsArray:fresh(call.objects, call.first, call.objects.size())
-                                              executionDescriptor:call.fourth];
-        }
-        break;
-      case Kind::COPY:
-        [blit copyFromBuffer:call.object
-                 sourceOffset:call.first
-                     toBuffer:call.other
-            destinationOffset:call.second
-                         size:call.length];
-        break;
-      case Kind::FILL:
-        [blit fillBuffer:call.object
-                   range:NSMakeRange(call.first, call.second)
-                   value:static_cast<uint8_t>(call.length)];
-        break;
-      case Kind::NEW_BUFFER:
-        [[device() newBufferWithLength:call.first options:static_cast<MTLResourceOptions>(call.second)] release];
-        break;
-      case Kind::HANDLER:
-        [current.commandBuffer addCompletedHandler:^(id<MTLCommandBuffer>){
-        }];
-        break;
-      case Kind::COMMIT:
-        [current commitAndContinue];
-        break;
-    }
-  }
-}
 
 } // namespace
 
@@ -546,7 +419,13 @@ PUBLIC void bare_loop_prepare_rebinding(void* replay, void* eager) {
 PUBLIC void bare_loop_run(void* replay, int rebind) {
   @autoreleasepool {
     const auto* made = static_cast<Recording*>(replay);
-    make(rebind ? made->rebinding : made->calls);
+    if (!current) {
+      current = [[MPSCommandBuffer commandBufferFromCommandQueue:queue()] retain];
+    }
+    Open open{current};
+    for (const auto& call : rebind ? made->rebinding : made->calls) {
+      call.make(open);
+    }
   }
 }
 
@@ -554,20 +433,10 @@ PUBLIC void bare_loop_run(void* replay, int rebind) {
 PUBLIC size_t bare_loop_steps_before_commit(void* replay) {
   size_t steps = 0;
   for (const auto& call : static_cast<Recording*>(replay)->calls) {
-    switch (call.kind) {
-      case Kind::COMMIT:
-        return steps;
-      case Kind::DISPATCH_THREADS:
-      case Kind::DISPATCH_THREADGROUPS:
-      case Kind::EXECUTE_COMMANDS:
-      case Kind::RUN_GRAPH:
-      case Kind::COPY:
-      case Kind::FILL:
-        ++steps;
-        break;
-      default:
-        break;
+    if (call.kind == Kind::COMMIT) {
+      break;
     }
+    steps += call.kind == Kind::DISPATCH || call.kind == Kind::GRAPH_RUN || call.kind == Kind::OTHER_STEP;
   }
   return steps;
 }

@@ -17,8 +17,7 @@ from pathlib import Path
 import torch
 
 import mps_simulator
-from benchmark.case import Case
-from benchmark.replay import NotRun, Replay
+from benchmark.case import Case, NotRun, Replay
 
 SOURCE = Path(__file__).with_name("bare_loop.mm")
 REPOSITORY = SOURCE.parents[3]
@@ -31,11 +30,7 @@ _FLAGS = ("-std=gnu++17", "-O2", "-fPIC", "-fvisibility=hidden", "-shared")
 
 
 def build(library: Path = LIBRARY) -> Path:
-    """Compile the recorder if it is older than its source or the simulator.
-
-    Raises:
-        NotRun: if it can't be compiled.
-    """
+    """Compile the recorder if it is older than its source or the simulator."""
     simulator = Path(os.environ.get("MPS_SIMULATOR_BUILD") or REPOSITORY / "build" / "simulator")
     compiler = simulator / "bin" / "mps-clang++"
     if not compiler.exists():
@@ -127,11 +122,7 @@ class BareLoop:
 
 
 def rebind(case: Case, direct: Replay) -> Replay:
-    """What sets everything again, from a recording of the direct replay; it writes to that one's outputs.
-
-    Raises:
-        NotRun: if the replay makes calls that the recorder does not know.
-    """
+    """What sets everything again, from a recording of the direct replay; it writes to that one's outputs."""
     loop = BareLoop(direct, case)
     missing = loop.missing(direct)
     if missing:

@@ -1,4 +1,4 @@
-"""What a configuration builds: a step to run, capture and replay, and the tensors that go in and stay."""
+"""What a configuration builds, a step with the tensors that go in and stay, and what a capture of it is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor
+from torch import nn, Tensor
 
 Outputs = tuple[Tensor, ...]
 
@@ -28,10 +28,6 @@ class Input:
         self.tensor.copy_(new.to(self.tensor.dtype))
 
 
-def _nothing() -> Sequence[Tensor]:
-    return ()
-
-
 @dataclass
 class Case:
     """One configuration on the device.
@@ -43,7 +39,7 @@ class Case:
 
     step: Callable[[], Outputs]
     inputs: list[Input] = field(default_factory=list)
-    state: Callable[[], Sequence[Tensor]] = _nothing
+    state: Callable[[], Sequence[Tensor]] = lambda: ()
     training: bool = False
     start: Callable[[], None] | None = None
     longest: int = 1_000
@@ -55,6 +51,31 @@ class Case:
             one.write(generator)
 
 
-def new_input(shape: Sequence[int], device: str, below: int = 0, dtype: torch.dtype = torch.float32) -> Input:
-    """An input of zeros on the device: int64 if `below` is given, else of `dtype`."""
-    return Input(torch.zeros(tuple(shape), dtype=torch.int64 if below else dtype, device=device), below)
+def new_input(shape: Sequence[int], device: str, below: int = 0) -> Input:
+    """An input of zeros on the device: int64 if `below` is given, else float32."""
+    return Input(torch.zeros(tuple(shape), dtype=torch.int64 if below else torch.float32, device=device), below)
+
+
+def inference(model: nn.Module, device: str, *inputs: Input) -> Case:
+    """A pass of the model on its inputs."""
+    model = model.to(device).eval()
+    tensors = [one.tensor for one in inputs]
+    return Case(lambda: (model(*tensors),), list(inputs))
+
+
+@dataclass
+class Replay:
+    """A captured step: `run` replays it, `outputs` are the tensors it writes, `steps` counts what it holds by kind.
+
+    `wait` waits for what the device's own synchronization does not know of; calls named by `nested` are not counted.
+    """
+
+    run: Callable[[], object]
+    outputs: Outputs
+    steps: dict[str, int] = field(default_factory=dict)
+    wait: Callable[[], None] = lambda: None
+    nested: tuple[str, ...] = ()
+
+
+class NotRun(Exception):
+    """Why a mode is not there."""

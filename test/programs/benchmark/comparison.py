@@ -77,11 +77,7 @@ class Comparison:
     """Eager's results on new inputs, and the state from which they came."""
 
     def __init__(self, case: Case, run: Callable[[], Sequence[Tensor]], seed: int) -> None:
-        """`run` runs the step eagerly.
-
-        Raises:
-            ValueError: if the results are no finite numbers, or if nothing would differ had nothing been run.
-        """
+        """`run` runs the step eagerly."""
         self._case = case
         if case.start:
             case.start()

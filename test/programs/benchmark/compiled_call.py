@@ -33,14 +33,6 @@ def model(layers: int) -> torch.nn.Module:
     return torch.nn.Sequential(*(torch.nn.Linear(16, 16) for _ in range(layers))).to("mps").eval()
 
 
-def medians(runs: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """µs of a call, after three that warm up."""
-    for run in runs.values():
-        for _ in range(3):
-            run()
-    return {name: statistics.median(values) for name, values in microseconds(runs, _CALLS, _TRIALS).items()}
-
-
 def measure(layers: int) -> dict[str, float]:
     """Eager, a replay by hand, and compiled calls."""
     x = torch.randn(4, 16, device="mps")
@@ -58,15 +50,17 @@ def measure(layers: int) -> dict[str, float]:
         return lambda *_args: (x,)
 
     guards = torch.compile(model(layers), backend=nothing)
-    taken = medians(
-        {
-            "eager": lambda: eager(x),
-            "replay by hand": graph.replay,
-            "Dynamo alone": lambda: guards(x),
-            "compiled": compiled(model(layers)),
-            "compiled, copy_outputs=False": compiled(model(layers), copy_outputs=False),
-        }
-    )
+    runs: dict[str, Callable[[], object]] = {
+        "eager": lambda: eager(x),
+        "replay by hand": graph.replay,
+        "Dynamo alone": lambda: guards(x),
+        "compiled": compiled(model(layers)),
+        "compiled, copy_outputs=False": compiled(model(layers), copy_outputs=False),
+    }
+    for run in runs.values():
+        for _ in range(3):
+            run()
+    taken = {name: statistics.median(values) for name, values in microseconds(runs, _CALLS, _TRIALS).items()}
     added = "added to the replay, beyond Dynamo"
     taken[added] = taken["compiled"] - taken["replay by hand"] - taken["Dynamo alone"]
     taken[f"{added}, copy_outputs=False"] = taken["compiled, copy_outputs=False"] - taken["compiled"] + taken[added]
@@ -75,15 +69,12 @@ def measure(layers: int) -> dict[str, float]:
 
 def main() -> None:
     """Print the table."""
-    table = Table(title="CPU time of a call, µs (SIMULATED)")
-    table.add_column("layers")
     rows: dict[int, dict[str, float]] = {}
     for layers in (1, 10, 100):
         with torch.no_grad():
             rows[layers] = measure(layers)
         torch._dynamo.reset()
-    for name in next(iter(rows.values())):
-        table.add_column(name, justify="right")
+    table = Table("layers", *rows[1], title="CPU time of a call, µs (SIMULATED)")
     for layers, row in rows.items():
         table.add_row(str(layers), *(f"{value:.1f}" for value in row.values()))
     Console(width=140).print(table)

@@ -18,7 +18,6 @@ CATEGORIES = (
     "optimizers",
     "GPU-bound",
 )
-_OURS = ("category", "family", "quick", "simulated")
 
 
 @dataclass(frozen=True)
@@ -50,42 +49,22 @@ class Configuration:
 
 
 def load(path: Path = DATA) -> list[Configuration]:
-    """All configurations of a data file, in its order.
-
-    Raises:
-        ValueError: if a table lacks its category or family, or names an unknown category.
-    """
-    with path.open("rb") as file:
-        tables = tomllib.load(file)
+    """All configurations of a data file, in its order."""
     configurations = []
-    for name, table in tables.items():
-        for key in ("category", "family"):
-            if key not in table:
-                raise ValueError(f"{path.name}: {name} has no {key}.")
-        if table["category"] not in CATEGORIES:
-            raise ValueError(
-                f"{path.name}: {name} is of the category {table['category']!r}; there are: {', '.join(CATEGORIES)}."
-            )
-        parameters = {key: value for key, value in table.items() if key not in _OURS}
-        configurations.append(
-            Configuration(
-                name,
-                table["category"],
-                table["family"],
-                parameters,
-                table.get("simulated", {}),
-                table.get("quick", False),
-            )
-        )
+    data = tomllib.loads(path.read_text("utf-8"))
+    quick = data.pop("quick")
+    for category, families in data.items():
+        if category not in CATEGORIES:
+            raise ValueError(f"{path.name}: there is no category {category!r}, but: {', '.join(CATEGORIES)}.")
+        for family, rows in families.items():
+            for name, row in rows.items():
+                parameters, simulated, *_ = [*row, {}] if isinstance(row, list) else [row, {}]
+                configurations.append(Configuration(name, category, family, parameters, simulated, name in quick))
     return configurations
 
 
 def choose(configurations: list[Configuration], only: tuple[str, ...], quick: bool) -> list[Configuration]:
-    """Those that are named, or the quick ones, or all.
-
-    Raises:
-        ValueError: if there is no configuration of a name.
-    """
+    """Those that are named, or the quick ones, or all."""
     known = {one.name: one for one in configurations}
     unknown = [name for name in only if name not in known]
     if unknown:

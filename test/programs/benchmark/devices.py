@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gc
 import platform
-from collections.abc import Callable, Iterator
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
-
-from benchmark.calls import by_kind
 
 try:
     import mps_simulator
@@ -20,6 +20,29 @@ except ImportError:  # only where the simulator is wanted
 
 # What handlers of completed command buffers ask afterwards, on other threads: how many have by then is chance.
 _BY_HANDLERS = ("-[MTLCommandBuffer status]",)
+
+# The first pattern that is found in a selector gives its kind.
+_KINDS = (
+    ("graph runs", r"\[MPSGraph(Executable)? (encode|run)"),
+    ("dispatches", r" dispatchThread| executeCommandsInBuffer"),
+    ("set pipeline", r" setComputePipelineState:"),
+    ("set bytes", r"(ComputeCommandEncoder|Encoder) setBytes:"),
+    ("set buffer", r"ComputeCommandEncoder setBuffer"),
+    ("barriers", r" memoryBarrier"),
+    ("copies and fills", r" copyFromBuffer:| fillBuffer:"),
+    ("encoders opened", r" (blitCommandEncoder|computeCommandEncoder)"),
+    ("encoders ended", r" endEncoding"),
+    ("tensor data", r"\[MPSGraphTensorData |\[MPSNDArray"),
+    ("commits", r" commit"),
+)
+
+
+def by_kind(counts: Mapping[str, int]) -> dict[str, int]:
+    """Calls like ``-[MTLCommandBuffer commit]`` by kind, and ``total``."""
+    result: Counter[str] = Counter()
+    for selector, count in counts.items():
+        result[next((kind for kind, pattern in _KINDS if re.search(pattern, selector)), "other")] += count
+    return dict(sorted(result.items())) | {"total": sum(counts.values())}
 
 
 class Device:
@@ -100,11 +123,7 @@ class Cuda(Device):
 
 
 def find(name: str) -> Device:
-    """The device of a name: ``mps``, simulated or not, or ``cuda``.
-
-    Raises:
-        RuntimeError: if there is none, in a sentence that says what to do.
-    """
+    """The device of a name: ``mps``, simulated or not, or ``cuda``."""
     if name == "cuda":
         if not torch.cuda.is_available():
             raise RuntimeError("This torch sees no CUDA device: run it where there is one, or leave DEVICE out.")

@@ -12,20 +12,19 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from benchmark import configurations as configurations_module
-from benchmark.case import Case
+from benchmark.case import Case, Replay
 from benchmark.devices import Device
 from benchmark.measure import build, ModeRow, Row
 from benchmark.modes import capture as capture_step
 from benchmark.modes import DIRECT, EAGER, in_step, INDIRECT, LINKED, REBIND
 from benchmark.protocol import ratio, Timed
-from benchmark.replay import Replay
 
 REPOSITORY = Path(__file__).parents[3]
 # Annotations of the wheel know nothing of what the series adds.
@@ -55,22 +54,25 @@ Measure = Callable[[Rows, Device], float]
 class Wanted:
     """A figure, the bound it must keep, what measures it, and what profiling has found where the bound is missed."""
 
-    figure: str
+    sign: str
     bound: float
-    at_least: bool
+    figure: str
     measure: Measure
     found: str | Callable[[Device], str] = ""
 
     def judge(self, rows: Rows, device: Device) -> Goal:
         """Measure it."""
-        goal = f"{'≥' if self.at_least else '≤'} {self.bound:g}"
+        goal = f"{self.sign} {self.bound:g}"
         try:
             value = self.measure(rows, device)
         except NotMeasured as reason:
             return Goal(self.figure, None, goal, None, str(reason))
-        met = value >= self.bound if self.at_least else value <= self.bound
+        met = value >= self.bound if self.sign == "≥" else value <= self.bound
         found = "" if met else self.found
         return Goal(self.figure, value, goal, met, found if isinstance(found, str) else found(device))
+
+
+at_least, at_most = partial(Wanted, "≥"), partial(Wanted, "≤")
 
 
 def _mode(rows: Rows, name: str, mode: str) -> ModeRow:
@@ -151,7 +153,7 @@ def _fewer_calls(name: str, fewer: str, more: str = EAGER, *kinds: str) -> Measu
 
 
 def _set_bytes(rows: Rows, _device: Device) -> float:
-    return _calls(rows, "demo-decoder-64", DIRECT, "set bytes")
+    return _calls(rows, _DECODER, DIRECT, "set bytes")
 
 
 def _rebinding(part: str, summary: Callable[[Sequence[float]], float]) -> Measure:
@@ -173,7 +175,7 @@ def _rebinding(part: str, summary: Callable[[Sequence[float]], float]) -> Measur
 
 
 def _deeper_direct(_rows: Rows, device: Device) -> float:
-    with _captured("demo-decoder-128", device) as (_, deep), _captured("demo-decoder-64", device) as (_, half):
+    with _captured("demo-decoder-128", device) as (_, deep), _captured(_DECODER, device) as (_, half):
         return _ratio(deep.run, half.run, device)
 
 
@@ -187,11 +189,10 @@ def _deeper_indirect(rows: Rows, _device: Device) -> float:
 def _why_deeper_costs_more(device: Device) -> str:
     from benchmark.bare_loop import BareLoop
 
-    half = "demo-decoder-64"
     with (
         _captured("demo-decoder-128", device) as (deep_case, deep),
-        _captured(half, device) as (case, one),
-        _captured(half, device) as (_, other),
+        _captured(_DECODER, device) as (case, one),
+        _captured(_DECODER, device) as (_, other),
     ):
         loops = BareLoop(deep, deep_case), BareLoop(one, case)
 
@@ -211,18 +212,16 @@ def _why_deeper_costs_more(device: Device) -> str:
     )
 
 
-def _simulated(program: str, build: str = "simulator") -> Any:
-    """What a program next to this one prints as its last line, run in a process of its own."""
-    words = [sys.executable, "-m", "mps_simulator", str(Path(__file__).with_name(program))]
+def _simulated(what: str, build: str = "simulator") -> Any:
+    """What simulated_times.py measures in a process of its own."""
+    words = [sys.executable, "-m", "mps_simulator", str(Path(__file__).with_name("simulated_times.py")), what]
     environment = {**os.environ, "MPS_SIMULATOR_BUILD": str(REPOSITORY / "build" / build)}
     run = subprocess.run(words, env=environment, capture_output=True, text=True)
     if run.returncode:
-        raise NotMeasured(f"{program} does not run with build/{build}: {run.stderr.strip().splitlines()[-1]}")
+        raise NotMeasured(
+            f"simulated_times.py {what} does not run with build/{build}: {run.stderr.strip().splitlines()[-1]}"
+        )
     return json.loads(run.stdout.splitlines()[-1])
-
-
-def _one_step(_rows: Rows, _device: Device) -> float:
-    return float(_simulated("one_step.py"))
 
 
 def _first_commit(_rows: Rows, device: Device) -> float:
@@ -233,10 +232,7 @@ def _first_commit(_rows: Rows, device: Device) -> float:
 
 
 def _watching(name: str) -> Measure:
-    """A graph that compares each tensor of its model, over the same graph when its model is gone.
-
-    Another graph, which stays as it is, is timed beside both.
-    """
+    """A graph that compares each tensor of its model over the same graph when its model is gone, beside another graph."""
 
     def value(_rows: Rows, device: Device) -> float:
         with _captured(name, device) as (_, other):
@@ -256,7 +252,7 @@ def _watching(name: str) -> Measure:
 
 
 def _capture_over_eager(_rows: Rows, device: Device) -> float:
-    with _captured("demo-decoder-64", device) as (case, _replay):
+    with _captured(_DECODER, device) as (case, _replay):
         return _ratio(lambda: capture_step(case), case.step, device)
 
 
@@ -288,7 +284,7 @@ def _build_ratio(one: str, other: str) -> float:
     least: list[dict[str, float]] = [{}, {}]
     for _ in range(12):
         for build_, found in zip((one, other), least):
-            for name, value in _simulated("eager_operators.py", build_).items():
+            for name, value in _simulated("operators", build_).items():
                 found[name] = min(value, found.get(name, value))
     return statistics.geometric_mean(least[0][name] / least[1][name] for name in least[0])
 
@@ -314,75 +310,60 @@ _SMALL = (
 _RUNS = ("graph runs", "encoders opened")
 _BELOW = "re-bind everything ÷ direct"
 
+_DECODER = "demo-decoder-64"
+_DEEPER = "replay CPU at 128 layers ÷ 64 layers"
+_ENCODED = "encoded graph runs and opened encoders, direct ÷ linked"
+_NOTHING = "replay ÷ replay with nothing left to watch, CPU"
+
 GOALS = (
     *(
-        Wanted(f"direct replay ÷ bare loop of its calls, CPU: {name}", 1.15, False, _over_bare_loop(name))
-        for name in ("demo-mlp", "demo-convnet", "demo-vit", "demo-decoder-64")
+        at_most(1.15, f"direct replay ÷ bare loop of its calls, CPU: {name}", _over_bare_loop(name))
+        for name in ("demo-mlp", "demo-convnet", "demo-vit", _DECODER)
     ),
-    Wanted(
-        "framework calls per pass, eager ÷ direct: demo-decoder-64", 8, True, _fewer_calls("demo-decoder-64", DIRECT)
-    ),
-    Wanted(
-        "framework calls per pass, eager ÷ linked with indirect: demo-decoder-64",
-        12,
-        True,
-        _fewer_calls("demo-decoder-64", INDIRECT),
+    at_least(8, f"framework calls per pass, eager ÷ direct: {_DECODER}", _fewer_calls(_DECODER, DIRECT)),
+    at_least(
+        12, f"framework calls per pass, eager ÷ linked with indirect: {_DECODER}", _fewer_calls(_DECODER, INDIRECT)
     ),
     *(
-        Wanted(
-            f"encoded graph runs and opened encoders, direct ÷ linked: {name}",
-            bound,
-            True,
-            _fewer_calls(name, LINKED, DIRECT, *_RUNS),
-            _UNET if name == "sd15-unet-32" else "",
+        at_least(bound, f"{_ENCODED}: {name}", _fewer_calls(name, LINKED, DIRECT, *_RUNS), found)
+        for name, bound, found in (
+            ("sd15-unet-32", 8, _UNET),
+            ("flux-s64", 8, ""),
+            ("resnet18", 20, ""),
+            ("gpt2-s128", 3, ""),
         )
-        for name, bound in (("sd15-unet-32", 8), ("flux-s64", 8), ("resnet18", 20), ("gpt2-s128", 3))
     ),
-    Wanted(
-        "framework calls for a chain of 1,000 kernels, direct ÷ indirect",
+    at_least(
         50,
-        True,
+        "framework calls for a chain of 1,000 kernels, direct ÷ indirect",
         _fewer_calls("kernel-chain-1000", INDIRECT, DIRECT),
     ),
-    Wanted("setBytes in a replay of demo-decoder-64", 0, False, _set_bytes),
-    Wanted(f"{_BELOW}, calls, median of all", 1.5, True, _rebinding("calls", statistics.median)),
-    Wanted(f"{_BELOW}, calls, lowest of all", 1, True, _rebinding("calls", min)),
-    Wanted(f"{_BELOW}, CPU, median of all", 1.5, True, _rebinding("CPU", statistics.median)),
-    Wanted(f"{_BELOW}, CPU, lowest of all", 1, True, _rebinding("CPU", min)),
-    Wanted("replay CPU at 128 layers ÷ 64 layers, direct", 2.0, False, _deeper_direct, _why_deeper_costs_more),
-    Wanted(
-        "replay CPU at 128 layers ÷ 64 layers, linked with indirect",
-        1.5,
-        False,
-        _deeper_indirect,
-        _why_deeper_costs_more,
-    ),
-    Wanted("replaying a graph of one step, wall, µs", 4, False, _one_step),
-    Wanted("steps of 1,000 that are encoded before the first commit of a replay", 64, False, _first_commit),
-    *(
-        Wanted(f"replay ÷ replay with nothing left to watch, CPU: {name}", 1.03, False, _watching(name), _WATCH)
-        for name in ("demo-decoder-64", "flux-s64", "resnet18")
-    ),
-    Wanted("capture pass ÷ eager pass, CPU: demo-decoder-64", 1.15, False, _capture_over_eager, _CAPTURE),
-    Wanted("eager with the series, nothing captured ÷ base, CPU per operator", 1.01, False, _over_base, _why_over_base),
-    Wanted("driver memory of 20 one-operator graphs, MiB", 4, False, _small_graphs, _SMALL),
+    at_most(0, f"setBytes in a replay of {_DECODER}", _set_bytes),
+    at_least(1.5, f"{_BELOW}, calls, median of all", _rebinding("calls", statistics.median)),
+    at_least(1, f"{_BELOW}, calls, lowest of all", _rebinding("calls", min)),
+    at_least(1.5, f"{_BELOW}, CPU, median of all", _rebinding("CPU", statistics.median)),
+    at_least(1, f"{_BELOW}, CPU, lowest of all", _rebinding("CPU", min)),
+    at_most(2.0, f"{_DEEPER}, direct", _deeper_direct, _why_deeper_costs_more),
+    at_most(1.5, f"{_DEEPER}, linked with indirect", _deeper_indirect, _why_deeper_costs_more),
+    at_most(4, "replaying a graph of one step, wall, µs", lambda _rows, _device: float(_simulated("step"))),
+    at_most(64, "steps of 1,000 that are encoded before the first commit of a replay", _first_commit),
+    *(at_most(1.03, f"{_NOTHING}: {name}", _watching(name), _WATCH) for name in (_DECODER, "flux-s64", "resnet18")),
+    at_most(1.15, f"capture pass ÷ eager pass, CPU: {_DECODER}", _capture_over_eager, _CAPTURE),
+    at_most(1.01, "eager with the series, nothing captured ÷ base, CPU per operator", _over_base, _why_over_base),
+    at_most(4, "driver memory of 20 one-operator graphs, MiB", _small_graphs, _SMALL),
 )
 
 
 def measure_all(rows: Sequence[Row], device: Device) -> list[dict[str, Any]]:
-    """Every goal, as the report keeps it; on a device other than the simulator none is measured.
-
-    Prints each as it comes.
-    """
+    """Print and return every goal; on a device other than the simulator none is measured."""
     if not device.simulated:
         return []
     by_name = {row.name: row for row in rows}
     results = []
     for wanted in GOALS:
         goal = wanted.judge(by_name, device)
-        shown = (
-            goal.reason if goal.value is None else f"{goal.value:.4g} ({goal.goal}, {'met' if goal.met else 'MISSED'})"
-        )
+        met = "met" if goal.met else "MISSED"
+        shown = goal.reason if goal.value is None else f"{goal.value:.4g} ({goal.goal}, {met})"
         print(f"{goal.figure}: {shown}", flush=True)
         results.append(asdict(goal))
     return results

@@ -9,16 +9,14 @@ from typing import Any
 import torch
 
 from benchmark import modes as modes_module
-from benchmark.case import Case
+from benchmark.case import Case, NotRun, Replay
 from benchmark.comparison import Comparison, DEVICE, EXACT, ROUNDING, Tolerance
 from benchmark.configurations import Configuration
-from benchmark.cuda_graph import warm_up_cuda
 from benchmark.devices import Device
 from benchmark.families import BUILDERS
-from benchmark.modes import DIRECT, EAGER, in_step, INDIRECT, LINKED, MODES
+from benchmark.modes import DIRECT, EAGER, in_step, INDIRECT, LINKED, MODES, warm_up_cuda
 from benchmark.protocol import measure as take_times
 from benchmark.protocol import Timed, TRIALS
-from benchmark.replay import NotRun, Replay
 
 _CAPTURED, _NEW = 1, 2
 # Until operators have compiled what they keep, and optimizers have made their state.
@@ -62,7 +60,7 @@ def build(configuration: Configuration, device: Device) -> Case:
     """The configuration on the device, with weights that are the same each time."""
     torch.manual_seed(0)
     parameters: dict[str, Any] = configuration.parameters_for(device.simulated)
-    return BUILDERS[configuration.family](device.name, torch.float32, **parameters)
+    return BUILDERS[configuration.family](device.name, **parameters)
 
 
 def _timed(case: Case, device: Device, run: Callable[[], object]) -> Timed:

@@ -11,22 +11,11 @@ from typing import Any
 from benchmark.configurations import CATEGORIES
 from benchmark.measure import ModeRow, Row
 from benchmark.modes import DIRECT, EAGER, MODES, REBIND
-from benchmark.plots import draw_cost, draw_improvement, improvement, measured_modes
+from benchmark.plots import draw_cost, draw_improvement, improvement, improvements, measured_modes
 from benchmark.report import HERE, rows_of
 
 # A run of DEVICE=cuda that was kept.
 RECORDED_CUDA = HERE / "recorded" / "cuda.json"
-
-
-def regressions(rows: Sequence[Row], wall: bool) -> list[tuple[str, str, float]]:
-    """Name, mode and percent of all that took longer than eager."""
-    found = []
-    for row in rows:
-        for mode in measured_modes(rows):
-            value = improvement(row, mode, wall)
-            if value is not None and value < 0:
-                found.append((row.name, mode, value))
-    return found
 
 
 def _table(head: Sequence[str], lines: Sequence[Sequence[str]], words: int = 1) -> str:
@@ -44,11 +33,7 @@ def _by_category(rows: Sequence[Row], wall: bool) -> str:
     lines = []
     for category in CATEGORIES:
         of_it = [row for row in rows if row.category == category]
-        cells = []
-        for mode in modes:
-            values = [value for row in of_it if (value := improvement(row, mode, wall)) is not None]
-            cells.append(_percent(values))
-        lines.append([category, str(len(of_it)), *cells])
+        lines.append([category, str(len(of_it)), *(_percent(improvements(of_it, mode, wall)) for mode in modes)])
     return _table(["category", "configurations", *modes], lines)
 
 
@@ -86,9 +71,8 @@ def _goals_table(goals: Sequence[dict[str, Any]]) -> str:
     lines = []
     for goal in goals:
         value = "not measured" if goal["value"] is None else f"{goal['value']:.4g}"
-        met = "yes" if goal["met"] else goal["reason"] or "the reason was not found"
-        if goal["met"] is False:
-            met = f"**no**: {met}"
+        reason = goal["reason"] or "the reason was not found"
+        met = {True: "yes", False: f"**no**: {reason}", None: reason}[goal["met"]]
         lines.append([goal["figure"], value, goal["goal"], met])
     return _table(["figure", "value", "goal", "met"], lines)
 
@@ -110,14 +94,15 @@ def _not_run(rows: Sequence[Row]) -> str:
 
 
 def _regressions_text(rows: Sequence[Row], wall: bool) -> str:
-    found = regressions(rows, wall)
+    found = [
+        f"- `{row.name}`, {mode}: {value:+.1f} %\n"
+        for row in rows
+        for mode in measured_modes(rows)
+        if (value := improvement(row, mode, wall) or 0) < 0
+    ]
     if not found:
         return "No configuration took longer than eager in any mode.\n"
-    return (
-        "Longer than eager:\n\n"
-        + "\n".join(f"- `{name}`, {mode}: {value:+.1f} %" for name, mode, value in found)
-        + "\n"
-    )
+    return "Longer than eager:\n\n" + "".join(found)
 
 
 def _rebinding(rows: Sequence[Row]) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
@@ -27,6 +28,11 @@ def improvement(row: Row, mode: str, wall: bool) -> float | None:
     return None if not before or after is None else 100 * (1 - after / before)
 
 
+def improvements(rows: Iterable[Row], mode: str, wall: bool) -> list[float]:
+    """Those of all rows where both were measured."""
+    return [value for row in rows if (value := improvement(row, mode, wall)) is not None]
+
+
 def measured_modes(rows: Sequence[Row]) -> list[str]:
     """The modes, without eager, that some row has a time of."""
     return [
@@ -34,9 +40,14 @@ def measured_modes(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def steps_of(row: Row) -> int:
-    """How many steps a replay has."""
-    return sum(count for kind, count in row.steps.items() if kind != "executables")
+def _points(rows: Sequence[Row], mode: str) -> list[tuple[int, float]]:
+    """How many steps each replay has, and milliseconds of a pass in that mode."""
+    points = []
+    for row in rows:
+        steps = sum(count for kind, count in row.steps.items() if kind != "executables")
+        if steps and mode in row.modes and (seconds := row.modes[mode].seconds):
+            points.append((steps, seconds * 1e3))
+    return sorted(points)
 
 
 def draw_improvement(rows: Sequence[Row], path: Path, wall: bool, title: str) -> None:
@@ -45,11 +56,7 @@ def draw_improvement(rows: Sequence[Row], path: Path, wall: bool, title: str) ->
     figure, axes = plt.subplots(figsize=(9, 4.5))
     for position, category in enumerate(CATEGORIES):
         for index, mode in enumerate(modes):
-            values = [
-                value
-                for row in rows
-                if row.category == category and (value := improvement(row, mode, wall)) is not None
-            ]
+            values = improvements((row for row in rows if row.category == category), mode, wall)
             if not values:
                 continue
             x = position + (index - (len(modes) - 1) / 2) * 0.25
@@ -60,6 +67,10 @@ def draw_improvement(rows: Sequence[Row], path: Path, wall: bool, title: str) ->
     axes.set_ylabel("% less than eager")
     axes.set_title(title, fontsize=10)
     axes.legend([Patch(color=_COLOURS[mode], alpha=0.6) for mode in modes], modes, fontsize=8)
+    _save(figure, path)
+
+
+def _save(figure: Any, path: Path) -> None:
     figure.tight_layout()
     figure.savefig(path, dpi=120)
     plt.close(figure)
@@ -69,24 +80,12 @@ def draw_cost(rows: Sequence[Row], path: Path, title: str, cuda: Sequence[Row] =
     """CPU time of a pass against the number of steps of its replay; `cuda` are rows of a recorded run."""
     figure, axes = plt.subplots(figsize=(9, 5))
     for mode in [EAGER, *measured_modes(rows)]:
-        points = sorted(
-            (steps_of(row), seconds * 1e3)
-            for row in rows
-            if steps_of(row) and mode in row.modes and (seconds := row.modes[mode].seconds)
-        )
-        axes.plot(*zip(*points), ".", color=_COLOURS[mode], label=mode, markersize=5)
+        axes.plot(*zip(*_points(rows, mode)), ".", color=_COLOURS[mode], label=mode, markersize=5)
     for mode, style, name in ((EAGER, "+", "CUDA, eager"), (DIRECT, "x", "CUDA Graphs")):
-        points = sorted(
-            (steps_of(row), seconds * 1e3)
-            for row in cuda
-            if steps_of(row) and mode in row.modes and (seconds := row.modes[mode].seconds)
-        )
-        if points:
+        if points := _points(cuda, mode):
             axes.plot(*zip(*points), style, color="black", label=name, markersize=4, linewidth=0.8, alpha=0.6)
     axes.set(xscale="log", yscale="log", xlabel="steps of the replay", ylabel="CPU time of a pass, ms")
     axes.set_title(title, fontsize=10)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    _save(figure, path)

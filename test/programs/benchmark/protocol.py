@@ -34,11 +34,7 @@ class Timed:
 
 
 def trimmed_mean(values: Sequence[float], part: float = TRIMMED) -> float:
-    """The mean of the values without the lowest and the highest `part` of them, rounded down to whole values.
-
-    Raises:
-        ValueError: if there are no values.
-    """
+    """The mean of the values without the lowest and the highest `part` of them, rounded down to whole values."""
     if not values:
         raise ValueError("there is no mean of no values")
     cut = int(len(values) * part)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from real_models import detection, diffusion, hugging_face, image_libraries
+from real_models import diffusion, hugging_face, image_libraries
 from real_models.architecture import Architecture
 
 QUICK = (
@@ -53,7 +53,7 @@ def architectures() -> Iterator[Architecture]:
         hugging_face.speech(),
         hugging_face.vision(),
         image_libraries.torchvision_models(),
-        detection.detection_models(),
+        image_libraries.detection_models(),
         image_libraries.timm_models(),
         diffusion.diffusion_models(),
     )

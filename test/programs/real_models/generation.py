@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from transformers import CompileConfig, HybridCache, StaticCache
 
 from real_models.hugging_face import language_model
-from real_models.measure import mps, Outcome, reason_of
+from real_models.measure import mps, Outcome, reason_of, Row
 
 # The first is captured; then another one of its length, a longer and a shorter one.
 PROMPTS = ((2, 5), (2, 5), (2, 8), (2, 3))
@@ -20,6 +20,8 @@ SAME_LENGTH = 1
 # A limit on the whole text, as a server has it: the length of the cache is that for all prompts.
 LENGTH = 20
 CHOICES = ("greedy", "sampled")
+# The kind of these rows.
+GENERATE = "generate"
 Tokens = list[torch.Tensor]
 
 
@@ -36,43 +38,7 @@ class Case:
     @property
     def title(self) -> str:
         """What messages and `--only` call it."""
-        return f"generate {self.name} ({self.cache}, {self.way})"
-
-
-@dataclass
-class Decoded:
-    """How the tokens of one case came out, greedy and sampled."""
-
-    case: Case
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
-    seconds: float = 0.0
-
-    def failures(self) -> list[str]:
-        """What a run must not have; a capture by hand may be refused, and eager may not run."""
-        bad = ("differs", "fails")
-        return [
-            f"{self.case.title}, {choice}: {outcome.outcome} {outcome.reason}"
-            for choice, outcome in self.outcomes.items()
-            if outcome.outcome in bad
-        ]
-
-    def equal(self) -> list[str]:
-        """What a run without replays must not have."""
-        return [
-            f"{self.case.title}, {choice}: equal without a replay"
-            for choice, outcome in self.outcomes.items()
-            if outcome.outcome == "equal"
-        ]
-
-    @staticmethod
-    def of_json(values: dict[str, Any]) -> Decoded:
-        """What `as_json` gave."""
-        outcomes = {choice: Outcome(**outcome) for choice, outcome in values["outcomes"].items()}
-        return Decoded(**{**values, "case": Case(**values["case"]), "outcomes": outcomes})
-
-    def as_json(self) -> dict[str, Any]:
-        """For the report."""
-        return asdict(self)
+        return f"{GENERATE} {self.name} ({self.cache}, {self.way})"
 
 
 _STATIC_MODELS = ("llama", "mistral", "qwen2", "phi3")
@@ -100,8 +66,7 @@ class Generator:
     def __init__(self, case: Case) -> None:
         torch.manual_seed(0)
         self.case = case
-        self.model: Any = language_model(case.name)
-        self.model = self.model.eval().to("mps")
+        self.model = language_model(case.name).eval().to("mps")
         self.model.generation_config.eos_token_id = None
         generator = torch.Generator().manual_seed(1)
         self.prompts = [torch.randint(5, 99, shape, generator=generator).to("mps") for shape in PROMPTS]
@@ -221,37 +186,31 @@ def _compile_config() -> CompileConfig:
     return config
 
 
-def _run(generator: Generator, row: Decoded) -> None:
+def _outcomes(generator: Generator) -> dict[str, Outcome]:
     wanted: dict[str, Tokens] = {}
     try:
         for choice in CHOICES:
             wanted[choice] = [generator.generate(prompt, choice) for prompt in generator.prompts]
     except (RuntimeError, ValueError, NotImplementedError) as error:
-        row.outcomes = {choice: Outcome("no eager", reason_of(error)) for choice in CHOICES}
-        return
-    run: Callable[[str], Outcome]
-    if row.case.way == "by hand":
-        run = lambda choice: _by_hand(generator, choice, wanted[choice])  # noqa: E731
+        return {choice: Outcome("no eager", reason_of(error)) for choice in CHOICES}
+    if generator.case.way == "by hand":
+        return {choice: _by_hand(generator, choice, wanted[choice]) for choice in CHOICES}
+    options: dict[str, Any] = {}
+    if generator.case.way == "forward":
+        generator.model.forward = torch.compile(generator.model.forward, backend="mpsgraphs")
     else:
-        options: dict[str, Any] = {}
-        if row.case.way == "forward":
-            generator.model.forward = torch.compile(generator.model.forward, backend="mpsgraphs")
-        else:
-            options["compile_config"] = _compile_config()
-        run = lambda choice: _compiled(generator, choice, wanted[choice], options)  # noqa: E731
-    row.outcomes = {choice: run(choice) for choice in CHOICES}
+        options["compile_config"] = _compile_config()
+    return {choice: _compiled(generator, choice, wanted[choice], options) for choice in CHOICES}
 
 
-def decode(case: Case) -> Decoded:
+def decode(case: Case) -> Row:
     """All of one case."""
     begin = time.monotonic()
-    row = Decoded(case)
     torch._dynamo.reset()
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            _run(Generator(case), row)
+            outcomes = _outcomes(Generator(case))
         finally:
             torch._dynamo.reset()
-    row.seconds = time.monotonic() - begin
-    return row
+    return Row(case.title, GENERATE, "float32", outcomes, time.monotonic() - begin)

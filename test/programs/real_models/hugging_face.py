@@ -86,64 +86,35 @@ _ENCODERS: dict[str, dict[str, Any]] = {
     "nystromformer": {"num_landmarks": 4, "segment_means_seq_len": 12},
     "mobilebert": {"embedding_size": 16, "intra_bottleneck_size": 16},
 }
+_T5 = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4}
 _PAIRS: dict[str, dict[str, Any]] = {
-    "t5": {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4},
-    "mt5": {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4},
+    **dict.fromkeys(("t5", "mt5"), _T5),
     **dict.fromkeys(("bart", "mbart", "pegasus", "marian", "blenderbot"), _SMALL_PAIR),
 }
+_STAGES = {"hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 1, 1]}
+_HEADS = {"num_attention_heads": [1, 2, 2, 4]}
+_SWIN = {"patch_size": 2, "embed_dim": 16, "depths": [1, 1], "num_heads": [2, 2], "window_size": 4}
 _IMAGES: dict[str, dict[str, Any]] = {
-    "vit": {"image_size": 32, "patch_size": 8},
-    "deit": {"image_size": 32, "patch_size": 8},
-    "beit": {"image_size": 32, "patch_size": 8},
-    "dinov2": {"image_size": 32, "patch_size": 8},
-    "swin": {
-        "image_size": 32,
-        "patch_size": 2,
-        "embed_dim": 16,
-        "depths": [1, 1],
-        "num_heads": [2, 2],
-        "window_size": 4,
-    },
-    "swinv2": {
-        "image_size": 32,
-        "patch_size": 2,
-        "embed_dim": 16,
-        "depths": [1, 1],
-        "num_heads": [2, 2],
-        "window_size": 4,
-    },
-    "convnext": {"hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 1, 1]},
-    "convnextv2": {"hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 1, 1]},
-    "segformer": {
-        "hidden_sizes": [8, 16, 24, 32],
-        "depths": [1, 1, 1, 1],
-        "num_attention_heads": [1, 2, 2, 4],
-        "decoder_hidden_size": 16,
-    },
-    "resnet": {"embedding_size": 8, "hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 1, 1]},
-    "regnet": {"embedding_size": 8, "hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 1, 1], "groups_width": 8},
+    **dict.fromkeys(("vit", "deit", "beit", "dinov2"), {"image_size": 32, "patch_size": 8}),
+    **dict.fromkeys(("swin", "swinv2"), {"image_size": 32, **_SWIN}),
+    **dict.fromkeys(("convnext", "convnextv2"), _STAGES),
+    "segformer": {**_STAGES, **_HEADS, "decoder_hidden_size": 16},
+    "resnet": {"embedding_size": 8, **_STAGES},
+    "regnet": {"embedding_size": 8, **_STAGES, "groups_width": 8},
     "mobilenet_v2": {"depth_multiplier": 0.25, "image_size": 32},
-    "poolformer": {"hidden_sizes": [8, 16, 24, 32], "depths": [1, 1, 1, 1]},
-    "pvt": {
-        "image_size": 32,
-        "hidden_sizes": [8, 16, 24, 32],
-        "depths": [1, 1, 1, 1],
-        "num_attention_heads": [1, 2, 2, 4],
-    },
+    "poolformer": _STAGES,
+    "pvt": {"image_size": 32, **_STAGES, **_HEADS},
     "mobilevit": {"image_size": 32, "hidden_sizes": [16, 24, 32], "neck_hidden_sizes": [8, 8, 16, 16, 24, 24, 32]},
     "focalnet": {"image_size": 32, "embed_dim": 16, "depths": [1, 1], "focal_levels": [2, 2], "focal_windows": [3, 3]},
 }
-_SOUNDS: dict[str, dict[str, Any]] = {
-    name: {
-        "conv_dim": [16, 16],
-        "conv_kernel": [8, 4],
-        "conv_stride": [4, 2],
-        "num_feat_extract_layers": 2,
-        "num_conv_pos_embeddings": 16,
-        "num_conv_pos_embedding_groups": 2,
-        "mask_time_prob": 0.0,
-    }
-    for name in ("wav2vec2", "hubert", "wavlm", "unispeech")
+_SOUND = {
+    "conv_dim": [16, 16],
+    "conv_kernel": [8, 4],
+    "conv_stride": [4, 2],
+    "num_feat_extract_layers": 2,
+    "num_conv_pos_embeddings": 16,
+    "num_conv_pos_embedding_groups": 2,
+    "mask_time_prob": 0.0,
 }
 
 
@@ -154,22 +125,18 @@ def _config(name: str, values: dict[str, Any]) -> Any:
 
 
 def _make(auto: Any, name: str, values: dict[str, Any]) -> Callable[[], torch.nn.Module]:
-    def make() -> torch.nn.Module:
+    def make() -> Any:
         config = _config(name, values)
         if hasattr(config, "use_cache"):
             config.use_cache = False
-        model: torch.nn.Module = auto.from_config(config)
-        return model
+        return auto.from_config(config)
 
     return make
 
 
-def language_model(name: str) -> torch.nn.Module:
+def language_model(name: str) -> Any:
     """One that tells words apart: with the usual weights a small one gives the same token again and again."""
-    model: torch.nn.Module = AutoModelForCausalLM.from_config(
-        _config(name, {**_LANGUAGE[name], "initializer_range": 0.3})
-    )
-    return model
+    return AutoModelForCausalLM.from_config(_config(name, {**_LANGUAGE[name], "initializer_range": 0.3}))
 
 
 _MASK = "leave attention_mask out, or give it in four dimensions"
@@ -197,8 +164,8 @@ def encoders() -> Iterator[Architecture]:
 
 def speech() -> Iterator[Architecture]:
     """On waves, and on spectrograms."""
-    for name, values in _SOUNDS.items():
-        yield Architecture(name, "speech", _make(AutoModel, name, values), normal(2, 400, name="input_values"))
+    for name in ("wav2vec2", "hubert", "wavlm", "unispeech"):
+        yield Architecture(name, "speech", _make(AutoModel, name, _SOUND), normal(2, 400, name="input_values"))
     whisper = {
         **_SMALL_PAIR,
         "max_source_positions": 30,

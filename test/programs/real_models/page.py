@@ -8,9 +8,9 @@ import platform
 import torch
 
 from real_models.catalog import architectures
-from real_models.generation import CHOICES, Decoded
+from real_models.generation import cases, CHOICES, GENERATE
 from real_models.measure import Outcome, Row, TRAINING_STEPS
-from real_models.report import Report
+from real_models.report import Rows
 
 _HEAD = """# Models of public libraries
 
@@ -127,11 +127,12 @@ def _training(rows: list[Row]) -> str:
     return head + "| model | compiled: pieces |\n| --- | --- |\n" + "".join(lines)
 
 
-def _decoded(row: Decoded) -> str:
-    outcomes = [row.outcomes[choice] for choice in CHOICES]
+def _decoded(row: Row) -> str:
+    outcomes = [row.modes[choice] for choice in CHOICES]
     first = outcomes[0]
+    case = next(case for case in cases() if case.title == row.name)
     cells = [
-        *(row.case.name, row.case.cache, row.case.way),
+        *(case.name, case.cache, case.way),
         *(f"**{one.outcome}** {one.reason}" if one.reason else one.outcome for one in outcomes),
         *(str(first.steps.get(count, "–")) for count in ("captures", "replays", "eager_calls")),
         ", ".join(f"`{name}`" for name in dict.fromkeys(first.splits)) or "–",
@@ -151,9 +152,9 @@ def _refusals(rows: list[Row]) -> str:
     return "\n## Refused as they are\n\n| model | why | what may help |\n| --- | --- | --- |\n" + "".join(lines)
 
 
-def page(report: Report) -> str:
+def page(found: Rows) -> str:
     """The whole page."""
-    rows = list(report.models.values())
+    rows = [row for row in found.values() if row.kind != GENERATE]
     head = _HEAD.format(
         date=datetime.date.today().isoformat(),
         machine=f"{platform.system()} {platform.machine()}",
@@ -164,5 +165,5 @@ def page(report: Report) -> str:
     for kind in dict.fromkeys(row.kind for row in rows):
         parts.append(f"\n## {kind[0].upper()}{kind[1:]}\n\n{_NOTES.get(kind, '')}{_TABLE}{_RULE}")
         parts += [_row(row) for row in rows if row.kind == kind]
-    generation = _GENERATION + "".join(_decoded(row) for row in report.generation.values())
+    generation = _GENERATION + "".join(_decoded(row) for row in found.values() if row.kind == GENERATE)
     return "".join(parts) + _training(rows) + generation + _refusals(rows)

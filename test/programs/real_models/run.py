@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import click
@@ -19,19 +21,29 @@ sys.path[:0] = [str(REPOSITORY / "build/models/packages"), str(REPOSITORY / "tes
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 from real_models.catalog import architectures, QUICK, TRAINED  # noqa: E402
-from real_models.fallback import has_fallback, rows_with_fallback  # noqa: E402
-from real_models.generation import cases, decode, QUICK_CASES  # noqa: E402
-from real_models.measure import measure, Outcome, Row  # noqa: E402
+from real_models.generation import cases, decode, GENERATE, QUICK_CASES  # noqa: E402
+from real_models.measure import measure, Row  # noqa: E402
 from real_models.page import page  # noqa: E402
-from real_models.report import Report  # noqa: E402
+from real_models.report import read, Rows, write  # noqa: E402
 
 _DTYPES = (torch.float32, torch.float16)
-# Stands for all cases of it.
-_GENERATE = "generate"
+_FALLBACK = "PYTORCH_ENABLE_MPS_FALLBACK"
 
 
-def _shown(outcomes: dict[str, Outcome]) -> str:
-    return ", ".join(f"{mode} {outcome.outcome}" for mode, outcome in outcomes.items())
+def _rows_with_fallback(name: str, no_replay: bool) -> Rows:
+    """What a process of its own finds, in which operators without an MPS kernel run on the CPU."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "models.json"
+        command = [sys.executable, "-m", "mps_simulator", __file__, "--only", name, "--report", str(report)]
+        command += ["--no-replay"] if no_replay else []
+        environment = {**os.environ, _FALLBACK: "1"}
+        # its status says whether there were failures, which are looked for in the rows
+        ended = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        rows = read(report)
+        if ended.returncode not in (0, 1) or not rows:
+            # it crashed: rows that are there would hide the others
+            raise RuntimeError(f"the run of {name} with {_FALLBACK}=1 ended with {ended.returncode}: {ended.stderr}")
+        return rows
 
 
 def _lacks_training(row: Row) -> bool:
@@ -57,12 +69,12 @@ def main(
     """Compare models on new inputs with eager, bit for bit; a difference fails the run."""
     known = {one.name: one for one in architectures()}
     known_cases = {case.title: case for case in cases()}
-    unknown = set(only) - {*known, *known_cases, _GENERATE}
+    unknown = set(only) - {*known, *known_cases, GENERATE}
     if unknown:
         raise click.UsageError(f"there is no model {', '.join(sorted(unknown))}")
     names = only or (QUICK if quick else tuple(known))
-    titles = only or ([case.title for case in QUICK_CASES] if quick else (_GENERATE,))
-    if _GENERATE in titles:
+    titles = only or ([case.title for case in QUICK_CASES] if quick else (GENERATE,))
+    if GENERATE in titles:
         titles = tuple(known_cases)
     chosen = [one for one in known.values() if one.name in names]
     chosen_cases = [case for case in known_cases.values() if case.title in titles]
@@ -72,44 +84,41 @@ def main(
         raise click.UsageError("--page takes a run with replays")
     if no_replay:
         torch.mps.MPSGraph.replay = lambda _self: None  # type: ignore[attr-defined]
-    kept = Report.read(report_path).passed() if resume and not no_replay else Report()
-    report = Report()
+    kept = read(report_path) if resume and not no_replay else {}
+    kept = {key: row for key, row in kept.items() if not row.failures()}
+    rows: Rows = {}
     dtypes = _DTYPES[:1] if quick else _DTYPES
     total = len(chosen) * len(dtypes) + len(chosen_cases)
 
-    def tell(title: str, outcomes: dict[str, Outcome], seconds: float) -> None:
-        done = len(report.models) + len(report.generation)
-        print(f"[{done:3}/{total}] {title}: {_shown(outcomes)} ({seconds:.0f} s)", flush=True)
-        report.write(report_path, kept)
+    def add(row: Row) -> None:
+        rows[row.key] = row
+        outcomes = ", ".join(f"{mode} {outcome.outcome}" for mode, outcome in row.modes.items())
+        print(f"[{len(rows):3}/{total}] {row.key}: {outcomes} ({row.seconds:.0f} s)", flush=True)
+        write(report_path, {**kept, **rows})
         gc.collect()
         torch.mps.empty_cache()
 
     for case in chosen_cases:
-        decoded = kept.generation.get(case) or decode(case)
-        report.generation[case] = decoded
-        tell(case.title, decoded.outcomes, decoded.seconds)
+        add(kept.get(f"{case.title}, float32") or decode(case))
     for architecture in chosen:
-        wanted = [(architecture.name, str(dtype).removeprefix("torch.")) for dtype in dtypes]
-        if architecture.fallback and not has_fallback() and not all(key in kept.models for key in wanted):
-            rows = rows_with_fallback(Path(__file__), architecture.name, no_replay)
-            found = {(row.name, row.dtype): row for row in rows}
-        else:
-            found = kept.models
+        found = kept
+        wanted = [f"{architecture.name}, {str(dtype).removeprefix('torch.')}" for dtype in dtypes]
+        if architecture.fallback and os.environ.get(_FALLBACK) != "1" and not all(key in kept for key in wanted):
+            found = _rows_with_fallback(architecture.name, no_replay)
         for key, dtype in zip(wanted, dtypes):
             train = architecture.name in TRAINED and dtype == torch.float32 and not quick
             row = found.get(key)
             if not row or (train and _lacks_training(row)):
                 row = measure(architecture, dtype, train)
-            report.models[key] = row
-            tell(", ".join(key), row.modes, row.seconds)
-    failures = report.equal() if no_replay else report.failures()
+            add(row)
+    failures = [failure for row in rows.values() for failure in (row.equal() if no_replay else row.failures())]
     for failure in failures:
         print(failure, file=sys.stderr)
     if path:
-        path.write_text(page(report))
-    compiled = [row.modes["compiled"].outcome for row in report.models.values() if "compiled" in row.modes]
+        path.write_text(page(rows))
+    compiled = [row.modes["compiled"].outcome for row in rows.values() if "compiled" in row.modes]
     print(
-        f"{compiled.count('equal')} of {len(report.models)} equal eager through the backend, {len(failures)} failures. "
+        f"{compiled.count('equal')} of {len(rows) - len(chosen_cases)} equal eager through the backend, {len(failures)} failures. "
         f"Numbers kept in {report_path}."
     )
     sys.exit(bool(failures))

@@ -153,32 +153,16 @@ class Sweep:
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--sample",
-        type=int,
-        default=1,
-        metavar="N",
-        help="take one in N pairs of operator and dtype, and few of its samples",
-    )
-    parser.add_argument(
-        "--seed", type=int, default=0, help="which of the N samples that --sample N can take (default 0)"
-    )
-    parser.add_argument(
-        "--no-replay", action="store_true", help="leave every replay out, to see that no case is equal without it"
-    )
+    parser.add_argument("--sample", type=int, default=1, metavar="N", help="take one in N pairs of operator and dtype")
+    parser.add_argument("--seed", type=int, default=0, help="which of the N samples of --sample N (default 0)")
+    parser.add_argument("--no-replay", action="store_true", help="leave every replay out: no case may be equal then")
     parser.add_argument("--link", action="store_true", help="link the graph runs of each capture (link=True)")
-    parser.add_argument(
-        "--state",
-        action="store_true",
-        help="change offset, stride order, size and storage of the inputs, not only values",
-    )
+    parser.add_argument("--state", action="store_true", help="change the metadata of inputs instead of their values")
     parser.add_argument("--dtype", action="append", help="only this dtype, like float32")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--op", action="append", help="only operators whose name contains this")
     parser.add_argument(
-        "--report",
-        type=Path,
-        help="default build/reports/sweep.json, or sweep_state.json, sweep_linked.json, sweep_no_replay.json",
+        "--report", type=Path, help="default build/reports/sweep.json, or sweep_state.json and the like"
     )
     parser.add_argument("--resume", action="store_true", help="go on where a run that was cut off has stopped")
     parser.add_argument("--page", type=Path, help="write the outcome as a page for docs/, too")

@@ -6,11 +6,12 @@ import os
 import random
 import sys
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+
+from mps_simulator import pytest_support
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,18 +29,10 @@ PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "long" if "CAPTURE_PROGRAMS" in o
 COUNTS = pytest.StashKey[Counter[str]]()
 
 
-def _install_simulator() -> None:
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "simulator"))
-    from mps_simulator.pytest_support import install_or_exit
-
-    install_or_exit()
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Brings the device before torch is imported, and settles the seed."""
-    if sys.platform != "darwin":
-        _install_simulator()
+    pytest_support.pytest_configure()
     settings.load_profile(PROFILE)
     config.stash[COUNTS] = Counter()
     # Hypothesis draws one itself only to forget it.

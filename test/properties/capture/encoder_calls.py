@@ -26,31 +26,14 @@ from hypothesis import strategies as st
 Call = tuple[int, ...]
 
 
-class Code(enum.IntEnum):
-    """The same numbers as in encoder_driver.mm."""
-
-    PIPELINE = 0
-    BUFFER = 1
-    BUFFER_OFFSET = 2
-    BUFFERS = 3
-    BYTES = 4
-    THREADGROUP_MEMORY = 5
-    USE_RESOURCE = 6
-    USE_RESOURCES = 7
-    BARRIER_SCOPE = 8
-    BARRIER_RESOURCES = 9
-    DISPATCH_THREADS = 10
-    DISPATCH_THREADGROUPS = 11
-    DISPATCH_INDIRECT = 12
-    END_ENCODER = 13
-    COPY = 14
-    FILL = 15
-    PUSH_GROUP = 16
-    POP_GROUP = 17
-    SIGNPOST = 18
-    LABEL = 19
-    COMMIT = 20
-
+# The same names, in the same order, as in encoder_driver.mm.
+Code = enum.IntEnum(
+    "Code",
+    "PIPELINE BUFFER BUFFER_OFFSET BUFFERS BYTES THREADGROUP_MEMORY USE_RESOURCE USE_RESOURCES BARRIER_SCOPE "
+    "BARRIER_RESOURCES DISPATCH_THREADS DISPATCH_THREADGROUPS DISPATCH_INDIRECT END_ENCODER COPY FILL PUSH_GROUP "
+    "POP_GROUP SIGNPOST LABEL COMMIT",
+    start=0,
+)
 
 DISPATCHES = (Code.DISPATCH_THREADS, Code.DISPATCH_THREADGROUPS, Code.DISPATCH_INDIRECT)
 # These end the compute encoder: the next one starts with nothing bound.

@@ -15,6 +15,7 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -76,12 +77,8 @@ int64_t pipeline_name(id<MTLComputePipelineState> pipeline) {
   return found == pipelines.end() ? -2 : found - pipelines.begin();
 }
 
-uint64_t hash_bytes(const void* bytes, size_t length) {
-  uint64_t hash = 14695981039346656037u;
-  for (size_t i = 0; i < length; ++i) {
-    hash = (hash ^ static_cast<const uint8_t*>(bytes)[i]) * 1099511628211u;
-  }
-  return hash;
+size_t hash_bytes(const void* bytes, size_t length) {
+  return std::hash<std::string_view>()({static_cast<const char*>(bytes), length});
 }
 
 } // namespace
@@ -257,11 +254,12 @@ void send(id receiver, SEL selector) {
 #endif
 }
 
-void on_queue(MPSStream* stream, const std::function<void()>& action) {
-  const auto* action_address = &action;
+void on_queue(const std::function<void(MPSStream*)>& action) {
+  auto* stream = getCurrentMPSStream();
+  const auto* action_address = &action; // a block would copy the function
   at::native::mps::dispatch_sync_with_rethrow(stream->queue(), ^{
     @autoreleasepool {
-      (*action_address)();
+      (*action_address)(stream);
     }
   });
 }
@@ -278,40 +276,21 @@ int guarded(const std::function<void()>& action) {
   }
 }
 
-// One call of the array: its code and numbers.
+// One call of the array: its code and numbers, and the buffers that some of these name.
 struct Call {
   Code code;
-  const int64_t* numbers;
-  size_t count;
+  std::vector<int64_t> numbers;
+  std::vector<void*> buffers;
 
   int64_t operator[](size_t i) const {
-    if (i >= count) {
-      throw std::runtime_error("encoder driver: a call lacks numbers");
-    }
-    return numbers[i];
+    return numbers.at(i);
   }
   MTLSize size(size_t first) const {
-    return MTLSizeMake((*this)[first], (*this)[first + 1], (*this)[first + 2]);
+    return MTLSizeMake(numbers.at(first), numbers.at(first + 1), numbers.at(first + 2));
   }
-};
-
-class Buffers {
- public:
-  Buffers(void* const* buffers, size_t count) : buffers_(buffers), count_(count) {}
-
-  id<MTLBuffer> operator[](int64_t name) const {
-    if (name < 0) {
-      return nil;
-    }
-    if (static_cast<size_t>(name) >= count_) {
-      throw std::runtime_error("encoder driver: there is no buffer of that number");
-    }
-    return (__bridge id<MTLBuffer>)buffers_[name];
+  id<MTLBuffer> buffer(size_t i) const {
+    return numbers.at(i) < 0 ? nil : (__bridge id<MTLBuffer>)buffers.at(numbers[i]);
   }
-
- private:
-  void* const* buffers_;
-  size_t count_;
 };
 
 // What a call binds by setBytes: its length, the mark that says so, noise.
@@ -328,13 +307,13 @@ std::vector<uint8_t> make_bytes(size_t length, uint64_t seed) {
   return bytes;
 }
 
-void encode(id<MTLComputeCommandEncoder> encoder, const Call& call, const Buffers& buffers) {
+void encode(id<MTLComputeCommandEncoder> encoder, const Call& call) {
   switch (call.code) {
     case PIPELINE:
       [encoder setComputePipelineState:pipelines.at(call[0])];
       break;
     case BUFFER:
-      [encoder setBuffer:buffers[call[1]] offset:call[2] atIndex:call[0]];
+      [encoder setBuffer:call.buffer(1) offset:call[2] atIndex:call[0]];
       break;
     case BUFFER_OFFSET:
       [encoder setBufferOffset:call[1] atIndex:call[0]];
@@ -342,8 +321,8 @@ void encode(id<MTLComputeCommandEncoder> encoder, const Call& call, const Buffer
     case BUFFERS: {
       std::vector<id<MTLBuffer>> several;
       std::vector<NSUInteger> offsets;
-      for (size_t i = 1; i < call.count; i += 2) {
-        several.push_back(buffers[call[i]]);
+      for (size_t i = 1; i < call.numbers.size(); i += 2) {
+        several.push_back(call.buffer(i));
         offsets.push_back(call[i + 1]);
       }
       [encoder setBuffers:several.data() offsets:offsets.data() withRange:NSMakeRange(call[0], several.size())];
@@ -360,13 +339,13 @@ void encode(id<MTLComputeCommandEncoder> encoder, const Call& call, const Buffer
       [encoder setThreadgroupMemoryLength:call[1] atIndex:call[0]];
       break;
     case USE_RESOURCE:
-      [encoder useResource:buffers[call[0]] usage:static_cast<MTLResourceUsage>(call[1])];
+      [encoder useResource:call.buffer(0) usage:static_cast<MTLResourceUsage>(call[1])];
       break;
     case USE_RESOURCES:
     case BARRIER_RESOURCES: {
       std::vector<id<MTLResource>> several;
-      for (size_t i = 1; i < call.count; ++i) {
-        several.push_back(buffers[call[i]]);
+      for (size_t i = 1; i < call.numbers.size(); ++i) {
+        several.push_back(call.buffer(i));
       }
       if (call.code == USE_RESOURCES) {
         [encoder useResources:several.data()
@@ -387,7 +366,7 @@ void encode(id<MTLComputeCommandEncoder> encoder, const Call& call, const Buffer
       [encoder dispatchThreadgroups:call.size(0) threadsPerThreadgroup:call.size(3)];
       break;
     case DISPATCH_INDIRECT:
-      [encoder dispatchThreadgroupsWithIndirectBuffer:buffers[call[0]]
+      [encoder dispatchThreadgroupsWithIndirectBuffer:call.buffer(0)
                                  indirectBufferOffset:call[1]
                                 threadsPerThreadgroup:call.size(2)];
       break;
@@ -408,24 +387,24 @@ void encode(id<MTLComputeCommandEncoder> encoder, const Call& call, const Buffer
   }
 }
 
-void perform(MPSStream* stream, const Call& call, const Buffers& buffers) {
+void perform(MPSStream* stream, const Call& call) {
   using at::mps::SyncType;
   switch (call.code) {
     // these take the queue themselves
     case COPY:
-      stream->copy(buffers[call[0]], buffers[call[2]], call[4], call[1], call[3], 0, SyncType::NONE);
+      stream->copy(call.buffer(0), call.buffer(2), call[4], call[1], call[3], 0, SyncType::NONE);
       break;
     case FILL:
-      stream->fill(buffers[call[0]], static_cast<uint8_t>(call[3]), call[2], call[1], SyncType::NONE);
+      stream->fill(call.buffer(0), static_cast<uint8_t>(call[3]), call[2], call[1], SyncType::NONE);
       break;
     case END_ENCODER:
-      on_queue(stream, [&] { stream->endKernelCoalescing(); });
+      on_queue([](MPSStream* stream) { stream->endKernelCoalescing(); });
       break;
     case COMMIT:
-      on_queue(stream, [&] { stream->synchronize(SyncType::COMMIT); });
+      on_queue([](MPSStream* stream) { stream->synchronize(SyncType::COMMIT); });
       break;
     default:
-      on_queue(stream, [&] { encode(stream->commandEncoder(), call, buffers); });
+      on_queue([&](MPSStream* stream) { encode(stream->commandEncoder(), call); });
   }
 }
 
@@ -470,12 +449,10 @@ EXPORTED int encoder_driver_run(
   return guarded([&] {
     auto* stream = getCurrentMPSStream();
     for (size_t i = 0; i < length;) {
-      if (i + 2 > length || i + 2 + calls[i + 1] > length) {
-        throw std::runtime_error("encoder driver: the array ends within a call");
-      }
-      const Call call{static_cast<Code>(calls[i]), calls + i + 2, static_cast<size_t>(calls[i + 1])};
-      perform(stream, call, Buffers(buffers, buffer_count));
-      i += 2 + call.count;
+      const auto* numbers = calls + i + 2;
+      const auto* end = numbers + calls[i + 1];
+      perform(stream, {static_cast<Code>(calls[i]), {numbers, end}, {buffers, buffers + buffer_count}});
+      i = end - calls;
     }
   });
 }
@@ -483,8 +460,7 @@ EXPORTED int encoder_driver_run(
 /// From here on nothing reaches the device: compute and blit encoders log.
 EXPORTED int encoder_driver_start_log(void* const* buffers, size_t buffer_count) {
   return guarded([&] {
-    auto* stream = getCurrentMPSStream();
-    on_queue(stream, [&] {
+    on_queue([&](MPSStream* stream) {
       stream->endKernelCoalescing();
       if (!device_compute_encoder) {
         Class commands = object_getClass((id)stream->commandBuffer());
@@ -504,8 +480,7 @@ EXPORTED int encoder_driver_start_log(void* const* buffers, size_t buffer_count)
 /// Ends the log and returns it. Valid until the next one starts.
 EXPORTED const char* encoder_driver_stop_log() {
   const int failed = guarded([] {
-    auto* stream = getCurrentMPSStream();
-    on_queue(stream, [&] {
+    on_queue([](MPSStream* stream) {
       stream->endKernelCoalescing();
       logging = false;
     });
@@ -522,8 +497,7 @@ EXPORTED int encoder_driver_send(const char* name) {
     }
     SEL selector = sel_registerName(name);
     class_addMethod([EncoderCallLog class], selector, reinterpret_cast<IMP>(unrecorded_method), "v@:");
-    auto* stream = getCurrentMPSStream();
-    on_queue(stream, [&] { send((id)stream->commandEncoder(), selector); });
+    on_queue([&](MPSStream* stream) { send((id)stream->commandEncoder(), selector); });
   });
 }
 
@@ -531,8 +505,7 @@ EXPORTED int encoder_driver_send(const char* name) {
 EXPORTED int encoder_driver_responds(const char* name) {
   int responds = -1;
   guarded([&] {
-    auto* stream = getCurrentMPSStream();
-    on_queue(stream, [&] {
+    on_queue([&](MPSStream* stream) {
       responds = [(NSObject*)stream->commandEncoder() respondsToSelector:sel_registerName(name)] ? 1 : 0;
     });
   });
@@ -541,8 +514,7 @@ EXPORTED int encoder_driver_responds(const char* name) {
 
 /// Commits the command buffer and goes on in the next one, as an MPSGraph may, in each replay too.
 EXPORTED void encoder_driver_commit_and_continue() {
-  auto* stream = getCurrentMPSStream();
-  on_queue(stream, [&] {
+  on_queue([](MPSStream* stream) {
     stream->endKernelCoalescing();
     at::mps::encodeAndRecord(stream, ^(id<MTLCommandBuffer> command_buffer) {
       [(MPSCommandBuffer*)command_buffer commitAndContinue];

@@ -84,20 +84,9 @@ class EncoderLog:
         elif name in ("barrier", "barrier_resources"):
             self._barrier = True
         elif name in _DISPATCHES:
-            self.events.append(
-                Event(
-                    name,
-                    numbers,
-                    self._pipeline,
-                    dict(self._bindings),
-                    dict(self._threadgroup_memory),
-                    frozenset(self._resources),
-                    self._barrier,
-                    self._first,
-                )
-            )
-            self._barrier = False
-            self._first = False
+            held = dict(self._bindings), dict(self._threadgroup_memory), frozenset(self._resources)
+            self.events.append(Event(name, numbers, self._pipeline, *held, self._barrier, self._first))
+            self._barrier = self._first = False
         elif name in _BLITS:
             self.events.append(Event(name, numbers))
         else:

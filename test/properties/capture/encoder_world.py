@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 import torch
+from encoder_driver import driver
 
 # Buffer numbers as the calls name them.
 INPUTS = (0, 1, 2)
@@ -31,6 +34,10 @@ class EncoderWorld:
     def buffers(self) -> list[int]:
         """The MTLBuffers by buffer number."""
         return [tensor.untyped_storage().data_ptr() for tensor in self.tensors]
+
+    def run(self, calls: Iterable[Sequence[int]]) -> None:
+        """Makes encoder calls on these buffers."""
+        driver().run(calls, self.buffers)
 
     def load(self, seed: int) -> None:
         """Gives all buffers contents that depend on the seed; empties the journal."""

@@ -6,7 +6,6 @@ the order of their captures, since each writes where later ones have results.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import Counter
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -14,9 +13,8 @@ from typing import Any, ClassVar
 
 import torch
 from patched import mps
-from program_refusals import ENDINGS, Interruption, READS, REFUSALS
 from program_scope import run_step, Scope, Tape
-from tensor_programs import Block, CONTROLS, Program, Step
+from tensor_programs import Block, CONTROLS, ENDINGS, Interruption, Program, READS, REFUSALS, Step
 from torch import Tensor
 
 
@@ -50,7 +48,7 @@ class Moment:
     seen: dict[str, Tensor]
 
 
-class World(ABC):
+class World:
     """Performs the actions of a program, and remembers what it saw."""
 
     # whether a replay runs the block again
@@ -238,46 +236,42 @@ class World(ABC):
 
     # what the two worlds do differently
 
-    @abstractmethod
     def recording(self, graph: Graph, block: Block) -> AbstractContextManager[None]:
         """Surrounds a block."""
+        raise NotImplementedError
 
-    @abstractmethod
+    def replay(self, graph: Graph) -> None:
+        """Replays a graph, in a block or outside."""
+        raise NotImplementedError
+
+    def refuse(self, name: str) -> None:
+        """Does what a capture refuses, and raises."""
+        raise NotImplementedError
+
+    def see_most(self) -> None:
+        """Sees that no more memory is in use than graphs and tensors need, or how much tensors do."""
+        raise NotImplementedError
+
+    # what only one of them has to do
+
     def keep(self, graph: Graph, recording: Recording) -> None:
         """Takes over what a block left."""
 
-    @abstractmethod
-    def replay(self, graph: Graph) -> None:
-        """Replays a graph, in a block or outside."""
-
-    @abstractmethod
-    def refuse(self, name: str) -> None:
-        """Does what a capture refuses, and raises."""
-
-    @abstractmethod
     def see_refused(self, name: str) -> None:
         """Sees that something is refused and does no harm."""
 
-    @abstractmethod
     def see_empty(self, graph: Graph) -> None:
         """Sees that nothing is left of a graph."""
 
-    @abstractmethod
     def release(self, graph: Graph, keep: bool) -> None:
         """Lets go of a graph; the object may be kept for another capture."""
 
-    @abstractmethod
     def change_executables(self, i: int) -> None:
         """Changes how executables are kept."""
 
-    @abstractmethod
     def level(self) -> int:
         """Returns how much memory is in use."""
+        return 0
 
-    @abstractmethod
-    def see_most(self) -> None:
-        """Sees that no more memory is in use than graphs and tensors need, or how much tensors do."""
-
-    @abstractmethod
     def see_level(self, most: int) -> None:
         """Sees that no more memory is in use."""

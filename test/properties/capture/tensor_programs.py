@@ -7,13 +7,56 @@ one that fails can be left out while hypothesis looks for a smaller one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+import torch
 from hypothesis import strategies as st
-from program_refusals import ENDINGS
+from patched import mps
 from tensor_operations import DRAWS, DRAWS_IN_PLACE, IN_PLACE, MAKING, VIEWS
 
 Step = tuple[str, int, int]
+
+
+class Interruption(Exception):
+    """An exception of the program's own."""
+
+
+# What a refusal acts on: a tensor on the device and the graph that is being captured.
+Refusal = Callable[[torch.Tensor, Any], object]
+
+
+# These run if the capture freezes host reads.
+READS: dict[str, Refusal] = {
+    "item": lambda a, graph: (a.float() * 2).sum().item(),
+    "list": lambda a, graph: a.tolist(),
+    "unique": lambda a, graph: torch.unique(a.float()),
+    "nonzero": lambda a, graph: a.nonzero(),
+}
+# They raise before anything is done, and a block that catches that goes on.
+REFUSALS: dict[str, Refusal] = {
+    **READS,
+    "misuse": lambda a, graph: torch.mm(*[torch.ones(2, 3, device="mps")] * 2),
+    "fallback": lambda a, graph: torch.linalg.svd(torch.ones(2, 2, device="mps")),
+    "unregistered": lambda a, graph: torch.rand(3, device="mps", generator=torch.Generator("mps")),
+    "seed": lambda a, graph: mps.manual_seed(3),
+    "state": lambda a, graph: mps.set_rng_state(mps.get_rng_state()),
+    "event": lambda a, graph: mps.Event().record(),
+    "profiler": lambda a, graph: mps.profiler.start(),
+    "nested": lambda a, graph: mps.MPSGraph().capture_begin(),
+    "again": lambda a, graph: graph.capture_begin(),
+    "replay": lambda a, graph: graph.replay(),
+    "reset": lambda a, graph: graph.reset(),
+    "registration": lambda a, graph: graph.register_generator_state(torch.Generator("mps")),
+}
+# With the exception that leaves the block. "moved" is found out when the capture ends.
+ENDINGS: dict[str, type[BaseException]] = {
+    "own": Interruption,
+    "interrupt": KeyboardInterrupt,
+    "moved": RuntimeError,
+    **dict.fromkeys(REFUSALS, RuntimeError),
+}
 
 
 @dataclass(frozen=True)

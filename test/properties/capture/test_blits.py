@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from patched import mps
+from replays import captured
 
 LENGTH = 64
 
@@ -18,9 +18,7 @@ def numbers(start: int, dtype: torch.dtype) -> torch.Tensor:
 def test_copy_of_a_part(source: int, destination: int, length: int, dtype: torch.dtype) -> None:
     """3: source, destination and length of a copy."""
     one, other = numbers(0, dtype), numbers(100, dtype)
-    graph = mps.MPSGraph()
-    with mps.graph(graph):
-        other[destination : destination + length].copy_(one[source : source + length])
+    graph, _ = captured(lambda: other[destination : destination + length].copy_(one[source : source + length]))
     assert graph.stats()["copies"] == 1
     one.copy_(numbers(20, dtype))
     other.copy_(numbers(150, dtype))
@@ -35,9 +33,7 @@ def test_copy_of_a_part(source: int, destination: int, length: int, dtype: torch
 def test_fill_of_a_part(start: int, length: int) -> None:
     """3: place and length of a fill."""
     x = numbers(1, torch.float32)
-    graph = mps.MPSGraph()
-    with mps.graph(graph):
-        x[start : start + length].zero_()
+    graph, _ = captured(x[start : start + length].zero_)
     assert graph.stats()["fills"] == 1
     x.copy_(numbers(5, torch.float32))
     expected = x.cpu()

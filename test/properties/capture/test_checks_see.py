@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from rich.console import Console
 from torch.testing._internal.opinfo.core import SampleInput
 
 for folder in ("programs/sweep", "upstream/captured"):
@@ -18,7 +19,7 @@ from mps_capture_mode import CaptureMode  # noqa: E402
 from mps_capture_rounding import as_near_as_eager_to_itself  # noqa: E402
 from sweep_exceptions import sort_exception  # noqa: E402
 from sweep_inputs import alias, copies, other_contents, storage_of, write_all  # noqa: E402
-from sweep_report import DIFFERENCES, GENERATOR_DIFFERS, INPUTS_DIFFER, OUTCOMES, RESULTS_DIFFER, verdict_without_replay  # noqa: E402
+from sweep_report import GENERATOR_DIFFERS, INPUTS_DIFFER, OUTCOMES, RESULTS_DIFFER, verdict_without_replay  # noqa: E402
 from sweep_state import change_metadata, CHANGES, with_room  # noqa: E402
 
 DEVICE = "mps"
@@ -34,6 +35,15 @@ def run(function: Function, first: torch.Tensor, second: torch.Tensor | None = N
 
 def numbers(*values: float) -> torch.Tensor:
     return torch.tensor(values, dtype=torch.float32, device=DEVICE)
+
+
+def shift(x: torch.Tensor) -> None:
+    x.add_(1)
+
+
+def draw_and_view(x: torch.Tensor) -> torch.Tensor:
+    torch.rand_like(x)
+    return x.view(-1)
 
 
 class TestSweep:
@@ -52,11 +62,19 @@ class TestSweep:
         assert run(torch.neg, zeros, zeros) == ("unchanged_inputs", "unchanged")
         assert run(torch.neg, zeros, zeros, replay=False) == ("wrong", RESULTS_DIFFER)
 
-    @pytest.mark.parametrize("function", [torch.exp, torch.rand_like, lambda x: x.clone().mul_(2)])
-    def test_replay_left_out(self, function: Function) -> None:
+    @pytest.mark.parametrize(
+        ("function", "reason"),
+        [
+            (torch.exp, RESULTS_DIFFER),
+            (lambda x: x.clone().mul_(2), RESULTS_DIFFER),
+            (torch.rand_like, GENERATOR_DIFFERS),
+            (draw_and_view, GENERATOR_DIFFERS),
+            (shift, INPUTS_DIFFER),
+        ],
+    )
+    def test_replay_left_out(self, function: Function, reason: str) -> None:
         assert run(function, numbers(1, 2, 3), numbers(4, 5, 6))[0] == "equal"
-        outcome, reason = run(function, numbers(1, 2, 3), numbers(4, 5, 6), replay=False)
-        assert outcome == "wrong" and reason in DIFFERENCES
+        assert run(function, numbers(1, 2, 3), numbers(4, 5, 6), replay=False) == ("wrong", reason)
 
     def test_linked(self) -> None:
         """The mode reaches the capture, and its replays are compared."""
@@ -77,21 +95,6 @@ class TestSweep:
                 assert run(chain, numbers(1, 2, 3), numbers(4, 5, 6), link=link)[0] == "equal"
                 assert run(chain, numbers(1, 2, 3), numbers(4, 5, 6), link=link, replay=False)[0] == "wrong"
         assert stretches == [0, 0, 1, 1]
-
-    def test_effect_on_the_inputs_only(self) -> None:
-        def shift(x: torch.Tensor) -> None:
-            x.add_(1)
-
-        assert run(shift, numbers(1, 2, 3), numbers(4, 5, 6))[0] == "equal"
-        assert run(shift, numbers(1, 2, 3), numbers(4, 5, 6), replay=False) == ("wrong", INPUTS_DIFFER)
-
-    def test_effect_on_the_generator_only(self) -> None:
-        def draw(x: torch.Tensor) -> torch.Tensor:
-            torch.rand_like(x)
-            return x.view(-1)
-
-        assert run(draw, numbers(1, 2, 3), numbers(4, 5, 6))[0] == "equal"
-        assert run(draw, numbers(1, 2, 3), numbers(4, 5, 6), replay=False) == ("wrong", GENERATOR_DIFFERS)
 
     @pytest.mark.parametrize("function", [lambda x: x.view(-1), lambda x: x[:0].exp()])
     def test_no_effect(self, function: Function) -> None:
@@ -161,30 +164,25 @@ class TestSweep:
         assert sort_exception(error, complaints).outcome == outcome
 
     @pytest.mark.parametrize(
-        ("outcome", "reason", "status"),
+        ("outcome", "reason", "status", "among_others"),
         [
-            ("wrong", RESULTS_DIFFER, 0),
-            ("wrong", "capture raised: anything", 1),
-            ("equal", "permuted", 1),
-            ("equal_up_to_rounding", "", 1),
-            ("no_effect_visible", "", 1),
-            ("crash", "", 1),
+            ("wrong", RESULTS_DIFFER, 0, 0),
+            ("wrong", "capture raised: anything", 1, 1),
+            ("equal", "permuted", 1, 1),
+            ("equal_up_to_rounding", "", 1, 1),
+            ("unchanged_inputs", "", 1, 1),
+            ("no_effect_visible", "", 1, 0),
+            ("refused", "", 1, 0),
+            ("crash", "", 1, 1),
         ],
     )
-    def test_verdict_without_replays(self, outcome: str, reason: str, status: int) -> None:
-        from rich.console import Console
-
+    @pytest.mark.parametrize("before", [[], [{"outcome": "wrong", "reason": RESULTS_DIFFER}]])
+    def test_verdict_without_replays(
+        self, before: list[dict[str, str]], outcome: str, reason: str, status: int, among_others: int
+    ) -> None:
         assert outcome in OUTCOMES
-        assert verdict_without_replay([{"outcome": outcome, "reason": reason}], Console(quiet=True)) == status
-
-    @pytest.mark.parametrize(
-        ("outcome", "status"), [("equal", 1), ("equal_up_to_rounding", 1), ("unchanged_inputs", 1), ("refused", 0)]
-    )
-    def test_one_case_among_others_is_enough(self, outcome: str, status: int) -> None:
-        from rich.console import Console
-
-        seen = {"outcome": "wrong", "reason": RESULTS_DIFFER}
-        assert verdict_without_replay([seen, {"outcome": outcome, "reason": ""}], Console(quiet=True)) == status
+        found = verdict_without_replay([*before, {"outcome": outcome, "reason": reason}], Console(quiet=True))
+        assert found == (among_others if before else status)
 
 
 def run_state(function: Function, first: torch.Tensor, second: torch.Tensor, **options: Any) -> dict[str, str]:

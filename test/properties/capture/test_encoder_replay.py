@@ -9,35 +9,28 @@ import numpy as np
 import pytest
 import torch
 from encoder_calls import Call, Code, count_dispatches, encoder_calls
-from encoder_driver import driver
 from encoder_world import EncoderWorld, JOURNAL, journal_length
 from hypothesis import given
 from hypothesis import strategies as st
 from memory import allocated, returns_to
 from patched import mps
+from replays import captured
 
 Contents = list["np.ndarray[tuple[int], np.dtype[np.uint8]]"]
 
 seeds = st.integers(0, 1000)
 
 
-def run(calls: Iterable[Call], world: EncoderWorld) -> None:
-    driver().run(calls, world.buffers)
-
-
 def run_directly(calls: Sequence[Call], world: EncoderWorld, seed: int) -> Contents:
     world.load(seed)
-    run(calls, world)
+    world.run(calls)
     contents = world.read()
     assert world.dispatches() == count_dispatches(list(calls))
     return contents
 
 
 def capture(calls: Iterable[Call], world: EncoderWorld) -> Any:
-    graph = mps.MPSGraph()
-    with mps.graph(graph):
-        run(calls, world)
-    return graph
+    return captured(lambda: world.run(calls))[0]
 
 
 def assert_same(actual: Contents, expected: Contents, when: str) -> None:
@@ -63,13 +56,13 @@ def test_replay_equals_direct_run(
     world.load(first_seed)
     other_world.load(0)
     if before_capture:
-        run(between, other_world)
+        other_world.run(between)
     graph = capture(calls, world)
     assert_same(world.read(), expected, "in the capture")
     for seed in later_seeds:
         expected = run_directly(calls, world, seed)
         world.load(seed)
-        run(between, other_world)
+        other_world.run(between)
         graph.replay()
         assert_same(world.read(), expected, "in a replay")
 
@@ -83,9 +76,9 @@ def test_replay_within_a_capture(
     world.load(first_seed)
     outer_graph = mps.MPSGraph()
     with mps.graph(outer_graph):
-        run(before, world)
+        world.run(before)
         inner_graph.replay()
-        run([(Code.END_ENCODER,), *after], world)
+        world.run([(Code.END_ENCODER,), *after])
     captured = world.read()
     joined = [*before, (Code.END_ENCODER,), *inner, (Code.END_ENCODER,), *after]
     assert_same(captured, run_directly(joined, world, first_seed), "in the capture")
@@ -125,7 +118,7 @@ def test_aborted_capture_leaves_no_trace(world: EncoderWorld, calls: list[Call],
     with pytest.raises(KeyboardInterrupt), mps.graph(graph):
         # an open debug group would be the encoder's error, not the capture's
         cut = [call for call in calls[:kept] if call[0] not in (Code.PUSH_GROUP, Code.POP_GROUP)]
-        run(cut, world)
+        world.run(cut)
         raise KeyboardInterrupt
     with pytest.raises(RuntimeError, match="empty"):
         graph.replay()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from encoder_calls import Call, Code, encoder_calls
 from encoder_driver import driver
-from encoder_log import difference, EncoderLog
+from encoder_log import difference, EncoderLog, Event
 from encoder_world import EncoderWorld
 from hypothesis import given, Phase, settings
 from patched import mps
@@ -82,14 +82,10 @@ def logging(world: EncoderWorld) -> Iterator[Callable[[], str]]:
         log = driver().stop_log()
 
 
-def run(calls: list[Call], world: EncoderWorld) -> None:
-    driver().run(calls, world.buffers)
-
-
 def capture(calls: list[Call], world: EncoderWorld) -> tuple[Any, str]:
     graph = mps.MPSGraph()
     with logging(world) as log, mps.graph(graph):
-        run(calls, world)
+        world.run(calls)
     return graph, log()
 
 
@@ -101,8 +97,14 @@ def replay(graph: Any, world: EncoderWorld) -> EncoderLog:
 
 def log_directly(calls: list[Call], world: EncoderWorld) -> str:
     with logging(world) as log:
-        run(calls, world)
+        world.run(calls)
     return log()
+
+
+def assert_same(direct: list[Event], replayed: list[Event]) -> None:
+    for number, (one, other) in enumerate(zip(direct, replayed)):
+        assert difference(one, other) is None, f"event {number}: {difference(one, other)}"
+    assert len(replayed) == len(direct)
 
 
 @given(encoder_calls(12))
@@ -115,9 +117,7 @@ def test_recording_passes_every_call_on(world: EncoderWorld, calls: list[Call]) 
 def test_replayed_state_equals_direct_state(world: EncoderWorld, calls: list[Call]) -> None:
     direct = EncoderLog(log_directly(calls, world))
     replayed = replay(capture(calls, world)[0], world)
-    for number, (one, other) in enumerate(zip(direct.events, replayed.events)):
-        assert difference(one, other) is None, f"event {number}: {difference(one, other)}"
-    assert len(replayed.events) == len(direct.events)
+    assert_same(direct.events, replayed.events)
 
 
 @given(encoder_calls(6), encoder_calls(6))
@@ -126,13 +126,11 @@ def test_replayed_state_within_a_capture(world: EncoderWorld, inner: list[Call],
     inner_graph, inner_log = capture(inner, world)
     outer_graph = mps.MPSGraph()
     with logging(world), mps.graph(outer_graph):
-        run(before, world)
+        world.run(before)
         inner_graph.replay()
     direct = EncoderLog(log_directly(before, world)).events + EncoderLog(inner_log).events
     replayed = replay(outer_graph, world)
-    for number, (one, other) in enumerate(zip(direct, replayed.events)):
-        assert difference(one, other) is None, f"event {number}: {difference(one, other)}"
-    assert len(replayed.events) == len(direct)
+    assert_same(direct, replayed.events)
 
 
 @given(encoder_calls(12))
@@ -157,9 +155,9 @@ def test_unrecorded_selector_is_refused(world: EncoderWorld, selector: str) -> N
     """The call reaches the device, and capture_end raises and names it."""
     graph = mps.MPSGraph()
     with logging(world) as log, pytest.raises(RuntimeError) as caught, mps.graph(graph):
-        run(DISPATCH, world)
+        world.run(DISPATCH)
         driver().send(selector)
-        run(DISPATCH, world)
+        world.run(DISPATCH)
     assert f"'{selector}'" in str(caught.value)
     events = EncoderLog(log())
     assert events.sent == [selector]
@@ -185,7 +183,7 @@ def test_recorded_selectors_are_not_refused(world: EncoderWorld) -> None:
     with logging(world), mps.graph(mps.MPSGraph()):
         for selector in RECORDED:
             assert driver().responds(selector), selector
-        run(DISPATCH, world)
+        world.run(DISPATCH)
 
 
 def test_asking_is_no_call(world: EncoderWorld) -> None:
@@ -194,5 +192,5 @@ def test_asking_is_no_call(world: EncoderWorld) -> None:
     graph = mps.MPSGraph()
     with logging(world), mps.graph(graph):
         assert not driver().responds(unknown)
-        run(DISPATCH, world)
+        world.run(DISPATCH)
     assert len(replay(graph, world).events) == 1

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 from patched import mps
+from replays import captured
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,9 +49,7 @@ def alive() -> int:
 
 def capture(length: int) -> None:
     x = torch.ones(length, device="mps")
-    graph = mps.MPSGraph()
-    with mps.graph(graph):
-        y = (x + 1).exp()
+    graph, y = captured(lambda: (x + 1).exp())
     x.fill_(2)
     graph.replay()
     torch.testing.assert_close(y.cpu(), torch.full((length,), 3.0).exp())
@@ -76,9 +75,7 @@ def test_dropped_while_the_gpu_works(caching: bool) -> None:
         results = []
         for length in range(100, 112):
             x = torch.ones(length, device="mps")
-            graph = mps.MPSGraph()
-            with mps.graph(graph):
-                y = (x @ x) + x
+            graph, y = captured(lambda x=x: (x @ x) + x)
             x.fill_(2)
             y.zero_()
             graph.replay()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from patched import mps
+from replays import captured
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,15 +69,14 @@ def wait_for(event: torch.mps.event.Event | torch.Event) -> None:
     event.synchronize()
 
 
-def waits(made: World) -> dict[str, Callable[[], object]]:
-    return {
-        "synchronize": torch.mps.synchronize,
-        "accelerator": torch.accelerator.synchronize,
-        "mps event": lambda: wait_for(torch.mps.event.Event()),
-        "event": lambda: wait_for(torch.Event("mps")),
-        "item": lambda: made.out[0].item(),
-        "cpu": lambda: made.out.cpu(),
-    }
+WAITS: dict[str, Callable[[World], object]] = {
+    "synchronize": lambda _made: torch.mps.synchronize(),
+    "accelerator": lambda _made: torch.accelerator.synchronize(),
+    "mps event": lambda _made: wait_for(torch.mps.event.Event()),
+    "event": lambda _made: wait_for(torch.Event("mps")),
+    "item": lambda made: made.out[0].item(),
+    "cpu": lambda made: made.out.cpu(),
+}
 
 
 @pytest.mark.parametrize("how", ["synchronize", "item", "cpu"])
@@ -85,7 +84,7 @@ def test_eager_fault_raises_at_the_next_synchronization(made: World, how: str) -
     """21: what a replay is measured by."""
     made.aim(FAR, 3.0)
     made.put()
-    errors = errors_until_quiet(waits(made)[how])
+    errors = errors_until_quiet(lambda: WAITS[how](made))
     assert len(errors) == 1
     assert "kernel 'put' wrote beyond the end of the buffer" in errors[0]
     made.aim(1, 4.0)
@@ -93,14 +92,12 @@ def test_eager_fault_raises_at_the_next_synchronization(made: World, how: str) -
     assert made.out[:2].tolist() == [0.0, 4.0]
 
 
-@pytest.mark.parametrize("how", ["synchronize", "accelerator", "mps event", "event", "item", "cpu"])
+@pytest.mark.parametrize("how", WAITS)
 @pytest.mark.parametrize("replays", [1, 3])
 def test_fault_in_a_replay(made: World, how: str, replays: int) -> None:
     """21, 37: a RuntimeError at the next synchronization, and the graph is as good as before."""
     made.aim(1, 5.0)
-    graph = mps.MPSGraph()
-    with mps.graph(graph):
-        doubled = made.put()
+    graph, doubled = captured(made.put)
     made.aim(2, 6.0)
     graph.replay()
     assert doubled[:3].tolist() == [0.0, 10.0, 12.0]
@@ -109,7 +106,7 @@ def test_fault_in_a_replay(made: World, how: str, replays: int) -> None:
     for _ in range(replays):
         graph.replay()
     made.aim(3, 8.0)
-    errors = errors_until_quiet(waits(made)[how])
+    errors = errors_until_quiet(lambda: WAITS[how](made))
     assert sum(REPLAYS_ERROR in error for error in errors) == 1
     assert all("kernel 'put' wrote beyond the end of the buffer" in error for error in errors)
     # the simulator tells those, too, who wait for a command buffer, as events don't
@@ -125,11 +122,8 @@ def test_fault_in_a_replay(made: World, how: str, replays: int) -> None:
 def test_fault_spares_other_graphs(made: World) -> None:
     """21, 22: one that shares the stream replays right after it."""
     x = torch.ones(16, device="mps")
-    faulty, sound = mps.MPSGraph(), mps.MPSGraph()
-    with mps.graph(faulty):
-        made.put()
-    with mps.graph(sound):
-        y = x + 1
+    faulty, _ = captured(made.put)
+    sound, y = captured(lambda: x + 1)
     made.aim(FAR, 1.0)
     x.fill_(4)
     faulty.replay()
@@ -140,10 +134,8 @@ def test_fault_spares_other_graphs(made: World) -> None:
 
 def test_fault_in_a_capture(made: World) -> None:
     """9, 21: it comes at the next synchronization as well; a capture refuses reads, so that is after the block."""
-    graph = mps.MPSGraph()
     made.aim(FAR, 1.0)
-    with mps.graph(graph):
-        made.put()
+    graph, _ = captured(made.put)
     assert errors_until_quiet(torch.mps.synchronize)
     made.aim(4, 9.0)
     graph.replay()
@@ -156,9 +148,7 @@ REPLAYS_ERROR = "torch.mps graph replay: the GPU reported an error"
 def test_fault_of_eager_work_before_a_replay(made: World) -> None:
     """21: that was not committed yet is not the replay's."""
     x = torch.ones(16, device="mps")
-    graph = mps.MPSGraph()
-    with mps.graph(graph):
-        y = x + 1
+    graph, y = captured(lambda: x + 1)
     # Several times: an operator commits now and then by itself.
     for value in range(4):
         x.fill_(value)
@@ -180,8 +170,8 @@ def test_fault_in_any_command_buffer_of_a_replay(made: World, where: str) -> Non
 
     commit_and_continue = driver().commit_and_continue
     made.aim(1, 5.0)
-    graph = mps.MPSGraph()
-    with mps.graph(graph):
+
+    def work() -> torch.Tensor:
         if where == "after":
             commit_and_continue()
         doubled = made.put()
@@ -189,6 +179,9 @@ def test_fault_in_any_command_buffer_of_a_replay(made: World, where: str) -> Non
             commit_and_continue()
             commit_and_continue()
             doubled = doubled + 1
+        return doubled
+
+    graph, doubled = captured(work)
     made.aim(FAR, 1.0)
     graph.replay()
     assert any(REPLAYS_ERROR in error for error in errors_until_quiet(torch.mps.synchronize))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from patched import mps
-
-import mps_simulator
+from replays import calls_in, calls_of, captured, check
 
 WAIT_OF_A_COMMAND = "-[MTLIndirectComputeCommand setBarrier]"
 WAIT = "-[MTLComputeCommandEncoder memoryBarrierWithScope:]"
-EXECUTE = "-[MTLComputeCommandEncoder executeCommandsInBuffer:withRange:]"
 CONCURRENT = "-[MPSCommandBuffer computeCommandEncoderWithDispatchType:]"
 SERIAL = "-[MPSCommandBuffer computeCommandEncoder]"
 
@@ -28,52 +26,34 @@ kernel void copy(device float* to, device float* from, uint i [[thread_position_
 
 
 @pytest.fixture(params=["indirect_commands", "concurrent_kernels"])
-def mechanism(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def mechanism(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The captures that follow have kernels that may run at the same time."""
     monkeypatch.setenv("PYTORCH_MPS_GRAPH_WITH", request.param)
-    return str(request.param)
 
 
-def captured(block: Callable[[], object]) -> tuple[mps.MPSGraph, int]:
-    """A graph of the block, and how many commands of indirect command buffers wait in it."""
-    block()
-    mps.synchronize()
-    mps_simulator.reset_counters()
-    graph = mps.MPSGraph()
-    with mps.graph(graph):
-        block()
-    return graph, Counter(mps_simulator.counters())[WAIT_OF_A_COMMAND]
+@pytest.fixture
+def both(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Indirect command buffers lie in concurrent encoders in the captures that follow."""
+    monkeypatch.setenv("PYTORCH_MPS_GRAPH_WITH", "concurrent_kernels,indirect_commands")
+
+
+@pytest.fixture(scope="module")
+def library() -> Any:
+    return mps._compile_shader(SOURCE)
+
+
+def zeros(count: int, size: int = 64) -> list[torch.Tensor]:
+    return [torch.zeros(size, device="mps") for _ in range(count)]
 
 
 def waits_of(block: Callable[[], object]) -> int:
-    """How many kernels of a replay wait for others."""
-    graph, waits = captured(block)
-    mps_simulator.reset_counters()
-    graph.replay()
-    calls = Counter(mps_simulator.counters())
-    mps.synchronize()
-    return waits + calls[WAIT]
+    """How many kernels of a replay wait for others: in indirect command buffers, and in its encoders."""
+    waits = calls_of(block)[WAIT]
+    return waits + calls_in(lambda: captured(block))[WAIT_OF_A_COMMAND]
 
 
-def check(block: Callable[[], object], tensors: list[torch.Tensor], seed: int = 0) -> None:
-    """A replay of the block does to other values what eager does."""
-    graph, _ = captured(block)
-    torch.manual_seed(seed)
-    start = [torch.randn(tensor.shape) for tensor in tensors]
-
-    def results(run: Callable[[], object]) -> list[torch.Tensor]:
-        for tensor, value in zip(tensors, start):
-            tensor.copy_(value)
-        run()
-        return [tensor.cpu() for tensor in tensors]
-
-    for got, expected in zip(results(graph.replay), results(block)):
-        assert torch.equal(got, expected)
-
-
-def test_only_conflicts_make_kernels_wait(mechanism: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    library = mps._compile_shader(SOURCE)
-    xs = [torch.zeros(64, device="mps") for _ in range(8)]
+def test_only_conflicts_make_kernels_wait(mechanism: None, library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    xs = zeros(8)
     y = torch.ones(64, device="mps")
 
     def block() -> None:
@@ -90,9 +70,8 @@ def test_only_conflicts_make_kernels_wait(mechanism: str, monkeypatch: pytest.Mo
     check(block, [*xs, y])
 
 
-def test_a_chain_waits_everywhere(mechanism: str) -> None:
-    library = mps._compile_shader(SOURCE)
-    x, y = torch.zeros(64, device="mps"), torch.zeros(64, device="mps")
+def test_a_chain_waits_everywhere(mechanism: None, library: Any) -> None:
+    x, y = zeros(2)
 
     def block() -> None:
         for _ in range(4):
@@ -103,10 +82,9 @@ def test_a_chain_waits_everywhere(mechanism: str) -> None:
     check(block, [x, y])
 
 
-def test_what_may_be_written_counts_as_written(mechanism: str) -> None:
+def test_what_may_be_written_counts_as_written(mechanism: None, library: Any) -> None:
     """`copy` only reads its second buffer, but its declaration does not say so."""
-    library = mps._compile_shader(SOURCE)
-    xs = [torch.zeros(64, device="mps") for _ in range(6)]
+    xs = zeros(6)
 
     def block() -> None:
         for x in xs[1:]:
@@ -116,9 +94,8 @@ def test_what_may_be_written_counts_as_written(mechanism: str) -> None:
     check(block, xs)
 
 
-def test_parts_of_a_buffer(mechanism: str) -> None:
+def test_parts_of_a_buffer(mechanism: None, library: Any) -> None:
     """How far a kernel goes is not known: only what begins behind another one's end can do without waiting."""
-    library = mps._compile_shader(SOURCE)
     x, y = torch.zeros(6, 256, device="mps"), torch.ones(256, device="mps")
 
     def block() -> None:
@@ -129,10 +106,9 @@ def test_parts_of_a_buffer(mechanism: str) -> None:
     check(block, [x, y])
 
 
-def test_memory_that_is_used_again(mechanism: str) -> None:
+def test_memory_that_is_used_again(mechanism: None, library: Any) -> None:
     """27: temporary tensors lie where earlier ones lay, in another buffer of the same heap."""
-    library = mps._compile_shader(SOURCE)
-    xs, ys = ([torch.zeros(5000, device="mps") for _ in range(12)] for _ in range(2))
+    xs, ys = zeros(12, 5000), zeros(12, 5000)
 
     def block() -> None:
         # Nothing but the temporary tensors makes one turn wait for another.
@@ -146,9 +122,8 @@ def test_memory_that_is_used_again(mechanism: str) -> None:
         check(block, xs + ys, seed)
 
 
-def test_other_steps_in_between(mechanism: str) -> None:
-    library = mps._compile_shader(SOURCE)
-    xs = [torch.zeros(64, device="mps") for _ in range(6)]
+def test_other_steps_in_between(mechanism: None, library: Any) -> None:
+    xs = zeros(6)
 
     def block() -> None:
         for x in xs[1:]:
@@ -163,29 +138,19 @@ def test_other_steps_in_between(mechanism: str) -> None:
     check(block, xs)
 
 
-def test_encoders_are_concurrent_only_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    library = mps._compile_shader(SOURCE)
-    x, y = torch.zeros(64, device="mps"), torch.zeros(64, device="mps")
-
-    def calls() -> Counter[str]:
-        graph, _ = captured(lambda: library.add(x, y))
-        mps_simulator.reset_counters()
-        graph.replay()
-        return Counter(mps_simulator.counters())
-
-    serial = calls()
-    assert serial[SERIAL] == 1 and serial[CONCURRENT] == 0
-    monkeypatch.setenv("PYTORCH_MPS_GRAPH_WITH", "concurrent_kernels")
-    concurrent = calls()
-    assert concurrent[SERIAL] == 0 and concurrent[CONCURRENT] == 1
+@pytest.mark.parametrize(("requested", "encoder"), [("", SERIAL), ("concurrent_kernels", CONCURRENT)])
+def test_encoders_are_concurrent_only_on_request(
+    requested: str, encoder: str, library: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTORCH_MPS_GRAPH_WITH", requested)
+    x, y = zeros(2)
+    calls = calls_of(lambda: library.add(x, y))
+    assert calls[encoder] == calls[SERIAL] + calls[CONCURRENT] == 1
 
 
-def test_both(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both(both: None, library: Any) -> None:
     """27: indirect command buffers in concurrent encoders, between kernels that they cannot hold."""
-    monkeypatch.setenv("PYTORCH_MPS_GRAPH_WITH", "concurrent_kernels,indirect_commands")
-    library = mps._compile_shader(SOURCE)
-    xs = [torch.zeros(64, device="mps") for _ in range(6)]
-    table = torch.zeros(64, device="mps")
+    xs, (table,) = zeros(6), zeros(1)
 
     def block() -> None:
         for _ in range(3):
@@ -198,12 +163,12 @@ def test_both(monkeypatch: pytest.MonkeyPatch) -> None:
     check(block, [*xs, table])
 
 
-def test_indirect_commands_wait_for_what_they_cannot_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_indirect_commands_wait_for_what_they_cannot_hold(
+    both: None, library: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """27: a kernel in the same concurrent encoder."""
-    monkeypatch.setenv("PYTORCH_MPS_GRAPH_WITH", "concurrent_kernels,indirect_commands")
     monkeypatch.setenv("PYTORCH_MPS_GRAPH_WITHOUT", "constant_buffer")  # so that a number stays with its call
-    library = mps._compile_shader(SOURCE)
-    xs, y = [torch.zeros(64, device="mps") for _ in range(6)], torch.zeros(64, device="mps")
+    xs, (y,) = zeros(6), zeros(1)
 
     def block() -> None:
         library.scale(y, 3.0)

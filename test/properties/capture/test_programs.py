@@ -9,15 +9,13 @@ from dataclasses import replace
 
 import pytest
 import torch
-from eager_world import EagerWorld
-from graph_world import GraphWorld
 from hypothesis import given, settings
 from memory import allocated, returns_to
 from patched import mps
-from program_refusals import ENDINGS, REFUSALS
 from program_scope import Scope
 from program_world import Graph, World
-from tensor_programs import Block, OTHERS, Program, programs, Step, TENSORS
+from tensor_programs import Block, ENDINGS, OTHERS, Program, programs, REFUSALS, Step, TENSORS
+from worlds import EagerWorld, GraphWorld
 
 pytestmark = [
     # a program may capture views only

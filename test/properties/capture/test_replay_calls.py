@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from patched import mps
-
-import mps_simulator
+from replays import calls_in, calls_of, captured, check
 
 COPY = "-[MTLBlitCommandEncoder copyFromBuffer:sourceOffset:toBuffer:destinationOffset:size:]"
 BLITS = "-[MPSCommandBuffer blitCommandEncoder]"
@@ -30,7 +29,10 @@ using namespace metal;
 kernel void step(device float* x, constant float& factor, constant float& term, uint i [[thread_position_in_grid]]) {
   x[i] = x[i] * factor + term;
 }
+kernel void add(device float* x, device const float* y, uint i [[thread_position_in_grid]]) { x[i] += y[i]; }
 """
+# What a block does, and the tensors that it reads and writes.
+Work = tuple[Callable[[], Any], list[torch.Tensor]]
 
 
 @pytest.fixture
@@ -45,55 +47,74 @@ def indirect(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTORCH_MPS_GRAPH_WITH", "indirect_commands")
 
 
-def calls_of(graph: mps.MPSGraph) -> Counter[str]:
-    """The calls of one replay, not the first one."""
-    graph.replay()
-    mps.synchronize()
-    mps_simulator.reset_counters()
-    graph.replay()
-    return Counter(mps_simulator.counters())
+def tensors(count: int, device: str = "mps") -> list[torch.Tensor]:
+    return [torch.full((32,), float(i), device=device) for i in range(count)]
 
 
-def captured(block: Callable[[], object]) -> mps.MPSGraph:
-    block()
-    graph = mps.MPSGraph()
-    with mps.graph(graph):
-        block()
-    return graph
+def copies() -> Work:
+    sources, targets = tensors(20), tensors(20)
+    return lambda: [target.copy_(source) for target, source in zip(targets, sources)], sources + targets
 
 
-def tensors(count: int, start: float = 0) -> list[torch.Tensor]:
-    return [torch.full((32,), start + i, device="mps") for i in range(count)]
+def uploads() -> Work:
+    hosts, targets = tensors(5, "cpu"), tensors(5)
+    return lambda: [target.copy_(host) for target, host in zip(targets, hosts)], hosts + targets
+
+
+def chain(length: int) -> Work:
+    """Kernels one after the other on one tensor, each with numbers of its own."""
+    library = mps._compile_shader(SOURCE)
+    x = torch.ones(8, device="mps")
+    numbers = [(0.75 + (i % 5) / 8, float(i % 7)) for i in range(length)]
+    return lambda: [library.step(x, factor, term) for factor, term in numbers], [x]
 
 
 def test_numbers_of_a_graph_are_freed_together() -> None:
     """15: each handler would take a turn of the queue."""
     x = torch.ones(8, device="mps")
-    graph = captured(lambda: [torch.add(x, x, alpha=i) for i in range(2, 12)])
-    mps.synchronize()
-    mps_simulator.reset_counters()
-    del graph
-    assert mps_simulator.counters()["-[MPSCommandBuffer addCompletedHandler:]"] == 1
+    graphs = [captured(lambda: [torch.add(x, x, alpha=i) for i in range(2, 12)])[0]]
+    assert calls_in(graphs.clear)["-[MPSCommandBuffer addCompletedHandler:]"] == 1
 
 
-def test_copies_share_an_encoder(without: Callable[[str], None]) -> None:
-    sources, targets = tensors(20), tensors(20, 100)
+@pytest.mark.parametrize(
+    ("mechanism", "make", "expected", "expected_without"),
+    [
+        ("shared_blits", copies, {COPY: 20, BLITS: 1}, {COPY: 20, BLITS: 20}),
+        ("buffer_ranges", lambda: chain(12), {BUFFERS: range(1, 13)}, {BUFFERS: 0}),
+        # What a kernel has as the one before is not bound again.
+        (
+            "constant_buffer",
+            lambda: chain(12),
+            {BYTES: 0, DISPATCH: 12, BUFFER: 0, BUFFERS: range(1, 13), NEW_BUFFER: 0},
+            {BYTES: range(13, 25), BUFFERS: 0},
+        ),
+        ("elided_bindings", lambda: chain(12), {PIPELINE: 1}, {PIPELINE: 12, KERNELS: 1, BUFFERS: 12}),
+        # Pieces of 64, 128, … calls, two for each kernel: 64 kernels at most before the GPU gets the first.
+        ("early_commits", lambda: chain(1000), {COMMIT: range(4, 17), KERNELS: range(4, 17)}, {COMMIT: 1}),
+        ("early_commits", lambda: chain(8), {COMMIT: 1}, {COMMIT: 1}),
+        ("staging_ring", uploads, {NEW_BUFFER: 0}, {NEW_BUFFER: 1}),
+    ],
+)
+def test_a_mechanism_saves_calls(
+    mechanism: str,
+    make: Callable[[], Work],
+    expected: dict[str, int | range],
+    expected_without: dict[str, int | range],
+    without: Callable[[str], None],
+) -> None:
+    block, inputs = make()
+    for wanted in (expected, expected_without):
+        calls = calls_of(block)
+        assert {call: calls[call] for call in wanted if calls[call] not in _several(wanted[call])} == {}
+        check(block, inputs)
+        without(mechanism)
 
-    def block() -> None:
-        for target, source in zip(targets, sources):
-            target.copy_(source)
 
-    graph = captured(block)
-    for source in sources:
-        source.add_(50)
-    calls = calls_of(graph)
-    assert calls[COPY] == 20 and calls[BLITS] == 1
-    assert [target[0].item() for target in targets] == [50 + i for i in range(20)]
-    without("shared_blits")
-    assert calls_of(captured(block))[BLITS] == 20
+def _several(count: int | range) -> range:
+    return count if isinstance(count, range) else range(count, count + 1)
 
 
-def test_copies_that_need_each_other_do_not() -> None:
+def test_copies_that_need_each_other_do_not_share() -> None:
     """The order within an encoder is not relied on."""
     a, b, c, d = tensors(4)
 
@@ -104,179 +125,60 @@ def test_copies_that_need_each_other_do_not() -> None:
         d[:16].copy_(c[:16])  # reads what the second one wrote
         d[8:24].fill_(0)  # writes what the last one wrote
 
-    graph = captured(block)
-    for value, tensor in enumerate((a, b, c, d), 60):
-        tensor.fill_(value)
-    calls = calls_of(graph)
-    expected = [x.clone() for x in (torch.full((32,), 60.0), *[torch.full((32,), 60.0)] * 2, torch.full((32,), 63.0))]
-    # The second of two replays.
-    expected[0].zero_(), expected[1].zero_(), expected[2].zero_()
-    expected[3][:24] = 0
-    assert [x.tolist() for x in (a, b, c, d)] == [x.tolist() for x in expected]
-    assert calls[BLITS] == 4
-
-
-def test_values_of_copies_that_need_each_other() -> None:
-    a, b, c, d = tensors(4)
-
-    def block() -> None:
-        b.copy_(a)
-        c.copy_(b)
-        a.zero_()
-        d[:16].copy_(c[:16])
-        d[8:24].fill_(0)
-
-    graph = captured(block)
-    for value, tensor in enumerate((a, b, c, d), 60):
-        tensor.fill_(value)
-    graph.replay()
-    expected = torch.full((32,), 63.0)
-    expected[:8], expected[8:24] = 60, 0
-    assert d.tolist() == expected.tolist()
-    assert (a.tolist(), b.tolist(), c.tolist()) == ([0.0] * 32, [60.0] * 32, [60.0] * 32)
-
-
-def chain(length: int) -> tuple[Callable[[], None], torch.Tensor, list[tuple[float, float]]]:
-    """Kernels one after the other on one tensor, each with numbers of its own."""
-    library = mps._compile_shader(SOURCE)
-    x = torch.ones(8, device="mps")
-    numbers = [(1.0 + (i % 5) / 8, float(i % 7)) for i in range(length)]
-
-    def block() -> None:
-        for factor, term in numbers:
-            library.step(x, factor, term)
-
-    return block, x, numbers
-
-
-def value_of(numbers: list[tuple[float, float]], x: float) -> torch.Tensor:
-    expected = torch.full((8,), x)
-    for factor, term in numbers:
-        # As the kernel, which rounds twice.
-        expected = expected * torch.tensor(factor) + torch.tensor(term)
-    return expected
-
-
-def test_bytes_are_constants(without: Callable[[str], None]) -> None:
-    block, x, numbers = chain(12)
-    graph = captured(block)
-    calls = calls_of(graph)
-    assert calls[BYTES] == 0 and calls[DISPATCH] == 12
-    assert calls[BUFFERS] + calls[BUFFER] <= 12
-    assert calls[NEW_BUFFER] == 0
-    x.fill_(3)
-    graph.replay()
-    torch.testing.assert_close(x.cpu(), value_of(numbers, 3))
-    without("constant_buffer")
-    calls = calls_of(captured(block))
-    # What a kernel has as the one before is not bound again.
-    assert 12 < calls[BYTES] <= 24 and calls[BUFFERS] == 0
+    assert calls_of(block)[BLITS] == 4
+    check(block, [a, b, c, d])
 
 
 def test_neighbours_are_bound_together(without: Callable[[str], None]) -> None:
-    block, _, _ = chain(12)
-    together = calls_of(captured(block))
+    block, _ = chain(12)
+    together = calls_of(block)
     without("buffer_ranges")
-    apart = calls_of(captured(block))
-    assert together[BUFFERS] > 0 and apart[BUFFERS] == 0
-    assert sum(apart.values()) > sum(together.values())
+    assert sum(calls_of(block).values()) > sum(together.values())
 
 
-def test_what_is_bound_is_not_bound_again(without: Callable[[str], None]) -> None:
-    block, _, _ = chain(12)
-    assert calls_of(captured(block))[PIPELINE] == 1
-    without("elided_bindings")
-    calls = calls_of(captured(block))
-    assert calls[PIPELINE] == 12 and calls[KERNELS] == 1 and calls[BUFFERS] == 12
-
-
-def test_first_commit_comes_early(without: Callable[[str], None]) -> None:
-    """Of a replay of 1,000 kernels at most 64 are encoded before the GPU gets the first."""
-    block, x, numbers = chain(1000)
-    graph = captured(block)
-    calls = calls_of(graph)
-    # Pieces of 64, 128, … calls, two for each kernel.
-    assert 4 <= calls[COMMIT] <= 16
-    assert calls[KERNELS] == calls[COMMIT]
-    x.fill_(2)
-    graph.replay()
-    torch.testing.assert_close(x.cpu(), value_of(numbers, 2))
-    without("early_commits")
-    assert calls_of(captured(block))[COMMIT] == 1
-
-
-def test_small_graph_is_committed_once() -> None:
-    block, _, _ = chain(8)
-    assert calls_of(captured(block))[COMMIT] == 1
-
-
-def test_staging_is_used_again(without: Callable[[str], None]) -> None:
-    hosts = [torch.full((8,), float(i)) for i in range(5)]
-    targets = [torch.zeros(8, device="mps") for _ in hosts]
-
-    def block() -> None:
-        for target, host in zip(targets, hosts):
-            target.copy_(host)
-
-    graph = captured(block)
+def test_staging_holds_what_the_host_had_at_the_replay() -> None:
+    block, both = uploads()
+    graph, _ = captured(block)
     assert graph.stats()["host_refreshes"] == 5
-    assert calls_of(graph)[NEW_BUFFER] == 0
-    for host in hosts:
+    for host in both[:5]:
         host.add_(10)
     graph.replay()
-    for host in hosts:
+    for host in both[:5]:
         host.zero_()
-    assert [target[3].item() for target in targets] == [10.0, 11.0, 12.0, 13.0, 14.0]
-    without("staging_ring")
-    assert calls_of(captured(block))[NEW_BUFFER] == 1
+    assert [target[3].item() for target in both[5:]] == [10.0, 11.0, 12.0, 13.0, 14.0]
 
 
 @pytest.mark.parametrize("names", [",".join(MECHANISMS), *MECHANISMS])
 def test_values_without(names: str, without: Callable[[str], None]) -> None:
     """What is turned off changes no result."""
     without(names)
-    block, x, numbers = chain(40)
-    host, other = torch.arange(8.0), torch.zeros(8, device="mps")
+    block, (x,) = chain(40)
+    host, other, y = torch.zeros(8), torch.zeros(8, device="mps"), torch.zeros(8, device="mps")
 
-    def more() -> torch.Tensor:
+    def more() -> None:
         other.copy_(host)
         block()
         x.add_(other)
         other.zero_()
-        return torch.nn.functional.gelu(x @ x.reshape(8, 1))
+        y.copy_(torch.nn.functional.gelu(x * (x @ x)))
 
-    more()
-    graph = mps.MPSGraph()
-    with mps.graph(graph):
-        y = more()
-    x.fill_(5)
-    host.add_(2)
-    y.zero_()
-    graph.replay()
-    expected = value_of(numbers, 5) + torch.arange(2.0, 10.0)
-    torch.testing.assert_close(x.cpu(), expected)
-    assert torch.equal(y, torch.nn.functional.gelu(x @ x.reshape(8, 1)))
+    check(more, [x, host, other, y])
 
 
-def test_unknown_mechanism(without: Callable[[str], None]) -> None:
-    without("shared_blits,no_such_thing")
-    with pytest.raises(
-        RuntimeError, match='PYTORCH_MPS_GRAPH_WITHOUT is "shared_blits,no_such_thing", but must be names'
-    ):
+@pytest.mark.parametrize(("variable", "names"), [("WITHOUT", "shared_blits,no_such_thing"), ("WITH", "speed")])
+def test_unknown_mechanism(variable: str, names: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"PYTORCH_MPS_GRAPH_{variable}", names)
+    message = f'PYTORCH_MPS_GRAPH_{variable} is "{names}", but must be names of buffer_ranges, '
+    with pytest.raises(RuntimeError, match=message):
         mps.MPSGraph().capture_begin()
-    without("")
-    x = torch.ones(4, device="mps")
-    with mps.graph(mps.MPSGraph()):
-        x + 1
+    monkeypatch.setenv(f"PYTORCH_MPS_GRAPH_{variable}", "")
+    captured(lambda: torch.ones(4, device="mps") + 1)
 
 
 def test_views_that_are_gone_are_not_looked_at() -> None:
     """2: what can't be noticed any more costs a replay nothing; what can is noticed."""
     x = torch.rand(3000, 4, device="mps")
-    graph = mps.MPSGraph()
-    with mps.graph(graph):
-        rows = [x[i] for i in range(3000)]
-        x.mul_(2)
+    graph, rows = captured(lambda: [*(x[i] for i in range(3000)), x.mul_(2)])
     del rows
     graph.replay()
     x.resize_(30000, 4)
@@ -285,24 +187,21 @@ def test_views_that_are_gone_are_not_looked_at() -> None:
 
 
 def test_kernels_become_one_call(indirect: None, without: Callable[[str], None]) -> None:
-    block, x, numbers = chain(1000)
-    graph = captured(block)
-    calls = calls_of(graph)
+    block, inputs = chain(1000)
+    calls = calls_of(block)
     assert calls[EXECUTE] == 1 and calls[KERNELS] == 1
     # The one pipeline is used once by itself, for GPUs before the ninth family.
     assert calls[DISPATCH] == 0 and calls[PIPELINE] == 1
-    x.fill_(2)
-    graph.replay()
-    torch.testing.assert_close(x.cpu(), value_of(numbers, 2))
+    check(block, inputs)
     without("indirect_commands")
-    direct = calls_of(captured(block))
+    direct = calls_of(block)
     assert direct[EXECUTE] == 0 and direct[DISPATCH] == 1000
     assert sum(direct.values()) >= 50 * sum(calls.values())
 
 
 def test_replays_of_indirect_commands_in_flight(indirect: None) -> None:
     """Each replay waits for the one before, and reads what the host has written since."""
-    block, x, numbers = chain(16)
+    block, (x,) = chain(16)
     host, y = torch.zeros(8), torch.zeros(8, device="mps")
 
     def more() -> None:
@@ -310,67 +209,39 @@ def test_replays_of_indirect_commands_in_flight(indirect: None) -> None:
         block()
         y.copy_(x)
 
-    graph = captured(more)
-    results = []
-    for i in range(8):
-        host.fill_(i)
-        graph.replay()
-        results.append(y.clone())
-    for i, result in enumerate(results):
-        torch.testing.assert_close(result.cpu(), value_of(numbers, float(i)))
-
-
-MIXED = """
-#include <metal_stdlib>
-using namespace metal;
-kernel void add(device float* x, device const float* y, uint i [[thread_position_in_grid]]) { x[i] += y[i]; }
-kernel void turned(device float* x, threadgroup float* shared [[threadgroup(0)]],
-                   uint i [[thread_position_in_threadgroup]], uint n [[threads_per_threadgroup]]) {
-  shared[i] = x[i];
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  x[i] = shared[n - 1 - i] * 2;
-}
-"""
+    graph, _ = captured(more)
+    results: dict[str, list[torch.Tensor]] = {}
+    for way, run in (("replay", graph.replay), ("eager", more)):
+        results[way] = []
+        for i in range(8):
+            host.fill_(i)
+            run()
+            results[way].append(y.clone())
+    assert all(map(torch.equal, results["replay"], results["eager"]))
+    assert len({result[0].item() for result in results["eager"]}) == 8
 
 
 def test_other_work_in_between(indirect: None) -> None:
     """Few kernels in a row, graph runs and copies are encoded as before, and in their order."""
-    library = mps._compile_shader(MIXED)
-    x, y, z = (torch.arange(8.0, device="mps") + i for i in range(3))
+    library = mps._compile_shader(SOURCE)
+    x, y, z, w = (torch.arange(8.0, device="mps") + i for i in range(4))
 
-    def block() -> torch.Tensor:
+    def block() -> None:
         for _ in range(5):
             library.add(x, y)
             library.add(y, z)
         z.copy_(x)
         library.add(z, y)
-        w = torch.nn.functional.gelu(z / 64)
+        w.copy_(torch.nn.functional.gelu(z / 64))
         for _ in range(4):
             library.add(z, w)
         z.zero_()
         for _ in range(4):
             library.add(z, x)
-        return w
 
-    block()
-    graph = mps.MPSGraph()
-    with mps.graph(graph):
-        w = block()
-    start = [torch.randn(8) for _ in range(3)]
-    for tensor, value in zip((x, y, z), start):
-        tensor.copy_(value)
-    expected_w = block().cpu()
-    expected = [tensor.cpu() for tensor in (x, y, z)]
-    for tensor, value in zip((x, y, z), start):
-        tensor.copy_(value)
-    w.zero_()
-    mps_simulator.reset_counters()
-    graph.replay()
-    calls = Counter(mps_simulator.counters())
+    calls = calls_of(block)
     assert calls[EXECUTE] == 3 and calls[DISPATCH] == 1
-    assert torch.equal(w.cpu(), expected_w)
-    for tensor, value in zip((x, y, z), expected):
-        assert torch.equal(tensor.cpu(), value)
+    check(block, [x, y, z, w])
 
 
 def test_decoder_with_indirect_commands(indirect: None) -> None:
@@ -382,22 +253,12 @@ def test_decoder_with_indirect_commands(indirect: None) -> None:
         model.start(0)
         model()
         model.start(0)
-        graph = mps.MPSGraph()
-        with mps.graph(graph):
-            logits = model()
+        graph, logits = captured(model)
         for start in (3, 5):
             model.start(start)
-            expected = []
-            for _ in range(6):
-                expected.append(model().cpu())
+            expected = [model().cpu() for _ in range(6)]
             model.start(start)
             for value in expected:
                 logits.zero_()
                 graph.replay()
                 assert torch.equal(logits.cpu(), value)
-
-
-def test_unknown_mechanism_to_turn_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTORCH_MPS_GRAPH_WITH", "speed")
-    with pytest.raises(RuntimeError, match='PYTORCH_MPS_GRAPH_WITH is "speed", but must be names of buffer_ranges, '):
-        mps.MPSGraph().capture_begin()

@@ -4,15 +4,114 @@ the generator (promises 2, 19 and 20)."""
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cache, lru_cache
 
 import pytest
 import torch
+import torch.nn.functional as F
 from models.digits import images_and_labels
 from torch import nn, Tensor
-from training import BATCH, ConvNet, OPTIMIZERS, Run, State, Transformer
 
 STEPS = int(os.environ.get("CAPTURE_TRAINING_STEPS", "40"))
+BATCH = 16
+# All that a training run leaves behind, by name.
+State = dict[str, Tensor]
+
+
+class ConvNet(nn.Module):
+    """Convolutions with batch norm, dropout before the head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv2d(1, 8, 3, padding=1, bias=False),
+            nn.BatchNorm2d(8),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(8, 16, 3, padding=1),
+            nn.BatchNorm2d(16),
+            nn.ReLU(),
+            nn.Flatten(),
+            nn.Dropout(0.25),
+            nn.Linear(16 * 16, 10),
+        )
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.layers(images)
+
+
+class Transformer(nn.Module):
+    """Rows of the image as tokens: attention with dropout, and batch norm over the pooled features."""
+
+    def __init__(self, width: int = 32) -> None:
+        super().__init__()
+        self.embedding = nn.Linear(8, width)
+        self.positions = nn.Parameter(torch.randn(1, 8, width) * 0.02)
+        layer = nn.TransformerEncoderLayer(width, 4, 2 * width, dropout=0.1, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.norm = nn.BatchNorm1d(width)
+        self.head = nn.Linear(width, 10)
+
+    def forward(self, images: Tensor) -> Tensor:
+        x = self.encoder(self.embedding(images.squeeze(1)) + self.positions)
+        return self.head(self.norm(x.mean(1)))
+
+
+OPTIMIZERS: dict[str, Callable[[list[nn.Parameter]], torch.optim.Optimizer]] = {
+    "sgd": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, fused=False),
+    "sgd-fused": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, fused=True),
+    "adam": lambda p: torch.optim.Adam(p, lr=3e-3, capturable=True, fused=False),
+    "adam-fused": lambda p: torch.optim.Adam(p, lr=3e-3, fused=True),
+    "adamw": lambda p: torch.optim.AdamW(p, lr=3e-3, capturable=True, fused=False),
+    "adamw-fused": lambda p: torch.optim.AdamW(p, lr=3e-3, fused=True),
+}
+
+
+class Run:
+    """A model, its optimizer and the memory of one batch."""
+
+    def __init__(self, kind: type[nn.Module], optimizer: str, autocast: bool) -> None:
+        torch.manual_seed(0)
+        self.model = kind().to("mps").train()
+        self.optimizer = OPTIMIZERS[optimizer](list(self.model.parameters()))
+        self.autocast = autocast
+        self.images = torch.zeros(BATCH, 1, 8, 8, device="mps")
+        self.labels = torch.zeros(BATCH, dtype=torch.long, device="mps")
+        self.loss = torch.zeros((), device="mps")
+
+    def step(self) -> None:
+        """One step on the batch in memory."""
+        self.optimizer.zero_grad(set_to_none=False)
+        with torch.autocast("mps", enabled=self.autocast):
+            loss = F.cross_entropy(self.model(self.images), self.labels)
+        loss.backward()
+        self.optimizer.step()
+        self.loss.copy_(loss.detach())
+
+    def train(self, batches: list[tuple[Tensor, Tensor]], captured: bool, link: bool = False) -> State:
+        """Two steps as they are, which make gradients and momenta; then all others, captured once or not at all."""
+        losses = []
+        graph: torch.mps.MPSGraph | None = None
+        for i, (images, labels) in enumerate(batches):
+            self.images.copy_(images)
+            self.labels.copy_(labels)
+            if not captured or i < 2:
+                self.step()
+            elif graph is None:
+                graph = torch.mps.MPSGraph(link=link)
+                with torch.mps.graph(graph):
+                    self.step()
+            else:
+                graph.replay()
+            losses.append(self.loss.cpu())
+        state = {f"loss {i}": loss for i, loss in enumerate(losses)} | {"generator": torch.mps.get_rng_state()}
+        state |= {name: value.cpu() for name, value in self.model.state_dict().items()}
+        for name, parameter in self.model.named_parameters():
+            for kind, entry in self.optimizer.state[parameter].items():
+                if isinstance(entry, torch.Tensor):
+                    state[f"{kind} of {name}"] = entry.cpu()
+        return state
 
 
 @cache
@@ -30,16 +129,6 @@ def trained_eagerly(model: type[nn.Module], optimizer: str, autocast: bool) -> S
     return Run(model, optimizer, autocast).train(batches(STEPS), captured=False)
 
 
-def assert_same(a: State, b: State) -> None:
-    assert torch.equal(torch.stack(a.losses), torch.stack(b.losses))
-    assert a.model.keys() == b.model.keys()
-    for name, value in a.model.items():
-        assert torch.equal(value, b.model[name]), name
-    assert len(a.optimizer) == len(b.optimizer) > 0
-    assert all(torch.equal(x, y) for x, y in zip(a.optimizer, b.optimizer))
-    assert torch.equal(a.generator, b.generator)
-
-
 @pytest.mark.parametrize("link", [False, True], ids=["", "linked"])
 @pytest.mark.parametrize("autocast", [False, True], ids=["float32", "autocast"])
 @pytest.mark.parametrize("optimizer", list(OPTIMIZERS))
@@ -48,8 +137,9 @@ def test_training(model: type[nn.Module], optimizer: str, autocast: bool, link: 
     """2, 19, 20, 26: with the graph runs linked, too."""
     eager = trained_eagerly(model, optimizer, autocast)
     replayed = Run(model, optimizer, autocast).train(batches(STEPS), captured=True, link=link)
-    assert_same(replayed, eager)
-    assert eager.losses[-1] < eager.losses[0]
+    assert replayed.keys() == eager.keys() and any(name.startswith(("exp_avg", "momentum")) for name in eager)
+    assert [name for name, value in eager.items() if not torch.equal(replayed[name], value)] == []
+    assert eager[f"loss {STEPS - 1}"] < eager["loss 0"]
 
 
 @pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW, torch.optim.NAdam, torch.optim.Adagrad])

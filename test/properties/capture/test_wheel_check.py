@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 import torch
@@ -24,27 +25,27 @@ def test_this_torch_passes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     assert "3 replays with new input give what eager gives" in said
 
 
-def test_another_torch(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(monkeypatch, "2.6.0+mps.1.s0123456789") == 1
-    assert f"wrong: torch {torch.__version__} from" in capsys.readouterr().err
-
-
-def test_a_wheel_without_the_series(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.delattr(torch.mps, "graph_replay")
-    assert run(monkeypatch) == 1
-    assert "torch.mps has no graph_replay: the wheel was built without the series" in capsys.readouterr().err
-
-
-def test_a_wheel_without_mps(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(torch.backends.mps, "is_built", lambda: False)
-    assert run(monkeypatch) == 1
-    assert "torch was built without MPS" in capsys.readouterr().err
-
-
-def test_no_device(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    assert run(monkeypatch) == 1
-    assert "torch.backends.mps.is_available() is False" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("place", "name", "value", "message"),
+    [
+        (torch, "__version__", "2.6.0", "wrong: torch 2.6.0 from"),
+        (torch.mps, "graph_replay", None, "torch.mps has no graph_replay: the wheel was built without the series"),
+        (torch.backends.mps, "is_built", lambda: False, "torch was built without MPS"),
+        (torch.backends.mps, "is_available", lambda: False, "torch.backends.mps.is_available() is False"),
+    ],
+)
+def test_a_fault_of_the_wheel_is_named(
+    place: Any,
+    name: str,
+    value: Any,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    version = torch.__version__
+    monkeypatch.setattr(place, name, value) if value else monkeypatch.delattr(place, name)
+    assert run(monkeypatch, version) == 1
+    assert message in capsys.readouterr().err
 
 
 def test_a_machine_that_only_builds(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

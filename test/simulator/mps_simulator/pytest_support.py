@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from mps_simulator._build import read_build, SimulatorError
@@ -15,3 +17,10 @@ def install_or_exit() -> None:
         install()
     except SimulatorError as error:
         pytest.exit(str(error), returncode=2)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure() -> None:
+    """Brings the device; a conftest.py that imports this runs its tests on the simulator, or on a Mac as they are."""
+    if sys.platform != "darwin":
+        install_or_exit()

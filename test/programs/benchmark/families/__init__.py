@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from benchmark.case import Case
 from benchmark.families import chains, demo, diffusion, encoders, language, training, vision
@@ -14,7 +15,8 @@ BUILDERS: dict[str, Callable[..., Case]] = {
     "matmul chain": chains.build_matmuls,
     "demo classifier": demo.build_classifier,
     "demo decoder": demo.build_decoder,
-    "language model": language.build,
+    "gpt": partial(language.build, style="gpt"),
+    "llama": partial(language.build, style="llama"),
     "sentence encoder": encoders.build_sentence,
     "spectrogram encoder": encoders.build_spectrogram,
     "speech decoder": encoders.build_speech_decoder,

@@ -6,15 +6,14 @@ import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
 
-from benchmark.case import Case, new_input
-from benchmark.replay import NotRun
+from benchmark.case import Case, new_input, NotRun
 
 ACTIVATIONS = (F.relu, F.gelu, F.silu, torch.tanh, torch.sigmoid)
 
 
-def build_activations(device: str, dtype: torch.dtype, *, length: int, width: int = 1024, batch: int = 1) -> Case:
-    """`length` activation functions one after the other on (batch, width)."""
-    x = new_input((batch, width), device, dtype=dtype)
+def build_activations(device: str, *, length: int) -> Case:
+    """`length` activation functions one after the other on (1, 1024)."""
+    x = new_input((1, 1024), device)
 
     def step() -> tuple[Tensor]:
         y = x.tensor
@@ -25,26 +24,23 @@ def build_activations(device: str, dtype: torch.dtype, *, length: int, width: in
     return Case(step, [x])
 
 
-def build_linears(
-    device: str, dtype: torch.dtype, *, length: int, width: int, batch: int = 1, norm: bool = False, distinct: int = 0
-) -> Case:
-    """`length` linear layers with ReLU on (batch, width), with layer norm in front if `norm`."""
-    layers = nn.ModuleList(nn.Linear(width, width) for _ in range(distinct or length)).to(device, dtype)
-    norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(len(layers) if norm else 0)).to(device, dtype)
-    x = new_input((batch, width), device, dtype=dtype)
+def build_linears(device: str, *, length: int, width: int, norm: bool = False) -> Case:
+    """`length` linear layers with ReLU on (1, width), with layer norm in front if `norm`."""
+    layers = nn.ModuleList(nn.Linear(width, width) for _ in range(length)).to(device)
+    norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(length if norm else 0)).to(device)
+    x = new_input((1, width), device)
 
     def step() -> tuple[Tensor]:
         y = x.tensor
-        for i in range(length):
-            index = i % len(layers)
-            y = y + F.relu(layers[index](norms[index](y) if norm else y))
+        for i, layer in enumerate(layers):
+            y = y + F.relu(layer(norms[i](y) if norm else y))
         return (y,)
 
     return Case(step, [x])
 
 
-def build_kernels(device: str, dtype: torch.dtype, *, length: int, width: int = 1024) -> Case:
-    """`length` runs of a custom Metal kernel on (width,), each on the result of the one before."""
+def build_kernels(device: str, *, length: int) -> Case:
+    """`length` runs of a custom Metal kernel on (1024,), each on the result of the one before."""
     if device != "mps":
         raise NotRun("a chain of Metal kernels needs an MPS device")
     source = """
@@ -55,8 +51,8 @@ def build_kernels(device: str, dtype: torch.dtype, *, length: int, width: int = 
         }"""
     compile_shader = getattr(torch.mps, "compile_shader", None) or torch.mps._compile_shader
     library = compile_shader(source)
-    x = new_input((width,), device)
-    buffers = [torch.empty(width, device=device) for _ in range(2)]
+    x = new_input((1024,), device)
+    buffers = [torch.empty(1024, device=device) for _ in range(2)]
 
     def step() -> tuple[Tensor]:
         y = x.tensor
@@ -68,10 +64,10 @@ def build_kernels(device: str, dtype: torch.dtype, *, length: int, width: int = 
     return Case(step, [x])
 
 
-def build_matmuls(device: str, dtype: torch.dtype, *, length: int, width: int) -> Case:
+def build_matmuls(device: str, *, length: int, width: int) -> Case:
     """`length` products of (width, width) matrices."""
-    x = new_input((width, width), device, dtype=dtype)
-    weight = (torch.randn(width, width) / width**0.5).to(device, dtype)
+    x = new_input((width, width), device)
+    weight = (torch.randn(width, width) / width**0.5).to(device)
 
     def step() -> tuple[Tensor]:
         y = x.tensor

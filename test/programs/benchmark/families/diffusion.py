@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
 
-from benchmark.case import Case, new_input
+from benchmark.case import Case, inference, new_input
 from benchmark.families.layers import Attention, FeedForward, Surroundings
 
 
@@ -36,6 +37,16 @@ class Stream(nn.Module):
         self.query_key_value, self.projection = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.feed_forward = FeedForward(width, 4 * width)
 
+    def attend(self, x: Tensor, parts: Sequence[Tensor], heads: int) -> tuple[Tensor, ...]:
+        """Query, key and value by the parts of a modulation."""
+        return _heads(self.query_key_value(_modulated(self.first_norm(x), parts[0], parts[1])), 3, heads)
+
+    def add(self, x: Tensor, attended: Tensor, parts: Sequence[Tensor]) -> Tensor:
+        """What was attended to and the feed-forward layer, both added to `x`."""
+        x = x + parts[2][:, None] * self.projection(attended)
+        normed = _modulated(self.second_norm(x), parts[3], parts[4])
+        return x + parts[5][:, None] * self.feed_forward(normed)
+
 
 def _heads(x: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
     batch, tokens, _ = x.shape
@@ -61,20 +72,14 @@ class DoubleBlock(nn.Module):
         queries, modulations = [], []
         for stream, x in zip(self.streams, (text, image)):
             modulation = stream.modulation(F.silu(condition)).chunk(6, -1)
-            normed = _modulated(stream.first_norm(x), modulation[0], modulation[1])
-            query, key, value = _heads(stream.query_key_value(normed), 3, self.heads)
+            query, key, value = stream.attend(x, modulation, self.heads)
             queries.append((self.query_norm(query), self.key_norm(key), value))
             modulations.append(modulation)
         query, key, value = (torch.cat(parts, 2) for parts in zip(*queries))
         attended = _joined(F.scaled_dot_product_attention(query, key, value))
-        results = []
-        for stream, x, modulation, part in zip(
-            self.streams, (text, image), modulations, torch.split(attended, [text.shape[1], image.shape[1]], 1)
-        ):
-            x = x + modulation[2][:, None] * stream.projection(part)
-            normed = _modulated(stream.second_norm(x), modulation[3], modulation[4])
-            results.append(x + modulation[5][:, None] * stream.feed_forward(normed))
-        return results[0], results[1]
+        of_text, of_image = torch.split(attended, [text.shape[1], image.shape[1]], 1)
+        for_text, for_image = self.streams
+        return for_text.add(text, of_text, modulations[0]), for_image.add(image, of_image, modulations[1])
 
 
 class SingleBlock(nn.Module):
@@ -122,7 +127,6 @@ class MmDit(nn.Module):
 
 def build_mmdit(
     device: str,
-    dtype: torch.dtype,
     *,
     width: int,
     heads: int,
@@ -130,14 +134,11 @@ def build_mmdit(
     single: int,
     tokens: int,
     words: int = 32,
-    channels: int = 64,
     distinct: int = 0,
 ) -> Case:
     """One step on `tokens` tokens of the image and `words` of the text."""
-    model = MmDit(width, heads, double, single, channels, distinct).to(device, dtype).eval()
-    image, text = (new_input(shape, device, dtype=dtype) for shape in ((1, tokens, channels), (1, words, 256)))
-    time = new_input((1,), device, dtype=dtype)
-    return Case(lambda: (model(image.tensor, text.tensor, time.tensor),), [image, text, time])
+    model = MmDit(width, heads, double, single, 64, distinct)
+    return inference(model, device, *(new_input(shape, device) for shape in ((1, tokens, 64), (1, words, 256), (1,))))
 
 
 class Dit(nn.Module):
@@ -159,31 +160,17 @@ class Dit(nn.Module):
         for i in range(self.layers):
             stream: Any = self.streams[i % len(self.streams)]
             parts = stream.modulation(condition).chunk(6, -1)
-            normed = _modulated(stream.first_norm(x), parts[0], parts[1])
-            query, key, value = _heads(stream.query_key_value(normed), 3, self.heads)
-            attended = _joined(F.scaled_dot_product_attention(query, key, value))
-            x = x + parts[2][:, None] * stream.projection(attended)
-            normed = _modulated(stream.second_norm(x), parts[3], parts[4])
-            x = x + parts[5][:, None] * stream.feed_forward(normed)
+            attended = _joined(F.scaled_dot_product_attention(*stream.attend(x, parts, self.heads)))
+            x = stream.add(x, attended, parts)
         return self.last(self.norm(x))
 
 
 def build_dit(
-    device: str,
-    dtype: torch.dtype,
-    *,
-    width: int,
-    layers: int,
-    heads: int,
-    patch: int,
-    size: int = 32,
-    batch: int = 1,
-    distinct: int = 0,
+    device: str, *, width: int, layers: int, heads: int, patch: int, size: int = 32, distinct: int = 0
 ) -> Case:
-    """One step on (batch, 4, size, size) latents."""
-    model = Dit(width, layers, heads, patch, distinct, size).to(device, dtype).eval()
-    x, time = new_input((batch, 4, size, size), device, dtype=dtype), new_input((batch,), device, dtype=dtype)
-    return Case(lambda: (model(x.tensor, time.tensor),), [x, time])
+    """One step on (1, 4, size, size) latents."""
+    model = Dit(width, layers, heads, patch, distinct, size)
+    return inference(model, device, new_input((1, 4, size, size), device), new_input((1,), device))
 
 
 class ResidualBlock(nn.Module):
@@ -302,7 +289,6 @@ class UNet(nn.Module):
 
 def build_unet(
     device: str,
-    dtype: torch.dtype,
     *,
     width: int,
     levels: tuple[int, ...] = (1, 2, 4, 4),
@@ -313,13 +299,11 @@ def build_unet(
     words: int = 77,
     size: int = 64,
     channels: int = 4,
-    batch: int = 1,
 ) -> Case:
-    """One step on (batch, channels, size, size), with a text of `words` vectors."""
-    model = UNet(channels, width, tuple(levels), blocks, heads, tuple(attention), context).to(device, dtype).eval()
-    x = new_input((batch, channels, size, size), device, dtype=dtype)
-    time, text = new_input((batch,), device, dtype=dtype), new_input((batch, words, context), device, dtype=dtype)
-    return Case(lambda: (model(x.tensor, time.tensor, text.tensor),), [x, time, text])
+    """One step on (1, channels, size, size), with a text of `words` vectors."""
+    model = UNet(channels, width, tuple(levels), blocks, heads, tuple(attention), context)
+    shapes = ((1, channels, size, size), (1,), (1, words, context))
+    return inference(model, device, *(new_input(shape, device) for shape in shapes))
 
 
 class PixelAttention(nn.Module):
@@ -358,38 +342,19 @@ def vae(width: int, levels: tuple[int, ...], decoder: bool) -> nn.Module:
             now = width * factor
         if i + 1 < len(factors):
             stages.append(Wider(now) if decoder else nn.Conv2d(now, now, 3, 2, 1))
-    if decoder:
-        layers = [
-            nn.Conv2d(4, wide, 3, padding=1),
-            *middle,
-            *stages,
-            nn.GroupNorm(32, now),
-            nn.SiLU(),
-            nn.Conv2d(now, 3, 3, padding=1),
-        ]
-    else:
-        layers = [
-            nn.Conv2d(3, width, 3, padding=1),
-            *stages,
-            *middle,
-            nn.GroupNorm(32, wide),
-            nn.SiLU(),
-            nn.Conv2d(wide, 8, 3, padding=1),
-        ]
+    inner = [*middle, *stages] if decoder else [*stages, *middle]
+    first, last = ((4, wide), (now, 3)) if decoder else ((3, width), (wide, 8))
+    layers = [
+        nn.Conv2d(*first, 3, padding=1),
+        *inner,
+        nn.GroupNorm(32, last[0]),
+        nn.SiLU(),
+        nn.Conv2d(*last, 3, padding=1),
+    ]
     return nn.Sequential(*layers)
 
 
-def build_vae(
-    device: str,
-    dtype: torch.dtype,
-    *,
-    width: int = 128,
-    levels: tuple[int, ...] = (1, 2, 4, 4),
-    size: int = 32,
-    decoder: bool = True,
-    batch: int = 1,
-) -> Case:
+def build_vae(device: str, *, width: int = 128, size: int, decoder: bool = True) -> Case:
     """Decodes latents of `size`, or encodes images of `size`."""
-    model = vae(width, tuple(levels), decoder).to(device, dtype).eval()
-    x = new_input((batch, 4 if decoder else 3, size, size), device, dtype=dtype)
-    return Case(lambda: (model(x.tensor),), [x])
+    x = new_input((1, 4 if decoder else 3, size, size), device)
+    return inference(vae(width, (1, 2, 4, 4), decoder), device, x)

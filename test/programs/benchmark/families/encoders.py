@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
 
-from benchmark.case import Case, new_input
-from benchmark.families.layers import Stack, Surroundings
+from benchmark.case import Case, inference, new_input
+from benchmark.families.layers import Caches, new_caches, Stack, Surroundings
+
+WORDS = 30522
 
 
 class SentenceEncoder(nn.Module):
@@ -17,11 +17,11 @@ class SentenceEncoder(nn.Module):
 
     slots: Tensor
 
-    def __init__(self, width: int, layers: int, heads: int, hidden: int, words: int, tokens: int) -> None:
+    def __init__(self, width: int, layers: int, heads: int, words: int, tokens: int) -> None:
         super().__init__()
         self.embedding, self.positions = nn.Embedding(words, width), nn.Embedding(tokens, width)
         self.norm = nn.LayerNorm(width)
-        self.stack = Stack(layers, 0, width=width, heads=heads, hidden=hidden, style="bert")
+        self.stack = Stack(layers, 0, width=width, heads=heads, hidden=4 * width, style="bert")
         self.register_buffer("slots", torch.arange(tokens))
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -29,22 +29,10 @@ class SentenceEncoder(nn.Module):
         return F.normalize(self.stack(x, Surroundings()).mean(1), dim=-1)
 
 
-def build_sentence(
-    device: str,
-    dtype: torch.dtype,
-    *,
-    width: int,
-    layers: int,
-    heads: int,
-    hidden: int = 0,
-    words: int = 30522,
-    batch: int = 1,
-    tokens: int = 128,
-) -> Case:
+def build_sentence(device: str, *, width: int, layers: int, heads: int, tokens: int, batch: int = 1) -> Case:
     """Embeds `batch` sentences of `tokens` tokens."""
-    model = SentenceEncoder(width, layers, heads, hidden or 4 * width, words, tokens).to(device, dtype).eval()
-    sentences = new_input((batch, tokens), device, below=words)
-    return Case(lambda: (model(sentences.tensor),), [sentences])
+    model = SentenceEncoder(width, layers, heads, WORDS, tokens)
+    return inference(model, device, new_input((batch, tokens), device, below=WORDS))
 
 
 class SpectrogramEncoder(nn.Module):
@@ -65,20 +53,9 @@ class SpectrogramEncoder(nn.Module):
         return self.norm(self.stack(x, Surroundings()))
 
 
-def build_spectrogram(
-    device: str,
-    dtype: torch.dtype,
-    *,
-    width: int,
-    layers: int,
-    heads: int,
-    batch: int = 1,
-    frames: int = 3000,
-) -> Case:
+def build_spectrogram(device: str, *, width: int, layers: int, heads: int, frames: int = 3000) -> Case:
     """Encodes `frames` frames of 80 mel bands."""
-    model = SpectrogramEncoder(width, layers, heads, frames).to(device, dtype).eval()
-    x = new_input((batch, 80, frames), device, dtype=dtype)
-    return Case(lambda: (model(x.tensor),), [x])
+    return inference(SpectrogramEncoder(width, layers, heads, frames), device, new_input((1, 80, frames), device))
 
 
 class SpeechDecoder(nn.Module):
@@ -93,36 +70,19 @@ class SpeechDecoder(nn.Module):
         self.norm = nn.LayerNorm(width)
         self.register_buffer("slots", torch.arange(length))
 
-    def forward(self, token: Tensor, position: Tensor, heard: Tensor, caches: list[tuple[Tensor, Tensor]]) -> Tensor:
+    def forward(self, token: Tensor, position: Tensor, heard: Tensor, caches: Caches) -> Tensor:
         around = Surroundings(position=position, mask=(self.slots <= position)[None, None, None])
         x = self.embedding(token) + self.positions(position)
         return self.norm(self.stack(x, around, caches, heard)[:, -1]) @ self.embedding.weight.t()
 
 
-def build_speech_decoder(
-    device: str,
-    dtype: torch.dtype,
-    *,
-    width: int,
-    layers: int,
-    heads: int,
-    words: int = 51865,
-    length: int = 448,
-    heard: int = 1500,
-) -> Case:
-    """Decodes one token with a cache of `length` positions, `heard` frames long."""
-    model = SpeechDecoder(width, layers, heads, words, length).to(device, dtype).eval()
+def build_speech_decoder(device: str, *, width: int, layers: int, heads: int, heard: int = 1500) -> Case:
+    """Decodes one token with a cache of 448 positions, `heard` frames long."""
+    words, length = 51865, 448
+    model = SpeechDecoder(width, layers, heads, words, length).to(device).eval()
     token, position = new_input((1, 1), device, below=words), new_input((1,), device, below=length)
-    sound = new_input((1, heard, width), device, dtype=dtype)
-    shape = (1, heads, length, width // heads)
-    caches = [
-        (torch.zeros(shape, dtype=dtype, device=device), torch.zeros(shape, dtype=dtype, device=device))
-        for _ in range(layers)
-    ]
-
-    def state() -> Sequence[Tensor]:
-        return [part for cache in caches for part in cache]
-
+    sound = new_input((1, heard, width), device)
+    caches, state = new_caches(layers, (1, heads, length, width // heads), device)
     return Case(lambda: (model(token.tensor, position.tensor, sound.tensor, caches),), [token, position, sound], state)
 
 
@@ -150,21 +110,9 @@ class WaveEncoder(nn.Module):
         return self.stack(x, Surroundings())
 
 
-def build_wave(
-    device: str,
-    dtype: torch.dtype,
-    *,
-    width: int = 768,
-    layers: int = 12,
-    heads: int = 12,
-    channels: int = 512,
-    batch: int = 1,
-    samples: int = 16000,
-) -> Case:
+def build_wave(device: str, *, samples: int = 16000) -> Case:
     """Encodes `samples` samples at 16 kHz."""
-    model = WaveEncoder(width, layers, heads, channels).to(device, dtype).eval()
-    x = new_input((batch, 1, samples), device, dtype=dtype)
-    return Case(lambda: (model(x.tensor),), [x])
+    return inference(WaveEncoder(768, 12, 12, 512), device, new_input((1, 1, samples), device))
 
 
 class ResidualWaves(nn.Module):
@@ -208,8 +156,6 @@ class Vocoder(nn.Module):
         return self.last(F.leaky_relu(x)).tanh()
 
 
-def build_vocoder(device: str, dtype: torch.dtype, *, channels: int = 128, frames: int = 64) -> Case:
+def build_vocoder(device: str, *, channels: int, frames: int) -> Case:
     """Makes sound of `frames` frames of 80 mel bands."""
-    model = Vocoder(channels).to(device, dtype).eval()
-    x = new_input((1, 80, frames), device, dtype=dtype)
-    return Case(lambda: (model(x.tensor),), [x])
+    return inference(Vocoder(channels), device, new_input((1, 80, frames), device))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import nn, Tensor
 
-from benchmark.case import Case, new_input
-from benchmark.families.layers import rotary_tables, Stack, Surroundings
+from benchmark.case import Case, inference, new_input
+from benchmark.families.layers import Caches, new_caches, rotary_tables, Stack, Surroundings
 
 
 class LanguageModel(nn.Module):
@@ -28,25 +28,17 @@ class LanguageModel(nn.Module):
         layers: int,
         heads: int,
         words: int,
-        hidden: int,
-        groups: int,
-        head_width: int,
         length: int,
-        distinct: int,
+        distinct: int = 0,
+        hidden: int = 0,
+        groups: int = 0,
+        head_width: int = 0,
     ) -> None:
         super().__init__()
         self.embedding = nn.Embedding(words, width)
         self.positions = nn.Embedding(length, width) if style == "gpt" else None
-        self.stack = Stack(
-            layers,
-            distinct,
-            width=width,
-            heads=heads,
-            hidden=hidden,
-            style=style,
-            groups=groups,
-            head_width=head_width,
-        )
+        block = {"style": style, "groups": groups or heads, "head_width": head_width, "hidden": hidden or 4 * width}
+        self.stack = Stack(layers, distinct, width=width, heads=heads, **block)
         self.norm = nn.LayerNorm(width) if style == "gpt" else nn.RMSNorm(width)
         cosine, sine = rotary_tables(length, head_width or width // heads)
         for name, table in (("slots", torch.arange(length)), ("cosine", cosine), ("sine", sine)):
@@ -65,7 +57,7 @@ class LanguageModel(nn.Module):
             around.cosine, around.sine = self.cosine[:count], self.sine[:count]
         return self.logits(self.stack(x, around))
 
-    def decode(self, token: Tensor, position: Tensor, caches: list[tuple[Tensor, Tensor]]) -> Tensor:
+    def decode(self, token: Tensor, position: Tensor, caches: Caches) -> Tensor:
         x = self.embedding(token)
         around = Surroundings(position=position, mask=(self.slots <= position)[None, None, None])
         if self.positions is not None:
@@ -77,48 +69,22 @@ class LanguageModel(nn.Module):
 
 def build(
     device: str,
-    dtype: torch.dtype,
     *,
-    style: str,
     width: int,
     layers: int,
     heads: int,
     words: int,
-    hidden: int = 0,
-    groups: int = 0,
-    head_width: int = 0,
     batch: int = 1,
     tokens: int = 0,
     length: int = 128,
-    distinct: int = 0,
+    **others: Any,
 ) -> Case:
     """Prefill of `tokens`, or with 0 of them one step of decoding with a cache of `length`."""
-    model = LanguageModel(
-        style,
-        width,
-        layers,
-        heads,
-        words,
-        hidden or 4 * width,
-        groups or heads,
-        head_width,
-        max(length, tokens),
-        distinct,
-    )
-    model = model.to(device, dtype).eval()
+    model = LanguageModel(width=width, layers=layers, heads=heads, words=words, length=max(length, tokens), **others)
     if tokens:
-        prompt = new_input((batch, tokens), device, below=words)
-        return Case(lambda: (model(prompt.tensor),), [prompt])
-
+        return inference(model, device, new_input((batch, tokens), device, below=words))
+    model = model.to(device).eval()
     token, position = new_input((batch, 1), device, below=words), new_input((1,), device, below=length)
-    shape = (batch, groups or heads, length, head_width or width // heads)
-    caches = [tuple(torch.zeros(shape, dtype=dtype, device=device) for _ in range(2)) for _ in range(layers)]
-
-    def state() -> Sequence[Tensor]:
-        return [part for cache in caches for part in cache]
-
-    return Case(
-        lambda: (model.decode(token.tensor, position.tensor, caches),),  # type: ignore[arg-type]
-        [token, position],
-        state,
-    )
+    shape = (batch, others.get("groups") or heads, length, others.get("head_width") or width // heads)
+    caches, state = new_caches(layers, shape, device)
+    return Case(lambda: (model.decode(token.tensor, position.tensor, caches),), [token, position], state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -35,6 +36,15 @@ def rotary_tables(length: int, width: int) -> tuple[Tensor, Tensor]:
     frequencies = 10000.0 ** (-torch.arange(0, width, 2) / width)
     angles = torch.arange(length)[:, None] * torch.cat([frequencies, frequencies])
     return angles.cos(), angles.sin()
+
+
+Caches = list[tuple[Tensor, Tensor]]
+
+
+def new_caches(layers: int, shape: Sequence[int], device: str) -> tuple[Caches, Callable[[], Sequence[Tensor]]]:
+    """Keys and values of each layer, and what lists them all."""
+    caches = [(torch.zeros(shape, device=device), torch.zeros(shape, device=device)) for _ in range(layers)]
+    return caches, lambda: [part for cache in caches for part in cache]
 
 
 class Attention(nn.Module):
@@ -158,7 +168,7 @@ class Stack(nn.Module):
         self,
         x: Tensor,
         around: Surroundings,
-        caches: list[tuple[Tensor, Tensor]] | None = None,
+        caches: Caches | None = None,
         context: Tensor | None = None,
     ) -> Tensor:
         for layer in range(self.layers):

@@ -22,10 +22,8 @@ def make_optimizer(name: str, parameters: Iterable[Tensor]) -> torch.optim.Optim
         "sgd-momentum": lambda: torch.optim.SGD(parameters, lr=1e-3, momentum=0.9, weight_decay=1e-4),
         "adam": lambda: torch.optim.Adam(parameters, lr=1e-3, capturable=True),
         "adamw": lambda: torch.optim.AdamW(parameters, lr=1e-3, capturable=True),
-        "adamax": lambda: torch.optim.Adamax(parameters, lr=1e-3, capturable=True),
         "nadam": lambda: torch.optim.NAdam(parameters, lr=1e-3, capturable=True),
         "rmsprop": lambda: torch.optim.RMSprop(parameters, lr=1e-3, capturable=True),
-        "adadelta": lambda: torch.optim.Adadelta(parameters, lr=1e-3, capturable=True),
     }
     return makers[name]()
 
@@ -51,26 +49,23 @@ def _training(model: nn.Module, optimizer: str, inputs: list[Input], loss: Calla
     return Case(step, inputs, state, training=True)
 
 
-def build_classifier(
-    device: str, dtype: torch.dtype, *, network: str, optimizer: str, batch: int, size: int = 32
-) -> Case:
+def build_classifier(device: str, *, network: str, optimizer: str, batch: int, size: int = 32) -> Case:
     """A step of an image classifier."""
-    model = NETWORKS[network](size).to(device, dtype)
-    images, labels = new_input((batch, 3, size, size), device, dtype=dtype), new_input((batch,), device, below=1000)
+    model = NETWORKS[network](size).to(device)
+    images, labels = new_input((batch, 3, size, size), device), new_input((batch,), device, below=1000)
     return _training(model, optimizer, [images, labels], lambda: F.cross_entropy(model(images.tensor), labels.tensor))
 
 
-def build_mlp(device: str, dtype: torch.dtype, *, layers: int, width: int, optimizer: str, batch: int) -> Case:
+def build_mlp(device: str, *, layers: int, width: int, optimizer: str, batch: int) -> Case:
     """A step of `layers` linear layers with ReLU."""
     parts = [part for _ in range(layers) for part in (nn.Linear(width, width), nn.ReLU())]
-    model = nn.Sequential(*parts, nn.Linear(width, 10)).to(device, dtype)
-    x, labels = new_input((batch, width), device, dtype=dtype), new_input((batch,), device, below=10)
+    model = nn.Sequential(*parts, nn.Linear(width, 10)).to(device)
+    x, labels = new_input((batch, width), device), new_input((batch,), device, below=10)
     return _training(model, optimizer, [x, labels], lambda: F.cross_entropy(model(x.tensor), labels.tensor))
 
 
 def build_language(
     device: str,
-    dtype: torch.dtype,
     *,
     style: str,
     width: int,
@@ -79,10 +74,10 @@ def build_language(
     words: int,
     tokens: int,
     optimizer: str,
-    batch: int = 1,
+    batch: int,
 ) -> Case:
     """A step of a language model that learns the token after each prompt."""
-    model = LanguageModel(style, width, layers, heads, words, 4 * width, heads, 0, tokens, 0).to(device, dtype)
+    model = LanguageModel(style, width, layers, heads, words, tokens).to(device)
     prompt, following = new_input((batch, tokens), device, below=words), new_input((batch,), device, below=words)
     return _training(
         model, optimizer, [prompt, following], lambda: F.cross_entropy(model(prompt.tensor), following.tensor)
@@ -91,7 +86,6 @@ def build_language(
 
 def build_sentence(
     device: str,
-    dtype: torch.dtype,
     *,
     width: int,
     layers: int,
@@ -102,7 +96,7 @@ def build_sentence(
     batch: int,
 ) -> Case:
     """A step of contrastive training: the sentences of a batch are told from each other."""
-    model = SentenceEncoder(width, layers, heads, 4 * width, words, tokens).to(device, dtype)
+    model = SentenceEncoder(width, layers, heads, words, tokens).to(device)
     first, second = (new_input((batch, tokens), device, below=words) for _ in range(2))
     targets = torch.arange(batch, device=device)
 
@@ -112,13 +106,11 @@ def build_sentence(
     return _training(model, optimizer, [first, second], loss)
 
 
-def build_denoiser(
-    device: str, dtype: torch.dtype, *, width: int, optimizer: str, batch: int = 1, size: int = 16
-) -> Case:
+def build_denoiser(device: str, *, width: int, optimizer: str, batch: int) -> Case:
     """A step of a small UNet that predicts noise."""
-    model = UNet(3, width, (1, 2), 1, 4, (1,), 64).to(device, dtype)
-    x, noise = (new_input((batch, 3, size, size), device, dtype=dtype) for _ in range(2))
-    time, text = new_input((batch,), device, dtype=dtype), new_input((batch, 8, 64), device, dtype=dtype)
+    model = UNet(3, width, (1, 2), 1, 4, (1,), 64).to(device)
+    x, noise = (new_input((batch, 3, 16, 16), device) for _ in range(2))
+    time, text = new_input((batch,), device), new_input((batch, 8, 64), device)
     return _training(
         model,
         optimizer,
@@ -127,10 +119,10 @@ def build_denoiser(
     )
 
 
-def build_optimizer(device: str, dtype: torch.dtype, *, optimizer: str, parameters: int, elements: int = 256) -> Case:
+def build_optimizer(device: str, *, optimizer: str, parameters: int) -> Case:
     """`optimizer` alone, over many small parameters with new gradients."""
-    weights = [torch.randn(elements).to(device, dtype).requires_grad_() for _ in range(parameters)]
-    gradients = new_input((parameters, elements), device, dtype=dtype)
+    weights = [torch.randn(256).to(device).requires_grad_() for _ in range(parameters)]
+    gradients = new_input((parameters, 256), device)
     for weight, gradient in zip(weights, gradients.tensor):
         weight.grad = gradient
     used = make_optimizer(optimizer, weights)

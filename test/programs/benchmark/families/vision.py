@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
 
-from benchmark.case import Case, new_input
+from benchmark.case import Case, inference, new_input
 from benchmark.families.layers import Attention, FeedForward, Stack, Surroundings
 
 CLASSES = 1000
@@ -335,8 +335,6 @@ NETWORKS: dict[str, Callable[[int], nn.Module]] = {
 }
 
 
-def build(device: str, dtype: torch.dtype, *, network: str, batch: int = 1, size: int = 224) -> Case:
+def build(device: str, *, network: str, batch: int = 1, size: int = 224) -> Case:
     """Classifies `batch` images of `size`."""
-    model = NETWORKS[network](size).to(device, dtype).eval()
-    images = new_input((batch, 3, size, size), device, dtype=dtype)
-    return Case(lambda: (model(images.tensor),), [images])
+    return inference(NETWORKS[network](size), device, new_input((batch, 3, size, size), device))

@@ -12,8 +12,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from benchmark import bare_loop, goals, protocol
-from benchmark.calls import by_kind
-from benchmark.devices import Device
+from benchmark.devices import by_kind, Device
 from benchmark.protocol import measure, ratio, Timed, trimmed_mean
 from benchmark.simulated_times import microseconds
 
@@ -41,10 +40,14 @@ def test_modes_take_turns() -> None:
     assert all(one.wall >= 0.02 > one.cpu for one in times.values())
 
 
-def test_no_more_passes_follow_a_start_than_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Passes so short that a trial wants more of them, whatever else the machine does.
+@pytest.fixture
+def short_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passes take so little that a trial wants more of them, whatever else the machine does."""
     clock = itertools.count(step=1e-6).__next__
     monkeypatch.setattr(protocol, "time", SimpleNamespace(perf_counter=clock, thread_time=clock))
+
+
+def test_no_more_passes_follow_a_start_than_may(short_passes: None) -> None:
     passes = [0]
 
     def start() -> None:
@@ -84,7 +87,7 @@ def test_calls_by_kind() -> None:
     }
 
 
-def test_each_pass_begins_on_an_idle_device_unless_they_run_together() -> None:
+def test_each_pass_begins_on_an_idle_device_unless_they_run_together(short_passes: None) -> None:
     def sequence(together: bool) -> str:
         seen: list[str] = []
         timed = Timed(lambda: seen.append("p"), lambda: seen.append("s"), 2)

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from benchmark import devices, page, report
+from benchmark import devices, goals, page, report
 from benchmark import run as program
 from benchmark.case import Case, new_input
 from benchmark.comparison import Comparison, DEVICE, EXACT
 from benchmark.configurations import choose, load
 from benchmark.families import BUILDERS
-from benchmark.goals import GOALS, measure_all, Wanted
+from benchmark.goals import GOALS, measure_all
 from benchmark.measure import build, ModeRow, Row, run
 from benchmark.modes import capture, DIRECT, EAGER, in_step, MODES, REBIND
 
@@ -80,7 +80,7 @@ def test_other_values_are_seen(device: devices.Device) -> None:
 def test_a_small_change_of_state_that_is_left_out_is_seen_with_tolerance(
     optimizer: str, device: devices.Device
 ) -> None:
-    case = BUILDERS["optimizer"](device.name, torch.float32, optimizer=optimizer, parameters=3)
+    case = BUILDERS["optimizer"](device.name, optimizer=optimizer, parameters=3)
     case.fill(1)
     case.step()
     replay = capture(case)
@@ -204,10 +204,10 @@ def test_a_goal_without_its_configuration_is_not_measured(
 ) -> None:
     calls = [goal for goal in GOALS if goal.figure.startswith(("framework calls per pass", "re-bind everything"))]
     monkeypatch.setattr("benchmark.goals.GOALS", calls)
-    goals = measure_all([], device)
-    assert all(goal["met"] is None and goal["reason"] for goal in goals)
+    found = measure_all([], device)
+    assert all(goal["met"] is None and goal["reason"] for goal in found)
     if not device.simulated:
-        assert not goals
+        assert not found
         return
     row = Row("demo-decoder-64", "dispatch-heavy", modes={
         EAGER: ModeRow(1e-3, 1e-3, {"total": 900}),
@@ -219,10 +219,27 @@ def test_a_goal_without_its_configuration_is_not_measured(
     assert values == [(9, True), (None, None), (2, True), (2, True), (2, True), (2, True)]
 
 
-@pytest.mark.parametrize(("value", "met", "reason"), [(1.0, True, ""), (2.0, False, "it is cold")])
-def test_a_missed_goal_says_what_was_found(value: float, met: bool, reason: str, device: devices.Device) -> None:
-    goal = Wanted("a figure", 1, False, lambda _rows, _device: value, "it is cold").judge({}, device)
-    assert (goal.value, goal.met, goal.reason) == (value, met, reason)
+def test_a_goal_without_a_value_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(goals, "REPOSITORY", tmp_path)
+    (over_base,) = (one for one in GOALS if "÷ base" in one.figure)
+    row = page._goals_table([vars(over_base.judge({}, devices.Device()))]).splitlines()[-1]
+    assert "| not measured | ≤ 1.01 | takes a second build, of the base without the series (`make simulator" in row
+
+
+def test_a_missed_goal_says_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(goals, "_build_ratio", lambda one, other: 1.005 if one == other else 1.02)
+    (over_base,) = (one for one in GOALS if "÷ base" in one.figure)
+    row = page._goals_table([vars(over_base.judge({}, devices.Device()))]).splitlines()[-1]
+    assert "| 1.02 | ≤ 1.01 | **no**: the base against itself, measured the same way, gives 1.005" in row
+
+
+def test_the_page_has_the_day_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "sources_of", lambda _device: "")
+    run = report.content([], devices.Device()) | {"date": "2026-11-20"}
+    text = page.page_text(run, "bench")
+    assert "in 0 configurations" in text and "`make bench PAGE=…` wrote it on 2026-11-20." in text
+    del run["date"]
+    assert "`make bench PAGE=…` wrote it.\n" in page.page_text(run, "bench")
 
 
 @pytest.mark.parametrize(("options", "status"), [((), 0), (("--no-replay",), 1)])

@@ -1,0 +1,176 @@
+"""Pages against the code: the contract, the list of CUDA's tests, the list of host reads, and the examples in Python."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+ROOT = Path(__file__).resolve().parents[3]
+DOCS = ROOT / "docs"
+INTERNALS = (DOCS / "internals.md").read_text()
+ATEN = "aten/src/ATen"
+CHECKOUT = ROOT / "build" / "pytorch"
+OVERLAY = ROOT / "aten_mps_overlay"
+
+FOLDERS = (OVERLAY / "test", ROOT / "test")
+# A promise is named by the docstring of a test that begins with its number.
+NUMBERS = re.compile(r"((?:\d+, )*\d+)(?::|$)")
+PROMISES = range(1, 45)
+
+
+def named_promises() -> dict[int, list[str]]:
+    """The tests by the promises with whose numbers their docstrings begin."""
+    tests: dict[int, list[str]] = {number: [] for number in PROMISES}
+    for path in (path for folder in FOLDERS for path in folder.rglob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                begin = NUMBERS.match(ast.get_docstring(node) or "")
+                for number in begin.group(1).split(", ") if begin else ():
+                    tests[int(number)].append(f"{path.name}::{node.name}")
+    return tests
+
+
+def test_every_promise_has_a_test() -> None:
+    assert [number for number, tests in named_promises().items() if not tests] == []
+
+
+def test_page_has_every_promise_with_a_test_of_it() -> None:
+    tests = named_promises()
+    rows = re.findall(r"^\| (\d+) \|.*\| `([\w.]+::\w+)` \|$", INTERNALS, re.M)
+    assert [int(number) for number, _ in rows] == list(PROMISES)
+    assert [(number, test) for number, test in rows if test not in tests[int(number)]] == []
+
+
+# All of their tests are about the pools of graphs.
+POOL_CLASSES = {"TestBlockStateAbsorption", "TestMemPool"}
+CASE = re.compile(r"`(test_\w+\.py)::(\w+)::(test_\w+)`")
+
+
+def cases_of(path: Path) -> set[tuple[str, str]]:
+    """The tests of a file, each with its class."""
+    return {
+        (node.name, item.name)
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef)
+        for item in node.body
+        if isinstance(item, ast.FunctionDef) and item.name.startswith("test")
+    }
+
+
+def cuda_rows() -> list[tuple[str, str, str]]:
+    """The class, the test and the second column of each row."""
+    found = []
+    current = ""
+    for line in (DOCS / "results" / "cuda_graph_tests.md").read_text().splitlines():
+        if heading := re.fullmatch(r"## `(\w+)`", line):
+            current = heading[1]
+        elif row := re.fullmatch(r"\| `(\w+)` \| (.+) \|", line):
+            found.append((current, row[1], row[2]))
+    return found
+
+
+def test_each_test_of_cuda_is_listed_once() -> None:
+    of_cuda = cases_of(CHECKOUT / "test" / "test_cuda.py")
+    about_graphs = {(c, t) for c, t in of_cuda if "graph" in t or c in POOL_CLASSES}
+    assert len(about_graphs) > 30
+    listed = [(c, t) for c, t, _ in cuda_rows()]
+    assert sorted(listed) == sorted(about_graphs)
+
+
+def test_each_case_of_ours_exists() -> None:
+    named = {match for _, _, ours in cuda_rows() for match in CASE.findall(ours)}
+    files = {file for file, _, _ in named}
+    assert len(files) > 4
+    missing = {f"{f}::{c}::{t}" for f, c, t in named if (c, t) not in cases_of(OVERLAY / "test" / f)}
+    assert not missing
+
+
+def test_each_row_names_a_case_or_a_reason() -> None:
+    for _, test, ours in cuda_rows():
+        assert CASE.search(ours) or ours.startswith("none: "), test
+        # what looks like a case is one
+        assert ours.count("::") == 2 * len(CASE.findall(ours)), test
+
+
+MENTION = re.compile(r"\.item[<(]|\.cpu\(\)|kCPU|\"cpu\"|_local_scalar_dense|COMMIT_AND_WAIT")
+# They say what the words mean, or profile.
+WITHOUT_READS = {
+    "mps/MPSGuardImpl.mm",
+    "mps/MPSProfiler.mm",
+    "mps/MPSStream.h",
+    "mps/MPSStream.mm",
+    "native/mps/OperationUtils.h",
+    "native/mps/OperationUtils.mm",
+}
+
+
+def host_reads() -> dict[str, int]:
+    counts = {}
+    for folder in ("mps", "native/mps"):
+        for path in sorted((CHECKOUT / ATEN / folder).rglob("*")):
+            name = path.relative_to(CHECKOUT / ATEN).as_posix()
+            if path.suffix not in {".mm", ".h", ".cpp"} or name in WITHOUT_READS or (OVERLAY / ATEN / name).exists():
+                continue
+            lines = [line.split("//")[0] for line in path.read_text().splitlines()]
+            count = sum(bool(MENTION.search(line)) for line in lines)
+            if count:
+                counts[name] = count
+    return counts
+
+
+def listed_reads() -> dict[tuple[str, ...], int]:
+    rows = re.findall(r"^\| (`[^|]+`) \| (\d+) \|", INTERNALS, re.M)
+    result = {}
+    for files, count in rows:
+        names = re.findall(r"`([^`]+)`", files)
+        folder = names[0].rpartition("/")[0]
+        result[tuple(n if "/" in n else f"{folder}/{n}" for n in names)] = int(count)
+    return result
+
+
+def test_every_place_is_listed() -> None:
+    found = host_reads()
+    claimed = listed_reads()
+    assert len(claimed) > 10
+    for names, count in claimed.items():
+        assert sum(found.get(name, 0) for name in names) == count, names
+    assert set(found) <= {name for names in claimed for name in names}
+
+
+# test/examples builds and runs those of docs/custom-kernels.md.
+PAGES = [ROOT / "README.md", *(page for page in sorted(DOCS.rglob("*.md")) if page.stem != "custom-kernels")]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text())], ids=lambda page: page.name)
+@pytest.mark.usefixtures("_restore_settings")
+def test_examples_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a page one after the other, in one module."""
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    names: dict[str, Any] = {}
+    for example in BLOCK.findall(page.read_text()):
+        exec(compile(example, str(page), "exec"), names)
+    torch.mps.synchronize()
+
+
+@pytest.fixture
+def _restore_settings() -> Any:
+    enabled = torch._C._mps_is_executable_cache_enabled()
+    yield
+    torch._C._mps_set_executable_cache_enabled(enabled)
+
+
+def test_readme_shows_a_replay_on_new_input() -> None:
+    names: dict[str, Any] = {}
+    exec(BLOCK.findall((ROOT / "README.md").read_text())[0], names)
+    new = torch.randn(32, 64)
+    names["x"].copy_(new)
+    names["y"].fill_(7)
+    torch.mps.graph_replay()
+    with torch.no_grad():
+        torch.testing.assert_close(names["y"], names["model"](names["x"]), rtol=0, atol=0)
