@@ -1,4 +1,4 @@
-"""The calls of which a replay consists, with each mechanism that saves some and without it, and values in both cases."""
+"""The calls of which a replay consists, and values."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import torch
 from patched import mps
 from replays import calls_in, calls_of, captured, check
 
-COPY = "-[MTLBlitCommandEncoder copyFromBuffer:sourceOffset:toBuffer:destinationOffset:size:]"
-BLITS = "-[MPSCommandBuffer blitCommandEncoder]"
 KERNELS = "-[MPSCommandBuffer computeCommandEncoder]"
 COMMIT = "-[MPSCommandBuffer commitAndContinue]"
 BYTES = "-[MTLComputeCommandEncoder setBytes:length:atIndex:]"
@@ -21,7 +19,6 @@ PIPELINE = "-[MTLComputeCommandEncoder setComputePipelineState:]"
 DISPATCH = "-[MTLComputeCommandEncoder dispatchThreads:threadsPerThreadgroup:]"
 EXECUTE = "-[MTLComputeCommandEncoder executeCommandsInBuffer:withRange:]"
 NEW_BUFFER = "-[MTLDevice newBufferWithLength:options:]"
-MECHANISMS = ("buffer_ranges", "constant_buffer", "early_commits", "elided_bindings", "shared_blits", "staging_ring")
 
 SOURCE = """
 #include <metal_stdlib>
@@ -36,24 +33,13 @@ Work = tuple[Callable[[], Any], list[torch.Tensor]]
 
 
 @pytest.fixture
-def without(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Turns a mechanism off for the captures that follow."""
-    return lambda name: monkeypatch.setenv("PYTORCH_MPS_GRAPH_WITHOUT", name)
-
-
-@pytest.fixture
 def indirect(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs of kernels become indirect command buffers in the captures that follow."""
-    monkeypatch.setenv("PYTORCH_MPS_GRAPH_WITH", "indirect_commands")
+    monkeypatch.setenv("PYTORCH_MPS_GRAPH_INDIRECT_COMMANDS", "1")
 
 
 def tensors(count: int, device: str = "mps") -> list[torch.Tensor]:
     return [torch.full((32,), float(i), device=device) for i in range(count)]
-
-
-def copies() -> Work:
-    sources, targets = tensors(20), tensors(20)
-    return lambda: [target.copy_(source) for target, source in zip(targets, sources)], sources + targets
 
 
 def uploads() -> Work:
@@ -77,63 +63,41 @@ def test_numbers_of_a_graph_are_freed_together() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "make", "expected", "expected_without"),
+    ("make", "expected"),
     [
-        ("shared_blits", copies, {COPY: 20, BLITS: 1}, {COPY: 20, BLITS: 20}),
-        ("buffer_ranges", lambda: chain(12), {BUFFERS: range(1, 13)}, {BUFFERS: 0}),
-        # What a kernel has as the one before is not bound again.
+        # Neighbouring buffers are bound together, numbers lie in a buffer, and nothing is bound twice.
         (
-            "constant_buffer",
             lambda: chain(12),
-            {BYTES: 0, DISPATCH: 12, BUFFER: 0, BUFFERS: range(1, 13), NEW_BUFFER: 0},
-            {BYTES: range(13, 25), BUFFERS: 0},
+            {BYTES: 0, DISPATCH: 12, BUFFER: 0, BUFFERS: range(1, 13), NEW_BUFFER: 0, PIPELINE: 1, KERNELS: 1},
         ),
-        ("elided_bindings", lambda: chain(12), {PIPELINE: 1}, {PIPELINE: 12, KERNELS: 1, BUFFERS: 12}),
         # Pieces of 64, 128, … calls, two for each kernel: 64 kernels at most before the GPU gets the first.
-        ("early_commits", lambda: chain(1000), {COMMIT: range(4, 17), KERNELS: range(4, 17)}, {COMMIT: 1}),
-        ("early_commits", lambda: chain(8), {COMMIT: 1}, {COMMIT: 1}),
-        ("staging_ring", uploads, {NEW_BUFFER: 0}, {NEW_BUFFER: 1}),
+        (lambda: chain(1000), {COMMIT: range(4, 17), KERNELS: range(4, 17)}),
+        (lambda: chain(8), {COMMIT: 1}),
+        (uploads, {NEW_BUFFER: 0}),
     ],
 )
-def test_a_mechanism_saves_calls(
-    mechanism: str,
-    make: Callable[[], Work],
-    expected: dict[str, int | range],
-    expected_without: dict[str, int | range],
-    without: Callable[[str], None],
-) -> None:
+def test_saved_calls(make: Callable[[], Work], expected: dict[str, int | range]) -> None:
     block, inputs = make()
-    for wanted in (expected, expected_without):
-        calls = calls_of(block)
-        assert {call: calls[call] for call in wanted if calls[call] not in _several(wanted[call])} == {}
-        check(block, inputs)
-        without(mechanism)
+    calls = calls_of(block)
+    assert {call: calls[call] for call in expected if calls[call] not in _several(expected[call])} == {}
+    check(block, inputs)
 
 
 def _several(count: int | range) -> range:
     return count if isinstance(count, range) else range(count, count + 1)
 
 
-def test_copies_that_need_each_other_do_not_share() -> None:
-    """The order within an encoder is not relied on."""
+def test_copies_that_need_each_other() -> None:
     a, b, c, d = tensors(4)
 
     def block() -> None:
-        b.copy_(a)  # begins an encoder
-        c.copy_(b)  # reads what that wrote
-        a.zero_()  # writes what the first one read, which is in another encoder by now
-        d[:16].copy_(c[:16])  # reads what the second one wrote
-        d[8:24].fill_(0)  # writes what the last one wrote
+        b.copy_(a)
+        c.copy_(b)
+        a.zero_()
+        d[:16].copy_(c[:16])
+        d[8:24].fill_(0)
 
-    assert calls_of(block)[BLITS] == 4
     check(block, [a, b, c, d])
-
-
-def test_neighbours_are_bound_together(without: Callable[[str], None]) -> None:
-    block, _ = chain(12)
-    together = calls_of(block)
-    without("buffer_ranges")
-    assert sum(calls_of(block).values()) > sum(together.values())
 
 
 def test_staging_holds_what_the_host_had_at_the_replay() -> None:
@@ -148,10 +112,9 @@ def test_staging_holds_what_the_host_had_at_the_replay() -> None:
     assert [target[3].item() for target in both[5:]] == [10.0, 11.0, 12.0, 13.0, 14.0]
 
 
-@pytest.mark.parametrize("names", [",".join(MECHANISMS), *MECHANISMS])
-def test_values_without(names: str, without: Callable[[str], None]) -> None:
-    """What is turned off changes no result."""
-    without(names)
+@pytest.mark.parametrize("indirect_commands", ["0", "1"])
+def test_steps_of_every_kind(indirect_commands: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTORCH_MPS_GRAPH_INDIRECT_COMMANDS", indirect_commands)
     block, (x,) = chain(40)
     host, other, y = torch.zeros(8), torch.zeros(8, device="mps"), torch.zeros(8, device="mps")
 
@@ -165,16 +128,6 @@ def test_values_without(names: str, without: Callable[[str], None]) -> None:
     check(more, [x, host, other, y])
 
 
-@pytest.mark.parametrize(("variable", "names"), [("WITHOUT", "shared_blits,no_such_thing"), ("WITH", "speed")])
-def test_unknown_mechanism(variable: str, names: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(f"PYTORCH_MPS_GRAPH_{variable}", names)
-    message = f'PYTORCH_MPS_GRAPH_{variable} is "{names}", but must be names of buffer_ranges, '
-    with pytest.raises(RuntimeError, match=message):
-        mps.MPSGraph().capture_begin()
-    monkeypatch.setenv(f"PYTORCH_MPS_GRAPH_{variable}", "")
-    captured(lambda: torch.ones(4, device="mps") + 1)
-
-
 def test_views_that_are_gone_are_not_looked_at() -> None:
     """2: what can't be noticed any more costs a replay nothing; what can is noticed."""
     x = torch.rand(3000, 4, device="mps")
@@ -186,14 +139,14 @@ def test_views_that_are_gone_are_not_looked_at() -> None:
         graph.replay()
 
 
-def test_kernels_become_one_call(indirect: None, without: Callable[[str], None]) -> None:
+def test_kernels_become_one_call(indirect: None, monkeypatch: pytest.MonkeyPatch) -> None:
     block, inputs = chain(1000)
     calls = calls_of(block)
     assert calls[EXECUTE] == 1 and calls[KERNELS] == 1
     # The one pipeline is used once by itself, for GPUs before the ninth family.
     assert calls[DISPATCH] == 0 and calls[PIPELINE] == 1
     check(block, inputs)
-    without("indirect_commands")
+    monkeypatch.delenv("PYTORCH_MPS_GRAPH_INDIRECT_COMMANDS")
     direct = calls_of(block)
     assert direct[EXECUTE] == 0 and direct[DISPATCH] == 1000
     assert sum(direct.values()) >= 50 * sum(calls.values())
