@@ -1,81 +1,88 @@
-"""All that the base's backend uses of Apple's frameworks is declared in our headers and implemented."""
+"""All methods of Apple's frameworks that the backend uses are implemented; the build shows that they are declared."""
 
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
+from mps_simulator._build import read_build
 from objective_cases import cases_library
-from objective_compiler import compile_source, FRAMEWORKS, INCLUDE
+from objective_compiler import compile_source
 
-NAMES = Path(__file__).parent / "api_surface"
-# In none of Apple's headers: the backend declares the property itself.
-DECLARED_BY_THE_BACKEND = {"setEnableCommitAndContinue:"}
-
-
-def names(file: str) -> list[str]:
-    """Returns the names that a list holds."""
-    return (NAMES / file).read_text().split()
-
-
-def has_class(name: str) -> bool:
-    """Whether the runtime knows the class."""
-    return bool(cases_library().simulator_has_class(name.encode()))
+# Sent by literals, subscripts and loops, which do not write them.
+IMPLICIT = {
+    "countByEnumeratingWithState:objects:count:",
+    "numberWithLong:",
+    "numberWithUnsignedLong:",
+    "objectAtIndexedSubscript:",
+    "setObject:atIndexedSubscript:",
+    "setObject:forKeyedSubscript:",
+}
 
 
-def implemented(selector: str, by: str | None = None) -> bool:
-    """Whether the class, or any class, or its instances have the method."""
-    return bool(cases_library().simulator_implements(by.encode() if by else None, selector.encode()))
+def without_parentheses(text: str) -> str:
+    """Returns the text without types, attributes and their arguments."""
+    while (shorter := re.sub(r"(?:__attribute__)?\([^()]*\)", " ", text)) != text:
+        text = shorter
+    return text
 
 
-def test_lists_are_long_enough() -> None:
-    assert [len(names(f"{name}.txt")) for name in ("selectors", "classes", "mpsgraph_methods", "enum_constants")] == [
-        355,
-        34,
-        163,
-        85,
-    ]
+def selectors_in(headers: str) -> set[str]:
+    """Returns the selectors of the methods and properties in preprocessed headers."""
+    found = set()
+    for declaration in re.findall(r"^\s*[-+]\s*(\([^;{}]*?);", headers, flags=re.M):
+        text = without_parentheses(declaration)
+        parts = re.findall(r"(\w*)\s*:", text)
+        found.add("".join(f"{part}:" for part in parts) or text.split()[0])
+    for attributes, declaration in re.findall(r"@property\s*(\([^)]*\))?([^;]*);", headers):
+        getter = re.search(r"getter\s*=\s*(\w+)", attributes)
+        for variable in re.sub(r"<.*>", "", without_parentheses(declaration)).split(","):
+            name = re.findall(r"\w+", variable)[-1]
+            found.add(getter[1] if getter else name)
+            if "readonly" not in attributes:
+                found.add(f"set{name[0].upper()}{name[1:]}:")
+    return found
 
 
-def test_classes_exist() -> None:
-    assert [name for name in names("classes.txt") if not has_class(name)] == []
+@cache
+def words_of_the_backend() -> set[str]:
+    """Returns the words of the backend's sources."""
+    sources = read_build().checkout / "aten" / "src" / "ATen"
+    files = [path for folder in ("mps", "native/mps") for path in (sources / folder).rglob("*")]
+    return {word for path in files if path.suffix in (".mm", ".h") for word in re.findall(r"\w+", path.read_text())}
 
 
-def test_selectors_are_implemented() -> None:
-    assert [name for name in names("selectors.txt") if not implemented(name)] == []
+def may_be_used(selector: str) -> bool:
+    """Whether the backend has all words of the selector, a property's name, or what its macros make one of."""
+    words = words_of_the_backend()
+    first, *others = selector.rstrip(":").split(":")
+    spellings = {first, first.partition("With")[0]}
+    if selector.startswith("set") and not others:
+        spellings |= {first[3:], first[3:4].lower() + first[4:]}
+    return bool(spellings & words) and words.issuperset(others)
 
 
-def test_graph_methods_are_implemented() -> None:
-    assert [name for name in names("mpsgraph_methods.txt") if not implemented(name, by="MPSGraph")] == []
+def implemented(selector: str, by: str = "") -> bool:
+    """Whether the class, or any class without a name, or its instances have the method."""
+    return bool(cases_library().simulator_implements(by.encode(), selector.encode()))
+
+
+def test_what_the_backend_may_use_is_implemented(tmp_path: Path) -> None:
+    assert compile_source("", tmp_path, "-E", "-P").returncode == 0
+    headers = (tmp_path / "source.o").read_text()
+    used = {("", selector) for selector in IMPLICIT}
+    for kind, name, body in re.findall(r"@(interface|protocol) (\w+)(.*?)@end", headers, flags=re.S):
+        owner = name if kind == "interface" else ""
+        used |= {(owner, selector) for selector in selectors_in(body) if may_be_used(selector)}
+    assert len(used) > 500
+    assert used >= {("", "commit"), ("MPSGraph", "sinWithTensor:name:"), ("MPSGraphTensorData", "mpsndarray")}
+    assert [(owner, selector) for owner, selector in sorted(used) if not implemented(selector, owner)] == []
 
 
 def test_what_is_missing_is_noticed() -> None:
-    assert not has_class("MPSGraphFrobnicator")
     assert not implemented("frobnicateTensor:name:")
     assert not implemented("newCommandQueue", by="MPSGraph")
-
-
-def selector_source(selectors: list[str]) -> str:
-    """Returns a function that names each selector."""
-    return "void names() {\n" + "".join(f"  (void)@selector({name});\n" for name in selectors) + "}\n"
-
-
-def test_selectors_are_declared(tmp_path: Path) -> None:
-    selectors = {*names("selectors.txt"), *names("mpsgraph_methods.txt")} - DECLARED_BY_THE_BACKEND
-    source = selector_source(sorted(selectors))
-    compiled = compile_source(source, tmp_path, "-fsyntax-only", "-Werror=undeclared-selector")
-    assert compiled.returncode == 0, compiled.stderr
-
-
-def test_an_undeclared_selector_is_noticed(tmp_path: Path) -> None:
-    source = selector_source(["frobnicateTensor:name:"])
-    compiled = compile_source(source, tmp_path, "-fsyntax-only", "-Werror=undeclared-selector")
-    assert "frobnicateTensor:name:" in compiled.stderr
-
-
-def test_constants_are_declared() -> None:
-    headers = "\n".join(
-        header.read_text() for framework in FRAMEWORKS for header in sorted((INCLUDE / framework).glob("*.h"))
-    )
-    declared = set(re.findall(r"\w+", re.sub(r"//[^\n]*", "", headers)))
-    assert [name for name in names("enum_constants.txt") if name not in declared] == []
+    assert not implemented("description", by="MPSGraphFrobnicator")
+    text = "- (void)frobnicate:(int (^)(id))block with:(id)other;\n@property(readonly) int a, b;"
+    assert selectors_in(text) == {"frobnicate:with:", "a", "b"}
