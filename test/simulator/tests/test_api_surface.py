@@ -73,6 +73,8 @@ def test_what_the_backend_may_use_is_implemented(tmp_path: Path) -> None:
     headers = (tmp_path / "source.o").read_text()
     used = {("", selector) for selector in IMPLICIT}
     for kind, name, body in re.findall(r"@(interface|protocol) (\w+)(.*?)@end", headers, flags=re.S):
+        if name == "MTLTexture":  # not simulated; its words are common ones
+            continue
         owner = name if kind == "interface" else ""
         used |= {(owner, selector) for selector in selectors_in(body) if may_be_used(selector)}
     assert len(used) > 500
