@@ -40,16 +40,7 @@ void expect(const std::vector<T>& actual, const std::vector<T>& wanted) {
 }
 
 void expect_violation(const std::string& part, const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const mps_simulator::ValidationError& error) {
-    const std::string message = error.what_without_backtrace();
-    if (message.find(part) == std::string::npos) {
-      fail("the message '", message, "' does not say '", part, "'");
-    }
-    return;
-  }
-  fail("nothing was raised");
+  cases::expect_violation(__FILE__, __LINE__, "", part, body);
 }
 
 id<MTLDevice> device() {

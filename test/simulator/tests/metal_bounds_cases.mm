@@ -15,23 +15,6 @@ using namespace mps_simulator::cases;
 
 namespace {
 
-// `body` must raise a violation that begins with `start` and contains `text`.
-void expect_named(int line, const std::string& start, const std::string& text, const std::function<void()>& body) {
-  const std::string beginning = "Metal validation (simulator): " + start;
-  try {
-    body();
-  } catch (const ValidationError& error) {
-    const std::string message = error.what_without_backtrace();
-    if (message.rfind(beginning, 0) != 0 || message.find(text) == std::string::npos) {
-      fail(__FILE__, line, "expected \"" + beginning + "\" and \"" + text + "\", got \"" + message + "\"");
-    }
-    return;
-  }
-  fail(__FILE__, line, "no violation (" + start + ")");
-}
-
-#define EXPECT_NAMED(start, text, ...) expect_named(__LINE__, start, text, [&]() __VA_ARGS__)
-
 void run(NSUInteger threads, const Encode& encode) {
   run_compute([&](Encoder encoder) {
     encode(encoder);
