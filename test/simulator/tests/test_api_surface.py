@@ -1,6 +1,6 @@
-"""What the backend uses of Apple's frameworks is implemented, and the constants of our headers have Apple's values.
+"""What the backend uses of Apple's frameworks is declared and implemented, and constants have Apple's values.
 
-The build shows that it is declared. PyObjC's metadata tells the values.
+The build shows that classes and constants are there. PyObjC's metadata tells the values.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mps_simulator._build import read_build
+from mps_simulator._build import build_directory, read_build
 from objective_cases import cases_library
 from objective_compiler import compile_source, FRAMEWORKS, INCLUDE, run_source
 
@@ -46,10 +46,10 @@ def without_parentheses(text: str) -> str:
 def selectors_in(headers: str) -> set[str]:
     """Returns the selectors of the methods and properties in preprocessed headers."""
     found = set()
-    for declaration in re.findall(r"^\s*[-+]\s*(\([^;{}]*?);", headers, flags=re.M):
+    for declaration in re.findall(r"^\s*[-+]\s*(\([^;{}]*?)[;{]", headers, flags=re.M):
         text = without_parentheses(declaration)
         parts = re.findall(r"(\w*)\s*:", text)
-        found.add("".join(f"{part}:" for part in parts) or text.split()[0])
+        found.update(["".join(f"{part}:" for part in parts)] if parts else text.split()[:1])
     for attributes, declaration in re.findall(r"@property\s*(\([^)]*\))?([^;]*);", headers):
         getter = re.search(r"getter\s*=\s*(\w+)", attributes)
         for variable in re.sub(r"<.*>", "", without_parentheses(declaration)).split(","):
@@ -60,12 +60,35 @@ def selectors_in(headers: str) -> set[str]:
     return found
 
 
+def classes_in(text: str) -> dict[str, set[str]]:
+    """Returns the selectors that the text declares, by class; those of all protocols under no name."""
+    declared: dict[str, set[str]] = {}
+    for kind, name, body in re.findall(
+        r"^@(interface|implementation|protocol) (\w+)(.*?)^@end", text, flags=re.S | re.M
+    ):
+        declared.setdefault("" if kind == "protocol" else name, set()).update(selectors_in(body))
+    return declared
+
+
+@cache
+def backend() -> str:
+    """Returns the text of the backend's sources."""
+    sources = read_build().checkout / "aten" / "src" / "ATen"
+    files = [path for folder in ("mps", "native/mps") for path in (sources / folder).rglob("*")]
+    return "".join(path.read_text() for path in files if path.suffix in (".mm", ".h"))
+
+
 @cache
 def words_of_the_backend() -> set[str]:
     """Returns the words of the backend's sources."""
-    sources = read_build().checkout / "aten" / "src" / "ATen"
-    files = [path for folder in ("mps", "native/mps") for path in (sources / folder).rglob("*")]
-    return {word for path in files if path.suffix in (".mm", ".h") for word in re.findall(r"\w+", path.read_text())}
+    return set(re.findall(r"\w+", backend()))
+
+
+def selectors_in_objects() -> set[str]:
+    """Returns the selectors with arguments that the built backend has, by their look."""
+    pattern = re.compile(rb"\0((?:[A-Za-z]\w*:){2,}|[a-z][A-Za-z0-9]{5,}:)(?=\0)")
+    objects = build_directory().glob("CMakeFiles/backend_*.dir/**/*.o")
+    return {found.decode() for path in objects for found in pattern.findall(path.read_bytes())}
 
 
 def may_be_used(selector: str) -> bool:
@@ -83,18 +106,28 @@ def implemented(selector: str, by: str = "") -> bool:
     return bool(cases_library().simulator_implements(by.encode(), selector.encode()))
 
 
-def test_what_the_backend_may_use_is_implemented(tmp_path: Path) -> None:
-    assert compile_source("", tmp_path, "-E", "-P").returncode == 0
-    headers = (tmp_path / "source.o").read_text()
-    used = {("", selector) for selector in IMPLICIT}
-    for kind, name, body in re.findall(r"@(interface|protocol) (\w+)(.*?)@end", headers, flags=re.S):
-        if name == "MTLTexture":  # not simulated; its words are common ones
-            continue
-        owner = name if kind == "interface" else ""
-        used |= {(owner, selector) for selector in selectors_in(body) if may_be_used(selector)}
+@pytest.fixture(scope="module")
+def headers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """The selectors of our headers."""
+    directory = tmp_path_factory.mktemp("headers")
+    assert compile_source("", directory, "-E", "-P").returncode == 0
+    return classes_in((directory / "source.o").read_text())
+
+
+def test_what_the_backend_sends_is_declared(headers: dict[str, set[str]]) -> None:
+    sent = selectors_in_objects()
+    assert len(sent) > 250
+    declared = set().union(*headers.values(), *classes_in(backend()).values())
+    assert sorted(sent - declared) == []
+
+
+def test_what_the_backend_may_use_is_implemented(headers: dict[str, set[str]]) -> None:
+    textures = {"width", "height", "depth"}  # of what is not simulated
+    used = {(owner, name) for owner, names in headers.items() for name in names - textures if may_be_used(name)}
     assert len(used) > 500
     assert used >= {("", "commit"), ("MPSGraph", "sinWithTensor:name:"), ("MPSGraphTensorData", "mpsndarray")}
-    assert [(owner, selector) for owner, selector in sorted(used) if not implemented(selector, owner)] == []
+    used |= {("", name) for name in IMPLICIT}
+    assert [(owner, name) for owner, name in sorted(used) if not implemented(name, owner)] == []
 
 
 def test_what_is_missing_is_noticed() -> None:

@@ -162,7 +162,10 @@ CASES: dict[str, tuple[list[torch.dtype], Callable[[Make], tuple[Any, ...]]]] = 
         lambda x: (lambda v: torch.histogramdd(v, [4, 8], range=[-2.0, 2.0, -1.0, 1.0]).hist, x(2, 60).t()),
     ),
     "histc": (FLOATS[:1], lambda x: (lambda v: torch.histc(v, 10, -2, 2), x(200))),
-    "im2col": (FLOATS, lambda x: (lambda image: F.unfold(image, (3, 2), (2, 1), (1, 2), (2, 1)), x(2, 3, 9, 8))),
+    "im2col": (
+        [*FLOATS, *COMPLEX, torch.bool],
+        lambda x: (lambda image: F.unfold(image, (3, 2), (2, 1), (1, 2), (2, 1)), x(2, 3, 9, 8)),
+    ),
     **{
         f"product with bytes, {rows} rows": (
             FLOATS,
