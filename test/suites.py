@@ -111,8 +111,6 @@ SANITIZED = {
 }
 
 _SAMPLE = "test/simulator/tests/test_mps_sample.toml"
-# The backend's sources that it goes through.
-_SOURCES = "test/simulator/tests/test_mps_sample_files.txt"
 _SMALL = upstream_sample(SMALL_SAMPLE)
 _CAPTURED_SAMPLE = replace(
     _SMALL, name="upstream sample, captured", words=(*_SMALL.words, *CAPTURED_LIST), captured=True
@@ -254,7 +252,7 @@ SUITES = (
         on_device=True,
     ),
     *(
-        upstream_sample(_SAMPLE, version, file, _SOURCES)
+        upstream_sample(_SAMPLE, version, file, touches=True)
         for version, file in (("15.2", "test_mps.py"), ("14.5", "test_mps.py"), ("15.2", "test_optim.py"))
     ),
     replace(_SMALL, name="small upstream sample", by_name_only=True),

@@ -20,7 +20,7 @@ _PLATFORM = (
 
 def requirements_file(layout: Layout) -> Path:
     """What is wanted, by version and hash."""
-    return layout.simulator_source / "tests" / "api_surface" / "metadata_requirements.txt"
+    return layout.simulator_source / "tests" / "metadata_requirements.txt"
 
 
 def is_fetched(layout: Layout) -> bool:

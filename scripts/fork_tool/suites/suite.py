@@ -77,10 +77,9 @@ PYTEST = ("-m", "pytest", "-q", "--junitxml={report}")
 UPSTREAM_STYLE = (*PYTEST, "-c", "/dev/null", "--rootdir", ".", "--noconftest", "-p", "no:cacheprovider")
 
 
-def upstream_sample(sample: str, version: str = "15.2", file: str = "test_mps.py", touches: str = "") -> Suite:
-    """A part of upstream's tests, on the simulator of a version of macOS; `touches` lists sources that must run."""
+def upstream_sample(sample: str, version: str = "15.2", file: str = "test_mps.py", touches: bool = False) -> Suite:
+    """A part of upstream's tests, on the simulator of a version of macOS; `touches` checks that it runs code of each source."""
     name = f"upstream sample {version}" + ("" if file == "test_mps.py" else f" of {file}")
     words = ("-m", "mps_simulator.run_test_mps", "--macos", version, "--file", file, "--sample", sample)
-    touched = ("--touches", touches) if touches else ()
-    rest = (*touched, "--jobs", "{processes}", "--report", "{report}")
+    rest = (*(["--touches"] if touches else []), "--jobs", "{processes}", "--report", "{report}")
     return Suite(name, (*words, *rest), needs=sample, counted=TOTALS, on_mac=False)

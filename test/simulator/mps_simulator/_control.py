@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from mps_simulator._build import SimulatorError
@@ -75,13 +75,7 @@ def _counts(name: str) -> dict[str, int]:
 
 
 def counters() -> dict[str, int]:
-    """Returns the number of API calls by selector since the last reset.
-
-    Example::
-
-        >>> mps_simulator.counters()
-        {'-[MTLCommandBuffer commit]': 3, …}
-    """
+    """Returns the number of API calls by selector, like ``-[MTLCommandBuffer commit]``, since the last reset."""
     return _counts("counters_json")
 
 
@@ -98,8 +92,7 @@ def live_objects() -> dict[str, int]:
 def autorelease_leaks() -> dict[str, int]:
     """Returns what was autoreleased where no pool was open, by class, since the last reset.
 
-    macOS keeps such objects until their thread ends. ``(pools never drained)``
-    counts the pools that were still open when their thread ended.
+    ``(pools never drained)`` counts the pools that were still open when their thread ended.
     """
     return _counts("autorelease_leaks_json")
 
@@ -112,8 +105,7 @@ def reset_autorelease_leaks() -> None:
 def raised_errors() -> dict[str, int]:
     """Returns what the simulator has complained about, caught or not, and how often.
 
-    Each entry begins with its kind: ``unsupported`` for what is not simulated,
-    ``violation`` for misuse of the API, ``execution`` for other failures of commands.
+    Each begins with its kind: ``unsupported``, ``violation`` (misuse), or ``execution`` for other failures of commands.
     """
     return _counts("raised_errors_json")
 
@@ -124,10 +116,7 @@ def forget_raised_errors() -> None:
 
 
 def functions_run() -> list[int]:
-    """Returns which functions of the backend's operations ran since they were last forgotten, by offset in the library.
-
-    Empty in a build with a sanitizer. `mps_simulator.touched` tells the files.
-    """
+    """Returns the offsets in the library of the backend's operations that ran; none in a build with a sanitizer."""
     offsets: list[int] = json.loads(_text("functions_run_json"))
     return offsets
 
@@ -138,19 +127,12 @@ def forget_functions_run() -> None:
 
 
 def restart_thread_orders() -> None:
-    """Makes kernels run their threads in the same orders again as after the start of the process.
-
-    Metal promises none, so each dispatch has another one, by MPS_SIMULATOR_SEED.
-    """
+    """Makes kernels run their threads in the same orders again as after the start of the process."""
     _loaded().mps_simulator_restart_thread_orders()
 
 
 def signposts() -> list[dict[str, str | int]]:
-    """Returns the signposts that were emitted since the last reset, as a list.
-
-    Instruments shows them on a Mac. Each has a subsystem, a category, a type
-    (event, begin or end), an id, a name and a message; the last 4,096 are kept.
-    """
+    """Returns the last 4,096 signposts since the last reset: subsystem, category, type, id, name and message of each."""
     found: list[dict[str, str | int]] = json.loads(_text("signposts_json"))
     return found
 
@@ -162,12 +144,7 @@ def reset_signposts() -> None:
 
 @contextmanager
 def autorelease_pool() -> Iterator[None]:
-    """Gives back at the end of the block what was autoreleased in it.
-
-    Python's main thread has no pool, on macOS neither, and some operators of
-    the backend autorelease objects outside of their own: without this they
-    live until the thread ends.
-    """
+    """Gives back at the end of the block what was autoreleased in it; Python's main thread has no pool by itself."""
     library = _loaded()
     pool = library.objc_autoreleasePoolPush()
     try:
@@ -182,24 +159,26 @@ def macos_version() -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def set_null_mode(enabled: bool) -> None:
-    """Turns null mode on or off: commands are encoded but not executed.
-
-    Results are garbage in it; it serves to measure the CPU's side alone.
-    """
-    _loaded().mps_simulator_set_null_mode(int(enabled))
-
-
 @contextmanager
-def null_mode() -> Iterator[None]:
-    """Runs the block in null mode, then returns to the mode before."""
+def _switched(name: str, enabled: bool) -> Iterator[None]:
     library = _loaded()
-    before = library.mps_simulator_null_mode()
-    library.mps_simulator_set_null_mode(1)
+    before = getattr(library, f"mps_simulator_{name}")()
+    switch = getattr(library, f"mps_simulator_set_{name}")
+    switch(int(enabled))
     try:
         yield
     finally:
-        library.mps_simulator_set_null_mode(before)
+        switch(before)
+
+
+def set_null_mode(enabled: bool) -> None:
+    """Turns null mode on or off: commands are encoded but not executed, to measure the CPU's side alone."""
+    _loaded().mps_simulator_set_null_mode(int(enabled))
+
+
+def null_mode() -> AbstractContextManager[None]:
+    """Runs the block in null mode, then returns to the mode before."""
+    return _switched("null_mode", True)
 
 
 def set_validation(enabled: bool) -> None:
@@ -207,24 +186,13 @@ def set_validation(enabled: bool) -> None:
     _loaded().mps_simulator_set_validation(int(enabled))
 
 
-@contextmanager
-def validation(enabled: bool) -> Iterator[None]:
+def validation(enabled: bool) -> AbstractContextManager[None]:
     """Runs the block with API validation on or off."""
-    library = _loaded()
-    before = library.mps_simulator_validation()
-    library.mps_simulator_set_validation(int(enabled))
-    try:
-        yield
-    finally:
-        library.mps_simulator_set_validation(before)
+    return _switched("validation", enabled)
 
 
 def set_delay(microseconds: int, seed: int = 0) -> None:
-    """Makes the GPU thread pause before its work, at random up to the time given.
-
-    Code that reads a buffer without waiting for the GPU then reads stale data
-    reliably instead of rarely. Zero turns it off.
-    """
+    """Makes the GPU thread pause before its work, at random up to the time given, so that reads that do not wait show."""
     if microseconds < 0:
         raise ValueError(f"a delay cannot be negative: {microseconds}")
     _loaded().mps_simulator_set_delay_us(microseconds, seed)

@@ -1,6 +1,7 @@
 """The list of PyTorch's tests that do not go as on macOS, with the cause of each.
 
 One test a line: its outcome, its id, and why, with two or more blanks between.
+``failed@15.2`` is an outcome on that version of macOS only.
 The list is exact: a run must give each test on it the outcome that it states,
 and every other test a good one.
 """
@@ -43,8 +44,8 @@ class Remaining:
     cause: str
 
 
-def read_list(path: Path) -> dict[str, Remaining]:
-    """Reads a list: the entries by test."""
+def read_list(path: Path, version: str | None = None) -> dict[str, Remaining]:
+    """Reads a list: the entries by test, for one version of macOS."""
     entries: dict[str, Remaining] = {}
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -52,7 +53,10 @@ def read_list(path: Path) -> dict[str, Remaining]:
         fields = re.split(r"\s{2,}", line.strip(), maxsplit=2)
         if len(fields) != 3:
             raise ListError(f"{path}:{number}: a line has an outcome, a test and a cause, two blanks apart")
-        entry = Remaining(*fields)
+        outcome, _, only = fields[0].partition("@")
+        if only and only != version:
+            continue
+        entry = Remaining(outcome, *fields[1:])
         if entry.outcome not in LISTED:
             raise ListError(f"{path}:{number}: the outcome {entry.outcome!r} is none of {', '.join(LISTED)}")
         if entry.id in entries:

@@ -42,13 +42,15 @@ from mps_simulator.remaining import (
     TOO_LARGE,
 )
 from mps_simulator.sample import read_sample, SampleError
-from mps_simulator.touched import files_of, read_files
+from mps_simulator.touched import files_of, sources_for
 
 OUTCOMES = ("passed", "failed", "errored", "skipped", "xfailed", "xpassed", NOT_STARTED)
 MAIN_FILE = "test_mps.py"
 DEFAULT_MACOS = "15.2"
 START_TIMEOUT = 300.0
+LISTED_MACOS = (DEFAULT_MACOS, "14.5")
 REPOSITORY = Path(__file__).resolve().parents[3]
+REMAINING = Path(__file__).resolve().parents[1] / "tests" / "remaining_failures.txt"
 
 
 @dataclass
@@ -197,15 +199,12 @@ class Run:
 
     @staticmethod
     def _read_remaining(options: argparse.Namespace) -> dict[str, Remaining] | None:
-        path: Path | None = options.remaining
-        if path is None:
-            version = options.macos or os.environ.get("MPS_SIMULATOR_MACOS") or DEFAULT_MACOS
-            path = REPOSITORY / "test" / "simulator" / "tests" / f"remaining_failures_{version}.txt"
-            if not path.exists():
-                return None
-        entries = read_list(path)
+        version = options.macos or os.environ.get("MPS_SIMULATOR_MACOS") or DEFAULT_MACOS
+        if options.remaining is None and version not in LISTED_MACOS:
+            return None
+        entries = read_list(options.remaining or REMAINING, version)
         if options.further is not None:
-            entries |= read_list(options.further)
+            entries |= read_list(options.further, version)
         return of_file(entries, options.file)
 
     def _choose(self, collected: list[str]) -> None:
@@ -314,8 +313,8 @@ class Run:
         self.results.sort(key=lambda result: result.id)
         if self.remaining is not None:
             self.problems = differences(self.results, self.remaining, self._ids)
-        if self.options.touches is not None:
-            wanted = read_files(self.options.touches)[self.options.file]
+        if self.options.touches:
+            wanted = sources_for(self.options.file, self.test_file.parents[1])
             self.problems += [f"no test ran code of {name}" for name in sorted(wanted - self.touched())]
         self.write_report()
         return self.verdict()
@@ -386,12 +385,12 @@ def main() -> int:
     parser.add_argument("--file", default=MAIN_FILE, help=f"another of upstream's test files (default {MAIN_FILE})")
     parser.add_argument("--macos", help=f"the version of macOS to simulate (default {DEFAULT_MACOS})")
     parser.add_argument(
-        "--remaining", type=Path, help="the list of tests that fail (default tests/remaining_failures_VERSION.txt)"
+        "--remaining", type=Path, help="the list of tests that fail (default tests/remaining_failures.txt)"
     )
     parser.add_argument("--further", type=Path, help="a list of more tests that fail, whose lines count before those")
     parser.add_argument("--too-large", action="store_true", help="start those tests too that the list calls too large")
     parser.add_argument("--sample", type=Path, help="the tests to run: a rule, or a list of them (sample.py)")
-    parser.add_argument("--touches", type=Path, help="list of the backend's sources whose code must run")
+    parser.add_argument("--touches", action="store_true", help="fail if no code of one of the backend's sources ran")
     parser.add_argument("-k", dest="keyword", help="only tests whose id matches this expression")
     parser.add_argument("--jobs", type=int, default=2, help="worker processes (default 2)")
     parser.add_argument("--timeout", type=float, default=600.0, help="seconds for one test (default 600)")

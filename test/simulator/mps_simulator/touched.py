@@ -12,6 +12,8 @@ from pathlib import Path
 # Address, load address, size, alignment, object and function: each has a section of its own.
 _PIECE = re.compile(r"\s*([0-9a-f]+)\s+[0-9a-f]+\s+([0-9a-f]+)\s+\d+\s+(\S+\.o):\(\.text\.(\S+)\)$")
 
+OPERATIONS = "aten/src/ATen/native/mps/operations"
+
 # Made by the compiler: a header's blocks are in each object, and what runs them in one.
 _NOT_OWN = re.compile(r"_block_invoke|_helper_block|^_GLOBAL_|^sancov\.|^__cxx_global")
 
@@ -48,11 +50,8 @@ def files_of(offsets: Iterable[int], link_map: Path, own: Callable[[Path], set[s
     return {Path(name).stem for name in touched}
 
 
-def read_files(path: Path) -> defaultdict[str, set[str]]:
-    """Reads a list of sources, each with the file of upstream's tests that goes through it: the sources by that file."""
-    files: defaultdict[str, set[str]] = defaultdict(set)
-    for line in path.read_text("utf-8").splitlines():
-        if line.strip() and not line.startswith("#"):
-            source, test_file = line.split()
-            files[test_file].add(source)
-    return files
+def sources_for(test_file: str, checkout: Path) -> set[str]:
+    """Returns the sources of the backend's operations that one of upstream's test files must go through."""
+    sources = {path.name for path in (checkout / OPERATIONS).iterdir() if path.suffix in (".mm", ".cpp")}
+    of_optimizers = {name for name in sources if name.startswith("Fused")}
+    return of_optimizers if test_file == "test_optim.py" else sources - of_optimizers

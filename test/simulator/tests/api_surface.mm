@@ -4,6 +4,7 @@
 
 #include <objc/runtime.h>
 
+#include <cstring>
 #include <vector>
 
 const std::vector<Class>& all_classes() {
@@ -28,26 +29,14 @@ const std::vector<Class>& all_classes() {
   return classes;
 }
 
-namespace {
-
-bool responds(Class item, SEL selector) {
-  return [item instancesRespondToSelector:selector] || [item respondsToSelector:selector];
-}
-
-} // namespace
-
-extern "C" int simulator_has_class(const char* name) {
-  return objc_getClass(name) != Nil;
-}
-
 // Whether the class or its instances have the method; any class, without a name.
 extern "C" int simulator_implements(const char* name, const char* selector) {
   const SEL registered = sel_registerName(selector);
-  if (name) {
-    return responds(objc_getClass(name), registered);
-  }
   for (const Class item : all_classes()) {
-    if (responds(item, registered)) {
+    if (*name && std::strcmp(name, class_getName(item)) != 0) {
+      continue;
+    }
+    if ([item instancesRespondToSelector:registered] || [item respondsToSelector:registered]) {
       return 1;
     }
   }

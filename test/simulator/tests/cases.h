@@ -18,16 +18,27 @@ struct Case {
 
 [[noreturn]] void fail(const char* file, int line, const std::string& message);
 
-// `body` must raise a violation that starts with `call` and contains `text`.
+// `body` must raise a violation that starts with `start` and contains `text`.
 void expect_violation(
     const char* file,
     int line,
-    const std::string& call,
+    const std::string& start,
     const std::string& text,
     const std::function<void()>& body);
 
-// `body` must throw something whose message contains `text`.
-void expect_error(const char* file, int line, const std::string& text, const std::function<void()>& body);
+// `body` must throw an Error whose message contains `text`.
+template <typename Error, typename Body>
+void expect_thrown(const char* file, int line, const std::string& text, const Body& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    if (std::string(error.what()).find(text) == std::string::npos) {
+      fail(file, line, "expected \"" + text + "\" in \"" + error.what() + "\"");
+    }
+    return;
+  }
+  fail(file, line, "nothing thrown, expected \"" + text + "\"");
+}
 
 } // namespace mps_simulator::cases
 
@@ -53,6 +64,9 @@ void expect_error(const char* file, int line, const std::string& text, const std
     }                                                                                                              \
   } while (0)
 
-#define EXPECT_VIOLATION(call, text, ...) \
-  ::mps_simulator::cases::expect_violation(__FILE__, __LINE__, call, text, [&]() __VA_ARGS__)
-#define EXPECT_ERROR(text, ...) ::mps_simulator::cases::expect_error(__FILE__, __LINE__, text, [&]() __VA_ARGS__)
+#define EXPECT_VIOLATION(call, text, ...) EXPECT_NAMED(std::string(call) + ": ", text, __VA_ARGS__)
+// Of a message that does not begin with a call.
+#define EXPECT_NAMED(start, text, ...) \
+  ::mps_simulator::cases::expect_violation(__FILE__, __LINE__, start, text, [&]() __VA_ARGS__)
+#define EXPECT_ERROR(text, ...) \
+  ::mps_simulator::cases::expect_thrown<std::exception>(__FILE__, __LINE__, text, [&]() __VA_ARGS__)

@@ -27,32 +27,20 @@ void fail(const char* file, int line, const std::string& message) {
 
 void expect_violation(const char* file,
                       int line,
-                      const std::string& call,
+                      const std::string& start,
                       const std::string& text,
                       const std::function<void()>& body) {
-  const std::string start = "Metal validation (simulator): " + call + ": ";
+  const std::string beginning = "Metal validation (simulator): " + start;
   try {
     body();
   } catch (const ValidationError& error) {
     const std::string message = error.what_without_backtrace();
-    if (message.compare(0, start.size(), start) != 0 || message.find(text, start.size()) == std::string::npos) {
-      fail(file, line, "expected \"" + start + "\" and \"" + text + "\", got \"" + message + "\"");
+    if (message.rfind(beginning, 0) != 0 || message.find(text, beginning.size()) == std::string::npos) {
+      fail(file, line, "expected \"" + beginning + "\" and \"" + text + "\", got \"" + message + "\"");
     }
     return;
   }
-  fail(file, line, "no violation by " + call + " (" + text + ")");
-}
-
-void expect_error(const char* file, int line, const std::string& text, const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const std::exception& error) {
-    if (std::string(error.what()).find(text) == std::string::npos) {
-      fail(file, line, "expected \"" + text + "\" in \"" + error.what() + "\"");
-    }
-    return;
-  }
-  fail(file, line, "nothing thrown, expected \"" + text + "\"");
+  fail(file, line, "no violation by " + start + " (" + text + ")");
 }
 
 } // namespace mps_simulator::cases

@@ -20,26 +20,12 @@ inline void check_string(const char* file, int line, NSString* actual, const cha
   }
 }
 
-// `body` must throw an Error whose message contains `expected`.
-template <typename Error, typename Body>
-void check_throws(const char* file, int line, const std::string& expected, const Body& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    if (std::string(error.what()).find(expected) == std::string::npos) {
-      fail(file, line, "the error does not say '" + expected + "': " + error.what());
-    }
-    return;
-  }
-  fail(file, line, "no error that says '" + expected + "'");
-}
-
 } // namespace mps_simulator::cases
 
 // The string, then its expected text; variadic, because the preprocessor splits
 // message sends at their commas.
 #define CHECK_STRING(...) ::mps_simulator::cases::check_string(__FILE__, __LINE__, __VA_ARGS__)
 #define CHECK_THROWS(Error, text, ...) \
-  ::mps_simulator::cases::check_throws<Error>(__FILE__, __LINE__, text, [&] { __VA_ARGS__; })
+  ::mps_simulator::cases::expect_thrown<Error>(__FILE__, __LINE__, text, [&] { __VA_ARGS__; })
 #define CHECK_VIOLATION(text, ...) CHECK_THROWS(::mps_simulator::ValidationError, text, __VA_ARGS__)
 #define CHECK_UNSUPPORTED(text, ...) CHECK_THROWS(c10::NotImplementedError, text, __VA_ARGS__)

@@ -3,27 +3,6 @@
 
 namespace {
 
-MPSGraphShapedType* type(const std::vector<int64_t>& sizes, MPSDataType data_type = MPSDataTypeFloat32) {
-  return [[[MPSGraphShapedType alloc] initWithShape:shape(sizes) dataType:data_type] autorelease];
-}
-
-MPSGraphExecutable* compile(MPSGraph* graph,
-                            NSArray<MPSGraphTensor*>* feeds,
-                            NSArray<MPSGraphTensor*>* targets,
-                            NSDictionary<NSString*, MPSGraphExecutable*>* callables = nil) {
-  NSMutableDictionary* types = [NSMutableDictionary dictionary];
-  for (MPSGraphTensor* feed in feeds) {
-    types[feed] = [[[MPSGraphShapedType alloc] initWithShape:feed.shape dataType:feed.dataType] autorelease];
-  }
-  MPSGraphCompilationDescriptor* descriptor = [[MPSGraphCompilationDescriptor new] autorelease];
-  descriptor.callables = callables;
-  return [graph compileWithDevice:[MPSGraphDevice deviceWithMTLDevice:device()]
-                            feeds:types
-                    targetTensors:targets
-                 targetOperations:nil
-            compilationDescriptor:descriptor];
-}
-
 // in + number, on four numbers.
 MPSGraphExecutable* adding(double number) {
   MPSGraph* graph = new_graph();
@@ -41,24 +20,6 @@ MPSGraphExecutable* squaring() {
 
 MPSGraphTensor* call(MPSGraph* graph, NSString* symbol, MPSGraphTensor* in) {
   return [graph callSymbolName:symbol inputTensors:@[ in ] outputTypes:@[ type({4}) ] name:nil][0];
-}
-
-void run(MPSGraphExecutable* executable, const Feeds& feeds, const Feeds& results) {
-  const auto in_order = [](NSArray<MPSGraphTensor*>* tensors, const Feeds& all) {
-    NSMutableArray* ordered = [NSMutableArray array];
-    for (MPSGraphTensor* tensor in tensors) {
-      for (const auto& [key, data] : all) {
-        if (key == tensor) {
-          [ordered addObject:data];
-        }
-      }
-    }
-    return ordered;
-  };
-  [executable runWithMTLCommandQueue:queue()
-                         inputsArray:in_order(executable.feedTensors, feeds)
-                        resultsArray:in_order(executable.targetTensors, results)
-                 executionDescriptor:nil];
 }
 
 const std::string method = "-[MPSGraph compileWithDevice:]: ";

@@ -40,16 +40,7 @@ void expect(const std::vector<T>& actual, const std::vector<T>& wanted) {
 }
 
 void expect_violation(const std::string& part, const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const mps_simulator::ValidationError& error) {
-    const std::string message = error.what_without_backtrace();
-    if (message.find(part) == std::string::npos) {
-      fail("the message '", message, "' does not say '", part, "'");
-    }
-    return;
-  }
-  fail("nothing was raised");
+  cases::expect_violation(__FILE__, __LINE__, "", part, body);
 }
 
 id<MTLDevice> device() {
@@ -142,6 +133,60 @@ MPSGraphTensor* placeholder(MPSGraph* graph, const std::vector<int64_t>& sizes, 
 
 MPSGraph* new_graph() {
   return [[MPSGraph new] autorelease];
+}
+
+MPSGraphShapedType* type(const std::vector<int64_t>& sizes, MPSDataType data_type = MPSDataTypeFloat32) {
+  return [[[MPSGraphShapedType alloc] initWithShape:shape(sizes) dataType:data_type] autorelease];
+}
+
+MPSGraphExecutable* compile(MPSGraph* graph,
+                            NSArray<MPSGraphTensor*>* feeds,
+                            NSArray<MPSGraphTensor*>* targets,
+                            NSDictionary<NSString*, MPSGraphExecutable*>* callables = nil) {
+  NSMutableDictionary* types = [NSMutableDictionary dictionary];
+  for (MPSGraphTensor* feed in feeds) {
+    types[feed] = [[[MPSGraphShapedType alloc] initWithShape:feed.shape dataType:feed.dataType] autorelease];
+  }
+  MPSGraphCompilationDescriptor* descriptor = [[MPSGraphCompilationDescriptor new] autorelease];
+  descriptor.callables = callables;
+  return [graph compileWithDevice:[MPSGraphDevice deviceWithMTLDevice:device()]
+                            feeds:types
+                    targetTensors:targets
+                 targetOperations:nil
+            compilationDescriptor:descriptor];
+}
+
+// The data in the order in which an executable wants it.
+NSArray* in_order(NSArray<MPSGraphTensor*>* tensors, const Feeds& feeds) {
+  NSDictionary* data = dictionary(feeds);
+  NSMutableArray* ordered = [NSMutableArray array];
+  for (MPSGraphTensor* tensor in tensors) {
+    [ordered addObject:[data objectForKey:tensor]];
+  }
+  return ordered;
+}
+
+NSArray* run(MPSGraphExecutable* executable, const Feeds& feeds, const Feeds& results) {
+  return [executable runWithMTLCommandQueue:queue()
+                                inputsArray:in_order(executable.feedTensors, feeds)
+                               resultsArray:results.empty() ? nil : in_order(executable.targetTensors, results)
+                        executionDescriptor:nil];
+}
+
+// Two inputs, one output.
+template <typename T>
+std::vector<T> apply_to_two(
+    const std::vector<T>& a,
+    const std::vector<T>& b,
+    size_t count,
+    const std::function<MPSGraphTensor*(MPSGraph*, MPSGraphTensor*, MPSGraphTensor*)>& operation) {
+  MPSGraph* graph = new_graph();
+  const std::vector<int64_t> sizes[] = {{int64_t(a.size())}, {int64_t(b.size())}, {int64_t(count)}};
+  MPSGraphTensor* left = placeholder<T>(graph, sizes[0]);
+  MPSGraphTensor* right = placeholder<T>(graph, sizes[1]);
+  const Data<T> first(sizes[0], a), second(sizes[1], b), result(sizes[2], std::vector<T>(count));
+  run(graph, {{left, first.data}, {right, second.data}}, {{operation(graph, left, right), result.data}});
+  return result.values();
 }
 
 // One input, one output.

@@ -32,29 +32,15 @@ CASE(graph_infers_shapes) {
   }
 }
 
-CASE(graph_rejects_mixed_types) {
-  expect_violation("one element type", [] {
-    MPSGraph* graph = new_graph();
-    [graph additionWithPrimaryTensor:placeholder<float>(graph, {2})
-                     secondaryTensor:placeholder<int32_t>(graph, {2})
-                                name:nil];
-  });
-}
-
-CASE(graph_rejects_shapes_that_do_not_fit) {
-  expect_violation("addition", [] {
-    MPSGraph* graph = new_graph();
-    [graph additionWithPrimaryTensor:placeholder<float>(graph, {2})
-                     secondaryTensor:placeholder<float>(graph, {3})
-                                name:nil];
-  });
-}
-
-CASE(graph_rejects_tensors_of_other_graphs) {
-  expect_violation("does not belong", [] {
-    MPSGraph* other = new_graph();
-    [new_graph() squareWithTensor:placeholder<float>(other, {2}) name:nil];
-  });
+CASE(graph_rejects_tensors_that_do_not_fit) {
+  MPSGraph* graph = new_graph();
+  MPSGraphTensor* two = placeholder<float>(graph, {2});
+  const auto expect_refused = [&](const char* part, MPSGraphTensor* other) {
+    expect_violation(part, [&] { [graph additionWithPrimaryTensor:two secondaryTensor:other name:nil]; });
+  };
+  expect_refused("one element type", placeholder<int32_t>(graph, {2}));
+  expect_refused("addition", placeholder<float>(graph, {3}));
+  expect_refused("does not belong", placeholder<float>(new_graph(), {2}));
 }
 
 CASE(graph_builds_deep_graphs) {
@@ -174,39 +160,22 @@ CASE(graph_makes_memory_for_targets) {
   expect(values, {1, 4, 9});
 }
 
-CASE(graph_names_the_placeholder_with_a_wrong_type) {
-  expect_violation("'weights'", [] {
-    MPSGraph* graph = new_graph();
-    MPSGraphTensor* input = placeholder<float>(graph, {2}, @"weights");
-    MPSGraphTensor* output = [graph squareWithTensor:input name:nil];
-    run(graph, {{input, Data<int32_t>({2}, {1, 2}).data}}, {{output, Data<float>({2}, {0, 0}).data}});
-  });
-}
-
-CASE(graph_names_the_placeholder_with_a_wrong_shape) {
-  expect_violation("'bias' (placeholder 0) has the shape [2, -1], but is fed [3, 1]", [] {
-    MPSGraph* graph = new_graph();
-    MPSGraphTensor* input = placeholder<float>(graph, {2, -1}, @"bias");
-    MPSGraphTensor* output = [graph squareWithTensor:input name:nil];
-    run(graph, {{input, Data<float>({3, 1}, {1, 2, 3}).data}}, {{output, Data<float>({3}, {0, 0, 0}).data}});
-  });
-}
-
-CASE(graph_names_the_placeholder_that_is_not_fed) {
-  expect_violation("no data is fed for the placeholder 'missing'", [] {
-    MPSGraph* graph = new_graph();
-    MPSGraphTensor* input = placeholder<float>(graph, {2}, @"missing");
-    run(graph, {}, {{[graph squareWithTensor:input name:nil], Data<float>({2}, {0, 0}).data}});
-  });
-}
-
-CASE(graph_rejects_results_of_a_wrong_type) {
-  expect_violation("element type", [] {
-    MPSGraph* graph = new_graph();
-    MPSGraphTensor* input = placeholder<float>(graph, {2});
-    MPSGraphTensor* output = [graph squareWithTensor:input name:nil];
-    run(graph, {{input, Data<float>({2}, {1, 2}).data}}, {{output, Data<int32_t>({2}, {0, 0}).data}});
-  });
+CASE(graph_names_what_is_fed_wrongly) {
+  const auto expect_refused =
+      [](const char* part, const std::vector<int64_t>& sizes, MPSGraphTensorData* fed, MPSGraphTensorData* result) {
+        expect_violation(part, [&] {
+          MPSGraph* graph = new_graph();
+          MPSGraphTensor* input = placeholder<float>(graph, sizes, @"weights");
+          run(graph, fed ? Feeds{{input, fed}} : Feeds{}, {{[graph squareWithTensor:input name:nil], result}});
+        });
+      };
+  const Data<float> two({2}, {1, 2}), column({3, 1}, {1, 2, 3}), three({3}, {0, 0, 0});
+  const Data<int32_t> integers({2}, {1, 2});
+  expect_refused("'weights'", {2}, integers.data, two.data);
+  expect_refused(
+      "'weights' (placeholder 0) has the shape [2, -1], but is fed [3, 1]", {2, -1}, column.data, three.data);
+  expect_refused("no data is fed for the placeholder 'weights'", {2}, nil, two.data);
+  expect_refused("element type", {2}, two.data, integers.data);
 }
 
 CASE(graph_rejects_memory_that_is_too_small) {
@@ -272,23 +241,9 @@ struct Difference {
   MPSGraphTensor* product = [graph multiplicationWithPrimaryTensor:a secondaryTensor:b name:nil];
 
   MPSGraphExecutable* compile() const {
-    MPSGraphShapedType* type = [[[MPSGraphShapedType alloc] initWithShape:shape({2})
-                                                                 dataType:MPSDataTypeFloat32] autorelease];
-    return [graph compileWithDevice:[MPSGraphDevice deviceWithMTLDevice:device()]
-                              feeds:dictionary({{a, (MPSGraphTensorData*)type}, {b, (MPSGraphTensorData*)type}})
-                      targetTensors:@[ difference, product ]
-                   targetOperations:nil
-              compilationDescriptor:nil];
+    return ::compile(graph, @[ a, b ], @[ difference, product ]);
   }
 };
-
-NSArray* in_order(NSArray<MPSGraphTensor*>* tensors, NSDictionary* data) {
-  NSMutableArray* result = [NSMutableArray array];
-  for (MPSGraphTensor* tensor in tensors) {
-    [result addObject:[data objectForKey:tensor]];
-  }
-  return result;
-}
 
 } // namespace
 
@@ -296,19 +251,12 @@ CASE(graph_runs_executables_in_their_own_order) {
   const Difference graph;
   MPSGraphExecutable* executable = graph.compile();
   const Data<float> a({2}, {5, 7}), b({2}, {1, 2}), difference({2}, {0, 0}), product({2}, {0, 0});
-  NSDictionary* data = dictionary(
-      {{graph.a, a.data}, {graph.b, b.data}, {graph.difference, difference.data}, {graph.product, product.data}});
-  [executable runWithMTLCommandQueue:queue()
-                         inputsArray:in_order(executable.feedTensors, data)
-                        resultsArray:in_order(executable.targetTensors, data)
-                 executionDescriptor:nil];
+  const Feeds feeds = {{graph.a, a.data}, {graph.b, b.data}};
+  run(executable, feeds, {{graph.difference, difference.data}, {graph.product, product.data}});
   expect(difference.values(), {4, 5});
   expect(product.values(), {5, 14});
   // Without memory of the caller's it makes its own.
-  NSArray<MPSGraphTensorData*>* made = [executable runWithMTLCommandQueue:queue()
-                                                              inputsArray:in_order(executable.feedTensors, data)
-                                                             resultsArray:nil
-                                                      executionDescriptor:nil];
+  NSArray<MPSGraphTensorData*>* made = run(executable, feeds, {});
   const NSUInteger place = [executable.targetTensors indexOfObject:graph.product];
   std::vector<float> values(2);
   [[made[place] mpsndarray] readBytes:values.data() strideBytes:nil];
@@ -317,29 +265,15 @@ CASE(graph_runs_executables_in_their_own_order) {
 
 CASE(graph_shuffles_the_feeds_of_executables) {
   MPSGraph* graph = new_graph();
-  NSMutableDictionary* feeds = [NSMutableDictionary dictionary];
-  std::vector<MPSGraphTensor*> placeholders;
+  NSMutableArray<MPSGraphTensor*>* placeholders = [NSMutableArray array];
   MPSGraphTensor* sum = [graph constantWithScalar:0 dataType:MPSDataTypeFloat32];
   for (int i = 0; i < 12; i++) {
-    placeholders.push_back(placeholder<float>(graph, {1}));
-    sum = [graph additionWithPrimaryTensor:sum secondaryTensor:placeholders.back() name:nil];
-    MPSGraphShapedType* type = [[[MPSGraphShapedType alloc] initWithShape:shape({1})
-                                                                 dataType:MPSDataTypeFloat32] autorelease];
-    [feeds setObject:type forKey:placeholders.back()];
+    [placeholders addObject:placeholder<float>(graph, {1})];
+    sum = [graph additionWithPrimaryTensor:sum secondaryTensor:placeholders.lastObject name:nil];
   }
-  MPSGraphExecutable* executable = [graph compileWithDevice:nil
-                                                      feeds:feeds
-                                              targetTensors:@[ sum ]
-                                           targetOperations:nil
-                                      compilationDescriptor:nil];
-  bool in_place = true;
-  size_t position = 0;
-  for (MPSGraphTensor* feed in executable.feedTensors) {
-    in_place &= feed == placeholders[position++];
-  }
-  if (in_place || position != placeholders.size()) {
-    fail("the feeds are in the order of their creation");
-  }
+  NSArray* feeds = compile(graph, placeholders, @[ sum ]).feedTensors;
+  CHECK_EQUAL(feeds.count, 12);
+  CHECK(![feeds isEqual:placeholders]);
 }
 
 CASE(graph_checks_the_inputs_of_executables) {
@@ -392,14 +326,11 @@ CASE(graph_casts_like_a_gpu) {
 }
 
 CASE(graph_divides_integers_without_trap) {
-  MPSGraph* graph = new_graph();
-  MPSGraphTensor* a = placeholder<int32_t>(graph, {5});
-  MPSGraphTensor* b = placeholder<int32_t>(graph, {5});
-  const Data<int32_t> left({5}, {7, -7, 5, INT32_MIN, 9}), right({5}, {2, 2, 0, -1, -1}), result({5}, {0, 0, 0, 0, 0});
-  run(graph,
-      {{a, left.data}, {b, right.data}},
-      {{[graph divisionWithPrimaryTensor:a secondaryTensor:b name:nil], result.data}});
-  expect(result.values(), {3, -3, 0, INT32_MIN, -9});
+  const auto quotients = apply_to_two<int32_t>(
+      {7, -7, 5, INT32_MIN, 9}, {2, 2, 0, -1, -1}, 5, [](MPSGraph* graph, MPSGraphTensor* a, MPSGraphTensor* b) {
+        return [graph divisionWithPrimaryTensor:a secondaryTensor:b name:nil];
+      });
+  expect(quotients, {3, -3, 0, INT32_MIN, -9});
 }
 
 // e^12 is out of range for half, but is an intermediate value within one kernel.
@@ -417,22 +348,6 @@ CASE(graph_rounds_half_precision_at_the_end_of_kernels) {
   };
   expect(logarithm_of_exponential(false), {12});
   expect(logarithm_of_exponential(true), {INFINITY});
-}
-
-// The source may have been cropped before: its size does not count.
-CASE(graph_pad_gradients_take_their_size_from_the_gradient) {
-  MPSGraph* graph = new_graph();
-  MPSGraphTensor* incoming = placeholder<float>(graph, {4});
-  MPSGraphTensor* source = placeholder<float>(graph, {4});
-  MPSGraphTensor* result = [graph padGradientWithIncomingGradientTensor:incoming
-                                                           sourceTensor:source
-                                                            paddingMode:MPSGraphPaddingModeClampToEdge
-                                                            leftPadding:shape({0})
-                                                           rightPadding:shape({1})
-                                                                   name:nil];
-  const Data<float> values({4}, {1, 2, 4, 8}), memory({3}, {0, 0, 0});
-  run(graph, {{incoming, values.data}, {source, values.data}}, {{result, memory.data}});
-  expect(memory.values(), {1, 2, 12});
 }
 
 CASE(graph_rounds_halves_two_ways) {
@@ -513,23 +428,22 @@ CASE(graph_pads_in_all_modes) {
 }
 
 CASE(graph_pad_gradients_add_up) {
-  const auto gradient = [](MPSGraphPaddingMode mode) {
-    MPSGraph* graph = new_graph();
-    MPSGraphTensor* incoming = placeholder<float>(graph, {5});
-    MPSGraphTensor* source = placeholder<float>(graph, {3});
-    MPSGraphTensor* result = [graph padGradientWithIncomingGradientTensor:incoming
-                                                             sourceTensor:source
-                                                              paddingMode:mode
-                                                              leftPadding:shape({1})
-                                                             rightPadding:shape({1})
-                                                                     name:nil];
-    const Data<float> values({5}, {1, 2, 4, 8, 16}), memory({3}, {0, 0, 0});
-    run(graph, {{incoming, values.data}, {source, memory.data}}, {{result, memory.data}});
-    return memory.values();
+  const auto gradient = [](MPSGraphPaddingMode mode, int left, const std::vector<float>& incoming) {
+    const std::vector<float> source(incoming.size() == 5 ? 3 : 4);
+    return apply_to_two<float>(incoming, source, 3, [=](MPSGraph* graph, MPSGraphTensor* in, MPSGraphTensor* of) {
+      return [graph padGradientWithIncomingGradientTensor:in
+                                             sourceTensor:of
+                                              paddingMode:mode
+                                              leftPadding:shape({left})
+                                             rightPadding:shape({1})
+                                                     name:nil];
+    });
   };
-  expect(gradient(MPSGraphPaddingModeConstant), {2, 4, 8});
-  expect(gradient(MPSGraphPaddingModeReflect), {2, 21, 8});
-  expect(gradient(MPSGraphPaddingModeClampToEdge), {3, 4, 24});
+  expect(gradient(MPSGraphPaddingModeConstant, 1, {1, 2, 4, 8, 16}), {2, 4, 8});
+  expect(gradient(MPSGraphPaddingModeReflect, 1, {1, 2, 4, 8, 16}), {2, 21, 8});
+  expect(gradient(MPSGraphPaddingModeClampToEdge, 1, {1, 2, 4, 8, 16}), {3, 4, 24});
+  // The source may have been cropped before: its size does not count.
+  expect(gradient(MPSGraphPaddingModeClampToEdge, 0, {1, 2, 4, 8}), {1, 2, 12});
 }
 
 CASE(graph_moves_blocks_in_both_orders) {

@@ -34,13 +34,7 @@ struct Doubled {
   MPSGraphTensor* out = [graph additionWithPrimaryTensor:in secondaryTensor:in name:nil];
 
   MPSGraphExecutable* compile() const {
-    MPSGraphShapedType* type = [[[MPSGraphShapedType alloc] initWithShape:shape({4})
-                                                                 dataType:MPSDataTypeFloat32] autorelease];
-    return [graph compileWithDevice:[MPSGraphDevice deviceWithMTLDevice:device()]
-                              feeds:dictionary({{in, (MPSGraphTensorData*)type}})
-                      targetTensors:@[ out ]
-                   targetOperations:nil
-              compilationDescriptor:nil];
+    return ::compile(graph, @[ in ], @[ out ]);
   }
 };
 
@@ -51,17 +45,15 @@ CASE(violation_result_overlaps_a_part_of_a_feed) {
   const Data<float> memory({8}, {1, 2, 3, 4, 5, 6, 7, 8});
   MPSGraphTensorData* front = part(memory.buffer, 0, {4});
   for (const NSUInteger offset : {4, 12}) {
-    expect_violation("-[MPSGraph encodeToCommandBuffer]: the result [4] at the bytes " + std::to_string(offset),
-                     [&] { run(graph.graph, {{graph.in, front}}, {{graph.out, part(memory.buffer, offset, {4})}}); });
+    expect_violation("-[MPSGraph encodeToCommandBuffer]: the result [4] at the bytes " + std::to_string(offset), [&] {
+      run(graph.graph, {{graph.in, front}}, {{graph.out, part(memory.buffer, offset, {4})}});
+    });
   }
   expect_violation(
       "[MPSGraphExecutable encodeToCommandBuffer]: the result [4] at the bytes 8 to 24 overlaps a part of "
       "the feed [4] at the bytes 0 to 16",
       [&] {
-        [graph.compile() runWithMTLCommandQueue:queue()
-                                    inputsArray:@[ front ]
-                                   resultsArray:@[ part(memory.buffer, 8, {4}) ]
-                            executionDescriptor:nil];
+        run(graph.compile(), {{graph.in, front}}, {{graph.out, part(memory.buffer, 8, {4})}});
       });
   expect(memory.values(), {1, 2, 3, 4, 5, 6, 7, 8});
   // Next to it, in its place, and over a feed that nothing reads.
@@ -80,8 +72,9 @@ CASE(violation_result_overlaps_elements_of_a_feed) {
   MPSGraphTensor* out = [graph additionWithPrimaryTensor:in secondaryTensor:in name:nil];
   const Data<float> memory({8}, {1, 2, 3, 4, 5, 6, 7, 8});
   MPSGraphTensorData* even = every_second(memory.buffer, 0, 3);
-  expect_violation("overlaps a part of the feed",
-                   [&] { run(graph, {{in, even}}, {{out, every_second(memory.buffer, 8, 3)}}); });
+  expect_violation("overlaps a part of the feed", [&] {
+    run(graph, {{in, even}}, {{out, every_second(memory.buffer, 8, 3)}});
+  });
   // Between its elements, and in their places.
   run(graph, {{in, even}}, {{out, every_second(memory.buffer, 4, 3)}});
   expect(memory.values(), {1, 2, 3, 6, 5, 10, 7, 8});
@@ -103,22 +96,27 @@ CASE(violation_result_is_wider_than_the_feed_in_its_place) {
   run(graph, {{in, memory.data}}, {{narrow, as_int32({3})}});
   const int32_t* values = static_cast<const int32_t*>(memory.buffer.contents);
   expect(std::vector<int32_t>(values, values + 3), {7, 8, 9});
-  expect_violation("the result [3] at the bytes 0 to 24 overlaps a part of the feed [3] at the bytes 0 to 12",
-                   [&] { run(graph, {{part, as_int32({3})}}, {{wide, memory.data}}); });
+  expect_violation("the result [3] at the bytes 0 to 24 overlaps a part of the feed [3] at the bytes 0 to 12", [&] {
+    run(graph, {{part, as_int32({3})}}, {{wide, memory.data}});
+  });
 }
 
 // --- executables that are released too early --------------------------------
 
 namespace {
 
+void encode(MPSGraphExecutable* executable, MPSCommandBuffer* commands, const Data<float>& in, const Data<float>& out) {
+  [executable encodeToCommandBuffer:commands
+                        inputsArray:@[ in.data ]
+                       resultsArray:@[ out.data ]
+                executionDescriptor:nil];
+}
+
 // Encodes a run of an executable that has no other reference; the work waits for the gate if there is one.
 MPSCommandBuffer* encode_and_release(const Doubled& graph, const Data<float>& in, const Data<float>& out) {
   MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:queue()];
   @autoreleasepool {
-    [graph.compile() encodeToCommandBuffer:commands
-                               inputsArray:@[ in.data ]
-                              resultsArray:@[ out.data ]
-                       executionDescriptor:nil];
+    encode(graph.compile(), commands, in, out);
   }
   return commands;
 }
@@ -132,8 +130,7 @@ void expect_released_early(MPSCommandBuffer* commands) {
 
 CASE(violation_executable_released_before_commit) {
   const Doubled graph;
-  const Data<float> in({4}, {1, 2, 3, 4});
-  const Data<float> out({4}, {0, 0, 0, 0});
+  const Data<float> in({4}, {1, 2, 3, 4}), out({4}, {0, 0, 0, 0});
   MPSCommandBuffer* commands = encode_and_release(graph, in, out);
   [commands commit];
   expect_violation("for addition", [&] { [commands waitUntilCompleted]; });
@@ -142,18 +139,14 @@ CASE(violation_executable_released_before_commit) {
 
 CASE(violation_executable_released_after_commit) {
   const Doubled graph;
-  const Data<float> in({4}, {1, 2, 3, 4});
-  const Data<float> out({4}, {0, 0, 0, 0});
+  const Data<float> in({4}, {1, 2, 3, 4}), out({4}, {0, 0, 0, 0});
   Gate gate;
   gate.close(queue());
   MPSCommandBuffer* commands = nil;
   @autoreleasepool {
     MPSGraphExecutable* executable = graph.compile();
     commands = [[MPSCommandBuffer commandBufferFromCommandQueue:queue()] retain];
-    [executable encodeToCommandBuffer:commands
-                          inputsArray:@[ in.data ]
-                         resultsArray:@[ out.data ]
-                  executionDescriptor:nil];
+    encode(executable, commands, in, out);
     [commands commit];
   }
   gate.open();
@@ -162,15 +155,11 @@ CASE(violation_executable_released_after_commit) {
 
 CASE(executable_may_go_when_its_work_is_done) {
   const Doubled graph;
-  const Data<float> in({4}, {1, 2, 3, 4});
-  const Data<float> out({4}, {0, 0, 0, 0});
+  const Data<float> in({4}, {1, 2, 3, 4}), out({4}, {0, 0, 0, 0});
   @autoreleasepool {
     MPSGraphExecutable* executable = graph.compile();
     MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:queue()];
-    [executable encodeToCommandBuffer:commands
-                          inputsArray:@[ in.data ]
-                         resultsArray:@[ out.data ]
-                  executionDescriptor:nil];
+    encode(executable, commands, in, out);
     finish(commands);
   }
   expect(out.values(), {2, 4, 6, 8});
@@ -182,10 +171,7 @@ CASE(executable_may_go_when_its_work_is_done) {
     [commands addCompletedHandler:^(id<MTLCommandBuffer>) {
       [executable self];
     }];
-    [executable encodeToCommandBuffer:commands
-                          inputsArray:@[ out.data ]
-                         resultsArray:@[ in.data ]
-                  executionDescriptor:nil];
+    encode(executable, commands, out, in);
     encode_and_release(graph, in, out);
   }
   finish(commands);

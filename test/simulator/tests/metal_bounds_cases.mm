@@ -15,27 +15,10 @@ using namespace mps_simulator::cases;
 
 namespace {
 
-// `body` must raise a violation that begins with `start` and contains `text`.
-void expect_named(int line, const std::string& start, const std::string& text, const std::function<void()>& body) {
-  const std::string beginning = "Metal validation (simulator): " + start;
-  try {
-    body();
-  } catch (const ValidationError& error) {
-    const std::string message = error.what_without_backtrace();
-    if (message.rfind(beginning, 0) != 0 || message.find(text) == std::string::npos) {
-      fail(__FILE__, line, "expected \"" + beginning + "\" and \"" + text + "\", got \"" + message + "\"");
-    }
-    return;
-  }
-  fail(__FILE__, line, "no violation (" + start + ")");
-}
-
-#define EXPECT_NAMED(start, text, ...) expect_named(__LINE__, start, text, [&]() __VA_ARGS__)
-
 void run(NSUInteger threads, const Encode& encode) {
   run_compute([&](Encoder encoder) {
     encode(encoder);
-    [encoder dispatchThreads:MTLSizeMake(threads, 1, 1) threadsPerThreadgroup:MTLSizeMake(4, 1, 1)];
+    dispatch(encoder, threads, 4);
   });
 }
 
@@ -52,18 +35,18 @@ id<MTLComputePipelineState> shift_pipeline() {
       "shifted");
 }
 
+void encode_shifted(Encoder encoder, id<MTLBuffer> in, id<MTLBuffer> out, int read_shift, int write_shift) {
+  bind(encoder, shift_pipeline(), {in, out});
+  const int shifts[] = {read_shift, write_shift};
+  [encoder setBytes:shifts length:sizeof(shifts) atIndex:2];
+}
+
 // Runs `length` threads on buffers of `length` bytes.
 void run_shifted(NSUInteger length, int read_shift, int write_shift) {
   id<MTLBuffer> in = shared_buffer(length), out = shared_buffer(length);
   in.label = @"source";
   out.label = @"result";
-  run(length, [&](Encoder encoder) {
-    [encoder setComputePipelineState:shift_pipeline()];
-    [encoder setBuffer:in offset:0 atIndex:0];
-    [encoder setBuffer:out offset:0 atIndex:1];
-    const int shifts[] = {read_shift, write_shift};
-    [encoder setBytes:shifts length:sizeof(shifts) atIndex:2];
-  });
+  run(length, [&](Encoder encoder) { encode_shifted(encoder, in, out, read_shift, write_shift); });
   CHECK(static_cast<char*>([in contents])[0] == static_cast<char*>([out contents])[0]);
 }
 
@@ -100,8 +83,7 @@ struct PointerCase {
   }
   void run_with(const Encode& declare) {
     run(4, [&](Encoder encoder) {
-      [encoder setComputePipelineState:pipeline(kPointers, "through")];
-      [encoder setBuffer:table offset:0 atIndex:0];
+      bind(encoder, pipeline(kPointers, "through"), {table});
       declare(encoder);
     });
     CHECK_EQUAL(floats(out)[3], 4);
@@ -144,36 +126,19 @@ CASE(kernel_that_reads_beyond_a_buffer_is_named) {
 }
 
 CASE(kernel_that_reads_in_front_of_a_short_buffer_is_named_with_the_guard_there) {
-  settings().guard_side = GuardSide::start;
-  const std::function<void()> read_in_front = [] { run_shifted(64, -1, 0); };
-  const std::function<void()> within = [] { run_shifted(64, 0, 0); };
-  try {
-    expect_named(__LINE__,
-                 "kernel 'shifted' read in front of the buffer \"source\" at index 0",
-                 "at offset -1, and its length is 64",
-                 read_in_front);
-    within();
-  } catch (...) {
-    settings().guard_side = GuardSide::end;
-    throw;
-  }
-  settings().guard_side = GuardSide::end;
+  const Setting in_front(settings().guard_side, GuardSide::start);
+  EXPECT_NAMED("kernel 'shifted' read in front of the buffer \"source\" at index 0",
+               "at offset -1, and its length is 64",
+               { run_shifted(64, -1, 0); });
+  run_shifted(64, 0, 0);
 }
 
 CASE(buffers_of_a_heap_do_not_run_into_each_other) {
   id<MTLHeap> heap = make_heap(1 << 16);
   id<MTLBuffer> buffers[3];
-  for (auto& buffer : buffers) {
-    buffer = [[heap newBufferWithLength:256 options:MTLResourceStorageModeShared] autorelease];
-  }
+  std::generate_n(buffers, 3, [&] { return heap_buffer(heap, 256); });
   const auto shift = [&](int distance) {
-    run(256, [&](Encoder encoder) {
-      [encoder setComputePipelineState:shift_pipeline()];
-      [encoder setBuffer:buffers[0] offset:0 atIndex:0];
-      [encoder setBuffer:buffers[1] offset:0 atIndex:1];
-      const int shifts[] = {0, distance};
-      [encoder setBytes:shifts length:sizeof(shifts) atIndex:2];
-    });
+    run(256, [&](Encoder encoder) { encode_shifted(encoder, buffers[0], buffers[1], 0, distance); });
   };
   shift(0);
   EXPECT_NAMED("kernel 'shifted' wrote beyond the end of the buffer at index 1", "length is 256", { shift(256); });
@@ -183,9 +148,7 @@ CASE(kernel_that_reads_beyond_bytes_is_named) {
   const auto run_with = [](NSUInteger length) {
     id<MTLBuffer> in = shared_buffer(64), out = shared_buffer(64);
     run(4, [&](Encoder encoder) {
-      [encoder setComputePipelineState:shift_pipeline()];
-      [encoder setBuffer:in offset:0 atIndex:0];
-      [encoder setBuffer:out offset:0 atIndex:1];
+      bind(encoder, shift_pipeline(), {in, out});
       const int shifts[8] = {};
       // The kernel reads two numbers, and no check of lengths can know.
       [encoder setBytes:shifts length:length atIndex:2];
@@ -250,7 +213,7 @@ CASE(declaration_of_a_heap_lets_its_buffers_be_read) {
   id<MTLHeap> heap = make_heap(1 << 16);
   id<MTLHeap> other = make_heap(1 << 16);
   const auto from_heap = [&] {
-    id<MTLBuffer> buffer = [[heap newBufferWithLength:16 options:MTLResourceStorageModeShared] autorelease];
+    id<MTLBuffer> buffer = heap_buffer(heap, 16);
     std::copy_n(floats(float_buffer(4)), 4, floats(buffer));
     return buffer;
   };

@@ -20,20 +20,6 @@
 using namespace mps_simulator;
 using namespace mps_simulator::cases;
 
-namespace {
-
-void copy(id<MTLCommandBuffer> buffer, id<MTLBuffer> from, id<MTLBuffer> to, NSUInteger size) {
-  id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
-  [encoder copyFromBuffer:from sourceOffset:0 toBuffer:to destinationOffset:0 size:size];
-  [encoder endEncoding];
-}
-
-void pause_briefly() {
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-}
-
-} // namespace
-
 CASE(commands_run_after_commit) {
   id<MTLCommandQueue> queue = metal_queue();
   id<MTLBuffer> from = float_buffer(4, 1), to = float_buffer(4, 10);
@@ -58,9 +44,7 @@ CASE(commands_run_after_commit) {
 CASE(fill_stays_in_its_range) {
   id<MTLBuffer> target = float_buffer(4, 1);
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
-  id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
-  [encoder fillBuffer:target range:NSMakeRange(4, 8) value:0];
-  [encoder endEncoding];
+  blit(buffer, [&](id<MTLBlitCommandEncoder> encoder) { [encoder fillBuffer:target range:NSMakeRange(4, 8) value:0]; });
   finish(buffer);
   CHECK_EQUAL(floats(target)[0], 1);
   CHECK_EQUAL(floats(target)[1], 0);
@@ -121,10 +105,7 @@ CASE(scheduled_handler_alone_runs) {
     [buffer waitUntilScheduled];
     [buffer waitUntilCompleted];
   }
-  for (int i = 0; i < 500 && !*ran; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  CHECK(*ran);
+  CHECK(eventually([&] { return ran->load(); }));
 }
 
 CASE(used_objects_live_until_completion) {
@@ -193,11 +174,8 @@ CASE(listener_hears_of_an_event) {
                   block:^(id<MTLSharedEvent>, uint64_t) {
                     *at_once = true;
                   }];
-  for (int i = 0; i < 500 && !(*heard && *at_once); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
+  CHECK(eventually([&] { return heard->load() && at_once->load(); }));
   CHECK_EQUAL(heard->load(), 2);
-  CHECK(*at_once);
   CHECK([event waitUntilSignaledValue:2 timeoutMS:1]);
   CHECK(![event waitUntilSignaledValue:3 timeoutMS:1]);
 }
@@ -452,9 +430,7 @@ CASE(violation_blit_out_of_bounds) {
   id<MTLBuffer> small = shared_buffer(16), large = shared_buffer(64);
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
-  const char* call =
-      "-[MTLBlitCommandEncoder copyFromBuffer:sourceOffset:toBuffer:"
-      "destinationOffset:size:]";
+  const char* call = "-[MTLBlitCommandEncoder copyFromBuffer:sourceOffset:toBuffer:destinationOffset:size:]";
   EXPECT_VIOLATION(call, "source offset 8 + size 16", {
     [encoder copyFromBuffer:small sourceOffset:8 toBuffer:large destinationOffset:0 size:16];
   });

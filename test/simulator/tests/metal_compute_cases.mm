@@ -14,25 +14,15 @@
 using namespace mps_simulator;
 using namespace mps_simulator::cases;
 
-namespace {
-
-void dispatch(Encoder encoder, NSUInteger threads) {
-  [encoder dispatchThreads:MTLSizeMake(threads, 1, 1) threadsPerThreadgroup:MTLSizeMake(4, 1, 1)];
-}
-
-} // namespace
-
 CASE(kernel_runs_over_its_grid) {
   id<MTLBuffer> in = float_buffer(10), out = float_buffer(12, 100);
   run_compute([&](Encoder encoder) {
     CHECK(encoder.dispatchType == MTLDispatchTypeSerial);
-    [encoder setComputePipelineState:add_pipeline()];
-    [encoder setBuffer:in offset:0 atIndex:0];
-    [encoder setBuffer:out offset:0 atIndex:1];
+    bind(encoder, add_pipeline(), {in, out});
     float bias = 0.5;
     [encoder setBytes:&bias length:sizeof(bias) atIndex:2];
     bias = 99; // the bytes were copied
-    dispatch(encoder, 10);
+    dispatch(encoder, 10, 4);
   });
   for (int i = 0; i < 10; ++i) {
     CHECK_EQUAL(floats(out)[i], static_cast<float>(i) + 0.5f);
@@ -49,11 +39,11 @@ CASE(encoder_state_is_sticky_and_snapshotted) {
     [encoder setBuffers:both offsets:offsets withRange:NSMakeRange(0, 2)];
     float bias = 1;
     [encoder setBytes:&bias length:sizeof(bias) atIndex:2];
-    dispatch(encoder, 4);
+    dispatch(encoder, 4, 4);
     [encoder setBufferOffset:16 atIndex:1];
     bias = 2;
     [encoder setBytes:&bias length:sizeof(bias) atIndex:2];
-    dispatch(encoder, 4);
+    dispatch(encoder, 4, 4);
     [encoder setBuffer:out offset:32 atIndex:1];
     [encoder dispatchThreadgroups:MTLSizeMake(2, 1, 1) threadsPerThreadgroup:MTLSizeMake(2, 1, 1)];
   });
@@ -70,9 +60,7 @@ CASE(indirect_dispatch_reads_its_size_on_the_gpu) {
   groups[1] = groups[2] = groups[3] = 0;
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   Encoder encoder = [buffer computeCommandEncoder];
-  [encoder setComputePipelineState:add_pipeline()];
-  [encoder setBuffer:in offset:0 atIndex:0];
-  [encoder setBuffer:out offset:0 atIndex:1];
+  bind(encoder, add_pipeline(), {in, out});
   const float bias = 1;
   [encoder setBytes:&bias length:sizeof(bias) atIndex:2];
   [encoder dispatchThreadgroupsWithIndirectBuffer:arguments
@@ -87,31 +75,13 @@ CASE(indirect_dispatch_reads_its_size_on_the_gpu) {
 }
 
 CASE(threadgroup_memory_is_shared_in_a_group) {
-  id<MTLComputePipelineState> reverse = pipeline(
-      R"(
-        #include <metal_stdlib>
-        using namespace metal;
-        kernel void reverse(device float* data [[buffer(0)]],
-                            threadgroup float* scratch [[threadgroup(0)]],
-                            uint i [[thread_position_in_grid]],
-                            uint t [[thread_position_in_threadgroup]],
-                            uint n [[threads_per_threadgroup]]) {
-          scratch[t] = data[i];
-          threadgroup_barrier(mem_flags::mem_threadgroup);
-          data[i] = scratch[n - 1 - t];
-        })",
-      "reverse");
   id<MTLBuffer> data = float_buffer(8);
   run_compute([&](Encoder encoder) {
-    [encoder setComputePipelineState:reverse];
-    [encoder setBuffer:data offset:0 atIndex:0];
+    bind(encoder, pipeline(kKernels, "reverse"), {data});
     [encoder setThreadgroupMemoryLength:16 atIndex:0];
-    dispatch(encoder, 8);
+    dispatch(encoder, 8, 4);
   });
-  const float expected[] = {3, 2, 1, 0, 7, 6, 5, 4};
-  for (int i = 0; i < 8; ++i) {
-    CHECK_EQUAL(floats(data)[i], expected[i]);
-  }
+  CHECK((std::vector<float>(floats(data), floats(data) + 8) == std::vector<float>{3, 2, 1, 0, 7, 6, 5, 4}));
 }
 
 CASE(argument_encoder_writes_addresses) {
@@ -143,7 +113,7 @@ CASE(argument_encoder_writes_addresses) {
     [encoder useResource:in usage:MTLResourceUsageRead];
     const id<MTLResource> written[] = {out};
     [encoder useResources:written count:1 usage:MTLResourceUsageWrite];
-    dispatch(encoder, 4);
+    dispatch(encoder, 4, 4);
   });
   CHECK_EQUAL(floats(out)[0], 8);
   CHECK_EQUAL(floats(out)[3], 14);
@@ -231,7 +201,7 @@ CASE(calls_are_counted) {
 
 CASE(violation_pipeline) {
   EXPECT_VIOLATION("-[MTLComputeCommandEncoder dispatchThreads:threadsPerThreadgroup:]", "no compute pipeline state", {
-    run_compute([](Encoder encoder) { dispatch(encoder, 1); });
+    run_compute([](Encoder encoder) { dispatch(encoder, 1, 4); });
   });
   EXPECT_VIOLATION("-[MTLComputeCommandEncoder setComputePipelineState:]", "is nil", {
     run_compute([](Encoder encoder) { [encoder setComputePipelineState:(id<MTLComputePipelineState>)nil]; });
@@ -256,29 +226,25 @@ CASE(violation_missing_binding) {
   id<MTLBuffer> data = float_buffer(4);
   EXPECT_VIOLATION(call, "no buffer is bound at index 1 for argument out", {
     run_compute([&](Encoder encoder) {
-      [encoder setComputePipelineState:add_pipeline()];
-      [encoder setBuffer:data offset:0 atIndex:0];
+      bind(encoder, add_pipeline(), {data});
       const float bias = 1;
       [encoder setBytes:&bias length:4 atIndex:2];
-      dispatch(encoder, 1);
+      dispatch(encoder, 1, 4);
     });
   });
   EXPECT_VIOLATION(call, "no buffer is bound at index 0 for argument in", {
     run_compute([&](Encoder encoder) {
-      [encoder setComputePipelineState:add_pipeline()];
-      [encoder setBuffer:data offset:0 atIndex:0];
+      bind(encoder, add_pipeline(), {data});
       [encoder setBuffer:(id<MTLBuffer>)nil offset:0 atIndex:0];
-      dispatch(encoder, 1);
+      dispatch(encoder, 1, 4);
     });
   });
   EXPECT_VIOLATION(call, "argument bias of add needs 4", {
     run_compute([&](Encoder encoder) {
-      [encoder setComputePipelineState:add_pipeline()];
-      [encoder setBuffer:data offset:0 atIndex:0];
-      [encoder setBuffer:data offset:0 atIndex:1];
+      bind(encoder, add_pipeline(), {data, data});
       const char small = 1;
       [encoder setBytes:&small length:1 atIndex:2];
-      dispatch(encoder, 1);
+      dispatch(encoder, 1, 4);
     });
   });
 }
@@ -323,7 +289,7 @@ CASE(violation_threadgroup_memory) {
       }
       [encoder setThreadgroupMemoryLength:32768 atIndex:0];
       [encoder setThreadgroupMemoryLength:16384 atIndex:1];
-      dispatch(encoder, 1);
+      dispatch(encoder, 1, 4);
     });
   });
 }
@@ -362,8 +328,8 @@ CASE(encoder_refuses_what_is_not_simulated) {
 CASE(encoding_is_cheap_in_null_mode) {
   id<MTLComputePipelineState> state = add_pipeline();
   id<MTLBuffer> in = float_buffer(4), out = float_buffer(4);
-  settings().null_mode = true;
-  settings().validation = false;
+  const Setting encoding_only(settings().null_mode, true);
+  const Setting unchecked(settings().validation, false);
   constexpr int kRounds = 20;
   constexpr int kDispatches = 5000;
   double best = 1e9;
@@ -387,8 +353,6 @@ CASE(encoding_is_cheap_in_null_mode) {
       best = std::min(best, time.count() / kDispatches);
     }
   }
-  settings().null_mode = false;
-  settings().validation = true;
   // Five calls, measured at 90 ns on the machine where this was written.
   if (best > 2e-6) {
     fail(__FILE__, __LINE__, "a dispatch takes " + std::to_string(best * 1e9) + " ns");

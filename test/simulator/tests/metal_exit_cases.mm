@@ -55,9 +55,8 @@ CASE(leave_a_hazard) {
   Gate gate;
   gate.close(queue);
   id<MTLCommandBuffer> buffer = [queue commandBuffer];
-  id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
-  [encoder fillBuffer:memory range:NSMakeRange(0, 16) value:7];
-  [encoder endEncoding];
+  blit(buffer,
+       [&](id<MTLBlitCommandEncoder> encoder) { [encoder fillBuffer:memory range:NSMakeRange(0, 16) value:7]; });
   [buffer commit];
   floats(memory)[0] = 1;
   gate.open();

@@ -16,52 +16,6 @@ using namespace mps_simulator::cases;
 
 namespace {
 
-constexpr const char* kKernels = R"(
-  #include <metal_stdlib>
-  using namespace metal;
-  kernel void add(device const float* in [[buffer(0)]],
-                  device float* out [[buffer(1)]],
-                  uint i [[thread_position_in_grid]]) {
-    out[i] = in[i] + 1;
-  }
-  kernel void note(device atomic_uint* count [[buffer(0)]],
-                   device uint* order [[buffer(1)]],
-                   constant float& name [[buffer(2)]]) {
-    order[atomic_fetch_add_explicit(count, 1, memory_order_relaxed)] = uint(name);
-  }
-  kernel void reverse(device float* data [[buffer(0)]],
-                      threadgroup float* scratch [[threadgroup(0)]],
-                      uint i [[thread_position_in_grid]],
-                      uint n [[threads_per_threadgroup]]) {
-    scratch[i] = data[i];
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    data[i] = scratch[n - 1 - i];
-  })";
-
-id<MTLComputePipelineState> indirect_pipeline(const char* name, bool supports = true) {
-  MTLComputePipelineDescriptor* descriptor = [[[MTLComputePipelineDescriptor alloc] init] autorelease];
-  descriptor.computeFunction = kernel(kKernels, name);
-  descriptor.supportIndirectCommandBuffers = supports;
-  NSError* error = nil;
-  return [[metal_device() newComputePipelineStateWithDescriptor:descriptor options:0 reflection:nil
-                                                          error:&error] autorelease];
-}
-
-MTLIndirectCommandBufferDescriptor* descriptor() {
-  MTLIndirectCommandBufferDescriptor* result = [[[MTLIndirectCommandBufferDescriptor alloc] init] autorelease];
-  result.commandTypes = MTLIndirectCommandTypeConcurrentDispatch | MTLIndirectCommandTypeConcurrentDispatchThreads;
-  result.inheritPipelineState = NO;
-  result.inheritBuffers = NO;
-  result.maxKernelBufferBindCount = 3;
-  return result;
-}
-
-id<MTLIndirectCommandBuffer> make_commands(NSUInteger count, MTLIndirectCommandBufferDescriptor* of = descriptor()) {
-  return [[metal_device() newIndirectCommandBufferWithDescriptor:of
-                                                 maxCommandCount:count
-                                                         options:MTLResourceStorageModeShared] autorelease];
-}
-
 // out[i] = in[i] + 1 for `count` elements.
 id<MTLIndirectComputeCommand> encode_add(id<MTLIndirectCommandBuffer> commands,
                                          NSUInteger index,
@@ -82,6 +36,16 @@ void use(Encoder encoder, const std::vector<id<MTLBuffer>>& buffers) {
   }
 }
 
+// Encodes all commands of `commands` behind what is there.
+void execute(id<MTLCommandBuffer> buffer,
+             id<MTLIndirectCommandBuffer> commands,
+             const std::vector<id<MTLBuffer>>& used) {
+  Encoder encoder = [buffer computeCommandEncoder];
+  use(encoder, used);
+  [encoder executeCommandsInBuffer:commands withRange:NSMakeRange(0, commands.size)];
+  [encoder endEncoding];
+}
+
 void execute(id<MTLIndirectCommandBuffer> commands, NSRange range, const Encode& prepare) {
   run_compute([&](Encoder encoder) {
     prepare(encoder);
@@ -98,17 +62,14 @@ constexpr const char* kExecute = "-[MTLComputeCommandEncoder executeCommandsInBu
 // The order in which eight commands ran that note their index. They conflict,
 // so this is possible without validation only.
 std::string order_of_eight(uint64_t seed, bool barriers) {
-  settings().validation = false;
-  settings().seed = seed;
-  constexpr NSUInteger kCount = 8;
-  id<MTLBuffer> names = float_buffer(kCount), count = shared_buffer(4);
+  const Setting unchecked(settings().validation, false);
+  const Setting seeded(settings().seed, seed);
+  id<MTLBuffer> names = float_buffer(8), count = shared_buffer(4), order = shared_buffer(32);
   *static_cast<uint32_t*>([count contents]) = 0;
-  id<MTLBuffer> order = shared_buffer(4 * kCount);
-  id<MTLIndirectCommandBuffer> commands = make_commands(kCount);
-  id<MTLComputePipelineState> state = indirect_pipeline("note");
-  for (NSUInteger i = 0; i < kCount; ++i) {
+  id<MTLIndirectCommandBuffer> commands = make_commands(8);
+  for (NSUInteger i = 0; i < 8; ++i) {
     id<MTLIndirectComputeCommand> command = [commands indirectComputeCommandAtIndex:i];
-    [command setComputePipelineState:state];
+    [command setComputePipelineState:indirect_pipeline("note")];
     [command setKernelBuffer:count offset:0 atIndex:0];
     [command setKernelBuffer:order offset:0 atIndex:1];
     [command setKernelBuffer:names offset:4 * i atIndex:2];
@@ -118,13 +79,7 @@ std::string order_of_eight(uint64_t seed, bool barriers) {
     }
   }
   execute(commands, {names, count, order});
-  settings().validation = true;
-  settings().seed = 0;
-  std::string result;
-  for (NSUInteger i = 0; i < kCount; ++i) {
-    result += static_cast<char>('0' + static_cast<uint32_t*>([order contents])[i]);
-  }
-  return result;
+  return digits(order);
 }
 
 } // namespace
@@ -137,10 +92,7 @@ CASE(indirect_commands_run) {
   // Command 1 stays empty, which a GPU skips.
   [encode_add(commands, 2, b, c, 5) setBarrier];
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
-  Encoder encoder = [buffer computeCommandEncoder];
-  use(encoder, {a, b, c});
-  [encoder executeCommandsInBuffer:commands withRange:NSMakeRange(0, 4)];
-  [encoder endEncoding];
+  execute(buffer, commands, {a, b, c});
   CHECK_EQUAL(floats(b)[0], 100);
   finish(buffer);
   CHECK_EQUAL(floats(b)[4], 5);
@@ -153,7 +105,7 @@ CASE(indirect_commands_run) {
 }
 
 CASE(indirect_commands_inherit) {
-  MTLIndirectCommandBufferDescriptor* inheriting = descriptor();
+  MTLIndirectCommandBufferDescriptor* inheriting = indirect_descriptor();
   inheriting.inheritPipelineState = YES;
   inheriting.inheritBuffers = YES;
   id<MTLIndirectCommandBuffer> commands = make_commands(1, inheriting);
@@ -166,14 +118,11 @@ CASE(indirect_commands_inherit) {
     [command setKernelBuffer:float_buffer(4) offset:0 atIndex:0];
   });
   id<MTLBuffer> in = float_buffer(4), out = float_buffer(4, 100);
-  const auto bind = [&](Encoder encoder) {
-    [encoder setBuffer:in offset:0 atIndex:0];
-    [encoder setBuffer:out offset:0 atIndex:1];
-  };
-  EXPECT_VIOLATION(kExecute, "no compute pipeline state is set", { execute(commands, NSMakeRange(0, 1), bind); });
+  const auto bind_both = [&](Encoder encoder) { bind(encoder, nil, {in, out}); };
+  EXPECT_VIOLATION(kExecute, "no compute pipeline state is set", { execute(commands, NSMakeRange(0, 1), bind_both); });
   EXPECT_VIOLATION(kExecute, "without supportIndirectCommandBuffers", {
     execute(commands, NSMakeRange(0, 1), [&](Encoder e) {
-      bind(e);
+      bind_both(e);
       [e setComputePipelineState:indirect_pipeline("add", false)];
     });
   });
@@ -182,7 +131,7 @@ CASE(indirect_commands_inherit) {
   });
   // What the encoder binds needs no useResource:.
   execute(commands, NSMakeRange(0, 1), [&](Encoder e) {
-    bind(e);
+    bind_both(e);
     [e setComputePipelineState:indirect_pipeline("add")];
   });
   CHECK_EQUAL(floats(out)[3], 4);
@@ -231,19 +180,14 @@ CASE(indirect_commands_change_on_the_gpu) {
   [blit resetCommandsInBuffer:target withRange:NSMakeRange(0, 1)];
   [blit optimizeIndirectCommandBuffer:target withRange:NSMakeRange(0, 2)];
   [blit endEncoding];
-  Encoder encoder = [buffer computeCommandEncoder];
-  use(encoder, {in, first, second});
-  [encoder executeCommandsInBuffer:target withRange:NSMakeRange(0, 2)];
-  [encoder endEncoding];
+  execute(buffer, target, {in, first, second});
   finish(buffer);
   CHECK_EQUAL(floats(first)[0], 100);
   CHECK_EQUAL(floats(second)[0], 1);
   // The host may write them again now, and must reset them first.
-  EXPECT_VIOLATION(
-      "-[MTLIndirectComputeCommand "
-      "concurrentDispatchThreads:threadsPerThreadgroup:]",
-      "must be reset first",
-      { encode_add(target, 1, in, first); });
+  EXPECT_VIOLATION("-[MTLIndirectComputeCommand concurrentDispatchThreads:threadsPerThreadgroup:]",
+                   "must be reset first",
+                   { encode_add(target, 1, in, first); });
   [target resetWithRange:NSMakeRange(1, 1)];
   encode_add(target, 1, in, first);
   execute(target, {in, first});
@@ -269,11 +213,9 @@ CASE(indirect_range_is_read_on_the_gpu) {
   CHECK_EQUAL(floats(first)[0], 100);
   CHECK_EQUAL(floats(second)[0], 1);
   range[2] = 2;
-  EXPECT_VIOLATION(
-      "-[MTLComputeCommandEncoder "
-      "executeCommandsInBuffer:indirectBuffer:indirectBufferOffset:]",
-      "range {1, 2} is not inside",
-      { run(); });
+  EXPECT_VIOLATION("-[MTLComputeCommandEncoder executeCommandsInBuffer:indirectBuffer:indirectBufferOffset:]",
+                   "range {1, 2} is not inside",
+                   { run(); });
 }
 
 // MARK: Violations
@@ -320,10 +262,7 @@ CASE(violation_indirect_conflict_made_on_the_gpu) {
   id<MTLBlitCommandEncoder> blit = [buffer blitCommandEncoder];
   [blit copyIndirectCommandBuffer:source sourceRange:NSMakeRange(0, 2) destination:target destinationIndex:0];
   [blit endEncoding];
-  Encoder encoder = [buffer computeCommandEncoder];
-  use(encoder, {a, b, c});
-  [encoder executeCommandsInBuffer:target withRange:NSMakeRange(0, 2)];
-  [encoder endEncoding];
+  execute(buffer, target, {a, b, c});
   [buffer commit];
   EXPECT_VIOLATION(kExecute, "conflict", { [buffer waitUntilCompleted]; });
 }
@@ -343,10 +282,7 @@ CASE(violation_indirect_residency) {
   });
   // Bound on the encoder is not enough when the command binds its own.
   EXPECT_VIOLATION(kExecute, "was not called for it", {
-    execute(commands, NSMakeRange(0, 1), [&](Encoder e) {
-      [e setBuffer:in offset:0 atIndex:0];
-      [e setBuffer:out offset:0 atIndex:1];
-    });
+    execute(commands, NSMakeRange(0, 1), [&](Encoder e) { bind(e, nil, {in, out}); });
   });
   execute(commands, {in, out});
   CHECK_EQUAL(floats(out)[3], 4);
@@ -354,7 +290,7 @@ CASE(violation_indirect_residency) {
 
 CASE(indirect_commands_read_from_a_used_heap) {
   id<MTLHeap> heap = make_heap(1 << 16);
-  id<MTLBuffer> in = [[heap newBufferWithLength:16 options:MTLResourceStorageModeShared] autorelease];
+  id<MTLBuffer> in = heap_buffer(heap, 16);
   floats(in)[3] = 3;
   id<MTLBuffer> out = float_buffer(4);
   id<MTLIndirectCommandBuffer> commands = make_commands(2);
@@ -383,18 +319,16 @@ CASE(violation_indirect_pipeline) {
 }
 
 CASE(violation_indirect_limits) {
-  const char* call =
-      "-[MTLDevice newIndirectCommandBufferWithDescriptor:maxCommandCount:"
-      "options:]";
+  const char* call = "-[MTLDevice newIndirectCommandBufferWithDescriptor:maxCommandCount:options:]";
   EXPECT_VIOLATION(call, "maxCommandCount is 0", { make_commands(0); });
-  MTLIndirectCommandBufferDescriptor* wrong = descriptor();
+  MTLIndirectCommandBufferDescriptor* wrong = indirect_descriptor();
   wrong.maxKernelBufferBindCount = 32;
   EXPECT_VIOLATION(call, "maxKernelBufferBindCount 32 exceeds 31", { make_commands(1, wrong); });
-  wrong = descriptor();
+  wrong = indirect_descriptor();
   wrong.commandTypes = MTLIndirectCommandTypeConcurrentDispatch | MTLIndirectCommandTypeDraw;
   EXPECT_VIOLATION(call, "cannot be mixed", { make_commands(1, wrong); });
 
-  MTLIndirectCommandBufferDescriptor* threads_only = descriptor();
+  MTLIndirectCommandBufferDescriptor* threads_only = indirect_descriptor();
   threads_only.commandTypes = MTLIndirectCommandTypeConcurrentDispatchThreads;
   id<MTLIndirectCommandBuffer> commands = make_commands(2, threads_only);
   id<MTLIndirectComputeCommand> command = [commands indirectComputeCommandAtIndex:0];
@@ -406,15 +340,13 @@ CASE(violation_indirect_limits) {
       bind, "not below maxKernelBufferBindCount 3", { [command setKernelBuffer:data offset:0 atIndex:3]; });
   EXPECT_VIOLATION(bind, "offset 16 is beyond", { [command setKernelBuffer:data offset:16 atIndex:0]; });
   EXPECT_VIOLATION(
-      "-[MTLIndirectComputeCommand "
-      "concurrentDispatchThreadgroups:threadsPerThreadgroup:]",
-      "without this type",
-      { [command concurrentDispatchThreadgroups:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(1, 1, 1)]; });
+      "-[MTLIndirectComputeCommand concurrentDispatchThreadgroups:threadsPerThreadgroup:]", "without this type", {
+        [command concurrentDispatchThreadgroups:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
+      });
   EXPECT_VIOLATION(
-      "-[MTLIndirectComputeCommand "
-      "concurrentDispatchThreads:threadsPerThreadgroup:]",
-      "exceeds the 1024 threads",
-      { [command concurrentDispatchThreads:MTLSizeMake(4096, 1, 1) threadsPerThreadgroup:MTLSizeMake(2048, 1, 1)]; });
+      "-[MTLIndirectComputeCommand concurrentDispatchThreads:threadsPerThreadgroup:]", "exceeds the 1024 threads", {
+        [command concurrentDispatchThreads:MTLSizeMake(4096, 1, 1) threadsPerThreadgroup:MTLSizeMake(2048, 1, 1)];
+      });
   EXPECT_VIOLATION("-[MTLIndirectCommandBuffer indirectComputeCommandAtIndex:]", "range {2, 1} is not inside", {
     [commands indirectComputeCommandAtIndex:2];
   });
@@ -434,10 +366,7 @@ CASE(violation_indirect_commands_changed_in_flight) {
   Gate gate;
   gate.close(queue);
   id<MTLCommandBuffer> buffer = [queue commandBuffer];
-  Encoder encoder = [buffer computeCommandEncoder];
-  use(encoder, {in, out});
-  [encoder executeCommandsInBuffer:commands withRange:NSMakeRange(0, 1)];
-  [encoder endEncoding];
+  execute(buffer, commands, {in, out});
   // Not committed: the commands are still the host's.
   [command setKernelBuffer:in offset:0 atIndex:0];
   [buffer commit];
@@ -463,7 +392,7 @@ CASE(violation_indirect_released_objects) {
       kExecute, "bound at index 1 for argument out of add has been released", { execute(commands, {in}); });
   id<MTLIndirectComputeCommand> orphan = nil;
   id<MTLIndirectCommandBuffer> gone =
-      [metal_device() newIndirectCommandBufferWithDescriptor:descriptor()
+      [metal_device() newIndirectCommandBufferWithDescriptor:indirect_descriptor()
                                              maxCommandCount:1
                                                      options:MTLResourceStorageModeShared];
   orphan = [gone indirectComputeCommandAtIndex:0];

@@ -13,15 +13,6 @@ using namespace mps_simulator::cases;
 
 namespace {
 
-struct ShortPatience {
-  ShortPatience() {
-    settings().wait_limit_milliseconds = 200;
-  }
-  ~ShortPatience() {
-    settings().wait_limit_milliseconds = 60000;
-  }
-};
-
 int64_t leaked(const char* class_name) {
   const auto leaks = autorelease_leaks();
   const auto found = leaks.find(class_name);
@@ -59,11 +50,8 @@ CASE(violation_released_objects_in_encoding) {
   id<MTLEvent> event = [metal_device() newEvent];
   [event release];
   id<MTLHeap> heap = nil;
-  {
-    MTLHeapDescriptor* descriptor = [[[MTLHeapDescriptor alloc] init] autorelease];
-    descriptor.size = 4096;
-    heap = [metal_device() newHeapWithDescriptor:descriptor];
-    [heap release];
+  @autoreleasepool {
+    heap = make_heap(4096);
   }
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   EXPECT_VIOLATION("-[MTLEvent isKindOfClass:]", "deallocated", { [buffer encodeSignalEvent:event value:1]; });
@@ -84,15 +72,14 @@ CASE(violation_bound_buffer_released_before_the_dispatch) {
   // Nothing is kept alive by such a command buffer.
   id<MTLCommandBuffer> buffer = [metal_queue() commandBufferWithUnretainedReferences];
   Encoder encoder = [buffer computeCommandEncoder];
-  [encoder setComputePipelineState:add_pipeline()];
-  [encoder setBuffer:in offset:0 atIndex:0];
+  bind(encoder, add_pipeline(), {in});
   [encoder setBuffer:float_buffer(4) offset:0 atIndex:1];
   const float bias = 1;
   [encoder setBytes:&bias length:sizeof(bias) atIndex:2];
   [in release];
   EXPECT_VIOLATION("-[MTLComputeCommandEncoder dispatchThreads:threadsPerThreadgroup:]",
                    "bound at index 0 for argument in of add has been released",
-                   { [encoder dispatchThreads:MTLSizeMake(4, 1, 1) threadsPerThreadgroup:MTLSizeMake(4, 1, 1)]; });
+                   { dispatch(encoder, 4, 4); });
   [encoder endEncoding];
 }
 
@@ -126,7 +113,7 @@ CASE(violation_completion_handler_that_never_runs) {
 }
 
 CASE(violation_wait_behind_what_is_never_committed) {
-  const ShortPatience patience;
+  const Setting short_patience(settings().wait_limit_milliseconds, 200u);
   id<MTLCommandQueue> queue = metal_queue();
   id<MTLCommandBuffer> first = [queue commandBuffer];
   first.label = @"held back";
@@ -141,7 +128,7 @@ CASE(violation_wait_behind_what_is_never_committed) {
 }
 
 CASE(violation_wait_for_an_event_that_is_never_signaled) {
-  const ShortPatience patience;
+  const Setting short_patience(settings().wait_limit_milliseconds, 200u);
   id<MTLCommandQueue> queue = metal_queue();
   id<MTLSharedEvent> event = [[metal_device() newSharedEvent] autorelease];
   event.label = @"starting gun";
@@ -158,7 +145,7 @@ CASE(violation_wait_for_an_event_that_is_never_signaled) {
 }
 
 CASE(violation_handler_that_does_not_return) {
-  const ShortPatience patience;
+  const Setting short_patience(settings().wait_limit_milliseconds, 200u);
   id<MTLSharedEvent> event = [[metal_device() newSharedEvent] autorelease];
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   [buffer addCompletedHandler:^(id<MTLCommandBuffer>) {
@@ -171,7 +158,7 @@ CASE(violation_handler_that_does_not_return) {
 }
 
 CASE(long_work_is_no_endless_wait) {
-  const ShortPatience patience;
+  const Setting short_patience(settings().wait_limit_milliseconds, 200u);
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   append_command(buffer, {"long", [] { std::this_thread::sleep_for(std::chrono::milliseconds(700)); }});
   finish(buffer);

@@ -227,8 +227,8 @@ CASE(unsupported_calls_name_themselves) {
 
 CASE(heap_buffers_have_addresses_of_their_own) {
   id<MTLHeap> heap = make_heap(1 << 16);
-  id<MTLBuffer> first = [[heap newBufferWithLength:256 options:MTLResourceStorageModeShared] autorelease];
-  id<MTLBuffer> second = [[heap newBufferWithLength:256 options:MTLResourceStorageModeShared] autorelease];
+  id<MTLBuffer> first = heap_buffer(heap, 256);
+  id<MTLBuffer> second = heap_buffer(heap, 256);
   // The GPU's: next to where the host sees the memory, anything may be.
   const auto* start = reinterpret_cast<const char*>(first.gpuAddress);
   CHECK(is_readable(start + 255));

@@ -22,27 +22,11 @@ constexpr auto kUntracked = MTLResourceStorageModeShared | MTLResourceHazardTrac
 constexpr auto kTracked = MTLResourceStorageModeShared | MTLResourceHazardTrackingModeTracked;
 constexpr const char* kOrder = "order on the GPU";
 
-constexpr const char* kKernels = R"(
-  #include <metal_stdlib>
-  using namespace metal;
-  kernel void add(device const float* in [[buffer(0)]],
-                  device float* out [[buffer(1)]],
-                  uint i [[thread_position_in_grid]]) {
-    out[i] = in[i] + 1;
-  }
-  kernel void note(device atomic_uint* count [[buffer(0)]],
-                   device uint* order [[buffer(1)]],
-                   constant uint& name [[buffer(2)]]) {
-    order[atomic_fetch_add_explicit(count, 1, memory_order_relaxed)] = name;
-  }
+constexpr const char* kThrough = R"(
   struct Pointers { device const float* in; device float* out; };
   kernel void through(constant Pointers& pointers [[buffer(0)]]) {
     pointers.out[0] = pointers.in[0] + 1;
   })";
-
-id<MTLComputePipelineState> add_one() {
-  return pipeline(kKernels, "add");
-}
 
 id<MTLBuffer> buffer_of(MTLResourceOptions options, NSUInteger count = 4) {
   id<MTLBuffer> buffer = [[metal_device() newBufferWithLength:count * sizeof(float) options:options] autorelease];
@@ -50,20 +34,10 @@ id<MTLBuffer> buffer_of(MTLResourceOptions options, NSUInteger count = 4) {
   return buffer;
 }
 
-id<MTLHeap> make_heap(MTLHeapType type, MTLHazardTrackingMode mode) {
-  MTLHeapDescriptor* descriptor = [[[MTLHeapDescriptor alloc] init] autorelease];
-  descriptor.size = 1 << 16;
-  descriptor.storageMode = MTLStorageModeShared;
-  descriptor.type = type;
-  descriptor.hazardTrackingMode = mode;
-  return [[metal_device() newHeapWithDescriptor:descriptor] autorelease];
-}
-
 void add(Encoder encoder, id<MTLBuffer> in, id<MTLBuffer> out, NSUInteger offset = 0) {
-  [encoder setComputePipelineState:add_one()];
-  [encoder setBuffer:in offset:0 atIndex:0];
+  bind(encoder, pipeline(kKernels, "add"), {in});
   [encoder setBuffer:out offset:offset atIndex:1];
-  [encoder dispatchThreads:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
+  dispatch(encoder);
 }
 
 void run_concurrent(const Encode& encode) {
@@ -87,11 +61,7 @@ Pass adding(id<MTLBuffer> in, id<MTLBuffer> out, NSUInteger offset = 0) {
 }
 
 Pass copying(id<MTLBuffer> from, id<MTLBuffer> to) {
-  return [=](id<MTLCommandBuffer> buffer) {
-    id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
-    [encoder copyFromBuffer:from sourceOffset:0 toBuffer:to destinationOffset:0 size:4];
-    [encoder endEncoding];
-  };
+  return [=](id<MTLCommandBuffer> buffer) { copy(buffer, from, to, 4); };
 }
 
 // As adding(), waiting for a fence first and updating one afterwards.
@@ -155,31 +125,22 @@ id<MTLFence> make_fence() {
 
 // The order in which eight dispatches of a concurrent encoder ran.
 std::string order_of_eight(uint64_t seed, bool barriers) {
-  settings().seed = seed;
-  settings().order = false;
-  constexpr NSUInteger kCount = 8;
-  id<MTLBuffer> count = shared_buffer(4);
+  const Setting seeded(settings().seed, seed);
+  const Setting unwatched(settings().order, false);
+  id<MTLBuffer> count = shared_buffer(4), order = shared_buffer(32);
   *static_cast<uint32_t*>([count contents]) = 0;
-  id<MTLBuffer> order = shared_buffer(4 * kCount);
   run_concurrent([&](Encoder encoder) {
-    [encoder setComputePipelineState:pipeline(kKernels, "note")];
-    [encoder setBuffer:count offset:0 atIndex:0];
-    [encoder setBuffer:order offset:0 atIndex:1];
-    for (uint32_t i = 0; i < kCount; ++i) {
-      [encoder setBytes:&i length:4 atIndex:2];
-      [encoder dispatchThreads:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
+    bind(encoder, pipeline(kKernels, "note"), {count, order});
+    for (int i = 0; i < 8; ++i) {
+      const auto name = static_cast<float>(i);
+      [encoder setBytes:&name length:4 atIndex:2];
+      dispatch(encoder);
       if (barriers) {
         [encoder memoryBarrierWithScope:MTLBarrierScopeBuffers];
       }
     }
   });
-  settings().order = true;
-  settings().seed = 0;
-  std::string text;
-  for (NSUInteger i = 0; i < kCount; ++i) {
-    text += std::to_string(static_cast<uint32_t*>([order contents])[i]);
-  }
-  return text;
+  return digits(order);
 }
 
 } // namespace
@@ -270,7 +231,7 @@ CASE(concurrent_dispatches_may_write_what_no_other_touches) {
       add(encoder, in, out, 0);
     });
   });
-  id<MTLHeap> heap = make_heap(MTLHeapTypePlacement, MTLHazardTrackingModeTracked);
+  id<MTLHeap> heap = make_heap(1 << 16, MTLHazardTrackingModeTracked, MTLHeapTypePlacement);
   const auto place = [&](NSUInteger offset) {
     return [[heap newBufferWithLength:256 options:kTracked offset:offset] autorelease];
   };
@@ -303,19 +264,19 @@ CASE(violation_concurrent_dispatches_conflict_through_pointers) {
   id<MTLBuffer> in = float_buffer(4, 1), between = float_buffer(4), out = float_buffer(4);
   const auto run_with = [&](bool barrier) {
     run_concurrent([&](Encoder encoder) {
-      [encoder setComputePipelineState:pipeline(kKernels, "through")];
+      [encoder setComputePipelineState:pipeline(kThrough, "through")];
       const id<MTLResource> all[] = {in, between, out};
       [encoder useResources:all count:3 usage:MTLResourceUsageRead | MTLResourceUsageWrite];
-      const auto dispatch = [&](id<MTLBuffer> from, id<MTLBuffer> to) {
+      const auto add_through = [&](id<MTLBuffer> from, id<MTLBuffer> to) {
         const uint64_t pointers[] = {from.gpuAddress, to.gpuAddress};
         [encoder setBytes:pointers length:sizeof(pointers) atIndex:0];
-        [encoder dispatchThreads:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
+        dispatch(encoder);
       };
-      dispatch(in, between);
+      add_through(in, between);
       if (barrier) {
         [encoder memoryBarrierWithScope:MTLBarrierScopeBuffers];
       }
-      dispatch(between, out);
+      add_through(between, out);
     });
   };
   run_with(true);
@@ -325,24 +286,9 @@ CASE(violation_concurrent_dispatches_conflict_through_pointers) {
 
 CASE(violation_indirect_commands_conflict_with_a_dispatch) {
   id<MTLBuffer> a = float_buffer(4), b = float_buffer(4), c = float_buffer(4);
-  MTLIndirectCommandBufferDescriptor* descriptor = [[[MTLIndirectCommandBufferDescriptor alloc] init] autorelease];
-  descriptor.commandTypes = MTLIndirectCommandTypeConcurrentDispatchThreads;
-  descriptor.inheritPipelineState = NO;
-  descriptor.inheritBuffers = NO;
-  descriptor.maxKernelBufferBindCount = 2;
-  id<MTLIndirectCommandBuffer> commands =
-      [[metal_device() newIndirectCommandBufferWithDescriptor:descriptor
-                                              maxCommandCount:1
-                                                      options:MTLResourceStorageModeShared] autorelease];
-  MTLComputePipelineDescriptor* with_support = [[[MTLComputePipelineDescriptor alloc] init] autorelease];
-  with_support.computeFunction = kernel(kKernels, "add");
-  with_support.supportIndirectCommandBuffers = YES;
-  NSError* error = nil;
+  id<MTLIndirectCommandBuffer> commands = make_commands(1);
   id<MTLIndirectComputeCommand> command = [commands indirectComputeCommandAtIndex:0];
-  [command setComputePipelineState:[[metal_device() newComputePipelineStateWithDescriptor:with_support
-                                                                                  options:0
-                                                                               reflection:nil
-                                                                                    error:&error] autorelease]];
+  [command setComputePipelineState:indirect_pipeline("add")];
   [command setKernelBuffer:b offset:0 atIndex:0];
   [command setKernelBuffer:c offset:0 atIndex:1];
   [command concurrentDispatchThreads:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
@@ -391,9 +337,7 @@ CASE(violation_untracked_memory_of_blits_and_kernel_objects) {
   expect_conflict("a blit's copy", {copying(a, b), adding(b, a)});
   expect_conflict("a blit's copy reads", {adding(a, b), copying(b, a)});
   const Pass fill = [=](id<MTLCommandBuffer> buffer) {
-    id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
-    [encoder fillBuffer:b range:NSMakeRange(4, 4) value:0];
-    [encoder endEncoding];
+    blit(buffer, [&](id<MTLBlitCommandEncoder> encoder) { [encoder fillBuffer:b range:NSMakeRange(4, 4) value:0]; });
   };
   // Four bytes are copied, the next four filled.
   expect_fine({copying(a, b), fill});
@@ -431,12 +375,12 @@ CASE(violation_untracked_memory_of_blits_and_kernel_objects) {
 CASE(violation_untracked_memory_through_pointers) {
   id<MTLBuffer> a = buffer_of(kUntracked), b = buffer_of(kUntracked);
   const Pass through = computing([=](Encoder encoder) {
-    [encoder setComputePipelineState:pipeline(kKernels, "through")];
+    [encoder setComputePipelineState:pipeline(kThrough, "through")];
     [encoder useResource:a usage:MTLResourceUsageRead];
     [encoder useResource:b usage:MTLResourceUsageWrite];
     const uint64_t pointers[] = {a.gpuAddress, b.gpuAddress};
     [encoder setBytes:pointers length:sizeof(pointers) atIndex:0];
-    [encoder dispatchThreads:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
+    dispatch(encoder);
   });
   id<MTLBuffer> other = buffer_of(kUntracked);
   expect_fine({adding(a, other), through});
@@ -563,7 +507,7 @@ CASE(completion_orders_what_is_committed_after_it) {
 
 CASE(heaps_are_untracked_unless_they_say_otherwise) {
   for (const auto mode : {MTLHazardTrackingModeDefault, MTLHazardTrackingModeUntracked}) {
-    id<MTLHeap> heap = make_heap(MTLHeapTypeAutomatic, mode);
+    id<MTLHeap> heap = make_heap(1 << 16, mode, MTLHeapTypeAutomatic);
     CHECK(heap.hazardTrackingMode == MTLHazardTrackingModeUntracked);
     id<MTLBuffer> a = float_buffer(4);
     id<MTLBuffer> b = [[heap newBufferWithLength:16 options:kTracked] autorelease];
@@ -571,9 +515,9 @@ CASE(heaps_are_untracked_unless_they_say_otherwise) {
     id<MTLBuffer> c = float_buffer(4);
     expect_conflict("nothing orders the two", {adding(a, b), adding(b, c)});
   }
-  id<MTLHeap> heap = make_heap(MTLHeapTypeAutomatic, MTLHazardTrackingModeTracked);
+  id<MTLHeap> heap = make_heap(1 << 16, MTLHazardTrackingModeTracked, MTLHeapTypeAutomatic);
   id<MTLBuffer> a = float_buffer(4);
-  id<MTLBuffer> b = [[heap newBufferWithLength:16 options:MTLResourceStorageModeShared] autorelease];
+  id<MTLBuffer> b = heap_buffer(heap, 16);
   CHECK(b.hazardTrackingMode == MTLHazardTrackingModeTracked);
   CHECK(a.hazardTrackingMode == MTLHazardTrackingModeTracked);
   expect_fine({adding(a, b), adding(b, a)});
@@ -581,8 +525,8 @@ CASE(heaps_are_untracked_unless_they_say_otherwise) {
 
 CASE(violation_buffers_on_the_same_memory_of_a_heap) {
   for (const bool tracked : {true, false}) {
-    id<MTLHeap> heap =
-        make_heap(MTLHeapTypePlacement, tracked ? MTLHazardTrackingModeTracked : MTLHazardTrackingModeUntracked);
+    id<MTLHeap> heap = make_heap(
+        1 << 16, tracked ? MTLHazardTrackingModeTracked : MTLHazardTrackingModeUntracked, MTLHeapTypePlacement);
     const auto place = [&](NSUInteger offset) {
       return [[heap newBufferWithLength:512 options:MTLResourceStorageModeShared offset:offset] autorelease];
     };
@@ -601,14 +545,13 @@ CASE(violation_buffers_on_the_same_memory_of_a_heap) {
 }
 
 CASE(order_can_be_left_unwatched) {
-  settings().order = false;
+  const Setting unwatched(settings().order, false);
   id<MTLBuffer> a = buffer_of(kUntracked), b = buffer_of(kUntracked);
   run_passes({adding(a, b), adding(b, a)}, true);
   run_concurrent([&](Encoder encoder) {
     add(encoder, a, b);
     add(encoder, b, a);
   });
-  settings().order = true;
 }
 
 CASE(order_of_very_many_passes_takes_little_memory) {

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mps_simulator._build import build_directory, built_for_tests
+from mps_simulator._build import build_directory, built_for_tests, read_build
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,3 +41,21 @@ def built_names() -> set[str]:
 def failure_of(name: str) -> str:
     """Runs a case; returns what went wrong, or nothing."""
     return cases_library().simulator_run_case(name.encode()).decode()
+
+
+START = (
+    "import ctypes, os, sys\n"
+    "library = ctypes.CDLL({library!r}, ctypes.RTLD_GLOBAL)\n"
+    "cases = ctypes.CDLL({cases!r})\n"
+    "cases.simulator_run_case.restype = ctypes.c_char_p\n"
+    "def run(name):\n"
+    "    return cases.simulator_run_case(name.encode()).decode()\n"
+)
+
+
+def run_python(program: str) -> subprocess.CompletedProcess[str]:
+    """Runs a program that has the simulator's library as ``library``, and cases by ``run(name)``."""
+    start = START.format(library=str(read_build().library), cases=str(LIBRARY))
+    return subprocess.run(
+        [sys.executable, "-c", start + program], capture_output=True, text=True, timeout=120, check=False
+    )

@@ -188,9 +188,10 @@ CASE(array_matrix_multiplication) {
   CHECK(read(result, 8) == (std::vector<float>{20, 26, 56, 80, 92, 134, 128, 188}));
   MPSNDArray* wrong = counting_array(@[ @2, @3 ], 6);
   run(^(id<MTLCommandBuffer> buffer) {
-    EXPECT_VIOLATION("-[MPSNDArrayMultiaryKernel encodeToCommandBuffer:sourceArrays:destinationArray:]",
-                     "the product 2x2x2",
-                     { [product encodeToCommandBuffer:buffer sourceArrays:@[ left, right ] destinationArray:wrong]; });
+    EXPECT_VIOLATION(
+        "-[MPSNDArrayMultiaryKernel encodeToCommandBuffer:sourceArrays:destinationArray:]", "the product 2x2x2", {
+          [product encodeToCommandBuffer:buffer sourceArrays:@[ left, right ] destinationArray:wrong];
+        });
   });
 }
 
@@ -205,12 +206,7 @@ CASE(array_kernel_runs_between_the_dispatches_of_its_encoder) {
   id<MTLBuffer> sum = float_buffer(4);
   run(^(id<MTLCommandBuffer> buffer) {
     Encoder encoder = [buffer computeCommandEncoder];
-    const float bias = 1;
-    [encoder setComputePipelineState:add_pipeline()];
-    [encoder setBuffer:source offset:0 atIndex:0];
-    [encoder setBuffer:source offset:0 atIndex:1];
-    [encoder setBytes:&bias length:4 atIndex:2];
-    [encoder dispatchThreads:MTLSizeMake(4, 1, 1) threadsPerThreadgroup:MTLSizeMake(4, 1, 1)];
+    add_with_bias(encoder, source, source);
     // {{1, 2}, {3, 4}} squared
     [product encodeToCommandEncoder:encoder
                       commandBuffer:buffer
@@ -219,12 +215,8 @@ CASE(array_kernel_runs_between_the_dispatches_of_its_encoder) {
     // nothing is bound behind a kernel object
     EXPECT_VIOLATION("-[MTLComputeCommandEncoder dispatchThreads:threadsPerThreadgroup:]",
                      "no compute pipeline state",
-                     { [encoder dispatchThreads:MTLSizeMake(4, 1, 1) threadsPerThreadgroup:MTLSizeMake(4, 1, 1)]; });
-    [encoder setComputePipelineState:add_pipeline()];
-    [encoder setBuffer:result offset:0 atIndex:0];
-    [encoder setBuffer:sum offset:0 atIndex:1];
-    [encoder setBytes:&bias length:4 atIndex:2];
-    [encoder dispatchThreads:MTLSizeMake(4, 1, 1) threadsPerThreadgroup:MTLSizeMake(4, 1, 1)];
+                     { dispatch(encoder, 4, 4); });
+    add_with_bias(encoder, result, sum);
     EXPECT_VIOLATION(
         "-[MPSNDArrayMultiaryKernel encodeToCommandBuffer:sourceArrays:destinationArray:]", "has not ended", {
           [product encodeToCommandBuffer:buffer sourceArrays:@[ left, left ] destinationArray:product_array];

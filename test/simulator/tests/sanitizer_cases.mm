@@ -21,7 +21,7 @@ T opaque(T value) {
 
 int plain_counter = 0;
 
-id<MTLBuffer> heap_buffer(id<MTLHeap> heap, NSUInteger length) {
+id<MTLBuffer> owned_buffer(id<MTLHeap> heap, NSUInteger length) {
   return [heap newBufferWithLength:length options:heap.resourceOptions];
 }
 
@@ -39,9 +39,8 @@ void run_kernel_with_array(uint32_t place) {
   id<MTLBuffer> buffer = shared_buffer(8);
   static_cast<uint32_t*>([buffer contents])[0] = place;
   run_compute([&](Encoder encoder) {
-    [encoder setComputePipelineState:state];
-    [encoder setBuffer:buffer offset:0 atIndex:0];
-    [encoder dispatchThreads:MTLSizeMake(1, 1, 1) threadsPerThreadgroup:MTLSizeMake(1, 1, 1)];
+    bind(encoder, state, {buffer});
+    dispatch(encoder);
   });
 }
 
@@ -71,14 +70,14 @@ CASE(planted_signed_overflow) {
 
 CASE(planted_use_of_freed_device_memory) {
   id<MTLHeap> heap = make_heap(1 << 16);
-  id<MTLBuffer> buffer = heap_buffer(heap, 1024);
+  id<MTLBuffer> buffer = owned_buffer(heap, 1024);
   auto* memory = static_cast<int*>([buffer contents]);
   [buffer release];
   opaque(memory)[1] = 1;
 }
 
 CASE(planted_device_memory_overflow) {
-  id<MTLBuffer> buffer = heap_buffer(make_heap(1 << 16), 1024);
+  id<MTLBuffer> buffer = owned_buffer(make_heap(1 << 16), 1024);
   opaque(static_cast<char*>([buffer contents]))[1024] = 1;
   [buffer release];
 }
@@ -101,8 +100,8 @@ CASE(nothing_planted) {
   opaque(memory)[3] = opaque(INT32_MAX - 1) + 1;
   std::free(memory);
   id<MTLHeap> heap = make_heap(1 << 16);
-  [heap_buffer(heap, 1024) release];
-  id<MTLBuffer> buffer = heap_buffer(heap, 1000);
+  [owned_buffer(heap, 1024) release];
+  id<MTLBuffer> buffer = owned_buffer(heap, 1000);
   opaque(static_cast<char*>([buffer contents]))[999] = 1;
   [buffer release];
   run_kernel_with_array(3);

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from objective_cases import built_names, failure_of, names_in
-from simulator_process import run_python
+from objective_cases import built_names, failure_of, names_in, run_python
 
 TESTS = Path(__file__).parent
 SOURCES = sorted([*TESTS.glob("foundation_*_cases.mm"), *TESTS.glob("performance_shaders_*_cases.mm")])

@@ -9,6 +9,7 @@ named, no two cases may ask for the same graph.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from typing import Any, TYPE_CHECKING
 
@@ -55,15 +56,13 @@ def outputs_and_gradients(
     gradients: list[torch.Tensor | None] = []
     if backward:
         generator = torch.Generator().manual_seed(7)
-        loss = None
-        for tensor in results:
-            if tensor.requires_grad:
-                # The backend's pooling assumes that a gradient lies in memory as its input does.
-                weight = torch.empty_like(tensor).copy_(torch.randn(tensor.shape, generator=generator))
-                term = (tensor * weight).float().sum()
-                loss = term if loss is None else loss + term
-        assert loss is not None
-        loss.backward()
+        # The backend's pooling assumes that a gradient lies in memory as its input does.
+        weighted = [
+            tensor * torch.empty_like(tensor).copy_(torch.randn(tensor.shape, generator=generator))
+            for tensor in results
+            if tensor.requires_grad
+        ]
+        torch.stack([tensor.float().sum() for tensor in weighted]).sum().backward()
         gradients = [argument.grad for argument in moved if isinstance(argument, torch.Tensor)]
     return results, gradients
 
@@ -92,13 +91,8 @@ def check(
         assert actual is not None
         relative, absolute = TOLERANCE[dtype] if wanted.is_floating_point() else (0.0, 0.0)
         found = actual.cpu()
-        torch.testing.assert_close(
-            found.float() if found.is_floating_point() else found,
-            wanted,
-            rtol=relative,
-            atol=absolute,
-            equal_nan=True,
-        )
+        found = found.float() if found.is_floating_point() else found
+        torch.testing.assert_close(found, wanted, rtol=relative, atol=absolute, equal_nan=True)
 
 
 @pytest.fixture(autouse=True)
@@ -106,70 +100,7 @@ def seed() -> None:
     torch.manual_seed(0)
 
 
-class TestConvolution:
-    @pytest.mark.parametrize("dtype", FLOATS)
-    @pytest.mark.parametrize(
-        ("stride", "padding", "dilation", "groups"),
-        [(1, 0, 1, 1), ((2, 1), (1, 2), 1, 1), (1, 2, 2, 1), (2, 1, 1, 2), (3, (0, 1), (1, 2), 2)],
-    )
-    def test_images(self, dtype: torch.dtype, stride: Any, padding: Any, dilation: Any, groups: int) -> None:
-        check(
-            lambda x, w, b: F.conv2d(x, w, b, stride, padding, dilation, groups),
-            random(2, 4, 11, 9),
-            random(6, 4 // groups, 3, 2) / 4,
-            random(6),
-            dtype=dtype,
-            method="convolution2DWithSourceTensor",
-        )
-
-    @pytest.mark.parametrize("multiplier", [1, 2])
-    @pytest.mark.parametrize(("stride", "padding", "dilation"), [(1, 0, 1), (2, 1, 1), ((1, 2), (2, 1), (2, 1))])
-    def test_depthwise(self, multiplier: int, stride: Any, padding: Any, dilation: Any) -> None:
-        check(
-            lambda x, w: F.conv2d(x, w, None, stride, padding, dilation, groups=3),
-            random(2, 3, 8, 7),
-            random(3 * multiplier, 1, 3, 3),
-            method="depthwiseConvolution3DWithSourceTensor",
-        )
-
-    def test_channels_last(self) -> None:
-        x = random(2, 4, 8, 7).to(memory_format=torch.channels_last)
-        check(F.conv2d, x, random(6, 4, 3, 3), random(6), method="convolution2DWithSourceTensor")
-
-    def test_line(self) -> None:
-        check(lambda x, w: F.conv1d(x, w, None, 2, 1), random(2, 3, 12), random(5, 3, 3))
-
-    @pytest.mark.parametrize("groups", [1, 2])
-    def test_volumes(self, groups: int) -> None:
-        check(
-            lambda x, w, b: F.conv3d(x, w, b, (1, 2, 1), (1, 0, 2), (1, 1, 2), groups),
-            random(2, 4, 5, 6, 7),
-            random(4, 4 // groups, 2, 3, 3) / 4,
-            random(4),
-            method="convolution3DWithSourceTensor",
-        )
-
-    @pytest.mark.parametrize("groups", [1, 2])
-    def test_transposed(self, groups: int) -> None:
-        check(
-            lambda x, w, b: F.conv_transpose2d(x, w, b, (2, 3), (1, 0), (1, 2), groups, (1, 1)),
-            random(2, 4, 5, 6),
-            random(4, 6 // groups, 3, 2) / 4,
-            random(6),
-            method="convolution2DDataGradientWithIncomingGradientTensor",
-        )
-
-    def test_transposed_beyond_the_windows(self) -> None:
-        check(
-            lambda x, w: F.conv_transpose2d(x, w, None, (3, 2), (1, 2), (2, 3), 2, (4, 4)),
-            random(2, 2, 4, 4),
-            random(2, 2, 4, 5),
-            backward=False,
-            method="convolution2DDataGradientWithIncomingGradientTensor",
-        )
-
-
-POOLS = [
+POOLS: list[dict[str, Any]] = [
     {"kernel_size": 2},
     {"kernel_size": 3, "stride": 2, "padding": 1},
     {"kernel_size": (3, 2), "stride": (1, 2), "padding": (1, 0)},
@@ -177,50 +108,80 @@ POOLS = [
 ]
 
 
+def channels_last(*sizes: int) -> torch.Tensor:
+    return random(*sizes).to(memory_format=torch.channels_last)
+
+
+class TestConvolution:
+    @pytest.mark.parametrize("dtype", FLOATS)
+    @pytest.mark.parametrize(
+        "options", [(1, 0, 1, 1), ((2, 1), (1, 2), 1, 1), (1, 2, 2, 1), (2, 1, 1, 2), (3, (0, 1), (1, 2), 2)]
+    )
+    def test_images(self, dtype: torch.dtype, options: tuple[Any, ...]) -> None:
+        inputs = random(2, 4, 11, 9), random(6, 4 // options[-1], 3, 2) / 4, random(6)
+        method = "convolution2DWithSourceTensor"
+        check(lambda x, w, b: F.conv2d(x, w, b, *options), *inputs, dtype=dtype, method=method)
+
+    @pytest.mark.parametrize("multiplier", [1, 2])
+    @pytest.mark.parametrize("options", [(1, 0, 1), (2, 1, 1), ((1, 2), (2, 1), (2, 1))])
+    def test_depthwise(self, multiplier: int, options: tuple[Any, ...]) -> None:
+        inputs = random(2, 3, 8, 7), random(3 * multiplier, 1, 3, 3)
+        method = "depthwiseConvolution3DWithSourceTensor"
+        check(lambda x, w: F.conv2d(x, w, None, *options, groups=3), *inputs, method=method)
+
+    def test_channels_last(self) -> None:
+        x = channels_last(2, 4, 8, 7)
+        check(F.conv2d, x, random(6, 4, 3, 3), random(6), method="convolution2DWithSourceTensor")
+
+    def test_line(self) -> None:
+        check(lambda x, w: F.conv1d(x, w, None, 2, 1), random(2, 3, 12), random(5, 3, 3))
+
+    @pytest.mark.parametrize("groups", [1, 2])
+    def test_volumes(self, groups: int) -> None:
+        inputs = random(2, 4, 5, 6, 7), random(4, 4 // groups, 2, 3, 3) / 4, random(4)
+        options = (1, 2, 1), (1, 0, 2), (1, 1, 2), groups
+        check(lambda x, w, b: F.conv3d(x, w, b, *options), *inputs, method="convolution3DWithSourceTensor")
+
+    @pytest.mark.parametrize("groups", [1, 2])
+    def test_transposed(self, groups: int) -> None:
+        inputs = random(2, 4, 5, 6), random(4, 6 // groups, 3, 2) / 4, random(6)
+        options = (2, 3), (1, 0), (1, 2), groups, (1, 1)
+        method = "convolution2DDataGradientWithIncomingGradientTensor"
+        check(lambda x, w, b: F.conv_transpose2d(x, w, b, *options), *inputs, method=method)
+
+    def test_transposed_beyond_the_windows(self) -> None:
+        inputs, options = (random(2, 2, 4, 4), random(2, 2, 4, 5)), ((3, 2), (1, 2), (2, 3), 2, (4, 4))
+        method = "convolution2DDataGradientWithIncomingGradientTensor"
+        check(lambda x, w: F.conv_transpose2d(x, w, None, *options), *inputs, backward=False, method=method)
+
+
 class TestPooling:
     @pytest.mark.parametrize("dtype", FLOATS)
-    @pytest.mark.parametrize("parameters", [*POOLS, {"kernel_size": 2, "stride": 1, "dilation": 2}])
-    def test_maximum(self, dtype: torch.dtype, parameters: dict[str, Any]) -> None:
-        check(
-            lambda x: F.max_pool2d(x, **parameters),
-            random(2, 3, 10, 9),
-            dtype=dtype,
-            method="maxPooling2DWithSourceTensor",
-        )
+    @pytest.mark.parametrize("options", [*POOLS, {"kernel_size": 2, "stride": 1, "dilation": 2}])
+    def test_maximum(self, dtype: torch.dtype, options: dict[str, Any]) -> None:
+        pool = partial(F.max_pool2d, **options)
+        check(pool, random(2, 3, 10, 9), dtype=dtype, method="maxPooling2DWithSourceTensor")
 
-    @pytest.mark.parametrize("parameters", POOLS)
-    def test_places_of_maximum(self, parameters: dict[str, Any]) -> None:
-        check(
-            lambda x: F.max_pool2d(x, return_indices=True, **parameters),
-            random(2, 3, 10, 9),
-            method="maxPooling2DReturnIndicesWithSourceTensor",
-        )
+    @pytest.mark.parametrize("options", POOLS)
+    def test_places_of_maximum(self, options: dict[str, Any]) -> None:
+        pool = partial(F.max_pool2d, return_indices=True, **options)
+        check(pool, random(2, 3, 10, 9), method="maxPooling2DReturnIndicesWithSourceTensor")
 
-    def test_maximum_of_integers(self) -> None:
+    @pytest.mark.parametrize("include", [True, False])
+    @pytest.mark.parametrize("options", POOLS)
+    def test_average(self, options: dict[str, Any], include: bool) -> None:
+        pool = partial(F.avg_pool2d, count_include_pad=include, **options)
+        check(pool, random(2, 3, 10, 9), method="avgPooling2DWithSourceTensor")
+
+    def test_other_inputs(self) -> None:
         check(lambda x: F.max_pool2d(x, 2), torch.randint(-90, 90, (2, 3, 8, 6)), backward=False)
-
-    def test_maximum_is_never_in_the_padding(self) -> None:
+        # The maximum is never in the padding.
         zeros = torch.zeros(2, 3, 4, 4, dtype=torch.uint8)
         check(lambda x: F.max_pool2d(x, 2, padding=1, return_indices=True), zeros, backward=False)
-
-    @pytest.mark.parametrize("parameters", POOLS)
-    @pytest.mark.parametrize("include", [True, False])
-    def test_average(self, parameters: dict[str, Any], include: bool) -> None:
-        check(
-            lambda x: F.avg_pool2d(x, count_include_pad=include, **parameters),
-            random(2, 3, 10, 9),
-            method="avgPooling2DWithSourceTensor",
-        )
-
-    def test_average_with_divisor(self) -> None:
         check(lambda x: F.avg_pool2d(x, 3, 2, 1, divisor_override=5), random(2, 3, 10, 9))
-
-    def test_channels_last_and_unbatched(self) -> None:
-        check(lambda x: F.avg_pool2d(x, 2), random(2, 3, 8, 6).to(memory_format=torch.channels_last))
-        check(lambda x: F.max_pool2d(x, 2), random(2, 3, 8, 6).to(memory_format=torch.channels_last))
+        check(lambda x: F.avg_pool2d(x, 2), channels_last(2, 3, 8, 6))
+        check(lambda x: F.max_pool2d(x, 2), channels_last(2, 3, 8, 6))
         check(lambda x: F.max_pool2d(x, 2), random(3, 8, 6))
-
-    def test_adaptive(self) -> None:
         check(lambda x: F.adaptive_avg_pool2d(x, (2, 3)), random(2, 3, 8, 9))
 
 
@@ -291,14 +252,9 @@ class TestRecurrent:
             output, (state, cell) = functional_call(module, parameters, (x, (h, c)))
             return [output, state, cell]
 
-        check(
-            run,
-            random(2, 5, 3) if batch_first else random(5, 2, 3),
-            random(layers * directions, 2, 4),
-            random(layers * directions, 2, 4),
-            *[parameter.detach() for parameter in module.parameters()],
-            method="LSTMGradientsWithSourceTensor",
-        )
+        inputs = random(*((2, 5) if batch_first else (5, 2)), 3), *(random(layers * directions, 2, 4) for _ in range(2))
+        weights = [parameter.detach() for parameter in module.parameters()]
+        check(run, *inputs, *weights, method="LSTMGradientsWithSourceTensor")
 
 
 class TestGatherAndScatter:
@@ -309,46 +265,29 @@ class TestGatherAndScatter:
     @pytest.mark.parametrize("dim", [0, 1, -1])
     def test_index_select(self, dim: int) -> None:
         index = torch.tensor([2, 0, 2, 1])
-        check(
-            lambda x: torch.index_select(x, dim, index.to(x.device)),
-            random(3, 4, 5),
-            method="gatherWithUpdatesTensor",
-        )
+        select = lambda x: torch.index_select(x, dim, index.to(x.device))  # noqa: E731
+        check(select, random(3, 4, 5), method="gatherWithUpdatesTensor")
 
     @pytest.mark.parametrize("dim", [0, 1, 2])
     @pytest.mark.parametrize("rows", [3, 5])
     def test_scatter(self, dim: int, rows: int) -> None:
         index = torch.stack([torch.stack([torch.randperm(5)[:rows] for _ in range(rows)]) for _ in range(rows)])
         index = index.movedim(-1, dim)
-        check(
-            lambda x, y: torch.scatter(x, dim, index.to(x.device), y),
-            random(5, 5, 5),
-            random(*index.shape),
-            method="scatterAlongAxis",
-        )
+        inputs = random(5, 5, 5), random(*index.shape)
+        check(lambda x, y: torch.scatter(x, dim, index.to(x.device), y), *inputs, method="scatterAlongAxis")
 
     @pytest.mark.parametrize("mode", ["sum", "prod", "amin", "amax"])
     @pytest.mark.parametrize("dtype", [torch.float32, torch.int32])
     def test_scatter_reduce(self, mode: str, dtype: torch.dtype) -> None:
         index = torch.randint(0, 4, (3, 6))
-        x = torch.randint(-4, 4, (3, 4)).to(dtype)
-        y = torch.randint(-4, 4, (3, 6)).to(dtype)
-        check(
-            lambda x, y: torch.scatter_reduce(x, 1, index.to(x.device), y, mode),
-            x,
-            y,
-            backward=False,
-            method="scatterAlongAxis",
-        )
+        inputs = (torch.randint(-4, 4, (3, size)).to(dtype) for size in (4, 6))
+        reduce = lambda x, y: torch.scatter_reduce(x, 1, index.to(x.device), y, mode)  # noqa: E731
+        check(reduce, *inputs, backward=False, method="scatterAlongAxis")
 
     def test_index_add_and_fill(self) -> None:
         index = torch.tensor([2, 0, 2])
-        check(
-            lambda x, y: torch.index_add(x, 1, index.to(x.device), y, alpha=2),
-            random(3, 4, 2),
-            random(3, 3, 2),
-            method="scatterWithDataTensor",
-        )
+        add = lambda x, y: torch.index_add(x, 1, index.to(x.device), y, alpha=2)  # noqa: E731
+        check(add, random(3, 4, 2), random(3, 3, 2), method="scatterWithDataTensor")
         check(lambda x: torch.index_fill(x, 0, index.to(x.device), 7), random(3, 4), method="scatterWithDataTensor")
 
     @pytest.mark.parametrize("shape", [(), (5,), (2, 3)])
@@ -381,12 +320,8 @@ class TestSort:
         x = torch.randint(-5, 5, (4, 6, 5)).float()
         x[1, 2, 3] = float("nan")
         x[2, 1, 1] = float("inf")
-        check(
-            lambda x: torch.sort(x, dim=dim, descending=descending, stable=True),
-            x,
-            backward=False,
-            method="argSortWithTensor",
-        )
+        sort = partial(torch.sort, dim=dim, descending=descending, stable=True)
+        check(sort, x, backward=False, method="argSortWithTensor")
 
     @pytest.mark.parametrize("dtype", [torch.int16, torch.int32, torch.int64, torch.uint8])
     def test_integers(self, dtype: torch.dtype) -> None:
@@ -406,26 +341,16 @@ class TestFourier:
     @pytest.mark.parametrize("last", [7, 8])
     def test_real(self, norm: str, last: int) -> None:
         x = random(3, 6, last)
-
-        def spectrum(x: torch.Tensor) -> torch.Tensor:
-            return torch.view_as_real(torch.fft.rfft2(x, norm=norm))
-
-        def back(x: torch.Tensor) -> torch.Tensor:
-            signal: torch.Tensor = torch.fft.irfft2(torch.view_as_complex(x), s=(6, last), norm=norm)
-            return signal
-
+        spectrum = lambda x: torch.view_as_real(torch.fft.rfft2(x, norm=norm))  # noqa: E731
+        back = lambda x: torch.fft.irfft2(torch.view_as_complex(x), s=(6, last), norm=norm)  # noqa: E731
         check(spectrum, x, backward=False, method="realToHermiteanFFTWithTensor")
         check(back, spectrum(x), backward=False, method="HermiteanToRealFFTWithTensor")
 
     @pytest.mark.parametrize("function", [torch.fft.fft2, torch.fft.ifft2])
     @pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
     def test_complex(self, function: Callable[..., torch.Tensor], norm: str) -> None:
-        check(
-            lambda x: torch.view_as_real(function(torch.view_as_complex(x), norm=norm)),
-            random(3, 6, 5, 2),
-            backward=False,
-            method="fastFourierTransformWithTensor",
-        )
+        transform = lambda x: torch.view_as_real(function(torch.view_as_complex(x), norm=norm))  # noqa: E731
+        check(transform, random(3, 6, 5, 2), backward=False, method="fastFourierTransformWithTensor")
 
 
 class TestResize:
@@ -439,17 +364,13 @@ class TestResize:
     @pytest.mark.parametrize("recompute", [True, False])
     def test_scale(self, mode: str, scale: Any, recompute: bool) -> None:
         check(
-            lambda x: F.interpolate(x, scale_factor=scale, mode=mode, recompute_scale_factor=recompute),
-            random(2, 3, 6, 8),
+            partial(F.interpolate, scale_factor=scale, mode=mode, recompute_scale_factor=recompute), random(2, 3, 6, 8)
         )
 
     @pytest.mark.parametrize(("size", "height"), [((7, 9), 5), ((1, 4), 3)])
     def test_aligned_corners(self, size: tuple[int, int], height: int) -> None:
-        check(
-            lambda x: F.interpolate(x, size, mode="bilinear", align_corners=True),
-            random(2, 3, height, 6),
-            method="resizeBilinearWithTensor",
-        )
+        resize = partial(F.interpolate, size=size, mode="bilinear", align_corners=True)
+        check(resize, random(2, 3, height, 6), method="resizeBilinearWithTensor")
 
     @pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "linear"])
     def test_lines(self, mode: str) -> None:
@@ -462,10 +383,6 @@ class TestSampleGrid:
         ("mode", "padding", "align"), list(product(["bilinear", "nearest"], ["zeros", "reflection"], [True, False]))
     )
     def test_grid(self, mode: str, padding: str, align: bool) -> None:
-        check(
-            lambda x, grid: F.grid_sample(x, grid, mode, padding, align),
-            random(2, 3, 5, 6),
-            random(2, 4, 7, 2) * 1.5,
-            backward=False,
-            method="sampleGridWithSourceTensor",
-        )
+        sample = partial(F.grid_sample, mode=mode, padding_mode=padding, align_corners=align)
+        inputs = random(2, 3, 5, 6), random(2, 4, 7, 2) * 1.5
+        check(sample, *inputs, backward=False, method="sampleGridWithSourceTensor")

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from objective_cases import built_names, failure_of, LIBRARY, names_in
-from simulator_process import run_python
+from objective_cases import built_names, failure_of, LIBRARY, names_in, run_python
 
 # kExitStatus of support/deferred.h
 EXIT_STATUS = 70

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import resource
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -168,6 +172,29 @@ def test_null_mode_executes_nothing() -> None:
     assert x.tolist() == [3.0] * 8
 
 
+# The base's has no graphs, as far as a type checker can see.
+mps: Any = torch.mps
+
+
+@pytest.mark.skipif(not hasattr(mps, "MPSGraph"), reason="this checkout has no graph capture")
+def test_replays_wake_no_thread() -> None:
+    a = torch.randn(8, 8, device="mps")
+    graph = mps.MPSGraph()
+    with mps.graph(graph):
+        a.add_(1).mul_(0.5)
+    with mps_simulator.null_mode():
+        # The first ones start threads.
+        for _ in range(10):
+            graph.replay()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
+        for _ in range(500):
+            graph.replay()
+        switches = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw - before
+        torch.mps.synchronize()
+    # Each has a completion handler; waking the thread of these is one for each replay.
+    assert switches < 250
+
+
 def test_delay_must_not_be_negative() -> None:
     with pytest.raises(ValueError, match="negative"):
         mps_simulator.set_delay(-1)
@@ -184,29 +211,39 @@ def test_results_are_right_with_a_slow_gpu() -> None:
     assert torch.equal(x.cpu(), expected)
 
 
-def test_use_after_fork_is_refused() -> None:
-    code = """
+FORK = """
 import os, sys, torch, mps_simulator
-torch.ones(1, device="mps").cpu()
-pid = os.fork()
-if pid == 0:
-    try:
-        mps_simulator.counters()
-    except mps_simulator.SimulatorError as error:
-        print(error, flush=True)
-    # Where unwinding meets another use of the device, the process ends.
-    try:
-        torch.ones(1, device="mps").cpu()
-        print("it worked", flush=True)
-    except RuntimeError as error:
-        print(error, file=sys.stderr, flush=True)
-    os._exit(0)
-os.waitpid(pid, 0)
+x = torch.ones(4, device="mps") + 1
+torch.mps.synchronize()
+child = os.fork()
+if child == 0:
+    counters = mps_simulator.counters
+    for work in (lambda: x + 1, lambda: x.cpu(), lambda: torch.ones(3, device="mps"), torch.mps.synchronize, counters):
+        try:
+            work()
+            print("worked", flush=True)
+        except RuntimeError as error:
+            print(str(error).splitlines()[0], flush=True)
+    del x
+    sys.stdout.flush()
+    os._exit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+print((x + 1).tolist())
 """
-    result = run("-m", "mps_simulator", "-c", code)
-    assert "does not survive fork()" in result.stdout
-    assert "it worked" not in result.stdout
-    assert "cannot be used in the child" in result.stderr
+
+
+def test_use_after_fork_is_refused() -> None:
+    """The child learns so by an exception: nothing aborts it."""
+    result = run("-m", "mps_simulator", "-c", FORK)
+    assert result.returncode == 0, result.stdout + result.stderr
+    *child, counters, parent = result.stdout.splitlines()
+    assert parent == "[3.0, 3.0, 3.0, 3.0]"
+    assert len(child) == 4
+    for line in child:
+        assert line.startswith("Metal validation (simulator): ")
+        assert "cannot be used in the child" in line
+    assert "does not survive fork()" in counters
+    assert "terminate" not in result.stderr
 
 
 def test_generator_and_storage_constructors() -> None:
@@ -248,3 +285,24 @@ def test_complaints_are_known_whoever_caught_them() -> None:
     assert count == 2
     mps_simulator.forget_raised_errors()
     assert mps_simulator.raised_errors() == {}
+
+
+def unindented(text: str) -> str:
+    return "\n".join(line.strip() for line in text.splitlines() if line.strip())
+
+
+def test_the_readmes_example_is_real() -> None:
+    readme = (SIMULATOR / "README.md").read_text()
+    section = readme.split("## Adding an operation")[1].split("\n## ")[0]
+    steps = re.findall(r"`((?:graph|tests)/\w+\.mm)`[^`]*```objc\+\+\n(.*?)```", section, re.DOTALL)
+    assert [name for name, _ in steps] == ["graph/shape.mm", "tests/graph_core_cases.mm"]
+    for name, code in steps:
+        assert unindented(textwrap.dedent(code)) in unindented((SIMULATOR / name).read_text()), name
+
+
+def test_files_that_the_readme_names_exist() -> None:
+    readme = (SIMULATOR / "README.md").read_text()
+    names = set(re.findall(r"`((?:graph|tests|glue|metal|shader|include|cmake|performance_shaders)/[\w/.]*)`", readme))
+    assert len(names) > 10
+    for name in names:
+        assert (SIMULATOR / name).exists(), name

@@ -133,7 +133,7 @@ def execute(
         remaining=None,
         further=None,
         too_large=False,
-        touches=None,
+        touches=False,
     )
     if isinstance(sample, Path):
         options.sample = sample
@@ -257,6 +257,12 @@ def test_a_list_that_cannot_be_read(tmp_path: Path, text: str, complaint: str) -
     (tmp_path / "list").write_text(f"# first\n{text}\n")
     with pytest.raises(ListError, match=complaint):
         read_list(tmp_path / "list")
+
+
+def test_an_entry_for_one_version(tmp_path: Path) -> None:
+    (tmp_path / "list").write_text("failed@14.5  TestA::test_a  old\nxpassed  TestB::test_b  both\n")
+    assert [entry.outcome for entry in read_list(tmp_path / "list", "14.5").values()] == ["failed", "xpassed"]
+    assert list(read_list(tmp_path / "list", "15.2")) == ["TestB::test_b"]
 
 
 def test_a_list_of_several_files(tmp_path: Path) -> None:

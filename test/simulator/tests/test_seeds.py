@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from objective_cases import built_names, names_in
-from simulator_process import run_python
+from objective_cases import built_names, names_in, run_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -31,18 +31,33 @@ def error_of(source: str, **options: Any) -> str:
     return str(caught.value)
 
 
+KINDS = {
+    torch.float32: "float", torch.int32: "int", torch.float16: "half", torch.int64: "long", torch.int8: "char",
+    torch.uint8: "uchar", torch.int16: "short", torch.bool: "bool",
+}  # fmt: skip
+
+
+def evaluate(
+    expressions: list[str], inputs: list[torch.Tensor], result: torch.dtype = torch.float32, types: str = ""
+) -> torch.Tensor:
+    """Evaluates expressions of a, b, … for every element: one row for every expression."""
+    parameters = "".join(f"device {KINDS[x.dtype]}* p{i}, " for i, x in enumerate(inputs))
+    loads = "".join(f"auto {'abcdef'[i]} = p{i}[i]; " for i in range(len(inputs)))
+    stores = " ".join(f"out[{n} * count + i] = {expression};" for n, expression in enumerate(expressions))
+    out = torch.empty(len(expressions), inputs[0].numel(), dtype=result)
+    library = shader(
+        f"{types}\nkernel void f({parameters}device {KINDS[result]}* out, constant uint& count, "
+        f"uint i [[thread_position_in_grid]]) {{ {loads}{stores} }}"
+    )
+    library.run("f", [*inputs, out, inputs[0].numel()], inputs[0].numel())
+    return out
+
+
 def each(
     expression: str, inputs: list[torch.Tensor], result: torch.dtype = torch.float32, types: str = ""
 ) -> torch.Tensor:
-    """Evaluates an expression of a, b, … for every element."""
-    names = {torch.float32: "float", torch.int32: "int", torch.float16: "half", torch.int64: "long"}
-    names |= {torch.int8: "char", torch.uint8: "uchar", torch.int16: "short", torch.bool: "bool"}
-    parameters = "".join(f"device {names[x.dtype]}* p{i}, " for i, x in enumerate(inputs))
-    loads = "".join(f"auto {'abcdef'[i]} = p{i}[i]; " for i in range(len(inputs)))
-    out = torch.empty(inputs[0].shape, dtype=result)
-    text = f"{types}\nkernel void f({parameters}device {names[result]}* out, uint i [[thread_position_in_grid]]) {{ {loads}out[i] = {expression}; }}"
-    shader(text).run("f", [*inputs, out], inputs[0].numel())
-    return out
+    """Evaluates one expression for every element."""
+    return evaluate([expression], inputs, result, types)[0]
 
 
 # -- which functions there are ---------------------------------------------------------------------------------------
@@ -170,24 +185,8 @@ def test_built_in_inputs_at_the_edge_of_the_grid() -> None:
             size = (min(8, width - x // 8 * 8), min(6, height - y // 6 * 6))
             index = y % 6 * size[0] + x % 8
             simds = (size[0] * size[1] + 31) // 32
-            expected = [
-                x % 8,
-                y % 6,
-                *size,
-                8,
-                6,
-                x // 8,
-                y // 6,
-                3,
-                2,
-                index,
-                index % 32,
-                index // 32,
-                simds,
-                32,
-                index // 4,
-            ]
-            assert out[y, x].tolist() == expected
+            lanes = [index, index % 32, index // 32, simds, 32, index // 4]
+            assert out[y, x].tolist() == [x % 8, y % 6, *size, 8, 6, x // 8, y // 6, 3, 2, *lanes]
 
 
 def test_three_dimensions() -> None:
@@ -320,7 +319,7 @@ def test_division_by_zero_is_defined(dtype: torch.dtype) -> None:
     a = torch.tensor([7, -7, 100, 5, 0], dtype=torch.int64).to(dtype)
     b = torch.tensor([0, 0, 7, -2, 0], dtype=torch.int64).to(dtype)
     wide = a.long(), b.long()
-    quotient, remainder = each("a / b", [a, b], dtype), each("a % b", [a, b], dtype)
+    quotient, remainder = evaluate(["a / b", "a % b"], [a, b], dtype)
     for i in range(5):
         x, y = int(wide[0][i]), int(wide[1][i])
         expected = (0, x) if y == 0 else (int(x / y), x - int(x / y) * y)
@@ -330,8 +329,7 @@ def test_division_by_zero_is_defined(dtype: torch.dtype) -> None:
 def test_smallest_integer_by_minus_one() -> None:
     a = torch.tensor([-(2**31), -(2**31)], dtype=torch.int32)
     b = torch.tensor([-1, 1], dtype=torch.int32)
-    assert each("a / b", [a, b], torch.int32).tolist() == [-(2**31)] * 2
-    assert each("a % b", [a, b], torch.int32).tolist() == [0, 0]
+    assert evaluate(["a / b", "a % b"], [a, b], torch.int32).tolist() == [[-(2**31)] * 2, [0, 0]]
 
 
 def test_conversions_saturate() -> None:
@@ -349,9 +347,12 @@ def test_integers_wrap() -> None:
 
 def test_literals() -> None:
     a = torch.zeros(1)
-    assert each("sizeof(1.0) + sizeof(1.0h) * 10 + 1e3 + .5", [a]).item() == 4 + 20 + 1000.5
-    assert each("0x1p-3 + 2.5bf + 1.f", [a]).item() == 3.625
-    assert each("1e-45 > 0 && 3.4028235e38 < INFINITY && isnan(NAN)", [a]).item() == 1
+    literals = {
+        "sizeof(1.0) + sizeof(1.0h) * 10 + 1e3 + .5": 4 + 20 + 1000.5,
+        "0x1p-3 + 2.5bf + 1.f": 3.625,
+        "1e-45 > 0 && 3.4028235e38 < INFINITY && isnan(NAN)": 1,
+    }
+    assert evaluate(list(literals), [a]).flatten().tolist() == list(literals.values())
 
 
 @pytest.mark.parametrize("kind", ["half", "bfloat"])
@@ -400,21 +401,6 @@ def test_unary_mathematics(spelling: str) -> None:
         torch.testing.assert_close(
             row, function(values.double()).float(), rtol=1e-6, atol=1e-7, equal_nan=True, msg=name
         )
-
-
-def evaluate(expressions: list[str], inputs: list[torch.Tensor], result: torch.dtype = torch.float32) -> torch.Tensor:
-    """Like ``each`` for many expressions at once, one row for every expression."""
-    kind = {torch.float32: "float", torch.int32: "int"}
-    parameters = "".join(f"device {kind[x.dtype]}* p{i}, " for i, x in enumerate(inputs))
-    loads = "".join(f"auto {'abcdef'[i]} = p{i}[i]; " for i in range(len(inputs)))
-    stores = " ".join(f"out[{n} * count + i] = {expression};" for n, expression in enumerate(expressions))
-    out = torch.empty(len(expressions), inputs[0].numel(), dtype=result)
-    library = shader(
-        f"kernel void f({parameters}device {kind[result]}* out, constant uint& count, "
-        f"uint i [[thread_position_in_grid]]) {{ {loads}{stores} }}"
-    )
-    library.run("f", [*inputs, out, inputs[0].numel()], inputs[0].numel())
-    return out
 
 
 def test_other_mathematics() -> None:

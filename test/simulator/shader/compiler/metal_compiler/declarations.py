@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from .source import OPENING, Source
+from .source import Source
 
 _NO_MEMBERS = frozenset("static using typedef template friend struct class union enum constexpr static_assert".split())
 _NO_CALL = frozenset({"decltype", "__attribute__", "alignas", "sizeof", "noexcept", "__declspec"})
@@ -108,26 +108,14 @@ class Declarations(Source):
         names = {attribute.name for attribute in attributes}
         if "kernel" not in words and "kernel" not in names and "host_name" not in names:
             return last + 1
-        at = first + 1
         name_at = -1
         parameters: tuple[int, int] | None = None
-        while at < last:
-            if at in self.attributes:
-                at = self.attributes[at][0] + 1
-                continue
-            text = self.word(at)
-            if text in _NO_CALL:
-                at = self.after_pair(at + 1)
-                continue
-            if text == "<":
-                at = self.after_angles(at)
-                continue
-            if text == "(":
+        for at in self.outside(first + 1, last):
+            if self.word(at) == "(" and self.word(at - 1) not in _NO_CALL:
                 parameters = (at, self.after_pair(at) - 1)
                 break
-            if self.tokens[at].kind == "identifier":
+            if self.tokens[at].kind == "identifier" and self.word(at) not in _NO_CALL:
                 name_at = at
-            at += 1
         if name_at < 0:
             return last + 1
         stop = parameters[0] if parameters else last
@@ -152,17 +140,11 @@ class Declarations(Source):
             is_template = True
             at = self.after_angles(at + 1)
         start = at
-        while at < end:
-            token = self.tokens[at]
-            text = token.text
-            if at in self.attributes:
-                at = self.attributes[at][0] + 1
-            elif token.kind == "directive":
-                at += 1
-            elif text in ("struct", "class", "union", "enum"):
+        for at in self.outside(start, end):
+            text = self.word(at)
+            if text in ("struct", "class", "union", "enum"):
                 body = self._class_body(at, end)
                 if body is None:
-                    at += 1
                     continue
                 name, opening = body
                 close = self.after_pair(opening)
@@ -173,67 +155,37 @@ class Declarations(Source):
                     self.add_identifier_offsets(name, opening + 1, close - 1)
                     self.add_members(name, opening + 1, close - 1)
                 return last + 1
-            elif (
-                text == "<"
-                and at > start
-                and self.tokens[at - 1].kind == "identifier"
-                and self.word(at - 1) != "operator"
-            ):
-                at = self.after_angles(at)
-            elif text == "operator":
+            if text == "operator":
                 # The operator's own symbols, up to its parameters.
-                at += 1
-                if self.word(at) == "(" and self.word(at + 1) == ")":
-                    at += 2
+                at += 3 if self.word(at + 1) == "(" and self.word(at + 2) == ")" else 1
                 while at < end and self.word(at) not in ("(", ";"):
                     at += 1
                 return self.parse_function(first, start, at, end, scope, "operator", is_template)
-            elif text == "(":
-                if self.word(at - 1) in _NO_CALL:
-                    at = self.after_pair(at)
-                    continue
-                name = self._name_before(at, start)
-                if not name:
-                    at = self.after_pair(at)
-                    continue
+            if text == "(" and self.word(at - 1) not in _NO_CALL and (name := self._name_before(at, start)):
                 return self.parse_function(first, start, at, end, scope, name, is_template)
-            elif text in ("=", ";", "{", "["):
+            if text in ("=", ";", "{", "["):
                 last = self.semicolon(at, end)
                 names = self.identifiers(first, last)
                 self.units.append((names, names))
                 return last + 1
-            else:
-                at += 1
         return end
 
-    def _class_body(self, at: int, end: int) -> tuple[str, int] | None:
+    def _class_body(self, keyword: int, end: int) -> tuple[str, int] | None:
         name = ""
-        at += 1
-        while at < end:
-            if at in self.attributes:
-                at = self.attributes[at][0] + 1
-                continue
+        in_bases = False
+        for at in self.outside(keyword + 1, end):
             text = self.word(at)
             if text == "{":
                 return name, at
-            if text == "<":
-                at = self.after_angles(at)
+            in_bases = (in_bases or text == ":") and text != ";"
+            if in_bases or text in ("<", *_NO_CALL) or (text == "(" and self.word(at - 1) in _NO_CALL):
                 continue
-            if text in _NO_CALL:
-                at = self.after_pair(at + 1)
-                continue
-            if text == ":":
-                while at < end and self.word(at) not in ("{", ";"):
-                    at += 1
-                continue
-            if self.tokens[at].kind != "identifier" and text != "::":
-                return None
             if self.tokens[at].kind == "identifier":
-                if name and text not in ("final", "class") and self.word(at - 1) != "::" and name != "class":
+                if name not in ("", "class") and text not in ("final", "class") and self.word(at - 1) != "::":
                     return None
-                if text != "final":
-                    name = text
-            at += 1
+                name = name if text == "final" else text
+            elif text != "::":
+                return None
         return None
 
     def _name_before(self, opening: int, start: int) -> str:
@@ -256,35 +208,23 @@ class Declarations(Source):
     ) -> int:
         """A function from its parameters on; records it."""
         closing = self.after_pair(opening) - 1
-        at = closing + 1
         body: tuple[int, int] | None = None
         last = end - 1
         in_initializers = False
-        while at < end:
+        for at in self.outside(closing + 1, end, angles=False):
             text = self.word(at)
-            if at in self.attributes:
-                at = self.attributes[at][0] + 1
-            elif text == ";":
+            previous = self.tokens[at - 1]
+            if text == ";":
                 last = at
                 break
-            elif text == "=":
+            if text == "=":
                 last = self.semicolon(at, end)
                 break
-            elif text == "{":
-                previous = self.tokens[at - 1]
-                if in_initializers and (previous.kind == "identifier" or previous.text == ">"):
-                    at = self.after_pair(at)
-                    continue
+            if text == "{" and not (in_initializers and (previous.kind == "identifier" or previous.text == ">")):
                 body = (at, self.after_pair(at) - 1)
                 last = body[1]
                 break
-            elif text == ":":
-                in_initializers = True
-                at += 1
-            elif text in OPENING:
-                at = self.after_pair(at)
-            else:
-                at += 1
+            in_initializers = in_initializers or text == ":"
         attributes = self.attributes_between(start, opening)
         words = {self.word(i) for i in range(start, opening) if i not in self.in_attribute}
         names = {attribute.name for attribute in attributes}
@@ -367,14 +307,10 @@ class Declarations(Source):
         """The token after the declaration that begins at ``first``, and the data members that it declares."""
         names: list[str] = []
         is_data = self.word(first) not in _NO_MEMBERS
-        at = first
         in_value = False
-        while at < end:
+        for at in self.outside(first, end):
             text = self.word(at)
-            if at in self.attributes:
-                at = self.attributes[at][0] + 1
-                continue
-            if text in ("&", ":", "(", "operator") and not in_value or text in _NO_MEMBERS:
+            if text in _NO_MEMBERS or (text in ("&", ":", "(", "operator") and not in_value):
                 is_data = False
             if text in (";", ",", "=", "[", "{") and not in_value and at > first + 1:
                 before = at - 1
@@ -384,16 +320,8 @@ class Declarations(Source):
                     names.append(self.word(before))
             if text == ";":
                 return at + 1, names if is_data else []
-            if text == "{" and not is_data:
-                # A function's or a class's body; the latter goes on to its semicolon.
-                at = self.after_pair(at)
-                if self.word(first) not in ("struct", "class", "union", "enum"):
-                    return at, []
-            elif text in OPENING:
-                at = self.after_pair(at)
-            elif text == "<" and at > first and self.tokens[at - 1].kind == "identifier" and not in_value:
-                at = self.after_angles(at)
-            else:
-                in_value = text == "=" or (in_value and text != ",")
-                at += 1
+            if text == "{" and not is_data and self.word(first) not in ("struct", "class", "union", "enum"):
+                # A function's body; that of a class goes on to its semicolon.
+                return self.after_pair(at), []
+            in_value = text == "=" or (in_value and text != ",")
         return end, []

@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import string
 from typing import NamedTuple
 
 from .declarations import Function, Instantiation
-from .source import OPENING, SOURCE_NAME
+from .source import SOURCE_NAME
 from .words import ADDRESS_SPACES, BUILT_IN_TYPES, Words
 
 _BUILT_IN_INPUTS = frozenset(
-    """
-    thread_position_in_grid
-    thread_position_in_threadgroup
-    thread_index_in_threadgroup
-    threadgroup_position_in_grid
-    threads_per_grid
-    threads_per_threadgroup
-    dispatch_threads_per_threadgroup
-    threadgroups_per_grid
-    grid_origin
-    grid_size
-    thread_index_in_simdgroup
-    simdgroup_index_in_threadgroup
-    simdgroups_per_threadgroup
-    dispatch_simdgroups_per_threadgroup
-    threads_per_simdgroup
-    thread_execution_width
-    thread_index_in_quadgroup
-    quadgroup_index_in_threadgroup
-    quadgroups_per_threadgroup
-    """.split()
+    "thread_position_in_grid thread_position_in_threadgroup thread_index_in_threadgroup threadgroup_position_in_grid"
+    " threads_per_grid threads_per_threadgroup dispatch_threads_per_threadgroup threadgroups_per_grid grid_origin grid_size"
+    " thread_index_in_simdgroup simdgroup_index_in_threadgroup simdgroups_per_threadgroup"
+    " dispatch_simdgroups_per_threadgroup threads_per_simdgroup thread_execution_width thread_index_in_quadgroup"
+    " quadgroup_index_in_threadgroup quadgroups_per_threadgroup".split()
 )
 _HARMLESS_ATTRIBUTES = frozenset(
     "maybe_unused unused unroll likely unlikely nodiscard deprecated fallthrough noreturn always_inline".split()
@@ -43,6 +29,26 @@ _COLLECTIVE = re.compile(
 )
 
 
+# One line, so that the compiler's messages about a kernel name the line of the user's that the marker in front states.
+_RECORD = " ".join(
+    """
+    static constexpr const char* mps_simulator_$number_names[] = {$names""};
+    using mps_simulator_$number_kernel = mps_simulator_shader::Kernel<$expression$sources>;
+    static constexpr auto mps_simulator_$number_arguments =
+        mps_simulator_$number_kernel::arguments(mps_simulator_$number_names);
+    static const mps_simulator_shader::abi::Kernel mps_simulator_$number_record =
+        mps_simulator_$number_kernel::record<$cooperative>(
+            "$host_name", mps_simulator_$number_arguments, $max_threads, $variables);
+    """.replace("$number", "${number}").split()
+)
+_LIBRARY = """# 1 "<simulator>"
+$table
+extern "C" __attribute__((visibility("default"))) mps_simulator_shader::abi::Library mps_simulator_shader_library =
+    {mps_simulator_shader::abi::kVersion, $count, $records, &mps_simulator_shader_runtime};
+"""
+_NO_ALIAS = " __restrict "
+
+
 class Parameter(NamedTuple):
     """One parameter of a kernel."""
 
@@ -53,13 +59,16 @@ class Parameter(NamedTuple):
     slot: str  # the index written in its attribute, -1 without
 
 
-_NO_ALIAS = " __restrict "
+def _cast(parameters: list[Parameter], expression: str) -> str:
+    """The expression as a function with these parameters, which chooses one of several of the name."""
+    return f"static_cast<void (*)({', '.join(p.type_text for p in parameters)})>({expression})"
 
 
 class Kernels(Words):
     """The kernels of a translation unit."""
 
     cooperative = False  # whether some kernel's threads work together
+    collective: set[str] = set()  # the names of `collective_names`
 
     def collective_names(self) -> set[str]:
         """Every name through which a barrier or a SIMD-group function may be reached."""
@@ -68,37 +77,19 @@ class Kernels(Words):
             for at, token in enumerate(self.tokens)
             if token.kind == "identifier" and at not in self.in_attribute and _COLLECTIVE.match(token.text)
         }
-        if not collective:
-            return collective
-        changed = True
-        while changed:
-            changed = False
+        size = -1
+        while len(collective) > max(size, 0):
+            size = len(collective)
             for declared, used in self.units:
-                if not declared <= collective and used & collective:
+                if used & collective:
                     collective |= declared
-                    changed = True
         return collective
 
     def parameters(self, opening: int, closing: int, complete: bool = True) -> list[Parameter]:
         """The parameters of a kernel between its parentheses; instantiations may leave out the attributes."""
-        result: list[Parameter] = []
-        first = opening + 1
-        at = first
-        while at <= closing:
-            text = self.word(at)
-            if at == closing or text == ",":
-                if at > first:
-                    result.append(self._parameter(first, at - 1, complete))
-                first = at + 1
-                at += 1
-            elif at in self.attributes:
-                at = self.attributes[at][0] + 1
-            elif text == "<":
-                at = self.after_angles(at)
-            elif text in OPENING:
-                at = self.after_pair(at)
-            else:
-                at += 1
+        commas = [at for at in self.outside(opening + 1, closing) if self.word(at) == ","]
+        places = itertools.pairwise([opening, *commas, closing])
+        result = [self._parameter(before + 1, after - 1, complete) for before, after in places if after > before + 1]
         if len(result) == 1 and result[0].type_text == "void":
             return []
         return result
@@ -187,85 +178,73 @@ class Kernels(Words):
             )
         return candidates[0]
 
-    def registrations(self) -> str:
-        """The text that describes all kernels to the loader."""
-        collective = self.collective_names()
-        everything = "*" in collective
-        parts: list[str] = []
-        records: list[str] = []
+    def _is_cooperative(self, function: Function, parameters: list[Parameter], names: set[str]) -> bool:
+        """Whether a kernel's threads depend on each other: through threadgroup memory, or a name that leads to a barrier."""
+        return (
+            "*" in self.collective
+            or self._has_variables(function)
+            or any(p.source == "threadgroup_memory" for p in parameters)
+            or bool((self.identifiers(function.first, function.last) | names) & self.collective)
+        )
 
-        def add(
-            host_name: str,
-            expression: str,
-            scope: tuple[str, ...],
-            function: Function,
-            parameters: list[Parameter],
-            line: int,
-            extra_names: set[str],
-        ) -> None:
-            number = len(records)
-            has_variables = function.body is not None and any(
-                self.edits.get(at, "").startswith("static ") and self.word(at) == "threadgroup"
-                for at in range(*function.body)
-            )
-            # Threadgroup memory makes threads of one threadgroup depend on each other, too.
-            cooperative = (
-                everything
-                or has_variables
-                or any(p.source == "threadgroup_memory" for p in parameters)
-                or bool((self.identifiers(function.first, function.last) | extra_names) & collective)
-            )
-            self.cooperative = self.cooperative or cooperative
-            sources = "".join(
-                f", mps_simulator_shader::Parameter<mps_simulator_shader::Source::{p.source}, {p.slot}>"
-                for p in parameters
-            )
-            names = "".join(f'"{p.name}", ' for p in parameters) + '""'
-            prefix = f"mps_simulator_{number}_"
-            variables = f"reinterpret_cast<const void*>({expression})" if has_variables else "nullptr"
-            body = (
-                f"static constexpr const char* {prefix}names[] = {{{names}}}; "
-                f"using {prefix}kernel = mps_simulator_shader::Kernel<{expression}{sources}>; "
-                f"static constexpr auto {prefix}arguments = {prefix}kernel::arguments({prefix}names); "
-                f"static const mps_simulator_shader::abi::Kernel {prefix}record = {prefix}kernel::record<{str(cooperative).lower()}>("
-                f'"{host_name}", {prefix}arguments, {function.max_threads}, {variables});'
-            )
-            opened = "".join(f"namespace {name} {{ " for name in scope)
-            parts.append(f'# {line} "{SOURCE_NAME}"\n{opened}{body}{" }" * len(scope)}\n')
-            records.append("::".join(("", *scope, f"{prefix}record")))
+    def _has_variables(self, function: Function) -> bool:
+        """Whether a function has variables in threadgroup memory."""
+        return function.body is not None and any(
+            self.word(at) == "threadgroup" and self.edits.get(at, "").startswith("static ")
+            for at in range(*function.body)
+        )
 
-        entries: list[Function | Instantiation] = [*self.functions, *self.instantiations]
-        for entry in sorted(entries, key=lambda item: item.first):
-            line = self.tokens[entry.first].line
-            if isinstance(entry, Function):
-                if not entry.is_kernel or entry.is_template or entry.body is None:
-                    continue
-                parameters = self.parameters(entry.opening, entry.closing)
-                cast = f"void (*)({', '.join(p.type_text for p in parameters)})"
-                line = self.tokens[entry.opening].line
-                add(entry.host_name, f"static_cast<{cast}>(&{entry.name})", entry.scope, entry, parameters, line, set())
-                continue
+    def _registration(self, entry: Function | Instantiation, number: int) -> str:
+        """The text that describes a kernel; nothing for what is none."""
+        line = self.tokens[entry.first].line
+        names: set[str] = set()
+        if isinstance(entry, Function):
+            if not entry.is_kernel or entry.is_template or entry.body is None:
+                return ""
+            function = entry
+            line = self.tokens[entry.opening].line
+            parameters = self.parameters(entry.opening, entry.closing)
+            expression = _cast(parameters, f"&{entry.name}")
+        else:
             function = self.primary(entry)
             parameters = self.parameters(function.opening, function.closing)
             expression = f"&{entry.written_name}"
             if entry.parameters is not None:
-                own = self.parameters(*entry.parameters, complete=False)
-                cast = f"void (*)({', '.join(p.type_text for p in own)})"
-                expression = f"static_cast<{cast}>({expression})"
-            used = self.identifiers(entry.first, entry.last)
-            add(entry.host_name, expression, entry.scope, function, parameters, line, used)
-
-        count = len(records)
-        table = "nullptr"
-        parts.append('# 1 "<simulator>"\n')
-        if records:
-            parts.append(
-                f"static const mps_simulator_shader::abi::Kernel mps_simulator_table[] = {{{', '.join(records)}}};\n"
-            )
-            table = "mps_simulator_table"
-        parts.append(
-            'extern "C" __attribute__((visibility("default"))) mps_simulator_shader::abi::Library '
-            f"mps_simulator_shader_library = {{mps_simulator_shader::abi::kVersion, {count}, {table}, "
-            "&mps_simulator_shader_runtime};\n"
+                expression = _cast(self.parameters(*entry.parameters, complete=False), expression)
+            names = self.identifiers(entry.first, entry.last)
+        cooperative = self._is_cooperative(function, parameters, names)
+        self.cooperative = self.cooperative or cooperative
+        record = string.Template(_RECORD).substitute(
+            number=number,
+            names="".join(f'"{p.name}", ' for p in parameters),
+            expression=expression,
+            sources="".join(
+                f", mps_simulator_shader::Parameter<mps_simulator_shader::Source::{p.source}, {p.slot}>"
+                for p in parameters
+            ),
+            cooperative=str(cooperative).lower(),
+            host_name=entry.host_name,
+            max_threads=function.max_threads,
+            variables=f"reinterpret_cast<const void*>({expression})" if self._has_variables(function) else "nullptr",
         )
-        return "".join(parts)
+        opened = "".join(f"namespace {name} {{ " for name in entry.scope)
+        return f'# {line} "{SOURCE_NAME}"\n{opened}{record}{" }" * len(entry.scope)}\n'
+
+    def registrations(self) -> str:
+        """The text that describes all kernels to the loader."""
+        self.collective = self.collective_names()
+        texts: list[str] = []
+        records: list[str] = []
+        entries: list[Function | Instantiation] = [*self.functions, *self.instantiations]
+        for entry in sorted(entries, key=lambda item: item.first):
+            number = len(records)
+            if text := self._registration(entry, number):
+                texts.append(text)
+                records.append("::".join(("", *entry.scope, f"mps_simulator_{number}_record")))
+        table = f"static const mps_simulator_shader::abi::Kernel mps_simulator_table[] = {{{', '.join(records)}}};"
+        end = string.Template(_LIBRARY).substitute(
+            table=table if records else "",
+            count=len(records),
+            records="mps_simulator_table" if records else "nullptr",
+        )
+        return "".join(texts) + end

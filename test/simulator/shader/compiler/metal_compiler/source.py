@@ -2,14 +2,65 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import NamedTuple
-
-from .tokens import Token, tokenize
 
 SOURCE_NAME = "program_source"
 
 OPENING = {"(": ")", "[": "]", "{": "}"}
 _CLOSING = frozenset(OPENING.values())
+_PATTERN = re.compile(
+    r"""
+    (?P<directive>^[ \t]*\#[^\n]*)
+  | (?P<space>\s+)
+  | (?P<identifier>[A-Za-z_$][A-Za-z0-9_$]*)
+  | (?P<number>\.?[0-9](?:[eEpP][+-]|[A-Za-z0-9_.'])*)
+  | (?P<string>"(?:\\.|[^"\\\n])*")
+  | (?P<character>'(?:\\.|[^'\\\n])*')
+  | (?P<operator>::|->|<<=|<<|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|\+\+|--|.)
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+_LINE_MARKER = re.compile(r'\s*#\s*(?:line\s+)?(\d+)\s+"((?:[^"\\]|\\.)*)"')
+
+
+class Token(NamedTuple):
+    """One token; ``start`` and ``end`` are offsets into the preprocessed text."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+    line: int
+    column: int
+    file: str
+
+
+def tokenize(text: str) -> list[Token]:
+    """All tokens of ``text`` but white space; preprocessor directives are tokens too."""
+    tokens: list[Token] = []
+    file = ""
+    line = 1
+    line_start = 0
+    for match in _PATTERN.finditer(text):
+        kind = match.lastgroup or "operator"
+        piece = match.group()
+        start = match.start()
+        if kind == "directive":
+            marker = _LINE_MARKER.match(piece)
+            if marker:
+                # The line after the marker has this number.
+                line = int(marker.group(1)) - 1
+                file = marker.group(2)
+            tokens.append(Token(kind, piece, start, match.end(), line, 1, file))
+        elif kind != "space":
+            tokens.append(Token(kind, piece, start, match.end(), line, start - line_start + 1, file))
+        breaks = piece.count("\n")
+        if breaks:
+            line += breaks
+            line_start = start + piece.rindex("\n") + 1
+    return tokens
 
 
 class RewriteError(Exception):
@@ -86,6 +137,19 @@ class Source:
             at += 1
         return at
 
+    def outside(self, first: int, end: int, angles: bool = True) -> Iterator[int]:
+        """The tokens that are in no attribute, nor between brackets, of which the opening ones count."""
+        at = first
+        while at < end:
+            if at in self.attributes:
+                at = self.attributes[at][0] + 1
+                continue
+            yield at
+            if self.word(at) in OPENING:
+                at = self.after_pair(at)
+            else:
+                at = self.after_angles(at) if angles and self.word(at) == "<" else at + 1
+
     def semicolon(self, at: int, end: int) -> int:
         """The next ``;`` outside brackets."""
         while at < end:
@@ -113,40 +177,26 @@ class Source:
 
     def collect_attributes(self) -> None:
         """Reads and blanks out every ``[[…]]``."""
-        at = 0
-        while at + 1 < len(self.tokens):
-            if not (
-                self.word(at) == "["
-                and self.word(at + 1) == "["
-                and self.pairs.get(at + 1, -2) + 1 == self.pairs.get(at)
-            ):
-                at += 1
+        for at in range(len(self.tokens)):
+            last = self.pairs.get(at, -1)
+            if self.word(at) != "[" or self.word(at + 1) != "[" or self.pairs.get(at + 1) != last - 1:
                 continue
-            last = self.pairs[at]
             contents: list[Attribute] = []
             inner = at + 2
             while inner < last - 1:
                 token = self.tokens[inner]
+                inner += 1
                 if token.kind == "identifier":
                     argument = ""
-                    following = inner + 1
-                    if self.word(following) == "(":
-                        close = self.after_pair(following)
-                        argument = " ".join(self.word(i) for i in range(following + 1, close - 1))
-                        following = close
+                    if self.word(inner) == "(":
+                        close = self.after_pair(inner)
+                        argument = " ".join(self.word(i) for i in range(inner + 1, close - 1))
+                        inner = close
                     contents.append(Attribute(token.text, argument, token))
-                    inner = following
-                else:
-                    inner += 1
             self.attributes[at] = (last, contents)
             self.in_attribute.update(range(at, last + 1))
             self.blank(at, last)
-            at = last + 1
 
     def attributes_between(self, first: int, last: int) -> list[Attribute]:
         """The attributes written in a range of tokens."""
-        found: list[Attribute] = []
-        for at in range(first, last + 1):
-            if at in self.attributes:
-                found += self.attributes[at][1]
-        return found
+        return [found for at in range(first, last + 1) if at in self.attributes for found in self.attributes[at][1]]
