@@ -11,9 +11,8 @@ from pathlib import Path
 from fork_tool.base.checkout import BASE_REF, BRANCH, describe_head, is_base, open_checkout
 from fork_tool.base.download import fetch_file, Unreachable
 from fork_tool.base.mirrors import find_mirrors
-from fork_tool.base.pin import Pin
+from fork_tool.base.pin import Pin, WorkingCopy
 from fork_tool.base.tarball import commit_tree, NEEDED_BYTES, unpack
-from fork_tool.base.working_copy import WorkingCopy
 from fork_tool.common.console import note, say
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import need_space, remove

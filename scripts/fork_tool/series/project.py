@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fork_tool.base.working_copy import WorkingCopy
+from fork_tool.base.pin import WorkingCopy
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.git import ADDRESS, AUTHOR, Git
 from fork_tool.series.entries import Entry, read_entry

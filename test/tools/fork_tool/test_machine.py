@@ -20,11 +20,10 @@ from fork_tool.machine.environment import check_torch
 from fork_tool.machine.machine import Finding, LACKS, Machine, Need, needs_of, this_machine
 from fork_tool.machine.setup import setup
 from fork_tool.paths import own_layout
-from workshop import Workshop
+from workshop import MAC, Workshop
 
 DEBIAN = Machine("Linux", "x86_64", "Debian GNU/Linux 12", frozenset({"debian"}))
 FEDORA = Machine("Linux", "x86_64", "Fedora 41", frozenset({"fedora"}))
-MAC = Machine("Darwin", "arm64")
 
 
 def lacking(monkeypatch: pytest.MonkeyPatch, name: str = "clang-19", mac: str = "xcode-select --install") -> None:

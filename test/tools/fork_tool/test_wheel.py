@@ -22,10 +22,8 @@ from fork_tool.paths import own_layout
 from fork_tool.series.project import Project
 from fork_tool.wheel import from_source as wheel_module
 from fork_tool.wheel.from_source import forget_installed_torch, install_patched_torch, is_installed_here, wheel_stands
-from workshop import Workshop
+from workshop import LINUX, MAC, Workshop
 
-LINUX = Machine("Linux", "x86_64", "Debian", frozenset({"debian"}))
-MAC = Machine("Darwin", "arm64")
 FACTS = MacFacts(
     "14.5", "/Library", "14.5", "Apple clang version 15.0.0", "metal 32023", 16 * GIB, 10, 80 * GIB, (3, 11), "/Users/a"
 )

@@ -36,8 +36,8 @@ from fork_tool.suites.mutants.report import (
 )
 from fork_tool.suites.mutants.suites import GREEN, MutantSuites, NOTICED
 from fork_tool.suites.mutants.suites import TIMED_OUT as SUITE_TIMED_OUT
+from fork_tool.suites.reports import report_machine
 from fork_tool.suites.simulator import make_ready
-from fork_tool.suites.summary import report_machine
 
 REPORT = "mutants.json"
 PAGE = "docs/results/mutants.md"

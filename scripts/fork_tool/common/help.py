@@ -1,10 +1,11 @@
-"""Commands that pass their arguments to a program: their help shows the program's, and makes nothing for it."""
+"""The help of the tool: commands under headings, and that of programs which commands pass their arguments to."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -15,11 +16,38 @@ from fork_tool.paths import own_layout
 _SECONDS = 120.0
 
 
+class SectionedGroup(click.Group):
+    """Commands are added a section at a time, and shown in that order."""
+
+    def __init__(self, *arguments: Any, **options: Any):
+        super().__init__(*arguments, **options)
+        self.sections: dict[str, list[str]] = {}
+
+    def add_section(self, title: str, commands: Iterable[click.Command]) -> None:
+        """Add commands under a heading."""
+        names = self.sections.setdefault(title, [])
+        for command in commands:
+            self.add_command(command)
+            names.append(str(command.name))
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, in the order of the sections."""
+        return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write one list per section, with each command's whole summary, which click would cut."""
+        # One width for all lists aligns their second columns.
+        width = max(len(name) for name in self.commands)
+        for title, names in self.sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), self.commands[name].help or "") for name in names])
+
+
 class ProgramCommand(click.Command):
     """A command that hands unknown arguments to a program; `program` is how it is started, after the interpreter."""
 
     def __init__(self, *arguments: Any, program: tuple[str, ...], **options: Any):
-        options["context_settings"] = {"ignore_unknown_options": True} | options.get("context_settings", {})
+        options["context_settings"] = {"ignore_unknown_options": True}
         super().__init__(*arguments, **options)
         self.program = program
 
@@ -36,16 +64,17 @@ def help_of(program: tuple[str, ...]) -> str | None:
     """What a program says of itself, or none where it lacks what it imports."""
     layout = own_layout()
     path = [str(layout.simulator_source), os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(part for part in path if part),
+    variables = {
+        "PYTHONPATH": os.pathsep.join(filter(None, path)),
         "PYTHONDONTWRITEBYTECODE": "1",
         "MPS_SIMULATOR": "0",
     }
+    command = [sys.executable, *program, "--help"]
     try:
         done = subprocess.run(
-            [sys.executable, *program, "--help"],
+            command,
             cwd=layout.root,
-            env=environment,
+            env=os.environ | variables,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
