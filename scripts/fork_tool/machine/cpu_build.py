@@ -38,7 +38,7 @@ def install_cpu_build(layout: Layout, pin: Pin, machine: Machine) -> bool:
 
 def _lacks(pip: list[str], index: str, name: str, version: str) -> str:
     """Why the index is of no use; empty if it has this version for this interpreter."""
-    words = [
+    words = (
         "index",
         "versions",
         "--disable-pip-version-check",
@@ -48,7 +48,7 @@ def _lacks(pip: list[str], index: str, name: str, version: str) -> str:
         "3",
         "--index-url",
         index,
-    ]
+    )
     try:
         # pip knows the user's proxies and certificates.
         done = subprocess.run(

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from fallback_bench.cases import CASES
-from fallback_bench.comments import operators_in, read_comment
 from fallback_bench.github import GitHub
-from fallback_bench.sync import known_operators, Outcome, sync
+from fallback_bench.sync import known_operators, operators_in, Outcome, read_comment, sync
 from fallback_bench.targets import dump, load, OWN_FILE, Request, save, Target, Targets
 from fork_tool.common.errors import ForkToolError
 from fork_tool.paths import own_layout
@@ -132,19 +131,23 @@ def test_demand() -> None:
     ("text", "sentence"),
     [
         ("targets: [", "is no YAML"),
-        ("- a", "is no mapping"),
-        ("", "is no mapping"),
-        ("wanted: []", "has wanted, and may have synced, targets"),
-        ("targets: 3", "`targets` is no list"),
-        ("targets: [a]", "entry 1 is no mapping"),
-        ("targets: [{operator: linalg_qr}]", "`operator` is 'linalg_qr', and should be like aten::linalg_qr"),
+        ("- a", "the whole file is .*must be a table"),
+        ("", "the whole file is None, and must be a table"),
+        ("wanted: []", "lacks the value targets"),
+        ("targets: []\nwanted: []", "has the value wanted, which nothing reads"),
+        ("targets: 3", "targets is 3, and must be a list"),
+        ("targets: [a]", r"targets\[0\] is 'a', and must be a table"),
+        ("targets: [{operator: linalg_qr}]", "operator is 'linalg_qr', and must be an operator like aten::linalg_qr"),
         ("targets: [{operator: aten::a.out}]", "without overload"),
-        ("targets: [{operator: aten::a}]", r"\(aten::a\): it is not asked for"),
-        ("targets: [{operator: aten::a, curated: [here]}]", "'here' is no link"),
-        ("targets: [{operator: aten::a, curated: [javascript:x]}]", "is no link"),
-        (f"targets: [{{operator: aten::a, found: [{{link: '{LINK}', votes: 0}}]}}]", "`votes` is 0"),
-        (f"targets: [{{operator: aten::a, found: [{{link: '{LINK}', votes: yes}}]}}]", "`votes` is True"),
-        (f"targets: [{{operator: aten::a, curated: ['{LINK}'], dtype: x}}]", "has dtype, and may have"),
+        ("targets: [{operator: aten::a}]", "must be asked for: with a link"),
+        ("targets: [{operator: aten::a, curated: [here]}]", "'here', and must be a link"),
+        ("targets: [{operator: aten::a, curated: [javascript:x]}]", "must be a link"),
+        (f"targets: [{{operator: aten::a, found: [{{link: '{LINK}', votes: 0}}]}}]", "votes is 0, and"),
+        (f"targets: [{{operator: aten::a, found: [{{link: '{LINK}', votes: yes}}]}}]", "votes is True, and"),
+        (
+            f"targets: [{{operator: aten::a, curated: ['{LINK}'], dtype: x}}]",
+            "has the value .*dtype, which nothing reads",
+        ),
         (
             f"targets: [{{operator: aten::a, curated: ['{LINK}']}}, {{operator: aten::a, curated: ['{LINK}']}}]",
             "aten::a more than",

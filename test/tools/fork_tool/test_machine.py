@@ -14,8 +14,8 @@ from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import describe
 from fork_tool.machine import doctor as doctor_module
 from fork_tool.machine import environment
-from fork_tool.machine import objfw as objfw_module
 from fork_tool.machine import setup as setup_steps
+from fork_tool.machine import unpacked as objfw_module
 from fork_tool.machine.environment import check_torch
 from fork_tool.machine.machine import Finding, LACKS, Machine, Need, needs_of, this_machine
 from fork_tool.machine.setup import setup
