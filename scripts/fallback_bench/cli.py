@@ -14,11 +14,11 @@ from typing import Any
 import click
 
 from fallback_bench.targets import load, OWN_FILE, Target, Targets
-from fork_tool.common.console import complain, count_progress, note, say
+from fork_tool.common.console import count_progress, note, say
 from fork_tool.common.errors import ForkToolError
-from fork_tool.common.files import describe, write_atomically
+from fork_tool.common.files import write_atomically
+from fork_tool.common.help import run_command_line
 
-INTERRUPTED = 130
 RUN = Path(__file__).with_name("run.py")
 REPORTS = Path(__file__).resolve().parents[2] / "build" / "reports" / "fallback"
 
@@ -201,19 +201,5 @@ def _function(what: str) -> Callable[[], Any]:
 
 
 def main() -> None:
-    """Run a command; every foreseen failure is one sentence."""
-    try:
-        status = cli.main(prog_name="fallback_bench", standalone_mode=False)
-    except ForkToolError as problem:
-        complain(str(problem))
-        sys.exit(1)
-    except click.ClickException as problem:
-        problem.show()
-        sys.exit(problem.exit_code)
-    except OSError as problem:
-        complain(describe(problem))
-        sys.exit(1)
-    except (KeyboardInterrupt, click.Abort):
-        complain("Stopped; the files that are complete stay.")
-        sys.exit(INTERRUPTED)
-    sys.exit(status if isinstance(status, int) else 0)
+    """Run a command."""
+    run_command_line(cli, "fallback_bench", "Stopped; the files that are complete stay.")

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from fork_tool import commands
-from fork_tool.common.console import complain, say
-from fork_tool.common.errors import ForkToolError
-from fork_tool.common.files import describe
-from fork_tool.common.help import SectionedGroup
+from fork_tool.common.console import say
+from fork_tool.common.help import run_command_line, SectionedGroup
 from fork_tool.common.processes import interrupt_on_termination
 from fork_tool.mac_library.commands import wheel
 from fork_tool.next_base.commands import test_next
 from fork_tool.paths import own_layout
 from fork_tool.series.project import Project
 from fork_tool.suites import commands as suites
-
-INTERRUPTED = 130
 
 
 def _show_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
@@ -46,20 +40,6 @@ cli.add_section("The wheel and the release", [wheel, commands.release_notes])
 
 
 def main() -> None:
-    """Run a command; every foreseen failure is one sentence."""
+    """Run a command."""
     interrupt_on_termination()
-    try:
-        status = cli.main(prog_name="mpsfork", standalone_mode=False)
-    except ForkToolError as problem:
-        complain(str(problem))
-        sys.exit(1)
-    except click.ClickException as problem:
-        problem.show()
-        sys.exit(problem.exit_code)
-    except OSError as problem:
-        complain(describe(problem))
-        sys.exit(1)
-    except (KeyboardInterrupt, click.Abort):
-        complain("Stopped; the next run takes up where this one left off.")
-        sys.exit(INTERRUPTED)
-    sys.exit(status if isinstance(status, int) else 0)
+    run_command_line(cli, "mpsfork", "Stopped; the next run takes up where this one left off.")

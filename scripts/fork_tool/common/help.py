@@ -1,4 +1,4 @@
-"""The help of the tool: commands under headings, and that of programs which commands pass their arguments to."""
+"""Command lines: commands under headings, the help of programs that arguments go to, and how errors end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from typing import Any
 
 import click
 
+from fork_tool.common.console import complain
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.files import describe
 from fork_tool.paths import own_layout
+
+INTERRUPTED = 130
 
 # What a program imports before it reads its arguments may be slow, on a busy machine.
 _SECONDS = 120.0
@@ -84,3 +89,22 @@ def help_of(program: tuple[str, ...]) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None
+
+
+def run_command_line(group: click.Group, name: str, stopped: str) -> None:
+    """Run a command; every foreseen failure is one sentence, and `stopped` that of Ctrl-C."""
+    try:
+        status = group.main(prog_name=name, standalone_mode=False)
+    except ForkToolError as problem:
+        complain(str(problem))
+        sys.exit(1)
+    except click.ClickException as problem:
+        problem.show()
+        sys.exit(problem.exit_code)
+    except OSError as problem:
+        complain(describe(problem))
+        sys.exit(1)
+    except (KeyboardInterrupt, click.Abort):
+        complain(stopped)
+        sys.exit(INTERRUPTED)
+    sys.exit(status if isinstance(status, int) else 0)

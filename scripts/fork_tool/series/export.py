@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from functools import partial
 from pathlib import Path
 
 from fork_tool.base.checkout import open_checkout
 from fork_tool.common.errors import ForkToolError
-from fork_tool.common.files import remove, remove_scratch, SCRATCH
+from fork_tool.common.files import new_directory
 from fork_tool.common.git import ADDRESS, AUTHOR
-from fork_tool.common.processes import uninterrupted
 from fork_tool.series.entries import Entry
 from fork_tool.series.project import Project
 
@@ -26,28 +24,10 @@ def export_series(project: Project, author: tuple[str, str] = (AUTHOR, ADDRESS))
     stack = project.stack(checkout.git, checkout.base, partial(Entry.message, trailer=False), author)
     if not stack.layers:
         raise ForkToolError("patches/series lists no entry: there is nothing to export.")
-    layout.build.mkdir(exist_ok=True)
-    remove_scratch(layout.build)
-    new = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=layout.build))
-    try:
-        options = (
-            "--quiet",
-            "--zero-commit",
-            "--no-signature",
-            "--no-cover-letter",
-            "--no-thread",
-            "--no-attach",
-            "--no-to",
-            "--no-cc",
-            "--unified=3",
-            "--no-renames",
-        )
+    options = (
+        *("--quiet", "--zero-commit", "--no-signature", "--no-cover-letter", "--no-thread", "--no-attach"),
+        *("--no-to", "--no-cc", "--unified=3", "--no-renames"),
+    )
+    with new_directory(layout.export) as new:
         checkout.git.run("format-patch", *options, "--output-directory", str(new), f"{checkout.base}..{stack.tip}")
-        new.chmod(0o755)
-        with uninterrupted():
-            remove(layout.export)
-            new.rename(layout.export)
-    except BaseException:
-        remove(new)
-        raise
     return sorted(layout.export.iterdir())
