@@ -16,7 +16,7 @@ from fork_tool.machine.setup import setup
 from fork_tool.machine.simulator_build import build_simulator
 from fork_tool.series.apply import bring_series
 from fork_tool.series.project import Project
-from fork_tool.wheel.mac_torch import bring_patched_torch, refuse_without_patched_torch
+from fork_tool.wheel.from_source import bring_patched_torch, refuse_without_patched_torch
 
 _BACKEND = "aten/src/ATen/mps/MPSStream.mm"
 
