@@ -25,7 +25,6 @@ from fork_tool.rebase.carried import Moved
 from fork_tool.rebase.worktree import show_clashes
 from fork_tool.series import apply as apply_module
 from fork_tool.series import export as export_module
-from fork_tool.series import ghstack as ghstack_module
 from fork_tool.series import refresh as refresh_module
 from fork_tool.series import verify as verify_module
 from fork_tool.series.project import Project
@@ -209,7 +208,7 @@ def export(project: Project, ghstack: bool, force: bool, author: tuple[str, str]
             # On standard error: the names alone are what scripts read.
             hint(f"{export_module.TAKEN_BY}  # in a clone of upstream; without --keep-non-patch git drops the [MPS]")
             return
-        stack = ghstack_module.leave_branch(project, force, author)
+        stack = export_module.leave_branch(project, force, author)
     _show_layers(stack.layers)
     shown = layout.shown(layout.checkout)
     say(

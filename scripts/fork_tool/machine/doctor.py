@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 
-from fork_tool.base.checkout import BRANCH, Checkout, open_checkout
+from fork_tool.base.checkout import BRANCH, Checkout
 from fork_tool.common.errors import ForkToolError
 from fork_tool.machine.environment import refuse_environment_of_another, unsatisfied, wanted
 from fork_tool.machine.mac_facts import examine as examine_mac
@@ -87,7 +87,7 @@ def _checkout(project: Project) -> list[Finding]:
     if not layout.checkout.exists():
         return [Finding("base", LATER, f"{shown} is not there", "make fetch")]
     try:
-        checkout = open_checkout(layout.checkout, project.pin, shown)
+        checkout = project.open_checkout()
         series = _series(project, checkout)
     except ForkToolError as problem:
         return [Finding("base", LACKS, str(problem), "see left")]

@@ -10,7 +10,6 @@ from pathlib import PurePosixPath
 
 from rich.table import Table
 
-from fork_tool.base.checkout import open_checkout
 from fork_tool.common.console import out, say
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import write_atomically
@@ -65,7 +64,7 @@ def test_entries(project: Project, chosen: Iterable[str]) -> list[Outcome]:
         )
     make_ready(project, machine)
     layout = project.layout
-    checkout = open_checkout(layout.checkout, project.pin, layout.shown(layout.checkout))
+    checkout = project.open_checkout()
     layers = project.stack(checkout.git, checkout.base).layers
     wanted = _chosen(layers, list(chosen))
     tree = _worktree(project, checkout.git, checkout.base)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from fork_tool.base.checkout import open_checkout
 from fork_tool.base.fetch import fetch, SMALL_FIRST
 from fork_tool.common.console import say
 from fork_tool.common.errors import ForkToolError
@@ -89,7 +88,7 @@ def base_sources(project: Project) -> Path:
     if not layout.base_checkout.exists():
         if not layout.checkout.exists():
             fetch(project, sources=SMALL_FIRST)
-        checkout = open_checkout(layout.checkout, project.pin, layout.shown(layout.checkout))
+        checkout = project.open_checkout()
         # Of one that was removed by hand, git still has the name.
         checkout.git.whole("worktree", "prune")
         checkout.git.whole("worktree", "add", "--quiet", "--detach", str(layout.base_checkout), checkout.base)

@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from fork_tool.base.checkout import Checkout, open_checkout
+from fork_tool.base.checkout import Checkout
 from fork_tool.base.fetch import fetch
 from fork_tool.common.console import complain, say, show_command
 from fork_tool.common.errors import ForkToolError
@@ -71,7 +71,7 @@ def build_wheel(
 def show_plan(project: Project, chosen: dict[str, str], jobs: int | None = None, device: bool = True) -> None:
     """Print what `build_wheel` would run; nothing is touched, on any machine."""
     layout, pin = project.layout, project.pin
-    checkout = open_checkout(layout.checkout, pin, layout.shown(layout.checkout)) if layout.checkout.exists() else None
+    checkout = project.open_checkout() if layout.checkout.exists() else None
     facts = gather(layout)
     plan = make_plan(project, facts, checkout, chosen, jobs, device)
     say(f"Dry run: nothing is run or written. It would build {pin.wheel_name} {plan.version}.")
@@ -163,7 +163,7 @@ def install_patched_torch(project: Project) -> bool:
 
 def _plan_of_checkout(project: Project) -> Plan:
     layout = project.layout
-    checkout = open_checkout(layout.checkout, project.pin, layout.shown(layout.checkout))
+    checkout = project.open_checkout()
     return make_plan(project, gather(layout), checkout)
 
 
@@ -208,7 +208,7 @@ def _make_source(project: Project) -> Checkout:
             f"The submodules of {shown} are not complete (see above): run `make wheel FROM_SOURCE=1` where GitHub answers."
         )
     bring_series(project)
-    return open_checkout(layout.checkout, project.pin, shown)
+    return project.open_checkout()
 
 
 def _bring(project: Project, plan: Plan, stage: Stage) -> None:

@@ -16,7 +16,7 @@ from fork_tool.cli import cli
 from fork_tool.common.help import ProgramCommand
 from fork_tool.paths import own_layout
 from fork_tool.series.order import parse_series
-from moving import put
+from moving import put, resolve, upstream_elsewhere
 from workshop import command_git, Workshop
 
 ROOT = own_layout().root
@@ -155,15 +155,8 @@ def clone(shop: Workshop) -> Clone:
 
 
 def test_upstreaming_page_can_be_followed(shop: Workshop, clone: Clone) -> None:
-    remote = clone.root / "upstream"
-    command_git(clone.root, "clone", "--quiet", str(shop.checkout), str(remote))
-    command_git(remote, "checkout", "--quiet", "-b", "main", shop.base)
-    put("aten/Stream.mm", "stream 4\n", "stream four\n")(remote)
-    command_git(remote, "commit", "--quiet", "--all", "--message=Upstream goes on")
+    remote = upstream_elsewhere(shop, put("aten/Stream.mm", "stream 4\n", "stream four\n"))
     base = command_git(remote, "rev-parse", "HEAD")
-    shop.layout.pin.write_text(
-        shop.layout.pin.read_text().replace("https://upstream.invalid/upstream.git", f"file://{remote}")
-    )
     command_git(clone.root, "commit", "--quiet", "--all", "--message=another address")
     page = ROOT / "docs" / "upstreaming.md"
     run_here: list[str] = []
@@ -176,10 +169,7 @@ def test_upstreaming_page_can_be_followed(shop: Workshop, clone: Clone) -> None:
     assert "recorder does not fit" in follow("scripts/mpsfork drift --against main", fails=True)
     for end in ("make rebase ABORT=1", "make rebase CONTINUE=1"):
         assert "The entry recorder does not fit" in follow("make rebase ONTO=main", fails=True)
-        file = shop.layout.rebase_checkout / "aten/Stream.mm"
-        file.write_text(
-            re.sub(r"<<<<<<<.*?>>>>>>>.*?\n", "stream four\nrecorded\nmiddle\nlast\n", file.read_text(), flags=re.S)
-        )
+        resolve(shop.layout.rebase_checkout / "aten/Stream.mm", "stream four\nrecorded\nmiddle\nlast\n")
         follow("git add", shop.layout.rebase_checkout) if end.endswith("ABORT=1") else command_git(
             shop.layout.rebase_checkout, "add", "aten/Stream.mm"
         )
