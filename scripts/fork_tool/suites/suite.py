@@ -82,7 +82,8 @@ class Suite:
 
     def missing(self, root: Path) -> list[str]:
         """The files and folders that its words name and that are not there."""
-        places = [word for word in self.words if re.match(r"test/|[\w/]+\.py$", word)]
+        elsewhere = self.directory != "."
+        places = [word for word in self.words if word.endswith(".py") and elsewhere or word.startswith("test/")]
         return [place for place in places if not (root / self.directory / place.partition("::")[0]).exists()]
 
 

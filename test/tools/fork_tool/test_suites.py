@@ -45,6 +45,16 @@ def test_each_file_of_the_overlay_is_run() -> None:
     assert files - set(cases.words) == set()
 
 
+def test_what_suites_name_is_there() -> None:
+    layout = own_layout()
+    for suite in load_suites(layout).suites:
+        if suite.directory == "." or layout.checkout.exists():
+            assert suite.missing(layout.root) == [], suite.name
+    gone = ("-m", "pytest", "test/gone.py", "test/tools/gone.py::test_it", "build/gone.py")
+    assert Suite("planted", gone).missing(layout.root) == ["test/gone.py", "test/tools/gone.py::test_it"]
+    assert Suite("planted", ("gone.py",), directory="test").missing(layout.root) == ["gone.py"]
+
+
 def test_table_of_the_working_copy_is_taken(workshop: Workshop) -> None:
     workshop.layout.suites.write_text(
         "from fork_tool.suites.suite import Suite\n"
@@ -253,6 +263,7 @@ def test_suites_run_in_order_and_are_counted(applied: Workshop, monkeypatch: pyt
     report = {"totals": totals, "listed": 1, "tests": []}
     upstream = applied.root / "mps_simulator" / "run_test_mps.py"
     upstream.parent.mkdir()
+    upstream.with_name("__init__.py").touch()
     upstream.write_text(f"import sys; open(sys.argv[1], 'w').write({json.dumps(report)!r}); sys.exit(1)")
     suites = (
         suite("good", "pass"),
