@@ -17,9 +17,19 @@ from fork_tool.common.git import Git
 from fork_tool.common.processes import uninterrupted
 from fork_tool.rebase.carried import Carried, compare
 from fork_tool.rebase.replay import merge_entry
-from fork_tool.rebase.state import bring_files_back, forget_state, keep_files, load_state, RebaseState, save_state
+from fork_tool.rebase.state import (
+    bring_files_back,
+    forget_state,
+    keep_files,
+    load_state,
+    RebaseState,
+    remove_worktree,
+    resolution,
+    save_state,
+    show_clashes,
+    wait_for_user,
+)
 from fork_tool.rebase.targets import find_target, rewritten_pin, Target
-from fork_tool.rebase.worktree import remove_worktree, resolution, show_clashes, wait_for_user
 from fork_tool.series.apply import move_checkout, refuse_foreign
 from fork_tool.series.entries import Entry
 from fork_tool.series.from_commits import take_series

@@ -19,7 +19,7 @@ import pytest
 from fork_tool.base.pin import load_pin
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import remove
-from fork_tool.machine import cpu_build
+from fork_tool.machine import environment as cpu_build
 from fork_tool.machine.environment import install_requirements
 from fork_tool.machine.machine import Machine
 from workshop import LINUX, MAC, Workshop
