@@ -8,13 +8,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fork_tool.suites.suite import (
+    ALONE,
+    BUILDS,
+    CAPTURED,
     CAPTURED_LIST,
+    LINKED,
+    MODEL_LIBRARIES,
     PYTEST,
     SMALL_SAMPLE,
-    STATUS,
     Suite,
     upstream_sample,
     UPSTREAM_STYLE,
+    UPSTREAM_TOOLS,
+    WAITS,
 )
 
 # Collections of garbage in tests leave out what torch keeps for ever.
@@ -31,33 +37,6 @@ _OBJECTIVE_CASES = (
 # Needs the backend, which the build with ThreadSanitizer does not have.
 _NO_BACKEND = "--deselect=test/simulator/tests/test_foundation.py::test_queues_work_while_static_objects_are_destroyed"
 
-_CAPTURE_FILES = (
-    "test_mps_graph.py",
-    "test_mps_graph_bindings.py",
-    "test_mps_graph_pool.py",
-    "test_mps_graph_sampling.py",
-    "test_mps_graph_state.py",
-    "test_mps_traced_graph.py",
-    "test_mps_executable_cache.py",
-    "test_mps_graph_executables.py",
-    "test_mps_graph_linked.py",
-    "test_mps_graph_compile.py",
-    "test_mps_graphed_callables.py",
-    "test_mps_graphed_order.py",
-    "test_mps_graph_optimizers.py",
-    "test_mps_graph_errors.py",
-    "test_mps_graph_parity.py",
-    "test_mps_graph_processes.py",
-    "test_mps_aoti_shim.py",
-)
-_CAPTURE_CASES = Suite(
-    "capture cases",
-    (*_UPSTREAM_STYLE, *_SPREAD, *_CAPTURE_FILES),
-    needs="build/pytorch/test/test_mps_graph.py",
-    on_device=True,
-    directory="build/pytorch/test",
-)
-
 # Those whose cases hold whether or not graph runs are linked.
 _LINKED_FILES = (
     "test_mps_graph.py",
@@ -67,54 +46,65 @@ _LINKED_FILES = (
     "test_mps_graph_optimizers.py",
     "test_mps_graph_parity.py",
 )
-
-# Without those that start processes of their own, for the slow ways to run them.
-_ONE_PROCESS = replace(
-    _CAPTURE_CASES, words=tuple(word for word in _CAPTURE_CASES.words if word != "test_mps_graph_processes.py")
+_CAPTURE_FILES = (
+    *_LINKED_FILES,
+    "test_mps_graph_bindings.py",
+    "test_mps_graph_sampling.py",
+    "test_mps_graph_state.py",
+    "test_mps_traced_graph.py",
+    "test_mps_executable_cache.py",
+    "test_mps_graph_executables.py",
+    "test_mps_graph_linked.py",
+    "test_mps_graph_compile.py",
+    "test_mps_graph_errors.py",
+    "test_mps_graph_processes.py",
+    "test_mps_aoti_shim.py",
 )
 
 
+def _capture_cases(name: str, *files: str) -> Suite:
+    words = (*_UPSTREAM_STYLE, *_SPREAD, *files)
+    return Suite(name, words, on_device=True, directory="build/pytorch/test")
+
+
+# Without those that start processes of their own, for the slow ways to run them.
+_ONE_PROCESS = _capture_cases("capture cases", *(file for file in _CAPTURE_FILES if "processes" not in file))
+
+
 def _models(name: str, *words: str) -> Suite:
-    program = "test/programs/real_models/run.py"
-    return Suite(
-        name,
-        (program, *words),
-        needs=program,
-        counted=STATUS,
-        on_device=True,
-        on_mac=False,
-        model_libraries=True,
-    )
+    words = ("test/programs/real_models/run.py", *words)
+    return Suite(name, words, on_device=True, on_mac=False, packages=MODEL_LIBRARIES)
+
+
+def _sweep(name: str, *words: str) -> Suite:
+    return Suite(name, ("test/programs/sweep/run.py", "--jobs", "{processes}", *words), on_mac=False)
 
 
 def _sanitized(kind: str, *suites: Suite) -> tuple[Suite, ...]:
     return tuple(
-        replace(suite, name=f"{suite.name}, {kind} sanitizer", sanitizer=kind, on_device=True, on_mac=False)
+        replace(suite, name=f"{suite.name}, {kind} sanitizer", mode=kind, on_device=True, on_mac=False)
         for suite in suites
     )
 
 
+_SMALL = upstream_sample(SMALL_SAMPLE)
 # By the sanitizer: the suites of `test-sanitized`.
 SANITIZED = {
     "address": _sanitized(
         "address",
-        Suite("planted faults", (*_PYTEST, "test/simulator/sanitizers/test_address.py"), "test/simulator/sanitizers"),
-        Suite("cases", (*_PYTEST, *_OBJECTIVE_CASES), needs="test/simulator/tests"),
+        Suite("planted faults", (*_PYTEST, "test/simulator/sanitizers/test_address.py")),
+        Suite("cases", (*_PYTEST, *_OBJECTIVE_CASES)),
         _ONE_PROCESS,
-        upstream_sample(SMALL_SAMPLE),
+        _SMALL,
     ),
     "thread": _sanitized(
         "thread",
-        Suite("planted faults", (*_PYTEST, "test/simulator/sanitizers/test_thread.py"), "test/simulator/sanitizers"),
-        Suite("cases", (*_PYTEST, *_OBJECTIVE_CASES, _NO_BACKEND), needs="test/simulator/tests"),
+        Suite("planted faults", (*_PYTEST, "test/simulator/sanitizers/test_thread.py")),
+        Suite("cases", (*_PYTEST, *_OBJECTIVE_CASES, _NO_BACKEND)),
     ),
 }
 
 _SAMPLE = "test/simulator/tests/test_mps_sample.toml"
-_SMALL = upstream_sample(SMALL_SAMPLE)
-_CAPTURED_SAMPLE = replace(
-    _SMALL, name="upstream sample, captured", words=(*_SMALL.words, *CAPTURED_LIST), captured=True
-)
 
 # One of a check and one of the series' Python, which need no build, and one of the engine, for which one file is compiled.
 _FEW_MUTANTS = ("sweep-compares-nothing", "optimizer-check-dropped", "binding-offset-lost")
@@ -123,54 +113,37 @@ _FEW_MUTANTS = ("sweep-compares-nothing", "optimizer-check-dropped", "binding-of
 QUICK = ("fork tool", "capture cases", "small upstream sample")
 
 SUITES = (
-    Suite("fork tool", (*_PYTEST, *_SPREAD, "test/tools/fork_tool"), needs="test/tools/fork_tool"),
-    Suite("fallback bench", (*_PYTEST, "test/tools/fallback_bench"), needs="test/tools/fallback_bench", on_device=True),
+    Suite("fork tool", (*_PYTEST, *_SPREAD, "test/tools/fork_tool")),
+    Suite("fallback bench", (*_PYTEST, "test/tools/fallback_bench"), on_device=True),
     # A Mac has lintrunner, and the rest needs no device.
     Suite(
         "upstream checks",
         (*_PYTEST, *_SPREAD, "--dist", "loadfile", "test/upstream/checks"),
-        needs="test/upstream/checks",
         on_mac=False,
-        upstream_tools=True,
+        packages=UPSTREAM_TOOLS,
     ),
-    Suite("workflows", (*_PYTEST, "test/tools/workflows"), needs="test/tools/workflows", on_mac=False),
+    Suite("workflows", (*_PYTEST, "test/tools/workflows"), on_mac=False),
     # Part of it reads what the simulator's build compiled.
-    Suite(
-        "mac library", (*_PYTEST, "test/mac_wheel/library"), needs="test/mac_wheel/library", on_mac=False, builds=True
-    ),
+    Suite("mac library", (*_PYTEST, "test/mac_wheel/library"), on_mac=False, load=BUILDS),
     # Its environment is one of its own, with another torch.
-    Suite("next base", (*_PYTEST, "test/releases/wheels"), needs="test/releases/wheels", on_mac=False, builds=True),
-    Suite("simulator", (*_PYTEST, *_SPREAD, "test/simulator/tests"), needs="test/simulator/tests", on_mac=False),
+    Suite("next base", (*_PYTEST, "test/releases/wheels"), on_mac=False, load=BUILDS),
+    Suite("simulator", (*_PYTEST, *_SPREAD, "test/simulator/tests"), on_mac=False),
     # As a contributor without a Mac uses it: the base's backend, without the series.
-    Suite(
-        "base only", (*_PYTEST, "test/simulator/base_only"), needs="test/simulator/base_only", on_mac=False, builds=True
-    ),
-    Suite(
-        "recorder properties",
-        (*_PYTEST, *_SPREAD, "test/properties/capture"),
-        needs="test/properties/capture",
-        on_device=True,
-    ),
-    _CAPTURE_CASES,
-    replace(
-        _CAPTURE_CASES,
-        name="capture cases, linked",
-        words=(*_UPSTREAM_STYLE, *_SPREAD, *_LINKED_FILES),
-        linked=True,
-    ),
-    Suite("C++ tests", (*_PYTEST, "test/cpp"), needs="test/cpp", on_mac=False),
+    Suite("base only", (*_PYTEST, "test/simulator/base_only"), on_mac=False, load=BUILDS),
+    Suite("recorder properties", (*_PYTEST, *_SPREAD, "test/properties/capture"), on_device=True),
+    _capture_cases("capture cases", *_CAPTURE_FILES),
+    replace(_capture_cases("capture cases, linked", *_LINKED_FILES), mode=LINKED),
+    Suite("C++ tests", (*_PYTEST, "test/cpp"), on_mac=False),
     # The backend of the base below, the patched one on top as a library: as in the wheel for a Mac.
-    Suite(
-        "layered", (*_PYTEST, "test/mac_wheel/layered"), needs="test/mac_wheel/layered", on_mac=False, by_name_only=True
-    ),
-    Suite("custom kernels", (*_PYTEST, "test/examples"), needs="test/examples", on_device=True),
+    Suite("layered", (*_PYTEST, "test/mac_wheel/layered"), on_mac=False, by_name_only=True),
+    Suite("custom kernels", (*_PYTEST, "test/examples"), on_device=True),
     # Pauses at random show what does not wait for the GPU, or waits for the wrong thing; with seed 1 each dispatch_sync
     # runs its block on another thread, and executables commit wherever nothing forbids it.
     replace(
         _ONE_PROCESS,
         name="capture cases, delayed GPU",
         on_mac=False,
-        waits=True,
+        load=WAITS,
         simulator=("--delay-us", "300", "--seed", "1"),
     ),
     # A GPU that is done at once leaves the host no time to touch what it uses. This one pauses each time.
@@ -178,63 +151,27 @@ SUITES = (
         _SMALL,
         name="upstream sample, delayed GPU",
         on_device=True,
-        waits=True,
+        load=WAITS,
         simulator=("--delay-us", "2000", "--seed", "5"),
     ),
-    Suite(
-        "sample of the sweep",
-        (
-            "test/programs/sweep/run.py",
-            "--jobs",
-            "{processes}",
-            "--sample",
-            "60",
-            "--report",
-            "build/reports/sweep_sample.json",
-        ),
-        needs="test/programs/sweep/run.py",
-        counted=STATUS,
-        on_mac=False,
-    ),
-    Suite(
-        "sample of the sweep, metadata",
-        (
-            *("test/programs/sweep/run.py", "--jobs", "{processes}", "--sample", "600", "--state"),
-            *("--report", "build/reports/sweep_state_sample.json"),
-        ),
-        needs="test/programs/sweep/run.py",
-        counted=STATUS,
-        on_mac=False,
+    _sweep("sample of the sweep", "--sample", "60", "--report", "build/reports/sweep_sample.json"),
+    _sweep(
+        *("sample of the sweep, metadata", "--sample", "600", "--state"),
+        *("--report", "build/reports/sweep_state_sample.json"),
     ),
     # Without replays nothing may be equal, or the ones above prove nothing.
-    Suite(
-        "sample of the sweep, no replays",
-        (
-            *("test/programs/sweep/run.py", "--jobs", "{processes}", "--sample", "300", "--no-replay"),
-            *("--report", "build/reports/sweep_no_replay.json"),
-        ),
-        needs="test/programs/sweep/run.py",
-        counted=STATUS,
-        on_mac=False,
+    _sweep(
+        *("sample of the sweep, no replays", "--sample", "300", "--no-replay"),
+        *("--report", "build/reports/sweep_no_replay.json"),
     ),
-    Suite("order of use", (*_PYTEST, "test/properties/orders"), needs="test/properties/orders", on_device=True),
-    Suite(
-        "demo",
-        ("test/programs/demo/run.py", "--small"),
-        needs="test/programs/demo/run.py",
-        counted=STATUS,
-        on_device=True,
-    ),
-    Suite(
-        "benchmark", (*_PYTEST, "test/programs/benchmark/tests"), needs="test/programs/benchmark/tests", on_device=True
-    ),
+    Suite("order of use", (*_PYTEST, "test/properties/orders"), on_device=True),
+    Suite("demo", ("test/programs/demo/run.py", "--small"), on_device=True),
+    Suite("benchmark", (*_PYTEST, "test/programs/benchmark/tests"), on_device=True),
     Suite(
         "quick benchmark",
         ("test/programs/benchmark/run.py", "--quick", "--report", "build/reports/bench_quick.json"),
-        needs="test/programs/benchmark/run.py",
-        counted=STATUS,
         on_device=True,
-        measures_time=True,
+        load=ALONE,
     ),
     _models("models", "--quick", "--report", "build/reports/models_quick.json"),
     # Without replays nothing may be equal, or the one above proves nothing.
@@ -247,8 +184,6 @@ SUITES = (
     Suite(
         "graph caching",
         ("test/programs/graph_caching/run.py", "--small", "--report", "build/reports/graph_caching_small.json"),
-        needs="test/programs/graph_caching/run.py",
-        counted=STATUS,
         on_device=True,
     ),
     *(
@@ -256,17 +191,15 @@ SUITES = (
         for version, file in (("15.2", "test_mps.py"), ("14.5", "test_mps.py"), ("15.2", "test_optim.py"))
     ),
     replace(_SMALL, name="small upstream sample", by_name_only=True),
-    _CAPTURED_SAMPLE,
+    replace(_SMALL, name="upstream sample, captured", words=(*_SMALL.words, *CAPTURED_LIST), mode=CAPTURED),
     Suite(
         "mutants",
         (
             *("scripts/mpsfork", "mutants", "--report", "build/reports/mutants_few.json"),
             *(word for name in _FEW_MUTANTS for word in ("--mutant", name)),
         ),
-        needs="test/mutants",
-        counted=STATUS,
         on_mac=False,
-        builds=True,
+        load=BUILDS,
     ),
     *SANITIZED["address"],
 )

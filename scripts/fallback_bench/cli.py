@@ -14,11 +14,12 @@ from typing import Any
 import click
 
 from fallback_bench.targets import load, OWN_FILE, Target, Targets
-from fork_tool.common.console import complain, count_progress, note, say
+from fork_tool.common.console import count_progress, note, say
 from fork_tool.common.errors import ForkToolError
-from fork_tool.common.files import describe, write_atomically
+from fork_tool.common.files import write_atomically
+from fork_tool.common.help import run_command_line
 
-INTERRUPTED = 130
+RUN = Path(__file__).with_name("run.py")
 REPORTS = Path(__file__).resolve().parents[2] / "build" / "reports" / "fallback"
 
 
@@ -59,10 +60,8 @@ def bench(
     chosen = _choose(targets, names)
     # These import torch, which takes its time.
     from fallback_bench.bench import Bench, Cell, cells_of
-    from fallback_bench.plot import draw
-    from fallback_bench.report import markdown
-    from fallback_bench.rows import Row, write_csv
-    from fallback_bench.summary import summarize
+    from fallback_bench.report import draw, markdown
+    from fallback_bench.rows import Row, summarize, write_csv
     from fallback_bench.workers import Worker
 
     grids = {target.operator: cells_of(target.operator, dtypes, quick) for target in chosen}
@@ -136,15 +135,7 @@ def percentage(what: str, timed: bool, here: bool) -> None:
 
     if not here:
         # torch decides at its import whether operators may fall back, and here it may have been imported.
-        command = [
-            sys.executable,
-            "-m",
-            "fallback_bench",
-            "percentage",
-            what,
-            "--here",
-            *(["--timed"] if timed else []),
-        ]
+        command = [sys.executable, str(RUN), "percentage", what, "--here", *(["--timed"] if timed else [])]
         sys.exit(subprocess.run(command, env=child_environment(True), check=False).returncode)
     from fallback_bench.device import this_device
     from fallback_bench.percentage import fallback_share
@@ -210,19 +201,5 @@ def _function(what: str) -> Callable[[], Any]:
 
 
 def main() -> None:
-    """Run a command; every foreseen failure is one sentence."""
-    try:
-        status = cli.main(prog_name="fallback_bench", standalone_mode=False)
-    except ForkToolError as problem:
-        complain(str(problem))
-        sys.exit(1)
-    except click.ClickException as problem:
-        problem.show()
-        sys.exit(problem.exit_code)
-    except OSError as problem:
-        complain(describe(problem))
-        sys.exit(1)
-    except (KeyboardInterrupt, click.Abort):
-        complain("Stopped; the files that are complete stay.")
-        sys.exit(INTERRUPTED)
-    sys.exit(status if isinstance(status, int) else 0)
+    """Run a command."""
+    run_command_line(cli, "fallback_bench", "Stopped; the files that are complete stay.")

@@ -2,41 +2,53 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import yaml
+from pydantic import BeforeValidator, ConfigDict, model_validator, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+from pydantic_core import PydanticCustomError
 
+from fork_tool.base.pin_values import Number, sentence, shaped
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import write_atomically
 
 OWN_FILE = Path(__file__).with_name("targets.yaml")
-_OPERATOR = re.compile(r"aten::\w+")
-_LINK = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/(issues|pull)/\d+(#issuecomment-\d+)?")
+_Operator = Annotated[str, shaped(r"aten::\w+", "an operator like aten::linalg_qr, without overload")]
+_ISSUE = r"https://github\.com/[\w.-]+/[\w.-]+/(issues|pull)/\d+(#issuecomment-\d+)?"
+_Link = Annotated[str, shaped(_ISSUE, "a link to an issue, a pull request or a comment on GitHub")]
+_Text = Annotated[str, BeforeValidator(str)]
+_SHAPE = ConfigDict(extra="forbid")
 _HEADER = """\
 # Operators that users asked the MPS backend for. `curated` links are kept by hand: requests that a person has
 # read. `found` and `synced` are written by `scripts/mpsfork fallback-sync`, which replaces them and nothing else.
 """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_SHAPE)
 class Request:
     """One person's comment that asks for an operator, and how many more agreed with it."""
 
-    link: str
-    votes: int = 1
+    link: _Link
+    votes: Number = 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_SHAPE)
 class Target:
     """An operator (all of its overloads) and who wants it."""
 
-    operator: str
+    operator: _Operator
     note: str = ""
-    curated: tuple[str, ...] = ()
+    curated: tuple[_Link, ...] = ()
     found: tuple[Request, ...] = ()
+
+    @model_validator(mode="after")
+    def _is_asked_for(self) -> Target:
+        if not self.curated and not self.found:
+            raise PydanticCustomError("shape", "asked for: with a link under `curated`, or not in the list")
+        return self
 
     @property
     def votes(self) -> int:
@@ -49,12 +61,12 @@ class Target:
         return list(dict.fromkeys([*self.curated, *(request.link for request in self.found)]))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_SHAPE)
 class Targets:
     """What targets.yaml holds."""
 
     targets: tuple[Target, ...]
-    synced: dict[str, str] = field(default_factory=dict)
+    synced: dict[Literal["date", "issues"], _Text] = field(default_factory=dict)
 
     @property
     def by_demand(self) -> list[Target]:
@@ -62,22 +74,20 @@ class Targets:
 
 
 def load(path: Path = OWN_FILE) -> Targets:
-    """Read and check the file; what is wrong with it is said with the entry's name."""
+    """Read and check the file; the first value that is wrong is named, with what to write."""
     try:
-        content = yaml.safe_load(path.read_text("utf-8"))
+        found = TypeAdapter(Targets).validate_python(yaml.safe_load(path.read_text("utf-8")))
     except FileNotFoundError:
         raise ForkToolError(f"{path} is missing: `git checkout -- {path}` brings the curated list back.") from None
     except (yaml.YAMLError, UnicodeDecodeError) as problem:
-        reason = " ".join(str(problem).split())
-        raise ForkToolError(f"{path} is no YAML: {reason}.") from None
-    top = _mapping(content, {"synced", "targets"}, f"{path}")
-    synced = _mapping(top.get("synced") or {}, {"date", "issues"}, f"{path}: synced")
-    targets = [_target(entry, f"{path}: entry {number}") for number, entry in enumerate(_list(top, "targets", path), 1)]
-    names = [target.operator for target in targets]
+        raise ForkToolError(f"{path} is no YAML: {' '.join(str(problem).split())}.") from None
+    except ValidationError as problem:
+        raise ForkToolError(f"{path}{sentence(problem.errors()[0])}.") from None
+    names = [target.operator for target in found.targets]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ForkToolError(f"{path} lists {', '.join(twice)} more than once: join the entries.")
-    return Targets(tuple(targets), {key: str(value) for key, value in synced.items()})
+    return found
 
 
 def dump(targets: Targets) -> str:
@@ -103,48 +113,3 @@ def save(targets: Targets, path: Path) -> None:
     if yaml.safe_load(text) is None:
         raise ForkToolError(f"Nothing would be left of {path}: it was not written.")
     write_atomically(path, text.encode())
-
-
-def _target(entry: Any, where: str) -> Target:
-    fields = _mapping(entry, {"operator", "note", "curated", "found"}, where)
-    operator = fields.get("operator")
-    if not isinstance(operator, str) or not _OPERATOR.fullmatch(operator):
-        raise ForkToolError(
-            f"{where}: `operator` is {operator!r}, and should be like aten::linalg_qr, without overload."
-        )
-    where = f"{where} ({operator})"
-    curated = tuple(_link(link, where) for link in _list(fields, "curated", where))
-    found = tuple(_request(request, where) for request in _list(fields, "found", where))
-    if not curated and not found:
-        raise ForkToolError(f"{where}: it is not asked for; put a link under `curated`, or take the entry out.")
-    return Target(operator, str(fields.get("note") or ""), curated, found)
-
-
-def _request(content: Any, where: str) -> Request:
-    fields = _mapping(content, {"link", "votes"}, f"{where}: found")
-    votes = fields.get("votes", 1)
-    if not isinstance(votes, int) or isinstance(votes, bool) or votes < 1:
-        raise ForkToolError(f"{where}: `votes` is {votes!r}, and should be a number from 1.")
-    return Request(_link(fields.get("link"), where), votes)
-
-
-def _link(link: object, where: str) -> str:
-    if isinstance(link, str) and _LINK.fullmatch(link):
-        return link
-    raise ForkToolError(f"{where}: {link!r} is no link to an issue, a pull request or a comment on GitHub.")
-
-
-def _list(fields: dict[str, Any], key: str, where: object) -> list[Any]:
-    content = fields.get(key) or []
-    if not isinstance(content, list):
-        raise ForkToolError(f"{where}: `{key}` is no list.")
-    return content
-
-
-def _mapping(content: Any, keys: set[str], where: str) -> dict[str, Any]:
-    if not isinstance(content, dict):
-        raise ForkToolError(f"{where} is no mapping with {', '.join(sorted(keys))}.")
-    strange = sorted(str(key) for key in content if key not in keys)
-    if strange:
-        raise ForkToolError(f"{where} has {', '.join(strange)}, and may have {', '.join(sorted(keys))}.")
-    return content

@@ -7,115 +7,57 @@ from dataclasses import dataclass
 from pathlib import Path
 
 
+class _Place:
+    """A path below the root."""
+
+    def __init__(self, path: str):
+        self._path = path
+
+    def __get__(self, layout: Layout, _owner: type) -> Path:
+        return layout.root / self._path
+
+
 @dataclass(frozen=True)
 class Layout:
     """The directories of one working copy of this repository."""
 
     root: Path
 
-    @property
-    def pin(self) -> Path:
-        return self.root / "base.toml"
+    pin = _Place("base.toml")
+    patches = _Place("patches")
+    series = _Place("patches/series")
+    # What differs on other releases of PyTorch.
+    releases = _Place("patches/releases")
+    overlay = _Place("aten_mps_overlay")
+    requirements = _Place("requirements.txt")
+    environment = _Place(".venv")
+    python = _Place(".venv/bin/python")
+    # The table of the suites of tests.
+    suites = _Place("test/suites.py")
+    simulator_source = _Place("test/simulator")
 
-    @property
-    def patches(self) -> Path:
-        return self.root / "patches"
-
-    @property
-    def series(self) -> Path:
-        return self.patches / "series"
-
-    @property
-    def releases(self) -> Path:
-        """What differs on other releases of PyTorch."""
-        return self.patches / "releases"
-
-    @property
-    def overlay(self) -> Path:
-        return self.root / "aten_mps_overlay"
-
-    @property
-    def requirements(self) -> Path:
-        return self.root / "requirements.txt"
-
-    @property
-    def environment(self) -> Path:
-        return self.root / ".venv"
-
-    @property
-    def python(self) -> Path:
-        return self.environment / "bin" / "python"
-
-    @property
-    def build(self) -> Path:
-        return self.root / "build"
-
-    @property
-    def checkout(self) -> Path:
-        return self.build / "pytorch"
-
-    @property
-    def objfw(self) -> Path:
-        return self.build / "toolchain" / "objfw"
-
-    @property
-    def apple_metadata(self) -> Path:
-        return self.build / "toolchain" / "apple_metadata"
-
-    @property
-    def simulator_source(self) -> Path:
-        return self.root / "test" / "simulator"
-
-    @property
-    def simulator_build(self) -> Path:
-        return self.build / "simulator"
-
-    @property
-    def suites(self) -> Path:
-        """The table of the suites of tests."""
-        return self.root / "test" / "suites.py"
-
-    @property
-    def base_checkout(self) -> Path:
-        """The base without the series, a worktree of the checkout."""
-        return self.build / "pytorch-base"
-
-    @property
-    def entries_checkout(self) -> Path:
-        """The series up to one entry, a worktree of the checkout that goes from entry to entry."""
-        return self.build / "pytorch-entries"
-
-    @property
-    def rebase_checkout(self) -> Path:
-        """A worktree of the checkout in which an entry that conflicts with another base waits for the user's hand."""
-        return self.build / "pytorch-rebase"
+    build = _Place("build")
+    checkout = _Place("build/pytorch")
+    # Worktrees of the checkout: the base without the series; the series up to one entry, which goes from entry to
+    # entry; and the one in which an entry that conflicts with another base waits for the user's hand.
+    base_checkout = _Place("build/pytorch-base")
+    entries_checkout = _Place("build/pytorch-entries")
+    rebase_checkout = _Place("build/pytorch-rebase")
+    objfw = _Place("build/toolchain/objfw")
+    apple_metadata = _Place("build/toolchain/apple_metadata")
+    simulator_build = _Place("build/simulator")
+    reports = _Place("build/reports")
+    # The libraries of real models.
+    model_packages = _Place("build/models/packages")
+    # Upstream's tools in an environment of their own, and what they leave.
+    upstream_checks = _Place("build/upstream_checks")
+    export = _Place("build/export")
+    # The build of torch's wheel: its environments, its stamps, the wheel.
+    wheel = _Place("build/wheel")
 
     def other_simulator_build(self, name: str) -> Path:
         """A build of the simulator beside the usual one."""
         return self.build / f"simulator-{name}"
-
-    @property
-    def reports(self) -> Path:
-        return self.build / "reports"
-
-    @property
-    def model_packages(self) -> Path:
-        """The libraries of real models."""
-        return self.build / "models" / "packages"
-
-    @property
-    def upstream_checks(self) -> Path:
-        """Upstream's tools in an environment of their own, and what they leave."""
-        return self.build / "upstream_checks"
-
-    @property
-    def export(self) -> Path:
-        return self.build / "export"
-
-    @property
-    def wheel(self) -> Path:
-        """The build of torch's wheel: its environment, its stamps, the wheel."""
-        return self.build / "wheel"
 
     @property
     def cache(self) -> Path:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import tempfile
 from pathlib import Path
 
 from fork_tool.base.checkout import BASE_REF, BRANCH, describe_head, is_base, open_checkout
 from fork_tool.base.download import fetch_file, Unreachable
 from fork_tool.base.mirrors import find_mirrors
-from fork_tool.base.pin import Pin
+from fork_tool.base.pin import Pin, WorkingCopy
 from fork_tool.base.tarball import commit_tree, NEEDED_BYTES, unpack
-from fork_tool.base.working_copy import WorkingCopy
 from fork_tool.common.console import note, say
 from fork_tool.common.errors import ForkToolError
-from fork_tool.common.files import need_space, remove
+from fork_tool.common.files import need_space, new_directory
 from fork_tool.common.git import Git
 from fork_tool.common.processes import uninterrupted
 
@@ -25,7 +23,6 @@ SOURCES = ("git", "debian")
 SMALL_FIRST = ("debian", "git")
 _CLONE_BYTES = 6_000_000_000
 _PROBE_SECONDS = 15.0
-_PARTIAL = ".pytorch-partial-"
 
 
 class SourceFailed(Exception):
@@ -36,8 +33,6 @@ def fetch(project: WorkingCopy, checkout: Path | None = None, sources: tuple[str
     """Make build/pytorch a checkout of the base; false when it was one already."""
     layout = project.layout
     layout.build.mkdir(exist_ok=True)
-    for leftover in layout.build.glob(f"{_PARTIAL}*"):
-        remove(leftover)
     if checkout is not None:
         return _use(project, checkout)
     if layout.checkout.is_symlink() and not layout.checkout.exists():
@@ -96,10 +91,10 @@ def _use(project: WorkingCopy, directory: Path) -> bool:
             )
     with uninterrupted():
         git.run("update-ref", BASE_REF, base)
-        new = Path(tempfile.mkdtemp(prefix=_PARTIAL, dir=layout.build))
-        (new / "link").symlink_to(own)
-        (new / "link").replace(link)
-        new.rmdir()
+        new = link.with_name(".pytorch-link")
+        new.unlink(missing_ok=True)
+        new.symlink_to(own)
+        new.replace(link)
     return True
 
 
@@ -118,22 +113,19 @@ def _from_git(project: WorkingCopy) -> None:
     if probe.returncode:
         raise SourceFailed(f"{where} does not answer" if probe.returncode != 2 else f"{pin.url} has no tag {pin.tag}")
     need_space(layout.build, _CLONE_BYTES, f"A clone of PyTorch {pin.tag} with its submodules")
-    partial = Path(tempfile.mkdtemp(prefix=_PARTIAL, dir=layout.build))
-    try:
+    with new_directory(layout.checkout) as new:
         say(f"cloning {pin.url} at {pin.tag} with its submodules; this takes a while")
-        for words in _clone_commands(pin, str(partial / "pytorch"), nameless):
+        for words in _clone_commands(pin, str(new), nameless):
             # Not captured: git shows its own progress.
             if subprocess.run(words, env=git.environment(), stdin=subprocess.DEVNULL, check=False).returncode:
                 raise SourceFailed(f"the clone of {pin.url} broke off")
-        clone_git = Git(partial / "pytorch")
-        head = clone_git.resolve("HEAD")
+        clone = Git(new)
+        head = clone.resolve("HEAD")
         if head != pin.commit:
             raise ForkToolError(
                 f"The tag {pin.tag} of {pin.url} is commit {str(head)[:12]}, not {pin.commit[:12]} as base.toml says: find out which is right before you go on."
             )
-        _keep(project, clone_git, partial / "pytorch", pin.commit)
-    finally:
-        remove(partial)
+        clone.whole("update-ref", BASE_REF, pin.commit)
 
 
 def _clone_commands(pin: Pin, directory: str, nameless: bool) -> list[list[str]]:
@@ -162,23 +154,13 @@ def _from_debian(project: WorkingCopy) -> None:
     except Unreachable as problem:
         raise SourceFailed(str(problem)) from None
     need_space(layout.build, NEEDED_BYTES, f"Unpacking {pin.tarball.name}")
-    partial = Path(tempfile.mkdtemp(prefix=_PARTIAL, dir=layout.build))
-    try:
+    with new_directory(layout.checkout) as new:
         say(f"unpacking {pin.tarball.name}")
-        unpack(tarball, partial / "pytorch")
-        tree = commit_tree(partial / "pytorch", pin, pin.tarball.name)
+        unpack(tarball, new)
+        tree = commit_tree(new, pin, pin.tarball.name)
         if tree != pin.tarball_tree:
             raise ForkToolError(
                 f"The unpacked {pin.tarball.name} has the git tree {tree[:12]}, not {str(pin.tarball_tree)[:12]} as base.toml says: "
                 "the file system may not keep file modes or the case of names; use another one."
             )
-        git = Git(partial / "pytorch")
-        _keep(project, git, partial / "pytorch", git.resolve("refs/heads/base") or "")
-    finally:
-        remove(partial)
-
-
-def _keep(project: WorkingCopy, git: Git, made: Path, base: str) -> None:
-    with uninterrupted():
-        git.run("update-ref", BASE_REF, base)
-        made.replace(project.layout.checkout)
+        Git(new).whole("update-ref", BASE_REF, "refs/heads/base")

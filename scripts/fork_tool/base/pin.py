@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, StrictStr
 
 from fork_tool.base.pin_values import at, Date, FileName, GitName, Number, read_pin_file, Sha256, Table, Text, Versions
+from fork_tool.paths import Layout
 
 
 @dataclass(frozen=True)
@@ -120,3 +122,18 @@ class Pin(BaseModel):
 def load_pin(path: Path) -> Pin:
     """Read and check the pin file."""
     return read_pin_file(path, Pin)
+
+
+class WorkingCopy:
+    """Where everything lies, and what base.toml says."""
+
+    def __init__(self, layout: Layout):
+        self.layout = layout
+
+    @cached_property
+    def pin(self) -> Pin:
+        return load_pin(self.layout.pin)
+
+    def forget_pin(self) -> None:
+        """The pin file was rewritten."""
+        self.__dict__.pop("pin", None)

@@ -22,6 +22,8 @@ _WANTED = {
     "tuple_type": "a list",
     "dict_type": "a table",
     "model_type": "a table",
+    "dataclass_type": "a table",
+    "literal_error": "a name that is read",
 }
 
 
@@ -73,17 +75,19 @@ def read_pin_file(path: Path, shape: type[_Shape]) -> _Shape:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise ForkToolError(f"{path} is not valid TOML ({problem}): fix that line or {back}.") from None
     except ValidationError as problem:
-        raise ForkToolError(f"{path}{_sentence(problem.errors()[0])} or {back}.") from None
+        raise ForkToolError(f"{path}{sentence(problem.errors()[0])} or {back}.") from None
 
 
-def _sentence(error: ErrorDetails) -> str:
+def sentence(error: ErrorDetails) -> str:
+    """What is wrong with a value, and what to do, to follow the name of its file."""
     name = ""
     for part in error["loc"]:
         name += f"[{part}]" if isinstance(part, int) else f".{part}" if name else part
     if error["type"] == "missing":
         return f" lacks the value {name}: add it"
-    if error["type"] == "extra_forbidden":
+    if error["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         return f" has the value {name}, which nothing reads: correct its name"
+    name = name or "the whole file"
     shown = repr(error["input"])
     shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
     return f": {name} is {shown}, and must be {_WANTED.get(error['type'], error['msg'])}: correct it"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import lzma
 import tarfile
 from pathlib import Path
-from typing import IO
 
 from fork_tool.base.pin import Pin
 from fork_tool.common.console import byte_progress
@@ -17,42 +15,24 @@ from fork_tool.common.git import Git
 NEEDED_BYTES = 700_000_000
 
 
-class _Counted(io.RawIOBase):
-    """A file that tells how far it was read."""
-
-    def __init__(self, stream: IO[bytes], report: object):
-        self._stream = stream
-        self._report = report
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        data = self._stream.read(len(buffer))
-        buffer[: len(data)] = data
-        if callable(self._report):
-            self._report(len(data))
-        return len(data)
-
-
 def unpack(tarball: Path, directory: Path) -> None:
     """Unpack a tarball that has one directory at its top, without that directory."""
-    directory.mkdir(parents=True)
+    directory.mkdir(parents=True, exist_ok=True)
     try:
-        with tarball.open("rb") as stream, byte_progress() as progress:
-            task = progress.add_task("unpacking", total=tarball.stat().st_size)
-            counted = io.BufferedReader(_Counted(stream, lambda count: progress.advance(task, count)), 1 << 20)
+        with (
+            byte_progress() as progress,
+            progress.open(tarball, "rb", description="unpacking") as stream,
             # Not tarfile's own "r|xz", which takes a cut file for a short one.
-            with lzma.open(counted) as plain, tarfile.open(fileobj=plain, mode="r|") as archive:
-                for member in archive:
-                    _, slash, inside = member.name.removeprefix("./").partition("/")
-                    if not slash or not inside:
-                        continue
+            lzma.open(stream) as plain,
+            tarfile.open(fileobj=plain, mode="r|") as archive,
+        ):
+            if hasattr(tarfile, "data_filter"):
+                archive.extraction_filter = tarfile.data_filter
+            for member in archive:
+                _, slash, inside = member.name.removeprefix("./").partition("/")
+                if slash and inside:
                     member.name = inside
-                    if hasattr(tarfile, "data_filter"):
-                        archive.extract(member, directory, filter="data")
-                    else:
-                        archive.extract(member, directory)
+                    archive.extract(member, directory)
     except (tarfile.TarError, lzma.LZMAError, EOFError) as problem:
         raise ForkToolError(f"{tarball} could not be unpacked ({problem}): delete it and run it again.") from None
 

@@ -11,6 +11,7 @@ from rich.progress import (
     DownloadColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     TextColumn,
     TimeRemainingColumn,
     TransferSpeedColumn,
@@ -47,39 +48,28 @@ def show_command(command: Sequence[object], where: str = "") -> None:
     say(f"$ {f'(cd {where}) ' if where else ''}{line}", style="dim")
 
 
+def counted(count: int, things: str) -> str:
+    """`counted(1, "entries")` is "1 entry"."""
+    one = f"{things.removesuffix('ies')}y" if things.endswith("ies") else things.removesuffix("s")
+    return f"{count} {one if count == 1 else things}"
+
+
+def _progress(*columns: ProgressColumn) -> Progress:
+    """A progress bar, shown on terminals only."""
+    columns = (TextColumn("{task.description}"), BarColumn(), *columns)
+    return Progress(*columns, console=out, disable=not out.is_terminal, transient=True)
+
+
 def byte_progress() -> Progress:
-    """A progress bar for something measured in bytes; shown on terminals only."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-        console=out,
-        disable=not out.is_terminal,
-        transient=True,
-    )
+    """A progress bar for something measured in bytes."""
+    return _progress(DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
 
 
 def seconds_progress() -> Progress:
-    """A progress bar for a wait of known length; shown on terminals only."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeRemainingColumn(),
-        console=out,
-        disable=not out.is_terminal,
-        transient=True,
-    )
+    """A progress bar for a wait of known length."""
+    return _progress(TimeRemainingColumn())
 
 
 def count_progress() -> Progress:
-    """A progress bar for things that are counted, whose number may be unknown; shown on terminals only."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        console=out,
-        disable=not out.is_terminal,
-        transient=True,
-    )
+    """A progress bar for things that are counted, whose number may be unknown."""
+    return _progress(MofNCompleteColumn(), TimeRemainingColumn())

@@ -55,12 +55,6 @@ def new_directory(into: Path) -> Iterator[Path]:
         raise
 
 
-def remove_scratch(directory: Path) -> None:
-    """Remove what a killed run left in `directory`."""
-    for leftover in directory.glob(f"{SCRATCH}*"):
-        remove(leftover)
-
-
 def remove(path: Path) -> None:
     """Remove a file, a link (never what it points to) or a directory with all in it."""
     if path.is_symlink() or path.is_file():

@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass
 
 from fork_tool.base.pin import Pin
-from fork_tool.machine.machine import Finding, LACKS, OK
+from fork_tool.machine.machine import Finding, judge, OK
 from fork_tool.paths import Layout
 
 GIB = 1 << 30
@@ -71,19 +71,19 @@ def examine(facts: MacFacts, pin: Pin) -> list[Finding]:
     build = pin.wheel_build
     disk = NEEDED_DISK_LATER if facts.under_way else NEEDED_DISK
     return [
-        _finding(
+        judge(
             "macOS",
             at_least(facts.macos, build.macos),
             facts.macos or "no version",
             f"needed: {build.macos} or newer; update macOS in System Settings, General, Software Update",
         ),
-        _finding(
+        judge(
             "compiler",
             bool(facts.tools and facts.compiler),
             facts.compiler or f"none in {facts.tools or 'any developer directory'}",
             f"{_TOOLS}; if Xcode is there, `sudo xcodebuild -license accept`",
         ),
-        _finding(
+        judge(
             "macOS SDK",
             at_least(facts.sdk, build.sdk),
             facts.sdk or "none",
@@ -91,26 +91,26 @@ def examine(facts: MacFacts, pin: Pin) -> list[Finding]:
         ),
         # Without it the base's own kernels are compiled when the program runs.
         Finding("Metal compiler", OK, facts.metal or "not there; kernels are compiled at run time"),
-        _finding(
+        judge(
             "memory",
             facts.memory >= NEEDED_MEMORY,
             f"{facts.memory / GIB:.0f} GiB, enough for {jobs_for(facts)} compilers at once",
             f"needed: {NEEDED_MEMORY // GIB} GiB; build on a Mac that has them and copy the wheel",
         ),
-        _finding(
+        judge(
             "disk for the wheel",
             facts.disk >= disk,
             f"{facts.disk / GIB:.0f} GiB free",
             f"needed: {disk // GIB} GiB; make room, or put this repository on a larger disk",
         ),
-        _finding(
+        judge(
             "folder",
             not re.search(r"\s", facts.place),
             facts.place or "unknown",
             "there is a space in the path, in which the base may not build; move this repository to a path without one, "
             "remove .venv there, and run this again",
         ),
-        _finding(
+        judge(
             "Python for the wheel",
             _versions(build.python[0]) <= facts.python <= _versions(build.python[1]),
             ".".join(map(str, facts.python)),
@@ -126,10 +126,6 @@ def at_least(found: str, needed: str) -> bool:
 
 def _versions(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(".") if part.isdigit())
-
-
-def _finding(name: str, good: bool, detail: str, remedy: str) -> Finding:
-    return Finding(name, OK, detail) if good else Finding(name, LACKS, detail, remedy)
 
 
 def memory() -> int:

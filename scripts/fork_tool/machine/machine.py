@@ -158,3 +158,8 @@ class Finding:
     state: str
     detail: str
     remedy: str = ""
+
+
+def judge(name: str, good: bool, detail: str, remedy: str) -> Finding:
+    """What was found; the remedy where it is not good."""
+    return Finding(name, OK, detail) if good else Finding(name, LACKS, detail, remedy)

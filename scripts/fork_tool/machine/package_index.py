@@ -71,14 +71,5 @@ def believe_wheel(path: Path, wheel: PinnedWheel, pin: str) -> None:
 
 def pip_command(python: Path, words: Sequence[str]) -> list[str]:
     """An installation that asks nothing and installs what it is told to, only."""
-    return [
-        str(python),
-        "-m",
-        "pip",
-        "install",
-        "--disable-pip-version-check",
-        "--no-input",
-        "--no-deps",
-        "--quiet",
-        *words,
-    ]
+    quiet = ("--disable-pip-version-check", "--no-input", "--no-deps", "--quiet")
+    return [str(python), "-m", "pip", "install", *quiet, *words]

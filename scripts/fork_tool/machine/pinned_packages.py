@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from fork_tool.common.console import say
@@ -16,7 +16,6 @@ from fork_tool.series.project import Project
 MODEL_REQUIREMENTS = "requirements-models.txt"
 # What upstream checks its sources with.
 TOOL_REQUIREMENTS = "test/upstream/checks/requirements.txt"
-_TOOLS = "upstream's tools"
 _STAMP = ".mpsfork-requirements"
 _PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--quiet")
 
@@ -26,18 +25,24 @@ def install_model_libraries(project: Project) -> bool:
 
     Without dependencies: what the libraries share with the project, torch above all, is the project's.
     """
-    folder = project.layout.model_packages
-
-    def install() -> None:
-        words = ("--no-deps", "--target", str(folder), "--requirement", MODEL_REQUIREMENTS)
-        run_or_raise(project, [str(project.layout.python), *_PIP, *words], "the libraries of real models")
-
-    return keep_up_to_date(project, MODEL_REQUIREMENTS, folder, "the libraries of real models", install)
+    layout, what = project.layout, "the libraries of real models"
+    words = ("--no-deps", "--target", str(layout.model_packages), "--requirement", MODEL_REQUIREMENTS)
+    command = [str(layout.python), *_PIP, *words]
+    return keep_up_to_date(project, MODEL_REQUIREMENTS, layout.model_packages, what, [command])
 
 
-def install_into(project: Project, python: Path, requirements: str, what: str) -> None:
-    """Install requirements with an interpreter's pip."""
-    run_or_raise(project, [str(python), *_PIP, "--requirement", requirements], what)
+def install_upstream_tools(project: Project) -> bool:
+    """Bring upstream's tools to their versions, in an environment of their own; false when they were there.
+
+    The versions are those of the base's time, and differ from those that check this repository.
+    """
+    environment = project.layout.upstream_checks / "environment"
+    python = environment / "bin" / "python"
+    commands = [
+        [str(project.layout.python), "-m", "venv", str(environment)],
+        [str(python), *_PIP, "--requirement", TOOL_REQUIREMENTS],
+    ]
+    return keep_up_to_date(project, TOOL_REQUIREMENTS, environment, "upstream's tools", commands, python.exists)
 
 
 def keep_up_to_date(
@@ -45,7 +50,7 @@ def keep_up_to_date(
     requirements: str,
     folder: Path,
     what: str,
-    install: Callable[[], None],
+    commands: Iterable[Sequence[str]],
     is_there: Callable[[], bool] = lambda: True,
 ) -> bool:
     """Empty and fill a folder when its requirements, or the interpreter, have changed; false when they have not."""
@@ -58,30 +63,10 @@ def keep_up_to_date(
     remove(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     say(f"installing {what} in {layout.shown(folder)}")
-    install()
+    for command in commands:
+        if run_shown(command, layout.root):
+            raise ForkToolError(
+                f"{what} could not be installed (see above): check the network and the package index, then run this again."
+            )
     write_atomically(stamp, digest.encode())
     return True
-
-
-def run_or_raise(project: Project, command: list[str], what: str) -> None:
-    """Print a command and run it; a failure is most likely the network's."""
-    if run_shown(command, project.layout.root):
-        raise ForkToolError(
-            f"{what} could not be installed (see above): check the network and the package index, then run this again."
-        )
-
-
-def install_upstream_tools(project: Project) -> bool:
-    """Bring upstream's tools to their versions, in an environment of their own; false when they were there.
-
-    The versions are those of the base's time, and differ from those that check this repository.
-    """
-    layout = project.layout
-    environment = layout.upstream_checks / "environment"
-    python = environment / "bin" / "python"
-
-    def install() -> None:
-        run_or_raise(project, [str(layout.python), "-m", "venv", str(environment)], _TOOLS)
-        install_into(project, python, TOOL_REQUIREMENTS, _TOOLS)
-
-    return keep_up_to_date(project, TOOL_REQUIREMENTS, environment, _TOOLS, install, python.exists)

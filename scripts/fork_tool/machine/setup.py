@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator
 
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.processes import run_shown
-from fork_tool.machine.apple_metadata import fetch_apple_metadata
 from fork_tool.machine.environment import install_requirements
 from fork_tool.machine.machine import as_administrator, Machine, Need, needs_of, this_machine
-from fork_tool.machine.objfw import unpack_objfw
+from fork_tool.machine.unpacked import fetch_apple_metadata, unpack_objfw
 from fork_tool.series.project import Project
 
 

@@ -6,7 +6,6 @@ import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from fork_tool.base.checkout import open_checkout
 from fork_tool.common.console import count_progress
 from fork_tool.common.files import write_atomically
 from fork_tool.common.git import Git
@@ -51,8 +50,8 @@ class Drifts:
 
 def find_drift(project: Project, against: str) -> Drifts:
     """Merge every entry onto the other base; those after a conflict go on from the tree with git's marks in it."""
-    layout, pin = project.layout, project.pin
-    checkout = open_checkout(layout.checkout, pin, layout.shown(layout.checkout))
+    pin = project.pin
+    checkout = project.open_checkout()
     git = checkout.git
     target = find_target(checkout, pin, against)
     layers = project.stack(git, checkout.base).layers

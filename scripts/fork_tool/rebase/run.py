@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fork_tool.base.checkout import APPLIED_REF, BASE_REF, BRANCH, BRANCH_REF, Checkout, open_checkout
+from fork_tool.base.checkout import APPLIED_REF, BASE_REF, BRANCH, BRANCH_REF, Checkout
 from fork_tool.base.pin import Pin
 from fork_tool.common.console import note, say
 from fork_tool.common.errors import ForkToolError
@@ -16,7 +16,6 @@ from fork_tool.common.files import write_atomically
 from fork_tool.common.git import Git
 from fork_tool.common.processes import uninterrupted
 from fork_tool.rebase.carried import Carried, compare
-from fork_tool.rebase.new_pin import rewritten_pin
 from fork_tool.rebase.replay import merge_entry
 from fork_tool.rebase.state import (
     bring_files_back,
@@ -24,10 +23,13 @@ from fork_tool.rebase.state import (
     keep_files,
     load_state,
     RebaseState,
+    remove_worktree,
+    resolution,
     save_state,
+    show_clashes,
+    wait_for_user,
 )
-from fork_tool.rebase.targets import find_target, Target
-from fork_tool.rebase.worktree import remove_worktree, resolution, show_clashes, wait_for_user
+from fork_tool.rebase.targets import find_target, rewritten_pin, Target
 from fork_tool.series.apply import move_checkout, refuse_foreign
 from fork_tool.series.entries import Entry
 from fork_tool.series.from_commits import take_series
@@ -38,7 +40,7 @@ from fork_tool.series.write_series import earlier_claims, write_series, Written
 
 def start(project: Project, asked: str) -> Written | None:
     """Move the series to what `asked` names; none when it stands there already."""
-    checkout = _open(project)
+    checkout = project.open_checkout()
     checkout.refuse_unfinished()
     refuse_foreign(checkout, project)
     if checkout.unrefreshed:
@@ -103,10 +105,6 @@ def abort(project: Project) -> RebaseState:
         remove_worktree(project, git)
         forget_state(git)
     return state
-
-
-def _open(project: Project) -> Checkout:
-    return open_checkout(project.layout.checkout, project.pin, project.layout.shown(project.layout.checkout))
 
 
 def _loaded(project: Project, git: Git) -> RebaseState:

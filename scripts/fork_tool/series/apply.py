@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fork_tool.base.checkout import APPLIED_REF, BACKUP_REF, BASE_REF, BRANCH, Checkout, describe_head, open_checkout
+from fork_tool.base.checkout import APPLIED_REF, BACKUP_REF, BASE_REF, BRANCH, Checkout, describe_head
 from fork_tool.common.console import note, say
 from fork_tool.common.errors import ConflictError, ForkToolError
 from fork_tool.common.git import GitError
@@ -27,8 +27,7 @@ class Applied:
 
 def apply_series(project: Project, force: bool = False) -> Applied:
     """Make the branch hold the series and check it out; running it again changes nothing."""
-    shown = project.layout.shown(project.layout.checkout)
-    checkout = open_checkout(project.layout.checkout, project.pin, shown)
+    checkout = project.open_checkout()
     checkout.refuse_unfinished()
     refuse_foreign(checkout, project)
     try:
@@ -46,7 +45,7 @@ def apply_series(project: Project, force: bool = False) -> Applied:
     if tip != stack.tip and checkout.unrefreshed:
         if not force:
             raise ForkToolError(
-                f"The branch {BRANCH} in {shown} holds commits that patches/ does not have: `make refresh` takes them over, `scripts/mpsfork apply --force` puts them aside."
+                f"The branch {BRANCH} in {checkout.shown} holds commits that patches/ does not have: `make refresh` takes them over, `scripts/mpsfork apply --force` puts them aside."
             )
         checkout.git.whole("update-ref", BACKUP_REF, tip or "")
     move_checkout(checkout, stack)
@@ -55,19 +54,17 @@ def apply_series(project: Project, force: bool = False) -> Applied:
 
 def bring_series(project: Project) -> None:
     """Apply the series, unless the branch has commits that patches/ lacks."""
-    layout = project.layout
-    shown = layout.shown(layout.checkout)
-    checkout = open_checkout(layout.checkout, project.pin, shown)
+    checkout = project.open_checkout()
     if (
         checkout.branch_tip is not None
         and checkout.head == checkout.branch_tip
         and (checkout.unrefreshed or checkout.changed_files)
     ):
-        note(f"{shown} holds work that patches/ does not have; it is used as it is")
+        note(f"{checkout.shown} holds work that patches/ does not have; it is used as it is")
         return
     result = apply_series(project)
     if result.changed:
-        say(f"applied {len(result.stack.layers)} entries to {shown}")
+        say(f"applied {len(result.stack.layers)} entries to {checkout.shown}")
 
 
 def refuse_foreign(checkout: Checkout, project: Project) -> None:

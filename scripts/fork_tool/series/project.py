@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fork_tool.base.working_copy import WorkingCopy
+from fork_tool.base.checkout import Checkout, open_checkout
+from fork_tool.base.pin import WorkingCopy
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.git import ADDRESS, AUTHOR, Git
 from fork_tool.series.entries import Entry, read_entry
@@ -15,6 +16,10 @@ from fork_tool.series.stack import build_stack, Stack
 
 class Project(WorkingCopy):
     """One working copy of this repository, with the series in it."""
+
+    def open_checkout(self) -> Checkout:
+        """The checkout of the pinned base."""
+        return open_checkout(self.layout.checkout, self.pin, self.layout.shown(self.layout.checkout))
 
     def series(self) -> SeriesFile:
         """The order of the entries."""

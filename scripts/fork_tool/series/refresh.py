@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fork_tool.base.checkout import (
-    APPLIED_REF,
-    BRANCH,
-    BRANCH_REF,
-    Checkout,
-    describe_head,
-    open_checkout,
-    refuse_other_base,
-)
+from fork_tool.base.checkout import APPLIED_REF, BRANCH, BRANCH_REF, Checkout, describe_head, refuse_other_base
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.processes import uninterrupted
 from fork_tool.series.entries import Entry, SUFFIX
@@ -34,8 +26,7 @@ class Refreshed:
 
 def refresh_series(project: Project, force: bool = False) -> Refreshed:
     """Rewrite patches and overlay from the branch; files that stay the same are not touched."""
-    shown = project.layout.shown(project.layout.checkout)
-    checkout = open_checkout(project.layout.checkout, project.pin, shown)
+    checkout = project.open_checkout()
     checkout.refuse_unfinished()
     refuse_other_base(checkout, project.pin)
     tip = _tip_of_branch(checkout)
@@ -47,7 +38,7 @@ def refresh_series(project: Project, force: bool = False) -> Refreshed:
     new_files = checkout.new_files
     if new_files:
         notes.append(
-            f"{new_files[0]}{f' and {len(new_files) - 1} more files' if len(new_files) > 1 else ''} in {shown} belong to no commit and were not taken."
+            f"{new_files[0]}{f' and {len(new_files) - 1} more files' if len(new_files) > 1 else ''} in {checkout.shown} belong to no commit and were not taken."
         )
     series = project.series() if project.layout.series.exists() else SeriesFile()
     claims = earlier_claims(project, series, notes)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from fork_tool.base.checkout import BRANCH, open_checkout
+from fork_tool.base.checkout import BRANCH
 from fork_tool.common.errors import ConflictError, ForkToolError
 from fork_tool.common.git import Git
 from fork_tool.series.entries import Entry, read_entry, SUFFIX, TITLE_MARK
@@ -54,7 +54,7 @@ class Verification:
 def verify_series(project: Project) -> Verification:
     """Look at every entry, even after one that is wrong."""
     layout = project.layout
-    checkout = open_checkout(layout.checkout, project.pin, layout.shown(layout.checkout))
+    checkout = project.open_checkout()
     base_modes = _base_modes(checkout.git, checkout.base)
     result = Verification()
     series = project.series()

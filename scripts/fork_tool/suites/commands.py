@@ -1,30 +1,38 @@
-"""The commands that run suites of tests, or build what they run on."""
+"""The commands that run suites, mutants or programs on the device, or build what they run on."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 from fork_tool.common.console import say
 from fork_tool.common.errors import ForkToolError
+from fork_tool.common.help import ProgramCommand
 from fork_tool.common.processes import exclusive
-from fork_tool.common.program_help import ProgramCommand
 from fork_tool.machine import setup as setup_module
 from fork_tool.machine.machine import this_machine
 from fork_tool.series.project import Project
-from fork_tool.suites import each_entry, newer_base, runner, sanitized
+from fork_tool.suites import each_entry, newer_base, runner
 from fork_tool.suites import lint_overlay as lint_module
-from fork_tool.suites.simulator import make_ready
-from fork_tool.suites.table import load_suites
-from fork_tool.suites.unpatched import make_unpatched_ready
+from fork_tool.suites.modes import SANITIZERS
+from fork_tool.suites.mutants import run as mutants_module
+from fork_tool.suites.reports import Count
+from fork_tool.suites.simulator import make_ready, make_unpatched_ready
+from fork_tool.suites.suite import load_suites
+
+_SUITE = click.option(
+    "--suite", "suites", multiple=True, metavar="NAME", help="Run this suite only; may be given again."
+)
+_PATH = click.Path(path_type=Path)
 
 
 @click.command()
 @click.option("--base-only", is_flag=True, help="Build it on the base without the series, in build/simulator-base.")
 @click.option(
     "--checkout",
-    type=click.Path(path_type=Path),
+    type=_PATH,
     metavar="DIR",
     help="Build it on these sources of PyTorch, as they are, in build/simulator-own.",
 )
@@ -35,14 +43,19 @@ def simulator(project: Project, base_only: bool, checkout: Path | None, tests: b
     if base_only and checkout:
         raise ForkToolError("--base-only makes a checkout, --checkout names one: give one of the two.")
     if base_only or checkout:
-        build = make_unpatched_ready(project, checkout, tests=tests)
+        build = make_unpatched_ready(project, checkout, tests)
         say(f"Programs run on it with `.venv/bin/python -m mps_simulator --build {project.layout.shown(build)} …`.")
     else:
         make_ready(project, tests=tests)
 
 
+def _status(count: Count) -> int:
+    say(str(count))
+    return 1 if count.failed else 0
+
+
 @click.command()
-@click.option("--suite", "suites", multiple=True, metavar="NAME", help="Run this suite only; may be given again.")
+@_SUITE
 @click.option(
     "--quick",
     is_flag=True,
@@ -59,9 +72,7 @@ def test(project: Project, suites: tuple[str, ...], quick: bool, jobs: int | Non
     """Run all test suites side by side."""
     if quick:
         suites = (*suites, *load_suites(project.layout).quick)
-    count = runner.run_suites(project, suites, jobs=jobs)
-    say(str(count))
-    return 1 if count.failed else 0
+    return _status(runner.run_suites(project, suites, jobs=jobs))
 
 
 @click.command("test-mps", cls=ProgramCommand, program=("-m", "mps_simulator.run_test_mps"))
@@ -80,43 +91,58 @@ def test_mps(project: Project, macos: tuple[str, ...], more: bool, captured: boo
 @click.command("test-sanitized")
 @click.option(
     "--sanitizer",
-    type=click.Choice(list(sanitized.KINDS)),
+    type=click.Choice(list(SANITIZERS)),
     default="address",
     show_default=True,
     help="address finds undefined behaviour too.",
 )
-@click.option("--suite", "suites", multiple=True, metavar="NAME", help="Run this suite only; may be given again.")
+@_SUITE
 @click.pass_obj
 def test_sanitized(project: Project, sanitizer: str, suites: tuple[str, ...]) -> int:
     """Run tests under AddressSanitizer or ThreadSanitizer."""
-    count = runner.run_sanitized(project, sanitizer, suites)
-    say(str(count))
-    return 1 if count.failed else 0
+    there = load_suites(project.layout).sanitized[sanitizer]
+    return _status(runner.run_suites(project, suites, there, f"test-sanitized --sanitizer {sanitizer}"))
 
 
 @click.command("test-entries")
 @click.option("--entry", "entries", multiple=True, metavar="NAME", help="Only at this entry; may be given again.")
 @click.pass_obj
-def test_entries(project: Project, entries: tuple[str, ...]) -> int:
+def test_entries(project: Project, entries: tuple[str, ...]) -> None:
     """Test every entry without the later ones (Linux)."""
     outcomes = each_entry.test_entries(project, entries)
     bad = [outcome.entry for outcome in outcomes if not outcome.good]
     if bad:
         raise ForkToolError(f"These entries do not build or pass without the later ones: {', '.join(bad)}.")
     say(f"{len(outcomes)} entries build and pass without the later ones.")
-    return 0
 
 
 @click.command("test-newer")
 @click.option("--no-faults", is_flag=True, help="Run the suites that must pass, without planting faults.")
-@click.option(
-    "--report", type=click.Path(path_type=Path), metavar="FILE", help="[default: build/reports/newer_base.json]"
-)
+@click.option("--report", type=_PATH, metavar="FILE", help="[default: build/reports/newer_base.json]")
 @click.pass_obj
 def test_newer(project: Project, no_faults: bool, report: Path | None) -> int:
     """Run the capture tests on a base that behaves like newer releases (Linux)."""
     outcomes = newer_base.run_newer(project, not no_faults, report)
     return 0 if all(outcome.good for outcome in outcomes) else 1
+
+
+@click.command()
+@click.option("--mutant", "names", multiple=True, metavar="NAME", help="Only this one; may be given again.")
+@click.option("--resume", is_flag=True, help="Leave out what the last report has of the same sources.")
+@click.option("--list", "listed", is_flag=True, help="Show all mutants, and run none.")
+@click.option("--report", type=_PATH, metavar="FILE", help="[default: build/reports/mutants.json]")
+@click.option("--page", type=_PATH, metavar="FILE", help="[default: docs/results/mutants.md, of a whole run]")
+@click.pass_obj
+def mutants(
+    project: Project, names: tuple[str, ...], resume: bool, listed: bool, report: Path | None, page: Path | None
+) -> int:
+    """Plant small faults one at a time and see which suite notices (Linux)."""
+    if listed:
+        mutants_module.show_list(mutants_module.choose(project, names))
+        return 0
+    verdicts = mutants_module.run_mutants(project, names, resume, report, page)
+    mutants_module.show(verdicts)
+    return 0 if all(verdict.good for verdict in verdicts) else 1
 
 
 @click.command("lint-overlay")
@@ -131,3 +157,44 @@ def lint_overlay(project: Project) -> int:
         for package in setup_module.install_packages(project, machine, [lint_module.CLANG_TIDY]):
             say(f"installed {package}")
     return 1 if lint_module.lint(project.layout) else 0
+
+
+def _program(name: str, help: str, *words: str, run: Callable[..., int] = runner.run_program) -> click.Command:
+    """A command that starts a program, and passes its arguments on to it."""
+
+    @click.command(name, cls=ProgramCommand, program=words, help=help)
+    @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+    @click.pass_obj
+    def command(project: Project, arguments: tuple[str, ...]) -> int:
+        return run(project, *words, *arguments)
+
+    return command
+
+
+_FALLBACK_BENCH = "scripts/fallback_bench/run.py"
+PROGRAMS = (
+    _program("demo", "Capture and replay real models, and compare them with eager.", "test/programs/demo/run.py"),
+    _program("sweep", "Capture and replay every operator of the OpInfo database.", "test/programs/sweep/run.py"),
+    _program("state", "Run random programs of captures and replays against eager.", "test/properties/orders/run.py"),
+    _program("bench", "Time 100 configurations, eager and replayed.", "test/programs/benchmark/run.py"),
+    _program(
+        "models",
+        "Compare captured and compiled library models with eager.",
+        "test/programs/real_models/run.py",
+        run=runner.run_with_models,
+    ),
+    _program("graph-caching", "Count hits and misses of the executable cache.", "test/programs/graph_caching/run.py"),
+    _program("fallback-bench", "Measure the cost of operators without an MPS kernel.", _FALLBACK_BENCH, "bench"),
+    _program(
+        "fallback-percentage",
+        "Report how much of MODULE:FUNCTION falls back to the CPU.",
+        _FALLBACK_BENCH,
+        "percentage",
+    ),
+    _program(
+        "fallback-sync",
+        "Count operator requests on GitHub again; needs GH_TOKEN.",
+        *(_FALLBACK_BENCH, "sync"),
+        run=runner.run_without_device,
+    ),
+)

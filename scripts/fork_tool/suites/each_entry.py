@@ -10,7 +10,6 @@ from pathlib import PurePosixPath
 
 from rich.table import Table
 
-from fork_tool.base.checkout import open_checkout
 from fork_tool.common.console import out, say
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import write_atomically
@@ -65,7 +64,7 @@ def test_entries(project: Project, chosen: Iterable[str]) -> list[Outcome]:
         )
     make_ready(project, machine)
     layout = project.layout
-    checkout = open_checkout(layout.checkout, project.pin, layout.shown(layout.checkout))
+    checkout = project.open_checkout()
     layers = project.stack(checkout.git, checkout.base).layers
     wanted = _chosen(layers, list(chosen))
     tree = _worktree(project, checkout.git, checkout.base)
@@ -123,12 +122,12 @@ def _own_suites(project: Project, name: str, files: Iterable[str]) -> Iterator[S
     directory = project.layout.shown(project.layout.entries_checkout / "test")
     python = [str(PurePosixPath(path).relative_to("test")) for path in files if _is_python(path)]
     if python:
-        yield Suite(f"{name}, own tests", (*UPSTREAM_STYLE, *python), directory, on_device=True, directory=directory)
+        yield Suite(f"{name}, own tests", (*UPSTREAM_STYLE, *python), on_device=True, directory=directory)
     programs = [PurePosixPath(path).stem for path in files if not _is_python(path)]
     if programs:
         # Of the programs that the checkout has, those of this entry.
         words = (*PYTEST, "test/cpp", "--program", ",".join(programs))
-        yield Suite(f"{name}, own C++ tests", words, "test/cpp", on_device=True)
+        yield Suite(f"{name}, own C++ tests", words, on_device=True)
 
 
 def _write(project: Project, outcomes: Iterable[Outcome]) -> None:

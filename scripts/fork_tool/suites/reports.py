@@ -1,11 +1,28 @@
-"""Counting what a suite of tests reported."""
+"""Counting what suites reported, and the report of a run: what passed, of which sources, on which machine."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+import os
+import platform
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import date
 from pathlib import Path
 from xml.etree import ElementTree
+
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.files import write_atomically
+from fork_tool.common.git import Git
+from fork_tool.machine.mac_facts import answer, GIB, memory
+from fork_tool.machine.machine import Machine
+from fork_tool.series.project import Project
+
+NAME = "summary"
+# What the simulator is when nothing else is asked for.
+SIMULATED_MACOS = "15.2"
+_CPU_INFO = Path("/proc/cpuinfo")
 
 
 @dataclass
@@ -28,6 +45,10 @@ class Count:
     def __str__(self) -> str:
         """The line that ends a run: programs read it."""
         return f"{self.passed} passed, {self.failed} failed" + (f", {self.skipped} skipped" if self.skipped else "")
+
+    def numbers(self) -> list[str]:
+        """All columns, for a table."""
+        return [f"{getattr(self, column):,}" for column in COLUMNS]
 
     def whole(self) -> str:
         """All columns with something in them."""
@@ -92,3 +113,156 @@ def _distrust(count: Count, status: int) -> Count:
     if (status or not ran) and not count.failed:
         count.failed = 1
     return count
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A suite that was run."""
+
+    name: str
+    count: Count
+    seconds: float
+    # of its processes, which have ended; None where nothing counted it
+    cpu_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class MachineReport:
+    """What ran the tests; empty where it gave no answer."""
+
+    # "device" or "simulator"
+    runs_on: str
+    model: str
+    chip: str
+    cores: int
+    memory: int
+    # The system that the tests saw: on the simulator it is simulated.
+    macos: tuple[str, ...]
+    system: str
+
+    def sentence(self) -> str:
+        """For people."""
+        memory = f"{self.memory / GIB:.0f} GiB"
+        macos = " and ".join(self.macos)
+        if self.runs_on == "device":
+            return f"device: {self.model}, {self.chip}, {self.cores} cores, {memory}, macOS {macos}"
+        return (
+            f"simulator of macOS {macos} on {self.chip}, {self.cores} cores, {memory}, {self.system}: no GPU was used"
+        )
+
+
+def report_machine(
+    machine: Machine,
+    macos: tuple[str, ...] = (),
+    ask: Callable[..., str] = answer,
+    cpu_info: Path = _CPU_INFO,
+) -> MachineReport:
+    """Ask this machine."""
+    cores = os.cpu_count() or 1
+    if machine.is_mac:
+        return MachineReport(
+            "device",
+            model=ask("sysctl", "-n", "hw.model"),
+            chip=ask("sysctl", "-n", "machdep.cpu.brand_string") or machine.processor,
+            cores=cores,
+            memory=int(ask("sysctl", "-n", "hw.memsize") or 0),
+            macos=(ask("sw_vers", "-productVersion") or platform.mac_ver()[0] or "of an unknown version",),
+            system=f"macOS {ask('sw_vers', '-buildVersion')}".strip(),
+        )
+    lines = cpu_info.read_text("utf-8").splitlines() if cpu_info.exists() else []
+    chip = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    return MachineReport(
+        "simulator",
+        model="",
+        chip=chip or machine.processor,
+        cores=cores,
+        memory=memory(),
+        macos=macos or (os.environ.get("MPS_SIMULATOR_MACOS") or SIMULATED_MACOS,),
+        system=machine.distribution or machine.system,
+    )
+
+
+class Summary:
+    """The report of one run; what is done is written down after each suite, so that a run that ends early leaves it."""
+
+    def __init__(self, project: Project, command: str, machine: MachineReport, torch: str | None):
+        self._project = project
+        self._command = command
+        self._machine = machine
+        self._torch = torch
+        self._commit = commit_of(project.layout.root)
+        self._outcomes: list[Outcome] = []
+        self._began = time.monotonic()
+        self.write(False)
+
+    def add(self, outcome: Outcome) -> None:
+        """A suite is done."""
+        self._outcomes.append(outcome)
+        self.write(False)
+
+    def outcomes(self, names: Sequence[str]) -> list[Outcome]:
+        """What ended, in the order of these names; suites that run side by side end in any order."""
+        return sorted(self._outcomes, key=lambda one: names.index(one.name))
+
+    def write(self, complete: bool) -> None:
+        """Write both files again."""
+        described = self._describe(complete)
+        reports = self._project.layout.reports
+        write_atomically(reports / f"{NAME}.json", (json.dumps(described, indent=2) + "\n").encode())
+        write_atomically(reports / f"{NAME}.md", self._page(complete).encode())
+
+    def _describe(self, complete: bool) -> dict[str, object]:
+        pin = self._project.pin
+        return {
+            "command": self._command,
+            "date": date.today().isoformat(),
+            "complete": complete,
+            "commit": self._commit,
+            "base": {"tag": pin.tag, "commit": pin.commit},
+            "torch": self._torch,
+            "machine": asdict(self._machine),
+            "total": asdict(self._total()),
+            # of the clock: suites run side by side
+            "seconds": round(time.monotonic() - self._began, 1),
+            "suites": [
+                {
+                    "name": one.name,
+                    **asdict(one.count),
+                    "seconds": round(one.seconds, 1),
+                    "cpu_seconds": None if one.cpu_seconds is None else round(one.cpu_seconds, 1),
+                }
+                for one in self._outcomes
+            ],
+        }
+
+    def _page(self, complete: bool) -> str:
+        pin = self._project.pin
+        rows = [
+            "| " + " | ".join([one.name, *one.count.numbers(), f"{one.seconds:.0f} s"]) + " |"
+            for one in [*self._outcomes, Outcome("all", self._total(), time.monotonic() - self._began)]
+        ]
+        lines = [
+            f"# {self._command}: {self._total().whole()}{'' if complete else ' (the run did not come to its end)'}",
+            "",
+            f"On {self._machine.sentence()}.",
+            "",
+            f"Sources: {self._commit}, on PyTorch {pin.tag} ({pin.commit[:12]}); torch {self._torch or 'none'}.",
+            "",
+            "| " + " | ".join(["suite", *map(title_of, COLUMNS), "time"]) + " |",
+            "|---" * (len(COLUMNS) + 2) + "|",
+            *rows,
+        ]
+        return "\n".join(lines) + "\n"
+
+    def _total(self) -> Count:
+        return sum((one.count for one in self._outcomes), Count())
+
+
+def commit_of(root: Path) -> str:
+    """The commit of this repository, and whether there is more in it."""
+    git = Git(root)
+    try:
+        commit = git.text("rev-parse", "HEAD")
+        return f"{commit} with changes" if git.text("status", "--porcelain", "--untracked-files=no") else commit
+    except ForkToolError:
+        return "unknown"

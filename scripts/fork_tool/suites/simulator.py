@@ -1,4 +1,4 @@
-"""`simulator`: everything that must stand before a program can run on the device."""
+"""`simulator`: everything that must stand before a program can run on the device, or on the base's backend."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fork_tool.base.fetch import fetch, SMALL_FIRST
 from fork_tool.common.console import say
+from fork_tool.common.errors import ForkToolError
 from fork_tool.common.processes import exclusive
 from fork_tool.machine.environment import check_torch
 from fork_tool.machine.machine import Machine, this_machine
@@ -14,7 +15,9 @@ from fork_tool.machine.setup import setup
 from fork_tool.machine.simulator_build import build_simulator
 from fork_tool.series.apply import bring_series
 from fork_tool.series.project import Project
-from fork_tool.wheel.mac_torch import bring_patched_torch, refuse_without_patched_torch
+from fork_tool.wheel.from_source import bring_patched_torch, refuse_without_patched_torch
+
+_BACKEND = "aten/src/ATen/mps/MPSStream.mm"
 
 
 def make_ready(project: Project, machine: Machine | None = None, tests: bool = False) -> None:
@@ -45,6 +48,52 @@ def make_ready_for_tests(project: Project, machine: Machine) -> None:
         machine.refuse_unsupported()
         refuse_without_patched_torch(project)
     make_ready(project, machine, tests=True)
+
+
+def make_unpatched_ready(project: Project, own: Path | None = None, tests: bool = False) -> Path:
+    """Build the simulator on the base, or on the user's own sources; returns the build."""
+    machine = this_machine()
+    machine.refuse_unsupported()
+    if not machine.runs_simulator:
+        raise ForkToolError("On a Mac the device itself is there: the simulator is for Linux x86-64.")
+    layout = project.layout
+    build = layout.other_simulator_build("own" if own else "base")
+    with exclusive(layout):
+        for done in setup(project, machine):
+            say(done)
+        sources = _own_sources(project, own) if own else base_sources(project)
+        check_torch(layout, project.pin, machine)
+        build_simulator(project, build, sources, tests=tests)
+    return build
+
+
+def _own_sources(project: Project, given: Path) -> Path:
+    sources = given.expanduser().resolve()
+    pin = project.pin
+    if not (sources / _BACKEND).is_file():
+        raise ForkToolError(f"{given} has no {_BACKEND}: give the top of a checkout of PyTorch {pin.tag}.")
+    version = (sources / "version.txt").read_text("utf-8").strip()
+    # The checkout of a release calls itself an alpha of it.
+    if version.removesuffix("a0") != pin.wheel_version:
+        raise ForkToolError(
+            f"{given} is PyTorch {version}, and the rest of torch comes from the wheel of {pin.wheel_version}: "
+            f"give a checkout of {pin.tag}, with what you change on top of it."
+        )
+    return sources
+
+
+def base_sources(project: Project) -> Path:
+    """A worktree at the base; what the user changes in it stays."""
+    layout = project.layout
+    if not layout.base_checkout.exists():
+        if not layout.checkout.exists():
+            fetch(project, sources=SMALL_FIRST)
+        checkout = project.open_checkout()
+        # Of one that was removed by hand, git still has the name.
+        checkout.git.whole("worktree", "prune")
+        checkout.git.whole("worktree", "add", "--quiet", "--detach", str(layout.base_checkout), checkout.base)
+        say(f"{layout.shown(layout.base_checkout)} is now a checkout of PyTorch {project.pin.tag} without the series")
+    return layout.base_checkout
 
 
 def program_environment(project: Project) -> dict[str, str]:

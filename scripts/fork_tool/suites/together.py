@@ -17,9 +17,8 @@ from fork_tool.common.processes import put_down, start_logged
 from fork_tool.machine.machine import Machine
 from fork_tool.series.project import Project
 from fork_tool.suites.one_suite import count, is_missing, prepare, run_suite, Start
-from fork_tool.suites.reports import Count
-from fork_tool.suites.suite import Suite
-from fork_tool.suites.summary import Outcome
+from fork_tool.suites.reports import Count, Outcome
+from fork_tool.suites.suite import ALONE, BUILDS, Suite
 
 _LOOK_SECONDS = 0.05
 
@@ -68,7 +67,7 @@ def run_together(
         try:
             while waiting or running:
                 free = cores - sum(one.cores for one in running)
-                building = any(one.start.suite.builds for one in running)
+                building = any(one.start.suite.load == BUILDS for one in running)
                 for suite, given in take_what_fits(waiting, free, cores, building):
                     if is_missing(project, suite):
                         ended(Outcome(suite.name, Count(failed=1), 0.0))
@@ -94,15 +93,15 @@ def take_what_fits(waiting: list[Suite], free: int, cores: int, building: bool =
     most = -(-2 * cores // max(1, len(waiting)))
     taken = []
     for suite in list(waiting):
-        if suite.builds and building:
+        if suite.load == BUILDS and building:
             continue
         wanted = suite.cores(cores, most)
         given = min(free, wanted)
         # One that is spread goes without up to half of its cores: all of them are rarely free at once.
-        enough = wanted if suite.measures_time else -(-wanted // 2)
+        enough = wanted if suite.load == ALONE else -(-wanted // 2)
         if given >= enough:
             free -= given
-            building |= suite.builds
+            building |= suite.load == BUILDS
             waiting.remove(suite)
             taken.append((suite, given))
     return taken

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,29 +22,6 @@ _SYSTEM_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
 # CMake searches Homebrew's prefix on Apple silicon by itself, whatever PATH says, and MacPorts' and Fink's where told to.
 _OTHER_PREFIXES = "/opt/homebrew;/usr/local;/opt/local;/sw"
 CHECK_PROGRAM = "scripts/fork_tool/wheel/check.py"
-
-
-@dataclass(frozen=True)
-class WheelPlaces:
-    """Where the parts of a build lie, all below build/wheel."""
-
-    root: Path
-
-    @property
-    def environment(self) -> Path:
-        return self.root / "environment"
-
-    @property
-    def wheels(self) -> Path:
-        return self.root / "dist"
-
-    @property
-    def check(self) -> Path:
-        return self.root / "check"
-
-    @property
-    def stamps(self) -> Path:
-        return self.root / "stamps"
 
 
 @dataclass(frozen=True)
@@ -67,7 +45,7 @@ class Stage:
     remedy: str
 
 
-@dataclass(frozen=True)
+@dataclass
 class Plan:
     """All stages after the source is there."""
 
@@ -75,12 +53,23 @@ class Plan:
     # Up to the platform, which the build says itself.
     name: str
     environment: dict[str, str]
-    places: WheelPlaces
-    stages: tuple[Stage, ...]
+    # The folder of the build, and what it makes.
+    place: Path
+    stages: tuple[Stage, ...] = ()
 
-    def stage(self, name: str) -> Stage:
-        """The stage of this name."""
-        return next(stage for stage in self.stages if stage.name == name)
+    def key(self, name: str) -> str:
+        """The key of the stage of this name."""
+        return next(stage.key for stage in self.stages if stage.name == name)
+
+    @property
+    def wheels(self) -> list[Path]:
+        """What was built of this version."""
+        return sorted((self.place / "dist").glob(f"*-{self.version}-*.whl"))
+
+    @property
+    def requirement(self) -> tuple[str, ...]:
+        """pip's words for the wheel that was built; no index has this version."""
+        return ("--find-links", str(self.place / "dist"), f"{self.name.partition('-')[0]}=={self.version}")
 
 
 def series_digest(project: Project) -> str:
@@ -100,11 +89,6 @@ def work_digest(checkout: Checkout) -> str:
     return hashlib.sha256(checkout.git.run(*words, checkout.base).stdout).hexdigest()
 
 
-def version_of(project: Project, label: str) -> str:
-    """The release's version with what was applied to the base."""
-    return f"{project.pin.version}.{label}"
-
-
 def label_of(project: Project, checkout: Checkout | None) -> str:
     """`s` and the series' hash, or `w` and that of the work in the checkout that patches/ does not have."""
     if checkout is not None and (checkout.unrefreshed or checkout.changed_files):
@@ -112,61 +96,37 @@ def label_of(project: Project, checkout: Checkout | None) -> str:
     return f"s{series_digest(project)[:10]}"
 
 
-def build_environment(
-    project: Project, places: WheelPlaces, version: str, jobs: int, chosen: dict[str, str]
-) -> dict[str, str]:
-    """Every variable that the build sees."""
-    build = project.pin.wheel_build
-    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    return kept | {
-        "PATH": f"{places.environment / 'bin'}:{_SYSTEM_PATH}",
-        "VIRTUAL_ENV": str(places.environment),
-        "PYTHONNOUSERSITE": "1",
-        "PYTHONUNBUFFERED": "1",
-        "MACOSX_DEPLOYMENT_TARGET": build.macos,
-        "CMAKE_BUILD_TYPE": "Release",
-        "CMAKE_IGNORE_PREFIX_PATH": _OTHER_PREFIXES,
-        "PYTORCH_BUILD_VERSION": version,
-        # setup.py wants one beside the version, and shows those above 1 only.
-        "PYTORCH_BUILD_NUMBER": "1",
-        "MAX_JOBS": str(jobs),
-        **build.options,
-        **chosen,
-    }
-
-
 def make_plan(
     project: Project,
     facts: MacFacts,
-    python: str,
-    label: str,
+    checkout: Checkout | None,
     chosen: dict[str, str] | None = None,
     jobs: int | None = None,
     device: bool = True,
 ) -> Plan:
-    """The stages of a build of this version on this machine."""
-    layout = project.layout
-    places = WheelPlaces(layout.wheel)
-    version = version_of(project, label)
-    environment = build_environment(project, places, version, jobs or jobs_for(facts), chosen or {})
+    """The stages of a build of what the checkout holds, on this machine."""
+    layout, pin = project.layout, project.pin
+    place, python, version = layout.wheel, sys.executable, f"{pin.version}.{label_of(project, checkout)}"
+    environment = _environment(project, version, jobs or jobs_for(facts), chosen or {})
     told = {name: value for name, value in environment.items() if name not in (*_KEPT, "MAX_JOBS")}
-    seen = [project.pin.commit, str(facts.python), facts.sdk, facts.compiler, facts.metal]
-    seen += map("=".join, sorted(told.items()))
-    requires = project.pin.wheel_build.requires
-    inside, checker = str(places.environment / "bin" / "python"), str(places.check / "bin" / "python")
-    pip = ("-m", "pip", "install", "--disable-pip-version-check", "--no-input")
+    seen = [pin.commit, str(facts.python), facts.sdk, facts.compiler, facts.metal, *map("=".join, sorted(told.items()))]
+    requires = pin.wheel_build.requires
+    inside, checker = (str(place / name / "bin" / "python") for name in ("environment", "check"))
+    pip = ("-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet")
     setup = (inside, "setup.py", "bdist_wheel")
     checked = [] if device else ["--no-device"]
     numpy = [requirement for requirement in requires if requirement.startswith("numpy==")]
     fix = "fix the errors that the compiler or CMake names (scripts/mac_wheel/README.md lists known ones)"
-    stages = (
+    tag = "cp{}{}".format(*facts.python)
+    plan = Plan(version, f"{pin.wheel_name}-{version}-{tag}-{tag}-macosx_…_arm64.whl", environment, place)
+    plan.stages += (
         Stage(
             "environment",
             "the build's own environment",
-            _key(project.pin.commit, str(facts.python), *requires),
+            _key(pin.commit, str(facts.python), *requires),
             (
-                Step((python, "-m", "venv", "--clear", str(places.environment)), layout.root),
-                Step((inside, *pip, "--quiet", *requires), layout.root),
+                Step((python, "-m", "venv", "--clear", str(place / "environment")), layout.root),
+                Step((inside, *pip, *requires), layout.root),
             ),
             "check the network and the package index",
         ),
@@ -182,7 +142,7 @@ def make_plan(
             "compile",
             "ninja, then the wheel",
             _key("compile", *seen),
-            (Step((*setup, "--dist-dir", str(places.wheels)), layout.checkout, environment),),
+            (Step((*setup, "--dist-dir", str(place / "dist")), layout.checkout, environment),),
             f"{fix}; what is compiled is kept",
         ),
         Stage(
@@ -190,21 +150,35 @@ def make_plan(
             "the wheel in an environment of its own",
             _key("check", *seen, *checked),
             (
-                Step((python, "-m", "venv", "--clear", str(places.check)), layout.root),
-                Step((checker, *pip, "--quiet", *numpy, *wheel_requirement(project, places, version)), layout.root),
-                Step((checker, str(layout.root / CHECK_PROGRAM), "--version", version, *checked), places.root),
+                Step((python, "-m", "venv", "--clear", str(place / "check")), layout.root),
+                Step((checker, *pip, *numpy, *plan.requirement), layout.root),
+                Step((checker, str(layout.root / CHECK_PROGRAM), "--version", version, *checked), place),
             ),
             "see which line failed; `make wheel FROM_SOURCE=1` checks again",
         ),
     )
-    tag = "cp{}{}".format(*facts.python)
-    name = f"{project.pin.wheel_name}-{version}-{tag}-{tag}-macosx_…_arm64.whl"
-    return Plan(version, name, environment, places, stages)
+    return plan
 
 
-def wheel_requirement(project: Project, places: WheelPlaces, version: str) -> tuple[str, ...]:
-    """pip's words for the wheel that was built; no index has this version."""
-    return ("--find-links", str(places.wheels), f"{project.pin.wheel_name}=={version}")
+def _environment(project: Project, version: str, jobs: int, chosen: dict[str, str]) -> dict[str, str]:
+    """Every variable that the build sees."""
+    build, own = project.pin.wheel_build, project.layout.wheel / "environment"
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    return kept | {
+        "PATH": f"{own / 'bin'}:{_SYSTEM_PATH}",
+        "VIRTUAL_ENV": str(own),
+        "PYTHONNOUSERSITE": "1",
+        "PYTHONUNBUFFERED": "1",
+        "MACOSX_DEPLOYMENT_TARGET": build.macos,
+        "CMAKE_BUILD_TYPE": "Release",
+        "CMAKE_IGNORE_PREFIX_PATH": _OTHER_PREFIXES,
+        "PYTORCH_BUILD_VERSION": version,
+        # setup.py wants one beside the version, and shows those above 1 only.
+        "PYTORCH_BUILD_NUMBER": "1",
+        "MAX_JOBS": str(jobs),
+        **build.options,
+        **chosen,
+    }
 
 
 def _key(*parts: str) -> str:

@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from fork_tool.mac_library.python_files import with_loader  # noqa: E402
 from fork_tool.paths import own_layout  # noqa: E402
 from fork_tool.series.project import Project  # noqa: E402
-from fork_tool.suites.unpatched import base_sources  # noqa: E402
+from fork_tool.suites.simulator import base_sources  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 TAKEOVER = ROOT / "scripts/mac_wheel/takeover"

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from fork_tool.paths import own_layout
-from fork_tool.suites.suite import SMALL_SAMPLE
-from fork_tool.suites.table import load_suites
+from fork_tool.suites.suite import load_suites, SMALL_SAMPLE
 from mps_simulator._build import read_build
 from mps_simulator.remaining import of_file, read_list
 from mps_simulator.run_test_mps import REMAINING, Worker, worker_environment

@@ -2,21 +2,57 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
-ANSWERS = Path(__file__).with_name("answers")
+_MISSING = "NotImplementedError: The operator 'aten::{}' is not currently implemented for the MPS device."
+
+
+def _comment(number: int, author: str | None, body: str | None, thumbs: int | None = 0, role: str = "NONE") -> object:
+    """A comment with those of GitHub's fields that are read."""
+    return {
+        "html_url": f"https://github.com/pytorch/pytorch/issues/{141287 if number == 12 else 77764}#issuecomment-{number}",
+        "user": author and {"login": author},
+        "author_association": role,
+        "body": body,
+        "reactions": None if thumbs is None else {"+1": thumbs, "-1": 0},
+    }
+
+
+# Made up: by issue and page, or by what went wrong.
+ANSWERS: dict[str, object] = {
+    "77764-1": [
+        _comment(1, "ada", "My solver needs `aten::linalg_qr.out`, please.", 3),
+        _comment(2, "bert", f"```\n{_MISSING.format('linalg_eig')}\n```\nWould be nice."),
+        _comment(3, "carl", "Both aten::mode and aten::linalg_qr are missing here.", role="CONTRIBUTOR"),
+        _comment(4, "keeper", "aten::mode is on its way in the next release.", 9, "MEMBER"),
+        _comment(5, "dora", "Thank you all!"),
+    ],
+    "77764-2": [
+        _comment(6, "ada", "Asking again for aten::linalg_qr.", 5),
+        _comment(7, "emil", "> please add aten::angle\n\nMe too."),
+        _comment(8, "ghost", None),
+        _comment(9, "fred", "Is aten::no_such_operator planned?"),
+        _comment(10, None, "aten::kthvalue.values and again aten::kthvalue, for quantiles."),
+        "not a comment",
+        _comment(11, "gina", "aten::kthvalue for me as well.", None),
+    ],
+    "141287-1": [_comment(12, "hugo", f"~~~\nTraceback\n aten::add at line 3\n{_MISSING.format('linalg_qr.out')}")],
+    "limit": {"message": "API rate limit exceeded for user ID 1."},
+    "secondary": {"message": "You have exceeded a secondary rate limit."},
+    "forbidden": {"message": "Resource not accessible by personal access token"},
+}
 
 
 @dataclass(frozen=True)
 class Answer:
     """One answer; `{api}` in a header stands for the server's own address."""
 
-    file: str = ""
+    name: str = ""
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes | None = None
@@ -27,13 +63,13 @@ class Answer:
     def content(self) -> bytes:
         if self.body is not None:
             return self.body
-        return (ANSWERS / f"{self.file}.json").read_bytes() if self.file else b""
+        return json.dumps(ANSWERS[self.name]).encode() if self.name else b""
 
 
-def page(file: str, following: str = "") -> Answer:
+def page(name: str, following: str = "") -> Answer:
     """A page of comments, with the link to the one that follows."""
     links = f'<{{api}}{following}>; rel="next", <{{api}}/somewhere>; rel="last"' if following else ""
-    return Answer(file, headers={"Link": links} if links else {})
+    return Answer(name, headers={"Link": links} if links else {})
 
 
 class RecordedGitHub(ThreadingHTTPServer):

@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 
 from fallback_bench.device import Device
-from fallback_bench.plot import draw
-from fallback_bench.report import markdown
-from fallback_bench.rows import Row, timed, write_csv
-from fallback_bench.summary import summarize, Summary
+from fallback_bench.report import draw, markdown
+from fallback_bench.rows import Row, summarize, Summary, timed, write_csv
 from fallback_bench.targets import Request, Target, Targets
 
 LINK = "https://github.com/pytorch/pytorch/issues/{}"

@@ -1,4 +1,4 @@
-"""Bringing targets.yaml up to date: what is merged, what is kept, and that nothing is lost."""
+"""Bringing targets.yaml up to date: what comments ask for, what is accepted, merged and kept."""
 
 from __future__ import annotations
 
@@ -8,15 +8,163 @@ import subprocess
 import sys
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from fallback_bench.cases import CASES
 from fallback_bench.github import GitHub
-from fallback_bench.sync import known_operators, Outcome, sync
-from fallback_bench.targets import load, Target, Targets
+from fallback_bench.sync import known_operators, operators_in, Outcome, read_comment, sync
+from fallback_bench.targets import dump, load, OWN_FILE, Request, save, Target, Targets
 from fork_tool.common.errors import ForkToolError
 from fork_tool.paths import own_layout
 from recorded_github import Answer, comments_of, page, recorded, RecordedGitHub
+
+MISSING = "The operator 'aten::{}' is not currently implemented for the MPS device."
+
+
+@pytest.mark.parametrize(
+    ("body", "operators"),
+    [
+        ("Please add `aten::linalg_qr.out`!", ["aten::linalg_qr"]),
+        ("aten::mode, aten::angle and aten::mode", ["aten::mode", "aten::angle"]),
+        ("nothing here", []),
+        ("", []),
+        ("aten:: and aten::", []),
+        ("torch.mode and at::mode", []),
+        (f"```\n{MISSING.format('mode')}\n```", ["aten::mode"]),
+        (f"```python\nlog of aten::add and aten::mul\n{MISSING.format('mode')}\n```", ["aten::mode"]),
+        ("```\naten::add aten::mul\n```", []),
+        ("The operator 'aten::angle' is not current implemented for MPS", ["aten::angle"]),
+        (f"~~~~\n~~~\n{MISSING.format('mode')}\naten::add\n~~~~\naten::angle", ["aten::angle", "aten::mode"]),
+        ("- linalg\n    - aten::mode", ["aten::mode"]),
+        ("```\nan unclosed block\naten::add", []),
+        ("    an indented block with aten::add", []),
+        ("> aten::mode\n\nSo do I.", []),
+        ("> aten::mode\n\nSo do I: aten::mode.", ["aten::mode"]),
+        ("operator ‘**aten::_upsample_bicubic2d_aa.out**’ is missing", ["aten::_upsample_bicubic2d_aa"]),
+        ("\x00\ufffd aten::mode\r\n", ["aten::mode"]),
+    ],
+)
+def test_operators_in(body: str, operators: list[str]) -> None:
+    assert operators_in(body) == operators
+
+
+def comment(**replaced: Any) -> dict[str, Any]:
+    content = {
+        "html_url": "https://github.com/pytorch/pytorch/issues/77764#issuecomment-1",
+        "body": "aten::mode",
+        "user": {"login": "ada"},
+        "author_association": "NONE",
+        "reactions": {"+1": 4},
+    }
+    return content | replaced
+
+
+def test_a_comment() -> None:
+    read = read_comment(comment())
+    assert read is not None
+    assert (read.author, read.votes, read.operators) == ("ada", 5, ("aten::mode",))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        None,
+        "text",
+        [],
+        {},
+        comment(body=None),
+        comment(body=7),
+        comment(html_url=None),
+        comment(body="nothing"),
+        comment(author_association="MEMBER"),
+    ],
+)
+def test_what_is_no_request(content: Any) -> None:
+    assert read_comment(content) is None
+
+
+@pytest.mark.parametrize("reactions", [None, 3, {}, {"+1": None}, {"+1": "many"}, {"+1": -2}])
+def test_reactions_that_are_none(reactions: Any) -> None:
+    read = read_comment(comment(reactions=reactions))
+    assert read is not None and read.votes == 1
+
+
+@pytest.mark.parametrize("user", [None, "ada", {}, {"login": None}])
+def test_an_author_who_is_gone(user: Any) -> None:
+    read = read_comment(comment(user=user))
+    assert read is not None and read.author == read.link
+
+
+LINK = "https://github.com/pytorch/pytorch/issues/77764#issuecomment-1"
+
+
+def test_own_list() -> None:
+    targets = load()
+    # As the tool writes it, so that a sync changes only what it found.
+    assert dump(targets) == OWN_FILE.read_text("utf-8")
+    assert all(target.curated for target in targets.targets) or targets.synced
+    assert not [target.operator for target in targets.targets if target.curated and target.operator not in CASES]
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    targets = Targets(
+        (
+            Target("aten::a", "Why: it's «needed»", (LINK,), (Request(LINK, 3),)),
+            Target("aten::b", found=(Request(LINK),)),
+        ),
+        {"date": "2026-01-02", "issues": "1, 2"},
+    )
+    save(targets, tmp_path / "targets.yaml")
+    assert load(tmp_path / "targets.yaml") == targets
+
+
+def test_demand() -> None:
+    many = Target("aten::many", found=(Request(LINK, 5), Request(LINK, 2)))
+    hand = Target("aten::hand", curated=(LINK, LINK + "2"))
+    assert (many.votes, hand.votes) == (7, 2)
+    assert [target.operator for target in Targets((hand, many)).by_demand] == ["aten::many", "aten::hand"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("targets: [", "is no YAML"),
+        ("- a", "the whole file is .*must be a table"),
+        ("", "the whole file is None, and must be a table"),
+        ("wanted: []", "lacks the value targets"),
+        ("targets: []\nwanted: []", "has the value wanted, which nothing reads"),
+        ("targets: 3", "targets is 3, and must be a list"),
+        ("targets: [a]", r"targets\[0\] is 'a', and must be a table"),
+        ("targets: [{operator: linalg_qr}]", "operator is 'linalg_qr', and must be an operator like aten::linalg_qr"),
+        ("targets: [{operator: aten::a.out}]", "without overload"),
+        ("targets: [{operator: aten::a}]", "must be asked for: with a link"),
+        ("targets: [{operator: aten::a, curated: [here]}]", "'here', and must be a link"),
+        ("targets: [{operator: aten::a, curated: [javascript:x]}]", "must be a link"),
+        (f"targets: [{{operator: aten::a, found: [{{link: '{LINK}', votes: 0}}]}}]", "votes is 0, and"),
+        (f"targets: [{{operator: aten::a, found: [{{link: '{LINK}', votes: yes}}]}}]", "votes is True, and"),
+        (
+            f"targets: [{{operator: aten::a, curated: ['{LINK}'], dtype: x}}]",
+            "has the value .*dtype, which nothing reads",
+        ),
+        (
+            f"targets: [{{operator: aten::a, curated: ['{LINK}']}}, {{operator: aten::a, curated: ['{LINK}']}}]",
+            "aten::a more than",
+        ),
+    ],
+)
+def test_refused(tmp_path: Path, text: str, sentence: str) -> None:
+    path = tmp_path / "targets.yaml"
+    path.write_text(text)
+    with pytest.raises(ForkToolError, match=sentence):
+        load(path)
+
+
+def test_missing(tmp_path: Path) -> None:
+    with pytest.raises(ForkToolError, match="is missing: `git checkout"):
+        load(tmp_path / "targets.yaml")
+
 
 CURATED = "https://github.com/pytorch/pytorch/issues/151820"
 OLD = "https://github.com/pytorch/pytorch/issues/77764#issuecomment-99"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -106,6 +107,23 @@ def upstream(shop: Workshop, *edits: Edit, tag: str = "v0.2") -> str:
     command_git(shop.checkout, "tag", tag)
     command_git(shop.checkout, "checkout", "--quiet", "mps-graph")
     return commit
+
+
+def upstream_elsewhere(shop: Workshop, *edits: Edit) -> Path:
+    """A clone whose branch main goes on from the base, at the address in base.toml."""
+    remote = shop.root / "upstream"
+    command_git(shop.root, "clone", "--quiet", str(shop.checkout), str(remote))
+    command_git(remote, "checkout", "--quiet", "-b", "main", shop.base)
+    for edit in edits:
+        edit(remote)
+    command_git(remote, "commit", "--quiet", "--all", "--message=Upstream goes on")
+    shop.write_pin(url=f"file://{remote}")
+    return remote
+
+
+def resolve(file: Path, text: str) -> None:
+    """Put a text in the place of a conflict."""
+    file.write_text(re.sub(r"<<<<<<<.*?>>>>>>>.*?\n", text, file.read_text(), flags=re.S))
 
 
 def everything(shop: Workshop) -> dict[str, object]:

@@ -19,13 +19,10 @@ import pytest
 from fork_tool.base.pin import load_pin
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import remove
-from fork_tool.machine import cpu_build
+from fork_tool.machine import environment as cpu_build
 from fork_tool.machine.environment import install_requirements
 from fork_tool.machine.machine import Machine
-from workshop import Workshop
-
-DEBIAN = Machine("Linux", "x86_64", "Debian", frozenset({"debian"}))
-MAC = Machine("Darwin", "arm64")
+from workshop import LINUX, MAC, Workshop
 
 
 def write_wheel(folder: Path, version: str, whole: bool = True, name: str = "torch", wants: str = "") -> None:
@@ -113,7 +110,7 @@ def indexes(
     server.server_close()
 
 
-def installed(shop: Workshop, machine: Machine = DEBIAN) -> str:
+def installed(shop: Workshop, machine: Machine = LINUX) -> str:
     """The version of torch that setup leaves in the environment."""
     assert install_requirements(shop.layout, load_pin(shop.layout.pin), machine)
     code = "import torch; print(torch.version)"
@@ -147,7 +144,7 @@ def test_index_that_gives_no_answer(
     indexes.silent = True
     monkeypatch.setattr(cpu_build, "ANSWER_SECONDS", 2.0)
     began = time.monotonic()
-    assert not cpu_build.install_cpu_build(workshop.layout, load_pin(workshop.layout.pin), DEBIAN)
+    assert not cpu_build.install_cpu_build(workshop.layout, load_pin(workshop.layout.pin), LINUX)
     assert time.monotonic() - began < 4
     assert "no answer within 2 s" in " ".join(capsys.readouterr().out.split())
 
@@ -155,12 +152,12 @@ def test_index_that_gives_no_answer(
 def test_index_that_is_not_there(indexes: Indexes, workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(cpu_build.INDEX_VARIABLE, "http://127.0.0.1:9/")
     began = time.monotonic()
-    assert not cpu_build.install_cpu_build(workshop.layout, load_pin(workshop.layout.pin), DEBIAN)
+    assert not cpu_build.install_cpu_build(workshop.layout, load_pin(workshop.layout.pin), LINUX)
     assert time.monotonic() - began < cpu_build.ANSWER_SECONDS + 1
 
 
 @pytest.mark.usefixtures("indexes")
-@pytest.mark.parametrize(("machine", "variable"), [(MAC, None), (DEBIAN, "")])
+@pytest.mark.parametrize(("machine", "variable"), [(MAC, None), (LINUX, "")])
 def test_index_that_is_not_asked(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch, machine: Machine, variable: str | None
 ) -> None:
@@ -176,7 +173,7 @@ def test_index_that_is_not_asked(
 def test_neither_index(indexes: Indexes, workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_INDEX_URL", indexes.address("nothing"))
     with pytest.raises(ForkToolError, match="pip could not install the requirements"):
-        install_requirements(workshop.layout, load_pin(workshop.layout.pin), DEBIAN)
+        install_requirements(workshop.layout, load_pin(workshop.layout.pin), LINUX)
 
 
 def test_pip_keeps_the_wheel_for_a_package_that_wants_the_base(indexes: Indexes, workshop: Workshop) -> None:

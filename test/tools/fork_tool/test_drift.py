@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from moving import everything, put, upstream
-from workshop import command_git, Workshop
+from moving import everything, put, upstream, upstream_elsewhere
+from workshop import Workshop
 
 
 def rows(said: str) -> dict[str, list[str]]:
@@ -103,12 +103,7 @@ def test_own_base_and_other_place_for_the_report(shop: Workshop, tmp_path: Path)
 
 
 def test_base_of_upstreams(shop: Workshop) -> None:
-    remote = shop.root / "remote"
-    command_git(shop.root, "clone", "--quiet", str(shop.checkout), str(remote))
-    command_git(remote, "checkout", "--quiet", "-b", "main", shop.base)
-    put("aten/Stream.mm", "stream 1\n", "a\nstream 1\n")(remote)
-    command_git(remote, "commit", "--quiet", "--all", "--message=Upstream goes on")
-    shop.write_pin(url=f"file://{remote}")
+    upstream_elsewhere(shop, put("aten/Stream.mm", "stream 1\n", "a\nstream 1\n"))
     before = everything(shop)
     assert "by +1" in shop.good("drift", "--against", "main")
     assert unchanged(before, shop)

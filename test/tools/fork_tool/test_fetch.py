@@ -105,13 +105,12 @@ def test_another_tree_is_refused(unfetched: Workshop) -> None:
     assert left_behind(unfetched) == []
 
 
-@pytest.mark.parametrize("strike", ["unpack", "commit_tree", "_keep"])
+@pytest.mark.parametrize("strike", ["unpack", "commit_tree"])
 def test_ctrl_c_leaves_nothing_half_done(unfetched: Workshop, monkeypatch: pytest.MonkeyPatch, strike: str) -> None:
     real = getattr(fetch_module, strike)
 
     def interrupted(*arguments: object) -> None:
-        if strike == "unpack":
-            real(*arguments)
+        real(*arguments)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

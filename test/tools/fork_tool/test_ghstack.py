@@ -7,7 +7,7 @@ import pytest
 from fork_tool.common.errors import ForkToolError
 from fork_tool.paths import own_layout
 from fork_tool.series.entries import Entry, parse_entry
-from fork_tool.series.ghstack import ISSUE, request_message
+from fork_tool.series.export import ISSUE, request_message
 from fork_tool.series.project import Project
 from workshop import command_git, Workshop
 

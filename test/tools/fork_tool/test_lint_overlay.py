@@ -15,7 +15,7 @@ from fork_tool.paths import Layout
 from fork_tool.suites import commands as commands_module
 from fork_tool.suites import lint_overlay as lint_module
 from fork_tool.suites.lint_overlay import complaints, lint, units_of
-from workshop import Workshop
+from workshop import MAC, Workshop
 
 # Warns by -Wextra: an unused parameter.
 UPSTREAM = "#pragma once\ninline int upstream(int unused) { return 1; }\n"
@@ -140,7 +140,7 @@ def test_nothing_to_look_at_is_an_error(layout: Layout) -> None:
 
 
 def test_other_machines(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commands_module, "this_machine", lambda: Machine("Darwin", "arm64"))
+    monkeypatch.setattr(commands_module, "this_machine", lambda: MAC)
     assert "run this on Linux x86-64" in workshop.error("lint-overlay")
 
 

@@ -10,11 +10,10 @@ import pytest
 from fork_tool.machine.machine import Machine
 from fork_tool.suites import runner as runner_module
 from fork_tool.suites import simulator as simulator_module
-from fork_tool.wheel import mac_torch as mac_torch_module
-from fork_tool.wheel.mac_torch import bring_patched_torch, has_own_wheel, refuse_without_patched_torch
-from workshop import Workshop
+from fork_tool.wheel import from_source as mac_torch_module
+from fork_tool.wheel.from_source import bring_patched_torch, has_own_wheel, refuse_without_patched_torch
+from workshop import MAC, Workshop
 
-MAC = Machine("Darwin", "arm64")
 MODULE = "torch/mps/graphs.py"
 
 

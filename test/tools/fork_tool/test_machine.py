@@ -14,17 +14,16 @@ from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import describe
 from fork_tool.machine import doctor as doctor_module
 from fork_tool.machine import environment
-from fork_tool.machine import objfw as objfw_module
 from fork_tool.machine import setup as setup_steps
+from fork_tool.machine import unpacked as objfw_module
 from fork_tool.machine.environment import check_torch
 from fork_tool.machine.machine import Finding, LACKS, Machine, Need, needs_of, this_machine
 from fork_tool.machine.setup import setup
 from fork_tool.paths import own_layout
-from workshop import Workshop
+from workshop import MAC, Workshop
 
 DEBIAN = Machine("Linux", "x86_64", "Debian GNU/Linux 12", frozenset({"debian"}))
 FEDORA = Machine("Linux", "x86_64", "Fedora 41", frozenset({"fedora"}))
-MAC = Machine("Darwin", "arm64")
 
 
 def lacking(monkeypatch: pytest.MonkeyPatch, name: str = "clang-19", mac: str = "xcode-select --install") -> None:

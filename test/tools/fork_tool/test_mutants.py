@@ -10,7 +10,6 @@ from typing import Any
 import click
 import pytest
 
-from fork_tool.machine.machine import Machine
 from fork_tool.paths import own_layout
 from fork_tool.series.project import Project
 from fork_tool.suites.mutants import run as mutants_module
@@ -18,10 +17,9 @@ from fork_tool.suites.mutants.build import COMPILED, DoesNotBuild, MutantBuild
 from fork_tool.suites.mutants.patch import DoesNotApply, MutantSuite, mutated, read_file
 from fork_tool.suites.mutants.report import page, Verdict
 from fork_tool.suites.mutants.suites import GREEN, MutantSuites, NOTICED, Result, TIMED_OUT
-from fork_tool.suites.table import load_suites
-from workshop import command_git, Workshop
+from fork_tool.suites.suite import load_suites
+from workshop import command_git, LINUX, MAC, Workshop
 
-LINUX = Machine("Linux", "x86_64", "Debian", frozenset({"debian"}))
 HEADER = "Fault: Line five is lost.\nSuite: fork tool: test/a.py\nSuite: capture cases: test_b.py -k c\n\n"
 DIFF = """diff --git a/aten/Stream.mm b/aten/Stream.mm
 --- a/aten/Stream.mm
@@ -292,7 +290,7 @@ def test_one_mutant_and_the_list(bench: Bench) -> None:
 
 
 def test_refused_on_a_mac(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mutants_module, "this_machine", lambda: Machine("Darwin", "arm64"))
+    monkeypatch.setattr(mutants_module, "this_machine", lambda: MAC)
     assert "use Linux" in bench.shop.error("mutants")
 
 

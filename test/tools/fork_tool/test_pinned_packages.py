@@ -2,65 +2,74 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from fork_tool.common.errors import ForkToolError
 from fork_tool.machine import pinned_packages
-from fork_tool.machine.pinned_packages import install_model_libraries, keep_up_to_date, MODEL_REQUIREMENTS, run_or_raise
+from fork_tool.machine.pinned_packages import (
+    install_model_libraries,
+    install_upstream_tools,
+    MODEL_REQUIREMENTS,
+    TOOL_REQUIREMENTS,
+)
 from fork_tool.paths import Layout
 from fork_tool.series.project import Project
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    (tmp_path / MODEL_REQUIREMENTS).write_text("one==1\n")
+    for name in (MODEL_REQUIREMENTS, TOOL_REQUIREMENTS):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("one==1\n")
     return Project(Layout(tmp_path))
 
 
-def test_filled_once_and_when_it_changes(project: Project) -> None:
-    folder = project.layout.model_packages
-    runs: list[int] = []
+@pytest.fixture
+def commands(project: Project, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was run; it leaves what the real programs would."""
+    seen: list[str] = []
 
-    def install() -> None:
-        folder.mkdir(parents=True)
-        runs.append(1)
-
-    def keep(is_there: bool = True) -> bool:
-        return keep_up_to_date(project, MODEL_REQUIREMENTS, folder, "packages", install, lambda: is_there)
-
-    assert keep()
-    assert not keep()
-    assert keep(is_there=False)
-    (project.layout.root / MODEL_REQUIREMENTS).write_text("one==2\n")
-    assert keep()
-    assert not keep()
-    assert len(runs) == 3
-
-
-def test_a_failure_is_tried_again(project: Project) -> None:
-    folder = project.layout.model_packages
-
-    def fails() -> None:
-        folder.mkdir(parents=True)
-        run_or_raise(project, ["false"], "packages")
-
-    for _ in range(2):
-        with pytest.raises(ForkToolError, match="packages could not be installed"):
-            keep_up_to_date(project, MODEL_REQUIREMENTS, folder, "packages", fails)
-
-
-def test_models_are_installed_without_dependencies(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    commands: list[list[str]] = []
-
-    def run(command: list[str], _folder: Path) -> int:
-        commands.append(command)
-        project.layout.model_packages.mkdir(parents=True)
+    def run(command: Sequence[str], _directory: Path) -> int:
+        seen.append(" ".join(command))
+        if "venv" in command:
+            (Path(command[-1]) / "bin").mkdir(parents=True)
+            (Path(command[-1]) / "bin" / "python").touch()
+        project.layout.model_packages.mkdir(parents=True, exist_ok=True)
         return 0
 
     monkeypatch.setattr(pinned_packages, "run_shown", run)
+    return seen
+
+
+def test_models_are_installed_once_and_when_they_change(project: Project, commands: list[str]) -> None:
     assert install_model_libraries(project)
-    assert "--no-deps" in commands[0]
-    assert str(project.layout.model_packages) in commands[0]
     assert not install_model_libraries(project)
+    (project.layout.root / MODEL_REQUIREMENTS).write_text("one==2\n")
+    assert install_model_libraries(project)
+    assert not install_model_libraries(project)
+    assert len(commands) == 2
+    assert f"--no-deps --target {project.layout.model_packages}" in commands[0]
+
+
+def test_a_failure_is_tried_again(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pinned_packages, "run_shown", lambda *_arguments: 1)
+    for _ in range(2):
+        with pytest.raises(ForkToolError, match="the libraries of real models could not be installed"):
+            install_model_libraries(project)
+
+
+def test_the_environment_is_made_before_its_packages(project: Project, commands: list[str]) -> None:
+    assert install_upstream_tools(project)
+    environment = project.layout.upstream_checks / "environment"
+    assert commands[0].endswith(f"-m venv {environment}")
+    assert commands[1].startswith(f"{environment}/bin/python -m pip install ")
+    assert commands[1].endswith(f"--requirement {TOOL_REQUIREMENTS}")
+    assert not install_upstream_tools(project)
+    # The packages without an interpreter are no environment.
+    shutil.rmtree(environment / "bin")
+    assert install_upstream_tools(project)
+    assert len(commands) == 4

@@ -12,7 +12,7 @@ import pytest
 from fork_tool.base.checkout import rebase_directory
 from fork_tool.rebase import replay
 from fork_tool.rebase import run as rebase_module
-from moving import add, DEBIAN_COMMENT, everything, lines, PIN_COMMENT, put, upstream
+from moving import add, DEBIAN_COMMENT, everything, lines, PIN_COMMENT, put, resolve, upstream, upstream_elsewhere
 from workshop import command_git, Workshop
 
 
@@ -158,11 +158,9 @@ def test_conflict_is_shown_and_resolved(shop: Workshop) -> None:
     worktree = shop.layout.rebase_checkout
     assert "aten/Stream.mm in build/pytorch-rebase waits to be resolved" in shop.error("rebase", "--continue")
     file = worktree / "aten/Stream.mm"
-    text = file.read_text()
     command_git(worktree, "add", "--all")
     assert "still has a mark of the conflict" in shop.error("rebase", "--continue")
-    start, end = text.index("<<<<<<<"), text.index("\n", text.index(">>>>>>>")) + 1
-    file.write_text(text[:start] + "stream 4 of upstream\nrecorded\nmiddle\nlast\nstream five\n" + text[end:])
+    resolve(file, "stream 4 of upstream\nrecorded\nmiddle\nlast\nstream five\n")
     assert "was changed and not added" in shop.error("rebase", "--continue")
     command_git(worktree, "add", "--all")
     shop.good("clean")
@@ -207,10 +205,7 @@ def test_resolution_that_leaves_nothing(shop: Workshop) -> None:
 def test_resolution_without_a_hunk_says_so(shop: Workshop) -> None:
     upstream(shop, put("aten/Graph.mm", "graph 10\n", "cached ten\n"))
     shop.run("rebase", "--onto", "v0.2")
-    file = shop.layout.rebase_checkout / "aten/Graph.mm"
-    text = file.read_text()
-    start, end = text.index("<<<<<<<"), text.index("\n", text.index(">>>>>>>")) + 1
-    file.write_text(text[:start] + "cached ten\n" + text[end:])
+    resolve(shop.layout.rebase_checkout / "aten/Graph.mm", "cached ten\n")
     command_git(shop.layout.rebase_checkout, "add", "--all")
     said = shop.good("rebase", "--continue")
     assert "cache: aten/Graph.mm, hunk 1 dropped: upstream has it, or the conflict was resolved without it" in said
@@ -220,9 +215,7 @@ def test_resolution_that_changes_a_hunk_says_so(shop: Workshop) -> None:
     upstream(shop, *CONFLICT)
     shop.run("rebase", "--onto", "v0.2")
     file = shop.layout.rebase_checkout / "aten/Stream.mm"
-    text = file.read_text()
-    start, end = text.index("<<<<<<<"), text.index("\n", text.index(">>>>>>>")) + 1
-    file.write_text(f"{text[:start]}stream 4 of upstream\nanother\nmiddle\nlast\nstream five\n{text[end:]}")
+    resolve(file, "stream 4 of upstream\nanother\nmiddle\nlast\nstream five\n")
     command_git(shop.layout.rebase_checkout, "add", "--all")
     # It is next to what the entry pool changes.
     assert "The entry pool does not fit v0.2" in shop.error("rebase", "--continue")
@@ -382,14 +375,9 @@ def test_unknown_base(shop: Workshop) -> None:
 @pytest.mark.parametrize("kind", ["annotated tag", "branch", "commit"])
 def test_base_that_upstream_has(shop: Workshop, kind: str) -> None:
     """The checkout lacks it: it comes from the address in base.toml."""
-    remote = shop.root / "remote"
-    command_git(shop.root, "clone", "--quiet", str(shop.checkout), str(remote))
-    command_git(remote, "checkout", "--quiet", "-b", "main", shop.base)
-    put("aten/Stream.mm", "stream 1\n", "a\nstream 1\n")(remote)
-    command_git(remote, "commit", "--quiet", "--all", "--message=Upstream goes on")
+    remote = upstream_elsewhere(shop, put("aten/Stream.mm", "stream 1\n", "a\nstream 1\n"))
     base = command_git(remote, "rev-parse", "HEAD")
     command_git(remote, "tag", *(["--annotate", "--message=x"] if kind == "annotated tag" else []), "v0.2")
-    shop.write_pin(url=f"file://{remote}")
     asked = {"branch": "main", "commit": base}.get(kind, "v0.2")
     said = shop.good("rebase", "--onto", asked)
     name = "v0.2" if "tag" in kind else base[:12]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
@@ -133,13 +135,13 @@ ACTIONS = (
 )
 
 
-def fresh_shop(directory: Path, random: Random) -> Workshop:
+def hard_files(random: Random) -> dict[str, str | bytes]:
     """An upstream with long, short, empty and oddly encoded files."""
     content: dict[str, str | bytes] = {path: some_text(random) for path in UPSTREAM_PATHS}
     content["aten/Stream.mm"] = "".join(f"line {number % 4}\n" for number in range(30))
     content["torch/empty.py"] = ""
     content["latin.txt"] = "caf\xe9\none\n".encode("latin-1")
-    return Workshop(directory / "repository", content)
+    return content
 
 
 def check_round_trip(shop: Workshop) -> None:
@@ -159,8 +161,16 @@ def check_round_trip(shop: Workshop) -> None:
     assert command_git(shop.checkout, "status", "--porcelain") == ""
 
 
-@given(seed=st.integers(0, 2**32))
-@settings(
+@contextmanager
+def fresh_shop(files: dict[str, str | bytes]) -> Iterator[Workshop]:
+    with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+        shop = Workshop(Path(directory) / "repository", files)
+        shop.good("apply")
+        yield shop
+
+
+few_examples = settings(
     max_examples=8,
     phases=[Phase.generate],
     deadline=None,
@@ -168,12 +178,13 @@ def check_round_trip(shop: Workshop) -> None:
     derandomize=True,
     database=None,
 )
+
+
+@given(seed=st.integers(0, 2**32))
+@few_examples
 def test_random_edits(seed: int) -> None:
     random = Random(seed)
-    with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
-        shop = fresh_shop(Path(directory), random)
-        shop.good("apply")
+    with fresh_shop(hard_files(random)) as shop:
         user = User(shop, random)
         for action in random.choices(ACTIONS, k=8):
             action(user)
@@ -181,20 +192,10 @@ def test_random_edits(seed: int) -> None:
 
 
 @given(seed=st.integers(0, 2**32))
-@settings(
-    max_examples=8,
-    phases=[Phase.generate],
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    derandomize=True,
-    database=None,
-)
+@few_examples
 def test_any_rewrite_of_a_file(seed: int) -> None:
     random = Random(seed)
-    with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
-        shop = Workshop(Path(directory) / "repository", {"file.txt": some_text(random, 20)})
-        shop.good("apply")
+    with fresh_shop({"file.txt": some_text(random, 20)}) as shop:
         new = some_text(random, 20)
         shop.commit("[MPS] Rewrite\n\nTest Plan: none", {"file.txt": new})
         check_round_trip(shop)

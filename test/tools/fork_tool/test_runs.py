@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import re
-import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import remove
 from fork_tool.common.git import Git
 from fork_tool.machine import doctor as doctor_module
 from fork_tool.machine import simulator_build as build_module
-from fork_tool.machine.machine import Machine
 from fork_tool.paths import own_layout
+from fork_tool.suites import commands as commands_module
 from fork_tool.suites import one_suite as one_suite_module
 from fork_tool.suites import runner as runner_module
 from fork_tool.suites import simulator as simulator_module
-from fork_tool.suites import unpatched as unpatched_module
-from fork_tool.suites.reports import Count, count_junit, count_status, count_totals
-from fork_tool.suites.suite import STATUS, Suite, TOTALS
-from fork_tool.suites.table import load_suites, SuiteTable
-from workshop import Workshop
-
-LINUX = Machine("Linux", "x86_64", "Debian", frozenset({"debian"}))
-MAC = Machine("Darwin", "arm64")
+from fork_tool.suites.suite import load_suites, Suite, SuiteTable
+from workshop import LINUX, MAC, Workshop
 
 
 @pytest.fixture
@@ -46,11 +36,10 @@ def bench(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> tuple[Workshop,
 
     for module in (build_module, one_suite_module, runner_module):
         monkeypatch.setattr(module, "run_shown", run)
-    for module in (simulator_module, runner_module, unpatched_module):
+    for module in (simulator_module, runner_module):
         monkeypatch.setattr(module, "this_machine", lambda: LINUX)
-    for module in (simulator_module, unpatched_module):
-        monkeypatch.setattr(module, "setup", lambda *_arguments: iter(["installed things"]))
-        monkeypatch.setattr(module, "check_torch", lambda *_arguments: None)
+    monkeypatch.setattr(simulator_module, "setup", lambda *_arguments: iter(["installed things"]))
+    monkeypatch.setattr(simulator_module, "check_torch", lambda *_arguments: None)
     return applied, commands
 
 
@@ -202,8 +191,8 @@ def test_sanitized_suites(bench: tuple[Workshop, list[str]], monkeypatch: pytest
     shop.layout.reports.mkdir(parents=True)
     old = shop.layout.reports / "sanitizer-report-quiet.1"
     old.touch()
-    quiet = Suite("quiet", ("-c", "pass"), "base.toml", counted=STATUS, on_device=True, sanitizer="address")
-    monkeypatch.setattr(runner_module, "load_suites", lambda _layout: SuiteTable((), (), {"address": (quiet,)}))
+    quiet = Suite("quiet", ("-c", "pass"), on_device=True, mode="address")
+    monkeypatch.setattr(commands_module, "load_suites", lambda _layout: SuiteTable((), (), {"address": (quiet,)}))
     assert shop.run("test-sanitized").output.splitlines()[-1] == "1 passed, 0 failed"
     assert not old.exists()
     assert commands[2:] == [
@@ -290,129 +279,6 @@ def test_build_that_fails(bench: tuple[Workshop, list[str]], monkeypatch: pytest
     shop, _ = bench
     monkeypatch.setattr(build_module, "run_shown", lambda *_arguments: 1)
     assert "CMake could not configure the simulator" in shop.error("simulator")
-
-
-def suite(name: str, code: str, counted: str = STATUS, on_device: bool = False) -> Suite:
-    return Suite(name, ("-c", code, "{report}"), needs="base.toml", counted=counted, on_device=on_device)
-
-
-def test_suites_run_in_order_and_are_counted(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner_module, "make_ready_for_tests", lambda *_arguments: None)
-    monkeypatch.setattr(one_suite_module, "device_command", lambda *_arguments: [sys.executable])
-    applied.layout.python.parent.mkdir(parents=True)
-    applied.layout.python.symlink_to(sys.executable)
-    totals = {"passed": 4, "failed": 2, "errored": 1, "skipped": 2, "xfailed": 3, "xpassed": 0, "not_started": 1}
-    report = {"totals": totals, "listed": 1, "tests": []}
-    suites = (
-        suite("good", "pass"),
-        suite("bad", "raise SystemExit(3)", on_device=True),
-        suite(
-            "upstream", f"import sys; open(sys.argv[1], 'w').write({json.dumps(report)!r}); sys.exit(1)", counted=TOTALS
-        ),
-        Suite("absent", ("-c", "pass"), needs="test/nothing"),
-        replace(suite("long", "raise SystemExit(3)"), by_name_only=True),
-    )
-    total = runner_module.run_suites(applied.project, [], suites)
-    # "good" and 4 of upstream's; "bad", "absent" and 2 of upstream's that the list does not have
-    assert str(total) == "5 passed, 4 failed, 2 skipped"
-    assert (total.expected_failures, total.known_failures, total.not_run) == (3, 1, 1)
-    assert str(runner_module.run_suites(applied.project, ["good"], suites)) == "1 passed, 0 failed"
-    assert str(runner_module.run_suites(applied.project, ["long"], suites)) == "0 passed, 1 failed"
-    with pytest.raises(
-        ForkToolError, match="There is no suite 'gone': the suites are good, bad, upstream, absent, long"
-    ):
-        runner_module.run_suites(applied.project, ["gone"], suites)
-
-
-@pytest.mark.parametrize(
-    ("operators", "changed", "failed", "said"),
-    [
-        ({"equal": 3, "refused": 1}, {"equal": 2}, 0, "operators: 3 equal, 1 refused"),
-        ({}, {}, 1, "No operator was captured"),
-        ({"equal": 3}, {"too large": 3}, 1, "No operator was replayed on changed inputs"),
-        ({"equal": 3, "different": 2}, {"equal": 3}, 1, "2 replays differed from eager"),
-        ({"equal": 3}, {"equal": 2, "different": 1}, 1, "1 replays differed from eager"),
-    ],
-)
-def test_captured_suite(
-    applied: Workshop,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    operators: dict[str, int],
-    changed: dict[str, int],
-    failed: int,
-    said: str,
-) -> None:
-    """What a test that is expected to fail would hide fails the suite."""
-    monkeypatch.setattr(runner_module, "make_ready_for_tests", lambda *_arguments: None)
-    applied.layout.python.parent.mkdir(parents=True)
-    applied.layout.python.symlink_to(sys.executable)
-    program = f"""
-import json, os, pathlib
-folder = pathlib.Path(os.environ["PYTORCH_TEST_MPS_CAPTURE_REPORT"])
-folder.mkdir(parents=True)
-(folder / "1.json").write_text(json.dumps({{"operators": {operators}, "changed inputs": {changed}, "refusals": {{}}}}))
-"""
-    captured = replace(suite("captured", program), captured=True)
-    total = runner_module.run_suites(applied.project, [], (captured,))
-    assert (total.passed, total.failed) == (1, failed)
-    assert said in " ".join(capsys.readouterr().out.split())
-
-
-def test_exit_status_follows_the_count(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    for failed in (0, 1):
-        monkeypatch.setattr(
-            runner_module, "run_suites", lambda *_arguments, failed=failed, **_options: Count(3, failed)
-        )
-        result = applied.run("test")
-        assert result.output.splitlines()[-1] == f"3 passed, {failed} failed"
-        assert result.return_value == failed
-
-
-def test_junit_is_counted(tmp_path: Path) -> None:
-    path = tmp_path / "report.xml"
-    path.write_text(
-        '<testsuites><testsuite><testcase name="a"/><testcase name="b"><failure/></testcase>'
-        '<testcase name="c"><error/></testcase><testcase name="d"><skipped type="pytest.skip"/></testcase>'
-        '<testcase name="e"><skipped type="pytest.xfail"/></testcase></testsuite></testsuites>'
-    )
-    assert count_junit(path, 1) == Count(passed=1, failed=2, skipped=1, expected_failures=1)
-
-
-def test_what_fails_is_no_pass(tmp_path: Path) -> None:
-    """As upstream's 212 tests: 9 failed, 2 errored and 12 passed unexpectedly, as the list says; 1 was not started."""
-    totals = {"passed": 150, "failed": 9, "errored": 2, "skipped": 4, "xfailed": 34, "xpassed": 12, "not_started": 1}
-    path = tmp_path / "report"
-    path.write_text(json.dumps({"totals": totals, "listed": 23}))
-    count = count_totals(path, 0)
-    assert count == Count(150, 0, 4, expected_failures=34, known_failures=23, not_run=1)
-    assert str(count) == "150 passed, 0 failed, 4 skipped"
-    assert count.whole() == "150 passed, 0 failed, 4 skipped, 34 expected failures, 23 known failures, 1 not run"
-    # The list has one less: that is a failure.
-    path.write_text(json.dumps({"totals": totals, "listed": 22}))
-    assert count_totals(path, 1).failed == 1
-    # A run in which no test was started is a failure.
-    path.write_text(json.dumps({"totals": dict.fromkeys(totals, 0) | {"not_started": 3}, "listed": 0}))
-    assert count_totals(path, 0).failed == 1
-
-
-@pytest.mark.parametrize("count", [count_junit, count_totals])
-def test_no_report_is_a_failure(tmp_path: Path, count: object) -> None:
-    assert callable(count)
-    path = tmp_path / "report"
-    assert count(path, 0) == Count(failed=1)
-    path.write_text("<half")
-    assert count(path, 0) == Count(failed=1)
-
-
-def test_a_run_that_proves_nothing_is_a_failure(tmp_path: Path) -> None:
-    path = tmp_path / "report.xml"
-    path.write_text("<testsuites/>")
-    assert count_junit(path, 0) == Count(failed=1)
-    path.write_text('<testsuites><testcase name="a"/></testsuites>')
-    assert count_junit(path, 2) == Count(1, 1)
-    assert count_status(0) == Count(1)
-    assert count_status(-11) == Count(failed=1)
 
 
 def test_suites_of_this_repository() -> None:

@@ -14,14 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fork_tool.common.processes import put_down
-from fork_tool.machine.machine import Machine
 from fork_tool.suites import together
-from fork_tool.suites.reports import Count
-from fork_tool.suites.suite import STATUS, Suite
-from fork_tool.suites.summary import Outcome
-from workshop import Workshop
+from fork_tool.suites.reports import Count, Outcome
+from fork_tool.suites.suite import ALONE, BUILDS, Suite, WAITS
+from workshop import LINUX, Workshop
 
-LINUX = Machine("Linux", "x86_64", "Debian", frozenset({"debian"}))
 # Says that it is there and waits for the other one; status 1 if that does not come.
 MEET = """
 import pathlib, sys, time
@@ -38,13 +35,11 @@ sys.exit(not other.exists() and time.monotonic() >= end)
 
 @pytest.fixture
 def shop(workshop: Workshop) -> Workshop:
-    workshop.layout.python.parent.mkdir(parents=True)
-    workshop.layout.python.symlink_to(sys.executable)
-    return workshop
+    return workshop.with_python()
 
 
 def suite(name: str, code: str, *words: str) -> Suite:
-    return Suite(name, ("-c", code, *words), needs="base.toml", counted=STATUS)
+    return Suite(name, ("-c", code, *words))
 
 
 def run(shop: Workshop, cores: int, *suites: Suite) -> list[Outcome]:
@@ -76,7 +71,7 @@ def test_on_one_core_they_run_one_after_the_other(
 
 def test_what_measures_time_has_all_cores_for_itself(shop: Workshop, tmp_path: Path) -> None:
     alone, other = meeting(tmp_path)
-    alone = replace(alone, words=(alone.words[0], MEET.replace("+ 5", "+ 0.2"), *alone.words[2:]), measures_time=True)
+    alone = replace(alone, words=(alone.words[0], MEET.replace("+ 5", "+ 0.2"), *alone.words[2:]), load=ALONE)
     assert failed(run(shop, 2, alone, replace(other, words=("-c", "pass")))) == {"a"}
 
 
@@ -86,7 +81,7 @@ def test_a_spread_suite_goes_without_half_of_its_cores() -> None:
     assert together.take_what_fits([spread], 4, 8) == [(spread, 4)]
     assert together.take_what_fits([spread], 3, 8) == []
     assert together.take_what_fits([single, spread], 2, 2) == [(single, 1), (spread, 1)]
-    timed = replace(single, measures_time=True)
+    timed = replace(single, load=ALONE)
     assert together.take_what_fits([single, timed], 2, 2) == [(single, 1)]
 
 
@@ -96,12 +91,12 @@ def test_spread_suites_share_the_cores_while_many_of_them_wait() -> None:
     assert [given for _, given in together.take_what_fits(waiting[:4], 4, 4)] == [2, 2]
     assert [given for _, given in together.take_what_fits(waiting[:2], 4, 4)] == [4]
     assert [given for _, given in together.take_what_fits(list(waiting), 64, 64)] == [8] * 8
-    timed = replace(waiting[0], measures_time=True)
+    timed = replace(waiting[0], load=ALONE)
     assert together.take_what_fits([timed, *waiting[1:]], 4, 4) == [(timed, 4)]
 
 
 def test_of_those_that_build_one_runs() -> None:
-    first, other = replace(suite("first", "pass"), builds=True), replace(suite("other", "pass"), builds=True)
+    first, other = replace(suite("first", "pass"), load=BUILDS), replace(suite("other", "pass"), load=BUILDS)
     waiting = [first, other, suite("plain", "pass")]
     assert [each.name for each, _ in together.take_what_fits(waiting, 3, 3)] == ["first", "plain"]
     assert together.take_what_fits(waiting, 2, 3, building=True) == []
@@ -118,16 +113,16 @@ def test_a_spread_suite_is_told_its_cores_and_one_beside_it_waits_for_none(shop:
     assert failed(run(shop, 16, suite("spread", told, "{processes}"), suite("other", "pass"))) == set()
     assert suite("spread", told, "{processes}").cores(4) == 4
     assert suite("single", told).cores(4) == 1
-    assert replace(suite("timed", told), measures_time=True).cores(16) == 16
+    assert replace(suite("timed", told), load=ALONE).cores(16) == 16
 
 
 def test_a_suite_that_waits_has_two_processes_on_one_core(shop: Workshop, tmp_path: Path) -> None:
     told = "import sys; sys.exit(sys.argv[1:] != ['2'])"
     assert (
-        failed(run(shop, 2, replace(suite("slow", told, "{processes}"), waits=True), suite("other", "pass"))) == set()
+        failed(run(shop, 2, replace(suite("slow", told, "{processes}"), load=WAITS), suite("other", "pass"))) == set()
     )
     first, second = meeting(tmp_path)
-    assert failed(run(shop, 2, replace(first, words=(*first.words, "{processes}"), waits=True), second)) == set()
+    assert failed(run(shop, 2, replace(first, words=(*first.words, "{processes}"), load=WAITS), second)) == set()
 
 
 def test_each_output_is_printed_whole_and_every_suite_counted(
@@ -139,7 +134,7 @@ def test_each_output_is_printed_whole_and_every_suite_counted(
         2,
         suite("first", chatty, "x"),
         suite("second", f"{chatty}\nsys.exit(3)", "y"),
-        replace(suite("absent", "pass"), needs="test/nothing"),
+        suite("absent", "pass", "test/nothing"),
     )
     assert {one.name: one.count for one in outcomes} == {
         "first": Count(passed=1),
@@ -206,7 +201,7 @@ def test_no_more_cores_are_taken_than_there_are(kinds: list[str], cores: int) ->
     known = {
         "single": suite("single", "pass"),
         "spread": suite("spread", "pass", "{processes}"),
-        "timed": replace(suite("timed", "pass"), measures_time=True),
+        "timed": replace(suite("timed", "pass"), load=ALONE),
     }
     waiting = [known[kind] for kind in kinds]
     running: list[int] = []

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from fork_tool.series.export import TAKEN_BY
-from workshop import command_git, HUNK, MESSAGE, Workshop
+from workshop import command_git, HUNK, MESSAGE, UPSTREAM, Workshop
 
 
 def problems(shop: Workshop) -> str:
@@ -202,3 +204,46 @@ def test_author_of_exports(applied: Workshop, options: list[str]) -> None:
         assert "\nFrom: Ada Lovelace <ada@example.org>\n" in path.read_text()
     for wrong in ("Ada", "<ada@example.org>", "Ada <ada>", "Ada <a@b> <c@d>"):
         assert "is not of the form 'Name <mail@example.org>'" in str(applied.run("export", "--author", wrong).exception)
+
+
+OLD_TEST, NEW_TEST, PROGRAM = "test/test_mps.py", "test/test_mps_new.py", "aten/src/ATen/test/mps_test_new.mm"
+
+
+@pytest.fixture
+def with_test(tmp_path: Path) -> Workshop:
+    """An upstream that has a test."""
+    files: dict[str, str | bytes] = {**UPSTREAM, OLD_TEST: "class TestMPS(TestCase):\n    pass\n"}
+    return Workshop(tmp_path / "repository", files)
+
+
+def series(with_test: Workshop, plan: str) -> None:
+    """An entry with this plan, and a later one that brings tests."""
+    with_test.entry("first", f"[MPS] First\n\nWhy.\n\nTest Plan: {plan}\n\n{HUNK}")
+    with_test.overlay(NEW_TEST, "class TestNew(TestCase):\n    pass\n")
+    with_test.overlay(PROGRAM, "TEST(New, Works) {}\n")
+    with_test.entry(
+        "second",
+        f"[MPS] Second\n\nWhy.\n\nTest Plan: `python {NEW_TEST} TestNew.test_it`, `build/bin/mps_test_new`\n\n"
+        f"Overlay:\n  {PROGRAM}\n  {NEW_TEST}\n",
+    )
+
+
+@pytest.mark.parametrize("plan", ["ran it", "`pytest -k it`", f"`python {OLD_TEST} TestMPS.test_add`"])
+def test_plans_that_can_be_followed(with_test: Workshop, plan: str) -> None:
+    series(with_test, plan)
+    with_test.good("verify")
+
+
+@pytest.mark.parametrize(
+    ("plan", "problem"),
+    [
+        (f"`python {NEW_TEST}`", f"runs {NEW_TEST}, which is not there before a later entry"),
+        ("`build/bin/mps_test_new`", "runs build/bin/mps_test_new, whose source is not there before a later entry"),
+        (f"`python {OLD_TEST} TestGone`", f"runs TestGone of {OLD_TEST}, which has no such class"),
+    ],
+)
+def test_plans_that_need_a_later_entry(with_test: Workshop, plan: str, problem: str) -> None:
+    series(with_test, plan)
+    result = with_test.run("verify")
+    assert result.exception is not None
+    assert f"first: its test plan {problem}" in result.stderr

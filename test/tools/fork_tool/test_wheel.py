@@ -21,11 +21,10 @@ from fork_tool.machine.machine import LACKS, Machine
 from fork_tool.paths import own_layout
 from fork_tool.series.project import Project
 from fork_tool.wheel import from_source as wheel_module
-from fork_tool.wheel.from_source import forget_installed_torch, install_patched_torch, is_installed_here, wheel_stands
-from workshop import Workshop
+from fork_tool.wheel import plan as plan_module
+from fork_tool.wheel.from_source import install_patched_torch, wheel_stands
+from workshop import LINUX, MAC, Workshop
 
-LINUX = Machine("Linux", "x86_64", "Debian", frozenset({"debian"}))
-MAC = Machine("Darwin", "arm64")
 FACTS = MacFacts(
     "14.5", "/Library", "14.5", "Apple clang version 15.0.0", "metal 32023", 16 * GIB, 10, 80 * GIB, (3, 11), "/Users/a"
 )
@@ -312,9 +311,6 @@ def test_wheel_that_stands(bench: Bench) -> None:
     bench.shop.good("wheel", "--from-source")
     assert wheel_stands(project)
     assert install_patched_torch(project)
-    assert is_installed_here(bench.shop.layout)
-    forget_installed_torch(bench.shop.layout)
-    assert not is_installed_here(bench.shop.layout)
     bench.shop.commit("[MPS] Other", {"aten/Graph.mm": "other\n"})
     assert not wheel_stands(project)
     bench.shop.checkout.rename(bench.shop.root.parent / "aside")
@@ -322,7 +318,7 @@ def test_wheel_that_stands(bench: Bench) -> None:
 
 
 def test_build_that_leaves_no_wheel(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wheel_module, "_wheels", lambda _plan: [])
+    monkeypatch.setattr(plan_module.Plan, "wheels", [])
     assert "ended well and left nothing" in bench.shop.error("wheel", "--from-source")
 
 

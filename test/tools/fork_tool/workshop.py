@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from click.testing import CliRunner, Result
@@ -12,9 +13,12 @@ from fork_tool.base.checkout import BASE_REF
 from fork_tool.cli import cli
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.git import Git
+from fork_tool.machine.machine import Machine
 from fork_tool.paths import Layout, own_layout
 from fork_tool.series.project import Project
 
+LINUX = Machine("Linux", "x86_64", "Debian", frozenset({"debian"}))
+MAC = Machine("Darwin", "arm64")
 UPSTREAM = {
     "aten/Stream.mm": "".join(f"line {number}\n" for number in range(1, 21)),
     "aten/Graph.mm": "one\ntwo\nthree\n",
@@ -52,6 +56,12 @@ class Workshop:
         self.write_pin()
         self.project = Project(self.layout)
         self.git = Git(self.checkout)
+
+    def with_python(self) -> Workshop:
+        """The same with the tests' interpreter in its environment."""
+        self.layout.python.parent.mkdir(parents=True)
+        self.layout.python.symlink_to(sys.executable)
+        return self
 
     def write_pin(self, **replaced: str) -> None:
         """The pin file of the tiny upstream."""

@@ -90,8 +90,8 @@ def read_report(path: Path) -> dict[str, Verdict]:
 
 def page(verdicts: Sequence[Verdict]) -> str:
     """The page of a run of all mutants."""
-    counts = [f"{verdicts_of(verdicts, outcome)} {outcome}" for outcome in OUTCOMES if outcome in (CAUGHT, SURVIVED)]
-    counts += [f"{number} {outcome}" for outcome in OUTCOMES[2:] if (number := verdicts_of(verdicts, outcome))]
+    numbers = totals(verdicts).items()
+    counts = [f"{number} {name.replace('_', ' ')}" for name, number in numbers if number or name in (CAUGHT, SURVIVED)]
     rows = [
         f"| `{verdict.name}` | {_cell(verdict.fault)} | {_cell(_answer(verdict))} | {verdict.seconds:.0f} |"
         for verdict in verdicts
@@ -103,11 +103,6 @@ def page(verdicts: Sequence[Verdict]) -> str:
         "|---|---|---|---|",
     ]
     return _HEAD + "\n".join([*lines, *rows]) + "\n"
-
-
-def verdicts_of(verdicts: Iterable[Verdict], outcome: str) -> int:
-    """How many came out so."""
-    return sum(verdict.outcome == outcome for verdict in verdicts)
 
 
 def _answer(verdict: Verdict) -> str:

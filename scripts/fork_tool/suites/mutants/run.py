@@ -36,8 +36,8 @@ from fork_tool.suites.mutants.report import (
 )
 from fork_tool.suites.mutants.suites import GREEN, MutantSuites, NOTICED
 from fork_tool.suites.mutants.suites import TIMED_OUT as SUITE_TIMED_OUT
+from fork_tool.suites.reports import report_machine
 from fork_tool.suites.simulator import make_ready
-from fork_tool.suites.summary import report_machine
 
 REPORT = "mutants.json"
 PAGE = "docs/results/mutants.md"
@@ -139,7 +139,7 @@ class _Run:
         if left:
             self._place.prepare()
             self._baseline([mutant for mutant, _ in left])
-            self._examine_all(left, verdicts, _Estimate(earlier))
+            self._examine_all(left, verdicts)
         self._write(verdicts)
         return verdicts
 
@@ -184,9 +184,7 @@ class _Run:
         for suite in group:
             self._try(name, [suite], log)
 
-    def _examine_all(
-        self, left: Sequence[tuple[Mutant, Verdict]], verdicts: Sequence[Verdict], estimate: _Estimate
-    ) -> None:
+    def _examine_all(self, left: Sequence[tuple[Mutant, Verdict]], verdicts: Sequence[Verdict]) -> None:
         with count_progress() as progress:
             task = progress.add_task("mutants", total=len(left))
             for number, (mutant, verdict) in enumerate(left, start=1):
@@ -194,14 +192,9 @@ class _Run:
                 began = time.monotonic()
                 self._examine(mutant, verdict)
                 verdict.seconds = round(time.monotonic() - began, 1)
-                estimate.add(verdict)
-                remaining = estimate.of(one.name for one, _ in left[number:])
                 progress.advance(task)
-                _tell(
-                    f"[{number}/{len(left)}] {mutant.name}: {verdict.sentence()}, {verdict.seconds:.0f} s"
-                    + (f", about {remaining / 60:.0f} min left" if remaining else ""),
-                    style=_STYLES.get(verdict.outcome, "yellow"),
-                )
+                sentence = f"[{number}/{len(left)}] {mutant.name}: {verdict.sentence()}, {verdict.seconds:.0f} s"
+                _tell(sentence, style=_STYLES.get(verdict.outcome, "yellow"))
                 self._write(verdicts)
 
     def _examine(self, mutant: Mutant, verdict: Verdict) -> None:
@@ -224,7 +217,7 @@ class _Run:
             return
         result = self._suites.run([suite], mutant.limit, self._log(mutant.name))
         if result.state == NOTICED or (result.state == SUITE_TIMED_OUT and mutant.hangs):
-            test = result.detail if result.state == NOTICED else f"{shown(suite)} by timeout, {result.detail}"
+            test = result.detail if result.state == NOTICED else f"{' '.join(suite.words)} by timeout, {result.detail}"
             verdict.outcome, verdict.suite, verdict.test = CAUGHT, suite.name, test
         elif result.state == SUITE_TIMED_OUT:
             verdict.outcome, verdict.reason = TIMED_OUT, f"{suite}: {result.detail}"
@@ -237,32 +230,10 @@ class _Run:
         return self._place.scratch / "logs" / f"{name}.txt"
 
 
-def shown(suite: MutantSuite) -> str:
-    """The tests of a suite, for people."""
-    return " ".join(suite.words)
-
-
 def _tell(sentence: str, style: str = "") -> None:
     """Print a line at once, also to a file: the run takes long."""
     say(sentence, style)
     out.file.flush()
-
-
-class _Estimate:
-    """How long what is left will take: as long as last time, or as the others on average."""
-
-    def __init__(self, earlier: dict[str, Verdict]):
-        self._known = {name: verdict.seconds for name, verdict in earlier.items()}
-        self._now: list[float] = []
-
-    def add(self, verdict: Verdict) -> None:
-        """One is done."""
-        self._now.append(verdict.seconds)
-
-    def of(self, names: Iterable[str]) -> float:
-        """Seconds for these."""
-        mean = sum(self._now) / len(self._now)
-        return sum(self._known.get(name, mean) for name in names)
 
 
 def _key(mutant: Mutant, sources: str) -> str:

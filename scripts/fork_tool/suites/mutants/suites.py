@@ -18,8 +18,7 @@ from fork_tool.series.project import Project
 from fork_tool.suites.mutants.patch import MutantSuite
 from fork_tool.suites.mutants.place import MutantPlace
 from fork_tool.suites.simulator import device_command, program_environment
-from fork_tool.suites.suite import JUNIT, PYTEST, Suite, UPSTREAM_STYLE
-from fork_tool.suites.table import load_suites
+from fork_tool.suites.suite import JUNIT, load_suites, PYTEST, Suite, UPSTREAM_STYLE
 
 GREEN, NOTICED, TIMED_OUT, NOT_RUN = "green", "noticed", "timed out", "not run"
 # Of pytest, and of a program that is one test.

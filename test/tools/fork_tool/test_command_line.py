@@ -1,23 +1,26 @@
-"""`--help` shows options and does nothing else: no installation, no build, no lock."""
+"""The launcher, the installed command, and help, which shows options and does nothing else."""
 
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
 from test_interrupt import copy_of_the_tool
 
+import mpsfork_command
 from fork_tool.cli import cli
-from fork_tool.common import program_help
-from fork_tool.common.command_group import SectionedGroup
-from fork_tool.common.program_help import help_of, ProgramCommand
-from fork_tool.common.words import counted
+from fork_tool.common import help as help_module
+from fork_tool.common.console import counted
+from fork_tool.common.help import help_of, ProgramCommand, SectionedGroup
 from fork_tool.machine import setup
 from fork_tool.paths import own_layout
 from fork_tool.suites import runner, simulator
+from fork_tool.version import VERSION
 from workshop import Workshop
 
 
@@ -38,7 +41,7 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("command", sorted(cli.commands))
 @pytest.mark.usefixtures("no_work")
 def test_help_does_nothing_else(workshop: Workshop, monkeypatch: pytest.MonkeyPatch, command: str, option: str) -> None:
-    monkeypatch.setattr(program_help, "help_of", lambda _program: "what the program says")
+    monkeypatch.setattr(help_module, "help_of", lambda _program: "what the program says")
     before = sorted(workshop.root.rglob("*"))
     said = workshop.good(command, option)
     assert said.startswith("Usage: ")
@@ -50,9 +53,10 @@ def test_help_does_nothing_else(workshop: Workshop, monkeypatch: pytest.MonkeyPa
 
 def test_arguments_are_passed_on(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[str, ...]] = []
-    monkeypatch.setattr(runner, "run_sweep", lambda _project, arguments: seen.append(arguments))
-    workshop.run("sweep", "--op", "add", "--", "--help")
-    workshop.run("sweep", "--state", "--dtype", "float32")
+    monkeypatch.setattr(runner, "make_ready", lambda *_arguments: None)
+    monkeypatch.setattr(runner, "run_shown", lambda command, *_arguments: seen.append(tuple(command[-3:])))
+    workshop.good("sweep", "--op", "add", "--", "--help")
+    workshop.good("sweep", "--state", "--dtype", "float32")
     assert seen == [("--op", "add", "--help"), ("--state", "--dtype", "float32")]
 
 
@@ -108,3 +112,66 @@ def test_a_command_without_a_section_is_seen() -> None:
 )
 def test_counts_with_their_nouns(count: int, things: str, said: str) -> None:
     assert counted(count, things) == said
+
+
+ROOT = own_layout().root
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The command, and the checkout that it was installed from."""
+    root = tmp_path_factory.mktemp("installed")
+    copy = root / "checkout"
+    copy.mkdir()
+    for name in ("base.toml", "pyproject.toml", "Makefile", "requirements.txt"):
+        shutil.copy(ROOT / name, copy)
+    shutil.copytree(ROOT / "scripts", copy / "scripts", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    environment = root / "environment"
+    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
+    pip = [str(environment / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "--editable", "."], cwd=copy, check=True)
+    return environment / "bin" / "mpsfork", copy
+
+
+def run(command: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(command), *words], cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_it_runs_the_checkout_that_one_is_in(installed: tuple[Path, Path]) -> None:
+    command, copy = installed
+    for folder in (copy, copy / "scripts" / "fork_tool"):
+        done = run(command, folder, "--help")
+        # The copy has no environment, and help makes none.
+        assert done.returncode == 0 and "The tool's environment is not there yet" in done.stdout, done.stderr
+        assert "verify" in done.stdout
+    assert not (copy / ".venv").exists()
+    if (ROOT / ".venv" / "bin" / "python").exists():
+        done = run(command, ROOT / "docs", "--version")
+        assert (done.returncode, done.stdout) == (0, f"{VERSION}\n"), done.stderr
+
+
+def test_outside_of_a_checkout(installed: tuple[Path, Path], tmp_path: Path) -> None:
+    # A folder of the same name alone makes none.
+    (tmp_path / "scripts").mkdir()
+    done = run(installed[0], tmp_path, "verify")
+    assert done.returncode == 1
+    assert done.stderr == (
+        "error: mpsfork works on a checkout of its repository, and this folder is in none: "
+        "cd to the checkout, or to any folder of it, and run it there.\n"
+    )
+
+
+def test_the_distribution_has_the_version_and_needs_nothing(installed: tuple[Path, Path]) -> None:
+    python = installed[0].with_name("python")
+    code = "import importlib.metadata as m; print(m.version('pytorch-mps-graph'), m.requires('pytorch-mps-graph'))"
+    done = subprocess.run([str(python), "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{VERSION} None\n"
+
+
+def test_the_innermost_checkout_counts(tmp_path: Path) -> None:
+    for root in (tmp_path, tmp_path / "build" / "inner"):
+        (root / "scripts").mkdir(parents=True)
+        (root / "scripts" / "mpsfork").touch()
+        (root / "base.toml").touch()
+    assert mpsfork_command.checkout_of(tmp_path / "build") == tmp_path
+    assert mpsfork_command.checkout_of(tmp_path / "build" / "inner" / "scripts") == tmp_path / "build" / "inner"

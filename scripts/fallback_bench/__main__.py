@@ -1,5 +1,0 @@
-"""Runs the bench as `python -m fallback_bench`."""
-
-from fallback_bench.cli import main
-
-main()

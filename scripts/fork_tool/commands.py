@@ -1,0 +1,301 @@
+"""The commands for this machine, the base, the series and releases."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from fork_tool.base import fetch as fetch_module
+from fork_tool.base.checkout import BRANCH, GHSTACK_BRANCH
+from fork_tool.common.console import complain, counted, hint, note, out, say
+from fork_tool.common.errors import ForkToolError
+from fork_tool.common.files import remove
+from fork_tool.common.git import ADDRESS, AUTHOR
+from fork_tool.common.processes import exclusive
+from fork_tool.machine import doctor as doctor_module
+from fork_tool.machine import setup as setup_module
+from fork_tool.machine.machine import LACKS, LATER, OK
+from fork_tool.rebase import drift as drift_module
+from fork_tool.rebase import run as rebase_module
+from fork_tool.rebase.carried import Moved
+from fork_tool.rebase.state import show_clashes
+from fork_tool.series import apply as apply_module
+from fork_tool.series import export as export_module
+from fork_tool.series import refresh as refresh_module
+from fork_tool.series import verify as verify_module
+from fork_tool.series.project import Project
+from fork_tool.series.stack import Layer
+from fork_tool.wheel.release_notes import write_release_notes
+
+_STYLES = {
+    OK: "green",
+    LATER: "yellow",
+    LACKS: "bold red",
+    verify_module.APPLIES: "green",
+    verify_module.FUZZ: "yellow",
+    verify_module.NOT_CHECKED: "yellow",
+    drift_module.FITS: "green",
+    drift_module.MOVES: "green",
+    drift_module.PARTLY: "cyan",
+    drift_module.TAKEN: "cyan",
+}
+_FILE = click.Path(path_type=Path)
+
+
+def _state(state: str) -> Text:
+    return Text(state, style=_STYLES.get(state, "bold red"))
+
+
+def _show_layers(layers: list[Layer]) -> None:
+    for layer in layers:
+        say(f"{layer.commit[:12]} {layer.entry.title}")
+
+
+def _show_files(written: list[str], removed: list[str]) -> None:
+    for path in written:
+        say(f"wrote   {path}")
+    for path in removed:
+        say(f"removed {path}")
+
+
+@click.command()
+@click.pass_obj
+def doctor(project: Project) -> None:
+    """Show missing prerequisites and how to install them."""
+    findings = doctor_module.examine(project)
+    table = Table("what", "state", "found", "how to fix it")
+    for finding in findings:
+        table.add_row(finding.name, _state(finding.state), Text(finding.detail), Text(finding.remedy))
+    out.print(table)
+    lacking = [finding.name for finding in findings if finding.state == LACKS]
+    if lacking:
+        raise ForkToolError(f"This machine lacks {', '.join(lacking)}: the last column says how to fix it.")
+    say("Nothing is lacking.")
+
+
+@click.command()
+@click.pass_obj
+def setup(project: Project) -> None:
+    """Install missing packages and ObjFW, and make .venv."""
+    with exclusive(project.layout):
+        for done in setup_module.setup(project):
+            say(done)
+    say("This machine has all that is needed.")
+
+
+@click.command()
+@click.option("--checkout", type=_FILE, metavar="DIR", help="Use this git checkout of PyTorch instead of fetching one.")
+@click.option(
+    "--source",
+    type=click.Choice(["auto", *fetch_module.SOURCES]),
+    default="auto",
+    show_default=True,
+    help="Where to get the base from.",
+)
+@click.pass_obj
+def fetch(project: Project, checkout: Path | None, source: str) -> None:
+    """Get PyTorch's source into build/pytorch."""
+    sources = fetch_module.SOURCES if source == "auto" else (source,)
+    with exclusive(project.layout):
+        new = fetch_module.fetch(project, checkout, sources)
+    place = project.layout.shown(project.layout.checkout)
+    say(f"{place} {'is now' if new else 'was already'} a checkout of PyTorch {project.pin.tag}.")
+
+
+@click.command()
+@click.option("--checkout", is_flag=True, help="Remove build/pytorch too, with every commit in it.")
+@click.pass_obj
+def clean(project: Project, checkout: bool) -> None:
+    """Remove all builds; the checkout stays without --checkout."""
+    layout = project.layout
+    # The last one has the resolved conflicts of a rebase that is under way.
+    kept = (layout.checkout, layout.base_checkout, layout.rebase_checkout)
+    with exclusive(layout):
+        for path in sorted(layout.build.iterdir()):
+            if path.name != ".lock" and (checkout or path not in kept):
+                remove(path)
+                say(f"removed {layout.shown(path)}")
+
+
+@click.command()
+@click.option("--force", is_flag=True, help="Put commits aside that are on the branch and not in patches/.")
+@click.pass_obj
+def apply(project: Project, force: bool) -> None:
+    """Apply the series to the checkout, one commit per entry."""
+    with exclusive(project.layout):
+        if not project.layout.checkout.exists():
+            fetch_module.fetch(project)
+        result = apply_module.apply_series(project, force)
+    for offset in result.offsets:
+        note(f"{offset}; look at the place, then `make refresh` writes it down")
+    _show_layers(result.stack.layers)
+    place = project.layout.shown(project.layout.checkout)
+    say(
+        f"{counted(len(result.stack.layers), 'entries')} {'applied to' if result.changed else 'already applied:'} "
+        f"the branch {BRANCH} in {place}."
+    )
+
+
+@click.command()
+@click.option("--force", is_flag=True, help="Write the branch's state over edits of patches/ and overlay.")
+@click.pass_obj
+def refresh(project: Project, force: bool) -> None:
+    """Take the branch's commits back into patches/ and aten_mps_overlay/."""
+    with exclusive(project.layout):
+        result = refresh_module.refresh_series(project, force)
+    for sentence in result.notes:
+        note(sentence)
+    _show_files(result.written, result.removed)
+    changed = len(result.written) + len(result.removed)
+    changes = counted(changed, "files") if changed else "no files"
+    say(f"{counted(len(result.entries), 'entries')}; {changes} changed.")
+
+
+@click.command()
+@click.pass_obj
+def verify(project: Project) -> None:
+    """Check that every entry applies and keeps the rules."""
+    result = verify_module.verify_series(project)
+    table = Table("entry", "state", "hunks", "overlay files", "title")
+    for verdict in result.verdicts:
+        numbers = (str(verdict.hunks), str(verdict.overlay))
+        table.add_row(Text(verdict.name), _state(verdict.state), *numbers, Text(verdict.title))
+    out.print(table)
+    problems = [f"{verdict.name}: {problem}" for verdict in result.verdicts for problem in verdict.problems]
+    problems += result.problems
+    for problem in problems:
+        complain(problem)
+    for sentence in result.notes:
+        note(sentence)
+    for verdict in result.verdicts:
+        if verdict.follows:
+            note(f"{verdict.name} is not checked: it changes what follows the conflict of {verdict.follows}")
+    if not result.good:
+        raise ForkToolError(f"The series has {counted(len(problems), 'problems')}: see above.")
+    say(f"All {len(result.verdicts)} entries apply and keep the rules.")
+
+
+def _author(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, str]:
+    if value is None:
+        return AUTHOR, ADDRESS
+    match = re.fullmatch(r"\s*([^<>\n]*[^<>\s])\s*<([^<>\s]+@[^<>\s]+)>\s*", value)
+    if not match:
+        raise click.BadParameter(f"{value!r} is not of the form 'Name <mail@example.org>'.")
+    return match[1], match[2]
+
+
+@click.command()
+@click.option("--ghstack", is_flag=True, help=f"Leave the branch {GHSTACK_BRANCH} in the checkout instead of files.")
+@click.option("--force", is_flag=True, help="With --ghstack: put aside a branch that was worked on.")
+@click.option(
+    "--author",
+    metavar="'NAME <MAIL>'",
+    callback=_author,
+    help="Whose the commits are [default: this series', under an address that does not exist].",
+)
+@click.pass_obj
+def export(project: Project, ghstack: bool, force: bool, author: tuple[str, str]) -> None:
+    """Write the series as mails to build/export, or as a branch for ghstack."""
+    layout = project.layout
+    with exclusive(layout):
+        if not ghstack:
+            for path in export_module.export_series(project, author):
+                say(layout.shown(path))
+            # On standard error: the names alone are what scripts read.
+            hint(f"{export_module.TAKEN_BY}  # in a clone of upstream; without --keep-non-patch git drops the [MPS]")
+            return
+        stack = export_module.leave_branch(project, force, author)
+    _show_layers(stack.layers)
+    shown = layout.shown(layout.checkout)
+    say(
+        f"{len(stack.layers)} commits on the branch {GHSTACK_BRANCH} in {shown}; docs/upstreaming.md says how they go on."
+    )
+    if stack.base != project.pin.commit:
+        note(f"{shown} comes from the Debian tarball and has no history of upstream's; submit from a clone")
+
+
+@click.command()
+@click.option("--onto", metavar="REF", help="A tag, branch or commit, of the checkout or of upstream.")
+@click.option("--continue", "goes_on", is_flag=True, help="Take the resolution of a conflict, and go on.")
+@click.option("--skip", is_flag=True, help="Drop the entry that conflicts from the series, and go on.")
+@click.option("--abort", is_flag=True, help="Give up, and restore what was there before.")
+@click.pass_obj
+def rebase(project: Project, onto: str | None, goes_on: bool, skip: bool, abort: bool) -> None:
+    """Move the series to another base; files change once all entries have moved."""
+    if [onto is not None, goes_on, skip, abort].count(True) != 1:
+        raise ForkToolError("Give one of --onto REF, --continue, --skip and --abort.")
+    layout = project.layout
+    with exclusive(layout):
+        if abort:
+            state = rebase_module.abort(project)
+            say(f"The series is as it was, on {state.base[:12]}; nothing of {state.asked} is left.")
+            return
+        written = rebase_module.start(project, onto) if onto is not None else rebase_module.go_on(project, skip)
+    if written is None:
+        say(f"The series stands on {onto} already.")
+        return
+    _show_files(written.written, written.removed)
+    project.forget_pin()
+    say(
+        f"The series stands on {project.pin.tag} ({project.pin.commit[:12]}); `make verify` and the tests say whether it holds."
+    )
+
+
+@click.command()
+@click.option(
+    "--against", metavar="REF", required=True, help="A tag, branch or commit, of the checkout or of upstream."
+)
+@click.option("--report", type=_FILE, metavar="FILE", help="[default: build/reports/drift.json]")
+@click.pass_obj
+def drift(project: Project, against: str, report: Path | None) -> None:
+    """Report which entries apply to another base; changes nothing."""
+    layout = project.layout
+    with exclusive(layout):
+        found = drift_module.find_drift(project, against)
+    table = Table("entry", "state", "hunks", "moved", "dropped")
+    for entry in found.entries:
+        table.add_row(
+            Text(entry.name),
+            _state(entry.state),
+            str(entry.hunks),
+            _distance(entry.carried.moved),
+            str(len(entry.carried.gone) or ""),
+        )
+    out.print(table)
+    for entry in found.entries:
+        for sentence in [*entry.carried.renamed, *entry.carried.gone]:
+            say(f"{entry.name}: {sentence}")
+        if entry.follows:
+            say(f"{entry.name}: not checked, since it changes what the conflict of {entry.follows} left open")
+        show_clashes(entry.name, found.target.name, entry.clashes)
+    path = report or layout.reports / "drift.json"
+    found.write(path)
+    say(f"The report is {layout.shown(path)}.")
+    conflicts, open_ones = found.names(drift_module.CONFLICT), found.names(drift_module.NOT_CHECKED)
+    shown = f"{found.target.name} ({found.target.commit[:12]})"
+    if conflicts:
+        behind = f"; {len(open_ones)} behind them not checked" if open_ones else ""
+        raise ForkToolError(
+            f"{', '.join(conflicts)} {'does' if len(conflicts) == 1 else 'do'} not fit {shown}{behind}: "
+            f"`scripts/mpsfork rebase --onto {against}` stops there for a resolution."
+        )
+    say(f"All {len(found.entries)} entries fit {shown}, or are there.")
+
+
+def _distance(moved: list[Moved]) -> str:
+    if not moved:
+        return ""
+    most = max((hunk.lines for hunk in moved), key=abs)
+    return f"{len(moved)}, by {'' if len(moved) == 1 else 'up to '}{most:+d}"
+
+
+@click.command("release-notes")
+@click.pass_obj
+def release_notes(project: Project) -> None:
+    """Write the release notes of base.toml's version to build/reports."""
+    path = write_release_notes(project)
+    say(f"The notes of {project.pin.version} are in {project.layout.shown(path)}.")

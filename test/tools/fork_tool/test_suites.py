@@ -1,0 +1,374 @@
+"""The table of suites, how suites are counted, and the report of a run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fork_tool.common.errors import ForkToolError
+from fork_tool.paths import own_layout
+from fork_tool.suites import one_suite as one_suite_module
+from fork_tool.suites import runner as runner_module
+from fork_tool.suites.modes import SANITIZERS
+from fork_tool.suites.reports import (
+    commit_of,
+    Count,
+    count_junit,
+    count_status,
+    count_totals,
+    MachineReport,
+    Outcome,
+    report_machine,
+    Summary,
+)
+from fork_tool.suites.suite import CAPTURED, load_suites, Suite, UPSTREAM_TOOLS
+from workshop import command_git, LINUX, MAC, Workshop
+
+
+def test_table_of_this_repository() -> None:
+    table = load_suites(own_layout())
+    names = [suite.name for suite in table.suites]
+    assert len(names) > 20 and len(set(names)) == len(names)
+    assert set(table.sanitized) == set(SANITIZERS)
+    assert {suite.mode for kind in table.sanitized.values() for suite in kind} == set(SANITIZERS)
+
+
+def test_each_file_of_the_overlay_is_run() -> None:
+    layout = own_layout()
+    [cases] = [suite for suite in load_suites(layout).suites if suite.name == "capture cases"]
+    files = {path.name for path in (layout.overlay / "test").glob("test_*.py")}
+    assert files - set(cases.words) == set()
+
+
+def test_what_suites_name_is_there() -> None:
+    layout = own_layout()
+    for suite in load_suites(layout).suites:
+        if suite.directory == "." or layout.checkout.exists():
+            assert suite.missing(layout.root) == [], suite.name
+    gone = ("-m", "pytest", "test/gone.py", "test/tools/gone.py::test_it", "build/gone.py")
+    assert Suite("planted", gone).missing(layout.root) == ["test/gone.py", "test/tools/gone.py::test_it"]
+    assert Suite("planted", ("gone.py",), directory="test").missing(layout.root) == ["gone.py"]
+
+
+def test_table_of_the_working_copy_is_taken(workshop: Workshop) -> None:
+    workshop.layout.suites.write_text(
+        "from fork_tool.suites.suite import Suite\n"
+        "SUITES = (Suite('own', ('-c', 'pass')),)\n"
+        "QUICK = ('gone',)\nSANITIZED = {}\n"
+    )
+    assert [suite.name for suite in load_suites(workshop.layout).suites] == ["own"]
+    assert "There is no suite 'fork tool': the suites are own." in workshop.error("test", "--suite", "fork tool")
+    assert "There is no suite 'gone': the suites are own." in workshop.error("test", "--quick")
+
+
+def test_quick_suites_exist() -> None:
+    table = load_suites(own_layout())
+    assert set(table.quick) <= {suite.name for suite in table.suites}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (None, "test/suites.py is missing: bring it back with `git checkout -- test/suites.py`."),
+        ("SUITES = (", "test/suites.py can't be read (SyntaxError: "),
+        ("SUITES = ()\n", "test/suites.py can't be read (AttributeError: "),
+        ("import nothing_of_the_kind\n", "test/suites.py can't be read (ModuleNotFoundError: "),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_told(workshop: Workshop, text: str | None, problem: str) -> None:
+    if text is None:
+        workshop.layout.suites.unlink()
+    else:
+        workshop.layout.suites.write_text(text)
+    for command in ("test", "test-sanitized"):
+        assert workshop.error(command).startswith(problem)
+
+
+ANSWERS = {
+    "sysctl -n hw.model": "Mac15,9",
+    "sysctl -n machdep.cpu.brand_string": "Apple M3 Max",
+    "sysctl -n hw.memsize": str(64 << 30),
+    "sw_vers -productVersion": "15.5",
+    "sw_vers -buildVersion": "24F74",
+}
+
+
+def read(shop: Workshop) -> dict[str, Any]:
+    """The report, as a program sees it."""
+    found: dict[str, Any] = json.loads((shop.layout.reports / "summary.json").read_text("utf-8"))
+    return found
+
+
+def page(shop: Workshop) -> str:
+    """The report, as people see it."""
+    return (shop.layout.reports / "summary.md").read_text("utf-8")
+
+
+def test_mac_says_what_it_is() -> None:
+    found = report_machine(MAC, ask=lambda *words: ANSWERS[" ".join(words)])
+    assert (found.runs_on, found.model, found.chip) == ("device", "Mac15,9", "Apple M3 Max")
+    assert (found.memory, found.macos, found.system) == (64 << 30, ("15.5",), "macOS 24F74")
+    assert found.sentence().startswith("device: Mac15,9, Apple M3 Max, ")
+    assert found.sentence().endswith(" cores, 64 GiB, macOS 15.5")
+
+
+def test_mac_that_does_not_answer() -> None:
+    found = report_machine(MAC, ask=lambda *_words: "")
+    assert (found.runs_on, found.chip, found.memory) == ("device", "arm64", 0)
+
+
+def test_simulator_says_that_it_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MPS_SIMULATOR_MACOS", raising=False)
+    info = tmp_path / "cpuinfo"
+    info.write_text("processor\t: 0\nmodel name\t: Some CPU @ 2 GHz\nmodel name\t: Other\n")
+    found = report_machine(LINUX, cpu_info=info)
+    assert (found.runs_on, found.macos, found.chip, found.system) == (
+        "simulator",
+        ("15.2",),
+        "Some CPU @ 2 GHz",
+        "Debian",
+    )
+    assert found.sentence().startswith(f"simulator of macOS 15.2 on Some CPU @ 2 GHz, {found.cores} cores")
+    assert found.sentence().endswith("no GPU was used")
+    assert (
+        report_machine(LINUX, ("15.2", "14.5"), cpu_info=info).sentence().startswith("simulator of macOS 15.2 and 14.5")
+    )
+    monkeypatch.setenv("MPS_SIMULATOR_MACOS", "13.3")
+    assert report_machine(LINUX, cpu_info=tmp_path / "none").macos == ("13.3",)
+
+
+MACHINE = MachineReport("device", "Mac15,9", "Apple M3 Max", 16, 64 << 30, ("15.5",), "macOS 24F74")
+
+
+def test_suites_are_written_down_as_they_end(workshop: Workshop) -> None:
+    summary = Summary(workshop.project, "test", MACHINE, "0.1+mps.1")
+    assert read(workshop)["suites"] == []
+    summary.add(Outcome("first", Count(3, 1, 2), 1.26, 2.52))
+    assert read(workshop)["complete"] is False
+    assert "did not come to its end" in page(workshop)
+    summary.add(Outcome("second", Count(1000, expected_failures=1392, known_failures=22, not_run=2), 61))
+    summary.write(True)
+    found = read(workshop)
+    assert found["complete"] is True
+    none = {"expected_failures": 0, "known_failures": 0, "not_run": 0}
+    times = {"seconds": 1.3, "cpu_seconds": 2.5}
+    assert found["suites"][0] == {"name": "first", "passed": 3, "failed": 1, "skipped": 2, **times, **none}
+    assert found["suites"][1]["cpu_seconds"] is None
+    assert found["total"] == {
+        "passed": 1003,
+        "failed": 1,
+        "skipped": 2,
+        "expected_failures": 1392,
+        "known_failures": 22,
+        "not_run": 2,
+    }
+    assert found["base"] == {"tag": "v0.1", "commit": workshop.base}
+    assert found["torch"] == "0.1+mps.1"
+    assert found["machine"]["runs_on"] == "device"
+    lines = page(workshop).splitlines()
+    everything = "1,003 passed, 1 failed, 2 skipped, 1,392 expected failures, 22 known failures, 2 not run"
+    assert lines[0] == f"# test: {everything}"
+    assert "On device: Mac15,9, Apple M3 Max, 16 cores, 64 GiB, macOS 15.5." in lines
+    assert lines[-5] == "| suite | passed | failed | skipped | expected failures | known failures | not run | time |"
+    # Suites may run side by side: the last line is of the clock.
+    assert lines[-1] == "| all | 1,003 | 1 | 2 | 1,392 | 22 | 2 | 0 s |"
+
+
+def test_commit_of_the_repository(tmp_path: Path) -> None:
+    assert commit_of(tmp_path) == "unknown"
+    command_git(tmp_path, "init", "--quiet")
+    (tmp_path / "file").write_text("one\n")
+    command_git(tmp_path, "add", "file")
+    command_git(tmp_path, "commit", "--quiet", "--message=first")
+    commit = command_git(tmp_path, "rev-parse", "HEAD")
+    assert commit_of(tmp_path) == commit
+    (tmp_path / "file").write_text("two\n")
+    assert commit_of(tmp_path) == f"{commit} with changes"
+
+
+def test_suites_of_a_run(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner_module, "make_ready_for_tests", lambda *_arguments: None)
+    monkeypatch.setattr(runner_module, "this_machine", lambda: LINUX)
+    applied.with_python()
+    tools: list[object] = []
+    monkeypatch.setattr(runner_module, "install_upstream_tools", tools.append)
+    suites = (
+        Suite("good", ("-c", "pass")),
+        Suite("bad", ("-c", "raise SystemExit(3)"), packages=UPSTREAM_TOOLS),
+    )
+    runner_module.run_suites(applied.project, ["good"], suites)
+    assert [(suite["name"], suite["passed"]) for suite in read(applied)["suites"]] == [("good", 1)]
+    assert read(applied)["command"] == "test --suite 'good'"
+    assert tools == []
+    runner_module.run_suites(applied.project, [], suites)
+    found = read(applied)
+    # In the order in which they end, and these two run side by side.
+    assert sorted((suite["name"], suite["failed"]) for suite in found["suites"]) == [("bad", 1), ("good", 0)]
+    assert (found["command"], found["complete"], found["machine"]["runs_on"]) == ("test", True, "simulator")
+    assert len(tools) == 1
+
+
+def test_upstream_tests_on_the_simulator(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    totals = {"passed": 4, "failed": 0, "errored": 0, "skipped": 2, "xfailed": 3, "xpassed": 0, "not_started": 1}
+
+    def run(command: list[str], *_arguments: object, **_options: object) -> int:
+        version = command[command.index("--macos") + 1]
+        path = applied.layout.reports / f"test_mps_{version}.json"
+        path.write_text(json.dumps({"totals": totals, "listed": 0}))
+        return 0
+
+    monkeypatch.setattr(runner_module, "make_ready_for_tests", lambda *_arguments: None)
+    monkeypatch.setattr(runner_module, "this_machine", lambda: LINUX)
+    monkeypatch.setattr(runner_module, "run_shown", run)
+    applied.good("test-mps")
+    found = read(applied)
+    assert found["machine"]["macos"] == ["15.2", "14.5"]
+    assert [
+        (suite["name"], suite["passed"], suite["expected_failures"], suite["not_run"]) for suite in found["suites"]
+    ] == [
+        ("test_mps.py on macOS 15.2", 4, 3, 1),
+        ("test_mps.py on macOS 14.5", 4, 3, 1),
+    ]
+
+
+def test_upstream_tests_on_a_mac(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(*_arguments: object, **_options: object) -> int:
+        cases = '<testsuites><testcase name="a"/><testcase name="b"><failure/></testcase></testsuites>'
+        (applied.layout.reports / "test_mps.xml").write_text(cases)
+        return 1
+
+    monkeypatch.setattr(runner_module, "make_ready_for_tests", lambda *_arguments: None)
+    monkeypatch.setattr(runner_module, "this_machine", lambda: MAC)
+    monkeypatch.setattr(runner_module, "run_shown", run)
+    assert applied.run("test-mps").return_value == 1
+    found = read(applied)
+    assert (found["machine"]["runs_on"], found["complete"]) == ("device", True)
+    assert (found["total"]["passed"], found["total"]["failed"], found["total"]["skipped"]) == (1, 1, 0)
+
+
+def suite(name: str, code: str, on_device: bool = False) -> Suite:
+    return Suite(name, ("-c", code, "{report}"), on_device=on_device)
+
+
+def test_suites_run_in_order_and_are_counted(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner_module, "make_ready_for_tests", lambda *_arguments: None)
+    monkeypatch.setattr(one_suite_module, "device_command", lambda *_arguments: [sys.executable])
+    applied.with_python()
+    totals = {"passed": 4, "failed": 2, "errored": 1, "skipped": 2, "xfailed": 3, "xpassed": 0, "not_started": 1}
+    report = {"totals": totals, "listed": 1, "tests": []}
+    upstream = applied.root / "mps_simulator" / "run_test_mps.py"
+    upstream.parent.mkdir()
+    upstream.with_name("__init__.py").touch()
+    upstream.write_text(f"import sys; open(sys.argv[1], 'w').write({json.dumps(report)!r}); sys.exit(1)")
+    suites = (
+        suite("good", "pass"),
+        suite("bad", "raise SystemExit(3)", on_device=True),
+        Suite("upstream", ("-m", "mps_simulator.run_test_mps", "{report}")),
+        Suite("absent", ("-m", "pytest", "test/nothing")),
+        replace(suite("long", "raise SystemExit(3)"), by_name_only=True),
+    )
+    total = runner_module.run_suites(applied.project, [], suites)
+    # "good" and 4 of upstream's; "bad", "absent" and 2 of upstream's that the list does not have
+    assert str(total) == "5 passed, 4 failed, 2 skipped"
+    assert (total.expected_failures, total.known_failures, total.not_run) == (3, 1, 1)
+    assert str(runner_module.run_suites(applied.project, ["good"], suites)) == "1 passed, 0 failed"
+    assert str(runner_module.run_suites(applied.project, ["long"], suites)) == "0 passed, 1 failed"
+    with pytest.raises(
+        ForkToolError, match="There is no suite 'gone': the suites are good, bad, upstream, absent, long"
+    ):
+        runner_module.run_suites(applied.project, ["gone"], suites)
+
+
+@pytest.mark.parametrize(
+    ("operators", "changed", "failed", "said"),
+    [
+        ({"equal": 3, "refused": 1}, {"equal": 2}, 0, "operators: 3 equal, 1 refused"),
+        ({}, {}, 1, "No operator was captured"),
+        ({"equal": 3}, {"too large": 3}, 1, "No operator was replayed on changed inputs"),
+        ({"equal": 3, "different": 2}, {"equal": 3}, 1, "2 replays differed from eager"),
+        ({"equal": 3}, {"equal": 2, "different": 1}, 1, "1 replays differed from eager"),
+    ],
+)
+def test_captured_suite(
+    applied: Workshop,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    operators: dict[str, int],
+    changed: dict[str, int],
+    failed: int,
+    said: str,
+) -> None:
+    """What a test that is expected to fail would hide fails the suite."""
+    monkeypatch.setattr(runner_module, "make_ready_for_tests", lambda *_arguments: None)
+    applied.with_python()
+    program = f"""
+import json, os, pathlib
+folder = pathlib.Path(os.environ["PYTORCH_TEST_MPS_CAPTURE_REPORT"])
+folder.mkdir(parents=True)
+(folder / "1.json").write_text(json.dumps({{"operators": {operators}, "changed inputs": {changed}, "refusals": {{}}}}))
+"""
+    captured = replace(suite("captured", program), mode=CAPTURED)
+    total = runner_module.run_suites(applied.project, [], (captured,))
+    assert (total.passed, total.failed) == (1, failed)
+    assert said in " ".join(capsys.readouterr().out.split())
+
+
+def test_exit_status_follows_the_count(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    for failed in (0, 1):
+        monkeypatch.setattr(
+            runner_module, "run_suites", lambda *_arguments, failed=failed, **_options: Count(3, failed)
+        )
+        result = applied.run("test")
+        assert result.output.splitlines()[-1] == f"3 passed, {failed} failed"
+        assert result.return_value == failed
+
+
+def test_junit_is_counted(tmp_path: Path) -> None:
+    path = tmp_path / "report.xml"
+    path.write_text(
+        '<testsuites><testsuite><testcase name="a"/><testcase name="b"><failure/></testcase>'
+        '<testcase name="c"><error/></testcase><testcase name="d"><skipped type="pytest.skip"/></testcase>'
+        '<testcase name="e"><skipped type="pytest.xfail"/></testcase></testsuite></testsuites>'
+    )
+    assert count_junit(path, 1) == Count(passed=1, failed=2, skipped=1, expected_failures=1)
+
+
+def test_what_fails_is_no_pass(tmp_path: Path) -> None:
+    """As upstream's 212 tests: 9 failed, 2 errored and 12 passed unexpectedly, as the list says; 1 was not started."""
+    totals = {"passed": 150, "failed": 9, "errored": 2, "skipped": 4, "xfailed": 34, "xpassed": 12, "not_started": 1}
+    path = tmp_path / "report"
+    path.write_text(json.dumps({"totals": totals, "listed": 23}))
+    count = count_totals(path, 0)
+    assert count == Count(150, 0, 4, expected_failures=34, known_failures=23, not_run=1)
+    assert str(count) == "150 passed, 0 failed, 4 skipped"
+    assert count.whole() == "150 passed, 0 failed, 4 skipped, 34 expected failures, 23 known failures, 1 not run"
+    # The list has one less: that is a failure.
+    path.write_text(json.dumps({"totals": totals, "listed": 22}))
+    assert count_totals(path, 1).failed == 1
+    # A run in which no test was started is a failure.
+    path.write_text(json.dumps({"totals": dict.fromkeys(totals, 0) | {"not_started": 3}, "listed": 0}))
+    assert count_totals(path, 0).failed == 1
+
+
+@pytest.mark.parametrize("count", [count_junit, count_totals])
+def test_no_report_is_a_failure(tmp_path: Path, count: object) -> None:
+    assert callable(count)
+    path = tmp_path / "report"
+    assert count(path, 0) == Count(failed=1)
+    path.write_text("<half")
+    assert count(path, 0) == Count(failed=1)
+
+
+def test_a_run_that_proves_nothing_is_a_failure(tmp_path: Path) -> None:
+    path = tmp_path / "report.xml"
+    path.write_text("<testsuites/>")
+    assert count_junit(path, 0) == Count(failed=1)
+    path.write_text('<testsuites><testcase name="a"/></testsuites>')
+    assert count_junit(path, 2) == Count(1, 1)
+    assert count_status(0) == Count(1)
+    assert count_status(-11) == Count(failed=1)
