@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fork_tool.mac_library.places import TORCH_LIBRARIES
-from fork_tool.mac_library.symbols import imports_of
+from fork_tool.mac_library.symbol_tables import imports_of
 from fork_tool.mac_library.tools import read_library
 
 BACKEND = "libtorch_cpu.dylib"

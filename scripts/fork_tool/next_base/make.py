@@ -13,7 +13,7 @@ from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import write_atomically
 from fork_tool.common.processes import exclusive
 from fork_tool.mac_library.headers import found_headers, lay_headers, python_headers
-from fork_tool.mac_library.libraries import load_libraries
+from fork_tool.mac_library.libraries import further_names
 from fork_tool.mac_library.pin import load_mac_pin
 from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.symbols import python_names
@@ -97,14 +97,15 @@ def _make(project: Project, name: str, machine: Machine) -> Made:
     headers = python_headers(mac, mac_pin, pin.wheel.python, layout.cache)
     compiled = compile_overlay(mac, mac_pin, places, pin, headers)
     objects = [names_of_object(lief, unit.source, unit.object) for unit in compiled]
-    names = sort_names(objects, facts, entries, load_libraries(mac), python_names(headers))
+    others = {*frozenset().union(*further_names(mac).values()), *python_names(headers)}
+    names = sort_names(objects, facts, entries, others)
     lacking = used_names(facts).minus(simulated_names(layout.simulator_source))
     not_run, stand_in = why_not_here(machine, pin), None
     if not not_run:
         install_environment(places, pin, pin_file)
         lay_python(places, pin)
         found = found_headers(mac, mac_pin, pin.runnable.python, layout.cache)
-        stand_in = build_stand_in(mac.ninja, places, pin, found)
+        stand_in = build_stand_in(mac, places, pin, found)
     findings = [
         *(
             f"{verdict.name}: {hunk.file} {hunk.header}: {hunk.detail}"

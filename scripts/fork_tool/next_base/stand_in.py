@@ -9,7 +9,8 @@ from pathlib import Path
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import write_atomically
 from fork_tool.common.processes import run_shown
-from fork_tool.mac_library.ninja_file import beginning, cached, compile_rule, rule
+from fork_tool.mac_library.ninja_file import cached, NinjaFile
+from fork_tool.mac_library.places import MacPlaces
 from fork_tool.next_base.environment import site_packages
 from fork_tool.next_base.pin import NextPin
 from fork_tool.next_base.places import NextPlaces
@@ -34,7 +35,7 @@ def libraries(places: NextPlaces) -> dict[str, tuple[list[Path], list[str]]]:
     }
 
 
-def build_stand_in(ninja: Path, places: NextPlaces, pin: NextPin, python_headers: Path) -> Path:
+def build_stand_in(mac: MacPlaces, places: NextPlaces, pin: NextPin, python_headers: Path) -> Path:
     """Bring the libraries up to date; returns their folder."""
     compiler = next((found for name in _COMPILERS if (found := shutil.which(name))), None)
     if compiler is None:
@@ -56,20 +57,16 @@ def build_stand_in(ninja: Path, places: NextPlaces, pin: NextPin, python_headers
     # What Debian's pyconfig.h includes.
     words += ["-idirafter", shown(python_headers.parent)]
     link = f"-shared -L{shown(folder)} -L{shown(torch / 'lib')} '-Wl,-rpath,$$ORIGIN' -Wl,-rpath,{torch / 'lib'} -Wl,--no-as-needed"
-    lines = [
-        *beginning(shown(folder)),
-        *compile_rule(f"{cached(compiler)} {' '.join(words)}"),
-        *rule("link", f"{compiler} {link} $in -o $out $more -ltorch_cpu -lc10", "linking $out"),
-    ]
+    file = NinjaFile(mac, folder)
+    file.compile_rule(f"{cached(compiler)} {' '.join(words)}")
+    file.rule("link", f"{compiler} {link} $in -o $out $more -ltorch_cpu -lc10", "linking $out")
     for library, (sources, more) in libraries(places).items():
-        objects = []
-        for source in sources:
-            objects.append(shown(folder / "objects" / f"{source.name}.o"))
-            lines.append(f"build {objects[-1]}: compile {shown(source)}")
-        after = f" | {shown(folder / DEVICE)}" if more else ""
-        lines += [f"build {shown(folder / library)}: link {' '.join(objects)}{after}", f"  more = {' '.join(more)}"]
-    write_atomically(folder / "build.ninja", "\n".join((*lines, "")).encode())
+        objects = [folder / "objects" / f"{source.name}.o" for source in sources]
+        for source, target in zip(sources, objects):
+            file.build(target, "compile", [source])
+        file.build(folder / library, "link", objects, [folder / DEVICE] if more else [], more=" ".join(more))
+    write_atomically(folder / "build.ninja", file.text().encode())
     environment = os.environ | {"CCACHE_BASEDIR": str(places.layout.root), "CCACHE_SLOPPINESS": "time_macros"}
-    if run_shown([str(ninja), "-f", shown(folder / "build.ninja")], places.layout.root, environment):
+    if run_shown([str(mac.ninja), "-f", shown(folder / "build.ninja")], places.layout.root, environment):
         raise ForkToolError(f"The stand-in does not compile against {pin.runnable.requirement} (see above).")
     return folder

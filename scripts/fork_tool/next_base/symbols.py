@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fork_tool.mac_library.libraries import AppleLibrary
-from fork_tool.mac_library.symbol_types import external_symbols
+from fork_tool.mac_library.symbol_tables import external_symbols
 from fork_tool.mac_library.tools import read_library
 from fork_tool.next_base.demangle import demangle
 from fork_tool.next_base.facts import Facts
@@ -65,10 +64,9 @@ def sort_names(
     objects: Iterable[ObjectNames],
     facts: Facts,
     entries: Iterable[BaseEntry],
-    apple: Iterable[AppleLibrary],
-    python: Iterable[str],
+    others: Iterable[str],
 ) -> Names:
-    """Find the owner of each name."""
+    """Find the owner of each name; `others` are those of macOS and Python that the wheel's libraries do not take."""
     found = list(objects)
     defined = frozenset[str]().union(*(each.defined for each in found))
     users: dict[str, list[str]] = {}
@@ -80,8 +78,7 @@ def sort_names(
                 shown[name] = form
     exports = set(facts.exports)
     system = {name for names in facts.imports.values() for name in names}
-    system |= {name for library in apple for name in library.names}
-    system |= set(python) | {"___dso_handle"}
+    system |= {*others, "___dso_handle"}
     hunks = added_lines(entries)
     missing = [
         Missing(name, shown[name], tuple(sorted(users[name])), entry_that_defines(shown[name], hunks))

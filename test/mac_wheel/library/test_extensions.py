@@ -13,14 +13,12 @@ import pytest
 
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import write_atomically
-from fork_tool.mac_library.exported import backend_functions
-from fork_tool.mac_library.libraries import CXX, SYSTEM
+from fork_tool.mac_library.libraries import CXX, SYSTEM, write_stubs
 from fork_tool.mac_library.link import linker_of
 from fork_tool.mac_library.ninja_file import objects
 from fork_tool.mac_library.places import LIBRARY
 from fork_tool.mac_library.python_files import with_library
-from fork_tool.mac_library.stubs import write_stubs
-from fork_tool.mac_library.symbols import exports, imports
+from fork_tool.mac_library.symbol_tables import backend_functions, exports, imports
 from made_wheel import Made
 
 HERE = Path(__file__).resolve().parent

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fork_tool.mac_library.headers import python_headers
-from fork_tool.mac_library.libraries import load_libraries
+from fork_tool.mac_library.libraries import further_names
 from fork_tool.mac_library.pin import load_mac_pin
 from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.symbols import python_names
@@ -107,12 +107,13 @@ def sort(made: Made, project: Project, mac: MacPlaces):  # type: ignore[no-untyp
     lief = import_lief(mac)
     objects = [names_of_object(lief, unit.source, unit.object) for unit in made.compiled]
     pin = load_mac_pin(project.layout.pin)
-    python = list(python_names(python_headers(mac, pin, made.pin.wheel.python, project.layout.cache)))
+    python = python_names(python_headers(mac, pin, made.pin.wheel.python, project.layout.cache))
+    others = {*frozenset().union(*further_names(mac).values()), *python}
 
     def again(**changes: object) -> Names:
         facts = changes.get("facts", made.facts)
         entries = changes.get("entries", made.entries)
-        return sort_names(objects, facts, entries, load_libraries(mac), python)  # type: ignore[arg-type]
+        return sort_names(objects, facts, entries, others)  # type: ignore[arg-type]
 
     return again
 

@@ -1,35 +1,41 @@
-"""The rows of a table of facts that a comparison can use, one on a line."""
+"""The rows of a table of facts that a comparison uses, one on a line."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from apple_declarations import CHECKOUT, INCLUDE
-from apple_uses import sources_of
+from apple_check import keys_of, places_of
+from apple_declarations import BUILD, CHECKOUT, compiler_words, read
+from apple_lists import OF_THE_LIBRARY
+from apple_uses import gather
 
 
-def used_words() -> set[str]:
-    """Return the words of the simulator's headers and of the backend's sources, with each property's setter."""
-    texts = [path.read_text() for path in (*INCLUDE.rglob("*.h"), *sources_of(CHECKOUT))]
-    words = set(re.findall(r"\w+", " ".join(texts)))
-    return words | {f"set{word[0].upper()}{word[1:]}" for word in words}
-
-
-def keep(rows: Mapping[str, object], words: set[str]) -> dict[str, object]:
-    """Keep rows whose name, or whose selector `-[Owner take:with:]`, is made of the given words."""
-    return {name: row for name, row in rows.items() if set(re.findall(r"\w+", name.rpartition(" ")[2])) <= words}
+def used_rows() -> dict[str, set[str]]:
+    """Return the names of the rows that the comparisons look up, by the table's section."""
+    declared, uses = read(compiler_words(BUILD / "compile_commands.json")), gather(BUILD, CHECKOUT)
+    sent = uses.selectors.keys() | OF_THE_LIBRARY
+    methods = [method for method in declared.methods.values() if method.selector in sent]
+    words = set(uses.words)
+    return {
+        "methods": {key for method in methods for key in keys_of(method, declared)},
+        "types": {key for method in methods for key in places_of(method, declared)},
+        "classes": set(uses.classes),
+        "superclasses": set(declared.superclasses),
+        "constants": words & declared.constants.keys(),
+        "enums": words | {declared.constants[word] for word in words if word in declared.constants},
+        "structs": words,
+    }
 
 
 def write(path: Path, table: Mapping[str, object]) -> None:
-    """Write a table of sections as JSON, each row on a line of its own."""
-    words = used_words()
+    """Write the used rows of a table of sections as JSON, each on a line of its own."""
+    used = used_rows()
     sections = []
     for name, section in sorted(table.items()):
-        if isinstance(section, dict) and name != "versions":
-            kept = sorted(keep(section, words).items())
+        if isinstance(section, dict) and name in used:
+            kept = sorted((key, row) for key, row in section.items() if key in used[name])
             rows = ",\n".join(f"  {json.dumps(key)}: {json.dumps(row)}" for key, row in kept)
             sections.append(f" {json.dumps(name)}: {{\n{rows}\n }}")
             print(f"{path.name}: {len(kept)} of {len(section)} {name} are used")

@@ -15,7 +15,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from apple_clang import cindex, parse
+from apple_declarations import cindex, parse
 from apple_rows import write
 
 FACTS = Path(__file__).parent / "facts" / "metal_cpp.json"
