@@ -1,13 +1,15 @@
-"""The rows of a table of facts that a comparison uses, one on a line."""
+"""The rows of a table of facts that a comparison uses."""
 
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
 from apple_check import keys_of, places_of
 from apple_declarations import BUILD, CHECKOUT, compiler_words, read
+from apple_facts import GROUPED
 from apple_lists import OF_THE_LIBRARY
 from apple_uses import gather
 
@@ -29,16 +31,33 @@ def used_rows() -> dict[str, set[str]]:
     }
 
 
-def write(path: Path, table: Mapping[str, object]) -> None:
-    """Write the used rows of a table of sections as JSON, each on a line of its own."""
+def write(path: Path, source: str, table: Mapping[str, Mapping[str, object]]) -> None:
+    """Write the used rows of what a source says, by section, as TOML."""
     used = used_rows()
-    sections = []
-    for name, section in sorted(table.items()):
-        if isinstance(section, dict) and name in used:
-            kept = sorted((key, row) for key, row in section.items() if key in used[name])
-            rows = ",\n".join(f"  {json.dumps(key)}: {json.dumps(row)}" for key, row in kept)
-            sections.append(f" {json.dumps(name)}: {{\n{rows}\n }}")
-            print(f"{path.name}: {len(kept)} of {len(section)} {name} are used")
+    text = "# Made by remake_facts.py. The last word of a method is the macOS that brought it.\n"
+    for section, rows in sorted(table.items()):
+        kept = {name: row for name, row in sorted(rows.items()) if name in used[section]}
+        print(f"{path.name}: {len(kept)} of {len(rows)} {section} are used")
+        text += f"\n[{source}.{section}]\n"
+        if section in GROUPED:
+            groups: dict[object, list[str]] = {}
+            for name, row in kept.items():
+                groups.setdefault(row, []).append(name)
+            text += "".join(_group(_value(key), names) for key, names in groups.items())
         else:
-            sections.append(f" {json.dumps(name)}: {json.dumps(section)}")
-    path.write_text("{\n" + ",\n".join(sections) + "\n}\n")
+            text += "".join(f"{_value(name)} = {_value(row)}\n" for name, row in kept.items())
+    path.write_text(text)
+
+
+def _group(key: str, names: list[str]) -> str:
+    listed = ", ".join(map(_value, names))
+    if len(key) + len(listed) < 110:
+        return f"{key} = [{listed}]\n"
+    lines = textwrap.fill(f"{listed},", 120, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+    return f"{key} = [\n{lines}\n]\n"
+
+
+def _value(row: object) -> str:
+    if isinstance(row, dict):
+        return "{ " + ", ".join(f"{key} = {_value(value)}" for key, value in row.items()) + " }"
+    return json.dumps(row)

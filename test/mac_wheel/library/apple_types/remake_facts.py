@@ -28,7 +28,7 @@ _PLATFORM = (
     *("--platform", "macosx_13_0_arm64", "--platform", "macosx_10_9_universal2", "--python-version", "3.11"),
     *("--implementation", "cp", "--abi", "cp311", "--abi", "abi3", "--abi", "none"),
 )
-FACTS = HERE / "facts" / "pyobjc.json"
+FACTS = HERE / "facts" / "pyobjc.toml"
 _FRAMEWORKS = ("Metal", "MetalPerformanceShaders", "MetalPerformanceShadersGraph", "Foundation")
 _PREFIXES = ("MTL", "MPS", "NS")
 
@@ -55,10 +55,7 @@ def write_pyobjc_facts(folders: list[Path]) -> None:
             for name in sorted(archive.namelist()):
                 if name.endswith("/_metadata.py") and name.split("/")[-2] in _FRAMEWORKS:
                     _read(ast.parse(archive.read(name)), types, structs)
-    table: dict[str, object] = {"source": "pyobjc", "types": types, "structs": structs}
-    table["wheels"] = [wheel.name for wheel in every]
-    table["constants"] = constants
-    write(FACTS, table)
+    write(FACTS, "pyobjc", {"types": types, "structs": structs, "constants": constants})
 
 
 def _constants(wheel: Path) -> set[str]:

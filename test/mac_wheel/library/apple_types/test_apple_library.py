@@ -80,7 +80,7 @@ def library_faults(asked: Asked, uses: Uses, declared: Declarations, facts: Fact
     found += [*result.wrong, *(f"{name} is not confirmed" for name in result.unconfirmed)]
     for name, weak in sorted(asked.classes.items()):
         if name in facts.classes:
-            since = facts.classes[name][0]
+            since = facts.classes[name]
             if since > OLDEST and not weak:
                 text = ".".join(map(str, since))
                 found.append(f"{name} came with macOS {text}, and the library is not loaded where it is missing")
