@@ -13,8 +13,7 @@ from fork_tool.mac_library.pin import MacPin
 from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.sources import DEFINITIONS, HIDDEN, KERNELS_AS_SOURCE, LANGUAGE, UNDEFINED
 from fork_tool.mac_library.tools import compiler_environment
-from fork_tool.next_base.pin import NextPin
-from fork_tool.next_base.places import NextPlaces
+from fork_tool.next_base.release import NextPin, NextPlaces
 
 # The C++ tests want gtest, and are upstream's build's.
 _TESTS = ("test/", "aten/src/ATen/test/")

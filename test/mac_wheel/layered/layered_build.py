@@ -134,8 +134,8 @@ def ninja_text(wheel: Path) -> str:
     plain = next(one for one in every if one.source.name == "RegisterMPS.cpp")
     python = next(one for one in every if str(one.source).endswith("torch/csrc/mps/Module.cpp"))
     for source in sorted(TAKEOVER.glob("*.cpp")):
-        with_python = source.name in ("bindings.cpp", "constructors.cpp")
-        objects[source.name] = compiled(source.name, python if with_python else plain, source, *defer)
+        how = python if source.name == "bindings.cpp" else plain
+        objects[source.name] = compiled(source.name, how, source, *defer)
     for source in (ROOT / "test/simulator/support/functions_run.cpp", HERE / "patched_functions.cpp"):
         objects[source.name] = compiled(source.name, plain, source)
     wrong = LAYERED / "wrong_identity"

@@ -15,9 +15,8 @@ from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.symbols import python_names
 from fork_tool.mac_library.tools import import_lief
 from fork_tool.next_base.compile import compiler_words, PLAIN
-from fork_tool.next_base.demangle import demangle
 from fork_tool.next_base.make import Made
-from fork_tool.next_base.symbols import entry_that_defines, Names, names_of_object, sort_names
+from fork_tool.next_base.symbols import demangle, entry_that_defines, Names, names_of_object, sort_names
 from fork_tool.series.diffs import FileDiff
 from fork_tool.series.project import Project
 

@@ -17,8 +17,6 @@ _ENGINE = ROOT / "aten_mps_overlay" / "aten" / "src" / "ATen" / "mps"
 _IMPLEMENTATION = re.compile(r"^@implementation\s+(\w+)\b(?!\s*\()(.*?)^@end", re.MULTILINE | re.DOTALL)
 # Apple's, in no header: the backend declares it, and asks whether it is there before it is sent.
 ASKED_FOR = {"setEnableCommitAndContinue:"}
-# Sent by the library for a Mac alone, where int64_t is long long.
-OF_THE_LIBRARY = {"numberWithLongLong:", "numberWithUnsignedLongLong:"}
 # The compiler's class of constant strings on the simulator; on a Mac it is __CFConstantStringClassReference.
 OF_THE_RUNTIME = {"NSConstantString"}
 

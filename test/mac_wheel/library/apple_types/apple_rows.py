@@ -10,8 +10,10 @@ from pathlib import Path
 from apple_check import keys_of, places_of
 from apple_declarations import BUILD, CHECKOUT, compiler_words, read
 from apple_facts import GROUPED
-from apple_lists import OF_THE_LIBRARY
 from apple_uses import gather
+
+# Sent by the library for a Mac alone, where int64_t is long long.
+OF_THE_LIBRARY = {"numberWithLongLong:", "numberWithUnsignedLongLong:"}
 
 
 def used_rows() -> dict[str, set[str]]:
