@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 
-from fork_tool.base.download import Unreachable
+from fork_tool.base.download import fetch_file, sha256_of, Unreachable
+from fork_tool.base.mirrors import find_mirrors
+from fork_tool.base.pin import Download
 from fork_tool.common.console import note
 from fork_tool.common.errors import ForkToolError
-from fork_tool.common.files import remove, write_atomically
+from fork_tool.common.files import new_directory, remove, write_atomically
 from fork_tool.common.processes import run_shown
-from fork_tool.mac_library.packages import unpack_headers
 from fork_tool.mac_library.pin import MacPin
 from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.sources import FRAMEWORK_HEADERS, OBJECT_HEADER
@@ -21,6 +25,8 @@ from fork_tool.mac_library.sources import FRAMEWORK_HEADERS, OBJECT_HEADER
 _FMT = "fmt/format.h"
 _SUBMODULE = "third_party/fmt"
 _CONFIG = "pyconfig.h"
+_STAMP = ".mpsfork-package"
+_MAGIC = b"!<arch>\n"
 
 
 def lay_headers(places: MacPlaces, pin: MacPin, checkout: Path, cache: Path) -> None:
@@ -123,3 +129,37 @@ def write_official_header(places: MacPlaces, python: str, uuid: bytes) -> None:
     path = places.of_python(python) / "include" / "mac_library_generated" / "official_library.h"
     if not path.is_file() or path.read_text() != text:
         write_atomically(path, text.encode())
+
+
+def unpack_headers(package: Download, cache: Path, into: Path) -> Path:
+    """Download a package and unpack its `usr/include`; returns that folder."""
+    stamp = into / _STAMP
+    include = into / "usr" / "include"
+    if stamp.is_file() and stamp.read_text() == package.sha256:
+        return include
+    file = fetch_file(package, find_mirrors({package.release}), cache)
+    with new_directory(into) as new:
+        _unpack(file, new)
+        (new / _STAMP).write_text(sha256_of(file))
+    return include
+
+
+def _unpack(file: Path, into: Path) -> None:
+    for name, content in _members(file.read_bytes(), file):
+        if name.startswith("data.tar"):
+            with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+                wanted = [member for member in archive if member.name.startswith("./usr/include")]
+                archive.extractall(into, wanted, filter="data")
+            return
+    raise ForkToolError(f"{file} has no data in it: delete it and run this again.")
+
+
+def _members(content: bytes, file: Path) -> Iterator[tuple[str, bytes]]:
+    """The files of an `ar` archive."""
+    if not content.startswith(_MAGIC):
+        raise ForkToolError(f"{file} is no Debian package: delete it and run this again.")
+    at = len(_MAGIC)
+    while at + 60 <= len(content):
+        name, size = content[at : at + 16].decode().strip().rstrip("/"), int(content[at + 48 : at + 58])
+        yield name, content[at + 60 : at + 60 + size]
+        at += 60 + size + size % 2

@@ -1,70 +1,119 @@
-"""The libraries of macOS that are linked against: their names as this repository knows them.
+"""The libraries of macOS that are linked against, and text stubs (.tbd, version 4) of them for the linker.
 
-`scripts/mac_wheel/stubs/libraries.toml` says of each library which names the official wheel's libraries import from it, and
-which further ones this library may, with the reason. A name that is in none of these lists is not linked.
+The linker sees the names that the official wheel's libraries import, and those that `scripts/mac_wheel/stubs/libraries.toml`
+adds with a reason. No other name is linked.
 """
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 from fork_tool.common.errors import ForkToolError
-from fork_tool.mac_library.places import MacPlaces
+from fork_tool.common.files import write_atomically
+from fork_tool.mac_library.places import MacPlaces, TORCH_LIBRARIES
+from fork_tool.mac_library.symbol_tables import imports_of
+from fork_tool.mac_library.tools import read_library
 
 SYSTEM = "libSystem"
 CXX = "libc++"
+_CLASS = "_OBJC_CLASS_$_"
+_METACLASS = "_OBJC_METACLASS_$_"
 
 
 @dataclass(frozen=True)
 class AppleLibrary:
     """A library of macOS and the names that may be taken from it."""
 
-    name: str
     # As dyld looks for it.
     path: str
     current: str
     compatible: str
-    # Loaded where it is there: as in the official wheel.
+    # Loaded if it exists, as in the official wheel.
     weak: bool
-    official: tuple[str, ...]
-    further: tuple[str, ...]
+    official: frozenset[str]
+    further: frozenset[str]
+
+    @property
+    def name(self) -> str:
+        return PurePosixPath(self.path).name.partition(".")[0]
 
     @property
     def names(self) -> frozenset[str]:
-        return frozenset((*self.official, *self.further))
-
-    @property
-    def is_framework(self) -> bool:
-        """One of Apple's with classes of the device, which the report counts together."""
-        return self.name not in (SYSTEM, CXX)
+        return self.official | self.further
 
 
-def list_of(places: MacPlaces) -> Path:
-    """The file with the lists."""
-    return places.own / "stubs" / "libraries.toml"
-
-
-def load_libraries(places: MacPlaces) -> list[AppleLibrary]:
-    """All libraries of the file."""
-    path = list_of(places)
+def further_names(places: MacPlaces) -> dict[str, frozenset[str]]:
+    """The names that the file adds, by the library's path."""
+    path = places.own / "stubs" / "libraries.toml"
     try:
         tables = tomllib.loads(path.read_text("utf-8"))["library"]
-        return [
-            AppleLibrary(
-                table["name"],
-                table["path"],
-                table["current"],
-                table["compatible"],
-                table["weak"],
-                tuple(table["official"]),
-                tuple(name for group in table.get("further", []) for name in group["names"]),
-            )
+        return {
+            table["path"]: frozenset(name for group in table.get("further", []) for name in group["names"])
             for table in tables
-        ]
+        }
     except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError) as problem:
         shown = places.shown(path)
         raise ForkToolError(
             f"{shown} can't be read ({problem}): bring it back with `git checkout -- {shown}`."
         ) from None
+
+
+@cache
+def load_libraries(lief: Any, places: MacPlaces, torch: Path) -> tuple[AppleLibrary, ...]:
+    """All libraries of the file, as the libraries in the official wheel's folder `torch` link against them."""
+    binaries = [read_library(lief, torch / "lib" / name) for name in TORCH_LIBRARIES]
+    commands = {command.name: command for command in binaries[0].libraries}
+    taken = [each for binary in binaries for each in imports_of(binary)]
+    return tuple(
+        AppleLibrary(
+            path,
+            ".".join(map(str, commands[path].current_version)),
+            ".".join(map(str, commands[path].compatibility_version)),
+            "WEAK" in commands[path].command.name,
+            frozenset(each.name for each in taken if each.library == path),
+            further,
+        )
+        for path, further in further_names(places).items()
+    )
+
+
+def stub_text(library: AppleLibrary) -> str:
+    """The stub of one library."""
+    classes = {
+        name.removeprefix(prefix)
+        for name in library.names
+        for prefix in (_CLASS, _METACLASS)
+        if name.startswith(prefix)
+    }
+    symbols = {name for name in library.names if not name.startswith((_CLASS, _METACLASS))}
+    lines = [
+        "--- !tapi-tbd",
+        "tbd-version: 4",
+        "targets: [ arm64-macos ]",
+        f"install-name: '{library.path}'",
+        f"current-version: {library.current}",
+        f"compatibility-version: {library.compatible}",
+        "exports:",
+        "  - targets: [ arm64-macos ]",
+    ]
+    for kind, names in (("symbols", symbols), ("objc-classes", classes)):
+        if names:
+            lines.append(f"    {kind}: [ {', '.join(map(repr, sorted(names)))} ]")
+    return "\n".join((*lines, "...", ""))
+
+
+def write_stubs(places: MacPlaces, libraries: Iterable[AppleLibrary]) -> dict[str, Path]:
+    """Write a stub for each library; returns them by the library's name."""
+    found = {}
+    for library in libraries:
+        path = places.stubs / f"{library.name}.tbd"
+        text = stub_text(library)
+        if not path.is_file() or path.read_text() != text:
+            write_atomically(path, text.encode())
+        found[library.name] = path
+    return found

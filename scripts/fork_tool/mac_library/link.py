@@ -11,7 +11,7 @@ from pathlib import Path
 from fork_tool.common.console import say, show_command
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import write_atomically
-from fork_tool.mac_library.libraries import AppleLibrary
+from fork_tool.mac_library.libraries import AppleLibrary, write_stubs
 from fork_tool.mac_library.pin import MacPin
 from fork_tool.mac_library.places import LIBRARY, MacPlaces, TORCH_LIBRARIES
 from fork_tool.machine.machine import Machine, Need, program
@@ -35,6 +35,11 @@ def linker_of(machine: Machine) -> str:
     return found
 
 
+def link_target(pin: MacPin) -> list[str]:
+    """The words for a library and the Mac that it is for."""
+    return ["-dylib", "-arch", "arm64", "-platform_version", "macos", pin.macos, pin.sdk]
+
+
 def link_words(
     places: MacPlaces,
     pin: MacPin,
@@ -42,7 +47,6 @@ def link_words(
     objects: Sequence[Path],
     output: Path,
     torch: Path,
-    stubs: dict[str, Path],
     libraries: Sequence[AppleLibrary],
     python_names: Sequence[str],
     exported: Sequence[str],
@@ -52,7 +56,8 @@ def link_words(
     names, exports = output.with_name("objects.txt"), output.with_name("exported.txt")
     write_atomically(names, "".join(f"{shown(path)}\n" for path in objects).encode())
     write_atomically(exports, "".join(f"{name}\n" for name in exported).encode())
-    words = [linker, "-dylib", "-arch", "arm64", "-platform_version", "macos", pin.macos, pin.sdk]
+    stubs = write_stubs(places, libraries)
+    words = [linker, *link_target(pin)]
     words += ["-install_name", INSTALL_NAME, "-rpath", RPATH, "-dead_strip", "-adhoc_codesign"]
     # As in the official libraries; and symbols of the debugger would name this machine's folders.
     words += ["-no_fixup_chains", "-S"]

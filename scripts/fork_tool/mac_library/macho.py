@@ -13,7 +13,7 @@ from fork_tool.mac_library.libraries import AppleLibrary
 from fork_tool.mac_library.link import INSTALL_NAME, RPATH
 from fork_tool.mac_library.pin import MacPin
 from fork_tool.mac_library.places import MacPlaces
-from fork_tool.mac_library.symbol_types import KIND, UNDEFINED
+from fork_tool.mac_library.symbol_tables import KIND, UNDEFINED
 from fork_tool.mac_library.tools import read_library
 
 _PAGE = 0x4000

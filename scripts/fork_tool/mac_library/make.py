@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 import zipfile
@@ -16,8 +17,7 @@ from fork_tool.common.console import complain, say, show_command
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import need_space, write_atomically
 from fork_tool.common.processes import run_shown
-from fork_tool.mac_library.archive import wheel_name, write_wheel
-from fork_tool.mac_library.exported import backend_functions, entries
+from fork_tool.mac_library.archive import compile_findings, install_findings, record_findings, wheel_name, write_wheel
 from fork_tool.mac_library.headers import lay_headers, python_headers, write_official_header
 from fork_tool.mac_library.kernels import (
     changed_kernels,
@@ -29,27 +29,17 @@ from fork_tool.mac_library.kernels import (
     wanted_names,
 )
 from fork_tool.mac_library.libraries import AppleLibrary, load_libraries
-from fork_tool.mac_library.link import link, link_words, linker_of
+from fork_tool.mac_library.link import link, link_target, link_words, linker_of
 from fork_tool.mac_library.macho import load_command_findings, signature_findings
 from fork_tool.mac_library.ninja_file import ninja_text, object_of, objects
 from fork_tool.mac_library.official import fetch_official, refuse_other_architecture, unpack_official, uuid_of
 from fork_tool.mac_library.pin import load_mac_pin, MacPin
 from fork_tool.mac_library.places import LIBRARY, MacPlaces
 from fork_tool.mac_library.python_files import changed_files
-from fork_tool.mac_library.report import Report, write_report
 from fork_tool.mac_library.sources import units
-from fork_tool.mac_library.stubs import write_stubs
-from fork_tool.mac_library.symbols import (
-    count_owners,
-    findings,
-    gather_owners,
-    imports,
-    Owners,
-    python_names,
-    undefined_in,
-)
+from fork_tool.mac_library.symbol_tables import backend_functions, imports, undefined_in
+from fork_tool.mac_library.symbols import count_owners, entries, findings, gather_owners, Owners, python_names
 from fork_tool.mac_library.tools import compiler_environment, import_lief, install_tools
-from fork_tool.mac_library.wheel_findings import compile_findings, install_findings, record_findings
 from fork_tool.machine.machine import Machine, this_machine
 from fork_tool.series.apply import bring_series
 from fork_tool.series.project import Project
@@ -104,7 +94,7 @@ def make_wheel(project: Project, python: str | None = None, jobs: int | None = N
     say(f"{places.shown(wheel)}: {wheel.stat().st_size:,} bytes, the official one {official.stat().st_size:,}")
     _heading("checks")
     lief = import_lief(places)
-    libraries = load_libraries(places)
+    libraries = load_libraries(lief, places, torch)
     owners = owners_of(bench, lief, libraries, torch)
     taken = imports(lief, library)
     changed = changed_kernels(checkout)
@@ -114,16 +104,16 @@ def make_wheel(project: Project, python: str | None = None, jobs: int | None = N
         *wheel_findings(bench, wheel, official, set(replaced)),
     ]
     counts = count_owners(owners, taken)
-    report = Report(
-        path=places.shown(wheel),
-        bytes=wheel.stat().st_size,
-        official_bytes=official.stat().st_size,
-        seconds=round(time.monotonic() - began, 1),
-        kernels=describe_kernels(changed),
-        undefined=counts,
-        findings=found,
-    )
-    write_report(project.layout.reports / "wheel.json", report)
+    report = {
+        "path": places.shown(wheel),
+        "bytes": wheel.stat().st_size,
+        "official_bytes": official.stat().st_size,
+        "seconds": round(time.monotonic() - began, 1),
+        "kernels": describe_kernels(changed),
+        "undefined": counts,
+        "findings": found,
+    }
+    write_atomically(project.layout.reports / "wheel.json", (json.dumps(report, indent=2) + "\n").encode())
     say(f"the library takes {len(taken)} names: " + ", ".join(f"{count} {owner}" for owner, count in counts.items()))
     for finding in found:
         complain(finding)
@@ -160,14 +150,11 @@ def make_library(bench: Bench, linker: str, jobs: int | None = None) -> tuple[Pa
             "The library does not compile (see above): fix the errors that the compiler names; what is compiled is kept."
         )
     _heading("library")
-    libraries = load_libraries(places)
+    libraries = load_libraries(lief, places, torch)
     parts = objects(places, bench.checkout, bench.python)
     bound_late = python_imports(bench, lief)
     library = places.library(bench.python)
-    stubs = write_stubs(places, libraries)
-    command = link_words(
-        places, pin, linker, parts, library, torch, stubs, libraries, bound_late, exported(bench, lief)
-    )
+    command = link_words(places, pin, linker, parts, library, torch, libraries, bound_late, exported(bench, lief))
     link(places, command, library)
     say(f"{places.shown(library)}: {library.stat().st_size:,} bytes")
     return library, torch
@@ -188,7 +175,7 @@ def python_imports(bench: Bench, lief: Any) -> list[str]:
     return sorted(found.intersection(python_names(headers)))
 
 
-def owners_of(bench: Bench, lief: Any, libraries: list[AppleLibrary], torch: Path) -> Owners:
+def owners_of(bench: Bench, lief: Any, libraries: Sequence[AppleLibrary], torch: Path) -> Owners:
     """Where the library's names may come from."""
     headers = python_headers(bench.places, bench.pin, bench.python, bench.cache)
     return gather_owners(lief, bench.places, libraries, torch, headers)
@@ -201,7 +188,7 @@ def exported(bench: Bench, lief: Any) -> list[str]:
 
 
 def library_findings(
-    bench: Bench, lief: Any, library: Path, libraries: list[AppleLibrary], owners: Owners, patterns: Sequence[str]
+    bench: Bench, lief: Any, library: Path, libraries: Sequence[AppleLibrary], owners: Owners, patterns: Sequence[str]
 ) -> list[str]:
     """What is wrong with the library's file, which is to export these names."""
     paths = {each.name: each.path for each in libraries}
@@ -263,21 +250,7 @@ def show_wheel_plan(project: Project, python: str | None, jobs: int | None) -> N
     _heading("library")
     linker = linker_of(bench.machine)
     library = places.library(bench.python)
-    show_command(
-        [
-            linker,
-            "-dylib",
-            "-arch",
-            "arm64",
-            "-platform_version",
-            "macos",
-            pin.macos,
-            pin.sdk,
-            "…",
-            "-o",
-            places.shown(library),
-        ]
-    )
+    show_command([linker, *link_target(pin), "…", "-o", places.shown(library)])
     _heading("wheel")
     say(f"the official wheel with the series' Python files and torch/lib/{LIBRARY}, as {pin.version}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,6 +11,7 @@ from fork_tool.mac_library.kernels import kernel_files
 from fork_tool.mac_library.pin import MacPin
 from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.sources import BINDINGS, OPERATIONS, Precompiled, TENSORS, Unit, units, words
+from fork_tool.mac_library.tools import import_tool
 
 _METAL_HEADER = "test/simulator/cmake/metal_header.py"
 _SUM = "scripts/fork_tool/mac_library/sum_of_headers.py"
@@ -42,8 +44,7 @@ def ninja_text(
     kernels_as_source: bool,
 ) -> str:
     """The file; all paths are from the repository's root, where ninja runs."""
-    shown = places.shown
-    common, generated = words(places, pin, checkout, kernels_as_source), places.generated
+    shown, generated = places.shown, places.generated
     aten = checkout / "aten" / "src" / "ATen"
     kernels = kernel_files(checkout) if kernels_as_source else []
     metal_headers = [generated / "ATen" / "native" / "mps" / f"{kernel.stem}_metallib.h" for kernel in kernels]
@@ -54,89 +55,109 @@ def ninja_text(
         aten / "native" / "native_functions.yaml",
         aten / "native" / "tags.yaml",
     ]
-    own_headers = [headers, places.of_python(python) / "include"]
-    lines = [
-        *beginning(shown(places.root)),
-        f"words = {' '.join(map(escaped, common))}",
-        f"python_words = {' '.join(f'-I{escaped(shown(path))}' for path in own_headers)}",
-        f"compiler = {cached(shown(places.compiler))}",
-        f"interpreter = {escaped(shown(interpreter))}",
-        *compile_rule("$compiler $words $more -x $language", "compiling $what"),
-        # Not from the cache: a precompiled header holds the folder that it was made in. Its sum does not, so that the
-        # objects made with it are found from another folder.
-        *rule(
-            "precompile",
-            f"{escaped(shown(places.compiler))} $words $more -x ${{language}}-header $in -o $out -MD -MF $out.d && "
-            f"$interpreter -I {_SUM} $out.d $out.sum",
-            "reading $in",
-        ),
-        *rule(
-            "torchgen",
-            f"cd {shown(checkout)} && PYTHONDONTWRITEBYTECODE=1 $absolute_interpreter -m torchgen.gen --mps "
-            "--per-operator-headers --generate headers sources --source-path aten/src/ATen "
-            "--install_dir $generated/ATen --aoti_install_dir $generated/aoti_torch && touch $generated/torchgen.stamp",
-            "generating the registrations of the operators",
-        ),
-        *rule(
-            "metal_header",
-            f"$interpreter -I {_METAL_HEADER} $in $out --include {shown(checkout)} "
-            f"--include {shown(checkout / 'aten' / 'src')} --depfile $out.d",
-            "wrapping $in",
-            "$out.d",
-        ),
-        f"build {shown(stamp)} | {shown(generated / 'ATen' / 'RegisterMPS.cpp')}: torchgen | {_joined(places, torchgen_inputs)}",
-        f"  absolute_interpreter = {interpreter}",
-        f"  generated = {generated}",
-    ]
+    file = NinjaFile(places, places.root)
+    file.variable("words", words(places, pin, checkout, kernels_as_source))
+    file.variable("python_words", [f"-I{shown(path)}" for path in (headers, places.of_python(python) / "include")])
+    file.variable("interpreter", shown(interpreter))
+    file.compile_rule(f"{cached(shown(places.compiler))} $words $more -x $language", "compiling $what")
+    # Not from the cache: a precompiled header holds the folder that it was made in. Its sum does not, so that the
+    # objects made with it are found from another folder.
+    file.rule(
+        "precompile",
+        f"{shown(places.compiler)} $words $more -x ${{language}}-header $in -o $out -MD -MF $out.d && "
+        f"$interpreter -I {_SUM} $out.d $out.sum",
+        "reading $in",
+    )
+    file.rule(
+        "torchgen",
+        f"cd {shown(checkout)} && PYTHONDONTWRITEBYTECODE=1 {interpreter} -m torchgen.gen --mps "
+        "--per-operator-headers --generate headers sources --source-path aten/src/ATen "
+        f"--install_dir {generated}/ATen --aoti_install_dir {generated}/aoti_torch && touch {stamp}",
+        "generating the registrations of the operators",
+    )
+    file.rule(
+        "metal_header",
+        f"$interpreter -I {_METAL_HEADER} $in $out --include {shown(checkout)} "
+        f"--include {shown(checkout / 'aten' / 'src')} --depfile $out.d",
+        "wrapping $in",
+        depfile="$out.d",
+        deps="gcc",
+    )
+    registrations = generated / "ATen" / "RegisterMPS.cpp"
+    file.build(stamp, "torchgen", implicit=torchgen_inputs, implicit_outputs=[registrations])
     for kernel, header in zip(kernels, metal_headers):
-        lines += [f"build {shown(header)}: metal_header {shown(kernel)} | {_METAL_HEADER}"]
-    ready = f"{shown(stamp)} {_joined(places, metal_headers)}"
+        file.build(header, "metal_header", [kernel], [places.repository / _METAL_HEADER])
+    ready = [stamp, *metal_headers]
     for read_once in (OPERATIONS, TENSORS, BINDINGS):
-        target = shown(precompiled_of(places, read_once, python))
-        lines += [f"build {target} | {target}.sum: precompile {shown(checkout / read_once.header)} | {_SUM} || {ready}"]
-        lines += [f"  depfile = {target}.d", "  deps = gcc", f"  language = {read_once.language}"]
-        lines += ["  more = $python_words"] if read_once.of_python else []
+        target = precompiled_of(places, read_once, python)
+        file.build(
+            target,
+            "precompile",
+            [checkout / read_once.header],
+            [places.repository / _SUM],
+            ready,
+            [Path(f"{target}.sum")],
+            depfile=f"{shown(target)}.d",
+            deps="gcc",
+            language=read_once.language,
+            more="$python_words" if read_once.of_python else "",
+        )
     for unit in units(places, checkout):
-        target = shown(object_of(places, unit, python))
-        precompiled = shown(precompiled_of(places, unit.precompiled, python)) if unit.precompiled else ""
-        before = f" | {precompiled}" if precompiled else ""
-        more = f"-include-pch {precompiled} " if precompiled else ""
-        lines += [f"build {target}: compile {shown(unit.source)}{before} || {ready}"]
-        lines += [f"  language = {unit.language}", f"  what = {unit.object}"]
-        lines += [f"  more = {more}{'$python_words' if unit.of_python else ''}"]
-    lines += [f"build objects: phony {_joined(places, objects(places, checkout, python))}", "default objects", ""]
-    return "\n".join(lines)
+        precompiled = precompiled_of(places, unit.precompiled, python) if unit.precompiled else None
+        more = f"-include-pch {shown(precompiled)} " if precompiled else ""
+        file.build(
+            object_of(places, unit, python),
+            "compile",
+            [unit.source],
+            [precompiled] if precompiled else [],
+            ready,
+            language=unit.language,
+            what=unit.object,
+            more=f"{more}{'$python_words' if unit.of_python else ''}",
+        )
+    return file.text()
 
 
-def _joined(places: MacPlaces, paths: Iterable[Path]) -> str:
-    return " ".join(places.shown(path) for path in paths)
+class NinjaFile:
+    """A file for ninja by its own writer, with paths from the repository's root."""
 
+    def __init__(self, places: MacPlaces, folder: Path):
+        """`folder` is where ninja keeps its log."""
+        self._syntax = import_tool(places, "ninja.ninja_syntax")
+        self._writer = self._syntax.Writer(io.StringIO(), width=1_000_000)
+        self._shown = places.shown
+        self.rule = self._writer.rule
+        self._writer.variable("ninja_required_version", "1.8")
+        self._writer.variable("builddir", places.shown(folder))
 
-def beginning(folder: str) -> list[str]:
-    """The first lines; ninja keeps what it knows in the folder."""
-    return ["ninja_required_version = 1.8", f"builddir = {folder}"]
+    def variable(self, name: str, value: str | list[str]) -> None:
+        """A word, or several."""
+        self._writer.variable(name, self._syntax.escape(value if isinstance(value, str) else " ".join(value)))
 
+    def compile_rule(self, command: str, description: str = "compiling $in") -> None:
+        """The rule `compile`, of a compiler and its words."""
+        self.rule("compile", f"{command} -MD -MF $out.d -c $in -o $out", description, depfile="$out.d", deps="gcc")
 
-def rule(name: str, command: str, description: str, depfile: str = "") -> Iterable[str]:
-    """A rule; the file of dependencies is one as compilers write it."""
-    yield f"rule {name}"
-    yield f"  command = {command}"
-    yield f"  description = {description}"
-    if depfile:
-        yield f"  depfile = {depfile}"
-        yield "  deps = gcc"
+    def build(
+        self,
+        output: Path,
+        rule: str,
+        inputs: Iterable[Path] = (),
+        implicit: Iterable[Path] = (),
+        order_only: Iterable[Path] = (),
+        implicit_outputs: Iterable[Path] = (),
+        **variables: str,
+    ) -> None:
+        """One file and what it is made of."""
+        before = [[*map(self._shown, paths)] for paths in (inputs, implicit, order_only)]
+        after = [*map(self._shown, implicit_outputs)]
+        given = {name: value for name, value in variables.items() if value}
+        self._writer.build([self._shown(output)], rule, *before, variables=given, implicit_outputs=after)
 
-
-def compile_rule(words: str, description: str = "compiling $in") -> Iterable[str]:
-    """The rule `compile`, of a compiler and its words."""
-    return rule("compile", f"{words} -MD -MF $out.d -c $in -o $out", description, "$out.d")
+    def text(self) -> str:
+        return str(self._writer.output.getvalue())
 
 
 def cached(compiler: str) -> str:
-    """The compiler as a command, with the compiler's cache where there is one."""
-    return f"{'ccache ' if shutil.which('ccache') else ''}{escaped(compiler)}"
-
-
-def escaped(word: str) -> str:
-    """A word in which ninja sees nothing of its own."""
-    return word.replace("$", "$$").replace(" ", "$ ")
+    """The compiler as a command, with the compiler's cache if there is one."""
+    return f"{'ccache ' if shutil.which('ccache') else ''}{compiler}"

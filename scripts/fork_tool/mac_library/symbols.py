@@ -12,13 +12,10 @@ from typing import Any
 
 from fork_tool.mac_library.libraries import AppleLibrary, CXX, SYSTEM
 from fork_tool.mac_library.places import MacPlaces, TORCH_LIBRARIES
-from fork_tool.mac_library.symbol_types import external_symbols
-from fork_tool.mac_library.tools import read_library
+from fork_tool.mac_library.symbol_tables import exports, Import
 
 TORCH, APPLE, PYTHON, NONE = "torch", "Apple", "Python", "none"
 OWNERS = (TORCH, APPLE, SYSTEM, CXX, PYTHON, NONE)
-# Of a symbol's description.
-_WEAK_REFERENCE = 0x40
 _API = re.compile(r"\bPyAPI_(?:FUNC|DATA)\s*\(.*?\)\s*(?:[\w\s]*?\b)?\*?\s*(\w+)\s*(?:\(|\[|;)", re.DOTALL)
 _CALLS_OF_PYTHON = re.compile(r"__?Py")
 
@@ -43,43 +40,6 @@ class Owners:
                     return NONE
                 return library if library in (SYSTEM, CXX) else APPLE
         return PYTHON if name in self.python else NONE
-
-
-@dataclass(frozen=True)
-class Import:
-    """A name that a library does not define, and the library that it is bound to."""
-
-    name: str
-    # The install name, or empty: looked for in all that is loaded.
-    library: str
-    weak: bool
-
-
-def imports(lief: Any, library: Path) -> list[Import]:
-    """All names that a linked library takes from others."""
-    return imports_of(read_library(lief, library))
-
-
-def imports_of(binary: Any) -> list[Import]:
-    """The same of a library that was read."""
-    libraries = [command.name for command in binary.libraries if command.command.name != "ID_DYLIB"]
-    found = []
-    for symbol in external_symbols(binary, defined=False):
-        ordinal = symbol.library_ordinal
-        owner = libraries[ordinal - 1] if 1 <= ordinal <= len(libraries) else ""
-        found.append(Import(symbol.name, owner, bool(symbol.description & _WEAK_REFERENCE)))
-    return sorted(found, key=lambda each: each.name)
-
-
-def undefined_in(lief: Any, file: Path) -> set[str]:
-    """The names that an object uses and does not define."""
-    return {symbol.name for symbol in external_symbols(read_library(lief, file), defined=False)}
-
-
-def exports(lief: Any, library: Path) -> frozenset[str]:
-    """The names that a library gives to others."""
-    binary = read_library(lief, library)
-    return frozenset(symbol.name for symbol in binary.exported_symbols)
 
 
 def gather_owners(
@@ -162,3 +122,9 @@ def _who_lacks(owners: Owners, each: Import) -> str:
     if looks_like_python(each.name):
         return "Python's headers do not declare it"
     return "neither the official wheel's libraries nor the lists of macOS's have it"
+
+
+def entries(places: MacPlaces) -> list[str]:
+    """The names, with `*`, that are exported for the loader and for AOTInductor."""
+    text = (places.own / "stubs" / "exported.txt").read_text()
+    return [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import os
 import sys
 from pathlib import Path
@@ -50,15 +51,20 @@ def compiler_environment(places: MacPlaces, pin: MacPin) -> dict[str, str]:
     }
 
 
-def import_lief(places: MacPlaces) -> Any:
-    """The module that reads and checks Mach-O files."""
+def import_tool(places: MacPlaces, name: str) -> Any:
+    """A module of the tools' packages."""
     directory = str(places.tools)
     if directory not in sys.path:
         sys.path.append(directory)
     try:
-        import lief
+        return importlib.import_module(name)
     except ImportError:
-        raise ForkToolError(f"There is no lief in {places.shown(places.tools)}: run `make wheel`.") from None
+        raise ForkToolError(f"There is no {name} in {places.shown(places.tools)}: run `make wheel`.") from None
+
+
+def import_lief(places: MacPlaces) -> Any:
+    """The module that reads and checks Mach-O files."""
+    lief = import_tool(places, "lief")
     lief.logging.disable()
     return lief
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fork_tool.common.errors import ForkToolError
-from fork_tool.next_base.facts import Facts
+from fork_tool.next_base.wheel import Facts
 
 _CLASS = "_OBJC_CLASS_$_"
 # Libraries of macOS whose functions a simulator of the device would have to have.

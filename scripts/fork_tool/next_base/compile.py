@@ -8,13 +8,12 @@ from pathlib import Path
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import write_atomically
 from fork_tool.common.processes import run_shown
-from fork_tool.mac_library.ninja_file import beginning, cached, compile_rule, escaped
+from fork_tool.mac_library.ninja_file import cached, NinjaFile
 from fork_tool.mac_library.pin import MacPin
 from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.sources import DEFINITIONS, HIDDEN, KERNELS_AS_SOURCE, LANGUAGE, UNDEFINED
 from fork_tool.mac_library.tools import compiler_environment
-from fork_tool.next_base.pin import NextPin
-from fork_tool.next_base.places import NextPlaces
+from fork_tool.next_base.release import NextPin, NextPlaces
 
 # The C++ tests want gtest, and are upstream's build's.
 _TESTS = ("test/", "aten/src/ATen/test/")
@@ -66,15 +65,13 @@ def compiler_words(mac: MacPlaces, places: NextPlaces, pin: NextPin, python_head
 
 def ninja_text(mac: MacPlaces, places: NextPlaces, words: list[str], found: list[Compiled]) -> str:
     """The build of the objects; ccache keeps what another folder has compiled."""
-    lines = [
-        *beginning(mac.shown(places.root)),
-        f"words = {' '.join(map(escaped, words))}",
-        *compile_rule(f"{cached(mac.shown(mac.compiler))} $words -x $language"),
-    ]
+    file = NinjaFile(mac, places.root)
+    file.variable("words", words)
+    file.compile_rule(f"{cached(mac.shown(mac.compiler))} $words -x $language")
     for unit in found:
         language = "objective-c++" if unit.source.endswith(".mm") else "c++"
-        lines += [f"build {mac.shown(unit.object)}: compile {unit.source}", f"  language = {language}"]
-    return "\n".join((*lines, ""))
+        file.build(unit.object, "compile", [Path(unit.source)], language=language)
+    return file.text()
 
 
 def compile_overlay(

@@ -13,7 +13,7 @@ from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import write_atomically
 from fork_tool.common.processes import exclusive
 from fork_tool.mac_library.headers import found_headers, lay_headers, python_headers
-from fork_tool.mac_library.libraries import load_libraries
+from fork_tool.mac_library.libraries import further_names
 from fork_tool.mac_library.pin import load_mac_pin
 from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.symbols import python_names
@@ -22,16 +22,14 @@ from fork_tool.machine.machine import Machine, this_machine
 from fork_tool.machine.package_index import fetch_pinned_wheel
 from fork_tool.next_base.apple import apple_findings, AppleNames, load_list, simulated_names, used_names
 from fork_tool.next_base.compile import compile_overlay, Compiled
-from fork_tool.next_base.environment import install_environment, lay_python, why_not_here
-from fork_tool.next_base.facts import Facts
-from fork_tool.next_base.pin import bases, load_next_pin, NextPin, PIN
-from fork_tool.next_base.places import NextPlaces
-from fork_tool.next_base.series import base_series, BaseEntry
-from fork_tool.next_base.stand_in import build_stand_in
+from fork_tool.next_base.linux import build_stand_in, install_environment, lay_python, why_not_here
+from fork_tool.next_base.release import bases, load_next_pin, NextPin, NextPlaces, PIN
 from fork_tool.next_base.symbols import Names, names_of_object, sort_names
 from fork_tool.next_base.tree import (
     APPLIED,
     apply_series,
+    base_series,
+    BaseEntry,
     DIFFERS,
     EntryVerdict,
     lay_tree,
@@ -39,8 +37,12 @@ from fork_tool.next_base.tree import (
     NOT_IN_WHEEL,
     reader,
 )
-from fork_tool.next_base.unpack import facts_of, unpack_wheel
+from fork_tool.next_base.wheel import Facts, facts_of, unpack_wheel
 from fork_tool.series.project import Project
+
+TESTS = "test/releases/wheels"
+# Which base the tests are about.
+CHOSEN = "MPSFORK_NEXT_BASE"
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def _make(project: Project, name: str, machine: Machine) -> Made:
     entries = base_series(project, places)
     install_tools(mac, mac_pin)
     lief = import_lief(mac)
-    wheel = fetch_pinned_wheel(pin.wheel, layout.cache, layout.root, pin_file)
+    wheel = fetch_pinned_wheel(pin.wheel.pinned(), layout.cache, layout.root, pin_file)
     unpack_wheel(places, pin, wheel)
     facts = facts_of(places, pin, wheel, lief)
     verdicts, files = apply_series(entries, reader(places.wheel))
@@ -97,14 +99,15 @@ def _make(project: Project, name: str, machine: Machine) -> Made:
     headers = python_headers(mac, mac_pin, pin.wheel.python, layout.cache)
     compiled = compile_overlay(mac, mac_pin, places, pin, headers)
     objects = [names_of_object(lief, unit.source, unit.object) for unit in compiled]
-    names = sort_names(objects, facts, entries, load_libraries(mac), python_names(headers))
+    others = {*frozenset().union(*further_names(mac).values()), *python_names(headers)}
+    names = sort_names(objects, facts, entries, others)
     lacking = used_names(facts).minus(simulated_names(layout.simulator_source))
     not_run, stand_in = why_not_here(machine, pin), None
     if not not_run:
         install_environment(places, pin, pin_file)
         lay_python(places, pin)
         found = found_headers(mac, mac_pin, pin.runnable.python, layout.cache)
-        stand_in = build_stand_in(mac.ninja, places, pin, found)
+        stand_in = build_stand_in(mac, places, pin, found)
     findings = [
         *(
             f"{verdict.name}: {hunk.file} {hunk.header}: {hunk.detail}"

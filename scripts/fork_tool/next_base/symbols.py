@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fork_tool.mac_library.libraries import AppleLibrary
-from fork_tool.mac_library.symbol_types import external_symbols
+from fork_tool.mac_library.symbol_tables import external_symbols
 from fork_tool.mac_library.tools import read_library
-from fork_tool.next_base.demangle import demangle
-from fork_tool.next_base.facts import Facts
-from fork_tool.next_base.series import BaseEntry
+from fork_tool.next_base.tree import BaseEntry
+from fork_tool.next_base.wheel import Facts
 
 # How a compiler writes a function's own name below its namespaces.
 _FUNCTION = re.compile(r"([\w~]+(?:::[\w~]+)*)\s*\(")
+_RUNTIMES = ("libstdc++.so.6", "libc++abi.dylib", "/usr/lib/libc++abi.dylib")
 
 
 @dataclass(frozen=True)
@@ -65,10 +66,9 @@ def sort_names(
     objects: Iterable[ObjectNames],
     facts: Facts,
     entries: Iterable[BaseEntry],
-    apple: Iterable[AppleLibrary],
-    python: Iterable[str],
+    others: Iterable[str],
 ) -> Names:
-    """Find the owner of each name."""
+    """Find the owner of each name; `others` are those of macOS and Python that the wheel's libraries do not take."""
     found = list(objects)
     defined = frozenset[str]().union(*(each.defined for each in found))
     users: dict[str, list[str]] = {}
@@ -80,8 +80,7 @@ def sort_names(
                 shown[name] = form
     exports = set(facts.exports)
     system = {name for names in facts.imports.values() for name in names}
-    system |= {name for library in apple for name in library.names}
-    system |= set(python) | {"___dso_handle"}
+    system |= {*others, "___dso_handle"}
     hunks = added_lines(entries)
     missing = [
         Missing(name, shown[name], tuple(sorted(users[name])), entry_that_defines(shown[name], hunks))
@@ -122,3 +121,32 @@ def entry_that_defines(shown: str, added: Mapping[str, str]) -> str:
         if member.search(text) or (not owner[:1].isupper() and free.search(text)):
             return entry
     return ""
+
+
+@cache
+def _runtime() -> ctypes.CDLL | None:
+    for name in _RUNTIMES:
+        try:
+            library = ctypes.CDLL(name)
+        except OSError:
+            continue
+        library.__cxa_demangle.restype = ctypes.c_void_p
+        library.__cxa_demangle.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+        library.free.argtypes = [ctypes.c_void_p]
+        return library
+    return None
+
+
+def demangle(name: str) -> str:
+    """The name in C++ of a symbol of a Mac's; itself if it is no name of C++."""
+    runtime = _runtime()
+    # On a Mac each symbol has an underscore in front.
+    if runtime is None or not name.startswith("__Z"):
+        return name
+    text = runtime.__cxa_demangle(name[1:].encode(), None, None, None)
+    if not text:
+        return name
+    try:
+        return ctypes.string_at(text).decode()
+    finally:
+        runtime.free(text)

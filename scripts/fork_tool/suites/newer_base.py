@@ -1,7 +1,7 @@
 """`test-newer`: the capture tests on a base that does what newer ones do, and faults that they must notice there.
 
-Built as mutants are: `test/releases/newer/*.patch` changes the base's operators and allocator, each of
-`test/releases/newer/faults/*.patch` besides takes away what makes the engine ready for that.
+Built as mutants are: the first change of `test/releases/as_2.13.patch` changes the base's operators and allocator, each
+further one takes away what makes the engine ready for that.
 """
 
 from __future__ import annotations
@@ -11,16 +11,14 @@ import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from rich.table import Table
-
-from fork_tool.common.console import out, say
+from fork_tool.common.console import say
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import write_atomically
 from fork_tool.common.processes import exclusive
 from fork_tool.machine.machine import this_machine
 from fork_tool.series.project import Project
 from fork_tool.suites.mutants.build import DoesNotBuild
-from fork_tool.suites.mutants.patch import DoesNotApply, Mutant, read_mutants
+from fork_tool.suites.mutants.patch import DoesNotApply, Mutant, read_file
 from fork_tool.suites.mutants.place import MutantPlace
 from fork_tool.suites.mutants.suites import GREEN, MutantSuites, NOTICED
 from fork_tool.suites.simulator import make_ready
@@ -45,28 +43,22 @@ class Outcome:
 
 
 def run_newer(project: Project, faults: bool = True, report: Path | None = None) -> list[Outcome]:
-    """Run the suites of each variant, and with `faults` those of each fault; all must end as expected."""
+    """Run the suites of the changed base, and with `faults` those of each fault; all must end as expected."""
     machine = this_machine()
     if not machine.runs_simulator:
         raise ForkToolError("This builds with the simulator, where a few files are compiled again: use Linux.")
     make_ready(project, machine, tests=True)
     layout = project.layout
-    directory = layout.root / "test" / "releases" / "newer"
-    variants = read_mutants(directory)
-    if not variants:
-        raise ForkToolError(f"There is no patch in {directory}.")
-    outcomes: list[Outcome] = []
+    variant, *planted = read_file(layout.root / "test" / "releases" / "as_2.13.patch")
     with exclusive(layout):
         place = MutantPlace(layout)
         suites = MutantSuites(project, machine, place)
         place.prepare()
-        for variant in variants:
-            outcomes += _run(variant, GREEN, place, suites)
-            if not outcomes[-1].suite:
-                continue  # it does not build
-            for fault in read_mutants(directory / "faults") if faults else []:
+        outcomes = _run(variant, GREEN, place, suites)
+        if outcomes[-1].suite and faults:
+            for fault in planted:
                 outcomes += _run(_on(variant, fault), NOTICED, place, suites)
-    _show(outcomes)
+    say(f"{sum(outcome.good for outcome in outcomes)} of {len(outcomes)} are as wanted.")
     text = json.dumps({"outcomes": [asdict(outcome) for outcome in outcomes]}, indent=2)
     write_atomically(report or layout.reports / REPORT, text.encode())
     return outcomes
@@ -86,6 +78,7 @@ def _run(change: Mutant, wanted: str, place: MutantPlace, suites: MutantSuites) 
     try:
         place.put(change)
     except (DoesNotApply, DoesNotBuild) as problem:
+        say(f"  {problem}", "red")
         return [Outcome(change.name, "", wanted, "not built", str(problem), time.monotonic() - began)]
     outcomes = []
     for suite in change.suites:
@@ -97,12 +90,3 @@ def _run(change: Mutant, wanted: str, place: MutantPlace, suites: MutantSuites) 
         say(f"  {suite.name}: {outcome.state} {outcome.detail} ({seconds:.0f} s)", "" if outcome.good else "red")
         outcomes.append(outcome)
     return outcomes
-
-
-def _show(outcomes: list[Outcome]) -> None:
-    table = Table("build", "suite", "wanted", "is", "by")
-    for outcome in outcomes:
-        style = "" if outcome.good else "red"
-        table.add_row(outcome.build, outcome.suite, outcome.wanted, outcome.state, outcome.detail, style=style)
-    out.print(table)
-    say(f"{sum(outcome.good for outcome in outcomes)} of {len(outcomes)} are as wanted.")

@@ -1,6 +1,4 @@
-#include "callers.h"
-
-#include "official.h"
+#include "takeover.h"
 
 #include <atomic>
 #include <mutex>

@@ -1,4 +1,4 @@
-#include "official.h"
+#include "takeover.h"
 
 #include <ATen/detail/MPSHooksInterface.h>
 #include <mac_library_generated/official_library.h>

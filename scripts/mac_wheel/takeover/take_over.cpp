@@ -1,9 +1,7 @@
-#include "take_over.h"
+#include "takeover.h"
 
-#include "callers.h"
 #include "deferred.h"
 #include "jit_generator.h"
-#include "official.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/detail/MPSHooksInterface.h>

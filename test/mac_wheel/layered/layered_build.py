@@ -22,7 +22,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "scripts"))
 
+from fork_tool.mac_library.ninja_file import NinjaFile  # noqa: E402
+from fork_tool.mac_library.pin import load_mac_pin  # noqa: E402
+from fork_tool.mac_library.places import MacPlaces  # noqa: E402
 from fork_tool.mac_library.python_files import with_loader  # noqa: E402
+from fork_tool.mac_library.tools import install_tools  # noqa: E402
 from fork_tool.paths import own_layout  # noqa: E402
 from fork_tool.series.project import Project  # noqa: E402
 from fork_tool.suites.simulator import base_sources  # noqa: E402
@@ -114,17 +118,20 @@ def write_identity(directory: Path, identity: bytes) -> None:
 def ninja_text(wheel: Path) -> str:
     """The build of the library and of those with a fault planted in them."""
     every = compilations()
-    lines = [
-        "rule compile\n  command = $command\n  depfile = $out.d\n  deps = gcc\n  description = Compiling $in",
-        "rule link\n  command = clang++-19 -shared -fuse-ld=lld -Wl,-Bsymbolic -Wl,-z,undefs"
-        f" -Wl,--version-script={HERE / 'exports.map'} -o $out $in $libraries\n  description = Linking $out",
-    ]
+    exports = HERE / "exports.map"
+    file = NinjaFile(MacPlaces(ROOT), LAYERED)
+    file.rule("compile", "$command", "compiling $in", depfile="$out.d", deps="gcc")
+    file.rule(
+        "link",
+        f"clang++-19 -shared -fuse-ld=lld -Wl,-Bsymbolic -Wl,-z,undefs -Wl,--version-script={exports} -o $out $in $libraries",
+        "linking $out",
+    )
     defer = ("-include", str(TAKEOVER / "deferred_registrations.h"), "-I", str(LAYERED / "identity"))
     objects: dict[str, Path] = {}
 
     def compiled(name: str, how: Compilation, source: Path, *flags: str) -> Path:
         output = LAYERED / "objects" / f"{name}.o"
-        lines.append(f"build {output}: compile {source}\n  command = {how.again(source, output, *flags)}")
+        file.build(output, "compile", [source], command=how.again(source, output.relative_to(ROOT), *flags))
         return output
 
     for one in every:
@@ -134,8 +141,8 @@ def ninja_text(wheel: Path) -> str:
     plain = next(one for one in every if one.source.name == "RegisterMPS.cpp")
     python = next(one for one in every if str(one.source).endswith("torch/csrc/mps/Module.cpp"))
     for source in sorted(TAKEOVER.glob("*.cpp")):
-        with_python = source.name in ("bindings.cpp", "constructors.cpp")
-        objects[source.name] = compiled(source.name, python if with_python else plain, source, *defer)
+        how = python if source.name == "bindings.cpp" else plain
+        objects[source.name] = compiled(source.name, how, source, *defer)
     for source in (ROOT / "test/simulator/support/functions_run.cpp", HERE / "patched_functions.cpp"):
         objects[source.name] = compiled(source.name, plain, source)
     wrong = LAYERED / "wrong_identity"
@@ -154,15 +161,14 @@ def ninja_text(wheel: Path) -> str:
     )
 
     def linked(library: Path, parts: dict[str, Path]) -> None:
-        inputs = " ".join(map(str, parts.values()))
-        lines.append(f"build {library}: link {inputs} | {HERE / 'exports.map'}\n  libraries = {words}")
+        file.build(library, "link", parts.values(), [exports], libraries=words)
 
     linked(LIBRARY, objects)
     planted = LAYERED / "planted"
     linked(planted / "another_official.so", objects | {"official.cpp": other})
     for name, left_out in {"no_copy": "copy.cpp", "no_cross": "CrossKernel.mm"}.items():
         linked(planted / f"{name}.so", {key: path for key, path in objects.items() if key != left_out})
-    return "\n".join(lines) + "\n"
+    return file.text()
 
 
 def lay_out_python(wheel: Path) -> None:
@@ -214,32 +220,18 @@ def build() -> None:
     """Brings the layered build up to date."""
     base_sources(Project(own_layout()))
     settings = json.loads((SIMULATOR / "mps_simulator.json").read_text())
-    arguments = [
-        f"-DTORCH_CHECKOUT={BASE_CHECKOUT}",
-        f"-DPYTHON={settings['python']}",
-        f"-DOBJFW_ROOT={ROOT / 'build/toolchain/objfw'}",
-    ]
-    run(
-        [
-            "cmake",
-            "-S",
-            str(ROOT / "test/simulator"),
-            "-B",
-            str(OFFICIAL),
-            "-G",
-            "Ninja",
-            "-DCOVER_RUNTIME=ON",
-            *arguments,
-        ]
-    )
+    arguments = [f"-DTORCH_CHECKOUT={BASE_CHECKOUT}", f"-DPYTHON={settings['python']}", "-DCOVER_RUNTIME=ON"]
+    arguments.append(f"-DOBJFW_ROOT={ROOT / 'build/toolchain/objfw'}")
+    run(["cmake", "-S", str(ROOT / "test/simulator"), "-B", str(OFFICIAL), "-G", "Ninja", *arguments])
     run(["ninja", "-C", str(OFFICIAL), "mps_simulator", "mps_bindings", "changed_modules"])
     wheel = Path(settings["wheel"])
     identity = build_id(wheel / "lib/libtorch_cpu.so")
     write_identity(LAYERED / "identity", identity)
     write_identity(LAYERED / "wrong_identity", bytes(255 - byte for byte in identity))
+    install_tools(MacPlaces(ROOT), load_mac_pin(own_layout().pin))
     write(LAYERED / "build.ninja", ninja_text(wheel))
     lay_out_python(wheel)
-    run(["ninja", "-C", str(LAYERED)])
+    run(["ninja", "-f", str(LAYERED / "build.ninja")])
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ from layered_device import beyond, Outcome, planted, run, VERSION
 
 pytestmark = pytest.mark.usefixtures("layered")
 
-CASES = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "test/mac_wheel/layered/device_cases.py")
+PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
+CASES = (*PYTEST, "test/mac_wheel/layered/device_cases.py")
 ADD = "import torch; x = torch.ones(4, device='mps') + 1; y = torch.empty(4).copy_(x); print(y.tolist())"
 # What needs no capture, by whichever backend has the device.
 USES = """
@@ -76,42 +77,17 @@ def test_uses_of_the_device() -> None:
     only_patched(good(run(CASES)), *VERSION)
 
 
-FILES = tuple(
+FILES = [
     f"test_mps_{name}.py"
-    for name in (
-        "graph",
-        "graph_pool",
-        "executable_cache",
-        "graph_executables",
-        "graphed_callables",
-        "graph_optimizers",
-        "graph_errors",
-        "graph_parity",
-        "graph_processes",
-        "aoti_shim",
-    )
-)
-
-
+    for name in "graph graph_pool executable_cache graph_executables graphed_callables graph_optimizers graph_errors "
+    "graph_parity graph_processes aoti_shim".split()
+]
 DEVICES = {"as it is": (), "slow GPU": ("--delay-us", "300", "--seed", "1"), "macOS 14.5": ("--macos", "14.5")}
 
 
 @pytest.mark.parametrize("device", DEVICES.values(), ids=DEVICES.keys())
 def test_capture_cases(device: tuple[str, ...]) -> None:
-    words = [
-        *device,
-        "-m",
-        "pytest",
-        "-q",
-        "-c",
-        "/dev/null",
-        "--rootdir",
-        ".",
-        "--noconftest",
-        "-p",
-        "no:cacheprovider",
-        *FILES,
-    ]
+    words = [*device, *PYTEST, "-c", "/dev/null", "--rootdir", ".", "--noconftest", *FILES]
     outcome = good(run(words, directory=layered_build.CHECKOUT / "test"))
     only_patched(outcome, *VERSION)
 

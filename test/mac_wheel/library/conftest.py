@@ -28,7 +28,7 @@ def made() -> Made:
     with exclusive(project.layout):
         library, torch = make_library(bench, linker_of(bench.machine))
     lief = import_lief(bench.places)
-    libraries = load_libraries(bench.places)
+    libraries = load_libraries(lief, bench.places, torch)
     official = fetch_official(bench.places, bench.pin, bench.python, bench.cache)
     return Made(bench, lief, library, official, torch, libraries, owners_of(bench, lief, libraries, torch))
 

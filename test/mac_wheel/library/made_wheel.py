@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fork_tool.mac_library.exported import entries
 from fork_tool.mac_library.libraries import AppleLibrary
 from fork_tool.mac_library.link import link, link_words, linker_of
 from fork_tool.mac_library.make import Bench, exported, library_findings
-from fork_tool.mac_library.stubs import write_stubs
-from fork_tool.mac_library.symbols import Owners
+from fork_tool.mac_library.symbols import entries, Owners
 
 # What the library exports, so that a small one has no fault but the planted one.
 ENTRIES = """
@@ -33,7 +31,7 @@ class Made:
     # The official wheel, and its folder `torch`.
     official: Path
     torch: Path
-    libraries: list[AppleLibrary]
+    libraries: tuple[AppleLibrary, ...]
     owners: Owners
 
     def findings(self, library: Path) -> list[str]:
@@ -66,7 +64,6 @@ class SmallLibraries:
         """The library of these objects; `change` plants a fault in the linker's words."""
         bench = self.made.bench
         output = self.folder / f"python{bench.python}" / f"small{self._count}.dylib"
-        stubs = write_stubs(bench.places, self.made.libraries)
         words = link_words(
             bench.places,
             bench.pin,
@@ -74,7 +71,6 @@ class SmallLibraries:
             objects,
             output,
             self.made.torch,
-            stubs,
             self.made.libraries,
             [],
             entries(bench.places),

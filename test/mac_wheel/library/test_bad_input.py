@@ -13,11 +13,10 @@ import pytest
 from fork_tool.common.errors import ForkToolError
 from fork_tool.mac_library import headers as headers_module
 from fork_tool.mac_library import link as link_module
-from fork_tool.mac_library.headers import lay_headers, python_headers
+from fork_tool.mac_library.headers import lay_headers, python_headers, unpack_headers
 from fork_tool.mac_library.link import linker_of
 from fork_tool.mac_library.make import bench_of
 from fork_tool.mac_library.official import fetch_official, PIN, pinned, refuse_other_architecture, uuid_of
-from fork_tool.mac_library.packages import unpack_headers
 from fork_tool.mac_library.pin import load_mac_pin
 from fork_tool.mac_library.places import LIBRARY, TORCH_LIBRARIES
 from fork_tool.machine import package_index
@@ -138,11 +137,9 @@ def test_no_linker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_file_that_is_no_package(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fork_tool.mac_library import packages
-
     file = tmp_path / "page.deb"
     file.write_text("<html>")
-    monkeypatch.setattr(packages, "fetch_file", lambda *_words: file)
+    monkeypatch.setattr(headers_module, "fetch_file", lambda *_words: file)
     text = said(lambda: unpack_headers(made.bench.pin.fmt, tmp_path, tmp_path / "into"))
     assert text == f"{file} is no Debian package: delete it and run this again."
     assert not (tmp_path / "into").exists()

@@ -13,14 +13,12 @@ import pytest
 
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import write_atomically
-from fork_tool.mac_library.exported import backend_functions
-from fork_tool.mac_library.libraries import CXX, SYSTEM
+from fork_tool.mac_library.libraries import CXX, SYSTEM, write_stubs
 from fork_tool.mac_library.link import linker_of
 from fork_tool.mac_library.ninja_file import objects
 from fork_tool.mac_library.places import LIBRARY
 from fork_tool.mac_library.python_files import with_library
-from fork_tool.mac_library.stubs import write_stubs
-from fork_tool.mac_library.symbols import exports, imports
+from fork_tool.mac_library.symbol_tables import backend_functions, exports, imports
 from made_wheel import Made
 
 HERE = Path(__file__).resolve().parent
@@ -50,8 +48,7 @@ class Extensions:
             "mach/vm_page_size.h",
             "-DPAGE_SIZE=vm_page_size",
         ]
-        kept = str(places.root / "zig")
-        environment = os.environ | {"ZIG_GLOBAL_CACHE_DIR": kept, "ZIG_LOCAL_CACHE_DIR": kept}
+        environment = os.environ | places.compiler_environment
         subprocess.run([*words, "-c", str(HERE / "extension.mm"), "-o", str(self.part)], check=True, env=environment)
         self.lib = folder / "lib"
         self.lib.mkdir()
@@ -154,14 +151,18 @@ def test_other_text_is_refused(official_text: bytes) -> None:
 
 
 @pytest.fixture(scope="session")
-def look(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def look(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The part of the library that reads Mach-O files, as a program for this machine."""
-    program = tmp_path_factory.mktemp("look") / "look_into_image"
-    takeover = HERE.parents[2] / "scripts" / "mac_wheel" / "takeover"
+    folder = tmp_path_factory.mktemp("look")
+    # Without Apple's other headers, which are not for this machine.
+    headers = made.bench.places.zig.parent / "lib" / "libc" / "include" / "any-darwin-any" / "mach-o"
+    (folder / "mach-o").symlink_to(headers)
+    takeover = made.bench.places.own / "takeover"
     sources = [HERE / "look_into_image.cpp", takeover / "mac" / "image_names.cpp"]
-    words = ["c++", "-std=c++17", "-fsanitize=address,undefined", f"-I{takeover}", f"-I{HERE / 'mach_headers'}"]
-    subprocess.run([*words, *map(str, sources), "-o", str(program)], check=True)
-    return program
+    types = [f"-D{name}=int" for name in ("cpu_type_t", "cpu_subtype_t", "vm_prot_t")]
+    words = ["c++", "-std=c++17", "-fsanitize=address,undefined", f"-I{takeover}", f"-I{folder}", *types]
+    subprocess.run([*words, *map(str, sources), "-o", str(folder / "look_into_image")], check=True)
+    return folder / "look_into_image"
 
 
 def taken(look: Path, extension: Path, library: str) -> str:

@@ -11,7 +11,6 @@ from fork_tool.mac_library.link import link, link_words, linker_of
 from fork_tool.mac_library.macho import library_command_findings, path_findings, segment_findings
 from fork_tool.mac_library.make import exported, python_imports
 from fork_tool.mac_library.ninja_file import objects
-from fork_tool.mac_library.stubs import write_stubs
 from fork_tool.mac_library.tools import read_library
 from made_wheel import ENTRIES, Made, SmallLibraries
 
@@ -130,9 +129,8 @@ def test_library_is_the_same_when_linked_again(made: Made) -> None:
     bench, before = made.bench, made.library.read_bytes()
     parts = objects(bench.places, bench.checkout, bench.python)
     late = python_imports(bench, made.lief)
-    stubs = write_stubs(bench.places, made.libraries)
     output = bench.places.of_python(bench.python) / "again" / f"python{bench.python}" / made.library.name
     linker, names = linker_of(bench.machine), exported(bench, made.lief)
-    words = link_words(bench.places, bench.pin, linker, parts, output, made.torch, stubs, made.libraries, late, names)
+    words = link_words(bench.places, bench.pin, linker, parts, output, made.torch, made.libraries, late, names)
     link(bench.places, words, output)
     assert output.read_bytes() == before

@@ -9,8 +9,8 @@ import pytest
 
 from fork_tool.common.errors import ForkToolError
 from fork_tool.mac_library.libraries import CXX, SYSTEM
-from fork_tool.mac_library.places import TORCH_LIBRARIES
-from fork_tool.mac_library.symbols import count_owners, findings, imports, NONE
+from fork_tool.mac_library.symbol_tables import imports
+from fork_tool.mac_library.symbols import count_owners, findings, NONE
 from fork_tool.mac_library.tools import read_library
 from made_wheel import ENTRIES, Made, SmallLibraries
 
@@ -75,26 +75,8 @@ def test_name_bound_to_whatever_has_it(made: Made, small: SmallLibraries) -> Non
     assert "_objc_retain is in /usr/lib/libobjc.A.dylib and bound to whatever has it" in made.findings(without)
 
 
-def test_lists_are_the_official_wheels(made: Made) -> None:
-    """What libraries.toml says that the official libraries import is what they import."""
-    found: dict[str, set[str]] = {library.path: set() for library in made.libraries}
-    for name in TORCH_LIBRARIES:
-        for each in imports(made.lief, made.torch / "lib" / name):
-            if each.library in found:
-                found[each.library].add(each.name)
-    for library in made.libraries:
-        assert set(library.official) == found[library.path], library.name
-        assert not set(library.official) & set(library.further), library.name
-
-
-def test_versions_are_the_official_wheels(made: Made) -> None:
+def test_sdk_is_the_official_wheels(made: Made) -> None:
     binary = read_library(made.lief, made.torch / "lib" / "libtorch_cpu.dylib")
-    commands = {command.name: command for command in binary.libraries}
-    for library in made.libraries:
-        command = commands[library.path]
-        assert library.current == ".".join(map(str, command.current_version))
-        assert library.compatible == ".".join(map(str, command.compatibility_version))
-        assert library.weak == ("WEAK" in command.command.name)
     assert ".".join(map(str, binary.build_version.sdk)).startswith(made.bench.pin.sdk)
 
 
@@ -105,10 +87,12 @@ def test_system_names_are_apples(made: Made) -> None:
 
 
 def test_further_names_are_used(made: Made) -> None:
-    """A name beyond the official wheel's is in the list for as long as it is needed."""
+    """A name is in the list while it is needed and the official libraries do not import it."""
     taken = {each.name for each in imports(made.lief, made.library)}
     for library in made.libraries:
-        assert set(library.further) - taken == set(), library.name
+        assert library.official, library.name
+        assert library.further - taken == set(), library.name
+        assert library.further & library.official == set(), library.name
 
 
 def test_nothing_of_the_cxx_library_is_linked_in(made: Made) -> None:

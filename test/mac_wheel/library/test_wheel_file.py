@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from fork_tool.common.errors import ForkToolError
-from fork_tool.mac_library.archive import wheel_name, write_wheel
+from fork_tool.mac_library.archive import compile_findings, install_findings, record_findings, wheel_name, write_wheel
 from fork_tool.mac_library.make import wheel_findings
-from fork_tool.mac_library.wheel_findings import compile_findings, install_findings, record_findings
 from made_wheel import Made
 
 _CHANGED = "torch/mps/__init__.py"

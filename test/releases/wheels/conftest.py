@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool.next_base.environment import site_packages
-from fork_tool.next_base.make import Made, make_next
-from fork_tool.next_base.run import CHOSEN
+from fork_tool.next_base.linux import site_packages
+from fork_tool.next_base.make import CHOSEN, Made, make_next
 from fork_tool.paths import own_layout
 from fork_tool.series.project import Project
 

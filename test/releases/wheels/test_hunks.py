@@ -10,12 +10,13 @@ import pytest
 
 from fork_tool.common.errors import ForkToolError
 from fork_tool.next_base.make import Made
-from fork_tool.next_base.places import NextPlaces
-from fork_tool.next_base.series import base_series, BaseEntry
+from fork_tool.next_base.release import NextPlaces
 from fork_tool.next_base.tree import (
     APPLIED,
     apply_file,
     apply_series,
+    base_series,
+    BaseEntry,
     DIFFERS,
     installed_path,
     MISFIT,

@@ -9,15 +9,14 @@ from pathlib import Path
 import pytest
 
 from fork_tool.mac_library.headers import python_headers
-from fork_tool.mac_library.libraries import load_libraries
+from fork_tool.mac_library.libraries import further_names
 from fork_tool.mac_library.pin import load_mac_pin
 from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.symbols import python_names
 from fork_tool.mac_library.tools import import_lief
 from fork_tool.next_base.compile import compiler_words, PLAIN
-from fork_tool.next_base.demangle import demangle
 from fork_tool.next_base.make import Made
-from fork_tool.next_base.symbols import entry_that_defines, Names, names_of_object, sort_names
+from fork_tool.next_base.symbols import demangle, entry_that_defines, Names, names_of_object, sort_names
 from fork_tool.series.diffs import FileDiff
 from fork_tool.series.project import Project
 
@@ -107,12 +106,13 @@ def sort(made: Made, project: Project, mac: MacPlaces):  # type: ignore[no-untyp
     lief = import_lief(mac)
     objects = [names_of_object(lief, unit.source, unit.object) for unit in made.compiled]
     pin = load_mac_pin(project.layout.pin)
-    python = list(python_names(python_headers(mac, pin, made.pin.wheel.python, project.layout.cache)))
+    python = python_names(python_headers(mac, pin, made.pin.wheel.python, project.layout.cache))
+    others = {*frozenset().union(*further_names(mac).values()), *python}
 
     def again(**changes: object) -> Names:
         facts = changes.get("facts", made.facts)
         entries = changes.get("entries", made.entries)
-        return sort_names(objects, facts, entries, load_libraries(mac), python)  # type: ignore[arg-type]
+        return sort_names(objects, facts, entries, others)  # type: ignore[arg-type]
 
     return again
 

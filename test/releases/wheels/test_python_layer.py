@@ -12,7 +12,7 @@ import pytest
 from conftest import Run
 
 from fork_tool.common.errors import ForkToolError
-from fork_tool.next_base.environment import lay_python
+from fork_tool.next_base.linux import lay_python
 from fork_tool.next_base.make import Made
 
 HERE = Path(__file__).resolve().parent

@@ -28,18 +28,26 @@ class Result:
     unconfirmed: list[str] = field(default_factory=list)
 
 
-def facts_for(method: Method, declared: Declarations, facts: Facts) -> list[Fact]:
-    """Return what is known of a method: of its owner, or of what its owner inherits from."""
-    sign = method.key[0]
+def keys_of(method: Method, declared: Declarations) -> list[str]:
+    """Return the keys by which the facts may know a method: of its owner, and of what its owner inherits from."""
     owners = declared.ancestors(method.owner)
     if method.selector in _UNIVERSAL or method.owner == "NSObject":
         owners = [*owners, "NSObject"]
-    for owner in owners:
-        for name in _ALIASES.get(owner, (owner,)):
-            found = facts.methods.get(f"{sign}[{name} {method.selector}]")
-            if found:
-                return found
-    return []
+    names = [name for owner in owners for name in _ALIASES.get(owner, (owner,))]
+    return [f"{method.key[0]}[{name} {method.selector}]" for name in names]
+
+
+def places_of(method: Method, declared: Declarations) -> list[str]:
+    """Return the keys by which PyObjC may know a method; it knows the methods of protocols as NSObject's."""
+    owners = [name for name in declared.ancestors(method.owner) if name != "NSObject"]
+    if method.owner not in declared.classes or method.owner == "NSObject":
+        owners.append("NSObject")
+    return [f"[{owner} {method.selector}]" for owner in owners]
+
+
+def facts_for(method: Method, declared: Declarations, facts: Facts) -> list[Fact]:
+    """Return what is known of a method."""
+    return next((facts.methods[key] for key in keys_of(method, declared) if key in facts.methods), [])
 
 
 def compare_methods(declared: Declarations, facts: Facts, used: set[str]) -> Result:
@@ -55,22 +63,15 @@ def compare_methods(declared: Declarations, facts: Facts, used: set[str]) -> Res
                 result.wrong.append(
                     f"{method.key} ({method.header}) is {' '.join(method.types)} here and {' '.join(fact.types)} by {fact.source}"
                 )
-        owners = [name for name in declared.ancestors(method.owner) if name != "NSObject"]
-        if method.owner not in declared.classes or method.owner == "NSObject":
-            # PyObjC knows the methods of protocols as NSObject's.
-            owners.append("NSObject")
-        for owner in owners:
-            places = facts.places.get(f"[{owner} {method.selector}]")
-            if places:
-                for place, code in places.items():
-                    if place < len(method.types) and not same(method.types[place], code):
-                        what = "result" if place == 0 else f"argument {place}"
-                        result.wrong.append(
-                            f"{method.key} ({method.header}): its {what} is {method.types[place]} here and {code} by pyobjc"
-                        )
-                if set(places) >= set(range(len(method.types))):
-                    confirming.append("pyobjc")
-                break
+        places = next((facts.places[key] for key in places_of(method, declared) if key in facts.places), {})
+        for place, code in places.items():
+            if place < len(method.types) and not same(method.types[place], code):
+                what = "result" if place == 0 else f"argument {place}"
+                result.wrong.append(
+                    f"{method.key} ({method.header}): its {what} is {method.types[place]} here and {code} by pyobjc"
+                )
+        if set(places) >= set(range(len(method.types))):
+            confirming.append("pyobjc")
         if confirming:
             for source in dict.fromkeys(confirming):
                 result.confirmed.setdefault(source, []).append(method.key)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from apple_clang import cindex, parse
+from clang import cindex
+
 from apple_encodings import method_types, value_type
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -17,6 +18,10 @@ CHECKOUT = ROOT / "build" / "pytorch"
 INCLUDE = ROOT / "test" / "simulator" / "include"
 FRAMEWORKS = ("Foundation", "Metal", "MetalPerformanceShaders", "MetalPerformanceShadersGraph")
 _IMPORTS = "".join(f"#import <{name}/{name}.h>\n" for name in FRAMEWORKS)
+# Of the version of the compiler of the simulator's build.
+_LIBCLANG = "libclang-19.so.1"
+if not cindex.Config.loaded:
+    cindex.Config.set_library_file(_LIBCLANG)
 # A unit of the build that sees the simulator's headers and no others of ours.
 _UNIT = "tests/metal_objects.mm"
 
@@ -57,6 +62,15 @@ class Declarations:
                 found.append(name)
                 waiting += self.parents.get(name, [])
         return found
+
+
+def parse(text: str, words: list[str], name: str = "declarations.mm") -> Any:
+    """Return the syntax tree of a text; a text that does not compile is an error that says why."""
+    unit = cindex.Index.create().parse(name, words, unsaved_files=[(name, text)])
+    bad = [str(found) for found in unit.diagnostics if found.severity >= cindex.Diagnostic.Error]
+    if bad:
+        raise ValueError("clang does not take it: " + "\n".join(bad[:10]))
+    return unit
 
 
 def compiler_words(database: Path) -> list[str]:

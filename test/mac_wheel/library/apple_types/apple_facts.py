@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,12 @@ from apple_encodings import same
 
 Version = tuple[int, ...]
 FOLDER = Path(__file__).parent / "facts"
+TABLES = ("metal_cpp", "frameworks", "pyobjc")
+SOURCES = ("metal-cpp", "dotnet", "sdk-header", "runtime", "pyobjc")
+# Sections whose names stand behind their value: a code, a superclass, or the macOS that brought them.
+GROUPED = ("enums", "superclasses", "classes", "constants")
+# Kept by hand: what is not confirmed, what is overruled, and guards in another place.
+LISTS = FOLDER / "lists.toml"
 # The oldest macOS that the library runs on.
 OLDEST = (13, 3)
 # The macOS that came with a version of iOS, where a source names only that one. Apple ships both from the same sources.
@@ -45,17 +50,13 @@ class Facts:
     methods: dict[str, list[Fact]] = field(default_factory=dict)
     enums: dict[str, dict[str, str]] = field(default_factory=dict)
     structs: dict[str, dict[str, str]] = field(default_factory=dict)
-    classes: dict[str, tuple[Version, str]] = field(default_factory=dict)
+    classes: dict[str, Version] = field(default_factory=dict)
     # By class and source.
     superclasses: dict[str, dict[str, str]] = field(default_factory=dict)
-    constants: dict[str, tuple[Version, str]] = field(default_factory=dict)
+    constants: dict[str, Version] = field(default_factory=dict)
     # By `[owner selector]`, the types that PyObjC tells: 0 is the result, 1 the first argument. Methods of protocols are
     # NSObject's there.
     places: dict[str, dict[int, str]] = field(default_factory=dict)
-
-    def add(self, key: str, fact: Fact) -> None:
-        """Add what one source says of a method."""
-        self.methods.setdefault(key, []).append(fact)
 
 
 def version(text: str) -> Version:
@@ -64,14 +65,47 @@ def version(text: str) -> Version:
     return _MACOS_OF_IOS[numbers] if text.startswith("i") else numbers
 
 
-def load(folder: Path = FOLDER) -> Facts:
+def load() -> Facts:
     """Read the tables; a row that is not well formed is an error that names it."""
     facts = Facts()
-    _load_metal(facts, json.loads((folder / "metal_cpp.json").read_text()))
-    _load_frameworks(facts, tomllib.loads((folder / "frameworks.toml").read_text()))
-    _load_pyobjc(facts, json.loads((folder / "pyobjc.json").read_text()))
-    overrule(facts, tomllib.loads((folder / "overruled.toml").read_text())["overruled"])
+    files = [tomllib.loads((FOLDER / f"{name}.toml").read_text()) for name in TABLES]
+    said = [(source, table[source]) for table in files for source in SOURCES if source in table]
+    for source, sections in said:
+        grouped = [
+            (section, name, value)
+            for section in GROUPED
+            for value, names in sections.get(section, {}).items()
+            for name in names
+        ]
+        for section, name, value in grouped:
+            if section in ("enums", "superclasses"):
+                getattr(facts, section).setdefault(name, {})[source] = value
+            else:
+                getattr(facts, section).setdefault(name, version(value))
+    for source, sections in said:
+        for name, row in sections.get("structs", {}).items():
+            code = row if isinstance(row, str) else "{" + "".join(code for _name, code in row["fields"]) + "}"
+            facts.structs.setdefault(name, {})[source] = code
+        for key, text in sections.get("methods", {}).items():
+            facts.methods.setdefault(key, []).append(_fact(facts, key, text, source))
+        for owner, groups in sections.get("properties", {}).items():
+            for text, names in groups.items():
+                for name in names:
+                    for selector, types in ((name, text), (f"set{name[0].upper()}{name[1:]}:", f"v {text}")):
+                        key = f"-[{owner} {selector}]"
+                        facts.methods.setdefault(key, []).append(_fact(facts, key, types, source))
+        for key, places in sections.get("types", {}).items():
+            facts.places[key] = {int(at): code for at, code in places.items()}
+    overrule(facts, tomllib.loads(LISTS.read_text())["overruled"])
     return facts
+
+
+def _fact(facts: Facts, key: str, text: str, source: str) -> Fact:
+    *words, since = text.split()
+    if len(words) != 1 + key.count(":"):
+        raise ValueError(f"{key} is said to be {text!r}: as many arguments as colons are needed")
+    codes = (next(iter(facts.enums[word].values())) if word in facts.enums else word for word in words)
+    return Fact(tuple(codes), version(since), source)
 
 
 def overrule(facts: Facts, rows: list[dict[str, str]]) -> None:
@@ -81,70 +115,4 @@ def overrule(facts: Facts, rows: list[dict[str, str]]) -> None:
         types = next((fact.types for fact in known if fact.source == "metal-cpp"), ())
         places = facts.places.pop(f"[NSObject {row['method']}]", {})
         if not any(place < len(types) and not same(types[place], code) for place, code in places.items()):
-            raise ValueError(
-                f"{row['method']} needs no row in facts/overruled.toml: metal-cpp and PyObjC do not differ"
-            )
-
-
-def _load_metal(facts: Facts, table: dict[str, dict[str, dict[str, str]]]) -> None:
-    for key, row in table["methods"].items():
-        facts.add(key, Fact(tuple(row["types"].split()), version(row["macos"]), "metal-cpp"))
-    for name, width in table["enums"].items():
-        facts.enums.setdefault(name, {})["metal-cpp"] = str(width)
-    for name, layout in table["structs"].items():
-        fields = "".join(item[1] for item in layout["fields"])
-        facts.structs.setdefault(name, {})["metal-cpp"] = "{" + fields + "}"
-    for name, since in table["classes"].items():
-        facts.classes[name] = (version(str(since)), "metal-cpp")
-    for name, parent in table["superclasses"].items():
-        facts.superclasses.setdefault(name, {})["metal-cpp"] = str(parent)
-
-
-def _load_frameworks(facts: Facts, table: dict[str, dict[str, dict[str, object]]]) -> None:
-    for source, enums in table["enums"].items():
-        for name, code in enums.items():
-            facts.enums.setdefault(name, {})[source] = str(code)
-    for target, part in ((facts.classes, "classes"), (facts.constants, "constants")):
-        for source, rows in table[part].items():
-            for name, since in rows.items():
-                target[name] = (version(str(since)), source)
-
-    for source, parents in table["superclasses"].items():
-        for parent, names in parents.items():
-            assert isinstance(names, list)
-            for name in names:
-                facts.superclasses.setdefault(name, {})[source] = parent
-
-    def code_of(word: str) -> str:
-        return next(iter(facts.enums[word].values())) if word in facts.enums else word
-
-    def row_of(key: str, text: object, source: str) -> Fact:
-        *words, since = str(text).split()
-        selector = key.rpartition(" ")[2].rstrip("]")
-        if len(words) != 1 + selector.count(":"):
-            raise ValueError(f"{key} is said to be {text!r}: as many arguments as colons are needed")
-        return Fact(tuple(map(code_of, words)), version(since), source)
-
-    for source, owners in table["methods"].items():
-        for owner, methods in owners.items():
-            assert isinstance(methods, dict)
-            for name, text in methods.items():
-                key = f"{name[0]}[{owner} {name[1:]}]"
-                facts.add(key, row_of(key, text, source))
-    for source, owners in table["properties"].items():
-        for owner, properties in owners.items():
-            assert isinstance(properties, dict)
-            for name, text in properties.items():
-                setter = f"-[{owner} set{name[0].upper()}{name[1:]}:]"
-                facts.add(f"-[{owner} {name}]", row_of(f"-[{owner} {name}]", text, source))
-                facts.add(setter, row_of(setter, f"v {text}", source))
-
-
-def _load_pyobjc(facts: Facts, table: dict[str, dict[str, object]]) -> None:
-    for name, code in table["structs"].items():
-        facts.structs.setdefault(name, {})["pyobjc"] = str(code)
-    for name, since in table["constants"].items():
-        facts.constants.setdefault(name, (version(str(since)), "pyobjc"))
-    for key, places in table["types"].items():
-        assert isinstance(places, dict)
-        facts.places[key] = {int(at): code for at, code in places.items()}
+            raise ValueError(f"{row['method']} needs no row in facts/lists.toml: metal-cpp and PyObjC do not differ")

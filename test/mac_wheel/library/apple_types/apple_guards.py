@@ -2,7 +2,7 @@
 
 A use is guarded if a block around it is entered only on that version: the branch of an `if` that asks for it, the
 `else` of one that asks for the opposite, the operand of a `?`. What follows a check that leaves the function on older
-systems is guarded too. Guards in callers are not found here: facts/guards.toml lists them, each with the text that is one.
+systems is guarded too. Guards in callers are not found here: facts/lists.toml lists them, each with the text that is one.
 """
 
 from __future__ import annotations

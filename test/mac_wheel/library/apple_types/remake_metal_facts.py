@@ -1,4 +1,4 @@
-"""Remake facts/metal_cpp.json: what Apple's C++ headers say of Metal's and Foundation's methods, classes, structs and enums.
+"""Remake facts/metal_cpp.toml: what Apple's C++ headers say of Metal's and Foundation's methods, classes, structs and enums.
 
     python remake_metal_facts.py FOLDER_OF_WHEELS
 
@@ -12,13 +12,14 @@ import re
 import sys
 import tempfile
 import zipfile
+from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
-from apple_clang import cindex, parse
+from apple_declarations import cindex, parse
 from apple_rows import write
 
-FACTS = Path(__file__).parent / "facts" / "metal_cpp.json"
+FACTS = Path(__file__).parent / "facts" / "metal_cpp.toml"
 _FOLDER = "mlx/include/metal_cpp/"
 # Headers of macOS that metal-cpp includes, as far as it needs them.
 _STAND_INS = {
@@ -128,7 +129,6 @@ class _Reader:
                     continue
                 self.structs[_NAMES[space.spelling] + item.spelling] = {
                     "size": kind.get_size(),
-                    "alignment": kind.get_align(),
                     "fields": [[field.spelling, self.code(field.type)] for field in kind.get_fields()],
                 }
 
@@ -252,22 +252,20 @@ def main(folder: Path) -> None:
     (old,) = folder.glob("mlx-0.0.10-*.whl")
     (new,) = folder.glob("mlx-0.18.1-*.whl")
     before, now = facts_of(old), facts_of(new)
+    methods = {**before["methods"], **now["methods"]}
+    for key in before["methods"].keys() & now["methods"].keys():
+        if before["methods"][key] != now["methods"][key]:
+            print(f"{key} was {before['methods'][key]} in 13.3 and is {now['methods'][key]}", file=sys.stderr)
     table: dict[str, Any] = {
-        "source": "metal-cpp",
-        "versions": {"13.3": old.name, "15.0": new.name},
-        "methods": {},
-        "classes": {name: "13.3" if name in before["classes"] else "15.0" for name in sorted(now["classes"])},
-        "superclasses": now["superclasses"],
-        "structs": now["structs"],
-        "enums": now["enums"],
+        "methods": {key: f"{codes} {_since(key, before['methods'])}" for key, codes in methods.items()},
+        "classes": {name: _since(name, before["classes"]) for name in now["classes"]},
+        **{section: now[section] for section in ("superclasses", "structs", "enums")},
     }
-    for key, codes in sorted(now["methods"].items()):
-        table["methods"][key] = {"types": codes, "macos": "13.3" if key in before["methods"] else "15.0"}
-    for key, codes in sorted(before["methods"].items()):
-        if now["methods"].get(key, codes) != codes:
-            print(f"{key} was {codes} in 13.3 and is {now['methods'][key]}", file=sys.stderr)
-        table["methods"].setdefault(key, {"types": codes, "macos": "13.3"})
-    write(FACTS, table)
+    write(FACTS, "metal-cpp", table)
+
+
+def _since(name: str, before: Container[str]) -> str:
+    return "13.3" if name in before else "15.0"
 
 
 if __name__ == "__main__":

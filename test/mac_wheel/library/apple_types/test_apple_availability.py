@@ -107,8 +107,8 @@ def class_faults(classes: set[str], weak: set[str], facts: Facts) -> list[str]:
     for name in sorted(classes - CLASSES_OF_THE_BACKEND - OF_THE_RUNTIME):
         if name not in facts.classes:
             found.append(f"{name} is no class that any source knows")
-        elif facts.classes[name][0] > OLDEST and name not in weak:
-            since = ".".join(map(str, facts.classes[name][0]))
+        elif facts.classes[name] > OLDEST and name not in weak:
+            since = ".".join(map(str, facts.classes[name]))
             found.append(
                 f"{name} came with macOS {since}: its declaration must be weak_import, or no older system loads the library"
             )
@@ -124,7 +124,7 @@ def test_constants(declared: Declarations, facts: Facts, uses: Uses) -> None:
     assert len(used) > 70
     unknown = sorted(name for name in used if name not in facts.constants)
     assert unknown == sorted(unconfirmed()["constants"])
-    versions = {name: facts.constants[name][0] for name in used if name in facts.constants}
+    versions = {name: facts.constants[name] for name in used if name in facts.constants}
     newer = {name: since for name, since in versions.items() if since > OLDEST}
     assert "MTLLanguageVersion3_1" in newer
     # Constants are numbers in the code: asking whether a tensor has a type needs no check, making one does, and

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
+import tomllib
 from pathlib import Path
 
 from apple_declarations import BUILD, compiler_words, Declarations, FRAMEWORKS
@@ -67,7 +67,7 @@ def compile_for_a_mac(made: Made, text: str, folder: Path) -> str:
 
 def layouts(declared: Declarations, words: set[str]) -> Layout:
     """Return Apple's layouts of the structs that the backend names and the headers declare."""
-    every: Layout = json.loads((FOLDER / "metal_cpp.json").read_text())["structs"]
+    every: Layout = tomllib.loads((FOLDER / "metal_cpp.toml").read_text())["metal-cpp"]["structs"]
     return {name: layout for name, layout in every.items() if name in declared.structs and name in words}
 
 

@@ -6,16 +6,23 @@ in none of them.
 
 from __future__ import annotations
 
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from apple_check import compare_methods
 from apple_declarations import Declarations
 from apple_facts import Facts, OLDEST
-from apple_library import Asked, read_asked
 from apple_lists import ASKED_FOR, CLASSES_OF_THE_BACKEND, OF_THE_BACKEND, OF_THE_RUNTIME, unconfirmed
 from apple_uses import Uses
+from fork_tool.mac_library.symbol_tables import imports
+from fork_tool.mac_library.tools import read_library
 from made_wheel import ENTRIES, Made, SmallLibraries
 
+_CLASS = "_OBJC_CLASS_$_"
 # A class of Apple's by its symbol, as any source refers to it.
 REFERENCE = """
 extern "C" { extern void* used __asm("_OBJC_CLASS_$_NAME") WEAK; }
@@ -23,6 +30,40 @@ extern "C" __attribute__((visibility("default"))) void* aoti_torch_mps_used() { 
 """
 # For a Mac the compiler calls objc_alloc() and its kin, and int64_t is long long, for which NSNumber has other methods.
 OF_THE_SIMULATORS_BUILD = {"alloc", "numberWithLong:", "numberWithUnsignedLong:", "release", "retain"}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Selectors that are sent or asked for, and the classes of other libraries with whether a system may lack them."""
+
+    selectors: frozenset[str]
+    # False for a class without which dyld does not load the library.
+    classes: dict[str, bool]
+
+
+def read_asked(lief: Any, library: Path) -> Asked:
+    """Read a linked library."""
+    binary = read_library(lief, library)
+    sections = {section.name: section for section in binary.sections}
+    selectors = set()
+    if "__objc_selrefs" in sections:
+        names = sections["__objc_methname"]
+        text = bytes(names.content)
+        # Addresses of names: the names' section has those of fields and properties, too.
+        for (address,) in struct.iter_unpack("<Q", bytes(sections["__objc_selrefs"].content)):
+            at = address - names.virtual_address
+            selectors.add(text[at : text.index(0, at)].decode())
+    # dyld goes by its own list, and tools by the table of symbols: both must say so.
+    bound = {binding.symbol.name: True for binding in binary.bindings if binding.has_symbol}
+    for binding in binary.bindings:
+        if binding.has_symbol:
+            bound[binding.symbol.name] &= bool(binding.weak_import)
+    classes = {
+        each.name.removeprefix(_CLASS): each.weak and bound.get(each.name, True)
+        for each in imports(lief, library)
+        if each.name.startswith(_CLASS)
+    }
+    return Asked(frozenset(selectors), classes)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +80,7 @@ def library_faults(asked: Asked, uses: Uses, declared: Declarations, facts: Fact
     found += [*result.wrong, *(f"{name} is not confirmed" for name in result.unconfirmed)]
     for name, weak in sorted(asked.classes.items()):
         if name in facts.classes:
-            since = facts.classes[name][0]
+            since = facts.classes[name]
             if since > OLDEST and not weak:
                 text = ".".join(map(str, since))
                 found.append(f"{name} came with macOS {text}, and the library is not loaded where it is missing")

@@ -14,8 +14,7 @@ from apple_check import compare_enums, compare_methods, compare_structs, compare
 from apple_declarations import BUILD, CHECKOUT, Declarations, read
 from apple_encodings import method_types
 from apple_facts import Facts, overrule
-from apple_lists import ASKED_FOR, CLASSES_OF_THE_BACKEND, OF_THE_BACKEND, OF_THE_RUNTIME, unconfirmed
-from apple_own import own_names
+from apple_lists import ASKED_FOR, CLASSES_OF_THE_BACKEND, OF_THE_BACKEND, OF_THE_RUNTIME, own_names, unconfirmed
 from apple_uses import objects_of, sources_of, Uses
 
 # Enough for a few declarations by Apple's names, without a header.
@@ -180,7 +179,7 @@ def test_what_no_source_confirms_is_not_called_confirmed(facts: Facts) -> None:
 
 def test_only_a_contradiction_is_overruled(facts: Facts) -> None:
     facts = replace(facts, places={"[NSObject setBarrier]": {0: "v"}})
-    with pytest.raises(ValueError, match="setBarrier needs no row in facts/overruled.toml"):
+    with pytest.raises(ValueError, match="setBarrier needs no row in facts/lists.toml"):
         overrule(facts, [{"owner": "MTLIndirectComputeCommand", "method": "setBarrier"}])
 
 

@@ -1,4 +1,7 @@
-"""torch.accelerator.Graph reaches the engine by the adapter: what is passed on, in which order, and what is refused."""
+"""torch.accelerator.Graph reaches the engine by the adapter: what is passed on, and in which order.
+
+The overlay's own test_mps_accelerator_graph.py, which runs here too, has the values and the other refusals.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,6 @@ ENTERED = ["synchronize", "empty_cache"]
 def capture(graph: Any, function: Any) -> Any:
     with graph:
         return function()
-
-
-def test_the_accelerator_is_mps() -> None:
-    assert torch.accelerator.current_accelerator() == torch.device("mps")
 
 
 def test_capture_replay_reset(calls: Any) -> None:
@@ -60,10 +59,6 @@ def test_keep_graph(calls: Any) -> None:
     capture(graph, lambda: torch.ones(2, device="mps") + 1)
     graph.instantiate()
     assert "new keep_graph" in (found := calls()) and "instantiate" in found
-    other = torch.accelerator.Graph()
-    capture(other, lambda: None)
-    with pytest.raises(RuntimeError, match="made with keep_graph=True"):
-        other.instantiate()
 
 
 def test_refusals() -> None:
@@ -71,52 +66,36 @@ def test_refusals() -> None:
     for call in (graph.replay, graph.capture_end, graph.pool):
         with pytest.raises(RuntimeError, match="empty|not being captured|before a capture"):
             call()
-    with pytest.raises(RuntimeError, match="can't be nested"), graph:
-        torch.accelerator.Graph().capture_begin()
-    with pytest.raises(RuntimeError, match="empty"):
-        graph.replay()
 
 
 def test_block_that_raises(calls: Any) -> None:
-    graph = torch.accelerator.Graph()
-    x = torch.zeros(3, device="mps")
-    with pytest.raises(KeyError), graph:
-        x.add_(1)
+    with pytest.raises(KeyError), torch.accelerator.Graph():
         raise KeyError("in the middle")
     assert calls()[-2:] == ["end", "reset"]
-    with pytest.raises(RuntimeError, match="empty"):
-        graph.replay()
 
 
-def test_stream_is_capturing() -> None:
+def test_work_of_another_thread_is_not_recorded() -> None:
     stream = torch.accelerator.current_stream()
     seen: list[bool] = []
 
-    def look() -> bool:
+    def look() -> None:
         thread = threading.Thread(target=lambda: seen.append(stream.is_capturing()))
         thread.start()
         thread.join()
-        return bool(stream.is_capturing())
 
-    assert capture(torch.accelerator.Graph(), look) is True
-    # Its work is not recorded.
+    capture(torch.accelerator.Graph(), look)
     assert seen == [False]
-    assert not stream.is_capturing()
 
 
-def test_dump(tmp_path: Path) -> None:
+def test_dump_has_the_steps(tmp_path: Path) -> None:
     graph = torch.accelerator.Graph()
+    graph.enable_debug_mode()
     capture(graph, lambda: torch.ones(2, device="mps") + 1)
     path = tmp_path / "graph.dot"
-    with pytest.raises(RuntimeError, match="call enable_debug_mode"):
-        graph.debug_dump(str(path))
-    graph.enable_debug_mode()
     graph.debug_dump(str(path))
     text = path.read_text()
     assert text.startswith("digraph mps_graph {\n  b0 [shape=ellipse") and text.endswith("}\n")
     assert 's0 [shape=box, label="0: kernel aten::fill_\\nthreads=[4, 1, 1]"];' in text and "s0 -> s1;" in text
-    with pytest.raises(RuntimeError, match="could not write"):
-        graph.debug_dump(str(tmp_path / "nowhere" / "graph.dot"))
 
 
 def test_a_graph_that_goes_away_during_its_capture() -> None:
