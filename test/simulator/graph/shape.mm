@@ -227,7 +227,8 @@ MPSGraphTensor* add_concatenation(MPSGraph* graph,
                 static_cast<long long>(size),
                 static_cast<size_t>(numSplits));
     }
-    return inputs[0].split_with_sizes(std::vector<int64_t>(numSplits, size / static_cast<int64_t>(numSplits)), position);
+    const std::vector<int64_t> sizes(numSplits, size / static_cast<int64_t>(numSplits));
+    return inputs[0].split_with_sizes(sizes, position);
   });
 }
 

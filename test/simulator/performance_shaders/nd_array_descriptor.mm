@@ -64,6 +64,17 @@ using namespace mps_simulator;
   return _plan.dimensions.size();
 }
 
+- (void)setNumberOfDimensions:(NSUInteger)count {
+  COUNT_CALL();
+  std::vector<NSUInteger> lengths;
+  for (const auto& dimension : _plan.dimensions) {
+    lengths.push_back(dimension.length);
+  }
+  lengths.resize(count, 1);
+  _plan.reshaped = true;
+  [self setLengths:lengths function:__func__];
+}
+
 - (NSUInteger)lengthOfDimension:(NSUInteger)dimensionIndex {
   COUNT_CALL();
   // Those that the array does not have are 1 long.
