@@ -4,6 +4,7 @@
 #include "support/error.h"
 #include "support/settings.h"
 
+#include <CoreFoundation/CoreFoundation.h>
 #include <Foundation/Foundation.h>
 #include <mach-o/dyld.h>
 #include <mach-o/getsect.h>
@@ -234,5 +235,9 @@ uint8_t* getsectiondata(const struct mach_header_64* header,
 }
 
 void os_release(void* object) {
+  [(id)object release];
+}
+
+void CFRelease(CFTypeRef object) {
   [(id)object release];
 }

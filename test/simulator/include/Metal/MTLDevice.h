@@ -31,9 +31,6 @@ typedef NS_OPTIONS(NSUInteger, MTLCommandBufferErrorOption) {
   MTLCommandBufferErrorOptionNone = 0,
 };
 
-typedef NS_ENUM(NSInteger, MTLCommandEncoderErrorState) {
-};
-
 typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer>);
 
 @interface MTLCommandBufferDescriptor : NSObject <NSCopying>
@@ -111,9 +108,6 @@ typedef NS_ENUM(NSInteger, MTLGPUFamily) {
   MTLGPUFamilyCommon3 = 3003,
   MTLGPUFamilyMacCatalyst1 = 4001,
   MTLGPUFamilyMetal3 = 5001,
-};
-
-typedef NS_ENUM(NSUInteger, MTLArgumentBuffersTier) {
 };
 
 typedef NS_ENUM(NSUInteger, MTLDeviceLocation) {

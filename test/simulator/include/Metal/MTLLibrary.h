@@ -16,9 +16,6 @@ typedef NS_ENUM(NSInteger, MTLBindingType) {
   MTLBindingTypeThreadgroupMemory = 1,
 };
 
-typedef NS_ENUM(NSUInteger, MTLArgumentType) {
-};
-
 typedef NS_ENUM(NSUInteger, MTLBindingAccess) {
   MTLBindingAccessReadOnly = 0,
   MTLBindingAccessReadWrite = 1,
@@ -74,9 +71,11 @@ typedef NS_ENUM(NSInteger, MTLLibraryType) {
 };
 
 typedef NS_ENUM(NSInteger, MTLLibraryOptimizationLevel) {
+  MTLLibraryOptimizationLevelDefault = 0,
 };
 
 typedef NS_ENUM(NSInteger, MTLCompileSymbolVisibility) {
+  MTLCompileSymbolVisibilityDefault = 0,
 };
 
 #ifdef __MAC_15_0

@@ -40,6 +40,7 @@ typedef NS_ENUM(uint32_t, MPSDataType) {
 };
 
 typedef NS_OPTIONS(NSUInteger, MPSKernelOptions) {
+  MPSKernelOptionsNone = 0,
 };
 
 typedef NS_OPTIONS(NSUInteger, MPSAliasingStrategy) {

@@ -125,9 +125,7 @@ typedef NS_ENUM(uint64_t, MPSGraphOptimization) {
 };
 
 typedef NS_ENUM(uint64_t, MPSGraphOptimizationProfile) {
-};
-
-typedef NS_ENUM(uint64_t, MPSGraphExecutionStage) {
+  MPSGraphOptimizationProfilePerformance = 0,
 };
 
 typedef NSDictionary<MPSGraphTensor*, MPSGraphTensorData*> MPSGraphTensorDataDictionary;

@@ -252,6 +252,7 @@ typedef NS_ENUM(uint64_t, MPSGraphRandomDistribution) {
 };
 
 typedef NS_ENUM(uint64_t, MPSGraphRandomNormalSamplingMethod) {
+  MPSGraphRandomNormalSamplingInvCDF = 0,
 };
 
 @interface MPSGraphRandomOpDescriptor : MPSGraphObject <NSCopying>
