@@ -10,22 +10,6 @@
 
 using namespace mps_simulator;
 
-namespace {
-
-// std::stable_sort() asks for temporary memory by a deprecated way that clang
-// reports for Objective-C pointers.
-template <typename Before>
-void stable_sort(std::vector<id>& objects, const Before& before) {
-  std::vector<id> sorted;
-  sorted.reserve(objects.size());
-  for (id object : objects) {
-    sorted.insert(std::upper_bound(sorted.begin(), sorted.end(), object, before), object);
-  }
-  objects = std::move(sorted);
-}
-
-} // namespace
-
 @implementation NSArray {
  @package
   std::vector<id> _objects;
@@ -38,10 +22,6 @@ SUPPORTS_SECURE_CODING
 
 + (instancetype)array {
   return [[[self alloc] init] autorelease];
-}
-
-+ (instancetype)arrayWithObject:(id)object {
-  return [[[self alloc] initWithObjects:&object count:1] autorelease];
 }
 
 + (instancetype)arrayWithObjects:(const id[])objects count:(NSUInteger)count {
@@ -77,16 +57,6 @@ SUPPORTS_SECURE_CODING
   return array == nil ? [self init] : [self initWithObjects:array->_objects.data() count:array->_objects.size()];
 }
 
-- (instancetype)initWithArray:(NSArray*)array copyItems:(BOOL)copy {
-  if (!copy) {
-    return [self initWithArray:array];
-  }
-  for (id object in array) {
-    _objects.push_back([object copy]);
-  }
-  return self;
-}
-
 - (void)dealloc {
   for (id object : _objects) {
     [object release];
@@ -119,15 +89,6 @@ COPIES_BY_RETAINING
   return _objects.empty() ? nil : _objects.front();
 }
 
-- (id)lastObject {
-  return _objects.empty() ? nil : _objects.back();
-}
-
-- (void)getObjects:(id __unsafe_unretained[])objects range:(NSRange)range {
-  [self checkRange:range function:__func__];
-  std::copy_n(_objects.begin() + range.location, range.length, objects);
-}
-
 - (void)checkIndex:(NSUInteger)index function:(const char*)function {
   if (index >= _objects.size()) {
     violation("%s: index %lu beyond count %zu", function, index, _objects.size());
@@ -146,23 +107,8 @@ COPIES_BY_RETAINING
   return enumerate(_objects, &_mutations, state);
 }
 
-- (NSEnumerator*)objectEnumerator {
-  return make_enumerator(_objects);
-}
-
 - (NSEnumerator*)reverseObjectEnumerator {
   return make_enumerator({_objects.rbegin(), _objects.rend()});
-}
-
-- (void)enumerateObjectsUsingBlock:(void (^)(id object, NSUInteger index, BOOL* stop))block {
-  BOOL stop = NO;
-  NSUInteger index = 0;
-  for (id object in self) {
-    block(object, index++, &stop);
-    if (stop) {
-      break;
-    }
-  }
 }
 
 // MARK: Searching and comparing
@@ -203,27 +149,9 @@ COPIES_BY_RETAINING
   return result;
 }
 
-- (NSArray*)arrayByAddingObjectsFromArray:(NSArray*)other {
-  NSMutableArray* result = [NSMutableArray arrayWithArray:self];
-  [result addObjectsFromArray:other];
-  return result;
-}
-
 - (NSArray*)subarrayWithRange:(NSRange)range {
   [self checkRange:range function:__func__];
   return [NSArray arrayWithObjects:_objects.data() + range.location count:range.length];
-}
-
-- (NSArray*)sortedArrayUsingSelector:(SEL)comparator {
-  NSMutableArray* result = [NSMutableArray arrayWithArray:self];
-  [result sortUsingSelector:comparator];
-  return result;
-}
-
-- (NSArray*)sortedArrayUsingComparator:(NSComparator)comparator {
-  NSMutableArray* result = [NSMutableArray arrayWithArray:self];
-  [result sortUsingComparator:comparator];
-  return result;
 }
 
 - (NSString*)componentsJoinedByString:(NSString*)separator {
@@ -241,8 +169,7 @@ COPIES_BY_RETAINING
 - (id)valueForKey:(NSString*)key {
   NSMutableArray* values = [NSMutableArray arrayWithCapacity:_objects.size()];
   for (id object : _objects) {
-    id value = [object valueForKey:key];
-    [values addObject:value == nil ? [NSNull null] : value];
+    [values addObject:[object valueForKey:key]];
   }
   return values;
 }
@@ -283,13 +210,6 @@ COPIES_BY_RETAINING
   ++_mutations;
 }
 
-- (void)addObjectsFromArray:(NSArray*)array {
-  const std::vector<id> added = array == nil ? std::vector<id>() : array->_objects;
-  for (id object : added) {
-    [self addObject:object];
-  }
-}
-
 - (void)insertObject:(id)object atIndex:(NSUInteger)index {
   check_not_nil(object, __func__);
   if (index > _objects.size()) {
@@ -297,13 +217,6 @@ COPIES_BY_RETAINING
   }
   _objects.insert(_objects.begin() + index, [object retain]);
   ++_mutations;
-}
-
-- (void)removeLastObject {
-  if (_objects.empty()) {
-    VIOLATION("the array is empty");
-  }
-  [self removeObjectAtIndex:_objects.size() - 1];
 }
 
 - (void)removeObjectAtIndex:(NSUInteger)index {
@@ -339,14 +252,6 @@ COPIES_BY_RETAINING
   [object release];
 }
 
-- (void)removeObjectIdenticalTo:(id)object {
-  for (size_t i = _objects.size(); i-- > 0;) {
-    if (_objects[i] == object) {
-      [self removeObjectAtIndex:i];
-    }
-  }
-}
-
 - (void)replaceObjectAtIndex:(NSUInteger)index withObject:(id)object {
   check_not_nil(object, __func__);
   [self checkIndex:index function:__func__];
@@ -362,38 +267,6 @@ COPIES_BY_RETAINING
   } else {
     [self replaceObjectAtIndex:index withObject:object];
   }
-}
-
-- (void)exchangeObjectAtIndex:(NSUInteger)first withObjectAtIndex:(NSUInteger)second {
-  if (first >= _objects.size() || second >= _objects.size()) {
-    VIOLATION("indices %lu and %lu beyond count %zu", first, second, _objects.size());
-  }
-  std::swap(_objects[first], _objects[second]);
-  ++_mutations;
-}
-
-- (void)setArray:(NSArray*)array {
-  const std::vector<id> old = std::move(_objects);
-  _objects.clear();
-  [self addObjectsFromArray:array];
-  ++_mutations;
-  for (id object : old) {
-    [object release];
-  }
-}
-
-- (void)sortUsingComparator:(NSComparator)comparator {
-  stable_sort(_objects, [&](id left, id right) { return comparator(left, right) == NSOrderedAscending; });
-  ++_mutations;
-}
-
-- (void)sortUsingSelector:(SEL)comparator {
-  stable_sort(_objects, [&](id left, id right) {
-    using Compare = NSComparisonResult (*)(id, SEL, id);
-    const auto compare = reinterpret_cast<Compare>(objc_msg_lookup(left, comparator));
-    return compare(left, comparator, right) == NSOrderedAscending;
-  });
-  ++_mutations;
 }
 
 @end

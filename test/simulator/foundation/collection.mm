@@ -7,59 +7,27 @@
 
 using namespace mps_simulator;
 
-@implementation NSEnumerator
+@implementation NSEnumerator {
+ @package
+  std::vector<id> _objects;
+}
 
-- (id)nextObject {
-  [self doesNotRecognizeSelector:_cmd];
-  return nil;
+- (void)dealloc {
+  for (id object : _objects) {
+    [object release];
+  }
+  [super dealloc];
 }
 
 - (NSArray*)allObjects {
-  NSMutableArray* objects = [NSMutableArray array];
-  while (id object = [self nextObject]) {
-    [objects addObject:object];
-  }
-  return objects;
+  return [NSArray arrayWithObjects:_objects.data() count:_objects.size()];
 }
 
 - (NSUInteger)countByEnumeratingWithState:(NSFastEnumerationState*)state
                                   objects:(id __unsafe_unretained[])buffer
                                     count:(NSUInteger)length {
   static unsigned long never_changes = 0;
-  state->state = 1;
-  state->itemsPtr = buffer;
-  state->mutationsPtr = &never_changes;
-  NSUInteger count = 0;
-  while (count < length) {
-    id object = [self nextObject];
-    if (object == nil) {
-      break;
-    }
-    buffer[count++] = object;
-  }
-  return count;
-}
-
-@end
-
-@interface SimulatorVectorEnumerator : NSEnumerator {
- @public
-  std::vector<id> objects;
-  size_t position;
-}
-@end
-
-@implementation SimulatorVectorEnumerator
-
-- (void)dealloc {
-  for (id object : objects) {
-    [object release];
-  }
-  [super dealloc];
-}
-
-- (id)nextObject {
-  return position < objects.size() ? objects[position++] : nil;
+  return enumerate(_objects, &never_changes, state);
 }
 
 @end
@@ -82,11 +50,11 @@ NSUInteger enumerate(const std::vector<id>& objects, unsigned long* mutations, N
 }
 
 NSEnumerator* make_enumerator(std::vector<id> objects) {
-  SimulatorVectorEnumerator* enumerator = [[[SimulatorVectorEnumerator alloc] init] autorelease];
+  NSEnumerator* enumerator = [[[NSEnumerator alloc] init] autorelease];
   for (id object : objects) {
     [object retain];
   }
-  enumerator->objects = std::move(objects);
+  enumerator->_objects = std::move(objects);
   return enumerator;
 }
 

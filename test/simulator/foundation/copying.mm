@@ -1,7 +1,5 @@
 #include "foundation/copying.h"
 
-#include "foundation/type_encoding.h"
-
 #include <Foundation/Foundation.h>
 
 #include <array>
@@ -23,25 +21,30 @@ bool has_attribute(objc_property_t property, const char* attribute) {
   return List<char>(property_copyAttributeValue(property, attribute), std::free) != nullptr;
 }
 
-// Null for a property that is made of others.
-Ivar variable_of(Class owner, objc_property_t property) {
+struct Variable {
+  ptrdiff_t begin = 0;
+  ptrdiff_t end = 0; // where the next one begins; 0 for a property that is made of others
+};
+
+Variable variable_of(Class owner, objc_property_t property) {
   const std::string name = std::string("_") + property_getName(property);
   unsigned count = 0;
   const List<Ivar> variables(class_copyIvarList(owner, &count), std::free);
   for (unsigned i = 0; i < count; ++i) {
     if (name == ivar_getName(variables.get()[i])) {
-      return variables.get()[i];
+      const auto end = i + 1 < count ? ivar_getOffset(variables.get()[i + 1])
+                                     : static_cast<ptrdiff_t>(class_getInstanceSize(owner));
+      return {ivar_getOffset(variables.get()[i]), end};
     }
   }
-  return nullptr;
+  return {};
 }
 
 void copy_property(id from, id to, Class owner, objc_property_t property) {
-  const Ivar variable = variable_of(owner, property);
-  if (!variable || has_attribute(property, "R")) {
+  const auto [offset, end] = variable_of(owner, property);
+  if (end == 0 || has_attribute(property, "R")) {
     return;
   }
-  const ptrdiff_t offset = ivar_getOffset(variable);
   const bool copies = has_attribute(property, "C");
   if (copies || has_attribute(property, "&")) {
     const id value = objc_getProperty(from, @selector(copy), offset, /*atomic=*/true);
@@ -51,7 +54,7 @@ void copy_property(id from, id to, Class owner, objc_property_t property) {
   // Not through the accessors: some change other properties too.
   std::memcpy(reinterpret_cast<char*>(to) + offset,
               reinterpret_cast<const char*>(from) + offset,
-              parse_type(ivar_getTypeEncoding(variable)).size);
+              static_cast<size_t>(end - offset));
 }
 
 } // namespace

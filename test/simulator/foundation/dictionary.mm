@@ -27,26 +27,12 @@ SUPPORTS_SECURE_CODING
   return [[[self alloc] init] autorelease];
 }
 
-+ (instancetype)dictionaryWithObject:(id)object forKey:(id<NSCopying>)key {
-  return [[[self alloc] initWithObjects:&object forKeys:&key count:1] autorelease];
-}
-
 + (instancetype)dictionaryWithObjects:(const id[])objects forKeys:(const id<NSCopying>[])keys count:(NSUInteger)count {
   return [[[self alloc] initWithObjects:objects forKeys:keys count:count] autorelease];
 }
 
 + (instancetype)dictionaryWithObjects:(NSArray*)objects forKeys:(NSArray*)keys {
   return [[[self alloc] initWithObjects:objects forKeys:keys] autorelease];
-}
-
-+ (instancetype)dictionaryWithObjectsAndKeys:(id)firstObject, ... {
-  std::vector<id> pairs;
-  COLLECT_ARGUMENTS(pairs, firstObject);
-  return [[[self alloc] simulatorInitWithPairs:pairs] autorelease];
-}
-
-+ (instancetype)dictionaryWithDictionary:(NSDictionary*)dictionary {
-  return [[[self alloc] initWithDictionary:dictionary] autorelease];
 }
 
 - (instancetype)initWithObjects:(const id[])objects forKeys:(const id<NSCopying>[])keys count:(NSUInteger)count {
@@ -63,22 +49,6 @@ SUPPORTS_SECURE_CODING
   }
   for (NSUInteger i = 0; i < objects.count; ++i) {
     [self simulatorSet:objects[i] forKey:keys[i] function:__func__];
-  }
-  return self;
-}
-
-- (instancetype)initWithObjectsAndKeys:(id)firstObject, ... {
-  std::vector<id> pairs;
-  COLLECT_ARGUMENTS(pairs, firstObject);
-  return [self simulatorInitWithPairs:pairs];
-}
-
-- (instancetype)simulatorInitWithPairs:(const std::vector<id>&)pairs {
-  if (pairs.size() % 2 != 0) {
-    violation("-[NSDictionary initWithObjectsAndKeys:]: the last object has no key");
-  }
-  for (size_t i = 0; i < pairs.size(); i += 2) {
-    [self simulatorSet:pairs[i] forKey:pairs[i + 1] function:__func__];
   }
   return self;
 }
@@ -161,38 +131,10 @@ COPIES_BY_RETAINING
   return [NSArray arrayWithObjects:_values.data() count:_values.size()];
 }
 
-- (NSArray*)allKeysForObject:(id)object {
-  NSMutableArray* keys = [NSMutableArray array];
-  for (size_t i = 0; i < _keys.size(); ++i) {
-    if (ObjectEqual()(_values[i], object)) {
-      [keys addObject:_keys[i]];
-    }
-  }
-  return keys;
-}
-
-- (NSEnumerator*)keyEnumerator {
-  return make_enumerator(_keys);
-}
-
-- (NSEnumerator*)objectEnumerator {
-  return make_enumerator(_values);
-}
-
 - (NSUInteger)countByEnumeratingWithState:(NSFastEnumerationState*)state
                                   objects:(id __unsafe_unretained[])buffer
                                     count:(NSUInteger)length {
   return enumerate(_keys, &_mutations, state);
-}
-
-- (void)enumerateKeysAndObjectsUsingBlock:(void (^)(id key, id object, BOOL* stop))block {
-  BOOL stop = NO;
-  for (id key in self) {
-    block(key, [self objectForKey:key], &stop);
-    if (stop) {
-      break;
-    }
-  }
 }
 
 - (BOOL)isEqualToDictionary:(NSDictionary*)other {
@@ -257,10 +199,6 @@ COPIES_BY_RETAINING
   }
 }
 
-- (void)setValue:(id)value forKey:(NSString*)key {
-  [self setObject:value forKeyedSubscript:key];
-}
-
 - (void)removeObjectForKey:(id)key {
   check_not_nil(key, __func__);
   const auto found = _positions.find(key);
@@ -284,12 +222,6 @@ COPIES_BY_RETAINING
   [old_value release];
 }
 
-- (void)removeObjectsForKeys:(NSArray*)keys {
-  for (id key in keys) {
-    [self removeObjectForKey:key];
-  }
-}
-
 - (void)removeAllObjects {
   const std::vector<id> keys = std::move(_keys);
   const std::vector<id> values = std::move(_values);
@@ -301,19 +233,6 @@ COPIES_BY_RETAINING
     [keys[i] release];
     [values[i] release];
   }
-}
-
-- (void)addEntriesFromDictionary:(NSDictionary*)other {
-  for (id key in other) {
-    [self simulatorSet:[other objectForKey:key] forKey:key function:__func__];
-  }
-}
-
-- (void)setDictionary:(NSDictionary*)other {
-  NSDictionary* kept = [other copy];
-  [self removeAllObjects];
-  [self addEntriesFromDictionary:kept];
-  [kept release];
 }
 
 @end

@@ -23,8 +23,8 @@ using namespace mps_simulator;
   // On the main queue of a process without an event loop it would never run.
   if (destructor && queue == nullptr) {
     destructor();
-  } else if (destructor && queue->kind() != QueueKind::Main) {
-    queue->async(false, "dispatch_data_create", std::move(destructor));
+  } else if (destructor && !queue->is_main()) {
+    queue->async("dispatch_data_create", std::move(destructor));
   }
   [super dealloc];
 }

@@ -19,27 +19,22 @@ namespace mps_simulator {
 // on a Mac.
 void run_on_worker(std::function<void()> work);
 
-// The order in which the blocks of a queue run.
-enum class QueueKind { Serial, Concurrent, Main };
-
-// First in, first out. An exclusive item runs alone; every item of a serial
-// queue is exclusive, and so are the barriers of a concurrent one.
+// First in, first out, one at a time. Every queue is serial.
 class BlockQueue : public std::enable_shared_from_this<BlockQueue> {
  public:
-  BlockQueue(std::string label, QueueKind kind) : label_(std::move(label)), kind_(kind) {}
+  BlockQueue(std::string label, bool is_main) : label_(std::move(label)), is_main_(is_main) {}
 
   // Runs the work when its turn has come: on the calling thread, which is an
   // optimization that Apple does not promise. By seed, another thread runs it.
-  void sync(bool barrier, const char* function, const std::function<void()>& work);
-  void async(bool barrier, const char* function, std::function<void()> work);
+  void sync(const char* function, const std::function<void()>& work);
+  void async(const char* function, std::function<void()> work);
 
   const std::string& label() const {
     return label_;
   }
-  QueueKind kind() const {
-    return kind_;
+  bool is_main() const {
+    return is_main_;
   }
-  bool held_by_this_thread() const;
   static BlockQueue* innermost_of_this_thread();
 
   void set_specific(const void* key, void* context, void (*destructor)(void*));
@@ -52,7 +47,6 @@ class BlockQueue : public std::enable_shared_from_this<BlockQueue> {
     bool turn = false;
   };
   struct Item {
-    bool exclusive;
     Waiter* waiter; // of sync(); otherwise:
     std::function<void()> work;
   };
@@ -62,17 +56,16 @@ class BlockQueue : public std::enable_shared_from_this<BlockQueue> {
   };
   class Holding;
 
-  bool may_start(bool exclusive) const;
-  void start_ready_items();
-  void finish(bool exclusive);
-  void run_elsewhere(bool exclusive, const std::function<void()>& work);
+  void check_is_served(const char* function, const char* outcome) const;
+  void start_next_item();
+  void finish();
+  void run_elsewhere(const std::function<void()>& work);
 
   const std::string label_;
-  const QueueKind kind_;
+  const bool is_main_;
   std::mutex mutex_;
   std::deque<Item> items_;
-  size_t running_ = 0;
-  bool exclusive_running_ = false;
+  bool running_ = false;
   std::map<const void*, Specific> specifics_;
 };
 

@@ -98,12 +98,12 @@ bool sync_runs_elsewhere() {
 // One for each queue whose block a thread is running, on that thread's stack.
 class BlockQueue::Holding {
  public:
-  Holding(BlockQueue& queue, bool exclusive) : queue_(queue), exclusive_(exclusive), outer_(innermost_) {
+  explicit Holding(BlockQueue& queue) : queue_(queue), outer_(innermost_) {
     innermost_ = this;
   }
   ~Holding() {
     innermost_ = outer_;
-    queue_.finish(exclusive_);
+    queue_.finish();
   }
   Holding(const Holding&) = delete;
   Holding& operator=(const Holding&) = delete;
@@ -142,7 +142,6 @@ class BlockQueue::Holding {
 
  private:
   BlockQueue& queue_;
-  const bool exclusive_;
   const Holding* const outer_;
   // No container: the destructors of static objects use queues after the thread's
   // own variables are gone.
@@ -159,43 +158,41 @@ BlockQueue::~BlockQueue() {
   }
 }
 
-bool BlockQueue::held_by_this_thread() const {
-  return Holding::holds(this);
-}
-
 BlockQueue* BlockQueue::innermost_of_this_thread() {
   return Holding::innermost_queue();
 }
 
-void BlockQueue::sync(bool barrier, const char* function, const std::function<void()>& work) {
-  const bool exclusive = barrier || kind_ == QueueKind::Serial;
-  if (kind_ == QueueKind::Main) {
-    violation("%s: nothing runs the main queue of this process, so the call would never return", function);
+void BlockQueue::check_is_served(const char* function, const char* outcome) const {
+  if (is_main_) {
+    violation("%s: nothing runs the main queue of this process, so the %s", function, outcome);
   }
-  if (exclusive && held_by_this_thread()) {
+}
+
+void BlockQueue::sync(const char* function, const std::function<void()>& work) {
+  check_is_served(function, "call would never return");
+  if (Holding::holds(this)) {
     violation(
         "%s: deadlock, the queue \"%s\" is already running the block that makes this call", function, label_.c_str());
   }
   {
     std::unique_lock lock(mutex_);
-    if (items_.empty() && may_start(exclusive)) {
-      ++running_;
-      exclusive_running_ = exclusive;
+    if (items_.empty() && !running_) {
+      running_ = true;
     } else {
       Waiter waiter;
-      items_.push_back({exclusive, &waiter, nullptr});
+      items_.push_back({&waiter, nullptr});
       waiter.changed.wait(lock, [&] { return waiter.turn; });
     }
   }
   if (sync_runs_elsewhere()) {
-    run_elsewhere(exclusive, work);
+    run_elsewhere(work);
     return;
   }
-  const Holding holding(*this, exclusive);
+  const Holding holding(*this);
   work();
 }
 
-void BlockQueue::run_elsewhere(bool exclusive, const std::function<void()>& work) {
+void BlockQueue::run_elsewhere(const std::function<void()>& work) {
   struct {
     std::mutex mutex;
     std::condition_variable changed;
@@ -206,7 +203,7 @@ void BlockQueue::run_elsewhere(bool exclusive, const std::function<void()>& work
     std::exception_ptr failure;
     {
       const Holding::Adopted adopted(waiting);
-      const Holding holding(*this, exclusive);
+      const Holding holding(*this);
       @autoreleasepool {
         try {
           work();
@@ -228,45 +225,37 @@ void BlockQueue::run_elsewhere(bool exclusive, const std::function<void()>& work
   }
 }
 
-void BlockQueue::async(bool barrier, const char* function, std::function<void()> work) {
-  if (kind_ == QueueKind::Main) {
-    violation("%s: nothing runs the main queue of this process, so the block would never run", function);
-  }
+void BlockQueue::async(const char* function, std::function<void()> work) {
+  check_is_served(function, "block would never run");
   const std::lock_guard lock(mutex_);
-  items_.push_back({barrier || kind_ == QueueKind::Serial, nullptr, std::move(work)});
-  start_ready_items();
-}
-
-// With the mutex held, like the next one.
-bool BlockQueue::may_start(bool exclusive) const {
-  return !exclusive_running_ && (!exclusive || running_ == 0);
-}
-
-void BlockQueue::start_ready_items() {
-  while (!items_.empty() && may_start(items_.front().exclusive)) {
-    Item item = std::move(items_.front());
-    items_.pop_front();
-    ++running_;
-    exclusive_running_ = item.exclusive;
-    if (item.waiter != nullptr) {
-      item.waiter->turn = true;
-      item.waiter->changed.notify_one();
-    } else {
-      run_on_worker([self = shared_from_this(), exclusive = item.exclusive, work = std::move(item.work)] {
-        const Holding holding(*self, exclusive);
-        work();
-      });
-    }
+  items_.push_back({nullptr, std::move(work)});
+  if (!running_) {
+    start_next_item();
   }
 }
 
-void BlockQueue::finish(bool exclusive) {
+// With the mutex held.
+void BlockQueue::start_next_item() {
+  running_ = !items_.empty();
+  if (!running_) {
+    return;
+  }
+  Item item = std::move(items_.front());
+  items_.pop_front();
+  if (item.waiter != nullptr) {
+    item.waiter->turn = true;
+    item.waiter->changed.notify_one();
+  } else {
+    run_on_worker([self = shared_from_this(), work = std::move(item.work)] {
+      const Holding holding(*self);
+      work();
+    });
+  }
+}
+
+void BlockQueue::finish() {
   const std::lock_guard lock(mutex_);
-  --running_;
-  if (exclusive) {
-    exclusive_running_ = false;
-  }
-  start_ready_items();
+  start_next_item();
 }
 
 void BlockQueue::set_specific(const void* key, void* context, void (*destructor)(void*)) {

@@ -12,19 +12,12 @@
 #endif
 
 using mps_simulator::CallFrame;
-using mps_simulator::OutgoingCall;
 
 static_assert(offsetof(CallFrame, vector_count) == 48, "assembly below");
-static_assert(offsetof(CallFrame, stack) == 56, "assembly below");
 static_assert(offsetof(CallFrame, vectors) == 64, "assembly below");
-static_assert(offsetof(CallFrame, returned_integers) == 192, "assembly below");
-static_assert(offsetof(CallFrame, returned_vectors) == 208, "assembly below");
-static_assert(sizeof(CallFrame) == 240, "assembly below");
-static_assert(offsetof(OutgoingCall, function) == 240, "assembly below");
-static_assert(offsetof(OutgoingCall, stack_words) == 248, "assembly below");
+static_assert(sizeof(CallFrame) == 192, "assembly below");
 
-// Called by the handlers. Returns the method to continue in, with the receiver in
-// the frame replaced, or null when the frame holds the result.
+// Called by the handlers. Returns the method to continue in, with the receiver in the frame replaced.
 extern "C" __attribute__((used)) IMP mps_simulator_resolve(CallFrame* frame, bool struct_return) {
   using namespace mps_simulator;
   const int first = struct_return ? 1 : 0;
@@ -43,13 +36,8 @@ extern "C" __attribute__((used)) IMP mps_simulator_resolve(CallFrame* frame, boo
     frame->integers[first] = reinterpret_cast<uint64_t>(target);
     return struct_return ? objc_msg_lookup_stret(target, selector) : objc_msg_lookup(target, selector);
   }
-  NSMethodSignature* signature = [receiver methodSignatureForSelector:selector];
-  if (signature == nil) {
-    [receiver doesNotRecognizeSelector:selector];
-    violation("-[%s doesNotRecognizeSelector:]: returned", object_getClassName(receiver));
-  }
-  forward_invocation(receiver, selector, signature, *frame);
-  return nullptr;
+  [receiver doesNotRecognizeSelector:selector];
+  violation("-[%s doesNotRecognizeSelector:]: returned", object_getClassName(receiver));
 }
 
 // The unwinder passes these frames when a forwarded method throws.
@@ -63,7 +51,7 @@ mps_simulator_forward_common:
   .cfi_offset %rbp, -16
   movq %rsp, %rbp
   .cfi_def_cfa_register %rbp
-  subq $240, %rsp
+  subq $192, %rsp
   movq %rdi, 0(%rsp)
   movq %rsi, 8(%rsp)
   movq %rdx, 16(%rsp)
@@ -72,8 +60,6 @@ mps_simulator_forward_common:
   movq %r9, 40(%rsp)
   movzbl %al, %eax
   movq %rax, 48(%rsp)
-  leaq 16(%rbp), %rax
-  movq %rax, 56(%rsp)
   movaps %xmm0, 64(%rsp)
   movaps %xmm1, 80(%rsp)
   movaps %xmm2, 96(%rsp)
@@ -85,8 +71,6 @@ mps_simulator_forward_common:
   movq %rsp, %rdi
   movl %r11d, %esi
   callq mps_simulator_resolve@PLT
-  testq %rax, %rax
-  je 1f
   movq %rax, %r11
   movq 0(%rsp), %rdi
   movq 8(%rsp), %rsi
@@ -103,19 +87,9 @@ mps_simulator_forward_common:
   movaps 144(%rsp), %xmm5
   movaps 160(%rsp), %xmm6
   movaps 176(%rsp), %xmm7
-  .cfi_remember_state
   leave
   .cfi_def_cfa %rsp, 8
   jmpq *%r11
-  .cfi_restore_state
-1:
-  movq 192(%rsp), %rax
-  movq 200(%rsp), %rdx
-  movups 208(%rsp), %xmm0
-  movups 224(%rsp), %xmm1
-  leave
-  .cfi_def_cfa %rsp, 8
-  retq
   .cfi_endproc
   .size mps_simulator_forward_common, .-mps_simulator_forward_common
 
@@ -138,58 +112,4 @@ mps_simulator_forward_stret:
   jmp mps_simulator_forward_common
   .cfi_endproc
   .size mps_simulator_forward_stret, .-mps_simulator_forward_stret
-
-  .globl mps_simulator_call
-  .hidden mps_simulator_call
-  .type mps_simulator_call, @function
-mps_simulator_call:
-  .cfi_startproc
-  pushq %rbp
-  .cfi_def_cfa_offset 16
-  .cfi_offset %rbp, -16
-  movq %rsp, %rbp
-  .cfi_def_cfa_register %rbp
-  pushq %rbx
-  .cfi_offset %rbx, -24
-  subq $8, %rsp
-  movq %rdi, %rbx
-  movq 248(%rbx), %rcx
-  movq 56(%rbx), %rsi
-  testq $1, %rcx
-  je 2f
-  subq $8, %rsp
-2:
-  testq %rcx, %rcx
-  je 3f
-  decq %rcx
-  pushq (%rsi,%rcx,8)
-  jmp 2b
-3:
-  movaps 64(%rbx), %xmm0
-  movaps 80(%rbx), %xmm1
-  movaps 96(%rbx), %xmm2
-  movaps 112(%rbx), %xmm3
-  movaps 128(%rbx), %xmm4
-  movaps 144(%rbx), %xmm5
-  movaps 160(%rbx), %xmm6
-  movaps 176(%rbx), %xmm7
-  movq 0(%rbx), %rdi
-  movq 8(%rbx), %rsi
-  movq 16(%rbx), %rdx
-  movq 24(%rbx), %rcx
-  movq 32(%rbx), %r8
-  movq 40(%rbx), %r9
-  movl $8, %eax
-  callq *240(%rbx)
-  movq %rax, 192(%rbx)
-  movq %rdx, 200(%rbx)
-  movups %xmm0, 208(%rbx)
-  movups %xmm1, 224(%rbx)
-  leaq -8(%rbp), %rsp
-  popq %rbx
-  popq %rbp
-  .cfi_def_cfa %rsp, 8
-  retq
-  .cfi_endproc
-  .size mps_simulator_call, .-mps_simulator_call
 )");

@@ -119,6 +119,14 @@ NSNumber* replace_with(NSNumber* placeholder, Scalar scalar) {
 
 } // namespace
 
+@implementation NSValue
+
+SUPPORTS_SECURE_CODING
+
+COPIES_BY_RETAINING
+
+@end
+
 @implementation NSNumber
 
 + (instancetype)alloc {
@@ -212,10 +220,6 @@ GETTER(unsignedInteger, NSUInteger)
   return number != nil && [self simulatorScalar] == [number simulatorScalar];
 }
 
-- (BOOL)isEqualToValue:(NSValue*)value {
-  return [self isEqual:value];
-}
-
 - (BOOL)isEqual:(id)object {
   return self == object || ([object isKindOfClass:[NSNumber class]] && [self isEqualToNumber:object]);
 }
@@ -233,8 +237,6 @@ GETTER(unsignedInteger, NSUInteger)
   }
   return scalar.unsigned_integer;
 }
-
-COPIES_BY_RETAINING
 
 - (NSString*)stringValue {
   const Scalar scalar = [self simulatorScalar];

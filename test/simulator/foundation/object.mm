@@ -144,16 +144,8 @@ using namespace mps_simulator;
   return objc_msg_lookup(self, selector)(self, selector, object1, object2);
 }
 
-- (IMP)methodForSelector:(SEL)selector {
-  return objc_msg_lookup(self, selector);
-}
-
 - (NSString*)description {
   return [NSString stringWithFormat:@"<%s: %p>", object_getClassName(self), self];
-}
-
-- (NSString*)debugDescription {
-  return self.description;
 }
 
 // MARK: Messages that no method answers
@@ -166,28 +158,17 @@ using namespace mps_simulator;
   return nil;
 }
 
-- (void)forwardInvocation:(NSInvocation*)invocation {
-  [self doesNotRecognizeSelector:invocation.selector];
-}
-
-- (NSMethodSignature*)methodSignatureForSelector:(SEL)selector {
-  return [object_getClass(self) instanceMethodSignatureForSelector:selector];
-}
-
-+ (NSMethodSignature*)instanceMethodSignatureForSelector:(SEL)selector {
-  Method method = class_getInstanceMethod(self, selector);
+// For keys that are objects.
+- (id)valueForKey:(NSString*)key {
+  const SEL getter = sel_registerName(key.UTF8String);
+  const Method method = class_getInstanceMethod(object_getClass(self), getter);
   if (method == nullptr) {
-    return nil;
+    violation("-[%s valueForKey:]: no getter for the key '%s'", object_getClassName(self), key.UTF8String);
   }
-  return [NSMethodSignature signatureWithObjCTypes:method_getTypeEncoding(method)];
-}
-
-+ (BOOL)resolveClassMethod:(SEL)selector {
-  return NO;
-}
-
-+ (BOOL)resolveInstanceMethod:(SEL)selector {
-  return NO;
+  if (*method_getTypeEncoding(method) != '@') {
+    unsupported("-[%s valueForKey:] for a key that is not an object", object_getClassName(self));
+  }
+  return [self performSelector:getter];
 }
 
 // MARK: Classes as objects
@@ -198,10 +179,6 @@ using namespace mps_simulator;
 
 + (id)forwardingTargetForSelector:(SEL)selector {
   return nil;
-}
-
-+ (NSMethodSignature*)methodSignatureForSelector:(SEL)selector {
-  return [object_getClass(self) instanceMethodSignatureForSelector:selector];
 }
 
 + (Class)class {
@@ -254,10 +231,6 @@ using namespace mps_simulator;
   return NO;
 }
 
-+ (IMP)instanceMethodForSelector:(SEL)selector {
-  return class_getMethodImplementation(self, selector);
-}
-
 + (id)performSelector:(SEL)selector {
   return objc_msg_lookup(self, selector)(self, selector);
 }
@@ -287,10 +260,6 @@ using namespace mps_simulator;
 
 + (NSString*)description {
   return [NSString stringWithUTF8String:class_getName(self)];
-}
-
-+ (NSString*)debugDescription {
-  return [self description];
 }
 
 @end

@@ -27,10 +27,6 @@ SUPPORTS_SECURE_CODING
   return [[[self alloc] initWithObjects:&object count:1] autorelease];
 }
 
-+ (instancetype)setWithObjects:(const id[])objects count:(NSUInteger)count {
-  return [[[self alloc] initWithObjects:objects count:count] autorelease];
-}
-
 + (instancetype)setWithObjects:(id)first, ... {
   std::vector<id> objects;
   COLLECT_ARGUMENTS(objects, first);
@@ -39,10 +35,6 @@ SUPPORTS_SECURE_CODING
 
 + (instancetype)setWithArray:(NSArray*)array {
   return [[[self alloc] initWithArray:array] autorelease];
-}
-
-+ (instancetype)setWithSet:(NSSet*)set {
-  return [[[self alloc] initWithSet:set] autorelease];
 }
 
 - (instancetype)initWithObjects:(const id[])objects count:(NSUInteger)count {
@@ -115,10 +107,6 @@ COPIES_BY_RETAINING
   return [NSArray arrayWithObjects:_objects.data() count:_objects.size()];
 }
 
-- (NSEnumerator*)objectEnumerator {
-  return make_enumerator(_objects);
-}
-
 - (NSUInteger)countByEnumeratingWithState:(NSFastEnumerationState*)state
                                   objects:(id __unsafe_unretained[])buffer
                                     count:(NSUInteger)length {
@@ -132,15 +120,6 @@ COPIES_BY_RETAINING
     }
   }
   return YES;
-}
-
-- (BOOL)intersectsSet:(NSSet*)other {
-  for (id object : _objects) {
-    if ([other containsObject:object]) {
-      return YES;
-    }
-  }
-  return NO;
 }
 
 - (BOOL)isEqualToSet:(NSSet*)other {
@@ -171,10 +150,6 @@ COPIES_BY_RETAINING
 @end
 
 @implementation NSMutableSet
-
-+ (instancetype)setWithCapacity:(NSUInteger)capacity {
-  return [[[self alloc] initWithCapacity:capacity] autorelease];
-}
 
 - (instancetype)initWithCapacity:(NSUInteger)capacity {
   _positions.reserve(capacity);
@@ -213,24 +188,6 @@ COPIES_BY_RETAINING
   ++_mutations;
   for (id object : objects) {
     [object release];
-  }
-}
-
-- (void)addObjectsFromArray:(NSArray*)array {
-  for (id object in array) {
-    [self simulatorAdd:object];
-  }
-}
-
-- (void)unionSet:(NSSet*)other {
-  for (id object in other) {
-    [self simulatorAdd:object];
-  }
-}
-
-- (void)minusSet:(NSSet*)other {
-  for (id object in other) {
-    [self removeObject:object];
   }
 }
 

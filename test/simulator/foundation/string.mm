@@ -10,8 +10,6 @@
 #include <cstdarg>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 
 using namespace mps_simulator;
 
@@ -127,14 +125,6 @@ SUPPORTS_SECURE_CODING
   return is_ascii(text) ? text.size() : to_utf16(text).size();
 }
 
-- (unichar)characterAtIndex:(NSUInteger)index {
-  const auto units = to_utf16([self simulatorText]);
-  if (index >= units.size()) {
-    VIOLATION("index %lu beyond length %zu", index, units.size());
-  }
-  return units[index];
-}
-
 COPIES_BY_RETAINING
 
 - (id)mutableCopyWithZone:(NSZone*)zone {
@@ -145,10 +135,6 @@ COPIES_BY_RETAINING
 
 + (instancetype)string {
   return [[[self alloc] init] autorelease];
-}
-
-+ (instancetype)stringWithString:(NSString*)string {
-  return [[[self alloc] initWithString:string] autorelease];
 }
 
 + (instancetype)stringWithUTF8String:(const char*)bytes {
@@ -165,22 +151,6 @@ COPIES_BY_RETAINING
   NSString* result = [[self alloc] initWithFormat:format arguments:arguments];
   va_end(arguments);
   return (id)[result autorelease];
-}
-
-+ (instancetype)stringWithContentsOfFile:(NSString*)path encoding:(NSStringEncoding)encoding error:(NSError**)error {
-  check_encoding(encoding, __func__);
-  std::ifstream file(to_std_string(path), std::ios::binary);
-  std::ostringstream content;
-  if (!(file && content << file.rdbuf())) {
-    if (error != nullptr) {
-      *error =
-          [NSError errorWithDomain:NSPOSIXErrorDomain
-                              code:errno
-                          userInfo:@{NSLocalizedDescriptionKey : to_ns_string("cannot read " + to_std_string(path))}];
-    }
-    return nil;
-  }
-  return [[[self alloc] simulatorInitWithText:content.str()] autorelease];
 }
 
 - (instancetype)initWithUTF8String:(const char*)bytes {
@@ -229,33 +199,6 @@ COPIES_BY_RETAINING
   return [self simulatorText].data();
 }
 
-- (const char*)cStringUsingEncoding:(NSStringEncoding)encoding {
-  check_encoding(encoding, __func__);
-  return self.UTF8String;
-}
-
-- (BOOL)getCString:(char*)buffer maxLength:(NSUInteger)length encoding:(NSStringEncoding)encoding {
-  check_encoding(encoding, __func__);
-  const auto text = [self simulatorText];
-  if (text.size() + 1 > length) {
-    return NO;
-  }
-  std::memcpy(buffer, text.data(), text.size());
-  buffer[text.size()] = '\0';
-  return YES;
-}
-
-- (NSUInteger)lengthOfBytesUsingEncoding:(NSStringEncoding)encoding {
-  check_encoding(encoding, __func__);
-  return [self simulatorText].size();
-}
-
-- (NSData*)dataUsingEncoding:(NSStringEncoding)encoding {
-  check_encoding(encoding, __func__);
-  const auto text = [self simulatorText];
-  return [NSData dataWithBytes:text.data() length:text.size()];
-}
-
 // MARK: Comparing
 
 - (NSUInteger)hash {
@@ -275,22 +218,12 @@ COPIES_BY_RETAINING
   return order < 0 ? NSOrderedAscending : order > 0 ? NSOrderedDescending : NSOrderedSame;
 }
 
-- (NSComparisonResult)caseInsensitiveCompare:(NSString*)string {
-  return [self.lowercaseString compare:string.lowercaseString];
-}
-
 // MARK: Parts
 
 - (BOOL)hasPrefix:(NSString*)prefix {
   const auto text = [self simulatorText];
   const auto other = string_view_of(prefix);
   return text.substr(0, other.size()) == other;
-}
-
-- (BOOL)hasSuffix:(NSString*)suffix {
-  const auto text = [self simulatorText];
-  const auto other = string_view_of(suffix);
-  return text.size() >= other.size() && text.substr(text.size() - other.size()) == other;
 }
 
 - (BOOL)containsString:(NSString*)string {
@@ -316,17 +249,6 @@ COPIES_BY_RETAINING
   return to_ns_string(text.substr(byte_offset(text, index, __func__)));
 }
 
-- (NSString*)substringToIndex:(NSUInteger)index {
-  const auto text = [self simulatorText];
-  return to_ns_string(text.substr(0, byte_offset(text, index, __func__)));
-}
-
-- (NSString*)substringWithRange:(NSRange)range {
-  const auto text = [self simulatorText];
-  const size_t begin = byte_offset(text, range.location, __func__);
-  return to_ns_string(text.substr(begin, byte_offset(text, NSMaxRange(range), __func__) - begin));
-}
-
 - (NSString*)stringByAppendingString:(NSString*)string {
   if (string == nil) {
     VIOLATION("the argument is nil");
@@ -334,59 +256,8 @@ COPIES_BY_RETAINING
   return to_ns_string(to_std_string(self).append(string_view_of(string)));
 }
 
-- (NSString*)stringByAppendingFormat:(NSString*)format, ... {
-  va_list arguments;
-  va_start(arguments, format);
-  NSString* tail = [[[NSString alloc] initWithFormat:format arguments:arguments] autorelease];
-  va_end(arguments);
-  return [self stringByAppendingString:tail];
-}
-
-- (NSString*)stringByAppendingPathComponent:(NSString*)component {
-  std::string path = to_std_string(self);
-  if (!path.empty() && path.back() != '/') {
-    path += '/';
-  }
-  auto tail = string_view_of(component);
-  while (!tail.empty() && tail.front() == '/') {
-    tail.remove_prefix(1);
-  }
-  return to_ns_string(path.append(tail));
-}
-
-- (NSString*)stringByReplacingOccurrencesOfString:(NSString*)target withString:(NSString*)replacement {
-  std::string text = to_std_string(self);
-  const auto from = string_view_of(target);
-  const auto to = string_view_of(replacement);
-  for (size_t at = 0; !from.empty() && (at = text.find(from, at)) != text.npos; at += to.size()) {
-    text.replace(at, from.size(), to);
-  }
-  return to_ns_string(text);
-}
-
-- (NSArray<NSString*>*)componentsSeparatedByString:(NSString*)separator {
-  NSMutableArray<NSString*>* components = [NSMutableArray array];
-  const auto text = [self simulatorText];
-  const auto between = string_view_of(separator);
-  size_t begin = 0;
-  while (!between.empty()) {
-    const size_t end = text.find(between, begin);
-    if (end == text.npos) {
-      break;
-    }
-    [components addObject:to_ns_string(text.substr(begin, end - begin))];
-    begin = end + between.size();
-  }
-  [components addObject:to_ns_string(text.substr(begin))];
-  return components;
-}
-
 - (NSString*)lowercaseString {
   return to_ns_string(map_characters([self simulatorText], std::tolower));
-}
-
-- (NSString*)uppercaseString {
-  return to_ns_string(map_characters([self simulatorText], std::toupper));
 }
 
 - (NSString*)lastPathComponent {
@@ -396,12 +267,6 @@ COPIES_BY_RETAINING
   }
   const size_t slash = text.rfind('/');
   return to_ns_string(slash == text.npos || text.size() == 1 ? text : text.substr(slash + 1));
-}
-
-- (NSString*)pathExtension {
-  const auto name = string_view_of(self.lastPathComponent);
-  const size_t dot = name.rfind('.');
-  return to_ns_string(dot == name.npos || dot == 0 ? std::string_view() : name.substr(dot + 1));
 }
 
 // MARK: Numbers
@@ -455,15 +320,6 @@ COPIES_BY_RETAINING
   std::string _text;
 }
 
-+ (instancetype)stringWithCapacity:(NSUInteger)capacity {
-  return [[[self alloc] initWithCapacity:capacity] autorelease];
-}
-
-- (instancetype)initWithCapacity:(NSUInteger)capacity {
-  _text.reserve(capacity);
-  return self;
-}
-
 - (std::string_view)simulatorText {
   return _text;
 }
@@ -482,18 +338,6 @@ COPIES_BY_RETAINING
     VIOLATION("the argument is nil");
   }
   _text.append(string_view_of(string));
-}
-
-- (void)appendFormat:(NSString*)format, ... {
-  va_list arguments;
-  va_start(arguments, format);
-  const std::string tail = format_string(string_view_of(format), arguments);
-  va_end(arguments);
-  _text += tail;
-}
-
-- (void)setString:(NSString*)string {
-  _text = to_std_string(string);
 }
 
 @end

@@ -11,35 +11,6 @@
 
 @implementation MPSGraphConvolution2DOpDescriptor
 
-+ (instancetype)descriptorWithStrideInX:(NSUInteger)strideInX
-                              strideInY:(NSUInteger)strideInY
-                        dilationRateInX:(NSUInteger)dilationRateInX
-                        dilationRateInY:(NSUInteger)dilationRateInY
-                                 groups:(NSUInteger)groups
-                            paddingLeft:(NSUInteger)paddingLeft
-                           paddingRight:(NSUInteger)paddingRight
-                             paddingTop:(NSUInteger)paddingTop
-                          paddingBottom:(NSUInteger)paddingBottom
-                           paddingStyle:(MPSGraphPaddingStyle)paddingStyle
-                             dataLayout:(MPSGraphTensorNamedDataLayout)dataLayout
-                          weightsLayout:(MPSGraphTensorNamedDataLayout)weightsLayout {
-  COUNT_CALL();
-  MPSGraphConvolution2DOpDescriptor* descriptor = [[[self alloc] init] autorelease];
-  descriptor.strideInX = strideInX;
-  descriptor.strideInY = strideInY;
-  descriptor.dilationRateInX = dilationRateInX;
-  descriptor.dilationRateInY = dilationRateInY;
-  descriptor.groups = groups;
-  descriptor.paddingLeft = paddingLeft;
-  descriptor.paddingRight = paddingRight;
-  descriptor.paddingTop = paddingTop;
-  descriptor.paddingBottom = paddingBottom;
-  descriptor.paddingStyle = paddingStyle;
-  descriptor.dataLayout = dataLayout;
-  descriptor.weightsLayout = weightsLayout;
-  return descriptor;
-}
-
 - (instancetype)init {
   if ((self = [super init])) {
     _strideInX = _strideInY = 1;

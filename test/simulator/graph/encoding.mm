@@ -547,18 +547,6 @@ std::vector<MPSGraphTensorData*> make_results(const Plan& plan,
   [commandBuffer waitUntilCompleted];
 }
 
-- (MPSGraphTensorDataDictionary*)runWithFeeds:(MPSGraphTensorDataDictionary*)feeds
-                                targetTensors:(NSArray<MPSGraphTensor*>*)targetTensors
-                             targetOperations:(NSArray<MPSGraphOperation*>*)targetOperations {
-  COUNT_CALL();
-  id<MTLDevice> device = [MTLCreateSystemDefaultDevice() autorelease];
-  id<MTLCommandQueue> commandQueue = [[device newCommandQueue] autorelease];
-  return [self runWithMTLCommandQueue:commandQueue
-                                feeds:feeds
-                        targetTensors:targetTensors
-                     targetOperations:targetOperations];
-}
-
 @end
 
 namespace mps_simulator::graph {

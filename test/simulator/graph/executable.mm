@@ -135,13 +135,6 @@ std::string name_of(MPSGraphExecutable* executable, const std::vector<MPSGraphTe
   return types;
 }
 
-- (void)specializeWithDevice:(MPSGraphDevice*)device
-                  inputTypes:(NSArray<MPSGraphType*>*)inputTypes
-       compilationDescriptor:(MPSGraphCompilationDescriptor*)compilationDescriptor {
-  COUNT_CALL();
-  [self setFeedTypes:[self feedTypesFrom:inputTypes]];
-}
-
 - (NSArray<MPSGraphShapedType*>*)getOutputTypesWithDevice:(MPSGraphDevice*)device
                                                inputTypes:(NSArray<MPSGraphType*>*)inputTypes
                                     compilationDescriptor:(MPSGraphCompilationDescriptor*)compilationDescriptor {
@@ -228,19 +221,6 @@ std::string name_of(MPSGraphExecutable* executable, const std::vector<MPSGraphTe
                      wait:YES];
 }
 
-- (NSArray<MPSGraphTensorData*>*)runAsyncWithMTLCommandQueue:(id<MTLCommandQueue>)commandQueue
-                                                 inputsArray:(NSArray<MPSGraphTensorData*>*)inputsArray
-                                                resultsArray:(NSArray<MPSGraphTensorData*>*)resultsArray
-                                         executionDescriptor:
-                                             (MPSGraphExecutableExecutionDescriptor*)executionDescriptor {
-  COUNT_CALL();
-  return [self runOnQueue:commandQueue
-              inputsArray:inputsArray
-             resultsArray:resultsArray
-      executionDescriptor:executionDescriptor
-                     wait:executionDescriptor.waitUntilCompleted];
-}
-
 @end
 
 @implementation MPSGraphExecutableExecutionDescriptor
@@ -325,11 +305,6 @@ COPIES_PROPERTIES
   [_compilationCompletionHandler release];
   [_callables release];
   [super dealloc];
-}
-
-// Types are found when operations are added: there is nothing to turn off.
-- (void)disableTypeInference {
-  COUNT_CALL();
 }
 
 COPIES_PROPERTIES

@@ -159,21 +159,6 @@ struct PointLayout {
   }
 };
 
-at::Tensor gather_points(const at::Tensor& table,
-                         const at::Tensor& indices,
-                         int64_t batch_dimensions,
-                         const char* call) {
-  check_indices(indices, call);
-  const PointLayout layout(table.sizes(), indices, batch_dimensions, call);
-  const auto result_sizes = joined({layout.batch, layout.points, layout.slice});
-  if (is_sample(table) || layout.rows() == 0) {
-    return at::zeros(result_sizes, table.options());
-  }
-  const RowNumbers numbers(layout.row_numbers(indices), layout.rows());
-  const auto rows = table.reshape({layout.rows(), product_of(layout.slice)});
-  return zero_where_invalid(rows.index_select(0, numbers.number), numbers.valid.unsqueeze(1)).reshape(result_sizes);
-}
-
 // Writes `updates` [M, S] to the rows `numbers` [M] of a copy of `table` [R, S].
 // Rows that do not exist go to one more row, which is dropped again.
 at::Tensor scatter_rows(const at::Tensor& table,
@@ -373,17 +358,6 @@ using namespace mps_simulator::graph;
   const char* call = __func__;
   return add_operation(self, "gather", {updatesTensor, indicesTensor}, name, [=](const Tensors& inputs) {
     return gather(inputs[0], inputs[1], static_cast<int64_t>(axis), static_cast<int64_t>(batchDimensions), call);
-  });
-}
-
-- (MPSGraphTensor*)gatherNDWithUpdatesTensor:(MPSGraphTensor*)updatesTensor
-                               indicesTensor:(MPSGraphTensor*)indicesTensor
-                             batchDimensions:(NSUInteger)batchDimensions
-                                        name:(NSString*)name {
-  COUNT_CALL();
-  const char* call = __func__;
-  return add_operation(self, "gather ND", {updatesTensor, indicesTensor}, name, [=](const Tensors& inputs) {
-    return gather_points(inputs[0], inputs[1], static_cast<int64_t>(batchDimensions), call);
   });
 }
 

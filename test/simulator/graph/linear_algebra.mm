@@ -54,27 +54,6 @@ using namespace mps_simulator::graph;
       });
 }
 
-- (MPSGraphTensor*)scaledDotProductAttentionWithQueryTensor:(MPSGraphTensor*)queryTensor
-                                                  keyTensor:(MPSGraphTensor*)keyTensor
-                                                valueTensor:(MPSGraphTensor*)valueTensor
-                                                 maskTensor:(MPSGraphTensor*)maskTensor
-                                                      scale:(float)scale
-                                                       name:(NSString*)name {
-  COUNT_CALL();
-  std::vector<MPSGraphTensor*> operands{queryTensor, keyTensor, valueTensor};
-  const bool masked = maskTensor != nil;
-  if (masked) {
-    operands.push_back(maskTensor);
-  }
-  return add_operation(self, "scaled dot product attention", operands, name, [=](const Tensors& inputs) {
-    auto scores = at::matmul(widen(inputs[0]), widen(inputs[1]).transpose(-2, -1)) * scale;
-    if (masked) {
-      scores = scores + widen(inputs[3]);
-    }
-    return at::matmul(at::softmax(scores, -1), widen(inputs[2])).to(inputs[0].scalar_type());
-  });
-}
-
 @end
 
 @implementation MPSGraph (MPSGraphLinearAlgebraOps)

@@ -231,14 +231,6 @@ at::Tensor accumulate_product(const at::Tensor& tensor, int64_t axis) {
   return at::cumprod(tensor, axis, tensor.scalar_type());
 }
 
-at::Tensor accumulate_maximum(const at::Tensor& tensor, int64_t axis) {
-  return std::get<0>(at::cummax(tensor, axis));
-}
-
-at::Tensor accumulate_minimum(const at::Tensor& tensor, int64_t axis) {
-  return std::get<0>(at::cummin(tensor, axis));
-}
-
 struct Scan {
   const char* kind;
   Accumulate accumulate;
@@ -289,27 +281,6 @@ MPSGraphTensor* add_scan(MPSGraph* graph, MPSGraphTensor* tensor, int64_t axis, 
 - (MPSGraphTensor*)cumulativeProductWithTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString*)name {
   COUNT_CALL();
   return add_scan(self, tensor, axis, {"cumulative_product", accumulate_product, 1}, name);
-}
-
-- (MPSGraphTensor*)cumulativeProductWithTensor:(MPSGraphTensor*)tensor
-                                          axis:(NSInteger)axis
-                                     exclusive:(BOOL)exclusive
-                                       reverse:(BOOL)reverse
-                                          name:(NSString*)name {
-  COUNT_CALL();
-  const Scan scan{
-      "cumulative_product", accumulate_product, 1, static_cast<bool>(exclusive), static_cast<bool>(reverse)};
-  return add_scan(self, tensor, axis, scan, name);
-}
-
-- (MPSGraphTensor*)cumulativeMaximumWithTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString*)name {
-  COUNT_CALL();
-  return add_scan(self, tensor, axis, {"cumulative_maximum", accumulate_maximum, 0}, name);
-}
-
-- (MPSGraphTensor*)cumulativeMinimumWithTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString*)name {
-  COUNT_CALL();
-  return add_scan(self, tensor, axis, {"cumulative_minimum", accumulate_minimum, 0}, name);
 }
 
 @end

@@ -88,19 +88,6 @@ MPSGraphTensor* add_concatenation(MPSGraph* graph,
       });
 }
 
-NSArray<MPSGraphTensor*>* add_split(MPSGraph* graph,
-                                    MPSGraphTensor* tensor,
-                                    size_t count,
-                                    std::function<std::vector<int64_t>(int64_t)> sizes_of,
-                                    int64_t axis,
-                                    NSString* name) {
-  return add_operations(
-      graph, "split", {tensor}, count, name, [axis, sizes_of = std::move(sizes_of)](const Tensors& inputs) {
-        const int64_t position = wrap_axis(axis, inputs[0].dim());
-        return inputs[0].split_with_sizes(sizes_of(inputs[0].size(position)), position);
-      });
-}
-
 } // namespace
 
 // Reshaping and similar operations move no element, so rounding can wait until after them.
@@ -227,43 +214,22 @@ NSArray<MPSGraphTensor*>* add_split(MPSGraph* graph,
   return add_concatenation(self, to_vector<MPSGraphTensor*>(tensors), dimension, interleave, name);
 }
 
-- (MPSGraphTensor*)stackTensors:(NSArray<MPSGraphTensor*>*)tensors axis:(NSInteger)axis name:(NSString*)name {
-  COUNT_CALL();
-  auto inputs = to_vector<MPSGraphTensor*>(tensors);
-  check_same_type("stack", inputs);
-  return add_operation(self, "stack", std::move(inputs), name, [axis](const Tensors& inputs) {
-    return at::stack(inputs, wrap_axis(axis, inputs[0].dim() + 1));
-  });
-}
-
 - (NSArray<MPSGraphTensor*>*)splitTensor:(MPSGraphTensor*)tensor
                                numSplits:(NSUInteger)numSplits
                                     axis:(NSInteger)axis
                                     name:(NSString*)name {
   COUNT_CALL();
-  return add_split(
-      self,
-      tensor,
-      numSplits,
-      [numSplits](int64_t size) {
-        if (size % static_cast<int64_t>(numSplits)) {
-          violation("-[MPSGraph splitTensor:numSplits:axis:name:]: %lld elements make no %zu equal parts",
-                    static_cast<long long>(size),
-                    static_cast<size_t>(numSplits));
-        }
-        return std::vector<int64_t>(numSplits, size / static_cast<int64_t>(numSplits));
-      },
-      axis,
-      name);
-}
-
-- (NSArray<MPSGraphTensor*>*)splitTensor:(MPSGraphTensor*)tensor
-                              splitSizes:(NSArray<NSNumber*>*)splitSizes
-                                    axis:(NSInteger)axis
-                                    name:(NSString*)name {
-  COUNT_CALL();
-  return add_split(
-      self, tensor, splitSizes.count, [sizes = to_sizes(splitSizes)](int64_t) { return sizes; }, axis, name);
+  return add_operations(self, "split", {tensor}, numSplits, name, [axis, numSplits](const Tensors& inputs) {
+    const int64_t position = wrap_axis(axis, inputs[0].dim());
+    const int64_t size = inputs[0].size(position);
+    if (size % static_cast<int64_t>(numSplits)) {
+      violation("-[MPSGraph splitTensor:numSplits:axis:name:]: %lld elements make no %zu equal parts",
+                static_cast<long long>(size),
+                static_cast<size_t>(numSplits));
+    }
+    const std::vector<int64_t> sizes(numSplits, size / static_cast<int64_t>(numSplits));
+    return inputs[0].split_with_sizes(sizes, position);
+  });
 }
 
 - (MPSGraphTensor*)shapeOfTensor:(MPSGraphTensor*)tensor name:(NSString*)name {

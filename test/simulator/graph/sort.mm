@@ -4,7 +4,6 @@
 #include "graph/elementwise.h"
 #include "graph/operation.h"
 #include "support/counters.h"
-#include "support/error.h"
 
 #include <ATen/ATen.h>
 
@@ -30,23 +29,6 @@ MPSGraphTensor* add_sort(MPSGraph* graph, MPSGraphTensor* tensor, NSInteger axis
 MPSGraphTensor* add_argsort(MPSGraph* graph, MPSGraphTensor* tensor, NSInteger axis, bool descending, NSString* name) {
   return add_operation(graph, "argsort", {tensor}, name, [=](const Tensors& inputs) {
     return sorted(inputs[0], axis, descending).indices;
-  });
-}
-
-NSArray<MPSGraphTensor*>* add_top(MPSGraph* graph,
-                                  MPSGraphTensor* tensor,
-                                  NSInteger axis,
-                                  NSUInteger count,
-                                  NSString* name,
-                                  const char* call) {
-  return add_operations(graph, "top k", {tensor}, 2, name, [=](const Tensors& inputs) -> Tensors {
-    const auto dimension = wrap_axis(axis, inputs[0].dim());
-    const auto k = static_cast<int64_t>(count);
-    if (k > inputs[0].size(dimension)) {
-      violation("%s: k is %ld, with %ld elements", call, (long)k, (long)inputs[0].size(dimension));
-    }
-    const auto all = sorted(inputs[0], dimension, /*descending=*/true);
-    return {all.values.narrow(dimension, 0, k), all.indices.narrow(dimension, 0, k)};
   });
 }
 
@@ -82,19 +64,6 @@ using namespace mps_simulator::graph;
                                 name:(NSString*)name {
   COUNT_CALL();
   return add_argsort(self, tensor, axis, descending, name);
-}
-
-- (NSArray<MPSGraphTensor*>*)topKWithSourceTensor:(MPSGraphTensor*)source k:(NSUInteger)k name:(NSString*)name {
-  COUNT_CALL();
-  return add_top(self, source, -1, k, name, __func__);
-}
-
-- (NSArray<MPSGraphTensor*>*)topKWithSourceTensor:(MPSGraphTensor*)source
-                                             axis:(NSInteger)axis
-                                                k:(NSUInteger)k
-                                             name:(NSString*)name {
-  COUNT_CALL();
-  return add_top(self, source, axis, k, name, __func__);
 }
 
 @end

@@ -88,11 +88,6 @@ COPIES_BY_RETAINING
   return [NSArray arrayWithObjects:_outputs.data() count:_outputs.size()];
 }
 
-- (NSArray<MPSGraphOperation*>*)controlDependencies {
-  COUNT_CALL();
-  return [NSArray array];
-}
-
 - (MPSGraph*)graph {
   COUNT_CALL();
   return _owner;

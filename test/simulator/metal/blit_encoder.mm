@@ -79,17 +79,6 @@ void check_range(const char* function,
 
 } // namespace
 
-@implementation MTLBlitPassDescriptor
-
-+ (MTLBlitPassDescriptor*)blitPassDescriptor {
-  COUNT_CALL();
-  return [[[MTLBlitPassDescriptor alloc] init] autorelease];
-}
-
-COPIES_PROPERTIES
-
-@end
-
 namespace {
 
 // A change of an indirect command buffer by the GPU.
@@ -188,26 +177,6 @@ class CopyCommandsCommand final : public ChangeCommand {
       destination, destination->_pointer + range.location, value, range.length);
   call.succeeded();
 }
-
-- (void)synchronizeResource:(id<MTLResource>)resource {
-  COUNT_CALL();
-  EncoderCall call(_failed);
-  VALIDATE_ENCODING();
-  VALIDATE(resource, "the resource is nil");
-  VALIDATE(resource.storageMode == MTLStorageModeManaged, "only a resource with managed storage can be synchronized");
-  [_commandBuffer retainUntilCompleted:resource];
-  call.succeeded();
-}
-
-NOT_SIMULATED(- (void)optimizeContentsForGPUAccess:(id<MTLTexture>)texture)
-NOT_SIMULATED(- (void)optimizeContentsForCPUAccess:(id<MTLTexture>)texture)
-NOT_SIMULATED(- (void)sampleCountersInBuffer:(id<MTLCounterSampleBuffer>)sampleBuffer
-                               atSampleIndex:(NSUInteger)sampleIndex
-                                 withBarrier:(BOOL)barrier)
-NOT_SIMULATED(- (void)resolveCounters:(id<MTLCounterSampleBuffer>)sampleBuffer
-                              inRange:(NSRange)range
-                    destinationBuffer:(id<MTLBuffer>)destinationBuffer
-                    destinationOffset:(NSUInteger)destinationOffset)
 
 - (void)resetCommandsInBuffer:(id<MTLIndirectCommandBuffer>)buffer withRange:(NSRange)range {
   COUNT_CALL();

@@ -210,16 +210,6 @@ using namespace mps_simulator;
   return self.storageMode == MTLStorageModePrivate ? nullptr : _hostStart;
 }
 
-- (void)didModifyRange:(NSRange)range {
-  COUNT_CALL();
-  VALIDATE(self.storageMode == MTLStorageModeManaged, "only a buffer with managed storage is told of changes");
-  VALIDATE(range.location <= _length && range.length <= _length - range.location,
-           "range {%lu, %lu} is not inside the buffer of %lu bytes",
-           range.location,
-           range.length,
-           _length);
-}
-
 - (id<MTLHeap>)heap {
   return _heap;
 }
@@ -228,49 +218,12 @@ using namespace mps_simulator;
   return _heapOffset;
 }
 
-- (NSUInteger)allocatedSize {
-  const auto page = page_size();
-  return _heap ? _length : (_length + page - 1) / page * page;
-}
-
-- (void)makeAliasable {
-  COUNT_CALL();
-  VALIDATE(_heap, "the buffer does not come from a heap");
-  UNSUPPORTED_CALL();
-}
-
-- (BOOL)isAliasable {
-  return _aliasable;
-}
-
 - (void)purge {
   // The state of a heap's buffers is the heap's.
   if (!_heap) {
     poison(_pointer, _length);
   }
 }
-
-- (void)addDebugMarker:(NSString*)marker range:(NSRange)range {
-  COUNT_CALL();
-  VALIDATE(range.location <= _length && range.length <= _length - range.location,
-           "range {%lu, %lu} is not inside the buffer of %lu bytes",
-           range.location,
-           range.length,
-           _length);
-}
-
-- (void)removeAllDebugMarkers {
-  COUNT_CALL();
-}
-
-- (id<MTLBuffer>)remoteStorageBuffer {
-  return nil;
-}
-
-NOT_SIMULATED(- (id<MTLTexture>)newTextureWithDescriptor:(MTLTextureDescriptor*)descriptor
-                                                  offset:(NSUInteger)offset
-                                             bytesPerRow:(NSUInteger)bytesPerRow)
-NOT_SIMULATED(- (id<MTLBuffer>)newRemoteBufferViewForDevice:(id<MTLDevice>)device)
 
 @end
 

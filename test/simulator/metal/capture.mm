@@ -35,40 +35,6 @@ void write_trace(NSURL* url) {
 
 } // namespace
 
-@interface SimulatedCaptureScope : NSObject <MTLCaptureScope> {
- @public
-  id<MTLCommandQueue> _queue;
-}
-@end
-
-@implementation SimulatedCaptureScope
-
-@synthesize label = _label;
-
-- (void)dealloc {
-  [_queue release];
-  [_label release];
-  [super dealloc];
-}
-
-- (id<MTLDevice>)device {
-  return mps_simulator::device();
-}
-
-- (id<MTLCommandQueue>)commandQueue {
-  return _queue;
-}
-
-- (void)beginScope {
-  COUNT_CALL();
-}
-
-- (void)endScope {
-  COUNT_CALL();
-}
-
-@end
-
 @implementation MTLCaptureDescriptor
 
 - (instancetype)init {
@@ -143,21 +109,5 @@ COPIES_PROPERTIES
     _outputURL = nil;
   }
 }
-
-- (id<MTLCaptureScope>)newCaptureScopeWithDevice:(id<MTLDevice>)device {
-  COUNT_CALL();
-  return [[SimulatedCaptureScope alloc] init];
-}
-
-- (id<MTLCaptureScope>)newCaptureScopeWithCommandQueue:(id<MTLCommandQueue>)queue {
-  COUNT_CALL();
-  auto* scope = [[SimulatedCaptureScope alloc] init];
-  scope->_queue = [queue retain];
-  return scope;
-}
-
-NOT_SIMULATED(- (void)startCaptureWithDevice:(id<MTLDevice>)device)
-NOT_SIMULATED(- (void)startCaptureWithCommandQueue:(id<MTLCommandQueue>)queue)
-NOT_SIMULATED(- (void)startCaptureWithScope:(id<MTLCaptureScope>)scope)
 
 @end

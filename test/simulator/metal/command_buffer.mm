@@ -537,13 +537,6 @@ COPIES_PROPERTIES
   return [[[SimulatedBlitCommandEncoder alloc] initWithCommandBuffer:self] autorelease];
 }
 
-- (id<MTLBlitCommandEncoder>)blitCommandEncoderWithDescriptor:(MTLBlitPassDescriptor*)descriptor {
-  COUNT_CALL();
-  [self checkOpenForEncoding:__func__];
-  VALIDATE(descriptor, "the descriptor is nil");
-  return [[[SimulatedBlitCommandEncoder alloc] initWithCommandBuffer:self] autorelease];
-}
-
 - (SimulatedEvent*)checkedEvent:(id<MTLEvent>)event function:(const char*)function {
   [self checkOpenForEncoding:function];
   if (![(id)event isKindOfClass:[SimulatedEvent class]]) {
@@ -564,8 +557,6 @@ COPIES_PROPERTIES
   auto* checked = [self checkedEvent:event function:__func__];
   _commands.append<SignalCommand>(checked, value, self, _accesses.mark());
 }
-
-NOT_SIMULATED(- (void)presentDrawable:(id<MTLDrawable>)drawable)
 
 - (void)pushDebugGroup:(NSString*)string {
   COUNT_CALL();

@@ -83,22 +83,7 @@ extern "C" NSArray<id<MTLDevice>>* MTLCopyAllDevices(void) {
   return 0x100000001;
 }
 
-- (MTLSize)maxThreadsPerThreadgroup {
-  COUNT_CALL();
-  return MTLSizeMake(kMaximumThreadsPerThreadgroup, kMaximumThreadsPerThreadgroup, kMaximumThreadsPerThreadgroup);
-}
-
 - (BOOL)isLowPower {
-  COUNT_CALL();
-  return NO;
-}
-
-- (BOOL)isHeadless {
-  COUNT_CALL();
-  return NO;
-}
-
-- (BOOL)isRemovable {
   COUNT_CALL();
   return NO;
 }
@@ -120,15 +105,6 @@ extern "C" NSArray<id<MTLDevice>>* MTLCopyAllDevices(void) {
 
 - (MTLDeviceLocation)location {
   return MTLDeviceLocationBuiltIn;
-}
-
-- (NSUInteger)locationNumber {
-  return 0;
-}
-
-- (MTLArgumentBuffersTier)argumentBuffersSupport {
-  COUNT_CALL();
-  return MTLArgumentBuffersTier2;
 }
 
 - (NSUInteger)currentAllocatedSize {
@@ -244,21 +220,6 @@ NOT_SIMULATED(- (id<MTLLibrary>)newLibraryWithURL:(NSURL*)url error:(NSError**)e
   return new_library(source.UTF8String, options, error);
 }
 
-- (void)newLibraryWithSource:(NSString*)source
-                     options:(MTLCompileOptions*)options
-           completionHandler:(MTLNewLibraryCompletionHandler)handler {
-  COUNT_CALL();
-  MTLCompileOptions* kept = [[options copy] autorelease];
-  dispatch_async(dispatch_get_global_queue(0, 0), ^{
-    @autoreleasepool {
-      NSError* error = nil;
-      id<MTLLibrary> library = new_library(source.UTF8String, kept, &error);
-      handler(library, error);
-      [library release];
-    }
-  });
-}
-
 - (id<MTLComputePipelineState>)newComputePipelineStateWithFunction:(id<MTLFunction>)function error:(NSError**)error {
   COUNT_CALL();
   VALIDATE(function, "the function is nil");
@@ -306,8 +267,6 @@ NOT_SIMULATED(- (id<MTLLibrary>)newLibraryWithURL:(NSURL*)url error:(NSError**)e
   COUNT_CALL();
   return [[SimulatedSharedEvent alloc] init];
 }
-
-NOT_SIMULATED(- (id<MTLArgumentEncoder>)newArgumentEncoderWithArguments:(NSArray<MTLArgumentDescriptor*>*)arguments)
 
 - (id<MTLIndirectCommandBuffer>)newIndirectCommandBufferWithDescriptor:(MTLIndirectCommandBufferDescriptor*)descriptor
                                                        maxCommandCount:(NSUInteger)count
@@ -361,12 +320,6 @@ NOT_SIMULATED(- (id<MTLArgumentEncoder>)newArgumentEncoderWithArguments:(NSArray
   return [self newBufferRetaining:NO function:__func__];
 }
 
-- (id<MTLCommandBuffer>)commandBufferWithDescriptor:(MTLCommandBufferDescriptor*)descriptor {
-  COUNT_CALL();
-  VALIDATE(descriptor, "the descriptor is nil");
-  return [self newBufferRetaining:descriptor.retainedReferences function:__func__];
-}
-
 - (id<MTLCommandBuffer>)newBufferRetaining:(BOOL)retainedReferences
                                   function:(const char*)function NS_RETURNS_NOT_RETAINED {
   auto& gpu = Gpu::instance();
@@ -388,10 +341,6 @@ NOT_SIMULATED(- (id<MTLArgumentEncoder>)newArgumentEncoderWithArguments:(NSArray
   }
   return [[[SimulatedCommandBuffer alloc] initWithQueue:self state:_state
                                      retainedReferences:retainedReferences] autorelease];
-}
-
-- (void)insertDebugCaptureBoundary {
-  COUNT_CALL();
 }
 
 @end

@@ -114,30 +114,14 @@ using namespace mps_simulator;
   return signaled;
 }
 
-NOT_SIMULATED(- (MTLSharedEventHandle*)newSharedEventHandle)
-
 @end
 
 @implementation MTLSharedEventListener
-
-+ (MTLSharedEventListener*)sharedListener {
-  COUNT_CALL();
-  static MTLSharedEventListener* listener = [[MTLSharedEventListener alloc] init];
-  return listener;
-}
 
 - (instancetype)init {
   COUNT_CALL();
   if ((self = [super init])) {
     _dispatchQueue = dispatch_queue_create("MTLSharedEventListener", nullptr);
-  }
-  return self;
-}
-
-- (instancetype)initWithDispatchQueue:(dispatch_queue_t)queue {
-  COUNT_CALL();
-  if ((self = [super init])) {
-    _dispatchQueue = [queue retain];
   }
   return self;
 }

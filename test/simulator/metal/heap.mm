@@ -107,10 +107,6 @@ COPIES_PROPERTIES
   return _size;
 }
 
-- (NSUInteger)allocatedSize {
-  return _size;
-}
-
 // Untracked resources of a heap are Metal's default.
 - (MTLHazardTrackingMode)hazardTrackingMode {
   const auto mode = [super hazardTrackingMode];

@@ -46,27 +46,12 @@ COPIES_PROPERTIES
   return _commands.size();
 }
 
-- (MTLResourceID)gpuResourceID {
-  COUNT_CALL();
-  return {reinterpret_cast<uint64_t>(self)};
-}
-
-- (NSUInteger)allocatedSize {
-  return _commands.size() * sizeof(IndirectCommand);
-}
-
 - (id<MTLHeap>)heap {
   return nil;
 }
 
 - (NSUInteger)heapOffset {
   return 0;
-}
-
-NOT_SIMULATED(- (void)makeAliasable)
-
-- (BOOL)isAliasable {
-  return NO;
 }
 
 - (void)checkRange:(NSRange)range function:(const char*)function {
@@ -90,8 +75,6 @@ NOT_SIMULATED(- (void)makeAliasable)
     _commands[range.location + i] = {};
   }
 }
-
-NOT_SIMULATED(- (id<MTLIndirectRenderCommand>)indirectRenderCommandAtIndex:(NSUInteger)commandIndex)
 
 - (id<MTLIndirectComputeCommand>)indirectComputeCommandAtIndex:(NSUInteger)commandIndex {
   COUNT_CALL();
@@ -170,11 +153,6 @@ SimulatedIndirectCommandBuffer* checked_indirect_command_buffer(id<MTLIndirectCo
   command.bindings.buffer_mask |= 1u << index;
 }
 
-NOT_SIMULATED(- (void)setKernelBuffer:(id<MTLBuffer>)buffer
-                               offset:(NSUInteger)offset
-                      attributeStride:(NSUInteger)stride
-                              atIndex:(NSUInteger)index)
-
 - (void)setThreadgroupMemoryLength:(NSUInteger)length atIndex:(NSUInteger)index {
   COUNT_CALL();
   auto& command = [self commandFor:__func__];
@@ -252,6 +230,5 @@ NOT_SIMULATED(- (void)setKernelBuffer:(id<MTLBuffer>)buffer
 }
 
 NOT_SIMULATED(- (void)setImageblockWidth:(NSUInteger)width height:(NSUInteger)height)
-NOT_SIMULATED(- (void)setStageInRegion:(MTLRegion)region)
 
 @end

@@ -54,10 +54,6 @@ NSError* library_error(MTLLibraryError code, const std::string& message) {
   return _type;
 }
 
-- (NSString*)installName {
-  return nil;
-}
-
 - (NSArray<NSString*>*)functionNames {
   COUNT_CALL();
   NSMutableArray<NSString*>* names = [NSMutableArray array];
@@ -78,10 +74,6 @@ NSError* library_error(MTLLibraryError code, const std::string& message) {
   object->_function = std::move(function);
   return object;
 }
-
-NOT_SIMULATED(- (id<MTLFunction>)newFunctionWithName:(NSString*)name
-                                      constantValues:(MTLFunctionConstantValues*)values
-                                               error:(NSError**)error)
 
 @end
 
@@ -134,7 +126,6 @@ SimulatedFunction* checked_function(id<MTLFunction> object, const char* function
 
 - (void)dealloc {
   [_preprocessorMacros release];
-  [_installName release];
   [super dealloc];
 }
 
@@ -149,21 +140,6 @@ SimulatedFunction* checked_function(id<MTLFunction> object, const char* function
   COUNT_CALL();
   _mathMode = mode;
   _fastMathEnabled = mode == MTLMathModeFast;
-}
-
-COPIES_PROPERTIES
-
-@end
-
-// Kernels with function constants cannot be made, so there are no values to keep.
-@implementation MTLFunctionConstantValues
-
-NOT_SIMULATED(- (void)setConstantValue:(const void*)value type:(MTLDataType)type atIndex:(NSUInteger)index)
-NOT_SIMULATED(- (void)setConstantValues:(const void*)values type:(MTLDataType)type withRange:(NSRange)range)
-NOT_SIMULATED(- (void)setConstantValue:(const void*)value type:(MTLDataType)type withName:(NSString*)name)
-
-- (void)reset {
-  COUNT_CALL();
 }
 
 COPIES_PROPERTIES
@@ -194,30 +170,6 @@ COPIES_PROPERTIES
   return _argument.index;
 }
 
-- (BOOL)isUsed {
-  return YES;
-}
-
-- (BOOL)isArgument {
-  return YES;
-}
-
-NOT_SIMULATED(- (NSUInteger)bufferAlignment)
-
-- (NSUInteger)bufferDataSize {
-  return _argument.minimum_length;
-}
-
-NOT_SIMULATED(- (MTLDataType)bufferDataType)
-
-- (NSUInteger)threadgroupMemoryAlignment {
-  return kThreadgroupMemoryAlignment;
-}
-
-- (NSUInteger)threadgroupMemoryDataSize {
-  return _argument.minimum_length;
-}
-
 @end
 
 @interface MTLComputePipelineReflection ()
@@ -233,56 +185,10 @@ NOT_SIMULATED(- (MTLDataType)bufferDataType)
 
 @end
 
-@implementation MTLPipelineBufferDescriptor
-
-COPIES_PROPERTIES
-
-@end
-
-@implementation MTLPipelineBufferDescriptorArray {
-  NSMutableDictionary<NSNumber*, MTLPipelineBufferDescriptor*>* _descriptors;
-}
-
-- (instancetype)init {
-  if ((self = [super init])) {
-    _descriptors = [[NSMutableDictionary alloc] init];
-  }
-  return self;
-}
-
-- (void)dealloc {
-  [_descriptors release];
-  [super dealloc];
-}
-
-- (MTLPipelineBufferDescriptor*)objectAtIndexedSubscript:(NSUInteger)index {
-  NSNumber* key = [NSNumber numberWithUnsignedInteger:index];
-  MTLPipelineBufferDescriptor* found = [_descriptors objectForKey:key];
-  if (!found) {
-    found = [[[MTLPipelineBufferDescriptor alloc] init] autorelease];
-    [_descriptors setObject:found forKey:key];
-  }
-  return found;
-}
-
-- (void)setObject:(MTLPipelineBufferDescriptor*)buffer atIndexedSubscript:(NSUInteger)index {
-  NSNumber* key = [NSNumber numberWithUnsignedInteger:index];
-  if (buffer) {
-    [_descriptors setObject:[[buffer copy] autorelease] forKey:key];
-  } else {
-    [_descriptors removeObjectForKey:key];
-  }
-}
-
-@end
-
 @implementation MTLComputePipelineDescriptor
 
-@synthesize buffers = _buffers;
-
 - (instancetype)init {
   if ((self = [super init])) {
-    _buffers = [[MTLPipelineBufferDescriptorArray alloc] init];
     [self reset];
   }
   return self;
@@ -291,7 +197,6 @@ COPIES_PROPERTIES
 - (void)dealloc {
   [_label release];
   [_computeFunction release];
-  [_buffers release];
   [super dealloc];
 }
 
@@ -303,18 +208,9 @@ COPIES_PROPERTIES
   _supportIndirectCommandBuffers = NO;
   _maxCallStackDepth = 1;
   _supportAddingBinaryFunctions = NO;
-  _shaderValidation = MTLShaderValidationDefault;
-  [_buffers release];
-  _buffers = [[MTLPipelineBufferDescriptorArray alloc] init];
 }
 
-- (id)copyWithZone:(NSZone*)zone {
-  MTLComputePipelineDescriptor* copy = copy_with_properties(self);
-  for (NSUInteger i = 0; i < kBufferSlots; ++i) {
-    copy.buffers[i] = _buffers[i];
-  }
-  return copy;
-}
+COPIES_PROPERTIES
 
 @end
 
@@ -370,21 +266,6 @@ COPIES_PROPERTIES
   COUNT_CALL();
   return _supportsIndirectCommandBuffers;
 }
-
-- (MTLResourceID)gpuResourceID {
-  COUNT_CALL();
-  return {reinterpret_cast<uint64_t>(self)};
-}
-
-- (MTLShaderValidation)shaderValidation {
-  return MTLShaderValidationDefault;
-}
-
-- (NSUInteger)allocatedSize {
-  return 0;
-}
-
-NOT_SIMULATED(- (NSUInteger)imageblockMemoryLengthForDimensions:(MTLSize)dimensions)
 
 @end
 
@@ -452,14 +333,6 @@ constexpr NSUInteger kArgumentAlignment = 16;
 - (void)setArgumentBuffer:(id<MTLBuffer>)argumentBuffer offset:(NSUInteger)offset {
   COUNT_CALL();
   [self setTarget:argumentBuffer offset:offset function:__func__];
-}
-
-- (void)setArgumentBuffer:(id<MTLBuffer>)argumentBuffer
-              startOffset:(NSUInteger)startOffset
-             arrayElement:(NSUInteger)arrayElement {
-  COUNT_CALL();
-  const auto stride = (_encodedLength + kArgumentAlignment - 1) / kArgumentAlignment * kArgumentAlignment;
-  [self setTarget:argumentBuffer offset:startOffset + arrayElement * stride function:__func__];
 }
 
 - (void)setTarget:(id<MTLBuffer>)argumentBuffer offset:(NSUInteger)offset function:(const char*)function {
@@ -534,30 +407,5 @@ constexpr NSUInteger kArgumentAlignment = 16;
     [self encode:buffers[i] offset:offsets[i] atIndex:range.location + i function:__func__];
   }
 }
-
-- (void*)constantDataAtIndex:(NSUInteger)index {
-  COUNT_CALL();
-  char* member = [self memberAtIndex:index function:__func__];
-  const auto* buffer = (SimulatedBuffer*)_argumentBuffer;
-  return buffer->_hostStart + (member - buffer->_pointer);
-}
-
-NOT_SIMULATED(- (void)setTexture:(id<MTLTexture>)texture atIndex:(NSUInteger)index)
-NOT_SIMULATED(- (void)setTextures:(const id<MTLTexture>[])textures withRange:(NSRange)range)
-NOT_SIMULATED(- (void)setSamplerState:(id<MTLSamplerState>)sampler atIndex:(NSUInteger)index)
-NOT_SIMULATED(- (void)setSamplerStates:(const id<MTLSamplerState>[])samplers withRange:(NSRange)range)
-NOT_SIMULATED(- (void)setRenderPipelineState:(id<MTLRenderPipelineState>)pipeline atIndex:(NSUInteger)index)
-NOT_SIMULATED(- (void)setRenderPipelineStates:(const id<MTLRenderPipelineState>[])pipelines withRange:(NSRange)range)
-NOT_SIMULATED(- (void)setComputePipelineState:(id<MTLComputePipelineState>)pipeline atIndex:(NSUInteger)index)
-NOT_SIMULATED(- (void)setComputePipelineStates:(const id<MTLComputePipelineState>[])pipelines withRange:(NSRange)range)
-NOT_SIMULATED(- (void)setIndirectCommandBuffer:(id<MTLIndirectCommandBuffer>)buffer atIndex:(NSUInteger)index)
-NOT_SIMULATED(- (void)setIndirectCommandBuffers:(const id<MTLIndirectCommandBuffer>[])buffers withRange:(NSRange)range)
-NOT_SIMULATED(- (void)setAccelerationStructure:(id<MTLAccelerationStructure>)structure atIndex:(NSUInteger)index)
-NOT_SIMULATED(- (id<MTLArgumentEncoder>)newArgumentEncoderForBufferAtIndex:(NSUInteger)index)
-NOT_SIMULATED(- (void)setVisibleFunctionTable:(id<MTLVisibleFunctionTable>)table atIndex:(NSUInteger)index)
-NOT_SIMULATED(- (void)setVisibleFunctionTables:(const id<MTLVisibleFunctionTable>[])tables withRange:(NSRange)range)
-NOT_SIMULATED(- (void)setIntersectionFunctionTable:(id<MTLIntersectionFunctionTable>)table atIndex:(NSUInteger)index)
-NOT_SIMULATED(- (void)setIntersectionFunctionTables:(const id<MTLIntersectionFunctionTable>[])tables
-                                          withRange:(NSRange)range)
 
 @end

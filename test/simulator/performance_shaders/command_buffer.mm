@@ -24,11 +24,6 @@ using namespace mps_simulator;
   return [buffer autorelease];
 }
 
-+ (instancetype)commandBufferWithCommandBuffer:(id<MTLCommandBuffer>)commandBuffer {
-  COUNT_CALL();
-  return [[[self alloc] initWithCommandBuffer:commandBuffer] autorelease];
-}
-
 - (instancetype)initWithCommandBuffer:(id<MTLCommandBuffer>)commandBuffer {
   COUNT_CALL();
   VALIDATE(commandBuffer != nil, "the command buffer is nil");
@@ -49,15 +44,6 @@ using namespace mps_simulator;
 
 - (id<MTLCommandBuffer>)rootCommandBuffer {
   return [_root isKindOfClass:[MPSCommandBuffer class]] ? ((MPSCommandBuffer*)_root).rootCommandBuffer : _root;
-}
-
-- (id<MPSHeapProvider>)heapProvider {
-  return nil;
-}
-
-- (void)prefetchHeapForWorkloadSize:(size_t)size {
-  COUNT_CALL();
-  // A hint; memory of the host needs no preparation.
 }
 
 - (void)takeNextCommandBuffer {
@@ -112,18 +98,9 @@ using namespace mps_simulator;
   [_root addCompletedHandler:block];
 }
 
-- (void)presentDrawable:(id<MTLDrawable>)drawable {
-  [_root presentDrawable:drawable];
-}
-
 - (id<MTLBlitCommandEncoder>)blitCommandEncoder {
   COUNT_CALL();
   return [_root blitCommandEncoder];
-}
-
-- (id<MTLBlitCommandEncoder>)blitCommandEncoderWithDescriptor:(MTLBlitPassDescriptor*)descriptor {
-  COUNT_CALL();
-  return [_root blitCommandEncoderWithDescriptor:descriptor];
 }
 
 - (id<MTLComputeCommandEncoder>)computeCommandEncoder {

@@ -54,13 +54,6 @@ using namespace mps_simulator;
   return descriptor;
 }
 
-+ (size_t)rowBytesForColumns:(NSUInteger)columns dataType:(MPSDataType)dataType {
-  COUNT_CALL();
-  constexpr size_t kRecommendedAlignment = 16;
-  const size_t bytes = columns * MPSSizeofMPSDataType(dataType);
-  return (bytes + kRecommendedAlignment - 1) / kRecommendedAlignment * kRecommendedAlignment;
-}
-
 @end
 
 @implementation MPSMatrix
@@ -113,17 +106,6 @@ using namespace mps_simulator;
   [_data release];
   [_device release];
   [super dealloc];
-}
-
-- (NSUInteger)resourceSize {
-  COUNT_CALL();
-  return _data.length;
-}
-
-- (void)synchronizeOnCommandBuffer:(id<MTLCommandBuffer>)commandBuffer {
-  COUNT_CALL();
-  // CPU and GPU share their memory: there is nothing to copy.
-  VALIDATE(commandBuffer != nil, "the command buffer is nil");
 }
 
 @end

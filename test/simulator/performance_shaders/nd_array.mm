@@ -224,11 +224,6 @@ void encode_elements(id<MTLCommandBuffer> command_buffer,
   return _view.data_type;
 }
 
-- (size_t)dataTypeSize {
-  COUNT_CALL();
-  return MPSSizeofMPSDataType(_view.data_type);
-}
-
 - (NSUInteger)numberOfDimensions {
   COUNT_CALL();
   return _view.sizes.size();
@@ -245,11 +240,6 @@ void encode_elements(id<MTLCommandBuffer> command_buffer,
                                                                             shape:to_numbers(_view.sizes)];
   descriptor.preferPackedRows = _packed;
   return descriptor;
-}
-
-- (NSUInteger)resourceSize {
-  COUNT_CALL();
-  return _view.buffer.length;
 }
 
 - (id<MTLBuffer>)userBuffer {
@@ -409,27 +399,6 @@ void encode_elements(id<MTLCommandBuffer> command_buffer,
                                             function:__func__];
   const NDArrayView source = view_of(self);
   encode_elements(cmdBuf, source, destination, __func__);
-}
-
-- (void)importDataWithCommandBuffer:(id<MTLCommandBuffer>)cmdBuf
-                         fromBuffer:(id<MTLBuffer>)buffer
-                     sourceDataType:(MPSDataType)sourceDataType
-                             offset:(NSUInteger)offset
-                         rowStrides:(NSInteger*)rowStrides {
-  COUNT_CALL();
-  const NDArrayView source = [self viewOfBuffer:buffer
-                                       dataType:sourceDataType
-                                         offset:offset
-                                     rowStrides:rowStrides
-                                       function:__func__];
-  const NDArrayView destination = view_of(self);
-  encode_elements(cmdBuf, source, destination, __func__);
-}
-
-- (void)synchronizeOnCommandBuffer:(id<MTLCommandBuffer>)commandBuffer {
-  COUNT_CALL();
-  // CPU and GPU share their memory: there is nothing to copy.
-  VALIDATE(commandBuffer != nil, "the command buffer is nil");
 }
 
 - (void)printNDArray {

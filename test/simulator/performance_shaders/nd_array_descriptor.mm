@@ -16,17 +16,6 @@ using namespace mps_simulator;
 
 @implementation MPSNDArrayDescriptor
 
-+ (instancetype)descriptorWithDataType:(MPSDataType)dataType
-                        dimensionCount:(NSUInteger)numberOfDimensions
-                        dimensionSizes:(NSUInteger*)dimensionSizes {
-  COUNT_CALL();
-  MPSNDArrayDescriptor* descriptor = [[[self alloc] init] autorelease];
-  descriptor->_dataType = dataType;
-  [descriptor setLengths:std::vector<NSUInteger>(dimensionSizes, dimensionSizes + numberOfDimensions)
-                function:__func__];
-  return descriptor;
-}
-
 + (instancetype)descriptorWithDataType:(MPSDataType)dataType shape:(MPSShape*)shape {
   COUNT_CALL();
   VALIDATE(shape != nil, "the shape is nil");
@@ -122,39 +111,6 @@ using namespace mps_simulator;
     seen[dimensionOrder[i]] = true;
     _plan.dimensions[i] = before[dimensionOrder[i]];
   }
-}
-
-- (void)reshapeWithDimensionCount:(NSUInteger)numberOfDimensions dimensionSizes:(NSUInteger*)dimensionSizes {
-  COUNT_CALL();
-  [self reshapeTo:std::vector<NSUInteger>(dimensionSizes, dimensionSizes + numberOfDimensions) function:__func__];
-}
-
-- (void)reshapeWithShape:(MPSShape*)shape {
-  COUNT_CALL();
-  [self reshapeTo:[MPSNDArrayDescriptor lengthsOfShape:shape function:__func__] function:__func__];
-}
-
-- (void)reshapeTo:(const std::vector<NSUInteger>&)lengths function:(const char*)function {
-  for (size_t i = 0; i < _plan.dimensions.size(); ++i) {
-    const auto& dimension = _plan.dimensions[i];
-    if (dimension.source != i || dimension.slice.length != dimension.length) {
-      unsupported("%s after a transposition or a slice", function);
-    }
-  }
-  const auto product = [](const auto& values, auto length) {
-    NSUInteger count = 1;
-    for (const auto& value : values) {
-      count *= length(value);
-    }
-    return count;
-  };
-  const NSUInteger before = product(_plan.dimensions, [](const auto& dimension) { return dimension.length; });
-  const NSUInteger after = product(lengths, [](NSUInteger length) { return length; });
-  if (before != after) {
-    violation("%s: %lu elements cannot take a shape of %lu", function, before, after);
-  }
-  _plan.reshaped = true;
-  [self setLengths:lengths function:function];
 }
 
 - (vector_uchar16)dimensionOrder {

@@ -269,29 +269,4 @@ using namespace mps_simulator;
               function:__func__];
 }
 
-- (MPSNDArray*)reshapeWithCommandBuffer:(id<MTLCommandBuffer>)cmdBuf
-                            sourceArray:(MPSNDArray*)sourceArray
-                         dimensionCount:(NSUInteger)numberOfDimensions
-                         dimensionSizes:(const NSUInteger*)dimensionSizes
-                       destinationArray:(MPSNDArray*)destinationArray {
-  COUNT_CALL();
-  std::vector<int64_t> sizes(dimensionSizes, dimensionSizes + numberOfDimensions);
-  std::reverse(sizes.begin(), sizes.end());
-  return [self reshape:sourceArray sizes:sizes on:cmdBuf encoder:nil to:destinationArray function:__func__];
-}
-
-- (MPSNDArray*)reshapeWithCommandEncoder:(id<MTLComputeCommandEncoder>)encoder
-                           commandBuffer:(id<MTLCommandBuffer>)cmdBuf
-                             sourceArray:(MPSNDArray*)sourceArray
-                                   shape:(MPSShape*)shape
-                        destinationArray:(MPSNDArray*)destinationArray {
-  COUNT_CALL();
-  return [self reshape:sourceArray
-                 sizes:to_integers(shape)
-                    on:cmdBuf
-               encoder:encoder
-                    to:destinationArray
-              function:__func__];
-}
-
 @end

@@ -1,4 +1,4 @@
-// Queues, groups, semaphores.
+// Queues.
 #include "foundation_checks.h"
 
 #include "support/settings.h"
@@ -18,13 +18,10 @@ CASE(sync_runs_on_the_queue) {
   __block std::thread::id thread;
   dispatch_sync(queue, ^{
     thread = std::this_thread::get_id();
-    dispatch_assert_queue(queue);
-    CHECK(std::string(dispatch_queue_get_label(DISPATCH_CURRENT_QUEUE_LABEL)) == "sync");
   });
   if (settings().seed <= 1) {
     CHECK((thread == std::this_thread::get_id()) == (settings().seed == 0));
   }
-  CHECK_VIOLATION("does not run on the queue \"sync\"", dispatch_assert_queue(queue));
   dispatch_release(queue);
 }
 
@@ -125,105 +122,6 @@ CASE(main_queue_is_not_served) {
   CHECK_VIOLATION("dispatch_sync: nothing runs the main queue", dispatch_sync(dispatch_get_main_queue(), kNothing));
   CHECK_VIOLATION("dispatch_async: nothing runs the main queue", dispatch_async(dispatch_get_main_queue(), kNothing));
   CHECK_VIOLATION("dispatch_sync: the queue is NULL", dispatch_sync(nil, kNothing));
-}
-
-CASE(concurrent_queue_and_barrier) {
-  const dispatch_queue_t queue = dispatch_queue_create("concurrent", DISPATCH_QUEUE_CONCURRENT);
-  const dispatch_semaphore_t both = dispatch_semaphore_create(0);
-  const dispatch_semaphore_t go = dispatch_semaphore_create(0);
-  // Each waits for the other: they must run at the same time.
-  dispatch_async(queue, ^{
-    dispatch_semaphore_signal(both);
-    dispatch_semaphore_wait(go, DISPATCH_TIME_FOREVER);
-  });
-  dispatch_async(queue, ^{
-    dispatch_semaphore_wait(both, DISPATCH_TIME_FOREVER);
-    dispatch_semaphore_signal(go);
-  });
-  std::atomic<int> running_count{0};
-  std::atomic<bool> any_overlap{false};
-  auto* const running = &running_count;
-  auto* const overlapped = &any_overlap;
-  for (int i = 0; i < 30; ++i) {
-    const auto body = ^{
-      running->fetch_add(1);
-      std::this_thread::yield();
-      running->fetch_sub(1);
-    };
-    if (i % 5 == 4) {
-      dispatch_barrier_async(queue, ^{
-        if (running->load() != 0) {
-          *overlapped = true;
-        }
-        body();
-      });
-    } else {
-      dispatch_async(queue, body);
-    }
-  }
-  dispatch_barrier_sync(queue, kNothing);
-  CHECK(!any_overlap);
-  CHECK_EQUAL(running_count.load(), 0);
-  dispatch_release(queue);
-  dispatch_release(both);
-  dispatch_release(go);
-}
-
-CASE(groups) {
-  const dispatch_group_t group = dispatch_group_create();
-  const dispatch_queue_t queue = dispatch_get_global_queue(QOS_CLASS_DEFAULT, 0);
-  std::atomic<int> done{0};
-  auto* const counter = &done;
-  for (int i = 0; i < 20; ++i) {
-    dispatch_group_async(group, queue, ^{
-      counter->fetch_add(1);
-    });
-  }
-  CHECK_EQUAL(dispatch_group_wait(group, DISPATCH_TIME_FOREVER), 0);
-  CHECK_EQUAL(done.load(), 20);
-  dispatch_group_enter(group);
-  CHECK_EQUAL(dispatch_group_wait(group, dispatch_time(DISPATCH_TIME_NOW, 1000000)), 1);
-  const dispatch_semaphore_t notified = dispatch_semaphore_create(0);
-  dispatch_group_notify(group, queue, ^{
-    dispatch_semaphore_signal(notified);
-  });
-  CHECK_EQUAL(dispatch_semaphore_wait(notified, DISPATCH_TIME_NOW), 1);
-  dispatch_group_leave(group);
-  CHECK_EQUAL(dispatch_semaphore_wait(notified, DISPATCH_TIME_FOREVER), 0);
-  CHECK_VIOLATION("more calls than of dispatch_group_enter", dispatch_group_leave(group));
-  dispatch_release(group);
-  dispatch_release(notified);
-}
-
-CASE(semaphore_released_in_use) {
-  const dispatch_semaphore_t semaphore = dispatch_semaphore_create(1);
-  CHECK_EQUAL(dispatch_semaphore_wait(semaphore, DISPATCH_TIME_NOW), 0);
-  CHECK_VIOLATION("still in use", dispatch_release(semaphore));
-}
-
-CASE(once) {
-  static dispatch_once_t predicate;
-  static std::atomic<int> runs{0};
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) {
-    threads.emplace_back([] {
-      dispatch_once(&predicate, ^{
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
-        ++runs;
-      });
-      if (runs != 1) {
-        runs = 100;
-      }
-    });
-  }
-  for (auto& thread : threads) {
-    thread.join();
-  }
-  CHECK_EQUAL(runs.load(), 1);
-  static dispatch_once_t recursive;
-  CHECK_VIOLATION("dispatch_once: deadlock", dispatch_once(&recursive, ^{
-                    dispatch_once(&recursive, kNothing);
-                  }));
 }
 
 CASE(dispatch_data_runs_its_destructor) {

@@ -46,7 +46,6 @@ CASE(array_shape_and_dimensions_run_opposite_ways) {
   CHECK_EQUAL([array lengthOfDimension:0], 4);
   CHECK_EQUAL([array lengthOfDimension:2], 2);
   CHECK_EQUAL([array lengthOfDimension:7], 1);
-  CHECK_EQUAL(array.dataTypeSize, 4);
   CHECK_STRING([[array.descriptor getShape] componentsJoinedByString:@","], "2,3,4");
   const NDArrayView view = view_of(array);
   CHECK(view.sizes == (Integers{2, 3, 4}));

@@ -168,7 +168,8 @@ CASE(print_feed_order) {
     MPSGraphTensor* x = [graph placeholderWithShape:@[ @4 ] dataType:MPSDataTypeFloat32 name:nil];
     feeds[x] = type;
     [tensors addObject:x];
-    MPSGraphTensor* sum = sums.count ? [graph additionWithPrimaryTensor:sums.lastObject secondaryTensor:x name:nil] : x;
+    MPSGraphTensor* sum =
+        sums.count ? [graph additionWithPrimaryTensor:sums[sums.count - 1] secondaryTensor:x name:nil] : x;
     [sums addObject:sum];
   }
   // Each executable has its own order, also of the same graph.

@@ -7,11 +7,7 @@
 typedef NSString* NSErrorDomain;
 typedef NSString* NSErrorUserInfoKey;
 
-FOUNDATION_EXPORT NSErrorDomain const NSCocoaErrorDomain;
-FOUNDATION_EXPORT NSErrorDomain const NSPOSIXErrorDomain;
 FOUNDATION_EXPORT NSErrorUserInfoKey const NSLocalizedDescriptionKey;
-FOUNDATION_EXPORT NSErrorUserInfoKey const NSLocalizedFailureReasonErrorKey;
-FOUNDATION_EXPORT NSErrorUserInfoKey const NSUnderlyingErrorKey;
 
 @interface NSError : NSObject <NSCopying, NSSecureCoding>
 + (instancetype)errorWithDomain:(NSErrorDomain)domain
@@ -24,5 +20,4 @@ FOUNDATION_EXPORT NSErrorUserInfoKey const NSUnderlyingErrorKey;
 @property(readonly) NSInteger code;
 @property(readonly, copy) NSDictionary<NSErrorUserInfoKey, id>* userInfo;
 @property(readonly, copy) NSString* localizedDescription;
-@property(readonly, copy) NSString* localizedFailureReason;
 @end

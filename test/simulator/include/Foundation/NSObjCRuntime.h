@@ -78,7 +78,5 @@ FOUNDATION_EXPORT Class NSClassFromString(NSString* name);
 FOUNDATION_EXPORT NSString* NSStringFromClass(Class cls);
 FOUNDATION_EXPORT SEL NSSelectorFromString(NSString* name);
 FOUNDATION_EXPORT NSString* NSStringFromSelector(SEL selector);
-FOUNDATION_EXPORT NSString* NSStringFromProtocol(Protocol* protocol);
 FOUNDATION_EXPORT void NSLog(NSString* format, ...);
-FOUNDATION_EXPORT void NSLogv(NSString* format, va_list arguments);
 #endif

@@ -28,11 +28,7 @@ NS_INLINE BOOL NSEqualRanges(NSRange left, NSRange right) {
 }
 
 @class NSString;
-FOUNDATION_EXPORT NSString* NSStringFromRange(NSRange range);
-
 @class NSArray;
-@class NSInvocation;
-@class NSMethodSignature;
 
 @protocol NSObject
 - (BOOL)isEqual:(id)object;
@@ -54,8 +50,6 @@ FOUNDATION_EXPORT NSString* NSStringFromRange(NSRange range);
 - (NSUInteger)retainCount;
 - (NSZone*)zone;
 @property(readonly, copy) NSString* description;
-@optional
-@property(readonly, copy) NSString* debugDescription;
 @end
 
 @protocol NSCopying
@@ -93,50 +87,16 @@ NS_ROOT_CLASS
 + (BOOL)instancesRespondToSelector:(SEL)selector;
 + (BOOL)conformsToProtocol:(Protocol*)protocol;
 + (BOOL)isSubclassOfClass:(Class)cls;
-+ (IMP)instanceMethodForSelector:(SEL)selector;
-- (IMP)methodForSelector:(SEL)selector;
 - (void)doesNotRecognizeSelector:(SEL)selector;
 - (id)forwardingTargetForSelector:(SEL)selector;
-- (void)forwardInvocation:(NSInvocation*)invocation;
-- (NSMethodSignature*)methodSignatureForSelector:(SEL)selector;
-+ (NSMethodSignature*)instanceMethodSignatureForSelector:(SEL)selector;
-+ (BOOL)resolveClassMethod:(SEL)selector;
-+ (BOOL)resolveInstanceMethod:(SEL)selector;
 + (NSUInteger)hash;
 + (Class)superclass;
 + (Class)class;
 + (NSString*)description;
-+ (NSString*)debugDescription;
 @end
 
 @interface NSObject (NSKeyValueCoding)
 - (id)valueForKey:(NSString*)key;
-- (void)setValue:(id)value forKey:(NSString*)key;
-@end
-
-@interface NSMethodSignature : NSObject
-+ (NSMethodSignature*)signatureWithObjCTypes:(const char*)types;
-@property(readonly) NSUInteger numberOfArguments;
-- (const char*)getArgumentTypeAtIndex:(NSUInteger)index;
-@property(readonly) NSUInteger frameLength;
-@property(readonly) const char* methodReturnType;
-@property(readonly) NSUInteger methodReturnLength;
-- (BOOL)isOneway;
-@end
-
-@interface NSInvocation : NSObject
-+ (NSInvocation*)invocationWithMethodSignature:(NSMethodSignature*)signature;
-@property(readonly, retain) NSMethodSignature* methodSignature;
-@property(assign) id target;
-@property SEL selector;
-@property(readonly) BOOL argumentsRetained;
-- (void)retainArguments;
-- (void)getReturnValue:(void*)value;
-- (void)setReturnValue:(void*)value;
-- (void)getArgument:(void*)value atIndex:(NSInteger)index;
-- (void)setArgument:(void*)value atIndex:(NSInteger)index;
-- (void)invoke;
-- (void)invokeWithTarget:(id)target;
 @end
 
 @interface NSAutoreleasePool : NSObject {
@@ -144,21 +104,4 @@ NS_ROOT_CLASS
   void* _pool;
 }
 - (void)drain;
-@end
-
-@interface NSNull : NSObject <NSCopying, NSSecureCoding>
-+ (NSNull*)null;
-@end
-
-@protocol NSLocking
-- (void)lock;
-- (void)unlock;
-@end
-
-@interface NSLock : NSObject <NSLocking>
-- (BOOL)tryLock;
-@end
-
-@interface NSRecursiveLock : NSObject <NSLocking>
-- (BOOL)tryLock;
 @end

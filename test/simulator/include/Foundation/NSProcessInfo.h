@@ -13,12 +13,5 @@ typedef struct {
 @interface NSProcessInfo : NSObject
 @property(class, readonly, strong) NSProcessInfo* processInfo;
 @property(readonly) NSOperatingSystemVersion operatingSystemVersion;
-@property(readonly, copy) NSString* operatingSystemVersionString;
-@property(readonly, copy) NSDictionary<NSString*, NSString*>* environment;
-@property(readonly, copy) NSString* processName;
-@property(readonly) int processIdentifier;
-@property(readonly) NSUInteger processorCount, activeProcessorCount;
-@property(readonly) unsigned long long physicalMemory;
-@property(readonly) NSTimeInterval systemUptime;
 - (BOOL)isOperatingSystemAtLeastVersion:(NSOperatingSystemVersion)version;
 @end

@@ -5,20 +5,6 @@
 @interface NSValue : NSObject <NSCopying, NSSecureCoding>
 @property(readonly) const char* objCType;
 - (void)getValue:(void*)value;
-- (void)getValue:(void*)value size:(NSUInteger)size;
-- (instancetype)initWithBytes:(const void*)value objCType:(const char*)type;
-@end
-
-@interface NSValue (NSValueCreation)
-+ (NSValue*)valueWithBytes:(const void*)value objCType:(const char*)type;
-+ (NSValue*)value:(const void*)value withObjCType:(const char*)type;
-+ (NSValue*)valueWithPointer:(const void*)pointer;
-+ (NSValue*)valueWithNonretainedObject:(id)object;
-+ (NSValue*)valueWithRange:(NSRange)range;
-@property(readonly) void* pointerValue;
-@property(readonly) id nonretainedObjectValue;
-@property(readonly) NSRange rangeValue;
-- (BOOL)isEqualToValue:(NSValue*)value;
 @end
 
 @interface NSNumber : NSValue
@@ -75,19 +61,7 @@
 + (NSNumber*)numberWithUnsignedInteger:(NSUInteger)value;
 @end
 
-@interface NSDate : NSObject <NSCopying, NSSecureCoding>
-+ (instancetype)date;
-+ (instancetype)dateWithTimeIntervalSinceNow:(NSTimeInterval)seconds;
-+ (instancetype)dateWithTimeIntervalSince1970:(NSTimeInterval)seconds;
-- (instancetype)initWithTimeIntervalSince1970:(NSTimeInterval)seconds;
-@property(readonly) NSTimeInterval timeIntervalSince1970, timeIntervalSinceNow;
-- (NSTimeInterval)timeIntervalSinceDate:(NSDate*)other;
-@end
-
-@class NSString;
-@class NSURL;
-
-@interface NSData : NSObject <NSCopying, NSMutableCopying, NSSecureCoding>
+@interface NSData : NSObject <NSCopying, NSSecureCoding>
 @property(readonly) NSUInteger length;
 @property(readonly) const void* bytes;
 @end
@@ -95,27 +69,6 @@
 @interface NSData (NSDataCreation)
 + (instancetype)data;
 + (instancetype)dataWithBytes:(const void*)bytes length:(NSUInteger)length;
-+ (instancetype)dataWithBytesNoCopy:(void*)bytes length:(NSUInteger)length;
-+ (instancetype)dataWithBytesNoCopy:(void*)bytes length:(NSUInteger)length freeWhenDone:(BOOL)free_when_done;
-+ (instancetype)dataWithData:(NSData*)data;
-+ (instancetype)dataWithContentsOfFile:(NSString*)path;
 - (instancetype)initWithBytes:(const void*)bytes length:(NSUInteger)length;
-- (instancetype)initWithBytesNoCopy:(void*)bytes length:(NSUInteger)length;
-- (instancetype)initWithBytesNoCopy:(void*)bytes length:(NSUInteger)length freeWhenDone:(BOOL)free_when_done;
-- (instancetype)initWithData:(NSData*)data;
-- (void)getBytes:(void*)buffer length:(NSUInteger)length;
-- (void)getBytes:(void*)buffer range:(NSRange)range;
 - (BOOL)isEqualToData:(NSData*)other;
-- (NSData*)subdataWithRange:(NSRange)range;
-@end
-
-@interface NSMutableData : NSData
-+ (instancetype)dataWithCapacity:(NSUInteger)capacity;
-+ (instancetype)dataWithLength:(NSUInteger)length;
-- (instancetype)initWithCapacity:(NSUInteger)capacity;
-- (instancetype)initWithLength:(NSUInteger)length;
-@property(readonly) void* mutableBytes;
-@property NSUInteger length;
-- (void)appendBytes:(const void*)bytes length:(NSUInteger)length;
-- (void)appendData:(NSData*)other;
 @end

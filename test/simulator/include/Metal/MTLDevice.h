@@ -24,31 +24,11 @@ typedef NS_ENUM(NSUInteger, MTLCommandBufferStatus) {
 MTL_EXTERN NSString* const MTLCommandBufferErrorDomain;
 
 typedef NS_ENUM(NSUInteger, MTLCommandBufferError) {
-  MTLCommandBufferErrorNone = 0,
   MTLCommandBufferErrorInternal = 1,
-  MTLCommandBufferErrorTimeout = 2,
-  MTLCommandBufferErrorPageFault = 3,
-  MTLCommandBufferErrorBlacklisted = 4,
-  MTLCommandBufferErrorAccessRevoked = 4,
-  MTLCommandBufferErrorNotPermitted = 7,
-  MTLCommandBufferErrorOutOfMemory = 8,
-  MTLCommandBufferErrorInvalidResource = 9,
-  MTLCommandBufferErrorMemoryless = 10,
-  MTLCommandBufferErrorDeviceRemoved = 11,
-  MTLCommandBufferErrorStackOverflow = 12,
 };
 
 typedef NS_OPTIONS(NSUInteger, MTLCommandBufferErrorOption) {
   MTLCommandBufferErrorOptionNone = 0,
-  MTLCommandBufferErrorOptionEncoderExecutionStatus = 1,
-};
-
-typedef NS_ENUM(NSInteger, MTLCommandEncoderErrorState) {
-  MTLCommandEncoderErrorStateUnknown = 0,
-  MTLCommandEncoderErrorStateCompleted = 1,
-  MTLCommandEncoderErrorStateAffected = 2,
-  MTLCommandEncoderErrorStatePending = 3,
-  MTLCommandEncoderErrorStateFaulted = 4,
 };
 
 typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer>);
@@ -71,11 +51,9 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer>);
 - (void)commit;
 - (void)addScheduledHandler:(MTLCommandBufferHandler)block;
 - (void)addCompletedHandler:(MTLCommandBufferHandler)block;
-- (void)presentDrawable:(id<MTLDrawable>)drawable;
 - (void)waitUntilScheduled;
 - (void)waitUntilCompleted;
 - (nullable id<MTLBlitCommandEncoder>)blitCommandEncoder;
-- (nullable id<MTLBlitCommandEncoder>)blitCommandEncoderWithDescriptor:(MTLBlitPassDescriptor*)blitPassDescriptor;
 - (nullable id<MTLComputeCommandEncoder>)computeCommandEncoder;
 - (nullable id<MTLComputeCommandEncoder>)computeCommandEncoderWithDescriptor:
     (MTLComputePassDescriptor*)computePassDescriptor;
@@ -90,19 +68,7 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer>);
 @property(nullable, copy, atomic) NSString* label;
 @property(readonly) id<MTLDevice> device;
 - (nullable id<MTLCommandBuffer>)commandBuffer;
-- (nullable id<MTLCommandBuffer>)commandBufferWithDescriptor:(MTLCommandBufferDescriptor*)descriptor;
 - (nullable id<MTLCommandBuffer>)commandBufferWithUnretainedReferences;
-- (void)insertDebugCaptureBoundary;
-@end
-
-@protocol MTLDevice;
-
-@protocol MTLCaptureScope <NSObject>
-- (void)beginScope;
-- (void)endScope;
-@property(nullable, copy, atomic) NSString* label;
-@property(nonnull, readonly, nonatomic) id<MTLDevice> device;
-@property(nullable, readonly, nonatomic) id<MTLCommandQueue> commandQueue;
 @end
 
 MTL_EXTERN NSString* const MTLCaptureErrorDomain;
@@ -126,68 +92,37 @@ typedef NS_ENUM(NSInteger, MTLCaptureDestination) {
 
 @interface MTLCaptureManager : NSObject
 + (MTLCaptureManager*)sharedCaptureManager;
-- (id<MTLCaptureScope>)newCaptureScopeWithDevice:(id<MTLDevice>)device;
-- (id<MTLCaptureScope>)newCaptureScopeWithCommandQueue:(id<MTLCommandQueue>)commandQueue;
 - (BOOL)supportsDestination:(MTLCaptureDestination)destination;
 - (BOOL)startCaptureWithDescriptor:(MTLCaptureDescriptor*)descriptor error:(NSError* _Nullable* _Nullable)error;
-- (void)startCaptureWithDevice:(id<MTLDevice>)device;
-- (void)startCaptureWithCommandQueue:(id<MTLCommandQueue>)commandQueue;
-- (void)startCaptureWithScope:(id<MTLCaptureScope>)captureScope;
 - (void)stopCapture;
-@property(nullable, readwrite, strong, atomic) id<MTLCaptureScope> defaultCaptureScope;
 @property(readonly) BOOL isCapturing;
 @end
 
 typedef NS_ENUM(NSInteger, MTLGPUFamily) {
   MTLGPUFamilyApple1 = 1001,
-  MTLGPUFamilyApple2 = 1002,
-  MTLGPUFamilyApple3 = 1003,
-  MTLGPUFamilyApple4 = 1004,
-  MTLGPUFamilyApple5 = 1005,
-  MTLGPUFamilyApple6 = 1006,
   MTLGPUFamilyApple7 = 1007,
   MTLGPUFamilyApple8 = 1008,
-  MTLGPUFamilyApple9 = 1009,
   MTLGPUFamilyMac1 = 2001,
   MTLGPUFamilyMac2 = 2002,
   MTLGPUFamilyCommon1 = 3001,
-  MTLGPUFamilyCommon2 = 3002,
   MTLGPUFamilyCommon3 = 3003,
   MTLGPUFamilyMacCatalyst1 = 4001,
-  MTLGPUFamilyMacCatalyst2 = 4002,
   MTLGPUFamilyMetal3 = 5001,
-};
-
-typedef NS_ENUM(NSUInteger, MTLArgumentBuffersTier) {
-  MTLArgumentBuffersTier1 = 0,
-  MTLArgumentBuffersTier2 = 1,
 };
 
 typedef NS_ENUM(NSUInteger, MTLDeviceLocation) {
   MTLDeviceLocationBuiltIn = 0,
-  MTLDeviceLocationSlot = 1,
-  MTLDeviceLocationExternal = 2,
-  MTLDeviceLocationUnspecified = NSUIntegerMax,
 };
 
 @class MTLArgumentDescriptor;
 
-typedef void (^MTLNewLibraryCompletionHandler)(id<MTLLibrary> _Nullable library, NSError* _Nullable error);
-typedef void (^MTLNewComputePipelineStateCompletionHandler)(id<MTLComputePipelineState> _Nullable computePipelineState,
-                                                            NSError* _Nullable error);
-
 @protocol MTLDevice <NSObject>
 @property(nonnull, readonly) NSString* name;
 @property(readonly) uint64_t registryID;
-@property(readonly) MTLSize maxThreadsPerThreadgroup;
 @property(readonly, getter=isLowPower) BOOL lowPower;
-@property(readonly, getter=isHeadless) BOOL headless;
-@property(readonly, getter=isRemovable) BOOL removable;
 @property(readonly) BOOL hasUnifiedMemory;
 @property(readonly) uint64_t recommendedMaxWorkingSetSize;
 @property(readonly) MTLDeviceLocation location;
-@property(readonly) NSUInteger locationNumber;
-@property(readonly) MTLArgumentBuffersTier argumentBuffersSupport;
 @property(readonly) NSUInteger currentAllocatedSize, maxThreadgroupMemoryLength, maxBufferLength;
 - (BOOL)supportsFamily:(MTLGPUFamily)gpuFamily;
 - (nullable id<MTLCommandQueue>)newCommandQueue;
@@ -208,9 +143,6 @@ typedef void (^MTLNewComputePipelineStateCompletionHandler)(id<MTLComputePipelin
 - (nullable id<MTLLibrary>)newLibraryWithSource:(NSString*)source
                                         options:(nullable MTLCompileOptions*)options
                                           error:(NSError* _Nullable* _Nullable)error;
-- (void)newLibraryWithSource:(NSString*)source
-                     options:(nullable MTLCompileOptions*)options
-           completionHandler:(MTLNewLibraryCompletionHandler)completionHandler;
 - (nullable id<MTLComputePipelineState>)newComputePipelineStateWithFunction:(id<MTLFunction>)computeFunction
                                                                       error:(NSError* _Nullable* _Nullable)error;
 - (nullable id<MTLComputePipelineState>)
@@ -226,7 +158,6 @@ typedef void (^MTLNewComputePipelineStateCompletionHandler)(id<MTLComputePipelin
 - (nullable id<MTLFence>)newFence;
 - (nullable id<MTLEvent>)newEvent;
 - (nullable id<MTLSharedEvent>)newSharedEvent;
-- (nullable id<MTLArgumentEncoder>)newArgumentEncoderWithArguments:(NSArray<MTLArgumentDescriptor*>*)arguments;
 - (nullable id<MTLIndirectCommandBuffer>)newIndirectCommandBufferWithDescriptor:
                                              (MTLIndirectCommandBufferDescriptor*)descriptor
                                                                 maxCommandCount:(NSUInteger)maxCount

@@ -17,12 +17,10 @@ typedef NS_ENUM(NSUInteger, MTLPurgeableState) {
 
 typedef NS_ENUM(NSUInteger, MTLCPUCacheMode) {
   MTLCPUCacheModeDefaultCache = 0,
-  MTLCPUCacheModeWriteCombined = 1,
 };
 
 typedef NS_ENUM(NSUInteger, MTLStorageMode) {
   MTLStorageModeShared = 0,
-  MTLStorageModeManaged = 1,
   MTLStorageModePrivate = 2,
   MTLStorageModeMemoryless = 3,
 };
@@ -43,16 +41,11 @@ typedef NS_OPTIONS(NSUInteger, MTLResourceOptions) {
   MTLResourceStorageModeShared = 0,
   MTLResourceStorageModeManaged = 16,
   MTLResourceStorageModePrivate = 32,
-  MTLResourceStorageModeMemoryless = 48,
-  MTLResourceHazardTrackingModeDefault = 0,
   MTLResourceHazardTrackingModeUntracked = 256,
   MTLResourceHazardTrackingModeTracked = 512,
-  MTLResourceOptionCPUCacheModeDefault = 0,
-  MTLResourceOptionCPUCacheModeWriteCombined = 1,
 };
 
 @protocol MTLAllocation <NSObject>
-@property(readonly) NSUInteger allocatedSize;
 @end
 
 @protocol MTLResource <MTLAllocation>
@@ -63,10 +56,8 @@ typedef NS_OPTIONS(NSUInteger, MTLResourceOptions) {
 @property(readonly) MTLHazardTrackingMode hazardTrackingMode;
 @property(readonly) MTLResourceOptions resourceOptions;
 @property(readonly, nullable) id<MTLHeap> heap;
-@property(readonly) NSUInteger heapOffset, allocatedSize;
+@property(readonly) NSUInteger heapOffset;
 - (MTLPurgeableState)setPurgeableState:(MTLPurgeableState)state;
-- (void)makeAliasable;
-- (BOOL)isAliasable;
 @end
 
 @class MTLTextureDescriptor;
@@ -75,15 +66,7 @@ typedef NS_OPTIONS(NSUInteger, MTLResourceOptions) {
 @protocol MTLBuffer <MTLResource>
 @property(readonly) NSUInteger length;
 @property(readonly) uint64_t gpuAddress;
-@property(nullable, readonly) id<MTLBuffer> remoteStorageBuffer;
 - (void*)contents;
-- (void)didModifyRange:(NSRange)range;
-- (nullable id<MTLTexture>)newTextureWithDescriptor:(MTLTextureDescriptor*)descriptor
-                                             offset:(NSUInteger)offset
-                                        bytesPerRow:(NSUInteger)bytesPerRow;
-- (void)addDebugMarker:(NSString*)marker range:(NSRange)range;
-- (void)removeAllDebugMarkers;
-- (nullable id<MTLBuffer>)newRemoteBufferViewForDevice:(id<MTLDevice>)device;
 @end
 
 // Textures are declared only so that encoders can refuse them; the simulated
@@ -91,23 +74,6 @@ typedef NS_OPTIONS(NSUInteger, MTLResourceOptions) {
 
 @protocol MTLTexture <MTLResource>
 @property(readonly) NSUInteger width, height, depth;
-@end
-
-@protocol MTLSamplerState <NSObject>
-@property(nullable, readonly) NSString* label;
-@property(readonly) id<MTLDevice> device;
-@end
-
-@protocol MTLVisibleFunctionTable <MTLResource>
-@end
-
-@protocol MTLIntersectionFunctionTable <MTLResource>
-@end
-
-@protocol MTLAccelerationStructure <MTLResource>
-@end
-
-@protocol MTLRenderPipelineState <NSObject>
 @end
 
 typedef NS_ENUM(NSInteger, MTLHeapType) {
@@ -156,13 +122,9 @@ typedef NS_ENUM(NSInteger, MTLHeapType) {
 @end
 
 @interface MTLSharedEventListener : NSObject
-+ (MTLSharedEventListener*)sharedListener;
 - (instancetype)init;
-- (instancetype)initWithDispatchQueue:(dispatch_queue_t)dispatchQueue;
 @property(nonatomic, readonly) dispatch_queue_t dispatchQueue;
 @end
-
-@class MTLSharedEventHandle;
 
 typedef void (^MTLSharedEventNotificationBlock)(id<MTLSharedEvent>, uint64_t value);
 
@@ -171,7 +133,6 @@ typedef void (^MTLSharedEventNotificationBlock)(id<MTLSharedEvent>, uint64_t val
 - (void)notifyListener:(MTLSharedEventListener*)listener
                atValue:(uint64_t)value
                  block:(MTLSharedEventNotificationBlock)block;
-- (MTLSharedEventHandle*)newSharedEventHandle;
 - (BOOL)waitUntilSignaledValue:(uint64_t)value timeoutMS:(uint64_t)milliseconds;
 @end
 

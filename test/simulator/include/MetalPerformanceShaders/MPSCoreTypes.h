@@ -18,16 +18,13 @@ typedef NS_ENUM(uint32_t, MPSDataType) {
   MPSDataTypeComplexFloat16 = MPSDataTypeFloatBit | MPSDataTypeComplexBit | 32,
 
   MPSDataTypeSignedBit = 0x20000000,
-  MPSDataTypeIntBit = MPSDataTypeSignedBit,
   MPSDataTypeInt2 = MPSDataTypeSignedBit | 2,
-  MPSDataTypeInt4 = MPSDataTypeSignedBit | 4,
   MPSDataTypeInt8 = MPSDataTypeSignedBit | 8,
   MPSDataTypeInt16 = MPSDataTypeSignedBit | 16,
   MPSDataTypeInt32 = MPSDataTypeSignedBit | 32,
   MPSDataTypeInt64 = MPSDataTypeSignedBit | 64,
 
   MPSDataTypeUInt2 = 2,
-  MPSDataTypeUInt4 = 4,
   MPSDataTypeUInt8 = 8,
   MPSDataTypeUInt16 = 16,
   MPSDataTypeUInt32 = 32,
@@ -40,27 +37,17 @@ typedef NS_ENUM(uint32_t, MPSDataType) {
 #endif
 
   MPSDataTypeNormalizedBit = 0x40000000,
-  MPSDataTypeUnorm1 = MPSDataTypeNormalizedBit | 1,
-  MPSDataTypeUnorm8 = MPSDataTypeNormalizedBit | 8,
 };
 
 typedef NS_OPTIONS(NSUInteger, MPSKernelOptions) {
   MPSKernelOptionsNone = 0,
-  MPSKernelOptionsSkipAPIValidation = 1 << 0,
-  MPSKernelOptionsAllowReducedPrecision = 1 << 1,
-  MPSKernelOptionsDisableInternalTiling = 1 << 2,
-  MPSKernelOptionsInsertDebugGroups = 1 << 3,
-  MPSKernelOptionsVerbose = 1 << 4,
 };
 
 typedef NS_OPTIONS(NSUInteger, MPSAliasingStrategy) {
   MPSAliasingStrategyDefault = 0,
-  MPSAliasingStrategyDontCare = MPSAliasingStrategyDefault,
   MPSAliasingStrategyShallAlias = 1 << 0,
   MPSAliasingStrategyShallNotAlias = 1 << 1,
   MPSAliasingStrategyAliasingReserved = MPSAliasingStrategyShallAlias | MPSAliasingStrategyShallNotAlias,
-  MPSAliasingStrategyPreferTemporaryMemory = 1 << 2,
-  MPSAliasingStrategyPreferNonTemporaryMemory = 1 << 3,
 };
 
 typedef struct MPSDimensionSlice {
@@ -94,13 +81,10 @@ BOOL MPSSupportsMTLDevice(id<MTLDevice> device);
 
 @interface MPSCommandBuffer : NSObject <MTLCommandBuffer>
 @property(readonly, nonatomic, retain) id<MTLCommandBuffer> commandBuffer, rootCommandBuffer;
-@property(readonly, nonatomic, retain, nullable) id<MPSHeapProvider> heapProvider;
 + (instancetype)commandBufferFromCommandQueue:(id<MTLCommandQueue>)commandQueue;
-+ (instancetype)commandBufferWithCommandBuffer:(id<MTLCommandBuffer>)commandBuffer;
 - (instancetype)initWithCommandBuffer:(id<MTLCommandBuffer>)commandBuffer;
 - (instancetype)init NS_UNAVAILABLE;
 - (void)commitAndContinue;
-- (void)prefetchHeapForWorkloadSize:(size_t)size;
 @end
 
 #pragma clang assume_nonnull end

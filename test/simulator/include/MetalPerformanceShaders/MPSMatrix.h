@@ -20,7 +20,6 @@
                                 rowBytes:(NSUInteger)rowBytes
                              matrixBytes:(NSUInteger)matrixBytes
                                 dataType:(MPSDataType)dataType;
-+ (size_t)rowBytesForColumns:(NSUInteger)columns dataType:(MPSDataType)dataType;
 @end
 
 @interface MPSMatrix : NSObject
@@ -35,8 +34,6 @@
                     descriptor:(MPSMatrixDescriptor*)descriptor;
 - (instancetype)initWithDevice:(id<MTLDevice>)device descriptor:(MPSMatrixDescriptor*)descriptor;
 - (instancetype)init NS_UNAVAILABLE;
-- (NSUInteger)resourceSize;
-- (void)synchronizeOnCommandBuffer:(id<MTLCommandBuffer>)commandBuffer;
 @end
 
 typedef NS_ENUM(int, MPSMatrixDecompositionStatus) {

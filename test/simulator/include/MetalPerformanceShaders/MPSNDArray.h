@@ -12,17 +12,12 @@
 #ifdef __MAC_15_0
 @property(readwrite, nonatomic) BOOL preferPackedRows;
 #endif
-+ (instancetype)descriptorWithDataType:(MPSDataType)dataType
-                        dimensionCount:(NSUInteger)numberOfDimensions
-                        dimensionSizes:(NSUInteger* _Nonnull)dimensionSizes;
 + (instancetype)descriptorWithDataType:(MPSDataType)dataType shape:(MPSShape*)shape;
 - (NSUInteger)lengthOfDimension:(NSUInteger)dimensionIndex;
 - (MPSDimensionSlice)sliceRangeForDimension:(NSUInteger)dimensionIndex;
 - (void)sliceDimension:(NSUInteger)dimensionIndex withSubrange:(MPSDimensionSlice)subRange;
 - (void)transposeDimension:(NSUInteger)dimensionIndex withDimension:(NSUInteger)dimensionIndex2;
 - (void)permuteWithDimensionOrder:(NSUInteger* _Nonnull)dimensionOrder;
-- (void)reshapeWithDimensionCount:(NSUInteger)numberOfDimensions dimensionSizes:(NSUInteger* _Nonnull)dimensionSizes;
-- (void)reshapeWithShape:(MPSShape*)shape;
 - (vector_uchar16)dimensionOrder;
 - (MPSShape*)getShape;
 @end
@@ -30,7 +25,6 @@
 @interface MPSNDArray : NSObject
 @property(copy, atomic, nullable) NSString* label;
 @property(readonly, nonatomic) MPSDataType dataType;
-@property(readonly, nonatomic) size_t dataTypeSize;
 @property(readonly, nonatomic) NSUInteger numberOfDimensions;
 @property(readonly, retain, nonatomic) id<MTLDevice> device;
 @property(readonly, retain, nonatomic, nullable) MPSNDArray* parent;
@@ -44,7 +38,6 @@
 - (instancetype)init NS_UNAVAILABLE;
 - (NSUInteger)lengthOfDimension:(NSUInteger)dimensionIndex;
 - (MPSNDArrayDescriptor*)descriptor;
-- (NSUInteger)resourceSize;
 - (nullable id<MTLBuffer>)userBuffer;
 - (nullable MPSNDArray*)arrayViewWithCommandBuffer:(nullable id<MTLCommandBuffer>)cmdBuf
                                         descriptor:(MPSNDArrayDescriptor*)descriptor
@@ -63,12 +56,6 @@
                 destinationDataType:(MPSDataType)destinationDataType
                              offset:(NSUInteger)offset
                          rowStrides:(nullable NSInteger*)rowStrides;
-- (void)importDataWithCommandBuffer:(id<MTLCommandBuffer>)cmdBuf
-                         fromBuffer:(id<MTLBuffer>)buffer
-                     sourceDataType:(MPSDataType)sourceDataType
-                             offset:(NSUInteger)offset
-                         rowStrides:(nullable NSInteger*)rowStrides;
-- (void)synchronizeOnCommandBuffer:(id<MTLCommandBuffer>)commandBuffer;
 - (void)printNDArray;
 @end
 
@@ -115,16 +102,6 @@ __attribute__((weak_import))
                                      sourceArray:(MPSNDArray*)sourceArray
                                            shape:(MPSShape*)shape
                                 destinationArray:(nullable MPSNDArray*)destinationArray;
-- (nullable MPSNDArray*)reshapeWithCommandBuffer:(nullable id<MTLCommandBuffer>)cmdBuf
-                                     sourceArray:(MPSNDArray*)sourceArray
-                                  dimensionCount:(NSUInteger)numberOfDimensions
-                                  dimensionSizes:(const NSUInteger*)dimensionSizes
-                                destinationArray:(nullable MPSNDArray*)destinationArray;
-- (nullable MPSNDArray*)reshapeWithCommandEncoder:(nullable id<MTLComputeCommandEncoder>)encoder
-                                    commandBuffer:(nullable id<MTLCommandBuffer>)cmdBuf
-                                      sourceArray:(MPSNDArray*)sourceArray
-                                            shape:(MPSShape*)shape
-                                 destinationArray:(nullable MPSNDArray*)destinationArray;
 @end
 #endif
 

@@ -24,7 +24,6 @@ typedef NS_ENUM(NSUInteger, MPSGraphPaddingStyle) {
   MPSGraphPaddingStyleExplicit = 0,
   MPSGraphPaddingStyleTF_VALID = 1,
   MPSGraphPaddingStyleTF_SAME = 2,
-  MPSGraphPaddingStyleExplicitOffset = 3,
   MPSGraphPaddingStyleONNX_SAME_LOWER = 4,
 };
 
@@ -35,7 +34,6 @@ typedef NS_ENUM(NSInteger, MPSGraphPaddingMode) {
   MPSGraphPaddingModeClampToEdge = 3,
   MPSGraphPaddingModeZero = 4,
   MPSGraphPaddingModePeriodic = 5,
-  MPSGraphPaddingModeAntiPeriodic = 6,
 };
 
 typedef NS_ENUM(NSUInteger, MPSGraphResizeMode) {
@@ -106,7 +104,6 @@ typedef NS_ENUM(uint32_t, MPSGraphDeviceType) {
 @interface MPSGraphOperation : MPSGraphObject <NSCopying>
 @property(readonly, nonatomic) NSArray<MPSGraphTensor*>* inputTensors;
 @property(readonly, nonatomic) NSArray<MPSGraphTensor*>* outputTensors;
-@property(readonly, nonatomic) NSArray<MPSGraphOperation*>* controlDependencies;
 @property(readonly, nonatomic) MPSGraph* graph;
 @property(readonly, nonatomic) NSString* name;
 - (instancetype)init NS_UNAVAILABLE;
@@ -119,7 +116,6 @@ typedef NS_ENUM(uint32_t, MPSGraphDeviceType) {
 typedef NS_ENUM(uint64_t, MPSGraphOptions) {
   MPSGraphOptionsNone = 0,
   MPSGraphOptionsSynchronizeResults = 1,
-  MPSGraphOptionsVerbose = 2,
   MPSGraphOptionsDefault = MPSGraphOptionsSynchronizeResults,
 };
 
@@ -130,11 +126,6 @@ typedef NS_ENUM(uint64_t, MPSGraphOptimization) {
 
 typedef NS_ENUM(uint64_t, MPSGraphOptimizationProfile) {
   MPSGraphOptimizationProfilePerformance = 0,
-  MPSGraphOptimizationProfilePowerEfficiency = 1,
-};
-
-typedef NS_ENUM(uint64_t, MPSGraphExecutionStage) {
-  MPSGraphExecutionStageCompleted = 0,
 };
 
 typedef NSDictionary<MPSGraphTensor*, MPSGraphTensorData*> MPSGraphTensorDataDictionary;
@@ -149,7 +140,6 @@ typedef NSDictionary<NSString*, MPSGraphExecutable*> MPSGraphCallableMap;
 #endif
 
 @interface MPSGraphCompilationDescriptor : MPSGraphObject <NSCopying>
-- (void)disableTypeInference;
 @property(readwrite, atomic) MPSGraphOptimization optimizationLevel;
 @property(readwrite, atomic) MPSGraphOptimizationProfile optimizationProfile;
 @property(readwrite, atomic) BOOL waitForCompilationCompletion;
@@ -179,9 +169,6 @@ typedef NSDictionary<NSString*, MPSGraphExecutable*> MPSGraphCallableMap;
                            targetTensors:(NSArray<MPSGraphTensor*>*)targetTensors
                         targetOperations:(NSArray<MPSGraphOperation*>* _Nullable)targetOperations
                    compilationDescriptor:(MPSGraphCompilationDescriptor* _Nullable)compilationDescriptor;
-- (MPSGraphTensorDataDictionary*)runWithFeeds:(MPSGraphTensorDataDictionary*)feeds
-                                targetTensors:(NSArray<MPSGraphTensor*>*)targetTensors
-                             targetOperations:(NSArray<MPSGraphOperation*>* _Nullable)targetOperations;
 - (MPSGraphTensorDataDictionary*)runWithMTLCommandQueue:(id<MTLCommandQueue>)commandQueue
                                                   feeds:(MPSGraphTensorDataDictionary*)feeds
                                           targetTensors:(NSArray<MPSGraphTensor*>*)targetTensors
@@ -217,9 +204,6 @@ typedef void (^MPSGraphExecutableScheduledHandler)(NSArray<MPSGraphTensorData*>*
 @property(readwrite, atomic) MPSGraphOptions options;
 @property(readonly, nullable, nonatomic) NSArray<MPSGraphTensor*>* feedTensors;
 @property(readonly, nullable, nonatomic) NSArray<MPSGraphTensor*>* targetTensors;
-- (void)specializeWithDevice:(MPSGraphDevice* _Nullable)device
-                  inputTypes:(NSArray<MPSGraphType*>*)inputTypes
-       compilationDescriptor:(MPSGraphCompilationDescriptor* _Nullable)compilationDescriptor;
 - (NSArray<MPSGraphShapedType*>* _Nullable)getOutputTypesWithDevice:(MPSGraphDevice* _Nullable)device
                                                          inputTypes:(NSArray<MPSGraphType*>*)inputTypes
                                               compilationDescriptor:
@@ -229,11 +213,6 @@ typedef void (^MPSGraphExecutableScheduledHandler)(NSArray<MPSGraphTensorData*>*
                                            resultsArray:(NSArray<MPSGraphTensorData*>* _Nullable)resultsArray
                                     executionDescriptor:
                                         (MPSGraphExecutableExecutionDescriptor* _Nullable)executionDescriptor;
-- (NSArray<MPSGraphTensorData*>*)runAsyncWithMTLCommandQueue:(id<MTLCommandQueue>)commandQueue
-                                                 inputsArray:(NSArray<MPSGraphTensorData*>*)inputsArray
-                                                resultsArray:(NSArray<MPSGraphTensorData*>* _Nullable)resultsArray
-                                         executionDescriptor:
-                                             (MPSGraphExecutableExecutionDescriptor* _Nullable)executionDescriptor;
 - (NSArray<MPSGraphTensorData*>*)encodeToCommandBuffer:(MPSCommandBuffer*)commandBuffer
                                            inputsArray:(NSArray<MPSGraphTensorData*>*)inputsArray
                                           resultsArray:(NSArray<MPSGraphTensorData*>* _Nullable)resultsArray

@@ -34,9 +34,6 @@ OF_ONE_TENSOR(ceilWithTensor);
                     minValueTensor:(MPSGraphTensor*)minValueTensor
                     maxValueTensor:(MPSGraphTensor*)maxValueTensor
                               name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)complexTensorWithRealTensor:(MPSGraphTensor*)realTensor
-                               imaginaryTensor:(MPSGraphTensor*)imaginaryTensor
-                                          name:(NSString* _Nullable)name;
 #ifdef __MAC_14_0
 OF_ONE_TENSOR(conjugateWithTensor);
 #endif
@@ -103,19 +100,8 @@ OF_ONE_TENSOR(truncateWithTensor);
 // Activation functions.
 
 @interface MPSGraph (MPSGraphActivationOps)
-- (MPSGraphTensor*)leakyReLUWithTensor:(MPSGraphTensor*)tensor alpha:(double)alpha name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)reLUGradientWithIncomingGradient:(MPSGraphTensor*)incomingGradient
-                                       sourceTensor:(MPSGraphTensor*)sourceTensor
-                                               name:(NSString* _Nullable)name;
 OF_ONE_TENSOR(reLUWithTensor);
-- (MPSGraphTensor*)sigmoidGradientWithIncomingGradient:(MPSGraphTensor*)incomingGradient
-                                          sourceTensor:(MPSGraphTensor*)sourceTensor
-                                                  name:(NSString* _Nullable)name;
 OF_ONE_TENSOR(sigmoidWithTensor);
-- (MPSGraphTensor*)softMaxGradientWithIncomingGradient:(MPSGraphTensor*)incomingGradient
-                                          sourceTensor:(MPSGraphTensor*)sourceTensor
-                                                  axis:(NSInteger)axis
-                                                  name:(NSString* _Nullable)name;
 ALONG_AXIS(softMaxWithTensor);
 @end
 
@@ -147,11 +133,6 @@ ALONG_AXIS(reductionSumWithTensor);
 @interface MPSGraph (MPSGraphCumulativeOps)
 ALONG_AXIS(cumulativeMaximumWithTensor);
 ALONG_AXIS(cumulativeMinimumWithTensor);
-- (MPSGraphTensor*)cumulativeProductWithTensor:(MPSGraphTensor*)tensor
-                                          axis:(NSInteger)axis
-                                     exclusive:(BOOL)exclusive
-                                       reverse:(BOOL)reverse
-                                          name:(NSString* _Nullable)name;
 ALONG_AXIS(cumulativeProductWithTensor);
 - (MPSGraphTensor*)cumulativeSumWithTensor:(MPSGraphTensor*)tensor
                                       axis:(NSInteger)axis
@@ -207,12 +188,6 @@ ALONG_AXIS(cumulativeSumWithTensor);
 @interface MPSGraph (MPSGraphMatrixMultiplicationOps)
 OF_TWO_TENSORS(matrixMultiplicationWithPrimaryTensor);
 #ifdef __MAC_15_0
-- (MPSGraphTensor*)scaledDotProductAttentionWithQueryTensor:(MPSGraphTensor*)queryTensor
-                                                  keyTensor:(MPSGraphTensor*)keyTensor
-                                                valueTensor:(MPSGraphTensor*)valueTensor
-                                                 maskTensor:(MPSGraphTensor* _Nullable)maskTensor
-                                                      scale:(float)scale
-                                                       name:(NSString* _Nullable)name;
 #endif
 @end
 
@@ -278,7 +253,6 @@ typedef NS_ENUM(uint64_t, MPSGraphRandomDistribution) {
 
 typedef NS_ENUM(uint64_t, MPSGraphRandomNormalSamplingMethod) {
   MPSGraphRandomNormalSamplingInvCDF = 0,
-  MPSGraphRandomNormalSamplingBoxMuller = 1,
 };
 
 @interface MPSGraphRandomOpDescriptor : MPSGraphObject <NSCopying>

@@ -11,18 +11,6 @@
 @property(readwrite, nonatomic) MPSGraphPaddingStyle paddingStyle;
 @property(readwrite, nonatomic) MPSGraphTensorNamedDataLayout dataLayout, weightsLayout;
 @property(readwrite, nonatomic) NSUInteger groups;
-+ (nullable instancetype)descriptorWithStrideInX:(NSUInteger)strideInX
-                                       strideInY:(NSUInteger)strideInY
-                                 dilationRateInX:(NSUInteger)dilationRateInX
-                                 dilationRateInY:(NSUInteger)dilationRateInY
-                                          groups:(NSUInteger)groups
-                                     paddingLeft:(NSUInteger)paddingLeft
-                                    paddingRight:(NSUInteger)paddingRight
-                                      paddingTop:(NSUInteger)paddingTop
-                                   paddingBottom:(NSUInteger)paddingBottom
-                                    paddingStyle:(MPSGraphPaddingStyle)paddingStyle
-                                      dataLayout:(MPSGraphTensorNamedDataLayout)dataLayout
-                                   weightsLayout:(MPSGraphTensorNamedDataLayout)weightsLayout;
 @end
 
 @interface MPSGraph (MPSGraphConvolutionOps)

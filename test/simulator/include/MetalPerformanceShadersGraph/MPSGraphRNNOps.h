@@ -10,7 +10,6 @@ typedef NS_ENUM(NSUInteger, MPSGraphRNNActivation) {
   MPSGraphRNNActivationRelu = 1,
   MPSGraphRNNActivationTanh = 2,
   MPSGraphRNNActivationSigmoid = 3,
-  MPSGraphRNNActivationHardSigmoid = 4,
 };
 
 @interface MPSGraphLSTMDescriptor : MPSGraphObject <NSCopying>

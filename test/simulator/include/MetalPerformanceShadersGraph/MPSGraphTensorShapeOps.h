@@ -94,14 +94,9 @@
                                numSplits:(NSUInteger)numSplits
                                     axis:(NSInteger)axis
                                     name:(NSString* _Nullable)name;
-- (NSArray<MPSGraphTensor*>*)splitTensor:(MPSGraphTensor*)tensor
-                              splitSizes:(NSArray<NSNumber*>*)splitSizes
-                                    axis:(NSInteger)axis
-                                    name:(NSString* _Nullable)name;
 - (MPSGraphTensor*)squeezeTensor:(MPSGraphTensor*)tensor axes:(NSArray<NSNumber*>*)axes name:(NSString* _Nullable)name;
 - (MPSGraphTensor*)squeezeTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString* _Nullable)name;
 - (MPSGraphTensor*)squeezeTensor:(MPSGraphTensor*)tensor name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)stackTensors:(NSArray<MPSGraphTensor*>*)tensors axis:(NSInteger)axis name:(NSString* _Nullable)name;
 - (MPSGraphTensor*)tileTensor:(MPSGraphTensor*)tensor
                withMultiplier:(MPSShape*)multiplier
                          name:(NSString* _Nullable)name;
@@ -132,10 +127,6 @@
                  withUpdatesTensor:(MPSGraphTensor*)updatesTensor
                      indicesTensor:(MPSGraphTensor*)indicesTensor
                               name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)gatherNDWithUpdatesTensor:(MPSGraphTensor*)updatesTensor
-                               indicesTensor:(MPSGraphTensor*)indicesTensor
-                             batchDimensions:(NSUInteger)batchDimensions
-                                        name:(NSString* _Nullable)name;
 - (MPSGraphTensor*)gatherWithUpdatesTensor:(MPSGraphTensor*)updatesTensor
                              indicesTensor:(MPSGraphTensor*)indicesTensor
                                       axis:(NSUInteger)axis
@@ -149,7 +140,6 @@ typedef NS_ENUM(NSInteger, MPSGraphScatterMode) {
   MPSGraphScatterModeAdd = 0,
   MPSGraphScatterModeSub = 1,
   MPSGraphScatterModeMul = 2,
-  MPSGraphScatterModeDiv = 3,
   MPSGraphScatterModeMin = 4,
   MPSGraphScatterModeMax = 5,
   MPSGraphScatterModeSet = 6,
@@ -225,13 +215,6 @@ typedef NS_ENUM(NSInteger, MPSGraphScatterMode) {
                        descending:(BOOL)descending
                              name:(NSString* _Nullable)name;
 - (MPSGraphTensor*)sortWithTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString* _Nullable)name;
-- (NSArray<MPSGraphTensor*>*)topKWithSourceTensor:(MPSGraphTensor*)source
-                                             axis:(NSInteger)axis
-                                                k:(NSUInteger)k
-                                             name:(NSString* _Nullable)name;
-- (NSArray<MPSGraphTensor*>*)topKWithSourceTensor:(MPSGraphTensor*)source
-                                                k:(NSUInteger)k
-                                             name:(NSString* _Nullable)name;
 @end
 
 // Calls of executables from within a graph; macOS 15.0.

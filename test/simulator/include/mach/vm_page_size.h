@@ -8,8 +8,6 @@ extern "C" {
 // 16 KiB, as on Apple silicon: code that rounds to pages must not find the
 // host's smaller ones.
 extern size_t vm_page_size;
-extern size_t vm_page_mask;
-extern int vm_page_shift;
 #ifdef __cplusplus
 }
 #endif

@@ -3,7 +3,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-extern void* os_retain(void* object);
 extern void os_release(void* object);
 #ifdef __cplusplus
 }
