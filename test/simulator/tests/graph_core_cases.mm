@@ -269,7 +269,7 @@ CASE(graph_shuffles_the_feeds_of_executables) {
   MPSGraphTensor* sum = [graph constantWithScalar:0 dataType:MPSDataTypeFloat32];
   for (int i = 0; i < 12; i++) {
     [placeholders addObject:placeholder<float>(graph, {1})];
-    sum = [graph additionWithPrimaryTensor:sum secondaryTensor:placeholders.lastObject name:nil];
+    sum = [graph additionWithPrimaryTensor:sum secondaryTensor:placeholders[i] name:nil];
   }
   NSArray* feeds = compile(graph, placeholders, @[ sum ]).feedTensors;
   CHECK_EQUAL(feeds.count, 12);
