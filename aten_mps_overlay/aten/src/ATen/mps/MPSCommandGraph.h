@@ -6,11 +6,11 @@
 
 #include <ATen/core/Generator.h>
 #include <ATen/mps/MPSCaptureUtils.h>
+#include <ATen/mps/MPSLockOrder.h>
 #include <c10/macros/Macros.h>
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -133,8 +133,8 @@ class TORCH_API MPSCommandGraph {
       size_t link_limit) const;
 
   const bool keep_graph_;
-  // Guards what follows; the first of the locks, see MPSGraphCapture.h.
-  mutable std::mutex mutex_;
+  // guards what follows
+  mutable MPSMutex<MPSLockRank::GRAPH> mutex_;
   std::unique_ptr<MPSGraphCapture> capture_;
   std::shared_ptr<const MPSRecording> recording_;
   // that of the recording, once it is instantiated

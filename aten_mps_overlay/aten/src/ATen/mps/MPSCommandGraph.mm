@@ -41,7 +41,7 @@ void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool,
                                    bool freeze_host_reads,
                                    bool check_input_liveness,
                                    size_t link_limit) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   TORCH_CHECK(!capture_, "torch.mps graph capture: this graph is being captured already; captures can't be nested.");
   TORCH_CHECK(!recording_,
               "torch.mps graph capture: this graph already holds a capture. Call reset() first, or capture into "
@@ -89,7 +89,7 @@ static std::unique_ptr<MPSGraphCapture> takeOff(std::unique_ptr<MPSGraphCapture>
 }
 
 void MPSCommandGraph::captureEnd() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   TORCH_CHECK(capture_, "torch.mps graph capture: capture_end() was called on a graph that is not being captured.");
   const auto capture = takeOff(capture_);
   auto* stream = getCurrentMPSStream();
@@ -107,7 +107,7 @@ std::shared_ptr<const MPSReplay> MPSCommandGraph::makeReplay(std::shared_ptr<con
 }
 
 void MPSCommandGraph::instantiate(std::optional<size_t> link_limit) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   TORCH_CHECK(!capture_, "torch.mps graph: instantiate() was called while the graph is being captured.");
   TORCH_CHECK(recording_, "torch.mps graph: instantiate() was called on an empty graph. Capture into it first.");
   TORCH_CHECK(keep_graph_,
@@ -118,7 +118,7 @@ void MPSCommandGraph::instantiate(std::optional<size_t> link_limit) {
 }
 
 void MPSCommandGraph::captureAbort(const std::string& reason) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   if (capture_) {
     takeOff(capture_);
   }
@@ -128,7 +128,7 @@ void MPSCommandGraph::captureAbort(const std::string& reason) {
 void MPSCommandGraph::replay() {
   std::shared_ptr<const MPSReplay> made;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard lock(mutex_);
     TORCH_CHECK(!capture_, "torch.mps graph replay: this graph is still being captured.");
     TORCH_CHECK(recording_,
                 "torch.mps graph replay: this graph is empty. Capture into it first.",
@@ -155,14 +155,14 @@ void MPSCommandGraph::replay() {
       stream->synchronize(SyncType::COMMIT);
     }
   });
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   if (replay_ == made) {
     replays_++;
   }
 }
 
 void MPSCommandGraph::reset() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   TORCH_CHECK(!capture_, "torch.mps graph: reset() was called while the graph is being captured.");
   recording_.reset();
   replay_.reset();
@@ -170,13 +170,13 @@ void MPSCommandGraph::reset() {
 }
 
 MPSGraphPool MPSCommandGraph::pool() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   TORCH_CHECK(pool_, "torch.mps graph: pool() was called before a capture.");
   return *pool_;
 }
 
 void MPSCommandGraph::registerGeneratorState(const Generator& generator) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   TORCH_CHECK(!capture_,
               "torch.mps graph: register_generator_state() was called while the graph is being captured. Register "
               "generators before the capture.");
@@ -192,7 +192,7 @@ void MPSCommandGraph::registerGeneratorState(const Generator& generator) {
 }
 
 MPSCommandGraphStats MPSCommandGraph::stats() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   MPSCommandGraphStats stats;
   if (!recording_) {
     return stats;
@@ -225,12 +225,12 @@ MPSCommandGraphStats MPSCommandGraph::stats() const {
 }
 
 size_t MPSCommandGraph::overwrites() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   return recording_ ? recording_->overwrites->count() : 0;
 }
 
 bool MPSCommandGraph::keeps(const TensorBase& tensor) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   return recording_ && tensor.has_storage() && recording_->keeps(tensor.storage().data());
 }
 

@@ -137,7 +137,7 @@ class Describer {
 } // namespace
 
 MPSCommandGraphDump MPSCommandGraph::dump() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   MPSCommandGraphDump dump;
   if (!recording_) {
     return dump;

@@ -1,20 +1,12 @@
 #pragma once
 
 // A capture that is underway on the stream. Objective-C++ only; see MPSCommandGraph.h for the interface.
-//
-// The order of the locks: who holds one may wait for those below it, and for none above.
-//   1. MPSCommandGraph's mutex. Not on the queue.
-//   2. the stream's queue
-//   3. the capture underway (MPSCaptureUnderway)
-//   4. the allocator's. It calls back with it held: the filter of beginAllocateToPool(), the buffer observer.
-//   5. MPSGraphCapture's mutex
-//   6. those that wait for none: of the executable cache (which is not held while a graph is compiled), of watched
-//      tensors, of what a block computes on the host, of the stream's checks. A generator's comes before 3.
 
 #include <ATen/core/Generator.h>
 #include <ATen/mps/MPSCaptureUtils.h>
 #include <ATen/mps/MPSExecutableCache.h>
 #include <ATen/mps/MPSHostComputations.h>
+#include <ATen/mps/MPSLockOrder.h>
 #include <ATen/mps/MPSRecording.h>
 #include <ATen/mps/MPSRecordingEncoder.h>
 #include <ATen/mps/MPSSubmission.h>
@@ -142,7 +134,7 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   std::atomic<CallbackHandle> operator_observer_{0};
   // guards what follows. Never call the allocator while it is held: the allocator calls observeBuffer() under its own
   // lock.
-  std::mutex mutex_;
+  MPSMutex<MPSLockRank::CAPTURE> mutex_;
   std::shared_ptr<MPSRecording> recording_;
   // with whether they lie in the graph's pool
   std::unordered_map<const void*, bool> allocated_here_;
@@ -179,7 +171,7 @@ class MPSCaptureUnderway {
   }
 
  private:
-  std::unique_lock<std::mutex> lock_;
+  std::unique_lock<MPSMutex<MPSLockRank::UNDERWAY>> lock_;
   MPSGraphCapture* capture_ = nullptr;
 };
 

@@ -10,7 +10,7 @@
 namespace at::mps {
 
 // The capture underway; its observer is captureUnderway().
-static std::mutex underway_mutex;
+static MPSMutex<MPSLockRank::UNDERWAY> underway_mutex;
 static MPSGraphCapture* underway = nullptr;
 
 // Of the last capture that this thread began.
@@ -154,14 +154,14 @@ void MPSGraphCapture::belongToThisThread() {
                                                   .needsOutputs(true)
                                                   .scopes({RecordScope::FUNCTION}));
   last_observer = operator_observer_;
-  std::lock_guard<std::mutex> lock(underway_mutex);
+  std::lock_guard lock(underway_mutex);
   underway = this;
   setCaptureUnderway(operator_observer_);
 }
 
 void MPSGraphCapture::belongToNoThread() {
   {
-    std::lock_guard<std::mutex> lock(underway_mutex);
+    std::lock_guard lock(underway_mutex);
     if (underway != this) {
       return;
     }
@@ -204,7 +204,7 @@ void MPSGraphCapture::observeBuffer(const void* buffer) {
   }
   const bool shared_over_time = getIMPSAllocator()->isPoolBuffer(buffer);
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard lock(mutex_);
     allocated_here_[buffer] = shared_over_time;
   }
   keepBuffer(buffer);
@@ -212,7 +212,7 @@ void MPSGraphCapture::observeBuffer(const void* buffer) {
 
 void MPSGraphCapture::keepBuffer(const void* buffer) {
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard lock(mutex_);
     const auto allocated = allocated_here_.find(buffer);
     const bool lies_in_pool = allocated != allocated_here_.end() && allocated->second;
     if (lies_in_pool || recording_->pinned.contains(buffer)) {
@@ -225,7 +225,7 @@ void MPSGraphCapture::keepBuffer(const void* buffer) {
   }
   bool adopted = false;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard lock(mutex_);
     adopted = recording_->pinned.adopt(buffer);
   }
   if (!adopted) {
@@ -240,7 +240,7 @@ void MPSGraphCapture::watchTensor(const TensorBase& tensor, Seen seen) {
   } else if (tensor.key_set().has(c10::DispatchKey::Python)) {
     return; // operators are given the tensors that it wraps
   }
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   const auto [position, is_new] = watched_places_.try_emplace(tensor.unsafeGetTensorImpl(), watched_.size());
   using Kind = MPSWatchedTensor::Kind;
   // one without memory is of the block if an operator returned it before any was given it
@@ -266,12 +266,12 @@ void MPSGraphCapture::watchTensor(const TensorBase& tensor, Seen seen) {
 }
 
 bool MPSGraphCapture::hasUnnamed() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   return !unnamed_.empty() || host_computations_.hasUnnamed();
 }
 
 void MPSGraphCapture::nameUses(const std::string& use) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   for (const auto position : unnamed_) {
     watched_[position].setUse(use);
   }
@@ -290,13 +290,13 @@ void MPSGraphCapture::refuseMove(const MPSWatchedTensor& tensor) {
 }
 
 void MPSGraphCapture::keepChecks(const MPSRecording& part) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   auto& checks = recording_->status_checks;
   checks.insert(checks.end(), part.status_checks.begin(), part.status_checks.end());
 }
 
 void MPSGraphCapture::checkStatus(const Tensor& status, const std::string& message) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   id<MTLBuffer> buffer = (id<MTLBuffer>)status.storage().data();
   recording_->status_checks.push_back({buffer, status.storage_offset() * status.itemsize(), message});
   recording_->held.push_back(status);
@@ -309,19 +309,19 @@ bool MPSGraphCapture::isRegistered(const GeneratorImpl* generator) const {
 }
 
 void MPSGraphCapture::keepPart(std::shared_ptr<const MPSRecording> part) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   recording_->parts.push_back(std::move(part));
 }
 
 void MPSGraphCapture::notePlace(id object, MPSTensorPlace place) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   if (places_.insert_or_assign(object, std::move(place)).second) {
     placed_.emplace_back(object);
   }
 }
 
 void MPSGraphCapture::notePlaceOf(id object, id other) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   const auto known = places_.find(other);
   if (known == places_.end()) {
     return;
@@ -353,7 +353,7 @@ void MPSGraphCapture::recordGraphRun(MPSGraph* graph,
   }
   if (notes_places_) {
     auto places = std::make_shared<MPSTensorPlaces>();
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard lock(mutex_);
     for (NSDictionary* all : {feeds, targets}) {
       for (MPSGraphTensorData* data in all.allValues) {
         const auto known = places_.find(data);
@@ -383,7 +383,7 @@ void MPSGraphCapture::recordCopy(MPSCopyStep copy) {
 void MPSGraphCapture::recordStep(MPSCommandStep step) {
   const auto submission = MPSSubmission::current();
   const char* name = submission.innermost_operator ? submission.innermost_operator : "";
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   recording_->steps.push_back(std::move(step));
   recording_->operators.emplace_back(name);
 }
@@ -393,12 +393,12 @@ void MPSGraphCapture::useBuffer(id<MTLBuffer> buffer) {
 }
 
 void MPSGraphCapture::refreshBytes(std::vector<uint8_t> bytes, std::shared_ptr<MPSHostRefresh> refresh) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   expected_bytes_.emplace_back(std::move(bytes), std::move(refresh));
 }
 
 std::shared_ptr<const MPSRefreshedBytes> MPSGraphCapture::refreshOf(const void* bytes, size_t length) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   const auto expected = std::find_if(expected_bytes_.begin(), expected_bytes_.end(), [&](const auto& entry) {
     return entry.first.size() == length && std::memcmp(entry.first.data(), bytes, length) == 0;
   });
@@ -413,14 +413,14 @@ std::shared_ptr<const MPSRefreshedBytes> MPSGraphCapture::refreshOf(const void* 
 }
 
 void MPSGraphCapture::refuse(const std::string& reason) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   if (refusal_.empty()) {
     refusal_ = reason + inOperator();
   }
 }
 
 void MPSGraphCapture::refuseAt(const std::string& reason) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   if (refusal_.empty()) {
     refusal_ = reason;
   }
@@ -520,7 +520,7 @@ std::shared_ptr<const MPSRecording> MPSGraphCapture::finish(id<MTLDevice> device
   std::vector<MPSWatchedTensor> watched;
   std::vector<Version> versions;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard lock(mutex_);
     std::swap(recording, recording_); // operators of other threads may still report
     std::swap(watched, watched_);
     std::swap(versions, versions_);
@@ -533,7 +533,7 @@ std::shared_ptr<const MPSRecording> MPSGraphCapture::finish(id<MTLDevice> device
   const auto first_moved =
       std::partition(watched.begin(), watched.end(), [](const auto& tensor) { return !tensor.changed(); });
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard lock(mutex_);
     std::for_each(first_moved, watched.end(), [&](const auto& tensor) { refuseMove(tensor); });
     if (unrecorded_draws_ != 0 && refusal_.empty()) {
       refusal_ = "random numbers were drawn in a way that a replay can't repeat. Draw them before the capture";
@@ -564,7 +564,7 @@ MPSCaptureUnderway::MPSCaptureUnderway() {
   if (observer == INVALID_CALLBACK_HANDLE) {
     return;
   }
-  lock_ = std::unique_lock<std::mutex>(underway_mutex);
+  lock_ = std::unique_lock(underway_mutex);
   // it may have ended, and another one begun, in between
   if (captureUnderway() == observer) {
     capture_ = underway;

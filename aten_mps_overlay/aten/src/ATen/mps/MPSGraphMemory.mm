@@ -1,5 +1,6 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/mps/MPSGraphMemory.h>
+#include <ATen/mps/MPSLockOrder.h>
 
 #include <algorithm>
 #include <cstring>
@@ -70,7 +71,7 @@ void MPSWrittenVersions::bump() const {
 }
 
 // The recordings of each pool, in the order of their captures.
-static std::mutex recordings_mutex;
+static MPSMutex<MPSLockRank::LAST> recordings_mutex;
 static auto& recordingsOfPools() {
   // never destroyed: graphs may outlive all statics
   static auto* recordings = new std::map<IMPSAllocator::CapturePoolId, std::list<const MPSOverwrites*>>();
@@ -78,13 +79,13 @@ static auto& recordingsOfPools() {
 }
 
 MPSOverwrites::MPSOverwrites(IMPSAllocator::CapturePoolId pool) : pool_(pool) {
-  std::lock_guard<std::mutex> lock(recordings_mutex);
+  std::lock_guard lock(recordings_mutex);
   auto& recordings = recordingsOfPools()[pool_];
   place_ = recordings.insert(recordings.end(), this);
 }
 
 MPSOverwrites::~MPSOverwrites() {
-  std::lock_guard<std::mutex> lock(recordings_mutex);
+  std::lock_guard lock(recordings_mutex);
   const auto recordings = recordingsOfPools().find(pool_);
   recordings->second.erase(place_);
   if (recordings->second.empty()) {
@@ -93,7 +94,7 @@ MPSOverwrites::~MPSOverwrites() {
 }
 
 void MPSOverwrites::countReplay() const {
-  std::lock_guard<std::mutex> lock(recordings_mutex);
+  std::lock_guard lock(recordings_mutex);
   const auto& recordings = recordingsOfPools().at(pool_);
   std::for_each(std::list<const MPSOverwrites*>::const_iterator(place_), recordings.end(), [](const auto* recording) {
     recording->count_++;

@@ -5,11 +5,11 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
+#include <ATen/mps/MPSLockOrder.h>
 #include <ATen/mps/MPSTensorRecord.h>
 #include <ATen/record_function.h>
 #include <c10/core/Storage.h>
 
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -138,7 +138,7 @@ class MPSHostComputations {
       const c10::weak_intrusive_ptr<StorageImpl>& storage,
       Origin origin);
 
-  mutable std::mutex mutex_;
+  mutable MPSMutex<MPSLockRank::HOST> mutex_;
   std::unordered_map<const StorageImpl*, Known> known_;
   std::unordered_map<const TensorImpl*, Given> given_;
   std::vector<const TensorImpl*> unnamed_;

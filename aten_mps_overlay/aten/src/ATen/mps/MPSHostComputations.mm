@@ -155,7 +155,7 @@ std::string MPSHostComputations::read(const MPSHostAccess::Use& use, bool is_con
 }
 
 std::string MPSHostComputations::begin(const RecordFunction& function, MPSHostAccess& access) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   for (const auto& use : access.uses) {
     if (use.is_number) {
       add(use.storage, Origin::CONSTANT);
@@ -194,7 +194,7 @@ std::string MPSHostComputations::end(const RecordFunction& function, const MPSHo
   if (!is_item && (!access.has_device_input || readsNoContent(function))) {
     return "";
   }
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   for (const auto& use : access.uses) {
     const auto* known = find(use.storage._unsafe_get_target());
     const bool is_constant = known && known->origin == Origin::CONSTANT;
@@ -211,12 +211,12 @@ std::string MPSHostComputations::end(const RecordFunction& function, const MPSHo
 }
 
 bool MPSHostComputations::hasUnnamed() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   return !unnamed_.empty();
 }
 
 void MPSHostComputations::nameUses(const std::string& use) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   for (const auto* tensor : unnamed_) {
     given_.at(tensor).record.setUse(use);
   }
@@ -224,7 +224,7 @@ void MPSHostComputations::nameUses(const std::string& use) {
 }
 
 MPSHostInputs MPSHostComputations::takeInputs() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   MPSHostInputs inputs;
   for (auto& [_, given] : given_) {
     auto& record = given.record;
@@ -260,7 +260,7 @@ std::vector<MPSHostComputations::Change> MPSHostComputations::changesOf(const Re
   if (!op) {
     return {};
   }
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   bool computes = op->hasTag(at::Tag::nondeterministic_seeded);
   std::vector<c10::weak_intrusive_ptr<StorageImpl>> roots;
   for (const auto& use : access.uses) {
@@ -299,7 +299,7 @@ std::string MPSHostComputations::apply(const std::vector<Change>& changes,
                                        const std::string& line) {
   const auto place = line.empty() ? line : " (" + line + ")";
   std::string problem;
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   for (const auto& change : changes) {
     const bool may_be_outside = change.is_written && !change.is_temporary;
     auto& known = add(change.storage, may_be_outside ? Origin::OUTSIDE : Origin::CONSTANT);
@@ -328,7 +328,7 @@ std::string MPSHostComputations::apply(const std::vector<Change>& changes,
 }
 
 std::string MPSHostComputations::useSource(const TensorBase& given) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   auto& known = add(given.storage().getWeakStorageImpl(), Origin::OUTSIDE);
   if (known.origin == Origin::COMPUTED) {
     return c10::str(
@@ -341,7 +341,7 @@ std::string MPSHostComputations::useSource(const TensorBase& given) {
 // Memory that is not PyTorch's own, as numpy's, gets into a tensor without an operator. When only the graph has it at
 // the end, the block made it.
 std::string MPSHostComputations::endBlock() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard lock(mutex_);
   for (const auto& [address, known] : known_) {
     const auto storage = known.storage.lock();
     if (known.origin != Origin::OUTSIDE || known.copies == 0 || !storage ||

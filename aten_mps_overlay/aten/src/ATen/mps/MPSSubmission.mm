@@ -1,3 +1,4 @@
+#include <ATen/mps/MPSLockOrder.h>
 #include <ATen/mps/MPSStream.h>
 #include <ATen/mps/MPSSubmission.h>
 #include <c10/util/ScopeExit.h>
@@ -73,9 +74,11 @@ void dispatchSubmission(dispatch_queue_t queue, void (^block)()) {
   }
   MPSSubmission of_this_thread = MPSSubmission::ofThisThread();
   auto* submission = &of_this_thread;
+  MPSLockOrder::take(MPSLockRank::QUEUE);
+  const auto end = c10::make_scope_exit([] { MPSLockOrder::giveBack(MPSLockRank::QUEUE); });
   dispatch_sync(queue, ^() {
     running_submission = submission;
-    const auto end = c10::make_scope_exit([] { running_submission = nullptr; });
+    const auto end_block = c10::make_scope_exit([] { running_submission = nullptr; });
     block();
   });
 }

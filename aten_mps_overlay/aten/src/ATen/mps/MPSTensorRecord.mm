@@ -1,18 +1,18 @@
 #include <ATen/Dispatch_v2.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/mps/MPSLockOrder.h>
 #include <ATen/mps/MPSTensorRecord.h>
 #include <c10/util/irange.h>
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 #include <sstream>
 #include <unordered_map>
 
 namespace at::mps {
 
 // How many watch each tensor; weak references keep the addresses from being used again.
-static std::mutex watched_mutex;
+static MPSMutex<MPSLockRank::LAST> watched_mutex;
 static std::unordered_map<const TensorImpl*, size_t>& watchedTensors() {
   // never destroyed: graphs may outlive all statics
   static auto* tensors = new std::unordered_map<const TensorImpl*, size_t>();
@@ -20,7 +20,7 @@ static std::unordered_map<const TensorImpl*, size_t>& watchedTensors() {
 }
 
 MPSWatchMark::MPSWatchMark(const TensorImpl* tensor) : tensor_(tensor) {
-  std::lock_guard<std::mutex> lock(watched_mutex);
+  std::lock_guard lock(watched_mutex);
   watchedTensors()[tensor]++;
 }
 
@@ -28,7 +28,7 @@ MPSWatchMark::~MPSWatchMark() {
   if (!tensor_) {
     return;
   }
-  std::lock_guard<std::mutex> lock(watched_mutex);
+  std::lock_guard lock(watched_mutex);
   const auto position = watchedTensors().find(tensor_);
   if (--position->second == 0) {
     watchedTensors().erase(position);
@@ -36,7 +36,7 @@ MPSWatchMark::~MPSWatchMark() {
 }
 
 bool MPSWatchMark::isOn(const TensorImpl* tensor) {
-  std::lock_guard<std::mutex> lock(watched_mutex);
+  std::lock_guard lock(watched_mutex);
   return watchedTensors().count(tensor) > 0;
 }
 

@@ -1,7 +1,10 @@
+// the order of locks is asserted in debug builds
+#undef NDEBUG
 // first: OperationUtils.h forbids what it includes
 #include <torch/torch.h>
 
 #include <ATen/ThreadLocalState.h>
+#include <ATen/mps/MPSLockOrder.h>
 #include <ATen/mps/MPSStream.h>
 #include <ATen/mps/MPSSubmission.h>
 #include <ATen/native/mps/OperationUtils.h>
@@ -95,4 +98,21 @@ TEST_F(MPSSubmissionTest, Exceptions) {
   dispatch_sync_with_rethrow(queue, ^() {
     EXPECT_EQ(MPSSubmission::current().capture, capture);
   });
+}
+
+TEST(MPSLockOrderTest, DownwardsAndAgain) {
+  MPSMutex<MPSLockRank::GRAPH> graph;
+  MPSMutex<MPSLockRank::CAPTURE> capture;
+  for (int i = 0; i < 2; i++) {
+    std::lock_guard outer(graph);
+    std::lock_guard inner(capture);
+  }
+}
+
+TEST(MPSLockOrderTest, UpwardsAndBeside) {
+  MPSMutex<MPSLockRank::UNDERWAY> underway;
+  MPSMutex<MPSLockRank::CAPTURE> capture, beside;
+  std::lock_guard held(capture);
+  EXPECT_THROW(underway.lock(), c10::Error);
+  EXPECT_THROW(beside.lock(), c10::Error);
 }
