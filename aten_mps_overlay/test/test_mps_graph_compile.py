@@ -429,7 +429,6 @@ class TestShapes(CompileTestCase):
             self.assertEqual(y, x * 2 + 1, **EXACT)
             self.assertEqual(y.stride(), (x * 2).stride())
 
-
     def test_shape_of_a_parameter(self):
         """30, 32: Dynamo does not guard it while the parameter is the same, but the trace may hold numbers of it."""
 
