@@ -447,14 +447,18 @@ class TestShapes(CompileTestCase):
                 x = new(3)
                 self.assertEqual(compiled(x), module(x), **EXACT)
             module.weight.data = new(2, 4)
-            with self.assertRaisesRegex(
-                RuntimeError,
-                r"shape \[4, 4\], which has shape \[2, 4\] now. Dynamo does not notice shapes that change in place; "
-                r"call torch._dynamo.reset\(\) after",
-            ):
-                compiled(x)
-            torch._dynamo.reset()
-            self.assertEqual(compiled(x), module(x), **EXACT)
+            try:
+                y = compiled(x)  # releases after 2.6 trace it again
+            except RuntimeError as error:
+                self.assertIn("shape [4, 4], which has shape [2, 4] ", str(error))
+                self.assertIn(
+                    "now. Dynamo does not notice shapes that change in place; "
+                    "call torch._dynamo.reset() after such a change.",
+                    str(error),
+                )
+                torch._dynamo.reset()
+                y = compiled(x)
+            self.assertEqual(y, module(x), **EXACT)
 
 
 class TestMemory(CompileTestCase):
