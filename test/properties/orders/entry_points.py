@@ -101,3 +101,5 @@ def traced(kind: str, entry: str) -> Call:
 def let_go() -> None:
     """Drops the graphs of all compiled functions; their traces stay."""
     drop_all()
+    # Two threads that call functions compiled with dynamic=True may leave this off, since each puts back what it found.
+    torch._dynamo.config.assume_static_by_default = True

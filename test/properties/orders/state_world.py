@@ -146,7 +146,8 @@ class GraphStateWorld(StateWorld):
             self.box.__dict__.pop("forward", None)
             box = self.box
             # the modes of a call are not those of a capture, but operands of several dtypes need autocast
-            autocast = self.flags.autocast and any(p.dtype != torch.float32 for p in box.parameters())
+            dtypes = {t.dtype for t in (self.x, *box.parameters())}
+            autocast = self.flags.autocast and dtypes != {torch.float32}
             with self._under(replace(self.flags, grad=True, inference=False, autocast=autocast)):
                 (self.callable,) = entries.make_graphed(
                     [(lambda x: box(x)) if self.use.as_function else box], [device_numbers(SHAPE, 5).to(self.x.dtype)]
