@@ -11,6 +11,8 @@ CAUSES = (
     r"torch\.mps graph capture: the block changed the \w+ tensor of shape",
     r"a graph of torch\.mps uses it",
     r"torch\.compile\(backend='mpsgraphs'\): .* was traced with a parameter or buffer of shape",
+    # of torch: a thread calls a compiled function while another one traces
+    r"using FX to symbolically trace a dynamo-optimized function",
     # 35: optimizers
     r"torch\.mps graph replay: (param_groups\[\d+\]\['\w+'\] of|the state of) \w+ was",
     r"torch\.mps graph replay: \w+ got other parameters",

@@ -56,7 +56,9 @@ class StateWorld(World):
 
     @property
     def notices_replaced(self) -> bool:
-        return not self.is_own_code or (self.use.entry == "graph" and self.use.checks_liveness)
+        """A graph notices that a parameter is gone, and autograd keeps those that a backward pass needs."""
+        notices_gone = self.use.entry == "graph" and self.use.checks_liveness and not self.flags_of_capture.grad
+        return not self.is_own_code or notices_gone
 
     def _train(self, x: torch.Tensor) -> Any:
         assert self.optimizer is not None
