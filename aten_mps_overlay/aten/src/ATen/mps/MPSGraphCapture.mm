@@ -51,7 +51,7 @@ void observe(c10::ArrayRef<const IValue> values, MPSGraphCapture::Seen seen) {
   }
 }
 
-void beginOnHost(const RecordFunction& function, MPSHostAccess& access) {
+void beginOnHost(const RecordFunction& function, const MPSHostAccess& access) {
   if (access.uses.empty()) {
     return;
   }

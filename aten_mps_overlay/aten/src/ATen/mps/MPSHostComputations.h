@@ -81,7 +81,9 @@ class MPSHostComputations {
   // or "".
 
   /// An operator is about to run.
-  std::string begin(const RecordFunction& function, MPSHostAccess& access);
+  std::string begin(
+      const RecordFunction& function,
+      const MPSHostAccess& access);
   /// An operator has run. What it did not copy to the device it may have read.
   std::string end(const RecordFunction& function, const MPSHostAccess& access);
   /// What an operator that has run made of the storages that it had or gives.

@@ -154,7 +154,7 @@ std::string MPSHostComputations::read(const MPSHostAccess::Use& use, bool is_con
   return "";
 }
 
-std::string MPSHostComputations::begin(const RecordFunction& function, MPSHostAccess& access) {
+std::string MPSHostComputations::begin(const RecordFunction& function, const MPSHostAccess& access) {
   std::lock_guard lock(mutex_);
   for (const auto& use : access.uses) {
     if (use.is_number) {

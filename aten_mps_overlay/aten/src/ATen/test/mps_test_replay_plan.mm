@@ -88,25 +88,19 @@ TEST_F(MPSReplayPlanTest, KernelsCopiesAndFills) {
   const MPSCopyStep copy{out, copied, kBytes};
   using Kind = MPSReplayCall::Kind;
   MPSReplayCalls made;
-  const auto call = [&](Kind kind) -> MPSReplayCall& {
-    made.calls.emplace_back().kind = kind;
-    return made.calls.back();
-  };
-  auto& filled = call(Kind::FILL);
-  filled.data = &fill;
-  call(Kind::SET_PIPELINE).object = library->getPipelineStateForFunc("add");
+  made.add(Kind::FILL).data = &fill;
+  made.add(Kind::SET_PIPELINE).object = library->getPipelineStateForFunc("add");
   made.buffers = {in.get(), out.get()};
   made.offsets = {0, 0};
-  call(Kind::SET_BUFFERS).count = 2;
-  auto& bytes = call(Kind::SET_BYTES);
+  made.add(Kind::SET_BUFFERS).count = 2;
+  auto& bytes = made.add(Kind::SET_BYTES);
   bytes.index = 2;
   bytes.data = &number;
   bytes.count = sizeof(number);
-  call(Kind::DISPATCH).data = &kernel;
-  call(Kind::END_ENCODER);
-  call(Kind::COMMIT);
-  auto& copying = call(Kind::COPY);
-  copying.data = &copy;
+  made.add(Kind::DISPATCH).data = &kernel;
+  made.add(Kind::END_ENCODER);
+  made.add(Kind::COMMIT);
+  made.add(Kind::COPY).data = &copy;
   const MPSReplayPlan plan(std::move(made));
   for (int i = 0; i < 2; i++) {
     std::memset([in.get() contents], 1, kBytes);
@@ -127,9 +121,7 @@ TEST_F(MPSReplayPlanTest, RefreshesAreWrittenForEachReplay) {
   made.refreshes = MPSReplayRefreshes(steps);
   EXPECT_FALSE(made.refreshes.isEarly(steps[0]));
   EXPECT_TRUE(made.refreshes.isEarly(steps[1]));
-  auto& call = made.calls.emplace_back();
-  call.kind = MPSReplayCall::Kind::REFRESH;
-  call.data = &std::get<MPSHostRefreshStep>(steps[0]);
+  made.add(MPSReplayCall::Kind::REFRESH).data = &std::get<MPSHostRefreshStep>(steps[0]);
   const MPSReplayPlan plan(std::move(made));
   for (int i = 1; i <= 3; i++) {
     plan.refreshes().check();
