@@ -44,8 +44,8 @@ verify:     ## check that every patch applies and keeps the rules
 simulator:  ## build the Metal simulator [TESTS BASE_ONLY CHECKOUT]
 	@$(MPSFORK) simulator $(if $(TESTS),--tests) $(if $(BASE_ONLY),--base-only) $(if $(CHECKOUT),--checkout $(CHECKOUT))
 
-export:     ## write the series as mails to build/export [GHSTACK AUTHOR]
-	@$(MPSFORK) export $(if $(GHSTACK),--ghstack) $(if $(AUTHOR),--author "$(AUTHOR)")
+export:     ## write the series as mails to build/export [STACK GHSTACK AUTHOR]
+	@$(MPSFORK) export $(if $(STACK),--stack $(STACK)) $(if $(GHSTACK),--ghstack) $(if $(AUTHOR),--author "$(AUTHOR)")
 
 rebase:     ## move the series to another base [ONTO CONTINUE SKIP ABORT]
 	@$(MPSFORK) rebase $(if $(ONTO),--onto $(ONTO)) $(if $(CONTINUE),--continue) $(if $(SKIP),--skip) $(if $(ABORT),--abort)

@@ -189,6 +189,7 @@ def _author(_context: click.Context, _parameter: click.Parameter, value: str | N
 
 
 @click.command()
+@click.option("--stack", "part", metavar="NAME", default="", help="Only this group or entry, with what it needs.")
 @click.option("--ghstack", is_flag=True, help=f"Leave the branch {GHSTACK_BRANCH} in the checkout instead of files.")
 @click.option("--force", is_flag=True, help="With --ghstack: put aside a branch that was worked on.")
 @click.option(
@@ -198,17 +199,17 @@ def _author(_context: click.Context, _parameter: click.Parameter, value: str | N
     help="Whose the commits are [default: this series', under an address that does not exist].",
 )
 @click.pass_obj
-def export(project: Project, ghstack: bool, force: bool, author: tuple[str, str]) -> None:
+def export(project: Project, part: str, ghstack: bool, force: bool, author: tuple[str, str]) -> None:
     """Write the series as mails to build/export, or as a branch for ghstack."""
     layout = project.layout
     with exclusive(layout):
         if not ghstack:
-            for path in export_module.export_series(project, author):
+            for path in export_module.export_series(project, author, part):
                 say(layout.shown(path))
             # On standard error: the names alone are what scripts read.
             hint(f"{export_module.TAKEN_BY}  # in a clone of upstream; without --keep-non-patch git drops the [MPS]")
             return
-        stack = export_module.leave_branch(project, force, author)
+        stack = export_module.leave_branch(project, force, author, part)
     _show_layers(stack.layers)
     shown = layout.shown(layout.checkout)
     say(

@@ -16,7 +16,7 @@ from fork_tool.series.overlay import list_overlay, read_overlay
 from fork_tool.series.project import Project
 
 
-@dataclass(frozen=True)
+@dataclass
 class BaseEntry:
     """An entry on the base."""
 
@@ -39,6 +39,9 @@ def base_series(project: Project, places: NextPlaces) -> list[BaseEntry]:
         )
     entries = list(_entries(project, places, names))
     claimed = {path for entry in entries for path in entry.overlay}
+    # The overlay has the later entries' hunks on its files already.
+    for entry in entries:
+        entry.files = tuple(file for file in entry.files if file.path not in claimed)
     lost = [path for path in list_overlay(places.overlay) if path not in claimed]
     if lost:
         raise ForkToolError(

@@ -10,8 +10,8 @@ from fork_tool.common.console import count_progress
 from fork_tool.common.files import write_atomically
 from fork_tool.common.git import Git
 from fork_tool.rebase.carried import Carried, compare
-from fork_tool.rebase.replay import Clash, merge_entry
 from fork_tool.rebase.targets import find_target, Target
+from fork_tool.series.merge import Clash, merge_entry
 from fork_tool.series.project import Project
 
 FITS, MOVES, PARTLY, TAKEN = "fits as it is", "moves", "partly upstream's", "upstream has it"

@@ -16,7 +16,6 @@ from fork_tool.common.files import write_atomically
 from fork_tool.common.git import Git
 from fork_tool.common.processes import uninterrupted
 from fork_tool.rebase.carried import Carried, compare
-from fork_tool.rebase.replay import merge_entry
 from fork_tool.rebase.state import (
     bring_files_back,
     forget_state,
@@ -33,6 +32,7 @@ from fork_tool.rebase.targets import find_target, rewritten_pin, Target
 from fork_tool.series.apply import move_checkout, refuse_foreign
 from fork_tool.series.entries import Entry
 from fork_tool.series.from_commits import take_series
+from fork_tool.series.merge import merge_entry
 from fork_tool.series.project import Project
 from fork_tool.series.stack import Layer
 from fork_tool.series.write_series import earlier_claims, write_series, Written

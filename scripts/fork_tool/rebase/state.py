@@ -13,8 +13,8 @@ from fork_tool.common.errors import ConflictError, ForkToolError
 from fork_tool.common.files import new_directory, remove, write_atomically
 from fork_tool.common.git import Git
 from fork_tool.paths import Layout
-from fork_tool.rebase.replay import Clash, MERGE_SETTINGS
 from fork_tool.series.entries import check_header, Entry, parse_message
+from fork_tool.series.merge import Clash, MERGE_SETTINGS
 from fork_tool.series.project import Project
 from fork_tool.series.stack import Layer
 

@@ -37,6 +37,7 @@ class Hunk:
 
     header: str
     old_start: int
+    new_start: int
     context: int = 0
     widest_context: int = 0
     added: int = 0
@@ -140,7 +141,7 @@ def _read_hunk(lines: list[bytes], at: int, into: FileDiff) -> int:
         raise CorruptDiff(at + 1, "a hunk header looks like '@@ -1,2 +1,3 @@'")
     old = int(match[2]) if match[2] is not None else 1
     new = int(match[4]) if match[4] is not None else 1
-    hunk = Hunk(match[0].decode("ascii"), int(match[1]))
+    hunk = Hunk(match[0].decode("ascii"), int(match[1]), int(match[3]))
     run = 0
     at += 1
     while old > 0 or new > 0:

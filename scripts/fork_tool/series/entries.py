@@ -13,14 +13,15 @@
     diff --git a/… b/…
 
 The header is the commit's message, the `Overlay:` list names the whole new files that the entry
-brings, and the diff holds its hunks on files that upstream has. Each part but the title may be empty. `Hunks:`
+brings, and the diff holds its hunks on files that upstream has or an earlier entry brings. Each part but the title may be empty. `Hunks:`
 counts the hunks that follow, so that a file that was cut is known, even one that was cut above its diff.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Container
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fork_tool.common.errors import ForkToolError
@@ -63,6 +64,11 @@ class Entry:
                 f"bring it back with `git checkout -- patches/{self.name}{SUFFIX}`, or after an edit write `Hunks: {there}`."
             )
         return found
+
+    def without(self, paths: Container[str]) -> Entry:
+        """The same entry without its hunks on these files."""
+        kept = b"".join(file.text for file in self.files() if file.path not in paths)
+        return replace(self, diff=kept, counted=None)
 
     def text(self) -> bytes:
         """The patch file."""

@@ -11,6 +11,7 @@ from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import new_directory
 from fork_tool.common.git import ADDRESS, AUTHOR
 from fork_tool.series.entries import Entry
+from fork_tool.series.part import stack_of_part
 from fork_tool.series.project import Project
 from fork_tool.series.stack import Stack
 
@@ -18,12 +19,13 @@ from fork_tool.series.stack import Stack
 TAKEN_BY = "git am --keep-non-patch build/export/*.patch"
 
 
-def export_series(project: Project, author: tuple[str, str] = (AUTHOR, ADDRESS)) -> list[Path]:
-    """Replace build/export by what patches and overlay give; the checkout is only read."""
+def export_series(project: Project, author: tuple[str, str] = (AUTHOR, ADDRESS), part: str = "") -> list[Path]:
+    """Replace build/export by what patches and overlay give, all or a part; the checkout is only read."""
     layout = project.layout
     checkout = project.open_checkout()
     # The trailer that `refresh` needs says nothing to upstream.
-    stack = project.stack(checkout.git, checkout.base, partial(Entry.message, trailer=False), author)
+    message = partial(Entry.message, trailer=False)
+    stack = stack_of_part(project, checkout.git, checkout.base, part, message, author)
     if not stack.layers:
         raise ForkToolError("patches/series lists no entry: there is nothing to export.")
     options = (
@@ -60,11 +62,13 @@ def request_message(entry: Entry) -> str:
     return f"{entry.title}\n\n{body}\n"
 
 
-def leave_branch(project: Project, force: bool = False, author: tuple[str, str] = (AUTHOR, ADDRESS)) -> Stack:
+def leave_branch(
+    project: Project, force: bool = False, author: tuple[str, str] = (AUTHOR, ADDRESS), part: str = ""
+) -> Stack:
     """Make the branch in the checkout; what is checked out stays."""
     checkout = project.open_checkout()
     _refuse_checked_out(checkout)
-    stack = project.stack(checkout.git, checkout.base, request_message, author)
+    stack = stack_of_part(project, checkout.git, checkout.base, part, request_message, author)
     if not stack.layers:
         raise ForkToolError("patches/series lists no entry: there is nothing to export.")
     reference = f"refs/heads/{GHSTACK_BRANCH}"

@@ -1,8 +1,7 @@
 """From commits to entries: what a straight line of commits on a base is as a series.
 
-The rules, in short: an entry is a commit; a file that the base has gives hunks; any other file goes to
-the overlay with the content it has at the tip, claimed by the entry that adds it. A later commit's edit
-of an overlay file therefore moves into the file, and a commit of which nothing else is left gives no entry.
+The rules, in short: an entry is a commit; a file that the base has, or an earlier entry, gives hunks; a new file goes to
+the overlay with the content it has at the tip, claimed by the entry that adds it.
 """
 
 from __future__ import annotations
@@ -163,13 +162,11 @@ def _distribute(checkout: Checkout, tip: str, drafts: list[Draft]) -> None:
     for draft in drafts:
         for change in changes_between(git, draft.before, draft.last):
             what = f"commit {draft.last[:12]} ({draft.title[:60]})"
-            if change.path in base_paths:
-                _refuse_unfit(change, what)
-                draft.hunk_paths.add(change.path)
-            elif change.status == "A":
+            if change.path not in base_paths and change.status == "A":
                 owner[change.path] = draft
-            elif change.status == "D":
-                del owner[change.path]
+            else:
+                _refuse_unfit(change, what, "upstream has" if change.path in base_paths else "an earlier entry brings")
+                draft.hunk_paths.add(change.path)
     modes = {change.path: change.new_mode for change in changes_between(git, checkout.base, tip)}
     for path, draft in owner.items():
         if modes[path] not in _REGULAR:
@@ -180,7 +177,7 @@ def _distribute(checkout: Checkout, tip: str, drafts: list[Draft]) -> None:
         draft.overlay.add(path)
 
 
-def _refuse_unfit(change: Change, what: str) -> None:
+def _refuse_unfit(change: Change, what: str, owner: str) -> None:
     verb = None
     if change.status == "D":
         verb = "deletes"
@@ -192,7 +189,7 @@ def _refuse_unfit(change: Change, what: str) -> None:
         verb = "changes the link or submodule"
     if verb:
         raise ForkToolError(
-            f"In {what}: it {verb} {change.path}, which upstream has; the series holds only hunks on such files: undo that part of the commit."
+            f"In {what}: it {verb} {change.path}, which {owner}; the series holds only hunks on such files: undo that part of the commit."
         )
 
 
@@ -204,9 +201,7 @@ def _entries(git: Git, drafts: list[Draft], taken: set[str], notes: list[str]) -
         if draft.hunk_paths:
             diff = _diff(git, draft)
         if not diff and not draft.overlay:
-            notes.append(
-                f"commit {draft.last[:12]} ({draft.title}) edits only overlay files of other entries, or nothing; it is no entry of its own."
-            )
+            notes.append(f"commit {draft.last[:12]} ({draft.title}) changes nothing; it is no entry of its own.")
             continue
         name = draft.name
         if name is None:

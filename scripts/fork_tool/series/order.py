@@ -1,13 +1,18 @@
-"""`patches/series`: the order of the entries, one name a line, `#` starts a comment."""
+"""`patches/series`: the order of the entries, one name a line; `#` starts a comment, `[name]` a group.
+
+An entry of the first group needs all entries before it. An entry of a later group needs the first group, and the entries that
+are named after it: `name: other another`.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fork_tool.common.errors import ForkToolError
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*")
+_GROUP = re.compile(r"\[([a-z]+)\]")
 
 
 @dataclass
@@ -19,6 +24,8 @@ class SeriesFile:
     above: dict[str, list[str]] = field(default_factory=dict)
     beside: dict[str, str] = field(default_factory=dict)
     below: list[str] = field(default_factory=list)
+    groups: dict[str, str] = field(default_factory=dict)
+    needs: dict[str, list[str]] = field(default_factory=dict)
 
     def text(self) -> str:
         """The file's text; what `parse_series` read comes back byte for byte."""
@@ -31,22 +38,45 @@ class SeriesFile:
 
     def reordered(self, names: list[str]) -> SeriesFile:
         """The same file with other names or another order; comments stay with their names."""
-        return SeriesFile(names, self.heading, self.above, self.beside, self.below)
+        return replace(self, names=names)
+
+    def part(self, what: str) -> list[str]:
+        """The entries of a group, or one entry, with all that they need, in order."""
+        chosen = [name for name in self.names if what in (name, self.groups.get(name))]
+        if not chosen:
+            known = ", ".join([*dict.fromkeys(self.groups.values()), *self.names])
+            raise ForkToolError(f"The series has neither a group nor an entry {what!r}: choose one of {known}.")
+        wanted = set(chosen)
+        for name in reversed(self.names):
+            if name in wanted:
+                wanted.update(self.needs.get(name, ()))
+        first = [name for name in self.names if self.groups.get(name) == self.groups.get(self.names[0])]
+        last = max((first.index(name) for name in wanted.intersection(first)), default=0)
+        if wanted.difference(first):
+            last = len(first) - 1
+        return [name for name in self.names if name in wanted or name in first[: last + 1]]
 
 
 def parse_series(text: str, shown: str) -> SeriesFile:
     """Read a series file; `shown` is its name for messages."""
     series = SeriesFile()
     waiting: list[str] = []
+    group = ""
     for number, line in enumerate(text.splitlines(), start=1):
-        name = line.split("#", 1)[0].strip()
-        if not name:
+        words = line.split("#", 1)[0].strip()
+        if heading := _GROUP.fullmatch(words):
+            group = heading[1]
+        if heading or not words:
             waiting.append(line)
             continue
-        if not NAME.fullmatch(name):
-            raise ForkToolError(
-                f"{shown}, line {number}: {name!r} cannot be the name of an entry: use small letters, digits, '-', '_' and '.', one name a line."
-            )
+        name, _, needs = words.partition(":")
+        for word in (name, *needs.split()):
+            if not NAME.fullmatch(word):
+                raise ForkToolError(
+                    f"{shown}, line {number}: {word!r} cannot be the name of an entry: use small letters, digits, '-', '_' and '.', one name a line."
+                )
+            if word != name and word not in series.names:
+                raise ForkToolError(f"{shown}, line {number}: {name} needs {word}, which is not above it.")
         if name in series.names:
             raise ForkToolError(f"{shown}, line {number}: entry {name} is listed twice: take one of the two lines out.")
         if not series.names:
@@ -55,6 +85,8 @@ def parse_series(text: str, shown: str) -> SeriesFile:
             series.heading, waiting = waiting[:blank], waiting[blank:]
         series.names.append(name)
         series.above[name] = waiting
+        series.groups[name] = group
+        series.needs[name] = needs.split()
         series.beside[name] = line
         waiting = []
     if series.names:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field, replace
 
 from fork_tool.base.checkout import BRANCH
 from fork_tool.common.errors import ConflictError, ForkToolError
 from fork_tool.common.git import Git
 from fork_tool.series.entries import Entry, read_entry, SUFFIX, TITLE_MARK
+from fork_tool.series.history import History, read_history
 from fork_tool.series.overlay import check_path, list_overlay, problem_of_content
 from fork_tool.series.project import Project
-from fork_tool.series.stack import add_overlay, apply_entry, scratch_index
+from fork_tool.series.scratch import apply_entry, scratch_index
+from fork_tool.series.stack import add_overlay
 
 APPLIES, FUZZ, CONFLICT, UNREADABLE = "applies", "fuzz", "conflict", "unreadable"
 NOT_CHECKED = "not checked"
@@ -59,31 +61,37 @@ def verify_series(project: Project) -> Verification:
     result = Verification()
     series = project.series()
     claims: Counter[str] = Counter()
-    doubts = _Doubts()
     counted: list[Verdict] = []
     uncounted: list[Verdict] = []
+    entries: dict[str, Entry] = {}
+    for name in series.names:
+        verdict = Verdict(name)
+        result.verdicts.append(verdict)
+        try:
+            entry = read_entry(layout.patches, name)
+            entry.files()
+        except ForkToolError as problem:
+            verdict.state = UNREADABLE
+            verdict.problems.append(str(problem))
+            continue
+        (uncounted if entry.counted is None else counted).append(verdict)
+        verdict.title = entry.title
+        verdict.overlay = len(entry.overlay)
+        _check_message(entry, verdict)
+        _check_hunks(entry, {*base_modes, *claims}, verdict)
+        claims.update(entry.overlay)
+        claims_hold = _check_claims(entry, base_modes, project, verdict)
+        entries[name] = entry if claims_hold else replace(entry, overlay=())
+    history = read_history(checkout.git, list(entries.values()), project.overlay_file)
+    doubts = _Doubts(history)
     with scratch_index(checkout.git, checkout.base) as scratch:
-        for name in series.names:
-            verdict = Verdict(name)
-            result.verdicts.append(verdict)
-            try:
-                entry = read_entry(layout.patches, name)
-                entry.files()
-            except ForkToolError as problem:
-                verdict.state = UNREADABLE
-                verdict.problems.append(str(problem))
-                doubts.unreadable = doubts.unreadable or name
+        for verdict in result.verdicts:
+            if verdict.state == UNREADABLE:
+                doubts.unreadable = doubts.unreadable or verdict.name
                 continue
-            (uncounted if entry.counted is None else counted).append(verdict)
-            verdict.title = entry.title
-            verdict.overlay = len(entry.overlay)
-            claims.update(entry.overlay)
-            _check_message(entry, verdict)
-            _check_hunks(entry, base_modes, verdict)
-            claims_hold = _check_claims(entry, base_modes, project, verdict)
-            _check_fit(scratch, entry, verdict, doubts)
-            if claims_hold:
-                _check_overlay_fit(scratch, entry, project, verdict)
+            entry = entries[verdict.name]
+            _check_fit(scratch, entry, verdict, doubts, set(claims))
+            _check_overlay_fit(scratch, entry, history, verdict)
             if verdict.state == APPLIES and not verdict.problems:
                 verdict.problems += problems_of_test_plan(scratch, entry)
     if counted:
@@ -120,17 +128,15 @@ def _check_message(entry: Entry, verdict: Verdict) -> None:
         verdict.problems.append("it changes nothing: take it out of patches/series.")
 
 
-def _check_hunks(entry: Entry, base_modes: dict[str, str], verdict: Verdict) -> None:
+def _check_hunks(entry: Entry, known: Container[str], verdict: Verdict) -> None:
     for file in entry.files():
         verdict.hunks += len(file.hunks)
         for what in file.unfit:
             verdict.problems.append(
-                f"{file.path}: the patch {what}; a patch holds only hunks on files that upstream has, new files go to aten_mps_overlay/."
+                f"{file.path}: the patch {what}; a patch holds only hunks on files that are there, new files go to aten_mps_overlay/."
             )
-        if not file.unfit and file.path not in base_modes:
-            verdict.problems.append(
-                f"{file.path}: upstream has no such file; a change to an overlay file goes into the file itself."
-            )
+        if not file.unfit and file.path not in known:
+            verdict.problems.append(f"{file.path}: neither upstream nor an earlier entry has such a file.")
         for number, hunk in enumerate(file.hunks, start=1):
             if hunk.widest_context > 2 or (hunk.added == 0 and hunk.removed == 0):
                 verdict.problems.append(
@@ -160,8 +166,9 @@ def _check_claims(entry: Entry, base_modes: dict[str, str], project: Project, ve
 
 @dataclass
 class _Doubts:
-    """What a conflict leaves open for the entries after it."""
+    """What a conflict leaves open: for the entries after it, and on an overlay file for those before it."""
 
+    history: History
     # By file: the entry whose hunks are missing there.
     files: dict[str, str] = field(default_factory=dict)
     unreadable: str = ""
@@ -171,32 +178,52 @@ class _Doubts:
         return self.files.get(path) or self.unreadable
 
 
-def _check_fit(scratch: Git, entry: Entry, verdict: Verdict, doubts: _Doubts) -> None:
+def _check_fit(scratch: Git, entry: Entry, verdict: Verdict, doubts: _Doubts, claims: set[str]) -> None:
     # File by file, so that one that conflicts hides nothing in the others.
-    for file in entry.files():
+    for file in entry.without(claims).files():
         cause = doubts.about(file.path)
         try:
             offsets = apply_entry(scratch, replace(entry, diff=file.text, counted=None))
         except ConflictError as conflict:
             doubts.files.setdefault(file.path, cause or entry.name)
             if not cause:
-                verdict.state = CONFLICT
-                verdict.problems.append(f"{conflict}.")
+                _tell_conflict(verdict, str(conflict))
         else:
             if not offsets:
                 continue
             if not cause:
-                verdict.state = FUZZ if verdict.state == APPLIES else verdict.state
-                verdict.problems += [
-                    f"{offset}; look at the place, then `make apply refresh` writes it down." for offset in offsets
-                ]
-        if cause and verdict.state != CONFLICT:
-            verdict.state, verdict.follows = NOT_CHECKED, verdict.follows or cause
+                _tell_offsets(verdict, offsets)
+        if cause:
+            _leave_open(verdict, cause)
+    for misfit in doubts.history.misfits:
+        if misfit.entry == entry.name and misfit.cause:
+            _leave_open(verdict, misfit.cause)
+        elif misfit.entry == entry.name:
+            _tell_conflict(verdict, misfit.sentence)
+    _tell_offsets(verdict, doubts.history.offsets.get(entry.name, []))
 
 
-def _check_overlay_fit(scratch: Git, entry: Entry, project: Project, verdict: Verdict) -> None:
+def _tell_conflict(verdict: Verdict, sentence: str) -> None:
+    verdict.state = CONFLICT
+    verdict.problems.append(f"{sentence}.")
+
+
+def _tell_offsets(verdict: Verdict, offsets: list[str]) -> None:
+    if offsets and verdict.state == APPLIES:
+        verdict.state = FUZZ
+    verdict.problems += [
+        f"{offset}; look at the place, then `make apply refresh` writes it down." for offset in offsets
+    ]
+
+
+def _leave_open(verdict: Verdict, cause: str) -> None:
+    if verdict.state != CONFLICT:
+        verdict.state, verdict.follows = NOT_CHECKED, verdict.follows or cause
+
+
+def _check_overlay_fit(scratch: Git, entry: Entry, history: History, verdict: Verdict) -> None:
     try:
-        add_overlay(scratch, entry, project.overlay_file)
+        add_overlay(scratch, entry, history)
     except ForkToolError as problem:
         verdict.problems.append(str(problem))
 

@@ -31,12 +31,20 @@ def test_nothing_new_changes_nothing(applied: Workshop) -> None:
     assert before == {path: path.stat().st_mtime_ns for path in applied.root.glob("patches/*")}
 
 
-def test_overlay_edit_moves_into_the_file(applied: Workshop) -> None:
-    applied.commit("[MPS] Tidy", {"aten/Recorder.h": "class Recorder final;\n"})
-    assert "edits only overlay files of other entries" in applied.good("refresh")
+def test_overlay_edit_is_a_hunk_of_its_own_entry(applied: Workshop) -> None:
+    applied.commit("[MPS] Tidy\n\nWhy.\n\nTest Plan: none", {"aten/Recorder.h": "class Recorder final;\n"})
+    applied.good("refresh")
     assert (applied.layout.overlay / "aten/Recorder.h").read_text() == "class Recorder final;\n"
-    assert applied.titles == ["[MPS] Add a recorder"]
-    assert not (applied.layout.patches / "tidy.patch").exists()
+    assert "-class Recorder;\n+class Recorder final;\n" in (applied.layout.patches / "tidy.patch").read_text()
+    applied.good("verify")
+    first, second = applied.titles
+    assert (first, second) == ("[MPS] Add a recorder", "[MPS] Tidy")
+    assert command_git(applied.checkout, "show", "HEAD~1:aten/Recorder.h") == "class Recorder;"
+    before = applied.sources()
+    command_git(applied.checkout, "reset", "--quiet", "--hard", applied.base)
+    applied.good("apply", "--force")
+    assert "no files changed" in applied.good("refresh")
+    assert applied.sources() == before
 
 
 def test_order_follows_the_branch_and_comments_follow_the_names(applied: Workshop) -> None:
@@ -124,6 +132,8 @@ def test_commits_that_no_series_can_hold(applied: Workshop) -> None:
     assert "it deletes aten/Graph.mm, which upstream has" in refused("[MPS] Delete", {})
     (applied.checkout / "aten/Graph.mm").rename(applied.checkout / "aten/Moved.mm")
     assert "it deletes aten/Graph.mm" in refused("[MPS] Rename", {})
+    (applied.checkout / "aten/Recorder.h").unlink()
+    assert "it deletes aten/Recorder.h, which an earlier entry brings" in refused("[MPS] Delete", {})
     (applied.checkout / "tools/run.sh").chmod(0o755)
     assert "it changes the mode of tools/run.sh" in refused("[MPS] Mode", {})
     (applied.checkout / "aten/link").symlink_to("Graph.mm")

@@ -1,0 +1,55 @@
+"""A part of the series on its own: a group, or one entry, with all that it needs and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fork_tool.common.errors import ConflictError
+from fork_tool.common.git import ADDRESS, AUTHOR, Git
+from fork_tool.series.entries import Entry
+from fork_tool.series.merge import merge_entry
+from fork_tool.series.project import Project
+from fork_tool.series.stack import Layer, Stack
+
+
+def stack_of_part(
+    project: Project,
+    git: Git,
+    base: str,
+    what: str = "",
+    message: Callable[[Entry], str] = Entry.message,
+    author: tuple[str, str] = (AUTHOR, ADDRESS),
+) -> Stack:
+    """The part as commits on `base`, each merged without the entries that it does not need; all of the series without `what`."""
+    whole = project.stack(git, base, message, author)
+    if not what:
+        return whole
+    names = project.series().part(what)
+    part = Stack(base, [])
+    before = base
+    for layer in whole.layers:
+        if layer.entry.name in names:
+            part.layers.append(_on(part.tip, layer, before, project, git, message, author))
+        before = layer.commit
+    return part
+
+
+def _on(
+    tip: str,
+    layer: Layer,
+    before: str,
+    project: Project,
+    git: Git,
+    message: Callable[[Entry], str],
+    author: tuple[str, str],
+) -> Layer:
+    if tip == before:
+        return layer
+    merge = merge_entry(git, project.pin, before, layer.commit, tip, layer.entry.files())
+    if merge.clashes:
+        clash = merge.clashes[0]
+        raise ConflictError(
+            f"Entry {layer.entry.name} does not apply without entries that patches/series does not name as its needs: "
+            f"{clash.path}{f', {clash.hunk}' if clash.hunk else ''} {clash.sentence}".rstrip()
+        )
+    return Layer(layer.entry, git.commit_tree(project.pin.date, merge.tree, message(layer.entry), (tip,), author))

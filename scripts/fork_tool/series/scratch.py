@@ -1,0 +1,78 @@
+"""An index of its own, in which an entry's hunks go on or come off without touching a working tree."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from fork_tool.common.errors import ConflictError
+from fork_tool.common.git import Git
+from fork_tool.series.entries import Entry
+
+_FAILED = re.compile(r"error: patch failed: (.*):(\d+)$")
+_NO_FILE = re.compile(r"error: (.*): (does not exist in index|No such file or directory)$")
+_CHECKING = re.compile(r"Checking patch (.*)\.\.\.$")
+_OFFSET = re.compile(r"Hunk #(\d+) succeeded at (\d+) \(offset (-?\d+) lines?\)\.$")
+
+
+@contextmanager
+def scratch_index(git: Git, commit: str = "--empty") -> Iterator[Git]:
+    """The repository with an index of its own that holds `commit`, or nothing."""
+    with tempfile.TemporaryDirectory(prefix="mpsfork-") as directory:
+        scratch = git.with_index(Path(directory) / "index")
+        scratch.run("read-tree", commit)
+        yield scratch
+
+
+def set_files(scratch: Git, files: Mapping[str, tuple[str, str]]) -> None:
+    """Put files, by path as mode and blob, into the index."""
+    lines = "".join(f"{mode} {blob}\t{path}\0" for path, (mode, blob) in files.items())
+    scratch.run("update-index", "-z", "--add", "--index-info", data=lines.encode("utf-8", "surrogateescape"))
+
+
+def apply_entry(scratch: Git, entry: Entry, reverse: bool = False) -> list[str]:
+    """Put an entry's hunks into the index, or take them off; returns what had to be moved to fit."""
+    files = entry.files()
+    if not files:
+        return []
+    words = ("apply", "--cached", "--verbose", *(["--reverse"] if reverse else []), "-")
+    done = scratch.run(*words, data=entry.diff, check=False)
+    said = done.stderr.decode("utf-8", "replace").splitlines()
+    if done.returncode:
+        raise ConflictError("; ".join(_conflicts(entry, said, reverse)))
+    return list(_offsets(said))
+
+
+def _offsets(said: list[str]) -> Iterator[str]:
+    path = ""
+    for line in said:
+        checking = _CHECKING.match(line)
+        if checking:
+            path = checking[1]
+        moved = _OFFSET.match(line)
+        if moved:
+            yield f"{path}, hunk {moved[1]}: {moved[3]} lines from where it should be"
+
+
+def _conflicts(entry: Entry, said: list[str], reverse: bool) -> Iterator[str]:
+    fails = f"entry {entry.name} does not {'come off the overlay' if reverse else 'apply'}"
+    files = {file.path: file for file in entry.files()}
+    told = False
+    for line in said:
+        failed, absent = _FAILED.match(line), _NO_FILE.match(line)
+        if failed and failed[1] in files:
+            hunks = files[failed[1]].hunks
+            starts = [hunk.new_start if reverse else hunk.old_start for hunk in hunks]
+            number = starts.index(int(failed[2])) + 1 if int(failed[2]) in starts else 0
+            header = f"hunk {number} ({hunks[number - 1].header})" if number else f"the hunk at line {failed[2]}"
+            yield f"{fails}: {failed[1]}, {header}"
+            told = True
+        elif absent:
+            yield f"{fails}: {absent[1]} does not exist in the tree it is applied to"
+            told = True
+    if not told:
+        reason = next((line for line in said if line.startswith(("error:", "fatal:"))), "git apply refused it")
+        yield f"{fails}: {reason}"
