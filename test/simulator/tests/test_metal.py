@@ -26,35 +26,6 @@ def test_metal(name: str) -> None:
     assert not failure, failure
 
 
-def test_device_in_a_forked_child_is_refused() -> None:
-    result = run_python(
-        "assert run('commands_run_after_commit') == ''\n"
-        "child = os.fork()\n"
-        "if child == 0:\n"
-        "    sys.stdout.write(run('commands_run_after_commit'))\n"
-        "    sys.stdout.flush()\n"
-        "    os._exit(0)\n"
-        "assert os.waitpid(child, 0)[1] == 0\n"
-        "assert run('commands_run_after_commit') == ''\n"
-    )
-    assert result.returncode == 0, result.stderr
-    assert "Metal validation (simulator): -[MTL" in result.stdout
-    assert "cannot be used in the child" in result.stdout
-
-
-def test_device_first_used_in_a_forked_child_works() -> None:
-    result = run_python(
-        "child = os.fork()\n"
-        "if child == 0:\n"
-        "    sys.stdout.write(run('commands_run_after_commit') or 'fine')\n"
-        "    sys.stdout.flush()\n"
-        "    os._exit(0)\n"
-        "assert os.waitpid(child, 0)[1] == 0\n"
-    )
-    assert result.returncode == 0, result.stderr
-    assert result.stdout == "fine"
-
-
 @pytest.mark.parametrize("case", ["leave_work_in_flight", "leave_a_blocked_queue"])
 def test_process_ends_with_work_in_flight(case: str) -> None:
     result = run_python(f"print(run('{case}') or 'fine')")
