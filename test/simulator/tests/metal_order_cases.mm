@@ -544,16 +544,6 @@ CASE(violation_buffers_on_the_same_memory_of_a_heap) {
   }
 }
 
-CASE(order_can_be_left_unwatched) {
-  const Setting unwatched(settings().order, false);
-  id<MTLBuffer> a = buffer_of(kUntracked), b = buffer_of(kUntracked);
-  run_passes({adding(a, b), adding(b, a)}, true);
-  run_concurrent([&](Encoder encoder) {
-    add(encoder, a, b);
-    add(encoder, b, a);
-  });
-}
-
 CASE(order_of_very_many_passes_takes_little_memory) {
   id<MTLBuffer> a = buffer_of(kUntracked), b = buffer_of(kUntracked);
   const Pass reading = [=](id<MTLCommandBuffer> buffer) {
