@@ -13,15 +13,12 @@ A rule, by upstream's file:
     ["test_mps.py".slow]            # left out, with seconds
     "TestMPS::test_copy_large" = 3.2
 
-    ["test_mps.py".left_out]        # left out, with the reason
-    "TestMPS::test_b" = "…"
-
 A share of it, which is as stable:
 
     of = "other.toml"
     one_in = 6
 
-    ["test_mps.py".slow]            # or left_out: as in a rule, and only what the share would take
+    ["test_mps.py".slow]            # as in a rule, and only what the share would take
 
 What is chosen does not depend on which other tests there are, but for the data types of the same operator. So a test that
 upstream adds is taken in, and no other goes.
@@ -225,11 +222,8 @@ def _read_rule(path: Path, file: str, rule: Any) -> FileRule:
 def _read_exceptions(path: Path, table: dict[str, Any]) -> frozenset[str]:
     """Takes the tests that are left out from a file's table."""
     slow = _take(path, table, "slow", dict, {})
-    left_out = _take(path, table, "left_out", dict, {})
     _complain(path, "no number of seconds", (test for test, of in slow.items() if not isinstance(of, int | float)))
-    _complain(path, "no reason", (test for test, of in left_out.items() if not isinstance(of, str) or not of.strip()))
-    _complain(path, "left out twice", set(slow) & set(left_out))
-    return frozenset(slow) | frozenset(left_out)
+    return frozenset(slow)
 
 
 def _read_operators(path: Path, family: Any) -> Operators:

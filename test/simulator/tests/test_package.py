@@ -8,7 +8,6 @@ import re
 import resource
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -255,19 +254,6 @@ def test_complaints_are_known_whoever_caught_them() -> None:
     assert count == 2
     mps_simulator.forget_raised_errors()
     assert mps_simulator.raised_errors() == {}
-
-
-def unindented(text: str) -> str:
-    return "\n".join(line.strip() for line in text.splitlines() if line.strip())
-
-
-def test_the_readmes_example_is_real() -> None:
-    readme = (SIMULATOR / "README.md").read_text()
-    section = readme.split("## Adding an operation")[1].split("\n## ")[0]
-    steps = re.findall(r"`((?:graph|tests)/\w+\.mm)`[^`]*```objc\+\+\n(.*?)```", section, re.DOTALL)
-    assert [name for name, _ in steps] == ["graph/shape.mm", "tests/graph_core_cases.mm"]
-    for name, code in steps:
-        assert unindented(textwrap.dedent(code)) in unindented((SIMULATOR / name).read_text()), name
 
 
 def test_files_that_the_readme_names_exist() -> None:
