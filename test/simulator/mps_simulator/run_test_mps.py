@@ -237,7 +237,7 @@ class Run:
             with self._lock:
                 test = self._todo.popleft() if self._todo else None
             entry = (self.remaining or {}).get(test) if test is not None else None
-            if test is None or entry is None or entry.outcome != TOO_LARGE or self.options.too_large:
+            if test is None or entry is None or entry.outcome != TOO_LARGE:
                 return test
             self._record(Result(id=test, outcome=NOT_STARTED, error=entry.cause))
 
@@ -383,7 +383,6 @@ def main() -> int:
         "--remaining", type=Path, help="the list of tests that fail (default tests/remaining_failures.txt)"
     )
     parser.add_argument("--further", type=Path, help="a list of more tests that fail, whose lines count before those")
-    parser.add_argument("--too-large", action="store_true", help="start those tests too that the list calls too large")
     parser.add_argument("--sample", type=Path, help="the tests to run: a rule, or a list of them (sample.py)")
     parser.add_argument("--touches", action="store_true", help="fail if no code of one of the backend's sources ran")
     parser.add_argument("-k", dest="keyword", help="only tests whose id matches this expression")

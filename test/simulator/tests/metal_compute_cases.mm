@@ -32,18 +32,6 @@ CASE(violation_argument_encoder) {
   });
 }
 
-CASE(library_names_its_functions_and_errors) {
-  id<MTLFunction> function = kernel("kernel void one(device int* a) {} kernel void two(device int* a) {}", "two");
-  CHECK([function.name isEqualToString:@"two"]);
-  CHECK(function.functionType == MTLFunctionTypeKernel);
-  NSError* error = nil;
-  id<MTLLibrary> library = [metal_device() newLibraryWithSource:@"kernel void broken( {" options:nil error:&error];
-  CHECK(library == nil);
-  CHECK_EQUAL(error.code, MTLLibraryErrorCompileFailure);
-  CHECK([error.domain isEqualToString:MTLLibraryErrorDomain]);
-  CHECK(error.localizedDescription.length > 0);
-}
-
 // MARK: Violations
 
 CASE(violation_pipeline) {

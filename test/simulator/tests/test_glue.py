@@ -293,26 +293,6 @@ def test_profiler_refuses() -> None:
         torch.mps.profiler.stop()
 
 
-def test_child_of_a_process_that_used_the_device() -> None:
-    code = """
-import os, torch
-used = {used}
-if used and torch.backends.mps.is_available():  # upstream marks the parent when it is asked
-    torch.ones(2, device="mps").cpu()
-if os.fork() == 0:
-    torch.manual_seed(3)
-    print(torch.mps._is_in_bad_fork(), (torch.ones(2) + 1).tolist(), flush=True)
-    if not used:
-        print((torch.ones(2, device="mps") + 1).tolist(), flush=True)
-    os._exit(0)
-print(os.wait()[1], torch.mps._is_in_bad_fork())
-"""
-    result = run("-m", "mps_simulator", "-c", code.replace("{used}", "True"))
-    assert result.stdout.splitlines() == ["True [2.0, 2.0]", "0 False"], result.stderr
-    result = run("-m", "mps_simulator", "-c", code.replace("{used}", "False"))
-    assert result.stdout.splitlines() == ["False [2.0, 2.0]", "[2.0, 2.0]", "0 False"], result.stderr
-
-
 def through_file(value: Any, *, zipped: bool = True, **options: Any) -> Any:
     file = io.BytesIO()
     torch.save(value, file, _use_new_zipfile_serialization=zipped)

@@ -135,14 +135,6 @@ def test_order_on_the_gpu_is_watched_unless_told_otherwise() -> None:
     assert run("-m", "mps_simulator", "--no-order", "-c", code).stdout == "0\n"
 
 
-def test_counters_file(tmp_path: Path) -> None:
-    path = tmp_path / "counters.json"
-    result = run("-m", "mps_simulator", "--counters", str(path), "-c", ADD)
-    assert result.returncode == 0, result.stderr
-    counts = json.loads(path.read_text())
-    assert any("commit" in selector for selector in counts), counts
-
-
 def encoded_graphs() -> int:
     """Returns how often an MPSGraph was run since the last reset."""
     counts = mps_simulator.counters()
@@ -191,37 +183,45 @@ def test_delay_must_not_be_negative() -> None:
 
 FORK = """
 import os, sys, torch, mps_simulator
-x = torch.ones(4, device="mps") + 1
-torch.mps.synchronize()
-child = os.fork()
-if child == 0:
-    counters = mps_simulator.counters
-    for work in (lambda: x + 1, lambda: x.cpu(), lambda: torch.ones(3, device="mps"), torch.mps.synchronize, counters):
+used = sys.argv[1:] == ["used"]
+if used and torch.backends.mps.is_available():  # upstream marks the parent when it is asked
+    x = torch.ones(4, device="mps") + 1
+    torch.mps.synchronize()
+if os.fork() == 0:
+    torch.manual_seed(3)
+    print(torch.mps._is_in_bad_fork(), (torch.ones(2) + 1).tolist())
+    ones = lambda: torch.ones(3, device="mps").tolist()
+    works = (lambda: x + 1, lambda: x.cpu(), ones, torch.mps.synchronize, mps_simulator.counters)
+    for work in works if used else [ones]:
         try:
-            work()
-            print("worked", flush=True)
+            print(work())
         except RuntimeError as error:
-            print(str(error).splitlines()[0], flush=True)
-    del x
+            print(str(error).splitlines()[0])
+    x = None
     sys.stdout.flush()
     os._exit(7)
-assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-print((x + 1).tolist())
+assert os.waitstatus_to_exitcode(os.wait()[1]) == 7
+print(torch.mps._is_in_bad_fork(), (x + 1).tolist() if used else None)
 """
 
 
 def test_use_after_fork_is_refused() -> None:
     """The child learns so by an exception: nothing aborts it."""
-    result = run("-m", "mps_simulator", "-c", FORK)
+    result = run("-m", "mps_simulator", "-c", FORK, "used")
     assert result.returncode == 0, result.stdout + result.stderr
-    *child, counters, parent = result.stdout.splitlines()
-    assert parent == "[3.0, 3.0, 3.0, 3.0]"
+    host, *child, counters, parent = result.stdout.splitlines()
+    assert (host, parent) == ("True [2.0, 2.0]", "False [3.0, 3.0, 3.0, 3.0]")
     assert len(child) == 4
     for line in child:
         assert line.startswith("Metal validation (simulator): ")
         assert "cannot be used in the child" in line
     assert "does not survive fork()" in counters
     assert "terminate" not in result.stderr
+
+
+def test_device_first_used_in_a_forked_child_works() -> None:
+    result = run("-m", "mps_simulator", "-c", FORK)
+    assert result.stdout.splitlines() == ["False [2.0, 2.0]", "[1.0, 1.0, 1.0]", "False None"], result.stderr
 
 
 def test_generator_and_storage_constructors() -> None:

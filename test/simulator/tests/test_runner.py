@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mps_simulator.remaining import differences, ListError, of_file, read_list
-from mps_simulator.run_test_mps import Result, Run
+from mps_simulator.remaining import ListError, of_file, read_list
+from mps_simulator.run_test_mps import Run
 
 TESTS = """
 import os, time, traceback, unittest
@@ -130,7 +130,6 @@ def execute(
         macos="0.0",
         remaining=None,
         further=None,
-        too_large=False,
         touches=False,
     )
     if isinstance(sample, Path):
@@ -269,11 +268,6 @@ def test_a_list_of_several_files(tmp_path: Path) -> None:
     assert of_file(entries, "test_pooling.py") == {}
 
 
-def test_differences_of_nothing() -> None:
-    results = [Result(id=PASSES, outcome=outcome) for outcome in ("passed", "skipped", "xfailed")]
-    assert differences(results, {}, [PASSES]) == []
-
-
 @pytest.mark.parametrize(
     ("sample", "status"),
     [
@@ -298,10 +292,3 @@ def test_a_sample_by_rule(tmp_path: Path) -> None:
     status, results = execute(tmp_path, rule, remaining=f"xpassed  {PASSES}_unexpectedly  once\n")
     assert status == 0
     assert set(results) == {PASSES, f"{PASSES}_unexpectedly", "TestSetUp::test_passes"}
-
-
-def test_rule_with_an_exception_for_no_test(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rule = tmp_path / "rule.toml"
-    rule.write_text('["test_mps.py"]\ntests = ["*"]\n["test_mps.py".slow]\n"TestThings::test_gone" = 3.5\n')
-    assert execute(tmp_path, rule) == (2, {})
-    assert "rule.toml: leaves out tests that there are not: TestThings::test_gone" in capsys.readouterr().err
