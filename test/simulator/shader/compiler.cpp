@@ -60,23 +60,15 @@ std::string setting(const char* variable, const std::string& otherwise) {
 
 fs::path shader_directory() {
 #ifdef MPS_SIMULATOR_SOURCE_DIR
-  const fs::path built = fs::path(MPS_SIMULATOR_SOURCE_DIR) / "shader";
+  return fs::path(MPS_SIMULATOR_SOURCE_DIR) / "shader";
 #else
-  const fs::path built = fs::path(__FILE__).parent_path();
+  return fs::path(__FILE__).parent_path();
 #endif
-  return setting("MPS_SIMULATOR_SHADER_DIRECTORY", built.string());
 }
 
 fs::path cache_directory() {
-  const std::string chosen = setting("MPS_SIMULATOR_SHADER_CACHE", "");
-  if (!chosen.empty()) {
-    return chosen;
-  }
-  const std::string base = setting("XDG_CACHE_HOME", "");
-  if (!base.empty()) {
-    return fs::path(base) / "mps_simulator" / "shaders";
-  }
-  return fs::path(setting("HOME", "/tmp")) / ".cache" / "mps_simulator" / "shaders";
+  const std::string base = setting("XDG_CACHE_HOME", setting("HOME", "/tmp") + "/.cache");
+  return setting("MPS_SIMULATOR_SHADER_CACHE", base + "/mps_simulator/shaders");
 }
 
 // The file behind a program's name.
