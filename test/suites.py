@@ -30,8 +30,6 @@ _PYTEST, _UPSTREAM_STYLE = (*PYTEST, *_FROZEN), (*UPSTREAM_STYLE, *_FROZEN)
 _SPREAD = ("-n", "{processes}")
 # Those of the simulator's own tests that are written in Objective-C++.
 _OBJECTIVE_CASES = ("test/simulator/tests/test_foundation.py", "test/simulator/tests/test_metal.py")
-# Needs the backend, which the build with ThreadSanitizer does not have.
-_NO_BACKEND = "--deselect=test/simulator/tests/test_foundation.py::test_queues_work_while_static_objects_are_destroyed"
 
 # Those whose cases hold whether or not graph runs are linked.
 _LINKED_FILES = (
@@ -96,7 +94,7 @@ SANITIZED = {
     "thread": _sanitized(
         "thread",
         Suite("planted faults", (*_PYTEST, "test/simulator/sanitizers/test_thread.py")),
-        Suite("cases", (*_PYTEST, *_OBJECTIVE_CASES, _NO_BACKEND)),
+        Suite("cases", (*_PYTEST, *_OBJECTIVE_CASES)),
     ),
 }
 

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import functools
 import itertools
-import os
 import re
 import struct
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from shader_harness import REPOSITORY, Shader
 
-BASE = Path(os.environ.get("MPS_SIMULATOR_PYTORCH", REPOSITORY / "build" / "pytorch")) / "aten" / "src" / "ATen"
-KERNELS = BASE / "native" / "mps" / "kernels"
+KERNELS = REPOSITORY / "build/pytorch/aten/src/ATen/native/mps/kernels"
 
 FLOATS = [torch.float32, torch.float16, torch.bfloat16]
 METAL_NAMES = dict(zip([*FLOATS, torch.int32], ["float", "half", "bfloat", "int"]))
