@@ -28,14 +28,8 @@ _FROZEN = ("-p", "mps_simulator.frozen_objects")
 _PYTEST, _UPSTREAM_STYLE = (*PYTEST, *_FROZEN), (*UPSTREAM_STYLE, *_FROZEN)
 # For suites whose tests stand alone.
 _SPREAD = ("-n", "{processes}")
-# Those of the simulator's own tests that are written in Objective-C++, but for one that takes the time.
-_OBJECTIVE_CASES = (
-    "test/simulator/tests/test_foundation.py",
-    "test/simulator/tests/test_metal.py",
-    "--deselect=test/simulator/tests/test_metal.py::test_metal[encoding_is_cheap_in_null_mode]",
-)
-# Needs the backend, which the build with ThreadSanitizer does not have.
-_NO_BACKEND = "--deselect=test/simulator/tests/test_foundation.py::test_queues_work_while_static_objects_are_destroyed"
+# Those of the simulator's own tests that are written in Objective-C++.
+_OBJECTIVE_CASES = ("test/simulator/tests/test_foundation.py", "test/simulator/tests/test_metal.py")
 
 # Those whose cases hold whether or not graph runs are linked.
 _LINKED_FILES = (
@@ -100,7 +94,7 @@ SANITIZED = {
     "thread": _sanitized(
         "thread",
         Suite("planted faults", (*_PYTEST, "test/simulator/sanitizers/test_thread.py")),
-        Suite("cases", (*_PYTEST, *_OBJECTIVE_CASES, _NO_BACKEND)),
+        Suite("cases", (*_PYTEST, *_OBJECTIVE_CASES)),
     ),
 }
 

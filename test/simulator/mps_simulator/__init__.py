@@ -33,8 +33,6 @@ from mps_simulator._control import (
     reset_counters,
     reset_signposts,
     set_delay,
-    set_null_mode,
-    set_validation,
     signposts,
     validation,
 )
@@ -56,8 +54,6 @@ __all__ = [
     "reset_counters",
     "reset_signposts",
     "set_delay",
-    "set_null_mode",
-    "set_validation",
     "signposts",
     "validation",
 ]

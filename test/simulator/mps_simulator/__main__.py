@@ -6,14 +6,12 @@ Usage: python -m mps_simulator [options] (script.py | -m module | -c code) [argu
 from __future__ import annotations
 
 import argparse
-import atexit
-import json
 import os
 import runpy
 import sys
 from pathlib import Path
 
-from mps_simulator import _control, install, SimulatorError
+from mps_simulator import install, SimulatorError
 from mps_simulator._build import read_build
 from mps_simulator._sanitizer import preload
 
@@ -33,12 +31,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--delay-us", type=int, metavar="N", help="longest random pause of the GPU")
     parser.add_argument("--seed", type=int, metavar="N", help="seed of the pauses")
-    parser.add_argument(
-        "--counters",
-        type=Path,
-        metavar="FILE",
-        help="write the API calls by selector to FILE at exit, as JSON",
-    )
     parser.add_argument("-m", dest="module", metavar="module", help="run a module")
     parser.add_argument("-c", dest="code", metavar="code", help="run a string")
     parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
@@ -47,7 +39,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
     """Splits at the program: what follows it is its own, dashes included."""
-    takes_value = {"--build", "--macos", "--delay-us", "--seed", "--counters"}
+    takes_value = {"--build", "--macos", "--delay-us", "--seed"}
     index = 0
     while index < len(arguments):
         argument = arguments[index]
@@ -59,12 +51,6 @@ def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
             return arguments[:index], arguments[index:]
         index += 2 if argument in takes_value else 1
     return arguments, []
-
-
-def _write_counters(path: Path) -> None:
-    # A program that never imported torch has called nothing.
-    counts = _control.counters() if "torch" in sys.modules else {}
-    path.write_text(json.dumps(counts, indent=2, sort_keys=True) + "\n")
 
 
 def main() -> None:
@@ -92,8 +78,6 @@ def main() -> None:
         install()
     except SimulatorError as error:
         sys.exit(f"error: {error}")
-    if options.counters is not None:
-        atexit.register(_write_counters, options.counters)
 
     # As the interpreter itself would start the program.
     if options.module is not None:

@@ -171,23 +171,13 @@ def _switched(name: str, enabled: bool) -> Iterator[None]:
         switch(before)
 
 
-def set_null_mode(enabled: bool) -> None:
-    """Turns null mode on or off: commands are encoded but not executed, to measure the CPU's side alone."""
-    _loaded().mps_simulator_set_null_mode(int(enabled))
-
-
 def null_mode() -> AbstractContextManager[None]:
-    """Runs the block in null mode, then returns to the mode before."""
+    """Runs the block in null mode: commands are encoded but not executed, to measure the CPU's side alone."""
     return _switched("null_mode", True)
 
 
-def set_validation(enabled: bool) -> None:
-    """Turns the checks of Metal's API validation layer on (default) or off."""
-    _loaded().mps_simulator_set_validation(int(enabled))
-
-
 def validation(enabled: bool) -> AbstractContextManager[None]:
-    """Runs the block with API validation on or off."""
+    """Runs the block with the checks of Metal's API validation layer on or off."""
     return _switched("validation", enabled)
 
 

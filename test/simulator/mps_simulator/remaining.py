@@ -12,10 +12,13 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mps_simulator.run_test_mps import Result
 
 GOOD = ("passed", "skipped", "xfailed")
-# A test that needs more memory than small machines have is not started; one that is started anyway may error.
+# A test that needs more memory than small machines have is not started.
 TOO_LARGE = "too-large"
 NOT_STARTED = "not_started"
 # A test that depends on what other tests left may pass or fail.
@@ -25,14 +28,6 @@ LISTED = ("failed", "errored", "xpassed", TOO_LARGE, UNSTABLE)
 
 class ListError(Exception):
     """A list that cannot be read; the message says where."""
-
-
-class Outcome(Protocol):
-    """What is known of a test that was run."""
-
-    id: str
-    outcome: str
-    error: str | None
 
 
 @dataclass(frozen=True)
@@ -85,7 +80,7 @@ def of_file(entries: dict[str, Remaining], file: str) -> dict[str, Remaining]:
     return own
 
 
-def differences(results: Iterable[Outcome], entries: dict[str, Remaining], ids: Collection[str]) -> list[str]:
+def differences(results: Iterable[Result], entries: dict[str, Remaining], ids: Collection[str]) -> list[str]:
     """Says in what the list and a run disagree; nothing when the list is exact.
 
     Args:
@@ -102,8 +97,8 @@ def differences(results: Iterable[Outcome], entries: dict[str, Remaining], ids: 
             continue
         if entry.outcome == UNSTABLE and result.outcome in ("passed", "failed"):
             continue
-        stated = ("errored", NOT_STARTED) if entry.outcome == TOO_LARGE else (entry.outcome,)
-        if result.outcome not in stated:
+        stated = NOT_STARTED if entry.outcome == TOO_LARGE else entry.outcome
+        if result.outcome != stated:
             reason = f": {result.error}" if result.error else ""
             found.append(f"{result.id}: {result.outcome}, but on the list as {entry.outcome}{reason}")
     return found

@@ -237,7 +237,7 @@ class Run:
             with self._lock:
                 test = self._todo.popleft() if self._todo else None
             entry = (self.remaining or {}).get(test) if test is not None else None
-            if test is None or entry is None or entry.outcome != TOO_LARGE or self.options.too_large:
+            if test is None or entry is None or entry.outcome != TOO_LARGE:
                 return test
             self._record(Result(id=test, outcome=NOT_STARTED, error=entry.cause))
 
@@ -364,16 +364,11 @@ class Run:
             print("there is no list of remaining failures for this version of macOS")
             bad = [result for result in self.results if result.outcome not in GOOD]
             self.problems += [f"{result.id}: {result.outcome}: {result.error}" for result in bad]
+        else:
+            print(f"{self.listed()} of the list of remaining failures failed as it says")
         for problem in self.problems:
             print(problem, file=sys.stderr)
-        # A part of the tests must match entirely; of all, without a list, only a share.
-        exact = self.remaining is not None or self.options.sample is not None
-        if not self.results or (exact and self.problems):
-            return 1
-        if exact:
-            print(f"the list of remaining failures is exact: {self.listed()} of them failed as it says")
-        partial = self.options.sample is not None or self.options.keyword is not None
-        return 0 if partial or share >= self.options.minimum else 1
+        return 1 if self.problems or not self.results else 0
 
 
 def main() -> int:
@@ -388,18 +383,11 @@ def main() -> int:
         "--remaining", type=Path, help="the list of tests that fail (default tests/remaining_failures.txt)"
     )
     parser.add_argument("--further", type=Path, help="a list of more tests that fail, whose lines count before those")
-    parser.add_argument("--too-large", action="store_true", help="start those tests too that the list calls too large")
     parser.add_argument("--sample", type=Path, help="the tests to run: a rule, or a list of them (sample.py)")
     parser.add_argument("--touches", action="store_true", help="fail if no code of one of the backend's sources ran")
     parser.add_argument("-k", dest="keyword", help="only tests whose id matches this expression")
     parser.add_argument("--jobs", type=int, default=2, help="worker processes (default 2)")
     parser.add_argument("--timeout", type=float, default=600.0, help="seconds for one test (default 600)")
-    parser.add_argument(
-        "--minimum",
-        type=float,
-        default=98.0,
-        help="percent of all tests that must go as expected (default 98)",
-    )
     parser.add_argument("--report", type=Path, help="default build/reports/FILE_VERSION.json")
     options = parser.parse_args()
     if options.report is None:

@@ -13,15 +13,12 @@ A rule, by upstream's file:
     ["test_mps.py".slow]            # left out, with seconds
     "TestMPS::test_copy_large" = 3.2
 
-    ["test_mps.py".left_out]        # left out, with the reason
-    "TestMPS::test_b" = "…"
-
 A share of it, which is as stable:
 
     of = "other.toml"
     one_in = 6
 
-    ["test_mps.py".slow]            # or left_out: as in a rule, and only what the share would take
+    ["test_mps.py".slow]            # as in a rule, and only what the share would take
 
 What is chosen does not depend on which other tests there are, but for the data types of the same operator. So a test that
 upstream adds is taken in, and no other goes.
@@ -38,7 +35,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from mps_simulator.remaining import split
 
@@ -47,13 +44,6 @@ _PLACES = {"{operator}": "(?P<operator>.+)", "{dtype}": "(?P<dtype>[a-z0-9_]+)"}
 
 class SampleError(Exception):
     """A sample that cannot be read, or that says what is not so; the message says where and what."""
-
-
-class Sample(Protocol):
-    """What chooses tests of one of upstream's files."""
-
-    def choose(self, file: str, ids: Collection[str]) -> list[str]:
-        """Returns those of the file's tests that are in the sample; SampleError if it names one that there is not."""
 
 
 def _number(*words: str) -> int:
@@ -133,7 +123,7 @@ class Rule:
     files: dict[str, FileRule]
 
     def choose(self, file: str, ids: Collection[str]) -> list[str]:
-        """See Sample."""
+        """Returns those of the file's tests that are in the sample; SampleError if it names one that there is not."""
         if file not in self.files:
             raise SampleError(f"{self.path} says nothing about {file}, but about {', '.join(self.files)}")
         return self.files[file].choose(self.path, ids)
@@ -144,12 +134,12 @@ class Share:
     """One in so many tests of another sample, with exceptions by upstream's file."""
 
     path: Path
-    whole: Sample
+    whole: Rule
     one_in: int
     left_out: dict[str, frozenset[str]]
 
     def choose(self, file: str, ids: Collection[str]) -> list[str]:
-        """See Sample."""
+        """As a rule does."""
         taken = [test for test in self.whole.choose(file, ids) if _number(test) % self.one_in == 0]
         left_out = self.left_out.get(file, frozenset())
         _complain(self.path, "leaves out tests that it does not take anyway", left_out - set(taken))
@@ -164,7 +154,7 @@ class Listed:
     tests: tuple[str, ...]
 
     def choose(self, file: str, ids: Collection[str]) -> list[str]:
-        """See Sample."""
+        """As a rule does."""
         own = [test for name, test in map(split, self.tests) if name == file]
         if not own:
             raise SampleError(f"{self.path} lists no test of {file}")
@@ -172,7 +162,7 @@ class Listed:
         return list(dict.fromkeys(own))
 
 
-def read_sample(path: Path) -> Sample:
+def read_sample(path: Path) -> Rule | Share | Listed:
     """Reads a sample of any kind."""
     if path.suffix != ".toml":
         lines = (line.strip() for line in _text(path).splitlines())
@@ -225,11 +215,8 @@ def _read_rule(path: Path, file: str, rule: Any) -> FileRule:
 def _read_exceptions(path: Path, table: dict[str, Any]) -> frozenset[str]:
     """Takes the tests that are left out from a file's table."""
     slow = _take(path, table, "slow", dict, {})
-    left_out = _take(path, table, "left_out", dict, {})
     _complain(path, "no number of seconds", (test for test, of in slow.items() if not isinstance(of, int | float)))
-    _complain(path, "no reason", (test for test, of in left_out.items() if not isinstance(of, str) or not of.strip()))
-    _complain(path, "left out twice", set(slow) & set(left_out))
-    return frozenset(slow) | frozenset(left_out)
+    return frozenset(slow)
 
 
 def _read_operators(path: Path, family: Any) -> Operators:

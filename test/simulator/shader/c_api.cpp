@@ -23,14 +23,12 @@ const char* kept(Handle* handle, const std::string& text) {
 
 } // namespace
 
+#pragma GCC visibility push(default)
 extern "C" {
 
 // Null on failure: see mps_simulator_shader_error. `macros` has NAME=VALUE lines.
-__attribute__((visibility("default"))) void* mps_simulator_shader_compile(
-    const char* source,
-    const char* macros,
-    unsigned language_version,
-    int fast_math) {
+void*
+mps_simulator_shader_compile(const char* source, const char* macros, unsigned language_version, int fast_math) {
   last_error.clear();
   try {
     std::map<std::string, std::string> definitions;
@@ -47,16 +45,16 @@ __attribute__((visibility("default"))) void* mps_simulator_shader_compile(
   }
 }
 
-__attribute__((visibility("default"))) const char* mps_simulator_shader_error() {
+const char* mps_simulator_shader_error() {
   return last_error.c_str();
 }
 
-__attribute__((visibility("default"))) void mps_simulator_shader_release(void* library) {
+void mps_simulator_shader_release(void* library) {
   delete static_cast<Handle*>(library);
 }
 
 // One name a line.
-__attribute__((visibility("default"))) const char* mps_simulator_shader_function_names(void* library) {
+const char* mps_simulator_shader_function_names(void* library) {
   auto* handle = static_cast<Handle*>(library);
   std::string names;
   for (const auto& name : handle->library->function_names()) {
@@ -67,7 +65,7 @@ __attribute__((visibility("default"))) const char* mps_simulator_shader_function
 
 // First line: limits of the kernel. Then one line an argument. Null when there
 // is no such kernel.
-__attribute__((visibility("default"))) const char* mps_simulator_shader_describe(void* library, const char* name) {
+const char* mps_simulator_shader_describe(void* library, const char* name) {
   auto* handle = static_cast<Handle*>(library);
   try {
     const auto function = handle->library->function(name);
@@ -79,9 +77,7 @@ __attribute__((visibility("default"))) const char* mps_simulator_shader_describe
          << function->static_threadgroup_memory_length() << '\n';
     for (const auto& argument : function->arguments()) {
       text << argument.index << ' ' << argument.threadgroup << ' ' << argument.writable << ' '
-           << argument.minimum_length << ' '
-           << (argument.threadgroup ? 0 : function->argument_buffer_length(argument.index)) << ' ' << argument.name
-           << '\n';
+           << argument.minimum_length << ' ' << argument.name << '\n';
     }
     return kept(handle, text.str());
   } catch (const std::exception& exception) {
@@ -90,14 +86,17 @@ __attribute__((visibility("default"))) const char* mps_simulator_shader_describe
   }
 }
 
-__attribute__((visibility("default"))) int64_t
-mps_simulator_shader_argument_offset(void* library, const char* name, unsigned index, unsigned identifier) {
+int64_t mps_simulator_shader_argument_offset(
+    void* library,
+    const char* name,
+    unsigned index,
+    unsigned identifier) {
   const auto function = static_cast<Handle*>(library)->library->function(name);
   return function ? function->argument_buffer_offset(index, identifier) : -1;
 }
 
 // `sizes`: grid, then threadgroup. 1 on success.
-__attribute__((visibility("default"))) int mps_simulator_shader_run(
+int mps_simulator_shader_run(
     void* library,
     const char* name,
     const uint64_t* sizes,
@@ -124,3 +123,4 @@ __attribute__((visibility("default"))) int mps_simulator_shader_run(
 }
 
 } // extern "C"
+#pragma GCC visibility pop

@@ -5,9 +5,6 @@
 
 namespace mps_simulator::shader {
 
-// SHA-256 in hexadecimal.
-std::string digest(const std::string& text);
-
 struct CompileRequest {
   std::string source;
   std::map<std::string, std::string> macros;

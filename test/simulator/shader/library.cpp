@@ -113,8 +113,8 @@ class LoadedFunction final : public Function {
       const abi::Argument& argument = kernel.arguments[i];
       if (argument.kind != abi::ArgumentKind::built_in) {
         if (argument.index >= kMaximumBindings) {
-          throw std::runtime_error(
-              "kernel '" + name_ + "': argument '" + argument.name + "' has index " + std::to_string(argument.index) +
+          fail(
+              ": argument '" + std::string(argument.name) + "' has index " + std::to_string(argument.index) +
               ", the largest is " + std::to_string(kMaximumBindings - 1));
         }
         arguments_.push_back(
@@ -168,12 +168,12 @@ class LoadedFunction final : public Function {
       return;
     }
     if (size.x == 0 || size.y == 0 || size.z == 0) {
-      throw std::runtime_error("kernel '" + name_ + "': a threadgroup of no threads");
+      fail(": a threadgroup of no threads");
     }
     const unsigned limit = max_total_threads_per_threadgroup();
     if (size.x > limit || size.y > limit || size.z > limit || size.x * size.y * size.z > limit) {
-      throw std::runtime_error(
-          "kernel '" + name_ + "': a threadgroup of " + std::to_string(size.x) + "x" + std::to_string(size.y) + "x" +
+      fail(
+          ": a threadgroup of " + std::to_string(size.x) + "x" + std::to_string(size.y) + "x" +
           std::to_string(size.z) + " threads, at most " + std::to_string(limit) + " are allowed");
     }
     abi::Buffer buffers[kMaximumBindings] = {};
@@ -187,15 +187,13 @@ class LoadedFunction final : public Function {
       }
       const uint64_t length = dispatch.threadgroup_lengths[argument.index];
       if (length == 0) {
-        throw std::runtime_error(
-            "kernel '" + name_ + "': no length is set for the threadgroup memory '" + argument.name + "' at index " +
-            std::to_string(argument.index));
+        fail(": no length is set for the " + described(argument));
       }
       memory_length += align(length);
     }
     if (memory_length + static_length_ > kMaximumThreadgroupMemory) {
-      throw std::runtime_error(
-          "kernel '" + name_ + "': " + std::to_string(memory_length + static_length_) +
+      fail(
+          ": " + std::to_string(memory_length + static_length_) +
           " bytes of threadgroup memory, at most " + std::to_string(kMaximumThreadgroupMemory) + " are allowed");
     }
     const abi::Extent full = narrow(size);
@@ -220,6 +218,14 @@ class LoadedFunction final : public Function {
   }
 
  private:
+  [[noreturn]] void fail(const std::string& how) const {
+    throw std::runtime_error("kernel '" + name_ + "'" + how);
+  }
+
+  static std::string described(const Argument& argument) {
+    return "threadgroup memory '" + argument.name + "' at index " + std::to_string(argument.index);
+  }
+
   // Three independent fractions of 2³².
   static abi::Extent start(uint64_t order) {
     const auto fraction = [&] {
@@ -259,10 +265,10 @@ class LoadedFunction final : public Function {
         const ThreadgroupMemory& memory = threadgroup_memory_at(argument.index);
         if (memory.is_near(guard.address)) {
           const auto offset = static_cast<int64_t>(guard.address - reinterpret_cast<uintptr_t>(memory.start()));
-          throw std::runtime_error(
-              "kernel '" + name_ + "' " + (guard.write ? "wrote" : "read") + (offset < 0 ? " in front of" : " beyond") +
-              " the threadgroup memory '" + argument.name + "' at index " + std::to_string(argument.index) +
-              ": at offset " + std::to_string(offset) + ", and its length is " + std::to_string(memory.length()));
+          fail(
+              std::string(guard.write ? " wrote" : " read") + (offset < 0 ? " in front of" : " beyond") + " the " +
+              described(argument) + ": at offset " + std::to_string(offset) + ", and its length is " +
+              std::to_string(memory.length()));
         }
       }
     }
@@ -289,7 +295,7 @@ class LoadedFunction final : public Function {
     }
     report_overwritten();
     if (failure) {
-      throw std::runtime_error("kernel '" + name_ + "' cannot go on: " + failure);
+      fail(std::string(" cannot go on: ") + failure);
     }
   }
 
@@ -299,9 +305,7 @@ class LoadedFunction final : public Function {
         continue;
       }
       if (const size_t distance = threadgroup_memory_at(argument.index).overwritten_in_front()) {
-        throw std::runtime_error(
-            "kernel '" + name_ + "' wrote in front of the threadgroup memory '" + argument.name + "' at index " +
-            std::to_string(argument.index) + ": at offset -" + std::to_string(distance));
+        fail(" wrote in front of the " + described(argument) + ": at offset -" + std::to_string(distance));
       }
     }
     for (const auto& margin : variables_) {
@@ -310,7 +314,7 @@ class LoadedFunction final : public Function {
       }
       for (char* byte = margin.start; byte < margin.start + margin.size; ++byte) {
         if (*byte != static_cast<char>(kMarginPattern)) {
-          throw std::runtime_error("kernel '" + name_ + "' wrote " + place_of(byte));
+          fail(" wrote " + place_of(byte));
         }
       }
     }
@@ -345,41 +349,23 @@ class LoadedFunction final : public Function {
         std::memset(variable.start, kMarginPattern, variable.size);
       }
     }
-    const auto rest = [](unsigned whole, unsigned size, unsigned at) { return std::min(whole - size * at, size); };
-    const abi::Extent groups = dispatch.threadgroups;
-    const abi::Extent start{
-        abi::start_of(dispatch.start.x, groups.x),
-        abi::start_of(dispatch.start.y, groups.y),
-        abi::start_of(dispatch.start.z, groups.z)};
-    for (unsigned deep = 0; deep < groups.z; ++deep) {
-      const unsigned z = abi::turned(deep, start.z, groups.z);
-      for (unsigned down = 0; down < groups.y; ++down) {
-        const unsigned y = abi::turned(down, start.y, groups.y);
-        for (unsigned across = 0; across < groups.x; ++across) {
-          const unsigned x = abi::turned(across, start.x, groups.x);
-          const abi::Threadgroup threadgroup{
-              {x, y, z},
-              {rest(dispatch.grid.x, dispatch.threadgroup.x, x),
-               rest(dispatch.grid.y, dispatch.threadgroup.y, y),
-               rest(dispatch.grid.z, dispatch.threadgroup.z, z)}};
-          for (const auto& argument : arguments_) {
-            if (argument.threadgroup) {
-              const ThreadgroupMemory& memory = threadgroup_memory_at(argument.index);
-              std::memset(memory.start(), kPoison, memory.length());
-            }
-          }
-          for (const auto& variable : variables_) {
-            if (!variable.margin) {
-              std::memset(variable.start, kPoison, variable.size);
-            }
-          }
-          if (const char* failure = run_cooperative(kernel_, dispatch, threadgroup)) {
-            return failure;
-          }
+    const char* failure = nullptr;
+    abi::each_threadgroup(dispatch, [&](const abi::Threadgroup& threadgroup) {
+      for (const auto& argument : arguments_) {
+        if (argument.threadgroup) {
+          const ThreadgroupMemory& memory = threadgroup_memory_at(argument.index);
+          std::memset(memory.start(), kPoison, memory.length());
         }
       }
-    }
-    return nullptr;
+      for (const auto& variable : variables_) {
+        if (!variable.margin) {
+          std::memset(variable.start, kPoison, variable.size);
+        }
+      }
+      failure = run_cooperative(kernel_, dispatch, threadgroup);
+      return !failure;
+    });
+    return failure;
   }
 
   std::shared_ptr<const Loaded> loaded_;

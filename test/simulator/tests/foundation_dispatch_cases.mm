@@ -1,51 +1,13 @@
 // Queues.
 #include "foundation_checks.h"
 
-#include "support/settings.h"
-
 #include <atomic>
 #include <chrono>
 #include <thread>
 #include <vector>
 
-using mps_simulator::settings;
-
 static const dispatch_block_t kNothing = ^{
 };
-
-CASE(sync_runs_on_the_queue) {
-  const dispatch_queue_t queue = dispatch_queue_create("sync", DISPATCH_QUEUE_SERIAL);
-  __block std::thread::id thread;
-  dispatch_sync(queue, ^{
-    thread = std::this_thread::get_id();
-  });
-  if (settings().seed <= 1) {
-    CHECK((thread == std::this_thread::get_id()) == (settings().seed == 0));
-  }
-  dispatch_release(queue);
-}
-
-CASE(serial_queue_keeps_the_order) {
-  const dispatch_queue_t queue = dispatch_queue_create("order", nullptr);
-  __block std::vector<int> seen;
-  for (int i = 0; i < 200; ++i) {
-    if (i % 7 == 3) {
-      dispatch_sync(queue, ^{
-        seen.push_back(i);
-      });
-    } else {
-      dispatch_async(queue, ^{
-        seen.push_back(i);
-      });
-    }
-  }
-  dispatch_sync(queue, kNothing);
-  CHECK_EQUAL(seen.size(), 200ul);
-  for (int i = 0; i < 200; ++i) {
-    CHECK_EQUAL(seen[i], i);
-  }
-  [queue release];
-}
 
 CASE(serial_queue_excludes) {
   const dispatch_queue_t queue = dispatch_queue_create("exclude", nullptr);
@@ -124,31 +86,6 @@ CASE(main_queue_is_not_served) {
   CHECK_VIOLATION("dispatch_sync: the queue is NULL", dispatch_sync(nil, kNothing));
 }
 
-CASE(dispatch_data_runs_its_destructor) {
-  std::atomic<int> destroyed{0};
-  auto* const counter = &destroyed;
-  static const char bytes[] = "abc";
-  const dispatch_queue_t queue = dispatch_queue_create("destructor", nullptr);
-  dispatch_data_t data = dispatch_data_create(bytes, 4, queue, ^{
-    counter->fetch_add(1);
-  });
-  const void* mapped = nullptr;
-  size_t size = 0;
-  dispatch_release(dispatch_data_create_map(data, &mapped, &size));
-  CHECK(mapped == bytes);
-  CHECK_EQUAL(size, 4ul);
-  CHECK_EQUAL(dispatch_data_get_size(data), 4ul);
-  dispatch_release(data);
-  dispatch_sync(queue, kNothing);
-  CHECK_EQUAL(destroyed.load(), 1);
-  data = dispatch_data_create(bytes, 4, nil, DISPATCH_DATA_DESTRUCTOR_DEFAULT);
-  dispatch_data_create_map(data, &mapped, &size);
-  CHECK(mapped != bytes);
-  [data release];
-  dispatch_release(data);
-  dispatch_release(queue);
-}
-
 CASE(async_blocks_have_a_pool) {
   const dispatch_queue_t queue = dispatch_queue_create("pool", nullptr);
   NSObject* object = [NSObject new];
@@ -162,20 +99,6 @@ CASE(async_blocks_have_a_pool) {
   }
   CHECK_EQUAL(object.retainCount, 1ul);
   [object release];
-  dispatch_release(queue);
-}
-
-CASE(queue_specific_values) {
-  static const char key = 0;
-  static int value = 5;
-  const dispatch_queue_t queue = dispatch_queue_create("specific", nullptr);
-  dispatch_queue_set_specific(queue, &key, &value, nullptr);
-  __block void* seen = nullptr;
-  dispatch_sync(queue, ^{
-    seen = dispatch_get_specific(&key);
-  });
-  CHECK(seen == &value);
-  CHECK(dispatch_get_specific(&key) == nullptr);
   dispatch_release(queue);
 }
 

@@ -114,18 +114,6 @@ void run(MPSGraph* graph, const Feeds& feeds, const Feeds& results) {
               resultsDictionary:dictionary(results)];
 }
 
-void encode(MPSGraph* graph,
-            MPSCommandBuffer* commands,
-            const Feeds& feeds,
-            const Feeds& results,
-            MPSGraphExecutionDescriptor* descriptor = nil) {
-  [graph encodeToCommandBuffer:commands
-                         feeds:dictionary(feeds)
-              targetOperations:nil
-             resultsDictionary:dictionary(results)
-           executionDescriptor:descriptor];
-}
-
 template <typename T>
 MPSGraphTensor* placeholder(MPSGraph* graph, const std::vector<int64_t>& sizes, NSString* name = nil) {
   return [graph placeholderWithShape:shape(sizes) dataType:type_of<T>() name:name];

@@ -3,12 +3,9 @@
 #import "metal_objects.h"
 
 #include "metal/command.h"
-#include "support/counters.h"
 #include "support/settings.h"
 
-#include <atomic>
 #include <chrono>
-#include <cmath>
 #include <cstdlib>
 #include <thread>
 
@@ -41,35 +38,6 @@ CASE(commands_run_after_commit) {
   CHECK(buffer.kernelEndTime >= buffer.kernelStartTime);
 }
 
-CASE(fill_stays_in_its_range) {
-  id<MTLBuffer> target = float_buffer(4, 1);
-  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
-  blit(buffer, [&](id<MTLBlitCommandEncoder> encoder) { [encoder fillBuffer:target range:NSMakeRange(4, 8) value:0]; });
-  finish(buffer);
-  CHECK_EQUAL(floats(target)[0], 1);
-  CHECK_EQUAL(floats(target)[1], 0);
-  CHECK_EQUAL(floats(target)[2], 0);
-  CHECK_EQUAL(floats(target)[3], 4);
-}
-
-CASE(buffers_of_a_queue_run_in_order) {
-  id<MTLCommandQueue> queue = metal_queue();
-  std::string order;
-  id<MTLCommandBuffer> first = [queue commandBuffer];
-  id<MTLCommandBuffer> second = [queue commandBuffer];
-  append_command(first, {"first", [&] { order += "1"; }});
-  append_command(second, {"second", [&] { order += "2"; }});
-  // A place in the order, taken before the commit of another.
-  [first enqueue];
-  CHECK(first.status == MTLCommandBufferStatusEnqueued);
-  [second commit];
-  pause_briefly();
-  CHECK(second.status == MTLCommandBufferStatusCommitted);
-  [first commit];
-  [second waitUntilCompleted];
-  CHECK(order == "12");
-}
-
 CASE(handlers_run_before_wait_returns) {
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   __block std::string order;
@@ -94,20 +62,6 @@ CASE(handlers_run_before_wait_returns) {
   CHECK(handler_thread != std::thread::id());
 }
 
-CASE(scheduled_handler_alone_runs) {
-  auto ran = std::make_shared<std::atomic<bool>>(false);
-  @autoreleasepool {
-    id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
-    [buffer addScheduledHandler:^(id<MTLCommandBuffer>) {
-      *ran = true;
-    }];
-    [buffer commit];
-    [buffer waitUntilScheduled];
-    [buffer waitUntilCompleted];
-  }
-  CHECK(eventually([&] { return ran->load(); }));
-}
-
 CASE(used_objects_live_until_completion) {
   id<MTLCommandQueue> queue = metal_queue();
   Gate gate;
@@ -128,56 +82,6 @@ CASE(used_objects_live_until_completion) {
   copy(unretained, from, to, 16);
   CHECK_EQUAL(from.retainCount, count);
   finish(unretained);
-}
-
-CASE(event_orders_two_queues) {
-  id<MTLSharedEvent> event = [[metal_device() newSharedEvent] autorelease];
-  id<MTLCommandQueue> first_queue = metal_queue();
-  id<MTLCommandQueue> second_queue = metal_queue();
-  std::string order;
-  id<MTLCommandBuffer> waiting = [first_queue commandBuffer];
-  append_command(waiting, {"before", [&] { order += "b"; }});
-  [waiting encodeWaitForEvent:event value:3];
-  append_command(waiting, {"after", [&] { order += "a"; }});
-  [waiting commit];
-  pause_briefly();
-  CHECK(waiting.status == MTLCommandBufferStatusScheduled);
-  CHECK(order == "b");
-  // The blocked queue does not block the other one.
-  id<MTLCommandBuffer> signaling = [second_queue commandBuffer];
-  append_command(signaling, {"other", [&] { order += "o"; }});
-  [signaling encodeSignalEvent:event value:3];
-  [signaling commit];
-  [waiting waitUntilCompleted];
-  CHECK(order == "boa");
-  CHECK_EQUAL(event.signaledValue, 3);
-}
-
-CASE(listener_hears_of_an_event) {
-  id<MTLSharedEvent> event = [[metal_device() newSharedEvent] autorelease];
-  MTLSharedEventListener* listener = [[[MTLSharedEventListener alloc] init] autorelease];
-  auto heard = std::make_shared<std::atomic<uint64_t>>(0);
-  auto at_once = std::make_shared<std::atomic<bool>>(false);
-  [event notifyListener:listener
-                atValue:2
-                  block:^(id<MTLSharedEvent>, uint64_t value) {
-                    *heard = value;
-                  }];
-  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
-  [buffer encodeSignalEvent:event value:1];
-  finish(buffer);
-  pause_briefly();
-  CHECK_EQUAL(heard->load(), 0);
-  event.signaledValue = 2;
-  [event notifyListener:listener
-                atValue:1
-                  block:^(id<MTLSharedEvent>, uint64_t) {
-                    *at_once = true;
-                  }];
-  CHECK(eventually([&] { return heard->load() && at_once->load(); }));
-  CHECK_EQUAL(heard->load(), 2);
-  CHECK([event waitUntilSignaledValue:2 timeoutMS:1]);
-  CHECK(![event waitUntilSignaledValue:3 timeoutMS:1]);
 }
 
 CASE(failed_command_is_reported_once) {
@@ -293,32 +197,6 @@ CASE(delayed_gpu_shows_a_host_race) {
   settings().hazards = true;
   CHECK(early);
   CHECK_EQUAL(floats(to)[0], 1);
-}
-
-CASE(leaks_nothing_over_1000_iterations) {
-  id<MTLCommandQueue> queue = metal_queue();
-  id<MTLBuffer> from = float_buffer(4, 1);
-  std::string before;
-  std::string after;
-  for (int i = 0; i < 1001; ++i) {
-    @autoreleasepool {
-      id<MTLBuffer> to = float_buffer(4);
-      id<MTLCommandBuffer> buffer = [queue commandBuffer];
-      copy(buffer, from, to, 16);
-      [buffer addCompletedHandler:^(id<MTLCommandBuffer>){
-      }];
-      finish(buffer);
-    }
-    if (i == 0) {
-      pause_briefly();
-      before = live_objects_json();
-    }
-  }
-  pause_briefly();
-  after = live_objects_json();
-  if (before != after) {
-    fail(__FILE__, __LINE__, before + " became " + after);
-  }
 }
 
 CASE(capture_manager_keeps_its_state) {

@@ -166,23 +166,6 @@ CASE(long_work_is_no_endless_wait) {
 
 // MARK: Autorelease
 
-CASE(autorelease_without_pool_is_counted) {
-  reset_autorelease_leaks();
-  std::thread([] {
-    [[[NSMutableSet alloc] init] autorelease];
-    [[[NSMutableSet alloc] init] autorelease];
-  }).join();
-  CHECK_EQUAL(leaked("NSMutableSet"), 2);
-  std::thread([] {
-    @autoreleasepool {
-      [[[NSMutableSet alloc] init] autorelease];
-    }
-  }).join();
-  CHECK_EQUAL(leaked("NSMutableSet"), 2);
-  reset_autorelease_leaks();
-  CHECK_EQUAL(leaked("NSMutableSet"), 0);
-}
-
 CASE(pool_that_is_never_drained_is_counted) {
   reset_autorelease_leaks();
   std::thread([] { objc_autoreleasePoolPush(); }).join();

@@ -32,30 +32,6 @@ bool is_readable(const void* address) {
 
 } // namespace
 
-CASE(device_describes_itself) {
-  id<MTLDevice> device = metal_device();
-  CHECK([device.name isEqualToString:@"Simulated Apple GPU"]);
-  CHECK(device.hasUnifiedMemory);
-  CHECK(!device.isLowPower);
-  CHECK([device supportsFamily:MTLGPUFamilyMac2]);
-  CHECK([device supportsFamily:MTLGPUFamilyApple7]);
-  CHECK(![device supportsFamily:MTLGPUFamilyMacCatalyst1]);
-  CHECK_EQUAL(device.maxThreadgroupMemoryLength, 32768);
-  CHECK(device.maxBufferLength < device.recommendedMaxWorkingSetSize);
-  NSArray* devices = [MTLCopyAllDevices() autorelease];
-  CHECK_EQUAL(devices.count, 1);
-  CHECK(devices[0] == device);
-}
-
-CASE(device_counts_its_allocations) {
-  id<MTLDevice> device = metal_device();
-  const auto before = device.currentAllocatedSize;
-  id<MTLBuffer> buffer = [device newBufferWithLength:10000 options:MTLResourceStorageModeShared];
-  CHECK(device.currentAllocatedSize >= before + 10000);
-  [buffer release];
-  CHECK_EQUAL(device.currentAllocatedSize, before);
-}
-
 CASE(buffer_lies_in_host_memory) {
   id<MTLBuffer> buffer = shared_buffer(100);
   CHECK_EQUAL(buffer.length, 100);
@@ -67,38 +43,6 @@ CASE(buffer_lies_in_host_memory) {
   // As aligned as its length lets it end at the end of a page.
   CHECK_EQUAL(buffer.gpuAddress % 16, 0);
   CHECK(buffer.storageMode == MTLStorageModeShared);
-}
-
-CASE(private_buffer_has_no_contents) {
-  id<MTLBuffer> buffer = [[metal_device() newBufferWithLength:64 options:MTLResourceStorageModePrivate] autorelease];
-  CHECK([buffer contents] == nullptr);
-  CHECK(host_pointer(buffer) != nullptr);
-  CHECK(buffer.storageMode == MTLStorageModePrivate);
-}
-
-CASE(buffer_copies_its_bytes) {
-  const char text[] = "bytes";
-  id<MTLBuffer> buffer = [[metal_device() newBufferWithBytes:text
-                                                      length:sizeof(text)
-                                                     options:MTLResourceStorageModeShared] autorelease];
-  CHECK(std::strcmp(static_cast<char*>([buffer contents]), text) == 0);
-}
-
-CASE(buffer_without_copy_uses_and_returns_memory) {
-  const size_t size = 2 * page_size();
-  void* memory = std::aligned_alloc(page_size(), size);
-  __block void* returned = nullptr;
-  id<MTLBuffer> buffer = [metal_device() newBufferWithBytesNoCopy:memory
-                                                           length:size
-                                                          options:MTLResourceStorageModeShared
-                                                      deallocator:^(void* pointer, NSUInteger length) {
-                                                        returned = pointer;
-                                                      }];
-  CHECK([buffer contents] == memory);
-  CHECK(returned == nullptr);
-  [buffer release];
-  CHECK(returned == memory);
-  std::free(memory);
 }
 
 CASE(fresh_memory_is_poisoned) {
@@ -157,28 +101,6 @@ CASE(purged_heap_poisons_the_buffers_that_it_has) {
   [heap setPurgeableState:MTLPurgeableStateEmpty];
   CHECK(std::isnan(floats(kept)[0]));
   [kept release];
-}
-
-CASE(heap_lives_as_long_as_its_buffers) {
-  MTLHeapDescriptor* descriptor = [[[MTLHeapDescriptor alloc] init] autorelease];
-  descriptor.size = 4096;
-  descriptor.resourceOptions = MTLResourceStorageModeShared | MTLResourceHazardTrackingModeTracked;
-  CHECK(descriptor.storageMode == MTLStorageModeShared);
-  CHECK(descriptor.hazardTrackingMode == MTLHazardTrackingModeTracked);
-  id<MTLHeap> heap = [metal_device() newHeapWithDescriptor:descriptor];
-  id<MTLBuffer> buffer = [heap newBufferWithLength:16 options:MTLResourceStorageModeShared];
-  [heap release];
-  std::memset([buffer contents], 1, 16);
-  CHECK(buffer.heap.hazardTrackingMode == MTLHazardTrackingModeTracked);
-  [buffer release];
-}
-
-CASE(heap_size_covers_what_a_buffer_takes) {
-  for (const NSUInteger length : {1ul, 255ul, 256ul, 257ul, 100000ul}) {
-    const auto taken = [metal_device() heapBufferSizeAndAlignWithLength:length options:MTLResourceStorageModeShared];
-    CHECK(taken.size >= length);
-    CHECK_EQUAL(taken.size % taken.align, 0);
-  }
 }
 
 // MARK: Violations

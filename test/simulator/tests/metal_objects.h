@@ -59,8 +59,6 @@ id<MTLIndirectCommandBuffer> make_commands(NSUInteger count,
 std::string digits(id<MTLBuffer> order);
 
 void pause_briefly();
-// Whether it is true within a second.
-bool eventually(const std::function<bool()>& condition);
 
 // Another value of a setting, until the end of the block.
 template <typename Value>

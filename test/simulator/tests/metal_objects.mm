@@ -185,13 +185,6 @@ void pause_briefly() {
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
-bool eventually(const std::function<bool()>& condition) {
-  for (int i = 0; i < 500 && !condition(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  return condition();
-}
-
 Gate::Gate() : event_([metal_device() newSharedEvent]) {}
 
 Gate::~Gate() {

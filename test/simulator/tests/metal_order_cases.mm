@@ -544,16 +544,6 @@ CASE(violation_buffers_on_the_same_memory_of_a_heap) {
   }
 }
 
-CASE(order_can_be_left_unwatched) {
-  const Setting unwatched(settings().order, false);
-  id<MTLBuffer> a = buffer_of(kUntracked), b = buffer_of(kUntracked);
-  run_passes({adding(a, b), adding(b, a)}, true);
-  run_concurrent([&](Encoder encoder) {
-    add(encoder, a, b);
-    add(encoder, b, a);
-  });
-}
-
 CASE(order_of_very_many_passes_takes_little_memory) {
   id<MTLBuffer> a = buffer_of(kUntracked), b = buffer_of(kUntracked);
   const Pass reading = [=](id<MTLCommandBuffer> buffer) {
@@ -565,32 +555,6 @@ CASE(order_of_very_many_passes_takes_little_memory) {
 }
 
 // MARK: The parts
-
-CASE(pass_set_is_a_set) {
-  std::mt19937 random(7);
-  std::vector<PassSet> sets(5);
-  std::vector<std::set<uint64_t>> expected(5);
-  std::vector<uint64_t> newest(5);
-  uint64_t pass = 0;
-  for (int step = 0; step < 4000; ++step) {
-    const auto i = random() % sets.size();
-    const auto j = random() % sets.size();
-    pass += 1 + random() % (step % 1000 == 999 ? 3000 : 3);
-    if (random() % 3) {
-      sets[i].add(pass);
-      expected[i].insert(pass);
-      newest[i] = pass;
-    } else {
-      sets[i].add(sets[j]);
-      expected[i].insert(expected[j].begin(), expected[j].end());
-      newest[i] = std::max(newest[i], newest[j]);
-    }
-    for (uint64_t other = pass > 4000 ? pass - 4000 : 1; other <= pass + 1; other += 1 + random() % 50) {
-      const bool forgotten = other + PassSet::kWindow <= newest[i];
-      CHECK_EQUAL(sets[i].contains(other), forgotten || expected[i].count(other) > 0);
-    }
-  }
-}
 
 CASE(access_map_finds_every_conflict) {
   // Against one entry a byte.

@@ -1,17 +1,14 @@
 // Prints what a seed decides. Run by test_seeds.py in processes of their own.
 
-#import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
+#include "graph_cases.h"
+#include "support/settings.h"
 
 #include <dispatch/dispatch.h>
 
-#import "metal_objects.h"
-
 #include <cstdio>
-#include <string>
 #include <thread>
 
-using namespace mps_simulator;
-using namespace mps_simulator::cases;
+using mps_simulator::cases::shared_buffer;
 
 // Not in Apple's headers; PyTorch declares the first for itself.
 @interface MPSGraphExecutionDescriptor ()
@@ -73,25 +70,22 @@ CASE(print_buffer_addresses) {
 
 namespace {
 
-MPSGraphTensorData* four_floats() {
-  return [[[MPSGraphTensorData alloc] initWithMTLBuffer:float_buffer(4) shape:@[ @4 ]
-                                               dataType:MPSDataTypeFloat32] autorelease];
-}
-
 struct Doubling {
-  MPSGraph* graph = [[[MPSGraph alloc] init] autorelease];
-  MPSGraphTensor* x = [graph placeholderWithShape:@[ @4 ] dataType:MPSDataTypeFloat32 name:nil];
+  MPSGraph* graph = new_graph();
+  MPSGraphTensor* x = placeholder<float>(graph, {4});
   MPSGraphTensor* y = [graph additionWithPrimaryTensor:x secondaryTensor:x name:nil];
+  Data<float> in{{4}, {1, 2, 3, 4}};
+  Data<float> out{{4}, {0, 0, 0, 0}};
 };
 
-// Prints 1 for each of 64 runs after which the work went on in another command
-// buffer; returns how many these were.
-int print_commits(void (^encode)(MPSCommandBuffer*)) {
-  MPSCommandBuffer* buffer = [MPSCommandBuffer commandBufferFromCommandQueue:metal_queue()];
+// Prints 1 for each of 64 runs after which the work went on in another command buffer; returns how many these were.
+template <typename Descriptor>
+int print_commits(void (^encode)(MPSCommandBuffer*, Descriptor*), Descriptor* descriptor) {
+  MPSCommandBuffer* buffer = [MPSCommandBuffer commandBufferFromCommandQueue:queue()];
   int commits = 0;
   for (int i = 0; i < 64; ++i) {
     id<MTLCommandBuffer> before = buffer.rootCommandBuffer;
-    encode(buffer);
+    encode(buffer, descriptor);
     const bool committed = buffer.rootCommandBuffer != before;
     std::printf("%d", committed);
     commits += committed;
@@ -102,88 +96,67 @@ int print_commits(void (^encode)(MPSCommandBuffer*)) {
   return commits;
 }
 
+// With a descriptor, without one, and with one that forbids commits. Returns the commits of the first.
+template <typename Descriptor>
+int print_commits(void (^encode)(MPSCommandBuffer*, Descriptor*)) {
+  Descriptor* descriptor = [[[Descriptor alloc] init] autorelease];
+  CHECK(descriptor.enableCommitAndContinue);
+  const int commits = print_commits(encode, descriptor);
+  print_commits(encode, static_cast<Descriptor*>(nil));
+  descriptor.enableCommitAndContinue = NO;
+  CHECK_EQUAL(print_commits(encode, static_cast<Descriptor*>([[descriptor copy] autorelease])), 0);
+  return commits;
+}
+
 } // namespace
 
 CASE(print_commit_and_continue) {
-  @autoreleasepool {
-    const Doubling doubling;
-    MPSGraph* graph = doubling.graph;
-    NSDictionary* feeds = @{doubling.x : four_floats()};
-    NSDictionary* results = @{doubling.y : four_floats()};
-    MPSGraphExecutionDescriptor* descriptor = [[[MPSGraphExecutionDescriptor alloc] init] autorelease];
-    CHECK(descriptor.enableCommitAndContinue);
-    const auto encode_with = [&](MPSGraphExecutionDescriptor* used) {
-      return print_commits(^(MPSCommandBuffer* buffer) {
-        [graph encodeToCommandBuffer:buffer
-                               feeds:feeds
-                    targetOperations:nil
-                   resultsDictionary:results
-                 executionDescriptor:used];
-      });
-    };
-    encode_with(descriptor);
-    encode_with(nil);
-    descriptor.enableCommitAndContinue = NO;
-    CHECK_EQUAL(encode_with(descriptor), 0);
-  }
+  const Doubling doubling;
+  MPSGraph* graph = doubling.graph;
+  NSDictionary* feeds = @{doubling.x : doubling.in.data};
+  NSDictionary* results = @{doubling.y : doubling.out.data};
+  print_commits<MPSGraphExecutionDescriptor>(^(MPSCommandBuffer* buffer, MPSGraphExecutionDescriptor* descriptor) {
+    [graph encodeToCommandBuffer:buffer
+                           feeds:feeds
+                targetOperations:nil
+               resultsDictionary:results
+             executionDescriptor:descriptor];
+  });
 }
 
 CASE(print_commit_and_continue_of_executables) {
-  @autoreleasepool {
-    const Doubling doubling;
-    MPSGraphShapedType* type = [[[MPSGraphShapedType alloc] initWithShape:@[ @4 ]
-                                                                 dataType:MPSDataTypeFloat32] autorelease];
-    MPSGraphExecutable* executable = [doubling.graph compileWithDevice:nil
-                                                                 feeds:@{doubling.x : type}
-                                                         targetTensors:@[ doubling.y ]
-                                                      targetOperations:nil
-                                                 compilationDescriptor:nil];
-    NSArray* inputs = @[ four_floats() ];
-    NSArray* results = @[ four_floats() ];
-    MPSGraphExecutableExecutionDescriptor* descriptor =
-        [[[MPSGraphExecutableExecutionDescriptor alloc] init] autorelease];
-    CHECK(descriptor.enableCommitAndContinue);
-    const auto encode_with = [&](MPSGraphExecutableExecutionDescriptor* used) {
-      return print_commits(^(MPSCommandBuffer* buffer) {
-        [executable encodeToCommandBuffer:buffer inputsArray:inputs resultsArray:results executionDescriptor:used];
+  const Doubling doubling;
+  MPSGraphExecutable* executable = compile(doubling.graph, @[ doubling.x ], @[ doubling.y ]);
+  NSArray* inputs = @[ doubling.in.data ];
+  NSArray* results = @[ doubling.out.data ];
+  const int commits = print_commits<MPSGraphExecutableExecutionDescriptor>(
+      ^(MPSCommandBuffer* buffer, MPSGraphExecutableExecutionDescriptor* descriptor) {
+        [executable encodeToCommandBuffer:buffer
+                              inputsArray:inputs
+                             resultsArray:results
+                      executionDescriptor:descriptor];
       });
-    };
-    const int commits = encode_with(descriptor);
-    CHECK(settings().seed != 0 || commits == 0);
-    CHECK(settings().seed != 1 || commits == 64);
-    encode_with(nil);
-    descriptor.enableCommitAndContinue = NO;
-    CHECK_EQUAL(encode_with([[descriptor copy] autorelease]), 0);
-  }
+  CHECK(settings().seed != 0 || commits == 0);
+  CHECK(settings().seed != 1 || commits == 64);
 }
 
 CASE(print_feed_order) {
-  MPSGraph* graph = [[[MPSGraph alloc] init] autorelease];
-  NSMutableDictionary* feeds = [NSMutableDictionary dictionary];
-  MPSGraphShapedType* type = [[[MPSGraphShapedType alloc] initWithShape:@[ @4 ]
-                                                               dataType:MPSDataTypeFloat32] autorelease];
-  NSMutableArray* sums = [NSMutableArray array];
+  MPSGraph* graph = new_graph();
   NSMutableArray* tensors = [NSMutableArray array];
+  NSMutableArray* sums = [NSMutableArray array];
   for (int i = 0; i < 6; ++i) {
-    MPSGraphTensor* x = [graph placeholderWithShape:@[ @4 ] dataType:MPSDataTypeFloat32 name:nil];
-    feeds[x] = type;
+    MPSGraphTensor* x = placeholder<float>(graph, {4});
     [tensors addObject:x];
-    MPSGraphTensor* sum =
-        sums.count ? [graph additionWithPrimaryTensor:sums[sums.count - 1] secondaryTensor:x name:nil] : x;
-    [sums addObject:sum];
+    [sums addObject:i > 0 ? [graph additionWithPrimaryTensor:sums[i - 1] secondaryTensor:x name:nil] : x];
   }
   // Each executable has its own order, also of the same graph.
   for (int i = 0; i < 2; ++i) {
-    MPSGraphExecutable* executable = [graph compileWithDevice:nil
-                                                        feeds:feeds
-                                                targetTensors:sums
-                                             targetOperations:nil
-                                        compilationDescriptor:nil];
+    MPSGraphExecutable* executable = compile(graph, tensors, sums);
     CHECK_EQUAL(executable.feedTensors.count, 6);
+    CHECK_EQUAL(executable.targetTensors.count, 6);
     for (MPSGraphTensor* tensor in executable.feedTensors) {
       std::printf("%lu ", [tensors indexOfObjectIdenticalTo:tensor]);
     }
-    CHECK_EQUAL(executable.targetTensors.count, 6);
     for (MPSGraphTensor* tensor in executable.targetTensors) {
       std::printf("%lu ", [sums indexOfObjectIdenticalTo:tensor]);
     }

@@ -87,7 +87,6 @@ class Argument:
     threadgroup: bool
     writable: bool
     minimum_length: int
-    structure_length: int
     name: str
 
 
@@ -122,8 +121,8 @@ class Shader:
         """The kernel's buffer and threadgroup arguments."""
         result = []
         for line in self._description(kernel)[1:]:
-            index, threadgroup, writable, minimum, structure, name = line.split(" ", 5)
-            result.append(Argument(int(index), threadgroup == "1", writable == "1", int(minimum), int(structure), name))
+            index, threadgroup, writable, minimum, name = line.split(" ", 4)
+            result.append(Argument(int(index), threadgroup == "1", writable == "1", int(minimum), name))
         return result
 
     def limits(self, kernel: str) -> tuple[int, int, int]:

@@ -293,26 +293,6 @@ def test_profiler_refuses() -> None:
         torch.mps.profiler.stop()
 
 
-def test_child_of_a_process_that_used_the_device() -> None:
-    code = """
-import os, torch
-used = {used}
-if used and torch.backends.mps.is_available():  # upstream marks the parent when it is asked
-    torch.ones(2, device="mps").cpu()
-if os.fork() == 0:
-    torch.manual_seed(3)
-    print(torch.mps._is_in_bad_fork(), (torch.ones(2) + 1).tolist(), flush=True)
-    if not used:
-        print((torch.ones(2, device="mps") + 1).tolist(), flush=True)
-    os._exit(0)
-print(os.wait()[1], torch.mps._is_in_bad_fork())
-"""
-    result = run("-m", "mps_simulator", "-c", code.replace("{used}", "True"))
-    assert result.stdout.splitlines() == ["True [2.0, 2.0]", "0 False"], result.stderr
-    result = run("-m", "mps_simulator", "-c", code.replace("{used}", "False"))
-    assert result.stdout.splitlines() == ["False [2.0, 2.0]", "[2.0, 2.0]", "0 False"], result.stderr
-
-
 def through_file(value: Any, *, zipped: bool = True, **options: Any) -> Any:
     file = io.BytesIO()
     torch.save(value, file, _use_new_zipfile_serialization=zipped)
@@ -355,22 +335,6 @@ def test_memory_is_not_shared_between_processes() -> None:
         torch.ones(2, device="mps").share_memory_()
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-def test_compile(backend: str) -> None:
-    model = torch.nn.Sequential(torch.nn.Linear(5, 4), torch.nn.GELU()).to("mps")
-    x = torch.randn(3, 5, device="mps")
-    expected = model(x)
-    expected.sum().backward()
-    gradient = model[0].weight.grad
-    model.zero_grad()
-    torch._dynamo.reset()
-    result = torch.compile(model, backend=backend)(x)
-    result.sum().backward()
-    torch.testing.assert_close(result, expected)
-    assert gradient is not None and model[0].weight.grad is not None
-    torch.testing.assert_close(model[0].weight.grad, gradient)
-
-
 def test_inductor_has_no_backend() -> None:
     # https://github.com/pytorch/pytorch/issues/125254
     def double(x: torch.Tensor) -> torch.Tensor:
@@ -385,24 +349,6 @@ def test_inductor_has_no_backend() -> None:
         torch.testing.assert_close(torch.compile(double)(x), double(x))
 
 
-def test_export() -> None:
-    model = torch.nn.Linear(5, 4).to("mps")
-    x = torch.randn(3, 5, device="mps")
-    torch.testing.assert_close(torch.export.export(model, (x,)).module()(x), model(x))
-
-
-def test_autocast() -> None:
-    x = torch.randn(4, 4, device="mps")
-    assert torch.get_autocast_dtype("mps") == torch.float16
-    for dtype in (torch.float16, torch.bfloat16):
-        with torch.autocast("mps", dtype=dtype):
-            assert torch.is_autocast_enabled("mps")
-            assert (x @ x).dtype == dtype
-            assert torch.softmax(x.to(dtype), 0).dtype == torch.float32
-    with pytest.warns(UserWarning, match="MPS Autocast only supports"), torch.autocast("mps", dtype=torch.float64):
-        assert (x @ x).dtype == torch.float32
-
-
 def test_gradient_scaler_wants_double() -> None:
     model = torch.nn.Linear(3, 2).to("mps")
     optimizer = torch.optim.SGD(model.parameters())
@@ -414,60 +360,9 @@ def test_gradient_scaler_wants_double() -> None:
         scaler.step(optimizer)
 
 
-def test_accelerator() -> None:
-    assert str(torch.accelerator.current_accelerator()) == "mps"
-    assert torch.accelerator.is_available() and torch.accelerator.device_count() == 1
-    torch.accelerator.synchronize()
-    assert torch.accelerator.current_stream().device.type == "mps"
-    assert torch.Event("mps").device.type == "mps"
-    with pytest.raises(RuntimeError, match="Backend doesn't support synchronizing streams"):
-        torch.Stream("mps").synchronize()
-
-
 def test_dlpack_has_no_mps() -> None:
     x = torch.ones(2, device="mps")
     with pytest.raises(RuntimeError, match="Cannot pack tensors on mps:0"):
         torch.utils.dlpack.to_dlpack(x)
     with pytest.raises(ValueError, match="Unknown device type mps for Dlpack"):
         torch.from_dlpack(x)
-
-
-def test_deterministic_mode_fills_memory() -> None:
-    torch.use_deterministic_algorithms(True)
-    try:
-        assert torch.empty(3, device="mps").isnan().all()
-        assert (torch.empty(3, dtype=torch.int32, device="mps") == torch.iinfo(torch.int32).max).all()
-    finally:
-        torch.use_deterministic_algorithms(False)
-
-
-def test_memory_statistics_and_limit() -> None:
-    before = torch.mps.current_allocated_memory()
-    x = torch.ones(1 << 20, device="mps")
-    assert torch.mps.current_allocated_memory() >= before + x.nbytes
-    assert torch.mps.driver_allocated_memory() >= torch.mps.current_allocated_memory()
-    assert torch.mps.recommended_max_memory() > 1 << 30
-    for fraction in (-0.1, 2.1):
-        with pytest.raises(ValueError, match="Invalid fraction value"):
-            torch.mps.set_per_process_memory_fraction(fraction)
-    try:
-        torch.mps.set_per_process_memory_fraction(0.01)
-        with pytest.raises(RuntimeError, match="MPS backend out of memory"):
-            torch.empty(1 << 28, device="mps")
-    finally:
-        # The default of PYTORCH_MPS_HIGH_WATERMARK_RATIO.
-        torch.mps.set_per_process_memory_fraction(1.7)
-    assert torch.empty(1 << 20, device="mps").numel() == 1 << 20
-
-
-def test_events_measure_time() -> None:
-    start, end = (torch.mps.event.Event(enable_timing=True) for _ in range(2))
-    start.record()
-    x = torch.ones(64, 64, device="mps")
-    for _ in range(10):
-        x = x @ x / 64
-    end.record()
-    # Not end.synchronize(): the backend's elapsed_time() waits for what that may have waited for already.
-    torch.mps.synchronize()
-    assert start.query() and end.query()
-    assert start.elapsed_time(end) > 0

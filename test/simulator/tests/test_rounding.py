@@ -53,18 +53,6 @@ def test_result_over_a_part_of_an_input() -> None:
     assert torch.equal(device[1:].cpu(), expected)
 
 
-@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.int64])
-def test_conversion_to_integers_saturates(dtype: torch.dtype) -> None:
-    limits = torch.iinfo(dtype)
-    numbers = [0.0, -0.9, 1.9, 100.5, -100.5, 1e30, -1e30, float("inf"), float("-inf"), float("nan")]
-    expected = [
-        0 if number != number else int(min(max(number, float(limits.min)), float(limits.max))) for number in numbers
-    ]
-    expected = [min(max(number, limits.min), limits.max) for number in expected]
-    result = torch.tensor(numbers, device="mps").to(dtype).cpu()
-    assert result.tolist() == expected
-
-
 HALVES = [torch.float16, torch.bfloat16]
 
 

@@ -36,12 +36,42 @@ inline unsigned turned(unsigned step, unsigned start, unsigned count) {
   return step < count - start ? step + start : step - (count - start);
 }
 
+inline Extent start_of(Extent fraction, Extent count) {
+  return {start_of(fraction.x, count.x), start_of(fraction.y, count.y), start_of(fraction.z, count.z)};
+}
+
 // Where one threadgroup lies. At the edges of the grid it may be smaller than
 // the dispatched size.
 struct Threadgroup {
   Extent position; // in threadgroups
   Extent size; // in threads
 };
+
+// Visits the threadgroups of a dispatch in their order, until one visit returns false.
+template <class Visit>
+inline void each_threadgroup(const Dispatch& dispatch, const Visit& visit) {
+  const Extent groups = dispatch.threadgroups;
+  const Extent start = start_of(dispatch.start, groups);
+  const auto size = [](unsigned whole, unsigned full, unsigned at) {
+    return whole - full * at < full ? whole - full * at : full;
+  };
+  for (unsigned deep = 0; deep < groups.z; ++deep) {
+    const unsigned z = turned(deep, start.z, groups.z);
+    for (unsigned down = 0; down < groups.y; ++down) {
+      const unsigned y = turned(down, start.y, groups.y);
+      for (unsigned across = 0; across < groups.x; ++across) {
+        const unsigned x = turned(across, start.x, groups.x);
+        const Extent threads{
+            size(dispatch.grid.x, dispatch.threadgroup.x, x),
+            size(dispatch.grid.y, dispatch.threadgroup.y, y),
+            size(dispatch.grid.z, dispatch.threadgroup.z, z)};
+        if (!visit(Threadgroup{{x, y, z}, threads})) {
+          return;
+        }
+      }
+    }
+  }
+}
 
 enum class ArgumentKind : int { buffer, threadgroup_memory, built_in };
 

@@ -196,7 +196,6 @@ def compile_source(options: argparse.Namespace, source: str, work: Path) -> str:
         str(library),
         "-shared",
         "-Wl,-Bsymbolic",
-        *(["-fuse-ld=lld"] if options.lld else []),
         str(code),
         "-lm",
         "-o",
@@ -223,7 +222,6 @@ def main() -> int:
     parser.add_argument("--version", type=int, default=320)
     parser.add_argument("--fast-math", action="store_true")
     parser.add_argument("--sanitizer", default="")
-    parser.add_argument("--lld", action="store_true")
     parser.add_argument("-D", dest="define", action="append", default=[])
     options = parser.parse_args()
     source = sys.stdin.buffer.read().decode("utf-8", "replace")

@@ -354,10 +354,7 @@ struct Kernel<function, Parameters...> {
       const abi::Threadgroup& threadgroup,
       const Memory& memory) {
     const abi::Extent size = threadgroup.size;
-    const abi::Extent start{
-        abi::start_of(dispatch->start.x, size.x),
-        abi::start_of(dispatch->start.y, size.y),
-        abi::start_of(dispatch->start.z, size.z)};
+    const abi::Extent start = abi::start_of(dispatch->start, size);
     // A long row is two stretches, so that loops over them can be vectorized. They
     // meet at a whole block, so that the same threads are left over from the
     // vectors each time: functions such as exp differ there in the last bit.
@@ -389,34 +386,16 @@ struct Kernel<function, Parameters...> {
 
   static void run_grid(const abi::Dispatch* dispatch) {
     const Memory memory = bound(dispatch, Numbers());
-    const abi::Extent grid = dispatch->grid;
     if constexpr (only_position_in_grid) {
       // These threads do not depend on threadgroups: one long loop.
       abi::Dispatch whole = *dispatch;
-      whole.threadgroup = grid;
-      run_threadgroup(&whole, abi::Threadgroup{{0, 0, 0}, grid}, memory);
+      whole.threadgroup = dispatch->grid;
+      run_threadgroup(&whole, abi::Threadgroup{{0, 0, 0}, dispatch->grid}, memory);
     } else {
-      const abi::Extent full = dispatch->threadgroup;
-      const abi::Extent groups = dispatch->threadgroups;
-      const abi::Extent start{
-          abi::start_of(dispatch->start.x, groups.x),
-          abi::start_of(dispatch->start.y, groups.y),
-          abi::start_of(dispatch->start.z, groups.z)};
-      for (unsigned deep = 0; deep < groups.z; ++deep) {
-        const unsigned z = abi::turned(deep, start.z, groups.z);
-        for (unsigned down = 0; down < groups.y; ++down) {
-          const unsigned y = abi::turned(down, start.y, groups.y);
-          for (unsigned across = 0; across < groups.x; ++across) {
-            const unsigned x = abi::turned(across, start.x, groups.x);
-            const auto rest = [](unsigned whole, unsigned size, unsigned at) {
-              return whole - size * at < size ? whole - size * at : size;
-            };
-            const abi::Threadgroup threadgroup{
-                {x, y, z}, {rest(grid.x, full.x, x), rest(grid.y, full.y, y), rest(grid.z, full.z, z)}};
-            run_threadgroup(dispatch, threadgroup, memory);
-          }
-        }
-      }
+      abi::each_threadgroup(*dispatch, [&](const abi::Threadgroup& threadgroup) {
+        run_threadgroup(dispatch, threadgroup, memory);
+        return true;
+      });
     }
   }
 

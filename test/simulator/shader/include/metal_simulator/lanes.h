@@ -161,56 +161,29 @@ inline uint __lane() {
   return mps_simulator_shader_runtime->lane();
 }
 
+// A function of a group that takes one value of each lane.
+#define MPS_SIMULATOR_OF_EACH(name, ...)       \
+  template <class T>                           \
+  MPS_SIMULATOR_COLLECTIVE T name(T value) {   \
+    return __exchanged<T, __VA_ARGS__>(value); \
+  }
 #define MPS_SIMULATOR_GROUP(group, width)                                                           \
-  template <class T>                                                                                \
-  MPS_SIMULATOR_COLLECTIVE T group##_sum(T value) {                                                 \
-    return __exchanged<T, __reduce<T, __plus, width>>(value);                                       \
-  }                                                                                                 \
-  template <class T>                                                                                \
-  MPS_SIMULATOR_COLLECTIVE T group##_product(T value) {                                             \
-    return __exchanged<T, __reduce<T, __times, width>>(value);                                      \
-  }                                                                                                 \
-  template <class T>                                                                                \
-  MPS_SIMULATOR_COLLECTIVE T group##_min(T value) {                                                 \
-    return __exchanged<T, __reduce<T, __smaller, width>>(value);                                    \
-  }                                                                                                 \
-  template <class T>                                                                                \
-  MPS_SIMULATOR_COLLECTIVE T group##_max(T value) {                                                 \
-    return __exchanged<T, __reduce<T, __larger, width>>(value);                                     \
-  }                                                                                                 \
-  template <class T>                                                                                \
-  MPS_SIMULATOR_COLLECTIVE T group##_and(T value) {                                                 \
-    return __exchanged<T, __reduce<T, __bit_and, width>>(value);                                    \
-  }                                                                                                 \
-  template <class T>                                                                                \
-  MPS_SIMULATOR_COLLECTIVE T group##_or(T value) {                                                  \
-    return __exchanged<T, __reduce<T, __bit_or, width>>(value);                                     \
-  }                                                                                                 \
-  template <class T>                                                                                \
-  MPS_SIMULATOR_COLLECTIVE T group##_xor(T value) {                                                 \
-    return __exchanged<T, __reduce<T, __bit_xor, width>>(value);                                    \
-  }                                                                                                 \
+  MPS_SIMULATOR_OF_EACH(group##_sum, __reduce<T, __plus, width>)                                    \
+  MPS_SIMULATOR_OF_EACH(group##_product, __reduce<T, __times, width>)                               \
+  MPS_SIMULATOR_OF_EACH(group##_min, __reduce<T, __smaller, width>)                                 \
+  MPS_SIMULATOR_OF_EACH(group##_max, __reduce<T, __larger, width>)                                  \
+  MPS_SIMULATOR_OF_EACH(group##_and, __reduce<T, __bit_and, width>)                                 \
+  MPS_SIMULATOR_OF_EACH(group##_or, __reduce<T, __bit_or, width>)                                   \
+  MPS_SIMULATOR_OF_EACH(group##_xor, __reduce<T, __bit_xor, width>)                                 \
+  MPS_SIMULATOR_OF_EACH(group##_prefix_inclusive_sum, __scan<T, __plus, width, true>)               \
+  MPS_SIMULATOR_OF_EACH(group##_prefix_exclusive_sum, __scan<T, __plus, width, false>)              \
+  MPS_SIMULATOR_OF_EACH(group##_prefix_inclusive_product, __scan<T, __times, width, true>)          \
+  MPS_SIMULATOR_OF_EACH(group##_prefix_exclusive_product, __scan<T, __times, width, false>)         \
   MPS_SIMULATOR_COLLECTIVE bool group##_all(bool value) {                                           \
-    return __exchanged<bool, __reduce<bool, __bit_and, width>>(value);                              \
+    return group##_and(value);                                                                      \
   }                                                                                                 \
   MPS_SIMULATOR_COLLECTIVE bool group##_any(bool value) {                                           \
-    return __exchanged<bool, __reduce<bool, __bit_or, width>>(value);                               \
-  }                                                                                                 \
-  template <class T>                                                                                \
-  MPS_SIMULATOR_COLLECTIVE T group##_prefix_inclusive_sum(T value) {                                \
-    return __exchanged<T, __scan<T, __plus, width, true>>(value);                                   \
-  }                                                                                                 \
-  template <class T>                                                                                \
-  MPS_SIMULATOR_COLLECTIVE T group##_prefix_exclusive_sum(T value) {                                \
-    return __exchanged<T, __scan<T, __plus, width, false>>(value);                                  \
-  }                                                                                                 \
-  template <class T>                                                                                \
-  MPS_SIMULATOR_COLLECTIVE T group##_prefix_inclusive_product(T value) {                            \
-    return __exchanged<T, __scan<T, __times, width, true>>(value);                                  \
-  }                                                                                                 \
-  template <class T>                                                                                \
-  MPS_SIMULATOR_COLLECTIVE T group##_prefix_exclusive_product(T value) {                            \
-    return __exchanged<T, __scan<T, __times, width, false>>(value);                                 \
+    return group##_or(value);                                                                       \
   }                                                                                                 \
   template <class T>                                                                                \
   MPS_SIMULATOR_COLLECTIVE T group##_shuffle(T value, ushort lane) {                                \
@@ -257,6 +230,7 @@ inline uint __lane() {
 MPS_SIMULATOR_GROUP(simd, __lanes)
 MPS_SIMULATOR_GROUP(quad, 4)
 #undef MPS_SIMULATOR_GROUP
+#undef MPS_SIMULATOR_OF_EACH
 
 struct simd_vote {
   typedef ulong vote_t;

@@ -340,31 +340,30 @@ struct __common_scalar<A, A> {
 template <class A, class B>
 using __common = typename __common_scalar<remove_cvref_t<A>, remove_cvref_t<B>>::type;
 
-template <class T>
-struct numeric_limits {
+struct __no_limits {
   static constexpr bool is_specialized = false;
 };
 
-template <class T, bool is_signed_, T min_, T max_, int digits_>
+template <class T>
 struct __integer_limits {
   static constexpr bool is_specialized = true;
   static constexpr bool is_integer = true;
   static constexpr bool is_exact = true;
-  static constexpr bool is_signed = is_signed_;
+  static constexpr bool is_signed = __is_signed(T);
   static constexpr bool is_bounded = true;
   static constexpr bool has_infinity = false;
   static constexpr bool has_quiet_NaN = false;
   static constexpr int radix = 2;
-  static constexpr int digits = digits_;
-  static constexpr int digits10 = digits_ * 3 / 10;
+  static constexpr int digits = is_same_v<T, bool> ? 1 : sizeof(T) * 8 - (is_signed ? 1 : 0);
+  static constexpr int digits10 = digits * 3 / 10;
+  static constexpr T max() {
+    return static_cast<T>(~0ul >> (64 - digits));
+  }
   static constexpr T min() {
-    return min_;
+    return is_signed ? static_cast<T>(-max() - 1) : T(0);
   }
   static constexpr T lowest() {
-    return min_;
-  }
-  static constexpr T max() {
-    return max_;
+    return min();
   }
   static constexpr T epsilon() {
     return 0;
@@ -376,32 +375,9 @@ struct __integer_limits {
     return 0;
   }
 };
-template <>
-struct numeric_limits<bool> : __integer_limits<bool, false, false, true, 1> {};
-template <>
-struct numeric_limits<char> : __integer_limits<char, true, -128, 127, 7> {};
-template <>
-struct numeric_limits<signed char> : __integer_limits<signed char, true, -128, 127, 7> {};
-template <>
-struct numeric_limits<uchar> : __integer_limits<uchar, false, 0, 255, 8> {};
-template <>
-struct numeric_limits<short> : __integer_limits<short, true, -32768, 32767, 15> {};
-template <>
-struct numeric_limits<ushort> : __integer_limits<ushort, false, 0, 65535, 16> {};
-template <>
-struct numeric_limits<int> : __integer_limits<int, true, -2147483647 - 1, 2147483647, 31> {};
-template <>
-struct numeric_limits<uint> : __integer_limits<uint, false, 0, 4294967295u, 32> {};
-template <>
-struct numeric_limits<long> : __integer_limits<long, true, -9223372036854775807L - 1, 9223372036854775807L, 63> {};
-template <>
-struct numeric_limits<ulong> : __integer_limits<ulong, false, 0, 18446744073709551615ul, 64> {};
-template <>
-struct numeric_limits<long long>
-    : __integer_limits<long long, true, -9223372036854775807LL - 1, 9223372036854775807LL, 63> {};
-template <>
-struct numeric_limits<unsigned long long>
-    : __integer_limits<unsigned long long, false, 0, 18446744073709551615ull, 64> {};
+
+template <class T>
+struct numeric_limits : conditional_t<__is_integer<T>, __integer_limits<remove_cv_t<T>>, __no_limits> {};
 
 template <class T, class Bits, Bits one, Bits smallest, Bits largest, Bits gap, Bits infinite, Bits not_a_number>
 struct __floating_limits {

@@ -236,27 +236,11 @@ MPS_SIMULATOR_VECTOR(4, MPS_SIMULATOR_LIST(x, y, z, w), MPS_SIMULATOR_LIST(r, g,
 #undef MPS_SIMULATOR_COMPOUND
 #undef MPS_SIMULATOR_LIST
 
-template <class T, int n, class F>
-constexpr auto __map(F function, vec<T, n> a) {
-  vec<remove_cvref_t<decltype(function(a[0]))>, n> result{};
+template <class F, int n, class... T>
+constexpr auto __map(F function, vec<T, n>... vectors) {
+  vec<remove_cvref_t<decltype(function(vectors[0]...))>, n> result{};
   for (int i = 0; i < n; ++i) {
-    result.__data[i] = function(a.__data[i]);
-  }
-  return result;
-}
-template <class T, class U, int n, class F>
-constexpr auto __map(F function, vec<T, n> a, vec<U, n> b) {
-  vec<remove_cvref_t<decltype(function(a[0], b[0]))>, n> result{};
-  for (int i = 0; i < n; ++i) {
-    result.__data[i] = function(a.__data[i], b.__data[i]);
-  }
-  return result;
-}
-template <class T, class U, class V, int n, class F>
-constexpr auto __map(F function, vec<T, n> a, vec<U, n> b, vec<V, n> c) {
-  vec<remove_cvref_t<decltype(function(a[0], b[0], c[0]))>, n> result{};
-  for (int i = 0; i < n; ++i) {
-    result.__data[i] = function(a.__data[i], b.__data[i], c.__data[i]);
+    result.__data[i] = function(vectors.__data[i]...);
   }
   return result;
 }
