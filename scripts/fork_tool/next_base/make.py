@@ -96,7 +96,7 @@ def _make(project: Project, name: str, machine: Machine) -> Made:
     facts = facts_of(places, pin, wheel, lief)
     verdicts, files = apply_series(entries, reader(places.wheel))
     lay_tree(places, entries, files)
-    lay_headers(mac, mac_pin, layout.checkout, layout.cache)
+    lay_headers(mac, mac_pin, layout.cache)
     headers = python_headers(mac, mac_pin, pin.wheel.python, layout.cache)
     compiled = compile_overlay(mac, mac_pin, places, pin, headers)
     objects = [names_of_object(lief, unit.source, unit.object) for unit in compiled]
