@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 
-class _Place:
-    """A path below the root."""
+class Place:
+    """A path below another of the same object, its `root` if none is named."""
 
-    def __init__(self, path: str):
-        self._path = path
+    def __init__(self, path: str, of: str = "root"):
+        self._path, self._of = path, of
 
-    def __get__(self, layout: Layout, _owner: type) -> Path:
-        return layout.root / self._path
+    def __get__(self, places: object, _owner: type) -> Path:
+        above: Path = getattr(places, self._of)
+        return above / self._path
 
 
 @dataclass(frozen=True)
@@ -23,37 +24,37 @@ class Layout:
 
     root: Path
 
-    pin = _Place("base.toml")
-    patches = _Place("patches")
-    series = _Place("patches/series")
+    pin = Place("base.toml")
+    patches = Place("patches")
+    series = Place("patches/series")
     # What differs on other releases of PyTorch.
-    releases = _Place("patches/releases")
-    overlay = _Place("aten_mps_overlay")
-    requirements = _Place("requirements.txt")
-    environment = _Place(".venv")
-    python = _Place(".venv/bin/python")
+    releases = Place("patches/releases")
+    overlay = Place("aten_mps_overlay")
+    requirements = Place("requirements.txt")
+    environment = Place(".venv")
+    python = Place(".venv/bin/python")
     # The table of the suites of tests.
-    suites = _Place("test/suites.py")
-    simulator_source = _Place("test/simulator")
+    suites = Place("test/suites.py")
+    simulator_source = Place("test/simulator")
 
-    build = _Place("build")
-    checkout = _Place("build/pytorch")
+    build = Place("build")
+    checkout = Place("build/pytorch")
     # Worktrees of the checkout: the base without the series; the series up to one entry, which goes from entry to
     # entry; and the one in which an entry that conflicts with another base waits for the user's hand.
-    base_checkout = _Place("build/pytorch-base")
-    entries_checkout = _Place("build/pytorch-entries")
-    rebase_checkout = _Place("build/pytorch-rebase")
-    objfw = _Place("build/toolchain/objfw")
-    apple_metadata = _Place("build/toolchain/apple_metadata")
-    simulator_build = _Place("build/simulator")
-    reports = _Place("build/reports")
+    base_checkout = Place("build/pytorch-base")
+    entries_checkout = Place("build/pytorch-entries")
+    rebase_checkout = Place("build/pytorch-rebase")
+    objfw = Place("build/toolchain/objfw")
+    apple_metadata = Place("build/toolchain/apple_metadata")
+    simulator_build = Place("build/simulator")
+    reports = Place("build/reports")
     # The libraries of real models.
-    model_packages = _Place("build/models/packages")
+    model_packages = Place("build/models/packages")
     # Upstream's tools in an environment of their own, and what they leave.
-    upstream_checks = _Place("build/upstream_checks")
-    export = _Place("build/export")
+    upstream_checks = Place("build/upstream_checks")
+    export = Place("build/export")
     # The build of torch's wheel: its environments, its stamps, the wheel.
-    wheel = _Place("build/wheel")
+    wheel = Place("build/wheel")
 
     def other_simulator_build(self, name: str) -> Path:
         """A build of the simulator beside the usual one."""

@@ -31,6 +31,12 @@ def write_atomically(path: Path, content: bytes, executable: bool = False) -> No
         raise
 
 
+def write_if_changed(path: Path, content: bytes) -> None:
+    """The same unless it is like that already, so that nothing is built again for it."""
+    if not path.is_file() or path.read_bytes() != content:
+        write_atomically(path, content)
+
+
 @contextlib.contextmanager
 def new_directory(into: Path) -> Iterator[Path]:
     """An empty directory to fill, which takes the place of `into` at the end of the block; after an error it is gone.

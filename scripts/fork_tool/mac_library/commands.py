@@ -69,4 +69,4 @@ def wheel(
         return
     from_source_module.refuse_other_machines(this_machine())
     with exclusive(project.layout):
-        from_source_module.build_wheel(project, options, jobs, device=not no_device)
+        from_source_module.build_wheel(project, options, jobs, not no_device)

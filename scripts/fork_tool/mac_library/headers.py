@@ -16,25 +16,22 @@ from fork_tool.base.mirrors import find_mirrors
 from fork_tool.base.pin import Download
 from fork_tool.common.console import note
 from fork_tool.common.errors import ForkToolError
-from fork_tool.common.files import new_directory, remove, write_atomically
-from fork_tool.common.processes import run_shown
+from fork_tool.common.files import new_directory, remove, write_if_changed
 from fork_tool.mac_library.pin import MacPin
 from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.sources import FRAMEWORK_HEADERS, OBJECT_HEADER
 
-_FMT = "fmt/format.h"
-_SUBMODULE = "third_party/fmt"
 _CONFIG = "pyconfig.h"
 _STAMP = ".mpsfork-package"
 _MAGIC = b"!<arch>\n"
 
 
-def lay_headers(places: MacPlaces, pin: MacPin, checkout: Path, cache: Path) -> None:
+def lay_headers(places: MacPlaces, pin: MacPin, cache: Path) -> None:
     """Bring Apple's headers, as far as there are any, and fmt's into one folder of links."""
     simulated = places.repository / "test" / "simulator" / "include"
     wanted = {name: simulated / name for name in (*FRAMEWORK_HEADERS, OBJECT_HEADER)}
     wanted |= {f"os/{header.name}": header for header in sorted((places.own / "include" / "os").glob("*.h"))}
-    wanted["fmt"] = _fmt(places, pin, checkout, cache)
+    wanted["fmt"] = unpack_headers(pin.fmt, cache, places.packages / "fmt") / "fmt"
     _link(places, places.include, wanted)
 
 
@@ -53,22 +50,6 @@ def _link(places: MacPlaces, folder: Path, wanted: dict[str, Path]) -> None:
     for path in folder.rglob("*"):
         if path.is_symlink() and path not in known:
             path.unlink()
-
-
-def _fmt(places: MacPlaces, pin: MacPin, checkout: Path, cache: Path) -> Path:
-    try:
-        return unpack_headers(pin.fmt, cache, places.packages / "fmt") / "fmt"
-    except Unreachable as problem:
-        submodule = checkout / _SUBMODULE
-        if (checkout / ".gitmodules").exists() and not (submodule / "include" / _FMT).exists():
-            run_shown(
-                ["git", "submodule", "update", "--init", "--depth", "1", _SUBMODULE], checkout, where=str(checkout)
-            )
-        if (submodule / "include" / _FMT).exists():
-            return submodule / "include" / "fmt"
-        raise ForkToolError(
-            f"PyTorch's sources include {_FMT}, which could not be downloaded: {problem} Or give a checkout with {_SUBMODULE}."
-        ) from None
 
 
 def python_headers(places: MacPlaces, pin: MacPin, python: str, cache: Path) -> Path:
@@ -127,8 +108,7 @@ def write_official_header(places: MacPlaces, python: str, uuid: bytes) -> None:
         f"constexpr uint8_t kOfficialTorchCpuUuid[16] = {{{bytes_of}}};\n"
     )
     path = places.of_python(python) / "include" / "mac_library_generated" / "official_library.h"
-    if not path.is_file() or path.read_text() != text:
-        write_atomically(path, text.encode())
+    write_if_changed(path, text.encode())
 
 
 def unpack_headers(package: Download, cache: Path, into: Path) -> Path:

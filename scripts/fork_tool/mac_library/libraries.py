@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from fork_tool.common.errors import ForkToolError
-from fork_tool.common.files import write_atomically
+from fork_tool.common.files import write_if_changed
 from fork_tool.mac_library.places import MacPlaces, TORCH_LIBRARIES
 from fork_tool.mac_library.symbol_tables import imports_of
 from fork_tool.mac_library.tools import read_library
@@ -112,8 +112,6 @@ def write_stubs(places: MacPlaces, libraries: Iterable[AppleLibrary]) -> dict[st
     found = {}
     for library in libraries:
         path = places.stubs / f"{library.name}.tbd"
-        text = stub_text(library)
-        if not path.is_file() or path.read_text() != text:
-            write_atomically(path, text.encode())
+        write_if_changed(path, stub_text(library).encode())
         found[library.name] = path
     return found

@@ -137,7 +137,7 @@ def make_library(bench: Bench, linker: str, jobs: int | None = None) -> tuple[Pa
     if not layout.checkout.exists():
         fetch(project, sources=SMALL_FIRST)
     bring_series(project)
-    lay_headers(places, pin, bench.checkout, bench.cache)
+    lay_headers(places, pin, bench.cache)
     headers = python_headers(places, pin, bench.python, bench.cache)
     write_official_header(places, bench.python, uuid_of(lief, torch / "lib" / "libtorch_cpu.dylib"))
     changed = changed_kernels(checkout_of(bench))

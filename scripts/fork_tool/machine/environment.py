@@ -23,6 +23,7 @@ from fork_tool.series.overlay import list_overlay
 _STAMP = ".mpsfork-requirements"
 # By which an interpreter finds the simulator; test/simulator/cmake/PythonSide.cmake writes it.
 _HOOK = "mps_simulator.pth"
+_PATCHED = "`make wheel` makes a patched one, which `.venv/bin/python -m pip install WHEEL` puts there."
 
 
 def wanted(layout: Layout, pin: Pin) -> list[str]:
@@ -99,7 +100,8 @@ def check_torch(layout: Layout, pin: Pin, machine: Machine) -> None:
     """Refuse to run on another torch than the pinned one; on a Mac it must be the patched one."""
     found = installed_version(pin.wheel_name)
     if found is None:
-        raise ForkToolError(f"There is no {pin.wheel_name} in {sys.prefix}: run `make setup`.")
+        remedy = _PATCHED if machine.is_mac else "run `make setup`."
+        raise ForkToolError(f"There is no {pin.wheel_name} in {sys.prefix}: {remedy}")
     release = found.split("+")[0]
     if machine.is_mac:
         # What is built from a checkout calls itself an alpha of its release.
@@ -111,8 +113,7 @@ def check_torch(layout: Layout, pin: Pin, machine: Machine) -> None:
         )
     if machine.is_mac and lacking_modules(layout, pin):
         raise ForkToolError(
-            f"The {pin.wheel_name} {found} in {sys.prefix} is not built from the patched checkout: "
-            "`make wheel` makes a patched one, which `pip install` puts there; `make demo` compiles and installs one."
+            f"The {pin.wheel_name} {found} in {sys.prefix} is not built from the patched checkout: {_PATCHED}"
         )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fork_tool.common.errors import ForkToolError
-from fork_tool.common.files import write_atomically
+from fork_tool.common.files import write_atomically, write_if_changed
 from fork_tool.common.processes import run_shown
 from fork_tool.mac_library.ninja_file import cached, NinjaFile
 from fork_tool.mac_library.pin import MacPin
@@ -83,8 +83,7 @@ def compile_overlay(
         path.relative_to(places.tree / "aten" / "src") for path in places.tree.rglob("aten/src/ATen/mps/MPSStream.h")
     ]
     text = _PLAIN_TEXT + "".join(f"#include <{name}>\n" for name in sorted(names))
-    if not plain.is_file() or plain.read_text() != text:
-        write_atomically(plain, text.encode())
+    write_if_changed(plain, text.encode())
     found = [
         Compiled(mac.shown(source), places.objects / f"{source.relative_to(places.tree)}.o")
         for source in sources_of(places)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import csv
 import hashlib
 import os
@@ -12,8 +11,9 @@ from pathlib import Path
 
 from fork_tool.common.console import say
 from fork_tool.common.errors import ForkToolError
-from fork_tool.common.files import need_space, remove, write_atomically
+from fork_tool.common.files import need_space, remove, write_atomically, write_if_changed
 from fork_tool.common.processes import run_shown
+from fork_tool.mac_library.archive import digest_of
 from fork_tool.mac_library.ninja_file import cached, NinjaFile
 from fork_tool.mac_library.places import MacPlaces
 from fork_tool.machine.machine import Machine
@@ -21,7 +21,6 @@ from fork_tool.machine.package_index import fetch_pinned_wheel, pip_command
 from fork_tool.next_base.release import NextPin, NextPlaces
 
 _STAMP = ".mpsfork-next-base"
-_LAID = ".mpsfork-laid"
 
 
 def why_not_here(machine: Machine, pin: NextPin) -> str:
@@ -48,7 +47,9 @@ def site_packages(places: NextPlaces, pin: NextPin) -> Path:
 def install_environment(places: NextPlaces, pin: NextPin, pin_file: str) -> bool:
     """Bring the environment to its pins; false when it was there."""
     requirements = places.requirements.read_bytes()
-    digest = hashlib.sha256(requirements + pin.runnable.sha256.encode() + sys.version.encode()).hexdigest()
+    # A file that was laid over torch and is gone from the series leaves with the environment.
+    kept = "\n".join((pin.runnable.sha256, sys.version, *python_names(places)))
+    digest = hashlib.sha256(requirements + kept.encode()).hexdigest()
     stamp = places.environment / _STAMP
     if stamp.is_file() and stamp.read_text() == digest and places.python.exists():
         return False
@@ -72,52 +73,28 @@ def install_environment(places: NextPlaces, pin: NextPin, pin_file: str) -> bool
     return True
 
 
-def lay_python(places: NextPlaces, pin: NextPin) -> int:
-    """Put the series' Python files into the environment's torch; returns how many there are.
+def python_names(places: NextPlaces) -> list[str]:
+    """The series' Python files in the tree."""
+    return sorted(str(path.relative_to(places.tree)) for path in (places.tree / "torch").rglob("*.py"))
+
+
+def lay_python(places: NextPlaces, pin: NextPin) -> None:
+    """Put the series' Python files into the environment's torch.
 
     They were made of the Mac's wheel, so its files must be those of the wheel for Linux.
     """
     packages = site_packages(places, pin)
-    recorded = _recorded(packages)
-    wanted = [path for path in places.tree.rglob("*.py") if path.is_relative_to(places.tree / "torch")]
-    for path in wanted:
-        name = str(path.relative_to(places.tree))
+    (record,) = packages.glob("torch-*.dist-info/RECORD")
+    with record.open(newline="", encoding="utf-8") as stream:
+        recorded = {row[0]: row[1] for row in csv.reader(stream)}
+    for name in python_names(places):
         original = places.wheel / name
-        if original.is_file() and recorded.get(name) != _digest(original.read_bytes()):
+        if original.is_file() and recorded.get(name) != digest_of(original.read_bytes()):
             raise ForkToolError(
                 f"{name} of {pin.wheel.name} is not that of {pin.runnable.name}: the series' Python can't run on the latter; "
                 "pin wheels of one release."
             )
-    laid = packages / _LAID
-    names = sorted(str(path.relative_to(places.tree)) for path in wanted)
-    before = laid.read_text("utf-8").splitlines() if laid.is_file() else []
-    for name in set(before) - set(names):
-        original = places.wheel / name
-        if original.is_file():
-            write_atomically(packages / name, original.read_bytes())
-        else:
-            remove(packages / name)
-    write_atomically(laid, "".join(f"{name}\n" for name in sorted({*names, *before})).encode())
-    for path, name in ((places.tree / name, name) for name in names):
-        if not (packages / name).is_file() or (packages / name).read_bytes() != path.read_bytes():
-            write_atomically(packages / name, path.read_bytes())
-    write_atomically(laid, "".join(f"{name}\n" for name in names).encode())
-    return len(names)
-
-
-def _recorded(packages: Path) -> dict[str, str]:
-    """What the installed wheel says its files are."""
-    found = sorted(packages.glob("torch-*.dist-info/RECORD"))
-    if len(found) != 1:
-        raise ForkToolError(
-            f"{packages} has {len(found)} installations of torch: remove the folder and run this again."
-        )
-    with found[0].open(newline="", encoding="utf-8") as stream:
-        return {row[0]: row[1] for row in csv.reader(stream)}
-
-
-def _digest(content: bytes) -> str:
-    return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
+        write_if_changed(packages / name, (places.tree / name).read_bytes())
 
 
 DEVICE, ADAPTER, BINDINGS = "libstand_in.so", "libmps_accelerator_graph.so", "stand_in_bindings.so"

@@ -20,7 +20,7 @@ from fork_tool.mac_library.symbols import python_names
 from fork_tool.mac_library.tools import import_lief, install_tools
 from fork_tool.machine.machine import Machine, this_machine
 from fork_tool.machine.package_index import fetch_pinned_wheel
-from fork_tool.next_base.apple import apple_findings, AppleNames, load_list, simulated_names, used_names
+from fork_tool.next_base.apple import apple_findings, AppleNames, lacking_names, load_list, text_of, used_names
 from fork_tool.next_base.compile import compile_overlay, Compiled
 from fork_tool.next_base.linux import build_stand_in, install_environment, lay_python, why_not_here
 from fork_tool.next_base.release import bases, load_next_pin, NextPin, NextPlaces, PIN
@@ -43,6 +43,7 @@ from fork_tool.series.project import Project
 TESTS = "test/releases/wheels"
 # Which base the tests are about.
 CHOSEN = "MPSFORK_NEXT_BASE"
+SIMULATOR = "libmps_simulator.so"
 
 
 @dataclass(frozen=True)
@@ -95,13 +96,13 @@ def _make(project: Project, name: str, machine: Machine) -> Made:
     facts = facts_of(places, pin, wheel, lief)
     verdicts, files = apply_series(entries, reader(places.wheel))
     lay_tree(places, entries, files)
-    lay_headers(mac, mac_pin, layout.checkout, layout.cache)
+    lay_headers(mac, mac_pin, layout.cache)
     headers = python_headers(mac, mac_pin, pin.wheel.python, layout.cache)
     compiled = compile_overlay(mac, mac_pin, places, pin, headers)
     objects = [names_of_object(lief, unit.source, unit.object) for unit in compiled]
     others = {*frozenset().union(*further_names(mac).values()), *python_names(headers)}
     names = sort_names(objects, facts, entries, others)
-    lacking = used_names(facts).minus(simulated_names(layout.simulator_source))
+    lacking = lacking_names(used_names(facts), layout.simulator_build / SIMULATOR)
     not_run, stand_in = why_not_here(machine, pin), None
     if not not_run:
         install_environment(places, pin, pin_file)
@@ -141,7 +142,7 @@ def report_of(made: Made) -> dict[str, object]:
             "brought_by_hunks": [asdict(each) for each in made.names.missing if each.entry],
             "undefined": [asdict(each) for each in made.names.undefined],
         },
-        "simulator_lacks": asdict(made.lacking),
+        "simulator_lacks": {kind: sorted(names) for kind, names in made.lacking.items()},
         "python_not_run": made.not_run,
         "findings": made.findings,
     }
@@ -164,7 +165,7 @@ def show(made: Made) -> None:
     for each in made.names.missing:
         if each.entry:
             say(f"  {each.shown}: {each.entry}")
-    say(f"the simulator does not know, of what the backend uses: {made.lacking or 'nothing'}")
+    say(f"the simulator does not know, of what the backend uses: {text_of(made.lacking) or 'nothing'}")
     if made.not_run:
         note(f"the Python layer was not run: {made.not_run}")
     for finding in made.findings:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, StrictStr
 from fork_tool.base.pin_values import at, Number, read_pin_file, Sha256, shaped, Table, Text
 from fork_tool.common.errors import ForkToolError
 from fork_tool.machine.package_index import PinnedWheel
-from fork_tool.paths import Layout
+from fork_tool.paths import Layout, Place
 
 PIN = "base.toml"
 
@@ -71,67 +71,28 @@ class NextPlaces:
         return self.layout.releases / self.name
 
     @property
-    def series(self) -> Path:
-        return self.own / "series"
-
-    @property
-    def patches(self) -> Path:
-        """Entries that exist only there, and the files of others that differ there."""
-        return self.own / "patches"
-
-    @property
-    def overlay(self) -> Path:
-        return self.own / "overlay"
-
-    @property
-    def apple_list(self) -> Path:
-        """What its backend uses of Apple's and the simulator lacks."""
-        return self.own / "simulator_lacks.toml"
-
-    @property
-    def requirements(self) -> Path:
-        """What its Python layer needs besides torch."""
-        return self.own / "requirements.txt"
-
-    @property
     def root(self) -> Path:
         return self.layout.build / "next" / self.name
 
-    @property
-    def wheel(self) -> Path:
-        """The Mac's wheel, unpacked but for its libraries."""
-        return self.root / "wheel"
-
-    @property
-    def headers(self) -> Path:
-        return self.wheel / "torch" / "include"
-
-    @property
-    def facts(self) -> Path:
-        """What was read from the wheel's libraries."""
-        return self.root / "facts.json"
-
-    @property
-    def tree(self) -> Path:
-        """The patched files at their upstream paths, and the overlay."""
-        return self.root / "tree"
-
-    @property
-    def objects(self) -> Path:
-        return self.root / "objects"
-
-    @property
-    def ninja_file(self) -> Path:
-        return self.root / "build.ninja"
-
-    @property
-    def environment(self) -> Path:
-        """An environment with the base's torch for Linux."""
-        return self.root / "environment"
-
-    @property
-    def python(self) -> Path:
-        return self.environment / "bin" / "python"
+    series = Place("series", of="own")
+    # Entries that exist only there, and the files of others that differ there.
+    patches = Place("patches", of="own")
+    overlay = Place("overlay", of="own")
+    # What its backend uses of Apple's and the simulator lacks.
+    apple_list = Place("simulator_lacks.toml", of="own")
+    # What its Python layer needs besides torch.
+    requirements = Place("requirements.txt", of="own")
+    # The Mac's wheel, unpacked but for its libraries; and what was read from these.
+    wheel = Place("wheel")
+    headers = Place("wheel/torch/include")
+    facts = Place("facts.json")
+    # The patched files at their upstream paths, and the overlay.
+    tree = Place("tree")
+    objects = Place("objects")
+    ninja_file = Place("build.ninja")
+    # An environment with the base's torch for Linux.
+    environment = Place("environment")
+    python = Place("environment/bin/python")
 
     @property
     def report(self) -> Path:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,6 @@ from fork_tool.next_base.wheel import Facts
 
 # How a compiler writes a function's own name below its namespaces.
 _FUNCTION = re.compile(r"([\w~]+(?:::[\w~]+)*)\s*\(")
-_RUNTIMES = ("libstdc++.so.6", "libc++abi.dylib", "/usr/lib/libc++abi.dylib")
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ class ObjectNames:
 def names_of_object(lief: Any, source: str, file: Path) -> ObjectNames:
     """Read an object; the names that it takes come with their form in C++."""
     binary = read_library(lief, file)
-    taken = {symbol.name: demangle(symbol.name) for symbol in external_symbols(binary, defined=False)}
+    taken = {symbol.name: demangle(lief, symbol.name) for symbol in external_symbols(binary, defined=False)}
     return ObjectNames(source, taken, frozenset(symbol.name for symbol in external_symbols(binary, defined=True)))
 
 
@@ -123,30 +120,10 @@ def entry_that_defines(shown: str, added: Mapping[str, str]) -> str:
     return ""
 
 
-@cache
-def _runtime() -> ctypes.CDLL | None:
-    for name in _RUNTIMES:
-        try:
-            library = ctypes.CDLL(name)
-        except OSError:
-            continue
-        library.__cxa_demangle.restype = ctypes.c_void_p
-        library.__cxa_demangle.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
-        library.free.argtypes = [ctypes.c_void_p]
-        return library
-    return None
-
-
-def demangle(name: str) -> str:
-    """The name in C++ of a symbol of a Mac's; itself if it is no name of C++."""
-    runtime = _runtime()
-    # On a Mac each symbol has an underscore in front.
-    if runtime is None or not name.startswith("__Z"):
+def demangle(lief: Any, name: str) -> str:
+    """The name in C++ of a symbol of a Mac's, which has an underscore in front; itself if it is no name of C++."""
+    if not name.startswith("__Z"):
         return name
-    text = runtime.__cxa_demangle(name[1:].encode(), None, None, None)
-    if not text:
-        return name
-    try:
-        return ctypes.string_at(text).decode()
-    finally:
-        runtime.free(text)
+    symbol = lief.MachO.Symbol()
+    symbol.name = name[1:]
+    return str(symbol.demangled_name)

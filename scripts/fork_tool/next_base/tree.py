@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fork_tool.common.errors import ForkToolError
-from fork_tool.common.files import new_directory, write_atomically
+from fork_tool.common.files import write_if_changed
 from fork_tool.next_base.release import NextPlaces
 from fork_tool.series.diffs import FileDiff
 from fork_tool.series.entries import Entry, parse_entry, SUFFIX
@@ -193,16 +193,11 @@ def lay_tree(places: NextPlaces, entries: Iterable[BaseEntry], files: dict[str, 
     wanted = dict(files)
     for entry in entries:
         wanted |= {path: source.read_bytes() for path, source in entry.overlay.items()}
-    if not places.tree.is_dir():
-        with new_directory(places.tree):
-            pass
     for path in [path for path in places.tree.rglob("*") if path.is_file()]:
         if str(path.relative_to(places.tree)) not in wanted:
             path.unlink()
     for name, content in wanted.items():
-        path = places.tree / name
-        if not path.is_file() or path.read_bytes() != content:
-            write_atomically(path, content)
+        write_if_changed(places.tree / name, content)
 
 
 def reader(wheel: Path) -> Callable[[str], bytes | None]:

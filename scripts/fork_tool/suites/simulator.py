@@ -15,13 +15,12 @@ from fork_tool.machine.setup import setup
 from fork_tool.machine.simulator_build import build_simulator
 from fork_tool.series.apply import bring_series
 from fork_tool.series.project import Project
-from fork_tool.wheel.from_source import bring_patched_torch, refuse_without_patched_torch
 
 _BACKEND = "aten/src/ATen/mps/MPSStream.mm"
 
 
 def make_ready(project: Project, machine: Machine | None = None, tests: bool = False) -> None:
-    """Bring tools, checkout and the simulator (on a Mac: the patched torch) up to date.
+    """Bring tools, checkout and the simulator up to date; a Mac must have a patched torch instead.
 
     `tests`: also what of the simulator's build only tests run.
     """
@@ -31,22 +30,19 @@ def make_ready(project: Project, machine: Machine | None = None, tests: bool = F
     with exclusive(layout):
         for done in setup(project, machine):
             say(done)
-        if machine.is_mac:
-            bring_patched_torch(project)
-        else:
-            if not layout.checkout.exists():
-                fetch(project, sources=SMALL_FIRST)
-            bring_series(project)
         check_torch(layout, project.pin, machine)
+        if not layout.checkout.exists():
+            fetch(project, sources=SMALL_FIRST)
+        bring_series(project)
         if machine.runs_simulator:
             build_simulator(project, layout.simulator_build, layout.checkout, tests=tests)
 
 
 def make_ready_for_tests(project: Project, machine: Machine) -> None:
-    """The same with what tests run, but on a Mac without the patched torch an error says so: a test does not begin a build of hours."""
+    """The same with what tests run; on a Mac without the patched torch an error says so before anything is made."""
     if machine.is_mac:
         machine.refuse_unsupported()
-        refuse_without_patched_torch(project)
+        check_torch(project.layout, project.pin, machine)
     make_ready(project, machine, tests=True)
 
 

@@ -1,32 +1,60 @@
-"""`wheel --from-source`: builds torch's wheel from the patched checkout on a Mac, checks it, and brings it to a Mac's tests.
+"""`wheel --from-source`: torch's wheel from the patched checkout, compiled and checked on a Mac.
 
-A stage that is done leaves a stamp; the stamp names all that the stage depends on, so that a build that was
-cut off goes on where it was, and one of another series, tool or option is made again.
+setup.py compiles only what changed, so each run takes every step, and a run after one that was cut off goes on.
 """
 
 from __future__ import annotations
 
-import importlib
+import hashlib
+import os
 import sys
-import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from fork_tool.base.checkout import Checkout
 from fork_tool.base.fetch import fetch
 from fork_tool.common.console import complain, say, show_command
 from fork_tool.common.errors import ForkToolError
-from fork_tool.common.files import remove, write_atomically
+from fork_tool.common.files import remove
 from fork_tool.common.processes import run_shown
-from fork_tool.machine.environment import installed_version, lacking_modules
-from fork_tool.machine.mac_facts import examine, gather, MacFacts
-from fork_tool.machine.machine import LACKS, Machine, this_machine
-from fork_tool.paths import Layout
+from fork_tool.machine.mac_facts import examine, gather, jobs_for
+from fork_tool.machine.machine import LACKS, Machine
 from fork_tool.series.apply import bring_series
 from fork_tool.series.project import Project
 from fork_tool.wheel.build_lists import refuse_left_out
-from fork_tool.wheel.plan import make_plan, Plan, Stage, Step
 
 _UPDATE = ("git", "submodule", "update", "--init", "--recursive", "--depth", "1", "--jobs", "4", "--progress")
+# What the build may see of the user's environment; anything else (conda, CFLAGS, CMAKE_PREFIX_PATH, …)
+# would change what is built from one shell to the next.
+_KEPT = (
+    *("HOME", "USER", "LOGNAME", "TMPDIR", "LANG", "LC_ALL", "TERM", "DEVELOPER_DIR", "SDKROOT"),
+    *("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE"),
+)
+_SYSTEM_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
+# CMake searches Homebrew's prefix on Apple silicon by itself, whatever PATH says, and MacPorts' and Fink's where told to.
+_OTHER_PREFIXES = "/opt/homebrew;/usr/local;/opt/local;/sw"
+_CHECK = "scripts/fork_tool/wheel/check.py"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command, and what to do when it fails; `environment` is all that it sees, None the caller's."""
+
+    command: tuple[str, ...]
+    directory: Path
+    remedy: str
+    environment: dict[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is run after the source is there; a dry run prints the same."""
+
+    version: str
+    # Up to the platform, which the build says itself.
+    name: str
+    environment: dict[str, str]
+    steps: tuple[Step, ...]
 
 
 def refuse_other_machines(machine: Machine) -> None:
@@ -40,150 +68,114 @@ def refuse_other_machines(machine: Machine) -> None:
     machine.refuse_unsupported()
 
 
-def build_wheel(
-    project: Project,
-    chosen: dict[str, str] | None = None,
-    jobs: int | None = None,
-    machine: Machine | None = None,
-    facts: MacFacts | None = None,
-    device: bool = True,
-) -> Plan:
-    """Bring the wheel of what the checkout holds up to date."""
-    refuse_other_machines(machine or this_machine())
-    facts = facts or gather(project.layout)
-    refuse_lacks(project, facts)
+def build_wheel(project: Project, chosen: dict[str, str], jobs: int | None = None, device: bool = True) -> Path:
+    """Build the wheel of what the checkout holds, and check it."""
+    layout = project.layout
+    refuse_lacks(project)
     checkout = _make_source(project)
-    _heading("file lists")
     say(f"the base's lists take all {refuse_left_out(project)} files of the overlay")
-    plan = make_plan(project, facts, checkout, chosen, jobs, device)
-    _heading("the wheel")
-    _say_what_comes(plan, facts)
-    for stage in plan.stages:
-        _bring(project, plan, stage)
-    wheel = plan.wheels[0]
-    unchecked = (
-        "" if device else ", but for what needs a device: on a Mac with a GPU, `make wheel FROM_SOURCE=1` checks it"
-    )
-    say(f"{project.layout.shown(wheel)} is built and checked{unchecked}.")
-    return plan
+    plan = make_plan(project, checkout, chosen, jobs, device)
+    say(f"building {plan.name}")
+    # setup.py packs all that lies there, also what an earlier series had.
+    build = layout.checkout / "build"
+    for leftover in (layout.wheel / "dist", *build.glob("lib.*"), *build.glob("bdist.*")):
+        remove(leftover)
+    layout.wheel.mkdir(parents=True, exist_ok=True)
+    for step in plan.steps:
+        if run_shown(step.command, step.directory, step.environment, _where(project, step)):
+            raise ForkToolError(
+                f"{Path(step.command[0]).name} {step.command[1]} failed (see above): {step.remedy}, then run "
+                "`make wheel FROM_SOURCE=1` again; what is compiled is kept."
+            )
+    (wheel,) = (layout.wheel / "dist").glob("*.whl")
+    unchecked = "" if device else ", but for what needs a device: on a Mac with a GPU, this command checks that too"
+    say(f"{layout.shown(wheel)} is built and checked{unchecked}.")
+    return wheel
 
 
 def show_plan(project: Project, chosen: dict[str, str], jobs: int | None = None, device: bool = True) -> None:
     """Print what `build_wheel` would run; nothing is touched, on any machine."""
-    layout, pin = project.layout, project.pin
+    layout = project.layout
     checkout = project.open_checkout() if layout.checkout.exists() else None
-    facts = gather(layout)
-    plan = make_plan(project, facts, checkout, chosen, jobs, device)
-    say(f"Dry run: nothing is run or written. It would build {pin.wheel_name} {plan.version}.")
-    _say_what_comes(plan, facts)
-    if this_machine().is_mac:
-        for finding in examine(facts, pin):
-            say(f"{finding.name}: {finding.detail}{f' ({finding.remedy})' if finding.remedy else ''}")
-    _heading("source")
+    plan = make_plan(project, checkout, chosen, jobs, device)
+    say(f"Dry run: nothing is run or written. It would build {plan.name}.")
     if checkout is None:
         say(f"scripts/mpsfork fetch --source git, into {layout.shown(layout.checkout)}", style="dim")
     show_command(_UPDATE, layout.shown(layout.checkout))
     say("scripts/mpsfork apply, unless the checkout holds work that patches/ does not have", style="dim")
-    _heading("environment of setup.py (it sees nothing else)")
+    say("the environment of setup.py, which sees nothing else:", style="bold")
     for name, value in sorted(plan.environment.items()):
         say(f"{name}={value}")
-    for stage in plan.stages:
-        _heading(stage.heading)
-        for step in stage.steps:
-            show_command(step.command, _where(project, step))
+    for step in plan.steps:
+        show_command(step.command, _where(project, step))
 
 
-def _say_what_comes(plan: Plan, facts: MacFacts) -> None:
-    say(
-        f"{plan.name}, for Python {'.'.join(map(str, facts.python))}, the one of .venv. For another one: `rm -r .venv`, "
-        "then run this with MPSFORK_PYTHON=/path/to/python."
+def make_plan(
+    project: Project, checkout: Checkout | None, chosen: dict[str, str], jobs: int | None, device: bool
+) -> Plan:
+    """The steps of a build of what the checkout holds, on this machine."""
+    layout, pin, facts = project.layout, project.pin, gather(project.layout)
+    place, version = layout.wheel, f"{pin.version}.{_label(project, checkout)}"
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    environment = kept | {
+        "PATH": f"{place / 'environment' / 'bin'}:{_SYSTEM_PATH}",
+        "VIRTUAL_ENV": str(place / "environment"),
+        "PYTHONNOUSERSITE": "1",
+        "PYTHONUNBUFFERED": "1",
+        "MACOSX_DEPLOYMENT_TARGET": pin.wheel_build.macos,
+        "CMAKE_BUILD_TYPE": "Release",
+        "CMAKE_IGNORE_PREFIX_PATH": _OTHER_PREFIXES,
+        "PYTORCH_BUILD_VERSION": version,
+        # setup.py wants one beside the version, and shows those above 1 only.
+        "PYTORCH_BUILD_NUMBER": "1",
+        "MAX_JOBS": str(jobs or jobs_for(facts)),
+        **pin.wheel_build.options,
+        **chosen,
+    }
+    builder, checker = (str(place / name / "bin" / "python") for name in ("environment", "check"))
+    requires = pin.wheel_build.requires
+    numpy = [requirement for requirement in requires if requirement.startswith("numpy==")]
+    # No index has this version.
+    built = ("--find-links", str(place / "dist"), f"{pin.wheel_name}=={version}")
+    network = "check the network and the package index"
+    fix = "fix the errors that the compiler or CMake names (scripts/mac_wheel/README.md lists known ones)"
+
+    def fresh(name: str, python: str, *packages: str) -> tuple[Step, Step]:
+        words = (python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet", *packages)
+        made = (sys.executable, "-m", "venv", "--clear", str(place / name))
+        return Step(made, layout.root, network), Step(words, layout.root, network)
+
+    # --cmake: from an empty cache, since CMake keeps what it was first told, and looks for new files only then.
+    build = (builder, "setup.py", "--cmake", "bdist_wheel", "--dist-dir", str(place / "dist"))
+    check = (checker, str(layout.root / _CHECK), "--version", version, *(() if device else ("--no-device",)))
+    steps = (
+        *fresh("environment", builder, *requires),
+        Step(build, layout.checkout, fix, environment),
+        *fresh("check", checker, *numpy, *built),
+        Step(check, place, "see which line failed"),
     )
+    tag = "cp{}{}".format(*facts.python)
+    return Plan(version, f"{pin.wheel_name}-{version}-{tag}-{tag}-macosx_…_arm64.whl", environment, steps)
 
 
-def has_own_wheel(project: Project) -> bool:
-    """Whether `.venv` has a torch with the series that was not installed from here."""
-    layout, pin = project.layout, project.pin
-    found = installed_version(pin.wheel_name)
-    return found is not None and not _stamp_of_installed(layout).is_file() and not lacking_modules(layout, pin)
+def _label(project: Project, checkout: Checkout | None) -> str:
+    """`s` and the series' hash, or `w` and that of the work in the checkout that patches/ does not have."""
+    if checkout is not None and (checkout.unrefreshed or checkout.changed_files):
+        words = ("diff", "--full-index", "--binary", "--no-renames", "--no-ext-diff", "--ignore-submodules=all")
+        return f"w{hashlib.sha256(checkout.git.run(*words, checkout.base).stdout).hexdigest()[:10]}"
+    digest = hashlib.sha256(project.pin.commit.encode())
+    for entry in project.entries():
+        digest.update(entry.text())
+        for path in entry.overlay:
+            file = project.overlay_file(path, entry.name)
+            digest.update(f"\0{file.mode} {path}\0".encode() + file.content)
+    return f"s{digest.hexdigest()[:10]}"
 
 
-def bring_patched_torch(project: Project) -> None:
-    """Leave a wheel of the user's where it is, with the checkout that its tests are in; else build and install one."""
-    if not has_own_wheel(project):
-        install_patched_torch(project)
-        return
-    if not project.layout.checkout.exists():
-        fetch(project)
-    bring_series(project)
-
-
-def refuse_without_patched_torch(project: Project) -> None:
-    """Fail, before anything is run or made, where there is neither a patched torch nor a wheel of it."""
-    layout, pin = project.layout, project.pin
-    found = installed_version(pin.wheel_name)
-    if found is not None and not lacking_modules(layout, pin):
-        return
-    if wheel_stands(project):
-        # What was installed of it is gone.
-        _stamp_of_installed(layout).unlink(missing_ok=True)
-        return
-    python = layout.shown(Path(sys.prefix) / "bin" / "python")
-    said = (
-        f"There is no {pin.wheel_name} in {sys.prefix}"
-        if found is None
-        else f"The {pin.wheel_name} {found} in {sys.prefix} was built without the series: it has no torch.mps.graph_capture"
-    )
-    raise ForkToolError(
-        f"{said}. `make wheel` makes a patched one in minutes; it, or a wheel from elsewhere, is "
-        f"installed by `{python} -m pip install WHEEL`. scripts/mac_wheel/README.md lists the requirements of a build."
-    )
-
-
-def _stamp_of_installed(layout: Layout) -> Path:
-    """There while the torch in .venv is one that was built here."""
-    return layout.environment / ".mpsfork-patched-torch"
-
-
-def install_patched_torch(project: Project) -> bool:
-    """Build the wheel and install it in .venv; false when that one is there."""
-    layout = project.layout
-    stamp = _stamp_of_installed(layout)
-    if stamp.is_file() and layout.checkout.exists():
-        bring_series(project)
-        if stamp.read_text() == _plan_of_checkout(project).key("compile"):
-            return False
-    plan = build_wheel(project)
-    words = ("--quiet", "--disable-pip-version-check", "--force-reinstall", "--no-deps")
-    if run_shown([str(layout.python), "-m", "pip", "install", *words, *plan.requirement], layout.root):
-        raise ForkToolError("pip could not install the patched torch (see above): fix that and run this again.")
-    importlib.invalidate_caches()
-    write_atomically(stamp, plan.key("compile").encode())
-    return True
-
-
-def _plan_of_checkout(project: Project) -> Plan:
-    layout = project.layout
-    checkout = project.open_checkout()
-    return make_plan(project, gather(layout), checkout)
-
-
-def wheel_stands(project: Project) -> bool:
-    """Whether the wheel of what the checkout holds is built and checked."""
-    if not project.layout.checkout.exists():
-        return False
-    plan = _plan_of_checkout(project)
-    stamp = plan.place / "stamps" / "check"
-    return stamp.is_file() and stamp.read_text() == plan.key("check") and bool(plan.wheels)
-
-
-def refuse_lacks(project: Project, facts: MacFacts) -> None:
+def refuse_lacks(project: Project) -> None:
     """Name everything that this Mac lacks at once."""
-    _heading("this Mac")
-    findings = examine(facts, project.pin)
+    findings = examine(gather(project.layout), project.pin)
     lacking = [finding for finding in findings if finding.state == LACKS]
-    for finding in findings:
-        if finding not in lacking:
-            say(f"{finding.name}: {finding.detail}")
     for finding in lacking:
         complain(f"{finding.name}: {finding.detail}; {finding.remedy}")
     if lacking:
@@ -194,7 +186,6 @@ def refuse_lacks(project: Project, facts: MacFacts) -> None:
 def _make_source(project: Project) -> Checkout:
     layout = project.layout
     shown = layout.shown(layout.checkout)
-    _heading("source")
     if not layout.checkout.exists():
         fetch(project, sources=("git",))
     if not (layout.checkout / ".gitmodules").exists():
@@ -211,48 +202,5 @@ def _make_source(project: Project) -> Checkout:
     return project.open_checkout()
 
 
-def _bring(project: Project, plan: Plan, stage: Stage) -> None:
-    stamp = plan.place / "stamps" / stage.name
-    _heading(stage.heading)
-    if stamp.is_file() and stamp.read_text() == stage.key and _stands(project, plan, stage.name):
-        say("done before")
-        return
-    stamp.unlink(missing_ok=True)
-    plan.place.mkdir(parents=True, exist_ok=True)
-    if stage.name == "compile":
-        _remove_old_wheels(project, plan)
-    began = time.monotonic()
-    for step in stage.steps:
-        if run_shown(step.command, step.directory, step.environment, _where(project, step)):
-            raise ForkToolError(
-                f"The stage “{stage.heading}” failed (see above): {stage.remedy}, then run `make wheel FROM_SOURCE=1` again."
-            )
-    if not _stands(project, plan, stage.name):
-        raise ForkToolError(f"The stage “{stage.heading}” ended well and left nothing: see its output above.")
-    write_atomically(stamp, stage.key.encode())
-    minutes, seconds = divmod(round(time.monotonic() - began), 60)
-    say(f"{stage.heading}: {minutes} min {seconds} s")
-
-
-def _remove_old_wheels(project: Project, plan: Plan) -> None:
-    """setup.py packs all that lies there, also what an earlier series had."""
-    build = project.layout.checkout / "build"
-    for leftover in (plan.place / "dist", *build.glob("lib.*"), *build.glob("bdist.*")):
-        remove(leftover)
-
-
-def _stands(project: Project, plan: Plan, stage: str) -> bool:
-    """Whether what a stage makes is still there, whatever its stamp says."""
-    if stage == "environment":
-        return (plan.place / "environment" / "bin" / "python").exists()
-    if stage == "configure":
-        return (project.layout.checkout / "build" / "build.ninja").exists()
-    return bool(plan.wheels)
-
-
 def _where(project: Project, step: Step) -> str:
     return "" if step.directory == project.layout.root else project.layout.shown(step.directory)
-
-
-def _heading(text: str) -> None:
-    say(f"── {text}", style="bold")

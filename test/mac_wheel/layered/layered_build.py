@@ -22,6 +22,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "scripts"))
 
+from fork_tool.common.files import write_if_changed  # noqa: E402
 from fork_tool.mac_library.ninja_file import NinjaFile  # noqa: E402
 from fork_tool.mac_library.pin import load_mac_pin  # noqa: E402
 from fork_tool.mac_library.places import MacPlaces  # noqa: E402
@@ -103,9 +104,7 @@ def build_id(library: Path) -> bytes:
 
 def write(path: Path, text: str) -> None:
     """Writes a file unless it is like that already, so that nothing is built again for it."""
-    if not path.exists() or path.read_text() != text:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+    write_if_changed(path, text.encode())
 
 
 def write_identity(directory: Path, identity: bytes) -> None:

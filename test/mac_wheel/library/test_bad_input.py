@@ -107,7 +107,7 @@ def test_missing_header(made: Made, tmp_path: Path) -> None:
     places = replace(bench.places, repository=tmp_path)
     for name in ("test/simulator/include/Foundation", "scripts/mac_wheel/include/os"):
         shutil.copytree(bench.places.repository / name, tmp_path / name)
-    text = said(lambda: lay_headers(places, bench.pin, bench.checkout, bench.cache))
+    text = said(lambda: lay_headers(places, bench.pin, bench.cache))
     assert text == "test/simulator/include/CoreFoundation is missing: bring it back with `git checkout`."
 
 

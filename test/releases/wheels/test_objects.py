@@ -153,6 +153,7 @@ def test_definitions_are_told_from_uses() -> None:
     assert entry_that_defines("at::mps::other()", {"calls": "  return other();"}) == ""
 
 
-def test_names_of_cpp() -> None:
-    assert demangle("__ZNK2at3mps9MPSStream9isOnQueueEv") == "at::mps::MPSStream::isOnQueue() const"
-    assert demangle("_objc_release") == "_objc_release"
+def test_names_of_cpp(mac: MacPlaces) -> None:
+    lief = import_lief(mac)
+    assert demangle(lief, "__ZNK2at3mps9MPSStream9isOnQueueEv") == "at::mps::MPSStream::isOnQueue() const"
+    assert demangle(lief, "_objc_release") == "_objc_release"

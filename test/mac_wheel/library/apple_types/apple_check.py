@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from apple_declarations import Declarations, Method
-from apple_encodings import same
 from apple_facts import Fact, Facts, Version
 
 # metal-cpp's names for what every object can do.
@@ -28,6 +27,14 @@ class Result:
     unconfirmed: list[str] = field(default_factory=list)
 
 
+def same(ours: str, theirs: str) -> bool:
+    """Whether two codes are passed and laid out alike. A pointer to something unknown is like any pointer."""
+    vague = ("^v", "^{}", "^?")
+    if ours != theirs and ours.startswith(("^", "*")) and theirs.startswith(("^", "*")):
+        return ours in vague or theirs in vague or {ours, theirs} <= {"*", "^C", "^c"}
+    return ours == theirs
+
+
 def keys_of(method: Method, declared: Declarations) -> list[str]:
     """Return the keys by which the facts may know a method: of its owner, and of what its owner inherits from."""
     owners = declared.ancestors(method.owner)
@@ -35,14 +42,6 @@ def keys_of(method: Method, declared: Declarations) -> list[str]:
         owners = [*owners, "NSObject"]
     names = [name for owner in owners for name in _ALIASES.get(owner, (owner,))]
     return [f"{method.key[0]}[{name} {method.selector}]" for name in names]
-
-
-def places_of(method: Method, declared: Declarations) -> list[str]:
-    """Return the keys by which PyObjC may know a method; it knows the methods of protocols as NSObject's."""
-    owners = [name for name in declared.ancestors(method.owner) if name != "NSObject"]
-    if method.owner not in declared.classes or method.owner == "NSObject":
-        owners.append("NSObject")
-    return [f"[{owner} {method.selector}]" for owner in owners]
 
 
 def facts_for(method: Method, declared: Declarations, facts: Facts) -> list[Fact]:
@@ -63,15 +62,6 @@ def compare_methods(declared: Declarations, facts: Facts, used: set[str]) -> Res
                 result.wrong.append(
                     f"{method.key} ({method.header}) is {' '.join(method.types)} here and {' '.join(fact.types)} by {fact.source}"
                 )
-        places = next((facts.places[key] for key in places_of(method, declared) if key in facts.places), {})
-        for place, code in places.items():
-            if place < len(method.types) and not same(method.types[place], code):
-                what = "result" if place == 0 else f"argument {place}"
-                result.wrong.append(
-                    f"{method.key} ({method.header}): its {what} is {method.types[place]} here and {code} by pyobjc"
-                )
-        if set(places) >= set(range(len(method.types))):
-            confirming.append("pyobjc")
         if confirming:
             for source in dict.fromkeys(confirming):
                 result.confirmed.setdefault(source, []).append(method.key)

@@ -10,8 +10,6 @@ from typing import Any
 
 from clang import cindex
 
-from apple_encodings import method_types, value_type
-
 ROOT = Path(__file__).resolve().parents[4]
 BUILD = ROOT / "build" / "simulator"
 CHECKOUT = ROOT / "build" / "pytorch"
@@ -129,24 +127,26 @@ def _declaration(found: Declarations, cursor: Any, header: str) -> None:
             elif item.kind in (kinds.OBJC_INSTANCE_METHOD_DECL, kinds.OBJC_CLASS_METHOD_DECL):
                 sign = "-" if item.kind == kinds.OBJC_INSTANCE_METHOD_DECL else "+"
                 key = f"{sign}[{owner} {item.spelling}]"
-                types = method_types(item.objc_type_encoding)
+                types = tuple(
+                    code_of(kind) for kind in (item.result_type, *(each.type for each in item.get_arguments()))
+                )
                 found.methods[key] = Method(key, owner, item.spelling, types, header)
     elif cursor.kind == kinds.ENUM_DECL:
         name = "" if cursor.is_anonymous() else cursor.spelling
         if name and cursor.is_definition():
-            found.enums[name] = value_type(_encoding(cursor.enum_type))
+            found.enums[name] = code_of(cursor.enum_type)
         for item in children:
             if item.kind == kinds.ENUM_CONSTANT_DECL:
                 found.constants[item.spelling] = name
     elif cursor.kind == kinds.TYPEDEF_DECL:
         kind = cursor.underlying_typedef_type.get_canonical()
         if kind.kind == cindex.TypeKind.RECORD:
-            found.structs[cursor.spelling] = value_type(_encoding(kind))
+            found.structs[cursor.spelling] = code_of(kind)
         elif kind.kind in _INTEGERS:
             # A set of options is a plain integer with a name.
             found.enums.setdefault(cursor.spelling, _INTEGERS[kind.kind])
     elif cursor.kind == kinds.STRUCT_DECL and cursor.spelling and cursor.is_definition():
-        found.structs.setdefault(cursor.spelling, value_type(_encoding(cursor.type)))
+        found.structs.setdefault(cursor.spelling, code_of(cursor.type))
 
 
 def _tokens_before(cursor: Any) -> list[Any]:
@@ -172,20 +172,35 @@ _INTEGERS = {
     _KINDS.LONGLONG: "q",
     _KINDS.ULONGLONG: "Q",
 }
+_OTHERS = {
+    _KINDS.VOID: "v",
+    _KINDS.FLOAT: "f",
+    _KINDS.DOUBLE: "d",
+    _KINDS.OBJCOBJECTPOINTER: "@",
+    _KINDS.OBJCID: "@",
+    _KINDS.OBJCSEL: ":",
+    _KINDS.BLOCKPOINTER: "@?",
+    _KINDS.FUNCTIONPROTO: "?",
+}
 
 
-def _encoding(kind: Any) -> str:
+def code_of(kind: Any) -> str:
+    """A type as Objective-C's codes have it: what decides registers and memory, and nothing else.
+
+    Objects are `@` whatever their class, blocks `@?`, pointers `^` and what they point to, structs `{` their fields `}`.
+    """
     kind = kind.get_canonical()
-    if kind.kind in _INTEGERS:
-        return _INTEGERS[kind.kind]
+    if kind.spelling == "Class":
+        return "#"
+    if kind.kind in _INTEGERS or kind.kind in _OTHERS:
+        return _INTEGERS.get(kind.kind) or _OTHERS[kind.kind]
     if kind.kind == _KINDS.ENUM:
-        return _encoding(kind.get_declaration().enum_type)
+        return code_of(kind.get_declaration().enum_type)
     if kind.kind == _KINDS.RECORD:
-        return "{=" + "".join(_encoding(item.type) for item in kind.get_fields()) + "}"
-    if kind.kind in (_KINDS.FLOAT, _KINDS.DOUBLE):
-        return "f" if kind.kind == _KINDS.FLOAT else "d"
+        return "{" + "".join(code_of(item.type) for item in kind.get_fields()) + "}"
     if kind.kind == _KINDS.CONSTANTARRAY:
-        return f"[{kind.element_count}{_encoding(kind.element_type)}]"
-    if kind.kind == _KINDS.OBJCOBJECTPOINTER:
-        return "@"
-    return "^v"
+        return f"[{kind.element_count}{code_of(kind.element_type)}]"
+    if kind.kind in (_KINDS.POINTER, _KINDS.INCOMPLETEARRAY):
+        code = code_of(kind.get_pointee() if kind.kind == _KINDS.POINTER else kind.element_type)
+        return {"c": "*", ":": ":"}.get(code, f"^{code}")
+    return kind.spelling

@@ -6,15 +6,13 @@ import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from apple_encodings import same
-
 Version = tuple[int, ...]
 FOLDER = Path(__file__).parent / "facts"
-TABLES = ("metal_cpp", "frameworks", "pyobjc")
+TABLES = ("metal_cpp", "frameworks")
 SOURCES = ("metal-cpp", "dotnet", "sdk-header", "runtime", "pyobjc")
 # Sections whose names stand behind their value: a code, a superclass, or the macOS that brought them.
 GROUPED = ("enums", "superclasses", "classes", "constants")
-# Kept by hand: what is not confirmed, what is overruled, and guards in another place.
+# What is not confirmed, and guards in another place.
 LISTS = FOLDER / "lists.toml"
 # The oldest macOS that the library runs on.
 OLDEST = (13, 3)
@@ -54,9 +52,6 @@ class Facts:
     # By class and source.
     superclasses: dict[str, dict[str, str]] = field(default_factory=dict)
     constants: dict[str, Version] = field(default_factory=dict)
-    # By `[owner selector]`, the types that PyObjC tells: 0 is the result, 1 the first argument. Methods of protocols are
-    # NSObject's there.
-    places: dict[str, dict[int, str]] = field(default_factory=dict)
 
 
 def version(text: str) -> Version:
@@ -83,8 +78,7 @@ def load() -> Facts:
             else:
                 getattr(facts, section).setdefault(name, version(value))
     for source, sections in said:
-        for name, row in sections.get("structs", {}).items():
-            code = row if isinstance(row, str) else "{" + "".join(code for _name, code in row["fields"]) + "}"
+        for name, code in sections.get("structs", {}).items():
             facts.structs.setdefault(name, {})[source] = code
         for key, text in sections.get("methods", {}).items():
             facts.methods.setdefault(key, []).append(_fact(facts, key, text, source))
@@ -94,9 +88,6 @@ def load() -> Facts:
                     for selector, types in ((name, text), (f"set{name[0].upper()}{name[1:]}:", f"v {text}")):
                         key = f"-[{owner} {selector}]"
                         facts.methods.setdefault(key, []).append(_fact(facts, key, types, source))
-        for key, places in sections.get("types", {}).items():
-            facts.places[key] = {int(at): code for at, code in places.items()}
-    overrule(facts, tomllib.loads(LISTS.read_text())["overruled"])
     return facts
 
 
@@ -106,13 +97,3 @@ def _fact(facts: Facts, key: str, text: str, source: str) -> Fact:
         raise ValueError(f"{key} is said to be {text!r}: as many arguments as colons are needed")
     codes = (next(iter(facts.enums[word].values())) if word in facts.enums else word for word in words)
     return Fact(tuple(codes), version(since), source)
-
-
-def overrule(facts: Facts, rows: list[dict[str, str]]) -> None:
-    """Leave out what PyObjC says of methods that metal-cpp has otherwise; a row without a difference is an error."""
-    for row in rows:
-        known = facts.methods.get(f"-[{row['owner']} {row['method']}]", [])
-        types = next((fact.types for fact in known if fact.source == "metal-cpp"), ())
-        places = facts.places.pop(f"[NSObject {row['method']}]", {})
-        if not any(place < len(types) and not same(types[place], code) for place, code in places.items()):
-            raise ValueError(f"{row['method']} needs no row in facts/lists.toml: metal-cpp and PyObjC do not differ")

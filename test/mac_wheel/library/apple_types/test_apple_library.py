@@ -16,7 +16,7 @@ import pytest
 from apple_check import compare_methods
 from apple_declarations import Declarations
 from apple_facts import Facts, OLDEST
-from apple_lists import ASKED_FOR, CLASSES_OF_THE_BACKEND, OF_THE_BACKEND, OF_THE_RUNTIME, unconfirmed
+from apple_lists import ASKED_FOR, CLASSES_OF_THE_BACKEND, OF_THE_BACKEND, OF_THE_RUNTIME, UNCONFIRMED
 from apple_uses import Uses
 from fork_tool.mac_library.symbol_tables import imports
 from fork_tool.mac_library.tools import read_library
@@ -84,7 +84,7 @@ def library_faults(asked: Asked, uses: Uses, declared: Declarations, facts: Fact
             if since > OLDEST and not weak:
                 text = ".".join(map(str, since))
                 found.append(f"{name} came with macOS {text}, and the library is not loaded where it is missing")
-        elif name not in (*CLASSES_OF_THE_BACKEND, *OF_THE_RUNTIME, *unconfirmed()["classes"]):
+        elif name not in (*CLASSES_OF_THE_BACKEND, *OF_THE_RUNTIME, *UNCONFIRMED["classes"]):
             found.append(f"{name} is no class that any source knows")
     return found
 
