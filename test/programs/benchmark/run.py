@@ -43,7 +43,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--report", type=Path, metavar="FILE", help=f"default: {REPORT}; {SOME_REPORT} with --quick or --only"
     )
-    parser.add_argument("--page", type=Path, metavar="FILE", help="write a page and its plots, too")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write a page and its plot, too")
     return parser.parse_args()
 
 
