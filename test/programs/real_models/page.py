@@ -68,8 +68,8 @@ def _table(head: str, named: Iterable[Sequence[str]]) -> str:
     for name, *cells in named:
         groups.setdefault(tuple(cells), []).append(name)
     lines = [f"| {head} |\n", "|" + " --- |" * len(head.split(" | ")) + "\n"]
-    for cells, names in groups.items():
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in (", ".join(names), *cells)) + " |\n")
+    for others, names in groups.items():
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in (", ".join(names), *others)) + " |\n")
     return "".join(lines)
 
 
@@ -118,7 +118,9 @@ def _count(rows: list[Row], mode: str, outcome: str) -> int:
 def _summary(rows: list[Row]) -> str:
     names = {row.name for row in rows}
     said = f"{len(names)} architectures, {len(rows)} runs; eager does not run {_count(rows, 'eager', 'fails')} of them.\n\n"
-    counts = ((mode.rpartition(", ")[2], *(str(_count(rows, mode, outcome)) for outcome in _OUTCOMES)) for mode in _MODES)
+    counts = (
+        (mode.rpartition(", ")[2], *(str(_count(rows, mode, outcome)) for outcome in _OUTCOMES)) for mode in _MODES
+    )
     return said + _table(f"mode | {' | '.join(_OUTCOMES)}", counts)
 
 
