@@ -15,14 +15,14 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 from PIL import Image  # noqa: E402
 
-from benchmark.configurations import CATEGORIES  # noqa: E402
+from benchmark.configurations import CATEGORIES, load  # noqa: E402
 from benchmark.measure import ModeRow, Row  # noqa: E402
-from benchmark.modes import DIRECT, EAGER, MODES, REBIND  # noqa: E402
+from benchmark.modes import DIRECT, EAGER, MODES  # noqa: E402
 from benchmark.report import HERE, rows_of  # noqa: E402
 
 # A run of DEVICE=cuda that was kept.
 RECORDED_CUDA = HERE / "recorded" / "cuda.json"
-_COLOURS = dict(zip(MODES, ("#555555", "#d62728", "#1f77b4", "#2ca02c", "#9467bd")))
+_COLOURS = dict(zip(MODES, ("#555555", "#1f77b4", "#2ca02c", "#9467bd")))
 
 
 def improvement(row: Row, mode: str, wall: bool) -> float | None:
@@ -162,21 +162,6 @@ def _regressions_text(rows: Sequence[Row], wall: bool) -> str:
     return "Longer than eager:\n\n" + "".join(found)
 
 
-def _rebinding(rows: Sequence[Row]) -> str:
-    ratios = [
-        rebind.seconds / direct.seconds
-        for row in rows
-        if (rebind := row.modes.get(REBIND)) and (direct := row.modes.get(DIRECT)) and rebind.seconds and direct.seconds
-    ]
-    if not ratios:
-        return ""
-    return (
-        f"*Re-bind everything* sets pipeline and all bindings again for each dispatch and runs each graph with new tensor data, "
-        f"from a plain loop without the checks of a replay. It takes {statistics.median(ratios):.1f} times the CPU time of "
-        f"direct replay (median; {min(ratios):.2f} to {max(ratios):.1f}).\n"
-    )
-
-
 _NO_SPEED_UP = (
     "These are shares of CPU time, not speed-ups. If the GPU takes longer than the CPU, as in the last category, a pass on a Mac "
     "takes as long as before. Only a run there can show wall time.\n"
@@ -200,17 +185,6 @@ def _beside_cuda(rows: Sequence[Row], cuda: Sequence[Row], device: str) -> str:
     return text + _table(["model", "here, direct", f"CUDA Graphs, {device}"], lines)
 
 
-def _date(report: dict[str, Any]) -> str:
-    # Reports of before this was kept have none.
-    return f" on {report['date']}" if "date" in report else ""
-
-
-def _load(report: dict[str, Any]) -> str:
-    if report.get("load_average") is None:
-        return ""
-    return f"; load average {report['load_average']} on {report['cores']} cores at its end, where a load of 1 is this run's own"
-
-
 def page_text(report: dict[str, Any], name: str, cuda: dict[str, Any] | None = None) -> str:
     """The page of a report; its plot is a file next to it whose name begins with `name`; `cuda` is the report of a run there."""
     rows, simulated = rows_of(report["configs"]), report["simulated"]
@@ -219,21 +193,23 @@ def page_text(report: dict[str, Any], name: str, cuda: dict[str, Any] | None = N
     parts = [
         "# Benchmark results\n",
         f"This page shows how much CPU time a replay saves in {len(rows)} configurations on {report['device']}, "
-        f"torch {report['torch']}{_load(report)}. The command `make bench PAGE=…` wrote it{_date(report)}.\n",
+        f"torch {report['torch']}; load average {report['load_average']} on {report['cores']} cores at its end, where a load "
+        f"of 1 is this run's own. The command `make bench PAGE=…` wrote it on {report['date']}.\n",
         f"{report['about']} [test/programs/benchmark](../../test/programs/benchmark/README.md) describes the runs.\n",
         f"{protocol['trials']} trials after {protocol['warm_ups']} warm-ups, {protocol['trimmed']:.0%} trimmed mean; the "
         "modes of a configuration take turns.\n",
         f"## {measured} saved, in % of eager: mean (least … most)\n",
         _by_category(rows, wall=not simulated),
         _NO_SPEED_UP if simulated else "",
-        _rebinding(rows),
         _regressions_text(rows, wall=not simulated),
         _beside_cuda(rows, rows_of(cuda["configs"]), cuda["device"]) if cuda and simulated else "",
         f"![CPU time against steps]({name}_cost.png)\n",
     ]
     if report["goals"]:
         parts += ["## Goals\n", _goals_table(report["goals"])]
-    parts += ["## All configurations\n", _rows_table(rows, simulated)]
+    quick = {one.name for one in load() if one.quick}
+    examples = [row for row in rows if row.name in quick] or rows
+    parts += ["## Examples\n", "`build/reports/bench.json` has all configurations.\n", _rows_table(examples, simulated)]
     not_run = _not_run(rows)
     if not_run.strip():
         parts += ["## Not run\n", not_run]
