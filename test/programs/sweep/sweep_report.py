@@ -45,7 +45,6 @@ def finish(cases: list[dict[str, Any]], path: Path, no_replay: bool, state: bool
     lines = ",\n".join(json.dumps(case) for case in cases)
     head = json.dumps({"totals": totals, "by_change": by_change, "replays": not no_replay})
     path.write_text(f'{head[:-1]},\n"cases": [\n{lines}\n]}}\n')
-    path.with_suffix(".part").unlink(missing_ok=True)
     table = Table("outcome", "reason", "cases", "operators")
     for (outcome, reason), operators in grouped(cases).items():
         names = sorted(set(operators))
