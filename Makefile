@@ -18,9 +18,9 @@ test:       ## run all test suites [QUICK]
 wheel:      ## make a Mac's wheel [PYTHON FROM_SOURCE NO_DEVICE JOBS DRY_RUN]
 	@$(MPSFORK) wheel $(if $(FROM_SOURCE),--from-source) $(if $(PYTHON),--python $(PYTHON)) $(if $(NO_DEVICE),--no-device) $(if $(DRY_RUN),--dry-run) $(if $(JOBS),--jobs $(JOBS))
 
-BENCH_OPTIONS = $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) $(if $(RESUME),--resume) $(if $(NOREPLAY),--no-replay) $(if $(PAGE),--page $(PAGE))
+BENCH_OPTIONS = $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) $(if $(NOREPLAY),--no-replay) $(if $(PAGE),--page $(PAGE))
 
-bench:      ## time 100 configurations [QUICK ONLY RESUME PAGE DEVICE]
+bench:      ## time 100 configurations [QUICK ONLY PAGE DEVICE]
 ifeq ($(DEVICE),cuda)
 	@python3 test/programs/benchmark/run.py --device cuda $(BENCH_OPTIONS)
 else

@@ -1,5 +1,5 @@
 // Records the framework calls that a thread makes, and makes them again with nothing else around them: what a replay
-// cannot be faster than. From the same recording it makes the calls of a replay that sets everything again.
+// cannot be faster than.
 
 #include <Foundation/Foundation.h>
 #include <Metal/Metal.h>
@@ -8,8 +8,6 @@
 #include <ObjFWRT/ObjFWRT.h>
 
 #include <functional>
-#include <map>
-#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -48,26 +46,15 @@ struct Open {
   id<MTLBlitCommandEncoder> blit = nil;
 };
 
-// What a replay that sets everything again does differently, or what counts as a step.
-enum class Kind { OPEN_COMPUTE, PIPELINE, BINDING, OFFSET, DISPATCH, GRAPH_RUN, OTHER_STEP, COMMIT, OTHER };
+// What counts as a step, and what ends a command buffer.
+enum class Kind { STEP, COMMIT, OTHER };
 
 struct Call {
   Kind kind;
   std::function<void(Open&)> make;
-  // The pipeline or the buffer.
-  Kept object = nil;
-  NSUInteger index = 0;
-  NSUInteger offset = 0;
-  // Of a call that binds several buffers: a call for each.
-  std::vector<Call> parts = {};
-  // Of a graph run: the same with new tensor data.
-  std::function<void(Open&)> afresh = nullptr;
 };
 
-struct Recording {
-  std::vector<Call> calls;
-  std::vector<Call> rebinding;
-};
+using Recording = std::vector<Call>;
 
 Recording* recording = nullptr;
 std::thread::id recorded_thread;
@@ -92,7 +79,7 @@ struct Hook {
     if (!recording || depth > 0 || std::this_thread::get_id() != recorded_thread) {
       return original(self, selector, arguments...);
     }
-    recording->calls.push_back(describe(self, arguments...));
+    recording->push_back(describe(self, arguments...));
     ++depth;
     struct Leave {
       ~Leave() {
@@ -129,26 +116,18 @@ id<MTLCommandQueue> queue() {
   return made;
 }
 
-Call set_buffer(const Kept& buffer, NSUInteger offset, NSUInteger index) {
-  return {
-      Kind::BINDING,
-      [=](Open& open) { [open.compute setBuffer:buffer offset:offset atIndex:index]; },
-      buffer,
-      index,
-      offset};
-}
-
 void hook_compute(Class owner) {
   hook(owner, @selector(setComputePipelineState:), [](id, id state) {
     const Kept pipeline = state;
-    return Call{Kind::PIPELINE, [=](Open& open) { [open.compute setComputePipelineState:pipeline]; }, pipeline};
+    return Call{Kind::OTHER, [=](Open& open) { [open.compute setComputePipelineState:pipeline]; }};
   });
   hook(owner, @selector(setBuffer:offset:atIndex:), [](id, id buffer, NSUInteger offset, NSUInteger index) {
-    return set_buffer(buffer, offset, index);
+    return Call{Kind::OTHER, [=, kept = Kept(buffer)](Open& open) {
+                  [open.compute setBuffer:kept offset:offset atIndex:index];
+                }};
   });
   hook(owner, @selector(setBufferOffset:atIndex:), [](id, NSUInteger offset, NSUInteger index) {
-    const auto make = [=](Open& open) { [open.compute setBufferOffset:offset atIndex:index]; };
-    return Call{Kind::OFFSET, make, nil, index, offset};
+    return Call{Kind::OTHER, [=](Open& open) { [open.compute setBufferOffset:offset atIndex:index]; }};
   });
   hook(
       owner,
@@ -156,19 +135,15 @@ void hook_compute(Class owner) {
       [](id, const id* buffers, const NSUInteger* offsets, NSRange range) {
         const std::vector<Kept> kept(buffers, buffers + range.length);
         const std::vector<NSUInteger> at(offsets, offsets + range.length);
-        Call call{Kind::BINDING, [=](Open& open) {
-                    [open.compute setBuffers:objects_of(kept) offsets:at.data() withRange:range];
-                  }};
-        for (size_t i = 0; i < range.length; ++i) {
-          call.parts.push_back(set_buffer(kept[i], at[i], range.location + i));
-        }
-        return call;
+        return Call{Kind::OTHER, [=](Open& open) {
+                      [open.compute setBuffers:objects_of(kept) offsets:at.data() withRange:range];
+                    }};
       });
   hook(owner, @selector(setBytes:length:atIndex:), [](id, const void* bytes, NSUInteger length, NSUInteger index) {
     const auto* begin = static_cast<const uint8_t*>(bytes);
     const std::vector<uint8_t> kept(begin, begin + length);
-    const auto make = [=](Open& open) { [open.compute setBytes:kept.data() length:kept.size() atIndex:index]; };
-    return Call{Kind::BINDING, make, nil, index};
+    return Call{
+        Kind::OTHER, [=](Open& open) { [open.compute setBytes:kept.data() length:kept.size() atIndex:index]; }};
   });
   hook(owner, @selector(setThreadgroupMemoryLength:atIndex:), [](id, NSUInteger length, NSUInteger index) {
     return Call{Kind::OTHER, [=](Open& open) { [open.compute setThreadgroupMemoryLength:length atIndex:index]; }};
@@ -190,14 +165,14 @@ void hook_compute(Class owner) {
     return Call{Kind::OTHER, [=](Open& open) { [open.compute memoryBarrierWithResources:objects_of(kept) count:count]; }};
   });
   hook(owner, @selector(dispatchThreads:threadsPerThreadgroup:), [](id, MTLSize size, MTLSize group) {
-    return Call{Kind::DISPATCH, [=](Open& open) { [open.compute dispatchThreads:size threadsPerThreadgroup:group]; }};
+    return Call{Kind::STEP, [=](Open& open) { [open.compute dispatchThreads:size threadsPerThreadgroup:group]; }};
   });
   hook(owner, @selector(dispatchThreadgroups:threadsPerThreadgroup:), [](id, MTLSize size, MTLSize group) {
     return Call{
-        Kind::DISPATCH, [=](Open& open) { [open.compute dispatchThreadgroups:size threadsPerThreadgroup:group]; }};
+        Kind::STEP, [=](Open& open) { [open.compute dispatchThreadgroups:size threadsPerThreadgroup:group]; }};
   });
   hook(owner, @selector(executeCommandsInBuffer:withRange:), [](id, id commands, NSRange range) {
-    return Call{Kind::OTHER_STEP, [range, kept = Kept(commands)](Open& open) {
+    return Call{Kind::STEP, [range, kept = Kept(commands)](Open& open) {
                   [open.compute executeCommandsInBuffer:kept withRange:range];
                 }};
   });
@@ -213,7 +188,7 @@ void hook_blit(Class owner) {
       [](id, id source, NSUInteger source_offset, id destination, NSUInteger destination_offset, NSUInteger size) {
         const Kept from = source;
         const Kept to = destination;
-        return Call{Kind::OTHER_STEP, [=](Open& open) {
+        return Call{Kind::STEP, [=](Open& open) {
                       [open.blit copyFromBuffer:from
                                    sourceOffset:source_offset
                                        toBuffer:to
@@ -223,7 +198,7 @@ void hook_blit(Class owner) {
       });
   hook(owner, @selector(fillBuffer:range:value:), [](id, id buffer, NSRange range, uint8_t value) {
     const Kept kept = buffer;
-    return Call{Kind::OTHER_STEP, [=](Open& open) { [open.blit fillBuffer:kept range:range value:value]; }};
+    return Call{Kind::STEP, [=](Open& open) { [open.blit fillBuffer:kept range:range value:value]; }};
   });
   hook(owner, @selector(endEncoding), [](id) {
     return Call{Kind::OTHER, [](Open& open) { [open.blit endEncoding]; }};
@@ -232,13 +207,13 @@ void hook_blit(Class owner) {
 
 void hook_command_buffers(Class outer, Class inner) {
   hook<id>(outer, @selector(computeCommandEncoder), [](id) {
-    return Call{Kind::OPEN_COMPUTE, [](Open& open) { open.compute = [open.commands computeCommandEncoder]; }};
+    return Call{Kind::OTHER, [](Open& open) { open.compute = [open.commands computeCommandEncoder]; }};
   });
   hook<id>(outer, @selector(blitCommandEncoder), [](id) {
     return Call{Kind::OTHER, [](Open& open) { open.blit = [open.commands blitCommandEncoder]; }};
   });
   hook<id>(outer, @selector(computeCommandEncoderWithDispatchType:), [](id, MTLDispatchType type) {
-    return Call{Kind::OPEN_COMPUTE, [=](Open& open) {
+    return Call{Kind::OTHER, [=](Open& open) {
                   open.compute = [open.commands computeCommandEncoderWithDispatchType:type];
                 }};
   });
@@ -253,123 +228,25 @@ void hook_command_buffers(Class outer, Class inner) {
   });
 }
 
-// The arrays of tensor data, which keeps them.
-std::vector<Kept> arrays_of(NSArray<MPSGraphTensorData*>* data) {
-  std::vector<Kept> arrays;
-  for (MPSGraphTensorData* one in data) {
-    arrays.emplace_back(one.mpsndarray);
-  }
-  return arrays;
-}
-
-// New tensor data of arrays, as a replayer has it that keeps only the arrays.
-NSArray<MPSGraphTensorData*>* fresh(const std::vector<Kept>& arrays) {
-  NSMutableArray* result = [NSMutableArray arrayWithCapacity:arrays.size()];
-  for (const auto& array : arrays) {
-    [result addObject:[[[MPSGraphTensorData alloc] initWithMPSNDArray:array] autorelease]];
-  }
-  return result;
-}
-
-void run_graph(MPSGraphExecutable* executable, Open& open, id inputs, id results, id descriptor) {
-  [executable encodeToCommandBuffer:open.commands
-                        inputsArray:inputs
-                       resultsArray:results
-                executionDescriptor:descriptor];
-}
-
 void hook_others(Class device_class) {
   hook<id>(
       MPSGraphExecutable.class,
       @selector(encodeToCommandBuffer:inputsArray:resultsArray:executionDescriptor:),
       [](id self, id, id inputs, id results, id descriptor) {
-        Call call{Kind::GRAPH_RUN, nullptr};
-        call.make = [self = Kept(self), in = Kept(inputs), out = Kept(results), how = Kept(descriptor)](Open& open) {
-          @autoreleasepool {
-            run_graph(self, open, in, out, how);
-          }
-        };
-        call.afresh =
-            [self = Kept(self), in = arrays_of(inputs), out = arrays_of(results), how = Kept(descriptor)](Open& open) {
+        return Call{
+            Kind::STEP,
+            [self = Kept(self), in = Kept(inputs), out = Kept(results), how = Kept(descriptor)](Open& open) {
               @autoreleasepool {
-                run_graph(self, open, fresh(in), fresh(out), how);
+                [(MPSGraphExecutable*)(id)self encodeToCommandBuffer:open.commands
+                                                         inputsArray:in
+                                                        resultsArray:out
+                                                 executionDescriptor:how];
               }
-            };
-        return call;
+            }};
       });
   hook<id>(device_class, @selector(newBufferWithLength:options:), [](id, NSUInteger length, MTLResourceOptions options) {
     return Call{Kind::OTHER, [=](Open&) { [[device() newBufferWithLength:length options:options] release]; }};
   });
-}
-
-using Bound = std::map<NSUInteger, Call>;
-
-void bind(Bound& bound, const Call& call) {
-  if (call.kind == Kind::OFFSET) {
-    bound.insert_or_assign(call.index, set_buffer(bound.at(call.index).object, call.offset, call.index));
-  } else if (call.parts.empty()) {
-    bound.insert_or_assign(call.index, call);
-  } else {
-    for (const auto& part : call.parts) {
-      bound.insert_or_assign(part.index, part);
-    }
-  }
-}
-
-// Before each dispatch: its pipeline, and all that eager binds for that pipeline.
-std::vector<Call> rebinding_of(const std::vector<Call>& calls, const std::map<id, std::set<NSUInteger>>& used) {
-  std::vector<Call> result;
-  Bound bound;
-  Call pipeline{Kind::PIPELINE, nullptr};
-  for (const auto& call : calls) {
-    if (call.kind == Kind::PIPELINE) {
-      pipeline = call;
-      continue;
-    }
-    if (call.kind == Kind::BINDING || call.kind == Kind::OFFSET) {
-      bind(bound, call);
-      continue;
-    }
-    if (call.kind == Kind::OPEN_COMPUTE) {
-      bound.clear();
-    } else if (call.kind == Kind::DISPATCH) {
-      result.push_back(pipeline);
-      const auto indices = used.find(pipeline.object);
-      for (const auto& [index, binding] : bound) {
-        if (indices == used.end() || indices->second.count(index)) {
-          result.push_back(binding);
-        }
-      }
-    }
-    result.push_back(call);
-    if (call.kind == Kind::GRAPH_RUN) {
-      result.back().make = call.afresh;
-    }
-  }
-  return result;
-}
-
-// By pipeline: the indices that are set for its dispatches.
-std::map<id, std::set<NSUInteger>> indices_of(const std::vector<Call>& calls) {
-  std::map<id, std::set<NSUInteger>> result;
-  std::set<NSUInteger> since;
-  id pipeline = nil;
-  for (const auto& call : calls) {
-    if (call.kind == Kind::OPEN_COMPUTE) {
-      since.clear();
-    } else if (call.kind == Kind::PIPELINE) {
-      pipeline = call.object;
-    } else if (call.kind == Kind::DISPATCH) {
-      result[pipeline].insert(since.begin(), since.end());
-      since.clear();
-    } else if (call.kind == Kind::OFFSET || (call.kind == Kind::BINDING && call.parts.empty())) {
-      since.insert(call.index);
-    }
-    for (const auto& part : call.parts) {
-      since.insert(part.index);
-    }
-  }
-  return result;
 }
 
 MPSCommandBuffer* current = nil;
@@ -407,23 +284,14 @@ PUBLIC void* bare_loop_stop() {
   return result;
 }
 
-/// Prepares the calls that set everything again; `eager` tells which indices each pipeline needs.
-PUBLIC void bare_loop_prepare_rebinding(void* replay, void* eager) {
+/// Makes the calls once, as they were recorded.
+PUBLIC void bare_loop_run(void* replay) {
   @autoreleasepool {
-    auto* made = static_cast<Recording*>(replay);
-    made->rebinding = rebinding_of(made->calls, indices_of(static_cast<Recording*>(eager)->calls));
-  }
-}
-
-/// Makes the calls once, as they were recorded or with everything set again.
-PUBLIC void bare_loop_run(void* replay, int rebind) {
-  @autoreleasepool {
-    const auto* made = static_cast<Recording*>(replay);
     if (!current) {
       current = [[MPSCommandBuffer commandBufferFromCommandQueue:queue()] retain];
     }
     Open open{current};
-    for (const auto& call : rebind ? made->rebinding : made->calls) {
+    for (const auto& call : *static_cast<Recording*>(replay)) {
       call.make(open);
     }
   }
@@ -432,11 +300,11 @@ PUBLIC void bare_loop_run(void* replay, int rebind) {
 /// How many steps (dispatches, graph runs, copies and fills) are encoded before the first commit.
 PUBLIC size_t bare_loop_steps_before_commit(void* replay) {
   size_t steps = 0;
-  for (const auto& call : static_cast<Recording*>(replay)->calls) {
+  for (const auto& call : *static_cast<Recording*>(replay)) {
     if (call.kind == Kind::COMMIT) {
       break;
     }
-    steps += call.kind == Kind::DISPATCH || call.kind == Kind::GRAPH_RUN || call.kind == Kind::OTHER_STEP;
+    steps += call.kind == Kind::STEP;
   }
   return steps;
 }

@@ -1,8 +1,4 @@
-"""The framework calls of one replay, recorded once and made again: alone, or with everything set again.
-
-Made again as they were they are the *bare loop*: what a replay cannot be faster than. With pipeline and all bindings
-set for each dispatch, and new tensor data for each graph run, they are what replayers do that keep no state.
-"""
+"""The *bare loop*: the framework calls of one replay, recorded once and made again, which no replay can be faster than."""
 
 from __future__ import annotations
 
@@ -10,22 +6,19 @@ import ctypes
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import torch
 
 import mps_simulator
-from benchmark.case import Case, NotRun, Replay
+from benchmark.case import NotRun, Replay
 
 SOURCE = Path(__file__).with_name("bare_loop.mm")
 REPOSITORY = SOURCE.parents[3]
 LIBRARY = REPOSITORY / "build" / "benchmark" / "libbare_loop.so"
 # What the host asks of its own buffers, and what handlers ask afterwards on their own threads.
 _BESIDE = ("-[MTLBuffer contents]", "-[MTLCommandBuffer status]")
-# The simulator's own, inside of making tensor data.
-_NESTED = ("-[MTLBuffer length]",)
 _FLAGS = ("-std=gnu++17", "-O2", "-fPIC", "-fvisibility=hidden", "-shared")
 
 
@@ -58,41 +51,30 @@ def _loaded() -> ctypes.CDLL:
     library.bare_loop_free.argtypes = [ctypes.c_void_p]
     library.bare_loop_steps_before_commit.argtypes = [ctypes.c_void_p]
     library.bare_loop_steps_before_commit.restype = ctypes.c_size_t
-    library.bare_loop_run.argtypes = [ctypes.c_void_p, ctypes.c_int]
-    library.bare_loop_prepare_rebinding.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+    library.bare_loop_run.argtypes = [ctypes.c_void_p]
     return library
-
-
-def _record(run: Callable[[], object]) -> int:
-    library = _loaded()
-    library.bare_loop_start()
-    try:
-        with mps_simulator.autorelease_pool():
-            run()
-    finally:
-        recording: int = library.bare_loop_stop()
-    return recording
 
 
 class BareLoop:
     """The calls of one replay."""
 
-    def __init__(self, replay: Replay, case: Case) -> None:
-        """Records one replay, and one eager step for the indices that each pipeline needs."""
+    def __init__(self, replay: Replay) -> None:
+        """Records one replay."""
         library = _loaded()
         replay.run()  # so that nothing is recorded that only the first one does
-        self._recording = _record(replay.run)
-        eager = _record(case.step)
-        library.bare_loop_prepare_rebinding(self._recording, eager)
-        library.bare_loop_free(eager)
+        library.bare_loop_start()
+        try:
+            with mps_simulator.autorelease_pool():
+                replay.run()
+        finally:
+            self._recording: int = library.bare_loop_stop()
+        missing = self._missing(replay)
+        if missing:
+            raise NotRun(f"the recorder does not know all calls of the replay: {', '.join(missing)}")
 
     def run(self) -> None:
         """Make the calls as they were."""
-        _loaded().bare_loop_run(self._recording, 0)
-
-    def rebind(self) -> None:
-        """Make the calls with everything set again."""
-        _loaded().bare_loop_run(self._recording, 1)
+        _loaded().bare_loop_run(self._recording)
 
     def steps_before_commit(self) -> int:
         """How many steps the replay encodes before its first commit."""
@@ -104,7 +86,7 @@ class BareLoop:
         """Wait until all that was made is done."""
         _loaded().bare_loop_wait()
 
-    def missing(self, replay: Replay) -> dict[str, int]:
+    def _missing(self, replay: Replay) -> dict[str, int]:
         """Calls of a replay that the bare loop makes more (negative) or less often, by selector."""
         counts = []
         for run, wait in ((replay.run, torch.mps.synchronize), (self.run, self.wait)):
@@ -119,16 +101,3 @@ class BareLoop:
 
     def __del__(self) -> None:
         _loaded().bare_loop_free(self._recording)
-
-
-def rebind(case: Case, direct: Replay) -> Replay:
-    """What sets everything again, from a recording of the direct replay; it writes to that one's outputs."""
-    loop = BareLoop(direct, case)
-    missing = loop.missing(direct)
-    if missing:
-        raise NotRun(f"the recorder does not know all calls of the replay: {', '.join(missing)}")
-
-    def run() -> None:
-        loop.rebind()
-
-    return Replay(run, direct.outputs, wait=loop.wait, nested=_NESTED)

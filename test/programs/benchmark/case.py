@@ -65,16 +65,11 @@ def inference(model: nn.Module, device: str, *inputs: Input) -> Case:
 
 @dataclass
 class Replay:
-    """A captured step: `run` replays it, `outputs` are the tensors it writes, `steps` counts what it holds by kind.
-
-    `wait` waits for what the device's own synchronization does not know of; calls named by `nested` are not counted.
-    """
+    """A captured step: `run` replays it, `outputs` are the tensors it writes, `steps` counts what it holds by kind."""
 
     run: Callable[[], object]
     outputs: Outputs
     steps: dict[str, int] = field(default_factory=dict)
-    wait: Callable[[], None] = lambda: None
-    nested: tuple[str, ...] = ()
 
 
 class NotRun(Exception):

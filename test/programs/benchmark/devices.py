@@ -69,8 +69,8 @@ class Device:
         """A context for one trial or call, at whose end temporary objects are dropped."""
         return nullcontext()
 
-    def calls(self, run: Callable[[], object], nested: tuple[str, ...] = ()) -> dict[str, int] | None:
-        """Framework calls of a run by kind, but for the selectors `nested`, where they can be counted."""
+    def calls(self, run: Callable[[], object]) -> dict[str, int] | None:
+        """Framework calls of a run by kind, where they can be counted."""
         run()
         return None
 
@@ -95,12 +95,11 @@ class Simulator(Device):
     def pool(self) -> Any:
         return mps_simulator.autorelease_pool()
 
-    def calls(self, run: Callable[[], object], nested: tuple[str, ...] = ()) -> dict[str, int] | None:
+    def calls(self, run: Callable[[], object]) -> dict[str, int] | None:
         run()  # the first after a wait makes a command buffer
         mps_simulator.reset_counters()
         run()
-        left_out = {*nested, *_BY_HANDLERS}
-        return by_kind({name: count for name, count in mps_simulator.counters().items() if name not in left_out})
+        return by_kind({name: count for name, count in mps_simulator.counters().items() if name not in _BY_HANDLERS})
 
     def machine(self) -> str:
         return f"simulator of macOS {'.'.join(map(str, mps_simulator.macos_version()))}, {platform.platform()}"

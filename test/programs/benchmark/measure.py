@@ -89,7 +89,6 @@ def _compare(row: Row, case: Case, device: Device, replays: dict[str, Replay], l
             device.synchronize()
             if not left_out:
                 replay.run()
-            replay.wait()
 
         verdict = comparison.verdict(once, replay.outputs, _tolerance(device, name))
         row.modes[name] = ModeRow(
@@ -103,18 +102,12 @@ def _measure(row: Row, case: Case, device: Device, replays: dict[str, Replay], t
     runs: dict[str, Callable[[], object]] = {EAGER: case.step} | {name: one.run for name, one in replays.items()}
     timed = {name: _timed(case, device, run) for name, run in runs.items()}
     with device.measuring():
-
-        def synchronize() -> None:
-            device.synchronize()
-            for one in replays.values():
-                one.wait()
-
-        times = take_times(timed, synchronize, trials, together=device.simulated)
+        times = take_times(timed, device.synchronize, trials, together=device.simulated)
         for name, one in timed.items():
             one.start()
-            synchronize()
+            device.synchronize()
             mode = row.modes[name]
-            mode.calls = device.calls(one.run, replays[name].nested if name in replays else ())
+            mode.calls = device.calls(one.run)
             mode.seconds, mode.wall_seconds = times[name].cpu, times[name].wall
 
 

@@ -20,9 +20,7 @@ from benchmark.devices import Device
 mps: Any = torch.mps
 cuda: Any = torch.cuda
 
-EAGER, REBIND, DIRECT, LINKED, INDIRECT = "eager", "re-bind everything", "direct", "linked", "linked, indirect"
-MODES = (EAGER, REBIND, DIRECT, LINKED, INDIRECT)
-
+EAGER, DIRECT, LINKED, INDIRECT = MODES = ("eager", "direct", "linked", "linked, indirect")
 
 _STEPS = ("kernels", "graph_runs", "copies", "fills", "kernel_objects", "host_refreshes", "executables")
 # Captures read whether runs of kernels become indirect command buffers.
@@ -110,16 +108,6 @@ def _indirect(case: Case, device: Device) -> Replay:
             os.environ[_INDIRECT] = before
 
 
-def _rebind(case: Case, device: Device, direct: Replay) -> Replay:
-    if not device.simulated:
-        raise NotRun("it makes calls that were recorded on the simulator, and no recorder was tried elsewhere")
-    from benchmark.bare_loop import rebind  # needs the simulator's library
-
-    # encoded and not executed, so that what a step changes stays as it is
-    with device.measuring():
-        return rebind(case, direct)
-
-
 _PREPARE: dict[str, Callable[[Case, Device], Replay]] = {
     DIRECT: _direct,
     LINKED: _linked,
@@ -135,8 +123,4 @@ def prepare(case: Case, device: Device) -> tuple[dict[str, Replay], dict[str, st
             replays[mode] = make(case, device)
         except NotRun as reason:
             reasons[mode] = str(reason)
-    try:
-        replays[REBIND] = _rebind(case, device, replays[DIRECT])
-    except NotRun as reason:
-        reasons[REBIND] = str(reason)
     return replays, reasons

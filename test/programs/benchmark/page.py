@@ -1,21 +1,78 @@
-"""Writes a report as a Markdown page with its plots."""
+"""Writes a report as a Markdown page with a plot."""
 
 from __future__ import annotations
 
+import io
 import json
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmark.configurations import CATEGORIES
-from benchmark.measure import ModeRow, Row
-from benchmark.modes import DIRECT, EAGER, MODES, REBIND
-from benchmark.plots import draw_cost, draw_improvement, improvement, improvements, measured_modes
-from benchmark.report import HERE, rows_of
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
+from PIL import Image  # noqa: E402
+
+from benchmark.configurations import CATEGORIES, load  # noqa: E402
+from benchmark.measure import ModeRow, Row  # noqa: E402
+from benchmark.modes import DIRECT, EAGER, MODES  # noqa: E402
+from benchmark.report import HERE, rows_of  # noqa: E402
 
 # A run of DEVICE=cuda that was kept.
 RECORDED_CUDA = HERE / "recorded" / "cuda.json"
+_COLOURS = dict(zip(MODES, ("#555555", "#1f77b4", "#2ca02c", "#9467bd")))
+
+
+def improvement(row: Row, mode: str, wall: bool) -> float | None:
+    """Percent of eager's time that a mode saves; None where either was not measured."""
+    eager, other = row.modes.get(EAGER), row.modes.get(mode)
+    if not eager or not other:
+        return None
+    before, after = (one.wall_seconds if wall else one.seconds for one in (eager, other))
+    return None if not before or after is None else 100 * (1 - after / before)
+
+
+def improvements(rows: Iterable[Row], mode: str, wall: bool) -> list[float]:
+    """Those of all rows where both were measured."""
+    return [value for row in rows if (value := improvement(row, mode, wall)) is not None]
+
+
+def measured_modes(rows: Sequence[Row]) -> list[str]:
+    """The modes, without eager, that some row has a time of."""
+    return [
+        mode for mode in MODES if mode != EAGER and any(row.modes.get(mode) and row.modes[mode].seconds for row in rows)
+    ]
+
+
+def _points(rows: Sequence[Row], mode: str) -> list[tuple[int, float]]:
+    """How many steps each replay has, and milliseconds of a pass in that mode."""
+    points = []
+    for row in rows:
+        steps = sum(count for kind, count in row.steps.items() if kind != "executables")
+        if steps and mode in row.modes and (seconds := row.modes[mode].seconds):
+            points.append((steps, seconds * 1e3))
+    return sorted(points)
+
+
+def draw_cost(rows: Sequence[Row], path: Path, title: str, cuda: Sequence[Row] = ()) -> None:
+    """CPU time of a pass against the number of steps of its replay; `cuda` are rows of a recorded run."""
+    figure, axes = plt.subplots(figsize=(9, 5), layout="tight")
+    for mode in [EAGER, *measured_modes(rows)]:
+        axes.plot(*zip(*_points(rows, mode)), ".", color=_COLOURS[mode], label=mode, markersize=5)
+    for mode, style, name in ((EAGER, "+", "CUDA, eager"), (DIRECT, "x", "CUDA Graphs")):
+        if points := _points(cuda, mode):
+            axes.plot(*zip(*points), style, color="black", label=name, markersize=4, linewidth=0.8, alpha=0.6)
+    axes.set(xscale="log", yscale="log", xlabel="steps of the replay", ylabel="CPU time of a pass, ms")
+    axes.set_title(title, fontsize=10)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, dpi=72)
+    plt.close(figure)
+    # few colours make a small file
+    Image.open(drawn).convert("RGB").quantize(32, dither=Image.Dither.NONE).save(path, format="PNG", optimize=True)
 
 
 def _table(head: Sequence[str], lines: Sequence[Sequence[str]], words: int = 1) -> str:
@@ -105,21 +162,6 @@ def _regressions_text(rows: Sequence[Row], wall: bool) -> str:
     return "Longer than eager:\n\n" + "".join(found)
 
 
-def _rebinding(rows: Sequence[Row]) -> str:
-    ratios = [
-        rebind.seconds / direct.seconds
-        for row in rows
-        if (rebind := row.modes.get(REBIND)) and (direct := row.modes.get(DIRECT)) and rebind.seconds and direct.seconds
-    ]
-    if not ratios:
-        return ""
-    return (
-        f"*Re-bind everything* sets pipeline and all bindings again for each dispatch and runs each graph with new tensor data, "
-        f"from a plain loop without the checks of a replay. It takes {statistics.median(ratios):.1f} times the CPU time of "
-        f"direct replay (median; {min(ratios):.2f} to {max(ratios):.1f}).\n"
-    )
-
-
 _NO_SPEED_UP = (
     "These are shares of CPU time, not speed-ups. If the GPU takes longer than the CPU, as in the last category, a pass on a Mac "
     "takes as long as before. Only a run there can show wall time.\n"
@@ -143,41 +185,31 @@ def _beside_cuda(rows: Sequence[Row], cuda: Sequence[Row], device: str) -> str:
     return text + _table(["model", "here, direct", f"CUDA Graphs, {device}"], lines)
 
 
-def _date(report: dict[str, Any]) -> str:
-    # Reports of before this was kept have none.
-    return f" on {report['date']}" if "date" in report else ""
-
-
-def _load(report: dict[str, Any]) -> str:
-    if report.get("load_average") is None:
-        return ""
-    return f"; load average {report['load_average']} on {report['cores']} cores at its end, where a load of 1 is this run's own"
-
-
 def page_text(report: dict[str, Any], name: str, cuda: dict[str, Any] | None = None) -> str:
-    """The page of a report; plots are files next to it whose names begin with `name`; `cuda` is the report of a run there."""
+    """The page of a report; its plot is a file next to it whose name begins with `name`; `cuda` is the report of a run there."""
     rows, simulated = rows_of(report["configs"]), report["simulated"]
     measured = "CPU time" if simulated else "Wall time"
     protocol = report["protocol"]
     parts = [
         "# Benchmark results\n",
         f"This page shows how much CPU time a replay saves in {len(rows)} configurations on {report['device']}, "
-        f"torch {report['torch']}{_load(report)}. The command `make bench PAGE=…` wrote it{_date(report)}.\n",
+        f"torch {report['torch']}; load average {report['load_average']} on {report['cores']} cores at its end, where a load "
+        f"of 1 is this run's own. The command `make bench PAGE=…` wrote it on {report['date']}.\n",
         f"{report['about']} [test/programs/benchmark](../../test/programs/benchmark/README.md) describes the runs.\n",
         f"{protocol['trials']} trials after {protocol['warm_ups']} warm-ups, {protocol['trimmed']:.0%} trimmed mean; the "
         "modes of a configuration take turns.\n",
         f"## {measured} saved, in % of eager: mean (least … most)\n",
         _by_category(rows, wall=not simulated),
         _NO_SPEED_UP if simulated else "",
-        _rebinding(rows),
         _regressions_text(rows, wall=not simulated),
         _beside_cuda(rows, rows_of(cuda["configs"]), cuda["device"]) if cuda and simulated else "",
-        f"![By category]({name}_improvement.png)\n",
         f"![CPU time against steps]({name}_cost.png)\n",
     ]
     if report["goals"]:
         parts += ["## Goals\n", _goals_table(report["goals"])]
-    parts += ["## All configurations\n", _rows_table(rows, simulated)]
+    quick = {one.name for one in load() if one.quick}
+    examples = [row for row in rows if row.name in quick] or rows
+    parts += ["## Examples\n", "`build/reports/bench.json` has all configurations.\n", _rows_table(examples, simulated)]
     not_run = _not_run(rows)
     if not_run.strip():
         parts += ["## Not run\n", not_run]
@@ -185,13 +217,12 @@ def page_text(report: dict[str, Any], name: str, cuda: dict[str, Any] | None = N
 
 
 def write_page(page: Path, report_path: Path, recorded: Path = RECORDED_CUDA) -> None:
-    """Write page and plots of a report; a recorded run on CUDA is drawn, too, if there is one."""
+    """Write page and plot of a report; a recorded run on CUDA is drawn, too, if there is one."""
     report = json.loads(report_path.read_text())
     rows, simulated = rows_of(report["configs"]), report["simulated"]
     cuda = json.loads(recorded.read_text()) if recorded.exists() else None
     cuda_rows = rows_of(cuda["configs"]) if cuda else []
     page.parent.mkdir(parents=True, exist_ok=True)
     mark = "SIMULATED, CPU time in null mode" if simulated else report["device"]
-    draw_improvement(rows, page.with_name(f"{page.stem}_improvement.png"), not simulated, f"Saved by replay ({mark})")
     draw_cost(rows, page.with_name(f"{page.stem}_cost.png"), f"CPU time of a pass ({mark})", cuda_rows)
     page.write_text(page_text(report, page.stem, cuda))

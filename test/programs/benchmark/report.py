@@ -1,14 +1,12 @@
-"""Keeps the rows of a run as JSON, and finds again those of a run that was cut off."""
+"""Keeps the rows of a run as JSON."""
 
 from __future__ import annotations
 
 import datetime
-import hashlib
 import json
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,24 +17,6 @@ from benchmark.measure import ModeRow, Row
 from benchmark.protocol import TRIALS, TRIMMED, WARM_UPS
 
 HERE = Path(__file__).parent
-
-
-# Rows do not depend on these.
-_LATER = {"goals.py", "page.py", "plots.py", "report.py", "run.py"}
-
-
-@cache
-def sources_of(device: Device) -> str:
-    """Names what rows depend on as the program began: the benchmark's files, torch, and the simulator's build."""
-    digest = hashlib.sha256(f"{device.name} {device.simulated} {torch.__version__}".encode())
-    files = [*HERE.glob("*.py"), *HERE.glob("families/*.py"), HERE / "configurations.toml", HERE / "bare_loop.mm"]
-    for path in sorted(path for path in files if path.name not in _LATER):
-        digest.update(path.read_bytes())
-    if device.simulated:
-        for library in sorted((HERE.parents[2] / "build" / "simulator").glob("*.so")):
-            status = library.stat()
-            digest.update(f"{library.name} {status.st_size} {status.st_mtime_ns}".encode())
-    return digest.hexdigest()[:16]
 
 
 def heading(device: Device) -> str:
@@ -62,7 +42,6 @@ def content(
         "device": device.machine(),
         "torch": torch.__version__,
         "date": datetime.date.today().isoformat(),
-        "sources": sources_of(device),
         # how busy the machine was at last, and its cores: others' work makes all times longer
         "load_average": round(os.getloadavg()[0], 1),
         "cores": os.cpu_count(),
@@ -102,13 +81,3 @@ def as_text(report: dict[str, Any]) -> str:
 def rows_of(configs: Sequence[dict[str, Any]]) -> list[Row]:
     """The rows of a report's `configs`."""
     return [Row(**(one | {"modes": {name: ModeRow(**mode) for name, mode in one["modes"].items()}})) for one in configs]
-
-
-def kept_rows(path: Path, device: Device) -> dict[str, Row]:
-    """Rows of an earlier report of the same sources by name, but for those that were wrong or not run."""
-    if not path.exists():
-        return {}
-    earlier = json.loads(path.read_text())
-    if earlier.get("sources") != sources_of(device):
-        return {}
-    return {row.name: row for row in rows_of(earlier["configs"]) if not row.wrong and not row.reason}

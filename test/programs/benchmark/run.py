@@ -20,7 +20,7 @@ from benchmark import devices as devices_module  # noqa: E402
 from benchmark.measure import Row, run  # noqa: E402
 from benchmark.modes import DIRECT, EAGER  # noqa: E402
 from benchmark.protocol import TRIALS  # noqa: E402
-from benchmark.report import heading, kept_rows, write  # noqa: E402
+from benchmark.report import heading, write  # noqa: E402
 
 REPORT = Path("build/reports/bench.json")
 # Of a run of some, which does not replace that of all.
@@ -33,7 +33,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="ten configurations and three trials")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="this one; may be given again")
     parser.add_argument("--list", action="store_true", help="show the configurations, and run none")
-    parser.add_argument("--resume", action="store_true", help="keep what the last report has of the same sources")
     parser.add_argument("--trials", type=int, metavar="N", help=f"default: {TRIALS}, 3 with --quick")
     parser.add_argument("--no-replay", action="store_true", help="leave the replays out: the comparison must fail")
     parser.add_argument(
@@ -43,7 +42,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--report", type=Path, metavar="FILE", help=f"default: {REPORT}; {SOME_REPORT} with --quick or --only"
     )
-    parser.add_argument("--page", type=Path, metavar="FILE", help="write a page and its plots, too")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write a page and its plot, too")
     return parser.parse_args()
 
 
@@ -83,13 +82,12 @@ def main() -> int:
     trials = arguments.trials or (3 if arguments.quick else TRIALS)
     default = SOME_REPORT if arguments.quick or arguments.only else REPORT
     path = arguments.out / "bench.json" if arguments.out else arguments.report or default
-    kept = kept_rows(path, device) if arguments.resume else {}
     print(heading(device), flush=True)
     rows = []
     for number, one in enumerate(chosen, 1):
         print(f"[{number:3}/{len(chosen)}] {one.name:26} ", end="", flush=True)
         begin = time.monotonic()
-        row = kept.get(one.name) or _one(one, device, trials, arguments.no_replay)
+        row = _one(one, device, trials, arguments.no_replay)
         rows.append(row)
         device.give_back()
         print(f"{_said(row)}  ({time.monotonic() - begin:.1f} s)", flush=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import platform
+import statistics
+from collections.abc import Iterable, Sequence
 
 import torch
 
@@ -18,8 +20,8 @@ This page shows which models of public libraries can be captured or compiled. `s
 on the simulator ({machine}, torch {torch}).
 
 The models are small configurations with random weights of transformers, diffusers, timm and torchvision
-([versions](../../requirements-models.txt)), in inference. [test/programs/real_models](../../test/programs/real_models/README.md) explains how each is captured,
-compiled and compared. Times are CPU time per pass of the submitting thread (SIMULATED: not executed, without Apple's encoding).
+([versions](../../requirements-models.txt)), in inference, in float32 and float16. [test/programs/real_models](../../test/programs/real_models/README.md)
+explains how each is captured, compiled and compared. Models with the same outcomes share a row; *pieces* are the graphs of a compiled model.
 
 *As traced*: AOTAutograd's trace rounds differently from eager; the results equal, bit for bit, those of Dynamo's backend
 `aot_eager`, which runs the same trace without graphs. *Refused* models raise in the capture and run in the compiled form.
@@ -27,8 +29,7 @@ compiled and compared. Times are CPU time per pass of the submitting thread (SIM
 {summary}
 """
 _OUTCOMES = ("equal", "as traced", "not repeatable", "refused", "fails", "differs")
-_TABLE = "| model | dtype | steps | as it is | compiled: pieces | linked | µs: eager | captured | compiled | linked |\n"
-_RULE = "| --- | --- | --- | --- | --- | --- | --: | --: | --: | --: |\n"
+_MODES = ("as it is", "compiled", "compiled, linked")
 _TRAINING = """
 ## {steps} steps of training, compiled
 
@@ -57,24 +58,22 @@ hand*: one step is captured by `torch.mps.graph`, with the choice of the token i
 step. Counts of the compiled forms are those of the second prompt, over all pieces into which Dynamo has cut
 the forward pass.
 
-| model | cache | way | greedy | sampled | captures | replays | eager calls | operators in between |
-| --- | --- | --- | --- | --- | --: | --: | --: | --- |
 """
+_GENERATED = "models | cache | way | greedy | sampled | captures | replays | eager calls | operators in between"
 
 
-def _time(outcome: Outcome | None) -> str:
-    return "–" if outcome is None or outcome.microseconds is None else f"{outcome.microseconds:,.0f}"
+def _table(head: str, named: Iterable[Sequence[str]]) -> str:
+    """Rows of a name and other cells; names with the same cells share a row."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for name, *cells in named:
+        groups.setdefault(tuple(cells), []).append(name)
+    lines = [f"| {head} |\n", "|" + " --- |" * len(head.split(" | ")) + "\n"]
+    for others, names in groups.items():
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in (", ".join(names), *others)) + " |\n")
+    return "".join(lines)
 
 
-def _steps(outcome: Outcome | None) -> str:
-    if outcome is None or not outcome.steps:
-        return "–"
-    return ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in outcome.steps.items())
-
-
-def _pieces(outcome: Outcome | None) -> str:
-    if outcome is None:
-        return "–"
+def _pieces(outcome: Outcome) -> str:
     if outcome.outcome not in ("equal", "as traced"):
         return f"**{outcome.outcome}** {outcome.reason}"
     names = ", ".join(f"`{name}`" for name in dict.fromkeys(outcome.splits))
@@ -86,19 +85,30 @@ def _pieces(outcome: Outcome | None) -> str:
     )
 
 
-def _row(row: Row) -> str:
-    modes = row.modes
-    as_it_is = modes.get("as it is")
-    cells = [
-        row.name,
-        row.dtype,
-        _steps(as_it_is),
-        as_it_is.outcome if as_it_is else f"eager does not run: {modes['eager'].reason}",
-        _pieces(modes.get("compiled")),
-        modes["compiled, linked"].outcome if "compiled, linked" in modes else "–",
-        *(_time(modes.get(mode)) for mode in ("eager", "as it is", "compiled", "compiled, linked")),
-    ]
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+def _cells(row: Row) -> list[str]:
+    if "as it is" not in row.modes:
+        return [f"eager does not run: {row.modes['eager'].reason}", "–", "–"]
+    as_it_is, compiled, linked = (row.modes[mode] for mode in _MODES)
+    return [as_it_is.outcome, _pieces(compiled), linked.outcome]
+
+
+def _in_all_dtypes(rows: Sequence[Row]) -> list[str]:
+    """The cells of a model, each once where the dtypes agree."""
+    first, *others = rows
+    cells = _cells(first)
+    for row in others:
+        pairs = zip(cells, _cells(row), strict=True)
+        cells = [one if one == other else f"{one}; {row.dtype}: {other}" for one, other in pairs]
+    return cells
+
+
+def _times(rows: Sequence[Row]) -> str:
+    medians = []
+    for mode, name in (("eager", "eager"), ("as it is", "captured"), *((mode, mode) for mode in _MODES[1:])):
+        taken = [row.modes[mode].microseconds for row in rows if mode in row.modes]
+        known = [value for value in taken if value is not None]
+        medians.append(f"{name} {statistics.median(known):,.0f}" if known else f"{name} –")
+    return f"\nCPU time of a pass in µs, median of those that were timed (SIMULATED): {'; '.join(medians)}.\n"
 
 
 def _count(rows: list[Row], mode: str, outcome: str) -> int:
@@ -107,49 +117,33 @@ def _count(rows: list[Row], mode: str, outcome: str) -> int:
 
 def _summary(rows: list[Row]) -> str:
     names = {row.name for row in rows}
-    lines = [
-        f"{len(names)} architectures, {len(rows)} runs; eager does not run {_count(rows, 'eager', 'fails')} of them.\n\n",
-        f"| | {' | '.join(_OUTCOMES)} |\n| --- |{' --: |' * len(_OUTCOMES)}\n",
-    ]
-    for mode in ("as it is", "compiled", "compiled, linked"):
-        counts = " | ".join(str(_count(rows, mode, outcome)) for outcome in _OUTCOMES)
-        lines.append(f"| {mode} | {counts} |\n")
-    return "".join(lines)
+    said = f"{len(names)} architectures, {len(rows)} runs; eager does not run {_count(rows, 'eager', 'fails')} of them.\n\n"
+    counts = (
+        (mode.rpartition(", ")[2], *(str(_count(rows, mode, outcome)) for outcome in _OUTCOMES)) for mode in _MODES
+    )
+    return said + _table(f"mode | {' | '.join(_OUTCOMES)}", counts)
 
 
-def _training(rows: list[Row]) -> str:
-    lines = [
-        f"| {row.name} | {_pieces(row.modes['compiled, training'])} |\n"
-        for row in rows
-        if "compiled, training" in row.modes
-    ]
-    head = _TRAINING.format(steps=TRAINING_STEPS)
-    return head + "| model | compiled: pieces |\n| --- | --- |\n" + "".join(lines)
-
-
-def _decoded(row: Row) -> str:
+def _decoded(row: Row) -> list[str]:
     outcomes = [row.modes[choice] for choice in CHOICES]
     first = outcomes[0]
     case = next(case for case in cases() if case.title == row.name)
-    cells = [
+    return [
         *(case.name, case.cache, case.way),
         *(f"**{one.outcome}** {one.reason}" if one.reason else one.outcome for one in outcomes),
         *(str(first.steps.get(count, "–")) for count in ("captures", "replays", "eager_calls")),
         ", ".join(f"`{name}`" for name in dict.fromkeys(first.splits)) or "–",
     ]
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
 
 
 def _refusals(rows: list[Row]) -> str:
     help_of = {one.name: one.help for one in architectures()}
-    lines = []
-    for row in rows:
-        outcome = row.modes.get("as it is")
-        if outcome and outcome.outcome == "refused" and row.dtype == "float32":
-            lines.append(f"| {row.name} | {outcome.reason.replace('|', '')} | {help_of[row.name]} |\n")
-    if not lines:
-        return ""
-    return "\n## Refused as they are\n\n| model | why | what may help |\n| --- | --- | --- |\n" + "".join(lines)
+    refused = [
+        (row.name, row.modes["as it is"].reason.partition(". ")[0], help_of[row.name])
+        for row in rows
+        if row.dtype == "float32" and "as it is" in row.modes and row.modes["as it is"].outcome == "refused"
+    ]
+    return "\n## Refused as they are\n\n" + _table("models | why | what may help", refused) if refused else ""
 
 
 def page(found: Rows) -> str:
@@ -163,7 +157,14 @@ def page(found: Rows) -> str:
     )
     parts = [head]
     for kind in dict.fromkeys(row.kind for row in rows):
-        parts.append(f"\n## {kind[0].upper()}{kind[1:]}\n\n{_NOTES.get(kind, '')}{_TABLE}{_RULE}")
-        parts += [_row(row) for row in rows if row.kind == kind]
-    generation = _GENERATION + "".join(_decoded(row) for row in found.values() if row.kind == GENERATE)
-    return "".join(parts) + _training(rows) + generation + _refusals(rows)
+        by_name: dict[str, list[Row]] = {}
+        for row in (row for row in rows if row.kind == kind):
+            by_name.setdefault(row.name, []).append(row)
+        models = ((name, *_in_all_dtypes(several)) for name, several in by_name.items())
+        table = _table("models | as it is | compiled: pieces | linked", models)
+        timed = _times([row for several in by_name.values() for row in several])
+        parts += [f"\n## {kind[0].upper()}{kind[1:]}\n\n", _NOTES.get(kind, ""), table, timed]
+    trained = [(row.name, row.modes["compiled, training"]) for row in rows if "compiled, training" in row.modes]
+    pieces = _table("models | compiled: pieces", ((name, _pieces(outcome)) for name, outcome in trained))
+    decoded = _table(_GENERATED, (_decoded(row) for row in found.values() if row.kind == GENERATE))
+    return "".join([*parts, _TRAINING.format(steps=TRAINING_STEPS), pieces, _GENERATION, decoded, _refusals(rows)])

@@ -46,14 +46,9 @@ def _rows_with_fallback(name: str, no_replay: bool) -> Rows:
         return rows
 
 
-def _lacks_training(row: Row) -> bool:
-    return row.modes["eager"].outcome == "equal" and "compiled, training" not in row.modes
-
-
 @click.command()
 @click.option("--quick", is_flag=True, help="The eight of `make test`, in float32, and two cases of generate().")
 @click.option("--only", multiple=True, metavar="NAME", help="These alone; `generate` is all cases of generate().")
-@click.option("--resume", is_flag=True, help="Keep what the report has without a failure.")
 @click.option("--page", "path", type=click.Path(path_type=Path), help="Write the page of a whole run there.")
 @click.option("--no-replay", is_flag=True, help="Replays do nothing: the run fails if anything is equal then.")
 @click.option(
@@ -63,9 +58,7 @@ def _lacks_training(row: Row) -> bool:
     default=REPOSITORY / "build/reports/models.json",
     help="Where all numbers are kept.",
 )
-def main(
-    quick: bool, only: tuple[str, ...], resume: bool, path: Path | None, no_replay: bool, report_path: Path
-) -> None:
+def main(quick: bool, only: tuple[str, ...], path: Path | None, no_replay: bool, report_path: Path) -> None:
     """Compare models on new inputs with eager, bit for bit; a difference fails the run."""
     known = {one.name: one for one in architectures()}
     known_cases = {case.title: case for case in cases()}
@@ -84,8 +77,6 @@ def main(
         raise click.UsageError("--page takes a run with replays")
     if no_replay:
         torch.mps.MPSGraph.replay = lambda _self: None  # type: ignore[attr-defined]
-    kept = read(report_path) if resume and not no_replay else {}
-    kept = {key: row for key, row in kept.items() if not row.failures()}
     rows: Rows = {}
     dtypes = _DTYPES[:1] if quick else _DTYPES
     total = len(chosen) * len(dtypes) + len(chosen_cases)
@@ -94,23 +85,19 @@ def main(
         rows[row.key] = row
         outcomes = ", ".join(f"{mode} {outcome.outcome}" for mode, outcome in row.modes.items())
         print(f"[{len(rows):3}/{total}] {row.key}: {outcomes} ({row.seconds:.0f} s)", flush=True)
-        write(report_path, {**kept, **rows})
+        write(report_path, rows)
         gc.collect()
         torch.mps.empty_cache()
 
     for case in chosen_cases:
-        add(kept.get(f"{case.title}, float32") or decode(case))
+        add(decode(case))
     for architecture in chosen:
-        found = kept
-        wanted = [f"{architecture.name}, {str(dtype).removeprefix('torch.')}" for dtype in dtypes]
-        if architecture.fallback and os.environ.get(_FALLBACK) != "1" and not all(key in kept for key in wanted):
-            found = _rows_with_fallback(architecture.name, no_replay)
-        for key, dtype in zip(wanted, dtypes):
-            train = architecture.name in TRAINED and dtype == torch.float32 and not quick
-            row = found.get(key)
-            if not row or (train and _lacks_training(row)):
-                row = measure(architecture, dtype, train)
-            add(row)
+        if architecture.fallback and os.environ.get(_FALLBACK) != "1":
+            for row in _rows_with_fallback(architecture.name, no_replay).values():
+                add(row)
+            continue
+        for dtype in dtypes:
+            add(measure(architecture, dtype, architecture.name in TRAINED and dtype == torch.float32 and not quick))
     failures = [failure for row in rows.values() for failure in (row.equal() if no_replay else row.failures())]
     for failure in failures:
         print(failure, file=sys.stderr)

@@ -35,45 +35,11 @@ class Sweep:
         self.console = Console()
         # a worker takes seconds to start, and that of a sample has little to do
         size = OPERATORS_PER_WORKER if options.sample == 1 else max(1, -(-len(operators) // options.jobs))
-        self.finished: list[str] = []
+        self.finished = 0
         self.cases: list[dict[str, Any]] = []
         self.total = len(operators)
-        if options.resume:
-            operators = self.take_up(operators)
         self.batches = deque(operators[i : i + size] for i in range(0, len(operators), size))
         self.lock = threading.Lock()
-
-    def settings(self) -> dict[str, Any]:
-        """What decides about the cases: a run that was cut off is only taken up with the same."""
-        options = self.options
-        return {
-            "sample": options.sample,
-            "seed": options.seed,
-            "replay": not options.no_replay,
-            "link": options.link,
-            "state": options.state,
-            "dtypes": options.dtype,
-        }
-
-    def take_up(self, operators: list[str]) -> list[str]:
-        """Takes over what a run that was cut off has done; returns the operators that are left."""
-        path = self.options.report.with_suffix(".part")
-        if not path.exists():
-            return operators
-        part = json.loads(path.read_text())
-        if part["settings"] != self.settings():
-            raise SystemExit(f"{path} is of a run with other options ({part['settings']}): leave --resume out")
-        self.finished = part["finished"]
-        self.cases = [case for case in part["cases"] if case["op"] in self.finished]
-        return [name for name in operators if name not in self.finished]
-
-    def save(self) -> None:
-        """Keeps what is done, for --resume. With the lock held."""
-        part = {"settings": self.settings(), "finished": self.finished, "cases": self.cases}
-        path = self.options.report.with_suffix(".part")
-        new = path.with_suffix(".new")
-        new.write_text(json.dumps(part))
-        new.replace(path)
 
     def work(self) -> None:
         """Takes batches until there are none."""
@@ -97,8 +63,14 @@ class Sweep:
             env={**os.environ, "MPS_SIMULATOR": os.environ.get("MPS_SIMULATOR", "1")},
         )
         assert worker.stdin and worker.stdout
-        most = MOST_SAMPLES if self.options.sample > 1 else None
-        order = {**self.settings(), "ops": batch, "most": most, "skip": sorted(skip)}
+        options = self.options
+        order = {
+            **{name: getattr(options, name) for name in ("sample", "seed", "link", "state", "dtypes")},
+            "replay": not options.no_replay,
+            "ops": batch,
+            "most": MOST_SAMPLES if options.sample > 1 else None,
+            "skip": sorted(skip),
+        }
         json.dump(order, worker.stdin)
         worker.stdin.close()
         rest, current = list(batch), None
@@ -137,12 +109,11 @@ class Sweep:
     def progress(self, operator: str) -> None:
         """Says how far the sweep is."""
         with self.lock:
-            self.finished.append(operator)
-            if len(self.finished) % 10 == 0 or len(self.finished) == self.total:
-                self.save()
+            self.finished += 1
+            if self.finished % 10 == 0 or self.finished == self.total:
                 counts = Counter(case["outcome"] for case in self.cases)
                 self.console.print(
-                    f"{len(self.finished)}/{self.total} operators: {counts['equal']} equal, "
+                    f"{self.finished}/{self.total} operators: {counts['equal']} equal, "
                     f"{counts['raised'] + counts['refused']} raised, "
                     f"{counts['wrong']} {'different' if self.options.no_replay else 'wrong'}, "
                     f"{counts['crash']} crashed ({operator})",
@@ -158,13 +129,12 @@ def main() -> None:
     parser.add_argument("--no-replay", action="store_true", help="leave every replay out: no case may be equal then")
     parser.add_argument("--link", action="store_true", help="link the graph runs of each capture (link=True)")
     parser.add_argument("--state", action="store_true", help="change the metadata of inputs instead of their values")
-    parser.add_argument("--dtype", action="append", help="only this dtype, like float32")
+    parser.add_argument("--dtype", action="append", dest="dtypes", help="only this dtype, like float32")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--op", action="append", help="only operators whose name contains this")
     parser.add_argument(
         "--report", type=Path, help="default build/reports/sweep.json, or sweep_state.json and the like"
     )
-    parser.add_argument("--resume", action="store_true", help="go on where a run that was cut off has stopped")
     parser.add_argument("--page", type=Path, help="write the outcome as a page for docs/, too")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
@@ -177,8 +147,8 @@ def main() -> None:
     from cases import dtype_name, DTYPES, operator_name, taken
     from torch.testing._internal.common_methods_invocations import op_db
 
-    options.dtype = options.dtype or [dtype_name(dtype) for dtype in DTYPES]
-    dtypes = [dtype for dtype in DTYPES if dtype_name(dtype) in options.dtype]
+    options.dtypes = options.dtypes or [dtype_name(dtype) for dtype in DTYPES]
+    dtypes = [dtype for dtype in DTYPES if dtype_name(dtype) in options.dtypes]
     wanted = (op for op in op_db if any(taken(op, dtype, options.sample, options.seed) for dtype in dtypes))
     names = list(dict.fromkeys(map(operator_name, wanted)))
     if options.op:

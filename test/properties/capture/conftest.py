@@ -16,7 +16,7 @@ from mps_simulator import pytest_support
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from encoder_world import EncoderWorld
+    from encoder_driver import EncoderDriver
 
 _common = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fast", _common, derandomize=True, database=None, max_examples=60)
@@ -54,15 +54,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line("capture: " + ", ".join(f"{number} {name}" for name, number in counts.items()))
 
 
-def _make_world() -> EncoderWorld:
-    from encoder_driver import driver
-    from encoder_world import EncoderWorld
-
-    # a kernel that does not compile is no counterexample to be shrunk
-    driver()
-    return EncoderWorld()
-
-
 @pytest.fixture(scope="session")
 def counts(request: pytest.FixtureRequest) -> Counter[str]:
     """Counts what the random programs do."""
@@ -70,15 +61,11 @@ def counts(request: pytest.FixtureRequest) -> Counter[str]:
 
 
 @pytest.fixture(scope="session")
-def world() -> EncoderWorld:
-    """Buffers that all examples share; each loads them anew."""
-    return _make_world()
+def world() -> EncoderDriver:
+    """Makes encoder calls, on buffers that all examples share."""
+    from encoder_driver import driver
 
-
-@pytest.fixture(scope="session")
-def other_world() -> EncoderWorld:
-    """Buffers for calls that must not matter."""
-    return _make_world()
+    return driver()
 
 
 @pytest.fixture(autouse=True)

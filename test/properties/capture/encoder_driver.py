@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[2]
-# In the order of the driver's pipeline numbers.
-KERNELS = ("digest_few", "digest_many", "stir")
+# Numbers of buffers, as the calls name them: those with data, and one for the sizes of indirect dispatches.
+DATA, INDIRECT = (0, 1, 2, 3, 4), 5
+BYTES = 512  # of each
+PIPELINES = 3
 
 
 def _path_on_linux() -> Path:
@@ -46,40 +48,33 @@ def _path_on_macos() -> Path:
 
 
 class EncoderDriver:
-    """The driver's functions, with errors raised."""
+    """The driver's functions, with errors raised, and the buffers that the calls bind."""
 
     def __init__(self) -> None:
         path = _path_on_macos() if sys.platform == "darwin" else _path_on_linux()
         self._library = ctypes.CDLL(str(path))
         self._library.encoder_driver_error.restype = ctypes.c_char_p
         self._library.encoder_driver_stop_log.restype = ctypes.c_char_p
-        source = (HERE / "encoder_kernels.metal").read_text()
-        names = (ctypes.c_char_p * len(KERNELS))(*(name.encode() for name in KERNELS))
-        self._check(self._library.encoder_driver_compile(source.encode(), names, ctypes.c_size_t(len(KERNELS))))
+        self._tensors = [torch.zeros(BYTES, dtype=torch.uint8, device="mps") for _ in (*DATA, INDIRECT)]
+        addresses = [tensor.untyped_storage().data_ptr() for tensor in self._tensors]
+        self._buffers = ((ctypes.c_void_p * len(addresses))(*addresses), ctypes.c_size_t(len(addresses)))
+        self._check(self._library.encoder_driver_make_pipelines())
 
     def _check(self, status: int) -> None:
         if status != 0:
             raise RuntimeError(self._library.encoder_driver_error().decode())
 
-    @staticmethod
-    def _addresses(buffers: Sequence[int]) -> ctypes.Array[ctypes.c_void_p]:
-        return (ctypes.c_void_p * len(buffers))(*buffers)
-
-    def run(self, calls: Iterable[Sequence[int]], buffers: Sequence[int]) -> None:
+    def run(self, calls: Iterable[Sequence[int]]) -> None:
         """Makes the calls, each a code and its numbers, on the stream's encoder."""
         flat: list[int] = []
         for call in calls:
             flat += [call[0], len(call) - 1, *call[1:]]
         array = (ctypes.c_int64 * len(flat))(*flat)
-        self._check(
-            self._library.encoder_driver_run(
-                array, ctypes.c_size_t(len(flat)), self._addresses(buffers), ctypes.c_size_t(len(buffers))
-            )
-        )
+        self._check(self._library.encoder_driver_run(array, ctypes.c_size_t(len(flat)), *self._buffers))
 
-    def start_log(self, buffers: Sequence[int]) -> None:
+    def start_log(self) -> None:
         """Puts logging encoders in place of the device's, which sees nothing then."""
-        self._check(self._library.encoder_driver_start_log(self._addresses(buffers), ctypes.c_size_t(len(buffers))))
+        self._check(self._library.encoder_driver_start_log(*self._buffers))
 
     def stop_log(self) -> str:
         """Puts the device's encoders back and returns the calls, one a line."""

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 from encoder_calls import Call, Code, encoder_calls
-from encoder_driver import driver
+from encoder_driver import EncoderDriver
 from encoder_log import difference, EncoderLog, Event
-from encoder_world import EncoderWorld
 from hypothesis import given, Phase, settings
 from patched import mps
 
@@ -72,30 +71,30 @@ REFUSED = (
 
 
 @contextmanager
-def logging(world: EncoderWorld) -> Iterator[Callable[[], str]]:
+def logging(world: EncoderDriver) -> Iterator[Callable[[], str]]:
     """Logs the block's calls; the yielded function gives the log after it."""
-    driver().start_log(world.buffers)
+    world.start_log()
     log = ""
     try:
         yield lambda: log
     finally:
-        log = driver().stop_log()
+        log = world.stop_log()
 
 
-def capture(calls: list[Call], world: EncoderWorld) -> tuple[Any, str]:
+def capture(calls: list[Call], world: EncoderDriver) -> tuple[Any, str]:
     graph = mps.MPSGraph()
     with logging(world) as log, mps.graph(graph):
         world.run(calls)
     return graph, log()
 
 
-def replay(graph: Any, world: EncoderWorld) -> EncoderLog:
+def replay(graph: Any, world: EncoderDriver) -> EncoderLog:
     with logging(world) as log:
         graph.replay()
     return EncoderLog(log())
 
 
-def log_directly(calls: list[Call], world: EncoderWorld) -> str:
+def log_directly(calls: list[Call], world: EncoderDriver) -> str:
     with logging(world) as log:
         world.run(calls)
     return log()
@@ -108,20 +107,20 @@ def assert_same(direct: list[Event], replayed: list[Event]) -> None:
 
 
 @given(encoder_calls(12))
-def test_recording_passes_every_call_on(world: EncoderWorld, calls: list[Call]) -> None:
+def test_recording_passes_every_call_on(world: EncoderDriver, calls: list[Call]) -> None:
     """The device gets in a capture what it gets without, call by call; neighbours one by one."""
     assert capture(calls, world)[1] == log_directly(calls, world).replace("buffer_of_range", "buffer")
 
 
 @given(encoder_calls(12))
-def test_replayed_state_equals_direct_state(world: EncoderWorld, calls: list[Call]) -> None:
+def test_replayed_state_equals_direct_state(world: EncoderDriver, calls: list[Call]) -> None:
     direct = EncoderLog(log_directly(calls, world))
     replayed = replay(capture(calls, world)[0], world)
     assert_same(direct.events, replayed.events)
 
 
 @given(encoder_calls(6), encoder_calls(6))
-def test_replayed_state_within_a_capture(world: EncoderWorld, inner: list[Call], before: list[Call]) -> None:
+def test_replayed_state_within_a_capture(world: EncoderDriver, inner: list[Call], before: list[Call]) -> None:
     """A graph replayed inside another capture sets its state there too."""
     inner_graph, inner_log = capture(inner, world)
     outer_graph = mps.MPSGraph()
@@ -134,14 +133,14 @@ def test_replayed_state_within_a_capture(world: EncoderWorld, inner: list[Call],
 
 
 @given(encoder_calls(12))
-def test_replay_sets_nothing_twice(world: EncoderWorld, calls: list[Call]) -> None:
+def test_replay_sets_nothing_twice(world: EncoderDriver, calls: list[Call]) -> None:
     """Only differences are encoded, and never more calls than the capture made."""
     assert replay(capture(calls, world)[0], world).redundant == []
 
 
 @settings(phases=[Phase.generate])
 @given(encoder_calls(12))
-def test_replay_holds_no_more_threadgroup_memory(world: EncoderWorld, calls: list[Call]) -> None:
+def test_replay_holds_no_more_threadgroup_memory(world: EncoderDriver, calls: list[Call]) -> None:
     """A length left over from another encoder counts against the limit of 32 KiB."""
     direct = EncoderLog(log_directly(calls, world)).events
     replayed = replay(capture(calls, world)[0], world).events
@@ -151,12 +150,12 @@ def test_replay_holds_no_more_threadgroup_memory(world: EncoderWorld, calls: lis
 
 
 @pytest.mark.parametrize("selector", REFUSED)
-def test_unrecorded_selector_is_refused(world: EncoderWorld, selector: str) -> None:
+def test_unrecorded_selector_is_refused(world: EncoderDriver, selector: str) -> None:
     """The call reaches the device, and capture_end raises and names it."""
     graph = mps.MPSGraph()
     with logging(world) as log, pytest.raises(RuntimeError) as caught, mps.graph(graph):
         world.run(DISPATCH)
-        driver().send(selector)
+        world.send(selector)
         world.run(DISPATCH)
     assert f"'{selector}'" in str(caught.value)
     events = EncoderLog(log())
@@ -166,31 +165,31 @@ def test_unrecorded_selector_is_refused(world: EncoderWorld, selector: str) -> N
         graph.replay()
 
 
-def test_first_refusal_is_named(world: EncoderWorld) -> None:
+def test_first_refusal_is_named(world: EncoderDriver) -> None:
     with logging(world), pytest.raises(RuntimeError, match="'useHeap:'"), mps.graph(mps.MPSGraph()):
-        driver().send("useHeap:")
-        driver().send("setTexture:atIndex:")
+        world.send("useHeap:")
+        world.send("setTexture:atIndex:")
 
 
-def test_refusal_does_not_reach_the_next_capture(world: EncoderWorld) -> None:
+def test_refusal_does_not_reach_the_next_capture(world: EncoderDriver) -> None:
     with logging(world), pytest.raises(RuntimeError, match="useHeap"), mps.graph(mps.MPSGraph()):
-        driver().send("useHeap:")
+        world.send("useHeap:")
     assert len(replay(capture(DISPATCH, world)[0], world).events) == 1
 
 
-def test_recorded_selectors_are_not_refused(world: EncoderWorld) -> None:
+def test_recorded_selectors_are_not_refused(world: EncoderDriver) -> None:
     """The driver makes all of these calls, so the other tests fail if one is refused."""
     with logging(world), mps.graph(mps.MPSGraph()):
         for selector in RECORDED:
-            assert driver().responds(selector), selector
+            assert world.responds(selector), selector
         world.run(DISPATCH)
 
 
-def test_asking_is_no_call(world: EncoderWorld) -> None:
+def test_asking_is_no_call(world: EncoderDriver) -> None:
     """respondsToSelector: gives the device's answer, and does not make a capture fail."""
     unknown = "aSelectorThatNobodyHas"
     graph = mps.MPSGraph()
     with logging(world), mps.graph(graph):
-        assert not driver().responds(unknown)
+        assert not world.responds(unknown)
         world.run(DISPATCH)
     assert len(replay(graph, world).events) == 1

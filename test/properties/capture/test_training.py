@@ -10,6 +10,7 @@ from functools import cache, lru_cache
 import pytest
 import torch
 import torch.nn.functional as F
+from models.classifiers import ResidualNet, VisionTransformer
 from models.digits import images_and_labels
 from torch import nn, Tensor
 
@@ -19,43 +20,13 @@ BATCH = 16
 State = dict[str, Tensor]
 
 
-class ConvNet(nn.Module):
-    """Convolutions with batch norm, dropout before the head."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(
-            nn.Conv2d(1, 8, 3, padding=1, bias=False),
-            nn.BatchNorm2d(8),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Conv2d(8, 16, 3, padding=1),
-            nn.BatchNorm2d(16),
-            nn.ReLU(),
-            nn.Flatten(),
-            nn.Dropout(0.25),
-            nn.Linear(16 * 16, 10),
-        )
-
-    def forward(self, images: Tensor) -> Tensor:
-        return self.layers(images)
+def conv_net() -> nn.Module:
+    """Convolutions with batch norm, on images of which dropout leaves a part."""
+    return nn.Sequential(nn.Dropout(0.1), ResidualNet())
 
 
-class Transformer(nn.Module):
-    """Rows of the image as tokens: attention with dropout, and batch norm over the pooled features."""
-
-    def __init__(self, width: int = 32) -> None:
-        super().__init__()
-        self.embedding = nn.Linear(8, width)
-        self.positions = nn.Parameter(torch.randn(1, 8, width) * 0.02)
-        layer = nn.TransformerEncoderLayer(width, 4, 2 * width, dropout=0.1, batch_first=True)
-        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
-        self.norm = nn.BatchNorm1d(width)
-        self.head = nn.Linear(width, 10)
-
-    def forward(self, images: Tensor) -> Tensor:
-        x = self.encoder(self.embedding(images.squeeze(1)) + self.positions)
-        return self.head(self.norm(x.mean(1)))
+def transformer() -> nn.Module:
+    return nn.Sequential(nn.Dropout(0.1), VisionTransformer())
 
 
 OPTIMIZERS: dict[str, Callable[[list[nn.Parameter]], torch.optim.Optimizer]] = {
@@ -71,9 +42,9 @@ OPTIMIZERS: dict[str, Callable[[list[nn.Parameter]], torch.optim.Optimizer]] = {
 class Run:
     """A model, its optimizer and the memory of one batch."""
 
-    def __init__(self, kind: type[nn.Module], optimizer: str, autocast: bool) -> None:
+    def __init__(self, make: Callable[[], nn.Module], optimizer: str, autocast: bool) -> None:
         torch.manual_seed(0)
-        self.model = kind().to("mps").train()
+        self.model = make().to("mps").train()
         self.optimizer = OPTIMIZERS[optimizer](list(self.model.parameters()))
         self.autocast = autocast
         self.images = torch.zeros(BATCH, 1, 8, 8, device="mps")
@@ -125,15 +96,15 @@ def batches(steps: int) -> list[tuple[Tensor, Tensor]]:
 
 # The linked run is compared with the same one.
 @lru_cache(maxsize=1)
-def trained_eagerly(model: type[nn.Module], optimizer: str, autocast: bool) -> State:
+def trained_eagerly(model: Callable[[], nn.Module], optimizer: str, autocast: bool) -> State:
     return Run(model, optimizer, autocast).train(batches(STEPS), captured=False)
 
 
 @pytest.mark.parametrize("link", [False, True], ids=["", "linked"])
 @pytest.mark.parametrize("autocast", [False, True], ids=["float32", "autocast"])
 @pytest.mark.parametrize("optimizer", list(OPTIMIZERS))
-@pytest.mark.parametrize("model", [ConvNet, Transformer])
-def test_training(model: type[nn.Module], optimizer: str, autocast: bool, link: bool) -> None:
+@pytest.mark.parametrize("model", [conv_net, transformer])
+def test_training(model: Callable[[], nn.Module], optimizer: str, autocast: bool, link: bool) -> None:
     """2, 19, 20, 26: with the graph runs linked, too."""
     eager = trained_eagerly(model, optimizer, autocast)
     replayed = Run(model, optimizer, autocast).train(batches(STEPS), captured=True, link=link)

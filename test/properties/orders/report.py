@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 VERDICTS = ("equal", "raised", "wrong")
+GROUPS = ("family", "entry_point", "kind")
 
 
 class Report:
@@ -18,24 +19,17 @@ class Report:
 
     def __init__(self, seed: int, processes: int) -> None:
         self.seed, self.processes = seed, processes
-        self.totals: Counter[str] = Counter()
-        self.by_family: dict[str, Counter[str]] = {}
-        self.by_entry_point: dict[str, Counter[str]] = {}
-        self.by_kind: dict[str, Counter[str]] = {}
+        # by group and name, in all and by the families, entry points and kinds of step of each program
+        self.counts: dict[tuple[str, str], Counter[str]] = {("all", ""): Counter()}
         self.errors: Counter[str] = Counter()
         self.failures: list[dict[str, Any]] = []
 
     def count(self, line: dict[str, Any]) -> None:
-        """Counts a program: once for each entry point it uses and for each kind of step it contains."""
-        outcome = line["outcome"]
-        self.totals[outcome] += 1
+        """Counts a program, once for each of its groups."""
+        for group, name in [("all", ""), *line["groups"]]:
+            self.counts.setdefault((group, name), Counter())[line["outcome"]] += 1
         if line["error"]:
             self.errors[line["error"]] += 1
-        self.by_family.setdefault(line["family"], Counter())[outcome] += 1
-        for name in line["entries"]:
-            self.by_entry_point.setdefault(name, Counter())[outcome] += 1
-        for name in line["kinds"]:
-            self.by_kind.setdefault(name, Counter())[outcome] += 1
 
     def add_failure(self, failure: dict[str, Any]) -> bool:
         """Adds a smallest program that is not there yet."""
@@ -44,29 +38,28 @@ class Report:
         self.failures.append(failure)
         return True
 
+    def totals(self, group: str = "all", name: str = "") -> dict[str, int]:
+        return {outcome: self.counts[group, name][outcome] for outcome in VERDICTS}
+
     def so_far(self) -> str:
-        counts = ", ".join(f"{self.totals[name]} {name}" for name in VERDICTS)
-        return f"{self.totals.total()} programs: {counts}; {len(self.failures)} smallest programs"
+        counts = ", ".join(f"{number} {name}" for name, number in self.totals().items())
+        return f"{sum(self.totals().values())} programs: {counts}; {len(self.failures)} smallest programs"
 
     def write(self, path: Path, seconds: float) -> None:
         """Writes the file, a line per smallest program."""
-        facts = {
-            "programs": self.totals.total(),
-            "totals": {name: self.totals[name] for name in VERDICTS},
+        facts: dict[str, Any] = {
+            "programs": sum(self.totals().values()),
+            "totals": self.totals(),
             "seed": self.seed,
             "seconds": round(seconds, 1),
             "processes": self.processes,
             "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
             "simulated": sys.platform != "darwin",
-            "by_family": _table(self.by_family),
-            "by_entry_point": _table(self.by_entry_point),
-            "by_kind": _table(self.by_kind),
-            "errors": dict(self.errors.most_common()),
         }
+        for group in GROUPS:
+            names = sorted(name for of, name in self.counts if of == group)
+            facts[f"by_{group}"] = {name: self.totals(group, name) for name in names}
+        facts["errors"] = dict(self.errors.most_common())
         failures = ",\n".join(json.dumps(f) for f in sorted(self.failures, key=lambda f: f["program"]))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(facts, indent=1)[:-2] + f',\n "failures": [\n{failures}\n]\n}}\n')
-
-
-def _table(counts: dict[str, Counter[str]]) -> dict[str, dict[str, int]]:
-    return {name: {outcome: count[outcome] for outcome in VERDICTS} for name, count in sorted(counts.items())}

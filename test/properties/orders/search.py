@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hypothesis import given, HealthCheck, Phase, seed, settings
@@ -30,32 +30,9 @@ FAMILIES = {
 Check = Callable[[Program], Verdict]
 
 
-# Steps and entry points that show the same causes.
-_SAME = {
-    "forward_no_grad": "forward",
-    "train": "forward",
-    "graphed together": "graphed",
-    "compiled dynamic": "compiled",
-}
-
-
-def pattern(verdict: Verdict) -> tuple[str, ...]:
-    """The steps with their entry points, in order."""
-    pairs = (token.split(":") for token in verdict.tokens)
-    return tuple(f"{_SAME.get(name, name)}:{_SAME.get(entry, entry)}" for name, entry in pairs)
-
-
-def unlike(known: Iterable[Sequence[str]], verdict: Verdict) -> bool:
-    """Whether a wrong program contains the steps of no known smallest one of its kind, in their order."""
-    for kind, *smallest in known:
-        steps = iter(pattern(verdict))
-        if kind == verdict.kind and all(step in steps for step in smallest):
-            return False
-    return True
-
-
-def _settings(count: int, *phases: Phase) -> settings:
-    return settings(
+def _draw(run: int, batch: int, count: int, family: str, body: Callable[[Program], None], *phases: Phase) -> None:
+    """Calls the body with each program of a batch of a run's seed."""
+    options = settings(
         max_examples=count,
         database=None,
         deadline=None,
@@ -65,32 +42,28 @@ def _settings(count: int, *phases: Phase) -> settings:
         print_blob=False,
         suppress_health_check=list(HealthCheck),
     )
+    options(seed(run * 1_000_003 + batch)(given(FAMILIES[family])(lambda program: body(program))))()
 
 
 def run_batch(
-    batch_seed: int,
+    run: int,
+    batch: int,
     count: int,
     check: Check,
     see: Callable[[int, Program, Verdict], None],
     first: int = 0,
-    tell: Callable[[Program], None] | None = None,
     family: str = "both",
 ) -> None:
-    """Checks the programs of a batch from the first one on; `see` gets each with its number, `tell` the one before."""
+    """Checks the programs of a batch from the first one on; `see` gets each with its number."""
     number = 0
 
-    @_settings(count, Phase.generate)
-    @seed(batch_seed)
-    @given(FAMILIES[family])
     def body(program: Program) -> None:
         nonlocal number
         if number >= first:
             see(number, program, check(program))
-        elif tell and number == first - 1:
-            tell(program)
         number += 1
 
-    body()
+    _draw(run, batch, count, family, body, Phase.generate)
 
 
 class _Wrong(Exception):
@@ -127,20 +100,12 @@ class _Shrinker:
 
 
 def shrink(
-    batch_seed: int,
-    count: int,
-    number: int,
-    check: Check,
-    family: str = "both",
-    seconds: float = SHRINKING_SECONDS,
+    run: int, batch: int, count: int, number: int, check: Check, family: str = "both"
 ) -> tuple[Program, Verdict] | None:
     """The smallest wrong program found from that with this number; None if it is not wrong again."""
-    shrinker = _Shrinker(number, check, time.process_time() + seconds)
-    body = _settings(count, Phase.generate, Phase.shrink)(
-        seed(batch_seed)(given(FAMILIES[family])(lambda program: shrinker.body(program)))
-    )
+    shrinker = _Shrinker(number, check, time.process_time() + SHRINKING_SECONDS)
     try:
-        body()
+        _draw(run, batch, count, family, shrinker.body, Phase.generate, Phase.shrink)
     except _Wrong:
         pass
     return shrinker.found

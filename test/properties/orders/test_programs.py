@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 import warnings
 
-from batches import BATCH, seed_of
 from program import Program
-from search import run_batch, shrink
+from search import BATCH, run_batch, shrink
 from verdict import check, EQUAL, Verdict, WRONG
 
 PROGRAMS = 300
@@ -26,11 +25,11 @@ def test_sample() -> None:
                 if verdict.outcome == WRONG:
                     wrong.append((batch, number, verdict))
 
-            run_batch(seed_of(seed, batch), BATCH, check, see)
+            run_batch(seed, batch, BATCH, check, see)
         assert len(outcomes) == PROGRAMS and EQUAL in outcomes
         if wrong:
             batch, number, verdict = wrong[0]
-            found = shrink(seed_of(seed, batch), BATCH, number, check)
+            found = shrink(seed, batch, BATCH, number, check)
             smallest = found[1] if found else verdict
             steps = "\n    ".join(smallest.text)
             raise AssertionError(

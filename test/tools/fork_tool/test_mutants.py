@@ -121,7 +121,7 @@ def test_caught(bench: Bench) -> None:
     assert row["unnoticed"] == ["fork tool: test/a.py"]
     text = (bench.shop.root / "docs" / "results" / "mutants.md").read_text()
     assert "1 mutants: 1 caught, 0 survived." in text
-    assert "| `lost` | Line five is lost. | capture cases: `TestB::test_c` |" in text
+    assert "| capture cases | 1 |" in text
 
 
 def test_survivor_is_a_failure(bench: Bench) -> None:
@@ -320,7 +320,7 @@ def test_no_answer_is_no_success() -> None:
     ]
     text = page(verdicts)
     assert "2 mutants: 1 caught, 0 survived, 1 timed out." in text
-    assert "| `b` | B\\|C. | **timed out** | 0 |" in text
+    assert "| s | 1 |" in text and "* `b`, **timed out**: B|C." in text
 
 
 def test_mutants_of_make_test() -> None:

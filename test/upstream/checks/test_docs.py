@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 import shutil
 import subprocess
@@ -120,42 +119,6 @@ def unknown(targets: list[str]) -> list[str]:
         "        print(target)\n"
     )
     return output_of(program, *targets, simulated=True).split()
-
-
-def test_docstrings_name_arguments_results_and_errors() -> None:
-    """`Args` of what takes any, `Returns` of what returns something, `Raises` of what raises by itself."""
-    program = "import json, sys, torch\nprint(json.dumps({n: getattr(torch.mps, n).__doc__ for n in sys.argv[1:]}))"
-    everything = [name for found in PUBLIC.values() for name in found]
-    documented = json.loads(output_of(program, *everything, simulated=True))
-    for path, names in PUBLIC.items():
-        for node in ast.parse((CHECKOUT / path).read_text("utf-8")).body:
-            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name in names:
-                problems = lacks(node, documented[node.name] or "")
-                if isinstance(node, ast.ClassDef):
-                    for method in node.body:
-                        if isinstance(method, ast.FunctionDef) and not method.name.startswith("_"):
-                            problems += lacks(method, ast.get_docstring(method) or "")
-                assert problems == []
-
-
-def lacks(node: ast.FunctionDef | ast.ClassDef, text: str) -> list[str]:
-    """What a docstring should have and has not."""
-    if not text.strip():
-        return [f"{node.name} has no docstring"]
-    if isinstance(node, ast.ClassDef):
-        return []
-    found = []
-    names = [one.arg for one in [*node.args.args, *node.args.kwonlyargs] if one.arg != "self"]
-    for name in names:
-        if not re.search(rf"^\s+{name} ?(\(.*\))?:", text, re.MULTILINE):
-            found.append(f"{node.name} says nothing of {name}")
-    raises = any(isinstance(part, ast.Raise) and part.exc is not None for part in ast.walk(node))
-    if raises and "Raises:" not in text:
-        found.append(f"{node.name} does not say what it raises")
-    returned = ast.unparse(node.returns) if node.returns else ""
-    if returned not in ("None", "") and not re.search(r"(^|\s)(Returns?|Yields)\b", text):
-        found.append(f"{node.name} does not say what it returns")
-    return found
 
 
 def undocumented(built: Path) -> list[str]:

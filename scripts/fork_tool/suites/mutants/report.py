@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -89,27 +90,16 @@ def read_report(path: Path) -> dict[str, Verdict]:
 
 
 def page(verdicts: Sequence[Verdict]) -> str:
-    """The page of a run of all mutants."""
+    """The page of a run of all mutants; test/mutants says what they are."""
     numbers = totals(verdicts).items()
     counts = [f"{number} {name.replace('_', ' ')}" for name, number in numbers if number or name in (CAUGHT, SURVIVED)]
-    rows = [
-        f"| `{verdict.name}` | {_cell(verdict.fault)} | {_cell(_answer(verdict))} | {verdict.seconds:.0f} |"
-        for verdict in verdicts
-    ]
+    caught_by = Counter(verdict.suite for verdict in verdicts if verdict.good)
     lines = [
         f"{len(verdicts)} mutants: {', '.join(counts)}.",
         "",
-        "| mutant | fault | caught by | seconds |",
-        "|---|---|---|---|",
+        "| suite | caught |",
+        "|---|--:|",
+        *(f"| {suite} | {number} |" for suite, number in sorted(caught_by.items())),
     ]
-    return _HEAD + "\n".join([*lines, *rows]) + "\n"
-
-
-def _answer(verdict: Verdict) -> str:
-    if verdict.good:
-        return f"{verdict.suite}: `{verdict.test}`"
-    return f"**{verdict.outcome}**"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+    others = [f"* `{verdict.name}`, **{verdict.outcome}**: {verdict.fault}" for verdict in verdicts if not verdict.good]
+    return _HEAD + "\n".join([*lines, *([""] if others else []), *others]) + "\n"

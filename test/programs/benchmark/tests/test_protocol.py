@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-import torch
-from benchmark import bare_loop, goals, protocol
-from benchmark.devices import by_kind, Device
+from benchmark import protocol
+from benchmark.devices import by_kind
 from benchmark.protocol import measure, ratio, Timed, trimmed_mean
-from benchmark.simulated_times import microseconds
-
-import mps_simulator
 
 
 def test_trimmed_mean() -> None:
@@ -104,35 +97,3 @@ def test_ratio_of_two_things() -> None:
         return Timed(lambda: sum(range(count)), lambda: None, 1_000)
 
     assert 2 < ratio(busy(40_000), busy(10_000), lambda: None, rounds=20) < 8
-
-
-def test_runs_in_null_mode_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[str] = []
-
-    @contextmanager
-    def entered(*_arguments: object) -> Iterator[None]:
-        seen.append("in")
-        yield
-        seen.append("out")
-
-    for name in ("null_mode", "validation"):
-        monkeypatch.setattr(mps_simulator, name, entered)
-    monkeypatch.setattr(mps_simulator, "autorelease_pool", nullcontext)
-    monkeypatch.setattr(torch.mps, "synchronize", lambda: seen.append("idle"))
-    now = itertools.count()
-    runs = {"a": lambda: seen.append("a"), "b": lambda: seen.append("b")}
-    taken = microseconds(runs, calls=2, trials=2, clock=lambda: float(next(now)))
-    turn = ["idle", "a", "a", "idle", "b", "b"]
-    assert seen == ["in", "in", *turn, *turn, "idle", "out", "out"]
-    assert taken == {"a": [5e5, 5e5], "b": [5e5, 5e5]}
-
-
-def test_the_reason_of_two_goals_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(goals, "_captured", lambda _name, _device: nullcontext((None, SimpleNamespace(run=None))))
-    monkeypatch.setattr(bare_loop, "BareLoop", lambda _replay, _case: SimpleNamespace(run=None))
-    ratios = itertools.count(2)
-    monkeypatch.setattr(goals, "_ratio", lambda *_arguments: float(next(ratios)))
-    sharing = [one for one in goals.GOALS if one.figure.startswith("replay CPU at 128 layers")]
-    device = Device()
-    reasons = {replace(one, measure=lambda _rows, _device: 9.0).judge({}, device).reason for one in sharing}
-    assert len(sharing) == 2 and len(reasons) == 1
