@@ -82,6 +82,12 @@ def load() -> Facts:
             facts.structs.setdefault(name, {})[source] = code
         for key, text in sections.get("methods", {}).items():
             facts.methods.setdefault(key, []).append(_fact(facts, key, text, source))
+        for owner, groups in sections.get("objects", {}).items():
+            for said, selectors in groups.items():
+                for selector in selectors:
+                    key = f"{said[0]}[{owner} {selector}]"
+                    types = "@ " * (1 + selector.count(":")) + said[1:]
+                    facts.methods.setdefault(key, []).append(_fact(facts, key, types, source))
         for owner, groups in sections.get("properties", {}).items():
             for text, names in groups.items():
                 for name in names:
