@@ -283,6 +283,8 @@ def run_case(case: Case) -> tuple[str, str]:
 
 def run_state(case: Case) -> Iterator[dict[str, Any]]:
     """The same for each tensor in turn with other metadata, and at last with that of the capture again."""
+    # with_room() waits for the device, and would raise what an earlier case left.
+    forget_earlier_errors()
     originals = with_room(tensors_of(case.sample), case.other)
     captured = Captured(case, copies(originals))
     tensors = captured.tensors
