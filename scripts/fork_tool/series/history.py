@@ -44,10 +44,10 @@ def read_history(git: Git, entries: list[Entry], overlay: OverlayReader) -> Hist
     now: dict[str, tuple[str, str]] = {}
     for entry in entries:
         for path in entry.overlay:
-            file = overlay(path, entry.name)
-            blob = git.text("hash-object", "-w", "--stdin", data=file.content)
+            content = overlay(path, entry.name)
+            blob = git.text("hash-object", "-w", "--stdin", data=content.content)
             history.owners.setdefault(path, entry.name)
-            now.setdefault(path, (file.mode, blob))
+            now.setdefault(path, (content.mode, blob))
     with scratch_index(git) as scratch:
         set_files(scratch, now)
         for entry in reversed(entries):
