@@ -30,6 +30,8 @@ DISPATCHES = (Code.DISPATCH_THREADS, Code.DISPATCH_THREADGROUPS, Code.DISPATCH_I
 ENDS = (Code.END_ENCODER, Code.COPY, Code.FILL, Code.COMMIT)
 
 NOTHING = (-1, 0)
+# Few, and all hold something at the first dispatch of an encoder: what follows binds them again.
+SLOTS = 4
 _LONGEST = BYTES // 4
 
 
@@ -47,7 +49,7 @@ def _flat(code: Code, *parts: Any) -> st.SearchStrategy[Call]:
 
 _size = st.tuples(st.integers(1, 5), st.integers(1, 3), st.integers(1, 2))
 _group = st.tuples(st.integers(1, 4), st.integers(1, 2), st.integers(1, 2))
-_slot = st.integers(0, 8)
+_slot = st.integers(0, SLOTS - 1)
 _data_buffer = st.sampled_from(DATA)
 _offset = st.integers(0, BYTES // 32 - 4).map(lambda grains: grains * 32)
 _length = st.sampled_from((32, 64, _LONGEST))
@@ -85,8 +87,8 @@ def complete(rough: list[Call]) -> list[Call]:
     """Returns a valid sequence that is as close to the rough one as can be."""
     calls: list[Call] = []
     has_pipeline, groups = False, 0
-    # slots that hold a buffer, of which the offset can be set
-    bound: set[int] = set()
+    # whether what a slot holds is a buffer, of which the offset can be set
+    bound: dict[int, bool] = {}
     for call in rough:
         code, numbers = Code(call[0]), call[1:]
         if code in ENDS:
@@ -96,15 +98,17 @@ def complete(rough: list[Call]) -> list[Call]:
         if code is Code.PIPELINE:
             has_pipeline = True
         elif code in DISPATCHES and not has_pipeline:
-            calls.append((Code.PIPELINE, 0))
+            unbound = [slot for slot in range(SLOTS) if slot not in bound]
+            calls += [(Code.PIPELINE, 0), *((Code.BUFFER, slot, slot, 0) for slot in unbound)]
+            bound |= dict.fromkeys(unbound, True)
             has_pipeline = True
         elif code in (Code.BUFFER, Code.BUFFERS):
             for slot, buffer in enumerate(numbers[1::2], numbers[0]):
-                bound.discard(slot) if buffer < 0 else bound.add(slot)
+                bound[slot] = buffer >= 0
         elif code is Code.BYTES:
-            bound.discard(numbers[0])
+            bound[numbers[0]] = False
         is_valid = not (
-            (code is Code.BUFFER_OFFSET and numbers[0] not in bound)
+            (code is Code.BUFFER_OFFSET and not bound.get(numbers[0]))
             or (code is Code.COPY and numbers[0] == numbers[2])
             or (code is Code.POP_GROUP and not groups)
         )

@@ -26,7 +26,8 @@ def conv_net() -> nn.Module:
 
 
 def transformer() -> nn.Module:
-    return nn.Sequential(nn.Dropout(0.1), VisionTransformer())
+    """Attention, between dropout and batch norm."""
+    return nn.Sequential(nn.Dropout(0.1), VisionTransformer(), nn.BatchNorm1d(10))
 
 
 OPTIMIZERS: dict[str, Callable[[list[nn.Parameter]], torch.optim.Optimizer]] = {
