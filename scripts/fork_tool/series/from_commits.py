@@ -1,7 +1,8 @@
 """From commits to entries: what a straight line of commits on a base is as a series.
 
 The rules, in short: an entry is a commit; a file that the base has, or an earlier entry, gives hunks; a new file goes to
-the overlay with the content it has at the tip, claimed by the entry that adds it.
+the overlay with the content it has at the tip, claimed by the entry that adds it. If a later commit changes the mode of a new file,
+all edits of the file move into it. A commit of which nothing is left gives no entry.
 """
 
 from __future__ import annotations
@@ -159,14 +160,27 @@ def _distribute(checkout: Checkout, tip: str, drafts: list[Draft]) -> None:
     git = checkout.git
     base_paths = set(git.names("ls-tree", "-r", "-z", "--name-only", checkout.base))
     owner: dict[str, Draft] = {}
+    edited: dict[str, list[Draft]] = {}
+    folded: set[str] = set()
     for draft in drafts:
         for change in changes_between(git, draft.before, draft.last):
-            what = f"commit {draft.last[:12]} ({draft.title[:60]})"
-            if change.path not in base_paths and change.status == "A":
-                owner[change.path] = draft
+            path = change.path
+            if path in base_paths:
+                _refuse_unfit(change, f"commit {draft.last[:12]} ({draft.title[:60]})")
+                draft.hunk_paths.add(path)
+            elif change.status == "A":
+                owner[path], edited[path] = draft, []
+                folded.discard(path)
+            elif change.status == "D":
+                del owner[path]
+            elif change.old_mode == change.new_mode:
+                edited[path].append(draft)
             else:
-                _refuse_unfit(change, what, "upstream has" if change.path in base_paths else "an earlier entry brings")
-                draft.hunk_paths.add(change.path)
+                # No hunk says so: all edits since the file was added move into it.
+                folded.add(path)
+    for path in owner.keys() - folded:
+        for draft in edited[path]:
+            draft.hunk_paths.add(path)
     modes = {change.path: change.new_mode for change in changes_between(git, checkout.base, tip)}
     for path, draft in owner.items():
         if modes[path] not in _REGULAR:
@@ -177,7 +191,7 @@ def _distribute(checkout: Checkout, tip: str, drafts: list[Draft]) -> None:
         draft.overlay.add(path)
 
 
-def _refuse_unfit(change: Change, what: str, owner: str) -> None:
+def _refuse_unfit(change: Change, what: str) -> None:
     verb = None
     if change.status == "D":
         verb = "deletes"
@@ -189,7 +203,7 @@ def _refuse_unfit(change: Change, what: str, owner: str) -> None:
         verb = "changes the link or submodule"
     if verb:
         raise ForkToolError(
-            f"In {what}: it {verb} {change.path}, which {owner}; the series holds only hunks on such files: undo that part of the commit."
+            f"In {what}: it {verb} {change.path}, which upstream has; the series holds only hunks on such files: undo that part of the commit."
         )
 
 

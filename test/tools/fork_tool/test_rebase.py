@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from fork_tool.base.checkout import rebase_directory
-from fork_tool.rebase import replay
 from fork_tool.rebase import run as rebase_module
 from moving import add, DEBIAN_COMMENT, everything, lines, PIN_COMMENT, put, resolve, upstream, upstream_elsewhere
 from workshop import command_git, Workshop
@@ -308,7 +307,7 @@ def test_killed_anywhere(shop: Workshop, strike: str, way: str) -> None:
 def test_interrupted_between_entries(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     base = upstream(shop, put("aten/Stream.mm", "stream 1\n", "a\nstream 1\n"))
     before = everything(shop)
-    real = replay.merge_entry
+    real = rebase_module.merge_entry
     count = 0
 
     def merge(*arguments: Any) -> object:

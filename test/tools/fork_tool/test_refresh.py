@@ -132,8 +132,6 @@ def test_commits_that_no_series_can_hold(applied: Workshop) -> None:
     assert "it deletes aten/Graph.mm, which upstream has" in refused("[MPS] Delete", {})
     (applied.checkout / "aten/Graph.mm").rename(applied.checkout / "aten/Moved.mm")
     assert "it deletes aten/Graph.mm" in refused("[MPS] Rename", {})
-    (applied.checkout / "aten/Recorder.h").unlink()
-    assert "it deletes aten/Recorder.h, which an earlier entry brings" in refused("[MPS] Delete", {})
     (applied.checkout / "tools/run.sh").chmod(0o755)
     assert "it changes the mode of tools/run.sh" in refused("[MPS] Mode", {})
     (applied.checkout / "aten/link").symlink_to("Graph.mm")
