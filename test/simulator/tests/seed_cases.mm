@@ -104,7 +104,7 @@ int print_commits(void (^encode)(MPSCommandBuffer*, Descriptor*)) {
   const int commits = print_commits(encode, descriptor);
   print_commits(encode, static_cast<Descriptor*>(nil));
   descriptor.enableCommitAndContinue = NO;
-  CHECK_EQUAL(print_commits(encode, static_cast<Descriptor*>([[descriptor copy] autorelease])), 0);
+  CHECK_EQUAL(print_commits(encode, descriptor), 0);
   return commits;
 }
 
