@@ -1,24 +1,22 @@
 # Owner(s): ["module: mps", "module: inductor"]
 
-"""Cases for the C API by which models of AOTInductor run Metal kernels. The number in a docstring is the promise of
-torch.mps graphs that the case guards: 3 what is recorded, 9 exceptions, 11 frozen values, 13 moved storage.
-"""
+"""Cases for the C API by which models of AOTInductor run Metal kernels."""
 
-import gc
+import functools
+import math
 import os
 import shutil
 import tempfile
-import threading
-import time
 import unittest
 from contextlib import contextmanager
+
+from test_mps_graph import captured, EXACT, GraphTestCase
 
 import torch
 from torch.testing._internal.common_utils import (
     instantiate_parametrized_tests,
     parametrize,
     run_tests,
-    TestCase,
 )
 from torch.utils import cpp_extension
 
@@ -53,7 +51,7 @@ kernel void groups(device int* out,
 DOES_NOT_COMPILE = "kernel void broken(device float* out) { out[0] = no_such_name; }"
 
 
-class ShimTestCase(TestCase):
+class ShimTestCase(GraphTestCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -65,14 +63,9 @@ class ShimTestCase(TestCase):
 
     def setUp(self):
         super().setUp()
-        torch.manual_seed(0)
         code, self.library = self.shim.create_library(KERNELS)
         self.assertEqual(code, 0)
         self.addCleanup(self.delete_library)
-
-    def tearDown(self):
-        self.assertFalse(torch.mps.is_current_stream_capturing())
-        super().tearDown()
 
     def delete_library(self):
         library, self.library = self.library, 0
@@ -84,33 +77,34 @@ class ShimTestCase(TestCase):
         self.assertNotEqual(handle, 0)
         return handle
 
-    def run_kernel(self, name, *arguments, dispatch):
-        """One command block in which every call must succeed; dispatch(kernel) ends it."""
-        kernel = self.kernel(name)
+    def encode(self, *calls):
+        """Makes calls, of which each is the name of a function and its arguments, and returns their codes."""
+        return [getattr(self.shim, name)(*arguments) for name, *arguments in calls]
+
+    def run_calls(self, *calls):
+        """Makes calls in one command block; all must succeed."""
         codes = []
+        kernel = calls[0][1]
+        code = self.shim.run(kernel, lambda: codes.extend(self.encode(*calls)))
+        self.assertEqual([*codes, code], [0] * (len(calls) + 1))
 
-        def block():
-            codes.append(self.shim.start(kernel))
-            for i, argument in enumerate(arguments):
-                set_argument = (
-                    self.shim.set_int
-                    if isinstance(argument, int)
-                    else self.shim.set_tensor
-                )
-                codes.append(set_argument(kernel, i, argument))
-            codes.append(dispatch(kernel))
+    def run_kernel(self, name, *arguments, dispatch):
+        """Runs a kernel in a command block of its own; the last argument names a function, and what it takes."""
+        kernel = self.kernel(name)
+        self.run_calls(*self.calls_of(kernel, *arguments, dispatch=dispatch))
 
-        codes.append(self.shim.run(kernel, block))
-        self.assertEqual(codes, [0] * (len(arguments) + 3))
+    def calls_of(self, kernel, *arguments, dispatch):
+        return [
+            ("start", kernel),
+            *(
+                ("set_int" if isinstance(a, int) else "set_tensor", kernel, i, a)
+                for i, a in enumerate(arguments)
+            ),
+            (dispatch[0], kernel, *dispatch[1:]),
+        ]
 
     def scale(self, out, x, factor):
-        self.run_kernel(
-            "scale",
-            out,
-            x,
-            factor,
-            dispatch=lambda kernel: self.shim.dispatch(kernel, out.numel()),
-        )
+        self.run_kernel("scale", out, x, factor, dispatch=("dispatch", out.numel()))
 
     @contextmanager
     def assert_logged(self, *expected):
@@ -133,73 +127,36 @@ class ShimTestCase(TestCase):
         for text in expected:
             self.assertIn(" ".join(text.split()), " ".join(log.split()))
 
-    def settled_level(self):
-        """Bytes allocated once completion handlers, which may follow the wait for the GPU, have freed theirs."""
-        levels = []
-        while len(levels) < 3 or len(set(levels[-3:])) > 1:
-            gc.collect()
-            # handlers run in order; the wait includes this number's, which is the last
-            torch.ones(1, device="mps").add(1.0, alpha=2.0)
-            torch.mps.synchronize()
-            time.sleep(0.005)
-            levels.append(torch.mps.current_allocated_memory())
-        return levels[-1]
-
-    def assert_level(self, expected):
-        """So much memory is allocated, within a while: completion handlers free some after the wait for the GPU."""
-        end = time.monotonic() + 5
-        while (
-            torch.mps.current_allocated_memory() != expected and time.monotonic() < end
-        ):
-            gc.collect()
-            torch.mps.synchronize()
-        self.assertEqual(torch.mps.current_allocated_memory(), expected)
-
 
 class TestModel(ShimTestCase):
     """Code of the shape that AOTInductor generates."""
-
-    def test_equals_cpu(self):
-        x, y = torch.randn(5, 7), torch.randn(5, 7)
-        self.assertEqual(
-            self.shim.run_model(x.to("mps"), y.to("mps"), 3).cpu(),
-            x * 3 + y,
-            atol=0,
-            rtol=0,
-        )
 
     def test_views(self):
         """A tensor begins where its storage offset says."""
         x = torch.randn(40)
         on_device = x.to("mps")
         result = self.shim.run_model(on_device[3:13], on_device[21:31], -2)
-        self.assertEqual(result.cpu(), x[3:13] * -2 + x[21:31], atol=0, rtol=0)
+        self.assertEqual(result.cpu(), x[3:13] * -2 + x[21:31], **EXACT)
 
     def test_captured(self):
-        """3"""
         x, y = torch.randn(64, device="mps"), torch.randn(64, device="mps")
-        graph = torch.mps.MPSGraph()
-        with torch.mps.graph(graph):
+
+        def block():
             z = self.shim.run_model(torch.relu(x), y, 3)
-            out = self.shim.run_model(z, x, 2).exp()
+            return self.shim.run_model(z, x, 2).exp()
+
+        graph, out = captured(block)
         self.assertEqual(out, (2 * (3 * torch.relu(x) + y) + x).exp())
         for _ in range(3):
             x.normal_()
             y.normal_()
             graph.replay()
-            self.assertEqual(
-                out,
-                self.shim.run_model(
-                    self.shim.run_model(torch.relu(x), y, 3), x, 2
-                ).exp(),
-            )
+            self.assertEqual(out, block())
 
     def test_moved_storage(self):
-        """13: the API gets its tensors without an operator."""
+        """The API gets its tensors without an operator."""
         x, y = torch.randn(8, device="mps"), torch.randn(8, device="mps")
-        graph = torch.mps.MPSGraph()
-        with torch.mps.graph(graph):
-            out = self.shim.run_model(x, y, 3)
+        graph, out = captured(lambda: self.shim.run_model(x, y, 3))
         x.fill_(2)
         graph.replay()
         self.assertEqual(out.cpu(), 6 + y.cpu())
@@ -211,7 +168,6 @@ class TestModel(ShimTestCase):
             graph.replay()
 
     def test_failure_in_a_capture(self):
-        """9: the model raises, and the capture is dropped."""
         x, y = torch.randn(8, device="mps"), torch.randn(8, device="mps")
         level = self.settled_level()
         graph = torch.mps.MPSGraph()
@@ -241,11 +197,7 @@ class TestModel(ShimTestCase):
             for factor in range(20):
                 results[i].append(self.shim.run_model(x, x, factor))
 
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(len(inputs))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        self.run_together(*(functools.partial(work, i) for i in range(len(inputs))))
         for x, found in zip(inputs, results):
             self.assertEqual(
                 [r.cpu() for r in found], [x * factor + x for factor in range(20)]
@@ -267,11 +219,9 @@ class TestCalls(ShimTestCase):
         self.assertEqual(self.shim.delete_library(0), 0)
 
     def test_library_may_go(self):
-        """3: submitted work runs and graphs replay without it."""
+        """Submitted work runs and graphs replay without it."""
         x, out = torch.arange(6.0, device="mps"), torch.empty(6, device="mps")
-        graph = torch.mps.MPSGraph()
-        with torch.mps.graph(graph):
-            self.scale(out, x, 10)
+        graph, _ = captured(lambda: self.scale(out, x, 10))
         eager = torch.empty(6, device="mps")
         self.scale(eager, x, 7)
         self.delete_library()
@@ -281,57 +231,34 @@ class TestCalls(ShimTestCase):
         self.assertEqual(out.cpu(), (torch.arange(6.0) + 1) * 10)
 
     def test_integers(self):
-        """64 bits."""
         x, out = torch.ones(3, device="mps"), torch.empty(3, device="mps")
         for factor in (-1, 2**40, -(2**62)):
             self.scale(out, x, factor)
             self.assertEqual(out.cpu(), torch.full((3,), float(factor)))
 
     def test_numbers(self):
-        """11: a CPU tensor without dimensions is a number, copied at the call."""
+        """A CPU tensor without dimensions is a number, copied at the call."""
         numbers = torch.tensor([1.0, 2.0, 4.0])
         out = torch.zeros(3, device="mps")
-        graph = torch.mps.MPSGraph()
-        with torch.mps.graph(graph):
-            self.run_kernel(
-                "add",
-                out,
-                numbers[2],
-                dispatch=lambda kernel: self.shim.dispatch(kernel, 3),
-            )
+        add = lambda: self.run_kernel(  # noqa: E731
+            "add", out, numbers[2], dispatch=("dispatch", 3)
+        )
+        graph, _ = captured(add)
         self.assertEqual(out.cpu(), torch.full((3,), 4.0))
         numbers.fill_(100)
-        out.fill_(0.5)
-        graph.replay()
-        self.assertEqual(out.cpu(), torch.full((3,), 4.5))
+        self.check_filled(graph, out, 0.5, out, 4.5)
 
     def test_several_kernels_in_one_block(self):
         """The last that was started is the one that runs; each keeps its own pipeline, none its arguments."""
         scale, add = self.kernel("scale"), self.kernel("add")
         x, out = torch.randn(5, device="mps"), torch.empty(5, device="mps")
         number = torch.tensor(3.0)
-        codes = []
-
-        def block():
-            codes.extend(
-                [
-                    self.shim.start(scale),
-                    self.shim.set_tensor(scale, 0, out),
-                    self.shim.set_tensor(scale, 1, x),
-                    self.shim.set_int(scale, 2, 2),
-                    self.shim.dispatch(scale, 5),
-                    self.shim.start(add),
-                    self.shim.set_tensor(add, 0, out),
-                    self.shim.set_tensor(add, 1, number),
-                    self.shim.dispatch(add, 5),
-                    self.shim.dispatch(add, 4),
-                ]
-            )
-
-        graph = torch.mps.MPSGraph()
-        with torch.mps.graph(graph):
-            codes.append(self.shim.run(scale, block))
-        self.assertEqual(codes, [0] * 11)
+        calls = [
+            *self.calls_of(scale, out, x, 2, dispatch=("dispatch", 5)),
+            *self.calls_of(add, out, number, dispatch=("dispatch", 5)),
+            ("dispatch", add, 4),
+        ]
+        graph, _ = captured(lambda: self.run_calls(*calls))
         self.assertEqual(graph.stats()["kernels"], 3)
         more = torch.tensor([6.0] * 4 + [3.0])
         self.assertEqual(out.cpu(), x.cpu() * 2 + more)
@@ -348,58 +275,29 @@ class TestCalls(ShimTestCase):
         ],
     )
     def test_threadgroups(self, lengths, group, expected):
-        """3"""
-        count = 1
-        for length in lengths:
-            count *= length
-        # the last threadgroup of a row that doesn't fit is smaller, so the first says what was asked for
-        out = torch.zeros(count + 1, device="mps", dtype=torch.int32)
-        graph = torch.mps.MPSGraph()
-        with torch.mps.graph(graph):
-            self.run_kernel(
-                "groups",
-                out,
-                dispatch=lambda kernel: self.shim.dispatch_groups(
-                    kernel, lengths, group
-                ),
-            )
-        self.assertEqual(out[0].item(), expected)
-        self.assertEqual((out != 0).sum().item(), count)
-        out.fill_(1)
-        graph.replay()
-        self.assertEqual(out[0].item(), expected + 1)
-        self.assertEqual((out != 1).sum().item(), count)
+        dispatches = [("dispatch_groups", lengths, group)]
         if len(lengths) == 1:
-            single = torch.zeros_like(out)
-            self.run_kernel(
-                "groups",
-                single,
-                dispatch=lambda kernel: self.shim.dispatch_group(
-                    kernel, lengths[0], group[0]
-                ),
-            )
-            self.assertEqual(single + 1, out)
+            dispatches.append(("dispatch_group", *lengths, *group))
+        for dispatch in dispatches:
+            out = self.check_grid(lengths, dispatch)
+            # the last threadgroup of a row that doesn't fit is smaller, so the first says what was asked for
+            self.assertEqual(out[0].item(), expected)
+
+    def check_grid(self, lengths, dispatch):
+        """Each thread of the grid writes its number, in the capture and in a replay, and nothing else is written."""
+        count = math.prod(lengths)
+        out = torch.zeros(count + 1, device="mps", dtype=torch.int32)
+        graph, _ = captured(lambda: self.run_kernel("groups", out, dispatch=dispatch))
+        first = out.clone()
+        self.assertEqual((out != 0).tolist(), [True] * count + [False])
+        out.fill_(-5)
+        graph.replay()
+        self.assertEqual(out, first - 5)
+        return first
 
     @parametrize("lengths", [[7], [5, 3], [4, 3, 2]])
     def test_grids(self, lengths):
-        """3"""
-        count = 1
-        for length in lengths:
-            count *= length
-        out = torch.zeros(count + 1, device="mps", dtype=torch.int32)
-        graph = torch.mps.MPSGraph()
-        with torch.mps.graph(graph):
-            self.run_kernel(
-                "groups",
-                out,
-                dispatch=lambda kernel: self.shim.dispatch_array(kernel, lengths),
-            )
-        self.assertEqual((out != 0).sum().item(), count)
-        self.assertEqual(out[-1].item(), 0)
-        out.fill_(-5)
-        graph.replay()
-        self.assertEqual((out != -5).sum().item(), count)
-        self.assertEqual(out[-1].item(), -5)
+        self.check_grid(lengths, ("dispatch_array", lengths))
 
     def test_nothing_to_run(self):
         """A model with an empty input dispatches over no threads."""
@@ -408,10 +306,10 @@ class TestCalls(ShimTestCase):
         with torch.mps.graph(graph):
             out.add_(1)
             for dispatch in (
-                lambda kernel: self.shim.dispatch(kernel, 0),
-                lambda kernel: self.shim.dispatch_group(kernel, 0, 4),
-                lambda kernel: self.shim.dispatch_array(kernel, [2, 0]),
-                lambda kernel: self.shim.dispatch_groups(kernel, [0, 2], [1, 1]),
+                ("dispatch", 0),
+                ("dispatch_group", 0, 4),
+                ("dispatch_array", [2, 0]),
+                ("dispatch_groups", [0, 2], [1, 1]),
             ):
                 self.run_kernel("groups", out, dispatch=dispatch)
         self.assertEqual(out.cpu(), torch.ones(4, dtype=torch.int32))
@@ -438,111 +336,104 @@ class TestErrors(ShimTestCase):
         super().tearDown()
 
     def assert_fails(self, call, *expected):
+        """A function of that name, called with the other words, gives an error."""
         with self.assert_logged(*expected):
-            self.assertEqual(call(), 1)
+            (code,) = self.encode(call)
+        self.assertEqual(code[0] if isinstance(code, tuple) else code, 1)
 
     def assert_fails_in_block(self, call, *expected, start=True):
         """The call returns the error, and so does the block as a whole."""
         codes = []
-
-        def block():
-            if start:
-                codes.append(self.shim.start(self.scaling))
-                codes.append(self.shim.set_tensor(self.scaling, 1, self.x))
-            codes.append(call())
-
+        before = [("start", self.scaling), ("set_tensor", self.scaling, 1, self.x)]
+        calls = [*before, call] if start else [call]
         with self.assert_logged(
             *expected, "AOTInductor on MPS: a call of the command block failed"
         ):
-            code = self.shim.run(self.scaling, block)
-        self.assertEqual(codes, [0, 0, 1] if start else [1])
-        self.assertEqual(code, 1)
+            code = self.shim.run(
+                self.scaling, lambda: codes.extend(self.encode(*calls))
+            )
+        self.assertEqual([*codes, code], [0, 0, 1, 1] if start else [1, 1])
 
-    def test_source(self):
-        self.assertEqual(self.shim.create_library(None), (1, 0))
-        self.assert_fails(
-            lambda: self.shim.create_library(None)[0],
-            "AOTInductor on MPS: the source of the library is null",
-        )
-        self.assert_fails(
-            self.shim.create_library_nowhere,
-            "AOTInductor on MPS: there is no place for the handle of the library",
-        )
-        self.assert_fails(
-            lambda: self.shim.create_library(DOES_NOT_COMPILE)[0], "no_such_name"
-        )
-        self.assertEqual(self.shim.create_library(DOES_NOT_COMPILE), (1, 0))
-
-    def test_kernel_name(self):
-        self.assert_fails(
-            lambda: self.shim.get_kernel(0, "scale")[0],
-            "AOTInductor on MPS: the handle of the library is null",
-        )
-        self.assert_fails(
-            lambda: self.shim.get_kernel(self.library, None)[0],
-            "AOTInductor on MPS: the name of the kernel is null",
-        )
-        self.assert_fails(
-            lambda: self.shim.get_kernel_nowhere(self.library),
-            "AOTInductor on MPS: there is no place for the handle of the kernel",
-        )
-        self.assert_fails(
-            lambda: self.shim.get_kernel(self.library, "unknown")[0], "unknown"
-        )
-        self.assertEqual(self.shim.get_kernel(self.library, "unknown"), (1, 0))
+    def test_handles(self):
+        for call, expected in (
+            (
+                ("create_library", None),
+                "AOTInductor on MPS: the source of the library is null",
+            ),
+            (
+                ("create_library_nowhere",),
+                "AOTInductor on MPS: there is no place for the handle of the library",
+            ),
+            (("create_library", DOES_NOT_COMPILE), "no_such_name"),
+            (
+                ("get_kernel", 0, "scale"),
+                "AOTInductor on MPS: the handle of the library is null",
+            ),
+            (
+                ("get_kernel", self.library, None),
+                "AOTInductor on MPS: the name of the kernel is null",
+            ),
+            (
+                ("get_kernel_nowhere", self.library),
+                "AOTInductor on MPS: there is no place for the handle of the kernel",
+            ),
+            (("get_kernel", self.library, "unknown"), "unknown"),
+        ):
+            self.assert_fails(call, expected)
+        for failed in (
+            self.shim.create_library(None),
+            self.shim.create_library(DOES_NOT_COMPILE),
+            self.shim.get_kernel(self.library, "unknown"),
+        ):
+            self.assertEqual(failed, (1, 0))
 
     def test_null_kernel(self):
         message = "AOTInductor on MPS: the handle of the kernel is null"
-        self.assert_fails(lambda: self.shim.run(0, lambda: None), message)
-        for call in (
-            lambda: self.shim.start(0),
-            lambda: self.shim.set_tensor(0, 0, self.x),
-            lambda: self.shim.set_int(0, 0, 1),
-            lambda: self.shim.dispatch(0, 4),
-            lambda: self.shim.dispatch_group(0, 4, 4),
-            lambda: self.shim.dispatch_array(0, [4]),
-            lambda: self.shim.dispatch_groups(0, [4], [4]),
+        self.assert_fails(("run", 0, lambda: None), message)
+        for name, *arguments in (
+            ("start",),
+            ("set_tensor", 0, self.x),
+            ("set_int", 0, 1),
+            ("dispatch", 4),
+            ("dispatch_group", 4, 4),
+            ("dispatch_array", [4]),
+            ("dispatch_groups", [4], [4]),
         ):
-            self.assert_fails_in_block(call, message)
+            self.assert_fails_in_block((name, 0, *arguments), message)
 
     def test_callback(self):
-        self.assert_fails(
-            lambda: self.shim.run_without_callback(self.scaling),
-            "AOTInductor on MPS: the callback of the command block is null",
-        )
-        self.assert_fails(
-            lambda: self.shim.run_without_function(self.scaling),
-            "AOTInductor on MPS: the function of the command block is null",
-        )
-        with self.assert_logged("the function of the command block is null"):
-            self.shim.call_without_function(self.scaling)
-        self.assert_fails(
-            lambda: self.shim.run_empty_function(self.scaling), "bad_function_call"
-        )
-        self.assert_fails(lambda: self.shim.run_throwing(self.scaling), "UNKNOWN")
-
         def raises():
             raise KeyError("from the callback")
 
-        self.assert_fails(
-            lambda: self.shim.run(self.scaling, raises), "from the callback"
-        )
+        for name, *arguments, expected in (
+            (
+                "run_without_callback",
+                "AOTInductor on MPS: the callback of the command block is null",
+            ),
+            (
+                "run_without_function",
+                "AOTInductor on MPS: the function of the command block is null",
+            ),
+            ("run_empty_function", "bad_function_call"),
+            ("run_throwing", "UNKNOWN"),
+            ("run", raises, "from the callback"),
+        ):
+            self.assert_fails((name, self.scaling, *arguments), expected)
+        with self.assert_logged("the function of the command block is null"):
+            self.shim.call_without_function(self.scaling)
 
     def test_throwing_halfway(self):
-        """3: what was dispatched before the callback threw is submitted, and recorded."""
+        """What was dispatched before the callback threw is submitted, and recorded."""
         out = torch.zeros(4, device="mps")
 
+        calls = self.calls_of(self.scaling, out, self.x, 5, dispatch=("dispatch", 4))
+
         def block():
-            self.shim.start(self.scaling)
-            self.shim.set_tensor(self.scaling, 0, out)
-            self.shim.set_tensor(self.scaling, 1, self.x)
-            self.shim.set_int(self.scaling, 2, 5)
-            self.shim.dispatch(self.scaling, 4)
+            self.encode(*calls)
             raise KeyError("halfway")
 
-        graph = torch.mps.MPSGraph()
-        with torch.mps.graph(graph):
-            self.assert_fails(lambda: self.shim.run(self.scaling, block), "halfway")
+        call = ("run", self.scaling, block)
+        graph, _ = captured(lambda: self.assert_fails(call, "halfway"))
         self.assertEqual(out.cpu(), torch.arange(4.0) * 5)
         out.zero_()
         graph.replay()
@@ -563,14 +454,14 @@ class TestErrors(ShimTestCase):
         self.assertEqual(code, 1)
 
     def test_outside_of_a_block(self):
-        for call in (
-            lambda: self.shim.start(self.scaling),
-            lambda: self.shim.set_tensor(self.scaling, 0, self.x),
-            lambda: self.shim.set_int(self.scaling, 0, 1),
-            lambda: self.shim.dispatch(self.scaling, 4),
+        for name, *arguments in (
+            ("start",),
+            ("set_tensor", 0, self.x),
+            ("set_int", 0, 1),
+            ("dispatch", 4),
         ):
             self.assert_fails(
-                call,
+                (name, self.scaling, *arguments),
                 """AOTInductor on MPS: work is encoded in the callback of aoti_torch_mps_run_command_block() only""",
             )
 
@@ -579,94 +470,75 @@ class TestErrors(ShimTestCase):
             set and it is dispatched"""
         adding = self.kernel("add")
         for call in (
-            lambda: self.shim.set_tensor(adding, 0, self.x),
-            lambda: self.shim.set_int(adding, 0, 1),
-            lambda: self.shim.dispatch(adding, 4),
-            lambda: self.shim.dispatch_array(adding, [4]),
+            ("set_tensor", adding, 0, self.x),
+            ("set_int", adding, 0, 1),
+            ("dispatch", adding, 4),
+            ("dispatch_array", adding, [4]),
         ):
             self.assert_fails_in_block(call, message)
             # an encoder of an earlier block is of no use
             self.assert_fails_in_block(call, message, start=False)
 
-    def test_tensors(self):
-        for tensor, message in (
+    def test_arguments(self):
+        number = torch.tensor(1.0, dtype=torch.float64)
+        several = "AOTInductor on MPS: a grid has 1 to 3 dimensions, but this one has "
+        null = "AOTInductor on MPS: the array of sizes is null"
+        index = "AOTInductor on MPS: there is no argument {}; Metal kernels have 31"
+        for name, *arguments, expected in (
             (
-                None,
+                *("set_tensor", 0, None),
                 "AOTInductor on MPS: the handle of the tensor for argument 0 is null",
             ),
             (
-                torch.ones(4),
+                *("set_tensor", 0, torch.ones(4)),
                 "AOTInductor on MPS: the tensor for argument 0 is on cpu, not on the MPS device",
             ),
             (
-                torch.ones(4, device="meta"),
+                *("set_tensor", 0, torch.ones(4, device="meta")),
                 "AOTInductor on MPS: the tensor for argument 0 is on meta",
             ),
             (
-                torch.tensor(1.0, dtype=torch.float64),
+                *("set_tensor", 0, number),
                 "AOTInductor on MPS: the number for argument 0 is of type Double, which Metal does not have",
             ),
+            (
+                *("set_undefined", 0),
+                "AOTInductor on MPS: the tensor for argument 0 is undefined",
+            ),
+            ("set_tensor", 31, self.x, index.format(31)),
+            ("set_tensor", 2**32 - 1, self.x, index.format(2**32 - 1)),
+            ("set_int", 31, 1, index.format(31)),
+            ("set_int", 2**32 - 1, 1, index.format(2**32 - 1)),
+            ("dispatch_array", [], several + "0"),
+            ("dispatch_array", [1, 1, 1, 1], several + "4"),
+            ("dispatch_array", None, null),
+            ("dispatch_groups", None, [1], null),
+            ("dispatch_groups", [1], None, null),
+            (
+                *("dispatch_groups", [2, 2], [2]),
+                "AOTInductor on MPS: the grid and its threadgroups have different numbers of dimensions: 2 and 1",
+            ),
         ):
-            self.assert_fails_in_block(
-                lambda: self.shim.set_tensor(self.scaling, 0, tensor), message
-            )
-        self.assert_fails_in_block(
-            lambda: self.shim.set_undefined(self.scaling, 0),
-            "AOTInductor on MPS: the tensor for argument 0 is undefined",
-        )
+            self.assert_fails_in_block((name, self.scaling, *arguments), expected)
 
-    def test_indices(self):
-        for index in (31, 2**32 - 1):
-            message = f"AOTInductor on MPS: there is no argument {index}; Metal kernels have 31"
-            self.assert_fails_in_block(
-                lambda: self.shim.set_tensor(self.scaling, index, self.x), message
-            )
-            self.assert_fails_in_block(
-                lambda: self.shim.set_int(self.scaling, index, 1), message
-            )
+    def test_last_argument(self):
+        """The kernel doesn't look at it."""
         out = torch.empty(4, device="mps")
-        # the last one, which the kernel doesn't look at
-        self.run_kernel(
-            "scale",
-            out,
-            self.x,
-            3,
-            dispatch=lambda kernel: self.shim.set_int(kernel, 30, 1)
-            or self.shim.dispatch(kernel, 4),
-        )
+        calls = self.calls_of(self.scaling, out, self.x, 3, dispatch=("dispatch", 4))
+        calls.insert(1, ("set_int", self.scaling, 30, 1))
+        self.run_calls(*calls)
         self.assertEqual(out.cpu(), torch.arange(4.0) * 3)
 
-    def test_grids(self):
-        dimensions = (
-            "AOTInductor on MPS: a grid has 1 to 3 dimensions, but this one has {}"
-        )
-        null = "AOTInductor on MPS: the array of sizes is null"
-        differ = """AOTInductor on MPS: the grid and its threadgroups have different numbers of dimensions: 2 and 1"""
-        for call, message in (
-            (lambda: self.shim.dispatch_array(self.scaling, []), dimensions.format(0)),
-            (
-                lambda: self.shim.dispatch_array(self.scaling, [1, 1, 1, 1]),
-                dimensions.format(4),
-            ),
-            (lambda: self.shim.dispatch_array(self.scaling, None), null),
-            (lambda: self.shim.dispatch_groups(self.scaling, None, [1]), null),
-            (lambda: self.shim.dispatch_groups(self.scaling, [1], None), null),
-            (lambda: self.shim.dispatch_groups(self.scaling, [2, 2], [2]), differ),
-        ):
-            self.assert_fails_in_block(call, message)
-
     def test_threadgroups(self):
-        for call in (
-            lambda: self.shim.dispatch_group(self.scaling, 4, 0),
-            lambda: self.shim.dispatch_group(self.scaling, 4, 2**20),
-            lambda: self.shim.dispatch_groups(self.scaling, [4, 4], [2**10, 2]),
-            lambda: self.shim.dispatch_groups(
-                self.scaling, [4, 4, 4], [2**32, 2**32, 1]
-            ),
-            lambda: self.shim.dispatch_groups(self.scaling, [4, 4], [1, 0]),
+        for name, *sizes in (
+            ("dispatch_group", 4, 0),
+            ("dispatch_group", 4, 2**20),
+            ("dispatch_groups", [4, 4], [2**10, 2]),
+            ("dispatch_groups", [4, 4, 4], [2**32, 2**32, 1]),
+            ("dispatch_groups", [4, 4], [1, 0]),
         ):
             self.assert_fails_in_block(
-                call,
+                (name, self.scaling, *sizes),
                 "AOTInductor on MPS: threadgroups of shape",
                 "but this kernel runs with 1 to",
             )
@@ -677,23 +549,24 @@ class TestErrors(ShimTestCase):
         out = torch.zeros(4, device="mps")
         codes = []
 
-        def block():
-            self.shim.start(self.scaling)
-            self.shim.set_tensor(self.scaling, 0, wrong)
-            self.shim.set_tensor(self.scaling, 1, x)
-            self.shim.set_int(self.scaling, 2, 5)
-            codes.append(self.shim.set_tensor(self.scaling, 0, torch.ones(4)))
-            codes.append(self.shim.dispatch(self.scaling, 4))
-            codes.append(self.shim.start(self.scaling))
-
+        calls = [
+            ("start", self.scaling),
+            ("set_tensor", self.scaling, 0, wrong),
+            ("set_tensor", self.scaling, 1, x),
+            ("set_int", self.scaling, 2, 5),
+            ("set_tensor", self.scaling, 0, torch.ones(4)),
+            ("dispatch", self.scaling, 4),
+            ("start", self.scaling),
+        ]
+        block = lambda: codes.extend(self.encode(*calls))  # noqa: E731
         graph = torch.mps.MPSGraph()
         with torch.mps.graph(graph):
             out.add_(1)
             self.assert_fails(
-                lambda: self.shim.run(self.scaling, block),
+                ("run", self.scaling, block),
                 "AOTInductor on MPS: an earlier call of this command block failed",
             )
-        self.assertEqual(codes, [1, 1, 1])
+        self.assertEqual(codes, [0] * 4 + [1] * 3)
         self.assertEqual(wrong.cpu(), torch.zeros(4))
         x.fill_(3)
         graph.replay()

@@ -1,7 +1,6 @@
 # Owner(s): ["module: mps"]
 
-"""torch.compile(backend="mpsgraphs"): values of later calls are those of eager on new inputs, and it was replays that
-gave them."""
+"""torch.compile(backend="mpsgraphs"): later calls replay, and give eager's values on new inputs."""
 
 import contextlib
 import copy
@@ -80,6 +79,10 @@ class CompileTestCase(TestCase):
         torch._dynamo.reset()
         super().tearDown()
 
+    def compare(self, compiled, function, *inputs):
+        """A call gives what eager gives."""
+        self.assertEqual(compiled(*inputs), function(*inputs), **EXACT)
+
     def check(self, function, *shapes, rounds=4, pieces=(1,), eager_calls=0, **options):
         """Compares calls on new inputs with eager. There is one graph, of so many pieces, and all calls but the first
         are replays."""
@@ -88,7 +91,8 @@ class CompileTestCase(TestCase):
             inputs = [new(*shape) for shape in shapes]
             given = [x.clone() for x in inputs]
             results = compiled(*given)
-            self.assertEqual(results, function(*inputs), **EXACT)
+            wanted = function(*inputs)
+            self.assertEqual(results, wanted, exact_stride=True, **EXACT)
             self.assertEqual(given, inputs, **EXACT)
         (report,) = reports()
         self.assertEqual(report["pieces"], list(pieces))
@@ -106,13 +110,14 @@ class TestInference(CompileTestCase):
             self.check(model, (3, 8))
 
     def test_device_without_an_index(self):
-        """29: "mps" is "mps:0"."""
+        """ "mps" is "mps:0"."""
         self.check(lambda x: torch.arange(6, device="mps") + x, (6,))
 
     def test_several_results(self):
         def function(x):
             y = x.sin()
-            return {"a": y, "b": [y.T, x, y[:, 1:], 3, None], "c": y.expand(2, 3, 4)}
+            some = [y.T, x, y[:, 1:], y[:, ::2], 3, None]
+            return {"a": y, "b": some, "c": y.expand(2, 3, 4), "d": y.sum().expand(3)}
 
         self.check(function, (3, 4))
 
@@ -125,7 +130,7 @@ class TestInference(CompileTestCase):
     @parametrize("copy_outputs", [True, False])
     @parametrize("gradients", [True, False])
     def test_views_of_parts(self, gradients, copy_outputs):
-        """40: of an argument, a parameter and another result, wherever these begin in their storage."""
+        """Of an argument, a parameter and another result, wherever these begin in their storage."""
         weight = nn.Parameter(new(3, 4, 4)[1])
 
         def function(x):
@@ -151,7 +156,7 @@ class TestInference(CompileTestCase):
         self.assertGreaterEqual(report["replays"], 2)
 
     def test_views_of_an_argument_with_other_memory(self):
-        """32, 40: the argument is itself a view."""
+        """The argument is itself a view."""
         function = lambda x: (x.view(1, *x.shape), x * 2)  # noqa: E731
         compiled = torch.compile(function, backend="mpsgraphs", dynamic=True)
         parts = new(3, 4, 5)
@@ -161,7 +166,7 @@ class TestInference(CompileTestCase):
             self.assertEqual(compiled(x), function(x), **EXACT)
 
     def test_caught_error_of_eager(self):
-        """29: a cache of keys that is written by an operator without a kernel or, where that raises, by indexing."""
+        """A cache of keys that is written by an operator without a kernel or, where that raises, by indexing."""
 
         def write(cache, position, keys):
             try:
@@ -184,17 +189,6 @@ class TestInference(CompileTestCase):
         (report,) = reports()
         self.assertEqual((report["captures"], report["replays"]), (1, 2))
 
-    def test_strides_are_those_of_eager(self):
-        def function(x):
-            y = x * 2
-            return y.T, y[:, ::2], y.sum().expand(3)
-
-        compiled = torch.compile(function, backend="mpsgraphs")
-        for _ in range(3):
-            x = new(3, 4)
-            for one, other in zip(compiled(x), function(x)):
-                self.assertEqual(one.stride(), other.stride())
-
     def test_results_are_not_overwritten(self):
         compiled = torch.compile(lambda x: x + 1, backend="mpsgraphs")
         inputs = [new(4) for _ in range(3)]
@@ -215,8 +209,7 @@ class TestInference(CompileTestCase):
         compiled = torch.compile(model, backend="mpsgraphs")
         with torch.no_grad():
             for _ in range(4):
-                x = new(8, 4)
-                self.assertEqual(compiled(x), other(x), **EXACT)
+                self.compare(compiled, other, new(8, 4))
         self.assertEqual(model.state_dict(), other.state_dict(), **EXACT)
         (report,) = reports()
         self.assertEqual(report["replays"], 3)
@@ -247,7 +240,6 @@ class TestInference(CompileTestCase):
 
     @parametrize("what", ["dropout", "randn", "bernoulli", "feature_dropout"])
     def test_random(self, what):
-        """The state of the generator goes on as in eager."""
         functions = {
             "dropout": lambda x: F.dropout(x, 0.3) + 1,
             "randn": lambda x: torch.randn_like(x) * x,
@@ -398,8 +390,7 @@ class TestShapes(CompileTestCase):
 
         compiled = torch.compile(function, backend="mpsgraphs", dynamic=True)
         for size in (3, 4, 5, 3, 4, 5):
-            x = new(size, 4)
-            self.assertEqual(compiled(x), function(x), **EXACT)
+            self.compare(compiled, function, new(size, 4))
         (report,) = reports()
         self.assertEqual((report["captures"], report["replays"]), (3, 3))
 
@@ -430,7 +421,7 @@ class TestShapes(CompileTestCase):
             self.assertEqual(y.stride(), (x * 2).stride())
 
     def test_shape_of_a_parameter(self):
-        """30, 32: Dynamo does not guard it while the parameter is the same, but the trace may hold numbers of it."""
+        """Dynamo does not guard it while the parameter is the same, but the trace may hold numbers of it."""
 
         class Mean(nn.Module):
             def __init__(self):
@@ -443,9 +434,9 @@ class TestShapes(CompileTestCase):
         module = Mean()
         compiled = torch.compile(module, backend="mpsgraphs")
         with torch.no_grad():
+            x = new(3)
             for _ in range(2):
-                x = new(3)
-                self.assertEqual(compiled(x), module(x), **EXACT)
+                self.compare(compiled, module, x.normal_())
             module.weight.data = new(2, 4)
             try:
                 y = compiled(x)  # releases after 2.6 trace it again
@@ -462,28 +453,23 @@ class TestShapes(CompileTestCase):
 
 
 class TestMemory(CompileTestCase):
-    def test_storage_that_moved(self):
-        """30"""
+    def test_replaced_weights(self):
+        """Loaded, given other memory, or replaced."""
         model = nn.Linear(4, 4).to("mps")
         compiled = torch.compile(model, backend="mpsgraphs")
-        with torch.no_grad():
-            for _ in range(3):
-                x = new(2, 4)
-                self.assertEqual(compiled(x), model(x), **EXACT)
-                model.weight.data = new(4, 4)
-                self.assertEqual(compiled(x), model(x), **EXACT)
 
-    def test_weights_loaded_and_replaced(self):
-        """30"""
-        model = nn.Linear(4, 4).to("mps")
-        compiled = torch.compile(model, backend="mpsgraphs")
+        def move():
+            model.weight.data = new(4, 4)
+
+        def load(assign):
+            state = {"weight": new(4, 4), "bias": new(4)}
+            model.load_state_dict(state, assign=assign)
+
         with torch.no_grad():
-            for assign in (False, True, True):
-                x = new(2, 4)
-                self.assertEqual(compiled(x), model(x), **EXACT)
-                state = {"weight": new(4, 4), "bias": new(4)}
-                model.load_state_dict(state, assign=assign)
-                self.assertEqual(compiled(x), model(x), **EXACT)
+            for assign in (None, False, None, True, True, None):
+                self.compare(compiled, model, new(2, 4))
+                move() if assign is None else load(assign)
+                self.compare(compiled, model, new(2, 4))
 
     def test_graphs_of_weights_that_are_gone(self):
         """They make room for others."""
@@ -499,22 +485,7 @@ class TestMemory(CompileTestCase):
             del weight
             gc.collect()
 
-    def test_shared_submodule(self):
-        shared = nn.Linear(4, 4)
-        models = [
-            nn.Sequential(shared, nn.Linear(4, 4)).to("mps"),
-            nn.Sequential(shared, nn.Linear(4, 4)).to("mps"),
-        ]
-        compiled = [torch.compile(m, backend="mpsgraphs") for m in models]
-        with torch.no_grad():
-            for _ in range(4):
-                x = new(2, 4)
-                for one, model in zip(compiled, models):
-                    self.assertEqual(one(x), model(x), **EXACT)
-                shared.weight.mul_(1.5)
-
     def test_reset_gives_all_back(self):
-        """30"""
         gc.collect()
         torch.mps.synchronize()
         before = torch.mps.current_allocated_memory()
@@ -532,14 +503,6 @@ class TestMemory(CompileTestCase):
         torch.mps.synchronize()
         torch.mps.empty_cache()
         self.assertLessEqual(torch.mps.current_allocated_memory(), before)
-
-    def test_after_a_reset(self):
-        compiled = torch.compile(lambda x: x * 2, backend="mpsgraphs")
-        for _ in range(2):
-            for _ in range(2):
-                x = new(3)
-                self.assertEqual(compiled(x), x * 2, **EXACT)
-            torch._dynamo.reset()
 
     def test_results_in_memory_of_the_graph(self):
         compiled = torch.compile(
@@ -616,20 +579,14 @@ class TestTraining(CompileTestCase):
             (report,) = reports(part)
             self.assertEqual((report["captures"], report["replays"]), (1, 5))
 
-    def test_several_calls_before_the_backward_pass(self):
-        eager, model, compiled = self.models(nn.Linear(4, 4), nn.Tanh())
-        for _ in range(3):
-            inputs = [new(2, 4) for _ in range(3)]
-            for module in (eager, compiled):
-                sum(module(x).square().sum() for x in inputs).backward()
-            for one, other in zip(eager.parameters(), model.parameters()):
-                self.assertEqual(one.grad, other.grad, **EXACT)
-
-    def test_more_calls_than_graphs(self):
+    @parametrize("calls,max_graphs", [(3, 8), (4, 2)])
+    def test_several_calls_before_the_backward_pass(self, calls, max_graphs):
+        """Also more calls than there may be graphs."""
         eager, model, _ = self.models(nn.Linear(4, 4), nn.Tanh())
-        compiled = torch.compile(model, backend="mpsgraphs", options={"max_graphs": 2})
-        for _ in range(2):
-            inputs = [new(2, 4) for _ in range(4)]
+        options = {"max_graphs": max_graphs}
+        compiled = torch.compile(model, backend="mpsgraphs", options=options)
+        for _ in range(3):
+            inputs = [new(2, 4) for _ in range(calls)]
             for module in (eager, compiled):
                 sum(module(x).square().sum() for x in inputs).backward()
             for one, other in zip(eager.parameters(), model.parameters()):
@@ -699,7 +656,7 @@ class TestTraining(CompileTestCase):
 
 
 class TestOrder(CompileTestCase):
-    """40: live results are safe, whatever the order of use."""
+    """Live results are safe, whatever the order of use."""
 
     def make_pair(self, dynamic=None, **options):
         model = nn.Sequential(
@@ -731,7 +688,7 @@ class TestOrder(CompileTestCase):
 
     @parametrize("dynamic", [None, True])
     def test_one_forward_one_backward(self, dynamic):
-        """40: as a pipeline runs; two graphs of each part and shape are enough."""
+        """As a pipeline runs; two graphs of each part and shape are enough."""
         pair = self.make_pair(dynamic)
         sizes = (5, 6, 7, 5, 6, 5, 7, 6, 5) if dynamic else (5,) * 9
         inputs = [new(size, 4) for size in sizes]
@@ -802,7 +759,7 @@ class TestOrder(CompileTestCase):
 
     @parametrize("saved", sorted(FUNCTIONS))
     def test_second_order_gradients_raise(self, saved):
-        """42: also where AOTAutograd itself would drop them."""
+        """Also where AOTAutograd itself would drop them."""
         compiled = torch.compile(self.FUNCTIONS[saved], backend="mpsgraphs")
         for _ in range(3):
             x = new(4, requires_grad=True)
@@ -939,7 +896,6 @@ class TestOthers(CompileTestCase):
             self.assertEqual(y, x.sin() + 1, **EXACT)
 
     def test_what_can_not_be_traced(self):
-        """29"""
         message = (
             "(.*) runs eagerly, since AOTAutograd can't trace it: ValueError: planted"
         )
@@ -966,43 +922,33 @@ class TestOthers(CompileTestCase):
         self.assertEqual(reports(), [])
 
     def test_bad_options(self):
-        for options, message in (
+        for given, message in (
             (
-                {"copies": 1},
+                {"options": {"copies": 1}},
                 "torch.compile(backend='mpsgraphs'): there is no option 'copies'; "
                 "known are copy_outputs, link, link_limit, max_graphs",
             ),
             (
-                {"max_graphs": 0},
+                {"options": {"max_graphs": 0}},
                 "torch.compile(backend='mpsgraphs'): the option 'max_graphs' takes a positive int, but is 0",
             ),
             (
-                {"link": 1},
+                {"options": {"link": 1}},
                 "torch.compile(backend='mpsgraphs'): the option 'link' takes a bool, but is 1",
             ),
+            (
+                {"mode": "reduce-overhead"},
+                "torch.compile(backend='mpsgraphs'): there are no modes, got mode='reduce-overhead'; use options, known are "
+                "copy_outputs, link, link_limit, max_graphs",
+            ),
         ):
-            function = torch.compile(
-                lambda x: x + 1, backend="mpsgraphs", options=options
-            )
+            function = torch.compile(lambda x: x + 1, backend="mpsgraphs", **given)
             with self.assertRaises(torch._dynamo.exc.BackendCompilerFailed) as raised:
                 function(new(2))
             inner = raised.exception.inner_exception
             self.assertIsInstance(inner, ValueError)
             self.assertEqual(str(inner), message)
             torch._dynamo.reset()
-
-    def test_mode(self):
-        """The error names the options that there are."""
-        function = torch.compile(
-            lambda x: x + 1, backend="mpsgraphs", mode="reduce-overhead"
-        )
-        with self.assertRaises(torch._dynamo.exc.BackendCompilerFailed) as raised:
-            function(new(2))
-        self.assertEqual(
-            str(raised.exception.inner_exception),
-            "torch.compile(backend='mpsgraphs'): there are no modes, got mode='reduce-overhead'; use options, known are "
-            "copy_outputs, link, link_limit, max_graphs",
-        )
 
     def test_line_of_a_module(self):
         """Where all operators are torch's own, the line is that of the call."""
@@ -1048,6 +994,7 @@ class TestOthers(CompileTestCase):
 
 
 instantiate_parametrized_tests(TestInference)
+instantiate_parametrized_tests(TestTraining)
 instantiate_parametrized_tests(TestOrder)
 
 if __name__ == "__main__":

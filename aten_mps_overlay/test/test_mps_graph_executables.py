@@ -1,12 +1,11 @@
 # Owner(s): ["module: mps"]
 
-"""Cases for the executables that captured graphs share. The number in a docstring is the promise that the case guards:
-23 one compile for the same graph, shapes and types; 24 matmul, convolution and attention hit it; 25 it is bounded.
-"""
+"""Cases for the executables that captured graphs share."""
 
 import unittest
 
 from test_mps_executable_cache import check_sums, counts_of, new_inputs, OPERATIONS, run
+from test_mps_graph import captured, EXACT
 
 import torch
 from torch.testing._internal.common_utils import (
@@ -32,36 +31,28 @@ class TestGraphExecutables(TestCase):
         super().tearDown()
 
     def test_captures_share(self):
-        """23: a second capture of the same work compiles nothing, nor does a capture of what eager has run."""
+        """A second capture of the same work compiles nothing, nor does a capture of what eager has run."""
         x = torch.randn(8, 8, device="mps")
-
-        def capture():
-            graph = torch.mps.MPSGraph()
-            with torch.mps.graph(graph):
-                y = (x @ x).softmax(-1)
-            return graph, y
-
-        graphs = [capture()]
+        work = lambda: (x @ x).softmax(-1)  # noqa: E731
+        graphs = [captured(work)]
         misses = torch.mps.executable_cache_stats()["misses"]
         self.assertGreater(misses, 0)
-        graphs += [capture() for _ in range(3)]
+        graphs += [captured(work) for _ in range(3)]
         stats = torch.mps.executable_cache_stats()
         self.assertEqual((stats["misses"], stats["hits"]), (misses, 3 * misses))
         x.copy_(torch.randn(8, 8))
         expected = (x @ x).softmax(-1)
         for graph, y in graphs:
             graph.replay()
-            self.assertEqual(y, expected, atol=0, rtol=0)
+            self.assertEqual(y, expected, **EXACT)
         torch.mps.set_executable_cache_enabled(True)
         (x @ x).softmax(-1)
         self.assertEqual(torch.mps.executable_cache_stats()["misses"], misses)
 
     def test_graphs_and_the_gpu_keep_what_they_need(self):
-        """25: clearing takes nothing from a captured graph or from work in flight."""
+        """Clearing takes nothing from a captured graph or from work in flight."""
         x = torch.randn(64, 64, device="mps")
-        graph = torch.mps.MPSGraph()
-        with torch.mps.graph(graph):
-            y = (x @ x) @ x
+        graph, y = captured(lambda: (x @ x) @ x)
         x.copy_(torch.randn(64, 64))
         expected = (x @ x) @ x
         torch.mps.set_executable_cache_enabled(True)
@@ -71,19 +62,17 @@ class TestGraphExecutables(TestCase):
             torch.mps.executable_cache_clear()
         self.assertEqual(torch.mps.executable_cache_stats()["entries"], 0)
         torch.mps.set_executable_cache_enabled(False)
-        self.assertEqual((y, z), (expected, expected), atol=0, rtol=0)
+        self.assertEqual((y, z), (expected, expected), **EXACT)
 
     @parametrize("name", list(OPERATIONS))
     def test_parameters_in_captures(self, name):
-        """23, 24: of two captures of the same call the second is a hit; both give eager's values on new inputs."""
+        """Of two captures of the same call the second is a hit; both give eager's values on new inputs."""
         operation, variants = OPERATIONS[name]
         for i, call in enumerate(variants):
             inputs = new_inputs(call)
             graphs = []
             for again in range(2):
-                graph = torch.mps.MPSGraph()
-                with torch.mps.graph(graph):
-                    output = run(call, inputs)
+                graph, output = captured(lambda: run(call, inputs))
                 graphs.append((graph, output))
                 self.assertEqual(counts_of(operation), (i + again, i + 1))
             for _ in range(2):
@@ -93,7 +82,7 @@ class TestGraphExecutables(TestCase):
                 for graph, output in graphs:
                     output.zero_()
                     graph.replay()
-                    self.assertEqual(output, expected, atol=0, rtol=0)
+                    self.assertEqual(output, expected, **EXACT)
             # replays look nothing up
             self.assertEqual(counts_of(operation), (i + 1, i + 1))
         check_sums(self)

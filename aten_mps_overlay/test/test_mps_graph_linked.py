@@ -1,8 +1,6 @@
 # Owner(s): ["module: mps"]
 
-"""Cases for graphs whose MPSGraph runs are linked (link=True). The number in a docstring is the promise that the case
-guards: 26 stretches of graph runs are replayed as one executable each.
-"""
+"""Cases for graphs whose MPSGraph runs are linked (link=True): stretches of runs are replayed as one executable each."""
 
 import json
 import os
@@ -56,7 +54,6 @@ CAN_LINK = torch.backends.mps.is_macos_or_newer(15, 0)
 @unittest.skipIf(CAN_LINK, "linking works here")
 class TestOlderSystems(TestCase):
     def test_one_warning(self):
-        """26: before macOS 15.0 there is one warning, and replays are as without link=True."""
         x = torch.randn(4, device="mps")
         message = (
             "torch.mps graph capture: link=True needs macOS 15.0 or newer. The MPSGraph runs of this graph and of "
@@ -83,31 +80,32 @@ class LinkedTestCase(TestCase):
         """Compares replays on new inputs with eager: results, and what became of the inputs. There are so many
         stretches, and so many graph runs that are in none."""
         inputs = [torch.randn(shape, device="mps") for shape in shapes]
+        graph, outputs = self.check_replays(function, inputs, rounds, **options)
+        stats = graph.stats()
+        found = stats["linked_stretches"], stats["graph_runs"] - stats["linked_runs"]
+        if stretches is not None:
+            self.assertEqual(found, (stretches, alone), list(steps_of(graph)))
+        return graph
+
+    def check_replays(self, function, inputs, rounds=3, **options):
         graph, outputs = capture(function, *inputs, **options)
+        leaves = torch.utils._pytree.tree_leaves(outputs)
+        given = {x.untyped_storage().data_ptr() for x in inputs}
         seen = []
         for _ in range(rounds):
-            values = [torch.randn(shape) for shape in shapes]
+            values = [torch.randn(x.shape) for x in inputs]
             for x, value in zip(inputs, values):
                 x.copy_(value)
-            for output in torch.utils._pytree.tree_leaves(outputs):
-                if output.untyped_storage().data_ptr() not in {
-                    x.untyped_storage().data_ptr() for x in inputs
-                }:
+            for output in leaves:
+                if output.untyped_storage().data_ptr() not in given:
                     output.fill_(93)  # what the replay does not write must not pass
             graph.replay()
-            fresh = [value.to("mps") for value in values]
-            expected = function(*fresh)
-            self.assertEqual(outputs, expected, **EXACT)
+            fresh = [torch.empty_like(x).copy_(v) for x, v in zip(inputs, values)]
+            self.assertEqual(outputs, function(*fresh), **EXACT)
             self.assertEqual(inputs, fresh, **EXACT)
-            seen.append([o.cpu() for o in torch.utils._pytree.tree_leaves(outputs)])
+            seen.append([output.cpu() for output in leaves])
         self.assertNotEqual(seen[0], seen[1])
-        stats = graph.stats()
-        self.assertEqual(
-            (stats["linked_stretches"], stats["graph_runs"] - stats["linked_runs"]),
-            (stretches, alone),
-            list(steps_of(graph)),
-        )
-        return graph
+        return graph, outputs
 
 
 class TestInstantiation(LinkedTestCase):
@@ -143,7 +141,6 @@ class TestInstantiation(LinkedTestCase):
 
 class TestLinked(LinkedTestCase):
     def test_chain(self):
-        """26: runs that follow each other are one executable."""
         weight = torch.randn(8, 8, device="mps")
 
         def function(x):
@@ -160,7 +157,6 @@ class TestLinked(LinkedTestCase):
         self.assertEqual(written(graph)[-1], [1])
 
     def test_off_by_default(self):
-        """26: without link=True each run is its own."""
         x = torch.randn(4, device="mps")
         for graph in (torch.mps.MPSGraph(), torch.mps.MPSGraph(link=True)):
             with torch.mps.graph(graph, link=None if not graph._link else False):
@@ -173,7 +169,6 @@ class TestLinked(LinkedTestCase):
         self.assertEqual(graph.stats()["linked_runs"], 0)
 
     def test_ways_to_ask(self):
-        """26: of the graph, of a capture, of the module's current graph."""
         x = torch.randn(4, device="mps")
         graphs = [torch.mps.MPSGraph(link=True), torch.mps.MPSGraph()]
         with torch.mps.graph(graphs[0]):
@@ -191,7 +186,7 @@ class TestLinked(LinkedTestCase):
             self.assertEqual(result, x.relu().atan(), **EXACT)
 
     def test_nothing_that_anybody_sees(self):
-        """26: runs whose results are not seen are replayed as they are, or left out of their stretch."""
+        """Runs whose results are not seen are replayed as they are, or left out of their stretch."""
         x = torch.randn(4, device="mps")
         graph, _ = capture(lambda x: x.relu().atan().numel(), x)
         graph.replay()
@@ -204,16 +199,9 @@ class TestLinked(LinkedTestCase):
         graph = self.check(function, (4,))
         self.assertEqual(written(graph), [[0], [0], [0], [1]])
 
-    def test_bad_limit(self):
-        """26: a limit is a positive number."""
-        with self.assertRaisesRegex(
-            ValueError, "link_limit must be at least 1, but is 0"
-        ):
-            torch.mps.MPSGraph(link=True, link_limit=0)
-
     @parametrize("limit,stretches,alone", [(1, 0, 8), (2, 4, 0), (3, 3, 0), (7, 1, 1)])
     def test_limit(self, limit, stretches, alone):
-        """26: no executable has more runs than link_limit says."""
+        """No executable has more runs than link_limit says."""
 
         def function(x):
             values = [x]  # all live, so that no memory is used again
@@ -224,8 +212,6 @@ class TestLinked(LinkedTestCase):
         self.check(function, (5,), stretches=stretches, alone=alone, link_limit=limit)
 
     def test_several_results(self):
-        """26: results of one run go to different ones."""
-
         def function(x):
             values, indices = x.sort(-1)
             return values.atan() + values.cos(), indices, values.sum(-1)
@@ -233,7 +219,7 @@ class TestLinked(LinkedTestCase):
         self.check(function, (4, 6))
 
     def test_captures_share(self):
-        """23: the linked executable comes from the cache the second time."""
+        """The linked executable comes from the cache the second time."""
         torch.mps.executable_cache_clear()
         x = torch.randn(4, 4, device="mps")
         weight = torch.randn(4, 4, device="mps")
@@ -260,7 +246,7 @@ class TestLinked(LinkedTestCase):
         self.assertEqual(z, x.atan(), **EXACT)
 
     def test_other_views_are_another_executable(self):
-        """23: the same parts, and another piece of a result between them."""
+        """The same parts, and another piece of a result between them."""
         x = torch.randn(6, 4, device="mps")
         captures = [
             (begin, *capture(lambda x: x.sin()[begin : begin + 2].atan(), x))
@@ -273,90 +259,146 @@ class TestLinked(LinkedTestCase):
             self.assertEqual(graph.stats()["linked_runs"], 2)
 
     def test_cache_names_them(self):
-        """23: entries of the cache tell linked executables from others."""
+        """Entries of the cache tell linked executables from others."""
         torch.mps.executable_cache_clear()
         capture(lambda x: x.sin().cos(), torch.randn(3, 5, device="mps"))
         entries = torch._C._mps_executable_cache_entries()
         self.assertEqual(sum("linked" in str(entry) for entry in entries), 1, entries)
 
 
+def reader_between(x):
+    # what another run still reads is overwritten
+    y = x.sin() * 2
+    x.add_(1)
+    return y, x.cos()
+
+
+def overwritten_by_its_reader(x):
+    # a run may write in the place of what it alone reads
+    x.mul_(2)
+    return x.sin().atan()
+
+
+def overwritten_several_times(x):
+    y = torch.empty_like(x)
+    torch.mul(x, 2, out=y)
+    z = y.sin()
+    y.add_(z)
+    y.atan_()
+    return y, z
+
+
+def read_and_then_overwritten(x):
+    # a later step reads the result, and one after that overwrites it
+    y = torch.empty_like(x)
+    torch.mul(x, 2, out=y)
+    z = x.cos()
+    w = y.sin()
+    torch.mul(x, 3, out=y)
+    return y, z, w
+
+
+def overwritten_by_what_follows_its_reader(x):
+    # a compiler that makes both one kernel would have to know
+    x.mul_(2)
+    y = x.sin()
+    x.add_(y)
+    return x.cos()
+
+
+def temporaries_take_turns(x, y):
+    for i in range(6):
+        a = x * (i + 1)
+        b = a.sin()
+        del a
+        c = y.atan() + b
+        del b
+        x = c.cos()
+        del c
+    return x
+
+
+def results_that_live(x):
+    a = x.sin()
+    return a, a.cos().atan()
+
+
+def view_that_lives(x):
+    a = x.sin()
+    return a[2:4], a.cos().atan()
+
+
+def result_for_a_kernel(x):
+    a = x.sin()
+    b = a.clamp(-0.9, 0.9)
+    c = torch.erfinv(b)
+    d = c.cos()
+    return d.atan()
+
+
+def memory_of_a_kernels_result(x):
+    a = torch.erfinv(x)
+    b = a.cos()
+    del a
+    # takes the place of the kernel's result, which the cosine reads
+    c = b.atan()
+    return c, c.sin()
+
+
+def result_for_a_copy(x):
+    a = x.sin().cos()
+    kept = torch.empty_like(a)
+    kept.copy_(a)
+    return kept, a.atan().sqrt()
+
+
+def part_of_a_tensor_written(x):
+    # a stretch ends where a run reads what several have written
+    y = torch.zeros(4, 6, device="mps")
+    y[1:3].copy_(x.sin())
+    y[:, 2:4].mul_(3)
+    return y.atan(), y
+
+
+# By function: the shape of its inputs, what check() is to find, and which results are written to memory.
+MEMORY = {
+    reader_between: ((6,), {"stretches": 2}, None),
+    overwritten_by_its_reader: ((6,), {}, None),
+    overwritten_several_times: ((6,), {}, [[0], [1], [0], [1]]),
+    read_and_then_overwritten: ((6,), {"alone": 2, "link_limit": 2}, [[1], [1]]),
+    overwritten_by_what_follows_its_reader: ((6,), {"stretches": 2}, None),
+    temporaries_take_turns: ((32,), {}, None),
+    results_that_live: ((6,), {}, [[1], [0], [1]]),
+    view_that_lives: ((6,), {}, [[1], [0], [1]]),
+    result_for_a_kernel: ((6,), {"stretches": 2}, [[0], [1], [0], [1]]),
+    memory_of_a_kernels_result: ((6,), {"alone": 1}, None),
+    result_for_a_copy: ((6,), {"stretches": 2}, None),
+    part_of_a_tensor_written: ((2, 6), {"stretches": None}, None),
+}
+
+
 class TestMemory(LinkedTestCase):
-    def test_input_overwritten_after_it_was_read(self):
-        """26: a stretch ends where a result would overwrite what another run still reads."""
+    @parametrize("function", list(MEMORY), name_fn=lambda f: f.__name__)
+    def test_results(self, function):
+        """A stretch ends where it has to, and what is read after it, or lives, is written to memory."""
+        shape, found, expected = MEMORY[function]
+        shapes = [shape] * function.__code__.co_argcount
+        graph = self.check(function, *shapes, **found)
+        if expected is not None:
+            self.assertEqual(written(graph), expected)
 
+    def test_result_for_another_stretch(self):
         def function(x):
-            y = x.sin() * 2
-            x.add_(1)
-            return y, x.cos()
+            a = x.sin()
+            b = a.cos()
+            c = b.atan()
+            return c.sqrt()
 
-        self.check(function, (6,), stretches=2)
-
-    def test_input_overwritten_by_its_reader(self):
-        """26: a run may write in the place of what it alone reads."""
-
-        def function(x):
-            x.mul_(2)
-            return x.sin().atan()
-
-        self.check(function, (6,))
-
-    def test_overwritten_several_times(self):
-        """26: what is left is what the last one wrote."""
-
-        def function(x):
-            y = torch.empty_like(x)
-            torch.mul(x, 2, out=y)
-            z = y.sin()
-            y.add_(z)
-            y.atan_()
-            return y, z
-
-        graph = self.check(function, (6,))
+        graph = self.check(function, (6,), stretches=2, link_limit=2)
         self.assertEqual(written(graph), [[0], [1], [0], [1]])
 
-    def test_read_and_then_overwritten(self):
-        """26: a result that a later step reads is written, though one after that overwrites it."""
-
-        def function(x):
-            y = torch.empty_like(x)
-            torch.mul(x, 2, out=y)
-            z = x.cos()
-            w = y.sin()
-            torch.mul(x, 3, out=y)
-            return y, z, w
-
-        graph = self.check(function, (6,), alone=2, link_limit=2)
-        self.assertEqual(written(graph), [[1], [1]])
-
-    def test_overwritten_by_what_follows_its_reader(self):
-        """26: a stretch ends before that, too: a compiler that makes both one kernel would have to know."""
-
-        def function(x):
-            x.mul_(2)
-            y = x.sin()
-            x.add_(y)
-            return x.cos()
-
-        self.check(function, (6,), stretches=2)
-
-    def test_temporaries_take_turns(self):
-        """26: memory that is used again in a stretch holds the value of its turn."""
-
-        def function(x, y):
-            for i in range(6):
-                a = x * (i + 1)
-                b = a.sin()
-                del a
-                c = y.atan() + b
-                del b
-                x = c.cos()
-                del c
-            return x
-
-        self.check(function, (32,), (32,))
-
     def test_buffers_of_a_module(self):
-        """26: what lived before the capture is updated by each replay."""
+        """What lived before the capture is updated by each replay."""
         norm = nn.BatchNorm1d(5).to("mps").train()
         reference = nn.BatchNorm1d(5).to("mps").train()
         x = torch.randn(7, 5, device="mps")
@@ -369,121 +411,17 @@ class TestMemory(LinkedTestCase):
             self.assertEqual(norm.state_dict(), reference.state_dict(), **EXACT)
         self.assertGreater(graph.stats()["linked_runs"], 1)
 
-    def test_results_that_live(self):
-        """26: each result that a tensor holds is written."""
-
-        def function(x):
-            a = x.sin()
-            b = a.cos()
-            c = b.atan()
-            return a, c
-
-        graph = self.check(function, (6,))
-        self.assertEqual(written(graph), [[1], [0], [1]])
-
-    def test_view_that_lives(self):
-        """26: a result is written if a view of it is all that is left."""
-
-        def function(x):
-            a = x.sin()
-            b = a.cos()
-            return a[2:4], b.atan()
-
-        graph = self.check(function, (6,))
-        self.assertEqual(written(graph), [[1], [0], [1]])
-
-    def test_result_for_a_kernel(self):
-        """26: what a kernel reads later is written, and its results are read from memory."""
-
-        def function(x):
-            a = x.sin()
-            b = a.clamp(-0.9, 0.9)
-            c = torch.erfinv(b)
-            d = c.cos()
-            return d.atan()
-
-        graph = self.check(function, (6,), stretches=2)
-        self.assertEqual(written(graph), [[0], [1], [0], [1]])
-
-    def test_memory_of_a_kernels_result(self):
-        """26: what a kernel wrote is read before the memory is used again."""
-
-        def function(x):
-            a = torch.erfinv(x)
-            b = a.cos()
-            del a
-            # takes the place of the kernel's result, which the cosine reads
-            c = b.atan()
-            return c, c.sin()
-
-        self.check(function, (6,), alone=1)
-
-    def test_result_for_a_copy(self):
-        """26: so is what is copied."""
-        kept = torch.zeros(6, device="mps")
-
-        def function(x):
-            a = x.sin().cos()
-            kept.copy_(a)
-            return a.atan().sqrt()
-
-        graph = self.check(function, (6,), stretches=2)
-        graph.replay()
-        self.assertEqual(kept, kept.clone().clamp(-1, 1), **EXACT)
-
-    def test_result_for_another_stretch(self):
-        """26: and what a later stretch reads."""
-
-        def function(x):
-            a = x.sin()
-            b = a.cos()
-            c = b.atan()
-            return c.sqrt()
-
-        graph = self.check(function, (6,), stretches=2, link_limit=2)
-        self.assertEqual(written(graph), [[0], [1], [0], [1]])
-
     def test_result_for_a_kernel_object(self):
-        """26: what a kernel object reads is not known, so all before it is written."""
+        """What a kernel object reads is not known, so all before it is written."""
 
         def function(x):
             a = x @ x.mT + 4 * torch.eye(3, device="mps")
             return torch.linalg.lu_factor(a)[0].atan().cos()
 
-        inputs = [torch.randn(3, 3, device="mps")]
-        graph, y = capture(function, *inputs)
-        for _ in range(3):
-            inputs[0].copy_(torch.randn(3, 3))
-            graph.replay()
-            self.assertEqual(y, function(*inputs), **EXACT)
+        graph, _ = self.check_replays(function, [torch.randn(3, 3, device="mps")])
         self.assertGreater(graph.stats()["kernel_objects"], 0)
 
-    def test_part_of_a_tensor_written(self):
-        """26: a stretch ends where a run reads what several have written."""
-
-        def function(x):
-            y = torch.zeros(4, 6, device="mps")
-            y[1:3].copy_(x.sin())
-            y[:, 2:4].mul_(3)
-            return y.atan(), y
-
-        graph, y = capture(function, torch.randn(2, 6, device="mps"))
-        self.check_again(function, (2, 6))
-
-    def check_again(self, function, *shapes):
-        inputs = [torch.randn(shape, device="mps") for shape in shapes]
-        graph, outputs = capture(function, *inputs)
-        for _ in range(3):
-            for x in inputs:
-                x.copy_(torch.randn(x.shape))
-            for output in torch.utils._pytree.tree_leaves(outputs):
-                output.fill_(93)
-            graph.replay()
-            self.assertEqual(outputs, function(*inputs), **EXACT)
-        return graph
-
     def test_key_value_cache(self):
-        """26: rows of a cache from before the capture are written, and the whole cache is read."""
         cache = torch.zeros(4, 3, device="mps")
         at = torch.zeros(1, dtype=torch.long, device="mps")
 
@@ -506,7 +444,7 @@ class TestMemory(LinkedTestCase):
         self.assertEqual(cache, expected_cache, **EXACT)
 
     def test_keep_results(self):
-        """26: with PYTORCH_MPS_LINK_KEEP_RESULTS=1 each result is written."""
+        """With PYTORCH_MPS_LINK_KEEP_RESULTS=1 each result is written."""
 
         def function(x):
             return x.sin().cos().atan()
@@ -516,7 +454,7 @@ class TestMemory(LinkedTestCase):
         self.assertTrue(all(all(w) for w in written(graph)))
 
     def test_graphs_that_share_a_pool(self):
-        """16: replayed in the order of capture, each finds what it needs."""
+        """Replayed in the order of capture, each finds what it needs."""
         x = torch.randn(16, device="mps")
         first, second = (torch.mps.MPSGraph(link=True) for _ in range(2))
         with torch.mps.graph(first):
@@ -547,7 +485,7 @@ VIEWS = {
     "reshaped": lambda a: a.view(3, 8).softmax(-1),
     "flattened": lambda a: a.flatten().softmax(-1),
     "broadcast": lambda a: (a[:, None].expand(6, 3, 4) * 2).atan(),
-    "broadcast row": lambda a: a[2].expand(5, 4).softmax(0),
+    "broadcast row": lambda a: a[2].expand(5, 4).softmax(1),
     "heads": lambda a: a.view(6, 2, 2).transpose(0, 1)[..., 1].softmax(-1),
     "one number": lambda a: a[4, 2].atan(),
     "last ones": lambda a: a[5, 3:].atan(),
@@ -558,15 +496,9 @@ VIEWS = {
 class TestViews(LinkedTestCase):
     @parametrize("name", list(VIEWS))
     def test_view_of_a_result(self, name):
-        """26: a view of an earlier result is expressed in the graph, or ends the stretch."""
-        function = VIEWS[name]
+        """A view of an earlier result is expressed in the graph, or ends the stretch."""
         x = torch.randn(6, 4, device="mps")
-        graph, y = capture(lambda x: function(x.sin().cos()), x)
-        for _ in range(3):
-            x.copy_(torch.randn(6, 4))
-            y.fill_(93)
-            graph.replay()
-            self.assertEqual(y, function(x.sin().cos()), **EXACT)
+        graph, _ = self.check_replays(lambda x: VIEWS[name](x.sin().cos()), [x])
         stats = graph.stats()
         # a diagonal is no part of a tensor in the sense of a slice
         stretches = 1 if name != "diagonal" else 2
@@ -575,7 +507,7 @@ class TestViews(LinkedTestCase):
             self.assertEqual(stats["linked_runs"], stats["graph_runs"])
 
     def test_without_views(self):
-        """26: with PYTORCH_MPS_LINK_VIEWS=0 a view ends the stretch."""
+        """With PYTORCH_MPS_LINK_VIEWS=0 a view ends the stretch."""
 
         def function(x):
             y = x.sin()
@@ -588,7 +520,7 @@ class TestViews(LinkedTestCase):
         self.check(function, (6, 4))
 
     def test_results_in_another_order_of_memory(self):
-        """26: a result whose memory is not in the order of its dimensions."""
+        """A result whose memory is not in the order of its dimensions."""
 
         def function(x):
             y = F.conv2d(x.sin(), weight).relu()
@@ -598,15 +530,9 @@ class TestViews(LinkedTestCase):
         self.check(function, (2, 3, 6, 6))
         weight = weight.to(memory_format=torch.channels_last)
         x = torch.randn(2, 3, 6, 6, device="mps").to(memory_format=torch.channels_last)
-        graph, outputs = capture(function, x)
-        for _ in range(3):
-            x.copy_(torch.randn(2, 3, 6, 6))
-            graph.replay()
-            self.assertEqual(outputs, function(x), **EXACT)
+        self.check_replays(function, [x])
 
     def test_result_of_another_dtype(self):
-        """26: memory that is read as another dtype than it was written with."""
-
         def function(x):
             y = x.sin()
             z = y.cos()
@@ -617,27 +543,16 @@ class TestViews(LinkedTestCase):
         self.assertEqual(written(graph)[:2], [[0], [1]])
 
     def test_attention(self):
-        """26: heads are cut out of one projection."""
         layer = nn.MultiheadAttention(8, 2, batch_first=True).to("mps").eval()
 
         @torch.no_grad()
         def function(x):
             return layer(x, x, x, need_weights=False)[0].softmax(-1)
 
-        graph, y = capture(function, torch.randn(2, 5, 8, device="mps"))
-        self.check_views(function)
-
-    def check_views(self, function):
-        x = torch.randn(2, 5, 8, device="mps")
-        graph, y = capture(function, x)
-        for _ in range(3):
-            x.copy_(torch.randn(2, 5, 8))
-            y.fill_(93)
-            graph.replay()
-            self.assertEqual(y, function(x), **EXACT)
+        self.check_replays(function, [torch.randn(2, 5, 8, device="mps")])
 
     def test_heads_of_a_projection(self):
-        """26: the same without the copies between."""
+        """The same without the copies between."""
         weight = torch.randn(24, 8, device="mps")
 
         def function(x):
@@ -645,12 +560,11 @@ class TestViews(LinkedTestCase):
             a = (q * 2) @ (k + 1).mT
             return (a.softmax(-1) @ v.sin()).transpose(1, 2).flatten(2).cos()
 
-        self.check_views(function)
+        self.check_replays(function, [torch.randn(2, 5, 8, device="mps")])
 
 
 class TestHost(LinkedTestCase):
     def test_random_numbers(self):
-        """19: a draw in a stretch draws new numbers in each replay, and does not end the stretch."""
         x = torch.randn(64, device="mps")
 
         def function(x):
@@ -668,7 +582,6 @@ class TestHost(LinkedTestCase):
         self.assertEqual(graph.stats()["host_refreshes"], 2)
 
     def test_host_source(self):
-        """18: a copy from the host ends a stretch."""
         host = torch.randn(6)
 
         def function(x):
@@ -684,7 +597,7 @@ class TestHost(LinkedTestCase):
             self.assertEqual(y, function(x), **EXACT)
 
     def test_replay_in_capture(self):
-        """7: the runs of a part are linked again, with those around them."""
+        """The runs of a part are linked again, with those around them."""
         x = torch.randn(6, device="mps")
         inner, y = capture(lambda x: x.sin().cos(), x)
         for link, stretches in ((True, 1), (False, 0)):
@@ -703,7 +616,6 @@ class TestHost(LinkedTestCase):
             self.assertEqual(outer.stats()["graph_runs"], 5)
 
     def test_graphed_callables(self):
-        """26: forward and backward pass are linked."""
         model = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 2)).to("mps")
         reference = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 2)).to("mps")
         reference.load_state_dict(model.state_dict())
@@ -723,7 +635,6 @@ class TestHost(LinkedTestCase):
             )
 
     def test_replays_in_flight(self):
-        """17: replays in flight when the graph goes keep what they need."""
         x = torch.randn(1000, device="mps")
         graph, y = capture(lambda x: x.sin().cos().atan(), x)
         expected = x.sin().cos().atan()
@@ -736,6 +647,7 @@ class TestHost(LinkedTestCase):
 
 
 instantiate_parametrized_tests(TestLinked)
+instantiate_parametrized_tests(TestMemory)
 instantiate_parametrized_tests(TestViews)
 
 if __name__ == "__main__":

@@ -1,13 +1,8 @@
 # Owner(s): ["module: mps"]
 
-"""Cases for torch.mps graphs among threads, signals and processes. The number in a docstring is the promise that the
-case guards: 2 whose work is recorded, 4 host reads, 7 nesting, 9 exceptions and Ctrl-C, 12 the pool, 15 memory given
-back, 16 shared pools and the cache, 17 order, 18 host sources, 19 random numbers, 20 in-place updates, 22 threads,
-44 what runs on the queue.
-"""
+"""Cases for torch.mps graphs among threads, signals and processes."""
 
 import contextlib
-import gc
 import os
 import random
 import signal
@@ -17,6 +12,8 @@ import threading
 import time
 import unittest
 
+from test_mps_graph import captured, EXACT, GraphTestCase, TIMEOUT
+
 import torch
 import torch.nn.functional as F
 from torch.testing._internal.common_utils import (
@@ -24,14 +21,12 @@ from torch.testing._internal.common_utils import (
     parametrize,
     run_tests,
     subtest,
-    TestCase,
 )
 
 
 if not torch.backends.mps.is_available():
     raise unittest.SkipTest("MPS is not available")
 
-TIMEOUT = 120
 needs_graphed_callables = unittest.skipIf(
     not hasattr(torch.mps, "make_graphed_callables"), "needs make_graphed_callables()"
 )
@@ -69,39 +64,6 @@ def resident_bytes():
     return int(kilobytes) * 1024
 
 
-class ThreadTestCase(TestCase):
-    def setUp(self):
-        super().setUp()
-        torch.manual_seed(0)
-
-    def tearDown(self):
-        self.assertFalse(torch.mps.is_current_stream_capturing())
-        super().tearDown()
-
-    def run_together(self, *functions):
-        """Runs each function on a thread, and raises what one of them raised."""
-        errors = []
-        barrier = threading.Barrier(len(functions))
-
-        def run(function):
-            try:
-                barrier.wait()
-                function()
-            except BaseException as error:
-                errors.append(error)
-
-        threads = [
-            threading.Thread(target=run, args=(f,), daemon=True) for f in functions
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(TIMEOUT)
-            self.assertFalse(thread.is_alive(), "a thread hangs")
-        if errors:
-            raise errors[0]
-
-
 def block(x):
     """Kernels, graph runs and a blit."""
     y = torch.empty_like(x)
@@ -109,82 +71,62 @@ def block(x):
     return torch.fmax(y @ x, x).softmax(-1) + y
 
 
-class TestThreads(ThreadTestCase):
-    def replayer(self, size, rounds=40):
-        """A graph, a function that replays it on inputs of its own, and one that compares with eager."""
-        x = torch.randn(size, size, device="mps")
-        inputs = [torch.randn(size, size) for _ in range(rounds)]
-        results = []
-        graph = torch.mps.MPSGraph()
-        with torch.mps.graph(graph):
-            y = block(x)
+class TestThreads(GraphTestCase):
+    def replay_together(self, *replayers, rounds=30, meanwhile=()):
+        """Threads that each prepare and replay a graph. Returns the results of each."""
 
-        def replay():
-            for given in inputs:
-                x.copy_(given)
+        def repeat(graph, result, prepare, results):
+            for i in range(rounds):
+                prepare(i)
                 graph.replay()
-                results.append(y.clone())
+                results.append(result.clone())
 
-        def compare():
-            self.assertEqual(len(results), rounds)
-            for given, result in zip(inputs, results):
-                self.assertEqual(result, block(given.to("mps")), atol=0, rtol=0)
-
-        return replay, compare
+        results = [[] for _ in replayers]
+        work = [lambda r=r, s=s: repeat(*r, s) for r, s in zip(replayers, results)]
+        self.run_together(*work, *meanwhile)
+        return results
 
     @parametrize(
         "meanwhile",
         ["nothing", "synchronize", "item", "empty_cache", "eager", "graphs"],
     )
     def test_two_graphs(self, meanwhile):
-        """17, 22: two threads replay two graphs, and a third does what may disturb them."""
-        first, compare_first = self.replayer(24)
-        second, compare_second = self.replayer(40)
-        x = torch.randn(24, 24, device="mps")
-        expected = block(x)
+        """Two threads replay two graphs, and a third does what may disturb them."""
+        cases = []
+        for size in (24, 40):
+            x = torch.randn(size, size, device="mps")
+            inputs = [torch.randn(size, size) for _ in range(30)]
+            graph, y = captured(lambda: block(x))
+            cases.append((graph, y, lambda i, x=x, inputs=inputs: x.copy_(inputs[i])))
+        z = torch.randn(24, 24, device="mps")
+        expected = block(z)
         seen = []
+        disturb = {
+            "nothing": lambda: None,
+            "synchronize": torch.mps.synchronize,
+            "item": lambda: seen.append(expected.sum().item()),
+            "empty_cache": torch.mps.empty_cache,
+            "eager": lambda: seen.append(block(z)),
+            "graphs": lambda: (
+                torch.mps.MPSGraph().reset(),
+                torch.mps.graph_pool_handle(),
+            ),
+        }[meanwhile]
 
         def third():
             for _ in range(40):
-                if meanwhile == "synchronize":
-                    torch.mps.synchronize()
-                elif meanwhile == "item":
-                    seen.append(expected.sum().item())
-                elif meanwhile == "empty_cache":
-                    torch.mps.empty_cache()
-                elif meanwhile == "eager":
-                    seen.append(block(x))
-                elif meanwhile == "graphs":
-                    torch.mps.MPSGraph().reset()
-                    torch.mps.graph_pool_handle()
+                disturb()
 
-        self.run_together(first, second, third)
-        compare_first()
-        compare_second()
+        found = self.replay_together(*cases, meanwhile=[third])
+        for (_, _, prepare), results in zip(cases, found):
+            for i, result in enumerate(results):
+                self.assertEqual(result, block(prepare(i)), **EXACT)
         for value in seen:
             reference = expected if meanwhile == "eager" else expected.sum().item()
-            self.assertEqual(value, reference, atol=0, rtol=0)
-
-    def test_synchronize_among_eager_threads(self):
-        """22: the ground it stands on: a wait of one thread must not cut into what another one encodes."""
-        x = torch.randn(16, 16, device="mps")
-        expected = block(x)
-        results = []
-
-        def work():
-            for _ in range(60):
-                results.append(block(x))
-
-        def wait():
-            for _ in range(60):
-                torch.mps.synchronize()
-
-        self.run_together(work, wait, work)
-        for result in results:
-            self.assertEqual(result, expected, atol=0, rtol=0)
+            self.assertEqual(value, reference, **EXACT)
 
     def test_one_graph(self):
-        """20, 22: replays of one graph by two threads are all counted, and each is done whole."""
+        """Replays of one graph by two threads are all counted, and each is done whole."""
         total, twice = torch.zeros(256, device="mps"), torch.zeros(256, device="mps")
         step = torch.ones(256, device="mps")
         graph = torch.mps.MPSGraph()
@@ -204,7 +146,7 @@ class TestThreads(ThreadTestCase):
         self.assertEqual(twice.cpu(), torch.full((256,), 1200.0))
 
     def test_generators(self):
-        """19, 22: each thread draws from the generator of its graph what eager draws from that."""
+        """Each thread draws from the generator of its graph what eager draws from that."""
         cases = []
         for seed in (1, 2):
             generator = torch.Generator(device="mps").manual_seed(seed)
@@ -213,53 +155,26 @@ class TestThreads(ThreadTestCase):
             with torch.mps.graph(graph):
                 y = torch.rand(64, device="mps", generator=generator)
             generator.manual_seed(10 + seed)
-            cases.append((graph, y, generator, []))
-
-        def replayer(graph, y, generator, results):
-            def replay():
-                for _ in range(30):
-                    graph.replay()
-                    results.append(y.clone())
-
-            return replay
-
-        self.run_together(*(replayer(*case) for case in cases))
-        for seed, (_, _, _, results) in zip((11, 12), cases):
+            cases.append((graph, y, lambda i: None))
+        for seed, results in zip((11, 12), self.replay_together(*cases)):
             twin = torch.Generator(device="mps").manual_seed(seed)
-            for result in results:
-                self.assertEqual(
-                    result, torch.rand(64, device="mps", generator=twin), atol=0, rtol=0
-                )
+            expected = [torch.rand(64, device="mps", generator=twin) for _ in results]
+            self.assertEqual(results, expected, **EXACT)
 
     def test_host_sources(self):
-        """18, 22: a replay has read the host's memory when it returns, whoever else replays."""
-
-        def replayer(scale):
+        """A replay has read the host's memory when it returns, whoever else replays."""
+        cases = []
+        for scale in (2.0, 3.0):
             host, x = torch.zeros(512), torch.zeros(512, device="mps")
-            graph = torch.mps.MPSGraph()
-            with torch.mps.graph(graph):
-                x.copy_(host)
-                y = x * scale
-            results = []
-
-            def replay():
-                for i in range(30):
-                    host.fill_(i)
-                    graph.replay()
-                    results.append(y.clone())
-
-            return replay, results
-
-        first, doubled = replayer(2.0)
-        second, tripled = replayer(3.0)
-        self.run_together(first, second)
-        for i in range(30):
-            self.assertEqual(doubled[i].cpu(), torch.full((512,), 2.0 * i))
-            self.assertEqual(tripled[i].cpu(), torch.full((512,), 3.0 * i))
+            graph, y = captured(lambda: x.copy_(host) * scale)
+            cases.append((graph, y, host.fill_))
+        for scale, results in zip((2.0, 3.0), self.replay_together(*cases)):
+            for i, result in enumerate(results):
+                self.assertEqual(result.cpu(), torch.full((512,), scale * i))
 
     @needs_graphed_callables
     def test_backward_passes(self):
-        """2, 22: graphed callables of two threads, whose backward passes share autograd's thread."""
+        """Graphed callables of two threads, whose backward passes share autograd's thread."""
         linear = [torch.nn.Linear(8, 8).to("mps") for _ in range(2)]
         sample = torch.randn(4, 8, device="mps", requires_grad=True)
         graphed = [
@@ -287,16 +202,13 @@ class TestThreads(ThreadTestCase):
             for x, (y, grad) in zip(inputs[i], results[i]):
                 x = x.clone().requires_grad_()
                 expected = F.gelu(linear[i](x))
-                self.assertEqual(y, expected, atol=0, rtol=0)
+                self.assertEqual(y, expected, **EXACT)
                 self.assertEqual(
-                    grad,
-                    torch.autograd.grad(expected.square().sum(), [x])[0],
-                    atol=0,
-                    rtol=0,
+                    grad, torch.autograd.grad(expected.square().sum(), [x])[0], **EXACT
                 )
 
     def test_capture_of_another_thread_raises(self):
-        """7, 22: while one is underway; it goes on, and afterwards the other thread may have its own."""
+        """While one is underway; it goes on, and afterwards the other thread may have its own."""
         x = torch.ones(16, device="mps")
         first, second = torch.mps.MPSGraph(), torch.mps.MPSGraph()
 
@@ -324,7 +236,7 @@ class TestThreads(ThreadTestCase):
         self.assertEqual(outputs[0].cpu(), torch.full((16,), 4.0))
 
     def test_captures_in_turn(self):
-        """7, 12, 22: threads that try until they get their turn; one begins the moment that another ends."""
+        """Threads that try until they get their turn; one begins the moment that another ends."""
         x = torch.randn(16, 16, device="mps")
         captured = []
 
@@ -352,12 +264,12 @@ class TestThreads(ThreadTestCase):
         noise = [torch.full((16,), 9.0, device="mps") for _ in range(40)]
         for graph, y, i, shift in captured:
             graph.replay()
-            self.assertEqual(y, (x[: i + 2] + shift).exp().sum(0) @ x, atol=0, rtol=0)
+            self.assertEqual(y, (x[: i + 2] + shift).exp().sum(0) @ x, **EXACT)
         for tensor in noise:
             self.assertEqual(tensor.cpu(), torch.full((16,), 9.0))
 
     def test_eager_work_begins_as_a_capture_ends(self):
-        """12, 22: what another thread makes from then on has no memory of the graph."""
+        """What another thread makes from then on has no memory of the graph."""
         x = torch.randn(64, 64, device="mps")
         for i in range(6):
             ended = threading.Event()
@@ -389,23 +301,6 @@ class TestThreads(ThreadTestCase):
             self.assertGreater(len(kept), 0)
             for number, tensor in enumerate(kept):
                 self.assertEqual(tensor.cpu(), torch.full((1 << 12,), float(number)))
-
-    def test_read_by_another_thread(self):
-        """2, 4, 22: it is no part of the capture, gives the values, and the capture goes on."""
-        x = torch.ones(8, device="mps")
-        graph = torch.mps.MPSGraph()
-
-        def read():
-            self.assertEqual(x.cpu(), torch.ones(8))
-            self.assertEqual((x * 3).sum().item(), 24.0)
-
-        with torch.mps.graph(graph):
-            y = x * 2
-            self.run_together(read, read)
-            y = y + 1
-        x.fill_(4)
-        graph.replay()
-        self.assertEqual(y.cpu(), torch.full((8,), 9.0))
 
     def captures_while(self, work):
         """Captures nothing, again and again, while another thread works; returns the graphs that got something."""
@@ -442,7 +337,7 @@ class TestThreads(ThreadTestCase):
         return graphs
 
     def test_reads_while_captures_begin_and_end(self):
-        """2, 4, 22: a read of another thread gives the value, and no graph has it, however it falls."""
+        """A read of another thread gives the value, and no graph has it, however it falls."""
         x = torch.full((8,), 3.0, device="mps")
         values = [x[0].item()]
         graphs = self.captures_while(lambda: values.append(x[0].item()))
@@ -450,7 +345,7 @@ class TestThreads(ThreadTestCase):
         self.assertEqual(set(values), {3.0})
 
     def test_copies_while_captures_begin_and_end(self):
-        """2, 18, 22: a copy from the host by another thread is in no graph, however it falls."""
+        """A copy from the host by another thread is in no graph, however it falls."""
         copies = []
 
         def copy():
@@ -464,7 +359,7 @@ class TestThreads(ThreadTestCase):
             self.assertEqual(tensor.cpu(), torch.full((16,), float(number)))
 
     def test_draws_of_another_thread(self):
-        """2, 19: they are no part of a capture, do not refuse it, and its own draws are drawn again."""
+        """They are no part of a capture, do not refuse it, and its own draws are drawn again."""
         x = torch.zeros(64, device="mps")
         own = torch.Generator(device="mps")
         drawn = []
@@ -485,13 +380,13 @@ class TestThreads(ThreadTestCase):
         graph.replay()
         state = torch.mps.get_rng_state()
         torch.mps.manual_seed(11)
-        self.assertEqual(y, torch.rand(64, device="mps") + 2, atol=0, rtol=0)
+        self.assertEqual(y, torch.rand(64, device="mps") + 2, **EXACT)
         self.assertEqual(torch.mps.get_rng_state(), state)
         for before, tensor in zip(kept, drawn):
             self.assertEqual(tensor.cpu(), before)
 
     def test_replay_of_another_thread(self):
-        """2, 7, 22: a graph that another thread replays does not become part of the capture."""
+        """A graph that another thread replays does not become part of the capture."""
         x, a = torch.ones(8, device="mps"), torch.ones(8, device="mps")
         inner, outer = torch.mps.MPSGraph(), torch.mps.MPSGraph()
         with torch.mps.graph(inner):
@@ -515,7 +410,7 @@ class TestThreads(ThreadTestCase):
 
     @parametrize("work", ["kernel", "graph_run", "copy", "fill", "host_copy"])
     def test_work_of_another_thread(self, work):
-        """2, 12, 22: among the capture's own work, with the same encoder, it is neither recorded nor given its memory."""
+        """Among the capture's own work, with the same encoder, it is neither recorded nor given its memory."""
         x = torch.randn(64, 64, device="mps")
         z = torch.randn(64, 64, device="mps")
         host = torch.randn(64, 64)
@@ -548,21 +443,20 @@ class TestThreads(ThreadTestCase):
                     other.clear()
                     y = torch.fmin(y, x) @ x
             for tensor in results:
-                self.assertEqual(tensor.cpu(), expected, atol=0, rtol=0)
+                self.assertEqual(tensor.cpu(), expected, **EXACT)
                 tensor.fill_(9)
             x.copy_(torch.randn(64, 64))
             graph.replay()
             again = x
             for _ in range(10):
                 again = torch.fmin(torch.fmax(again, x * 0.5), x) @ x
-            self.assertEqual(y, again, atol=0, rtol=0)
+            self.assertEqual(y, again, **EXACT)
 
         self.run_together(disturb, capture)
         for tensor in results:
             self.assertEqual(tensor.cpu(), torch.full((64, 64), 9.0))
 
     def test_backward_of_another_thread(self):
-        """2: autograd's thread works for whoever called backward()."""
         weight = torch.randn(16, 16, device="mps", requires_grad=True)
         x = torch.randn(16, 16, device="mps")
         other = torch.randn(16, 16, device="mps", requires_grad=True)
@@ -581,33 +475,13 @@ class TestThreads(ThreadTestCase):
         x.copy_(torch.randn(16, 16))
         graph.replay()
         loss = (x @ weight).square().sum()
-        self.assertEqual(mine, torch.autograd.grad(loss, weight)[0], atol=0, rtol=0)
+        self.assertEqual(mine, torch.autograd.grad(loss, weight)[0], **EXACT)
         self.assertEqual(gradients[0].cpu(), torch.ones(16, 16))
         backward()
-        self.assertEqual(gradients[1].cpu(), expected, atol=0, rtol=0)
-
-    def test_end_on_another_thread(self):
-        """2, 22: a capture may end on another thread; its own thread is free then, and may begin the next."""
-        x = torch.ones(8, device="mps")
-        graph = torch.mps.MPSGraph()
-        graph.capture_begin()
-        y = x + 1
-        self.run_together(graph.capture_end)
-        z = x * 5
-        self.assertFalse(torch.mps.is_current_stream_capturing())
-        second = torch.mps.MPSGraph()
-        with torch.mps.graph(second):
-            w = x * 3
-        x.fill_(2)
-        z.zero_()
-        graph.replay()
-        second.replay()
-        self.assertEqual(y.cpu(), torch.full((8,), 3.0))
-        self.assertEqual(w.cpu(), torch.full((8,), 6.0))
-        self.assertEqual(z.cpu(), torch.zeros(8))
+        self.assertEqual(gradients[1].cpu(), expected, **EXACT)
 
     def test_interrupted_when_another_capture_has_just_ended(self):
-        """9: an exception after the begin ends the capture, and no other one."""
+        """An exception after the begin ends the capture, and no other one."""
         other, graph = torch.mps.MPSGraph(), torch.mps.MPSGraph()
         begun, goes_on = threading.Event(), threading.Event()
 
@@ -634,11 +508,8 @@ class TestThreads(ThreadTestCase):
         self.assertFalse(torch.mps.is_current_stream_capturing())
 
     def test_dropping_a_graph_lets_other_threads_run(self):
-        """15, 22: it may have to wait for the queue."""
         x = torch.randn(1500, 1500, device="mps") / 40
-        graph = torch.mps.MPSGraph()
-        with torch.mps.graph(graph):
-            torch.add(x[0], x[1], alpha=3)
+        graph, _ = captured(lambda: torch.add(x[0], x[1], alpha=3))
         for _ in range(20):
             x = x @ x
         done = threading.Event()
@@ -665,11 +536,11 @@ class TestThreads(ThreadTestCase):
         self.assertGreater(len([t for t in ticks if begin < t < end]), 3)
 
     def test_tensors_that_ask_python(self):
-        """2, 44: a subclass that says where it is, for which it runs operators of the capture."""
+        """A subclass that says where it is, for which it runs operators of the capture."""
         self.assertEqual(run_python(SUBCLASS), (0, "[3.0, 3.0]\n", ""))
 
     def test_reset_while_another_thread_replays(self):
-        """10, 22: a replay comes before the reset or finds the graph empty."""
+        """A replay comes before the reset or finds the graph empty."""
         x = torch.ones(64, device="mps")
         graph = torch.mps.MPSGraph()
         for i in range(20):
@@ -721,29 +592,6 @@ x.inner.fill_(2)
 torch.mps.graph_replay()
 print(y.tolist())
 """
-
-
-class Interrupted(torch.mps.MPSGraph):
-    """Lets a signal arrive within one of its calls, whose handler raises."""
-
-    def __init__(self, when, error):
-        super().__init__()
-        self.when = when
-        self.error = error
-
-    def interrupt(self, now):
-        if self.when == now:
-            self.when = None
-            raise self.error
-
-    def capture_begin(self, *args, **options):
-        super().capture_begin(*args, **options)
-        self.interrupt("begun")
-
-    def capture_end(self):
-        self.interrupt("ending")
-        super().capture_end()
-        self.interrupt("ended")
 
 
 @contextlib.contextmanager
@@ -833,25 +681,7 @@ print("done")
 """
 
 
-class TestInterrupts(ThreadTestCase):
-    @parametrize("when", ["begun", "ending", "ended"])
-    @parametrize("error", [KeyboardInterrupt, TimeoutError])
-    def test_within_a_call(self, when, error):
-        """9: also where the block itself has not begun or has ended, nothing stays open and the graph is empty."""
-        x = torch.ones(16, device="mps")
-        graph = Interrupted(when, error)
-        with self.assertRaises(error):
-            with torch.mps.graph(graph):
-                x + 1
-        self.assertFalse(torch.mps.is_current_stream_capturing())
-        with self.assertRaisesRegex(RuntimeError, "this graph is empty"):
-            graph.replay()
-        with torch.mps.graph(graph):
-            y = x + 2
-        x.fill_(5)
-        graph.replay()
-        self.assertEqual(y.cpu(), torch.full((16,), 7.0))
-
+class TestInterrupts(GraphTestCase):
     @parametrize(
         "context_manager",
         [
@@ -860,7 +690,7 @@ class TestInterrupts(ThreadTestCase):
         ],
     )
     def test_at_each_instruction(self, context_manager):
-        """9: the same wherever the context managers are in their own code, the first instruction of each call included."""
+        """The same wherever the context managers are in their own code, the first instruction of each call included."""
         x = torch.ones(16, device="mps")
         instructions, whole = 0, False
         while not whole:
@@ -887,7 +717,7 @@ class TestInterrupts(ThreadTestCase):
         name_fn=lambda p: "captures" if p is CAPTURES else "replays",
     )
     def test_signals(self, program):
-        """9: Ctrl-C, wherever it hits: the stream is usable, the graph empty or whole, each replay done or not."""
+        """Ctrl-C, wherever it hits: the stream is usable, the graph empty or whole, each replay done or not."""
         rounds = 25
         child = start_python(HEAR_SIGNALS + program, str(rounds))
         pauses = random.Random(0)
@@ -901,9 +731,9 @@ class TestInterrupts(ThreadTestCase):
         self.assertEqual((err, status), ("", 0))
 
 
-class TestMemory(ThreadTestCase):
+class TestMemory(GraphTestCase):
     def test_thousands_of_graphs(self):
-        """15: graphs made and dropped leave nothing: neither tensors, nor device memory, nor memory of the process."""
+        """Graphs made and dropped leave nothing: neither tensors, nor device memory, nor memory of the process."""
         x = torch.randn(32, 32, device="mps")
         host = torch.randn(32, 32)
 
@@ -915,31 +745,20 @@ class TestMemory(ThreadTestCase):
             graph.replay()
             return y
 
-        def level():
-            # completion handlers free memory, in order; the wait includes this number's, which is the last
-            for _ in range(3):
-                gc.collect()
-                torch.ones(1, device="mps").add(1.0, alpha=2.0)
-                torch.mps.synchronize()
-                time.sleep(0.005)
-            return (
-                torch.mps.current_allocated_memory(),
-                torch.mps.driver_allocated_memory(),
-                resident_bytes(),
-            )
-
         levels = []
         for i in range(2000):
             once()
             if i >= 500 and i % 250 == 249:
-                levels.append(level())
+                allocated = self.settled_level()
+                driver = torch.mps.driver_allocated_memory()
+                levels.append((allocated, driver, resident_bytes()))
         allocated, driver, resident = zip(*levels)
         self.assertEqual(set(allocated), {allocated[0]})
         self.assertLessEqual(max(driver), driver[0])
         self.assertLess(max(resident) - resident[0], 4 << 20)
 
     def test_pressure(self):
-        """12, 16: with little memory allowed, cached blocks are collected all the time: never those of a graph."""
+        """With little memory allowed, cached blocks are collected all the time: never those of a graph."""
         megabyte = (1 << 20) / torch.mps.recommended_max_memory()
         status, out, err = run_python(
             PRESSURE,
@@ -1050,11 +869,6 @@ with torch.mps.graph(graph):
     y = x @ x
     sys.exit(0)
 """,
-    "sys_exit_in_graph_capture": """
-with torch.mps.graph_capture():
-    y = x @ x
-    sys.exit(0)
-""",
     "replay_at_exit": """
 @atexit.register
 def last():
@@ -1137,10 +951,10 @@ print("done")
 """
 
 
-class TestProcesses(ThreadTestCase):
+class TestProcesses(GraphTestCase):
     @parametrize("ending", list(ENDINGS))
     def test_exit(self, ending):
-        """9, 15: the interpreter ends as if there were no graphs: at once, in silence."""
+        """The interpreter ends as if there were no graphs: at once, in silence."""
         if "make_graphed_callables" in ENDINGS[ending] and not hasattr(
             torch.mps, "make_graphed_callables"
         ):
@@ -1148,7 +962,6 @@ class TestProcesses(ThreadTestCase):
         self.assertEqual(run_python(PREPARED + ENDINGS[ending]), (0, "", ""))
 
     def test_uncaught_exception(self):
-        """9: its traceback is all there is to see."""
         program = (
             PREPARED
             + "with torch.mps.graph(graph):\n    y = x @ x\n    raise ValueError('mine')\n"
@@ -1159,11 +972,11 @@ class TestProcesses(ThreadTestCase):
 
     @unittest.skipIf(not hasattr(os, "fork"), "needs fork()")
     def test_fork(self):
-        """17, 18: a child that leaves the device alone takes nothing from its parent."""
+        """A child that leaves the device alone takes nothing from its parent."""
         self.assertEqual(run_python(FORK), (0, "done\n", ""))
 
     def test_replay_under_a_dispatch_mode_while_another_thread_indexes(self):
-        """44: the queue never waits for the interpreter's lock."""
+        """The queue never waits for the interpreter's lock."""
         self.assertEqual(run_python(REPLAYS_UNDER_A_MODE), (0, "100.0\n", ""))
 
 

@@ -1,10 +1,10 @@
 # Owner(s): ["module: mps"]
 
-"""Cases for torch.multinomial in torch.mps graphs: its check of the probabilities is repeated by each replay. The number
-in a docstring is the promise that the case guards: 19 random numbers, 21 errors of replays.
-"""
+"""Cases for torch.multinomial in torch.mps graphs: its check of the probabilities is repeated by each replay."""
 
 import unittest
+
+from test_mps_graph import captured, EXACT
 
 import torch
 from torch.testing._internal.common_utils import (
@@ -17,8 +17,6 @@ from torch.testing._internal.common_utils import (
 
 if not torch.backends.mps.is_available():
     raise unittest.SkipTest("MPS is not available")
-
-EXACT = {"atol": 0, "rtol": 0}
 INVALID = {
     "negative": ([0.5, -0.5, 1.0], "element < 0"),
     "infinite": ([0.5, float("inf"), 1.0], "either `inf`"),
@@ -30,16 +28,16 @@ INVALID = {
 class TestSampling(TestCase):
     def capture(self, *shape, samples=1, frozen=False):
         self.p = torch.ones(shape, device="mps")
-        graph = torch.mps.MPSGraph()
-        with torch.mps.graph(graph, freeze_host_reads=frozen):
-            self.drawn = torch.multinomial(self.p, samples)
+        graph, self.drawn = captured(
+            lambda: torch.multinomial(self.p, samples), freeze_host_reads=frozen
+        )
         return graph
 
     @parametrize("frozen", [False, True])
     @parametrize("shape", [(50,), (4, 50)])
     @parametrize("samples", [1, 7])
     def test_draws(self, shape, samples, frozen):
-        """19: what eager draws from the same state, with probabilities of the moment."""
+        """What eager draws from the same state, with probabilities of the moment."""
         graph = self.capture(*shape, samples=samples, frozen=frozen)
         seen = []
         for _ in range(4):
@@ -58,7 +56,7 @@ class TestSampling(TestCase):
     @parametrize("kind", list(INVALID))
     @parametrize("rows", [None, 2])
     def test_invalid_probabilities(self, kind, rows):
-        """21: an error at the next synchronization, once; the graph may go on."""
+        """An error at the next synchronization, once; the graph may go on."""
         values, message = INVALID[kind]
         graph = self.capture(3) if rows is None else self.capture(rows, 3)
         graph.replay()
@@ -88,9 +86,7 @@ class TestSampling(TestCase):
 
     def test_invalid_probabilities_in_an_outer_graph(self):
         inner = self.capture(3)
-        outer = torch.mps.MPSGraph()
-        with torch.mps.graph(outer):
-            inner.replay()
+        outer, _ = captured(lambda: inner.replay())
         self.p.fill_(0)
         outer.replay()
         with self.assertRaisesRegex(RuntimeError, "sum of probabilities <= 0"):
@@ -107,9 +103,7 @@ class TestSampling(TestCase):
             logits = embedding[token] @ weight
             token.copy_(torch.multinomial(logits.softmax(-1)[0], 1))
 
-        graph = torch.mps.MPSGraph()
-        with torch.mps.graph(graph):
-            step()
+        graph, _ = captured(step)
         state = torch.mps.get_rng_state()
         runs = []
         for run in (step, graph.replay):

@@ -1,12 +1,12 @@
 # Owner(s): ["module: mps"]
 
-"""Cases for torch.mps graphs after a change of state: a replay equals eager now, or raises. The docstrings begin with the
-numbers of docs/internals.md.
-"""
+"""Cases for torch.mps graphs after a change of state: a replay equals eager now, or raises."""
 
 import gc
 import unittest
 import weakref
+
+from test_mps_graph import captured, EXACT
 
 import torch
 from torch import nn
@@ -26,13 +26,6 @@ DEVICE = "mps"
 
 def numbers(*shape):
     return torch.arange(float(torch.Size(shape).numel())).reshape(shape) + 1
-
-
-def captured(block):
-    graph = torch.mps.MPSGraph()
-    with torch.mps.graph(graph, empty_cache=False):
-        results = block()
-    return graph, results
 
 
 METADATA = {
@@ -78,7 +71,7 @@ COPIES = {
 class TestMetadata(TestCase):
     @parametrize("change", list(METADATA))
     def test_changed_input_raises(self, change):
-        """32: an input, whatever became of its memory."""
+        """An input, whatever became of its memory."""
         x = torch.zeros(32, device=DEVICE)
         x.set_(x.untyped_storage(), 0, (4, 4), (4, 1))
         graph, y = captured(lambda: x * 2)
@@ -95,7 +88,7 @@ class TestMetadata(TestCase):
     @parametrize("change", list(METADATA))
     @parametrize("through", ["graphed", "compiled"])
     def test_changed_parameter(self, change, through):
-        """30, 32: of a graphed module raises; of a compiled one leads to another capture, and raises for a new shape."""
+        """Of a graphed module raises; of a compiled one leads to another capture, and raises for a new shape."""
         layer = nn.Linear(4, 4, bias=False, device=DEVICE).requires_grad_(False)
         with torch.no_grad():
             layer.weight.set_(torch.zeros(32, device=DEVICE)[:16].view(4, 4))
@@ -126,7 +119,7 @@ class TestMetadata(TestCase):
 
     @parametrize("change", ["data", "resize_"])
     def test_empty_input(self, change):
-        """32: a tensor without memory, as an empty cache is."""
+        """A tensor without memory, as an empty cache is."""
         x = torch.empty(0, 3, device=DEVICE)
         graph, y = captured(lambda: torch.cat([x, numbers(2, 3).to(DEVICE)]))
         graph.replay()
@@ -145,7 +138,6 @@ class TestMetadata(TestCase):
         self.assertEqual(y, torch.full((2, 3), 6.0))
 
     def test_graph_of_views(self):
-        """32: also where nothing runs on the device."""
         x = numbers(4).to(DEVICE)
         graph, y = captured(lambda: x.view(2, 2))
         x.resize_(2)
@@ -153,7 +145,7 @@ class TestMetadata(TestCase):
             graph.replay()
 
     def test_changed_view_of_the_block(self):
-        """32: the block makes it again."""
+        """The block makes it again."""
         x = numbers(4, 4).to(DEVICE)
         graph, (view, y) = captured(lambda: (x.view(16), x.view(16) * 2))
         view.unsqueeze_(0)
@@ -162,7 +154,7 @@ class TestMetadata(TestCase):
         self.assertEqual(y, torch.full((16,), 6.0))
 
     def test_changed_result(self):
-        """32: it shows the new values in its new shape."""
+        """It shows the new values in its new shape."""
         x = numbers(2, 3).to(DEVICE)
         graph, y = captured(lambda: x * 2)
         y.t_()
@@ -171,7 +163,7 @@ class TestMetadata(TestCase):
         self.assertEqual(y, torch.full((3, 2), 6.0))
 
     def test_change_in_the_block_raises(self):
-        """32: eager would change it once more; one that is taken back does not matter."""
+        """Eager would change it once more; one that is taken back does not matter."""
         x = numbers(2, 3).to(DEVICE)
         with self.assertRaisesRegex(RuntimeError, r"now has shape \[3, 2\]\. Do that"):
             captured(lambda: x.t_() * 2)
@@ -186,7 +178,6 @@ class TestHostInputs(TestCase):
     @parametrize("change", list(HOST))
     @parametrize("view", [False, True])
     def test_changed_source_raises(self, change, view):
-        """33: a CPU tensor that is copied, itself or a part of it."""
         host = numbers(8)
         part = (lambda: host[2:6]) if view else (lambda: host)
         graph, y = captured(lambda: part().to(DEVICE) * 2)
@@ -198,7 +189,6 @@ class TestHostInputs(TestCase):
             graph.replay()
 
     def test_swapped_source_raises(self):
-        """33"""
         host = numbers(8)
         graph, _ = captured(lambda: host.to(DEVICE))
         with self.assertRaisesRegex(RuntimeError, "Cannot swap t1 because a graph"):
@@ -207,7 +197,7 @@ class TestHostInputs(TestCase):
         torch.utils.swap_tensors(host, numbers(8))
 
     def test_constant(self):
-        """33: a CPU tensor that the block made is not copied again."""
+        """A CPU tensor that the block made is not copied again."""
         x = torch.zeros(3, device=DEVICE)
         host = numbers(3)
         graph, y = captured(
@@ -224,7 +214,7 @@ class TestHostInputs(TestCase):
     @parametrize("use", [*READS, *COPIES])
     @parametrize("change", ["value", "data", "same"])
     def test_number(self, use, change):
-        """11: an operator reads a CPU tensor as a number, which raises if it changed, or copies it."""
+        """An operator reads a CPU tensor as a number, which raises if it changed, or copies it."""
         block = {**READS, **COPIES}[use]
         x, s = numbers(4).to(DEVICE), torch.tensor(2.0)
         graph, y = captured(lambda: block(x, s))
@@ -244,7 +234,7 @@ class TestHostInputs(TestCase):
                 graph.replay()
 
     def test_other_element(self):
-        """11: only what was read counts."""
+        """Only what was read counts."""
         x, h = numbers(4).to(DEVICE), numbers(2)
         graph, y = captured(lambda: x * h[1])
         h[0] = 7
@@ -256,7 +246,6 @@ class TestHostInputs(TestCase):
             graph.replay()
 
     def test_number_of_an_inner_graph(self):
-        """7, 11"""
         x, s = numbers(4).to(DEVICE), torch.tensor(2.0)
         inner, y = captured(lambda: x * s)
         outer, _ = captured(inner.replay)
@@ -265,7 +254,7 @@ class TestHostInputs(TestCase):
             outer.replay()
 
     def test_condition(self):
-        """11: the branches of the program are those of the capture."""
+        """The branches of the program are those of the capture."""
         x, s = numbers(4).to(DEVICE), torch.tensor(2.0)
         graph, y = captured(lambda: x * 2 if s > 1 else x)
         s.fill_(0)
@@ -275,7 +264,6 @@ class TestHostInputs(TestCase):
 
     @parametrize("how", ["draw", "counter", "later"])
     def test_number_that_the_block_computes_raises(self, how):
-        """43"""
         x, s = numbers(4).to(DEVICE), torch.tensor(2.0)
         block = {
             "draw": lambda: x * torch.rand(()).item(),
@@ -295,7 +283,7 @@ class TestAutocast(TestCase):
 
     @parametrize("gradients", [False, True])
     def test_casts_do_not_cross_the_edges(self, gradients):
-        """34: those before the capture, and those of an earlier one; eager casts again after it."""
+        """Those before the capture, and those of an earlier one; eager casts again after it."""
         layer = nn.Linear(4, 4, device=DEVICE)
         x = numbers(2, 4).to(DEVICE)
         with torch.autocast(DEVICE, dtype=torch.float16), torch.set_grad_enabled(
@@ -324,7 +312,7 @@ class TestAutocast(TestCase):
             self.assertEqual(z, self.call(layer, x * 2))
 
     def test_graphed_under_autocast(self):
-        """34: casts of the forward pass, and gradients through them."""
+        """Casts of the forward pass, and gradients through them."""
         layers = [nn.Linear(4, 4, device=DEVICE) for _ in range(2)]
         layers[1].load_state_dict(layers[0].state_dict())
         x = numbers(2, 4).to(DEVICE)
@@ -337,9 +325,9 @@ class TestAutocast(TestCase):
             results = [self.call(layer, x * factor) for layer in (graphed, layers[1])]
             for result in results:
                 result.sum().backward()
-            self.assertEqual(results[0], results[1], atol=0, rtol=0)
+            self.assertEqual(results[0], results[1], **EXACT)
             grads = [layer.weight.grad for layer in layers]
-            self.assertEqual(grads[0], grads[1], atol=0, rtol=0)
+            self.assertEqual(grads[0], grads[1], **EXACT)
 
 
 class Counting(torch.optim.Optimizer):
@@ -373,7 +361,6 @@ class TestOptimizerState(TestCase):
     @parametrize("kind", ["SGD", "AdamW"])
     @parametrize("how", ["lr", "scheduler", "weight_decay", "same"])
     def test_changed_number_raises(self, kind, how):
-        """35"""
         weight = self.parameter()
         options = {"capturable": True} if kind == "AdamW" else {}
         optimizer = getattr(torch.optim, kind)([weight], lr=0.5, **options)
@@ -399,7 +386,6 @@ class TestOptimizerState(TestCase):
                 one.replay()
 
     def test_number_on_the_device(self):
-        """35: a tensor is read at each replay."""
         weights = [self.parameter() for _ in range(2)]
         rates = [torch.tensor(0.5, device=DEVICE) for _ in range(2)]
         optimizers = [
@@ -414,12 +400,12 @@ class TestOptimizerState(TestCase):
             rate.fill_(0.125)
         graph.replay()
         optimizers[1].step()
-        self.assertEqual(weights[0], weights[1], atol=0, rtol=0)
+        self.assertEqual(weights[0], weights[1], **EXACT)
 
     @parametrize("where", ["group", "tensor", "number"])
     @parametrize("first", [False, True])
     def test_count_on_the_host_raises(self, where, first):
-        """35: at the end of the step."""
+        """At the end of the step."""
         optimizer = Counting([self.parameter()], where)
         if not first:
             optimizer.step()
@@ -429,7 +415,6 @@ class TestOptimizerState(TestCase):
             captured(optimizer.step)
 
     def test_reset_lets_the_state_go(self):
-        """15, 35"""
         optimizer = torch.optim.AdamW([self.parameter()], lr=0.5, capturable=True)
         optimizer.step()
         graph, _ = captured(optimizer.step)
@@ -441,7 +426,6 @@ class TestOptimizerState(TestCase):
 
     @parametrize("kind", ["SGD", "AdamW"])
     def test_first_step_raises(self, kind):
-        """35: it makes state, which each replay would make again."""
         options = {"SGD": {"momentum": 0.5}, "AdamW": {"capturable": True}}[kind]
         optimizer = getattr(torch.optim, kind)([self.parameter()], lr=0.5, **options)
         with self.assertRaisesRegex(RuntimeError, r"step\(\) made its state"):
@@ -453,7 +437,7 @@ class TestFlags(TestCase):
     @parametrize("through", ["graphed", "compiled"])
     @parametrize("flag", ["sdp", "deterministic", "precision", "dtype"])
     def test_changed_flag(self, through, flag):
-        """38: the call runs eagerly or is captured again."""
+        """The call runs eagerly or is captured again."""
         q = numbers(1, 1, 3, 4).to(DEVICE)
 
         def function(x):
@@ -471,25 +455,13 @@ class TestFlags(TestCase):
         with torch.no_grad():
             call(q)
             before = captures()
-            enter, leave = {
-                "sdp": (
-                    lambda: torch.backends.cuda.enable_flash_sdp(False),
-                    lambda: torch.backends.cuda.enable_flash_sdp(True),
-                ),
-                "deterministic": (
-                    lambda: torch.use_deterministic_algorithms(True),
-                    lambda: torch.use_deterministic_algorithms(False),
-                ),
-                "precision": (
-                    lambda: torch.set_float32_matmul_precision("medium"),
-                    lambda: torch.set_float32_matmul_precision("highest"),
-                ),
-                "dtype": (
-                    lambda: torch.set_default_dtype(torch.float64),
-                    lambda: torch.set_default_dtype(torch.float32),
-                ),
+            set_flag, changed, usual = {
+                "sdp": (torch.backends.cuda.enable_flash_sdp, False, True),
+                "deterministic": (torch.use_deterministic_algorithms, True, False),
+                "precision": (torch.set_float32_matmul_precision, "medium", "highest"),
+                "dtype": (torch.set_default_dtype, torch.float64, torch.float32),
             }[flag]
-            enter()
+            set_flag(changed)
             try:
                 if through == "graphed":
                     with self.assertWarnsRegex(UserWarning, "runs eagerly: a flag"):
@@ -498,7 +470,7 @@ class TestFlags(TestCase):
                     result = call(q)
                     self.assertGreater(captures(), before)
             finally:
-                leave()
+                set_flag(usual)
             self.assertEqual(result, function(q))
 
 

@@ -4,9 +4,11 @@
 
 import contextlib
 import copy
-import threading
+import functools
 import unittest
 import warnings
+
+from test_mps_graph import captured, EXACT, GraphTestCase
 
 import torch
 import torch.nn as nn
@@ -15,14 +17,11 @@ from torch.testing._internal.common_utils import (
     instantiate_parametrized_tests,
     parametrize,
     run_tests,
-    TestCase,
 )
 
 
 if not torch.backends.mps.is_available():
     raise unittest.SkipTest("MPS is not available")
-
-EXACT = {"rtol": 0, "atol": 0}
 
 
 def new(*shape, **options):
@@ -45,11 +44,7 @@ class Heads(nn.Module):
         return self.a(x), self.b(x)
 
 
-class OrderTestCase(TestCase):
-    def setUp(self):
-        super().setUp()
-        torch.manual_seed(0)
-
+class OrderTestCase(GraphTestCase):
     def make_pair(self, module=None):
         """A graphed module and an eager copy of it."""
         module = module or make_net()
@@ -81,11 +76,10 @@ class OrderTestCase(TestCase):
 
 
 class TestModules(OrderTestCase):
-    """41: the module that is called is the module that computes."""
+    """The module that is called is the module that computes."""
 
     @parametrize("kind", ["deepcopy", "AveragedModel"])
     def test_copies(self, kind):
-        """41: a copy computes with its own weights."""
         pair = self.make_pair()
         copies = [
             copy.deepcopy(m) if kind == "deepcopy" else AveragedModel(m) for m in pair
@@ -156,23 +150,23 @@ class TestModules(OrderTestCase):
 
     def test_autocast(self):
         """At the call, on or off."""
-        for captured in (False, True):
+        for enabled in (False, True):
             reference = nn.Linear(4, 3).to("mps")
-            with torch.autocast("mps", enabled=captured, cache_enabled=False):
+            with torch.autocast("mps", enabled=enabled, cache_enabled=False):
                 graphed = torch.mps.make_graphed_callables(
                     copy.deepcopy(reference), (new(5, 4),)
                 )
             for called in (True, False):
                 x = new(5, 4)
                 with torch.autocast("mps", enabled=called, cache_enabled=False):
-                    with self.assert_replays(graphed, int(called == captured)):
+                    with self.assert_replays(graphed, int(called == enabled)):
                         results = [m(x) for m in (graphed, reference)]
                 self.assertEqual(*results, **EXACT)
                 self.assertEqual(results[0].dtype, results[1].dtype)
 
 
 class TestLiveResults(OrderTestCase):
-    """40: what eager would still hold is not overwritten."""
+    """What eager would still hold is not overwritten."""
 
     def test_threads(self):
         module = nn.Sequential(nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 16))
@@ -188,15 +182,10 @@ class TestLiveResults(OrderTestCase):
                     if not torch.equal(graphed(x), reference(x)):
                         wrong.append(seed)
 
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        self.run_together(*(functools.partial(work, i) for i in range(2)))
         self.assertEqual(wrong, [])
 
     def test_outer_graph(self):
-        """A graph that contains a call has memory of its own."""
         pair = self.make_pair()
         static = new(5, 4)
         outer = torch.mps.MPSGraph()
@@ -221,9 +210,9 @@ class TestLiveResults(OrderTestCase):
         """A graph that was captured earlier overwrites activations, if it has the pool."""
         x = new(64)
         pool = torch.mps.graph_pool_handle()
-        earlier = torch.mps.MPSGraph()
-        with torch.mps.graph(earlier, pool=pool):
-            total = torch.stack([x + i for i in range(20)]).sum(0)
+        earlier, total = captured(
+            lambda: torch.stack([x + i for i in range(20)]).sum(0), pool=pool
+        )
         graphed = torch.mps.make_graphed_callables(
             lambda x: ((x.sin() * x).exp() * x).sin() * x,
             (new(64, requires_grad=True),),
@@ -286,11 +275,10 @@ class TestLiveResults(OrderTestCase):
 
 
 class TestAutograd(OrderTestCase):
-    """42: autograd sees what happened."""
+    """Autograd sees what happened."""
 
     @parametrize("name", ["0.weight", "3.weight"])
     def test_weight_written_before_the_backward_pass(self, name):
-        """42"""
         module = make_net()
         graphed = torch.mps.make_graphed_callables(
             module, (new(5, 4, requires_grad=True),)
@@ -302,7 +290,6 @@ class TestAutograd(OrderTestCase):
             result.sum().backward()
 
     def test_bias_written_before_the_backward_pass(self):
-        """No backward pass needs it."""
         pair = self.make_pair(nn.Linear(4, 3).to("mps"))
         x = new(5, 4)
         results = [module(x) for module in pair]

@@ -140,27 +140,14 @@ TEST_F(MPSDrawnBytesTest, WithOtherDrawsAndOtherWork) {
 }
 
 TEST_F(MPSDrawnBytesTest, SeveralDispatchesReadOneDraw) {
-  const auto draw_two = [&] {
-    auto one = at::empty({kLength}, kOnDevice.dtype(at::kLong));
-    auto two = at::empty({kLength}, kOnDevice.dtype(at::kLong));
-    fill({one, two});
-    EXPECT_TRUE(torch::equal(one, two) || isCurrentStreamCapturing());
-    return std::vector<at::Tensor>{one, two};
-  };
-  MPSCommandGraph graph;
-  graph.captureBegin();
-  auto results = std::vector<at::Tensor>{at::empty({kLength}, kOnDevice.dtype(at::kLong)),
-                                         at::empty({kLength}, kOnDevice.dtype(at::kLong))};
-  fill(results);
-  graph.captureEnd();
-  generator.set_current_seed(3);
-  graph.replay();
-  const auto state = generator.get_state().clone();
-  generator.set_current_seed(3);
-  const auto expected = draw_two();
-  EXPECT_TRUE(torch::equal(results[0], expected[0]));
-  EXPECT_TRUE(torch::equal(results[1], expected[1]));
-  EXPECT_TRUE(torch::equal(generator.get_state(), state));
+  checkReplays([&] {
+    std::vector<at::Tensor> results;
+    for (int i = 0; i < 2; i++) {
+      results.push_back(at::empty({kLength}, kOnDevice.dtype(at::kLong)));
+    }
+    fill(results);
+    return results;
+  });
 }
 
 TEST_F(MPSDrawnBytesTest, ReplayedTwiceInAnotherCapture) {

@@ -85,7 +85,10 @@ class MPSExecutableCacheTest : public ::testing::Test {
   }
 
   /// Asks for the executable of a graph with two inputs and a result, of this length.
-  static MPSExecutableRun get(MPSTestGraph* graph, NSUInteger length = 4, size_t* inputs = nullptr) {
+  static MPSExecutableRun get(MPSTestGraph* graph,
+                              NSUInteger length = 4,
+                              size_t* inputs = nullptr,
+                              MPSDataType type = MPSDataTypeFloat32) {
     MPSExecutableRun run;
     @autoreleasepool {
       if (graph.placeholderTensors.count == 0) {
@@ -99,9 +102,8 @@ class MPSExecutableCacheTest : public ::testing::Test {
                                                   options:MTLResourceStorageModeShared] autorelease];
       NSMutableArray* data = [NSMutableArray array];
       for (int i = 0; i < 3; i++) {
-        [data addObject:[[[MPSGraphTensorData alloc] initWithMTLBuffer:buffer
-                                                                 shape:@[ @(length) ]
-                                                              dataType:MPSDataTypeFloat32] autorelease]];
+        [data addObject:[[[MPSGraphTensorData alloc] initWithMTLBuffer:buffer shape:@[ @(length) ]
+                                                              dataType:type] autorelease]];
       }
       // a placeholder serves as result as well
       run = MPSExecutableCache::getInstance().get(graph,
@@ -132,6 +134,17 @@ TEST_F(MPSExecutableCacheTest, EvictedExecutablesAreFreed) {
   for (MPSTestGraph* graph : graphs) {
     [graph release];
   }
+}
+
+TEST_F(MPSExecutableCacheTest, OtherLengthsAndTypesAreOtherExecutables) {
+  auto* graph = newGraph();
+  for (const NSUInteger length : {4, 8}) {
+    for (const auto type : {MPSDataTypeFloat32, MPSDataTypeInt32}) {
+      EXPECT_TRUE(get(graph, length, nullptr, type).executable);
+    }
+  }
+  EXPECT_EQ(executableCacheStats().misses, 4);
+  [graph release];
 }
 
 TEST_F(MPSExecutableCacheTest, OptionsAreNotThoseOfTheGraph) {

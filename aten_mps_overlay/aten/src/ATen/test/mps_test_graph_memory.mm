@@ -17,6 +17,16 @@ class MPSGraphMemoryTest : public ::testing::Test {
   void SetUp() override {
     ASSERT_TRUE(torch::mps::is_available());
   }
+
+  void watch(const std::vector<at::Tensor>& inputs) {
+    std::vector<MPSWatchedTensor> all;
+    for (const auto& tensor : inputs) {
+      all.emplace_back(tensor, MPSWatchedTensor::Kind::INPUT);
+    }
+    tensors.set(std::move(all));
+  }
+
+  MPSWatchedTensors tensors;
 };
 
 TEST_F(MPSGraphMemoryTest, MovedTensor) {
@@ -54,16 +64,7 @@ TEST_F(MPSGraphMemoryTest, StorageOfAGoneTensor) {
   auto alias = shared.view({-1});
   for (const bool is_gone : {false, true}) {
     auto kept = onDevice();
-    MPSWatchedTensors tensors;
-    {
-      std::vector<MPSWatchedTensor> all;
-      for (const auto& tensor : {x.detach(), kept.detach(), shared, alias}) {
-        all.emplace_back(tensor, MPSWatchedTensor::Kind::INPUT);
-      }
-      all.emplace_back(onDevice(), MPSWatchedTensor::Kind::INPUT);
-      all.emplace_back(x.detach(), MPSWatchedTensor::Kind::INPUT);
-      tensors.set(std::move(all));
-    }
+    watch({x.detach(), kept.detach(), shared, alias, onDevice(), x.detach()});
     tensors.check();
     if (is_gone) {
       kept.reset();
@@ -77,10 +78,7 @@ TEST_F(MPSGraphMemoryTest, StorageOfAGoneTensor) {
 TEST_F(MPSGraphMemoryTest, StorageThatATensorLeavesToOthers) {
   auto x = onDevice();
   auto alias = x.detach();
-  MPSWatchedTensors tensors;
-  std::vector<MPSWatchedTensor> all;
-  all.emplace_back(alias, MPSWatchedTensor::Kind::INPUT);
-  tensors.set(std::move(all));
+  watch({alias});
   alias.reset();
   tensors.check();
   x.resize_({1 << 20});
@@ -90,11 +88,7 @@ TEST_F(MPSGraphMemoryTest, StorageThatATensorLeavesToOthers) {
 TEST_F(MPSGraphMemoryTest, AllAreChecked) {
   auto x = onDevice();
   auto y = onDevice();
-  MPSWatchedTensors tensors;
-  std::vector<MPSWatchedTensor> all;
-  all.emplace_back(x, MPSWatchedTensor::Kind::INPUT);
-  all.emplace_back(y, MPSWatchedTensor::Kind::INPUT);
-  tensors.set(std::move(all));
+  watch({x, y});
   tensors.check();
   y.resize_({1 << 20});
   EXPECT_THROW(tensors.check(), c10::Error);

@@ -24,18 +24,14 @@ static void expectFilledWith(const at::Tensor& tensor, float value) {
   EXPECT_TRUE(torch::equal(tensor.cpu(), torch::full({kLength}, value))) << tensor.cpu()[0] << " is not " << value;
 }
 
-static std::string messageOf(const std::function<void()>& action) {
+static void expectRaised(const std::function<void()>& action, const std::string& words) {
   try {
     action();
+    ADD_FAILURE() << "nothing was raised";
   } catch (const c10::Error& error) {
-    return error.what_without_backtrace();
+    const std::string message = error.what_without_backtrace();
+    EXPECT_NE(message.find(words), std::string::npos) << message;
   }
-  return "nothing was raised";
-}
-
-static void expectRaised(const std::function<void()>& action, const std::string& words) {
-  const auto message = messageOf(action);
-  EXPECT_NE(message.find(words), std::string::npos) << message;
 }
 
 class MPSRawCommandBufferTest : public ::testing::Test {
