@@ -30,10 +30,6 @@ POOLS = {
 }
 
 
-def with_temporaries(x, number):
-    return (x.clone() + number) + (x.clone() + number)
-
-
 class TestCapture(GraphTestCase):
     def test_is_current_stream_capturing(self):
         """True for the thread of a capture, and for it alone; and no more after it, however it ended."""

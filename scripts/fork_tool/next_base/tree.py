@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fork_tool.common.errors import ForkToolError
@@ -16,7 +16,7 @@ from fork_tool.series.overlay import list_overlay, read_overlay
 from fork_tool.series.project import Project
 
 
-@dataclass
+@dataclass(frozen=True)
 class BaseEntry:
     """An entry on the base."""
 
@@ -40,8 +40,9 @@ def base_series(project: Project, places: NextPlaces) -> list[BaseEntry]:
     entries = list(_entries(project, places, names))
     claimed = {path for entry in entries for path in entry.overlay}
     # The overlay has the later entries' hunks on its files already.
-    for entry in entries:
-        entry.files = tuple(file for file in entry.files if file.path not in claimed)
+    entries = [
+        replace(entry, files=tuple(file for file in entry.files if file.path not in claimed)) for entry in entries
+    ]
     lost = [path for path in list_overlay(places.overlay) if path not in claimed]
     if lost:
         raise ForkToolError(

@@ -20,7 +20,7 @@ counts the hunks that follow, so that a file that was cut is known, even one tha
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -65,10 +65,13 @@ class Entry:
             )
         return found
 
+    def only(self, files: Iterable[FileDiff]) -> Entry:
+        """The same entry with its hunks on these files alone."""
+        return replace(self, diff=b"".join(file.text for file in files), counted=None)
+
     def without(self, paths: Container[str]) -> Entry:
         """The same entry without its hunks on these files."""
-        kept = b"".join(file.text for file in self.files() if file.path not in paths)
-        return replace(self, diff=kept, counted=None)
+        return self.only(file for file in self.files() if file.path not in paths)
 
     def text(self) -> bytes:
         """The patch file."""

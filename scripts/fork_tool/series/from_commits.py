@@ -1,8 +1,8 @@
 """From commits to entries: what a straight line of commits on a base is as a series.
 
-The rules, in short: an entry is a commit; a file that the base has, or an earlier entry, gives hunks; a new file goes to
-the overlay with the content it has at the tip, claimed by the entry that adds it. If a later commit changes the mode of a new file,
-all edits of the file move into it. A commit of which nothing is left gives no entry.
+The rules, in short: an entry is a commit; a file that the base has, or an earlier entry, gives hunks; a new file goes
+to the overlay with the content it has at the tip, claimed by the entry that adds it. If a later commit changes the mode
+of a new file, all edits of the file move into it. A commit of which nothing is left gives no entry.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ def _entries(git: Git, drafts: list[Draft], taken: set[str], notes: list[str]) -
         if draft.hunk_paths:
             diff = _diff(git, draft)
         if not diff and not draft.overlay:
-            notes.append(f"commit {draft.last[:12]} ({draft.title}) changes nothing; it is no entry of its own.")
+            notes.append(f"commit {draft.last[:12]} ({draft.title}) leaves no change of its own; it is no entry.")
             continue
         name = draft.name
         if name is None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from fork_tool.common.errors import ConflictError
 from fork_tool.common.git import Git
 from fork_tool.series.diffs import FileDiff
 from fork_tool.series.entries import Entry
 from fork_tool.series.overlay import OverlayFile
-from fork_tool.series.scratch import apply_entry, scratch_index, set_files
+from fork_tool.series.scratch import apply_entry, get_files, scratch_index, set_files
 
 OverlayReader = Callable[[str, str], OverlayFile]
 
@@ -52,7 +52,8 @@ def read_history(git: Git, entries: list[Entry], overlay: OverlayReader) -> Hist
         set_files(scratch, now)
         for entry in reversed(entries):
             changes = [file for file in entry.files() if file.path in history.owners]
-            history.files[entry.name] = {path: now[path] for path in (*entry.overlay, *(file.path for file in changes))}
+            changed = [file.path for file in changes]
+            history.files[entry.name] = {path: now[path] for path in (*entry.overlay, *changed)}
             for file in changes:
                 if places[history.owners[file.path]] >= places[entry.name]:
                     sentence = (
@@ -62,18 +63,15 @@ def read_history(git: Git, entries: list[Entry], overlay: OverlayReader) -> Hist
                     history.misfits.append(Misfit(entry.name, file.path, sentence))
                 else:
                     _take_off(scratch, entry, file, history)
-            for line in (
-                scratch.names("ls-files", "-z", "--stage", "--", *(file.path for file in changes)) if changes else ()
-            ):
-                head, _, path = line.partition("\t")
-                mode, blob, _stage = head.split(" ")
-                now[path] = (mode, blob)
+            # Without a path git would list all.
+            if changed:
+                now |= get_files(scratch, changed)
     return history
 
 
 def _take_off(scratch: Git, entry: Entry, file: FileDiff, history: History) -> None:
     try:
-        offsets = apply_entry(scratch, replace(entry, diff=file.text, counted=None), reverse=True)
+        offsets = apply_entry(scratch, entry.only([file]), reverse=True)
     except ConflictError as conflict:
         sentence = (
             f"{conflict}: the lines that it leaves are not in aten_mps_overlay/{file.path}. Make the same edit in "

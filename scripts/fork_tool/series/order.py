@@ -1,7 +1,7 @@
 """`patches/series`: the order of the entries, one name a line; `#` starts a comment, `[name]` a group.
 
-An entry of the first group needs all entries before it. An entry of a later group needs the first group, and the entries that
-are named after it: `name: other another`.
+An entry of the first group needs all entries before it. An entry of a later group needs the first group, and the
+entries that are named after it: `name: other another`.
 """
 
 from __future__ import annotations
@@ -50,11 +50,10 @@ class SeriesFile:
         for name in reversed(self.names):
             if name in wanted:
                 wanted.update(self.needs.get(name, ()))
-        first = [name for name in self.names if self.groups.get(name) == self.groups.get(self.names[0])]
-        last = max((first.index(name) for name in wanted.intersection(first)), default=0)
-        if wanted.difference(first):
-            last = len(first) - 1
-        return [name for name in self.names if name in wanted or name in first[: last + 1]]
+        core = [name for name in self.names if self.groups.get(name) == self.groups.get(self.names[0])]
+        if wanted.issubset(core):
+            return core[: max(map(core.index, wanted)) + 1]
+        return [name for name in self.names if name in wanted or name in core]
 
 
 def parse_series(text: str, shown: str) -> SeriesFile:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from fork_tool.base.pin import Pin
 from fork_tool.common.errors import ConflictError
 from fork_tool.common.git import ADDRESS, AUTHOR, Git
 from fork_tool.series.entries import Entry
@@ -28,28 +29,23 @@ def stack_of_part(
     part = Stack(base, [])
     before = base
     for layer in whole.layers:
-        if layer.entry.name in names:
-            part.layers.append(_on(part.tip, layer, before, project, git, message, author))
+        if layer.entry.name in names and part.tip == before:
+            part.layers.append(layer)
+        elif layer.entry.name in names:
+            tree = _merged(git, project.pin, before, layer, part.tip)
+            commit = git.commit_tree(project.pin.date, tree, message(layer.entry), (part.tip,), author)
+            part.layers.append(Layer(layer.entry, commit))
         before = layer.commit
     return part
 
 
-def _on(
-    tip: str,
-    layer: Layer,
-    before: str,
-    project: Project,
-    git: Git,
-    message: Callable[[Entry], str],
-    author: tuple[str, str],
-) -> Layer:
-    if tip == before:
-        return layer
-    merge = merge_entry(git, project.pin, before, layer.commit, tip, layer.entry.files())
+def _merged(git: Git, pin: Pin, before: str, layer: Layer, onto: str) -> str:
+    """The tree of an entry on another commit than the one before it."""
+    merge = merge_entry(git, pin, before, layer.commit, onto, layer.entry.files())
     if merge.clashes:
         clash = merge.clashes[0]
         raise ConflictError(
             f"Entry {layer.entry.name} does not apply without entries that patches/series does not name as its needs: "
             f"{clash.path}{f', {clash.hunk}' if clash.hunk else ''} {clash.sentence}".rstrip()
         )
-    return Layer(layer.entry, git.commit_tree(project.pin.date, merge.tree, message(layer.entry), (tip,), author))
+    return merge.tree

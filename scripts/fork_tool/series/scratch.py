@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,6 +25,16 @@ def scratch_index(git: Git, commit: str = "--empty") -> Iterator[Git]:
         scratch = git.with_index(Path(directory) / "index")
         scratch.run("read-tree", commit)
         yield scratch
+
+
+def get_files(scratch: Git, paths: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """These files of the index, by path as mode and blob."""
+    found = {}
+    for line in scratch.names("ls-files", "-z", "--stage", "--", *paths):
+        head, _, path = line.partition("\t")
+        mode, blob, _stage = head.split(" ")
+        found[path] = mode, blob
+    return found
 
 
 def set_files(scratch: Git, files: Mapping[str, tuple[str, str]]) -> None:

@@ -78,7 +78,7 @@ def verify_series(project: Project) -> Verification:
         verdict.title = entry.title
         verdict.overlay = len(entry.overlay)
         _check_message(entry, verdict)
-        _check_hunks(entry, {*base_modes, *claims}, verdict)
+        _check_hunks(entry, base_modes, claims, verdict)
         claims.update(entry.overlay)
         claims_hold = _check_claims(entry, base_modes, project, verdict)
         entries[name] = entry if claims_hold else replace(entry, overlay=())
@@ -90,7 +90,7 @@ def verify_series(project: Project) -> Verification:
                 doubts.unreadable = doubts.unreadable or verdict.name
                 continue
             entry = entries[verdict.name]
-            _check_fit(scratch, entry, verdict, doubts, set(claims))
+            _check_fit(scratch, entry, verdict, doubts, claims)
             _check_overlay_fit(scratch, entry, history, verdict)
             if verdict.state == APPLIES and not verdict.problems:
                 verdict.problems += problems_of_test_plan(scratch, entry)
@@ -128,14 +128,14 @@ def _check_message(entry: Entry, verdict: Verdict) -> None:
         verdict.problems.append("it changes nothing: take it out of patches/series.")
 
 
-def _check_hunks(entry: Entry, known: Container[str], verdict: Verdict) -> None:
+def _check_hunks(entry: Entry, base_modes: dict[str, str], claims: Container[str], verdict: Verdict) -> None:
     for file in entry.files():
         verdict.hunks += len(file.hunks)
         for what in file.unfit:
             verdict.problems.append(
                 f"{file.path}: the patch {what}; a patch holds only hunks on files that are there, new files go to aten_mps_overlay/."
             )
-        if not file.unfit and file.path not in known:
+        if not file.unfit and file.path not in base_modes and file.path not in claims:
             verdict.problems.append(f"{file.path}: neither upstream nor an earlier entry has such a file.")
         for number, hunk in enumerate(file.hunks, start=1):
             if hunk.widest_context > 2 or (hunk.added == 0 and hunk.removed == 0):
@@ -178,12 +178,12 @@ class _Doubts:
         return self.files.get(path) or self.unreadable
 
 
-def _check_fit(scratch: Git, entry: Entry, verdict: Verdict, doubts: _Doubts, claims: set[str]) -> None:
+def _check_fit(scratch: Git, entry: Entry, verdict: Verdict, doubts: _Doubts, claims: Container[str]) -> None:
     # File by file, so that one that conflicts hides nothing in the others.
     for file in entry.without(claims).files():
         cause = doubts.about(file.path)
         try:
-            offsets = apply_entry(scratch, replace(entry, diff=file.text, counted=None))
+            offsets = apply_entry(scratch, entry.only([file]))
         except ConflictError as conflict:
             doubts.files.setdefault(file.path, cause or entry.name)
             if not cause:
