@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import yaml
 from pydantic import BeforeValidator, ConfigDict, model_validator, TypeAdapter, ValidationError
@@ -92,24 +92,21 @@ def load(path: Path = OWN_FILE) -> Targets:
 
 def dump(targets: Targets) -> str:
     """The text of the file; the same content gives the same bytes."""
-    entries: list[dict[str, Any]] = []
-    for target in sorted(targets.targets, key=lambda target: target.operator):
-        entry: dict[str, Any] = {"operator": target.operator}
-        if target.note:
-            entry["note"] = target.note
-        if target.curated:
-            entry["curated"] = list(target.curated)
-        if target.found:
-            entry["found"] = [{"link": request.link, "votes": request.votes} for request in target.found]
-        entries.append(entry)
+    values = {
+        target.operator: {
+            "operator": target.operator,
+            "note": target.note,
+            "curated": list(target.curated),
+            "found": [{"link": request.link, "votes": request.votes} for request in target.found],
+        }
+        for target in targets.targets
+    }
+    entries = [{key: value for key, value in values[name].items() if value} for name in sorted(values)]
     content = {"synced": dict(targets.synced), "targets": entries}
-    text: str = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120)
+    text: str = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=140, default_flow_style=None)
     return _HEADER + text
 
 
 def save(targets: Targets, path: Path) -> None:
-    """Replace the file in one step, and only by something that reads back as the same."""
-    text = dump(targets)
-    if yaml.safe_load(text) is None:
-        raise ForkToolError(f"Nothing would be left of {path}: it was not written.")
-    write_atomically(path, text.encode())
+    """Replace the file in one step."""
+    write_atomically(path, dump(targets).encode())
