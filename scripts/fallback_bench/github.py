@@ -50,16 +50,17 @@ class GitHub:
                 raise ForkToolError(f"The next page would be {address}, which is not asked: nothing was written.")
             try:
                 answer = self._session.get(address, timeout=_TIMEOUT_SECONDS)
-                answer.raise_for_status()
-                yield answer.json()
-            except requests.HTTPError as problem:
-                reason = _limit(problem.response) or _REASONS.get(problem.response.status_code, f"{problem}.")
-                raise ForkToolError(f"{address}: {reason} Nothing was written.") from None
+                page = answer.json() if answer.ok else []
             except requests.RequestException as problem:
                 raise ForkToolError(
                     f"{address} gives no list of comments ({problem}): check the network, then run this again. "
                     "Nothing was written."
                 ) from None
+            if not answer.ok:
+                said = f"GitHub answers {answer.status_code} {answer.reason}."
+                reason = _limit(answer) or _REASONS.get(answer.status_code, said)
+                raise ForkToolError(f"{address}: {reason} Nothing was written.")
+            yield page
             address = answer.links.get("next", {}).get("url")
 
 

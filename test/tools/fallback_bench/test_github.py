@@ -52,7 +52,7 @@ def test_an_error_of_github_is_tried_again(slept: list[float]) -> None:
         (Answer("limit", 429, {"Retry-After": "7"}), "rate limit is used up: run this again in 7 s"),
         (Answer("limit", 429), "run this again in an hour"),
         (Answer(status=404), "does not exist"),
-        (Answer(status=418), "418 Client Error"),
+        (Answer(status=418), "GitHub answers 418"),
         (Answer(status=500), "too many 500 error responses"),
         (Answer(), "gives no list of comments"),
         (
@@ -78,6 +78,6 @@ def test_the_token_stays_with_the_api() -> None:
 
 
 def test_no_connection(slept: list[float]) -> None:
-    with pytest.raises(ForkToolError, match=r"does not.*refused.*: check the network|refused.*: check the network"):
+    with pytest.raises(ForkToolError, match=r"refused.*: check the network"):
         read("http://127.0.0.1:9")
     assert sum(slept) == 12
