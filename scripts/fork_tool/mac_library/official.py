@@ -5,13 +5,11 @@ from __future__ import annotations
 import hashlib
 import zipfile
 from pathlib import Path
-from typing import Any
 
 from fork_tool.common.console import count_progress, say
-from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import need_space, new_directory
 from fork_tool.mac_library.pin import MacPin, OfficialWheel
-from fork_tool.mac_library.places import MacPlaces, TORCH_LIBRARIES
+from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.tools import read_library
 from fork_tool.machine.package_index import fetch_pinned_wheel, PinnedWheel
 
@@ -65,24 +63,6 @@ def _unpack(places: MacPlaces, archive: zipfile.ZipFile, part: str, into: Path, 
     say(f"unpacked {part} of the official wheel to {places.shown(into)}")
 
 
-def refuse_other_architecture(lief: Any, torch: Path) -> None:
-    """Fail for libraries that are not for arm64."""
-    for name in TORCH_LIBRARIES:
-        path = torch / "lib" / name
-        if not path.is_file():
-            raise ForkToolError(f"The official wheel has no torch/lib/{name}: base.toml names another kind of wheel.")
-        binaries = lief.MachO.parse(str(path))
-        kinds = [binary.header.cpu_type.name for binary in binaries] if binaries else ["no Mach-O file"]
-        if kinds != ["ARM64"]:
-            raise ForkToolError(
-                f"torch/lib/{name} of the official wheel is for {', '.join(kinds)} and not for arm64: "
-                "name the wheel for Apple silicon in base.toml."
-            )
-
-
-def uuid_of(lief: Any, library: Path) -> bytes:
+def uuid_of(library: Path) -> bytes:
     """The 16 bytes by which Apple's tools know a library."""
-    binary = read_library(lief, library)
-    if not binary.has_uuid:
-        raise ForkToolError(f"{library.name} of the official wheel has no UUID: the library could not know it again.")
-    return bytes(binary.uuid.uuid)
+    return bytes(read_library(library).uuid.uuid)

@@ -1,9 +1,8 @@
-"""Compiler, ninja and lief, pinned, in a folder of their own below build."""
+"""Compiler and ninja, pinned, in a folder of their own below build."""
 
 from __future__ import annotations
 
 import hashlib
-import importlib
 import os
 import sys
 from pathlib import Path
@@ -23,8 +22,7 @@ _STAMP = ".mpsfork-tools"
 def install_tools(places: MacPlaces, pin: MacPin) -> bool:
     """Bring the tools to their pins; false when they were there."""
     stamp = places.tools / _STAMP
-    # lief is compiled for one version of Python.
-    digest = hashlib.sha256("\n".join((*pin.tools, sys.version)).encode()).hexdigest()
+    digest = hashlib.sha256("\n".join(pin.tools).encode()).hexdigest()
     if stamp.is_file() and stamp.read_text() == digest and places.compiler.exists():
         return False
     remove(places.tools)
@@ -51,27 +49,13 @@ def compiler_environment(places: MacPlaces, pin: MacPin) -> dict[str, str]:
     }
 
 
-def import_tool(places: MacPlaces, name: str) -> Any:
-    """A module of the tools' packages."""
-    directory = str(places.tools)
-    if directory not in sys.path:
-        sys.path.append(directory)
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise ForkToolError(f"There is no {name} in {places.shown(places.tools)}: run `make wheel`.") from None
-
-
-def import_lief(places: MacPlaces) -> Any:
-    """The module that reads and checks Mach-O files."""
-    lief = import_tool(places, "lief")
-    lief.logging.disable()
-    return lief
-
-
-def read_library(lief: Any, file: Path) -> Any:
+def read_library(file: Path) -> Any:
     """The parsed Mach-O file, which must hold code for one processor."""
-    parsed = lief.MachO.parse(str(file))
+    # Imported here: `make setup` installs it.
+    import lief
+
+    lief.logging.disable()
+    parsed: Any = lief.MachO.parse(str(file))
     if parsed is None or len(parsed) != 1:
         raise ForkToolError(f"{file} is not one Mach-O file: delete it and run `make wheel` again.")
     # Taken out: what `at` gives lives no longer than the list that it is in.

@@ -49,13 +49,13 @@ class Facts:
             return None
 
 
-def read_facts(lief: Any, libraries: Path, sha256: str) -> Facts:
+def read_facts(libraries: Path, sha256: str) -> Facts:
     """Read the libraries in a folder."""
     exports: set[str] = set()
     imports: dict[str, set[str]] = {}
     selectors: list[str] = []
     for name in TORCH_LIBRARIES:
-        binary = read_library(lief, libraries / name)
+        binary = read_library(libraries / name)
         exports |= {symbol.name for symbol in binary.exported_symbols}
         for each in imports_of(binary):
             imports.setdefault(each.library, set()).add(each.name)
@@ -94,7 +94,7 @@ def unpack_wheel(places: NextPlaces, pin: NextPin, file: Path) -> None:
     say(f"unpacked {len(names)} headers and Python files of {file.name} to {places.layout.shown(places.wheel)}")
 
 
-def facts_of(places: NextPlaces, pin: NextPin, file: Path, lief: Any) -> Facts:
+def facts_of(places: NextPlaces, pin: NextPin, file: Path) -> Facts:
     """What the wheel's libraries say; they are large, read once, and not kept."""
     if places.facts.is_file():
         facts = Facts.from_text(places.facts.read_text("utf-8"))
@@ -114,6 +114,6 @@ def facts_of(places: NextPlaces, pin: NextPin, file: Path, lief: Any) -> Facts:
                 raise ForkToolError(
                     f"{file.name} has no {_LIBRARIES}{name}: the pin names another kind of wheel."
                 ) from None
-        facts = read_facts(lief, Path(scratch) / _LIBRARIES, pin.wheel.sha256)
+        facts = read_facts(Path(scratch) / _LIBRARIES, pin.wheel.sha256)
     write_atomically(places.facts, facts.text().encode())
     return facts

@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -41,9 +40,9 @@ class Asked:
     classes: dict[str, bool]
 
 
-def read_asked(lief: Any, library: Path) -> Asked:
+def read_asked(library: Path) -> Asked:
     """Read a linked library."""
-    binary = read_library(lief, library)
+    binary = read_library(library)
     sections = {section.name: section for section in binary.sections}
     selectors = set()
     if "__objc_selrefs" in sections:
@@ -60,7 +59,7 @@ def read_asked(lief: Any, library: Path) -> Asked:
             bound[binding.symbol.name] &= bool(binding.weak_import)
     classes = {
         each.name.removeprefix(_CLASS): each.weak and bound.get(each.name, True)
-        for each in imports(lief, library)
+        for each in imports(library)
         if each.name.startswith(_CLASS)
     }
     return Asked(frozenset(selectors), classes)
@@ -68,7 +67,7 @@ def read_asked(lief: Any, library: Path) -> Asked:
 
 @pytest.fixture(scope="module")
 def asked(made: Made) -> Asked:
-    return read_asked(made.lief, made.library)
+    return read_asked(made.library)
 
 
 def library_faults(asked: Asked, uses: Uses, declared: Declarations, facts: Facts) -> list[str]:
@@ -113,7 +112,7 @@ def test_a_newer_class_that_must_be_there_is_named(
 
     def faults(attribute: str) -> list[str]:
         part = small.compile(ENTRIES + REFERENCE.replace("NAME", name).replace("WEAK", attribute))
-        return library_faults(read_asked(made.lief, small.link(part, change=strongly)), uses, declared, facts)
+        return library_faults(read_asked(small.link(part, change=strongly)), uses, declared, facts)
 
     (said,) = faults("")
     assert said.startswith(f"{name} came with macOS 1") and said.endswith(
@@ -131,5 +130,5 @@ def test_a_selector_that_only_the_library_sends_is_named(
         'extern "C" __attribute__((visibility("default"))) void aoti_torch_mps_send(Sent* sent) { [sent frobnicate]; }\n',
         *("-x", "objective-c++", "-fno-objc-arc"),
     )
-    found = library_faults(read_asked(made.lief, small.link(part)), uses, declared, facts)
+    found = library_faults(read_asked(small.link(part)), uses, declared, facts)
     assert found == ["frobnicate is sent by the library, and no header declares it"]
