@@ -15,8 +15,7 @@ from test_interrupt import copy_of_the_tool
 import mpsfork_command
 from fork_tool.cli import cli
 from fork_tool.common import help as help_module
-from fork_tool.common.console import counted
-from fork_tool.common.help import help_of, ProgramCommand, SectionedGroup
+from fork_tool.common.help import help_of, ProgramCommand
 from fork_tool.machine import setup
 from fork_tool.paths import own_layout
 from fork_tool.suites import runner, simulator
@@ -66,13 +65,6 @@ def test_options_of_the_program_are_shown() -> None:
     assert help_of(("test/no_such_program.py",)) is None
 
 
-def test_programs_are_there() -> None:
-    root = own_layout().root
-    for command in cli.commands.values():
-        if isinstance(command, ProgramCommand) and command.program[0] != "-m":
-            assert (root / command.program[0]).is_file()
-
-
 def test_launcher_installs_nothing_for_help(workshop: Workshop) -> None:
     copy_of_the_tool(workshop)
     (workshop.root / "Makefile").write_text("demo:       ## capture models\n")
@@ -96,22 +88,6 @@ def listed(group: click.Group) -> list[str]:
 def test_help_lists_every_command_once_under_a_heading() -> None:
     assert listed(cli) == list(cli.commands)
     assert "\nThe series:\n  apply " in cli.get_help(click.Context(cli, info_name="mpsfork"))
-
-
-def test_a_command_without_a_section_is_seen() -> None:
-    group = SectionedGroup("planted")
-    group.add_section("One", [click.Command("first", help="Is listed.")])
-    assert listed(group) == list(group.commands)
-    group.add_command(click.Command("second", help="Is not."))
-    assert listed(group) != list(group.commands)
-
-
-@pytest.mark.parametrize(
-    ("count", "things", "said"),
-    [(1, "entries", "1 entry"), (2, "entries", "2 entries"), (1, "copies", "1 copy"), (1, "graph runs", "1 graph run")],
-)
-def test_counts_with_their_nouns(count: int, things: str, said: str) -> None:
-    assert counted(count, things) == said
 
 
 ROOT = own_layout().root

@@ -195,12 +195,6 @@ def test_own_checkout_that_is_gone(unfetched: Workshop) -> None:
     unfetched.good("fetch", "--checkout", str(unfetched.root / "moved"))
 
 
-def test_no_space(unfetched: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetch_module, "NEEDED_BYTES", 10**18)
-    assert "make room and run it again" in unfetched.error("fetch", "--source", "debian")
-    assert left_behind(unfetched) == []
-
-
 def test_git_does_not_see_callers_repository(unfetched: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_DIR", str(unfetched.root / "own" / ".git"))
     assert "GIT_DIR" not in Git(unfetched.root).environment()

@@ -17,9 +17,8 @@ from fork_tool.machine import environment
 from fork_tool.machine import setup as setup_steps
 from fork_tool.machine import unpacked as objfw_module
 from fork_tool.machine.environment import check_torch
-from fork_tool.machine.machine import Finding, LACKS, Machine, Need, needs_of, this_machine
+from fork_tool.machine.machine import Finding, LACKS, Machine, Need, this_machine
 from fork_tool.machine.setup import setup
-from fork_tool.paths import own_layout
 from workshop import MAC, Workshop
 
 DEBIAN = Machine("Linux", "x86_64", "Debian GNU/Linux 12", frozenset({"debian"}))
@@ -95,21 +94,6 @@ def test_release_without_the_package(workshop: Workshop, monkeypatch: pytest.Mon
         list(setup(workshop.project, DEBIAN))
 
 
-def test_a_mac_needs_no_cmake_of_its_own() -> None:
-    """The wheel is built with pinned ones."""
-    assert [need.name for need in needs_of(MAC)] == ["git", "make", "command line tools"]
-    assert {"cmake", "ninja"} <= {need.name for need in needs_of(DEBIAN)}
-
-
-def test_cpp_tests_need_googletest() -> None:
-    """Its sources: Debian's library has another ABI than the wheel."""
-    need = next(need for need in needs_of(DEBIAN) if need.debian == "libgtest-dev")
-    assert need.found() in ("/usr/src/googletest/googletest/src/gtest-all.cc", None)
-    cmake = (own_layout().root / "test" / "cpp" / "CMakeLists.txt").read_text()
-    assert "/usr/src/googletest/googletest " in cmake
-    assert "libgtest-dev" not in {need.debian for need in needs_of(MAC)}
-
-
 def test_no_root_and_no_sudo(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     lacking(monkeypatch)
     monkeypatch.setattr("os.geteuid", lambda: 1000)
@@ -140,11 +124,6 @@ def test_doctor_names_what_installs(workshop: Workshop, monkeypatch: pytest.Monk
     assert {finding.name: finding for finding in examine(workshop, DEBIAN)}["series"].state == "ok"
 
 
-def test_doctor_ends_badly_when_something_lacks(workshop: Workshop) -> None:
-    workshop.layout.requirements.write_text("click==0.0.1\n")
-    assert "requirements" in workshop.error("doctor")
-
-
 def test_requirements_are_installed_once(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch, commands: list[str]
 ) -> None:
@@ -160,13 +139,6 @@ def test_requirements_are_installed_once(
     assert environment.install_requirements(workshop.layout, pin, DEBIAN)
     assert commands[1].endswith("torch==0.1 click==2")
     assert not environment.install_requirements(workshop.layout, pin, MAC) or "torch" not in commands[-1]
-
-
-def test_pip_that_fails(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(environment, "run_shown", lambda *_arguments: 1)
-    workshop.layout.requirements.write_text("click==0.0.1\n")
-    with pytest.raises(ForkToolError, match="pip could not install the requirements"):
-        environment.install_requirements(workshop.layout, workshop.project.pin, DEBIAN)
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,3 @@ def test_planted_imports_are_found(tmp_path: Path, path: str, line: str, fault: 
     planted.parent.mkdir(exist_ok=True)
     planted.write_text((planted.read_text() if planted.exists() else "") + f"\n{line}\n")
     assert any(fault in said for said in faults(tmp_path, PLACES))
-
-
-def test_what_the_order_names_is_there() -> None:
-    assert faults(SCRIPTS, PLACES | {"gone": len(PLACES)}) == ["gone is in the order and not there"]

@@ -176,16 +176,6 @@ def test_every_lack_is_named_with_its_remedy(
     assert bench.commands == []
 
 
-def test_all_lacks_are_named_at_once(bench: Bench) -> None:
-    bench.facts = replace(FACTS, macos="12.0", memory=GIB)
-    assert "it lacks macOS, memory." in bench.shop.error("wheel", "--from-source")
-
-
-def test_newer_machines_are_good_enough(bench: Bench) -> None:
-    facts = replace(FACTS, macos="26.1", sdk="26.1", disk=6 * GIB, under_way=True, metal="", python=(3, 13))
-    assert not [finding for finding in examine(facts, bench.shop.project.pin) if finding.state == LACKS]
-
-
 def test_doctor_of_a_mac_knows_of_the_wheel(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor_module, "gather", lambda _layout: replace(FACTS, sdk="13.3"))
     bench.shop.layout.requirements.write_text("")
@@ -251,10 +241,3 @@ def test_options_of_the_pin_are_options_of_the_base() -> None:
     text = lists.read_text()
     for name in Project(layout).pin.wheel_build.options:
         assert re.search(rf"^\s*(cmake_dependent_)?option\(\s*{name}\s", text, re.MULTILINE), name
-
-
-def test_cmake_of_the_pin_still_knows_old_policies() -> None:
-    """cmake 4 refuses what third_party of the base asks for."""
-    requires = dict(line.split("==") for line in Project(own_layout()).pin.wheel_build.requires)
-    assert int(requires["cmake"].split(".")[0]) == 3
-    assert all(version for version in requires.values())
