@@ -36,7 +36,7 @@ def series(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> tuple[Workshop
     monkeypatch.setattr(each_entry, "build_simulator", build)
     monkeypatch.setattr(each_entry, "run_suite", run)
     monkeypatch.setattr(each_entry, "make_ready", lambda *_arguments: None)
-    monkeypatch.setattr(each_entry, "this_machine", lambda: LINUX)
+    monkeypatch.setattr(each_entry, "simulator_machine", lambda: LINUX)
     return applied, done
 
 

@@ -77,7 +77,7 @@ class Bench:
         monkeypatch.setattr(MutantBuild, "make", make)
         monkeypatch.setattr(MutantSuites, "run", run)
         monkeypatch.setattr(mutants_module, "make_ready", lambda *_arguments, **_options: None)
-        monkeypatch.setattr(mutants_module, "this_machine", lambda: LINUX)
+        monkeypatch.setattr(mutants_module, "simulator_machine", lambda: LINUX)
 
     def add(self, name: str, text: str) -> None:
         """Write a mutant."""

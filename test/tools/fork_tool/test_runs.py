@@ -16,7 +16,7 @@ from fork_tool.suites import one_suite as one_suite_module
 from fork_tool.suites import runner as runner_module
 from fork_tool.suites import simulator as simulator_module
 from fork_tool.suites.suite import Suite, SuiteTable
-from workshop import LINUX, Workshop
+from workshop import LINUX, MAC, Workshop
 
 
 @pytest.fixture
@@ -261,3 +261,13 @@ def test_missing_checkout_is_fetched(bench: tuple[Workshop, list[str]], monkeypa
     monkeypatch.setattr(simulator_module, "fetch", fetch)
     shop.good("simulator")
     assert asked == [("debian", "git")]
+
+
+@pytest.mark.parametrize(
+    "command", ["test-entries", "test-newer", "mutants", "lint-overlay", "simulator --base-only", "test-sanitized"]
+)
+def test_what_builds_the_simulator_is_refused_on_a_mac(
+    bench: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setattr(simulator_module, "this_machine", lambda: MAC)
+    assert "use Linux on x86-64" in bench[0].error(*command.split())
