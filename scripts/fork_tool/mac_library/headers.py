@@ -11,18 +11,17 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from fork_tool.base.download import fetch_file, sha256_of, Unreachable
+from fork_tool.base.download import fetch_file, Unreachable
 from fork_tool.base.mirrors import find_mirrors
 from fork_tool.base.pin import Download
 from fork_tool.common.console import note
 from fork_tool.common.errors import ForkToolError
-from fork_tool.common.files import new_directory, remove, write_if_changed
+from fork_tool.common.files import fill_once, remove, write_if_changed
 from fork_tool.mac_library.pin import MacPin
 from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.sources import FRAMEWORK_HEADERS, OBJECT_HEADER
 
 _CONFIG = "pyconfig.h"
-_STAMP = ".mpsfork-package"
 _MAGIC = b"!<arch>\n"
 
 
@@ -113,15 +112,12 @@ def write_official_header(places: MacPlaces, python: str, uuid: bytes) -> None:
 
 def unpack_headers(package: Download, cache: Path, into: Path) -> Path:
     """Download a package and unpack its `usr/include`; returns that folder."""
-    stamp = into / _STAMP
-    include = into / "usr" / "include"
-    if stamp.is_file() and stamp.read_text() == package.sha256:
-        return include
-    file = fetch_file(package, find_mirrors({package.release}), cache)
-    with new_directory(into) as new:
-        _unpack(file, new)
-        (new / _STAMP).write_text(sha256_of(file))
-    return include
+
+    def fill(new: Path) -> None:
+        _unpack(fetch_file(package, find_mirrors({package.release}), cache), new)
+
+    fill_once(into, package, fill)
+    return into / "usr" / "include"
 
 
 def _unpack(file: Path, into: Path) -> None:

@@ -7,14 +7,13 @@ import zipfile
 from pathlib import Path
 
 from fork_tool.common.console import count_progress, say
-from fork_tool.common.files import need_space, new_directory
+from fork_tool.common.files import fill_once, need_space
 from fork_tool.mac_library.pin import MacPin, OfficialWheel
 from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.tools import read_library
 from fork_tool.machine.package_index import fetch_pinned_wheel, PinnedWheel
 
 PIN = "base.toml"
-_STAMP = ".mpsfork-official"
 _HEADERS, _LIBRARIES = "torch/include/", "torch/lib/"
 
 
@@ -50,17 +49,15 @@ def _digest_of_headers(archive: zipfile.ZipFile) -> str:
 
 
 def _unpack(places: MacPlaces, archive: zipfile.ZipFile, part: str, into: Path, digest: str) -> None:
-    stamp = into / _STAMP
-    if stamp.is_file() and stamp.read_text() == digest:
-        return
-    need_space(into, 400_000_000, f"Unpacking {part}")
-    with new_directory(into) as new:
+    def fill(new: Path) -> None:
+        need_space(into, 400_000_000, f"Unpacking {part}")
         with count_progress() as progress:
             names = [name for name in archive.namelist() if name.startswith(part)]
             for name in progress.track(names, description=f"unpacking {part}"):
                 archive.extract(name, new)
-        (new / _STAMP).write_text(digest)
-    say(f"unpacked {part} of the official wheel to {places.shown(into)}")
+        say(f"unpacked {part} of the official wheel to {places.shown(into)}")
+
+    fill_once(into, digest, fill)
 
 
 def uuid_of(library: Path) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from pathlib import Path
@@ -10,32 +9,27 @@ from typing import Any
 
 from fork_tool.common.console import say
 from fork_tool.common.errors import ForkToolError
-from fork_tool.common.files import remove, write_atomically
+from fork_tool.common.files import fill_once, write_atomically
 from fork_tool.common.processes import run_shown
 from fork_tool.mac_library.pin import MacPin
 from fork_tool.mac_library.places import MacPlaces
 from fork_tool.machine.package_index import pip_command
 
-_STAMP = ".mpsfork-tools"
-
 
 def install_tools(places: MacPlaces, pin: MacPin) -> bool:
     """Bring the tools to their pins; false when they were there."""
-    stamp = places.tools / _STAMP
-    digest = hashlib.sha256("\n".join(pin.tools).encode()).hexdigest()
-    if stamp.is_file() and stamp.read_text() == digest and places.compiler.exists():
-        return False
-    remove(places.tools)
-    say(f"installing {', '.join(pin.tools)} in {places.shown(places.tools)}")
-    command = pip_command(Path(sys.executable), ["--target", str(places.tools), *pin.tools])
-    if run_shown(command, places.repository):
-        raise ForkToolError(
-            "The compiler for macOS could not be installed (see above): check the network and the package index, then run `make wheel` again."
-        )
-    # One word for the compiler, as ccache wants it.
-    write_atomically(places.compiler, b'#!/bin/sh\nexec "${0%/*}/ziglang/zig" c++ "$@"\n', executable=True)
-    write_atomically(stamp, digest.encode())
-    return True
+
+    def fill(new: Path) -> None:
+        say(f"installing {', '.join(pin.tools)} in {places.shown(places.tools)}")
+        if run_shown(pip_command(Path(sys.executable), ["--target", str(new), *pin.tools]), places.repository):
+            raise ForkToolError(
+                "The compiler for macOS could not be installed (see above): check the network and the package index, then run `make wheel` again."
+            )
+        # One word for the compiler, as ccache wants it.
+        compiler = b'#!/bin/sh\nexec "${0%/*}/ziglang/zig" c++ "$@"\n'
+        write_atomically(new / places.compiler.name, compiler, executable=True)
+
+    return fill_once(places.tools, pin.tools, fill)
 
 
 def compiler_environment(places: MacPlaces, pin: MacPin) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import os
 import sys
@@ -11,14 +10,13 @@ from pathlib import Path
 from fork_tool.base.pin import Pin
 from fork_tool.common.console import note, say
 from fork_tool.common.errors import ForkToolError
-from fork_tool.common.files import write_atomically
+from fork_tool.common.files import is_filled, mark_filled
 from fork_tool.common.processes import run_shown
 from fork_tool.machine.machine import Machine
 from fork_tool.machine.package_index import pip_command
 from fork_tool.paths import Layout
 from fork_tool.series.overlay import list_overlay
 
-_STAMP = ".mpsfork-requirements"
 # By which an interpreter finds the simulator; test/simulator/cmake/PythonSide.cmake writes it.
 _HOOK = "mps_simulator.pth"
 _PATCHED = "`make wheel` makes a patched one, which `.venv/bin/python -m pip install WHEEL` puts there."
@@ -57,12 +55,8 @@ def install_requirements(layout: Layout, pin: Pin, machine: Machine) -> bool:
     if machine.is_mac and installed_version(pin.wheel_name):
         # On a Mac the wheel is the one that was built from the patched checkout.
         requirements.remove(pin.wheel)
-    stamp = layout.environment / _STAMP
-    digest = hashlib.sha256("\n".join(requirements).encode()).hexdigest()
-    if (
-        stamp.is_file()
-        and stamp.read_text() == digest
-        and not unsatisfied([pin.wheel] if pin.wheel in requirements else [])
+    if is_filled(layout.environment, requirements) and not unsatisfied(
+        [pin.wheel] if pin.wheel in requirements else []
     ):
         return False
     lacking = unsatisfied(requirements)
@@ -76,7 +70,7 @@ def install_requirements(layout: Layout, pin: Pin, machine: Machine) -> bool:
                 "pip could not install the requirements (see above): check the network and the package index, then run `make setup` again."
             )
         importlib.invalidate_caches()
-    write_atomically(stamp, digest.encode())
+    mark_filled(layout.environment, requirements)
     return bool(lacking)
 
 
