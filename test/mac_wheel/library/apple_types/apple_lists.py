@@ -12,8 +12,6 @@ _LISTS = tomllib.loads(LISTS.read_text())
 CLASSES_OF_THE_BACKEND, OF_THE_BACKEND = set(_LISTS["own"]["classes"]), set(_LISTS["own"]["methods"])
 # Apple's, in no header: the backend declares it, and asks whether it is there before it is sent.
 ASKED_FOR = {"setEnableCommitAndContinue:"}
-# The compiler's class of constant strings on the simulator; on a Mac it is __CFConstantStringClassReference.
-OF_THE_RUNTIME = {"NSConstantString"}
 # The used declarations that no independent source was found for, by kind.
 UNCONFIRMED: dict[str, list[str]] = _LISTS["unconfirmed"]
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+import pytest
+
 from apple_check import newest
 from apple_declarations import CHECKOUT, Declarations
 from apple_facts import Facts, OLDEST, Version
-from apple_lists import ASKED_FOR, CLASSES_OF_THE_BACKEND, GUARDS, OF_THE_BACKEND, OF_THE_RUNTIME, UNCONFIRMED
-from apple_uses import Uses, without_comments
+from apple_lists import ASKED_FOR, CLASSES_OF_THE_BACKEND, GUARDS, OF_THE_BACKEND, UNCONFIRMED
+from apple_uses import gather, Uses, without_comments
 from fork_tool.base.checkout import BASE_REF
 from fork_tool.common.git import Git
+from made_wheel import ENTRIES, SmallLibraries
 
 
 def test_every_selector_is_known(declared: Declarations, facts: Facts, uses: Uses) -> None:
@@ -58,38 +61,58 @@ def test_a_further_use_is_named() -> None:
     assert further_uses(names, sent, sent) == []
 
 
-def class_faults(classes: set[str], weak: set[str], facts: Facts) -> list[str]:
-    """Return a sentence for every class that Apple does not have, or not yet in 13.3 and is not linked weakly."""
+def class_faults(classes: dict[str, bool], facts: Facts) -> list[str]:
+    """Return a sentence for every class that Apple does not have, or not yet in 13.3 and without which nothing is loaded."""
     found = []
-    for name in sorted(classes - CLASSES_OF_THE_BACKEND - OF_THE_RUNTIME):
-        if name not in facts.classes:
-            found.append(f"{name} is no class that any source knows")
-        elif facts.classes[name] > OLDEST and name not in weak:
+    for name, weak in sorted(classes.items()):
+        if name in facts.classes:
             since = ".".join(map(str, facts.classes[name]))
-            found.append(
-                f"{name} came with macOS {since}: its declaration must be weak_import, or no older system loads the library"
-            )
+            if facts.classes[name] > OLDEST and not weak:
+                found.append(f"{name} came with macOS {since}, and the library is not loaded where it is missing")
+        elif name not in (*CLASSES_OF_THE_BACKEND, *UNCONFIRMED["classes"]):
+            found.append(f"{name} is no class that any source knows")
     return found
 
 
-def test_classes(declared: Declarations, facts: Facts, uses: Uses) -> None:
-    assert class_faults(set(uses.classes) - set(UNCONFIRMED["classes"]), declared.weak, facts) == []
+def test_classes(facts: Facts, uses: Uses) -> None:
+    assert class_faults(uses.classes, facts) == []
+    assert uses.classes["MPSGraphFFTDescriptor"] and uses.classes["MPSNDArrayIdentity"]
+
+
+# A class of Apple's by its symbol, as any source refers to it.
+REFERENCE = """
+extern "C" { extern void* used __asm("_OBJC_CLASS_$_NAME") WEAK; }
+extern "C" __attribute__((visibility("default"))) void* aoti_torch_mps_used() { return &used; }
+"""
+
+
+@pytest.mark.parametrize("name", ["MPSGraphFFTDescriptor", "MPSNDArrayIdentity"])
+def test_a_newer_class_that_must_be_there_is_named(name: str, small: SmallLibraries, facts: Facts) -> None:
+    def faults(attribute: str) -> list[str]:
+        part = small.compile(ENTRIES + REFERENCE.replace("NAME", name).replace("WEAK", attribute))
+        library = small.link(part, change=lambda words: [word for word in words if word != "-weak_library"])
+        return class_faults(gather(library, []).classes, facts)
+
+    (said,) = faults("")
+    assert said.startswith(f"{name} came with macOS 1") and said.endswith("is not loaded where it is missing")
+    assert faults("__attribute__((weak_import))") == []
+
+
+def test_a_selector_and_a_class_of_none_are_named(small: SmallLibraries, declared: Declarations, facts: Facts) -> None:
+    part = small.compile(
+        f"{ENTRIES}\n@interface Sent\n- (void)frobnicate;\n@end\n"
+        'extern "C" __attribute__((visibility("default"))) void aoti_torch_mps_send(Sent* sent) { [sent frobnicate]; }\n',
+        *("-x", "objective-c++", "-fno-objc-arc"),
+    )
+    assert gather(small.link(part), []).selectors == {"frobnicate"}
+    assert newest("frobnicate", declared, facts) == ()
+    assert newest("planarTensorWithComplexTensor:name:", declared, facts) == (26, 3)
+    assert class_faults({"MPSGraphFrobnicator": True}, facts) == [
+        "MPSGraphFrobnicator is no class that any source knows"
+    ]
 
 
 def test_constants(declared: Declarations, facts: Facts, uses: Uses) -> None:
     used = {word for word in uses.words if word in declared.constants}
     assert len(used) > 70
     assert sorted(used - facts.constants.keys()) == sorted(UNCONFIRMED["constants"])
-
-
-def test_a_class_that_does_not_exist_or_is_newer_is_named(facts: Facts) -> None:
-    (said,) = class_faults({"MPSGraphFrobnicator"}, set(), facts)
-    assert said == "MPSGraphFrobnicator is no class that any source knows"
-    (said,) = class_faults({"MPSGraphFFTDescriptor"}, set(), facts)
-    assert said.startswith("MPSGraphFFTDescriptor came with macOS 14.0: its declaration must be weak_import")
-    assert class_faults({"MPSGraphFFTDescriptor"}, {"MPSGraphFFTDescriptor"}, facts) == []
-
-
-def test_a_selector_of_none_is_named(declared: Declarations, facts: Facts) -> None:
-    assert newest("frobnicateTensor:name:", declared, facts) == ()
-    assert newest("planarTensorWithComplexTensor:name:", declared, facts) == (26, 3)
