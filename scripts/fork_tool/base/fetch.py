@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from pathlib import Path
 
-from fork_tool.base.checkout import BASE_REF, BRANCH, describe_head, is_base, open_checkout
+from fork_tool.base.checkout import BASE_REF, BRANCH, branch_of, describe_head, is_base, open_checkout, top_of
 from fork_tool.base.download import fetch_file, Unreachable
 from fork_tool.base.mirrors import find_mirrors
 from fork_tool.base.pin import Pin, WorkingCopy
@@ -63,20 +62,12 @@ def _use(project: WorkingCopy, directory: Path) -> bool:
     own = directory.expanduser().resolve()
     if not own.is_dir():
         raise ForkToolError(f"{directory} is not a directory: give the path of a git checkout of PyTorch {pin.tag}.")
-    git = Git(own)
-    top = git.run("rev-parse", "--show-toplevel", check=False)
-    said = top.stderr.decode("utf-8", "replace")
-    if "dubious ownership" in said:
-        raise ForkToolError(
-            f"{directory} belongs to another user: `git config --global --add safe.directory {own}` tells git to trust it."
-        )
-    if top.returncode or Path(os.fsdecode(top.stdout.strip())).resolve() != own:
+    if top_of(own, str(directory)) != own:
         raise ForkToolError(
             f"{directory} is not the top of a git checkout: give the path of a git checkout of PyTorch {pin.tag}."
         )
-    head = git.resolve("HEAD")
-    branch = git.run("symbolic-ref", "--quiet", "--short", "HEAD", check=False).stdout.decode().strip()
-    base = git.resolve(BASE_REF) if branch == BRANCH else head
+    git = Git(own)
+    base = git.resolve(BASE_REF if branch_of(git) == BRANCH else "HEAD")
     if base is None or not is_base(git, pin, base):
         raise ForkToolError(
             f"{directory} is at {describe_head(git)}, not at PyTorch {pin.tag} ({pin.commit[:12]}): `git -C {directory} checkout {pin.tag}` and run this again."

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import shutil
 import subprocess
 import sys
 import sysconfig
-import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from fork_tool.base.download import fetch_file, Unreachable
 from fork_tool.base.mirrors import find_mirrors
 from fork_tool.base.pin import Download
+from fork_tool.base.tarball import unpack_package
 from fork_tool.common.console import note
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import fill_once, remove, write_if_changed
@@ -22,7 +20,6 @@ from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.sources import FRAMEWORK_HEADERS, OBJECT_HEADER
 
 _CONFIG = "pyconfig.h"
-_MAGIC = b"!<arch>\n"
 
 
 def lay_headers(places: MacPlaces, pin: MacPin, cache: Path) -> None:
@@ -114,28 +111,7 @@ def unpack_headers(package: Download, cache: Path, into: Path) -> Path:
     """Download a package and unpack its `usr/include`; returns that folder."""
 
     def fill(new: Path) -> None:
-        _unpack(fetch_file(package, find_mirrors({package.release}), cache), new)
+        unpack_package(fetch_file(package, find_mirrors({package.release}), cache), new, "./usr/include")
 
     fill_once(into, package, fill)
     return into / "usr" / "include"
-
-
-def _unpack(file: Path, into: Path) -> None:
-    for name, content in _members(file.read_bytes(), file):
-        if name.startswith("data.tar"):
-            with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-                wanted = [member for member in archive if member.name.startswith("./usr/include")]
-                archive.extractall(into, wanted, filter="data")
-            return
-    raise ForkToolError(f"{file} has no data in it: delete it and run this again.")
-
-
-def _members(content: bytes, file: Path) -> Iterator[tuple[str, bytes]]:
-    """The files of an `ar` archive."""
-    if not content.startswith(_MAGIC):
-        raise ForkToolError(f"{file} is no Debian package: delete it and run this again.")
-    at = len(_MAGIC)
-    while at + 60 <= len(content):
-        name, size = content[at : at + 16].decode().strip().rstrip("/"), int(content[at + 48 : at + 58])
-        yield name, content[at + 60 : at + 60 + size]
-        at += 60 + size + size % 2

@@ -131,7 +131,6 @@ _LINUX = (
         "libgtest-dev",
     ),
     Need("Python headers", "for the device's Python bindings", _python_headers, f"{_PYTHON}-dev"),
-    Need("dpkg", "unpacks ObjFW", program("dpkg"), "dpkg"),
 )
 _MAC = (Need("command line tools", "compiler and Metal", _command_line_tools, "", "xcode-select --install"),)
 

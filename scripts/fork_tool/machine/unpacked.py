@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 from fork_tool.base.download import fetch_file
 from fork_tool.base.mirrors import find_mirrors
 from fork_tool.base.pin import Pin
+from fork_tool.base.tarball import unpack_package
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import fill_once, is_filled
 from fork_tool.common.processes import run_shown
@@ -31,17 +31,7 @@ def unpack_objfw(layout: Layout, pin: Pin) -> bool:
     def fill(new: Path) -> None:
         mirrors = find_mirrors({package.release for package in pin.objfw})
         for file in [fetch_file(package, mirrors, layout.cache) for package in pin.objfw]:
-            command = ["dpkg", "-x", str(file), str(new)]
-            try:
-                done = subprocess.run(command, capture_output=True, text=True, check=False, start_new_session=True)
-            except FileNotFoundError:
-                raise ForkToolError(
-                    "dpkg is not installed: it comes with Debian and Ubuntu, which the simulator is made for; elsewhere install it by hand."
-                ) from None
-            if done.returncode:
-                raise ForkToolError(
-                    f"{file.name} could not be unpacked ({done.stderr.strip() or 'dpkg -x failed'}): delete {file} and run `make setup` again."
-                )
+            unpack_package(file, new, "./usr")
 
     return fill_once(layout.objfw, pin.objfw, fill)
 

@@ -13,7 +13,7 @@ import pytest
 from fork_tool.common.errors import ForkToolError
 from fork_tool.mac_library import headers as headers_module
 from fork_tool.mac_library import link as link_module
-from fork_tool.mac_library.headers import lay_headers, python_headers, unpack_headers
+from fork_tool.mac_library.headers import lay_headers, python_headers
 from fork_tool.mac_library.link import linker_of
 from fork_tool.mac_library.make import bench_of
 from fork_tool.mac_library.official import fetch_official
@@ -89,15 +89,6 @@ def test_no_linker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link_module, "LINKER", gone)
     text = said(lambda: linker_of(Machine("Linux", "x86_64", "Debian", frozenset({"debian"}))))
     assert text == "There is no lld 19 to link the library with: run `make setup`, then this again."
-
-
-def test_file_that_is_no_package(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "page.deb"
-    file.write_text("<html>")
-    monkeypatch.setattr(headers_module, "fetch_file", lambda *_words: file)
-    text = said(lambda: unpack_headers(made.bench.pin.fmt, tmp_path, tmp_path / "into"))
-    assert text == f"{file} is no Debian package: delete it and run this again."
-    assert not (tmp_path / "into").exists()
 
 
 def test_library_name_is_the_loaders() -> None:
