@@ -15,7 +15,7 @@ from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.symbols import python_names
 from fork_tool.next_base.compile import compiler_words, PLAIN
 from fork_tool.next_base.make import Made
-from fork_tool.next_base.symbols import demangle, entry_that_defines, Names, names_of_object, sort_names
+from fork_tool.next_base.symbols import entry_that_defines, Names, names_of_object, sort_names
 from fork_tool.series.diffs import FileDiff
 from fork_tool.series.project import Project
 
@@ -74,13 +74,6 @@ def test_source_without_the_hunks_on_headers_is_seen(
     said = errors_of(mac, unpatched, source, tmp_path)
     assert "no member named 'setCapture' in 'at::mps::MPSStream'" in said, said[-2000:]
     assert errors_of(mac, words, source, tmp_path) == ""
-
-
-def test_older_use_of_a_changed_name_is_seen(mac: MacPlaces, words: list[str], tmp_path: Path) -> None:
-    """The engine's before it served both bases."""
-    text = "#include <c10/core/ScalarType.h>\nstd::string f() { return c10::getDtypeNames(c10::kFloat).first; }\n"
-    said = errors_of(mac, words, text, tmp_path)
-    assert "getDtypeNames" in said, said[-2000:]
 
 
 def test_graph_cache_that_is_emptied_tells_the_executable_cache(
@@ -149,8 +142,3 @@ def test_definitions_are_told_from_uses() -> None:
     assert entry_that_defines("at::mps::getIt(int)", added) == "free"
     assert entry_that_defines("at::mps::MPSEvent::isOnQueue() const", added) == ""
     assert entry_that_defines("at::mps::other()", {"calls": "  return other();"}) == ""
-
-
-def test_names_of_cpp(mac: MacPlaces) -> None:
-    assert demangle("__ZNK2at3mps9MPSStream9isOnQueueEv") == "at::mps::MPSStream::isOnQueue() const"
-    assert demangle("_objc_release") == "_objc_release"
