@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 import sysconfig
 from pathlib import Path
@@ -15,6 +14,7 @@ from fork_tool.base.tarball import unpack_package
 from fork_tool.common.console import note
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import fill_once, remove, write_if_changed
+from fork_tool.common.processes import output_of
 from fork_tool.mac_library.pin import MacPin
 from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.sources import FRAMEWORK_HEADERS, OBJECT_HEADER
@@ -87,8 +87,7 @@ def _own_headers(python: str) -> Path | None:
     if program is None:
         return None
     words = [program, "-c", "import sysconfig; print(sysconfig.get_path('include'))"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    return _with_header(done.stdout.strip()) if done.returncode == 0 else None
+    return _with_header(output_of(words) or "")
 
 
 def _with_header(directory: str) -> Path | None:
