@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import yaml
-from pydantic import BeforeValidator, ConfigDict, model_validator, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
-from pydantic_core import PydanticCustomError
 
-from fork_tool.base.pin_values import Number, sentence, shaped
+from fork_tool.base.pin_values import Number, sentence
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import write_atomically
 
 OWN_FILE = Path(__file__).with_name("targets.yaml")
-_Operator = Annotated[str, shaped(r"aten::\w+", "an operator like aten::linalg_qr, without overload")]
-_ISSUE = r"https://github\.com/[\w.-]+/[\w.-]+/(issues|pull)/\d+(#issuecomment-\d+)?"
-_Link = Annotated[str, shaped(_ISSUE, "a link to an issue, a pull request or a comment on GitHub")]
+# Without overload.
+_Operator = Annotated[str, Field(pattern=r"^aten::\w+$")]
+_ISSUE = r"^https://github\.com/[\w.-]+/[\w.-]+/(issues|pull)/\d+(#issuecomment-\d+)?$"
+_Link = Annotated[str, Field(pattern=_ISSUE)]
 _Text = Annotated[str, BeforeValidator(str)]
 _SHAPE = ConfigDict(extra="forbid")
 _HEADER = """\
@@ -47,7 +47,7 @@ class Target:
     @model_validator(mode="after")
     def _is_asked_for(self) -> Target:
         if not self.curated and not self.found:
-            raise PydanticCustomError("shape", "asked for: with a link under `curated`, or not in the list")
+            raise ValueError("it needs a link under `curated`, or a sync that finds one")
         return self
 
     @property

@@ -86,13 +86,16 @@ def test_demand() -> None:
     ("text", "sentence"),
     [
         ("targets: [", "is no YAML"),
-        ("", "the whole file is None, and must be a table"),
+        ("", "the whole file is None .Input should be a dictionary"),
         ("wanted: []", "lacks the value targets"),
-        ("targets: [a]", r"targets\[0\] is 'a', and must be a table"),
-        ("targets: [{operator: linalg_qr}]", "operator is 'linalg_qr', and must be an operator like aten::linalg_qr"),
-        ("targets: [{operator: aten::a}]", "must be asked for: with a link"),
-        ("targets: [{operator: aten::a, curated: [here]}]", "'here', and must be a link"),
-        (f"targets: [{{operator: aten::a, found: [{{link: '{LINK}', votes: 0}}]}}]", "votes is 0, and"),
+        ("targets: [a]", r"targets\[0\] is 'a' .Input should be a dictionary"),
+        ("targets: [{operator: linalg_qr}]", "operator is 'linalg_qr' .String should match pattern"),
+        ("targets: [{operator: aten::a}]", "it needs a link under"),
+        ("targets: [{operator: aten::a, curated: [here]}]", "'here' .String should match"),
+        (
+            f"targets: [{{operator: aten::a, found: [{{link: '{LINK}', votes: 0}}]}}]",
+            "votes is 0 .Input should be greater than 0",
+        ),
         (
             f"targets: [{{operator: aten::a, curated: ['{LINK}'], dtype: x}}]",
             "has the value .*dtype, which nothing reads",
