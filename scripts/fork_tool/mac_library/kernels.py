@@ -77,5 +77,6 @@ def kernel_findings(official: Path, library: Path, changed: list[str]) -> list[s
         return ["it reads the official wheel's kernels, though the series changes some"] if reads else []
     if not reads:
         return ["it does not read the official wheel's kernels, which are those that it needs"]
-    there = {section.name: bytes(section.content[:4]) for section in read_library(official).sections}
+    binary = read_library(official)
+    there = {section.name: bytes(section.content)[:4] for section in binary.sections}
     return [f"{official.name} has no kernels in {name}" for name in SECTIONS if there.get(name) != _MAGIC]

@@ -62,4 +62,5 @@ def _unpack(places: MacPlaces, archive: zipfile.ZipFile, part: str, into: Path, 
 
 def uuid_of(library: Path) -> bytes:
     """The 16 bytes by which Apple's tools know a library."""
-    return bytes(read_library(library).uuid.uuid)
+    binary = read_library(library)
+    return bytes(binary.uuid.uuid)

@@ -104,7 +104,8 @@ def bound_to(made: Made, extension: Path) -> dict[str, str]:
 
 
 def exports(library: Path) -> set[str]:
-    return {symbol.name for symbol in read_library(library).exported_symbols}
+    binary = read_library(library)
+    return {symbol.name for symbol in binary.exported_symbols}
 
 
 def test_backend_functions_are_exported(made: Made) -> None:

@@ -35,7 +35,7 @@ def test_every_name_has_an_owner(made: Made) -> None:
     # Each owner has some names; else nothing was read.
     counts = Counter(owner_of(each, api) for each in taken)
     assert (
-        counts["libtorch_cpu.dylib"] > 500 and counts["Python"] and counts["libSystem.B.dylib"] and len(counts) > 8
+        counts["libtorch_cpu.dylib"] > 400 and counts["Python"] and counts["libSystem.B.dylib"] and len(counts) > 8
     ), counts
     name = next(each.name for each in taken if owner_of(each, api) == "libSystem.B.dylib")
     assert list(owner_findings(taken, api, system - {name})) == [f"{name} is not in Apple's stub of libSystem"]
