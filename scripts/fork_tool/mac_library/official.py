@@ -8,25 +8,20 @@ from pathlib import Path
 
 from fork_tool.common.console import count_progress, say
 from fork_tool.common.files import fill_once, need_space
-from fork_tool.mac_library.pin import MacPin, OfficialWheel
+from fork_tool.mac_library.pin import MacPin
 from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.tools import read_library
 from fork_tool.machine.package_index import fetch_pinned_wheel, PinnedWheel
 
-PIN = "base.toml"
 _HEADERS, _LIBRARIES = "torch/include/", "torch/lib/"
 
 
 def fetch_official(places: MacPlaces, pin: MacPin, python: str, cache: Path) -> Path:
     """The wheel in the cache, downloaded if it is not there; used only when its hash is right."""
-    return fetch_pinned_wheel(pinned(pin, pin.official_wheel(python)), cache, places.repository, PIN)
-
-
-def pinned(pin: MacPin, wheel: OfficialWheel) -> PinnedWheel:
-    """The wheel as pip is asked for it."""
-    return PinnedWheel(
-        f"torch=={pin.wheel_version}", wheel.name, wheel.size, wheel.sha256, pin.official_platform, wheel.python
-    )
+    values = pin.official_wheel(python).model_dump()
+    values |= {"requirement": f"torch=={pin.wheel_version}", "platform": pin.official_platform}
+    wheel = PinnedWheel.model_validate(values)
+    return fetch_pinned_wheel(wheel, cache, places.repository, "base.toml")
 
 
 def unpack_official(places: MacPlaces, pin: MacPin, python: str, file: Path) -> Path:

@@ -47,7 +47,7 @@ def install_environment(places: NextPlaces, pin: NextPin, pin_file: str) -> bool
     wanted = (places.requirements.read_bytes(), pin.runnable.sha256, sys.version, python_names(places))
     if is_filled(places.environment, wanted) and places.python.exists():
         return False
-    file = fetch_pinned_wheel(pin.runnable.pinned(), places.layout.cache, places.layout.root, pin_file)
+    file = fetch_pinned_wheel(pin.runnable, places.layout.cache, places.layout.root, pin_file)
     need_space(places.root, 1_500_000_000, "The environment of the next base")
     remove(places.environment)
     say(f"installing {pin.runnable.requirement} in {places.layout.shown(places.environment)}")

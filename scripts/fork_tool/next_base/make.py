@@ -90,7 +90,7 @@ def _make(project: Project, name: str, machine: Machine) -> Made:
     pin_file = layout.shown(places.own / PIN)
     entries = base_series(project, places)
     install_tools(mac, mac_pin)
-    wheel = fetch_pinned_wheel(pin.wheel.pinned(), layout.cache, layout.root, pin_file)
+    wheel = fetch_pinned_wheel(pin.wheel, layout.cache, layout.root, pin_file)
     unpack_wheel(places, pin, wheel)
     facts = facts_of(places, pin, wheel)
     verdicts, files = apply_series(entries, reader(places.wheel))

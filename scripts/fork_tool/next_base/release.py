@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import BaseModel, Field, StrictStr
+from pydantic import BaseModel
 
-from fork_tool.base.pin_values import at, Number, read_pin_file, Sha256, Table, Text
+from fork_tool.base.pin_values import at, read_pin_file, Text
 from fork_tool.common.errors import ForkToolError
 from fork_tool.machine.package_index import PinnedWheel
 from fork_tool.paths import Layout, Place
@@ -16,30 +15,16 @@ from fork_tool.paths import Layout, Place
 PIN = "base.toml"
 
 
-class _Wheel(Table):
-    requirement: Annotated[StrictStr, Field(pattern=r"^[\w.-]+==\S+$")]
-    name: Annotated[StrictStr, Field(pattern=r"^[^/\s]+\.whl$")]
-    size: Number
-    sha256: Sha256
-    platform: Text
-    python: Annotated[StrictStr, Field(pattern=r"^3\.\d+$")]
-    index: Text | None = None
-
-    def pinned(self) -> PinnedWheel:
-        """As pip is asked for it."""
-        return PinnedWheel(**self.model_dump())
-
-
 class NextPin(BaseModel):
     """What is known of the release: its wheels, by hash, and how its sources are compiled."""
 
     tag: Text = at("upstream", "tag")
     # For a Mac: headers, Python files and libraries are read from it.
-    wheel: _Wheel
+    wheel: PinnedWheel
     macos: Text = at("compile", "macos")
     standard: Text = at("compile", "standard")
     # For Linux: the Python layer runs on it.
-    runnable: _Wheel
+    runnable: PinnedWheel
 
 
 def bases(layout: Layout) -> list[str]:

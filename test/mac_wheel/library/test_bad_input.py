@@ -85,7 +85,7 @@ def test_other_systems() -> None:
 
 
 def test_no_linker(monkeypatch: pytest.MonkeyPatch) -> None:
-    gone = Need("lld 19", "links", lambda: None, "lld-19")
+    gone = Need("lld 19", "links", (), "lld-19")
     monkeypatch.setattr(link_module, "LINKER", gone)
     text = said(lambda: linker_of(Machine("Linux", "x86_64", "Debian", frozenset({"debian"}))))
     assert text == "There is no lld 19 to link the library with: run `make setup`, then this again."

@@ -187,7 +187,7 @@ def test_what_is_no_function(tmp_path: Path) -> None:
     for words, sentence in {
         "nothing": "is no MODULE:FUNCTION",
         "no_such_module:f": "can't be imported",
-        f"{tmp_path}/none.py:f": "there is no file",
+        f"{tmp_path}/none.py:f": "No such file",
         f"{own}:other": "has no function other",
         f"{own}:value": "has no function value",
     }.items():

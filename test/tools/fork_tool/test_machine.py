@@ -26,7 +26,7 @@ FEDORA = Machine("Linux", "x86_64", "Fedora 41", frozenset({"fedora"}))
 
 def lacking(monkeypatch: pytest.MonkeyPatch, name: str = "clang-19", mac: str = "xcode-select --install") -> None:
     """Let the machine lack one thing."""
-    need = Need("clang 19", "compiling", lambda: None, name, mac)
+    need = Need("clang 19", "compiling", (), name, mac)
     for module in (setup_steps, doctor_module):
         monkeypatch.setattr(module, "needs_of", lambda _machine: (need,))
 
