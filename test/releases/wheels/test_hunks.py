@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import shutil
 from pathlib import Path
 
@@ -106,17 +105,6 @@ def test_hunk_that_fits_elsewhere() -> None:
     verdict = apply_file(parse_diff(hunk(" three", "+new", " four", at=2))[0], lines, DIFFERS)[0]
     assert (verdict.state, verdict.moved) == (DIFFERS, 3)
     assert b"\n".join(lines) == b"one\ntwo\nthree\ntwo\nthree\nnew\nfour\n"
-
-
-def test_planted_misfit_is_named(made: Made) -> None:
-    """A hunk of the series whose context the base does not have."""
-    planted = copy.deepcopy(made.entries)
-    entry = next(entry for entry in planted if entry.name == "python-api")
-    file = next(file for file in entry.files if file.path == "torch/utils/__init__.py")
-    file.hunks[0].lines[0] += b" planted"
-    verdicts, _ = apply_series(planted, reader(made.places.wheel))
-    wrong = [(verdict.name, hunk.file) for verdict in verdicts for hunk in verdict.misfits]
-    assert wrong == [("python-api", "torch/utils/__init__.py")]
 
 
 def test_lines_around_an_installed_header_are_left_out() -> None:

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from fork_tool.base import download
 from fork_tool.base.download import fetch_file, Unreachable
 from fork_tool.base.mirrors import apt_proxies, find_mirrors
 from fork_tool.base.pin import Download, load_pin
@@ -101,34 +100,6 @@ def test_mirror_that_cannot_resume_sends_all(mirror: Mirror, tmp_path: Path) -> 
     (tmp_path / f"{WANTED.name}.part").write_bytes(b"x" * 77)
     mirror.ranges = False
     assert fetch_file(WANTED, [mirror.address], tmp_path).read_bytes() == CONTENT
-
-
-def test_ctrl_c_keeps_what_came(mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(download, "_CHUNK", 10_000)
-
-    class Interrupting:
-        """Ctrl-C comes at the third chunk."""
-
-        def __enter__(self) -> Interrupting:
-            self.count = 0
-            return self
-
-        def __exit__(self, *_arguments: object) -> None:
-            pass
-
-        def add_task(self, *_arguments: object, **_values: object) -> int:
-            return 0
-
-        def update(self, *_arguments: object, **_values: object) -> None:
-            self.count += 1
-            if self.count == 3:
-                raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(download, "byte_progress", Interrupting)
-        fetch_file(WANTED, [mirror.address], tmp_path)
-    fetch_file(WANTED, [mirror.address], tmp_path)
-    assert mirror.asked == [None, "bytes=30000-"]
 
 
 def test_wrong_hash_leaves_nothing(mirror: Mirror, tmp_path: Path) -> None:

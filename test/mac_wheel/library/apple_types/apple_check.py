@@ -112,7 +112,9 @@ def _compare(
     return result
 
 
-def newest(selector: str, declared: Declarations, facts: Facts) -> Version:
+def newest(
+    selector: str, declared: Declarations, facts: Facts, of_several: Callable[[list[Version]], Version] = max
+) -> Version:
     """Return the macOS that brought a selector: of several owners, the newest. Empty if that is not known."""
     found: list[Version] = []
     for method in declared.methods.values():
@@ -120,4 +122,4 @@ def newest(selector: str, declared: Declarations, facts: Facts) -> Version:
             found += [max(fact.macos for fact in known) for known in [facts_for(method, declared, facts)] if known]
     if not found:
         found = [fact.macos for key, known in facts.methods.items() if key.endswith(f" {selector}]") for fact in known]
-    return max(found, default=())
+    return of_several(found) if found else ()
