@@ -99,6 +99,8 @@ COPIES_BY_RETAINING
 
 @implementation NSNumber
 
+@dynamic simulatorScalar; // by the subclasses
+
 #define NUMBER_TYPE(Name, name, type)                \
   +(NSNumber*)numberWith##Name : (type)value {       \
     return [make_number(Scalar(value)) autorelease]; \

@@ -40,6 +40,8 @@ NSString* to_ns_string(std::string_view text) {
 
 @implementation NSString
 
+@dynamic simulatorText; // by the subclasses
+
 SUPPORTS_SECURE_CODING
 
 COPIES_BY_RETAINING
