@@ -46,7 +46,7 @@ def without_parentheses(text: str) -> str:
 def selectors_in(headers: str) -> set[str]:
     """Returns the selectors of the methods and properties in preprocessed headers."""
     found = set()
-    for declaration in re.findall(r"^\s*[-+]\s*(\([^;{}]*?)[;{]", headers, flags=re.M):
+    for declaration in re.findall(r"(?:^|;)\s*[-+]\s*(\([^;{}]*?)(?=[;{])", headers, flags=re.M):
         text = without_parentheses(declaration)
         parts = re.findall(r"(\w*)\s*:", text)
         found.update(["".join(f"{part}:" for part in parts)] if parts else text.split()[:1])

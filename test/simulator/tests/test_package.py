@@ -8,6 +8,7 @@ import re
 import resource
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -164,16 +165,18 @@ def test_replays_wake_no_thread() -> None:
     with mps.graph(graph):
         a.add_(1).mul_(0.5)
     with mps_simulator.null_mode():
-        # The first ones start threads.
+        # The first replays start threads.
         for _ in range(10):
             graph.replay()
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
+        begin, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
         for _ in range(500):
             graph.replay()
         switches = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw - before
+        # The thread of the completion handlers looks for them every 2 ms.
+        looks = (time.monotonic() - begin) / 0.002
         torch.mps.synchronize()
-    # Each has a completion handler; waking the thread of these is one for each replay.
-    assert switches < 250
+    # A handler that wakes its thread adds one or two switches for each replay.
+    assert switches - looks < 100
 
 
 def test_delay_must_not_be_negative() -> None:
