@@ -121,7 +121,7 @@ def _from_debian(project: WorkingCopy) -> None:
     pin, layout = project.pin, project.layout
     if pin.tarball is None:
         raise SourceFailed("base.toml names no Debian tarball")
-    mirrors = find_mirrors([pin.tarball.release])
+    mirrors = find_mirrors()
     try:
         tarball = fetch_file(pin.tarball, mirrors, layout.cache)
     except Unreachable as problem:

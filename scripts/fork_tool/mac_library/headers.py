@@ -110,7 +110,7 @@ def unpack_headers(package: Download, cache: Path, into: Path) -> Path:
     """Download a package and unpack its `usr/include`; returns that folder."""
 
     def fill(new: Path) -> None:
-        unpack_package(fetch_file(package, find_mirrors({package.release}), cache), new, "./usr/include")
+        unpack_package(fetch_file(package, find_mirrors(), cache), new, "./usr/include")
 
     fill_once(into, package, fill)
     return into / "usr" / "include"

@@ -29,7 +29,7 @@ def unpack_objfw(layout: Layout, pin: Pin) -> bool:
     """Download ObjFW's packages and unpack them; false when they were there."""
 
     def fill(new: Path) -> None:
-        mirrors = find_mirrors({package.release for package in pin.objfw})
+        mirrors = find_mirrors()
         for file in [fetch_file(package, mirrors, layout.cache) for package in pin.objfw]:
             unpack_package(file, new, "./usr")
 

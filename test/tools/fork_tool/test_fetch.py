@@ -52,7 +52,7 @@ def unfetched(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> Workshop:
         sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
         tree=tree,
     )
-    monkeypatch.setattr(fetch_module, "find_mirrors", lambda _releases: ["http://127.0.0.1:9"])
+    monkeypatch.setattr(fetch_module, "find_mirrors", lambda: ["http://127.0.0.1:9"])
     monkeypatch.setattr(fetch_module, "_CLONE_BYTES", 0)
     monkeypatch.setattr(fetch_module, "NEEDED_BYTES", 0)
     return workshop

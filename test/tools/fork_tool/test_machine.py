@@ -169,7 +169,7 @@ def test_objfw_is_unpacked_once_and_whole(workshop: Workshop, monkeypatch: pytes
     file = workshop.root / package.name
     file.write_text("<html>")
     monkeypatch.setattr(objfw_module, "fetch_file", lambda *_arguments: file)
-    monkeypatch.setattr(objfw_module, "find_mirrors", lambda _releases: [])
+    monkeypatch.setattr(objfw_module, "find_mirrors", list)
     with pytest.raises(ForkToolError, match=r"lib_1_amd64\.deb is no Debian package: delete it"):
         objfw_module.unpack_objfw(workshop.layout, pin)
     assert list(workshop.layout.objfw.parent.iterdir()) == []

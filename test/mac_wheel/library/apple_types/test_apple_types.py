@@ -52,7 +52,7 @@ def test_declarations(kind: str, declared: Declarations, facts: Facts, uses: Use
     }[kind]()
     assert result.wrong == []
     assert set(result.unconfirmed) == set(UNCONFIRMED[kind])
-    assert any(result.confirmed.values())
+    assert result.confirmed
 
 
 def test_another_superclass_is_named(facts: Facts) -> None:
