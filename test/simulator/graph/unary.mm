@@ -1,7 +1,6 @@
-// Operations on each element of one tensor; activation functions and their gradients.
+// Operations on each element of one tensor; activation functions.
 #include "graph/elementwise.h"
 #include "graph/operation.h"
-#include "support/counters.h"
 
 #include <ATen/ATen.h>
 
@@ -43,14 +42,13 @@ at::Tensor round_half_away(const at::Tensor& tensor) {
 
 } // namespace
 
-#define ELEMENT_OPERATION(method, kind, result_type, ...)                                                           \
-  -(MPSGraphTensor*)method : (MPSGraphTensor*)tensor name : (NSString*)name {                                       \
-    COUNT_CALL();                                                                                                   \
-    const auto type = result_type(tensor);                                                                          \
-    return add_elementwise_operation(self, kind, {tensor}, type, name, [](const Tensors& inputs) -> at::Tensor {    \
-      const at::Tensor& x = inputs[0];                                                                              \
-      return __VA_ARGS__;                                                                                           \
-    });                                                                                                             \
+#define ELEMENT_OPERATION(method, kind, result_type, ...)                                                        \
+  -(MPSGraphTensor*)method : (MPSGraphTensor*)tensor name : (NSString*)name {                                    \
+    const auto type = result_type(tensor);                                                                       \
+    return add_elementwise_operation(self, kind, {tensor}, type, name, [](const Tensors& inputs) -> at::Tensor { \
+      const at::Tensor& x = inputs[0];                                                                           \
+      return __VA_ARGS__;                                                                                        \
+    });                                                                                                          \
   }
 
 #define UNARY_OPERATION(method, kind, ...) ELEMENT_OPERATION(method, kind, scalar_type_of, __VA_ARGS__)
@@ -113,35 +111,8 @@ PART(realPartOfTensor, "real_part", x.is_complex() ? at::real(x) : x)
 PART(imaginaryPartOfTensor, "imaginary_part", x.is_complex() ? at::imag(x) : at::zeros_like(x))
 UNARY_OPERATION(conjugateWithTensor, "conjugate", at::conj_physical(x))
 
-@end
-
-// Activation functions and their gradients.
-
-@implementation MPSGraph (ActivationOperations)
-
-- (MPSGraphTensor*)reLUWithTensor:(MPSGraphTensor*)tensor name:(NSString*)name {
-  COUNT_CALL();
-  return add_elementwise_operation(
-      self, "relu", {tensor}, scalar_type_of(tensor), name, [](const Tensors& inputs) { return at::relu(inputs[0]); });
-}
-
-- (MPSGraphTensor*)sigmoidWithTensor:(MPSGraphTensor*)tensor name:(NSString*)name {
-  COUNT_CALL();
-  return add_elementwise_operation(self, "sigmoid", {tensor}, scalar_type_of(tensor), name, [](const Tensors& inputs) {
-    return at::sigmoid(inputs[0]);
-  });
-}
-
-- (MPSGraphTensor*)softMaxWithTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString*)name {
-  COUNT_CALL();
-  return add_elementwise_operation(
-      self,
-      "softmax",
-      {tensor},
-      scalar_type_of(tensor),
-      name,
-      [axis](const Tensors& inputs) { return at::softmax(inputs[0], wrap_axis(axis, inputs[0].dim())); },
-      /*fused=*/false);
-}
+UNARY_OPERATION(reLUWithTensor, "relu", at::relu(x))
+UNARY_OPERATION(sigmoidWithTensor, "sigmoid", at::sigmoid(x))
+TENSOR_METHOD(add_alike_operation, softMaxWithTensor, axis, NSInteger, "softmax", at::softmax(x, a))
 
 @end
