@@ -27,16 +27,6 @@ at::Tensor difference(const at::Tensor& left, const at::Tensor& right) {
   return left.scalar_type() == at::kBool ? at::logical_xor(left, right) : at::sub(left, right);
 }
 
-// A processor traps on the remainder of integers by zero.
-template <typename Function>
-at::Tensor safe_remainder(const at::Tensor& left, const at::Tensor& right, Function function) {
-  if (left.is_floating_point()) {
-    return function(left, right);
-  }
-  const at::Tensor zero = right.eq(0);
-  return function(left, right.masked_fill(zero, 1)).masked_fill(zero, 0);
-}
-
 } // namespace
 
 #define ELEMENT_OPERATION(method, kind, compares, ...)                                                          \
@@ -60,11 +50,6 @@ BINARY_OPERATION(multiplication, "multiplication", at::mul(x, y))
 BINARY_OPERATION(division, "division", graph::quotient(x, y))
 BINARY_OPERATION(power, "power", at::pow(x, y))
 BINARY_OPERATION(atan2, "atan2", at::atan2(x, y).to(x.scalar_type()))
-BINARY_OPERATION(modulo, "modulo", safe_remainder(x, y, [](const auto& a, const auto& b) { return at::fmod(a, b); }))
-BINARY_OPERATION(floorModulo, "floor_modulo", safe_remainder(x, y, [](const auto& a, const auto& b) {
-                   return at::remainder(a, b);
-                 }))
-BINARY_OPERATION(divisionNoNaN, "division_no_nan", at::where(y.eq(0), at::zeros_like(y), graph::quotient(x, y)))
 BINARY_OPERATION(minimum, "minimum", minimum_number(x, y))
 BINARY_OPERATION(maximum, "maximum", maximum_number(x, y))
 BINARY_OPERATION(minimumWithNaNPropagation, "minimum_nan", at::minimum(x, y))
@@ -78,9 +63,6 @@ COMPARISON(greaterThanOrEqualTo, "greater_than_or_equal", at::ge(x, y))
 BINARY_OPERATION(logicalAND, "logical_and", at::logical_and(x, y).to(x.scalar_type()))
 BINARY_OPERATION(logicalOR, "logical_or", at::logical_or(x, y).to(x.scalar_type()))
 BINARY_OPERATION(logicalXOR, "logical_xor", at::logical_xor(x, y).to(x.scalar_type()))
-BINARY_OPERATION(bitwiseAND, "bitwise_and", at::bitwise_and(x, y))
-BINARY_OPERATION(bitwiseOR, "bitwise_or", at::bitwise_or(x, y))
-BINARY_OPERATION(bitwiseXOR, "bitwise_xor", at::bitwise_xor(x, y))
 
 - (MPSGraphTensor*)selectWithPredicateTensor:(MPSGraphTensor*)predicateTensor
                          truePredicateTensor:(MPSGraphTensor*)truePredicateTensor

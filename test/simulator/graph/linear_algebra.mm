@@ -85,13 +85,13 @@ struct Transform {
 
 at::Tensor complex_transform(const at::Tensor& tensor, const Transform& transform) {
   TORCH_CHECK(tensor.is_complex(), "the tensor is ", tensor.scalar_type(), ", not complex");
-  const auto result = at::_fft_c2c(widen(tensor), transform.axes, kUnscaled, /*forward=*/!transform.inverse);
+  const auto result = at::_fft_c2c(widen(tensor).contiguous(), transform.axes, kUnscaled, /*forward=*/!transform.inverse);
   return transform.scaled(result, tensor.sizes()).to(tensor.scalar_type());
 }
 
 at::Tensor real_transform(const at::Tensor& tensor, const Transform& transform) {
   TORCH_CHECK(tensor.is_floating_point(), "the tensor is ", tensor.scalar_type(), ", not real");
-  auto result = at::_fft_r2c(widen(tensor), transform.axes, kUnscaled, /*onesided=*/true);
+  auto result = at::_fft_r2c(widen(tensor).contiguous(), transform.axes, kUnscaled, /*onesided=*/true);
   if (transform.inverse) {
     result = result.conj().resolve_conj();
   }
@@ -100,7 +100,8 @@ at::Tensor real_transform(const at::Tensor& tensor, const Transform& transform) 
 
 at::Tensor real_result_transform(const at::Tensor& tensor, const Transform& transform) {
   TORCH_CHECK(tensor.is_complex(), "the tensor is ", tensor.scalar_type(), ", not complex");
-  const auto spectrum = transform.inverse ? widen(tensor) : widen(tensor).conj().resolve_conj();
+  const auto wide = widen(tensor).contiguous();
+  const auto spectrum = transform.inverse ? wide : wide.conj().resolve_conj();
   const auto length = 2 * (tensor.size(transform.axes.back()) - 1) + (transform.odd ? 1 : 0);
   const auto result = at::_fft_c2r(spectrum, transform.axes, kUnscaled, length);
   return transform.scaled(result, result.sizes()).to(c10::toRealValueType(tensor.scalar_type()));

@@ -71,11 +71,6 @@ using namespace mps_simulator::graph;
   return to_data_type(_memory.type);
 }
 
-- (MPSGraphDevice*)device {
-  COUNT_CALL();
-  return [MPSGraphDevice deviceWithMTLDevice:_memory.buffer.device];
-}
-
 - (MPSNDArray*)mpsndarray {
   COUNT_CALL();
   if (!_array) {

@@ -128,28 +128,12 @@ COPIES_PROPERTIES
 
 @end
 
-@implementation MPSGraphDevice {
-  id<MTLDevice> _metalDevice;
-}
+@implementation MPSGraphDevice
 
+// There is only one.
 + (instancetype)deviceWithMTLDevice:(id<MTLDevice>)metalDevice {
   COUNT_CALL();
-  MPSGraphDevice* device = [[[self alloc] init] autorelease];
-  device->_metalDevice = [metalDevice retain];
-  return device;
-}
-
-- (void)dealloc {
-  [_metalDevice release];
-  [super dealloc];
-}
-
-- (MPSGraphDeviceType)type {
-  return MPSGraphDeviceTypeMetal;
-}
-
-- (id<MTLDevice>)metalDevice {
-  return [[_metalDevice retain] autorelease];
+  return [[[self alloc] init] autorelease];
 }
 
 @end

@@ -70,15 +70,12 @@ UNARY_OPERATION(signWithTensor, "sign", x.is_complex() ? at::sgn(x) : at::sign(x
 UNARY_OPERATION(signbitWithTensor, "signbit", at::signbit(x).to(x.scalar_type()))
 UNARY_OPERATION(squareWithTensor, "square", x.mul(x))
 UNARY_OPERATION(notWithTensor, "not", at::logical_not(x).to(x.scalar_type()))
-UNARY_OPERATION(bitwiseNOTWithTensor, "bitwise_not", at::bitwise_not(x))
 QUESTION(isNaNWithTensor, "is_nan", at::isnan(x))
 QUESTION(isInfiniteWithTensor, "is_infinite", at::isinf(x))
-QUESTION(isFiniteWithTensor, "is_finite", at::isfinite(x))
 
 ROUNDING_OPERATION(ceilWithTensor, "ceil", at::ceil)
 ROUNDING_OPERATION(floorWithTensor, "floor", at::floor)
 ROUNDING_OPERATION(truncateWithTensor, "truncate", at::trunc)
-ROUNDING_OPERATION(rintWithTensor, "rint", at::round)
 ROUNDING_OPERATION(roundWithTensor, "round", round_half_away)
 
 REAL_OPERATION(acosWithTensor, "acos", at::acos)
@@ -92,9 +89,6 @@ REAL_OPERATION(coshWithTensor, "cosh", at::cosh)
 REAL_OPERATION(erfWithTensor, "erf", at::erf)
 REAL_OPERATION(exponentWithTensor, "exponent", at::exp)
 REAL_OPERATION(exponentBase2WithTensor, "exponent_base_2", at::exp2)
-UNARY_OPERATION(exponentBase10WithTensor, "exponent_base_10", on_reals(x, [](const at::Tensor& number) {
-                  return at::pow(10.0, number);
-                }))
 REAL_OPERATION(logarithmWithTensor, "logarithm", at::log)
 REAL_OPERATION(logarithmBase2WithTensor, "logarithm_base_2", at::log2)
 REAL_OPERATION(logarithmBase10WithTensor, "logarithm_base_10", at::log10)
@@ -108,7 +102,6 @@ REAL_OPERATION(tanWithTensor, "tan", at::tan)
 REAL_OPERATION(tanhWithTensor, "tanh", at::tanh)
 
 PART(realPartOfTensor, "real_part", x.is_complex() ? at::real(x) : x)
-PART(imaginaryPartOfTensor, "imaginary_part", x.is_complex() ? at::imag(x) : at::zeros_like(x))
 UNARY_OPERATION(conjugateWithTensor, "conjugate", at::conj_physical(x))
 
 UNARY_OPERATION(reLUWithTensor, "relu", at::relu(x))

@@ -2,6 +2,7 @@
 
 #include <Foundation/Foundation.h>
 #include <Metal/Metal.h>
+#include <simd/simd.h>
 
 // The low sixteen bits are the width of an element.
 typedef NS_ENUM(uint32_t, MPSDataType) {

@@ -59,13 +59,7 @@ typedef NS_ENUM(NSUInteger, MPSGraphResizeNearestRoundingMode) {
 - (instancetype)initWithShape:(MPSShape*)shape dataType:(MPSDataType)dataType;
 @end
 
-typedef NS_ENUM(uint32_t, MPSGraphDeviceType) {
-  MPSGraphDeviceTypeMetal = 0,
-};
-
 @interface MPSGraphDevice : MPSGraphObject
-@property(readonly, nonatomic) MPSGraphDeviceType type;
-@property(readonly, nonatomic) id<MTLDevice> metalDevice;
 + (instancetype)deviceWithMTLDevice:(id<MTLDevice>)metalDevice;
 @end
 
@@ -78,7 +72,6 @@ typedef NS_ENUM(uint32_t, MPSGraphDeviceType) {
 @interface MPSGraphTensorData : MPSGraphObject
 @property(readonly, copy, nonatomic) MPSShape* shape;
 @property(readonly, nonatomic) MPSDataType dataType;
-@property(readonly, nonatomic) MPSGraphDevice* device;
 - (instancetype)initWithMTLBuffer:(id<MTLBuffer>)buffer shape:(MPSShape*)shape dataType:(MPSDataType)dataType;
 - (instancetype)initWithMPSNDArray:(MPSNDArray*)ndarray;
 - (MPSNDArray*)mpsndarray;

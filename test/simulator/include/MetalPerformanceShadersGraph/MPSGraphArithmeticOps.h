@@ -15,84 +15,17 @@
   -(MPSGraphTensor*)word##WithTensor : (MPSGraphTensor*)tensor axes : (NSArray<NSNumber*>*)axes name : (NSString*)name;
 
 @interface MPSGraph (MPSGraphArithmeticOps)
-MPS_FOR_EACH(OF_ONE_TENSOR,
-             absolute,
-             acos,
-             acosh,
-             asin,
-             asinh,
-             atan,
-             atanh,
-             bitwiseNOT,
-             ceil,
-             cos,
-             cosh,
-             erf,
-             exponent,
-             exponentBase10,
-             exponentBase2,
-             floor,
-             identity,
-             isFinite,
-             isInfinite,
-             isNaN,
-             logarithm,
-             logarithmBase10,
-             logarithmBase2,
-             negative,
-             not,
-             reLU,
-             reciprocal,
-             reciprocalSquareRoot,
-             reverseSquareRoot,
-             rint,
-             round,
-             sigmoid,
-             sign,
-             signbit,
-             sin,
-             sinh,
-             square,
-             squareRoot,
-             tan,
-             tanh)
-MPS_FOR_EACH(OF_TWO_TENSORS,
-             addition,
-             atan2,
-             bitwiseAND,
-             bitwiseOR,
-             bitwiseXOR,
-             division,
-             divisionNoNaN,
-             equal,
-             floorModulo,
-             greaterThan,
-             greaterThanOrEqualTo,
-             lessThan,
-             lessThanOrEqualTo,
-             logicalAND,
-             logicalOR,
-             logicalXOR,
-             matrixMultiplication,
-             maximum,
-             maximumWithNaNPropagation,
-             minimum,
-             minimumWithNaNPropagation,
-             modulo,
-             multiplication,
-             notEqual,
-             power,
+MPS_FOR_EACH(OF_ONE_TENSOR, absolute, acos, acosh, asin, asinh, atan, atanh, ceil, cos, cosh, erf, exponent,
+             exponentBase2, floor, identity, isInfinite, isNaN, logarithm, logarithmBase10, logarithmBase2, negative,
+             not, reLU, reciprocal, reciprocalSquareRoot, reverseSquareRoot, round, sigmoid, sign, signbit, sin, sinh,
+             square, squareRoot, tan, tanh)
+MPS_FOR_EACH(OF_TWO_TENSORS, addition, atan2, division, equal, greaterThan, greaterThanOrEqualTo, lessThan,
+             lessThanOrEqualTo, logicalAND, logicalOR, logicalXOR, matrixMultiplication, maximum,
+             maximumWithNaNPropagation, minimum, minimumWithNaNPropagation, multiplication, notEqual, power,
              subtraction)
 MPS_FOR_EACH(ALONG_AXIS, cumulativeProduct, reductionArgMaximum, reductionArgMinimum, softMax)
-MPS_FOR_EACH(ALONG_AXIS_OR_AXES,
-             reductionAnd,
-             reductionMaximum,
-             reductionMaximumPropagateNaN,
-             reductionMinimum,
-             reductionMinimumPropagateNaN,
-             reductionOr,
-             reductionProduct,
-             reductionSum)
+MPS_FOR_EACH(ALONG_AXIS_OR_AXES, reductionAnd, reductionMaximum, reductionMaximumPropagateNaN, reductionMinimum,
+             reductionMinimumPropagateNaN, reductionOr, reductionProduct, reductionSum)
 - (MPSGraphTensor*)clampWithTensor:(MPSGraphTensor*)tensor
                     minValueTensor:(MPSGraphTensor*)minValue
                     maxValueTensor:(MPSGraphTensor*)maxValue
@@ -101,7 +34,6 @@ MPS_FOR_EACH(ALONG_AXIS_OR_AXES,
 - (MPSGraphTensor*)conjugateWithTensor:(MPSGraphTensor*)tensor name:(NSString*)name;
 - (MPSGraphTensor*)realPartOfTensor:(MPSGraphTensor*)tensor name:(NSString*)name;
 #endif
-- (MPSGraphTensor*)imaginaryPartOfTensor:(MPSGraphTensor*)tensor name:(NSString*)name;
 - (MPSGraphTensor*)selectWithPredicateTensor:(MPSGraphTensor*)predicate
                          truePredicateTensor:(MPSGraphTensor*)truePredicate
                         falsePredicateTensor:(MPSGraphTensor*)falsePredicate
