@@ -73,7 +73,8 @@ void fold(MPSGraphOperation* operation) {
 // The same as COUNT_CALL() in the method, which is a caller of this one.
 void count_call(const char* method) {
   static std::mutex mutex;
-  static std::map<std::string_view, CallCounter> counters;
+  // Never destroyed: counters are read while the process exits.
+  static auto& counters = *new std::map<std::string_view, CallCounter>;
   const std::lock_guard<std::mutex> lock(mutex);
   CallCounter& counter = counters.try_emplace(method, method).first->second;
   if (counter.count.fetch_add(1, std::memory_order_relaxed) == 0) {

@@ -53,10 +53,11 @@ at::Tensor round_half_away(const at::Tensor& tensor) {
 
 #define UNARY_OPERATION(method, kind, ...) ELEMENT_OPERATION(method, kind, scalar_type_of, __VA_ARGS__)
 #define QUESTION(method, kind, ...) ELEMENT_OPERATION(method, kind, boolean, __VA_ARGS__)
-#define PART(method, kind, ...) ELEMENT_OPERATION(method, kind, part_type, __VA_ARGS__)
 
 #define REAL_OPERATION(method, kind, function) \
   UNARY_OPERATION(method, kind, on_reals(x, [](const at::Tensor& number) { return function(number); }))
+
+#define REAL_OPERATION_OF_ATEN(name) REAL_OPERATION(name##WithTensor, #name, at::name)
 
 #define ROUNDING_OPERATION(method, kind, function) \
   UNARY_OPERATION(method, kind, on_fractions(x, [](const at::Tensor& number) { return function(number); }))
@@ -78,30 +79,18 @@ ROUNDING_OPERATION(floorWithTensor, "floor", at::floor)
 ROUNDING_OPERATION(truncateWithTensor, "truncate", at::trunc)
 ROUNDING_OPERATION(roundWithTensor, "round", round_half_away)
 
-REAL_OPERATION(acosWithTensor, "acos", at::acos)
-REAL_OPERATION(acoshWithTensor, "acosh", at::acosh)
-REAL_OPERATION(asinWithTensor, "asin", at::asin)
-REAL_OPERATION(asinhWithTensor, "asinh", at::asinh)
-REAL_OPERATION(atanWithTensor, "atan", at::atan)
-REAL_OPERATION(atanhWithTensor, "atanh", at::atanh)
-REAL_OPERATION(cosWithTensor, "cos", at::cos)
-REAL_OPERATION(coshWithTensor, "cosh", at::cosh)
-REAL_OPERATION(erfWithTensor, "erf", at::erf)
+MPS_FOR_EACH(REAL_OPERATION_OF_ATEN, acos, acosh, asin, asinh, atan, atanh, cos, cosh, erf, reciprocal, sin, sinh, tan,
+             tanh)
 REAL_OPERATION(exponentWithTensor, "exponent", at::exp)
 REAL_OPERATION(exponentBase2WithTensor, "exponent_base_2", at::exp2)
 REAL_OPERATION(logarithmWithTensor, "logarithm", at::log)
 REAL_OPERATION(logarithmBase2WithTensor, "logarithm_base_2", at::log2)
 REAL_OPERATION(logarithmBase10WithTensor, "logarithm_base_10", at::log10)
-REAL_OPERATION(reciprocalWithTensor, "reciprocal", at::reciprocal)
 REAL_OPERATION(reciprocalSquareRootWithTensor, "reciprocal_square_root", at::rsqrt)
 REAL_OPERATION(reverseSquareRootWithTensor, "reverse_square_root", at::rsqrt)
-REAL_OPERATION(sinWithTensor, "sin", at::sin)
-REAL_OPERATION(sinhWithTensor, "sinh", at::sinh)
 REAL_OPERATION(squareRootWithTensor, "square_root", at::sqrt)
-REAL_OPERATION(tanWithTensor, "tan", at::tan)
-REAL_OPERATION(tanhWithTensor, "tanh", at::tanh)
 
-PART(realPartOfTensor, "real_part", x.is_complex() ? at::real(x) : x)
+ELEMENT_OPERATION(realPartOfTensor, "real_part", part_type, x.is_complex() ? at::real(x) : x)
 UNARY_OPERATION(conjugateWithTensor, "conjugate", at::conj_physical(x))
 
 UNARY_OPERATION(reLUWithTensor, "relu", at::relu(x))
