@@ -1,7 +1,6 @@
 // Tensor.copy_ is a function of libtorch_cpu that calls the official backend's
 // copy itself (aten/src/ATen/native/Copy.cpp). A kernel of the MPS key comes
-// first wherever one of the two tensors is on the device. The simulator uses it,
-// too: the wheel for Linux has no MPS case.
+// first wherever one of the two tensors is on the device.
 
 #include <ATen/TensorIterator.h>
 #include <ATen/core/Tensor.h>

@@ -140,7 +140,7 @@ def ninja_text(wheel: Path) -> str:
     plain = next(one for one in every if one.source.name == "RegisterMPS.cpp")
     python = next(one for one in every if str(one.source).endswith("torch/csrc/mps/Module.cpp"))
     for source in sorted(TAKEOVER.glob("*.cpp")):
-        how = python if source.name in ("bindings.cpp", "constructors.cpp") else plain
+        how = python if source.name == "bindings.cpp" else plain
         objects[source.name] = compiled(source.name, how, source, *defer)
     for source in (ROOT / "test/simulator/support/functions_run.cpp", HERE / "patched_functions.cpp"):
         objects[source.name] = compiled(source.name, plain, source)

@@ -103,9 +103,7 @@ endif()
 
 # --- what the wheel lacks because it was compiled without USE_MPS ---------
 file(GLOB glue_sources CONFIGURE_DEPENDS ${here}/glue/*.mm ${here}/glue/*.cpp)
-# As in the Mac's library, which puts the backend over another one.
-set(takeover ${here}/../../scripts/mac_wheel/takeover)
-add_library(glue OBJECT ${glue_sources} ${takeover}/copy.cpp)
+add_library(glue OBJECT ${glue_sources})
 backend_target(glue)
 target_precompile_headers(glue PRIVATE <ATen/core/Tensor.h> <torch/library.h>)
 
@@ -130,9 +128,8 @@ if(FRAMEWORKS_ONLY)
   return()
 endif()
 file(GLOB python_glue_sources CONFIGURE_DEPENDS ${here}/glue/bindings/*.cpp)
-add_library(mps_bindings MODULE ${binding_sources} ${python_glue_sources} ${takeover}/constructors.cpp)
+add_library(mps_bindings MODULE ${binding_sources} ${python_glue_sources})
 backend_target(mps_bindings)
-target_include_directories(mps_bindings PRIVATE ${takeover})
 target_include_directories(mps_bindings SYSTEM PRIVATE ${PYTHON_INCLUDE})
 target_compile_definitions(mps_bindings PRIVATE ${PYBIND_DEFINITIONS})
 if(NOT SANITIZER)

@@ -1,7 +1,7 @@
 // The Python side of a USE_MPS build: imported right after torch._C, it gives
 // that module what it would have, had the wheel been compiled with the backend.
 
-#include "constructors.h"
+#include "glue/bindings/constructors.h"
 
 #include <torch/csrc/mps/Module.h>
 #include <torch/csrc/python_headers.h>
@@ -26,5 +26,5 @@ PYBIND11_MODULE(mps_bindings, module) {
   mps_simulator::add_functions(torch_module, torch::mps::python_functions());
   torch::mps::initModule(torch_module.ptr());
   torch_module.attr("_has_mps") = true;
-  torch_mps_graph::replaceConstructors();
+  mps_simulator::replace_constructors();
 }
