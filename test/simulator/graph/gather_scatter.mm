@@ -99,7 +99,7 @@ at::Tensor scatter_points(const at::Tensor& data,
                           MPSGraphScatterMode mode) {
   const auto coordinates = indices.size(-1);
   TORCH_CHECK(batch == 0 && coordinates <= data.dim(), coordinates, " coordinates for rank ", data.dim());
-  const auto points = indices.to(at::kLong).flatten(0, -2);
+  const auto points = indices.to(at::kLong).reshape({-1, coordinates});
   auto row = at::zeros({points.size(0)}, points.options());
   auto valid = at::ones({}, points.options().dtype(at::kBool));
   for (int64_t i = 0; i < coordinates; i++) {

@@ -44,8 +44,10 @@ constexpr int64_t kStateWords = 7;
 
 at::Generator generator_for(const at::Tensor& state) {
   uint64_t seed = 0;
-  for (const int64_t word : values_of(state)) {
-    seed = (seed ^ static_cast<uint32_t>(word)) * 0x9E3779B97F4A7C15ull;
+  const at::Tensor words = state.contiguous();
+  // Not by values_of(): the shapes of the results do not depend on them.
+  for (int64_t i = 0; i < kStateWords; i++) {
+    seed = (seed ^ static_cast<uint32_t>(words.const_data_ptr<int32_t>()[i])) * 0x9E3779B97F4A7C15ull;
     seed ^= seed >> 32;
   }
   return at::detail::createCPUGenerator(seed);

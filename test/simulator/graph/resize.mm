@@ -34,20 +34,18 @@ struct Resize {
     return (place + shift) * static_cast<double>(source) / static_cast<double>(result) - shift;
   }
 
-  // Along the height (axis 0) or the width of an image whose last dimensions they are.
-  at::Tensor apply(const at::Tensor& image, int64_t size, int64_t axis, const at::Tensor& scale_offset) const {
-    const int64_t dimension = axis - 2;
-    const int64_t last = image.size(dimension) - 1;
-    const auto places = coordinates(last + 1, size, axis, scale_offset);
+  // The pixels of the source that make up each pixel of the result along the height (axis 0) or the width, and
+  // their shares: [size, 1 or 2].
+  std::pair<at::Tensor, at::Tensor> parts(int64_t source, int64_t size, int64_t axis, const at::Tensor& given) const {
+    const auto places = coordinates(source, size, axis, given);
     if (!bilinear) {
-      const auto nearest = (rounds ? places + 0.5 : places).floor();
-      return image.index_select(dimension, nearest.clamp(0, last).to(at::kLong));
+      const auto nearest = (rounds ? places + 0.5 : places).floor().clamp(0, source - 1).to(at::kLong).unsqueeze(1);
+      return {nearest, at::ones({1, 1})};
     }
-    const auto inside = places.clamp(0, last);
+    const auto inside = places.clamp(0, source - 1);
     const auto low = inside.floor().to(at::kLong);
-    const auto share = axis ? inside - low : (inside - low).unsqueeze(1);
-    return image.index_select(dimension, low) * (1 - share) +
-        image.index_select(dimension, (low + 1).clamp_max(last)) * share;
+    const auto share = inside - low;
+    return {at::stack({low, (low + 1).clamp_max(source - 1)}, 1), at::stack({1 - share, share}, 1)};
   }
 
   at::Tensor operator()(const at::Tensor& image, at::IntArrayRef size, const at::Tensor& scale_offset) const {
@@ -59,7 +57,20 @@ struct Resize {
     // Bytes are mixed as floating-point numbers; what a mixture has behind the
     // point is cut off when it becomes a byte again.
     const auto wide = bilinear && image.scalar_type() == at::kByte ? image.to(at::kFloat) : widen(image);
-    return apply(apply(wide, size[0], 0, scale_offset), size[1], 1, scale_offset).to(image.scalar_type());
+    const auto [rows, row_shares] = parts(image.size(-2), size[0], 0, scale_offset);
+    const auto [columns, column_shares] = parts(image.size(-1), size[1], 1, scale_offset);
+    const auto down = [](const at::Tensor& tensor) { return tensor.unsqueeze(1).unsqueeze(3); };
+    const auto shares = (down(row_shares) * column_shares.unsqueeze(1)).flatten(2);
+    const auto places = (down(rows) * image.size(-1) + columns.unsqueeze(1)).flatten(2); // [height, width, parts]
+    // All images in one list: the gradient is then one sum after the other in the order of the result's pixels, and
+    // the rounding errors of long sums depend on the order.
+    const auto area = image.size(-2) * image.size(-1);
+    const auto starts = at::arange(image.numel() / area, places.options()).unsqueeze(1) * area;
+    auto sizes = image.sizes().vec();
+    std::copy(size.begin(), size.end(), sizes.end() - 2);
+    sizes.push_back(places.size(2));
+    const auto values = wide.reshape(-1).index_select(0, (starts + places.flatten()).flatten()).reshape(sizes);
+    return (bilinear ? (values * shares).sum(-1) : values.squeeze(-1)).to(image.scalar_type());
   }
 };
 

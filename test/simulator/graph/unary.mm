@@ -79,7 +79,20 @@ ROUNDING_OPERATION(floorWithTensor, "floor", at::floor)
 ROUNDING_OPERATION(truncateWithTensor, "truncate", at::trunc)
 ROUNDING_OPERATION(roundWithTensor, "round", round_half_away)
 
-MPS_FOR_EACH(REAL_OPERATION_OF_ATEN, acos, acosh, asin, asinh, atan, atanh, cos, cosh, erf, reciprocal, sin, sinh, tan,
+MPS_FOR_EACH(REAL_OPERATION_OF_ATEN,
+             acos,
+             acosh,
+             asin,
+             asinh,
+             atan,
+             atanh,
+             cos,
+             cosh,
+             erf,
+             reciprocal,
+             sin,
+             sinh,
+             tan,
              tanh)
 REAL_OPERATION(exponentWithTensor, "exponent", at::exp)
 REAL_OPERATION(exponentBase2WithTensor, "exponent_base_2", at::exp2)

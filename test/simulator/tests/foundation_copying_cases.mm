@@ -157,8 +157,8 @@ CASE(copies_have_every_property) {
     properties += properties_of(item).size();
   }
   // The runtime's lists are not empty.
-  CHECK(copied_classes().size() >= 16);
-  CHECK(properties >= 120);
+  CHECK(copied_classes().size() >= 18);
+  CHECK(properties >= 90);
 }
 
 CASE(a_property_that_a_copy_lacks_is_noticed) {
