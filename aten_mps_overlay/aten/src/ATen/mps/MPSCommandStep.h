@@ -191,13 +191,8 @@ struct MPSStatusStep {
   std::shared_ptr<const std::string> message;
 };
 
-using MPSCommandStep = std::variant<MPSKernelStep,
-                                    MPSGraphRunStep,
-                                    MPSCopyStep,
-                                    MPSFillStep,
-                                    MPSEncodeStep,
-                                    MPSHostRefreshStep,
-                                    MPSStatusStep>;
+using MPSCommandStep = std::
+    variant<MPSKernelStep, MPSGraphRunStep, MPSCopyStep, MPSFillStep, MPSEncodeStep, MPSHostRefreshStep, MPSStatusStep>;
 
 /// The steps of a replay, in their order. Who made them keeps them where they are.
 using MPSStepOrder = std::vector<const MPSCommandStep*>;

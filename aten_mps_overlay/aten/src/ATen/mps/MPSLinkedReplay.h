@@ -20,12 +20,13 @@ struct MPSLinkedRun {
   MPSCommandStep step; // an MPSGraphRunStep
 };
 
-/// Finds and compiles the stretches of graph runs, with at most `limit` runs in each; nothing if the system can't do
-/// that. `pool` is that of the graph.
-std::optional<std::vector<MPSLinkedRun>> linkRuns(const MPSStepOrder& steps,
-                                                  id<MTLDevice> device,
-                                                  MPSGraphCompilationDescriptor* descriptor,
-                                                  MPSGraphPool pool,
-                                                  size_t limit);
+/// Finds and compiles the stretches of graph runs, with at most `limit` runs in
+/// each; nothing if the system can't do that. `pool` is that of the graph.
+std::optional<std::vector<MPSLinkedRun>> linkRuns(
+    const MPSStepOrder& steps,
+    id<MTLDevice> device,
+    MPSGraphCompilationDescriptor* descriptor,
+    MPSGraphPool pool,
+    size_t limit);
 
 } // namespace at::mps

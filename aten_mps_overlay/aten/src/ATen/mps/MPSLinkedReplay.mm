@@ -217,10 +217,7 @@ MPSGraphTensor* apply(MPSGraph* graph, MPSGraphTensor* tensor, const MPSViewStep
 // Builds, compiles and finds again the executable of a stretch.
 class Linker {
  public:
-  Linker(const MPSStepOrder& steps,
-         id<MTLDevice> device,
-         MPSGraphCompilationDescriptor* descriptor,
-         ResultTypes& types)
+  Linker(const MPSStepOrder& steps, id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor, ResultTypes& types)
       : steps_(steps), device_(device), descriptor_(descriptor), types_(types) {}
 
   std::optional<MPSLinkedRun> link(const MPSStretch& stretch) {
@@ -243,7 +240,8 @@ class Linker {
     for (const size_t step : stretch.steps) {
       const auto part = by_step.find(step);
       const auto count = std::get<MPSGraphRunStep>(*steps_[step]).results.get().count;
-      linked.parts.push_back({steps_[step], part == by_step.end() ? std::vector<bool>(count, false) : part->second->written});
+      linked.parts.push_back(
+          {steps_[step], part == by_step.end() ? std::vector<bool>(count, false) : part->second->written});
     }
     return linked;
   }

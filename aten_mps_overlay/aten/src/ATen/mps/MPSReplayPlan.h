@@ -65,7 +65,8 @@ struct MPSReplayCalls {
 class MPSReplayPlan {
  public:
   /// Joins and leaves out calls where that changes nothing, and commits early. With
-  /// PYTORCH_MPS_GRAPH_INDIRECT_COMMANDS=1 runs of kernels become indirect command buffers where that takes fewer calls.
+  /// PYTORCH_MPS_GRAPH_INDIRECT_COMMANDS=1 runs of kernels become indirect command buffers where that takes fewer
+  /// calls.
   MPSReplayPlan(const MPSStepOrder& steps, const MPSReplayRefreshes& refreshes, id<MTLDevice> device);
 
   void addUsedIndirectlyTo(NSMutableArray* objects) const {
@@ -73,8 +74,8 @@ class MPSReplayPlan {
       commands->addUsedTo(objects);
     }
   }
-  /// Encodes everything; `staging` is what the write() of the refreshes gave. Must run on the stream's queue, outside of
-  /// captures.
+  /// Encodes everything; `staging` is what the write() of the refreshes gave. Must run on the stream's queue, outside
+  /// of captures.
   void encode(MPSStream* stream, MPSReplayWatch& watch, MPSStepEncoder& steps, id<MTLBuffer> staging) const;
 
  private:

@@ -19,7 +19,8 @@ namespace at::mps {
 /// Buffers of one length that the host writes and the GPU reads.
 class MPSStagingBuffers {
  public:
-  /// Unless `are_used_again`, the host may read a buffer when the GPU is done with it.
+  /// Unless `are_used_again`, the host may read a buffer when the GPU is done
+  /// with it.
   explicit MPSStagingBuffers(size_t length, bool are_used_again = true)
       : length_(length), are_used_again_(are_used_again) {}
   /// One that is not in use. Waits for the GPU when those in use hold too many
@@ -50,28 +51,34 @@ class MPSStagingBuffers {
   size_t last_number_ = 0;
 };
 
-/// What the steps exchange with the host, in a staging buffer of each replay: what host refreshes give to the device, and
-/// statuses, which the host reads.
+/// What the steps exchange with the host, in a staging buffer of each replay:
+/// what host refreshes give to the device, and statuses, which the host reads.
 class MPSReplayRefreshes {
  public:
   /// The steps must stay where they are.
   explicit MPSReplayRefreshes(const std::vector<MPSCommandStep>& steps);
 
-  /// Whether the bytes of a step go to the device before all other work. Those whose destination is their own do,
-  /// together: earlier replays have read theirs by then, since the GPU works in the order of the stream.
+  /// Whether the bytes of a step go to the device before all other work. Those
+  /// whose destination is their own do, together: earlier replays have read
+  /// theirs by then, since the GPU works in the order of the stream.
   bool isEarly(const MPSCommandStep& step) const;
   /// Raises when the host could not give the device what a step needs.
   void check() const;
-  /// A staging buffer with what the host gives to the device now; none if the steps need none.
+  /// A staging buffer with what the host gives to the device now; none if the
+  /// steps need none.
   MPSRetained<id<MTLBuffer>> write(id<MTLDevice> device) const;
-  /// Where the bytes of an MPSHostRefreshStep, MPSRefreshedBytes or MPSStatusStep lie in that buffer.
+  /// Where the bytes of an MPSHostRefreshStep, MPSRefreshedBytes or
+  /// MPSStatusStep lie in that buffer.
   size_t offsetOf(const void* owner) const {
     return offsets_.at(owner);
   }
   /// Copies to the device what goes before all other work, if anything does.
-  void encodeEarly(MPSCommandBuffer* command_buffer, id<MTLBuffer> staging) const;
-  /// Lets a later replay have the buffer when the GPU is done with `reader`, the last command buffer that uses it.
-  void giveBackAfter(MPSReplayWatch& reader, MPSRetained<id<MTLBuffer>> staging) const;
+  void encodeEarly(MPSCommandBuffer* command_buffer, id<MTLBuffer> staging)
+      const;
+  /// Lets a later replay have the buffer when the GPU is done with `reader`,
+  /// the last command buffer that uses it.
+  void giveBackAfter(MPSReplayWatch& reader, MPSRetained<id<MTLBuffer>> staging)
+      const;
 
  private:
   // with the offsets of their bytes, in the order of the steps

@@ -14,12 +14,18 @@ namespace at::mps {
 
 class MPSGraphCapture;
 
-/// Encodes recorded steps to the stream, one by one, for one replay. Inside the capture of another graph they become
-/// steps of that one. All members must be called on the stream's queue.
+/// Encodes recorded steps to the stream, one by one, for one replay. Inside the
+/// capture of another graph they become steps of that one. All members must be
+/// called on the stream's queue.
 class MPSStepEncoder {
  public:
-  /// `refreshes` are those of the steps, and `staging` is the buffer that its write() returned.
-  MPSStepEncoder(MPSStream* stream, MPSReplayWatch& watch, const MPSReplayRefreshes& refreshes, id<MTLBuffer> staging);
+  /// `refreshes` are those of the steps, and `staging` is the buffer that its
+  /// write() returned.
+  MPSStepEncoder(
+      MPSStream* stream,
+      MPSReplayWatch& watch,
+      const MPSReplayRefreshes& refreshes,
+      id<MTLBuffer> staging);
 
   void encode(const MPSCommandStep& step);
 
@@ -33,7 +39,9 @@ class MPSStepEncoder {
   void operator()(const MPSStatusStep& status);
 
  private:
-  void bindRefreshed(const MPSKernelBinding& binding, id<MTLComputeCommandEncoder> encoder);
+  void bindRefreshed(
+      const MPSKernelBinding& binding,
+      id<MTLComputeCommandEncoder> encoder);
 
   MPSStream* const stream_;
   // null outside of captures
@@ -41,8 +49,12 @@ class MPSStepEncoder {
   MPSReplayWatch& watch_;
   const MPSReplayRefreshes& refreshes_;
   id<MTLBuffer> const staging_;
-  // Each replay inside a capture refreshes its bytes by itself: maps those of the graph to those of the capture.
-  std::unordered_map<const MPSRefreshedBytes*, std::shared_ptr<const MPSRefreshedBytes>> refreshed_;
+  // Each replay inside a capture refreshes its bytes by itself: maps those of
+  // the graph to those of the capture.
+  std::unordered_map<
+      const MPSRefreshedBytes*,
+      std::shared_ptr<const MPSRefreshedBytes>>
+      refreshed_;
 };
 
 } // namespace at::mps
