@@ -69,7 +69,11 @@ def test_without_the_folder_of_the_base_hunks_do_not_fit(made: Made, project: Pr
         ]
         verdicts, files = apply_series(entries, reader(made.places.wheel))
         misfits = [verdict.name for verdict in verdicts if verdict.misfits]
-        assert misfits or older_types(made, files), f"{name} fits without its patch in {made.places.patches}"
+        # MPSStream.h is included where Objective-C is not known.
+        no_stand_in = b"typedef void* NSMutableSet;" not in files["aten/src/ATen/mps/MPSStream.h"]
+        assert misfits or no_stand_in or older_types(made, files), (
+            f"{name} fits without its patch in {made.places.patches}"
+        )
     _, files = apply_series(made.entries, reader(made.places.wheel))
     assert older_types(made, files) == set()
 

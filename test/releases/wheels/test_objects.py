@@ -112,7 +112,7 @@ def test_each_name_has_an_owner(made: Made) -> None:
     assert made.names.undefined == []
     assert made.names.torch > 40 and made.names.system > 100
     brought = {each.shown: each.entry for each in made.names.missing}
-    assert brought[CAPTURE] == "replay-plan"
+    assert brought[CAPTURE] == "graph-capture"
     assert all("at::mps::MPSStream::" in shown for shown in brought), brought
 
 
