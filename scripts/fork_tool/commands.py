@@ -160,10 +160,10 @@ def refresh(project: Project, force: bool) -> None:
 def verify(project: Project) -> None:
     """Check that every entry applies and keeps the rules."""
     result = verify_module.verify_series(project)
-    table = Table("entry", "state", "hunks", "overlay files", "title")
+    table = Table("entry", "state", "hunks", "overlay files", "lines", "test lines")
     for verdict in result.verdicts:
-        numbers = (str(verdict.hunks), str(verdict.overlay))
-        table.add_row(Text(verdict.name), _state(verdict.state), *numbers, Text(verdict.title))
+        numbers = map(str, (verdict.hunks, verdict.overlay, verdict.lines, verdict.test_lines))
+        table.add_row(Text(verdict.name), _state(verdict.state), *numbers)
     out.print(table)
     problems = [f"{verdict.name}: {problem}" for verdict in result.verdicts for problem in verdict.problems]
     problems += result.problems

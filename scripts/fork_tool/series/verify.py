@@ -10,7 +10,10 @@ from dataclasses import dataclass, field, replace
 from fork_tool.base.checkout import BRANCH
 from fork_tool.common.errors import ConflictError, ForkToolError
 from fork_tool.common.git import Git
+from fork_tool.series.contained import known_to, TESTS, UnusedNames
+from fork_tool.series.diffs import parse_diff
 from fork_tool.series.entries import Entry, read_entry, SUFFIX, TITLE_MARK
+from fork_tool.series.from_commits import DIFF_OPTIONS
 from fork_tool.series.history import History, read_history
 from fork_tool.series.overlay import check_path, list_overlay, problem_of_content
 from fork_tool.series.project import Project
@@ -32,9 +35,11 @@ class Verdict:
 
     name: str
     state: str = APPLIES
-    title: str = ""
     hunks: int = 0
     overlay: int = 0
+    # The lines that it adds to sources and to tests.
+    lines: int = 0
+    test_lines: int = 0
     problems: list[str] = field(default_factory=list)
     # The entry whose conflict hides whether this one fits.
     follows: str = ""
@@ -75,7 +80,6 @@ def verify_series(project: Project) -> Verification:
             verdict.problems.append(str(problem))
             continue
         (uncounted if entry.counted is None else counted).append(verdict)
-        verdict.title = entry.title
         verdict.overlay = len(entry.overlay)
         _check_message(entry, verdict)
         _check_hunks(entry, base_modes, claims, verdict)
@@ -84,16 +88,19 @@ def verify_series(project: Project) -> Verification:
         entries[name] = entry if claims_hold else replace(entry, overlay=())
     history = read_history(checkout.git, list(entries.values()), project.overlay_file)
     doubts = _Doubts(history)
+    unused = UnusedNames()
     with scratch_index(checkout.git, checkout.base) as scratch:
         for verdict in result.verdicts:
             if verdict.state == UNREADABLE:
                 doubts.unreadable = doubts.unreadable or verdict.name
                 continue
             entry = entries[verdict.name]
+            before = scratch.text("write-tree")
             _check_fit(scratch, entry, verdict, doubts, claims)
             _check_overlay_fit(scratch, entry, history, verdict)
             if verdict.state == APPLIES and not verdict.problems:
                 verdict.problems += problems_of_test_plan(scratch, entry)
+            _read_changes(scratch, before, verdict, unused, checkout.base)
     if counted:
         for verdict in uncounted:
             verdict.problems.append(
@@ -226,6 +233,24 @@ def _check_overlay_fit(scratch: Git, entry: Entry, history: History, verdict: Ve
         add_overlay(scratch, entry, history)
     except ForkToolError as problem:
         verdict.problems.append(str(problem))
+
+
+def _read_changes(scratch: Git, before: str, verdict: Verdict, unused: UnusedNames, base: str) -> None:
+    tree = scratch.text("write-tree")
+    changes = parse_diff(scratch.run("diff-tree", "-p", "-U0", *DIFF_OPTIONS, before, tree).stdout)
+    for file in changes:
+        added = sum(hunk.added for hunk in file.hunks)
+        if file.path.startswith(TESTS):
+            verdict.test_lines += added
+        else:
+            verdict.lines += added
+    names = unused.of_entry(changes)
+    known = known_to(scratch, base, names)
+    verdict.problems += [
+        f"{path} declares {name}, which neither this entry nor an earlier one nor a test uses: leave it to the entry that does."
+        for name, path in names.items()
+        if name not in known and verdict.state == APPLIES
+    ]
 
 
 def _check_files(project: Project, names: list[str], claims: Counter[str], result: Verification) -> None:

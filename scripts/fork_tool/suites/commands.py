@@ -107,12 +107,12 @@ def test_sanitized(project: Project, sanitizer: str, suites: tuple[str, ...]) ->
 @click.option("--entry", "entries", multiple=True, metavar="NAME", help="Only at this entry; may be given again.")
 @click.pass_obj
 def test_entries(project: Project, entries: tuple[str, ...]) -> None:
-    """Test every entry without the later ones (Linux)."""
+    """Test every entry with only those that it needs (Linux)."""
     outcomes = each_entry.test_entries(project, entries)
     bad = [outcome.entry for outcome in outcomes if not outcome.good]
     if bad:
-        raise ForkToolError(f"These entries do not build or pass without the later ones: {', '.join(bad)}.")
-    say(f"{len(outcomes)} entries build and pass without the later ones.")
+        raise ForkToolError(f"These entries do not build or pass with only those that they need: {', '.join(bad)}.")
+    say(f"{len(outcomes)} entries build and pass with only those that they need.")
 
 
 @click.command("test-newer")

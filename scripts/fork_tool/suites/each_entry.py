@@ -1,4 +1,4 @@
-"""`test-entries`: the simulator built at every entry of the series, and each entry's own tests without the later ones."""
+"""`test-entries`: the simulator built with each entry and the entries that it needs, and each entry's own tests there."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from fork_tool.common.processes import exclusive
 from fork_tool.machine.machine import Machine
 from fork_tool.machine.simulator_build import build_simulator
 from fork_tool.series.entries import Entry
+from fork_tool.series.part import stack_of_part
 from fork_tool.series.project import Project
 from fork_tool.series.stack import Layer
 from fork_tool.suites.one_suite import run_suite
@@ -31,7 +32,7 @@ _PROGRAMS = "aten/src/ATen/test/mps_test_*"
 
 @dataclass
 class Outcome:
-    """What the backend with the series up to one entry did."""
+    """Results of the backend with one entry and those that it needs."""
 
     entry: str
     commit: str
@@ -61,8 +62,8 @@ def test_entries(project: Project, chosen: Iterable[str]) -> list[Outcome]:
     make_ready(project, machine)
     layout = project.layout
     checkout = project.open_checkout()
-    layers = project.stack(checkout.git, checkout.base).layers
-    wanted = _chosen(layers, list(chosen))
+    names = _chosen(project.series().names, list(chosen))
+    wanted = [stack_of_part(project, checkout.git, checkout.base, name).layers[-1] for name in names]
     tree = _worktree(project, checkout.git, checkout.base)
     outcomes = []
     for number, layer in enumerate(wanted, start=1):
@@ -76,12 +77,11 @@ def test_entries(project: Project, chosen: Iterable[str]) -> list[Outcome]:
     return outcomes
 
 
-def _chosen(layers: list[Layer], names: list[str]) -> list[Layer]:
-    known = [layer.entry.name for layer in layers]
+def _chosen(known: list[str], names: list[str]) -> list[str]:
     for name in names:
         if name not in known:
             raise ForkToolError(f"There is no entry {name!r}: the series has {', '.join(known)}.")
-    return [layer for layer in layers if not names or layer.entry.name in names]
+    return [name for name in known if not names or name in names]
 
 
 def _worktree(project: Project, git: Git, base: str) -> Git:

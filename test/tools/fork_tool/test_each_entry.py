@@ -1,4 +1,4 @@
-"""`test-entries`: each entry is built and tested as it would be reviewed, without the later ones."""
+"""`test-entries`: each entry is built and tested as it would be reviewed, with only those that it needs."""
 
 from __future__ import annotations
 
@@ -51,12 +51,21 @@ def test_each_is_built_without_the_later_ones(series: tuple[Workshop, list[str]]
         "second, own C++ tests in .: mps_test_second",
         "second, upstream sample in .: sample",
     ]
-    assert "2 entries build and pass without the later ones." in said
+    assert "2 entries build and pass with only those that they need." in said
     report = json.loads((shop.layout.reports / "entries.json").read_text())
     assert [(entry["entry"], entry["own_files"], entry["built"]) for entry in report] == [
         ("recorder", [], True),
         ("second", [PROGRAM, OWN_TEST], True),
     ]
+
+
+def test_entry_of_a_later_group_stands_on_the_first_one(series: tuple[Workshop, list[str]]) -> None:
+    shop, done = series
+    shop.commit("[MPS] Third\n\nWhy.\n\nEntry: third", {"aten/Third.mm": "x\n"})
+    shop.good("refresh")
+    shop.layout.series.write_text("[core]\nrecorder\n[more]\nsecond\nthird\n")
+    shop.good("test-entries", "--entry", "third")
+    assert done[0] == "build simulator-entries, without the second's test"
 
 
 def test_one_entry(series: tuple[Workshop, list[str]]) -> None:
@@ -71,11 +80,17 @@ def test_failures_are_named_and_the_others_still_run(
 ) -> None:
     shop, _ = series
     monkeypatch.setattr(each_entry, "run_suite", lambda *_arguments: Count(passed=1, failed=1))
-    assert shop.error("test-entries") == "These entries do not build or pass without the later ones: recorder, second."
+    assert (
+        shop.error("test-entries")
+        == "These entries do not build or pass with only those that they need: recorder, second."
+    )
 
     def broken(*_arguments: Any, **_options: Any) -> None:
         raise ForkToolError("it does not build")
 
     monkeypatch.setattr(each_entry, "run_suite", lambda *_arguments: Count(passed=1))
     monkeypatch.setattr(each_entry, "build_simulator", broken)
-    assert shop.error("test-entries") == "These entries do not build or pass without the later ones: recorder, second."
+    assert (
+        shop.error("test-entries")
+        == "These entries do not build or pass with only those that they need: recorder, second."
+    )

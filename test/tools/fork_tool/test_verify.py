@@ -135,7 +135,7 @@ def test_export_is_what_upstream_would_get(applied: Workshop) -> None:
 def states(shop: Workshop) -> dict[str, str]:
     """The state of each entry, as the table has it."""
     cells = [[cell.strip() for cell in line.split("│")] for line in shop.run("verify").output.splitlines()]
-    return {row[1]: row[2] for row in cells if len(row) == 7 and row[1]}
+    return {row[1]: row[2] for row in cells if len(row) == 8 and row[1]}
 
 
 def test_cut_patch_is_named_and_not_the_next_one(shop: Workshop) -> None:

@@ -64,7 +64,7 @@ TEST_F(MPSRecordingTest, StepsOfOperators) {
     y = torch::lgamma(x); // a kernel
     y = y + y; // a run of an MPSGraph
     x.copy_(host); // from the host
-    y.copy_(x);
+    y.slice(0, 32).copy_(x.slice(0, 32)); // the second half to the first
   });
   EXPECT_EQ(count<MPSKernelStep>(*recording), 1);
   EXPECT_EQ(count<MPSHostRefreshStep>(*recording), 1);
@@ -76,9 +76,13 @@ TEST_F(MPSRecordingTest, StepsOfOperators) {
     if (const auto* run = std::get_if<MPSGraphRunStep>(&step)) {
       EXPECT_TRUE(run->executable.get());
     }
+    if (const auto* copy = std::get_if<MPSCopyStep>(&step)) {
+      EXPECT_EQ(copy->source_offset, 32 * sizeof(float));
+      EXPECT_EQ(copy->destination_offset, 0);
+    }
   }
   // the block ran, too
-  EXPECT_TRUE(torch::equal(y.cpu(), host));
+  EXPECT_TRUE(torch::equal(y.slice(0, 32).cpu(), host.slice(0, 32)));
 }
 
 TEST_F(MPSRecordingTest, MemoryThatWasThereBeforeIsPinned) {
