@@ -64,7 +64,7 @@ TEST_F(MPSRecordingTest, StepsOfOperators) {
     y = torch::lgamma(x); // a kernel
     y = y + y; // a run of an MPSGraph
     x.copy_(host); // from the host
-    y.slice(0, 32).copy_(x.slice(0, 32)); // the second half to the first
+    y.slice(0, 0, 32).copy_(x.slice(0, 32)); // the second half to the first
   });
   EXPECT_EQ(count<MPSKernelStep>(*recording), 1);
   EXPECT_EQ(count<MPSHostRefreshStep>(*recording), 1);
@@ -82,7 +82,7 @@ TEST_F(MPSRecordingTest, StepsOfOperators) {
     }
   }
   // the block ran, too
-  EXPECT_TRUE(torch::equal(y.slice(0, 32).cpu(), host.slice(0, 32)));
+  EXPECT_TRUE(torch::equal(y.slice(0, 0, 32).cpu(), host.slice(0, 32)));
 }
 
 TEST_F(MPSRecordingTest, MemoryThatWasThereBeforeIsPinned) {
