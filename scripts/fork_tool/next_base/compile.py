@@ -14,9 +14,8 @@ from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.sources import DEFINITIONS, HIDDEN, KERNELS_AS_SOURCE, LANGUAGE, UNDEFINED
 from fork_tool.mac_library.tools import compiler_environment
 from fork_tool.next_base.release import NextPin, NextPlaces
+from fork_tool.series.overlay import TESTS
 
-# The C++ tests want gtest, and are upstream's build's.
-_TESTS = ("test/", "aten/src/ATen/test/")
 # fmt of the base of `base.toml` calls its checks of formats at compile time, which a newer compiler refuses with C++20.
 _FMT = "FMT_CONSTEVAL="
 # A header that plain C++ includes, in the backend's bindings.
@@ -34,8 +33,9 @@ class Compiled:
 
 def sources_of(places: NextPlaces) -> list[Path]:
     """The overlay's sources in the tree."""
+    # The C++ tests want gtest, and are upstream's build's.
     found = [path for path in places.tree.rglob("*") if path.suffix in (".mm", ".cpp")]
-    return sorted(path for path in found if not str(path.relative_to(places.tree)).startswith(_TESTS))
+    return sorted(path for path in found if not str(path.relative_to(places.tree)).startswith(TESTS))
 
 
 def compiler_words(mac: MacPlaces, places: NextPlaces, pin: NextPin, python_headers: Path) -> list[str]:

@@ -14,11 +14,11 @@ from pathlib import PurePosixPath
 
 from fork_tool.common.git import Git
 from fork_tool.series.diffs import FileDiff
+from fork_tool.series.overlay import TESTS
 
 _WORD = re.compile(r"[A-Za-z_]\w+")
 _STRING = re.compile(r'(f?)"((?:[^"\\]|\\.)*)"')
 _BRACES = re.compile(r"\{([^}]*)\}")
-TESTS = ("test/", "aten/src/ATen/test/", "torch/testing/")
 # Where upstream's code calls members of the backend, which an entry may override or replace.
 _CALLERS = (
     "aten/src/ATen/mps",
@@ -66,7 +66,8 @@ def names_of_line(path: str, line: str) -> Names:
 
 
 def _python_names(line: str, suffix: str) -> Names:
-    declared = [name for match in [_PYTHON.match(line)] if match for name in match.groups() if name]
+    match = _PYTHON.match(line)
+    declared = [name for name in match.groups() if name] if match else []
     words = [] if suffix == ".pyi" or _PYTHON_NO_USE.match(line) else _WORD.findall(_without_strings(line))
     return Names([name for name in declared if not name.startswith("__")], _without(words, declared))
 

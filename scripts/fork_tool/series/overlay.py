@@ -14,6 +14,8 @@ _LITTER_DIRECTORIES = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cac
 # Longer than any source of upstream's that was written by hand.
 _LARGEST = 1_000_000
 _LITTER_ENDINGS = ("~", ".swp", ".pyc", ".orig", ".rej", ".DS_Store")
+# Where upstream has tests.
+TESTS = ("test/", "aten/src/ATen/test/")
 
 
 @dataclass(frozen=True)

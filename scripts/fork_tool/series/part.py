@@ -23,11 +23,21 @@ def stack_of_part(
 ) -> Stack:
     """The part as commits on `base`, each merged without the entries that it does not need; all of the series without `what`."""
     whole = project.stack(git, base, message, author)
-    if not what:
-        return whole
+    return part_of_stack(project, git, whole, what, message, author) if what else whole
+
+
+def part_of_stack(
+    project: Project,
+    git: Git,
+    whole: Stack,
+    what: str,
+    message: Callable[[Entry], str] = Entry.message,
+    author: tuple[str, str] = (AUTHOR, ADDRESS),
+) -> Stack:
+    """The same of a series that is commits already."""
     names = project.series().part(what)
-    part = Stack(base, [])
-    before = base
+    part = Stack(whole.base, [])
+    before = whole.base
     for layer in whole.layers:
         if layer.entry.name in names and part.tip == before:
             part.layers.append(layer)

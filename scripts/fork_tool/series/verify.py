@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from fork_tool.base.checkout import BRANCH
 from fork_tool.common.errors import ConflictError, ForkToolError
 from fork_tool.common.git import Git
-from fork_tool.series.contained import known_to, TESTS, UnusedNames
-from fork_tool.series.diffs import parse_diff
+from fork_tool.series.contained import known_to, UnusedNames
+from fork_tool.series.diffs import FileDiff, parse_diff
 from fork_tool.series.entries import Entry, read_entry, SUFFIX, TITLE_MARK
 from fork_tool.series.from_commits import DIFF_OPTIONS
 from fork_tool.series.history import History, read_history
-from fork_tool.series.overlay import check_path, list_overlay, problem_of_content
+from fork_tool.series.overlay import check_path, list_overlay, problem_of_content, TESTS
 from fork_tool.series.project import Project
 from fork_tool.series.scratch import apply_entry, scratch_index
 from fork_tool.series.stack import add_overlay
@@ -90,17 +90,22 @@ def verify_series(project: Project) -> Verification:
     doubts = _Doubts(history)
     unused = UnusedNames()
     with scratch_index(checkout.git, checkout.base) as scratch:
+        tree = scratch.text("write-tree")
         for verdict in result.verdicts:
             if verdict.state == UNREADABLE:
                 doubts.unreadable = doubts.unreadable or verdict.name
                 continue
             entry = entries[verdict.name]
-            before = scratch.text("write-tree")
             _check_fit(scratch, entry, verdict, doubts, claims)
             _check_overlay_fit(scratch, entry, history, verdict)
             if verdict.state == APPLIES and not verdict.problems:
                 verdict.problems += problems_of_test_plan(scratch, entry)
-            _read_changes(scratch, before, verdict, unused, checkout.base)
+            before, tree = tree, scratch.text("write-tree")
+            changes = parse_diff(scratch.run("diff-tree", "-p", *DIFF_OPTIONS, before, tree).stdout)
+            _count_lines(changes, verdict)
+            names = unused.of_entry(changes)
+            if verdict.state == APPLIES:
+                verdict.problems += _problems_of_names(names, known_to(scratch, checkout.base, names))
     if counted:
         for verdict in uncounted:
             verdict.problems.append(
@@ -235,22 +240,19 @@ def _check_overlay_fit(scratch: Git, entry: Entry, history: History, verdict: Ve
         verdict.problems.append(str(problem))
 
 
-def _read_changes(scratch: Git, before: str, verdict: Verdict, unused: UnusedNames, base: str) -> None:
-    tree = scratch.text("write-tree")
-    changes = parse_diff(scratch.run("diff-tree", "-p", "-U0", *DIFF_OPTIONS, before, tree).stdout)
+def _count_lines(changes: list[FileDiff], verdict: Verdict) -> None:
     for file in changes:
         added = sum(hunk.added for hunk in file.hunks)
         if file.path.startswith(TESTS):
             verdict.test_lines += added
         else:
             verdict.lines += added
-    names = unused.of_entry(changes)
-    known = known_to(scratch, base, names)
-    verdict.problems += [
-        f"{path} declares {name}, which neither this entry nor an earlier one nor a test uses: leave it to the entry that does."
-        for name, path in names.items()
-        if name not in known and verdict.state == APPLIES
-    ]
+
+
+def _problems_of_names(names: dict[str, str], known: set[str]) -> Iterator[str]:
+    for name, path in names.items():
+        if name not in known:
+            yield f"{path} declares {name}, which neither this entry nor an earlier one nor a test uses: leave it to the entry that does."
 
 
 def _check_files(project: Project, names: list[str], claims: Counter[str], result: Verification) -> None:

@@ -18,7 +18,7 @@ from fork_tool.common.processes import exclusive
 from fork_tool.machine.machine import Machine
 from fork_tool.machine.simulator_build import build_simulator
 from fork_tool.series.entries import Entry
-from fork_tool.series.part import stack_of_part
+from fork_tool.series.part import part_of_stack
 from fork_tool.series.project import Project
 from fork_tool.series.stack import Layer
 from fork_tool.suites.one_suite import run_suite
@@ -63,7 +63,8 @@ def test_entries(project: Project, chosen: Iterable[str]) -> list[Outcome]:
     layout = project.layout
     checkout = project.open_checkout()
     names = _chosen(project.series().names, list(chosen))
-    wanted = [stack_of_part(project, checkout.git, checkout.base, name).layers[-1] for name in names]
+    whole = project.stack(checkout.git, checkout.base)
+    wanted = [part_of_stack(project, checkout.git, whole, name).layers[-1] for name in names]
     tree = _worktree(project, checkout.git, checkout.base)
     outcomes = []
     for number, layer in enumerate(wanted, start=1):

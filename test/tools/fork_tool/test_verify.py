@@ -132,6 +132,17 @@ def test_export_is_what_upstream_would_get(applied: Workshop) -> None:
     assert "nothing to export" in applied.error("export")
 
 
+def test_name_that_nobody_uses(applied: Workshop) -> None:
+    applied.commit(
+        "[MPS] Early\n\nWhy.\n\nTest Plan: none\n\nEntry: early", {"torch/early.py": "def early():\n    pass\n"}
+    )
+    applied.good("refresh")
+    assert "early: torch/early.py declares early, which neither this entry nor an earlier one" in problems(applied)
+    applied.commit("[MPS] Early\n\nEntry: early", {"torch/early.py": "def early():\n    pass\n\n\nearly()\n"})
+    applied.good("refresh")
+    assert "All 2 entries apply and keep the rules." in applied.good("verify")
+
+
 def states(shop: Workshop) -> dict[str, str]:
     """The state of each entry, as the table has it."""
     cells = [[cell.strip() for cell in line.split("│")] for line in shop.run("verify").output.splitlines()]
