@@ -78,11 +78,6 @@ extern "C" NSArray<id<MTLDevice>>* MTLCopyAllDevices(void) {
   return @"Simulated Apple GPU";
 }
 
-- (uint64_t)registryID {
-  COUNT_CALL();
-  return 0x100000001;
-}
-
 - (BOOL)isLowPower {
   COUNT_CALL();
   return NO;
@@ -110,11 +105,6 @@ extern "C" NSArray<id<MTLDevice>>* MTLCopyAllDevices(void) {
 - (NSUInteger)currentAllocatedSize {
   COUNT_CALL();
   return allocated_bytes();
-}
-
-- (NSUInteger)maxThreadgroupMemoryLength {
-  COUNT_CALL();
-  return kMaximumThreadgroupMemory;
 }
 
 - (BOOL)supportsFamily:(MTLGPUFamily)family {
@@ -200,8 +190,6 @@ extern "C" NSArray<id<MTLDevice>>* MTLCopyAllDevices(void) {
   }
 }
 
-NOT_SIMULATED(- (id<MTLLibrary>)newDefaultLibrary)
-NOT_SIMULATED(- (id<MTLLibrary>)newLibraryWithURL:(NSURL*)url error:(NSError**)error)
 NOT_SIMULATED(-(id<MTLLibrary>)newLibraryWithData : (dispatch_data_t)data error : (NSError**)error)
 
 - (id<MTLLibrary>)newLibraryWithSource:(NSString*)source options:(MTLCompileOptions*)options error:(NSError**)error {

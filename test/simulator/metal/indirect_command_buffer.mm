@@ -67,15 +67,6 @@ COPIES_PROPERTIES
   }
 }
 
-- (void)resetWithRange:(NSRange)range {
-  COUNT_CALL();
-  [self checkRange:range function:__func__];
-  VALIDATE(!_inFlight, "a committed command buffer that has not completed uses the commands");
-  for (NSUInteger i = 0; i < range.length; ++i) {
-    _commands[range.location + i] = {};
-  }
-}
-
 - (id<MTLIndirectComputeCommand>)indirectComputeCommandAtIndex:(NSUInteger)commandIndex {
   COUNT_CALL();
   [self checkRange:NSMakeRange(commandIndex, 1) function:__func__];
@@ -219,16 +210,9 @@ SimulatedIndirectCommandBuffer* checked_indirect_command_buffer(id<MTLIndirectCo
   [self commandFor:__func__].barrier = true;
 }
 
-- (void)clearBarrier {
-  COUNT_CALL();
-  [self commandFor:__func__].barrier = false;
-}
-
 - (void)reset {
   COUNT_CALL();
   [self commandFor:__func__] = {};
 }
-
-NOT_SIMULATED(- (void)setImageblockWidth:(NSUInteger)width height:(NSUInteger)height)
 
 @end

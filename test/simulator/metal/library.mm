@@ -29,11 +29,6 @@ NSError* library_error(MTLLibraryError code, const std::string& message) {
 
 @implementation SimulatedFunction
 
-- (MTLFunctionType)functionType {
-  COUNT_CALL();
-  return MTLFunctionTypeKernel;
-}
-
 - (NSString*)name {
   COUNT_CALL();
   return [NSString stringWithUTF8String:_function->name().c_str()];
@@ -49,10 +44,6 @@ NSError* library_error(MTLLibraryError code, const std::string& message) {
 @end
 
 @implementation SimulatedLibrary
-
-- (MTLLibraryType)type {
-  return _type;
-}
 
 - (NSArray<NSString*>*)functionNames {
   COUNT_CALL();
@@ -100,7 +91,6 @@ SimulatedLibrary* new_library(const char* source, MTLCompileOptions* options, NS
   }
   auto* object = [[SimulatedLibrary alloc] init];
   object->_library = std::move(library);
-  object->_type = options ? options.libraryType : MTLLibraryTypeExecutable;
   return object;
 }
 
@@ -203,11 +193,8 @@ COPIES_PROPERTIES
 - (void)reset {
   self.label = nil;
   self.computeFunction = nil;
-  _threadGroupSizeIsMultipleOfThreadExecutionWidth = NO;
   _maxTotalThreadsPerThreadgroup = 0;
   _supportIndirectCommandBuffers = NO;
-  _maxCallStackDepth = 1;
-  _supportAddingBinaryFunctions = NO;
 }
 
 COPIES_PROPERTIES
@@ -229,8 +216,6 @@ COPIES_PROPERTIES
     }
     _staticThreadgroupMemoryLength = _function->static_threadgroup_memory_length();
     _supportsIndirectCommandBuffers = descriptor.supportIndirectCommandBuffers;
-    _threadgroupMultiple =
-        descriptor.threadGroupSizeIsMultipleOfThreadExecutionWidth ? _function->thread_execution_width() : 1;
     for (const auto& argument : _function->arguments()) {
       (argument.threadgroup ? _threadgroupIndices : _bufferIndices) |= 1u << argument.index;
     }
