@@ -9,6 +9,8 @@
 
 namespace mps_simulator {
 
+// In quotes. What controls a terminal becomes a blank.
+std::string json_string(const std::string& text);
 std::string json_object(const std::map<std::string, int64_t>& entries);
 
 struct CallCounter {

@@ -127,16 +127,6 @@ CASE(no_hazard_beside_what_the_gpu_uses) {
   CHECK_EQUAL(read(to, 4), 5);
 }
 
-CASE(no_hazard_before_commit) {
-  const Setting watch(settings().hazards, true);
-  id<MTLBuffer> from = float_buffer(4, 1), to = float_buffer(4, 10);
-  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
-  copy(buffer, from, to, 16);
-  write(from, 0, 7);
-  finish(buffer);
-  CHECK_EQUAL(read(to), 7);
-}
-
 CASE(hazard_of_a_kernel_and_its_bindings) {
   const Setting watch(settings().hazards, true);
   id<MTLCommandQueue> queue = metal_queue();

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 import torch
-from shader_harness import Shader, ShaderError, standalone_library
+from shader_harness import Shader, ShaderError
+
+from mps_simulator._build import read_build
 
 PRELUDE = "#include <metal_stdlib>\nusing namespace metal;\n"
 
@@ -741,7 +743,7 @@ print(list(values) if handle else library.mps_simulator_shader_error().decode())
 def compile_elsewhere(cache: Path, factor: int, **environment: str) -> subprocess.Popen[str]:
     """A process of its own that compiles and runs a kernel, then prints the result or the message."""
     return subprocess.Popen(
-        [sys.executable, "-S", "-c", COMPILE, str(standalone_library()), str(factor)],
+        [sys.executable, "-S", "-c", COMPILE, str(read_build().library), str(factor)],
         env={**os.environ, "MPS_SIMULATOR_SHADER_CACHE": str(cache), **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
