@@ -6,8 +6,10 @@ import json
 import os
 import re
 import resource
+import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -163,17 +165,21 @@ def test_replays_wake_no_thread() -> None:
     graph = mps.MPSGraph()
     with mps.graph(graph):
         a.add_(1).mul_(0.5)
+    switches = []
     with mps_simulator.null_mode():
-        # The first ones start threads.
+        # The first replays start threads.
         for _ in range(10):
             graph.replay()
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
-        for _ in range(500):
-            graph.replay()
-        switches = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw - before
+        for _ in range(9):
+            # Until the thread of the completion handlers waits for the next look, which it has every 2 ms.
+            time.sleep(0.02)
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
+            for _ in range(50):
+                graph.replay()
+            switches.append(resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw - before)
         torch.mps.synchronize()
-    # Each has a completion handler; waking the thread of these is one for each replay.
-    assert switches < 250
+    # A handler that wakes its thread adds one or two for each replay. A look in the middle of a round may add some.
+    assert statistics.median(switches) < 25
 
 
 def test_delay_must_not_be_negative() -> None:

@@ -1,4 +1,5 @@
 #include <ATen/mps/MPSCommandStep.h>
+#include <ATen/mps/MPSExecutableCache.h>
 
 #include <algorithm>
 
@@ -31,14 +32,17 @@ void encodeDispatch(id<MTLComputeCommandEncoder> encoder, const MPSKernelStep& k
   }
 }
 
-void encodeFill(id<MTLBlitCommandEncoder> encoder, const MPSFillStep& fill) {
-  [encoder fillBuffer:fill.buffer.get() range:NSMakeRange(fill.offset, fill.length) value:fill.value];
-}
-
 void encodeAlone(MPSCommandBuffer* command_buffer, const MPSEncodeStep& step) {
   id<MTLComputeCommandEncoder> encoder = step.takes_encoder ? [command_buffer computeCommandEncoder] : nil;
   step.encode.get()(command_buffer, encoder);
   [encoder endEncoding];
+}
+
+void encodeRun(MPSCommandBuffer* command_buffer, const MPSGraphRunStep& run) {
+  [run.executable.get() encodeToCommandBuffer:command_buffer
+                                  inputsArray:run.inputs.get()
+                                 resultsArray:run.results.get()
+                          executionDescriptor:executableExecutionDescriptor()];
 }
 
 } // namespace at::mps
