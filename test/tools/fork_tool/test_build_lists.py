@@ -58,6 +58,7 @@ def test_every_file_of_the_overlay_is_taken(planted: Layout) -> None:
         ("aten/src/ATen/mps/Planted.metal", "no pattern of the MPS backend in aten/src/ATen/CMakeLists.txt"),
         ("aten/src/ATen/cuda/Planted.cpp", "no pattern of the MPS backend"),
         ("aten/src/ATen/test/mps_test_planted.mm", "aten/src/ATen/test/CMakeLists.txt does not name it"),
+        ("aten/src/ATen/test/mps_planted.h", "no test in aten/src/ATen/test/ includes it"),
         ("torch/csrc/mps/Planted.cpp", "neither build_variables.bzl nor caffe2/CMakeLists.txt names it"),
         ("torch/csrc/mps/Planted.h", "and no source of its name"),
         ("torch/mps/planted/module.py", "torch/mps/planted, which has no __init__.py"),

@@ -197,6 +197,9 @@ using MPSCommandStep = std::
 /// The steps of a replay, in their order. Who made them keeps them where they are.
 using MPSStepOrder = std::vector<const MPSCommandStep*>;
 
+/// Whether the step goes on in the compute encoder that is open, and leaves it open.
+bool usesComputeEncoder(const MPSCommandStep& step);
+
 // Encode a step as it was recorded.
 
 /// In the pieces that MPSStream::copy uses: a blit of 4 GiB or more fails without an error.

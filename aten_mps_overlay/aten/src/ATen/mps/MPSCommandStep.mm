@@ -5,6 +5,11 @@
 
 namespace at::mps {
 
+bool usesComputeEncoder(const MPSCommandStep& step) {
+  const auto* object = std::get_if<MPSEncodeStep>(&step);
+  return std::holds_alternative<MPSKernelStep>(step) || (object && object->takes_encoder);
+}
+
 void encodeCopy(id<MTLBlitCommandEncoder> encoder, const MPSCopyStep& copy) {
   constexpr size_t largest_piece = 0x80000000;
   for (size_t done = 0; done < copy.length; done += largest_piece) {

@@ -258,8 +258,7 @@ class Planner {
 
   void add(const MPSCommandStep& step) {
     const auto* kernel = std::get_if<MPSKernelStep>(&step);
-    const auto* object = std::get_if<MPSEncodeStep>(&step);
-    const bool uses_encoder = kernel || (object && object->takes_encoder);
+    const bool uses_encoder = usesComputeEncoder(step);
     commitNowAndThen(uses_encoder);
     if (kernel) {
       kernels_.add(*kernel);

@@ -12,18 +12,15 @@ MPSStepEncoder::MPSStepEncoder(MPSStream* stream,
     : stream_(stream), capture_(stream->recordingCapture()), watch_(watch), refreshes_(refreshes), staging_(staging) {}
 
 void MPSStepEncoder::encode(const MPSCommandStep& step) {
-  const bool is_kernel = std::holds_alternative<MPSKernelStep>(step);
-  const auto* object = std::get_if<MPSEncodeStep>(&step);
-  const bool takes_encoder = is_kernel || (object && object->takes_encoder);
   // A capture records the state of the encoder with each kernel, so nothing may be left of earlier steps.
-  if (capture_ || !takes_encoder) {
+  if (capture_ || !usesComputeEncoder(step)) {
     stream_->endKernelCoalescing();
   }
   @autoreleasepool {
     std::visit(*this, step);
   }
   // The capture hears of kernels from the stream's encoder.
-  if (capture_ && !is_kernel) {
+  if (capture_ && !std::holds_alternative<MPSKernelStep>(step)) {
     capture_->recordStep(step);
   }
 }

@@ -1,55 +1,31 @@
 #include <ATen/mps/MPSReplayPlan.h>
 #include <ATen/mps/MPSStepEncoder.h>
-#include <ATen/native/mps/MetalShaderLibrary.h>
-#include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <ATen/test/mps_recorded_steps.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <vector>
 
 using namespace at::mps;
-using at::native::mps::DynamicMetalShaderLibrary;
 
-static constexpr NSUInteger kLength = 8;
-static constexpr NSUInteger kBytes = kLength * sizeof(float);
-
-class MPSReplayPlanTest : public ::testing::Test {
+class MPSReplayPlanTest : public MPSRecordedStepsTest {
  protected:
   void SetUp() override {
-    ASSERT_TRUE(torch::mps::is_available());
-    stream = getCurrentMPSStream();
-    library = std::make_unique<DynamicMetalShaderLibrary>(R"MTL(
-    kernel void add(device const float* in, device float* out, constant float& number,
-                    uint index [[thread_position_in_grid]]) {
-      out[index] = in[index] + number;
-    }
-    )MTL");
+    MPSRecordedStepsTest::SetUp();
     for (auto& each : buffers) {
-      each = [[stream->device() newBufferWithLength:kBytes options:MTLResourceStorageModeShared] autorelease];
+      each = buffer();
     }
-  }
-
-  MPSKernelStep add(size_t from, size_t to, float number) {
-    MPSKernelStep step;
-    step.pipeline = library->getPipelineStateForFunc("add");
-    step.bindings.resize(3);
-    step.bindings[0].buffer = buffers[from];
-    step.bindings[1].index = 1;
-    step.bindings[1].buffer = buffers[to];
-    step.bindings[2].index = 2;
-    step.bindings[2].holds_bytes = true;
-    step.bindings[2].bytes.resize(sizeof(number));
-    std::memcpy(step.bindings[2].bytes.data(), &number, sizeof(number));
-    step.size = MTLSizeMake(kLength, 1, 1);
-    step.threadgroup = MTLSizeMake(kLength, 1, 1);
-    return step;
   }
 
   // 0 to 1 by kernels, a copy to 2, and by kernels to 3 again: 10 more than the input.
   std::vector<MPSCommandStep> steps() {
-    return {add(0, 1, 1), add(1, 1, 2), MPSCopyStep{buffers[1], buffers[2], kBytes}, add(2, 3, 3), add(3, 3, 4)};
+    const auto& [in, middle, copied, out] = buffers;
+    return {add(in, middle, 1),
+            add(middle, middle, 2),
+            MPSCopyStep{middle, copied, kBytes},
+            add(copied, out, 3),
+            add(out, out, 4)};
   }
 
   void expectReplays() {
@@ -79,9 +55,7 @@ class MPSReplayPlanTest : public ::testing::Test {
     }
   }
 
-  MPSStream* stream = nullptr;
-  std::unique_ptr<DynamicMetalShaderLibrary> library;
-  MPSRetained<id<MTLBuffer>> buffers[4];
+  Buffer buffers[4];
 };
 
 TEST_F(MPSReplayPlanTest, ReplaysEqualTheSteps) {

@@ -1,7 +1,5 @@
 #include <ATen/mps/MPSStepEncoder.h>
-#include <ATen/native/mps/MetalShaderLibrary.h>
-#include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <ATen/test/mps_recorded_steps.h>
 
 #include <algorithm>
 #include <atomic>
@@ -14,47 +12,24 @@
 #include <vector>
 
 using namespace at::mps;
-using at::native::mps::DynamicMetalShaderLibrary;
 
-static constexpr NSUInteger kLength = 8;
-static constexpr NSUInteger kBytes = kLength * sizeof(float);
-
-namespace {
-
-/// Gives the same number at each place: 1 at the first write, 2 at the second, ...
-struct Counting final : MPSHostRefresh {
-  void check() const override {
-    TORCH_CHECK(!fails);
-  }
-  void write(void* bytes) override {
-    const std::vector<float> numbers(kLength, ++count);
-    std::memcpy(bytes, numbers.data(), kBytes);
-  }
-
-  float count = 0;
-  bool fails = false;
-};
-
-} // namespace
-
-class MPSStepEncoderTest : public ::testing::Test {
+class MPSStepEncoderTest : public MPSRecordedStepsTest {
  protected:
-  void SetUp() override {
-    ASSERT_TRUE(torch::mps::is_available());
-    stream = getCurrentMPSStream();
-    library = std::make_unique<DynamicMetalShaderLibrary>(R"MTL(
-    kernel void add(device const float* in, device float* out, constant float& number,
-                    uint index [[thread_position_in_grid]]) {
-      out[index] = in[index] + number;
+  /// Gives the same number at each place: 1 at the first write, 2 at the second, ...
+  struct Counting final : MPSHostRefresh {
+    void check() const override {
+      TORCH_CHECK(!fails);
     }
-    )MTL");
-  }
+    void write(void* bytes) override {
+      const std::vector<float> numbers(kLength, ++count);
+      std::memcpy(bytes, numbers.data(), kBytes);
+    }
 
-  MPSRetained<id<MTLBuffer>> buffer() {
-    return [[stream->device() newBufferWithLength:kBytes options:MTLResourceStorageModeShared] autorelease];
-  }
+    float count = 0;
+    bool fails = false;
+  };
 
-  static void expectFilledWith(const MPSRetained<id<MTLBuffer>>& buffer, float value) {
+  static void expectFilledWith(const Buffer& buffer, float value) {
     const auto* numbers = static_cast<const float*>([buffer.get() contents]);
     for (NSUInteger i = 0; i < kLength; i++) {
       EXPECT_EQ(numbers[i], value);
@@ -80,26 +55,11 @@ class MPSStepEncoderTest : public ::testing::Test {
     });
     torch::mps::synchronize();
   }
-
-  MPSStream* stream = nullptr;
-  std::unique_ptr<DynamicMetalShaderLibrary> library;
 };
 
 TEST_F(MPSStepEncoderTest, KernelsCopiesAndFills) {
   const auto in = buffer(), out = buffer(), copied = buffer();
-  const float number = 2;
-  MPSKernelStep kernel;
-  kernel.pipeline = library->getPipelineStateForFunc("add");
-  kernel.bindings.resize(3);
-  kernel.bindings[0].buffer = in;
-  kernel.bindings[1].index = 1;
-  kernel.bindings[1].buffer = out;
-  kernel.bindings[2].index = 2;
-  kernel.bindings[2].holds_bytes = true;
-  kernel.bindings[2].bytes.resize(sizeof(number));
-  std::memcpy(kernel.bindings[2].bytes.data(), &number, sizeof(number));
-  kernel.size = MTLSizeMake(kLength, 1, 1);
-  kernel.threadgroup = MTLSizeMake(kLength, 1, 1);
+  const auto kernel = add(in, out, 2);
   const std::vector<MPSCommandStep> steps = {
       MPSFillStep{in, 0, kBytes}, kernel, MPSCopyStep{out, in, kBytes}, kernel, MPSCopyStep{out, copied, kBytes}};
   for (int i = 0; i < 2; i++) {
