@@ -53,10 +53,7 @@ COPIES_PROPERTIES
   return manager;
 }
 
-- (BOOL)isCapturing {
-  COUNT_CALL();
-  return _capturing;
-}
+COUNTED_GETTER(BOOL, isCapturing, _capturing)
 
 - (BOOL)supportsDestination:(MTLCaptureDestination)destination {
   COUNT_CALL();

@@ -128,10 +128,7 @@ class ExecuteCommand final : public GpuCommand {
   [super endEncoding];
 }
 
-- (MTLDispatchType)dispatchType {
-  COUNT_CALL();
-  return _dispatchType;
-}
+COUNTED_GETTER(MTLDispatchType, dispatchType, _dispatchType)
 
 // MARK: Bindings
 

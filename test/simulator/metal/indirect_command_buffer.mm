@@ -41,18 +41,9 @@ COPIES_PROPERTIES
   return self;
 }
 
-- (NSUInteger)size {
-  COUNT_CALL();
-  return _commands.size();
-}
-
-- (id<MTLHeap>)heap {
-  return nil;
-}
-
-- (NSUInteger)heapOffset {
-  return 0;
-}
+COUNTED_GETTER(NSUInteger, size, _commands.size())
+GETTER(id<MTLHeap>, heap, nil)
+GETTER(NSUInteger, heapOffset, 0)
 
 - (void)checkRange:(NSRange)range function:(const char*)function {
   // Not subject to the validation setting: it keeps memory in bounds.

@@ -43,6 +43,17 @@ extern std::atomic<int> handler_wakes;
     }                                                                                           \
   } while (0)
 
+// Methods that only give a value; calls of the first are counted.
+#define COUNTED_GETTER(type, name, ...) \
+  -(type)name {                         \
+    COUNT_CALL();                       \
+    return __VA_ARGS__;                 \
+  }
+#define GETTER(type, name, ...) \
+  -(type)name {                 \
+    return __VA_ARGS__;         \
+  }
+
 // A method that is there only to say that it is not simulated, from its signature.
 #define NOT_SIMULATED(...) \
   __VA_ARGS__ {            \

@@ -64,8 +64,7 @@ CASE(handlers_run_before_wait_returns) {
 
 CASE(used_objects_live_until_completion) {
   id<MTLCommandQueue> queue = metal_queue();
-  Gate gate;
-  gate.close(queue);
+  Gate gate(queue);
   id<MTLBuffer> from = float_buffer(4), to = float_buffer(4);
   id<MTLCommandBuffer> buffer = [queue commandBuffer];
   const auto count = [from retainCount];

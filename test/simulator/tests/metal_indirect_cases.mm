@@ -306,8 +306,7 @@ CASE(violation_indirect_commands_changed_in_flight) {
   id<MTLIndirectCommandBuffer> commands = make_commands(1);
   id<MTLIndirectComputeCommand> command = encode_add(commands, 0, in, out);
   id<MTLCommandQueue> queue = metal_queue();
-  Gate gate;
-  gate.close(queue);
+  Gate gate(queue);
   id<MTLCommandBuffer> buffer = [queue commandBuffer];
   execute(buffer, commands, {in, out});
   // Not committed: the commands are still the host's.
