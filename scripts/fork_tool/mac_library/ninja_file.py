@@ -77,14 +77,7 @@ def ninja_text(
         f"--install_dir {generated}/ATen --aoti_install_dir {generated}/aoti_torch && touch {stamp}",
         "generating the registrations of the operators",
     )
-    file.rule(
-        "metal_header",
-        f"$interpreter -I {_METAL_HEADER} $in $out --include {shown(checkout)} "
-        f"--include {shown(checkout / 'aten' / 'src')} --depfile $out.d",
-        "wrapping $in",
-        depfile="$out.d",
-        deps="gcc",
-    )
+    file.rule("metal_header", f"$interpreter -I {_METAL_HEADER} $in $out", "wrapping $in")
     registrations = generated / "ATen" / "RegisterMPS.cpp"
     file.build(stamp, "torchgen", implicit=torchgen_inputs, implicit_outputs=[registrations])
     for kernel, header in zip(kernels, metal_headers):

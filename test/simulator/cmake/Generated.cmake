@@ -34,10 +34,8 @@ foreach(kernel ${metal_kernels})
   add_custom_command(
     OUTPUT ${header}
     COMMAND ${PYTHON} -I ${CMAKE_CURRENT_SOURCE_DIR}/cmake/metal_header.py
-      ${kernel} ${header} --include ${TORCH_CHECKOUT} --include ${TORCH_CHECKOUT}/aten/src
-      --depfile ${header}.d
+      ${kernel} ${header}
     DEPENDS ${kernel} ${CMAKE_CURRENT_SOURCE_DIR}/cmake/metal_header.py
-    DEPFILE ${header}.d
     COMMENT "Wrapping ${stem}.metal"
     VERBATIM)
 endforeach()

@@ -1,6 +1,7 @@
-// Logs and signposts. A log reports itself as disabled, as on a Mac where no
-// program streams it; signposts are kept and can be read from Python.
+// Logs and signposts, which are kept and can be read from Python.
 #include "foundation/signpost.h"
+
+#include "support/counters.h"
 
 #include <Foundation/Foundation.h>
 #include <os/signpost.h>
@@ -42,23 +43,6 @@ std::deque<Signpost>& signposts() {
   return *kept;
 }
 
-std::string quoted(const std::string& text) {
-  std::string result = "\"";
-  for (const char character : text) {
-    if (character == '"' || character == '\\') {
-      result += '\\';
-      result += character;
-    } else if (static_cast<unsigned char>(character) < 0x20) {
-      char escaped[8];
-      snprintf(escaped, sizeof(escaped), "\\u%04x", character);
-      result += escaped;
-    } else {
-      result += character;
-    }
-  }
-  return result + '"';
-}
-
 const char* type_name(os_signpost_type_t type) {
   switch (type) {
     case OS_SIGNPOST_INTERVAL_BEGIN:
@@ -79,9 +63,10 @@ std::string signposts_json() {
   std::string result = "[";
   for (const auto& signpost : signposts()) {
     result += result.size() > 1 ? ", " : "";
-    result += "{\"subsystem\": " + quoted(signpost.subsystem) + ", \"category\": " + quoted(signpost.category) +
-        ", \"type\": " + quoted(type_name(signpost.type)) + ", \"id\": " + std::to_string(signpost.id) +
-        ", \"name\": " + quoted(signpost.name) + ", \"message\": " + quoted(signpost.message) + "}";
+    result += "{\"subsystem\": " + json_string(signpost.subsystem) +
+        ", \"category\": " + json_string(signpost.category) + ", \"type\": " + json_string(type_name(signpost.type)) +
+        ", \"id\": " + std::to_string(signpost.id) + ", \"name\": " + json_string(signpost.name) +
+        ", \"message\": " + json_string(signpost.message) + "}";
   }
   return result + "]";
 }

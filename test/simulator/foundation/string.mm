@@ -5,7 +5,9 @@
 
 #include <Foundation/Foundation.h>
 
+#include <algorithm>
 #include <cstdarg>
+#include <cstdlib>
 
 using namespace mps_simulator;
 
@@ -91,6 +93,14 @@ COPIES_BY_RETAINING
 
 - (BOOL)isEqualToString:(NSString*)string {
   return string != nil && self.simulatorText == string.simulatorText;
+}
+
+- (int)intValue {
+  return static_cast<int>(std::clamp<long>(std::strtol(self.UTF8String, nullptr, 10), INT_MIN, INT_MAX));
+}
+
+- (long long)longLongValue {
+  return std::strtoll(self.UTF8String, nullptr, 10);
 }
 
 - (NSString*)description {

@@ -116,10 +116,7 @@ std::string name_of(MPSGraphExecutable* executable, const std::vector<MPSGraphTe
   _compiled.feed_types = std::move(types);
 }
 
-- (NSArray<MPSGraphTensor*>*)feedTensors {
-  COUNT_CALL();
-  return [NSArray arrayWithObjects:_feeds.data() count:_feeds.size()];
-}
+COUNTED_GETTER(NSArray<MPSGraphTensor*>*, feedTensors, [NSArray arrayWithObjects:_feeds.data() count:_feeds.size()])
 
 - (NSArray<MPSGraphTensor*>*)targetTensors {
   COUNT_CALL();

@@ -34,15 +34,8 @@ using namespace mps_simulator::graph;
   [super dealloc];
 }
 
-- (MPSShape*)shape {
-  COUNT_CALL();
-  return [[_shapeArray retain] autorelease];
-}
-
-- (MPSDataType)dataType {
-  COUNT_CALL();
-  return to_data_type(_type.type);
-}
+COUNTED_GETTER(MPSShape*, shape, [[_shapeArray retain] autorelease])
+COUNTED_GETTER(MPSDataType, dataType, to_data_type(_type.type))
 
 // Dictionaries copy their keys: a copy of a tensor is the tensor itself.
 COPIES_BY_RETAINING

@@ -61,15 +61,8 @@ using namespace mps_simulator::graph;
   [super dealloc];
 }
 
-- (MPSShape*)shape {
-  COUNT_CALL();
-  return to_shape(_memory.sizes);
-}
-
-- (MPSDataType)dataType {
-  COUNT_CALL();
-  return to_data_type(_memory.type);
-}
+COUNTED_GETTER(MPSShape*, shape, to_shape(_memory.sizes))
+COUNTED_GETTER(MPSDataType, dataType, to_data_type(_memory.type))
 
 - (MPSNDArray*)mpsndarray {
   COUNT_CALL();

@@ -122,9 +122,7 @@ COPIES_PROPERTIES
   return other && other.dataType == _dataType && (other.shape == _shape || [other.shape isEqual:_shape]);
 }
 
-- (NSUInteger)hash {
-  return _dataType ^ [_shape hash];
-}
+GETTER(NSUInteger, hash, _dataType ^ [_shape hash])
 
 @end
 

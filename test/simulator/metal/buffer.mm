@@ -19,17 +19,9 @@
   return self;
 }
 
-- (MTLResourceOptions)resourceOptions {
-  return _resourceOptions;
-}
-
-- (MTLCPUCacheMode)cpuCacheMode {
-  return static_cast<MTLCPUCacheMode>(_resourceOptions & 0xf);
-}
-
-- (MTLStorageMode)storageMode {
-  return static_cast<MTLStorageMode>(_resourceOptions >> MTLResourceStorageModeShift & 0xf);
-}
+GETTER(MTLResourceOptions, resourceOptions, _resourceOptions)
+GETTER(MTLCPUCacheMode, cpuCacheMode, static_cast<MTLCPUCacheMode>(_resourceOptions & 0xf))
+GETTER(MTLStorageMode, storageMode, static_cast<MTLStorageMode>(_resourceOptions >> MTLResourceStorageModeShift & 0xf))
 
 - (MTLHazardTrackingMode)hazardTrackingMode {
   return static_cast<MTLHazardTrackingMode>(_resourceOptions >> MTLResourceHazardTrackingModeShift & 0x3);
@@ -195,28 +187,11 @@ using namespace mps_simulator;
   [super dealloc];
 }
 
-- (NSUInteger)length {
-  COUNT_CALL();
-  return _length;
-}
-
-- (uint64_t)gpuAddress {
-  COUNT_CALL();
-  return reinterpret_cast<uint64_t>(_pointer);
-}
-
-- (void*)contents {
-  COUNT_CALL();
-  return self.storageMode == MTLStorageModePrivate ? nullptr : _hostStart;
-}
-
-- (id<MTLHeap>)heap {
-  return _heap;
-}
-
-- (NSUInteger)heapOffset {
-  return _heapOffset;
-}
+COUNTED_GETTER(NSUInteger, length, _length)
+COUNTED_GETTER(uint64_t, gpuAddress, reinterpret_cast<uint64_t>(_pointer))
+COUNTED_GETTER(void*, contents, self.storageMode == MTLStorageModePrivate ? nullptr : _hostStart)
+GETTER(id<MTLHeap>, heap, _heap)
+GETTER(NSUInteger, heapOffset, _heapOffset)
 
 - (void)purge {
   // The state of a heap's buffers is the heap's.

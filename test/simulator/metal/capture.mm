@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <mutex>
 
 using namespace mps_simulator;
@@ -18,19 +19,6 @@ NSError* capture_error(MTLCaptureError code, NSString* message) {
   return [NSError errorWithDomain:MTLCaptureErrorDomain
                              code:static_cast<NSInteger>(code)
                          userInfo:@{NSLocalizedDescriptionKey : message}];
-}
-
-// Only Apple's tools can read a trace, so the file holds the counts of the
-// calls that were made.
-void write_trace(NSURL* url) {
-  NSString* path = url.path;
-  if (!path) {
-    return;
-  }
-  if (std::FILE* file = std::fopen(path.UTF8String, "w")) {
-    std::fputs(counters_json().c_str(), file);
-    std::fclose(file);
-  }
 }
 
 } // namespace
@@ -65,10 +53,7 @@ COPIES_PROPERTIES
   return manager;
 }
 
-- (BOOL)isCapturing {
-  COUNT_CALL();
-  return _capturing;
-}
+COUNTED_GETTER(BOOL, isCapturing, _capturing)
 
 - (BOOL)supportsDestination:(MTLCaptureDestination)destination {
   COUNT_CALL();
@@ -104,7 +89,8 @@ COPIES_PROPERTIES
   COUNT_CALL();
   if (_capturing) {
     _capturing = NO;
-    write_trace(_outputURL);
+    // Only Apple's tools can read a trace, so the file holds the counts of the calls that were made.
+    std::ofstream(_outputURL.path.UTF8String) << counters_json();
     [_outputURL release];
     _outputURL = nil;
   }

@@ -180,38 +180,13 @@ COPIES_PROPERTIES
   _retained.clear();
 }
 
-- (id<MTLCommandQueue>)commandQueue {
-  COUNT_CALL();
-  return _queue;
-}
-
-- (BOOL)retainedReferences {
-  return _retainedReferences;
-}
-
-- (MTLCommandBufferErrorOption)errorOptions {
-  return MTLCommandBufferErrorOptionNone;
-}
-
-- (CFTimeInterval)kernelStartTime {
-  COUNT_CALL();
-  return _kernelStartTime;
-}
-
-- (CFTimeInterval)kernelEndTime {
-  COUNT_CALL();
-  return _kernelEndTime;
-}
-
-- (CFTimeInterval)GPUStartTime {
-  COUNT_CALL();
-  return _gpuStartTime;
-}
-
-- (CFTimeInterval)GPUEndTime {
-  COUNT_CALL();
-  return _gpuEndTime;
-}
+COUNTED_GETTER(id<MTLCommandQueue>, commandQueue, _queue)
+GETTER(BOOL, retainedReferences, _retainedReferences)
+GETTER(MTLCommandBufferErrorOption, errorOptions, MTLCommandBufferErrorOptionNone)
+COUNTED_GETTER(CFTimeInterval, kernelStartTime, _kernelStartTime)
+COUNTED_GETTER(CFTimeInterval, kernelEndTime, _kernelEndTime)
+COUNTED_GETTER(CFTimeInterval, GPUStartTime, _gpuStartTime)
+COUNTED_GETTER(CFTimeInterval, GPUEndTime, _gpuEndTime)
 
 - (MTLCommandBufferStatus)status {
   COUNT_CALL();

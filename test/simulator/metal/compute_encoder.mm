@@ -57,35 +57,16 @@ class ExecuteCommand final : public GpuCommand {
  public:
   ExecuteCommand(const SimulatedIndirectCommandBuffer* commands,
                  NSRange range,
-                 const SimulatedBuffer* range_buffer,
-                 const char* range_on_gpu,
                  std::shared_ptr<const IndirectContext> context,
                  const char* function)
-      : commands_(commands),
-        range_(range),
-        range_buffer_(range_buffer),
-        range_on_gpu_(range_on_gpu),
-        context_(std::move(context)),
-        function_(function) {}
+      : commands_(commands), range_(range), context_(std::move(context)), function_(function) {}
 
   void run() override {
-    const NSRange range = range_to_run();
-    [(id)commands_ checkRange:range function:function_];
-    run_indirect_commands(commands_, range, *context_, function_);
+    run_indirect_commands(commands_, range_, *context_, function_);
   }
 
-  void collect_accesses(std::vector<GpuAccess>& accesses, bool about_to_run) const override {
-    if (range_on_gpu_) {
-      constexpr auto kSize = sizeof(MTLIndirectCommandBufferExecutionRange);
-      accesses.push_back({range_buffer_, range_on_gpu_, range_on_gpu_ + kSize, false});
-      if (!about_to_run) {
-        // An earlier command may write it, so any command may be in it.
-        const auto all = NSMakeRange(0, commands_->_commands.size());
-        collect_indirect_accesses(commands_, all, *context_, accesses);
-        return;
-      }
-    }
-    collect_indirect_accesses(commands_, range_to_run(), *context_, accesses);
+  void collect_accesses(std::vector<GpuAccess>& accesses, bool) const override {
+    collect_indirect_accesses(commands_, range_, *context_, accesses);
   }
 
   std::string describe() const override {
@@ -93,19 +74,8 @@ class ExecuteCommand final : public GpuCommand {
   }
 
  private:
-  NSRange range_to_run() const {
-    if (!range_on_gpu_) {
-      return range_;
-    }
-    MTLIndirectCommandBufferExecutionRange range;
-    std::memcpy(&range, range_on_gpu_, sizeof(range));
-    return NSMakeRange(range.location, range.length);
-  }
-
   const SimulatedIndirectCommandBuffer* commands_;
   NSRange range_;
-  const SimulatedBuffer* range_buffer_;
-  const char* range_on_gpu_;
   std::shared_ptr<const IndirectContext> context_;
   const char* function_;
 };
@@ -158,10 +128,7 @@ class ExecuteCommand final : public GpuCommand {
   [super endEncoding];
 }
 
-- (MTLDispatchType)dispatchType {
-  COUNT_CALL();
-  return _dispatchType;
-}
+COUNTED_GETTER(MTLDispatchType, dispatchType, _dispatchType)
 
 // MARK: Bindings
 
@@ -393,16 +360,6 @@ class ExecuteCommand final : public GpuCommand {
   [self use:heap writes:NO];
 }
 
-- (void)useHeaps:(const id<MTLHeap>[])heaps count:(NSUInteger)count {
-  COUNT_CALL();
-  VALIDATE_ENCODING();
-  for (NSUInteger i = 0; i < count; ++i) {
-    VALIDATE(heaps[i], "heap %lu is nil", i);
-    VALIDATE(!destroyed_object_class(heaps[i]), "heap %lu has been released", i);
-    [self use:heaps[i] writes:NO];
-  }
-}
-
 - (void)memoryBarrierWithScope:(MTLBarrierScope)scope {
   COUNT_CALL();
   VALIDATE_ENCODING();
@@ -471,38 +428,13 @@ class ExecuteCommand final : public GpuCommand {
       executionRange.length <= kMostCommands, "%lu commands are more than %lu", executionRange.length, kMostCommands);
   auto context = [self indirectContext];
   // The GPU checks again, but an error raised here has the caller's stack.
-  if (settings().validation && !commands->_pendingChanges) {
+  if (settings().validation) {
     check_indirect_commands(commands, executionRange, *context, __func__);
   }
   [_commandBuffer useIndirectCommandBuffer:commands];
-  _commandBuffer->_commands.append<ExecuteCommand>(
-      commands, executionRange, nullptr, nullptr, std::move(context), __func__);
+  _commandBuffer->_commands.append<ExecuteCommand>(commands, executionRange, std::move(context), __func__);
 }
 
-- (void)executeCommandsInBuffer:(id<MTLIndirectCommandBuffer>)indirectCommandbuffer
-                 indirectBuffer:(id<MTLBuffer>)indirectRangeBuffer
-           indirectBufferOffset:(NSUInteger)indirectBufferOffset {
-  COUNT_CALL();
-  VALIDATE_ENCODING();
-  auto* commands = [self checkedCommands:indirectCommandbuffer function:__func__];
-  auto* buffer = checked_buffer(indirectRangeBuffer, __func__);
-  VALIDATE(buffer, "the indirect buffer is nil");
-  VALIDATE(indirectBufferOffset % 4 == 0, "offset %lu is not a multiple of 4", indirectBufferOffset);
-  constexpr NSUInteger kSize = sizeof(MTLIndirectCommandBufferExecutionRange);
-  VALIDATE(indirectBufferOffset <= buffer->_length && kSize <= buffer->_length - indirectBufferOffset,
-           "offset %lu + size %lu is beyond the buffer's %lu bytes",
-           indirectBufferOffset,
-           kSize,
-           buffer->_length);
-  [_commandBuffer retainUntilCompleted:buffer];
-  [_commandBuffer useIndirectCommandBuffer:commands];
-  _commandBuffer->_commands.append<ExecuteCommand>(
-      commands, NSMakeRange(0, 0), buffer, buffer->_pointer + indirectBufferOffset, [self indirectContext], __func__);
-}
-
-NOT_SIMULATED(- (void)setTexture:(id<MTLTexture>)texture atIndex:(NSUInteger)index)
-NOT_SIMULATED(- (void)sampleCountersInBuffer:(id<MTLCounterSampleBuffer>)sampleBuffer
-                               atSampleIndex:(NSUInteger)sampleIndex
-                                 withBarrier:(BOOL)barrier)
+NOT_SIMULATED(-(void)setTexture : (id<MTLTexture>)texture atIndex : (NSUInteger)index)
 
 @end

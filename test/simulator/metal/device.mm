@@ -65,57 +65,19 @@ extern "C" NSArray<id<MTLDevice>>* MTLCopyAllDevices(void) {
   [super dealloc];
 }
 
-- (id<MTLDevice>)device {
-  return mps_simulator::device();
-}
+GETTER(id<MTLDevice>, device, mps_simulator::device())
 
 @end
 
 @implementation SimulatedDevice
 
-- (NSString*)name {
-  COUNT_CALL();
-  return @"Simulated Apple GPU";
-}
-
-- (uint64_t)registryID {
-  COUNT_CALL();
-  return 0x100000001;
-}
-
-- (BOOL)isLowPower {
-  COUNT_CALL();
-  return NO;
-}
-
-- (BOOL)hasUnifiedMemory {
-  COUNT_CALL();
-  return YES;
-}
-
-- (uint64_t)recommendedMaxWorkingSetSize {
-  COUNT_CALL();
-  return part_of_memory(2, 3);
-}
-
-- (NSUInteger)maxBufferLength {
-  COUNT_CALL();
-  return part_of_memory(1, 2);
-}
-
-- (MTLDeviceLocation)location {
-  return MTLDeviceLocationBuiltIn;
-}
-
-- (NSUInteger)currentAllocatedSize {
-  COUNT_CALL();
-  return allocated_bytes();
-}
-
-- (NSUInteger)maxThreadgroupMemoryLength {
-  COUNT_CALL();
-  return kMaximumThreadgroupMemory;
-}
+COUNTED_GETTER(NSString*, name, @"Simulated Apple GPU")
+COUNTED_GETTER(BOOL, isLowPower, NO)
+COUNTED_GETTER(BOOL, hasUnifiedMemory, YES)
+COUNTED_GETTER(uint64_t, recommendedMaxWorkingSetSize, part_of_memory(2, 3))
+COUNTED_GETTER(NSUInteger, maxBufferLength, part_of_memory(1, 2))
+GETTER(MTLDeviceLocation, location, MTLDeviceLocationBuiltIn)
+COUNTED_GETTER(NSUInteger, currentAllocatedSize, allocated_bytes())
 
 - (BOOL)supportsFamily:(MTLGPUFamily)family {
   COUNT_CALL();
@@ -200,8 +162,6 @@ extern "C" NSArray<id<MTLDevice>>* MTLCopyAllDevices(void) {
   }
 }
 
-NOT_SIMULATED(- (id<MTLLibrary>)newDefaultLibrary)
-NOT_SIMULATED(- (id<MTLLibrary>)newLibraryWithURL:(NSURL*)url error:(NSError**)error)
 NOT_SIMULATED(-(id<MTLLibrary>)newLibraryWithData : (dispatch_data_t)data error : (NSError**)error)
 
 - (id<MTLLibrary>)newLibraryWithSource:(NSString*)source options:(MTLCompileOptions*)options error:(NSError**)error {
@@ -243,20 +203,9 @@ NOT_SIMULATED(-(id<MTLLibrary>)newLibraryWithData : (dispatch_data_t)data error 
   return pipeline;
 }
 
-- (id<MTLFence>)newFence {
-  COUNT_CALL();
-  return [[SimulatedFence alloc] init];
-}
-
-- (id<MTLEvent>)newEvent {
-  COUNT_CALL();
-  return [[SimulatedEvent alloc] init];
-}
-
-- (id<MTLSharedEvent>)newSharedEvent {
-  COUNT_CALL();
-  return [[SimulatedSharedEvent alloc] init];
-}
+COUNTED_GETTER(id<MTLFence>, newFence, [[SimulatedFence alloc] init])
+COUNTED_GETTER(id<MTLEvent>, newEvent, [[SimulatedEvent alloc] init])
+COUNTED_GETTER(id<MTLSharedEvent>, newSharedEvent, [[SimulatedSharedEvent alloc] init])
 
 - (id<MTLIndirectCommandBuffer>)newIndirectCommandBufferWithDescriptor:(MTLIndirectCommandBufferDescriptor*)descriptor
                                                        maxCommandCount:(NSUInteger)count
@@ -300,10 +249,7 @@ NOT_SIMULATED(-(id<MTLLibrary>)newLibraryWithData : (dispatch_data_t)data error 
   [super dealloc];
 }
 
-- (id<MTLCommandBuffer>)commandBuffer {
-  COUNT_CALL();
-  return [self newBufferRetaining:YES function:__func__];
-}
+COUNTED_GETTER(id<MTLCommandBuffer>, commandBuffer, [self newBufferRetaining:YES function:__func__])
 
 - (id<MTLCommandBuffer>)commandBufferWithUnretainedReferences {
   COUNT_CALL();

@@ -74,16 +74,6 @@ void check_threadgroup_size(const SimulatedComputePipelineState* pipeline, MTLSi
         limit,
         name);
   }
-  if (static_cast<NSUInteger>(product) % pipeline->_threadgroupMultiple) {
-    violation(
-        "%s: threadsPerThreadgroup {%lu, %lu, %lu} is not a multiple of the "
-        "execution width, as the pipeline of %s promises",
-        function,
-        threads.width,
-        threads.height,
-        threads.depth,
-        name);
-  }
 }
 
 void check_bindings(const SimulatedComputePipelineState* pipeline,

@@ -5,6 +5,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include <fstream>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 namespace mps_simulator {
 
@@ -64,49 +66,29 @@ void tell_once(const char* reason) {
   }
 }
 
-uint8_t pattern_at(const char* address) {
-  return kPattern[reinterpret_cast<uintptr_t>(address) & 1];
+// What memory from this address on holds, for a page.
+const char* pattern_from(const char* address) {
+  // Never destroyed: the GPU's thread may still look at buffers while the process exits.
+  static const auto* pattern = [] {
+    auto* bytes = new std::vector<char>(page_size() + 1);
+    for (size_t i = 0; i < bytes->size(); ++i) {
+      (*bytes)[i] = static_cast<char>(kPattern[i % 2]);
+    }
+    return bytes;
+  }();
+  return pattern->data() + (reinterpret_cast<uintptr_t>(address) & 1);
 }
 
 void fill_pattern(char* first, const char* end) {
-  for (; first < end && reinterpret_cast<uintptr_t>(first) % 8; ++first) {
-    *first = static_cast<char>(pattern_at(first));
-  }
-  uint64_t word = 0;
-  for (int i = 0; i < 4; ++i) {
-    std::memcpy(reinterpret_cast<char*>(&word) + 2 * i, kPattern, 2);
-  }
-  for (; first + sizeof(word) <= end; first += sizeof(word)) {
-    std::memcpy(first, &word, sizeof(word));
-  }
-  for (; first < end; ++first) {
-    *first = static_cast<char>(pattern_at(first));
-  }
+  std::memcpy(first, pattern_from(first), static_cast<size_t>(end - first));
 }
 
 const char* first_overwritten(const char* first, const char* end) {
-  for (; first < end && reinterpret_cast<uintptr_t>(first) % 8; ++first) {
-    if (static_cast<uint8_t>(*first) != pattern_at(first)) {
-      return first;
-    }
+  const char* pattern = pattern_from(first);
+  if (std::memcmp(first, pattern, static_cast<size_t>(end - first)) == 0) {
+    return nullptr;
   }
-  uint64_t expected = 0;
-  for (int i = 0; i < 4; ++i) {
-    std::memcpy(reinterpret_cast<char*>(&expected) + 2 * i, kPattern, 2);
-  }
-  for (; first + sizeof(expected) <= end; first += sizeof(expected)) {
-    uint64_t word = 0;
-    std::memcpy(&word, first, sizeof(word));
-    if (word != expected) {
-      break;
-    }
-  }
-  for (; first < end; ++first) {
-    if (static_cast<uint8_t>(*first) != pattern_at(first)) {
-      return first;
-    }
-  }
-  return nullptr;
+  return std::mismatch(first, end, pattern).first;
 }
 
 // Nearest to the far end first: what a loop that went too far wrote first.
@@ -115,7 +97,7 @@ const char* overwritten_in_front(const char* first, const char* end) {
   if (!found) {
     return nullptr;
   }
-  while (end > found && static_cast<uint8_t>(end[-1]) == pattern_at(end - 1)) {
+  while (end > found && end[-1] == *pattern_from(end - 1)) {
     --end;
   }
   return end - 1;

@@ -43,9 +43,7 @@ MTLSizeAndAlign heap_size_and_align(NSUInteger length) {
 }
 
 // The same value in two forms, as in Metal: the options are made of the modes.
-- (MTLResourceOptions)resourceOptions {
-  return options_of(self);
-}
+GETTER(MTLResourceOptions, resourceOptions, options_of(self))
 
 - (void)setResourceOptions:(MTLResourceOptions)options {
   COUNT_CALL();
@@ -84,14 +82,8 @@ COPIES_PROPERTIES
   [super dealloc];
 }
 
-- (MTLHeapType)type {
-  return _type;
-}
-
-- (NSUInteger)size {
-  COUNT_CALL();
-  return _size;
-}
+GETTER(MTLHeapType, type, _type)
+COUNTED_GETTER(NSUInteger, size, _size)
 
 - (NSUInteger)usedSize {
   COUNT_CALL();
@@ -103,9 +95,7 @@ COPIES_PROPERTIES
   return used;
 }
 
-- (NSUInteger)currentAllocatedSize {
-  return _size;
-}
+GETTER(NSUInteger, currentAllocatedSize, _size)
 
 // Untracked resources of a heap are Metal's default.
 - (MTLHazardTrackingMode)hazardTrackingMode {
@@ -113,9 +103,7 @@ COPIES_PROPERTIES
   return mode == MTLHazardTrackingModeDefault ? MTLHazardTrackingModeUntracked : mode;
 }
 
-- (bool)isUntracked {
-  return self.hazardTrackingMode == MTLHazardTrackingModeUntracked;
-}
+GETTER(bool, isUntracked, self.hazardTrackingMode == MTLHazardTrackingModeUntracked)
 
 - (NSUInteger)maxAvailableSizeWithAlignment:(NSUInteger)alignment {
   COUNT_CALL();

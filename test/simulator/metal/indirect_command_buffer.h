@@ -38,11 +38,8 @@ struct IndirectCommand {
   BOOL _inheritBuffers;
   NSUInteger _bufferCount;
   NSUInteger _threadgroupMemoryCount;
-  // Committed command buffers that will execute or change it.
+  // Committed command buffers that will execute it.
   std::atomic<int> _inFlight;
-  // Blits encoded so far that change it: its content is unknown until they have
-  // run.
-  std::atomic<int> _pendingChanges;
 }
 - (instancetype)initWithDescriptor:(MTLIndirectCommandBufferDescriptor*)descriptor
                              count:(NSUInteger)count

@@ -41,18 +41,9 @@ COPIES_PROPERTIES
   return self;
 }
 
-- (NSUInteger)size {
-  COUNT_CALL();
-  return _commands.size();
-}
-
-- (id<MTLHeap>)heap {
-  return nil;
-}
-
-- (NSUInteger)heapOffset {
-  return 0;
-}
+COUNTED_GETTER(NSUInteger, size, _commands.size())
+GETTER(id<MTLHeap>, heap, nil)
+GETTER(NSUInteger, heapOffset, 0)
 
 - (void)checkRange:(NSRange)range function:(const char*)function {
   // Not subject to the validation setting: it keeps memory in bounds.
@@ -64,15 +55,6 @@ COPIES_PROPERTIES
         range.location,
         range.length,
         _commands.size());
-  }
-}
-
-- (void)resetWithRange:(NSRange)range {
-  COUNT_CALL();
-  [self checkRange:range function:__func__];
-  VALIDATE(!_inFlight, "a committed command buffer that has not completed uses the commands");
-  for (NSUInteger i = 0; i < range.length; ++i) {
-    _commands[range.location + i] = {};
   }
 }
 
@@ -219,16 +201,9 @@ SimulatedIndirectCommandBuffer* checked_indirect_command_buffer(id<MTLIndirectCo
   [self commandFor:__func__].barrier = true;
 }
 
-- (void)clearBarrier {
-  COUNT_CALL();
-  [self commandFor:__func__].barrier = false;
-}
-
 - (void)reset {
   COUNT_CALL();
   [self commandFor:__func__] = {};
 }
-
-NOT_SIMULATED(- (void)setImageblockWidth:(NSUInteger)width height:(NSUInteger)height)
 
 @end

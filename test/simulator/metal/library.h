@@ -17,7 +17,6 @@
 @interface SimulatedLibrary : SimulatedObject <MTLLibrary> {
  @public
   std::shared_ptr<mps_simulator::shader::Library> _library;
-  MTLLibraryType _type;
 }
 @end
 
@@ -40,7 +39,6 @@ SimulatedFunction* checked_function(id<MTLFunction> object, const char* function
   uint32_t _bufferIndices;
   uint32_t _threadgroupIndices;
   bool _supportsIndirectCommandBuffers;
-  NSUInteger _threadgroupMultiple;
 }
 - (instancetype)initWithFunction:(id<MTLFunction>)function descriptor:(MTLComputePipelineDescriptor*)descriptor;
 @end

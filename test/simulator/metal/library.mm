@@ -29,15 +29,7 @@ NSError* library_error(MTLLibraryError code, const std::string& message) {
 
 @implementation SimulatedFunction
 
-- (MTLFunctionType)functionType {
-  COUNT_CALL();
-  return MTLFunctionTypeKernel;
-}
-
-- (NSString*)name {
-  COUNT_CALL();
-  return [NSString stringWithUTF8String:_function->name().c_str()];
-}
+COUNTED_GETTER(NSString*, name, [NSString stringWithUTF8String:_function->name().c_str()])
 
 - (id<MTLArgumentEncoder>)newArgumentEncoderWithBufferIndex:(NSUInteger)bufferIndex {
   COUNT_CALL();
@@ -49,10 +41,6 @@ NSError* library_error(MTLLibraryError code, const std::string& message) {
 @end
 
 @implementation SimulatedLibrary
-
-- (MTLLibraryType)type {
-  return _type;
-}
 
 - (NSArray<NSString*>*)functionNames {
   COUNT_CALL();
@@ -100,7 +88,6 @@ SimulatedLibrary* new_library(const char* source, MTLCompileOptions* options, NS
   }
   auto* object = [[SimulatedLibrary alloc] init];
   object->_library = std::move(library);
-  object->_type = options ? options.libraryType : MTLLibraryTypeExecutable;
   return object;
 }
 
@@ -154,21 +141,10 @@ COPIES_PROPERTIES
 
 @implementation SimulatedBinding
 
-- (NSString*)name {
-  return [NSString stringWithUTF8String:_argument.name.c_str()];
-}
-
-- (MTLBindingType)type {
-  return _argument.threadgroup ? MTLBindingTypeThreadgroupMemory : MTLBindingTypeBuffer;
-}
-
-- (MTLBindingAccess)access {
-  return _argument.writable ? MTLBindingAccessReadWrite : MTLBindingAccessReadOnly;
-}
-
-- (NSUInteger)index {
-  return _argument.index;
-}
+GETTER(NSString*, name, [NSString stringWithUTF8String:_argument.name.c_str()])
+GETTER(MTLBindingType, type, _argument.threadgroup ? MTLBindingTypeThreadgroupMemory : MTLBindingTypeBuffer)
+GETTER(MTLBindingAccess, access, _argument.writable ? MTLBindingAccessReadWrite : MTLBindingAccessReadOnly)
+GETTER(NSUInteger, index, _argument.index)
 
 @end
 
@@ -203,11 +179,8 @@ COPIES_PROPERTIES
 - (void)reset {
   self.label = nil;
   self.computeFunction = nil;
-  _threadGroupSizeIsMultipleOfThreadExecutionWidth = NO;
   _maxTotalThreadsPerThreadgroup = 0;
   _supportIndirectCommandBuffers = NO;
-  _maxCallStackDepth = 1;
-  _supportAddingBinaryFunctions = NO;
 }
 
 COPIES_PROPERTIES
@@ -229,8 +202,6 @@ COPIES_PROPERTIES
     }
     _staticThreadgroupMemoryLength = _function->static_threadgroup_memory_length();
     _supportsIndirectCommandBuffers = descriptor.supportIndirectCommandBuffers;
-    _threadgroupMultiple =
-        descriptor.threadGroupSizeIsMultipleOfThreadExecutionWidth ? _function->thread_execution_width() : 1;
     for (const auto& argument : _function->arguments()) {
       (argument.threadgroup ? _threadgroupIndices : _bufferIndices) |= 1u << argument.index;
     }
@@ -243,29 +214,11 @@ COPIES_PROPERTIES
   [super dealloc];
 }
 
-- (id<MTLDevice>)device {
-  return mps_simulator::device();
-}
-
-- (NSUInteger)maxTotalThreadsPerThreadgroup {
-  COUNT_CALL();
-  return _maxTotalThreadsPerThreadgroup;
-}
-
-- (NSUInteger)threadExecutionWidth {
-  COUNT_CALL();
-  return _function->thread_execution_width();
-}
-
-- (NSUInteger)staticThreadgroupMemoryLength {
-  COUNT_CALL();
-  return _staticThreadgroupMemoryLength;
-}
-
-- (BOOL)supportIndirectCommandBuffers {
-  COUNT_CALL();
-  return _supportsIndirectCommandBuffers;
-}
+GETTER(id<MTLDevice>, device, mps_simulator::device())
+COUNTED_GETTER(NSUInteger, maxTotalThreadsPerThreadgroup, _maxTotalThreadsPerThreadgroup)
+COUNTED_GETTER(NSUInteger, threadExecutionWidth, _function->thread_execution_width())
+COUNTED_GETTER(NSUInteger, staticThreadgroupMemoryLength, _staticThreadgroupMemoryLength)
+COUNTED_GETTER(BOOL, supportIndirectCommandBuffers, _supportsIndirectCommandBuffers)
 
 @end
 
@@ -320,15 +273,8 @@ constexpr NSUInteger kArgumentAlignment = 16;
   [super dealloc];
 }
 
-- (NSUInteger)encodedLength {
-  COUNT_CALL();
-  return _encodedLength;
-}
-
-- (NSUInteger)alignment {
-  COUNT_CALL();
-  return kArgumentAlignment;
-}
+COUNTED_GETTER(NSUInteger, encodedLength, _encodedLength)
+COUNTED_GETTER(NSUInteger, alignment, kArgumentAlignment)
 
 - (void)setArgumentBuffer:(id<MTLBuffer>)argumentBuffer offset:(NSUInteger)offset {
   COUNT_CALL();

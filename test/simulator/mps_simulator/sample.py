@@ -35,7 +35,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from mps_simulator.remaining import split
 
@@ -57,17 +58,26 @@ def _complain(path: Path, what: str, tests: Iterable[str]) -> None:
         raise SampleError(f"{path}: {what}: {', '.join(named[:5])}{more}")
 
 
-@dataclass(frozen=True)
-class Operators:
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Exceptions(_Table):
+    """What is left out of one of upstream's files, with seconds."""
+
+    slow: dict[str, float] = {}
+
+
+class Operators(_Table):
     """Tests that the operator database makes for each data type, of which a few types of each operator are taken."""
 
-    pattern: str
+    tests: str = Field(pattern=r"^[^{}]*\{operator\}[^{}]*\{dtype\}[^{}]*$")
     dtypes: int
     first: str
 
     @cached_property
     def _expression(self) -> re.Pattern[str]:
-        expression = re.escape(self.pattern)
+        expression = re.escape(self.tests)
         for place, matches in _PLACES.items():
             expression = expression.replace(re.escape(place), matches)
         return re.compile(expression)
@@ -90,25 +100,23 @@ class Operators:
         return {test for ranked in by_operator.values() for _, test in sorted(ranked)[: self.dtypes]}
 
 
-@dataclass(frozen=True)
-class FileRule:
+class FileRule(Exceptions):
     """What is chosen of one of upstream's files."""
 
-    tests: tuple[str, ...]
-    operators: tuple[Operators, ...]
-    left_out: frozenset[str]
+    tests: list[str]
+    operators: list[Operators] = []
 
     def choose(self, path: Path, ids: Collection[str]) -> list[str]:
         """Returns the chosen tests, in their order; `path` is for the message of an error."""
-        _complain(path, "leaves out tests that there are not", self.left_out - set(ids))
+        _complain(path, "leaves out tests that there are not", self.slow.keys() - set(ids))
         unused = [pattern for pattern in self.tests if not any(fnmatchcase(test, pattern) for test in ids)]
-        unused += [family.pattern for family in self.operators if not any(map(family.parts, ids))]
+        unused += [family.tests for family in self.operators if not any(map(family.parts, ids))]
         _complain(path, "no test has a name like", unused)
         taken = [test for test in ids if any(fnmatchcase(test, pattern) for pattern in self.tests)]
         # First, so that another data type of the same operator takes its place.
-        needless = self.left_out - set(taken)
+        needless = self.slow.keys() - set(taken)
         _complain(path, "leaves out tests that it does not take anyway", needless)
-        chosen = set(taken) - self.left_out
+        chosen = set(taken) - self.slow.keys()
         for family in self.operators:
             own = {test for test in chosen if family.parts(test)}
             chosen -= own - family.choose(own)
@@ -129,20 +137,25 @@ class Rule:
         return self.files[file].choose(self.path, ids)
 
 
+class _ShareTable(_Table):
+    of: str
+    one_in: int = Field(ge=1)
+    files: dict[str, Exceptions]
+
+
 @dataclass(frozen=True)
 class Share:
     """One in so many tests of another sample, with exceptions by upstream's file."""
 
     path: Path
-    whole: Rule
-    one_in: int
-    left_out: dict[str, frozenset[str]]
+    whole: Sample
+    table: _ShareTable
 
     def choose(self, file: str, ids: Collection[str]) -> list[str]:
         """As a rule does."""
-        taken = [test for test in self.whole.choose(file, ids) if _number(test) % self.one_in == 0]
-        left_out = self.left_out.get(file, frozenset())
-        _complain(self.path, "leaves out tests that it does not take anyway", left_out - set(taken))
+        taken = [test for test in self.whole.choose(file, ids) if _number(test) % self.table.one_in == 0]
+        left_out = self.table.files.get(file, Exceptions()).slow
+        _complain(self.path, "leaves out tests that it does not take anyway", left_out.keys() - set(taken))
         return [test for test in taken if test not in left_out]
 
 
@@ -162,78 +175,20 @@ class Listed:
         return list(dict.fromkeys(own))
 
 
-def read_sample(path: Path) -> Rule | Share | Listed:
+Sample = Rule | Share | Listed
+
+
+def read_sample(path: Path) -> Sample:
     """Reads a sample of any kind."""
-    if path.suffix != ".toml":
-        lines = (line.strip() for line in _text(path).splitlines())
-        return Listed(path, tuple(line for line in lines if line and not line.startswith("#")))
-    table = _table(path)
-    if "of" not in table:
-        return _rule(path, table)
-    whole = path.parent / _take(path, table, "of", str)
-    one_in = _take(path, table, "one_in", int)
-    left_out = {}
-    for file in [name for name, value in table.items() if isinstance(value, dict)]:
-        exceptions = table.pop(file)
-        left_out[file] = _read_exceptions(path, exceptions)
-        _nothing_else(path, exceptions)
-    _nothing_else(path, table)
-    if one_in < 1:
-        raise SampleError(f"{path}: one_in must be at least 1, but is {one_in}")
-    return Share(path, _rule(whole, _table(whole)), one_in, left_out)
-
-
-def _text(path: Path) -> str:
     try:
-        return path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = path.read_text("utf-8")
+        if path.suffix != ".toml":
+            lines = (line.strip() for line in text.splitlines())
+            return Listed(path, tuple(line for line in lines if line and not line.startswith("#")))
+        table = tomllib.loads(text)
+        if "of" not in table:
+            return Rule(path, TypeAdapter(dict[str, FileRule]).validate_python(table))
+        share = _ShareTable(of=table.pop("of"), one_in=table.pop("one_in", None), files=table)
+    except (OSError, ValueError) as error:  # what TOML and pydantic raise is a ValueError too
         raise SampleError(f"{path} cannot be read: {error}") from None
-
-
-def _table(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(_text(path))
-    except tomllib.TOMLDecodeError as error:
-        raise SampleError(f"{path} is not TOML: {error}") from None
-
-
-def _rule(path: Path, table: dict[str, Any]) -> Rule:
-    return Rule(path, {file: _read_rule(path, file, rule) for file, rule in table.items()})
-
-
-def _read_rule(path: Path, file: str, rule: Any) -> FileRule:
-    if not isinstance(rule, dict):
-        raise SampleError(f"{path}: {file} is no table: write [{file!r}] above what it says")
-    left = dict(rule)
-    tests = tuple(_take(path, left, "tests", list))
-    left_out = _read_exceptions(path, left)
-    operators = tuple(_read_operators(path, family) for family in _take(path, left, "operators", list, []))
-    _nothing_else(path, left)
-    return FileRule(tests, operators, left_out)
-
-
-def _read_exceptions(path: Path, table: dict[str, Any]) -> frozenset[str]:
-    """Takes the tests that are left out from a file's table."""
-    slow = _take(path, table, "slow", dict, {})
-    _complain(path, "no number of seconds", (test for test, of in slow.items() if not isinstance(of, int | float)))
-    return frozenset(slow)
-
-
-def _read_operators(path: Path, family: Any) -> Operators:
-    left = family if isinstance(family, dict) else {}
-    read = Operators(*(_take(path, left, key, kind) for key, kind in (("tests", str), ("dtypes", int), ("first", str))))
-    _nothing_else(path, left)
-    if any(read.pattern.count(place) != 1 for place in _PLACES):
-        raise SampleError(f"{path}: {read.pattern!r} needs {' and '.join(_PLACES)}, each once")
-    return read
-
-
-def _take(path: Path, table: dict[str, Any], key: str, kind: type, default: Any = None) -> Any:
-    value = table.pop(key, default)
-    if not isinstance(value, kind):
-        raise SampleError(f"{path}: {key} must be a {kind.__name__}, but is {value!r}")
-    return value
-
-
-def _nothing_else(path: Path, table: dict[str, Any]) -> None:
-    _complain(path, "knows no key", table)
+    return Share(path, read_sample(path.parent / share.of), share)

@@ -15,7 +15,8 @@ import sys
 import threading
 import time
 import traceback
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -41,6 +42,8 @@ WORN_OUT_BYTES = 5 << 30
 THREADS_TIMEOUT = 60.0
 
 expected_failures: list[BaseException] = []
+
+T = TypeVar("T")
 
 
 def _remember_expected_failure() -> None:
@@ -87,30 +90,12 @@ def _root_message(error: BaseException) -> str:
     return _first_line(f"{type(error).__name__}: {error}")
 
 
-def _complaints() -> list[str]:
-    """Returns what the simulator has complained about during the test, caught or not."""
+def _ask(question: Callable[[], T], otherwise: T) -> T:
+    """Asks the simulator, which may not run here: in a test of this runner, or in a forked child."""
     try:
-        return sorted(raised_errors())
-    except SimulatorError:  # it does not run here: a test of this runner, or a forked child
-        return []
-
-
-def _entered() -> list[int]:
-    """Returns the functions of the backend that the test went through."""
-    try:
-        return functions_run()
+        return question()
     except SimulatorError:
-        return []
-
-
-def _begin() -> None:
-    """Makes the simulator forget the test before, in what it says and in what it does."""
-    try:
-        forget_raised_errors()
-        forget_functions_run()
-        restart_thread_orders()
-    except SimulatorError:
-        pass
+        return otherwise
 
 
 def _late_failure() -> str | None:
@@ -190,18 +175,20 @@ class Loop:
         told: set[int] = set()
         for line in self._commands:
             name = line.strip()
-            _begin()
+            # The simulator forgets the test before, in what it says and in what it does.
+            for forget in (forget_raised_errors, forget_functions_run, restart_thread_orders):
+                _ask(forget, None)
             began = time.process_time()
             print(f"--- {name}", flush=True)
             reports = runtestprotocol(items[name], nextitem=None, log=False)
             late = _late_failure()
             cpu_seconds = round(time.process_time() - began, 3)
-            judgement = _judge(reports, expected_failures, _complaints())
+            judgement = _judge(reports, expected_failures, sorted(_ask(raised_errors, dict[str, int]())))
             if late is not None and judgement["outcome"] in GOOD:
                 judgement.update(outcome="failed", error=f"left behind on the GPU: {late}")
             del reports
             _let_go()
-            entered = [offset for offset in _entered() if offset not in told]
+            entered = [offset for offset in _ask(functions_run, list[int]()) if offset not in told]
             told.update(entered)
             self._answer(
                 id=name,

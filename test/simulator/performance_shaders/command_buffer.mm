@@ -39,13 +39,8 @@ using namespace mps_simulator;
   [super dealloc];
 }
 
-- (id<MTLCommandBuffer>)commandBuffer {
-  return _root;
-}
-
-- (id<MTLCommandBuffer>)rootCommandBuffer {
-  return _root;
-}
+GETTER(id<MTLCommandBuffer>, commandBuffer, _root)
+GETTER(id<MTLCommandBuffer>, rootCommandBuffer, _root)
 
 - (void)takeNextCommandBuffer {
   @autoreleasepool {

@@ -49,10 +49,7 @@ using graph::to_sizes;
   return copy;
 }
 
-- (NSUInteger)numberOfDimensions {
-  COUNT_CALL();
-  return _sizes.size();
-}
+COUNTED_GETTER(NSUInteger, numberOfDimensions, _sizes.size())
 
 // They count from the fastest moving dimension.
 - (void)transposeDimension:(NSUInteger)dimension withDimension:(NSUInteger)other {
@@ -64,10 +61,7 @@ using graph::to_sizes;
   std::swap(_sources[_sizes.size() - 1 - dimension], _sources[_sizes.size() - 1 - other]);
 }
 
-- (MPSShape*)getShape {
-  COUNT_CALL();
-  return to_shape(_sizes);
-}
+COUNTED_GETTER(MPSShape*, getShape, to_shape(_sizes))
 
 - (NSString*)description {
   return [NSString stringWithFormat:@"<MPSNDArrayDescriptor: type 0x%x, shape %@>",
@@ -192,19 +186,9 @@ int64_t element_extent(const NDArrayView& view) {
   [super dealloc];
 }
 
-- (id<MTLDevice>)device {
-  return _device;
-}
-
-- (MPSDataType)dataType {
-  COUNT_CALL();
-  return _view.data_type;
-}
-
-- (NSUInteger)numberOfDimensions {
-  COUNT_CALL();
-  return _view.sizes.size();
-}
+GETTER(id<MTLDevice>, device, _device)
+COUNTED_GETTER(MPSDataType, dataType, _view.data_type)
+COUNTED_GETTER(NSUInteger, numberOfDimensions, _view.sizes.size())
 
 - (MPSNDArrayDescriptor*)descriptor {
   COUNT_CALL();
@@ -214,10 +198,7 @@ int64_t element_extent(const NDArrayView& view) {
   return descriptor;
 }
 
-- (id<MTLBuffer>)userBuffer {
-  COUNT_CALL();
-  return _madeFromBuffer ? _view.buffer : nil;
-}
+COUNTED_GETTER(id<MTLBuffer>, userBuffer, _madeFromBuffer ? _view.buffer : nil)
 
 // MARK: Views
 

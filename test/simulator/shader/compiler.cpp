@@ -36,14 +36,6 @@ std::string digest(const std::string& text) {
   return result;
 }
 
-// The build says where things are; built without it, they are looked for.
-#ifndef MPS_SIMULATOR_DEFAULT_PYTHON
-#define MPS_SIMULATOR_DEFAULT_PYTHON "python3"
-#endif
-#ifndef MPS_SIMULATOR_CLANG
-#define MPS_SIMULATOR_CLANG "clang++-19"
-#endif
-
 // A build with AddressSanitizer instruments the kernels, too. What is undefined
 // behaviour in C++ is defined in Metal kernels, and their races are allowed, so
 // the other sanitizers do not apply to them.
@@ -56,14 +48,6 @@ constexpr const char* kSanitizer = "";
 std::string setting(const char* variable, const std::string& otherwise) {
   const char* value = std::getenv(variable);
   return value && *value ? value : otherwise;
-}
-
-fs::path shader_directory() {
-#ifdef MPS_SIMULATOR_SOURCE_DIR
-  return fs::path(MPS_SIMULATOR_SOURCE_DIR) / "shader";
-#else
-  return fs::path(__FILE__).parent_path();
-#endif
 }
 
 fs::path cache_directory() {
@@ -126,7 +110,7 @@ std::string toolchain_digest(const fs::path& directory, const fs::path& clang) {
 }
 
 struct Toolchain {
-  fs::path directory = shader_directory();
+  fs::path directory = fs::path(MPS_SIMULATOR_SOURCE_DIR) / "shader";
   fs::path clang = find_program(setting("MPS_SIMULATOR_CLANG", MPS_SIMULATOR_CLANG));
   std::string python = find_program(setting("MPS_SIMULATOR_PYTHON", MPS_SIMULATOR_DEFAULT_PYTHON)).string();
   std::string key = toolchain_digest(directory, clang);

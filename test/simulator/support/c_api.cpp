@@ -18,6 +18,8 @@ void reset_autorelease_leaks();
 
 } // namespace mps_simulator
 
+using namespace mps_simulator;
+
 namespace {
 
 const char* keep(std::string text) {
@@ -28,94 +30,49 @@ const char* keep(std::string text) {
 
 } // namespace
 
-extern "C" {
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+#define EXPORT_TEXT(name, ...)                   \
+  EXPORTED const char* mps_simulator_##name() {  \
+    return keep(__VA_ARGS__);                    \
+  }
+#define EXPORT_CALL(name)              \
+  EXPORTED void mps_simulator_##name() { \
+    mps_simulator::name();             \
+  }
+#define EXPORT_SWITCH(name)                         \
+  EXPORTED void mps_simulator_set_##name(int on) {  \
+    settings().name = on != 0;                      \
+  }                                                 \
+  EXPORTED int mps_simulator_##name() {             \
+    return settings().name;                         \
+  }
 
-__attribute__((visibility("default"))) const char* mps_simulator_counters_json() {
-  return keep(mps_simulator::counters_json());
-}
-
-__attribute__((visibility("default"))) void mps_simulator_reset_counters() {
-  mps_simulator::reset_counters();
-}
-
-__attribute__((visibility("default"))) const char* mps_simulator_raised_errors_json() {
-  return keep(mps_simulator::raised_errors_json());
-}
-
-__attribute__((visibility("default"))) void mps_simulator_forget_raised_errors() {
-  mps_simulator::forget_raised_errors();
-}
-
-__attribute__((visibility("default"))) const char* mps_simulator_functions_run_json() {
-  return keep(mps_simulator::functions_run_json());
-}
-
-__attribute__((visibility("default"))) void mps_simulator_forget_functions_run() {
-  mps_simulator::forget_functions_run();
-}
+EXPORT_TEXT(autorelease_leaks_json, json_object(autorelease_leaks()))
+EXPORT_TEXT(counters_json, counters_json())
+EXPORT_TEXT(functions_run_json, functions_run_json())
+EXPORT_TEXT(live_objects_json, live_objects_json())
+EXPORT_TEXT(macos_version, std::to_string(settings().macos_major) + "." + std::to_string(settings().macos_minor))
+EXPORT_TEXT(raised_errors_json, raised_errors_json())
+EXPORT_TEXT(signposts_json, signposts_json())
+EXPORT_CALL(forget_functions_run)
+EXPORT_CALL(forget_raised_errors)
+EXPORT_CALL(reset_autorelease_leaks)
+EXPORT_CALL(reset_counters)
+EXPORT_CALL(reset_signposts)
+EXPORT_CALL(restart_thread_orders)
+EXPORT_SWITCH(null_mode)
+EXPORT_SWITCH(validation)
 
 // For tests of what reads the list.
-__attribute__((visibility("default"))) void mps_simulator_note_error(const char* kind, const char* message) {
-  mps_simulator::note_error(kind, message);
+EXPORTED void mps_simulator_note_error(const char* kind, const char* message) {
+  note_error(kind, message);
 }
 
-__attribute__((visibility("default"))) const char* mps_simulator_signposts_json() {
-  return keep(mps_simulator::signposts_json());
+EXPORTED int mps_simulator_handler_wakes() {
+  return handler_wakes;
 }
 
-__attribute__((visibility("default"))) void mps_simulator_reset_signposts() {
-  mps_simulator::reset_signposts();
+EXPORTED void mps_simulator_set_delay_us(int microseconds, uint64_t seed) {
+  settings().seed = seed;
+  settings().delay_microseconds = microseconds > 0 ? microseconds : 0;
 }
-
-__attribute__((visibility("default"))) void mps_simulator_set_null_mode(int enabled) {
-  mps_simulator::settings().null_mode = enabled != 0;
-}
-
-__attribute__((visibility("default"))) int mps_simulator_handler_wakes() {
-  return mps_simulator::handler_wakes;
-}
-
-__attribute__((visibility("default"))) int mps_simulator_null_mode() {
-  return mps_simulator::settings().null_mode;
-}
-
-__attribute__((visibility("default"))) void mps_simulator_set_validation(int enabled) {
-  mps_simulator::settings().validation = enabled != 0;
-}
-
-__attribute__((visibility("default"))) int mps_simulator_validation() {
-  return mps_simulator::settings().validation;
-}
-
-__attribute__((visibility("default"))) void mps_simulator_set_delay_us(int microseconds, uint64_t seed) {
-  auto& settings = mps_simulator::settings();
-  settings.seed = seed;
-  settings.delay_microseconds = microseconds > 0 ? microseconds : 0;
-}
-
-__attribute__((visibility("default"))) void mps_simulator_restart_thread_orders() {
-  mps_simulator::restart_thread_orders();
-}
-
-__attribute__((visibility("default"))) void mps_simulator_set_copy_alignment(int bytes) {
-  mps_simulator::settings().copy_alignment = bytes > 1 ? bytes : 1;
-}
-
-__attribute__((visibility("default"))) const char* mps_simulator_live_objects_json() {
-  return keep(mps_simulator::live_objects_json());
-}
-
-__attribute__((visibility("default"))) const char* mps_simulator_autorelease_leaks_json() {
-  return keep(mps_simulator::json_object(mps_simulator::autorelease_leaks()));
-}
-
-__attribute__((visibility("default"))) void mps_simulator_reset_autorelease_leaks() {
-  mps_simulator::reset_autorelease_leaks();
-}
-
-__attribute__((visibility("default"))) const char* mps_simulator_macos_version() {
-  const auto& settings = mps_simulator::settings();
-  return keep(std::to_string(settings.macos_major) + "." + std::to_string(settings.macos_minor));
-}
-
-} // extern "C"

@@ -9,20 +9,21 @@
 
 namespace mps_simulator {
 
+std::string json_string(const std::string& text) {
+  std::string result = "\"";
+  for (const char character : text) {
+    if (character == '"' || character == '\\') {
+      result += '\\';
+    }
+    result += static_cast<unsigned char>(character) < ' ' ? ' ' : character;
+  }
+  return result + '"';
+}
+
 std::string json_object(const std::map<std::string, int64_t>& entries) {
   std::string text = "{";
   for (const auto& [key, value] : entries) {
-    if (text.size() > 1) {
-      text += ", ";
-    }
-    text += '"';
-    for (const char character : key) {
-      if (character == '"' || character == '\\') {
-        text += '\\';
-      }
-      text += character;
-    }
-    text += "\": " + std::to_string(value);
+    text += (text.size() > 1 ? ", " : "") + json_string(key) + ": " + std::to_string(value);
   }
   return text + "}";
 }

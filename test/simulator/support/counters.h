@@ -9,6 +9,8 @@
 
 namespace mps_simulator {
 
+// In quotes. What controls a terminal becomes a blank.
+std::string json_string(const std::string& text);
 std::string json_object(const std::map<std::string, int64_t>& entries);
 
 struct CallCounter {
@@ -40,6 +42,17 @@ extern std::atomic<int> handler_wakes;
       ::mps_simulator::register_counter(call_counter);                                          \
     }                                                                                           \
   } while (0)
+
+// Methods that only give a value; calls of the first are counted.
+#define COUNTED_GETTER(type, name, ...) \
+  -(type)name {                         \
+    COUNT_CALL();                       \
+    return __VA_ARGS__;                 \
+  }
+#define GETTER(type, name, ...) \
+  -(type)name {                 \
+    return __VA_ARGS__;         \
+  }
 
 // A method that is there only to say that it is not simulated, from its signature.
 #define NOT_SIMULATED(...) \

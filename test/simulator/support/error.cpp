@@ -88,10 +88,7 @@ void note_error(const char* kind, const std::string& message) {
   if (attempts) {
     return;
   }
-  std::string entry = std::string(kind) + ": ";
-  for (const char character : message.substr(0, message.find('\n'))) {
-    entry += static_cast<unsigned char>(character) < ' ' ? ' ' : character;
-  }
+  std::string entry = std::string(kind) + ": " + message.substr(0, message.find('\n'));
   const std::lock_guard<std::mutex> lock(raised().mutex);
   auto& counts = raised().counts;
   const auto known = counts.find(entry);

@@ -158,7 +158,7 @@ CASE(copies_have_every_property) {
   }
   // The runtime's lists are not empty.
   CHECK(copied_classes().size() >= 18);
-  CHECK(properties >= 90);
+  CHECK(properties >= 80);
 }
 
 CASE(a_property_that_a_copy_lacks_is_noticed) {

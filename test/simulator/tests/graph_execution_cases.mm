@@ -140,8 +140,7 @@ CASE(violation_executable_released_before_commit) {
 CASE(violation_executable_released_after_commit) {
   const Doubled graph;
   const Data<float> in({4}, {1, 2, 3, 4}), out({4}, {0, 0, 0, 0});
-  Gate gate;
-  gate.close(queue());
+  Gate gate(queue());
   MPSCommandBuffer* commands = nil;
   @autoreleasepool {
     MPSGraphExecutable* executable = graph.compile();

@@ -243,12 +243,6 @@ CASE(declaration_of_a_heap_lets_its_buffers_be_read) {
   EXPECT_NAMED("kernel 'through' wrote a buffer that is not bound", "without MTLResourceUsageWrite", {
     write_using(declare_heap);
   });
-  EXPECT_NAMED("kernel 'through' wrote", "without MTLResourceUsageWrite", {
-    write_using([&](Encoder encoder) {
-      const id<MTLHeap> heaps[] = {heap};
-      [encoder useHeaps:heaps count:1];
-    });
-  });
   write_using([&](Encoder encoder) {
     declare_heap(encoder);
     declare_buffer(encoder);

@@ -140,22 +140,9 @@ CASE(violation_use_of_released_buffer) {
   });
 }
 
-CASE(violation_use_of_ended_compute_encoder) {
-  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
-  Encoder encoder = [buffer computeCommandEncoder];
-  [encoder endEncoding];
-  EXPECT_VIOLATION("-[MTLComputeCommandEncoder setBuffer:offset:atIndex:]", "has ended", {
-    [encoder setBuffer:shared_buffer(4) offset:0 atIndex:0];
-  });
-}
-
 CASE(encoder_refuses_what_is_not_simulated) {
   run_compute([](Encoder encoder) {
     EXPECT_ERROR("-[MTLComputeCommandEncoder setTexture:atIndex:] is not simulated",
                  { [encoder setTexture:(id<MTLTexture>)nil atIndex:0]; });
-    EXPECT_ERROR(
-        "-[MTLComputeCommandEncoder sampleCountersInBuffer:atSampleIndex:"
-        "withBarrier:] is not simulated",
-        { [encoder sampleCountersInBuffer:(id<MTLCounterSampleBuffer>)nil atSampleIndex:0 withBarrier:NO]; });
   });
 }

@@ -52,8 +52,7 @@ CASE(leave_misuse) {
 CASE(leave_a_hazard) {
   id<MTLCommandQueue> queue = [metal_device() newCommandQueue];
   id<MTLBuffer> memory = float_buffer(4);
-  Gate gate;
-  gate.close(queue);
+  Gate gate(queue);
   id<MTLCommandBuffer> buffer = [queue commandBuffer];
   blit(buffer,
        [&](id<MTLBlitCommandEncoder> encoder) { [encoder fillBuffer:memory range:NSMakeRange(0, 16) value:7]; });

@@ -55,7 +55,6 @@ struct HeldCopy {
   explicit HeldCopy(bool watched = true) : watch(settings().hazards, watched) {
     from.label = @"source";
     to.label = @"target";
-    gate.close(queue);
     buffer = commit_copy(queue, from, to, 0, 16);
   }
 
@@ -63,7 +62,7 @@ struct HeldCopy {
   id<MTLCommandQueue> queue = metal_queue();
   id<MTLBuffer> from = float_buffer(4, 1);
   id<MTLBuffer> to = float_buffer(4, 10);
-  Gate gate;
+  Gate gate{queue};
   id<MTLCommandBuffer> buffer;
 };
 
@@ -115,8 +114,7 @@ CASE(no_hazard_beside_what_the_gpu_uses) {
   const Setting watch(settings().hazards, true);
   id<MTLCommandQueue> queue = metal_queue();
   id<MTLBuffer> from = float_buffer(8, 1), to = float_buffer(8, 10);
-  Gate gate;
-  gate.close(queue);
+  Gate gate(queue);
   id<MTLCommandBuffer> buffer = commit_copy(queue, from, to, 16, 16);
   write(from, 0, 50);
   write(to, 3, 50);
@@ -127,23 +125,12 @@ CASE(no_hazard_beside_what_the_gpu_uses) {
   CHECK_EQUAL(read(to, 4), 5);
 }
 
-CASE(no_hazard_before_commit) {
-  const Setting watch(settings().hazards, true);
-  id<MTLBuffer> from = float_buffer(4, 1), to = float_buffer(4, 10);
-  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
-  copy(buffer, from, to, 16);
-  write(from, 0, 7);
-  finish(buffer);
-  CHECK_EQUAL(read(to), 7);
-}
-
 CASE(hazard_of_a_kernel_and_its_bindings) {
   const Setting watch(settings().hazards, true);
   id<MTLCommandQueue> queue = metal_queue();
   id<MTLBuffer> in = float_buffer(4, 1), out = float_buffer(4, 10), bias = float_buffer(1, 1);
   id<MTLComputePipelineState> state = add_pipeline();
-  Gate gate;
-  gate.close(queue);
+  Gate gate(queue);
   id<MTLCommandBuffer> buffer = [queue commandBuffer];
   Encoder encoder = [buffer computeCommandEncoder];
   bind(encoder, state, {in, out, bias});
@@ -205,8 +192,7 @@ CASE(hazard_of_an_argument_encoder) {
   [arguments setArgumentBuffer:storage offset:0];
   [arguments setBuffer:out offset:0 atIndex:0];
   id<MTLCommandQueue> queue = metal_queue();
-  Gate gate;
-  gate.close(queue);
+  Gate gate(queue);
   id<MTLCommandBuffer> buffer = [queue commandBuffer];
   Encoder encoder = [buffer computeCommandEncoder];
   bind(encoder, state, {storage});
@@ -229,16 +215,14 @@ CASE(hazard_in_memory_of_the_program) {
   id<MTLCommandQueue> queue = metal_queue();
   id<MTLBuffer> to = float_buffer(4);
   {
-    Gate gate;
-    gate.close(queue);
+    Gate gate(queue);
     id<MTLCommandBuffer> buffer = commit_copy(queue, memory.buffer, to, 0, 16);
     // Beside what is copied: other things live in the same page.
     static_cast<float*>(memory.bytes)[4] = 1;
     gate.open();
     [buffer waitUntilCompleted];
   }
-  Gate gate;
-  gate.close(queue);
+  Gate gate(queue);
   id<MTLCommandBuffer> buffer = commit_copy(queue, memory.buffer, to, 0, 16);
   static_cast<float*>(memory.bytes)[3] = 1;
   gate.open();
@@ -250,8 +234,7 @@ CASE(no_hazard_in_memory_that_the_gpu_writes_first) {
   const ProgramMemory memory;
   id<MTLCommandQueue> queue = metal_queue();
   id<MTLBuffer> from = float_buffer(4, 1), to = float_buffer(4, 10);
-  Gate gate;
-  gate.close(queue);
+  Gate gate(queue);
   commit_copy(queue, from, memory.buffer, 0, 16);
   id<MTLCommandBuffer> buffer = commit_copy(queue, memory.buffer, to, 0, 16);
   gate.open();

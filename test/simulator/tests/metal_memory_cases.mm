@@ -143,20 +143,6 @@ CASE(violation_heap_of_no_size) {
 CASE(unsupported_calls_name_themselves) {
   EXPECT_ERROR("-[MTLHeap newTextureWithDescriptor:] is not simulated",
                { [make_heap(4096) newTextureWithDescriptor:nil]; });
-  EXPECT_ERROR("-[MTLDevice newDefaultLibrary] is not simulated", { [metal_device() newDefaultLibrary]; });
-}
-
-CASE(heap_buffers_have_addresses_of_their_own) {
-  id<MTLHeap> heap = make_heap(1 << 16);
-  id<MTLBuffer> first = heap_buffer(heap, 256);
-  id<MTLBuffer> second = heap_buffer(heap, 256);
-  // The GPU's: next to where the host sees the memory, anything may be.
-  const auto* start = reinterpret_cast<const char*>(first.gpuAddress);
-  CHECK(is_readable(start + 255));
-  CHECK(!is_readable(start + 256));
-  CHECK(!is_readable(start - page_size()));
-  CHECK(is_readable([second contents]));
-  CHECK_EQUAL(heap.usedSize, 512);
 }
 
 CASE(memory_is_plain_without_validation) {

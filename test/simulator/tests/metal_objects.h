@@ -74,13 +74,11 @@ class Setting {
   const Value before_;
 };
 
-// Keeps the GPU busy until open() or the end of the block.
+// Everything committed to the queue waits until open() or the end of the block.
 class Gate {
  public:
-  Gate();
+  explicit Gate(id<MTLCommandQueue> queue);
   ~Gate();
-  // Everything committed to `queue` from now on waits.
-  void close(id<MTLCommandQueue> queue);
   void open();
 
  private:

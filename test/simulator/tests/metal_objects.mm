@@ -185,17 +185,15 @@ void pause_briefly() {
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
-Gate::Gate() : event_([metal_device() newSharedEvent]) {}
+Gate::Gate(id<MTLCommandQueue> queue) : event_([metal_device() newSharedEvent]) {
+  id<MTLCommandBuffer> buffer = [queue commandBuffer];
+  [buffer encodeWaitForEvent:event_ value:1];
+  [buffer commit];
+}
 
 Gate::~Gate() {
   open();
   [event_ release];
-}
-
-void Gate::close(id<MTLCommandQueue> queue) {
-  id<MTLCommandBuffer> buffer = [queue commandBuffer];
-  [buffer encodeWaitForEvent:event_ value:1];
-  [buffer commit];
 }
 
 void Gate::open() {

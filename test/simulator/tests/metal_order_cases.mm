@@ -497,8 +497,7 @@ CASE(completion_orders_what_is_committed_after_it) {
   commit(queue, {adding(b, c), signaling(event, 1)});
   CHECK([event waitUntilSignaledValue:1 timeoutMS:5000]);
   [commit(queue, {adding(c, b)}) waitUntilCompleted];
-  Gate gate;
-  gate.close(queue);
+  Gate gate(queue);
   commit(queue, {adding(b, c)});
   id<MTLCommandBuffer> last = commit(queue, {adding(c, b)});
   gate.open();

@@ -27,6 +27,10 @@ std::vector<float> read(MPSNDArray* array, NSUInteger count) {
   return values;
 }
 
+MPSNDArrayMatrixMultiplication* matrix_multiplication() {
+  return [[[MPSNDArrayMatrixMultiplication alloc] initWithDevice:metal_device() sourceCount:2] autorelease];
+}
+
 void run(void (^encode)(id<MTLCommandBuffer> buffer)) {
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   encode(buffer);
@@ -58,8 +62,7 @@ CASE(array_misuse_is_named) {
   EXPECT_VIOLATION("-[MPSNDArrayIdentity reshapeWithCommandBuffer:sourceArray:shape:destinationArray:]",
                    "12 elements cannot take a shape of 5",
                    { [identity reshapeWithCommandBuffer:nil sourceArray:array shape:@[ @5 ] destinationArray:nil]; });
-  MPSNDArrayMatrixMultiplication* product = [[[MPSNDArrayMatrixMultiplication alloc] initWithDevice:metal_device()
-                                                                                        sourceCount:2] autorelease];
+  MPSNDArrayMatrixMultiplication* product = matrix_multiplication();
   MPSNDArray* square = counting_array(@[ @2, @2 ], 4);
   run(^(id<MTLCommandBuffer> commands) {
     EXPECT_VIOLATION(
@@ -74,8 +77,7 @@ CASE(array_kernel_runs_between_the_dispatches_of_its_encoder) {
   id<MTLBuffer> result = float_buffer(4, 100);
   MPSNDArray* product_array = [[[MPSNDArray alloc] initWithBuffer:result offset:0
                                                        descriptor:packed(@[ @2, @2 ])] autorelease];
-  MPSNDArrayMatrixMultiplication* product = [[[MPSNDArrayMatrixMultiplication alloc] initWithDevice:metal_device()
-                                                                                        sourceCount:2] autorelease];
+  MPSNDArrayMatrixMultiplication* product = matrix_multiplication();
   id<MTLBuffer> source = left.userBuffer;
   id<MTLBuffer> sum = float_buffer(4);
   run(^(id<MTLCommandBuffer> buffer) {
@@ -109,8 +111,7 @@ CASE(array_kernel_runs_between_the_dispatches_of_its_encoder) {
 }
 
 CASE(array_kernels_keep_their_buffers_alive) {
-  MPSNDArrayMatrixMultiplication* product = [[[MPSNDArrayMatrixMultiplication alloc] initWithDevice:metal_device()
-                                                                                        sourceCount:2] autorelease];
+  MPSNDArrayMatrixMultiplication* product = matrix_multiplication();
   MPSNDArray* result = counting_array(@[ @2, @2 ], 4);
   id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
   @autoreleasepool {

@@ -3,46 +3,25 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
-import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
 
-SIMULATOR = Path(__file__).resolve().parents[1]
-REPOSITORY = SIMULATOR.parents[1]
+from mps_simulator._build import read_build
+
+REPOSITORY = Path(__file__).resolve().parents[3]
 BINDINGS = 31
 
 Binding = torch.Tensor | bytes | int | float | None
 
 
-def standalone_library() -> Path:
-    """The shader part alone as a shared library, built once per state of its sources."""
-    sources = sorted((SIMULATOR / "shader").glob("*.cpp"))
-    headers = sorted((SIMULATOR / "shader").glob("*.h")) + sorted((SIMULATOR / "shader" / "include").glob("*.h"))
-    state = hashlib.sha256(b"".join(path.read_bytes() for path in [*sources, *headers])).hexdigest()[:16]
-    directory = REPOSITORY / "build" / "shader_standalone"
-    library = directory / f"libmps_simulator_shader-{state}.so"
-    if not library.exists():
-        directory.mkdir(parents=True, exist_ok=True)
-        clang = os.environ.get("MPS_SIMULATOR_CLANG", "clang++-19")
-        with tempfile.TemporaryDirectory(dir=directory) as work:
-            temporary = Path(work) / library.name
-            command = [clang, "-std=gnu++17", "-O1", "-fPIC", "-shared", f"-I{SIMULATOR}"]
-            subprocess.run([*command, *map(str, sources), "-ldl", "-o", str(temporary)], check=True)
-            temporary.rename(library)
-    return library
-
-
 def _load() -> ctypes.CDLL:
-    """The simulator when it is preloaded into this process, otherwise the shader part alone."""
-    process = ctypes.CDLL(None)
-    library = process if hasattr(process, "mps_simulator_shader_compile") else ctypes.CDLL(str(standalone_library()))
+    library = ctypes.CDLL(str(read_build().library))
     library.mps_simulator_shader_compile.restype = ctypes.c_void_p
     library.mps_simulator_shader_compile.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint, ctypes.c_int]
     library.mps_simulator_shader_error.restype = ctypes.c_char_p
@@ -52,26 +31,16 @@ def _load() -> ctypes.CDLL:
     library.mps_simulator_shader_describe.restype = ctypes.c_char_p
     library.mps_simulator_shader_describe.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
     library.mps_simulator_shader_argument_offset.restype = ctypes.c_int64
-    library.mps_simulator_shader_argument_offset.argtypes = [
-        ctypes.c_void_p,
-        ctypes.c_char_p,
-        ctypes.c_uint,
-        ctypes.c_uint,
-    ]
+    library.mps_simulator_shader_argument_offset.argtypes = [*[ctypes.c_void_p, ctypes.c_char_p], *[ctypes.c_uint] * 2]
     library.mps_simulator_shader_run.argtypes = [ctypes.c_void_p, ctypes.c_char_p, *[ctypes.c_void_p] * 4]
     return library
 
 
-_library: ctypes.CDLL | None = None
-
-
+@cache
 def native() -> ctypes.CDLL:
     """The C interface."""
-    global _library
-    if _library is None:
-        os.environ.setdefault("MPS_SIMULATOR_SHADER_CACHE", str(REPOSITORY / "build" / "shader_cache"))
-        _library = _load()
-    return _library
+    os.environ.setdefault("MPS_SIMULATOR_SHADER_CACHE", str(REPOSITORY / "build" / "shader_cache"))
+    return _load()
 
 
 def text_lines(text: Any) -> list[str]:

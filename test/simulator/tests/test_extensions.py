@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -14,8 +13,8 @@ import torch
 from torch.utils import cpp_extension
 
 import mps_simulator
+from mps_simulator._build import read_build
 
-SIMULATOR = Path(__file__).resolve().parents[1]
 SOURCES = Path(__file__).parent / "extensions"
 
 
@@ -30,10 +29,9 @@ def load(source: Path, directory: Path) -> None:
 
 
 def test_upstreams_custom_kernel(tmp_path: Path) -> None:
-    checkout = Path(json.loads((SIMULATOR.parents[1] / "build/simulator/mps_simulator.json").read_text())["checkout"])
     result = subprocess.run(
         [sys.executable, "test_cpp_extensions_jit.py", "TestCppExtensionJIT.test_mps_extension"],
-        cwd=checkout / "test",
+        cwd=read_build().checkout / "test",
         env={
             # With CI set, upstream's runner wants a package that writes XML.
             **{name: value for name, value in os.environ.items() if name != "CI"},
@@ -70,8 +68,7 @@ def test_operator_of_ones_own() -> None:
 
 def test_shim_of_aot_inductor_leaks_nothing(tmp_path: Path) -> None:
     """Its cases run on a Mac too, where objects are not counted."""
-    build = json.loads((SIMULATOR.parents[1] / "build/simulator/mps_simulator.json").read_text())
-    source = Path(build["checkout"]) / "test/cpp_extensions/mps_aoti_shim_extension.cpp"
+    source = read_build().checkout / "test/cpp_extensions/mps_aoti_shim_extension.cpp"
     shim = cpp_extension.load(name=source.stem, sources=[str(source)], build_directory=str(tmp_path))
     x = torch.zeros(8, device="mps")
 

@@ -8,9 +8,9 @@ glue/README.md lists the former. Where a Mac with 2.6.0 raises, so must this.
 from __future__ import annotations
 
 import io
-import json
 import re
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any, TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from test_package import run
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import mps_simulator
+from mps_simulator._build import read_build
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +62,7 @@ def table() -> list[list[str]]:
 
 
 def test_table_lists_every_place() -> None:
-    checkout = Path(json.loads((SIMULATOR.parents[1] / "build/simulator/mps_simulator.json").read_text())["checkout"])
+    checkout = read_build().checkout
     own = re.compile(r"aten/src/ATen/(native/)?mps/|aten/src/ATen/test/|torch/csrc/mps/")
     condition = re.compile(r"^\s*#\s*(if|ifdef|elif)\b.*\bUSE_MPS\b", re.MULTILINE)
     found = {}
@@ -170,17 +171,8 @@ def test_transformer_has_no_fast_path_of_its_own() -> None:
     heads = torch.nn.MultiheadAttention(8, 2).to("mps")
     y = x.to("mps")
     with pytest.raises(NotImplementedError, match="'MPS' (backend|device)|not currently implemented for the MPS"):
-        torch._native_multi_head_attention(
-            y,
-            y,
-            y,
-            8,
-            2,
-            heads.in_proj_weight,
-            heads.in_proj_bias,
-            heads.out_proj.weight,
-            heads.out_proj.bias,
-        )
+        projections = (heads.in_proj_weight, heads.in_proj_bias, heads.out_proj.weight, heads.out_proj.bias)
+        torch._native_multi_head_attention(y, y, y, 8, 2, *projections)
 
 
 def test_copies() -> None:
@@ -254,16 +246,10 @@ def test_pinned_memory_is_refused_as_upstream_refuses_it() -> None:
     with pytest.raises(RuntimeError, match="only dense CPU tensors can be pinned"):
         x.to("mps").pin_memory()
     assert not x.is_pinned() and not x.to("mps").is_pinned()
-    loader: Any = torch.utils.data.DataLoader(torch.arange(4.0), batch_size=2, pin_memory=True)
-    assert [batch.tolist() for batch in loader] == [[0.0, 1.0], [2.0, 3.0]]
-    loader = torch.utils.data.DataLoader(
-        torch.arange(4.0),
-        batch_size=2,
-        pin_memory=True,
-        pin_memory_device="mps",
-    )
+    load: Any = partial(torch.utils.data.DataLoader, torch.arange(4.0), batch_size=2, pin_memory=True)
+    assert [batch.tolist() for batch in load()] == [[0.0, 1.0], [2.0, 3.0]]
     with pytest.raises(RuntimeError, match=refusal):
-        list(loader)
+        list(load(pin_memory_device="mps"))
 
 
 def test_profiler_emits_signposts() -> None:

@@ -61,7 +61,7 @@ def test_a_rule(write: Writer) -> None:
 
 
 def test_operators_differ_in_their_second_type() -> None:
-    family = Operators("{operator}_cpu_{dtype}", dtypes=2, first="float32")
+    family = Operators(tests="{operator}_cpu_{dtype}", dtypes=2, first="float32")
     seconds = {
         family.choose(f"op{number}_cpu_{dtype}" for dtype in DTYPES).difference({f"op{number}_cpu_float32"}).pop()
         for number in range(50)
@@ -84,11 +84,11 @@ OPERATORS = st.sets(
         [f"TestOps::test_forward_{operator}_cpu_{dtype}" for operator in ("add", "_cpu_", "a_b") for dtype in DTYPES]
     )
 )
-FORWARD = Operators("TestOps::test_forward_{operator}_cpu_{dtype}", dtypes=2, first="float32")
+FORWARD = Operators(tests="TestOps::test_forward_{operator}_cpu_{dtype}", dtypes=2, first="float32")
 
 
 def choose(ids: set[str], left_out: set[str] | None = None) -> set[str]:
-    rule = FileRule(("*",), (FORWARD,), frozenset(left_out or ()))
+    rule = FileRule(tests=["*"], operators=[FORWARD], slow=dict.fromkeys(left_out or (), 9.0))
     return set(rule.choose(Path("rule.toml"), [*sorted(ids), "TestOps::test_forward_always_cpu_bool"]))
 
 
@@ -163,33 +163,20 @@ def test_a_rule_that_no_longer_fits(write: Writer, old: str, new: str, complaint
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        ('tests = ["*"]', "", "tests must be a list, but is None"),
-        ("dtypes = 2", 'dtypes = "2"', "dtypes must be a int, but is '2'"),
-        ("{operator}_cpu_{dtype}", "{operator}_cpu", "needs {operator} and {dtype}, each once"),
-        ("= 1.5", '= "long"', "no number of seconds: TestA::test_slow"),
-        (".slow]", ".slowly]", "knows no key: slowly"),
-        ("first =", "second =", "first must be a str"),
-        (".slow]", ".slow", "is not TOML"),
-        ('["test_optim.py"]', "[of]", "of must be a str"),
+        ('tests = ["*"]', "", "tests\n  Field required"),
+        ("dtypes = 2", 'dtypes = "2"', "dtypes\n  Input should be a valid integer"),
+        ("{operator}_cpu_{dtype}", "{operator}_cpu", "tests\n  String should match pattern"),
+        (".slow]", ".slowly]", "slowly\n  Extra inputs are not permitted"),
+        (".slow]", ".slow", "cannot be read"),
+        ('["test_mps.py"]', 'of = "whole.toml"\none_in = 0\n["test_mps.py"]', "one_in\n  Input should be greater than"),
     ],
 )
-def test_a_rule_that_cannot_be_read(write: Writer, old: str, new: str, complaint: str) -> None:
+def test_a_sample_that_cannot_be_read(write: Writer, old: str, new: str, complaint: str) -> None:
     assert old in RULE
     with pytest.raises(SampleError, match=complaint):
-        read_sample(write(RULE.replace(old, new)))
+        read_sample(write(RULE.replace(old, new, 1)))
 
 
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ('of = "none.toml"\none_in = 6', "none.toml cannot be read"),
-        ('of = "sample.toml"\none_in = 6', "of is no table"),
-        ('of = "whole.toml"\none_in = 0', "one_in must be at least 1, but is 0"),
-        ('of = "whole.toml"', "one_in must be a int"),
-        ('of = "whole.toml"\none_in = 6\n["test_mps.py"]\nmore = 1', "knows no key: more"),
-    ],
-)
-def test_a_share_that_cannot_be_read(write: Writer, text: str, complaint: str) -> None:
-    write(RULE, "whole.toml")
-    with pytest.raises(SampleError, match=complaint):
-        read_sample(write(text))
+def test_a_share_of_nothing(write: Writer) -> None:
+    with pytest.raises(SampleError, match=r"none\.toml cannot be read"):
+        read_sample(write('of = "none.toml"\none_in = 6'))

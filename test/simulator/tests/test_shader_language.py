@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 import torch
-from shader_harness import Shader, ShaderError, standalone_library
+from shader_harness import Shader, ShaderError
+
+from mps_simulator._build import read_build
 
 PRELUDE = "#include <metal_stdlib>\nusing namespace metal;\n"
 
@@ -20,6 +22,11 @@ PRELUDE = "#include <metal_stdlib>\nusing namespace metal;\n"
 def shader(body: str, **options: Any) -> Shader:
     """A library with the usual first two lines."""
     return Shader(PRELUDE + body, **options)
+
+
+def run(body: str, *arguments: Any) -> None:
+    """Compiles the kernel f and runs it."""
+    shader(body).run("f", *arguments)
 
 
 def error_of(source: str, **options: Any) -> str:
@@ -158,8 +165,7 @@ def test_argument_buffer_identifiers() -> None:
 
 
 def test_built_in_inputs_at_the_edge_of_the_grid() -> None:
-    library = shader(
-        """
+    source = """
         kernel void f(device uint* out,
                       uint2 grid [[threads_per_grid]], uint2 position [[thread_position_in_grid]],
                       ushort2 local [[thread_position_in_threadgroup]], uint2 size [[threads_per_threadgroup]],
@@ -169,11 +175,10 @@ def test_built_in_inputs_at_the_edge_of_the_grid() -> None:
           o[0] = local.x; o[1] = local.y; o[2] = size.x; o[3] = size.y;
           o[4] = group.x; o[5] = group.y; o[6] = index; o[7] = lane; o[8] = simd;
         }
-        """
-    )
+    """
     width, height = 21, 10
     out = torch.full((height, width, 9), 99, dtype=torch.int32)
-    library.run("f", [out], (width, height), (8, 6))
+    run(source, [out], (width, height), (8, 6))
     for y in range(height):
         for x in range(width):
             size = (min(8, width - x // 8 * 8), min(6, height - y // 6 * 6))
@@ -236,8 +241,7 @@ def test_versions_and_macros() -> None:
 
 
 def test_swizzles_and_constructors() -> None:
-    library = shader(
-        """
+    source = """
         template <typename T> T twice(T x) { return x + x; }
         kernel void f(device float4* x, device short3* s, device bool3* b) {
           float4 v = float4(1, float2(2, 3), 4);
@@ -253,11 +257,10 @@ def test_swizzles_and_constructors() -> None:
           x[4] = select(float4(1), float4(2), v > 4);
           x[5] = any(b[0]) && !all(b[0]) ? as_type<float4>(as_type<uint4>(v)) : 0;
         }
-        """
-    )
+    """
     x = torch.zeros(6, 4)
     s, b = torch.zeros(4, dtype=torch.int16), torch.zeros(4, dtype=torch.bool)
-    library.run("f", [x, s, b], 1)
+    run(source, [x, s, b], 1)
     v = [8.0, 3, 6, 5]
     expected = [v, [10, 12, 6, 16], [0, 3, 8, 1], [5] * 4, [2, 1, 2, 2], v]
     assert x.tolist() == expected
@@ -266,18 +269,16 @@ def test_swizzles_and_constructors() -> None:
 
 
 def test_layout_of_types() -> None:
-    library = shader(
-        """
+    source = """
         struct S { char c; half3 h; bool2 b; bfloat4 f; packed_uint3 p; ulong2 u; };
         kernel void f(device uint* x) {
           x[0] = sizeof(float3); x[1] = sizeof(array<packed_char3, 5>); x[2] = sizeof(half3); x[3] = sizeof(bool4);
           x[4] = sizeof(bfloat2); x[5] = sizeof(float3x3); x[6] = sizeof(float2x4); x[7] = alignof(float4);
           x[8] = sizeof(S); x[9] = sizeof(long); x[10] = alignof(ulong4);
         }
-        """
-    )
+    """
     x = torch.zeros(11, dtype=torch.int32)
-    library.run("f", [x], 1)
+    run(source, [x], 1)
     assert x.tolist() == [16, 15, 8, 4, 4, 48, 32, 16, 64, 8, 32]
 
 
@@ -333,16 +334,14 @@ def test_sixteen_bit_arithmetic_matches_torch(kind: str) -> None:
     dtype = torch.float16 if kind == "half" else torch.bfloat16
     a = torch.randn(2000, generator=torch.Generator().manual_seed(1)).to(dtype)
     b = torch.randn(2000, generator=torch.Generator().manual_seed(2)).to(dtype)
-    library = shader(
-        f"""
+    source = f"""
         kernel void f(device {kind}* a, device {kind}* b, device {kind}* out, uint i [[thread_position_in_grid]]) {{
           out[i] = a[i] + b[i]; out[2000 + i] = a[i] * b[i]; out[4000 + i] = a[i] / b[i]; out[6000 + i] = sqrt(abs(a[i]));
           {kind} sum = a[i]; sum += b[i]; sum -= {kind}(2); out[8000 + i] = -sum;
         }}
-        """
-    )
+    """
     out = torch.empty(5, 2000, dtype=dtype)
-    library.run("f", [a, b, out], 2000)
+    run(source, [a, b, out], 2000)
     expected = [a + b, a * b, a / b, a.abs().sqrt(), -(a + b - 2)]
     for row, wanted in zip(out, expected):
         assert torch.equal(row, wanted)
@@ -360,16 +359,7 @@ UNARY = {
 @pytest.mark.parametrize("spelling", ["", "metal::", "precise::", "fast::"])
 def test_unary_mathematics(spelling: str) -> None:
     values = torch.cat([torch.linspace(-4, 4, 997), torch.tensor([0.0, float("inf"), -float("inf"), float("nan")])])
-    statements = " ".join(f"out[{n} * count + i] = {spelling}{name}(x);" for n, name in enumerate(UNARY))
-    library = shader(
-        f"""
-        kernel void f(device float* a, device float* out, constant uint& count, uint i [[thread_position_in_grid]]) {{
-          float x = a[i]; {statements}
-        }}
-        """
-    )
-    out = torch.empty(len(UNARY), values.numel())
-    library.run("f", [values, out, values.numel()], values.numel())
+    out = evaluate([f"{spelling}{name}(a)" for name in UNARY], [values])
     for row, (name, function) in zip(out, UNARY.items()):
         torch.testing.assert_close(
             row, function(values.double()).float(), rtol=1e-6, atol=1e-7, equal_nan=True, msg=name
@@ -415,8 +405,7 @@ def test_traits_limits_and_templates() -> None:
 
 
 def test_address_spaces_only_differ_for_metal() -> None:
-    library = shader(
-        """
+    source = """
         float first(device float* x) { return x[0]; }
         float first(threadgroup float* x) { return x[0]; }
         float first(constant float* x) { return x[0] + 100; }
@@ -431,10 +420,9 @@ def test_address_spaces_only_differ_for_metal() -> None:
           Box copy = box;
           x[1] = first(x) + first(c) + first(t) + second((const thread float*)p) + copy.get() + box.get();
         }
-        """
-    )
+    """
     x = torch.tensor([1.0, 0])
-    library.run("f", [x, torch.tensor([2.0]), torch.tensor([0.5])], 1, 1, [16])
+    run(source, [x, torch.tensor([2.0]), torch.tensor([0.5])], 1, 1, [16])
     assert x[1].item() == 1 + 102 + 5 + 2 + 1
 
 
@@ -442,8 +430,7 @@ def test_address_spaces_only_differ_for_metal() -> None:
 
 
 def test_atomics() -> None:
-    library = shader(
-        """
+    source = """
         kernel void f(device atomic_uint* count, device atomic_int* extremes, device atomic<float>* sum,
                       device atomic_uint* words, device int* values, uint i [[thread_position_in_grid]]) {
           atomic_fetch_add_explicit(count, 1u, memory_order_relaxed);
@@ -458,12 +445,11 @@ def test_atomics() -> None:
             atomic_store_explicit(&words[2], expected + (changed ? 100 : 0), memory_order_relaxed);
           }
         }
-        """
-    )
+    """
     values = torch.randint(-1000, 1000, (3000,), dtype=torch.int32)
     count, extremes = torch.zeros(1, dtype=torch.int32), torch.zeros(2, dtype=torch.int32)
     total, words = torch.zeros(1), torch.zeros(3, dtype=torch.int32)
-    library.run("f", [count, extremes, total, words, values], 3000)
+    run(source, [count, extremes, total, words, values], 3000)
     assert count.item() == 3000
     assert extremes.tolist() == [values.max().item(), values.min().item()]
     assert total.item() == 1500
@@ -472,8 +458,7 @@ def test_atomics() -> None:
 
 @pytest.mark.parametrize("count", [1, 31, 32, 33, 100, 1000, 1024, 2500])
 def test_reduction_with_barriers(count: int) -> None:
-    library = shader(
-        """
+    source = """
         kernel void f(device float* x, device float* out, threadgroup float* shared [[threadgroup(0)]],
                       uint i [[thread_position_in_grid]], uint t [[thread_position_in_threadgroup]],
                       uint n [[threads_per_threadgroup]], uint g [[threadgroup_position_in_grid]]) {
@@ -487,12 +472,11 @@ def test_reduction_with_barriers(count: int) -> None:
           }
           if (t == 0) out[g] = shared[0];
         }
-        """
-    )
+    """
     x = torch.randint(-9, 9, (count,)).float()
     groups = (count + 1023) // 1024
     out = torch.zeros(groups)
-    library.run("f", [x, out], count, min(count, 1024), [4096])
+    run(source, [x, out], count, min(count, 1024), [4096])
     assert out.tolist() == [float(part.sum()) for part in torch.split(x, 1024)]
 
 
@@ -515,48 +499,36 @@ def test_threads_may_return_before_a_barrier() -> None:
 
 
 def test_barriers_in_different_branches_are_refused() -> None:
-    library = shader(
-        """
+    source = """
         kernel void f(device int* x, uint t [[thread_position_in_threadgroup]]) {
           if (t < 16) { threadgroup_barrier(mem_flags::mem_device); x[t] = 1; }
           else { x[t] = 2; threadgroup_barrier(mem_flags::mem_threadgroup); }
         }
-        """
-    )
+    """
     x = torch.zeros(64, dtype=torch.int32)
     with pytest.raises(ShaderError, match="kernel 'f' .*different calls of threadgroup_barrier"):
-        library.run("f", [x], 64, 64)
+        run(source, [x], 64, 64)
     # The runtime is fit for the next kernel.
     test_reduction_with_barriers(100)
 
 
 SIMD: dict[str, Callable[[list[int], int], int]] = {
-    "simd_sum(v)": lambda g, i: sum(g),
-    "simd_product(v % 4 ? 1 : 3)": lambda g, i: 3 ** sum(v % 4 == 0 for v in g),
-    "simd_max(v)": lambda g, i: max(g),
-    "simd_min(v)": lambda g, i: min(g),
-    "simd_shuffle(v, 5)": lambda g, i: g[5],
-    "simd_shuffle_xor(v, 3)": lambda g, i: g[i ^ 3],
-    "simd_shuffle_down(v, 2)": lambda g, i: g[i + 2] if i + 2 < len(g) else g[i],
-    "simd_shuffle_up(v, 2)": lambda g, i: g[i - 2] if i >= 2 else g[i],
-    "simd_broadcast(v, 2)": lambda g, i: g[2],
+    "simd_sum(a)": lambda g, i: sum(g),
+    "simd_product(a % 4 ? 1 : 3)": lambda g, i: 3 ** sum(v % 4 == 0 for v in g),
+    "simd_max(a)": lambda g, i: max(g),
+    "simd_min(a)": lambda g, i: min(g),
+    "simd_shuffle(a, 5)": lambda g, i: g[5],
+    "simd_shuffle_xor(a, 3)": lambda g, i: g[i ^ 3],
+    "simd_shuffle_down(a, 2)": lambda g, i: g[i + 2] if i + 2 < len(g) else g[i],
+    "simd_shuffle_up(a, 2)": lambda g, i: g[i - 2] if i >= 2 else g[i],
+    "simd_broadcast(a, 2)": lambda g, i: g[2],
 }
 
 
 @pytest.mark.parametrize("size", [32, 64, 44])
 def test_simd_functions(size: int) -> None:
-    statements = "\n".join(f"out[{n} * count + i] = {expression};" for n, expression in enumerate(SIMD))
-    library = shader(
-        f"""
-        kernel void f(device int* x, device int* out, constant uint& count, uint i [[thread_position_in_grid]]) {{
-          int v = x[i];
-          {statements}
-        }}
-        """
-    )
     x = torch.randint(0, 100, (size,), dtype=torch.int32, generator=torch.Generator().manual_seed(size))
-    out = torch.zeros(len(SIMD), size, dtype=torch.int32)
-    library.run("f", [x, out, size], size, size)
+    out = evaluate(list(SIMD), [x], torch.int32)
     for row, (expression, function) in zip(out, SIMD.items()):
         expected = []
         for group in torch.split(x, 32):
@@ -567,8 +539,7 @@ def test_simd_functions(size: int) -> None:
 
 def test_divergent_lanes_meet_by_place() -> None:
     """Lanes of a branch that is not taken by all see each other only, and rejoin behind it."""
-    library = shader(
-        """
+    source = """
         kernel void f(device int* out, uint i [[thread_position_in_grid]]) {
           int result = 0;
           if (i % 2 == 0) {
@@ -581,10 +552,9 @@ def test_divergent_lanes_meet_by_place() -> None:
           result += 1000000 * simd_sum(1);
           out[i] = result;
         }
-        """
-    )
+    """
     out = torch.zeros(32, dtype=torch.int32)
-    library.run("f", [out], 32)
+    run(source, [out], 32)
     rounds = {0: 0, 1: 24, 2: 24 + 16, 3: 24 + 16 + 8}
     expected = [
         (16 + (400 if i % 8 == 0 else 0) if i % 2 == 0 else 160) + 1000 * rounds[i % 4] + 32_000_000 for i in range(32)
@@ -620,8 +590,7 @@ def test_collectives_behind_helpers_and_operators() -> None:
 @pytest.mark.parametrize("kind", ["float", "half", "bfloat"])
 def test_simdgroup_matrices(kind: str) -> None:
     dtype = {"float": torch.float32, "half": torch.float16, "bfloat": torch.bfloat16}[kind]
-    library = shader(
-        f"""
+    source = f"""
         kernel void f(device {kind}* a, device {kind}* b, device float* out, device {kind}* shifted) {{
           simdgroup_{kind}8x8 x, y, z;
           simdgroup_float8x8 sum = make_filled_simdgroup_matrix<float, 8, 8>(1.0);
@@ -637,11 +606,10 @@ def test_simdgroup_matrices(kind: str) -> None:
           simdgroup_float8x8 d(3.0);
           simdgroup_store(d, out + 64);
         }}
-        """
-    )
+    """
     a, b = torch.randn(8, 16).to(dtype), torch.randn(8, 16).to(dtype)
     out, shifted = torch.zeros(2, 8, 8), torch.zeros(8, 8, dtype=dtype)
-    library.run("f", [a, b, out, shifted], 32)
+    run(source, [a, b, out, shifted], 32)
     torch.testing.assert_close(out[0].double(), a.double() @ b.double().t() + 1, rtol=1e-4, atol=1e-4)
     assert torch.equal(out[1], torch.eye(8) * 3)
     expected = a[:, :8].clone()
@@ -650,17 +618,15 @@ def test_simdgroup_matrices(kind: str) -> None:
 
 
 def test_threadgroup_memory_starts_poisoned() -> None:
-    library = shader(
-        """
+    source = """
         kernel void f(device float* x, threadgroup float* dynamic [[threadgroup(1)]], uint t [[thread_index_in_threadgroup]]) {
           threadgroup float fixed[4];
           x[t * 2] = fixed[t]; x[t * 2 + 1] = dynamic[t];
           fixed[t] = dynamic[t] = 1;
         }
-        """
-    )
+    """
     x = torch.zeros(8)
-    library.run("f", [x], 8, 4, [0, 16])
+    run(source, [x], 8, 4, [0, 16])
     assert x.isnan().all()
 
 
@@ -741,7 +707,7 @@ print(list(values) if handle else library.mps_simulator_shader_error().decode())
 def compile_elsewhere(cache: Path, factor: int, **environment: str) -> subprocess.Popen[str]:
     """A process of its own that compiles and runs a kernel, then prints the result or the message."""
     return subprocess.Popen(
-        [sys.executable, "-S", "-c", COMPILE, str(standalone_library()), str(factor)],
+        [sys.executable, "-S", "-c", COMPILE, str(read_build().library), str(factor)],
         env={**os.environ, "MPS_SIMULATOR_SHADER_CACHE": str(cache), **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

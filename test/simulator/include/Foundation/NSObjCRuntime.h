@@ -33,30 +33,15 @@ static const NSInteger NSNotFound = NSIntegerMax;
 #define NS_OPTIONS(_type, _name) \
   _type _name;                   \
   enum : _type
-#define NS_ERROR_ENUM(_domain, _name) NS_ENUM(NSInteger, _name)
-#define NS_TYPED_ENUM
-#define NS_STRING_ENUM
 
 #define NS_ASSUME_NONNULL_BEGIN _Pragma("clang assume_nonnull begin")
 #define NS_ASSUME_NONNULL_END _Pragma("clang assume_nonnull end")
 #define NS_RETURNS_RETAINED __attribute__((ns_returns_retained))
 #define NS_RETURNS_NOT_RETAINED __attribute__((ns_returns_not_retained))
-#define NS_RETURNS_INNER_POINTER
-#define NS_DESIGNATED_INITIALIZER
 #define NS_UNAVAILABLE __attribute__((unavailable))
 #define NS_REQUIRES_NIL_TERMINATION __attribute__((sentinel))
-#define NS_FORMAT_FUNCTION(F, A)
-#define NS_NOESCAPE __attribute__((noescape))
 #define NS_INLINE static inline
-#define NS_SWIFT_NAME(...)
-#define NS_SWIFT_UNAVAILABLE(...)
-#define NS_REFINED_FOR_SWIFT
-#define NS_SWIFT_SENDABLE
-#define NS_SWIFT_ASYNC(...)
-#define NS_SWIFT_DISABLE_ASYNC
-#define NS_UNSAFE_UNRETAINED
 #define NS_ROOT_CLASS __attribute__((objc_root_class))
-#define NS_BLOCK_ASSERTIONS 1
 
 #ifndef MIN
 #define MIN(A, B) ((A) < (B) ? (A) : (B))

@@ -19,6 +19,8 @@ enum : NSStringEncoding {
 + (instancetype)stringWithFormat:(NSString*)format, ...;
 @property(readonly) const char* UTF8String;
 - (BOOL)isEqualToString:(NSString*)string;
+@property(readonly) int intValue;
+@property(readonly) long long longLongValue;
 @end
 
 // The compiler lays literals out as {isa, bytes, length}; see

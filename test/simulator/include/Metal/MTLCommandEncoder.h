@@ -29,12 +29,6 @@ typedef NS_OPTIONS(NSUInteger, MTLBarrierScope) {
 - (void)popDebugGroup;
 @end
 
-// Counter sampling is refused by the simulated encoders.
-
-@protocol MTLCounterSampleBuffer <NSObject>
-@property(readonly) NSUInteger sampleCount;
-@end
-
 typedef NS_ENUM(NSUInteger, MTLDispatchType) {
   MTLDispatchTypeSerial = 0,
   MTLDispatchTypeConcurrent = 1,
@@ -56,15 +50,6 @@ typedef NS_ENUM(NSUInteger, MTLDispatchType) {
                   size:(NSUInteger)size;
 - (void)updateFence:(id<MTLFence>)fence;
 - (void)waitForFence:(id<MTLFence>)fence;
-- (void)resetCommandsInBuffer:(id<MTLIndirectCommandBuffer>)buffer withRange:(NSRange)range;
-- (void)copyIndirectCommandBuffer:(id<MTLIndirectCommandBuffer>)source
-                      sourceRange:(NSRange)sourceRange
-                      destination:(id<MTLIndirectCommandBuffer>)destination
-                 destinationIndex:(NSUInteger)destinationIndex;
-- (void)optimizeIndirectCommandBuffer:(id<MTLIndirectCommandBuffer>)indirectCommandBuffer withRange:(NSRange)range;
-- (void)sampleCountersInBuffer:(id<MTLCounterSampleBuffer>)sampleBuffer
-                 atSampleIndex:(NSUInteger)sampleIndex
-                   withBarrier:(BOOL)barrier;
 @end
 
 @protocol MTLComputePipelineState;
@@ -84,7 +69,6 @@ typedef struct {
          withRange:(NSRange)range;
 - (void)setTexture:(nullable id<MTLTexture>)texture atIndex:(NSUInteger)index;
 - (void)setThreadgroupMemoryLength:(NSUInteger)length atIndex:(NSUInteger)index;
-- (void)setImageblockWidth:(NSUInteger)width height:(NSUInteger)height;
 - (void)dispatchThreadgroups:(MTLSize)threadgroupsPerGrid threadsPerThreadgroup:(MTLSize)threadsPerThreadgroup;
 - (void)dispatchThreadgroupsWithIndirectBuffer:(id<MTLBuffer>)indirectBuffer
                           indirectBufferOffset:(NSUInteger)indirectBufferOffset
@@ -97,16 +81,9 @@ typedef struct {
                count:(NSUInteger)count
                usage:(MTLResourceUsage)usage;
 - (void)useHeap:(id<MTLHeap>)heap;
-- (void)useHeaps:(const id<MTLHeap> _Nonnull[_Nonnull])heaps count:(NSUInteger)count;
 - (void)executeCommandsInBuffer:(id<MTLIndirectCommandBuffer>)indirectCommandBuffer withRange:(NSRange)executionRange;
-- (void)executeCommandsInBuffer:(id<MTLIndirectCommandBuffer>)indirectCommandbuffer
-                 indirectBuffer:(id<MTLBuffer>)indirectRangeBuffer
-           indirectBufferOffset:(NSUInteger)indirectBufferOffset;
 - (void)memoryBarrierWithScope:(MTLBarrierScope)scope;
 - (void)memoryBarrierWithResources:(const id<MTLResource> _Nonnull[_Nonnull])resources count:(NSUInteger)count;
-- (void)sampleCountersInBuffer:(id<MTLCounterSampleBuffer>)sampleBuffer
-                 atSampleIndex:(NSUInteger)sampleIndex
-                   withBarrier:(BOOL)barrier;
 @end
 
 @protocol MTLIndirectComputeCommand <NSObject>
@@ -116,14 +93,8 @@ typedef struct {
                  threadsPerThreadgroup:(MTLSize)threadsPerThreadgroup;
 - (void)concurrentDispatchThreads:(MTLSize)threadsPerGrid threadsPerThreadgroup:(MTLSize)threadsPerThreadgroup;
 - (void)setBarrier;
-- (void)clearBarrier;
-- (void)setImageblockWidth:(NSUInteger)width height:(NSUInteger)height;
 - (void)reset;
 - (void)setThreadgroupMemoryLength:(NSUInteger)length atIndex:(NSUInteger)index;
-@end
-
-@protocol MTLIndirectRenderCommand <NSObject>
-- (void)reset;
 @end
 
 typedef NS_OPTIONS(NSUInteger, MTLIndirectCommandType) {
@@ -132,28 +103,14 @@ typedef NS_OPTIONS(NSUInteger, MTLIndirectCommandType) {
   MTLIndirectCommandTypeConcurrentDispatchThreads = 64,
 };
 
-typedef struct {
-  uint32_t location;
-  uint32_t length;
-} MTLIndirectCommandBufferExecutionRange;
-
-MTL_INLINE MTLIndirectCommandBufferExecutionRange MTLIndirectCommandBufferExecutionRangeMake(uint32_t location,
-                                                                                             uint32_t length) {
-  MTLIndirectCommandBufferExecutionRange range = {location, length};
-  return range;
-}
-
 @interface MTLIndirectCommandBufferDescriptor : NSObject <NSCopying>
 @property(readwrite, nonatomic) MTLIndirectCommandType commandTypes;
 @property(readwrite, nonatomic) BOOL inheritPipelineState, inheritBuffers;
-@property(readwrite, nonatomic) NSUInteger maxVertexBufferBindCount, maxFragmentBufferBindCount;
 @property(readwrite, nonatomic) NSUInteger maxKernelBufferBindCount, maxKernelThreadgroupMemoryBindCount;
-@property(readwrite, nonatomic) BOOL supportRayTracing, supportDynamicAttributeStride;
 @end
 
 @protocol MTLIndirectCommandBuffer <MTLResource>
 @property(readonly) NSUInteger size;
-- (void)resetWithRange:(NSRange)range;
 - (id<MTLIndirectComputeCommand>)indirectComputeCommandAtIndex:(NSUInteger)commandIndex;
 @end
 

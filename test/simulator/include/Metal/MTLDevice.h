@@ -10,7 +10,6 @@
 
 @protocol MTLCommandQueue;
 @protocol MTLCommandBuffer;
-@protocol MTLDrawable;
 
 typedef NS_ENUM(NSUInteger, MTLCommandBufferStatus) {
   MTLCommandBufferStatusNotEnqueued = 0,
@@ -114,16 +113,13 @@ typedef NS_ENUM(NSUInteger, MTLDeviceLocation) {
   MTLDeviceLocationBuiltIn = 0,
 };
 
-@class MTLArgumentDescriptor;
-
 @protocol MTLDevice <NSObject>
 @property(nonnull, readonly) NSString* name;
-@property(readonly) uint64_t registryID;
 @property(readonly, getter=isLowPower) BOOL lowPower;
 @property(readonly) BOOL hasUnifiedMemory;
 @property(readonly) uint64_t recommendedMaxWorkingSetSize;
 @property(readonly) MTLDeviceLocation location;
-@property(readonly) NSUInteger currentAllocatedSize, maxThreadgroupMemoryLength, maxBufferLength;
+@property(readonly) NSUInteger currentAllocatedSize, maxBufferLength;
 - (BOOL)supportsFamily:(MTLGPUFamily)gpuFamily;
 - (nullable id<MTLCommandQueue>)newCommandQueue;
 - (nullable id<MTLCommandQueue>)newCommandQueueWithMaxCommandBufferCount:(NSUInteger)maxCommandBufferCount;
@@ -137,8 +133,6 @@ typedef NS_ENUM(NSUInteger, MTLDeviceLocation) {
                                             length:(NSUInteger)length
                                            options:(MTLResourceOptions)options
                                        deallocator:(void (^_Nullable)(void* pointer, NSUInteger length))deallocator;
-- (nullable id<MTLLibrary>)newDefaultLibrary;
-- (nullable id<MTLLibrary>)newLibraryWithURL:(NSURL*)url error:(NSError* _Nullable* _Nullable)error;
 - (nullable id<MTLLibrary>)newLibraryWithData:(dispatch_data_t)data error:(NSError* _Nullable* _Nullable)error;
 - (nullable id<MTLLibrary>)newLibraryWithSource:(NSString*)source
                                         options:(nullable MTLCompileOptions*)options

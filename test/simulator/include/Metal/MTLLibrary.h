@@ -66,18 +66,6 @@ typedef NS_ENUM(NSUInteger, MTLLanguageVersion) {
 #endif
 };
 
-typedef NS_ENUM(NSInteger, MTLLibraryType) {
-  MTLLibraryTypeExecutable = 0,
-};
-
-typedef NS_ENUM(NSInteger, MTLLibraryOptimizationLevel) {
-  MTLLibraryOptimizationLevelDefault = 0,
-};
-
-typedef NS_ENUM(NSInteger, MTLCompileSymbolVisibility) {
-  MTLCompileSymbolVisibilityDefault = 0,
-};
-
 #ifdef __MAC_15_0
 typedef NS_ENUM(NSInteger, MTLMathMode) {
   MTLMathModeSafe = 0,
@@ -90,10 +78,6 @@ typedef NS_ENUM(NSInteger, MTLMathFloatingPointFunctions) {
   MTLMathFloatingPointFunctionsPrecise = 1,
 };
 #endif
-
-typedef NS_ENUM(NSUInteger, MTLFunctionType) {
-  MTLFunctionTypeKernel = 3,
-};
 
 MTL_EXTERN NSString* const MTLLibraryErrorDomain;
 
@@ -109,21 +93,11 @@ typedef NS_ENUM(NSUInteger, MTLLibraryError) {
 @property(readwrite, nonatomic) MTLMathFloatingPointFunctions mathFloatingPointFunctions;
 #endif
 @property(readwrite, nonatomic) MTLLanguageVersion languageVersion;
-@property(readwrite, nonatomic) MTLLibraryType libraryType;
-@property(readwrite, nonatomic) BOOL preserveInvariance;
-@property(readwrite, nonatomic) MTLLibraryOptimizationLevel optimizationLevel;
-@property(readwrite, nonatomic) MTLCompileSymbolVisibility compileSymbolVisibility;
-@property(readwrite, nonatomic) BOOL allowReferencingUndefinedSymbols;
-@property(readwrite, nonatomic) NSUInteger maxTotalThreadsPerThreadgroup;
-#ifdef __MAC_15_0
-@property(readwrite, nonatomic) BOOL enableLogging;
-#endif
 @end
 
 @protocol MTLFunction <NSObject>
 @property(nullable, copy, atomic) NSString* label;
 @property(readonly) id<MTLDevice> device;
-@property(readonly) MTLFunctionType functionType;
 @property(readonly) NSString* name;
 - (id<MTLArgumentEncoder>)newArgumentEncoderWithBufferIndex:(NSUInteger)bufferIndex;
 @end
@@ -132,7 +106,6 @@ typedef NS_ENUM(NSUInteger, MTLLibraryError) {
 @property(nullable, copy, atomic) NSString* label;
 @property(readonly) id<MTLDevice> device;
 @property(readonly) NSArray<NSString*>* functionNames;
-@property(readonly) MTLLibraryType type;
 - (nullable id<MTLFunction>)newFunctionWithName:(NSString*)functionName;
 @end
 
@@ -150,11 +123,8 @@ typedef MTLComputePipelineReflection* __autoreleasing MTLAutoreleasedComputePipe
 @interface MTLComputePipelineDescriptor : NSObject <NSCopying>
 @property(nullable, copy, nonatomic) NSString* label;
 @property(nullable, readwrite, nonatomic, strong) id<MTLFunction> computeFunction;
-@property(readwrite, nonatomic) BOOL threadGroupSizeIsMultipleOfThreadExecutionWidth;
 @property(readwrite, nonatomic) NSUInteger maxTotalThreadsPerThreadgroup;
 @property(readwrite, nonatomic) BOOL supportIndirectCommandBuffers;
-@property(readwrite, nonatomic) NSUInteger maxCallStackDepth;
-@property(readwrite, nonatomic) BOOL supportAddingBinaryFunctions;
 - (void)reset;
 @end
 

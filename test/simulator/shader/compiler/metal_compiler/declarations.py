@@ -86,10 +86,6 @@ class Declarations(Source):
                     at = close
                 else:
                     at = opening + 1
-            elif text == "extern" and self.tokens[at + 1].kind == "string" and self.word(at + 2) == "{":
-                close = self.after_pair(at + 2)
-                self.parse_scope(at + 3, close - 1, scope, False)
-                at = close
             elif text == "template" and self.word(at + 1) != "<":
                 at = self.parse_instantiation(at, end, scope)
             else:
@@ -237,7 +233,8 @@ class Declarations(Source):
                 i for i in range(start, opening) if any(a.name == "kernel" for a in self.attributes.get(i, (0, []))[1])
             )
             self.edits[marker] = "static"
-            self._shorten(marker, 5)
+            token = self.tokens[marker]
+            self.insertions.setdefault(token.line, []).extend([token.column] * 5)
         host_name = next((_string_value(a.argument) for a in attributes if a.name == "host_name"), "")
         max_threads = next((a.argument for a in attributes if a.name == "max_total_threads_per_threadgroup"), "0")
         self.functions.append(
@@ -249,16 +246,6 @@ class Declarations(Source):
         declared = {name} if name != "operator" else {"*"}
         self.units.append((declared, self.identifiers(start, last)))
         return last + 1
-
-    def _shorten(self, at: int, length: int) -> None:
-        """Takes ``length`` blanks out of the blanked tokens after ``at``, to keep the columns behind them."""
-        following = at + 1
-        while length > 0 and following < len(self.tokens) and self.edits.get(following, "x").isspace():
-            size = len(self.edits[following])
-            taken = min(size, length)
-            self.edits[following] = " " * (size - taken)
-            length -= taken
-            following += 1
 
     def add_identifier_offsets(self, name: str, first: int, end: int) -> None:
         """Adds to an argument buffer's structure a function from ``[[id(n)]]`` to the member's offset."""

@@ -154,21 +154,9 @@ def compile_source(options: argparse.Namespace, source: str, work: Path) -> str:
     text.write_text(f'#line 1 "{SOURCE_NAME}"\n{source}\n', encoding="utf-8")
     preprocess = [
         options.clang,
-        "-E",
-        "-x",
-        "c++",
-        "-std=c++17",
-        "-undef",
-        "-nostdinc",
-        "-nostdinc++",
-        "-fno-caret-diagnostics",
-        "-w",
-        f"-I{toolchain / 'metal'}",
-        "-imacros",
-        str(toolchain / "include" / "mps_simulator_macros.h"),
-        "-D__METAL__=1",
-        "-D__METAL_MACOS__=1",
-        f"-D__METAL_VERSION__={options.version}",
+        *"-E -x c++ -std=c++17 -undef -nostdinc -nostdinc++ -fno-caret-diagnostics -w -D__METAL__=1".split(),
+        *(f"-I{toolchain / 'metal'}", "-imacros", str(toolchain / "include" / "mps_simulator_macros.h")),
+        *("-D__METAL_MACOS__=1", f"-D__METAL_VERSION__={options.version}"),
         *([] if options.version < 310 else ["-D__HAVE_BFLOAT__=1"]),
         *(["-D__FAST_MATH__=1"] if options.fast_math else []),
         *(f"-D{macro}" for macro in options.define),
@@ -187,19 +175,8 @@ def compile_source(options: argparse.Namespace, source: str, work: Path) -> str:
     handle, temporary = tempfile.mkstemp(prefix=".library-", dir=os.path.dirname(options.output))
     os.close(handle)
     command = [
-        options.clang,
-        *flags,
-        "-w",
-        "-fno-caret-diagnostics",
-        "-fno-color-diagnostics",
-        "-include-pch",
-        str(library),
-        "-shared",
-        "-Wl,-Bsymbolic",
-        str(code),
-        "-lm",
-        "-o",
-        temporary,
+        *(options.clang, *flags, *"-w -fno-caret-diagnostics -fno-color-diagnostics -shared -Wl,-Bsymbolic".split()),
+        *("-include-pch", str(library), str(code), "-lm", "-o", temporary),
     ]
     done = _run(command)
     if done.returncode != 0:

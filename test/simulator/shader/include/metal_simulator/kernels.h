@@ -266,14 +266,8 @@ constexpr abi::Argument describe(const char* name, int index) {
   }
 }
 
-template <unsigned... numbers>
+template <class, unsigned... numbers>
 struct Sequence {};
-template <unsigned count, unsigned... numbers>
-struct MakeSequence : MakeSequence<count - 1, count - 1, numbers...> {};
-template <unsigned... numbers>
-struct MakeSequence<0, numbers...> {
-  using type = Sequence<numbers...>;
-};
 
 template <auto function, class... Parameters>
 struct Kernel;
@@ -284,7 +278,7 @@ struct Kernel<function, Parameters...> {
   static_assert(count == sizeof...(Parameters), "an instantiation of a kernel differs from its template");
   static_assert((check<Arguments, Parameters::source>() && ...), "");
   static constexpr Resolved<count> resolved = resolve<Parameters...>();
-  using Numbers = typename MakeSequence<count>::type;
+  using Numbers = __make_integer_seq<Sequence, unsigned, count>;
   static constexpr bool only_position_in_grid =
       ((is_memory(Parameters::source) || Parameters::source == Source::thread_position_in_grid) && ...);
 
@@ -293,7 +287,7 @@ struct Kernel<function, Parameters...> {
   };
 
   template <unsigned... numbers>
-  __attribute__((always_inline)) static Memory bound(const abi::Dispatch* dispatch, Sequence<numbers...>) {
+  __attribute__((always_inline)) static Memory bound(const abi::Dispatch* dispatch, Sequence<unsigned, numbers...>) {
     return {
         {(Parameters::source == Source::buffer                   ? dispatch->buffers[resolved.index[numbers]].pointer
               : Parameters::source == Source::threadgroup_memory ? dispatch->threadgroup_memory[resolved.index[numbers]]
@@ -301,7 +295,10 @@ struct Kernel<function, Parameters...> {
          nullptr}};
   }
   template <unsigned... numbers>
-  __attribute__((always_inline)) static void call(const Thread& thread, const Memory& memory, Sequence<numbers...>) {
+  __attribute__((always_inline)) static void call(
+      const Thread& thread,
+      const Memory& memory,
+      Sequence<unsigned, numbers...>) {
     function(argument<Arguments, Parameters::source>(thread, memory.pointers[numbers])...);
   }
 
@@ -368,7 +365,7 @@ struct Kernel<function, Parameters...> {
     abi::Argument list[count + 1];
   };
   template <unsigned... numbers>
-  static constexpr Arguments_ make(const char* const* names, Sequence<numbers...>) {
+  static constexpr Arguments_ make(const char* const* names, Sequence<unsigned, numbers...>) {
     return {{describe<Arguments, Parameters>(names[numbers], resolved.index[numbers])..., {}}};
   }
   static constexpr Arguments_ arguments(const char* const* names) {
