@@ -19,23 +19,12 @@ from fork_tool.suites.mutants.suites import GREEN, MutantSuites, NOTICED, Result
 from fork_tool.suites.suite import load_suites
 from workshop import command_git, LINUX, Workshop
 
-HEADER = "Fault: Line five is lost.\nSuite: fork tool: test/a.py\nSuite: capture cases: test_b.py -k c\n\n"
-DIFF = """diff --git a/aten/Stream.mm b/aten/Stream.mm
---- a/aten/Stream.mm
-+++ b/aten/Stream.mm
-@@ -4,3 +4,2 @@
- line 4
--line 5
- line 6
-"""
+HEADER = "Fault: Line five is lost.\nSuite: fork tool: test/a.py\nSuite: capture cases: test_b.py -k c\n"
+DIFF = "File: aten/Stream.mm\n line 4\n-line 5\n line 6\n"
 # A mutant of a check, which needs no build.
 OF_A_CHECK = """Fault: The check always says yes.
 Suite: fork tool: test/a.py
-
-diff --git a/test/check.py b/test/check.py
---- a/test/check.py
-+++ b/test/check.py
-@@ -1,1 +1,1 @@
+File: test/check.py
 -good = 1 + 1 == 2
 +good = True
 """
@@ -138,7 +127,7 @@ def test_does_not_apply(bench: Bench, times: int) -> None:
     assert result.return_value == 1
     assert bench.outcomes() == {"lost": "does not apply"}
     assert bench.report()["totals"]["caught"] == 0
-    assert f"what @@ -4,3 +4,2 @@ changes is {'there 2 times' if times else 'not there'}" in result.output
+    assert f"'line 4' with what follows is {'there 2 times' if times else 'not there'}" in result.output
 
 
 def test_applies_where_the_lines_have_moved(bench: Bench) -> None:
@@ -291,14 +280,14 @@ def test_one_mutant_and_the_list(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        (HEADER, "has no diff"),
+        (HEADER, "has no line 'File: …'"),
         (DIFF, "needs one line 'Fault: …'"),
         ("Fault: One.\n" + DIFF, "needs one line 'Fault: …'"),
-        (HEADER + DIFF[:-8], "is no whole diff"),
+        (HEADER + DIFF.replace("-", " "), "changes nothing"),
+        (HEADER + DIFF + "line 7\n", "has b'line 7' in a change"),
         ("Author: me\n" + HEADER + DIFF, "a line that is no field"),
         ("Limit: long\n" + HEADER + DIFF, "no number of seconds"),
         (HEADER.replace(": test/a.py", "") + DIFF, "names no tests"),
-        (HEADER + DIFF.replace("--- a", "new file mode 100644\n--- a", 1), "creates the file"),
         (HEADER.replace("fork tool", "spoon tool") + DIFF, "There is no suite 'spoon tool'"),
     ],
 )
