@@ -1,7 +1,5 @@
 """The command line: the commands of all packages in one group, and how errors end."""
 
-from __future__ import annotations
-
 import click
 
 from fork_tool import commands

@@ -1,7 +1,5 @@
 """The commands for this machine, the base, the series and releases."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

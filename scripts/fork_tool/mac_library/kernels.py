@@ -5,8 +5,6 @@ own code reads them there by the name of that library, which is in the process o
 kernels that are the base's need not be in our library at all.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from pathlib import Path

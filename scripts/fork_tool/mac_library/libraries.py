@@ -4,8 +4,6 @@ The linker sees the names that the official wheel's libraries import, and those 
 adds with a reason. No other name is linked.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass

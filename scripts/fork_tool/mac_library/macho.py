@@ -1,7 +1,5 @@
 """Whether the library is one that a Mac of the oldest macOS loads, as far as its file shows that."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path

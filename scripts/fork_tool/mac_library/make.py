@@ -1,7 +1,5 @@
 """`make wheel`: from the pins to a checked wheel. Each step leaves what is complete, and the next run goes on from it."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -1,7 +1,5 @@
 """What the table of symbols in a Mach-O file says."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path

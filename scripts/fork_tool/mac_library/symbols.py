@@ -1,7 +1,5 @@
 """Which library each name comes from that ours does not define."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Iterator

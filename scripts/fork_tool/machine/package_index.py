@@ -1,7 +1,5 @@
 """Wheels of a package index: downloaded by pip, used only when size and hash are right."""
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Packages of pinned versions in a folder of their own, next to the project's environment."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from pathlib import Path

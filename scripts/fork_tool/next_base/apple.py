@@ -4,8 +4,6 @@ The simulator knows what its library names. What it names and does not do says s
 at here.
 """
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The command `test-next`."""
 
-from __future__ import annotations
-
 import os
 
 import click

@@ -1,7 +1,5 @@
 """`test-next`: from the base's wheels to what is known of the series on it. Each step leaves what is complete."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path

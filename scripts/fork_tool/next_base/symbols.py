@@ -1,7 +1,5 @@
 """Who has each name that the overlay's objects take from others."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

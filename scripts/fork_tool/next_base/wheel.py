@@ -1,7 +1,5 @@
 """The release's wheel for a Mac: what is unpacked of it, and what its libraries say: names given and taken, selectors."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import tempfile

@@ -1,7 +1,5 @@
 """The commands that run suites, mutants or programs on the device, or build what they run on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

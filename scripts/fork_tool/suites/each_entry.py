@@ -1,7 +1,5 @@
 """`test-entries`: the simulator built at every entry of the series, and each entry's own tests without the later ones."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Other ways to run a suite: with each operator captured, with linked graph runs, or on a build with a sanitizer."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

@@ -4,8 +4,6 @@ Built as mutants are: the first change of `test/releases/as_2.13.patch` changes 
 further one takes away what makes the engine ready for that.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from dataclasses import asdict, dataclass, replace

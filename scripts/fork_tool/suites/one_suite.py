@@ -1,7 +1,5 @@
 """One suite: the command that runs it, and what its reports say afterwards."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Running programs, upstream's tests and suites on the device, or on the simulator of it."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Collection, Iterable

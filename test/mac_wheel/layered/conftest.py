@@ -1,7 +1,5 @@
 """Brings the layered build up to date before the tests of the suite that need it."""
 
-from __future__ import annotations
-
 import layered_build
 import pytest
 

@@ -1,7 +1,5 @@
 """Programs on a process with two backends: that of the base, as the official wheel has it, and the patched one on top."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The lines by which torch/__init__.py calls the loader."""
 
-from __future__ import annotations
-
 import ast
 
 import layered_build

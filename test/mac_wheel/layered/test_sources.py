@@ -1,7 +1,5 @@
 """scripts/mac_wheel/README.md lists every place in which libtorch_cpu or libtorch_python reaches the backend past the dispatcher."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """An extension that is built with the wheel calls the library's backend; one that was not is found."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import types

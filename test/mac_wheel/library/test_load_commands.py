@@ -1,7 +1,5 @@
 """What the library's file says of itself, and that each thing that is wrong with one is named."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Every name that the library takes is one that the Mac has; names that it has not are named."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """On the device: whether operators fall back, what it costs, and how much of a function it is."""
 
-from __future__ import annotations
-
 import csv
 import os
 import subprocess

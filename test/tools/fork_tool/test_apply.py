@@ -1,7 +1,5 @@
 """`apply`: one commit per entry, the same when run again, and nothing changed when it refuses."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

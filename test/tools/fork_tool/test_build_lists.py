@@ -1,7 +1,5 @@
 """The base's file lists take every file of the overlay, and a file that they do not take is found."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

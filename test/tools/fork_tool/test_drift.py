@@ -1,7 +1,5 @@
 """`drift`: what would become of each entry, and that nothing is changed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`fetch`: from a checkout, from git, from the tarball; nothing half-unpacked is ever left."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

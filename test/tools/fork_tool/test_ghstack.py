@@ -1,7 +1,5 @@
 """`export --ghstack`: the branch, its messages, and that no work on it is lost."""
 
-from __future__ import annotations
-
 import pytest
 
 from fork_tool.common.errors import ForkToolError

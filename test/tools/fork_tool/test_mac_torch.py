@@ -1,7 +1,5 @@
 """On a Mac, tests run on the patched torch that is installed, and nothing is made without one."""
 
-from __future__ import annotations
-
 import pytest
 
 from fork_tool.machine import environment as environment_module

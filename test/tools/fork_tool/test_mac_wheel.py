@@ -1,7 +1,5 @@
 """`wheel` without FROM_SOURCE: what the command takes, and that a dry run does nothing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

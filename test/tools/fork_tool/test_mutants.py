@@ -1,7 +1,5 @@
 """`mutants`: what is applied, built and run, and what counts as caught."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The build of a mutant, which compiles only what it changes, and when a suite has noticed it."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Folders of pinned packages are filled once, and again when what is wanted has changed."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 from pathlib import Path

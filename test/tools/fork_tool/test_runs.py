@@ -1,7 +1,5 @@
 """`simulator`, `demo`, `test`: what is made first, what is run, how it is counted."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

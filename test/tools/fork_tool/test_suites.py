@@ -1,7 +1,5 @@
 """The table of suites, how suites are counted, and the report of a run."""
 
-from __future__ import annotations
-
 import json
 import sys
 from dataclasses import replace

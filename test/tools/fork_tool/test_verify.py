@@ -1,7 +1,5 @@
 """`verify` and `export`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

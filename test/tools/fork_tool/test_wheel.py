@@ -1,7 +1,5 @@
 """`wheel --from-source`: what is refused, what is run, and that a dry run does nothing."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

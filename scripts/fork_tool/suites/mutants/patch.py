@@ -1,7 +1,5 @@
 """Mutants: small faults, each with a header that names it and the suites that should notice it."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Callable, Iterable
@@ -78,7 +76,9 @@ def _mutant(path: Path, mutant: str, text: bytes) -> Mutant:
         file.hunks.append(Hunk(name.decode(), 1, 1, lines=change.rstrip(b"\n").split(b"\n")))
         odd = [line for line in file.hunks[-1].lines if line[:1] not in (b" ", b"-", b"+")]
         if odd or file.hunks[-1].before == file.hunks[-1].after:
-            raise ForkToolError(f"{shown} {f'has {odd[0]!r} in a change' if odd else 'changes nothing'} of {name.decode()}.")
+            raise ForkToolError(
+                f"{shown} {f'has {odd[0]!r} in a change' if odd else 'changes nothing'} of {name.decode()}."
+            )
     if not files:
         raise ForkToolError(f"{shown} has no line 'File: …' with a change below it.")
     faults, suites = fields.get(_FAULT, []), fields.get(_SUITE, [])

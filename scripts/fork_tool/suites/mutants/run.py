@@ -1,7 +1,5 @@
 """`mutants`: small faults in the engine and the checks, one at a time, and which suite notices."""
 
-from __future__ import annotations
-
 import hashlib
 import time
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """What independent sources say of Apple's declarations: the tables in `facts/`, as one."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Short lists that a person keeps: what is the backend's own, what is not confirmed, and guards of newer API."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ The library lists every selector that is sent or asked for, so that no message c
 are looked up in the text.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What the patched backend uses was there in macOS 13.3, or is used behind a check of the version."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Every declaration that the patched backend uses of the simulator's headers has Apple's types."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The stubs of torch._C, the overlay's bindings and torch.cuda agree on names and order of arguments."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import os
