@@ -14,20 +14,6 @@ GROUPED = ("enums", "superclasses", "classes", "constants")
 LISTS = FOLDER / "lists.toml"
 # The oldest macOS that the library runs on.
 OLDEST = (13, 3)
-# The macOS that came with a version of iOS, where a source names only that one. Apple ships both from the same sources.
-_MACOS_OF_IOS: dict[Version, Version] = {
-    (14, 0): (11, 0),
-    (14, 2): (11, 0),
-    (15, 0): (12, 0),
-    (15, 2): (12, 1),
-    (15, 3): (12, 2),
-    (15, 4): (12, 3),
-    (16, 0): (13, 0),
-    (16, 1): (13, 0),
-    (16, 2): (13, 1),
-    (16, 3): (13, 2),
-    (17, 0): (14, 0),
-}
 
 
 @dataclass(frozen=True)
@@ -53,9 +39,8 @@ class Facts:
 
 
 def version(text: str) -> Version:
-    """Return the macOS that `13.2` names, or that came with the iOS that `i16.3` names."""
-    numbers = tuple(int(part) for part in text.removeprefix("i").split("."))
-    return _MACOS_OF_IOS[numbers] if text.startswith("i") else numbers
+    """Return the macOS that `13.2` names."""
+    return tuple(int(part) for part in text.split("."))
 
 
 def load() -> Facts:
@@ -78,14 +63,13 @@ def load() -> Facts:
     for source, sections in said:
         for name, code in sections.get("structs", {}).items():
             facts.structs.setdefault(name, {})[source] = code
-        for key, text in sections.get("methods", {}).items():
-            facts.methods.setdefault(key, []).append(_fact(facts, key, text, source))
-        for owner, groups in sections.get("objects", {}).items():
-            for said, selectors in groups.items():
-                for selector in selectors:
-                    key = f"{said[0]}[{owner} {selector}]"
-                    types = "@ " * (1 + selector.count(":")) + said[1:]
-                    facts.methods.setdefault(key, []).append(_fact(facts, key, types, source))
+        for section in ("methods", "objects"):
+            for owner, groups in sections.get(section, {}).items():
+                for said, selectors in groups.items():
+                    for selector in selectors:
+                        key = f"{said[0]}[{owner} {selector}]"
+                        objects = "@ " * (1 + selector.count(":")) if section == "objects" else ""
+                        facts.methods.setdefault(key, []).append(_fact(facts, key, objects + said[1:], source))
         for owner, groups in sections.get("properties", {}).items():
             for text, names in groups.items():
                 for name in names:
