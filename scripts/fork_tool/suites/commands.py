@@ -115,11 +115,10 @@ def test_entries(project: Project, entries: tuple[str, ...]) -> None:
 
 @click.command("test-newer")
 @click.option("--no-faults", is_flag=True, help="Run the suites that must pass, without planting faults.")
-@click.option("--report", type=_PATH, metavar="FILE", help="[default: build/reports/newer_base.json]")
 @click.pass_obj
-def test_newer(project: Project, no_faults: bool, report: Path | None) -> int:
+def test_newer(project: Project, no_faults: bool) -> int:
     """Run the capture tests on a base that behaves like newer releases (Linux)."""
-    outcomes = newer_base.run_newer(project, not no_faults, report)
+    outcomes = newer_base.run_newer(project, not no_faults)
     return 0 if all(outcome.good for outcome in outcomes) else 1
 
 

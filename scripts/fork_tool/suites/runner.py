@@ -21,8 +21,8 @@ from fork_tool.suites.reports import (
     Count,
     count_junit,
     count_totals,
+    machine_sentence,
     Outcome,
-    report_machine,
     Summary,
     title_of,
 )
@@ -117,7 +117,7 @@ def _report_of(reports: Path, file: str, version: str, words: tuple[str, ...]) -
 
 def _summary(project: Project, machine: Machine, command: str, macos: tuple[str, ...] = ()) -> Summary:
     found = installed_version(project.pin.wheel_name)
-    return Summary(project, command, report_machine(machine, macos), found)
+    return Summary(project, command, machine_sentence(machine, macos), found)
 
 
 def run_suites(
