@@ -17,10 +17,10 @@ from fork_tool.suites.mutants.suites import GREEN, MutantSuites, NOTICED, Result
 from fork_tool.suites.suite import load_suites
 from workshop import command_git, LINUX, Workshop
 
-HEADER = "Fault: Line five is lost.\nSuite: fork tool: test/a.py\nSuite: capture cases: test_b.py -k c\n"
+HEADER = "Line five is lost.\nSuite: fork tool: test/a.py\nSuite: capture cases: test_b.py -k c\n"
 DIFF = "File: aten/Stream.mm\n line 4\n-line 5\n line 6\n"
 # A mutant of a check, which needs no build.
-OF_A_CHECK = """Fault: The check always says yes.
+OF_A_CHECK = """The check always says yes.
 Suite: fork tool: test/a.py
 File: test/check.py
 -good = 1 + 1 == 2
@@ -68,7 +68,7 @@ class Bench:
 
     def add(self, name: str, text: str) -> None:
         """Write a mutant."""
-        (self.directory / f"{name}.patch").write_text(f"Mutant: {name}\n{text}")
+        (self.directory / f"{name}.patch").write_text(f"Mutant: {name}: {text}")
 
     def report(self) -> dict[str, Any]:
         """What the run wrote."""
@@ -183,7 +183,7 @@ def test_timeout_counts_only_where_it_is_said(bench: Bench) -> None:
     bench.results["lost"] = [Result(TIMED_OUT, "no end within 120 s")]
     assert bench.shop.run("mutants").return_value == 1
     assert bench.outcomes() == {"lost": "timed out"}
-    bench.add("lost", "Timeout: counts\n" + HEADER + DIFF)
+    bench.add("lost", HEADER + "Timeout: counts\n" + DIFF)
     bench.results["lost"] = [Result(TIMED_OUT, "no end within 120 s")]
     assert "caught by fork tool: test/a.py by timeout" in bench.shop.good("mutants")
 
@@ -279,12 +279,12 @@ def test_one_mutant_and_the_list(bench: Bench) -> None:
     ("text", "complaint"),
     [
         (HEADER, "has no line 'File: …'"),
-        (DIFF, "needs one line 'Fault: …'"),
-        ("Fault: One.\n" + DIFF, "needs one line 'Fault: …'"),
+        (DIFF, "needs its fault behind the name"),
+        ("One.\n" + DIFF, "needs its fault behind the name, and lines 'Suite: "),
         (HEADER + DIFF.replace("-", " "), "changes nothing"),
         (HEADER + DIFF + "line 7\n", "has b'line 7' in a change"),
-        ("Author: me\n" + HEADER + DIFF, "a line that is no field"),
-        ("Limit: long\n" + HEADER + DIFF, "no number of seconds"),
+        (HEADER + "Author: me\n" + DIFF, "a line that is no field"),
+        (HEADER + "Limit: long\n" + DIFF, "no number of seconds"),
         (HEADER.replace(": test/a.py", "") + DIFF, "names no tests"),
         (HEADER.replace("fork tool", "spoon tool") + DIFF, "There is no suite 'spoon tool'"),
     ],

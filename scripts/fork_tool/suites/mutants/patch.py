@@ -11,7 +11,7 @@ from fork_tool.series.diffs import FileDiff, Hunk
 
 # Seconds for one suite, unless the header says otherwise.
 LIMIT = 300.0
-_FAULT, _SUITE, _LIMIT, _TIMEOUT = "Fault", "Suite", "Limit", "Timeout"
+_SUITE, _LIMIT, _TIMEOUT = "Suite", "Limit", "Timeout"
 
 
 class DoesNotApply(Exception):
@@ -59,10 +59,10 @@ def read_mutants(directory: Path) -> list[Mutant]:
 
 
 def read_file(path: Path) -> list[Mutant]:
-    """Read the mutants of one file; each begins with a line 'Mutant: its name'."""
-    before, *parts = re.split(rb"^Mutant: ([\w-]+)\n", path.read_bytes(), flags=re.MULTILINE)
+    """Read the mutants of one file; each begins with a line 'Mutant: its name: its fault'."""
+    before, *parts = re.split(rb"^Mutant: ([\w-]+): ", path.read_bytes(), flags=re.MULTILINE)
     if before.strip() or not parts:
-        raise ForkToolError(f"test/mutants/{path.name} must begin with a line 'Mutant: name'.")
+        raise ForkToolError(f"test/mutants/{path.name} must begin with a line 'Mutant: name: fault'.")
     return [_mutant(path, name.decode(), text.rstrip(b"\n") + b"\n") for name, text in zip(parts[::2], parts[1::2])]
 
 
@@ -70,6 +70,7 @@ def _mutant(path: Path, mutant: str, text: bytes) -> Mutant:
     shown = f"test/mutants/{path.name}: {mutant}"
     header, *changes = re.split(rb"^File: (.+)\n", text, flags=re.MULTILINE)
     fields = _fields(header.decode("utf-8"), shown)
+    suites = fields.get(_SUITE, [])
     files: dict[str, FileDiff] = {}
     for name, change in zip(changes[::2], changes[1::2]):
         file = files.setdefault(name.decode(), FileDiff(name.decode()))
@@ -81,12 +82,11 @@ def _mutant(path: Path, mutant: str, text: bytes) -> Mutant:
             )
     if not files:
         raise ForkToolError(f"{shown} has no line 'File: …' with a change below it.")
-    faults, suites = fields.get(_FAULT, []), fields.get(_SUITE, [])
-    if len(faults) != 1 or not suites:
-        raise ForkToolError(f"{shown} needs one line 'Fault: …' and lines 'Suite: name of the suite: tests'.")
+    if not (fields[""][0] and suites):
+        raise ForkToolError(f"{shown} needs its fault behind the name, and lines 'Suite: name of the suite: tests'.")
     return Mutant(
         mutant,
-        faults[0],
+        fields[""][0],
         tuple(_suite(value, shown) for value in suites),
         _limit(fields.get(_LIMIT, []), shown),
         _TIMEOUT in fields,
@@ -96,14 +96,15 @@ def _mutant(path: Path, mutant: str, text: bytes) -> Mutant:
 
 
 def _fields(header: str, shown: str) -> dict[str, list[str]]:
-    """The header's lines by their names; one that begins with a blank goes on with the line before."""
-    fields: dict[str, list[str]] = {}
-    last: list[str] = []
-    for line in header.splitlines():
+    """The header's lines by their names, the fault by none; one that begins with a blank goes on with the line before."""
+    fault, *lines = header.splitlines() or [""]
+    last = [fault]
+    fields = {"": last}
+    for line in lines:
         name, colon, value = line.partition(": ")
-        if line.startswith(" ") and last:
+        if line.startswith(" "):
             last[-1] += " " + line.strip()
-        elif colon and name in (_FAULT, _SUITE, _LIMIT, _TIMEOUT):
+        elif colon and name in (_SUITE, _LIMIT, _TIMEOUT):
             last = fields.setdefault(name, [])
             last.append(value.strip())
         elif line.strip():
