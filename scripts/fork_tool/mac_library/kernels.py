@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from fork_tool.base.checkout import Checkout
-from fork_tool.mac_library.symbol_tables import external_symbols
+from fork_tool.mac_library.symbols import external_symbols
 from fork_tool.mac_library.tools import read_library
 
 # For macOS 14 and newer, and for older ones.

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import write_if_changed
 from fork_tool.mac_library.places import MacPlaces, TORCH_LIBRARIES
-from fork_tool.mac_library.symbol_tables import imports_of
+from fork_tool.mac_library.symbols import imports_of
 from fork_tool.mac_library.tools import read_library
 
 SYSTEM = "libSystem"

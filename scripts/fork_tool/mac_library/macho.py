@@ -7,7 +7,7 @@ from typing import Any
 
 from fork_tool.mac_library.link import INSTALL_NAME, RPATH
 from fork_tool.mac_library.pin import MacPin
-from fork_tool.mac_library.symbol_tables import KIND, UNDEFINED
+from fork_tool.mac_library.symbols import KIND, UNDEFINED
 from fork_tool.mac_library.tools import read_library
 
 # A flag of the header: dyld would look in all libraries for what this one defines, and may take another's.

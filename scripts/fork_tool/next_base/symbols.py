@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fork_tool.mac_library.symbol_tables import external_symbols
+from fork_tool.mac_library.symbols import external_symbols
 from fork_tool.mac_library.tools import read_library
 from fork_tool.next_base.tree import BaseEntry
 from fork_tool.next_base.wheel import Facts

@@ -8,8 +8,7 @@ import pytest
 
 from fork_tool.common.errors import ForkToolError
 from fork_tool.mac_library.make import python_api
-from fork_tool.mac_library.symbol_tables import imports
-from fork_tool.mac_library.symbols import owner_findings, owner_of, system_names
+from fork_tool.mac_library.symbols import imports, owner_findings, owner_of, system_names
 from fork_tool.mac_library.tools import read_library
 from made_wheel import ENTRIES, Made, SmallLibraries
 

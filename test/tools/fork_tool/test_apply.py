@@ -28,14 +28,6 @@ def test_twice_is_as_good_as_once(applied: Workshop) -> None:
     assert (applied.head, applied.state()) == (before, state)
 
 
-def test_same_commits_in_another_checkout(applied: Workshop, tmp_path: Path) -> None:
-    first = applied.head
-    command_git(applied.checkout, "checkout", "--quiet", "base")
-    command_git(applied.checkout, "branch", "--quiet", "-D", "mps-graph")
-    applied.good("apply")
-    assert applied.head == first
-
-
 def test_users_settings_change_nothing(applied: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, sources = applied.head, applied.sources()
     hooks = tmp_path / "hooks"

@@ -118,14 +118,6 @@ def test_ctrl_c_leaves_nothing_half_done(unfetched: Workshop, monkeypatch: pytes
     unfetched.good("fetch")
 
 
-def test_leftover_of_a_killed_run_is_removed(unfetched: Workshop) -> None:
-    leftover = unfetched.layout.build / ".pytorch-partial-killed" / "pytorch"
-    leftover.mkdir(parents=True)
-    (leftover / "file").write_text("half")
-    unfetched.good("fetch")
-    assert left_behind(unfetched) == ["pytorch"]
-
-
 def test_broken_tarball(tmp_path: Path) -> None:
     path = make_tarball(tmp_path / "up.tar.xz")
     path.write_bytes(path.read_bytes()[:100])
@@ -190,5 +182,3 @@ def test_git_does_not_see_callers_repository(unfetched: Workshop, monkeypatch: p
     monkeypatch.setenv("GIT_DIR", str(unfetched.root / "own" / ".git"))
     assert "GIT_DIR" not in Git(unfetched.root).environment()
     unfetched.good("fetch")
-    monkeypatch.delenv("GIT_DIR")
-    assert "not at" in unfetched.error("fetch", "--checkout", str(unfetched.root / "scratch")) or True

@@ -10,8 +10,6 @@ TABLES = ("metal_cpp", "frameworks")
 SOURCES = ("metal-cpp", "dotnet", "sdk-header", "runtime", "pyobjc")
 # Sections whose names stand behind their value: a code, a superclass, or the macOS that brought them.
 GROUPED = ("enums", "superclasses", "classes", "constants")
-# What is not confirmed, and guards in another place.
-LISTS = FOLDER / "lists.toml"
 # The oldest macOS that the library runs on.
 OLDEST = (13, 3)
 
@@ -85,3 +83,26 @@ def _fact(facts: Facts, key: str, text: str, source: str) -> Fact:
         raise ValueError(f"{key} is said to be {text!r}: as many arguments as colons are needed")
     codes = (next(iter(facts.enums[word].values())) if word in facts.enums else word for word in words)
     return Fact(tuple(codes), version(since), source)
+
+
+# Short lists that a person keeps.
+_LISTS = tomllib.loads((FOLDER / "lists.toml").read_text())
+# Classes and methods that the overlay defines.
+CLASSES_OF_THE_BACKEND, OF_THE_BACKEND = set(_LISTS["own"]["classes"]), set(_LISTS["own"]["methods"])
+# Apple's, in no header: the backend declares it, and asks whether it is there before it is sent.
+ASKED_FOR = {"setEnableCommitAndContinue:"}
+# The used declarations that no independent source was found for, by kind.
+UNCONFIRMED: dict[str, list[str]] = _LISTS["unconfirmed"]
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Why the series may use newer API in a file, and the check of the version that must be there."""
+
+    file: str
+    names: list[str]
+    why: str
+    text: str
+
+
+GUARDS = [Guard(**row) for row in _LISTS["guard"]]

@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fork_tool.mac_library.symbol_tables import imports
+from fork_tool.mac_library.symbols import imports
 from fork_tool.mac_library.tools import read_library
 
 FOLDERS = ("aten/src/ATen/mps/", "aten/src/ATen/native/mps/", "torch/csrc/mps/")
