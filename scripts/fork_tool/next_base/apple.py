@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 from fork_tool.common.errors import ForkToolError
+from fork_tool.mac_library.sources import FRAMEWORK_HEADERS
 from fork_tool.next_base.wheel import Facts
 
 # By kind: classes, selectors, functions.
@@ -15,14 +16,7 @@ AppleNames = dict[str, set[str]]
 KINDS = ("classes", "selectors", "functions")
 _CLASS = "_OBJC_CLASS_$_"
 # Libraries of macOS whose functions a simulator of the device would have to have.
-_FRAMEWORKS = (
-    "Foundation",
-    "CoreFoundation",
-    "Metal",
-    "MetalPerformanceShaders",
-    "MetalPerformanceShadersGraph",
-    "IOKit",
-)
+_FRAMEWORKS = (*FRAMEWORK_HEADERS, "IOKit")
 
 
 def used_names(facts: Facts) -> AppleNames:

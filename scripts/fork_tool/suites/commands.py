@@ -13,8 +13,8 @@ from fork_tool.machine import setup as setup_module
 from fork_tool.series.project import Project
 from fork_tool.suites import each_entry, newer_base, runner
 from fork_tool.suites import lint_overlay as lint_module
-from fork_tool.suites.modes import SANITIZERS
 from fork_tool.suites.mutants import run as mutants_module
+from fork_tool.suites.one_suite import SANITIZERS
 from fork_tool.suites.reports import Count
 from fork_tool.suites.simulator import make_ready, make_unpatched_ready, simulator_machine
 from fork_tool.suites.suite import load_suites

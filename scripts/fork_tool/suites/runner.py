@@ -12,10 +12,10 @@ from fork_tool.common.errors import ForkToolError
 from fork_tool.common.processes import exclusive, run_shown
 from fork_tool.machine.environment import installed_version
 from fork_tool.machine.machine import Machine, this_machine
-from fork_tool.machine.pinned_packages import install_model_libraries, install_upstream_tools
+from fork_tool.machine.package_index import install_model_libraries, install_upstream_tools
 from fork_tool.machine.setup import setup
 from fork_tool.series.project import Project
-from fork_tool.suites.modes import build_with_sanitizer, problem_of_captures, SANITIZERS, with_captures
+from fork_tool.suites.one_suite import build_with_sanitizer, problem_of_captures, SANITIZERS, with_captures
 from fork_tool.suites.reports import (
     COLUMNS,
     Count,

@@ -228,3 +228,9 @@ def test_the_library_exports_its_entry_and_little_else() -> None:
         ["readelf", "-sW", str(layered_build.LIBRARY)], capture_output=True, text=True, check=True
     ).stdout
     assert " UNIQUE " not in symbols
+
+
+@pytest.fixture(scope="session")
+def layered() -> None:
+    """The build, made or brought up to date; seconds if nothing has changed, minutes from nothing."""
+    layered_build.build()

@@ -69,13 +69,7 @@ def test_tarball(unfetched: Workshop) -> None:
     assert os.access(checkout / "tools/run.sh", os.X_OK)
     assert (checkout / "aten/Stream.mm").read_bytes() == b"one\r\ntwo\n"
     assert (checkout / "link").is_symlink()
-    assert command_git(checkout, "ls-files").split() == [
-        ".gitignore",
-        "aten/Stream.mm",
-        "ignored",
-        "link",
-        "tools/run.sh",
-    ]
+    assert " ".join(command_git(checkout, "ls-files").split()) == ".gitignore aten/Stream.mm ignored link tools/run.sh"
     assert command_git(checkout, "status", "--porcelain") == ""
     assert left_behind(unfetched) == ["pytorch"]
     first = command_git(checkout, "rev-parse", "HEAD")
