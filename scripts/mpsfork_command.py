@@ -3,8 +3,6 @@
 Needs nothing but the standard library: the launcher makes an environment of its own.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

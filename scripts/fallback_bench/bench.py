@@ -1,7 +1,5 @@
 """Going through targets, dtypes and shapes; a crash or a hang costs one row, not the run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

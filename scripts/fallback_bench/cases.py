@@ -3,8 +3,6 @@
 Inputs are made on the CPU from a seed, so that both devices get the same; the call allocates nothing but its result.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

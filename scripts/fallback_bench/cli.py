@@ -1,7 +1,5 @@
 """The command line: `bench`, `sync` and `percentage`."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import runpy

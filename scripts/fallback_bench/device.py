@@ -1,7 +1,5 @@
 """Which device this is, in the words that every table and file carries."""
 
-from __future__ import annotations
-
 import platform
 import subprocess
 import sys

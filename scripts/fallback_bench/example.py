@@ -1,7 +1,5 @@
 """A small program to try the percentage on: one step of fitting a Gaussian process on MPS."""
 
-from __future__ import annotations
-
 import torch
 
 

@@ -1,7 +1,5 @@
 """Seeing operators fall back: by the backend's own warning, not by a list of what it has kernels for."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Asking GitHub's API for the comments of an issue, page by page."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """Measuring one operator with one shape and dtype, in a process whose fallback is on or off for its whole life."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable, Sequence

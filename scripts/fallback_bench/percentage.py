@@ -1,7 +1,5 @@
 """How much of a callable's work on the device falls back to the CPU, for any Python callable."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The report in Markdown and its plot: a ranking, what stops a capture, and what could not be measured."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One measurement, which is a row of its operator's CSV file, and what an operator's rows come to."""
 
-from __future__ import annotations
-
 import csv
 import io
 import statistics

@@ -1,7 +1,5 @@
 """Runs the bench as a file, which is how the simulator starts a program: see README.md next to this one."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

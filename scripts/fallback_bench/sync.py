@@ -1,7 +1,5 @@
 """`sync`: what the comments of the tracking issues ask for, and targets.yaml brought up to date with it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace

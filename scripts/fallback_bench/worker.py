@@ -1,7 +1,5 @@
 """A process that measures: takes jobs from a pipe, and puts an answer to each into it. Started by workers.py."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from multiprocessing.connection import Connection

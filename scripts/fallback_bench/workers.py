@@ -1,7 +1,5 @@
 """Processes that measure: one may fall back to the CPU, one may not, since torch decides that once, at its import."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

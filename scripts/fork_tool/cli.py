@@ -1,7 +1,5 @@
 """The command line: the commands of all packages in one group, and how errors end."""
 
-from __future__ import annotations
-
 import click
 
 from fork_tool import commands
@@ -9,7 +7,7 @@ from fork_tool.common.console import say
 from fork_tool.common.help import run_command_line, SectionedGroup
 from fork_tool.common.processes import interrupt_on_termination
 from fork_tool.mac_library.commands import wheel
-from fork_tool.next_base.commands import test_next
+from fork_tool.next_base.make import test_next
 from fork_tool.paths import own_layout
 from fork_tool.series.project import Project
 from fork_tool.suites import commands as suites

@@ -1,7 +1,5 @@
 """The commands for this machine, the base, the series and releases."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -250,9 +248,8 @@ def rebase(project: Project, onto: str | None, goes_on: bool, skip: bool, abort:
 @click.option(
     "--against", metavar="REF", required=True, help="A tag, branch or commit, of the checkout or of upstream."
 )
-@click.option("--report", type=_FILE, metavar="FILE", help="[default: build/reports/drift.json]")
 @click.pass_obj
-def drift(project: Project, against: str, report: Path | None) -> None:
+def drift(project: Project, against: str) -> None:
     """Report which entries apply to another base; changes nothing."""
     layout = project.layout
     with exclusive(layout):
@@ -273,7 +270,7 @@ def drift(project: Project, against: str, report: Path | None) -> None:
         if entry.follows:
             say(f"{entry.name}: not checked, since it changes what the conflict of {entry.follows} left open")
         show_clashes(entry.name, found.target.name, entry.clashes)
-    path = report or layout.reports / "drift.json"
+    path = layout.reports / "drift.json"
     found.write(path)
     say(f"The report is {layout.shown(path)}.")
     conflicts, open_ones = found.names(drift_module.CONFLICT), found.names(drift_module.NOT_CHECKED)

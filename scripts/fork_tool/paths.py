@@ -1,7 +1,5 @@
 """Where everything lies, seen from the root of the repository."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

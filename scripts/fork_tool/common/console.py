@@ -1,7 +1,5 @@
 """Everything that reaches the terminal passes through here."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """What the user is told when something is wrong: one sentence, never a traceback."""
 
-from __future__ import annotations
-
 
 class ForkToolError(Exception):
     """Something that the user can fix; the message says how."""

@@ -1,7 +1,5 @@
 """Command lines: commands under headings, the help of programs that arguments go to, and how errors end."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterable

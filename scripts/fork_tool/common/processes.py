@@ -1,7 +1,5 @@
 """Programs that the user watches, Ctrl-C, and other runs of this tool."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import signal

@@ -1,7 +1,5 @@
 """The wheel's file: how it is written from the official wheel's, and whether pip takes it for a Mac."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import hashlib

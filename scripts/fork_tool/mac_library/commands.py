@@ -1,7 +1,5 @@
 """The command `wheel`: made of the official wheel, or compiled from source on a Mac."""
 
-from __future__ import annotations
-
 import re
 
 import click

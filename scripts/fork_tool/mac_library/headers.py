@@ -1,7 +1,5 @@
 """The headers that are compiled against besides the checkout's and the official wheel's."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 import sysconfig

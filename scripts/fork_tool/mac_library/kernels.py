@@ -5,14 +5,12 @@ own code reads them there by the name of that library, which is in the process o
 kernels that are the base's need not be in our library at all.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from fork_tool.base.checkout import Checkout
-from fork_tool.mac_library.symbol_tables import external_symbols
+from fork_tool.mac_library.symbols import external_symbols
 from fork_tool.mac_library.tools import read_library
 
 # For macOS 14 and newer, and for older ones.

@@ -4,8 +4,6 @@ The linker sees the names that the official wheel's libraries import, and those 
 adds with a reason. No other name is linked.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import write_if_changed
 from fork_tool.mac_library.places import MacPlaces, TORCH_LIBRARIES
-from fork_tool.mac_library.symbol_tables import imports_of
+from fork_tool.mac_library.symbols import imports_of
 from fork_tool.mac_library.tools import read_library
 
 SYSTEM = "libSystem"

@@ -1,7 +1,5 @@
 """The linker's run: one library out of the objects, with nothing exported but what is named."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

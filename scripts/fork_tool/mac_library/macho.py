@@ -1,7 +1,5 @@
 """Whether the library is one that a Mac of the oldest macOS loads, as far as its file shows that."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -9,7 +7,7 @@ from typing import Any
 
 from fork_tool.mac_library.link import INSTALL_NAME, RPATH
 from fork_tool.mac_library.pin import MacPin
-from fork_tool.mac_library.symbol_tables import KIND, UNDEFINED
+from fork_tool.mac_library.symbols import KIND, UNDEFINED
 from fork_tool.mac_library.tools import read_library
 
 # A flag of the header: dyld would look in all libraries for what this one defines, and may take another's.

@@ -1,7 +1,5 @@
 """`make wheel`: from the pins to a checked wheel. Each step leaves what is complete, and the next run goes on from it."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time
@@ -29,8 +27,16 @@ from fork_tool.mac_library.pin import load_mac_pin, MacPin
 from fork_tool.mac_library.places import LIBRARY, MacPlaces
 from fork_tool.mac_library.python_files import changed_files
 from fork_tool.mac_library.sources import units
-from fork_tool.mac_library.symbol_tables import backend_functions, imports, undefined_in
-from fork_tool.mac_library.symbols import entries, owner_findings, owner_of, python_names, system_names
+from fork_tool.mac_library.symbols import (
+    backend_functions,
+    entries,
+    imports,
+    owner_findings,
+    owner_of,
+    python_names,
+    system_names,
+    undefined_in,
+)
 from fork_tool.mac_library.tools import compiler_environment, install_tools
 from fork_tool.machine.machine import Machine, this_machine
 from fork_tool.series.apply import bring_series

@@ -1,7 +1,5 @@
 """The build of the objects, as a file for ninja: it compiles what changed, and shows how far it is."""
 
-from __future__ import annotations
-
 import importlib
 import io
 import shutil

@@ -1,7 +1,5 @@
 """The official wheel: downloaded by hash, its headers and libraries unpacked."""
 
-from __future__ import annotations
-
 import hashlib
 import zipfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The table `mac_library` of `base.toml`: what the wheel is made of, by hash."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fork_tool.base.pin import DebianFile, Download, Pin, PinnedFile

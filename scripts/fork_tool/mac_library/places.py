@@ -1,7 +1,5 @@
 """Where the parts of the Mac's wheel lie, all below build/mac_library."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

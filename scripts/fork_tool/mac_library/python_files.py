@@ -1,7 +1,5 @@
 """The series' Python files and headers, as they go over the official wheel's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from fork_tool.base.checkout import Checkout

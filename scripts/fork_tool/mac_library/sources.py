@@ -1,7 +1,5 @@
 """What is compiled, and with which words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

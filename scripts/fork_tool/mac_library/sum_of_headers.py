@@ -5,8 +5,6 @@
 It stands for a precompiled header in the compiler's cache.
 """
 
-from __future__ import annotations
-
 import hashlib
 import shlex
 import sys

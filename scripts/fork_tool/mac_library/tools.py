@@ -1,7 +1,5 @@
 """Compiler and ninja, pinned, in a folder of their own below build."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`doctor`: what this machine has, what it lacks, and the command that installs it."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 

@@ -1,7 +1,5 @@
 """The virtual environment and what is installed in it."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import os
 import sys

@@ -1,7 +1,5 @@
 """What a Mac says about itself, as far as building torch depends on it."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re

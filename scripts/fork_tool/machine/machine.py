@@ -1,7 +1,5 @@
 """What kind of machine this is, and what it must have installed."""
 
-from __future__ import annotations
-
 import glob
 import os
 import platform

@@ -1,7 +1,5 @@
 """`setup`: install what this machine lacks; quick and silent when nothing does."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator
 

@@ -1,7 +1,5 @@
 """The build of the simulator: configured once, brought up to date, known to be whole."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

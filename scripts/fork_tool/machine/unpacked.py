@@ -1,7 +1,5 @@
 """Folders that are filled from pinned downloads: the simulator's Objective-C runtime, and the lists of Apple's constants."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fork_tool.base.download import fetch_file

@@ -4,12 +4,11 @@ The simulator knows what its library names. What it names and does not do says s
 at here.
 """
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 
 from fork_tool.common.errors import ForkToolError
+from fork_tool.mac_library.sources import FRAMEWORK_HEADERS
 from fork_tool.next_base.wheel import Facts
 
 # By kind: classes, selectors, functions.
@@ -17,14 +16,7 @@ AppleNames = dict[str, set[str]]
 KINDS = ("classes", "selectors", "functions")
 _CLASS = "_OBJC_CLASS_$_"
 # Libraries of macOS whose functions a simulator of the device would have to have.
-_FRAMEWORKS = (
-    "Foundation",
-    "CoreFoundation",
-    "Metal",
-    "MetalPerformanceShaders",
-    "MetalPerformanceShadersGraph",
-    "IOKit",
-)
+_FRAMEWORKS = (*FRAMEWORK_HEADERS, "IOKit")
 
 
 def used_names(facts: Facts) -> AppleNames:

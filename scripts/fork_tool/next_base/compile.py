@@ -1,7 +1,5 @@
 """The overlay's sources, compiled for arm64 macOS against the base's headers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

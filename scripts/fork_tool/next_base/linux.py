@@ -1,7 +1,5 @@
 """On Linux: an environment with the release's torch, the series' Python files over it, and a device that stands in for the backend."""
 
-from __future__ import annotations
-
 import csv
 import os
 import shutil

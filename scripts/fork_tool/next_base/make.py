@@ -1,17 +1,17 @@
 """`test-next`: from the base's wheels to what is known of the series on it. Each step leaves what is complete."""
 
-from __future__ import annotations
-
 import json
+import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import click
 from rich.table import Table
 
 from fork_tool.common.console import complain, note, out, say
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import write_atomically
-from fork_tool.common.processes import exclusive
+from fork_tool.common.processes import exclusive, run_shown
 from fork_tool.mac_library.headers import found_headers, lay_headers, python_headers
 from fork_tool.mac_library.libraries import further_names
 from fork_tool.mac_library.pin import load_mac_pin
@@ -20,6 +20,7 @@ from fork_tool.mac_library.symbols import python_names
 from fork_tool.mac_library.tools import install_tools
 from fork_tool.machine.machine import Machine, this_machine
 from fork_tool.machine.package_index import fetch_pinned_wheel
+from fork_tool.machine.setup import setup
 from fork_tool.next_base.apple import apple_findings, AppleNames, lacking_names, load_list, text_of, used_names
 from fork_tool.next_base.compile import compile_overlay, Compiled
 from fork_tool.next_base.linux import build_stand_in, install_environment, lay_python, why_not_here
@@ -170,3 +171,18 @@ def show(made: Made) -> None:
     for finding in made.findings:
         complain(finding)
     say(f"written to {made.places.layout.shown(made.places.report)}")
+
+
+@click.command("test-next", context_settings={"ignore_unknown_options": True})
+@click.option("--base", metavar="NAME", help="The folder of patches/releases/ [default: the newest release there].")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def test_next(project: Project, base: str | None, arguments: tuple[str, ...]) -> int:
+    """Try the series on another release's wheels; arguments go to pytest."""
+    with exclusive(project.layout):
+        for done in setup(project):
+            say(done)
+    name = base or newest_base(project)
+    show(make_next(project, name))
+    command = [str(project.layout.python), "-m", "pytest", "-q", *(arguments or [TESTS])]
+    return run_shown(command, project.layout.root, os.environ | {CHOSEN: name})

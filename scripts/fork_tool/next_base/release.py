@@ -1,7 +1,5 @@
 """A release in `patches/releases/`: its pin, and where its parts lie."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

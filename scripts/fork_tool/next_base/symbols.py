@@ -1,13 +1,11 @@
 """Who has each name that the overlay's objects take from others."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fork_tool.mac_library.symbol_tables import external_symbols
+from fork_tool.mac_library.symbols import external_symbols
 from fork_tool.mac_library.tools import read_library
 from fork_tool.next_base.tree import BaseEntry
 from fork_tool.next_base.wheel import Facts

@@ -1,7 +1,5 @@
 """The series as it is on a release, laid on the headers and Python files of the release's wheel."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The release's wheel for a Mac: what is unpacked of it, and what its libraries say: names given and taken, selectors."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import tempfile
@@ -14,7 +12,7 @@ from fork_tool.common.console import count_progress, say
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import fill_once, need_space, write_atomically
 from fork_tool.mac_library.places import TORCH_LIBRARIES
-from fork_tool.mac_library.symbol_tables import imports_of
+from fork_tool.mac_library.symbols import imports_of
 from fork_tool.mac_library.tools import read_library
 from fork_tool.next_base.release import NextPin, NextPlaces
 

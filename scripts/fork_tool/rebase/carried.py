@@ -1,7 +1,5 @@
 """What became of an entry's changes on another base: which moved, which upstream has by now."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, field
 

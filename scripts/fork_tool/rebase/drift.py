@@ -1,7 +1,5 @@
 """`drift`: what would become of each entry on another base; nothing is changed, and no conflict stops it."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path

@@ -4,8 +4,6 @@ Until then the checkout and this repository's files stay as they are: clean merg
 that conflicts waits in a worktree of its own.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from fork_tool.base.checkout import APPLIED_REF, BASE_REF, BRANCH, BRANCH_REF, Checkout

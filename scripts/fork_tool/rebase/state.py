@@ -1,7 +1,5 @@
 """How far a rebase has come, kept in git's directory, and the worktree in which a conflict waits for the user's hand."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import asdict, dataclass, field, replace

@@ -1,7 +1,5 @@
 """The base that a user names, of the checkout or else of upstream, and what base.toml says once the series stands on it."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

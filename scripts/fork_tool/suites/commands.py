@@ -1,7 +1,5 @@
 """The commands that run suites, mutants or programs on the device, or build what they run on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,8 +13,8 @@ from fork_tool.machine import setup as setup_module
 from fork_tool.series.project import Project
 from fork_tool.suites import each_entry, newer_base, runner
 from fork_tool.suites import lint_overlay as lint_module
-from fork_tool.suites.modes import SANITIZERS
 from fork_tool.suites.mutants import run as mutants_module
+from fork_tool.suites.one_suite import SANITIZERS
 from fork_tool.suites.reports import Count
 from fork_tool.suites.simulator import make_ready, make_unpatched_ready, simulator_machine
 from fork_tool.suites.suite import load_suites
@@ -117,11 +115,10 @@ def test_entries(project: Project, entries: tuple[str, ...]) -> None:
 
 @click.command("test-newer")
 @click.option("--no-faults", is_flag=True, help="Run the suites that must pass, without planting faults.")
-@click.option("--report", type=_PATH, metavar="FILE", help="[default: build/reports/newer_base.json]")
 @click.pass_obj
-def test_newer(project: Project, no_faults: bool, report: Path | None) -> int:
+def test_newer(project: Project, no_faults: bool) -> int:
     """Run the capture tests on a base that behaves like newer releases (Linux)."""
-    outcomes = newer_base.run_newer(project, not no_faults, report)
+    outcomes = newer_base.run_newer(project, not no_faults)
     return 0 if all(outcome.good for outcome in outcomes) else 1
 
 

@@ -1,7 +1,5 @@
 """`test-entries`: the simulator built with each entry and the entries that it needs, and each entry's own tests there."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterable, Iterator

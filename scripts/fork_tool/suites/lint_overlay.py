@@ -5,8 +5,6 @@ is looked at is the overlay alone, its own headers included. Each source is comp
 the oldest SDK has that the overlay must compile with.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -4,12 +4,9 @@ Built as mutants are: the first change of `test/releases/as_2.13.patch` changes 
 further one takes away what makes the engine ready for that.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 
 from fork_tool.common.console import say
 from fork_tool.common.files import write_atomically
@@ -40,7 +37,7 @@ class Outcome:
         return self.state == self.wanted
 
 
-def run_newer(project: Project, faults: bool = True, report: Path | None = None) -> list[Outcome]:
+def run_newer(project: Project, faults: bool = True) -> list[Outcome]:
     """Run the suites of the changed base, and with `faults` those of each fault; all must end as expected."""
     machine = simulator_machine()
     make_ready(project, machine, tests=True)
@@ -56,7 +53,7 @@ def run_newer(project: Project, faults: bool = True, report: Path | None = None)
                 outcomes += _run(_on(variant, fault), NOTICED, place, suites)
     say(f"{sum(outcome.good for outcome in outcomes)} of {len(outcomes)} are as wanted.")
     text = json.dumps({"outcomes": [asdict(outcome) for outcome in outcomes]}, indent=2)
-    write_atomically(report or layout.reports / REPORT, text.encode())
+    write_atomically(layout.reports / REPORT, text.encode())
     return outcomes
 
 

@@ -126,66 +126,27 @@ class Outcome:
     cpu_seconds: float | None = None
 
 
-@dataclass(frozen=True)
-class MachineReport:
-    """What ran the tests; empty where it gave no answer."""
-
-    # "device" or "simulator"
-    runs_on: str
-    model: str
-    chip: str
-    cores: int
-    memory: int
-    # The system that the tests saw: on the simulator it is simulated.
-    macos: tuple[str, ...]
-    system: str
-
-    def sentence(self) -> str:
-        """For people."""
-        memory = f"{self.memory / GIB:.0f} GiB"
-        macos = " and ".join(self.macos)
-        if self.runs_on == "device":
-            return f"device: {self.model}, {self.chip}, {self.cores} cores, {memory}, macOS {macos}"
-        return (
-            f"simulator of macOS {macos} on {self.chip}, {self.cores} cores, {memory}, {self.system}: no GPU was used"
-        )
-
-
-def report_machine(
-    machine: Machine,
-    macos: tuple[str, ...] = (),
-    ask: Callable[..., str] = answer,
-    cpu_info: Path = _CPU_INFO,
-) -> MachineReport:
-    """Ask this machine."""
-    cores = os.cpu_count() or 1
+def machine_sentence(
+    machine: Machine, macos: tuple[str, ...] = (), ask: Callable[..., str] = answer, cpu_info: Path = _CPU_INFO
+) -> str:
+    """What runs the tests; `macos` are the versions that a simulator stands for."""
+    size = f"{os.cpu_count() or 1} cores, {memory() / GIB:.0f} GiB"
     if machine.is_mac:
-        return MachineReport(
-            "device",
-            model=ask("sysctl", "-n", "hw.model"),
-            chip=ask("sysctl", "-n", "machdep.cpu.brand_string") or machine.processor,
-            cores=cores,
-            memory=int(ask("sysctl", "-n", "hw.memsize") or 0),
-            macos=(ask("sw_vers", "-productVersion") or platform.mac_ver()[0] or "of an unknown version",),
-            system=f"macOS {ask('sw_vers', '-buildVersion')}".strip(),
-        )
+        chip = ask("sysctl", "-n", "machdep.cpu.brand_string") or machine.processor
+        version = ask("sw_vers", "-productVersion") or platform.mac_ver()[0] or "of an unknown version"
+        model, build = ask("sysctl", "-n", "hw.model"), ask("sw_vers", "-buildVersion")
+        return f"device: {model}, {chip}, {size}, macOS {version} ({build})"
     lines = cpu_info.read_text("utf-8").splitlines() if cpu_info.exists() else []
-    chip = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
-    return MachineReport(
-        "simulator",
-        model="",
-        chip=chip or machine.processor,
-        cores=cores,
-        memory=memory(),
-        macos=macos or (os.environ.get("MPS_SIMULATOR_MACOS") or SIMULATED_MACOS,),
-        system=machine.distribution or machine.system,
-    )
+    chip = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), machine.processor)
+    simulated = " and ".join(macos or (os.environ.get("MPS_SIMULATOR_MACOS") or SIMULATED_MACOS,))
+    system = machine.distribution or machine.system
+    return f"simulator of macOS {simulated} on {chip}, {size}, {system}: no GPU was used"
 
 
 class Summary:
     """The report of one run; what is done is written down after each suite, so that a run that ends early leaves it."""
 
-    def __init__(self, project: Project, command: str, machine: MachineReport, torch: str | None):
+    def __init__(self, project: Project, command: str, machine: str, torch: str | None):
         self._project = project
         self._command = command
         self._machine = machine
@@ -220,7 +181,7 @@ class Summary:
             "commit": self._commit,
             "base": {"tag": pin.tag, "commit": pin.commit},
             "torch": self._torch,
-            "machine": asdict(self._machine),
+            "machine": self._machine,
             "total": asdict(self._total()),
             # of the clock: suites run side by side
             "seconds": round(time.monotonic() - self._began, 1),
@@ -244,7 +205,7 @@ class Summary:
         lines = [
             f"# {self._command}: {self._total().whole()}{'' if complete else ' (the run did not come to its end)'}",
             "",
-            f"On {self._machine.sentence()}.",
+            f"On {self._machine}.",
             "",
             f"Sources: {self._commit}, on PyTorch {pin.tag} ({pin.commit[:12]}); torch {self._torch or 'none'}.",
             "",

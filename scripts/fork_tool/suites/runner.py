@@ -1,7 +1,5 @@
 """Running programs, upstream's tests and suites on the device, or on the simulator of it."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Collection, Iterable
@@ -14,17 +12,17 @@ from fork_tool.common.errors import ForkToolError
 from fork_tool.common.processes import exclusive, run_shown
 from fork_tool.machine.environment import installed_version
 from fork_tool.machine.machine import Machine, this_machine
-from fork_tool.machine.pinned_packages import install_model_libraries, install_upstream_tools
+from fork_tool.machine.package_index import install_model_libraries, install_upstream_tools
 from fork_tool.machine.setup import setup
 from fork_tool.series.project import Project
-from fork_tool.suites.modes import build_with_sanitizer, problem_of_captures, SANITIZERS, with_captures
+from fork_tool.suites.one_suite import build_with_sanitizer, problem_of_captures, SANITIZERS, with_captures
 from fork_tool.suites.reports import (
     COLUMNS,
     Count,
     count_junit,
     count_totals,
+    machine_sentence,
     Outcome,
-    report_machine,
     Summary,
     title_of,
 )
@@ -119,7 +117,7 @@ def _report_of(reports: Path, file: str, version: str, words: tuple[str, ...]) -
 
 def _summary(project: Project, machine: Machine, command: str, macos: tuple[str, ...] = ()) -> Summary:
     found = installed_version(project.pin.wheel_name)
-    return Summary(project, command, report_machine(machine, macos), found)
+    return Summary(project, command, machine_sentence(machine, macos), found)
 
 
 def run_suites(

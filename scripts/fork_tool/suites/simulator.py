@@ -1,7 +1,5 @@
 """`simulator`: everything that must stand before a program can run on the device, or on the base's backend."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

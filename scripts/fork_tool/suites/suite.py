@@ -1,7 +1,5 @@
 """What a suite of tests is, and the table of them in test/suites.py."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from dataclasses import dataclass

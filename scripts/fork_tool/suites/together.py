@@ -1,7 +1,5 @@
 """Runs suites side by side, as many as the machine has cores for, and prints each one's output when it ends."""
 
-from __future__ import annotations
-
 import os
 import resource
 import subprocess

@@ -5,8 +5,6 @@ takes is left out of the wheel without a word. The lists are read where the base
 judged by its own.
 """
 
-from __future__ import annotations
-
 import re
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath

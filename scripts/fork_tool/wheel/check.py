@@ -3,8 +3,6 @@
 With --no-device, on a machine that builds and has no GPU, captures are left out.
 """
 
-from __future__ import annotations
-
 import argparse
 import runpy
 import sys

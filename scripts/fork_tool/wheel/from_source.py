@@ -3,8 +3,6 @@
 setup.py compiles only what changed, so each run takes every step, and a run after one that was cut off goes on.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sys

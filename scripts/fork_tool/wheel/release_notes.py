@@ -1,7 +1,5 @@
 """`release-notes`: what a release is, from CHANGELOG.md, the series and the wheels that lie in dist/."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Stands for the backend that the official libtorch_cpu for macOS has in it, and tells at exit what ran of it."""
 
-from __future__ import annotations
-
 import atexit
 import ctypes
 import json

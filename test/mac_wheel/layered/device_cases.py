@@ -7,8 +7,6 @@ They run on the layered build; test_layered.py starts them:
 
 # Much of what is tested here has no types.
 # mypy: disable-error-code="no-untyped-call,attr-defined,arg-type,unused-ignore"
-from __future__ import annotations
-
 import io
 import os
 import re

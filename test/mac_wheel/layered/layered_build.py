@@ -8,8 +8,6 @@ loader and `lib/libtorch_mps_graph.so`. That library is linked from the objects 
 sources that register something and those of `scripts/mac_wheel/takeover`, which are compiled as a wheel's build does.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Runs programs on the layered build, and tells which functions of the official backend they went through."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

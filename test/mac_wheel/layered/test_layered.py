@@ -1,7 +1,5 @@
 """Programs on a process with two backends: that of the base, as the official wheel has it, and the patched one on top."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path
@@ -230,3 +228,9 @@ def test_the_library_exports_its_entry_and_little_else() -> None:
         ["readelf", "-sW", str(layered_build.LIBRARY)], capture_output=True, text=True, check=True
     ).stdout
     assert " UNIQUE " not in symbols
+
+
+@pytest.fixture(scope="session")
+def layered() -> None:
+    """The build, made or brought up to date; seconds if nothing has changed, minutes from nothing."""
+    layered_build.build()

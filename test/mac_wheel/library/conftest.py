@@ -1,7 +1,5 @@
 """The library and the wheel that the tests look at."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

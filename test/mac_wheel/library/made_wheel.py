@@ -1,7 +1,5 @@
 """What the tests look at, and small libraries in which a fault is planted."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What is wrong with what `make wheel` is given is told in one sentence, before anything is made of it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable

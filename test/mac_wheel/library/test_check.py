@@ -1,7 +1,5 @@
 """`python -m torch.mps.check`, on the simulator: what it shows, and that each of its comparisons can fail."""
 
-from __future__ import annotations
-
 import getpass
 import json
 import os

@@ -1,7 +1,5 @@
 """An extension that is built with the wheel calls the library's backend; one that was not is found."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import types
@@ -18,7 +16,7 @@ from fork_tool.mac_library.link import linker_of
 from fork_tool.mac_library.ninja_file import objects
 from fork_tool.mac_library.places import LIBRARY
 from fork_tool.mac_library.python_files import with_library
-from fork_tool.mac_library.symbol_tables import backend_functions, imports
+from fork_tool.mac_library.symbols import backend_functions, imports
 from fork_tool.mac_library.tools import read_library
 from made_wheel import Made
 

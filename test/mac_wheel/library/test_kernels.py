@@ -1,7 +1,5 @@
 """Where the library has its Metal kernels from."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

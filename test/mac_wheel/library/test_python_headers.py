@@ -1,7 +1,5 @@
 """Our pyconfig.h answers what Python's headers ask."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

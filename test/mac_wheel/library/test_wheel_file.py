@@ -1,7 +1,5 @@
 """The wheel's file: what it says of itself, its Python files, its size, and that pip installs it for a Mac."""
 
-from __future__ import annotations
-
 import ast
 import csv
 import zipfile

@@ -1,7 +1,5 @@
 """What is known of the next base, made once for all tests."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What the base's backend uses of Apple's, and the simulator does not know."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from fork_tool.next_base.apple import apple_findings, KINDS, lacking_names, load_list, used_names

@@ -1,7 +1,5 @@
 """Which hunks of the series fit the base's headers and Python files, and which of its files are needed for that."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

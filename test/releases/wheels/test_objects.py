@@ -1,7 +1,5 @@
 """Whether the overlay compiles against the base's headers, and who has the names that its objects take."""
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The series' Python on the base's torch for Linux, with a stand-in device and the overlay's own bindings."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import tomllib

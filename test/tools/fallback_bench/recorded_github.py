@@ -1,7 +1,5 @@
 """A server on this machine that gives recorded answers of GitHub's API, in order, and keeps what it was asked."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Paging and failures of GitHub's API, against recorded answers."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the report and the CSV files say, from rows made by hand."""
 
-from __future__ import annotations
-
 import csv
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Bringing targets.yaml up to date: what comments ask for, what is accepted, merged and kept."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Processes that measure: what happens when they crash or hang."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Fixtures of the fork tool's tests."""
 
-from __future__ import annotations
-
 import shutil
 import signal
 from pathlib import Path

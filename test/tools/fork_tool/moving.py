@@ -1,7 +1,5 @@
 """A series of four entries, and upstreams that moved on from under it in different ways."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`apply`: one commit per entry, the same when run again, and nothing changed when it refuses."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -28,14 +26,6 @@ def test_twice_is_as_good_as_once(applied: Workshop) -> None:
     before, state = applied.head, applied.state()
     assert "already applied" in applied.good("apply")
     assert (applied.head, applied.state()) == (before, state)
-
-
-def test_same_commits_in_another_checkout(applied: Workshop, tmp_path: Path) -> None:
-    first = applied.head
-    command_git(applied.checkout, "checkout", "--quiet", "base")
-    command_git(applied.checkout, "branch", "--quiet", "-D", "mps-graph")
-    applied.good("apply")
-    assert applied.head == first
 
 
 def test_users_settings_change_nothing(applied: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

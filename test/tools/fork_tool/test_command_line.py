@@ -1,7 +1,5 @@
 """The launcher, the installed command, and help, which shows options and does nothing else."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """torch comes from the index of CPU builds if it answers and has the version, else from pip's own: pip against local indexes."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Links, tests, entries and commands that pages name are there, and those about the series are run in a scratch clone."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Downloads against a server on this machine: resumed, verified, and refused in one sentence."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -1,7 +1,5 @@
 """`test-entries`: each entry is built and tested as it would be reviewed, with only those that it needs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

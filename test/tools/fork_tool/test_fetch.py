@@ -1,7 +1,5 @@
 """`fetch`: from a checkout, from git, from the tarball; nothing half-unpacked is ever left."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os
@@ -71,13 +69,7 @@ def test_tarball(unfetched: Workshop) -> None:
     assert os.access(checkout / "tools/run.sh", os.X_OK)
     assert (checkout / "aten/Stream.mm").read_bytes() == b"one\r\ntwo\n"
     assert (checkout / "link").is_symlink()
-    assert command_git(checkout, "ls-files").split() == [
-        ".gitignore",
-        "aten/Stream.mm",
-        "ignored",
-        "link",
-        "tools/run.sh",
-    ]
+    assert " ".join(command_git(checkout, "ls-files").split()) == ".gitignore aten/Stream.mm ignored link tools/run.sh"
     assert command_git(checkout, "status", "--porcelain") == ""
     assert left_behind(unfetched) == ["pytorch"]
     first = command_git(checkout, "rev-parse", "HEAD")
@@ -118,14 +110,6 @@ def test_ctrl_c_leaves_nothing_half_done(unfetched: Workshop, monkeypatch: pytes
         assert unfetched.run("fetch").exit_code != 0
     assert left_behind(unfetched) == []
     unfetched.good("fetch")
-
-
-def test_leftover_of_a_killed_run_is_removed(unfetched: Workshop) -> None:
-    leftover = unfetched.layout.build / ".pytorch-partial-killed" / "pytorch"
-    leftover.mkdir(parents=True)
-    (leftover / "file").write_text("half")
-    unfetched.good("fetch")
-    assert left_behind(unfetched) == ["pytorch"]
 
 
 def test_broken_tarball(tmp_path: Path) -> None:
@@ -192,5 +176,3 @@ def test_git_does_not_see_callers_repository(unfetched: Workshop, monkeypatch: p
     monkeypatch.setenv("GIT_DIR", str(unfetched.root / "own" / ".git"))
     assert "GIT_DIR" not in Git(unfetched.root).environment()
     unfetched.good("fetch")
-    monkeypatch.delenv("GIT_DIR")
-    assert "not at" in unfetched.error("fetch", "--checkout", str(unfetched.root / "scratch")) or True

@@ -1,7 +1,5 @@
 """The files of the series: read, written, and refused when they are broken."""
 
-from __future__ import annotations
-
 import pytest
 from expecttest import assert_expected_inline
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Entries that change an overlay file which an earlier one brings."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

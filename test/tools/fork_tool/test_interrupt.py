@@ -1,7 +1,5 @@
 """Ctrl-C and the tool as a process of its own: status 130, one sentence, nothing half done."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

@@ -1,7 +1,5 @@
 """`lint-overlay`: whose warnings count, and that each is found."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

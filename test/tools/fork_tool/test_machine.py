@@ -1,7 +1,5 @@
 """`setup`, `doctor` and what they report of a machine."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Imports between the fork tool's packages go in one direction: the order that scripts/README.md gives."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Folders of pinned packages are filled once, and again when what is wanted has changed."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from fork_tool.common.errors import ForkToolError
-from fork_tool.machine import pinned_packages
-from fork_tool.machine.pinned_packages import (
+from fork_tool.machine import package_index
+from fork_tool.machine.package_index import (
     install_model_libraries,
     install_upstream_tools,
     MODEL_REQUIREMENTS,
@@ -41,7 +39,7 @@ def commands(project: Project, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         project.layout.model_packages.mkdir(parents=True, exist_ok=True)
         return 0
 
-    monkeypatch.setattr(pinned_packages, "run_shown", run)
+    monkeypatch.setattr(package_index, "run_shown", run)
     return seen
 
 
@@ -56,7 +54,7 @@ def test_models_are_installed_once_and_when_they_change(project: Project, comman
 
 
 def test_a_failure_is_tried_again(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pinned_packages, "run_shown", lambda *_arguments: 1)
+    monkeypatch.setattr(package_index, "run_shown", lambda *_arguments: 1)
     for _ in range(2):
         with pytest.raises(ForkToolError, match="requirements-models.txt could not be installed"):
             install_model_libraries(project)

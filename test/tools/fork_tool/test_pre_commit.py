@@ -1,7 +1,5 @@
 """The hooks of `.pre-commit-config.yaml` run the repository's linters, and stop what they find."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """`rebase`: the series on another base, what it drops and says, and that nothing is lost on the way."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

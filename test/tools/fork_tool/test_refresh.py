@@ -1,7 +1,5 @@
 """`refresh`: what a commit becomes, and what it will not write over."""
 
-from __future__ import annotations
-
 import pytest
 
 from workshop import command_git, Workshop

@@ -1,7 +1,5 @@
 """Notes of a release: the changelog's section, base, entries and wheels; and the version, which is in one place."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 

@@ -1,7 +1,5 @@
 """apply → refresh → apply changes no byte, whatever was edited in between."""
 
-from __future__ import annotations
-
 import subprocess
 import tempfile
 from collections.abc import Iterator

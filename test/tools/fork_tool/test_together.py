@@ -1,7 +1,5 @@
 """Suites side by side: which run at once, what is printed of them, and what becomes of them on Ctrl-C."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

@@ -1,8 +1,7 @@
-"""`wheel --from-source`: what is refused, what is run, and that a dry run does nothing."""
-
-from __future__ import annotations
+"""`wheel`, made of the official one or from source: what is refused, what is run, and that a dry run does nothing."""
 
 import re
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +10,15 @@ import pytest
 
 from fork_tool.common.errors import ForkToolError
 from fork_tool.mac_library import commands as commands_module
+from fork_tool.mac_library import make as make_module
 from fork_tool.machine import doctor as doctor_module
 from fork_tool.machine.mac_facts import examine, GIB, jobs_for, MacFacts
 from fork_tool.machine.machine import LACKS, Machine
-from fork_tool.paths import own_layout
+from fork_tool.paths import Layout, own_layout
+from fork_tool.series.overlay import list_overlay
 from fork_tool.series.project import Project
 from fork_tool.wheel import from_source as wheel_module
+from fork_tool.wheel.build_lists import left_out, refuse_left_out
 from workshop import LINUX, MAC, Workshop
 
 FACTS = MacFacts(
@@ -238,3 +240,122 @@ def test_options_of_the_pin_are_options_of_the_base() -> None:
     text = lists.read_text()
     for name in Project(layout).pin.wheel_build.options:
         assert re.search(rf"^\s*(cmake_dependent_)?option\(\s*{name}\s", text, re.MULTILINE), name
+
+
+MAC_LIBRARY = own_layout().pin.read_text().partition("\n[mac_library]\n")[2].partition("\n[objfw]\n")[0]
+
+
+@pytest.fixture
+def with_pins(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> Workshop:
+    """A Linux machine with this repository's pins."""
+    pin = workshop.layout.pin
+    pin.write_text(pin.read_text().replace("[objfw]\n", f"[mac_library]\n{MAC_LIBRARY}\n[objfw]\n"))
+    monkeypatch.setattr(make_module, "this_machine", lambda: LINUX)
+    monkeypatch.setattr(make_module, "linker_of", lambda _machine: "ld64.lld-19")
+    return workshop
+
+
+def test_dry_run_shows_and_touches_nothing(with_pins: Workshop) -> None:
+    before = set(with_pins.root.rglob("*"))
+    said = with_pins.good("wheel", "--dry-run", "--python", "3.13", "--jobs", "3")
+    assert "It would make dist/torch-0.1+mps.1-cp313-cp313-macosx_13_0_arm64.whl" in said
+    assert "ziglang==" in said and "libpython3.13-dev" in said and "-j 3" in said and "ld64.lld-19 -dylib" in said
+    assert set(with_pins.root.rglob("*")) == before
+
+
+def test_words_are_given_on(with_pins: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str | None, int | None]] = []
+    monkeypatch.setattr(commands_module, "make_wheel", lambda _project, python, jobs: seen.append((python, jobs)))
+    with_pins.good("wheel", "--python", "3.13")
+    with_pins.good("wheel", "--jobs", "2")
+    assert seen == [("3.13", None), (None, 2)]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--set", "USE_KINETO=0"), "--set is for setup.py, which only --from-source runs"),
+        (("--from-source", "--python", "3.13"), "--from-source takes the Python it runs on"),
+        (("--dry-run", "--python", "2.7"), "There is no official wheel of torch 0.1 for Python 2.7: give one of 3.9, "),
+    ],
+)
+def test_words_that_do_not_go_together(with_pins: Workshop, words: tuple[str, ...], said: str) -> None:
+    assert said in with_pins.error("wheel", *words)
+
+
+def test_pins_are_read_when_asked_for(workshop: Workshop) -> None:
+    """A repository without the table can do all else."""
+    workshop.good("apply")
+    assert "lacks the value mac_library" in workshop.error("wheel", "--dry-run")
+
+
+# The base's file lists take every file of the overlay, and a file that they do not take is found.
+
+
+LISTS = (
+    "aten/src/ATen/CMakeLists.txt",
+    "aten/src/ATen/test/CMakeLists.txt",
+    "caffe2/CMakeLists.txt",
+    "build_variables.bzl",
+    "setup.py",
+    "torch/__init__.py",
+    "torch/_dynamo/__init__.py",
+    "torch/_dynamo/backends/__init__.py",
+    "torch/mps/__init__.py",
+)
+
+
+@pytest.fixture
+def planted(tmp_path: Path) -> Layout:
+    """A copy of the lists and of the overlay, in which files may be planted."""
+    own = own_layout()
+    if not (own.checkout / LISTS[0]).exists():
+        pytest.skip("the base is not fetched")
+    layout = Layout(tmp_path)
+    shutil.copy(own.pin, layout.pin)
+    for name in LISTS:
+        target = layout.checkout / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(own.checkout / name, target)
+    shutil.copytree(own.overlay, layout.overlay)
+    shutil.copytree(own.overlay, layout.checkout, dirs_exist_ok=True)
+    return layout
+
+
+def test_every_file_of_the_overlay_is_taken(planted: Layout) -> None:
+    paths = list_overlay(planted.overlay)
+    assert len(paths) > 20
+    assert {Path(path).suffix for path in paths} >= {".mm", ".cpp", ".h", ".py"}
+    assert refuse_left_out(Project(planted)) == len(paths)
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("aten/src/ATen/mps/deeper/Planted.mm", "no pattern of the MPS backend in aten/src/ATen/CMakeLists.txt"),
+        ("aten/src/ATen/native/mps/operations/deeper/Planted.h", "no pattern of the package data in setup.py"),
+        ("aten/src/ATen/mps/Planted.metal", "no pattern of the MPS backend in aten/src/ATen/CMakeLists.txt"),
+        ("aten/src/ATen/cuda/Planted.cpp", "no pattern of the MPS backend"),
+        ("aten/src/ATen/test/mps_test_planted.mm", "aten/src/ATen/test/CMakeLists.txt does not name it"),
+        ("aten/src/ATen/test/mps_planted.h", "no test in aten/src/ATen/test/ includes it"),
+        ("torch/csrc/mps/Planted.cpp", "neither build_variables.bzl nor caffe2/CMakeLists.txt names it"),
+        ("torch/csrc/mps/Planted.h", "and no source of its name"),
+        ("torch/mps/planted/module.py", "torch/mps/planted, which has no __init__.py"),
+        ("torch/mps/planted.txt", "neither build_variables.bzl"),
+        ("test/mps_graph_planted.py", "files called test_*.py only"),
+    ],
+)
+def test_planted_file_is_found(planted: Layout, path: str, reason: str) -> None:
+    for top in (planted.overlay, planted.checkout):
+        (top / path).parent.mkdir(parents=True, exist_ok=True)
+        (top / path).touch()
+    with pytest.raises(ForkToolError, match="would be left out of the build") as caught:
+        refuse_left_out(Project(planted))
+    assert path in str(caught.value)
+    assert reason in str(caught.value)
+    assert str(caught.value).count("would be left out") == 1
+
+
+def test_checkout_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(ForkToolError, match="a whole checkout of PyTorch with the series on it"):
+        left_out(tmp_path, ["torch/csrc/mps/Graphs.cpp"])

@@ -1,7 +1,5 @@
 """The workflows of `.github`, read by actionlint: what it finds in ours, and that it finds planted faults."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

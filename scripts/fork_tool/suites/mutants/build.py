@@ -5,8 +5,6 @@ Only what a mutant changes is compiled, by the build's own commands: clang is to
 libraries that hold the objects are linked again; all else in the directory is a link to the usual build.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,6 +1,4 @@
-"""Mutants: small faults as patches, each with a header that names it and the suites that should notice it."""
-
-from __future__ import annotations
+"""Mutants: small faults, each with a header that names it and the suites that should notice it."""
 
 import re
 import shlex
@@ -9,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fork_tool.common.errors import ForkToolError
-from fork_tool.series.diffs import CorruptDiff, FileDiff, parse_diff
+from fork_tool.series.diffs import FileDiff, Hunk
 
 # Seconds for one suite, unless the header says otherwise.
 LIMIT = 300.0
-_FAULT, _SUITE, _LIMIT, _TIMEOUT = "Fault", "Suite", "Limit", "Timeout"
+_SUITE, _LIMIT, _TIMEOUT = "Suite", "Limit", "Timeout"
 
 
 class DoesNotApply(Exception):
@@ -61,49 +59,52 @@ def read_mutants(directory: Path) -> list[Mutant]:
 
 
 def read_file(path: Path) -> list[Mutant]:
-    """Read the mutants of one file; each begins with a line 'Mutant: its name'."""
-    before, *parts = re.split(rb"^Mutant: ([\w-]+)\n", path.read_bytes(), flags=re.MULTILINE)
+    """Read the mutants of one file; each begins with a line 'Mutant: its name: its fault'."""
+    before, *parts = re.split(rb"^Mutant: ([\w-]+): ", path.read_bytes(), flags=re.MULTILINE)
     if before.strip() or not parts:
-        raise ForkToolError(f"test/mutants/{path.name} must begin with a line 'Mutant: name'.")
+        raise ForkToolError(f"test/mutants/{path.name} must begin with a line 'Mutant: name: fault'.")
     return [_mutant(path, name.decode(), text.rstrip(b"\n") + b"\n") for name, text in zip(parts[::2], parts[1::2])]
 
 
 def _mutant(path: Path, mutant: str, text: bytes) -> Mutant:
     shown = f"test/mutants/{path.name}: {mutant}"
-    start = text.find(b"diff --git ")
-    if start < 0 or (start > 0 and text[start - 1 : start] != b"\n"):
-        raise ForkToolError(f"{shown} has no diff.")
-    fields = _fields(text[:start].decode("utf-8"), shown)
-    try:
-        files = parse_diff(text[start:])
-    except CorruptDiff as problem:
-        raise ForkToolError(f"{shown} is no whole diff: {problem.reason}.") from None
-    for file in files:
-        if file.unfit:
-            raise ForkToolError(f"{shown} {file.unfit[0]} {file.path}: a mutant changes lines and nothing else.")
-    faults, suites = fields.get(_FAULT, []), fields.get(_SUITE, [])
-    if len(faults) != 1 or not suites:
-        raise ForkToolError(f"{shown} needs one line 'Fault: …' and lines 'Suite: name of the suite: tests'.")
+    header, *changes = re.split(rb"^File: (.+)\n", text, flags=re.MULTILINE)
+    fields = _fields(header.decode("utf-8"), shown)
+    suites = fields.get(_SUITE, [])
+    files: dict[str, FileDiff] = {}
+    for name, change in zip(changes[::2], changes[1::2]):
+        file = files.setdefault(name.decode(), FileDiff(name.decode()))
+        file.hunks.append(Hunk(name.decode(), 1, 1, lines=change.rstrip(b"\n").split(b"\n")))
+        odd = [line for line in file.hunks[-1].lines if line[:1] not in (b" ", b"-", b"+")]
+        if odd or file.hunks[-1].before == file.hunks[-1].after:
+            raise ForkToolError(
+                f"{shown} {f'has {odd[0]!r} in a change' if odd else 'changes nothing'} of {name.decode()}."
+            )
+    if not files:
+        raise ForkToolError(f"{shown} has no line 'File: …' with a change below it.")
+    if not (fields[""][0] and suites):
+        raise ForkToolError(f"{shown} needs its fault behind the name, and lines 'Suite: name of the suite: tests'.")
     return Mutant(
         mutant,
-        faults[0],
+        fields[""][0],
         tuple(_suite(value, shown) for value in suites),
         _limit(fields.get(_LIMIT, []), shown),
         _TIMEOUT in fields,
         text,
-        tuple(files),
+        tuple(files.values()),
     )
 
 
 def _fields(header: str, shown: str) -> dict[str, list[str]]:
-    """The header's lines by their names; one that begins with a blank goes on with the line before."""
-    fields: dict[str, list[str]] = {}
-    last: list[str] = []
-    for line in header.splitlines():
+    """The header's lines by their names, the fault by none; one that begins with a blank goes on with the line before."""
+    fault, *lines = header.splitlines() or [""]
+    last = [fault]
+    fields = {"": last}
+    for line in lines:
         name, colon, value = line.partition(": ")
-        if line.startswith(" ") and last:
+        if line.startswith(" "):
             last[-1] += " " + line.strip()
-        elif colon and name in (_FAULT, _SUITE, _LIMIT, _TIMEOUT):
+        elif colon and name in (_SUITE, _LIMIT, _TIMEOUT):
             last = fields.setdefault(name, [])
             last.append(value.strip())
         elif line.strip():
@@ -133,10 +134,10 @@ def mutated(files: Iterable[FileDiff], read: Callable[[str], bytes]) -> dict[str
 def _with_hunks(content: bytes, file: FileDiff) -> bytes:
     lines = content.split(b"\n")
     for hunk in file.hunks:
-        # Wherever it is now, it must be one place: line numbers are those of the day the mutant was written.
+        # Wherever it is now, it must be one place.
         places = hunk.places_in(lines)
         if len(places) != 1:
             found = "not there" if not places else f"there {len(places)} times"
-            raise DoesNotApply(f"{file.path}: what {hunk.header} changes is {found}")
+            raise DoesNotApply(f"{file.path}: {hunk.before[0].decode()!r} with what follows is {found}")
         hunk.replace_at(lines, places[0])
     return b"\n".join(lines)

@@ -1,7 +1,5 @@
 """Where a mutant lives: copies of the working copy's files and of the checkout's, with the fault in them."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What came of the mutants: a line each while they run, a report, a page."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """`mutants`: small faults in the engine and the checks, one at a time, and which suite notices."""
 
-from __future__ import annotations
-
 import hashlib
 import time
 from collections.abc import Iterable, Sequence
@@ -36,7 +34,7 @@ from fork_tool.suites.mutants.report import (
 )
 from fork_tool.suites.mutants.suites import GREEN, MutantSuites, NOTICED
 from fork_tool.suites.mutants.suites import TIMED_OUT as SUITE_TIMED_OUT
-from fork_tool.suites.reports import report_machine
+from fork_tool.suites.reports import machine_sentence
 from fork_tool.suites.simulator import make_ready, simulator_machine
 
 REPORT = "mutants.json"
@@ -105,7 +103,7 @@ class _Run:
         self._project = project
         self._layout = project.layout
         self._report = report
-        self._machine = report_machine(machine).sentence()
+        self._machine = machine_sentence(machine)
         self._place = MutantPlace(project.layout)
         self._suites = MutantSuites(project, machine, self._place)
         self._red: dict[MutantSuite, str] = {}

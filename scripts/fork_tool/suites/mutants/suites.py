@@ -1,7 +1,5 @@
 """Running some tests of a suite on a mutant, and saying whether they noticed."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

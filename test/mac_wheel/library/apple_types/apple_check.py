@@ -1,7 +1,5 @@
 """The comparison: what is declared here, what others say of it, and what is not confirmed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

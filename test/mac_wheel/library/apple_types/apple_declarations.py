@@ -1,7 +1,5 @@
 """What the simulator's headers declare, as the compiler understands it."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What independent sources say of Apple's declarations: the tables in `facts/`, as one."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,24 +10,8 @@ TABLES = ("metal_cpp", "frameworks")
 SOURCES = ("metal-cpp", "dotnet", "sdk-header", "runtime", "pyobjc")
 # Sections whose names stand behind their value: a code, a superclass, or the macOS that brought them.
 GROUPED = ("enums", "superclasses", "classes", "constants")
-# What is not confirmed, and guards in another place.
-LISTS = FOLDER / "lists.toml"
 # The oldest macOS that the library runs on.
 OLDEST = (13, 3)
-# The macOS that came with a version of iOS, where a source names only that one. Apple ships both from the same sources.
-_MACOS_OF_IOS: dict[Version, Version] = {
-    (14, 0): (11, 0),
-    (14, 2): (11, 0),
-    (15, 0): (12, 0),
-    (15, 2): (12, 1),
-    (15, 3): (12, 2),
-    (15, 4): (12, 3),
-    (16, 0): (13, 0),
-    (16, 1): (13, 0),
-    (16, 2): (13, 1),
-    (16, 3): (13, 2),
-    (17, 0): (14, 0),
-}
 
 
 @dataclass(frozen=True)
@@ -55,9 +37,8 @@ class Facts:
 
 
 def version(text: str) -> Version:
-    """Return the macOS that `13.2` names, or that came with the iOS that `i16.3` names."""
-    numbers = tuple(int(part) for part in text.removeprefix("i").split("."))
-    return _MACOS_OF_IOS[numbers] if text.startswith("i") else numbers
+    """Return the macOS that `13.2` names."""
+    return tuple(int(part) for part in text.split("."))
 
 
 def load() -> Facts:
@@ -80,14 +61,13 @@ def load() -> Facts:
     for source, sections in said:
         for name, code in sections.get("structs", {}).items():
             facts.structs.setdefault(name, {})[source] = code
-        for key, text in sections.get("methods", {}).items():
-            facts.methods.setdefault(key, []).append(_fact(facts, key, text, source))
-        for owner, groups in sections.get("objects", {}).items():
-            for said, selectors in groups.items():
-                for selector in selectors:
-                    key = f"{said[0]}[{owner} {selector}]"
-                    types = "@ " * (1 + selector.count(":")) + said[1:]
-                    facts.methods.setdefault(key, []).append(_fact(facts, key, types, source))
+        for section in ("methods", "objects"):
+            for owner, groups in sections.get(section, {}).items():
+                for said, selectors in groups.items():
+                    for selector in selectors:
+                        key = f"{said[0]}[{owner} {selector}]"
+                        objects = "@ " * (1 + selector.count(":")) if section == "objects" else ""
+                        facts.methods.setdefault(key, []).append(_fact(facts, key, objects + said[1:], source))
         for owner, groups in sections.get("properties", {}).items():
             for text, names in groups.items():
                 for name in names:
@@ -103,3 +83,26 @@ def _fact(facts: Facts, key: str, text: str, source: str) -> Fact:
         raise ValueError(f"{key} is said to be {text!r}: as many arguments as colons are needed")
     codes = (next(iter(facts.enums[word].values())) if word in facts.enums else word for word in words)
     return Fact(tuple(codes), version(since), source)
+
+
+# Short lists that a person keeps.
+_LISTS = tomllib.loads((FOLDER / "lists.toml").read_text())
+# Classes and methods that the overlay defines.
+CLASSES_OF_THE_BACKEND, OF_THE_BACKEND = set(_LISTS["own"]["classes"]), set(_LISTS["own"]["methods"])
+# Apple's, in no header: the backend declares it, and asks whether it is there before it is sent.
+ASKED_FOR = {"setEnableCommitAndContinue:"}
+# The used declarations that no independent source was found for, by kind.
+UNCONFIRMED: dict[str, list[str]] = _LISTS["unconfirmed"]
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Why the series may use newer API in a file, and the check of the version that must be there."""
+
+    file: str
+    names: list[str]
+    why: str
+    text: str
+
+
+GUARDS = [Guard(**row) for row in _LISTS["guard"]]

@@ -4,14 +4,12 @@ The library lists every selector that is sent or asked for, so that no message c
 are looked up in the text.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fork_tool.mac_library.symbol_tables import imports
+from fork_tool.mac_library.symbols import imports
 from fork_tool.mac_library.tools import read_library
 
 FOLDERS = ("aten/src/ATen/mps/", "aten/src/ATen/native/mps/", "torch/csrc/mps/")

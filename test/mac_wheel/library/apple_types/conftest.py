@@ -1,7 +1,5 @@
 """What the tests of Apple's types look at: read once."""
 
-from __future__ import annotations
-
 import pytest
 
 from apple_declarations import BUILD, CHECKOUT, compiler_words, Declarations, read

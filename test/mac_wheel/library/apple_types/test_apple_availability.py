@@ -1,7 +1,5 @@
 """What the patched backend uses was there in macOS 13.3, or is used behind a check of the version."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 
@@ -9,8 +7,7 @@ import pytest
 
 from apple_check import newest
 from apple_declarations import CHECKOUT, Declarations
-from apple_facts import Facts, OLDEST, Version
-from apple_lists import ASKED_FOR, CLASSES_OF_THE_BACKEND, GUARDS, OF_THE_BACKEND, UNCONFIRMED
+from apple_facts import ASKED_FOR, CLASSES_OF_THE_BACKEND, Facts, GUARDS, OF_THE_BACKEND, OLDEST, UNCONFIRMED, Version
 from apple_uses import gather, Uses, without_comments
 from fork_tool.base.checkout import BASE_REF
 from fork_tool.common.git import Git

@@ -1,7 +1,5 @@
 """Every declaration that the patched backend uses of the simulator's headers has Apple's types."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -10,8 +8,7 @@ import pytest
 
 from apple_check import compare_enums, compare_methods, compare_structs, compare_superclasses, Result
 from apple_declarations import CHECKOUT, Declarations, read
-from apple_facts import Facts
-from apple_lists import ASKED_FOR, CLASSES_OF_THE_BACKEND, OF_THE_BACKEND, UNCONFIRMED
+from apple_facts import ASKED_FOR, CLASSES_OF_THE_BACKEND, Facts, OF_THE_BACKEND, UNCONFIRMED
 from apple_uses import sources_of, Uses
 
 # Enough for a few declarations by Apple's names, without a header.

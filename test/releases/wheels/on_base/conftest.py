@@ -1,7 +1,5 @@
 """Tests that the environment of the next base runs, on its own torch with the stand-in device."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

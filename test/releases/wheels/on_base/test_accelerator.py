@@ -3,8 +3,6 @@
 The overlay's own test_mps_accelerator_graph.py, which runs here too, has the values and the refusals.
 """
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 from typing import Any

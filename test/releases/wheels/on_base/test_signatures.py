@@ -1,7 +1,5 @@
 """The stubs of torch._C, the overlay's bindings and torch.cuda agree on names and order of arguments."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import os
@@ -72,16 +70,8 @@ def test_as_cuda() -> None:
     assert by_place == ["mps_graph" if name == "cuda_graph" else name for name in cuda]
     wanted = arguments(torch.cuda.make_graphed_callables)
     assert arguments(torch.mps.make_graphed_callables)[: len(wanted)] == wanted
-    for name in (
-        "capture_begin",
-        "capture_end",
-        "instantiate",
-        "replay",
-        "reset",
-        "pool",
-        "debug_dump",
-        "enable_debug_mode",
-    ):
+    names = "capture_begin capture_end instantiate replay reset pool debug_dump enable_debug_mode"
+    for name in names.split():
         assert callable(getattr(torch.mps.MPSGraph, name)) and callable(getattr(torch.cuda.CUDAGraph, name))
 
 

@@ -1,7 +1,5 @@
 """Load the stand-in device, then torch with the series' bindings on it. Run by the environment of the next base."""
 
-from __future__ import annotations
-
 import ctypes
 import importlib.util
 import sys
