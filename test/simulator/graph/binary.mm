@@ -1,7 +1,6 @@
 // Operations on each pair or triple of elements.
 #include "graph/elementwise.h"
 #include "graph/operation.h"
-#include "support/counters.h"
 
 #include <ATen/ATen.h>
 
@@ -16,10 +15,11 @@ MPSGraphTensor* add_binary(MPSGraph* graph,
                            MPSGraphTensor* right,
                            bool compares,
                            NSString* name,
-                           SingleExpression expression) {
+                           SingleExpression expression,
+                           const char* method = __builtin_FUNCTION()) {
   check_same_type(kind, {left, right});
   const at::ScalarType type = compares ? at::kBool : scalar_type_of(left);
-  return add_elementwise_operation(graph, kind, {left, right}, type, name, std::move(expression));
+  return add_elementwise_operation(graph, kind, {left, right}, type, name, std::move(expression), true, method);
 }
 
 at::Tensor difference(const at::Tensor& left, const at::Tensor& right) {
@@ -27,35 +27,16 @@ at::Tensor difference(const at::Tensor& left, const at::Tensor& right) {
   return left.scalar_type() == at::kBool ? at::logical_xor(left, right) : at::sub(left, right);
 }
 
-at::Tensor power(const at::Tensor& base, const at::Tensor& exponent) {
-  return at::pow(base, exponent);
-}
-
-at::Tensor arc_tangent(const at::Tensor& y, const at::Tensor& x) {
-  return at::atan2(y, x).to(y.scalar_type());
-}
-
-// A processor traps on the remainder of integers by zero.
-template <typename Function>
-at::Tensor safe_remainder(const at::Tensor& left, const at::Tensor& right, Function function) {
-  if (left.is_floating_point()) {
-    return function(left, right);
-  }
-  const at::Tensor zero = right.eq(0);
-  return function(left, right.masked_fill(zero, 1)).masked_fill(zero, 0);
-}
-
 } // namespace
 
-#define ELEMENT_OPERATION(method, kind, compares, ...)                                                              \
-  -(MPSGraphTensor*)method##WithPrimaryTensor : (MPSGraphTensor*)primary secondaryTensor                            \
-      : (MPSGraphTensor*)secondary name : (NSString*)name {                                                         \
-    COUNT_CALL();                                                                                                   \
-    return add_binary(self, kind, primary, secondary, compares, name, [](const Tensors& inputs) -> at::Tensor {     \
-      const at::Tensor& x = inputs[0];                                                                              \
-      const at::Tensor& y = inputs[1];                                                                              \
-      return __VA_ARGS__;                                                                                           \
-    });                                                                                                             \
+#define ELEMENT_OPERATION(method, kind, compares, ...)                                                          \
+  -(MPSGraphTensor*)method##WithPrimaryTensor : (MPSGraphTensor*)primary secondaryTensor                        \
+      : (MPSGraphTensor*)secondary name : (NSString*)name {                                                     \
+    return add_binary(self, kind, primary, secondary, compares, name, [](const Tensors& inputs) -> at::Tensor { \
+      const at::Tensor& x = inputs[0];                                                                          \
+      const at::Tensor& y = inputs[1];                                                                          \
+      return __VA_ARGS__;                                                                                       \
+    });                                                                                                         \
   }
 
 #define BINARY_OPERATION(method, kind, ...) ELEMENT_OPERATION(method, kind, false, __VA_ARGS__)
@@ -67,13 +48,8 @@ BINARY_OPERATION(addition, "addition", at::add(x, y))
 BINARY_OPERATION(subtraction, "subtraction", difference(x, y))
 BINARY_OPERATION(multiplication, "multiplication", at::mul(x, y))
 BINARY_OPERATION(division, "division", graph::quotient(x, y))
-BINARY_OPERATION(power, "power", power(x, y))
-BINARY_OPERATION(atan2, "atan2", arc_tangent(x, y))
-BINARY_OPERATION(modulo, "modulo", safe_remainder(x, y, [](const auto& a, const auto& b) { return at::fmod(a, b); }))
-BINARY_OPERATION(floorModulo, "floor_modulo", safe_remainder(x, y, [](const auto& a, const auto& b) {
-                   return at::remainder(a, b);
-                 }))
-BINARY_OPERATION(divisionNoNaN, "division_no_nan", at::where(y.eq(0), at::zeros_like(y), graph::quotient(x, y)))
+BINARY_OPERATION(power, "power", at::pow(x, y))
+BINARY_OPERATION(atan2, "atan2", at::atan2(x, y).to(x.scalar_type()))
 BINARY_OPERATION(minimum, "minimum", minimum_number(x, y))
 BINARY_OPERATION(maximum, "maximum", maximum_number(x, y))
 BINARY_OPERATION(minimumWithNaNPropagation, "minimum_nan", at::minimum(x, y))
@@ -87,15 +63,11 @@ COMPARISON(greaterThanOrEqualTo, "greater_than_or_equal", at::ge(x, y))
 BINARY_OPERATION(logicalAND, "logical_and", at::logical_and(x, y).to(x.scalar_type()))
 BINARY_OPERATION(logicalOR, "logical_or", at::logical_or(x, y).to(x.scalar_type()))
 BINARY_OPERATION(logicalXOR, "logical_xor", at::logical_xor(x, y).to(x.scalar_type()))
-BINARY_OPERATION(bitwiseAND, "bitwise_and", at::bitwise_and(x, y))
-BINARY_OPERATION(bitwiseOR, "bitwise_or", at::bitwise_or(x, y))
-BINARY_OPERATION(bitwiseXOR, "bitwise_xor", at::bitwise_xor(x, y))
 
 - (MPSGraphTensor*)selectWithPredicateTensor:(MPSGraphTensor*)predicateTensor
                          truePredicateTensor:(MPSGraphTensor*)truePredicateTensor
                         falsePredicateTensor:(MPSGraphTensor*)falsePredicateTensor
                                         name:(NSString*)name {
-  COUNT_CALL();
   check_same_type("select", {truePredicateTensor, falsePredicateTensor});
   return add_elementwise_operation(
       self,
@@ -110,7 +82,6 @@ BINARY_OPERATION(bitwiseXOR, "bitwise_xor", at::bitwise_xor(x, y))
                     minValueTensor:(MPSGraphTensor*)minValueTensor
                     maxValueTensor:(MPSGraphTensor*)maxValueTensor
                               name:(NSString*)name {
-  COUNT_CALL();
   check_same_type("clamp", {tensor, minValueTensor, maxValueTensor});
   return add_elementwise_operation(
       self, "clamp", {tensor, minValueTensor, maxValueTensor}, scalar_type_of(tensor), name, [](const Tensors& inputs) {

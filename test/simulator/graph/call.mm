@@ -131,17 +131,13 @@ TensorType to_type(MPSGraphShapedType* shaped) {
     VALIDATE([type isKindOfClass:[MPSGraphShapedType class]], "a result of '%s' has no shape", call->symbol.c_str());
     call->outputs.push_back(to_type(static_cast<MPSGraphShapedType*>(type)));
   }
-  std::vector<MPSGraphTensor*> inputs;
-  for (MPSGraphTensor* input in inputTensors) {
-    inputs.push_back(input);
-  }
   std::vector<TensorType> outputs = call->outputs;
   const auto unresolved = [symbol = call->symbol](const Tensors&) -> Tensors {
     violation("-[MPSGraph]: the symbol '%s' is called, but the graph was not compiled with callables", symbol.c_str());
   };
-  return append_operation(
-             self, "call", std::move(inputs), std::move(outputs), unresolved, name, false, false, std::move(call))
-      .outputTensors;
+  auto inputs = to_vector<MPSGraphTensor*>(inputTensors);
+  return outputs_of(append_operation(
+      self, "call", std::move(inputs), std::move(outputs), unresolved, name, /*fused=*/false, std::move(call)));
 }
 
 @end

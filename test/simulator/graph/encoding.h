@@ -29,28 +29,12 @@ class RetainedData {
 // Schedules the run: nothing is computed before the command buffer is
 // committed. `method` is the API call that errors name; `use` notes that the
 // executable has work in flight.
-void schedule(
-    const char* method,
-    MPSCommandBuffer* command_buffer,
-    std::shared_ptr<const Plan> plan,
-    std::vector<MPSGraphTensorData*> feeds,
-    std::vector<MPSGraphTensorData*> results,
-    ExecutableUse use = {});
-
-// Calls the handlers of a descriptor, which may have none, with what the run computes.
-template <typename Descriptor, typename Results>
-void add_handlers(MPSCommandBuffer* command_buffer, Descriptor* descriptor, Results* results) {
-  if (auto handler = descriptor.scheduledHandler) {
-    [command_buffer addScheduledHandler:^(id<MTLCommandBuffer> buffer) {
-      handler(results, buffer.error);
-    }];
-  }
-  if (auto handler = descriptor.completionHandler) {
-    [command_buffer addCompletedHandler:^(id<MTLCommandBuffer> buffer) {
-      handler(results, buffer.error);
-    }];
-  }
-}
+void schedule(const char* method,
+              MPSCommandBuffer* command_buffer,
+              std::shared_ptr<const Plan> plan,
+              std::vector<MPSGraphTensorData*> feeds,
+              std::vector<MPSGraphTensorData*> results,
+              ExecutableUse use = {});
 
 // Violation unless `data` may hold the values of a tensor of this type.
 void check_feed(const char* method, MPSGraphTensor* tensor, const TensorType& type, MPSGraphTensorData* data);
@@ -69,10 +53,9 @@ void commit_if_the_seed_says(MPSCommandBuffer* command_buffer);
 // kernels may write an element before others have read it. In a plan with calls, also if the result may be written
 // before another step has read the feed, or before or after another result in the same place. `method` is the API
 // call that errors name.
-void check_overlap(
-    const char* method,
-    const Plan& plan,
-    const std::vector<MPSGraphTensorData*>& feeds,
-    const std::vector<MPSGraphTensorData*>& results);
+void check_overlap(const char* method,
+                   const Plan& plan,
+                   const std::vector<MPSGraphTensorData*>& feeds,
+                   const std::vector<MPSGraphTensorData*>& results);
 
 } // namespace mps_simulator::graph

@@ -1,7 +1,7 @@
 #include "graph/encoding.h"
 
-#include "graph/inference.h"
 #include "graph/elementwise.h"
+#include "graph/inference.h"
 #include "metal/buffer.h"
 #include "metal/command.h"
 #include "support/counters.h"
@@ -34,30 +34,105 @@ RetainedData::~RetainedData() {
 
 namespace {
 
-struct ByteRange {
-  explicit ByteRange(const at::Tensor& tensor) {
-    begin = static_cast<const char*>(tensor.const_data_ptr());
-    int64_t last = 0;
-    for (int64_t axis = 0; axis < tensor.dim(); axis++) {
-      last += (tensor.size(axis) - 1) * tensor.stride(axis);
+// Where the elements of a tensor are, by address: two buffers may lie on the same memory.
+class Bytes {
+ public:
+  explicit Bytes(const TensorMemory& memory)
+      : Bytes(static_cast<const char*>(host_pointer(memory.buffer)) + memory.byte_offset,
+              memory.sizes,
+              memory.strides,
+              c10::elementSize(memory.type)) {}
+
+  explicit Bytes(const at::Tensor& tensor)
+      : Bytes(static_cast<const char*>(tensor.const_data_ptr()),
+              tensor.sizes(),
+              tensor.strides(),
+              tensor.element_size()) {}
+
+  // Also for narrower elements of the same shape: PyTorch 2.6.0 converts a tensor
+  // within its memory before it copies it to the host.
+  bool takes_the_place_of(const Bytes& feed) const {
+    if (begin_ != feed.begin_ || end_ > feed.end_) {
+      return false;
     }
-    end = begin + (tensor.numel() ? (last + 1) * static_cast<int64_t>(tensor.element_size()) : 0);
+    const bool narrows = end_ < feed.end_;
+    if (is_dense_ && feed.is_dense_) {
+      return !narrows || (sizes_ == feed.sizes_ && element_ < feed.element_);
+    }
+    return !narrows && sizes_ == feed.sizes_ && strides_ == feed.strides_ && element_ == feed.element_;
   }
 
-  bool overlaps(const ByteRange& other) const {
-    return begin < other.end && other.begin < end;
+  bool overlaps(const Bytes& other) const {
+    if (begin_ >= other.end_ || other.begin_ >= end_) {
+      return false;
+    }
+    if (is_dense_ && other.is_dense_) {
+      return true;
+    }
+    // Two layouts with gaps may overlap without sharing an element.
+    const char* begin = std::min(begin_, other.begin_);
+    std::vector<bool> touched(std::max(end_, other.end_) - begin);
+    for_each_element([&](const char* place) { std::fill_n(touched.begin() + (place - begin), element_, true); });
+    bool found = false;
+    other.for_each_element([&](const char* place) {
+      const auto first = touched.begin() + (place - begin);
+      found = found || std::find(first, first + other.element_, true) != first + other.element_;
+    });
+    return found;
   }
 
-  const char* begin;
-  const char* end;
+  int64_t length() const {
+    return end_ - begin_;
+  }
+
+  // Without an offset, which the memory knows.
+  std::string describe(int64_t offset) const {
+    return graph::describe(sizes_) + " at the bytes " + std::to_string(offset) + " to " +
+        std::to_string(offset + length());
+  }
+
+ private:
+  Bytes(const char* begin, at::IntArrayRef sizes, at::IntArrayRef strides, int64_t element)
+      : begin_(begin), end_(begin), sizes_(sizes), strides_(strides), element_(element) {
+    const auto count = c10::multiply_integers(sizes);
+    if (count) {
+      end_ += element;
+      for (size_t axis = 0; axis < sizes.size(); axis++) {
+        end_ += (sizes[axis] - 1) * strides[axis] * element;
+      }
+    }
+    is_dense_ = length() == count * element;
+  }
+
+  template <typename Visitor>
+  void for_each_element(const Visitor& visit) const {
+    Sizes index(sizes_.size());
+    for (int64_t left = c10::multiply_integers(sizes_); left > 0; left--) {
+      int64_t place = 0;
+      for (size_t axis = 0; axis < index.size(); axis++) {
+        place += index[axis] * strides_[axis];
+      }
+      visit(begin_ + place * element_);
+      for (size_t axis = index.size(); axis-- > 0 && ++index[axis] == sizes_[axis];) {
+        index[axis] = 0;
+      }
+    }
+  }
+
+  const char* begin_;
+  const char* end_;
+  at::IntArrayRef sizes_;
+  at::IntArrayRef strides_;
+  int64_t element_;
+  bool is_dense_;
 };
 
 // A value that is a view of a feed must be taken out before a result is written
 // over the feed.
 at::Tensor detach_from(const at::Tensor& value, const Tensors& results) {
-  const ByteRange source(value);
+  const Bytes source(value);
   for (const at::Tensor& result : results) {
-    if (source.overlaps(ByteRange(result))) {
+    if (source.overlaps(Bytes(result))) {
       return value.clone();
     }
   }
@@ -117,10 +192,6 @@ class Run {
       });
       return;
     }
-    if (plan_->pointwise && can_run_in_parts(feeds, results)) {
-      run_in_parts(feeds, results);
-      return;
-    }
     Tensors values = plan_->run(std::move(feeds));
     for (at::Tensor& value : values) {
       value = detach_from(value, results);
@@ -131,80 +202,6 @@ class Run {
   }
 
  private:
-  // For this many elements the intermediate values stay in the processor's cache.
-  static constexpr int64_t kPart = 64 * 1024;
-
-  static bool is_number(const at::Tensor& tensor) {
-    return tensor.numel() == 1;
-  }
-
-  static bool is_in_place(const at::Tensor& feed, const Tensors& results) {
-    return !is_number(feed) && results.size() == 1 && feed.const_data_ptr() == results[0].const_data_ptr() &&
-        feed.element_size() == results[0].element_size();
-  }
-
-  bool can_run_in_parts(const Tensors& feeds, const Tensors& results) const {
-    const int64_t count = results.empty() ? 0 : results[0].numel();
-    if (count <= kPart) {
-      return false;
-    }
-    for (size_t i = 0; i < results.size(); i++) {
-      if (!results[i].is_contiguous() || results[i].numel() != count) {
-        return false;
-      }
-      for (size_t j = 0; j < i; j++) {
-        if (ByteRange(results[i]).overlaps(ByteRange(results[j]))) {
-          return false;
-        }
-      }
-    }
-    for (size_t i = 0; i < feeds.size(); i++) {
-      const at::Tensor& feed = feeds[i];
-      if (plan_->feeds[i] == Plan::unused) {
-        continue;
-      }
-      if (!is_number(feed) && !(feed.is_contiguous() && feed.numel() == count)) {
-        return false;
-      }
-      for (const at::Tensor& result : results) {
-        // Writing in place is safe: each part is read before it is written.
-        if (!is_in_place(feed, results) && ByteRange(feed).overlaps(ByteRange(result))) {
-          return false;
-        }
-      }
-    }
-    return true;
-  }
-
-  void run_in_parts(const Tensors& feeds, const Tensors& results) const {
-    const int64_t count = results[0].numel();
-    const bool in_place =
-        std::any_of(feeds.begin(), feeds.end(), [&](const at::Tensor& feed) { return is_in_place(feed, results); });
-    const bool into_result = !in_place || plan_->ends_with_call;
-    for (int64_t start = 0; start < count; start += kPart) {
-      const int64_t length = std::min(kPart, count - start);
-      const auto part = [&](const at::Tensor& tensor) {
-        char* memory = static_cast<char*>(const_cast<void*>(tensor.const_data_ptr()));
-        return at::from_blob(memory + start * static_cast<int64_t>(tensor.element_size()), {length}, tensor.options());
-      };
-      Tensors fed;
-      fed.reserve(feeds.size());
-      for (size_t i = 0; i < feeds.size(); i++) {
-        fed.push_back(plan_->feeds[i] == Plan::unused || is_number(feeds[i]) ? feeds[i] : part(feeds[i]));
-      }
-      const at::Tensor first = part(results[0]);
-      const Tensors values = plan_->run(std::move(fed), into_result ? &first : nullptr);
-      for (size_t i = 0; i < results.size(); i++) {
-        const at::Tensor result = i ? part(results[i]) : first;
-        const bool is_there = values[i].const_data_ptr() == result.const_data_ptr() && values[i].is_contiguous() &&
-            values[i].scalar_type() == result.scalar_type() && values[i].numel() == length;
-        if (!is_there) {
-          write_result(result, values[i]);
-        }
-      }
-    }
-  }
-
   static Tensors tensors(const RetainedData& data) {
     Tensors result;
     result.reserve(data.items().size());
@@ -237,13 +234,8 @@ bool broadcasts_to(at::IntArrayRef from, at::IntArrayRef to) {
 void add_accesses(std::vector<ByteAccess>& accesses, const std::vector<MPSGraphTensorData*>& items, bool writes) {
   for (MPSGraphTensorData* item : items) {
     const TensorMemory& memory = memory_of(item);
-    int64_t last = 0;
-    for (size_t axis = 0; axis < memory.sizes.size(); axis++) {
-      last += (std::max<int64_t>(memory.sizes[axis], 1) - 1) * memory.strides[axis];
-    }
     const auto begin = static_cast<size_t>(memory.byte_offset);
-    const auto length = static_cast<size_t>(last + 1) * c10::elementSize(memory.type);
-    accesses.push_back({memory.buffer, begin, begin + length, writes});
+    accesses.push_back({memory.buffer, begin, begin + Bytes(memory).length(), writes});
   }
 }
 
@@ -408,44 +400,6 @@ TensorsAndData check_feeds(MPSGraph* graph, MPSGraphTensorDataDictionary* feeds)
   return result;
 }
 
-// An operation as a target runs for its side effects, and no operation here has
-// any: there is nothing to run. But the caller may give a wrong operation, or
-// one that depends on a placeholder that is not fed.
-void check_operations(MPSGraph* graph,
-                      NSArray<MPSGraphOperation*>* operations,
-                      const std::vector<MPSGraphTensor*>& feeds) {
-  std::vector<MPSGraphTensor*> outputs;
-  for (MPSGraphOperation* operation in operations) {
-    outputs.insert(outputs.end(), operation->_outputs.begin(), operation->_outputs.end());
-  }
-  check_owner(graph, outputs);
-  if (!outputs.empty()) {
-    cached_plan(graph, feeds, outputs);
-  }
-}
-
-// Memory for the targets, whose shapes may follow from what is fed.
-std::vector<MPSGraphTensorData*> make_results(const Plan& plan,
-                                              const TensorsAndData& feeds,
-                                              const std::vector<MPSGraphTensor*>& targets,
-                                              id<MTLDevice> device) {
-  std::vector<TensorType> feed_types;
-  for (MPSGraphTensorData* data : feeds.data) {
-    const TensorMemory& memory = memory_of(data);
-    feed_types.push_back({true, memory.sizes, memory.type});
-  }
-  const std::vector<TensorType> types = plan.infer(feed_types);
-  std::vector<MPSGraphTensorData*> results;
-  for (size_t i = 0; i < types.size(); i++) {
-    if (!types[i].is_static()) {
-      unsupported(
-          "%s: memory for the result %s, whose shape depends on values,", encode_method, describe(targets[i]).c_str());
-    }
-    results.push_back(make_tensor_data(device, types[i].sizes, types[i].type));
-  }
-  return results;
-}
-
 } // namespace
 
 } // namespace mps_simulator::graph
@@ -460,8 +414,6 @@ std::vector<MPSGraphTensorData*> make_results(const Plan& plan,
 }
 
 - (void)dealloc {
-  [_scheduledHandler release];
-  [_completionHandler release];
   [_compilationDescriptor release];
   [super dealloc];
 }
@@ -476,60 +428,21 @@ std::vector<MPSGraphTensorData*> make_results(const Plan& plan,
             resultsDictionary:(MPSGraphTensorDataDictionary*)resultsDictionary
           executionDescriptor:(MPSGraphExecutionDescriptor*)executionDescriptor {
   COUNT_CALL();
+  if (targetOperations.count) {
+    unsupported("%s with target operations", encode_method);
+  }
   const TensorsAndData fed = check_feeds(self, feeds);
-  check_operations(self, targetOperations, fed.tensors);
   const TensorsAndData results = sorted_entries(resultsDictionary);
   check_owner(self, results.tensors);
   for (size_t i = 0; i < results.tensors.size(); i++) {
     check_result(encode_method, results.tensors[i], results.tensors[i]->_type, results.data[i]);
   }
   schedule(encode_method, commandBuffer, cached_plan(self, fed.tensors, results.tensors), fed.data, results.data);
-  if (executionDescriptor) {
-    add_handlers(commandBuffer, executionDescriptor, resultsDictionary);
-  }
   if (!executionDescriptor) {
     commit_if_the_seed_says(commandBuffer);
   } else if (executionDescriptor.enableCommitAndContinue) {
     commit_now_and_then(commandBuffer);
   }
-}
-
-- (MPSGraphTensorDataDictionary*)encodeToCommandBuffer:(MPSCommandBuffer*)commandBuffer
-                                                 feeds:(MPSGraphTensorDataDictionary*)feeds
-                                         targetTensors:(NSArray<MPSGraphTensor*>*)targetTensors
-                                      targetOperations:(NSArray<MPSGraphOperation*>*)targetOperations
-                                   executionDescriptor:(MPSGraphExecutionDescriptor*)executionDescriptor {
-  COUNT_CALL();
-  const auto targets = to_vector<MPSGraphTensor*>(targetTensors);
-  check_owner(self, targets);
-  const TensorsAndData fed = check_feeds(self, feeds);
-  const auto plan = cached_plan(self, fed.tensors, targets);
-  const auto results = make_results(*plan, fed, targets, commandBuffer.device);
-  MPSGraphTensorDataDictionary* dictionary = [NSDictionary dictionaryWithObjects:results.data()
-                                                                         forKeys:targets.data()
-                                                                           count:targets.size()];
-  [self encodeToCommandBuffer:commandBuffer
-                        feeds:feeds
-             targetOperations:targetOperations
-            resultsDictionary:dictionary
-          executionDescriptor:executionDescriptor];
-  return dictionary;
-}
-
-- (MPSGraphTensorDataDictionary*)runWithMTLCommandQueue:(id<MTLCommandQueue>)commandQueue
-                                                  feeds:(MPSGraphTensorDataDictionary*)feeds
-                                          targetTensors:(NSArray<MPSGraphTensor*>*)targetTensors
-                                       targetOperations:(NSArray<MPSGraphOperation*>*)targetOperations {
-  COUNT_CALL();
-  MPSCommandBuffer* commandBuffer = [MPSCommandBuffer commandBufferFromCommandQueue:commandQueue];
-  MPSGraphTensorDataDictionary* results = [self encodeToCommandBuffer:commandBuffer
-                                                                feeds:feeds
-                                                        targetTensors:targetTensors
-                                                     targetOperations:targetOperations
-                                                  executionDescriptor:nil];
-  [commandBuffer commit];
-  [commandBuffer waitUntilCompleted];
-  return results;
 }
 
 - (void)runWithMTLCommandQueue:(id<MTLCommandQueue>)commandQueue
@@ -551,92 +464,6 @@ std::vector<MPSGraphTensorData*> make_results(const Plan& plan,
 
 namespace mps_simulator::graph {
 
-namespace {
-
-// The bytes of a tensor, by address: two buffers may lie on the same memory.
-class Bytes {
- public:
-  explicit Bytes(const TensorMemory& memory)
-      : memory_(memory), begin_(static_cast<const char*>(host_pointer(memory.buffer)) + memory.byte_offset) {
-    int64_t last = 0;
-    for (size_t axis = 0; axis < memory.sizes.size(); axis++) {
-      last += (memory.sizes[axis] - 1) * memory.strides[axis];
-    }
-    const auto count = c10::multiply_integers(memory.sizes);
-    end_ = count ? begin_ + (last + 1) * element() : begin_;
-    is_dense_ = end_ - begin_ == count * element();
-  }
-
-  // Also for narrower elements of the same shape: PyTorch 2.6.0 converts a tensor
-  // within its memory before it copies it to the host.
-  bool takes_the_place_of(const Bytes& feed) const {
-    if (begin_ != feed.begin_ || end_ > feed.end_) {
-      return false;
-    }
-    const bool narrows = end_ < feed.end_;
-    if (is_dense_ && feed.is_dense_) {
-      return !narrows || (memory_.sizes == feed.memory_.sizes && element() < feed.element());
-    }
-    return !narrows && has_same_layout_as(feed);
-  }
-
-  bool overlaps(const Bytes& other) const {
-    if (begin_ >= other.end_ || other.begin_ >= end_) {
-      return false;
-    }
-    if (is_dense_ && other.is_dense_) {
-      return true;
-    }
-    // Two layouts with gaps may overlap without sharing an element.
-    const char* begin = std::min(begin_, other.begin_);
-    std::vector<bool> touched(std::max(end_, other.end_) - begin);
-    for_each_element([&](const char* place) { std::fill_n(touched.begin() + (place - begin), element(), true); });
-    bool found = false;
-    other.for_each_element([&](const char* place) {
-      const auto first = touched.begin() + (place - begin);
-      found = found || std::find(first, first + other.element(), true) != first + other.element();
-    });
-    return found;
-  }
-
-  std::string describe() const {
-    return graph::describe(memory_.sizes) + " at the bytes " + std::to_string(memory_.byte_offset) + " to " +
-        std::to_string(memory_.byte_offset + (end_ - begin_));
-  }
-
- private:
-  int64_t element() const {
-    return static_cast<int64_t>(c10::elementSize(memory_.type));
-  }
-
-  bool has_same_layout_as(const Bytes& other) const {
-    return memory_.sizes == other.memory_.sizes && memory_.strides == other.memory_.strides &&
-        element() == other.element();
-  }
-
-  template <typename Visitor>
-  void for_each_element(const Visitor& visit) const {
-    std::vector<int64_t> index(memory_.sizes.size());
-    for (int64_t left = c10::multiply_integers(memory_.sizes); left > 0; left--) {
-      int64_t place = 0;
-      for (size_t axis = 0; axis < index.size(); axis++) {
-        place += index[axis] * memory_.strides[axis];
-      }
-      visit(begin_ + place * element());
-      for (size_t axis = index.size(); axis-- > 0 && ++index[axis] == memory_.sizes[axis];) {
-        index[axis] = 0;
-      }
-    }
-  }
-
-  const TensorMemory& memory_;
-  const char* begin_;
-  const char* end_;
-  bool is_dense_;
-};
-
-} // namespace
-
 void check_overlap(const char* method,
                    const Plan& plan,
                    const std::vector<MPSGraphTensorData*>& feeds,
@@ -644,15 +471,17 @@ void check_overlap(const char* method,
   if (!settings().validation) {
     return;
   }
+  const auto describe = [](MPSGraphTensorData* data) {
+    return Bytes(memory_of(data)).describe(memory_of(data).byte_offset);
+  };
   for (size_t target = 0; target < results.size(); target++) {
     const Bytes written(memory_of(results[target]));
+    const auto refuse = [&](const char* format, MPSGraphTensorData* other) {
+      violation(format, method, describe(results[target]).c_str(), describe(other).c_str());
+    };
     for (size_t other = 0; plan.has_calls && other < target; other++) {
-      const Bytes before(memory_of(results[other]));
-      if (written.overlaps(before)) {
-        violation("%s: the result %s overlaps the result %s, and either may be written first",
-                  method,
-                  written.describe().c_str(),
-                  before.describe().c_str());
+      if (written.overlaps(Bytes(memory_of(results[other])))) {
+        refuse("%s: the result %s overlaps the result %s, and either may be written first", results[other]);
       }
     }
     for (size_t i = 0; i < feeds.size(); i++) {
@@ -661,16 +490,10 @@ void check_overlap(const char* method,
       }
       const Bytes read(memory_of(feeds[i]));
       if (!written.takes_the_place_of(read) && written.overlaps(read)) {
-        violation("%s: the result %s overlaps a part of the feed %s",
-                  method,
-                  written.describe().c_str(),
-                  read.describe().c_str());
+        refuse("%s: the result %s overlaps a part of the feed %s", feeds[i]);
       }
       if (plan.has_calls && written.overlaps(read) && !plan.is_read_before(i, target)) {
-        violation("%s: the result %s takes the place of the feed %s, which another call may not have read yet",
-                  method,
-                  written.describe().c_str(),
-                  read.describe().c_str());
+        refuse("%s: the result %s takes the place of the feed %s, which another call may not have read yet", feeds[i]);
       }
     }
   }

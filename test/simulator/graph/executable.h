@@ -1,4 +1,5 @@
-// What is behind MPSGraphExecutable: the calls of one by another, and whether one outlives the work that it has encoded.
+// What is behind MPSGraphExecutable: the calls of one by another, and whether one outlives the work that it has
+// encoded.
 #pragma once
 
 #include "graph/plan.h"

@@ -183,42 +183,25 @@ std::string name_of(MPSGraphExecutable* executable, const std::vector<MPSGraphTe
     check_result(encode_method, _targets[i], _compiled.target_types[i], results[i]);
   }
   schedule(encode_method, commandBuffer, _compiled.plan, std::move(inputs), std::move(results), ExecutableUse(_life));
-  if (executionDescriptor) {
-    add_handlers(commandBuffer, executionDescriptor, resultsArray);
-  }
   if (!executionDescriptor || executionDescriptor.enableCommitAndContinue) {
     commit_if_the_seed_says(commandBuffer);
   }
   return resultsArray;
 }
 
-- (NSArray<MPSGraphTensorData*>*)runOnQueue:(id<MTLCommandQueue>)commandQueue
-                                inputsArray:(NSArray<MPSGraphTensorData*>*)inputsArray
-                               resultsArray:(NSArray<MPSGraphTensorData*>*)resultsArray
-                        executionDescriptor:(MPSGraphExecutableExecutionDescriptor*)executionDescriptor
-                                       wait:(BOOL)wait {
-  MPSCommandBuffer* commandBuffer = [MPSCommandBuffer commandBufferFromCommandQueue:commandQueue];
-  NSArray<MPSGraphTensorData*>* results = [self encodeToCommandBuffer:commandBuffer
-                                                          inputsArray:inputsArray
-                                                         resultsArray:resultsArray
-                                                  executionDescriptor:executionDescriptor];
-  [commandBuffer commit];
-  if (wait) {
-    [commandBuffer waitUntilCompleted];
-  }
-  return results;
-}
-
-- (NSArray<MPSGraphTensorData*>*)runWithMTLCommandQueue:(id<MTLCommandQueue>)commandQueue
-                                            inputsArray:(NSArray<MPSGraphTensorData*>*)inputsArray
-                                           resultsArray:(NSArray<MPSGraphTensorData*>*)resultsArray
-                                    executionDescriptor:(MPSGraphExecutableExecutionDescriptor*)executionDescriptor {
+- (NSArray*)runWithMTLCommandQueue:(id<MTLCommandQueue>)commandQueue
+                       inputsArray:(NSArray*)inputsArray
+                      resultsArray:(NSArray*)resultsArray
+               executionDescriptor:(MPSGraphExecutableExecutionDescriptor*)executionDescriptor {
   COUNT_CALL();
-  return [self runOnQueue:commandQueue
-              inputsArray:inputsArray
-             resultsArray:resultsArray
-      executionDescriptor:executionDescriptor
-                     wait:YES];
+  MPSCommandBuffer* commandBuffer = [MPSCommandBuffer commandBufferFromCommandQueue:commandQueue];
+  NSArray* results = [self encodeToCommandBuffer:commandBuffer
+                                     inputsArray:inputsArray
+                                    resultsArray:resultsArray
+                             executionDescriptor:executionDescriptor];
+  [commandBuffer commit];
+  [commandBuffer waitUntilCompleted];
+  return results;
 }
 
 @end
@@ -232,14 +215,6 @@ std::string name_of(MPSGraphExecutable* executable, const std::vector<MPSGraphTe
   return self;
 }
 
-- (void)dealloc {
-  [_scheduledHandler release];
-  [_completionHandler release];
-  [super dealloc];
-}
-
-COPIES_PROPERTIES
-
 @end
 
 @implementation MPSGraph (MPSGraphCompiling)
@@ -250,10 +225,10 @@ COPIES_PROPERTIES
                         targetOperations:(NSArray<MPSGraphOperation*>*)targetOperations
                    compilationDescriptor:(MPSGraphCompilationDescriptor*)compilationDescriptor {
   COUNT_CALL();
-  std::vector<MPSGraphTensor*> feed_tensors;
-  for (MPSGraphTensor* feed in feeds) {
-    feed_tensors.push_back(feed);
+  if (targetOperations.count) {
+    unsupported("%s with target operations", __func__);
   }
+  auto feed_tensors = to_vector<MPSGraphTensor*>(feeds.allKeys);
   std::sort(feed_tensors.begin(), feed_tensors.end(), [](MPSGraphTensor* left, MPSGraphTensor* right) {
     return left->_identifier < right->_identifier;
   });
@@ -269,13 +244,6 @@ COPIES_PROPERTIES
     }
     types.push_back(std::move(type));
   }
-  // They have no effect besides their results, but must not lack a feed.
-  for (MPSGraphOperation* operation in targetOperations) {
-    if (operation->_owner != self) {
-      violation("-[MPSGraph compileWithDevice:]: a target operation belongs to another graph");
-    }
-    make_plan(feed_tensors, operation->_outputs);
-  }
   auto target_tensors = to_vector<MPSGraphTensor*>(targetTensors);
   shuffle(target_tensors);
   MPSGraphExecutable* executable =
@@ -284,9 +252,6 @@ COPIES_PROPERTIES
                                            types:std::move(types)
                                          targets:std::move(target_tensors)
                                        callables:compilationDescriptor.callables] autorelease];
-  if (MPSGraphCompilationCompletionHandler handler = compilationDescriptor.compilationCompletionHandler) {
-    handler(executable, nil);
-  }
   return executable;
 }
 
@@ -302,7 +267,6 @@ COPIES_PROPERTIES
 }
 
 - (void)dealloc {
-  [_compilationCompletionHandler release];
   [_callables release];
   [super dealloc];
 }

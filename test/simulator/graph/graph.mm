@@ -2,6 +2,9 @@
 #include "support/counters.h"
 #include "support/error.h"
 
+#include <map>
+#include <string_view>
+
 using namespace mps_simulator;
 using namespace mps_simulator::graph;
 
@@ -67,13 +70,27 @@ void fold(MPSGraphOperation* operation) {
   }
 }
 
+// The same as COUNT_CALL() in the method, which is a caller of this one.
+void count_call(const char* method) {
+  static std::mutex mutex;
+  // Never destroyed: counters are read while the process exits.
+  static auto& counters = *new std::map<std::string_view, CallCounter>;
+  const std::lock_guard<std::mutex> lock(mutex);
+  CallCounter& counter = counters.try_emplace(method, method).first->second;
+  if (counter.count.fetch_add(1, std::memory_order_relaxed) == 0) {
+    register_counter(counter);
+  }
+}
+
 MPSGraphOperation* add_inferred(MPSGraph* graph,
                                 const char* kind,
-                                std::vector<MPSGraphTensor*> inputs,
+                                Inputs inputs,
                                 size_t outputs,
                                 Expression expression,
                                 NSString* name,
+                                const char* method,
                                 bool fused = false) {
+  count_call(method);
   std::vector<InferenceInput> known;
   known.reserve(inputs.size());
   for (MPSGraphTensor* input : inputs) {
@@ -146,20 +163,18 @@ Expression as_list(SingleExpression expression) {
 
 MPSGraphOperation* append_operation(MPSGraph* graph,
                                     const char* kind,
-                                    std::vector<MPSGraphTensor*> inputs,
+                                    Inputs inputs,
                                     std::vector<TensorType> outputs,
                                     Expression expression,
                                     NSString* name,
                                     bool fused,
-                                    bool pointwise,
                                     std::shared_ptr<const CallSite> call) {
   for (MPSGraphTensor* input : inputs) {
     if (!input || input->_producer->_owner != graph) {
       violation("-[MPSGraph]: '%s' is given a tensor that does not belong to the graph", kind);
     }
   }
-  auto node = std::make_shared<const Node>(
-      Node{kind, to_string(name), std::move(expression), fused, pointwise, std::move(call)});
+  auto node = std::make_shared<const Node>(Node{kind, to_string(name), std::move(expression), fused, std::move(call)});
   MPSGraphOperation* operation = [[MPSGraphOperation alloc] initWithNode:std::move(node)
                                                                   inputs:std::move(inputs)
                                                                    graph:graph];
@@ -176,73 +191,79 @@ MPSGraphOperation* append_operation(MPSGraph* graph,
 
 MPSGraphTensor* add_operation(MPSGraph* graph,
                               const char* kind,
-                              std::vector<MPSGraphTensor*> inputs,
+                              Inputs inputs,
                               NSString* name,
                               SingleExpression expression,
-                              bool fused) {
-  return add_inferred(graph, kind, std::move(inputs), 1, as_list(std::move(expression)), name, fused)->_outputs[0];
+                              bool fused,
+                              const char* method) {
+  return add_inferred(graph, kind, std::move(inputs), 1, as_list(std::move(expression)), name, method, fused)
+      ->_outputs[0];
 }
 
 NSArray<MPSGraphTensor*>* add_operations(MPSGraph* graph,
                                          const char* kind,
-                                         std::vector<MPSGraphTensor*> inputs,
+                                         Inputs inputs,
                                          size_t outputs,
                                          NSString* name,
-                                         Expression expression) {
-  return add_inferred(graph, kind, std::move(inputs), outputs, std::move(expression), name).outputTensors;
-}
-
-MPSGraphTensor* add_dynamic_operation(MPSGraph* graph,
-                                      const char* kind,
-                                      std::vector<MPSGraphTensor*> inputs,
-                                      MPSDataType type,
-                                      NSString* name,
-                                      SingleExpression expression,
-                                      bool fused) {
-  TensorType output;
-  output.type = to_scalar_type(type);
-  return append_operation(graph, kind, std::move(inputs), {output}, as_list(std::move(expression)), name, fused)
-      ->_outputs[0];
+                                         Expression expression,
+                                         const char* method) {
+  return outputs_of(add_inferred(graph, kind, std::move(inputs), outputs, std::move(expression), name, method));
 }
 
 MPSGraphTensor* add_elementwise_operation(MPSGraph* graph,
                                           const char* kind,
-                                          std::vector<MPSGraphTensor*> inputs,
+                                          Inputs inputs,
                                           at::ScalarType type,
                                           NSString* name,
                                           SingleExpression expression,
-                                          bool fused) {
+                                          bool fused,
+                                          const char* method) {
+  count_call(method);
   TensorType output = broadcast_type(kind, inputs);
   output.type = type;
-  MPSGraphOperation* operation =
-      append_operation(graph,
-                       kind,
-                       std::move(inputs),
-                       {std::move(output)},
-                       as_list(std::move(expression)),
-                       name,
-                       fused,
-                       // The others have only the shape of such an operation; a cumulative sum, for example.
-                       /*pointwise=*/fused);
+  MPSGraphOperation* operation = append_operation(
+      graph, kind, std::move(inputs), {std::move(output)}, as_list(std::move(expression)), name, fused);
   fold(operation);
   return operation->_outputs[0];
 }
 
 MPSGraphTensor* add_shaped_operation(MPSGraph* graph,
                                      const char* kind,
-                                     std::vector<MPSGraphTensor*> inputs,
-                                     MPSDataType type,
-                                     std::vector<int64_t> sizes,
+                                     Inputs inputs,
+                                     at::ScalarType type,
+                                     std::optional<Sizes> sizes,
                                      NSString* name,
                                      SingleExpression expression,
-                                     bool fused) {
-  TensorType output;
-  output.type = to_scalar_type(type);
-  output.ranked = true;
-  output.sizes = std::move(sizes);
+                                     bool fused,
+                                     const char* method) {
+  count_call(method);
+  TensorType output{sizes.has_value(), sizes.value_or(Sizes()), type};
   return append_operation(
              graph, kind, std::move(inputs), {std::move(output)}, as_list(std::move(expression)), name, fused)
       ->_outputs[0];
+}
+
+Expression without_nil(Inputs& inputs, Expression expression) {
+  std::vector<bool> given;
+  for (MPSGraphTensor* input : inputs) {
+    given.push_back(input != nil);
+  }
+  inputs.erase(std::remove(inputs.begin(), inputs.end(), nil), inputs.end());
+  return [given, expression = std::move(expression)](const Tensors& present) {
+    Tensors all(given.size());
+    size_t next = 0;
+    for (size_t i = 0; i < given.size(); i++) {
+      if (given[i]) {
+        all[i] = present[next++];
+      }
+    }
+    return expression(all);
+  };
+}
+
+SingleExpression without_nil(Inputs& inputs, SingleExpression expression) {
+  return
+      [all = without_nil(inputs, as_list(std::move(expression)))](const Tensors& present) { return all(present)[0]; };
 }
 
 } // namespace mps_simulator::graph

@@ -21,8 +21,6 @@ struct Node {
   Expression expression; // empty for a placeholder
   // Runs of these are one kernel, in which values of 16 bits have 32.
   bool fused = false;
-  // Each element of the result follows from the elements at its place.
-  bool pointwise = false;
   // Set if an executable is called.
   std::shared_ptr<const CallSite> call = nullptr;
 };
@@ -93,13 +91,16 @@ namespace mps_simulator::graph {
 // Adds an operation with outputs of these types.
 MPSGraphOperation* append_operation(MPSGraph* graph,
                                     const char* kind,
-                                    std::vector<MPSGraphTensor*> inputs,
+                                    Inputs inputs,
                                     std::vector<TensorType> outputs,
                                     Expression expression,
                                     NSString* name,
                                     bool fused = false,
-                                    bool pointwise = false,
                                     std::shared_ptr<const CallSite> call = nullptr);
+
+inline NSArray<MPSGraphTensor*>* outputs_of(MPSGraphOperation* operation) {
+  return [NSArray arrayWithObjects:operation->_outputs.data() count:operation->_outputs.size()];
+}
 
 // "'name' (3)" or "3": how errors call a tensor.
 std::string describe(MPSGraphTensor* tensor);

@@ -14,10 +14,9 @@ struct InferenceInput {
 };
 
 // One result per output; a result whose shape cannot be found is not ranked.
-std::vector<TensorType> infer_types(
-    const Expression& expression,
-    const std::vector<InferenceInput>& inputs,
-    size_t outputs);
+std::vector<TensorType> infer_types(const Expression& expression,
+                                    const std::vector<InferenceInput>& inputs,
+                                    size_t outputs);
 
 // Says that an expression looks at the values of an input, so that its result's shape may depend on them.
 void note_reading(const at::Tensor& tensor);
@@ -27,15 +26,13 @@ void note_reading(const at::Tensor& tensor);
 // modes that the caller may have on.
 struct ComputingGuard {
   ComputingGuard()
-      : others(
-            c10::autocast_dispatch_keyset |
-            c10::DispatchKeySet(
-                {c10::DispatchKey::Python,
-                 c10::DispatchKey::PythonTLSSnapshot,
-                 c10::DispatchKey::Functionalize,
-                 c10::DispatchKey::FuncTorchDynamicLayerFrontMode,
-                 c10::DispatchKey::FuncTorchDynamicLayerBackMode,
-                 c10::DispatchKey::FuncTorchBatched})) {}
+      : others(c10::autocast_dispatch_keyset |
+               c10::DispatchKeySet({c10::DispatchKey::Python,
+                                    c10::DispatchKey::PythonTLSSnapshot,
+                                    c10::DispatchKey::Functionalize,
+                                    c10::DispatchKey::FuncTorchDynamicLayerFrontMode,
+                                    c10::DispatchKey::FuncTorchDynamicLayerBackMode,
+                                    c10::DispatchKey::FuncTorchBatched})) {}
 
   at::AutoDispatchBelowADInplaceOrView autograd;
   c10::impl::ExcludeDispatchKeyGuard others;

@@ -2,6 +2,8 @@
 #include "support/error.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
 
@@ -100,6 +102,23 @@ std::vector<TensorType> infer_unranked(const Expression& expression,
 
 bool is_sample(const at::Tensor&) {
   return samples_run;
+}
+
+at::Tensor gradient_of(const std::function<at::Tensor(const at::Tensor&)>& function,
+                       const at::Tensor& input,
+                       const at::Tensor& incoming) {
+  if (samples_run) {
+    return at::empty(input.sizes(), input.options());
+  }
+  // Autograd is off where expressions run: ComputingGuard.
+  const c10::impl::ForceDispatchKeyGuard dispatch(c10::default_included_set, c10::default_excluded_set);
+  const c10::AutoGradMode on(true);
+  const at::Tensor leaf = input.detach().set_requires_grad(true);
+  at::Tensor value = function(leaf);
+  for (int64_t axis = 0; axis < value.dim(); axis++) {
+    value = value.narrow(axis, 0, incoming.size(axis));
+  }
+  return torch::autograd::grad({value}, {leaf}, {incoming.to(value.scalar_type())})[0];
 }
 
 void note_reading(const at::Tensor& tensor) {

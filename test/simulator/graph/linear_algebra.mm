@@ -1,88 +1,55 @@
-// Matrix products, inverses, band matrices and attention; Fourier transforms.
-#import <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
-
+// Matrix products, inverses and band matrices; Fourier transforms.
 #include "graph/elementwise.h"
 #include "graph/operation.h"
-#include "support/counters.h"
 #include "support/error.h"
 
 #include <ATen/ATen.h>
 
 #include <cmath>
-#include <vector>
-
-namespace mps_simulator::graph {
-namespace {
-
-at::Tensor product(const at::Tensor& left, const at::Tensor& right) {
-  const auto type = at::promote_types(left.scalar_type(), right.scalar_type());
-  const auto wide = computation_type(type);
-  return at::matmul(left.to(wide), right.to(wide)).to(type);
-}
-
-// Keeps the diagonals from `lower` below to `upper` above the main one; a
-// negative number keeps all of that side.
-at::Tensor band(const at::Tensor& tensor, const at::Tensor& lower, const at::Tensor& upper) {
-  const auto options = tensor.options().dtype(at::kLong);
-  const auto row = at::arange(tensor.size(-2), options).unsqueeze(1);
-  const auto column = at::arange(tensor.size(-1), options).unsqueeze(0);
-  const auto keep_lower = lower.lt(0).logical_or((row - column).le(lower));
-  const auto keep_upper = upper.lt(0).logical_or((column - row).le(upper));
-  return at::where(keep_lower.logical_and(keep_upper), tensor, at::zeros({}, tensor.options()));
-}
-
-at::Tensor scalar_operand(const at::Tensor& tensor) {
-  return tensor.reshape({}).to(at::kLong);
-}
-
-} // namespace
-} // namespace mps_simulator::graph
 
 using namespace mps_simulator;
 using namespace mps_simulator::graph;
 
-@implementation MPSGraph (MPSGraphMatrixMultiplicationOps)
+namespace {
 
-- (MPSGraphTensor*)matrixMultiplicationWithPrimaryTensor:(MPSGraphTensor*)primaryTensor
-                                         secondaryTensor:(MPSGraphTensor*)secondaryTensor
-                                                    name:(NSString*)name {
-  COUNT_CALL();
-  check_same_type("matrix multiplication", {primaryTensor, secondaryTensor});
-  return add_fused_operation(
-      self, "matrix multiplication", {primaryTensor, secondaryTensor}, name, [](const Tensors& inputs) {
-        return product(inputs[0], inputs[1]);
-      });
+// Keeps the diagonals from `lower` below to `upper` above the main one; a
+// negative number keeps all of that side.
+at::Tensor band(const at::Tensor& tensor, int64_t lower, int64_t upper) {
+  const at::Tensor below = upper < 0 ? tensor : at::tril(tensor, upper);
+  return lower < 0 ? below : at::triu(below, -lower);
 }
 
-@end
+} // namespace
 
-@implementation MPSGraph (MPSGraphLinearAlgebraOps)
+@implementation MPSGraph (LinearAlgebraOperations)
 
-- (MPSGraphTensor*)bandPartWithTensor:(MPSGraphTensor*)tensor
-                             numLower:(NSInteger)numLower
-                             numUpper:(NSInteger)numUpper
-                                 name:(NSString*)name {
-  COUNT_CALL();
-  return add_operation(self, "band part", {tensor}, name, [=](const Tensors& inputs) {
-    const auto options = inputs[0].options().dtype(at::kLong);
-    return band(inputs[0],
-                at::full({}, static_cast<int64_t>(numLower), options),
-                at::full({}, static_cast<int64_t>(numUpper), options));
+- (MPSGraphTensor*)matrixMultiplicationWithPrimaryTensor:(MPSGraphTensor*)primary
+                                         secondaryTensor:(MPSGraphTensor*)secondary
+                                                    name:(NSString*)name {
+  check_same_type("matrix multiplication", {primary, secondary});
+  return add_fused_operation(self, "matrix multiplication", {primary, secondary}, name, [](const Tensors& inputs) {
+    return at::matmul(widen(inputs[0]), widen(inputs[1])).to(inputs[0].scalar_type());
   });
 }
 
 - (MPSGraphTensor*)bandPartWithTensor:(MPSGraphTensor*)tensor
-                       numLowerTensor:(MPSGraphTensor*)numLowerTensor
-                       numUpperTensor:(MPSGraphTensor*)numUpperTensor
+                             numLower:(NSInteger)lower
+                             numUpper:(NSInteger)upper
                                  name:(NSString*)name {
-  COUNT_CALL();
-  return add_operation(self, "band part", {tensor, numLowerTensor, numUpperTensor}, name, [](const Tensors& inputs) {
-    return band(inputs[0], scalar_operand(inputs[1]), scalar_operand(inputs[2]));
+  return add_operation(
+      self, "band part", {tensor}, name, [=](const Tensors& inputs) { return band(inputs[0], lower, upper); });
+}
+
+- (MPSGraphTensor*)bandPartWithTensor:(MPSGraphTensor*)tensor
+                       numLowerTensor:(MPSGraphTensor*)lower
+                       numUpperTensor:(MPSGraphTensor*)upper
+                                 name:(NSString*)name {
+  return add_alike_operation(self, "band part", {tensor, lower, upper}, name, [](const Tensors& inputs) {
+    return band(inputs[0], values_of(inputs[1]).at(0), values_of(inputs[2]).at(0));
   });
 }
 
 - (MPSGraphTensor*)inverseOfTensor:(MPSGraphTensor*)tensor name:(NSString*)name {
-  COUNT_CALL();
   return add_operation(self, "inverse", {tensor}, name, [](const Tensors& inputs) {
     // Nothing on a GPU reports a singular matrix.
     return std::get<0>(at::linalg_inv_ex(widen(inputs[0]), /*check_errors=*/false)).to(inputs[0].scalar_type());
@@ -93,148 +60,70 @@ using namespace mps_simulator::graph;
 
 // Fourier transforms.
 
-namespace mps_simulator::graph {
 namespace {
-
-using Axes = std::vector<int64_t>;
 
 // ATen's code for "do not scale".
 constexpr int64_t kUnscaled = 0;
 
 struct Transform {
-  Axes axes;
-  bool inverse = false;
-  MPSGraphFFTScalingMode scaling = MPSGraphFFTScalingModeNone;
-  bool odd = false;
-  const char* call = nullptr;
-
-  Axes wrapped_axes(int64_t rank) const {
-    if (axes.empty()) {
-      violation("%s: no axes", call);
-    }
-    Axes result;
-    for (const auto axis : axes) {
-      result.push_back(wrap_axis(axis, rank));
-    }
-    return result;
-  }
+  Sizes axes;
+  bool inverse;
+  MPSGraphFFTScalingMode scaling;
+  bool odd;
 
   // `sizes` is the shape of the signal, not of half of its spectrum.
-  at::Tensor scaled(const at::Tensor& tensor, at::IntArrayRef sizes, const Axes& along) const {
+  at::Tensor scaled(const at::Tensor& tensor, at::IntArrayRef sizes) const {
     double volume = 1;
-    for (const auto axis : along) {
+    for (const auto axis : wrap_axes(axes, tensor.dim())) {
       volume *= static_cast<double>(sizes[axis]);
     }
-    switch (scaling) {
-      case MPSGraphFFTScalingModeNone:
-        return tensor;
-      case MPSGraphFFTScalingModeSize:
-        return tensor / volume;
-      case MPSGraphFFTScalingModeUnitary:
-        return tensor / std::sqrt(volume);
-    }
-    unsupported("%s with scaling mode %lu", call, (unsigned long)scaling);
+    return scaling == MPSGraphFFTScalingModeNone ? tensor
+        : scaling == MPSGraphFFTScalingModeSize  ? tensor / volume
+                                                 : tensor / std::sqrt(volume);
   }
 };
 
-void check_complex(const at::Tensor& tensor, const Transform& transform) {
-  if (!tensor.is_complex()) {
-    violation("%s: the tensor is %s, not complex", transform.call, c10::toString(tensor.scalar_type()));
-  }
-}
-
 at::Tensor complex_transform(const at::Tensor& tensor, const Transform& transform) {
-  check_complex(tensor, transform);
-  if (is_sample(tensor)) {
-    return at::empty(tensor.sizes(), tensor.options());
-  }
-  const auto axes = transform.wrapped_axes(tensor.dim());
-  const auto result = at::_fft_c2c(widen(tensor), axes, kUnscaled, /*forward=*/!transform.inverse);
-  return transform.scaled(result, tensor.sizes(), axes).to(tensor.scalar_type());
+  TORCH_CHECK(tensor.is_complex(), "the tensor is ", tensor.scalar_type(), ", not complex");
+  const auto result = at::_fft_c2c(widen(tensor).contiguous(), transform.axes, kUnscaled, /*forward=*/!transform.inverse);
+  return transform.scaled(result, tensor.sizes()).to(tensor.scalar_type());
 }
 
 at::Tensor real_transform(const at::Tensor& tensor, const Transform& transform) {
-  if (!tensor.is_floating_point()) {
-    violation("%s: the tensor is %s, not real", transform.call, c10::toString(tensor.scalar_type()));
-  }
-  const auto axes = transform.wrapped_axes(tensor.dim());
-  const auto type = c10::toComplexType(tensor.scalar_type());
-  if (is_sample(tensor)) {
-    auto sizes = tensor.sizes().vec();
-    sizes[axes.back()] = sizes[axes.back()] / 2 + 1;
-    return at::empty(sizes, tensor.options().dtype(type));
-  }
-  auto result = at::_fft_r2c(widen(tensor), axes, kUnscaled, /*onesided=*/true);
+  TORCH_CHECK(tensor.is_floating_point(), "the tensor is ", tensor.scalar_type(), ", not real");
+  auto result = at::_fft_r2c(widen(tensor).contiguous(), transform.axes, kUnscaled, /*onesided=*/true);
   if (transform.inverse) {
     result = result.conj().resolve_conj();
   }
-  return transform.scaled(result, tensor.sizes(), axes).to(type);
+  return transform.scaled(result, tensor.sizes()).to(c10::toComplexType(tensor.scalar_type()));
 }
 
 at::Tensor real_result_transform(const at::Tensor& tensor, const Transform& transform) {
-  check_complex(tensor, transform);
-  const auto axes = transform.wrapped_axes(tensor.dim());
-  const auto type = c10::toRealValueType(tensor.scalar_type());
-  auto sizes = tensor.sizes().vec();
-  sizes[axes.back()] = 2 * (sizes[axes.back()] - 1) + (transform.odd ? 1 : 0);
-  if (is_sample(tensor)) {
-    return at::empty(sizes, tensor.options().dtype(type));
-  }
-  auto spectrum = widen(tensor);
-  if (!transform.inverse) {
-    spectrum = spectrum.conj().resolve_conj();
-  }
-  const auto result = at::_fft_c2r(spectrum, axes, kUnscaled, sizes[axes.back()]);
-  return transform.scaled(result, sizes, axes).to(type);
-}
-
-MPSGraphTensor* add_transform(MPSGraph* graph,
-                              const char* kind,
-                              MPSGraphTensor* tensor,
-                              NSArray<NSNumber*>* axes,
-                              MPSGraphFFTDescriptor* descriptor,
-                              NSString* name,
-                              const char* call,
-                              at::Tensor (*compute)(const at::Tensor&, const Transform&)) {
-  Transform transform;
-  transform.axes = to_sizes(axes);
-  transform.inverse = descriptor.inverse;
-  transform.scaling = descriptor.scalingMode;
-  transform.odd = descriptor.roundToOddHermitean;
-  transform.call = call;
-  return add_operation(
-      graph, kind, {tensor}, name, [=](const Tensors& inputs) { return compute(inputs[0], transform); });
+  TORCH_CHECK(tensor.is_complex(), "the tensor is ", tensor.scalar_type(), ", not complex");
+  const auto wide = widen(tensor).contiguous();
+  const auto spectrum = transform.inverse ? wide : wide.conj().resolve_conj();
+  const auto length = 2 * (tensor.size(transform.axes.back()) - 1) + (transform.odd ? 1 : 0);
+  const auto result = at::_fft_c2r(spectrum, transform.axes, kUnscaled, length);
+  return transform.scaled(result, result.sizes()).to(c10::toRealValueType(tensor.scalar_type()));
 }
 
 } // namespace
-} // namespace mps_simulator::graph
 
-@implementation MPSGraph (MPSGraphFourierTransformOps)
+#define TRANSFORM(method, function)                                                                              \
+  -(MPSGraphTensor*)method : (MPSGraphTensor*)tensor axes : (NSArray*)axes descriptor                            \
+      : (MPSGraphFFTDescriptor*)descriptor name : (NSString*)name {                                              \
+    VALIDATE(axes.count > 0, "no axes");                                                                         \
+    const Transform transform{                                                                                   \
+        to_sizes(axes), bool(descriptor.inverse), descriptor.scalingMode, bool(descriptor.roundToOddHermitean)}; \
+    return add_operation(self, "Fourier transform", {tensor}, name, [transform](const Tensors& inputs) {         \
+      return function(inputs[0], transform);                                                                     \
+    });                                                                                                          \
+  }
 
-- (MPSGraphTensor*)fastFourierTransformWithTensor:(MPSGraphTensor*)tensor
-                                             axes:(NSArray<NSNumber*>*)axes
-                                       descriptor:(MPSGraphFFTDescriptor*)descriptor
-                                             name:(NSString*)name {
-  COUNT_CALL();
-  return add_transform(self, "Fourier transform", tensor, axes, descriptor, name, __func__, complex_transform);
-}
+@implementation MPSGraph (FourierTransformOperations)
 
-- (MPSGraphTensor*)realToHermiteanFFTWithTensor:(MPSGraphTensor*)tensor
-                                           axes:(NSArray<NSNumber*>*)axes
-                                     descriptor:(MPSGraphFFTDescriptor*)descriptor
-                                           name:(NSString*)name {
-  COUNT_CALL();
-  return add_transform(
-      self, "Fourier transform of a real tensor", tensor, axes, descriptor, name, __func__, real_transform);
-}
-
-- (MPSGraphTensor*)HermiteanToRealFFTWithTensor:(MPSGraphTensor*)tensor
-                                           axes:(NSArray<NSNumber*>*)axes
-                                     descriptor:(MPSGraphFFTDescriptor*)descriptor
-                                           name:(NSString*)name {
-  COUNT_CALL();
-  return add_transform(
-      self, "Fourier transform to a real tensor", tensor, axes, descriptor, name, __func__, real_result_transform);
-}
+TRANSFORM(fastFourierTransformWithTensor, complex_transform)
+TRANSFORM(realToHermiteanFFTWithTensor, real_transform)
+TRANSFORM(HermiteanToRealFFTWithTensor, real_result_transform)
 
 @end

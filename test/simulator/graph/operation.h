@@ -20,12 +20,15 @@
 #include <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
 namespace mps_simulator::graph {
 
 using Tensors = std::vector<at::Tensor>;
+using Sizes = std::vector<int64_t>;
+using Inputs = std::vector<MPSGraphTensor*>;
 using Expression = std::function<Tensors(const Tensors&)>;
 using SingleExpression = std::function<at::Tensor(const Tensors&)>;
 
@@ -35,56 +38,72 @@ using SingleExpression = std::function<at::Tensor(const Tensors&)>;
 // rounded where anything else reads them.
 //
 // `kind` names the operation in errors and labels; it must be a string literal.
+// `method` is the caller, whose calls are counted.
 MPSGraphTensor* add_operation(MPSGraph* graph,
                               const char* kind,
-                              std::vector<MPSGraphTensor*> inputs,
+                              Inputs inputs,
                               NSString* name,
                               SingleExpression expression,
-                              bool fused = false);
+                              bool fused = false,
+                              const char* method = __builtin_FUNCTION());
 
 inline MPSGraphTensor* add_fused_operation(MPSGraph* graph,
                                            const char* kind,
-                                           std::vector<MPSGraphTensor*> inputs,
+                                           Inputs inputs,
                                            NSString* name,
-                                           SingleExpression expression) {
-  return add_operation(graph, kind, std::move(inputs), name, std::move(expression), /*fused=*/true);
+                                           SingleExpression expression,
+                                           const char* method = __builtin_FUNCTION()) {
+  return add_operation(graph, kind, std::move(inputs), name, std::move(expression), /*fused=*/true, method);
 }
 
 NSArray<MPSGraphTensor*>* add_operations(MPSGraph* graph,
                                          const char* kind,
-                                         std::vector<MPSGraphTensor*> inputs,
+                                         Inputs inputs,
                                          size_t outputs,
                                          NSString* name,
-                                         Expression expression);
-
-// For results whose shape depends on values: the tensor has no shape.
-MPSGraphTensor* add_dynamic_operation(MPSGraph* graph,
-                                      const char* kind,
-                                      std::vector<MPSGraphTensor*> inputs,
-                                      MPSDataType type,
-                                      NSString* name,
-                                      SingleExpression expression,
-                                      bool fused = false);
+                                         Expression expression,
+                                         const char* method = __builtin_FUNCTION());
 
 // With the type of the result given: nothing runs when the graph is built.
-// `sizes` may hold -1.
+// `sizes` may hold -1; without them the shape depends on values, and the tensor has none.
 MPSGraphTensor* add_shaped_operation(MPSGraph* graph,
                                      const char* kind,
-                                     std::vector<MPSGraphTensor*> inputs,
-                                     MPSDataType type,
-                                     std::vector<int64_t> sizes,
+                                     Inputs inputs,
+                                     at::ScalarType type,
+                                     std::optional<Sizes> sizes,
                                      NSString* name,
                                      SingleExpression expression,
-                                     bool fused = false);
+                                     bool fused = false,
+                                     const char* method = __builtin_FUNCTION());
 
 // The result has the shape to which the inputs broadcast.
 MPSGraphTensor* add_elementwise_operation(MPSGraph* graph,
                                           const char* kind,
-                                          std::vector<MPSGraphTensor*> inputs,
+                                          Inputs inputs,
                                           at::ScalarType type,
                                           NSString* name,
                                           SingleExpression expression,
-                                          bool fused = true);
+                                          bool fused = true,
+                                          const char* method = __builtin_FUNCTION());
+
+// Takes the inputs that are nil out of the list; the expression sees undefined tensors in their places.
+Expression without_nil(Inputs& inputs, Expression expression);
+SingleExpression without_nil(Inputs& inputs, SingleExpression expression);
+
+// A method that takes a tensor and one more argument: the expression sees them as `x` and `a`.
+#define TENSOR_METHOD(add, method, label, type, kind, ...)                                                 \
+  -(MPSGraphTensor*)method : (MPSGraphTensor*)tensor label : (type)argument name : (NSString*)name {       \
+    return add(self, kind, {tensor}, name, [a = to_value(argument)](const Tensors& inputs) -> at::Tensor { \
+      const at::Tensor& x = inputs[0];                                                                     \
+      return __VA_ARGS__;                                                                                  \
+    });                                                                                                    \
+  }
+
+// The gradient of `function` at `input`, by ATen. Where the function's value is
+// larger than the incoming gradient, the rest of it has no part in that.
+at::Tensor gradient_of(const std::function<at::Tensor(const at::Tensor& input)>& function,
+                       const at::Tensor& input,
+                       const at::Tensor& incoming);
 
 // Whether an input of an expression is a sample: only its shape and type mean something.
 bool is_sample(const at::Tensor& tensor);
@@ -92,8 +111,15 @@ bool is_sample(const at::Tensor& tensor);
 at::ScalarType to_scalar_type(MPSDataType type);
 MPSDataType to_data_type(at::ScalarType type);
 
-std::vector<int64_t> to_sizes(NSArray<NSNumber*>* shape);
+Sizes to_sizes(NSArray<NSNumber*>* shape);
 NSArray<NSNumber*>* to_shape(at::IntArrayRef sizes);
+
+inline int64_t to_value(NSInteger number) {
+  return number;
+}
+inline Sizes to_value(NSArray<NSNumber*>* shape) {
+  return to_sizes(shape);
+}
 
 template <typename T>
 std::vector<T> to_vector(NSArray* array) {
@@ -107,17 +133,29 @@ std::vector<T> to_vector(NSArray* array) {
 
 // A negative axis counts from the end. Out of range is a violation.
 int64_t wrap_axis(int64_t axis, int64_t rank);
+Sizes wrap_axes(const Sizes& axes, int64_t rank);
 
 // The type of a tensor of the graph as ATen names it.
 at::ScalarType scalar_type_of(MPSGraphTensor* tensor);
+
+// The result has the type and the shape of the first input, and the operation is no part of a fused kernel.
+inline MPSGraphTensor* add_alike_operation(MPSGraph* graph,
+                                           const char* kind,
+                                           Inputs inputs,
+                                           NSString* name,
+                                           SingleExpression expression,
+                                           const char* method = __builtin_FUNCTION()) {
+  const at::ScalarType type = scalar_type_of(inputs[0]);
+  return add_elementwise_operation(graph, kind, std::move(inputs), type, name, std::move(expression), false, method);
+}
 
 // Rank of a tensor of the graph, or -1 when it is not known.
 int64_t rank_of(MPSGraphTensor* tensor);
 
 // The integers that a small tensor holds.
-std::vector<int64_t> values_of(const at::Tensor& tensor);
+Sizes values_of(const at::Tensor& tensor);
 
 // Violation unless all tensors have one type, as MPSGraph demands of most operations.
-void check_same_type(const char* kind, const std::vector<MPSGraphTensor*>& tensors);
+void check_same_type(const char* kind, const Inputs& tensors);
 
 } // namespace mps_simulator::graph

@@ -22,25 +22,16 @@ struct Plan {
   uint32_t slots = 0;
   std::vector<uint32_t> feeds; // slot of each feed, or `unused`
   std::vector<uint32_t> targets;
-  // Whether it may run on one part of the elements after the other.
-  bool pointwise = true;
-  // Whether the last step is one call of ATen, which reads each element before it
-  // writes its place, and whether it is the only step that computes.
-  bool ends_with_call = false;
-  bool is_one_call = false;
   // Whether executables are called.
   bool has_calls = false;
 
-  // Computes the values of the targets. Intermediate values are released after
-  // their last use. `result` is memory in which the last step may put its
-  // value: it must not overlap the feeds, or be one of them if
-  // `ends_with_call`.
-  Tensors run(Tensors feeds, const at::Tensor* result = nullptr) const;
+  // Computes the values of the targets. Intermediate values are released after their last use.
+  Tensors run(Tensors feeds) const;
 
   // Runs the steps in any order that the data allows, and hands over the value of each target as soon as there is one:
   // what a graph of calls may do.
-  void run_in_any_order(const Tensors& feeds, const std::function<void(size_t target, const at::Tensor& value)>& done)
-      const;
+  void run_in_any_order(const Tensors& feeds,
+                        const std::function<void(size_t target, const at::Tensor& value)>& done) const;
 
   // Whether all that reads the feed is over when the target has its value, in whatever order the steps run. A tensor
   // that is no executable's result may be a view of the feed.
@@ -50,14 +41,12 @@ struct Plan {
   std::vector<TensorType> infer(const std::vector<TensorType>& feed_types) const;
 };
 
-std::shared_ptr<const Plan> make_plan(
-    const std::vector<MPSGraphTensor*>& feeds,
-    const std::vector<MPSGraphTensor*>& targets);
+std::shared_ptr<const Plan> make_plan(const std::vector<MPSGraphTensor*>& feeds,
+                                      const std::vector<MPSGraphTensor*>& targets);
 
 // The same out of the graph's cache.
-std::shared_ptr<const Plan> cached_plan(
-    MPSGraph* graph,
-    const std::vector<MPSGraphTensor*>& feeds,
-    const std::vector<MPSGraphTensor*>& targets);
+std::shared_ptr<const Plan> cached_plan(MPSGraph* graph,
+                                        const std::vector<MPSGraphTensor*>& feeds,
+                                        const std::vector<MPSGraphTensor*>& targets);
 
 } // namespace mps_simulator::graph

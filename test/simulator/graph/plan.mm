@@ -1,12 +1,9 @@
-#include "graph/plan.h"
 #include "graph/inference.h"
-#include "graph/tensor_data.h"
+#include "graph/plan.h"
 #include "support/error.h"
 #include "support/random.h"
 
 #include <algorithm>
-#include <cstring>
-#include <optional>
 #include <set>
 #include <unordered_set>
 
@@ -32,7 +29,6 @@ class PlanMaker {
       plan_->targets.push_back(slots_.at(target));
     }
     mark_last_uses();
-    find_calls();
   }
 
   std::shared_ptr<const Plan> take() {
@@ -82,7 +78,6 @@ class PlanMaker {
   void add_step(MPSGraphOperation* operation) {
     Step step;
     step.node = operation->_node;
-    plan_->pointwise = plan_->pointwise && (step.node->pointwise || is_number(operation));
     plan_->has_calls = plan_->has_calls || step.node->call;
     for (MPSGraphTensor* input : operation->_inputs) {
       step.inputs.push_back(slot(input));
@@ -93,28 +88,6 @@ class PlanMaker {
       step.types.push_back(output->_type.type);
     }
     plan_->steps.push_back(std::move(step));
-  }
-
-  void find_calls() {
-    if (plan_->steps.empty()) {
-      return;
-    }
-    const char* kind = plan_->steps.back().node->kind;
-    for (const char* call : {"addition", "subtraction", "multiplication"}) {
-      plan_->ends_with_call = plan_->ends_with_call || std::strcmp(kind, call) == 0;
-    }
-    const auto computing =
-        std::count_if(plan_->steps.begin(), plan_->steps.end(), [](const Step& step) { return !step.inputs.empty(); });
-    plan_->is_one_call = plan_->ends_with_call && computing == 1;
-  }
-
-  // A constant of one element.
-  static bool is_number(MPSGraphOperation* operation) {
-    if (!operation->_inputs.empty() || operation->_outputs.size() != 1) {
-      return false;
-    }
-    const TensorType& type = operation->_outputs[0]->_type;
-    return type.is_static() && c10::multiply_integers(type.sizes) == 1;
   }
 
   void mark_last_uses() {
@@ -135,10 +108,6 @@ class PlanMaker {
   std::unordered_set<MPSGraphOperation*> done_;
   std::unordered_map<MPSGraphTensor*, uint32_t> slots_;
 };
-
-} // namespace
-
-namespace {
 
 bool is_narrow(at::ScalarType type) {
   return type == at::kHalf || type == at::kBFloat16;
@@ -189,12 +158,8 @@ class Values {
   std::vector<Value> values_;
 };
 
-} // namespace
-
-namespace {
-
-// A call of its own computes with the precision of float, and rounds once: nothing is fused with it.
-void run_step(const Step& step, bool fused, Values& values) {
+void run_step(const Step& step, Values& values) {
+  const bool fused = step.node->fused;
   Tensors inputs;
   inputs.reserve(step.inputs.size());
   for (const uint32_t input : step.inputs) {
@@ -219,20 +184,16 @@ void run_step(const Step& step, bool fused, Values& values) {
 
 } // namespace
 
-Tensors Plan::run(Tensors fed, const at::Tensor* result) const {
+Tensors Plan::run(Tensors fed) const {
   const ComputingGuard guard;
   Values values(slots);
-  std::optional<ResultMemory> offered;
   for (size_t i = 0; i < feeds.size(); i++) {
     if (feeds[i] != unused) {
       values.set(feeds[i], std::move(fed[i]));
     }
   }
   for (const Step& step : steps) {
-    if (result && &step == &steps.back()) {
-      offered.emplace(result->mutable_data_ptr(), result->nbytes());
-    }
-    run_step(step, step.node->fused && !is_one_call, values);
+    run_step(step, values);
     for (const uint32_t used : step.last_uses) {
       values.forget(used);
     }
@@ -289,7 +250,7 @@ void Plan::run_in_any_order(const Tensors& fed,
     std::swap(ready[numbers.next() % ready.size()], ready.back());
     const Step& step = steps[ready.back()];
     ready.pop_back();
-    run_step(step, step.node->fused, values);
+    run_step(step, values);
     for (const uint32_t output : step.outputs) {
       arrive(output);
     }

@@ -1,13 +1,15 @@
-// Random tensors and dropout.
+// Random tensors and dropout. The numbers are those of ATen's generator, seeded
+// by the state: Apple does not document its own stream.
 #include "foundation/copying.h"
 #include "graph/graph_state.h"
-#include "graph/random_fill.h"
 #include "support/counters.h"
 #include "support/error.h"
 
 #include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
 
 #include <atomic>
+#include <limits>
 
 using namespace mps_simulator;
 using namespace mps_simulator::graph;
@@ -37,103 +39,91 @@ COPIES_PROPERTIES
 
 namespace {
 
-Distribution to_distribution(MPSGraphRandomDistribution distribution) {
-  switch (distribution) {
-    case MPSGraphRandomDistributionUniform:
-      return Distribution::uniform;
-    case MPSGraphRandomDistributionNormal:
-      return Distribution::normal;
-    case MPSGraphRandomDistributionTruncatedNormal:
-      return Distribution::truncated_normal;
-  }
-  unsupported("MPSGraphRandomDistribution %d", static_cast<int>(distribution));
-}
+// A version, the counter from its lowest word on, and the key.
+constexpr int64_t kStateWords = 7;
 
-void check_type(Distribution distribution, at::ScalarType type) {
-  const bool real = type == at::kFloat || type == at::kHalf || type == at::kBFloat16;
-  const bool integer = type == at::kInt || type == at::kLong;
-  if (!real && !(integer && distribution == Distribution::uniform)) {
-    violation("-[MPSGraph randomTensor]: no such distribution has the element type %s", c10::toString(type));
-  }
-}
-
-RandomParameters to_parameters(MPSGraphRandomOpDescriptor* descriptor) {
-  RandomParameters parameters{to_distribution(descriptor.distribution),
-                              to_scalar_type(descriptor.dataType),
-                              descriptor.min,
-                              descriptor.max,
-                              descriptor.minInteger,
-                              descriptor.maxInteger,
-                              descriptor.mean,
-                              descriptor.standardDeviation};
-  check_type(parameters.distribution, parameters.type);
-  return parameters;
-}
-
-Tensors generate(const RandomParameters& parameters, const std::vector<int64_t>& sizes, const at::Tensor& state) {
+at::Generator generator_for(const at::Tensor& state) {
+  uint64_t seed = 0;
   const at::Tensor words = state.contiguous();
-  const RandomResult result = random_tensor(parameters, sizes, PhiloxState::read(words.const_data_ptr<int32_t>()));
-  const at::Tensor new_state = at::empty({PhiloxState::words}, words.options());
-  result.state.write(new_state.mutable_data_ptr<int32_t>());
-  return {result.values, new_state};
+  // Not by values_of(): the shapes of the results do not depend on them.
+  for (int64_t i = 0; i < kStateWords; i++) {
+    seed = (seed ^ static_cast<uint32_t>(words.const_data_ptr<int32_t>()[i])) * 0x9E3779B97F4A7C15ull;
+    seed ^= seed >> 32;
+  }
+  return at::detail::createCPUGenerator(seed);
 }
+
+struct Numbers {
+  MPSGraphRandomDistribution distribution;
+  at::ScalarType type;
+  double minimum, maximum; // of uniform reals: from here to below there
+  int64_t minimum_integer, maximum_integer; // both are possible
+  double mean, standard_deviation;
+
+  explicit Numbers(MPSGraphRandomOpDescriptor* descriptor, const char* method = __builtin_FUNCTION())
+      : distribution(descriptor.distribution),
+        type(to_scalar_type(descriptor.dataType)),
+        minimum(descriptor.min),
+        maximum(descriptor.max),
+        minimum_integer(std::max<int64_t>(descriptor.minInteger, std::numeric_limits<int32_t>::lowest())),
+        maximum_integer(std::min<int64_t>(descriptor.maxInteger, std::numeric_limits<int32_t>::max())),
+        mean(descriptor.mean),
+        standard_deviation(descriptor.standardDeviation) {
+    const bool normal = distribution == MPSGraphRandomDistributionNormal;
+    if ((!normal && distribution != MPSGraphRandomDistributionUniform) ||
+        (!at::isFloatingType(type) && (normal || type != at::kInt))) {
+      unsupported("%s of distribution %d and type %s", method, int(distribution), c10::toString(type));
+    }
+  }
+
+  Tensors draw(const Sizes& sizes, const at::Tensor& state) const {
+    const auto generator = generator_for(state);
+    const at::Tensor values = at::empty(sizes, at::TensorOptions().device(at::kCPU).dtype(type));
+    if (distribution == MPSGraphRandomDistributionNormal) {
+      values.normal_(mean, standard_deviation, generator);
+    } else if (type == at::kInt) {
+      values.random_(minimum_integer, maximum_integer + 1, generator);
+    } else {
+      values.uniform_(minimum, maximum, generator);
+    }
+    const at::Tensor next = state.clone();
+    next[1] += values.numel();
+    return {values, next};
+  }
+};
 
 // Dropout has no state to be given: each run takes the next of a sequence.
-PhiloxState next_dropout_state() {
-  static std::atomic<uint32_t> runs{0};
-  const uint64_t seed = settings().seed;
-  const uint32_t run = runs.fetch_add(1);
-  return {1, {0, 0, run, 0}, {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)}};
-}
-
 at::Tensor drop(const at::Tensor& tensor, double rate) {
-  if (rate <= 0) {
-    return tensor;
-  }
-  if (rate >= 1) {
-    return tensor.mul(0);
-  }
-  RandomParameters parameters{};
-  parameters.distribution = Distribution::uniform;
-  parameters.type = at::kFloat;
-  parameters.maximum = 1;
-  const at::Tensor numbers = random_tensor(parameters, tensor.sizes(), next_dropout_state()).values;
-  return tensor.mul(1 / (1 - rate)).masked_fill(numbers.lt(rate), 0);
+  static std::atomic<int32_t> runs{0};
+  const at::Tensor state = at::full({kStateWords}, static_cast<int64_t>(settings().seed % 1000), at::kInt);
+  state[1] = runs.fetch_add(1);
+  const at::Tensor kept = at::empty_like(tensor).bernoulli_(1 - rate, generator_for(state));
+  return rate < 1 ? tensor.mul(kept).div(1 - rate) : tensor.mul(0);
 }
 
 } // namespace
 
 @implementation MPSGraph (RandomOperations)
 
-- (NSArray<MPSGraphTensor*>*)randomTensorWithShape:(MPSShape*)shape
-                                        descriptor:(MPSGraphRandomOpDescriptor*)descriptor
-                                       stateTensor:(MPSGraphTensor*)stateTensor
-                                              name:(NSString*)name {
+- (NSArray*)randomTensorWithShape:(MPSShape*)shape
+                       descriptor:(MPSGraphRandomOpDescriptor*)descriptor
+                      stateTensor:(MPSGraphTensor*)state
+                             name:(NSString*)name {
   COUNT_CALL();
-  VALIDATE(stateTensor->_type.type == at::kInt && stateTensor->_type.ranked &&
-               stateTensor->_type.sizes == std::vector<int64_t>{PhiloxState::words},
+  VALIDATE(state->_type.type == at::kInt && state->_type.sizes == Sizes{kStateWords},
            "the state is seven numbers of type Int32");
-  const RandomParameters parameters = to_parameters(descriptor);
-  const std::vector<int64_t> sizes = to_sizes(shape);
-  return append_operation(
-             self,
-             "random",
-             {stateTensor},
-             {{true, sizes, parameters.type}, {true, {PhiloxState::words}, at::kInt}},
-             [parameters, sizes](const Tensors& inputs) { return generate(parameters, sizes, inputs[0]); },
-             name)
-      .outputTensors;
+  const Numbers numbers(descriptor, __func__);
+  const auto sizes = to_sizes(shape);
+  const auto expression = [=](const Tensors& inputs) { return numbers.draw(sizes, inputs[0]); };
+  const std::vector<TensorType> types{{true, sizes, numbers.type}, {true, {kStateWords}, at::kInt}};
+  return outputs_of(append_operation(self, "random", {state}, types, expression, name));
 }
 
 - (MPSGraphTensor*)dropoutTensor:(MPSGraphTensor*)tensor rate:(double)rate name:(NSString*)name {
-  COUNT_CALL();
-  return add_shaped_operation(self,
-                              "dropout",
-                              {tensor},
-                              to_data_type(tensor->_type.type),
-                              tensor->_type.sizes,
-                              name,
-                              [rate](const Tensors& inputs) { return drop(inputs[0], rate); });
+  const TensorType& type = tensor->_type;
+  return add_shaped_operation(self, "dropout", {tensor}, type.type, type.sizes, name, [rate](const Tensors& inputs) {
+    return drop(inputs[0], rate);
+  });
 }
 
 @end

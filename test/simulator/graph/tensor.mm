@@ -44,11 +44,6 @@ using namespace mps_simulator::graph;
   return to_data_type(_type.type);
 }
 
-- (MPSGraphOperation*)operation {
-  COUNT_CALL();
-  return _producer;
-}
-
 // Dictionaries copy their keys: a copy of a tensor is the tensor itself.
 COPIES_BY_RETAINING
 
@@ -76,26 +71,6 @@ COPIES_BY_RETAINING
     [output release];
   }
   [super dealloc];
-}
-
-- (NSArray<MPSGraphTensor*>*)inputTensors {
-  COUNT_CALL();
-  return [NSArray arrayWithObjects:_inputs.data() count:_inputs.size()];
-}
-
-- (NSArray<MPSGraphTensor*>*)outputTensors {
-  COUNT_CALL();
-  return [NSArray arrayWithObjects:_outputs.data() count:_outputs.size()];
-}
-
-- (MPSGraph*)graph {
-  COUNT_CALL();
-  return _owner;
-}
-
-- (NSString*)name {
-  COUNT_CALL();
-  return [NSString stringWithUTF8String:_node->name.empty() ? _node->kind : _node->name.c_str()];
 }
 
 COPIES_BY_RETAINING
@@ -131,7 +106,7 @@ std::string describe(at::IntArrayRef sizes) {
   return text.str();
 }
 
-void check_same_type(const char* kind, const std::vector<MPSGraphTensor*>& tensors) {
+void check_same_type(const char* kind, const Inputs& tensors) {
   if (!settings().validation) {
     return;
   }

@@ -1,9 +1,7 @@
-// Where the data of a tensor is in memory, and results that are computed in their final place.
+// Where the data of a tensor is in memory.
 #pragma once
 
 #include "graph/operation.h"
-
-#include <cstddef>
 
 namespace mps_simulator::graph {
 
@@ -23,17 +21,5 @@ const TensorMemory& memory_of(MPSGraphTensorData* data);
 
 // New memory for a result.
 MPSGraphTensorData* make_tensor_data(id<MTLDevice> device, at::IntArrayRef sizes, at::ScalarType type);
-
-// While it exists, the next tensor of exactly `bytes` bytes that ATen makes on
-// this thread lies in `memory`, which must outlive it: the value of an
-// expression is then computed in its final place. The caller must check whether
-// ATen made such a tensor.
-class ResultMemory {
- public:
-  ResultMemory(void* memory, size_t bytes);
-  ~ResultMemory();
-  ResultMemory(const ResultMemory&) = delete;
-  ResultMemory& operator=(const ResultMemory&) = delete;
-};
 
 } // namespace mps_simulator::graph

@@ -8,8 +8,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/TensorUtils.h>
-#include <c10/core/Allocator.h>
-#include <c10/core/CPUAllocator.h>
 
 using namespace mps_simulator;
 using namespace mps_simulator::graph;
@@ -42,37 +40,6 @@ using namespace mps_simulator::graph;
   return self;
 }
 
-- (instancetype)initWithMTLBuffer:(id<MTLBuffer>)buffer
-                            shape:(MPSShape*)shape
-                         dataType:(MPSDataType)dataType
-                         rowBytes:(NSUInteger)rowBytes {
-  COUNT_CALL();
-  if ((self = [self initWithMTLBuffer:buffer shape:shape dataType:dataType])) {
-    const size_t element = c10::elementSize(_memory.type);
-    VALIDATE(rowBytes % element == 0, "%zu bytes a row are no whole number of elements", static_cast<size_t>(rowBytes));
-    if (_memory.sizes.size() > 1) {
-      int64_t stride = rowBytes / element;
-      for (size_t axis = _memory.sizes.size() - 1; axis-- > 0;) {
-        _memory.strides[axis] = stride;
-        stride *= _memory.sizes[axis];
-      }
-      VALIDATE(stride * element <= buffer.length, "the rows do not fit into the buffer");
-    }
-  }
-  return self;
-}
-
-- (instancetype)initWithDevice:(MPSGraphDevice*)device
-                          data:(NSData*)data
-                         shape:(MPSShape*)shape
-                      dataType:(MPSDataType)dataType {
-  COUNT_CALL();
-  id<MTLBuffer> buffer = [[device.metalDevice newBufferWithBytes:data.bytes
-                                                          length:data.length
-                                                         options:MTLResourceStorageModeShared] autorelease];
-  return [self initWithMTLBuffer:buffer shape:shape dataType:dataType];
-}
-
 - (instancetype)initWithMPSNDArray:(MPSNDArray*)ndarray {
   COUNT_CALL();
   if ((self = [super init])) {
@@ -102,11 +69,6 @@ using namespace mps_simulator::graph;
 - (MPSDataType)dataType {
   COUNT_CALL();
   return to_data_type(_memory.type);
-}
-
-- (MPSGraphDevice*)device {
-  COUNT_CALL();
-  return [MPSGraphDevice deviceWithMTLDevice:_memory.buffer.device];
 }
 
 - (MPSNDArray*)mpsndarray {
@@ -147,59 +109,6 @@ MPSGraphTensorData* make_tensor_data(id<MTLDevice> device, at::IntArrayRef sizes
                                               options:MTLResourceStorageModeShared] autorelease];
   return [[[MPSGraphTensorData alloc] initWithMTLBuffer:buffer shape:to_shape(sizes)
                                                dataType:to_data_type(type)] autorelease];
-}
-
-namespace {
-
-struct Offer {
-  void* memory = nullptr;
-  size_t bytes = 0;
-};
-
-thread_local Offer offer;
-
-// The allocator of CPU tensors, except for the memory that is offered.
-class OfferingAllocator final : public c10::Allocator {
- public:
-  explicit OfferingAllocator(c10::Allocator* other) : other_(other) {}
-
-  c10::DataPtr allocate(size_t bytes) override {
-    if (__builtin_expect(offer.memory != nullptr, 0) && offer.bytes == bytes) {
-      void* memory = offer.memory;
-      offer = {};
-      return {memory, memory, [](void*) {}, c10::Device(c10::DeviceType::CPU)};
-    }
-    return other_->allocate(bytes);
-  }
-
-  c10::DeleterFnPtr raw_deleter() const override {
-    return other_->raw_deleter();
-  }
-
-  void copy_data(void* destination, const void* source, std::size_t count) const override {
-    other_->copy_data(destination, source, count);
-  }
-
- private:
-  c10::Allocator* other_;
-};
-
-// When the library is loaded, before there are other threads. Never destroyed:
-// storages remember their allocator.
-[[maybe_unused]] const bool installed = [] {
-  constexpr uint8_t above_the_default = 1;
-  c10::SetCPUAllocator(new OfferingAllocator(c10::GetCPUAllocator()), above_the_default);
-  return true;
-}();
-
-} // namespace
-
-ResultMemory::ResultMemory(void* memory, size_t bytes) {
-  offer = {memory, bytes};
-}
-
-ResultMemory::~ResultMemory() {
-  offer = {};
 }
 
 } // namespace mps_simulator::graph

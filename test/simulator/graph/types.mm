@@ -47,8 +47,8 @@ MPSDataType to_data_type(at::ScalarType type) {
   unsupported("the element type %s in MPSGraph", c10::toString(type));
 }
 
-std::vector<int64_t> to_sizes(NSArray<NSNumber*>* shape) {
-  std::vector<int64_t> sizes;
+Sizes to_sizes(NSArray<NSNumber*>* shape) {
+  Sizes sizes;
   sizes.reserve(shape.count);
   for (NSNumber* size in shape) {
     sizes.push_back(size.longLongValue);
@@ -76,7 +76,15 @@ int64_t wrap_axis(int64_t axis, int64_t rank) {
   return axis < 0 ? axis + limit : axis;
 }
 
-std::vector<int64_t> values_of(const at::Tensor& tensor) {
+Sizes wrap_axes(const Sizes& axes, int64_t rank) {
+  Sizes result;
+  for (const int64_t axis : axes) {
+    result.push_back(wrap_axis(axis, rank));
+  }
+  return result;
+}
+
+Sizes values_of(const at::Tensor& tensor) {
   note_reading(tensor);
   const at::Tensor numbers = tensor.to(at::kLong).contiguous();
   const int64_t* begin = numbers.const_data_ptr<int64_t>();
@@ -109,13 +117,9 @@ COPIES_PROPERTIES
   [super dealloc];
 }
 
-- (BOOL)isEqualTo:(MPSGraphShapedType*)object {
-  COUNT_CALL();
-  return object && object.dataType == _dataType && (object.shape == _shape || [object.shape isEqual:_shape]);
-}
-
 - (BOOL)isEqual:(id)object {
-  return [object isKindOfClass:[MPSGraphShapedType class]] && [self isEqualTo:object];
+  MPSGraphShapedType* other = [object isKindOfClass:[MPSGraphShapedType class]] ? object : nil;
+  return other && other.dataType == _dataType && (other.shape == _shape || [other.shape isEqual:_shape]);
 }
 
 - (NSUInteger)hash {
@@ -124,28 +128,12 @@ COPIES_PROPERTIES
 
 @end
 
-@implementation MPSGraphDevice {
-  id<MTLDevice> _metalDevice;
-}
+@implementation MPSGraphDevice
 
+// There is only one.
 + (instancetype)deviceWithMTLDevice:(id<MTLDevice>)metalDevice {
   COUNT_CALL();
-  MPSGraphDevice* device = [[[self alloc] init] autorelease];
-  device->_metalDevice = [metalDevice retain];
-  return device;
-}
-
-- (void)dealloc {
-  [_metalDevice release];
-  [super dealloc];
-}
-
-- (MPSGraphDeviceType)type {
-  return MPSGraphDeviceTypeMetal;
-}
-
-- (id<MTLDevice>)metalDevice {
-  return [[_metalDevice retain] autorelease];
+  return [[[self alloc] init] autorelease];
 }
 
 @end

@@ -1,7 +1,6 @@
-// Operations on each element of one tensor; activation functions and their gradients.
+// Operations on each element of one tensor; activation functions.
 #include "graph/elementwise.h"
 #include "graph/operation.h"
-#include "support/counters.h"
 
 #include <ATen/ATen.h>
 
@@ -43,22 +42,22 @@ at::Tensor round_half_away(const at::Tensor& tensor) {
 
 } // namespace
 
-#define ELEMENT_OPERATION(method, kind, result_type, ...)                                                           \
-  -(MPSGraphTensor*)method : (MPSGraphTensor*)tensor name : (NSString*)name {                                       \
-    COUNT_CALL();                                                                                                   \
-    const auto type = result_type(tensor);                                                                          \
-    return add_elementwise_operation(self, kind, {tensor}, type, name, [](const Tensors& inputs) -> at::Tensor {    \
-      const at::Tensor& x = inputs[0];                                                                              \
-      return __VA_ARGS__;                                                                                           \
-    });                                                                                                             \
+#define ELEMENT_OPERATION(method, kind, result_type, ...)                                                        \
+  -(MPSGraphTensor*)method : (MPSGraphTensor*)tensor name : (NSString*)name {                                    \
+    const auto type = result_type(tensor);                                                                       \
+    return add_elementwise_operation(self, kind, {tensor}, type, name, [](const Tensors& inputs) -> at::Tensor { \
+      const at::Tensor& x = inputs[0];                                                                           \
+      return __VA_ARGS__;                                                                                        \
+    });                                                                                                          \
   }
 
 #define UNARY_OPERATION(method, kind, ...) ELEMENT_OPERATION(method, kind, scalar_type_of, __VA_ARGS__)
 #define QUESTION(method, kind, ...) ELEMENT_OPERATION(method, kind, boolean, __VA_ARGS__)
-#define PART(method, kind, ...) ELEMENT_OPERATION(method, kind, part_type, __VA_ARGS__)
 
 #define REAL_OPERATION(method, kind, function) \
   UNARY_OPERATION(method, kind, on_reals(x, [](const at::Tensor& number) { return function(number); }))
+
+#define REAL_OPERATION_OF_ATEN(name) REAL_OPERATION(name##WithTensor, #name, at::name)
 
 #define ROUNDING_OPERATION(method, kind, function) \
   UNARY_OPERATION(method, kind, on_fractions(x, [](const at::Tensor& number) { return function(number); }))
@@ -72,76 +71,43 @@ UNARY_OPERATION(signWithTensor, "sign", x.is_complex() ? at::sgn(x) : at::sign(x
 UNARY_OPERATION(signbitWithTensor, "signbit", at::signbit(x).to(x.scalar_type()))
 UNARY_OPERATION(squareWithTensor, "square", x.mul(x))
 UNARY_OPERATION(notWithTensor, "not", at::logical_not(x).to(x.scalar_type()))
-UNARY_OPERATION(bitwiseNOTWithTensor, "bitwise_not", at::bitwise_not(x))
 QUESTION(isNaNWithTensor, "is_nan", at::isnan(x))
 QUESTION(isInfiniteWithTensor, "is_infinite", at::isinf(x))
-QUESTION(isFiniteWithTensor, "is_finite", at::isfinite(x))
 
 ROUNDING_OPERATION(ceilWithTensor, "ceil", at::ceil)
 ROUNDING_OPERATION(floorWithTensor, "floor", at::floor)
 ROUNDING_OPERATION(truncateWithTensor, "truncate", at::trunc)
-ROUNDING_OPERATION(rintWithTensor, "rint", at::round)
 ROUNDING_OPERATION(roundWithTensor, "round", round_half_away)
 
-REAL_OPERATION(acosWithTensor, "acos", at::acos)
-REAL_OPERATION(acoshWithTensor, "acosh", at::acosh)
-REAL_OPERATION(asinWithTensor, "asin", at::asin)
-REAL_OPERATION(asinhWithTensor, "asinh", at::asinh)
-REAL_OPERATION(atanWithTensor, "atan", at::atan)
-REAL_OPERATION(atanhWithTensor, "atanh", at::atanh)
-REAL_OPERATION(cosWithTensor, "cos", at::cos)
-REAL_OPERATION(coshWithTensor, "cosh", at::cosh)
-REAL_OPERATION(erfWithTensor, "erf", at::erf)
+MPS_FOR_EACH(REAL_OPERATION_OF_ATEN,
+             acos,
+             acosh,
+             asin,
+             asinh,
+             atan,
+             atanh,
+             cos,
+             cosh,
+             erf,
+             reciprocal,
+             sin,
+             sinh,
+             tan,
+             tanh)
 REAL_OPERATION(exponentWithTensor, "exponent", at::exp)
 REAL_OPERATION(exponentBase2WithTensor, "exponent_base_2", at::exp2)
-UNARY_OPERATION(exponentBase10WithTensor, "exponent_base_10", on_reals(x, [](const at::Tensor& number) {
-                  return at::pow(10.0, number);
-                }))
 REAL_OPERATION(logarithmWithTensor, "logarithm", at::log)
 REAL_OPERATION(logarithmBase2WithTensor, "logarithm_base_2", at::log2)
 REAL_OPERATION(logarithmBase10WithTensor, "logarithm_base_10", at::log10)
-REAL_OPERATION(reciprocalWithTensor, "reciprocal", at::reciprocal)
 REAL_OPERATION(reciprocalSquareRootWithTensor, "reciprocal_square_root", at::rsqrt)
 REAL_OPERATION(reverseSquareRootWithTensor, "reverse_square_root", at::rsqrt)
-REAL_OPERATION(sinWithTensor, "sin", at::sin)
-REAL_OPERATION(sinhWithTensor, "sinh", at::sinh)
 REAL_OPERATION(squareRootWithTensor, "square_root", at::sqrt)
-REAL_OPERATION(tanWithTensor, "tan", at::tan)
-REAL_OPERATION(tanhWithTensor, "tanh", at::tanh)
 
-PART(realPartOfTensor, "real_part", x.is_complex() ? at::real(x) : x)
-PART(imaginaryPartOfTensor, "imaginary_part", x.is_complex() ? at::imag(x) : at::zeros_like(x))
+ELEMENT_OPERATION(realPartOfTensor, "real_part", part_type, x.is_complex() ? at::real(x) : x)
 UNARY_OPERATION(conjugateWithTensor, "conjugate", at::conj_physical(x))
 
-@end
-
-// Activation functions and their gradients.
-
-@implementation MPSGraph (ActivationOperations)
-
-- (MPSGraphTensor*)reLUWithTensor:(MPSGraphTensor*)tensor name:(NSString*)name {
-  COUNT_CALL();
-  return add_elementwise_operation(
-      self, "relu", {tensor}, scalar_type_of(tensor), name, [](const Tensors& inputs) { return at::relu(inputs[0]); });
-}
-
-- (MPSGraphTensor*)sigmoidWithTensor:(MPSGraphTensor*)tensor name:(NSString*)name {
-  COUNT_CALL();
-  return add_elementwise_operation(self, "sigmoid", {tensor}, scalar_type_of(tensor), name, [](const Tensors& inputs) {
-    return at::sigmoid(inputs[0]);
-  });
-}
-
-- (MPSGraphTensor*)softMaxWithTensor:(MPSGraphTensor*)tensor axis:(NSInteger)axis name:(NSString*)name {
-  COUNT_CALL();
-  return add_elementwise_operation(
-      self,
-      "softmax",
-      {tensor},
-      scalar_type_of(tensor),
-      name,
-      [axis](const Tensors& inputs) { return at::softmax(inputs[0], wrap_axis(axis, inputs[0].dim())); },
-      /*fused=*/false);
-}
+UNARY_OPERATION(reLUWithTensor, "relu", at::relu(x))
+UNARY_OPERATION(sigmoidWithTensor, "sigmoid", at::sigmoid(x))
+TENSOR_METHOD(add_alike_operation, softMaxWithTensor, axis, NSInteger, "softmax", at::softmax(x, a))
 
 @end

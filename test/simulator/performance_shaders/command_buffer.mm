@@ -5,32 +5,33 @@
 
 using namespace mps_simulator;
 
+#define PASSES_ON(type, method) \
+  -(type)method {               \
+    COUNT_CALL();               \
+    return [_root method];      \
+  }
+
+#define PASSES_ON_WITH(type, method, argument_type) \
+  -(type)method : (argument_type)argument {         \
+    COUNT_CALL();                                   \
+    return [_root method:argument];                 \
+  }
+
 // Wraps a command buffer and takes the next one of the queue when the work so
 // far is to start; callers that encode into it are not affected.
 @implementation MPSCommandBuffer {
   id<MTLCommandBuffer> _root;
 }
 
-@dynamic device, commandQueue, retainedReferences, errorOptions, label, kernelStartTime, kernelEndTime, GPUStartTime,
-    GPUEndTime, status, error;
-
 + (instancetype)commandBufferFromCommandQueue:(id<MTLCommandQueue>)commandQueue {
   COUNT_CALL();
   VALIDATE(commandQueue != nil, "the command queue is nil");
   MPSCommandBuffer* buffer = nil;
   @autoreleasepool {
-    buffer = [[self alloc] initWithCommandBuffer:[commandQueue commandBuffer]];
+    buffer = [[self alloc] init];
+    buffer->_root = [[commandQueue commandBuffer] retain];
   }
   return [buffer autorelease];
-}
-
-- (instancetype)initWithCommandBuffer:(id<MTLCommandBuffer>)commandBuffer {
-  COUNT_CALL();
-  VALIDATE(commandBuffer != nil, "the command buffer is nil");
-  if ((self = [super init])) {
-    _root = [commandBuffer retain];
-  }
-  return self;
 }
 
 - (void)dealloc {
@@ -43,7 +44,7 @@ using namespace mps_simulator;
 }
 
 - (id<MTLCommandBuffer>)rootCommandBuffer {
-  return [_root isKindOfClass:[MPSCommandBuffer class]] ? ((MPSCommandBuffer*)_root).rootCommandBuffer : _root;
+  return _root;
 }
 
 - (void)takeNextCommandBuffer {
@@ -60,16 +61,6 @@ using namespace mps_simulator;
   [self takeNextCommandBuffer];
 }
 
-- (void)commit {
-  COUNT_CALL();
-  [_root commit];
-}
-
-- (void)enqueue {
-  COUNT_CALL();
-  [_root enqueue];
-}
-
 - (void)waitUntilCompleted {
   COUNT_CALL();
   try {
@@ -83,40 +74,29 @@ using namespace mps_simulator;
   }
 }
 
-- (void)waitUntilScheduled {
-  COUNT_CALL();
-  [_root waitUntilScheduled];
-}
-
-- (void)addScheduledHandler:(MTLCommandBufferHandler)block {
-  COUNT_CALL();
-  [_root addScheduledHandler:block];
-}
-
-- (void)addCompletedHandler:(MTLCommandBufferHandler)block {
-  COUNT_CALL();
-  [_root addCompletedHandler:block];
-}
-
-- (id<MTLBlitCommandEncoder>)blitCommandEncoder {
-  COUNT_CALL();
-  return [_root blitCommandEncoder];
-}
-
-- (id<MTLComputeCommandEncoder>)computeCommandEncoder {
-  COUNT_CALL();
-  return [_root computeCommandEncoder];
-}
-
-- (id<MTLComputeCommandEncoder>)computeCommandEncoderWithDescriptor:(MTLComputePassDescriptor*)descriptor {
-  COUNT_CALL();
-  return [_root computeCommandEncoderWithDescriptor:descriptor];
-}
-
-- (id<MTLComputeCommandEncoder>)computeCommandEncoderWithDispatchType:(MTLDispatchType)dispatchType {
-  COUNT_CALL();
-  return [_root computeCommandEncoderWithDispatchType:dispatchType];
-}
+PASSES_ON(void, commit)
+PASSES_ON(void, enqueue)
+PASSES_ON(void, waitUntilScheduled)
+PASSES_ON(void, popDebugGroup)
+PASSES_ON(id<MTLBlitCommandEncoder>, blitCommandEncoder)
+PASSES_ON(id<MTLComputeCommandEncoder>, computeCommandEncoder)
+PASSES_ON(id<MTLDevice>, device)
+PASSES_ON(id<MTLCommandQueue>, commandQueue)
+PASSES_ON(BOOL, retainedReferences)
+PASSES_ON(MTLCommandBufferErrorOption, errorOptions)
+PASSES_ON(NSString*, label)
+PASSES_ON(CFTimeInterval, kernelStartTime)
+PASSES_ON(CFTimeInterval, kernelEndTime)
+PASSES_ON(CFTimeInterval, GPUStartTime)
+PASSES_ON(CFTimeInterval, GPUEndTime)
+PASSES_ON(MTLCommandBufferStatus, status)
+PASSES_ON(NSError*, error)
+PASSES_ON_WITH(void, setLabel, NSString*)
+PASSES_ON_WITH(void, pushDebugGroup, NSString*)
+PASSES_ON_WITH(void, addScheduledHandler, MTLCommandBufferHandler)
+PASSES_ON_WITH(void, addCompletedHandler, MTLCommandBufferHandler)
+PASSES_ON_WITH(id<MTLComputeCommandEncoder>, computeCommandEncoderWithDescriptor, MTLComputePassDescriptor*)
+PASSES_ON_WITH(id<MTLComputeCommandEncoder>, computeCommandEncoderWithDispatchType, MTLDispatchType)
 
 - (void)encodeWaitForEvent:(id<MTLEvent>)event value:(uint64_t)value {
   COUNT_CALL();
@@ -126,66 +106,6 @@ using namespace mps_simulator;
 - (void)encodeSignalEvent:(id<MTLEvent>)event value:(uint64_t)value {
   COUNT_CALL();
   [_root encodeSignalEvent:event value:value];
-}
-
-- (void)pushDebugGroup:(NSString*)string {
-  COUNT_CALL();
-  [_root pushDebugGroup:string];
-}
-
-- (void)popDebugGroup {
-  COUNT_CALL();
-  [_root popDebugGroup];
-}
-
-// MARK: Properties of the wrapped buffer
-
-- (id<MTLDevice>)device {
-  return _root.device;
-}
-
-- (id<MTLCommandQueue>)commandQueue {
-  return _root.commandQueue;
-}
-
-- (BOOL)retainedReferences {
-  return _root.retainedReferences;
-}
-
-- (MTLCommandBufferErrorOption)errorOptions {
-  return _root.errorOptions;
-}
-
-- (NSString*)label {
-  return _root.label;
-}
-
-- (void)setLabel:(NSString*)label {
-  _root.label = label;
-}
-
-- (CFTimeInterval)kernelStartTime {
-  return _root.kernelStartTime;
-}
-
-- (CFTimeInterval)kernelEndTime {
-  return _root.kernelEndTime;
-}
-
-- (CFTimeInterval)GPUStartTime {
-  return _root.GPUStartTime;
-}
-
-- (CFTimeInterval)GPUEndTime {
-  return _root.GPUEndTime;
-}
-
-- (MTLCommandBufferStatus)status {
-  return _root.status;
-}
-
-- (NSError*)error {
-  return _root.error;
 }
 
 @end

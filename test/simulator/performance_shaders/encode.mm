@@ -29,10 +29,6 @@ void check_device(id<MTLDevice> device, const char* function) {
 
 } // namespace mps_simulator
 
-BOOL MPSSupportsMTLDevice(id<MTLDevice> device) {
-  return device == (id)mps_simulator::device();
-}
-
 using namespace mps_simulator;
 
 @implementation MPSKernel
@@ -62,10 +58,6 @@ SUPPORTS_SECURE_CODING
 }
 
 - (id)copyWithZone:(NSZone*)zone {
-  return [self copyWithZone:zone device:nil];
-}
-
-- (instancetype)copyWithZone:(NSZone*)zone device:(id<MTLDevice>)device {
   UNSUPPORTED_CALL();
 }
 

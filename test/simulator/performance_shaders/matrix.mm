@@ -1,5 +1,3 @@
-#include "performance_shaders/matrix.h"
-
 #include "graph/operation.h"
 #include "metal/buffer.h"
 #include "performance_shaders/encode.h"
@@ -7,6 +5,10 @@
 #include "support/error.h"
 
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/linalg_lu_factor_ex.h>
+#include <ATen/ops/linalg_solve_triangular.h>
+
+#include <algorithm>
 
 using namespace mps_simulator;
 
@@ -61,11 +63,6 @@ using namespace mps_simulator;
 @synthesize device = _device;
 @synthesize data = _data;
 
-- (instancetype)initWithBuffer:(id<MTLBuffer>)buffer descriptor:(MPSMatrixDescriptor*)descriptor {
-  COUNT_CALL();
-  return [self initWithBuffer:buffer offset:0 descriptor:descriptor];
-}
-
 - (instancetype)initWithBuffer:(id<MTLBuffer>)buffer
                         offset:(NSUInteger)offset
                     descriptor:(MPSMatrixDescriptor*)descriptor {
@@ -93,15 +90,6 @@ using namespace mps_simulator;
   return self;
 }
 
-- (instancetype)initWithDevice:(id<MTLDevice>)device descriptor:(MPSMatrixDescriptor*)descriptor {
-  COUNT_CALL();
-  check_device(device, __func__);
-  VALIDATE(descriptor != nil, "the descriptor is nil");
-  id<MTLBuffer> buffer = [[device newBufferWithLength:descriptor.matrices * descriptor.matrixBytes
-                                              options:MTLResourceStorageModeShared] autorelease];
-  return [self initWithBuffer:buffer offset:0 descriptor:descriptor];
-}
-
 - (void)dealloc {
   [_data release];
   [_device release];
@@ -110,54 +98,188 @@ using namespace mps_simulator;
 
 @end
 
-namespace mps_simulator {
+// Kernels run on all matrices that their operands have room for from their
+// offset on: callers hand in each matrix of a batch with the descriptor of the whole batch.
+namespace {
 
-MatrixView::MatrixView(MPSMatrix* matrix)
-    : buffer(matrix.data),
-      offset(matrix.offset),
-      rows(matrix.rows),
-      columns(matrix.columns),
-      row_bytes(matrix.rowBytes),
-      matrix_bytes(matrix.matrixBytes),
-      data_type(matrix.dataType) {
-  // The last one need not have its padding.
-  const NSUInteger needed = (rows - 1) * row_bytes + columns * MPSSizeofMPSDataType(data_type);
-  const NSUInteger room = buffer.length - offset;
-  matrices = matrix_bytes == 0 ? 1 : MIN(matrix.matrices, 1 + (room - needed) / matrix_bytes);
-}
+struct MatrixView {
+  explicit MatrixView(MPSMatrix* matrix)
+      : buffer(matrix.data),
+        offset(matrix.offset),
+        rows(matrix.rows),
+        columns(matrix.columns),
+        row_bytes(matrix.rowBytes),
+        matrix_bytes(matrix.matrixBytes),
+        data_type(matrix.dataType),
+        matrices(matrix_bytes ? MIN(matrix.matrices, 1 + (buffer.length - offset - used_bytes()) / matrix_bytes) : 1) {}
 
-at::Tensor MatrixView::tensor(NSUInteger index, MTLOrigin origin, NSUInteger row_count, NSUInteger column_count) const {
-  const int64_t element = MPSSizeofMPSDataType(data_type);
-  char* start = static_cast<char*>(host_pointer(buffer)) + offset + index * matrix_bytes + origin.y * row_bytes +
-      origin.x * element;
-  return at::from_blob(start,
-                       {static_cast<int64_t>(row_count), static_cast<int64_t>(column_count)},
-                       {static_cast<int64_t>(row_bytes) / element, 1},
-                       at::TensorOptions().dtype(graph::to_scalar_type(data_type)));
-}
+  // Of one matrix. The last one need not have its padding.
+  NSUInteger used_bytes() const {
+    return (rows - 1) * row_bytes + columns * MPSSizeofMPSDataType(data_type);
+  }
 
-ByteAccess MatrixView::access(NSUInteger first, NSUInteger end, bool writes) const {
-  // The last one need not have its padding.
-  const NSUInteger last = (rows - 1) * row_bytes + columns * MPSSizeofMPSDataType(data_type);
-  return {buffer, offset + first * matrix_bytes, offset + (end - 1) * matrix_bytes + last, writes};
-}
+  // On the GPU thread only.
+  at::Tensor tensor(NSUInteger index) const {
+    const int64_t element = MPSSizeofMPSDataType(data_type);
+    return at::from_blob(static_cast<char*>(host_pointer(buffer)) + offset + index * matrix_bytes,
+                         {static_cast<int64_t>(rows), static_cast<int64_t>(columns)},
+                         {static_cast<int64_t>(row_bytes) / element, 1},
+                         at::TensorOptions().dtype(graph::to_scalar_type(data_type)));
+  }
 
-void MatrixView::check_region(MTLOrigin origin,
-                              NSUInteger row_count,
-                              NSUInteger column_count,
-                              const char* what,
-                              const char* function) const {
-  if (origin.y + row_count > rows || origin.x + column_count > columns) {
-    violation("%s: %lu x %lu elements at row %lu, column %lu of the %s, which is %lu x %lu",
-              function,
-              row_count,
-              column_count,
-              origin.y,
-              origin.x,
-              what,
-              rows,
-              columns);
+  ByteAccess access(NSUInteger count, bool writes) const {
+    return {buffer, offset, offset + (count - 1) * matrix_bytes + used_bytes(), writes};
+  }
+
+  void check(NSUInteger wanted_rows, NSUInteger wanted_columns, const char* what, const char* function) const {
+    if (rows != wanted_rows || columns != wanted_columns) {
+      violation("%s: the %s are %lu x %lu, not %lu x %lu", function, what, rows, columns, wanted_rows, wanted_columns);
+    }
+  }
+
+  id<MTLBuffer> buffer; // owned by the matrix
+  NSUInteger offset, rows, columns, row_bytes, matrix_bytes;
+  MPSDataType data_type;
+  NSUInteger matrices;
+};
+
+void check_types(const MatrixView& source, const MatrixView& result, const char* function) {
+  if ((source.data_type != MPSDataTypeFloat32 && source.data_type != MPSDataTypeFloat16) ||
+      source.data_type != result.data_type) {
+    violation("%s: the data types are 0x%x and 0x%x, not one float type", function, source.data_type, result.data_type);
   }
 }
 
-} // namespace mps_simulator
+} // namespace
+
+@implementation MPSMatrixUnaryKernel
+@end
+
+@implementation MPSMatrixBinaryKernel
+@end
+
+@implementation MPSMatrixDecompositionLU {
+  NSUInteger _rows;
+  NSUInteger _columns;
+}
+
+- (instancetype)initWithDevice:(id<MTLDevice>)device rows:(NSUInteger)rows columns:(NSUInteger)columns {
+  COUNT_CALL();
+  VALIDATE(rows > 0 && columns > 0, "%lu rows and %lu columns", rows, columns);
+  if ((self = [super initWithDevice:device])) {
+    _rows = rows;
+    _columns = columns;
+  }
+  return self;
+}
+
+- (void)encodeToCommandBuffer:(id<MTLCommandBuffer>)commandBuffer
+                 sourceMatrix:(MPSMatrix*)sourceMatrix
+                 resultMatrix:(MPSMatrix*)resultMatrix
+                 pivotIndices:(MPSMatrix*)pivotIndices
+                       status:(id<MTLBuffer>)status {
+  COUNT_CALL();
+  VALIDATE(sourceMatrix != nil && resultMatrix != nil && pivotIndices != nil, "a matrix is nil");
+  const MatrixView source(sourceMatrix);
+  const MatrixView result(resultMatrix);
+  const MatrixView pivots(pivotIndices);
+  check_types(source, result, __func__);
+  source.check(_rows, _columns, "source", __func__);
+  result.check(_rows, _columns, "result", __func__);
+  pivots.check(1, MIN(_rows, _columns), "pivots", __func__);
+  VALIDATE(pivots.data_type == MPSDataTypeUInt32, "the pivots are not of MPSDataTypeUInt32");
+  VALIDATE(status == nil || status.length >= sizeof(int32_t), "the status buffer is too short");
+  const NSUInteger count = std::min({source.matrices, result.matrices, pivots.matrices});
+  const auto run = [=] {
+    int32_t outcome = MPSMatrixDecompositionStatusSuccess;
+    for (NSUInteger i = 0; i < count; ++i) {
+      const auto [factors, rows_swapped, info] = at::linalg_lu_factor_ex(source.tensor(i).to(at::kFloat));
+      result.tensor(i).copy_(factors);
+      // Counted from zero here, from one in LAPACK.
+      pivots.tensor(i).copy_(rows_swapped.sub(1));
+      if (info.item<int>() != 0) {
+        outcome = MPSMatrixDecompositionStatusSingular;
+      }
+    }
+    if (status != nil) {
+      *static_cast<int32_t*>(host_pointer(status)) = outcome;
+    }
+  };
+  encode_kernel(commandBuffer,
+                nil,
+                {__func__,
+                 run,
+                 {source.access(count, false),
+                  result.access(count, true),
+                  pivots.access(count, true),
+                  {status, 0, sizeof(int32_t), true}}});
+}
+
+@end
+
+@implementation MPSMatrixSolveTriangular {
+  BOOL _right, _upper, _transpose, _unit;
+  NSUInteger _order;
+  NSUInteger _rightHandSides;
+}
+
+- (instancetype)initWithDevice:(id<MTLDevice>)device
+                         right:(BOOL)right
+                         upper:(BOOL)upper
+                     transpose:(BOOL)transpose
+                          unit:(BOOL)unit
+                         order:(NSUInteger)order
+        numberOfRightHandSides:(NSUInteger)numberOfRightHandSides
+                         alpha:(double)alpha {
+  COUNT_CALL();
+  VALIDATE(order > 0 && numberOfRightHandSides > 0, "order %lu, %lu right-hand sides", order, numberOfRightHandSides);
+  if (alpha != 1) {
+    unsupported("%s with a factor", __func__);
+  }
+  if ((self = [super initWithDevice:device])) {
+    _right = right;
+    _upper = upper;
+    _transpose = transpose;
+    _unit = unit;
+    _order = order;
+    _rightHandSides = numberOfRightHandSides;
+  }
+  return self;
+}
+
+- (void)encodeToCommandBuffer:(id<MTLCommandBuffer>)commandBuffer
+                 sourceMatrix:(MPSMatrix*)sourceMatrix
+          rightHandSideMatrix:(MPSMatrix*)rightHandSideMatrix
+               solutionMatrix:(MPSMatrix*)solutionMatrix {
+  COUNT_CALL();
+  VALIDATE(sourceMatrix != nil && rightHandSideMatrix != nil && solutionMatrix != nil, "a matrix is nil");
+  const MatrixView source(sourceMatrix);
+  const MatrixView known(rightHandSideMatrix);
+  const MatrixView solution(solutionMatrix);
+  const BOOL right = _right;
+  const BOOL transpose = _transpose;
+  const BOOL unit = _unit;
+  // Transposing turns an upper triangle into a lower one.
+  const BOOL upper = _upper != transpose;
+  const NSUInteger rows = right ? _rightHandSides : _order;
+  const NSUInteger columns = right ? _order : _rightHandSides;
+  check_types(source, known, __func__);
+  check_types(source, solution, __func__);
+  source.check(_order, _order, "source", __func__);
+  known.check(rows, columns, "right-hand sides", __func__);
+  solution.check(rows, columns, "solution", __func__);
+  const NSUInteger count = std::min({source.matrices, known.matrices, solution.matrices});
+  const auto run = [=] {
+    for (NSUInteger i = 0; i < count; ++i) {
+      const at::Tensor matrix = source.tensor(i).to(at::kFloat);
+      solution.tensor(i).copy_(at::linalg_solve_triangular(
+          transpose ? matrix.mT() : matrix, known.tensor(i).to(at::kFloat), upper, /*left=*/!right, unit));
+    }
+  };
+  encode_kernel(
+      commandBuffer,
+      nil,
+      {__func__, run, {source.access(count, false), known.access(count, false), solution.access(count, true)}});
+}
+
+@end

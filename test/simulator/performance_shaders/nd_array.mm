@@ -1,5 +1,6 @@
 #include "performance_shaders/nd_array.h"
 
+#include "foundation/copying.h"
 #include "graph/operation.h"
 #include "metal/buffer.h"
 #include "performance_shaders/encode.h"
@@ -11,17 +12,80 @@
 
 #include <algorithm>
 #include <iostream>
-#include <optional>
 
 using namespace mps_simulator;
+using graph::Sizes;
+using graph::to_shape;
+using graph::to_sizes;
+
+// MARK: Descriptors
+
+@interface MPSNDArrayDescriptor () {
+ @public
+  Sizes _sizes; // slowest dimension first
+  Sizes _sources; // the dimensions of the array that they came from
+}
+@end
+
+@implementation MPSNDArrayDescriptor
+
++ (instancetype)descriptorWithDataType:(MPSDataType)dataType shape:(MPSShape*)shape {
+  COUNT_CALL();
+  VALIDATE(shape != nil && shape.count <= 16, "a shape has at most 16 dimensions");
+  MPSNDArrayDescriptor* descriptor = [[[self alloc] init] autorelease];
+  descriptor->_dataType = dataType;
+  descriptor->_sizes = to_sizes(shape);
+  for (size_t i = 0; i < descriptor->_sizes.size(); ++i) {
+    VALIDATE(descriptor->_sizes[i] >= 0, "the shape has a negative length %ld", descriptor->_sizes[i]);
+    descriptor->_sources.push_back(i);
+  }
+  return descriptor;
+}
+
+- (id)copyWithZone:(NSZone*)zone {
+  MPSNDArrayDescriptor* copy = copy_with_properties(self);
+  copy->_sizes = _sizes;
+  copy->_sources = _sources;
+  return copy;
+}
+
+- (NSUInteger)numberOfDimensions {
+  COUNT_CALL();
+  return _sizes.size();
+}
+
+// They count from the fastest moving dimension.
+- (void)transposeDimension:(NSUInteger)dimension withDimension:(NSUInteger)other {
+  COUNT_CALL();
+  for (const NSUInteger index : {dimension, other}) {
+    VALIDATE(index < _sizes.size(), "dimension %lu of %zu", index, _sizes.size());
+  }
+  std::swap(_sizes[_sizes.size() - 1 - dimension], _sizes[_sizes.size() - 1 - other]);
+  std::swap(_sources[_sizes.size() - 1 - dimension], _sources[_sizes.size() - 1 - other]);
+}
+
+- (MPSShape*)getShape {
+  COUNT_CALL();
+  return to_shape(_sizes);
+}
+
+- (NSString*)description {
+  return [NSString stringWithFormat:@"<MPSNDArrayDescriptor: type 0x%x, shape %@>",
+                                    static_cast<unsigned>(_dataType),
+                                    [[self getShape] componentsJoinedByString:@"x"]];
+}
+
+@end
+
+// MARK: Arrays
 
 namespace {
 
 // Rows of an array that does not ask for packed ones start at multiples of this.
 constexpr int64_t kRowAlignment = 16;
 
-std::vector<int64_t> strides_for(const std::vector<int64_t>& sizes, MPSDataType type, bool packed) {
-  std::vector<int64_t> strides(sizes.size());
+Sizes strides_for(const Sizes& sizes, MPSDataType type, bool packed) {
+  Sizes strides(sizes.size());
   int64_t stride = 1;
   for (size_t i = sizes.size(); i-- > 0;) {
     strides[i] = stride;
@@ -46,77 +110,18 @@ int64_t element_extent(const NDArrayView& view) {
   return extent;
 }
 
-// Integers of the width of an element: copies must not change a bit.
-at::ScalarType bits_type(MPSDataType type, const char* function) {
-  switch (MPSSizeofMPSDataType(type)) {
-    case 1:
-      return at::kByte;
-    case 2:
-      return at::kShort;
-    case 4:
-      return at::kInt;
-    case 8:
-      return at::kLong;
-    default:
-      unsupported("%s with MPSDataType 0x%x", function, static_cast<unsigned>(type));
-  }
-}
-
-at::Tensor bits_of(const NDArrayView& view, const char* function) {
-  return at::from_blob(static_cast<char*>(host_pointer(view.buffer)) + view.byte_offset,
-                       view.sizes,
-                       view.strides,
-                       at::TensorOptions().dtype(bits_type(view.data_type, function)));
-}
-
-// Memory of the caller in the shape of the array. The strides are given for the
-// fastest moving dimension first.
-at::Tensor caller_memory(void* memory, const NDArrayView& view, const NSInteger* stride_bytes, const char* function) {
-  const auto type = bits_type(view.data_type, function);
-  const int64_t element = c10::elementSize(type);
-  std::vector<int64_t> strides = at::detail::defaultStrides(view.sizes);
-  if (stride_bytes != nullptr) {
-    for (size_t i = 0; i < strides.size(); ++i) {
-      const NSInteger bytes = stride_bytes[strides.size() - 1 - i];
-      if (bytes < 0 || bytes % element != 0) {
-        violation("%s: a stride of %ld bytes is no multiple of the element's %ld", function, bytes, element);
-      }
-      strides[i] = bytes / element;
-    }
-  }
-  return at::from_blob(memory, view.sizes, strides, at::TensorOptions().dtype(type));
-}
-
-// With conversion to the destination's type.
-void encode_elements(id<MTLCommandBuffer> command_buffer,
-                     const NDArrayView& source,
-                     const NDArrayView& destination,
-                     const char* function) {
-  encode_kernel(command_buffer,
-                nil,
-                {function,
-                 [=] { destination.tensor().copy_(source.tensor()); },
-                 {source.access(false), destination.access(true)}});
-}
-
 } // namespace
 
 @interface MPSNDArray () {
  @public
   NDArrayView _view;
   id<MTLDevice> _device;
-  MPSNDArray* _parent;
   BOOL _madeFromBuffer;
   BOOL _packed;
 }
-- (MPSNDArray*)viewWithOffset:(int64_t)byteOffset
-                        sizes:(std::vector<int64_t>)sizes
-                      strides:(std::vector<int64_t>)strides;
 @end
 
 @implementation MPSNDArray
-
-// MARK: Making arrays
 
 - (instancetype)initWithDevice:(id<MTLDevice>)device descriptor:(MPSNDArrayDescriptor*)descriptor {
   COUNT_CALL();
@@ -131,16 +136,6 @@ void encode_elements(id<MTLCommandBuffer> command_buffer,
       [self release];
       return nil;
     }
-  }
-  return self;
-}
-
-- (instancetype)initWithDevice:(id<MTLDevice>)device scalar:(double)value {
-  COUNT_CALL();
-  MPSNDArrayDescriptor* descriptor = [MPSNDArrayDescriptor descriptorWithDataType:MPSDataTypeFloat32 shape:@[ @1 ]];
-  if ((self = [self initWithDevice:device descriptor:descriptor])) {
-    float single = value;
-    [self writeBytes:&single strideBytes:nullptr];
   }
   return self;
 }
@@ -166,57 +161,39 @@ void encode_elements(id<MTLCommandBuffer> command_buffer,
 }
 
 - (void)takeDescriptor:(MPSNDArrayDescriptor*)descriptor function:(const char*)function {
-  if (descriptor == nil) {
-    violation("%s: the descriptor is nil", function);
+  if (descriptor == nil || descriptor.dataType == MPSDataTypeInvalid) {
+    violation("%s: the descriptor is nil or its data type invalid", function);
   }
   _view.data_type = descriptor.dataType;
-  if (_view.data_type == MPSDataTypeInvalid) {
-    violation("%s: the data type is MPSDataTypeInvalid", function);
-  }
-  bits_type(_view.data_type, function);
-  _view.sizes = to_integers([descriptor getShape]);
+  _view.sizes = descriptor->_sizes;
   _packed = descriptor.preferPackedRows;
   _view.strides = strides_for(_view.sizes, _view.data_type, _packed);
 }
 
-- (MPSNDArray*)viewWithOffset:(int64_t)byteOffset
-                        sizes:(std::vector<int64_t>)sizes
-                      strides:(std::vector<int64_t>)strides {
-  MPSNDArray* view = [[[MPSNDArray alloc] initAsViewOf:self] autorelease];
-  view->_view.byte_offset = byteOffset;
-  view->_view.sizes = std::move(sizes);
-  view->_view.strides = std::move(strides);
-  return view;
-}
-
-- (instancetype)initAsViewOf:(MPSNDArray*)parent {
+- (instancetype)initAsViewOf:(MPSNDArray*)array sizes:(Sizes)sizes strides:(Sizes)strides {
   if ((self = [super init])) {
-    _parent = [parent retain];
-    _device = [parent->_device retain];
-    _view.buffer = [parent->_view.buffer retain];
-    _view.data_type = parent->_view.data_type;
-    _madeFromBuffer = parent->_madeFromBuffer;
-    _packed = parent->_packed;
+    const NDArrayView& view = array->_view;
+    _device = [array->_device retain];
+    _view = {[view.buffer retain], view.byte_offset, std::move(sizes), std::move(strides), view.data_type};
+    _madeFromBuffer = array->_madeFromBuffer;
+    _packed = array->_packed;
   }
   return self;
 }
 
+- (MPSNDArray*)viewWithSizes:(Sizes)sizes strides:(Sizes)strides {
+  return [[[MPSNDArray alloc] initAsViewOf:self sizes:std::move(sizes) strides:std::move(strides)] autorelease];
+}
+
 - (void)dealloc {
   [_label release];
-  [_parent release];
   [_view.buffer release];
   [_device release];
   [super dealloc];
 }
 
-// MARK: Properties
-
 - (id<MTLDevice>)device {
   return _device;
-}
-
-- (MPSNDArray*)parent {
-  return _parent;
 }
 
 - (MPSDataType)dataType {
@@ -229,15 +206,10 @@ void encode_elements(id<MTLCommandBuffer> command_buffer,
   return _view.sizes.size();
 }
 
-- (NSUInteger)lengthOfDimension:(NSUInteger)dimensionIndex {
-  COUNT_CALL();
-  return dimensionIndex < _view.sizes.size() ? _view.sizes[_view.sizes.size() - 1 - dimensionIndex] : 1;
-}
-
 - (MPSNDArrayDescriptor*)descriptor {
   COUNT_CALL();
   MPSNDArrayDescriptor* descriptor = [MPSNDArrayDescriptor descriptorWithDataType:_view.data_type
-                                                                            shape:to_numbers(_view.sizes)];
+                                                                            shape:to_shape(_view.sizes)];
   descriptor.preferPackedRows = _packed;
   return descriptor;
 }
@@ -249,156 +221,66 @@ void encode_elements(id<MTLCommandBuffer> command_buffer,
 
 // MARK: Views
 
-- (MPSNDArray*)arrayViewWithCommandBuffer:(id<MTLCommandBuffer>)cmdBuf
+- (MPSNDArray*)arrayViewWithCommandBuffer:(id<MTLCommandBuffer>)commandBuffer
                                descriptor:(MPSNDArrayDescriptor*)descriptor
                                  aliasing:(MPSAliasingStrategy)aliasing {
   COUNT_CALL();
-  VALIDATE(descriptor != nil, "the descriptor is nil");
-  VALIDATE((aliasing & MPSAliasingStrategyAliasingReserved) != MPSAliasingStrategyAliasingReserved,
-           "the view shall alias and shall not alias");
-  MPSNDArray* view = [self aliasWithDescriptor:descriptor function:__func__];
-  if (view != nil && (aliasing & MPSAliasingStrategyShallNotAlias) == 0) {
-    return view;
+  if (commandBuffer != nil || aliasing != MPSAliasingStrategyShallAlias) {
+    unsupported("%s with a copy", __func__);
   }
-  if ((aliasing & MPSAliasingStrategyShallAlias) != 0 || cmdBuf == nil) {
-    return nil;
+  const Sizes& sources = descriptor->_sources;
+  VALIDATE(descriptor.dataType == _view.data_type, "the descriptor has another data type than the array");
+  VALIDATE(sources.size() == _view.sizes.size(), "%zu dimensions for %zu", sources.size(), _view.sizes.size());
+  Sizes strides;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    VALIDATE(descriptor->_sizes[i] == _view.sizes[sources[i]], "dimension %zu has another length in the array", i);
+    strides.push_back(_view.strides[sources[i]]);
   }
-  if (view == nil) {
-    // A reshaped array whose elements are not in order.
-    return copy_with_sizes(self, to_integers([descriptor getShape]), cmdBuf, __func__);
-  }
-  return copy_with_sizes(view, view->_view.sizes, cmdBuf, __func__);
-}
-
-- (MPSNDArray*)arrayViewWithDescriptor:(MPSNDArrayDescriptor*)descriptor {
-  COUNT_CALL();
-  VALIDATE(descriptor != nil, "the descriptor is nil");
-  return [self aliasWithDescriptor:descriptor function:__func__];
-}
-
-- (MPSNDArray*)aliasWithDescriptor:(MPSNDArrayDescriptor*)descriptor function:(const char*)function {
-  if (descriptor.dataType != _view.data_type) {
-    violation("%s: the descriptor has another data type than the array", function);
-  }
-  const auto& plan = plan_of(descriptor);
-  if (plan.reshaped) {
-    const auto sizes = to_integers([descriptor getShape]);
-    const auto strides = strides_of_reshape(_view, sizes, function);
-    return strides ? [self viewWithOffset:_view.byte_offset sizes:sizes strides:*strides] : nil;
-  }
-  const size_t rank = _view.sizes.size();
-  if (plan.dimensions.size() != rank) {
-    violation("%s: the descriptor has %zu dimensions, the array %zu", function, plan.dimensions.size(), rank);
-  }
-  std::vector<int64_t> sizes(rank);
-  std::vector<int64_t> strides(rank);
-  int64_t offset = _view.byte_offset;
-  for (size_t i = 0; i < rank; ++i) {
-    const auto& dimension = plan.dimensions[i];
-    const size_t source = rank - 1 - dimension.source;
-    if (static_cast<int64_t>(dimension.length) != _view.sizes[source]) {
-      violation("%s: dimension %zu is %lu long, in the array %ld", function, i, dimension.length, _view.sizes[source]);
-    }
-    sizes[rank - 1 - i] = dimension.slice.length;
-    strides[rank - 1 - i] = _view.strides[source];
-    offset += dimension.slice.start * _view.strides[source] * MPSSizeofMPSDataType(_view.data_type);
-  }
-  return [self viewWithOffset:offset sizes:std::move(sizes) strides:std::move(strides)];
+  return [self viewWithSizes:descriptor->_sizes strides:strides];
 }
 
 - (MPSNDArray*)arrayViewWithShape:(MPSShape*)shape strides:(MPSShape*)strides {
   COUNT_CALL();
-  VALIDATE(strides != nil, "the strides are nil");
-  return [self viewWithSizes:shape == nil ? _view.sizes : to_integers(shape)
-                     strides:to_integers(strides)
-                    function:__func__];
-}
-
-- (MPSNDArray*)arrayViewWithDimensionCount:(NSUInteger)numberOfDimensions
-                            dimensionSizes:(const NSUInteger*)dimensionSizes
-                                   strides:(const NSUInteger*)dimStrides {
-  COUNT_CALL();
-  std::vector<int64_t> sizes(dimensionSizes, dimensionSizes + numberOfDimensions);
-  std::vector<int64_t> strides(dimStrides, dimStrides + numberOfDimensions);
-  std::reverse(sizes.begin(), sizes.end());
-  std::reverse(strides.begin(), strides.end());
-  return [self viewWithSizes:std::move(sizes) strides:std::move(strides) function:__func__];
-}
-
-- (MPSNDArray*)viewWithSizes:(std::vector<int64_t>)sizes
-                     strides:(std::vector<int64_t>)strides
-                    function:(const char*)function {
-  if (sizes.size() != strides.size()) {
-    violation("%s: %zu strides for %zu dimensions", function, strides.size(), sizes.size());
+  const Sizes sizes = shape == nil ? _view.sizes : to_sizes(shape);
+  const Sizes steps = to_sizes(strides);
+  VALIDATE(sizes.size() == steps.size(), "%zu strides for %zu dimensions", steps.size(), sizes.size());
+  for (const int64_t stride : steps) {
+    VALIDATE(stride >= 0, "the stride %ld is negative", stride);
   }
-  if (sizes.size() > kMaximumDimensions) {
-    violation("%s: %zu dimensions, at most %lu are allowed", function, sizes.size(), kMaximumDimensions);
-  }
-  for (const int64_t stride : strides) {
-    if (stride < 0) {
-      violation("%s: the stride %ld is negative", function, stride);
-    }
-  }
-  if (!strides.empty() && strides.back() != 1) {
-    violation("%s: the fastest moving dimension must have stride 1, not %ld", function, strides.back());
-  }
-  MPSNDArray* view = [self viewWithOffset:_view.byte_offset sizes:std::move(sizes) strides:std::move(strides)];
-  check_bounds(view->_view, function);
+  VALIDATE(
+      steps.empty() || steps.back() == 1, "the fastest moving dimension must have stride 1, not %ld", steps.back());
+  MPSNDArray* view = [self viewWithSizes:sizes strides:steps];
+  view->_view.check_bounds(__func__);
   return view;
 }
 
 // MARK: Data
 
+// The elements and packed ones in memory of the caller.
+- (std::pair<at::Tensor, at::Tensor>)tensorAndMemory:(void*)memory
+                                             strides:(NSInteger*)strides
+                                            function:(const char*)function {
+  if (memory == nullptr || _view.buffer.storageMode == MTLStorageModePrivate) {
+    violation("%s: the bytes are NULL, or the CPU cannot reach a private buffer", function);
+  }
+  if (strides != nullptr) {
+    unsupported("%s with strides", function);
+  }
+  _view.check_bounds(function);
+  const at::Tensor tensor = _view.tensor();
+  return {tensor, at::from_blob(memory, _view.sizes, tensor.options())};
+}
+
 - (void)writeBytes:(void*)buffer strideBytes:(NSInteger*)strideBytesPerDimension {
   COUNT_CALL();
-  VALIDATE(buffer != nullptr, "the bytes are NULL");
-  VALIDATE(_view.buffer.storageMode != MTLStorageModePrivate, "the CPU cannot reach a private buffer");
-  check_bounds(_view, __func__);
-  bits_of(_view, __func__).copy_(caller_memory(buffer, _view, strideBytesPerDimension, __func__));
+  const auto [tensor, memory] = [self tensorAndMemory:buffer strides:strideBytesPerDimension function:__func__];
+  tensor.copy_(memory);
 }
 
 - (void)readBytes:(void*)buffer strideBytes:(NSInteger*)strideBytesPerDimension {
   COUNT_CALL();
-  VALIDATE(buffer != nullptr, "the bytes are NULL");
-  VALIDATE(_view.buffer.storageMode != MTLStorageModePrivate, "the CPU cannot reach a private buffer");
-  check_bounds(_view, __func__);
-  caller_memory(buffer, _view, strideBytesPerDimension, __func__).copy_(bits_of(_view, __func__));
-}
-
-// The array that the buffer holds, in the given type and with the given strides.
-- (NDArrayView)viewOfBuffer:(id<MTLBuffer>)buffer
-                   dataType:(MPSDataType)dataType
-                     offset:(NSUInteger)offset
-                 rowStrides:(NSInteger*)rowStrides
-                   function:(const char*)function {
-  if (buffer == nil) {
-    violation("%s: the buffer is nil", function);
-  }
-  NDArrayView view{
-      buffer, static_cast<int64_t>(offset), _view.sizes, at::detail::defaultStrides(_view.sizes), dataType};
-  if (rowStrides != nullptr) {
-    const NSInteger element = MPSSizeofMPSDataType(dataType);
-    for (size_t i = 0; i < view.strides.size(); ++i) {
-      view.strides[i] = rowStrides[view.strides.size() - 1 - i] / element;
-    }
-  }
-  check_bounds(view, function);
-  return view;
-}
-
-- (void)exportDataWithCommandBuffer:(id<MTLCommandBuffer>)cmdBuf
-                           toBuffer:(id<MTLBuffer>)buffer
-                destinationDataType:(MPSDataType)destinationDataType
-                             offset:(NSUInteger)offset
-                         rowStrides:(NSInteger*)rowStrides {
-  COUNT_CALL();
-  const NDArrayView destination = [self viewOfBuffer:buffer
-                                            dataType:destinationDataType
-                                              offset:offset
-                                          rowStrides:rowStrides
-                                            function:__func__];
-  const NDArrayView source = view_of(self);
-  encode_elements(cmdBuf, source, destination, __func__);
+  const auto [tensor, memory] = [self tensorAndMemory:buffer strides:strideBytesPerDimension function:__func__];
+  memory.copy_(tensor);
 }
 
 - (void)printNDArray {
@@ -410,7 +292,30 @@ void encode_elements(id<MTLCommandBuffer> command_buffer,
   return [NSString stringWithFormat:@"<MPSNDArray: %p, type 0x%x, shape %@>",
                                     self,
                                     static_cast<unsigned>(_view.data_type),
-                                    [to_numbers(_view.sizes) componentsJoinedByString:@"x"]];
+                                    [to_shape(_view.sizes) componentsJoinedByString:@"x"]];
+}
+
+@end
+
+@implementation MPSNDArrayIdentity
+
+- (MPSNDArray*)reshapeWithCommandBuffer:(id<MTLCommandBuffer>)commandBuffer
+                            sourceArray:(MPSNDArray*)source
+                                  shape:(MPSShape*)shape
+                       destinationArray:(MPSNDArray*)destination {
+  COUNT_CALL();
+  VALIDATE(source != nil, "the source is nil");
+  if (commandBuffer != nil || destination != nil) {
+    unsupported("%s with a copy", __func__);
+  }
+  const Sizes sizes = to_sizes(shape);
+  const NDArrayView view = view_of(source);
+  VALIDATE(c10::multiply_integers(view.sizes) == c10::multiply_integers(sizes),
+           "%ld elements cannot take a shape of %ld",
+           c10::multiply_integers(view.sizes),
+           c10::multiply_integers(sizes));
+  const auto strides = at::detail::computeStride(view.sizes, view.strides, sizes);
+  return strides ? [source viewWithSizes:sizes strides:*strides] : nil;
 }
 
 @end
@@ -430,64 +335,16 @@ ByteAccess NDArrayView::access(bool writes) const {
   return {buffer, begin, begin + length, writes};
 }
 
+void NDArrayView::check_bounds(const char* function) const {
+  const int64_t end = byte_offset + element_extent(*this) * MPSSizeofMPSDataType(data_type);
+  if (end > static_cast<int64_t>(buffer.length)) {
+    violation("%s: the elements end at byte %ld, the buffer at byte %lu", function, end, buffer.length);
+  }
+}
+
 NDArrayView view_of(MPSNDArray* array) {
-  check_bounds(array->_view, "MPSNDArray");
+  array->_view.check_bounds("MPSNDArray");
   return array->_view;
-}
-
-void check_bounds(const NDArrayView& view, const char* function) {
-  const int64_t end = view.byte_offset + element_extent(view) * MPSSizeofMPSDataType(view.data_type);
-  if (end > static_cast<int64_t>(view.buffer.length)) {
-    violation("%s: the elements end at byte %ld, the buffer at byte %lu", function, end, view.buffer.length);
-  }
-}
-
-std::optional<std::vector<int64_t>> strides_of_reshape(const NDArrayView& view,
-                                                       const std::vector<int64_t>& sizes,
-                                                       const char* function) {
-  if (c10::multiply_integers(view.sizes) != c10::multiply_integers(sizes)) {
-    violation("%s: %ld elements cannot take a shape of %ld",
-              function,
-              c10::multiply_integers(view.sizes),
-              c10::multiply_integers(sizes));
-  }
-  return at::detail::computeStride(view.sizes, view.strides, sizes);
-}
-
-MPSNDArray* alias_with_strides(MPSNDArray* array, std::vector<int64_t> sizes, std::vector<int64_t> strides) {
-  return [array viewWithOffset:array->_view.byte_offset sizes:std::move(sizes) strides:std::move(strides)];
-}
-
-MPSNDArray* new_array(id<MTLDevice> device, const std::vector<int64_t>& sizes, MPSDataType type) {
-  MPSNDArrayDescriptor* descriptor = [MPSNDArrayDescriptor descriptorWithDataType:type shape:to_numbers(sizes)];
-  descriptor.preferPackedRows = YES;
-  return [[[MPSNDArray alloc] initWithDevice:device descriptor:descriptor] autorelease];
-}
-
-MPSNDArray* copy_with_sizes(MPSNDArray* array,
-                            const std::vector<int64_t>& sizes,
-                            id<MTLCommandBuffer> command_buffer,
-                            const char* function) {
-  MPSNDArray* copy = new_array(array.device, sizes, array->_view.data_type);
-  encode_copy(command_buffer, nil, array, copy, function);
-  return copy;
-}
-
-void encode_copy(id<MTLCommandBuffer> command_buffer,
-                 id<MTLComputeCommandEncoder> encoder,
-                 MPSNDArray* source_array,
-                 MPSNDArray* destination_array,
-                 const char* function) {
-  const NDArrayView source = view_of(source_array);
-  const NDArrayView destination = view_of(destination_array);
-  encode_kernel(command_buffer,
-                encoder,
-                {function,
-                 [=] {
-                   const at::Tensor target = bits_of(destination, function);
-                   target.copy_(bits_of(source, function).reshape(target.sizes()));
-                 },
-                 {source.access(false), destination.access(true)}});
 }
 
 } // namespace mps_simulator

@@ -159,54 +159,6 @@ CASE(graph_rounds_half_precision_at_the_end_of_kernels) {
   expect(logarithm_of_exponential(true), {INFINITY});
 }
 
-// The published answers of Philox4x32-10 for counter and key zero, and for all bits set.
-CASE(graph_random_words_are_philox) {
-  const auto first_words = [](int32_t word) {
-    MPSGraph* graph = new_graph();
-    MPSGraphTensor* state = placeholder<int32_t>(graph, {7});
-    MPSGraphRandomOpDescriptor* descriptor =
-        [MPSGraphRandomOpDescriptor descriptorWithDistribution:MPSGraphRandomDistributionUniform
-                                                      dataType:MPSDataTypeInt64];
-    descriptor.minInteger = INT64_MIN;
-    descriptor.maxInteger = INT64_MAX;
-    NSArray<MPSGraphTensor*>* results = [graph randomTensorWithShape:shape({2})
-                                                          descriptor:descriptor
-                                                         stateTensor:state
-                                                                name:nil];
-    const Data<int32_t> words({7}, {1, word, word, word, word, word, word});
-    const Data<int64_t> values({2}, {0, 0});
-    const Data<int32_t> next({7}, std::vector<int32_t>(7));
-    run(graph, {{state, words.data}}, {{results[0], values.data}, {results[1], next.data}});
-    const int32_t carried = word == -1 ? 0 : 1;
-    const int32_t rest = word == -1 ? 0 : word;
-    expect(next.values(), {1, carried, rest, rest, rest, word, word});
-    return values.values();
-  };
-  expect(first_words(0), {static_cast<int64_t>(0xe169c58d6627e8d5ull), static_cast<int64_t>(0x9b00dbd8bc57ac4cull)});
-  expect(first_words(-1), {static_cast<int64_t>(0x41c83b0e408f276dull), static_cast<int64_t>(0x6d5451fda20bc7c6ull)});
-}
-
-// --- target operations ----------------------------------------------------
-
-CASE(graph_rejects_target_operations_that_cannot_run) {
-  MPSGraph* graph = new_graph();
-  MPSGraphTensor* input = placeholder<float>(graph, {2});
-  MPSGraphTensor* other = placeholder<float>(graph, {2});
-  MPSGraphTensor* square = [graph squareWithTensor:input name:nil];
-  MPSGraphTensor* unfed = [graph negativeWithTensor:other name:nil];
-  MPSGraph* stranger = new_graph();
-  MPSGraphTensor* strange = [stranger squareWithTensor:placeholder<float>(stranger, {2}) name:nil];
-  const Data<float> source({2}, {2, 3}), result({2}, {0, 0});
-  const auto run_with = [&](MPSGraphTensor* target) {
-    [graph runWithMTLCommandQueue:queue()
-                            feeds:dictionary({{input, source.data}})
-                 targetOperations:@[ target.operation ]
-                resultsDictionary:dictionary({{square, result.data}})];
-  };
-  expect_violation("no data is fed", [&] { run_with(unfed); });
-  expect_violation("belongs to another graph", [&] { run_with(strange); });
-}
-
 CASE(graph_reinterprets_bytes) {
   // One and minus two, as IEEE 754 has them.
   const std::vector<float> numbers = {1, -2};

@@ -22,7 +22,7 @@ CASE(matrix_misuse_is_named) {
                                                                             columns:2
                                                                            rowBytes:8
                                                                            dataType:MPSDataTypeFloat32];
-    return [[[MPSMatrix alloc] initWithBuffer:shared_buffer(length) descriptor:descriptor] autorelease];
+    return [[[MPSMatrix alloc] initWithBuffer:shared_buffer(length) offset:0 descriptor:descriptor] autorelease];
   };
   EXPECT_VIOLATION("-[MPSMatrix initWithBuffer:offset:descriptor:]", "ends at byte 16, the buffer at byte 12", {
     matrix(12);
@@ -45,11 +45,10 @@ CASE(matrix_misuse_is_named) {
                                                                              transpose:NO
                                                                                   unit:NO
                                                                                  order:2
-                                                                numberOfRightHandSides:2
+                                                                numberOfRightHandSides:3
                                                                                  alpha:1] autorelease];
-  solver.batchSize = 4;
   EXPECT_VIOLATION("-[MPSMatrixSolveTriangular encodeToCommandBuffer:sourceMatrix:rightHandSideMatrix:solutionMatrix:]",
-                   "4 matrices",
+                   "not 2 x 3",
                    {
                      [solver encodeToCommandBuffer:commands
                                       sourceMatrix:square

@@ -1,4 +1,4 @@
-"""The last bit: graphs that run in parts give what the CPU gives, and half precision is rounded once, as on a GPU."""
+"""The last bit: operations on elements give what the CPU gives, and half precision is rounded once, as on a GPU."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-# Not a multiple of any part's length, and one that leaves a part of one element.
-LENGTHS = (200_003, 2 * 65_536 + 1)
 OPERATIONS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "add": lambda x, y: x + y,
     "add twice": lambda x, y: torch.add(x, y, alpha=2),
@@ -29,13 +27,12 @@ OPERATIONS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
 }
 
 
-@pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_operation_in_parts(name: str, dtype: torch.dtype, length: int) -> None:
+def test_operation_on_elements(name: str, dtype: torch.dtype) -> None:
     torch.manual_seed(0)
-    x = torch.randn(length).to(dtype)
-    y = (torch.rand(length) + 0.5).to(dtype)
+    x = torch.randn(90_003).to(dtype)
+    y = (torch.rand(90_003) + 0.5).to(dtype)
     expected = OPERATIONS[name](x, y)
     result = OPERATIONS[name](x.to("mps"), y.to("mps"))
     assert result.dtype == expected.dtype

@@ -15,7 +15,9 @@ BUILD = ROOT / "build" / "simulator"
 CHECKOUT = ROOT / "build" / "pytorch"
 INCLUDE = ROOT / "test" / "simulator" / "include"
 FRAMEWORKS = ("Foundation", "Metal", "MetalPerformanceShaders", "MetalPerformanceShadersGraph")
-_IMPORTS = "".join(f"#import <{name}/{name}.h>\n" for name in FRAMEWORKS)
+# Upstream's own declarations of Apple's methods.
+_UPSTREAMS = CHECKOUT / "aten" / "src" / "ATen" / "native" / "mps" / "MPSGraphVenturaOps.h"
+_IMPORTS = "".join(f"#import <{name}/{name}.h>\n" for name in FRAMEWORKS) + f'#import "{_UPSTREAMS}"\n'
 # Of the version of the compiler of the simulator's build.
 _LIBCLANG = "libclang-19.so.1"
 if not cindex.Config.loaded:
@@ -99,8 +101,8 @@ def read(words: list[str], text: str = _IMPORTS, inside: Path = INCLUDE) -> Decl
             continue
         path = Path(file.name)
         header = path.name if path.name == "declarations.mm" else ""
-        if path.is_relative_to(inside):
-            header = str(path.relative_to(inside))
+        if path.is_relative_to(inside) or path == _UPSTREAMS:
+            header = path.name
         if header:
             _declaration(found, cursor, header)
     return found

@@ -2,14 +2,9 @@
 
 #include <MetalPerformanceShaders/MPSCoreTypes.h>
 
-#pragma clang assume_nonnull begin
-
 @interface MPSMatrixDescriptor : NSObject
-@property(readwrite, nonatomic) NSUInteger rows, columns;
-@property(readonly, nonatomic) NSUInteger matrices;
-@property(readwrite, nonatomic) MPSDataType dataType;
-@property(readwrite, nonatomic) NSUInteger rowBytes;
-@property(readonly, nonatomic) NSUInteger matrixBytes;
+@property(readonly, nonatomic) NSUInteger rows, columns, matrices, rowBytes, matrixBytes;
+@property(readonly, nonatomic) MPSDataType dataType;
 + (instancetype)matrixDescriptorWithRows:(NSUInteger)rows
                                  columns:(NSUInteger)columns
                                 rowBytes:(NSUInteger)rowBytes
@@ -28,29 +23,20 @@
 @property(readonly, nonatomic) MPSDataType dataType;
 @property(readonly, nonatomic) NSUInteger rowBytes, matrixBytes, offset;
 @property(readonly, nonatomic) id<MTLBuffer> data;
-- (instancetype)initWithBuffer:(id<MTLBuffer>)buffer descriptor:(MPSMatrixDescriptor*)descriptor;
 - (instancetype)initWithBuffer:(id<MTLBuffer>)buffer
                         offset:(NSUInteger)offset
                     descriptor:(MPSMatrixDescriptor*)descriptor;
-- (instancetype)initWithDevice:(id<MTLDevice>)device descriptor:(MPSMatrixDescriptor*)descriptor;
-- (instancetype)init NS_UNAVAILABLE;
 @end
 
 typedef NS_ENUM(int, MPSMatrixDecompositionStatus) {
   MPSMatrixDecompositionStatusSuccess = 0,
-  MPSMatrixDecompositionStatusFailure = -1,
   MPSMatrixDecompositionStatusSingular = -2,
-  MPSMatrixDecompositionStatusNonPositiveDefinite = -3,
 };
 
 @interface MPSMatrixUnaryKernel : MPSKernel
-@property(readwrite, nonatomic) MTLOrigin sourceMatrixOrigin, resultMatrixOrigin;
-@property(readwrite, nonatomic) NSUInteger batchStart, batchSize;
 @end
 
 @interface MPSMatrixBinaryKernel : MPSKernel
-@property(readwrite, nonatomic) MTLOrigin primarySourceMatrixOrigin, secondarySourceMatrixOrigin, resultMatrixOrigin;
-@property(readwrite, nonatomic) NSUInteger batchStart, batchSize;
 @end
 
 @interface MPSMatrixDecompositionLU : MPSMatrixUnaryKernel
@@ -60,7 +46,7 @@ typedef NS_ENUM(int, MPSMatrixDecompositionStatus) {
                  sourceMatrix:(MPSMatrix*)sourceMatrix
                  resultMatrix:(MPSMatrix*)resultMatrix
                  pivotIndices:(MPSMatrix*)pivotIndices
-                       status:(nullable id<MTLBuffer>)status;
+                       status:(id<MTLBuffer>)status;
 @end
 
 @interface MPSMatrixSolveTriangular : MPSMatrixBinaryKernel
@@ -78,5 +64,3 @@ typedef NS_ENUM(int, MPSMatrixDecompositionStatus) {
           rightHandSideMatrix:(MPSMatrix*)rightHandSideMatrix
                solutionMatrix:(MPSMatrix*)solutionMatrix;
 @end
-
-#pragma clang assume_nonnull end

@@ -2,60 +2,40 @@
 
 #include <MetalPerformanceShaders/MPSCoreTypes.h>
 
-#pragma clang assume_nonnull begin
-
 // Dimension 0 is the fastest moving one; a `shape` lists the dimensions the
 // other way round.
-@interface MPSNDArrayDescriptor : NSObject <NSCopying>
+@interface MPSNDArrayDescriptor : NSObject<NSCopying>
 @property(readwrite, nonatomic) MPSDataType dataType;
-@property(readwrite, nonatomic) NSUInteger numberOfDimensions;
+@property(readonly, nonatomic) NSUInteger numberOfDimensions;
 #ifdef __MAC_15_0
 @property(readwrite, nonatomic) BOOL preferPackedRows;
 #endif
 + (instancetype)descriptorWithDataType:(MPSDataType)dataType shape:(MPSShape*)shape;
-- (NSUInteger)lengthOfDimension:(NSUInteger)dimensionIndex;
-- (MPSDimensionSlice)sliceRangeForDimension:(NSUInteger)dimensionIndex;
-- (void)sliceDimension:(NSUInteger)dimensionIndex withSubrange:(MPSDimensionSlice)subRange;
-- (void)transposeDimension:(NSUInteger)dimensionIndex withDimension:(NSUInteger)dimensionIndex2;
-- (void)permuteWithDimensionOrder:(NSUInteger* _Nonnull)dimensionOrder;
-- (vector_uchar16)dimensionOrder;
+- (void)transposeDimension:(NSUInteger)dimension withDimension:(NSUInteger)other;
 - (MPSShape*)getShape;
 @end
 
 @interface MPSNDArray : NSObject
-@property(copy, atomic, nullable) NSString* label;
+@property(copy, atomic) NSString* label;
 @property(readonly, nonatomic) MPSDataType dataType;
 @property(readonly, nonatomic) NSUInteger numberOfDimensions;
 @property(readonly, retain, nonatomic) id<MTLDevice> device;
-@property(readonly, retain, nonatomic, nullable) MPSNDArray* parent;
 - (instancetype)initWithDevice:(id<MTLDevice>)device descriptor:(MPSNDArrayDescriptor*)descriptor;
-- (instancetype)initWithDevice:(id<MTLDevice>)device scalar:(double)value;
 #ifdef __MAC_15_0
 - (instancetype)initWithBuffer:(id<MTLBuffer>)buffer
                         offset:(NSUInteger)offset
                     descriptor:(MPSNDArrayDescriptor*)descriptor;
 #endif
-- (instancetype)init NS_UNAVAILABLE;
-- (NSUInteger)lengthOfDimension:(NSUInteger)dimensionIndex;
 - (MPSNDArrayDescriptor*)descriptor;
-- (nullable id<MTLBuffer>)userBuffer;
-- (nullable MPSNDArray*)arrayViewWithCommandBuffer:(nullable id<MTLCommandBuffer>)cmdBuf
-                                        descriptor:(MPSNDArrayDescriptor*)descriptor
-                                          aliasing:(MPSAliasingStrategy)aliasing;
+- (id<MTLBuffer>)userBuffer;
+- (MPSNDArray*)arrayViewWithCommandBuffer:(id<MTLCommandBuffer>)buffer
+                               descriptor:(MPSNDArrayDescriptor*)descriptor
+                                 aliasing:(MPSAliasingStrategy)aliasing;
 #ifdef __MAC_15_0
-- (nullable MPSNDArray*)arrayViewWithDescriptor:(MPSNDArrayDescriptor*)descriptor;
-- (nullable MPSNDArray*)arrayViewWithShape:(nullable MPSShape*)shape strides:(MPSShape*)strides;
-- (nullable MPSNDArray*)arrayViewWithDimensionCount:(NSUInteger)numberOfDimensions
-                                     dimensionSizes:(const NSUInteger* _Nonnull)dimensionSizes
-                                            strides:(const NSUInteger* _Nonnull)dimStrides;
+- (MPSNDArray*)arrayViewWithShape:(MPSShape*)shape strides:(MPSShape*)strides;
 #endif
-- (void)readBytes:(void*)buffer strideBytes:(nullable NSInteger*)strideBytesPerDimension;
-- (void)writeBytes:(void*)buffer strideBytes:(nullable NSInteger*)strideBytesPerDimension;
-- (void)exportDataWithCommandBuffer:(id<MTLCommandBuffer>)cmdBuf
-                           toBuffer:(id<MTLBuffer>)buffer
-                destinationDataType:(MPSDataType)destinationDataType
-                             offset:(NSUInteger)offset
-                         rowStrides:(nullable NSInteger*)rowStrides;
+- (void)readBytes:(void*)bytes strideBytes:(NSInteger*)strides;
+- (void)writeBytes:(void*)bytes strideBytes:(NSInteger*)strides;
 - (void)printNDArray;
 @end
 
@@ -66,11 +46,10 @@
 @end
 
 @interface MPSNDArrayMultiaryKernel : MPSNDArrayMultiaryBase
-- (MPSNDArray*)encodeToCommandBuffer:(id<MTLCommandBuffer>)cmdBuf sourceArrays:(NSArray<MPSNDArray*>*)sourceArrays;
-- (void)encodeToCommandBuffer:(id<MTLCommandBuffer>)cmdBuf
+- (void)encodeToCommandBuffer:(id<MTLCommandBuffer>)buffer
                  sourceArrays:(NSArray<MPSNDArray*>*)sourceArrays
              destinationArray:(MPSNDArray*)destination;
-- (void)encodeToCommandEncoder:(nullable id<MTLComputeCommandEncoder>)encoder
+- (void)encodeToCommandEncoder:(id<MTLComputeCommandEncoder>)encoder
                  commandBuffer:(id<MTLCommandBuffer>)commandBuffer
                   sourceArrays:(NSArray<MPSNDArray*>*)sourceArrays
               destinationArray:(MPSNDArray*)destination;
@@ -78,18 +57,9 @@
 
 @interface MPSNDArrayUnaryKernel : MPSNDArrayMultiaryKernel
 - (instancetype)initWithDevice:(id<MTLDevice>)device;
-- (MPSNDArray*)encodeToCommandBuffer:(id<MTLCommandBuffer>)cmdBuf sourceArray:(MPSNDArray*)sourceArray;
-- (void)encodeToCommandBuffer:(id<MTLCommandBuffer>)cmdBuf
-                  sourceArray:(MPSNDArray*)sourceArray
-             destinationArray:(MPSNDArray*)destination;
-- (void)encodeToCommandEncoder:(nullable id<MTLComputeCommandEncoder>)encoder
-                 commandBuffer:(id<MTLCommandBuffer>)commandBuffer
-                   sourceArray:(MPSNDArray*)sourceArray
-              destinationArray:(MPSNDArray*)destination;
 @end
 
 @interface MPSNDArrayMatrixMultiplication : MPSNDArrayMultiaryKernel
-@property(readwrite, nonatomic) double alpha, beta;
 @end
 
 #ifdef __MAC_15_0
@@ -98,11 +68,9 @@
 __attribute__((weak_import))
 #endif
 @interface MPSNDArrayIdentity : MPSNDArrayUnaryKernel
-- (nullable MPSNDArray*)reshapeWithCommandBuffer:(nullable id<MTLCommandBuffer>)cmdBuf
-                                     sourceArray:(MPSNDArray*)sourceArray
-                                           shape:(MPSShape*)shape
-                                destinationArray:(nullable MPSNDArray*)destinationArray;
+- (MPSNDArray*)reshapeWithCommandBuffer:(id<MTLCommandBuffer>)buffer
+                            sourceArray:(MPSNDArray*)sourceArray
+                                  shape:(MPSShape*)shape
+                       destinationArray:(MPSNDArray*)destinationArray;
 @end
 #endif
-
-#pragma clang assume_nonnull end

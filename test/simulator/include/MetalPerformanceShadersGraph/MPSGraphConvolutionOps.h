@@ -1,11 +1,9 @@
-// Operations with windows over space, and on images.
+// Operations with windows over space.
 #pragma once
 
 #include <MetalPerformanceShadersGraph/MPSGraph.h>
 
-#pragma clang assume_nonnull begin
-
-@interface MPSGraphConvolution2DOpDescriptor : MPSGraphObject <NSCopying>
+@interface MPSGraphConvolution2DOpDescriptor : MPSGraphObject<NSCopying>
 @property(readwrite, nonatomic) NSUInteger strideInX, strideInY, dilationRateInX, dilationRateInY, paddingLeft;
 @property(readwrite, nonatomic) NSUInteger paddingRight, paddingTop, paddingBottom;
 @property(readwrite, nonatomic) MPSGraphPaddingStyle paddingStyle;
@@ -13,28 +11,7 @@
 @property(readwrite, nonatomic) NSUInteger groups;
 @end
 
-@interface MPSGraph (MPSGraphConvolutionOps)
-- (MPSGraphTensor*)convolution2DDataGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient
-                                                         weightsTensor:(MPSGraphTensor*)weightsTensor
-                                                           outputShape:(MPSShape*)outputShape
-                                          forwardConvolutionDescriptor:
-                                              (MPSGraphConvolution2DOpDescriptor*)forwardConvolutionDescriptor
-                                                                  name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)convolution2DWeightsGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient
-                                                             sourceTensor:(MPSGraphTensor*)sourceTensor
-                                                              outputShape:(MPSShape*)outputShape
-                                             forwardConvolutionDescriptor:
-                                                 (MPSGraphConvolution2DOpDescriptor*)forwardConvolutionDescriptor
-                                                                     name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)convolution2DWithSourceTensor:(MPSGraphTensor*)source
-                                   weightsTensor:(MPSGraphTensor*)weightsTensor
-                                      descriptor:(MPSGraphConvolution2DOpDescriptor*)descriptor
-                                            name:(NSString* _Nullable)name;
-@end
-
-// Convolutions in three dimensions.
-
-@interface MPSGraphConvolution3DOpDescriptor : MPSGraphObject <NSCopying>
+@interface MPSGraphConvolution3DOpDescriptor : MPSGraphObject<NSCopying>
 @property(readwrite, nonatomic) NSUInteger strideInX, strideInY, strideInZ, dilationRateInX, dilationRateInY;
 @property(readwrite, nonatomic) NSUInteger dilationRateInZ, paddingLeft, paddingRight, paddingTop, paddingBottom;
 @property(readwrite, nonatomic) NSUInteger paddingFront, paddingBack;
@@ -43,28 +20,7 @@
 @property(readwrite, nonatomic) NSUInteger groups;
 @end
 
-@interface MPSGraph (MPSGraphConvolution3DOps)
-- (MPSGraphTensor*)convolution3DDataGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient
-                                                         weightsTensor:(MPSGraphTensor*)weightsTensor
-                                                           outputShape:(MPSShape*)outputShape
-                                          forwardConvolutionDescriptor:
-                                              (MPSGraphConvolution3DOpDescriptor*)forwardConvolutionDescriptor
-                                                                  name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)convolution3DWeightsGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient
-                                                             sourceTensor:(MPSGraphTensor*)sourceTensor
-                                                              outputShape:(MPSShape*)outputShape
-                                             forwardConvolutionDescriptor:
-                                                 (MPSGraphConvolution3DOpDescriptor*)forwardConvolutionDescriptor
-                                                                     name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)convolution3DWithSourceTensor:(MPSGraphTensor*)source
-                                   weightsTensor:(MPSGraphTensor*)weightsTensor
-                                      descriptor:(MPSGraphConvolution3DOpDescriptor*)descriptor
-                                            name:(NSString* _Nullable)name;
-@end
-
-// Depthwise convolutions.
-
-@interface MPSGraphDepthwiseConvolution3DOpDescriptor : MPSGraphObject <NSCopying>
+@interface MPSGraphDepthwiseConvolution3DOpDescriptor : MPSGraphObject<NSCopying>
 @property(readwrite, nonatomic, copy) NSArray<NSNumber*>* strides;
 @property(readwrite, nonatomic, copy) NSArray<NSNumber*>* dilationRates;
 @property(readwrite, nonatomic, copy) NSArray<NSNumber*>* paddingValues;
@@ -72,41 +28,12 @@
 @property(readwrite, nonatomic) NSInteger channelDimensionIndex;
 @end
 
-@interface MPSGraph (MPSGraphDepthwiseConvolutionOps)
-- (MPSGraphTensor*)
-    depthwiseConvolution3DDataGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient
-                                                   weightsTensor:(MPSGraphTensor*)weightsTensor
-                                                     outputShape:(MPSShape*)outputShape
-                                                      descriptor:(MPSGraphDepthwiseConvolution3DOpDescriptor*)descriptor
-                                                            name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)
-    depthwiseConvolution3DWeightsGradientWithIncomingGradientTensor:(MPSGraphTensor*)incomingGradient
-                                                       sourceTensor:(MPSGraphTensor*)sourceTensor
-                                                        outputShape:(MPSShape*)outputShape
-                                                         descriptor:
-                                                             (MPSGraphDepthwiseConvolution3DOpDescriptor*)descriptor
-                                                               name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)depthwiseConvolution3DWithSourceTensor:(MPSGraphTensor*)source
-                                            weightsTensor:(MPSGraphTensor*)weightsTensor
-                                               descriptor:(MPSGraphDepthwiseConvolution3DOpDescriptor*)descriptor
-                                                     name:(NSString* _Nullable)name;
-@end
-
-// Pooling.
-
 typedef NS_ENUM(NSUInteger, MPSGraphPoolingReturnIndicesMode) {
   MPSGraphPoolingReturnIndicesNone = 0,
-  MPSGraphPoolingReturnIndicesGlobalFlatten1D = 1,
   MPSGraphPoolingReturnIndicesGlobalFlatten2D = 2,
-  MPSGraphPoolingReturnIndicesGlobalFlatten3D = 3,
-  MPSGraphPoolingReturnIndicesGlobalFlatten4D = 4,
-  MPSGraphPoolingReturnIndicesLocalFlatten1D = 5,
-  MPSGraphPoolingReturnIndicesLocalFlatten2D = 6,
-  MPSGraphPoolingReturnIndicesLocalFlatten3D = 7,
-  MPSGraphPoolingReturnIndicesLocalFlatten4D = 8,
 };
 
-@interface MPSGraphPooling2DOpDescriptor : MPSGraphObject <NSCopying>
+@interface MPSGraphPooling2DOpDescriptor : MPSGraphObject<NSCopying>
 @property(readwrite, nonatomic) NSUInteger kernelWidth, kernelHeight, strideInX, strideInY, dilationRateInX;
 @property(readwrite, nonatomic) NSUInteger dilationRateInY, paddingLeft, paddingRight, paddingTop, paddingBottom;
 @property(readwrite, nonatomic) MPSGraphPaddingStyle paddingStyle;
@@ -114,116 +41,42 @@ typedef NS_ENUM(NSUInteger, MPSGraphPoolingReturnIndicesMode) {
 @property(readwrite, nonatomic) MPSGraphPoolingReturnIndicesMode returnIndicesMode;
 @property(readwrite, nonatomic) MPSDataType returnIndicesDataType;
 @property(readwrite, nonatomic) BOOL ceilMode, includeZeroPadToAverage;
-+ (nullable instancetype)descriptorWithKernelWidth:(NSUInteger)kernelWidth
-                                      kernelHeight:(NSUInteger)kernelHeight
-                                         strideInX:(NSUInteger)strideInX
-                                         strideInY:(NSUInteger)strideInY
-                                   dilationRateInX:(NSUInteger)dilationRateInX
-                                   dilationRateInY:(NSUInteger)dilationRateInY
-                                       paddingLeft:(NSUInteger)paddingLeft
-                                      paddingRight:(NSUInteger)paddingRight
-                                        paddingTop:(NSUInteger)paddingTop
-                                     paddingBottom:(NSUInteger)paddingBottom
-                                      paddingStyle:(MPSGraphPaddingStyle)paddingStyle
-                                        dataLayout:(MPSGraphTensorNamedDataLayout)dataLayout;
++ (instancetype)descriptorWithKernelWidth:(NSUInteger)kernelWidth
+                             kernelHeight:(NSUInteger)kernelHeight
+                                strideInX:(NSUInteger)strideInX
+                                strideInY:(NSUInteger)strideInY
+                          dilationRateInX:(NSUInteger)dilationRateInX
+                          dilationRateInY:(NSUInteger)dilationRateInY
+                              paddingLeft:(NSUInteger)paddingLeft
+                             paddingRight:(NSUInteger)paddingRight
+                               paddingTop:(NSUInteger)paddingTop
+                            paddingBottom:(NSUInteger)paddingBottom
+                             paddingStyle:(MPSGraphPaddingStyle)paddingStyle
+                               dataLayout:(MPSGraphTensorNamedDataLayout)dataLayout;
 @end
 
-@interface MPSGraph (MPSGraphPoolingOps)
-- (MPSGraphTensor*)avgPooling2DGradientWithGradientTensor:(MPSGraphTensor*)gradient
-                                             sourceTensor:(MPSGraphTensor*)sourceTensor
-                                               descriptor:(MPSGraphPooling2DOpDescriptor*)descriptor
-                                                     name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)avgPooling2DWithSourceTensor:(MPSGraphTensor*)source
-                                     descriptor:(MPSGraphPooling2DOpDescriptor*)descriptor
-                                           name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)maxPooling2DGradientWithGradientTensor:(MPSGraphTensor*)gradient
-                                             sourceTensor:(MPSGraphTensor*)sourceTensor
-                                               descriptor:(MPSGraphPooling2DOpDescriptor*)descriptor
-                                                     name:(NSString* _Nullable)name;
+// A convolution and its gradients; a pooling and its gradient.
+#define MPS_CONVOLUTION(word, type, descriptor_of_gradients)                                                     \
+  -(MPSGraphTensor*)word##WithSourceTensor : (MPSGraphTensor*)source weightsTensor                               \
+      : (MPSGraphTensor*)weights descriptor : (type*)descriptor name : (NSString*)name;                          \
+  -(MPSGraphTensor*)word##DataGradientWithIncomingGradientTensor : (MPSGraphTensor*)gradient weightsTensor       \
+      : (MPSGraphTensor*)weights outputShape : (MPSShape*)shape descriptor_of_gradients : (type*)descriptor name \
+      : (NSString*)name;                                                                                         \
+  -(MPSGraphTensor*)word##WeightsGradientWithIncomingGradientTensor : (MPSGraphTensor*)gradient sourceTensor     \
+      : (MPSGraphTensor*)source outputShape : (MPSShape*)shape descriptor_of_gradients : (type*)descriptor name  \
+      : (NSString*)name;
+#define MPS_POOLING(word)                                                                     \
+  -(MPSGraphTensor*)word##WithSourceTensor : (MPSGraphTensor*)source descriptor               \
+      : (MPSGraphPooling2DOpDescriptor*)descriptor name : (NSString*)name;                    \
+  -(MPSGraphTensor*)word##GradientWithGradientTensor : (MPSGraphTensor*)gradient sourceTensor \
+      : (MPSGraphTensor*)source descriptor : (MPSGraphPooling2DOpDescriptor*)descriptor name : (NSString*)name;
+
+// The rest, as convolutions in three dimensions, is declared by the backend: MPSGraphVenturaOps.h.
+@interface MPSGraph (MPSGraphConvolutionOps)
+MPS_CONVOLUTION(convolution2D, MPSGraphConvolution2DOpDescriptor, forwardConvolutionDescriptor)
+MPS_CONVOLUTION(depthwiseConvolution3D, MPSGraphDepthwiseConvolution3DOpDescriptor, descriptor)
+MPS_FOR_EACH(MPS_POOLING, avgPooling2D, maxPooling2D)
 - (NSArray<MPSGraphTensor*>*)maxPooling2DReturnIndicesWithSourceTensor:(MPSGraphTensor*)source
                                                             descriptor:(MPSGraphPooling2DOpDescriptor*)descriptor
-                                                                  name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)maxPooling2DWithSourceTensor:(MPSGraphTensor*)source
-                                     descriptor:(MPSGraphPooling2DOpDescriptor*)descriptor
-                                           name:(NSString* _Nullable)name;
+                                                                  name:(NSString*)name;
 @end
-
-// Resizing of images.
-
-@interface MPSGraph (MPSGraphResizeOps)
-- (MPSGraphTensor*)resizeBilinearWithGradientTensor:(MPSGraphTensor*)gradient
-                                              input:(MPSGraphTensor*)input
-                                       centerResult:(BOOL)centerResult
-                                       alignCorners:(BOOL)alignCorners
-                                             layout:(MPSGraphTensorNamedDataLayout)layout
-                                               name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)resizeBilinearWithGradientTensor:(MPSGraphTensor*)gradient
-                                              input:(MPSGraphTensor*)input
-                                  scaleOffsetTensor:(MPSGraphTensor*)scaleOffsetTensor
-                                             layout:(MPSGraphTensorNamedDataLayout)layout
-                                               name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)resizeBilinearWithTensor:(MPSGraphTensor*)tensor
-                                 sizeTensor:(MPSGraphTensor*)sizeTensor
-                               centerResult:(BOOL)centerResult
-                               alignCorners:(BOOL)alignCorners
-                                     layout:(MPSGraphTensorNamedDataLayout)layout
-                                       name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)resizeBilinearWithTensor:(MPSGraphTensor*)tensor
-                                 sizeTensor:(MPSGraphTensor*)sizeTensor
-                          scaleOffsetTensor:(MPSGraphTensor*)scaleOffsetTensor
-                                     layout:(MPSGraphTensorNamedDataLayout)layout
-                                       name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)resizeNearestWithGradientTensor:(MPSGraphTensor*)gradient
-                                             input:(MPSGraphTensor*)input
-                               nearestRoundingMode:(MPSGraphResizeNearestRoundingMode)nearestRoundingMode
-                                      centerResult:(BOOL)centerResult
-                                      alignCorners:(BOOL)alignCorners
-                                            layout:(MPSGraphTensorNamedDataLayout)layout
-                                              name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)resizeNearestWithGradientTensor:(MPSGraphTensor*)gradient
-                                             input:(MPSGraphTensor*)input
-                                 scaleOffsetTensor:(MPSGraphTensor*)scaleOffsetTensor
-                               nearestRoundingMode:(MPSGraphResizeNearestRoundingMode)nearestRoundingMode
-                                            layout:(MPSGraphTensorNamedDataLayout)layout
-                                              name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)resizeNearestWithTensor:(MPSGraphTensor*)tensor
-                                sizeTensor:(MPSGraphTensor*)sizeTensor
-                       nearestRoundingMode:(MPSGraphResizeNearestRoundingMode)nearestRoundingMode
-                              centerResult:(BOOL)centerResult
-                              alignCorners:(BOOL)alignCorners
-                                    layout:(MPSGraphTensorNamedDataLayout)layout
-                                      name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)resizeNearestWithTensor:(MPSGraphTensor*)tensor
-                                sizeTensor:(MPSGraphTensor*)sizeTensor
-                         scaleOffsetTensor:(MPSGraphTensor*)scaleOffsetTensor
-                       nearestRoundingMode:(MPSGraphResizeNearestRoundingMode)nearestRoundingMode
-                                    layout:(MPSGraphTensorNamedDataLayout)layout
-                                      name:(NSString* _Nullable)name;
-@end
-
-// Sampling at the points of a grid.
-
-@interface MPSGraph (MPSGraphSampleGridOps)
-- (MPSGraphTensor*)sampleGridWithSourceTensor:(MPSGraphTensor*)source
-                             coordinateTensor:(MPSGraphTensor*)coordinateTensor
-                                       layout:(MPSGraphTensorNamedDataLayout)layout
-                         normalizeCoordinates:(BOOL)normalizeCoordinates
-                          relativeCoordinates:(BOOL)relativeCoordinates
-                                 alignCorners:(BOOL)alignCorners
-                                  paddingMode:(MPSGraphPaddingMode)paddingMode
-                          nearestRoundingMode:(MPSGraphResizeNearestRoundingMode)nearestRoundingMode
-                                constantValue:(double)constantValue
-                                         name:(NSString* _Nullable)name;
-- (MPSGraphTensor*)sampleGridWithSourceTensor:(MPSGraphTensor*)source
-                             coordinateTensor:(MPSGraphTensor*)coordinateTensor
-                                       layout:(MPSGraphTensorNamedDataLayout)layout
-                         normalizeCoordinates:(BOOL)normalizeCoordinates
-                          relativeCoordinates:(BOOL)relativeCoordinates
-                                 alignCorners:(BOOL)alignCorners
-                                  paddingMode:(MPSGraphPaddingMode)paddingMode
-                                 samplingMode:(MPSGraphResizeMode)samplingMode
-                                constantValue:(double)constantValue
-                                         name:(NSString* _Nullable)name;
-@end
-
-#pragma clang assume_nonnull end

@@ -3,20 +3,9 @@
 
 #include <MetalPerformanceShadersGraph/MPSGraph.h>
 
-#pragma clang assume_nonnull begin
-
-typedef NS_ENUM(NSUInteger, MPSGraphRNNActivation) {
-  MPSGraphRNNActivationNone = 0,
-  MPSGraphRNNActivationRelu = 1,
-  MPSGraphRNNActivationTanh = 2,
-  MPSGraphRNNActivationSigmoid = 3,
-};
-
-@interface MPSGraphLSTMDescriptor : MPSGraphObject <NSCopying>
-@property(readwrite, nonatomic) BOOL reverse, bidirectional, produceCell, training, forgetGateLast;
-@property(readwrite, nonatomic) MPSGraphRNNActivation inputGateActivation, forgetGateActivation, cellGateActivation;
-@property(readwrite, nonatomic) MPSGraphRNNActivation outputGateActivation, activation;
-+ (nullable instancetype)descriptor;
+@interface MPSGraphLSTMDescriptor : MPSGraphObject<NSCopying>
+@property(readwrite, nonatomic) BOOL bidirectional, produceCell, training;
++ (instancetype)descriptor;
 @end
 
 @interface MPSGraph (MPSGraphRNNOps)
@@ -25,24 +14,22 @@ typedef NS_ENUM(NSUInteger, MPSGraphRNNActivation) {
                                             sourceGradient:(MPSGraphTensor*)sourceGradient
                                                     zState:(MPSGraphTensor*)zState
                                              cellOutputFwd:(MPSGraphTensor*)cellOutputFwd
-                                             stateGradient:(MPSGraphTensor* _Nullable)stateGradient
-                                              cellGradient:(MPSGraphTensor* _Nullable)cellGradient
-                                               inputWeight:(MPSGraphTensor* _Nullable)inputWeight
-                                                      bias:(MPSGraphTensor* _Nullable)bias
-                                                 initState:(MPSGraphTensor* _Nullable)initState
-                                                  initCell:(MPSGraphTensor* _Nullable)initCell
-                                                      mask:(MPSGraphTensor* _Nullable)mask
-                                                  peephole:(MPSGraphTensor* _Nullable)peephole
+                                             stateGradient:(MPSGraphTensor*)stateGradient
+                                              cellGradient:(MPSGraphTensor*)cellGradient
+                                               inputWeight:(MPSGraphTensor*)inputWeight
+                                                      bias:(MPSGraphTensor*)bias
+                                                 initState:(MPSGraphTensor*)initState
+                                                  initCell:(MPSGraphTensor*)initCell
+                                                      mask:(MPSGraphTensor*)mask
+                                                  peephole:(MPSGraphTensor*)peephole
                                                 descriptor:(MPSGraphLSTMDescriptor*)descriptor
-                                                      name:(NSString* _Nullable)name;
+                                                      name:(NSString*)name;
 - (NSArray<MPSGraphTensor*>*)LSTMWithSourceTensor:(MPSGraphTensor*)source
                                   recurrentWeight:(MPSGraphTensor*)recurrentWeight
-                                      inputWeight:(MPSGraphTensor* _Nullable)inputWeight
-                                             bias:(MPSGraphTensor* _Nullable)bias
-                                        initState:(MPSGraphTensor* _Nullable)initState
-                                         initCell:(MPSGraphTensor* _Nullable)initCell
+                                      inputWeight:(MPSGraphTensor*)inputWeight
+                                             bias:(MPSGraphTensor*)bias
+                                        initState:(MPSGraphTensor*)initState
+                                         initCell:(MPSGraphTensor*)initCell
                                        descriptor:(MPSGraphLSTMDescriptor*)descriptor
-                                             name:(NSString* _Nullable)name;
+                                             name:(NSString*)name;
 @end
-
-#pragma clang assume_nonnull end
