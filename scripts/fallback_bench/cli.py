@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +13,9 @@ from typing import Any
 
 import click
 
+from fallback_bench.github import API, GitHub
+from fallback_bench.sync import ISSUES, known_operators
+from fallback_bench.sync import sync as run_sync
 from fallback_bench.targets import load, OWN_FILE, Target, Targets
 from fork_tool.common.console import count_progress, note, say
 from fork_tool.common.errors import ForkToolError
@@ -104,16 +107,16 @@ def bench(
 @cli.command()
 @_FILE
 @click.option("--issue", "issues", multiple=True, type=int, help="A tracking issue.  [default: 77764 and 141287]")
-@click.option("--max-wait", default=900.0, show_default=True, help="Longest time to wait for GitHub, in seconds.")
-@click.option("--api", default=None, hidden=True)
-def sync(path: Path, issues: tuple[int, ...], max_wait: float, api: str | None) -> None:
+@click.option("--api", default=API, hidden=True)
+def sync(path: Path, issues: tuple[int, ...], api: str) -> None:
     """Bring the requests up to date with the tracking issues; needs GH_TOKEN."""
-    from fallback_bench.github import API, GitHub, token_of_environment
-    from fallback_bench.sync import ISSUES, known_operators
-    from fallback_bench.sync import sync as run
-
-    github = GitHub(token_of_environment(), api or API, max_wait)
-    outcome = run(github, path, known_operators(), issues or ISSUES)
+    token = (os.environ.get("GH_TOKEN") or os.environ.get("GITHUB_TOKEN") or "").strip()
+    if not token:
+        raise ForkToolError(
+            "There is no GH_TOKEN or GITHUB_TOKEN in the environment: make a token at github.com/settings/tokens "
+            "(it needs no rights, the issues are public), `export GH_TOKEN=…`, then run this again."
+        )
+    outcome = run_sync(GitHub(token, api), path, known_operators(), issues or ISSUES)
     say(f"read {outcome.comments} comments, {outcome.asking} of which ask for operators")
     for word, operators in (("new", outcome.new), ("no longer asked for", outcome.gone)):
         if operators:
@@ -184,17 +187,13 @@ def _function(what: str) -> Callable[[], Any]:
         raise ForkToolError(f"{what!r} is no MODULE:FUNCTION, like fallback_bench.example:gaussian_process.")
     try:
         if module.endswith(".py"):
-            spec = importlib.util.spec_from_file_location(Path(module).stem, module)
-            if spec is None or spec.loader is None or not Path(module).is_file():
-                raise ImportError(f"there is no file {module}")
-            loaded = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(loaded)
+            names = runpy.run_path(module, run_name=Path(module).stem)
         else:
             sys.path.insert(0, os.getcwd())
-            loaded = importlib.import_module(module)
-    except ImportError as problem:
+            names = vars(importlib.import_module(module))
+    except (ImportError, OSError) as problem:
         raise ForkToolError(f"{module} can't be imported: {problem}.") from None
-    call = getattr(loaded, name, None)
+    call = names.get(name)
     if not callable(call):
         raise ForkToolError(f"{module} has no function {name}.")
     return call  # type: ignore[no-any-return]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 SIMULATED = "simulated"
@@ -28,9 +28,6 @@ class Device:
                 "which operators fall back, and what stops a capture, is real."
             )
         return f"Measured on {self.name}, torch {self.torch}."
-
-    def as_dict(self) -> dict[str, object]:
-        return asdict(self)
 
 
 def this_device() -> Device:

@@ -36,22 +36,14 @@ class Comment:
 
 
 def read_comment(content: Any) -> Comment | None:
-    """The comment that GitHub's answer holds, or None when it asks for nothing or is not what a comment should be."""
-    if not isinstance(content, dict):
+    """The comment that GitHub's answer holds, or None if it asks for nothing."""
+    operators = operators_in(content["body"] or "")
+    if not operators or content["author_association"] in _MAINTAINERS:
         return None
-    body, link = content.get("body"), content.get("html_url")
-    if not isinstance(body, str) or not isinstance(link, str) or content.get("author_association") in _MAINTAINERS:
-        return None
-    operators = operators_in(body)
-    if not operators:
-        return None
-    user = content.get("user")
+    link = content["html_url"]
     # An account that was deleted since is no user any more; each such comment counts for itself.
-    author = user.get("login") if isinstance(user, dict) else None
-    reactions = content.get("reactions")
-    thumbs = reactions.get("+1") if isinstance(reactions, dict) else None
-    votes = 1 + (thumbs if isinstance(thumbs, int) and thumbs > 0 else 0)
-    return Comment(link, author if isinstance(author, str) else link, votes, tuple(operators))
+    author = content["user"]["login"] if content["user"] else link
+    return Comment(link, author, 1 + content["reactions"]["+1"], tuple(operators))
 
 
 def operators_in(body: str) -> list[str]:
@@ -147,8 +139,14 @@ def _read(github: GitHub, issues: list[int]) -> tuple[int, list[Comment]]:
         for issue in issues:
             task = progress.add_task(f"#{issue}", total=None)
             for page in github.comments(REPOSITORY, issue):
+                try:
+                    asking += [comment for comment in map(read_comment, page) if comment]
+                except (TypeError, KeyError) as problem:
+                    raise ForkToolError(
+                        f"#{issue} has what is no comment by its fields ({problem!r}): has GitHub's API changed? "
+                        "Nothing was written."
+                    ) from None
                 count += len(page)
-                asking += [comment for comment in map(read_comment, page) if comment]
                 progress.update(task, advance=len(page))
     return count, asking
 

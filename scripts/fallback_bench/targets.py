@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from dataclasses import field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import yaml
-from pydantic import BeforeValidator, ConfigDict, model_validator, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
-from pydantic_core import PydanticCustomError
 
-from fork_tool.base.pin_values import Number, sentence, shaped
+from fork_tool.base.pin_values import Number, sentence
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import write_atomically
 
 OWN_FILE = Path(__file__).with_name("targets.yaml")
-_Operator = Annotated[str, shaped(r"aten::\w+", "an operator like aten::linalg_qr, without overload")]
-_ISSUE = r"https://github\.com/[\w.-]+/[\w.-]+/(issues|pull)/\d+(#issuecomment-\d+)?"
-_Link = Annotated[str, shaped(_ISSUE, "a link to an issue, a pull request or a comment on GitHub")]
+# Without overload.
+_Operator = Annotated[str, Field(pattern=r"^aten::\w+$")]
+_ISSUE = r"^https://github\.com/[\w.-]+/[\w.-]+/(issues|pull)/\d+(#issuecomment-\d+)?$"
+_Link = Annotated[str, Field(pattern=_ISSUE)]
 _Text = Annotated[str, BeforeValidator(str)]
 _SHAPE = ConfigDict(extra="forbid")
 _HEADER = """\
@@ -47,7 +47,7 @@ class Target:
     @model_validator(mode="after")
     def _is_asked_for(self) -> Target:
         if not self.curated and not self.found:
-            raise PydanticCustomError("shape", "asked for: with a link under `curated`, or not in the list")
+            raise ValueError("it needs a link under `curated`, or a sync that finds one")
         return self
 
     @property
@@ -92,24 +92,21 @@ def load(path: Path = OWN_FILE) -> Targets:
 
 def dump(targets: Targets) -> str:
     """The text of the file; the same content gives the same bytes."""
-    entries: list[dict[str, Any]] = []
-    for target in sorted(targets.targets, key=lambda target: target.operator):
-        entry: dict[str, Any] = {"operator": target.operator}
-        if target.note:
-            entry["note"] = target.note
-        if target.curated:
-            entry["curated"] = list(target.curated)
-        if target.found:
-            entry["found"] = [{"link": request.link, "votes": request.votes} for request in target.found]
-        entries.append(entry)
+    values = {
+        target.operator: {
+            "operator": target.operator,
+            "note": target.note,
+            "curated": list(target.curated),
+            "found": [{"link": request.link, "votes": request.votes} for request in target.found],
+        }
+        for target in targets.targets
+    }
+    entries = [{key: value for key, value in values[name].items() if value} for name in sorted(values)]
     content = {"synced": dict(targets.synced), "targets": entries}
-    text: str = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120)
+    text: str = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=140, default_flow_style=None)
     return _HEADER + text
 
 
 def save(targets: Targets, path: Path) -> None:
-    """Replace the file in one step, and only by something that reads back as the same."""
-    text = dump(targets)
-    if yaml.safe_load(text) is None:
-        raise ForkToolError(f"Nothing would be left of {path}: it was not written.")
-    write_atomically(path, text.encode())
+    """Replace the file in one step."""
+    write_atomically(path, dump(targets).encode())

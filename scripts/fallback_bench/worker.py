@@ -1,11 +1,11 @@
-"""A process that measures: reads a job a line, answers in a line. Started by workers.py."""
+"""A process that measures: takes jobs from a pipe, and puts an answer to each into it. Started by workers.py."""
 
 from __future__ import annotations
 
-import json
-import os
+import contextlib
 import sys
-from typing import Any, IO
+from multiprocessing.connection import Connection
+from typing import Any
 
 import torch
 
@@ -25,24 +25,16 @@ def answer(job: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Answer jobs until there are no more."""
-    # What anything else prints must not come between the answers.
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
+    pipe = Connection(int(sys.argv[1]))
     if not torch.backends.mps.is_available():
-        _say(
-            answers,
-            {"error": "there is no MPS device here; on Linux run `scripts/mpsfork fallback-bench`, which brings one"},
-        )
+        missing = "there is no MPS device here; on Linux run `scripts/mpsfork fallback-bench`, which brings one"
+        pipe.send({"error": missing})
         return
-    _say(answers, {"device": this_device().as_dict()})
-    for line in sys.stdin:
-        _say(answers, answer(json.loads(line)))
+    pipe.send({"device": this_device()})
+    with contextlib.suppress(EOFError):
+        while True:
+            pipe.send(answer(pipe.recv()))
     torch.mps.synchronize()
-
-
-def _say(answers: IO[str], content: dict[str, Any]) -> None:
-    answers.write(json.dumps(content) + "\n")
-    answers.flush()
 
 
 if __name__ == "__main__":

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
-import queue
 import signal
 import subprocess
 import sys
-import threading
-from collections import deque
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Sequence
+from multiprocessing import Pipe
 from pathlib import Path
-from typing import Any, IO
+from typing import Any
 
 from fallback_bench.device import Device
 from fork_tool.common.errors import ForkToolError
@@ -42,13 +41,8 @@ class Worker:
     def __init__(
         self, fallback: bool, timeout: float, command: Sequence[str] = ("-m", "fallback_bench.worker")
     ) -> None:
-        self._fallback = fallback
-        self._timeout = timeout
-        self._command = [sys.executable, *command]
-        self._process: subprocess.Popen[str] | None = None
-        self._lines: queue.Queue[str | None] = queue.Queue()
-        self._said: deque[str] = deque(maxlen=1)
-        self._listener = threading.Thread()
+        self._fallback, self._timeout, self._command = fallback, timeout, command
+        self._process: subprocess.Popen[bytes] | None = None
         self._device: Device | None = None
 
     @property
@@ -63,44 +57,28 @@ class Worker:
         """Give it a job and wait for the answer."""
         if self._process is None:
             self._start()
-        assert self._process and self._process.stdin
-        try:
-            self._process.stdin.write(json.dumps(job) + "\n")
-            self._process.stdin.flush()
-        except OSError:
-            # It has ended; the queue says so.
-            pass
+        # If it has ended, waiting for the answer says so.
+        with contextlib.suppress(OSError):
+            self._pipe.send(job)
         return self._answer(self._timeout)
 
     def close(self) -> None:
         """Let it end."""
-        if self._process is None:
-            return
-        assert self._process.stdin
-        try:
-            self._process.stdin.close()
-            self._process.wait(10.0)
-        except (OSError, subprocess.TimeoutExpired):
-            self._process.kill()
-            self._process.wait()
-        self._process = None
+        if self._process:
+            self._pipe.close()
+            self._end(10.0)
 
     def _start(self) -> None:
-        self._lines = queue.Queue()
-        self._process = subprocess.Popen(
-            self._command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            errors="replace",
-            env=child_environment(self._fallback),
-        )
-        self._said = deque(maxlen=1)
-        threading.Thread(target=_read, args=(self._process.stdout, self._lines.put, True), daemon=True).start()
-        self._listener = threading.Thread(target=_read, args=(self._process.stderr, self._said.append), daemon=True)
-        self._listener.start()
+        self._pipe, other = Pipe()
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115
+        with other:
+            self._process = subprocess.Popen(
+                [sys.executable, *self._command, str(other.fileno())],
+                pass_fds=[other.fileno()],
+                stdout=self._said,
+                stderr=self._said,
+                env=child_environment(self._fallback),
+            )
         try:
             greeting = self._answer(_START_SECONDS)
         except Died as problem:
@@ -109,56 +87,31 @@ class Worker:
             ) from None
         if "error" in greeting:
             raise ForkToolError(f"Nothing can be measured: {greeting['error']}.")
-        self._device = Device(**greeting["device"])
+        self._device = greeting["device"]
 
     def _answer(self, timeout: float) -> dict[str, Any]:
-        assert self._process
         try:
-            line = self._lines.get(timeout=timeout)
-        except queue.Empty:
-            self._end()
-            raise Died(f"no answer for {timeout:.0f} s") from None
+            if self._pipe.poll(timeout):
+                answer: dict[str, Any] = self._pipe.recv()
+                return answer
+        except (EOFError, OSError):
+            # After its last word it may take a moment to be gone.
+            status = self._end(1.0)
+            shown = f"status {status}" if status >= 0 else signal.Signals(-status).name
+            self._said.seek(0)
+            last = self._said.read().decode("utf-8", "replace").strip().rpartition("\n")[2]
+            raise Died(f"the process ended with {shown}{f', saying: {last}' if last else ''}") from None
         except BaseException:
-            self._end()
+            self._end(0.0)
             raise
-        if line is None:
-            status = _status(self._end())
-            self._listener.join(1.0)
-            last = "".join(self._said).strip()
-            raise Died(f"the process ended with {status}{f', saying: {last}' if last else ''}")
-        try:
-            answer = json.loads(line)
-        except ValueError:
-            answer = None
-        if not isinstance(answer, dict):
-            self._end()
-            raise Died(f"it said {line.strip()!r}")
-        return answer
+        self._end(0.0)
+        raise Died(f"no answer for {timeout:.0f} s")
 
-    def _end(self) -> int:
+    def _end(self, seconds: float) -> int:
         assert self._process
         process, self._process = self._process, None
-        if process.poll() is None:
-            try:
-                # After its last line it may take a moment to be gone.
-                process.wait(1.0)
-            except subprocess.TimeoutExpired:
-                process.kill()
-        return process.wait()
-
-
-def _read(stream: IO[str], put: Callable[[Any], None], mark_end: bool = False) -> None:
-    for line in stream:
-        if line.strip():
-            put(line)
-    if mark_end:
-        put(None)
-
-
-def _status(code: int) -> str:
-    if code >= 0:
-        return f"status {code}"
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"signal {-code}"
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return process.wait()

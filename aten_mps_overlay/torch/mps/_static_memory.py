@@ -30,7 +30,7 @@ _pools: "weakref.WeakValueDictionary[_PoolHandle, GraphPool]" = (
 def replay_of(mps_graph: MPSGraph) -> Callable[[], None]:
     """Return the replay of a graph, or a function that does nothing if the graph has no steps but only views."""
     stats = mps_graph.stats()
-    return mps_graph.replay if any(stats[kind] for kind in _STEPS) else lambda: None
+    return mps_graph.replay if any(stats.get(kind) for kind in _STEPS) else lambda: None
 
 
 class GraphPool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,9 +53,7 @@ class Checkout:
 
     @property
     def head_branch(self) -> str | None:
-        """The branch that is checked out, if one is."""
-        done = self.git.run("symbolic-ref", "--quiet", "HEAD", check=False)
-        return done.stdout.decode().strip().removeprefix("refs/heads/") or None
+        return branch_of(self.git)
 
     @property
     def changed_files(self) -> list[str]:
@@ -105,16 +104,26 @@ def open_checkout(directory: Path, pin: Pin, shown: str) -> Checkout:
     """Open the checkout; anything but a checkout of the pinned base is refused."""
     if not directory.is_dir():
         raise ForkToolError(f"There is no checkout at {shown}: run `make fetch`.")
-    git = Git(directory)
-    top = git.run("rev-parse", "--show-toplevel", check=False)
-    if top.returncode:
-        said = top.stderr.decode("utf-8", "replace")
-        if "dubious ownership" in said:
-            raise ForkToolError(
-                f"{shown} belongs to another user: `git config --global --add safe.directory {directory.resolve()}` tells git to trust it."
-            )
+    if top_of(directory, shown) is None:
         raise ForkToolError(f"{shown} is not a git checkout: move it away and run `make fetch`.")
+    git = Git(directory)
     return Checkout(git, find_base(git, pin, shown), shown)
+
+
+def top_of(directory: Path, shown: str) -> Path | None:
+    """The top of the git checkout that a directory is in, if it is in one."""
+    top = Git(directory).run("rev-parse", "--show-toplevel", check=False)
+    if b"dubious ownership" in top.stderr:
+        raise ForkToolError(
+            f"{shown} belongs to another user: `git config --global --add safe.directory {directory.resolve()}` tells git to trust it."
+        )
+    return Path(os.fsdecode(top.stdout.strip())).resolve() if top.returncode == 0 else None
+
+
+def branch_of(git: Git) -> str | None:
+    """The branch that is checked out, if one is."""
+    done = git.run("symbolic-ref", "--quiet", "HEAD", check=False)
+    return done.stdout.decode().strip().removeprefix("refs/heads/") or None
 
 
 def find_base(git: Git, pin: Pin, shown: str) -> str:
@@ -167,7 +176,7 @@ def describe_head(git: Git) -> str:
     commit = git.resolve("HEAD")
     if commit is None:
         return "no commit"
-    branch = git.run("symbolic-ref", "--quiet", "--short", "HEAD", check=False).stdout.decode().strip()
+    branch = branch_of(git)
     return f"{commit[:12]} ({branch})" if branch else commit[:12]
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from pathlib import Path
 
-from fork_tool.base.checkout import BASE_REF, BRANCH, describe_head, is_base, open_checkout
+from fork_tool.base.checkout import BASE_REF, BRANCH, branch_of, describe_head, is_base, open_checkout, top_of
 from fork_tool.base.download import fetch_file, Unreachable
 from fork_tool.base.mirrors import find_mirrors
-from fork_tool.base.pin import Pin, WorkingCopy
+from fork_tool.base.pin import WorkingCopy
 from fork_tool.base.tarball import commit_tree, NEEDED_BYTES, unpack
 from fork_tool.common.console import note, say
 from fork_tool.common.errors import ForkToolError
@@ -63,20 +62,12 @@ def _use(project: WorkingCopy, directory: Path) -> bool:
     own = directory.expanduser().resolve()
     if not own.is_dir():
         raise ForkToolError(f"{directory} is not a directory: give the path of a git checkout of PyTorch {pin.tag}.")
-    git = Git(own)
-    top = git.run("rev-parse", "--show-toplevel", check=False)
-    said = top.stderr.decode("utf-8", "replace")
-    if "dubious ownership" in said:
-        raise ForkToolError(
-            f"{directory} belongs to another user: `git config --global --add safe.directory {own}` tells git to trust it."
-        )
-    if top.returncode or Path(os.fsdecode(top.stdout.strip())).resolve() != own:
+    if top_of(own, str(directory)) != own:
         raise ForkToolError(
             f"{directory} is not the top of a git checkout: give the path of a git checkout of PyTorch {pin.tag}."
         )
-    head = git.resolve("HEAD")
-    branch = git.run("symbolic-ref", "--quiet", "--short", "HEAD", check=False).stdout.decode().strip()
-    base = git.resolve(BASE_REF) if branch == BRANCH else head
+    git = Git(own)
+    base = git.resolve(BASE_REF if branch_of(git) == BRANCH else "HEAD")
     if base is None or not is_base(git, pin, base):
         raise ForkToolError(
             f"{directory} is at {describe_head(git)}, not at PyTorch {pin.tag} ({pin.commit[:12]}): `git -C {directory} checkout {pin.tag}` and run this again."
@@ -99,48 +90,30 @@ def _use(project: WorkingCopy, directory: Path) -> bool:
 
 
 def _from_git(project: WorkingCopy) -> None:
-    """Clone the tag with its submodules."""
+    """Clone the pinned commit with its submodules."""
     pin, layout = project.pin, project.layout
-    where = re.sub(r"^\w+://", "", pin.url).split("/")[0]
     git = Git(layout.build)
-    # A base that is no release is called by the first digits of its commit.
-    nameless = pin.commit.startswith(pin.tag)
-    wanted = "HEAD" if nameless else f"refs/tags/{pin.tag}"
     try:
-        probe = git.run("ls-remote", "--exit-code", pin.url, wanted, check=False, timeout=_PROBE_SECONDS)
+        answers = git.run("ls-remote", pin.url, "HEAD", check=False, timeout=_PROBE_SECONDS).returncode == 0
     except subprocess.TimeoutExpired:
-        raise SourceFailed(f"{where} does not answer") from None
-    if probe.returncode:
-        raise SourceFailed(f"{where} does not answer" if probe.returncode != 2 else f"{pin.url} has no tag {pin.tag}")
+        answers = False
+    if not answers:
+        raise SourceFailed(f"{re.sub(r'^.*://', '', pin.url).split('/')[0]} does not answer")
     need_space(layout.build, _CLONE_BYTES, f"A clone of PyTorch {pin.tag} with its submodules")
     with new_directory(layout.checkout) as new:
         say(f"cloning {pin.url} at {pin.tag} with its submodules; this takes a while")
-        for words in _clone_commands(pin, str(new), nameless):
+        for words in (
+            ("init", "--quiet"),
+            ("remote", "add", "origin", pin.url),
+            ("fetch", "--progress", "--no-tags", "--depth", "1", "origin", pin.commit),
+            ("checkout", "--quiet", "--detach", pin.commit),
+            ("submodule", "update", "--init", "--recursive", "--depth", "1", "--jobs", "4", "--progress"),
+        ):
             # Not captured: git shows its own progress.
-            if subprocess.run(words, env=git.environment(), stdin=subprocess.DEVNULL, check=False).returncode:
+            command = ["git", "-c", "advice.detachedHead=false", "-C", str(new), *words]
+            if subprocess.run(command, env=git.environment(), stdin=subprocess.DEVNULL, check=False).returncode:
                 raise SourceFailed(f"the clone of {pin.url} broke off")
-        clone = Git(new)
-        head = clone.resolve("HEAD")
-        if head != pin.commit:
-            raise ForkToolError(
-                f"The tag {pin.tag} of {pin.url} is commit {str(head)[:12]}, not {pin.commit[:12]} as base.toml says: find out which is right before you go on."
-            )
-        clone.whole("update-ref", BASE_REF, pin.commit)
-
-
-def _clone_commands(pin: Pin, directory: str, nameless: bool) -> list[list[str]]:
-    git = ["git", "-c", "advice.detachedHead=false"]
-    submodules = ["--recurse-submodules", "--shallow-submodules", "--jobs", "4"]
-    if not nameless:
-        return [[*git, "clone", "--progress", "--branch", pin.tag, "--depth", "1", *submodules, pin.url, directory]]
-    there = [*git, "-C", directory]
-    return [
-        [*git, "init", "--quiet", directory],
-        [*there, "remote", "add", "origin", pin.url],
-        [*there, "fetch", "--progress", "--no-tags", "--depth", "1", "origin", pin.commit],
-        [*there, "checkout", "--quiet", "--detach", pin.commit],
-        [*there, "submodule", "update", "--init", "--recursive", "--depth", "1", "--jobs", "4", "--progress"],
-    ]
+        Git(new).whole("update-ref", BASE_REF, pin.commit)
 
 
 def _from_debian(project: WorkingCopy) -> None:
@@ -148,7 +121,7 @@ def _from_debian(project: WorkingCopy) -> None:
     pin, layout = project.pin, project.layout
     if pin.tarball is None:
         raise SourceFailed("base.toml names no Debian tarball")
-    mirrors = find_mirrors([pin.tarball.release])
+    mirrors = find_mirrors()
     try:
         tarball = fetch_file(pin.tarball, mirrors, layout.cache)
     except Unreachable as problem:

@@ -3,39 +3,23 @@
 from __future__ import annotations
 
 import os
-import platform
 import re
 import subprocess
-from collections.abc import Iterable
-from pathlib import Path
 
 from fork_tool.common.console import note
 
 MIRROR_VARIABLE = "MPSFORK_MIRROR"
 ARCHIVES_VARIABLE = "MPSFORK_ARCHIVES"
-_GENERIC_SUITES = {"stable", "testing", "unstable", "sid", "oldstable"}
 # Also of sources whose lists were never fetched, as in a fresh container.
-_SOURCES = ("apt-get", "indextargets", "--no-release-info", "--format", "$(REPO_URI) $(RELEASE)")
+_SOURCES = ("apt-get", "indextargets", "--no-release-info", "--format", "$(REPO_URI)")
 
 
-def find_mirrors(releases: Iterable[str]) -> list[str]:
+def find_mirrors() -> list[str]:
     """Base addresses of Debian archives, best first: the user's own, then what apt uses."""
-    found: list[str] = []
     chosen = os.environ.get(MIRROR_VARIABLE) or os.environ.get("MIRROR")
-    if chosen:
-        found.append(chosen.rstrip("/"))
-    suites = _GENERIC_SUITES | set(releases) | _codenames()
-    security: list[str] = []
-    for line in _ask_apt(*_SOURCES).splitlines():
-        address, _, suite = line.partition(" ")
-        if re.split(r"[-/]", suite)[0] not in suites:
-            continue
-        for base in _resolved(address.rstrip("/")):
-            (security if "security" in suite else found).append(base)
-            # A mirror of Ubuntu's often keeps Debian's archive next to it.
-            if base.endswith("/ubuntu"):
-                found.append(f"{base.removesuffix('/ubuntu')}/debian")
-    return list(dict.fromkeys(found + security))
+    found = [*([chosen] if chosen else []), *_ask_apt(*_SOURCES).split()]
+    # A source that stands for a list of mirrors (`mirror+file:`) has no address that can be asked.
+    return list(dict.fromkeys(address.rstrip("/") for address in found if address.startswith(("http://", "https://"))))
 
 
 def public_archives(named: tuple[str, ...]) -> list[str]:
@@ -64,24 +48,3 @@ def _ask_apt(*command: str) -> str:
         errors = [line for line in done.stderr.splitlines() if line.startswith("E:")]
         note(f"apt does not say what it is set up with, and its mirrors are not asked: {' '.join(errors)}")
     return done.stdout
-
-
-def _codenames() -> set[str]:
-    try:
-        system = platform.freedesktop_os_release()
-    except OSError:
-        return set()
-    return {system[name] for name in ("VERSION_CODENAME", "UBUNTU_CODENAME") if name in system}
-
-
-def _resolved(address: str) -> list[str]:
-    """Web addresses that a source stands for; `mirror+file:` names a list of them, which apt does not show."""
-    if address.startswith(("http://", "https://")):
-        return [address]
-    if not address.startswith("mirror+file:"):
-        return []
-    try:
-        lines = Path(address.removeprefix("mirror+file:")).read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return []
-    return [line.split()[0].rstrip("/") for line in lines if line.startswith(("http://", "https://"))]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, StrictStr
 
-from fork_tool.base.pin_values import at, Date, FileName, GitName, Number, read_pin_file, Sha256, Table, Text, Versions
+from fork_tool.base.pin_values import at, Date, FileName, GitName, Number, read_pin_file, Sha256, Table, Text
 from fork_tool.paths import Layout
 
 
@@ -59,7 +59,7 @@ class WheelBuild(Table):
     """What building the wheel from source takes."""
 
     # The oldest and the newest.
-    python: Versions
+    python: tuple[Text, Text]
     macos: Text
     sdk: Text
     requires: tuple[Text, ...]

@@ -1,7 +1,8 @@
-"""From the source tarball to a git checkout with one commit."""
+"""From the source tarball to a git checkout with one commit, and files out of Debian's packages."""
 
 from __future__ import annotations
 
+import io
 import lzma
 import tarfile
 from pathlib import Path
@@ -13,6 +14,7 @@ from fork_tool.common.git import Git
 
 # Unpacked source and its git objects.
 NEEDED_BYTES = 700_000_000
+_AR = b"!<arch>\n"
 
 
 def unpack(tarball: Path, directory: Path) -> None:
@@ -48,3 +50,17 @@ def commit_tree(directory: Path, pin: Pin, name: str) -> str:
     commit = git.commit_tree(pin.date, tree, f"PyTorch {pin.tag}, as in {name}\n", ())
     git.run("update-ref", "refs/heads/base", commit)
     return tree
+
+
+def unpack_package(file: Path, into: Path, below: str) -> None:
+    """Unpack what a Debian package has below a path like `./usr`: an `ar` archive of tarballs, on machines without dpkg too."""
+    content, at = file.read_bytes(), len(_AR)
+    while content.startswith(_AR) and at + 60 <= len(content):
+        name, size = content[at : at + 16].decode(), int(content[at + 48 : at + 58])
+        if name.startswith("data.tar"):
+            with tarfile.open(fileobj=io.BytesIO(content[at + 60 : at + 60 + size])) as archive:
+                wanted = [member for member in archive if member.name.startswith(below)]
+                archive.extractall(into, wanted, filter="data")
+            return
+        at += 60 + size + size % 2
+    raise ForkToolError(f"{file} is no Debian package: delete it and run this again.")

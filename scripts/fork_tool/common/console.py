@@ -5,17 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from rich import progress
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
 from rich.text import Text
 
 out = Console(highlight=False, soft_wrap=True)
@@ -54,22 +45,17 @@ def counted(count: int, things: str) -> str:
     return f"{count} {one if count == 1 else things}"
 
 
-def _progress(*columns: ProgressColumn) -> Progress:
+def _progress(*columns: progress.ProgressColumn) -> progress.Progress:
     """A progress bar, shown on terminals only."""
-    columns = (TextColumn("{task.description}"), BarColumn(), *columns)
-    return Progress(*columns, console=out, disable=not out.is_terminal, transient=True)
+    columns = (progress.TextColumn("{task.description}"), progress.BarColumn(), *columns)
+    return progress.Progress(*columns, console=out, disable=not out.is_terminal, transient=True)
 
 
-def byte_progress() -> Progress:
+def byte_progress() -> progress.Progress:
     """A progress bar for something measured in bytes."""
-    return _progress(DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    return _progress(progress.DownloadColumn(), progress.TransferSpeedColumn(), progress.TimeRemainingColumn())
 
 
-def seconds_progress() -> Progress:
-    """A progress bar for a wait of known length."""
-    return _progress(TimeRemainingColumn())
-
-
-def count_progress() -> Progress:
+def count_progress() -> progress.Progress:
     """A progress bar for things that are counted, whose number may be unknown."""
-    return _progress(MofNCompleteColumn(), TimeRemainingColumn())
+    return _progress(progress.MofNCompleteColumn(), progress.TimeRemainingColumn())

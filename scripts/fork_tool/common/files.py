@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from fork_tool.common.errors import ForkToolError
@@ -59,6 +60,34 @@ def new_directory(into: Path) -> Iterator[Path]:
     except BaseException:
         remove(new)
         raise
+
+
+_STAMP = ".mpsfork-stamp"
+
+
+def is_filled(folder: Path, wanted: object) -> bool:
+    """Whether a folder was filled for this."""
+    stamp = folder / _STAMP
+    return stamp.is_file() and stamp.read_text() == _digest(wanted)
+
+
+def mark_filled(folder: Path, wanted: object) -> None:
+    """The folder is complete: from now on `is_filled` says so."""
+    write_atomically(folder / _STAMP, _digest(wanted).encode())
+
+
+def _digest(wanted: object) -> str:
+    return hashlib.sha256(repr(wanted).encode()).hexdigest()
+
+
+def fill_once(folder: Path, wanted: object, fill: Callable[[Path], None]) -> bool:
+    """Fill a new directory in the place of `folder`; false if it was filled for the same."""
+    if is_filled(folder, wanted):
+        return False
+    with new_directory(folder) as new:
+        fill(new)
+        mark_filled(new, wanted)
+    return True
 
 
 def remove(path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -13,6 +12,7 @@ import click
 from fork_tool.common.console import complain
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import describe
+from fork_tool.common.processes import output_of
 from fork_tool.paths import own_layout
 
 INTERRUPTED = 130
@@ -75,20 +75,7 @@ def help_of(program: tuple[str, ...]) -> str | None:
         "MPS_SIMULATOR": "0",
     }
     command = [sys.executable, *program, "--help"]
-    try:
-        done = subprocess.run(
-            command,
-            cwd=layout.root,
-            env=os.environ | variables,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None
+    return output_of(command, cwd=layout.root, env=os.environ | variables, timeout=_SECONDS)
 
 
 def run_command_line(group: click.Group, name: str, stopped: str) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from fork_tool.common.console import note, out, show_command
 from fork_tool.common.errors import ForkToolError
@@ -35,6 +36,15 @@ def run_shown(
     except KeyboardInterrupt:
         put_down([process])
         raise
+
+
+def output_of(command: Sequence[str], **options: Any) -> str | None:
+    """What a program prints; none if it is not there, fails or takes longer than `timeout`."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, **options)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
 
 
 def start_logged(

@@ -1,4 +1,4 @@
-"""The wheel's file: how it is written from the official wheel's, and what is wrong with one."""
+"""The wheel's file: how it is written from the official wheel's, and whether pip takes it for a Mac."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterable, Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from fork_tool.common.console import count_progress
 from fork_tool.common.errors import ForkToolError
@@ -25,8 +24,6 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 _EXECUTABLE, _PLAIN = 0o100755, 0o100644
 _TAG = re.compile(r"^Tag: (\S+)$", re.MULTILINE)
 _UNIX = 3
-# Templates, which are never compiled; the official wheel has them, too.
-_FOLDERS_OF_TEMPLATES = ("packaged",)
 
 
 def wheel_name(pin: MacPin, python: str) -> str:
@@ -62,7 +59,9 @@ def write_wheel(pin: MacPin, python: str, official: Path, replaced: dict[str, by
                     content = with_tag(content, python, pin)
                 _add(target, name, content, modes.get(names.get(name, ""), _mode_by_name(name)))
                 rows.append((name, digest_of(content), str(len(content))))
-            _add(target, record, record_text([*rows, (record, "", "")]), _PLAIN)
+            text = io.StringIO()
+            csv.writer(text, lineterminator="\n").writerows([*rows, (record, "", "")])
+            _add(target, record, text.getvalue().encode(), _PLAIN)
         scratch.chmod(0o644)
         scratch.replace(path)
     except BaseException:
@@ -74,13 +73,6 @@ def write_wheel(pin: MacPin, python: str, official: Path, replaced: dict[str, by
 def digest_of(content: bytes) -> str:
     """A file's hash as RECORD has it."""
     return f"sha256={base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip('=')}"
-
-
-def record_text(rows: Iterable[tuple[str, str, str]]) -> bytes:
-    """RECORD's text."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue().encode()
 
 
 def with_version(content: bytes, pin: MacPin) -> bytes:
@@ -123,54 +115,6 @@ def _add(target: zipfile.ZipFile, name: str, content: bytes, mode: int) -> None:
     entry.external_attr = mode << 16
     entry.create_system = _UNIX
     target.writestr(entry, content, zipfile.ZIP_DEFLATED, 6)
-
-
-def record_findings(wheel: Path) -> list[str]:
-    """A sentence for each entry that RECORD does not have as it is, and for each line that names none."""
-    with zipfile.ZipFile(wheel) as archive:
-        names = [name for name in archive.namelist() if not name.endswith("/")]
-        records = [name for name in names if re.fullmatch(r"[^/]+\.dist-info/RECORD", name)]
-        if len(records) != 1:
-            return [f"it has {len(records)} records"]
-        rows = list(csv.reader(io.StringIO(archive.read(records[0]).decode())))
-        problems = (
-            [f"{name} is in it twice" for name in sorted({name for name in names if names.count(name) > 1})]
-            if len(set(names)) < len(names)
-            else []
-        )
-        recorded = {row[0]: row[1:] for row in rows if len(row) == 3}
-        if len(recorded) != len(rows):
-            problems.append("RECORD has a line twice, or one that is not of three fields")
-        for name in names:
-            if name == records[0]:
-                continue
-            if name not in recorded:
-                problems.append(f"RECORD does not have {name}")
-                continue
-            content = archive.read(name)
-            if recorded[name] != [digest_of(content), str(len(content))]:
-                problems.append(f"{name} is not the file that RECORD has")
-        problems += [f"RECORD has {name}, which is not in the wheel" for name in sorted(recorded.keys() - set(names))]
-    return problems
-
-
-def compile_findings(wheel: Path, changed: set[str] | None = None) -> list[str]:
-    """A sentence for each Python file that does not compile; `changed` leaves out those of the official wheel."""
-    return list(_compile_problems(wheel, changed))
-
-
-def _compile_problems(wheel: Path, changed: set[str] | None) -> Iterator[str]:
-    with zipfile.ZipFile(wheel) as archive:
-        for name in archive.namelist():
-            path = PurePosixPath(name)
-            if path.suffix != ".py" or (changed is not None and name not in changed):
-                continue
-            if any(part in _FOLDERS_OF_TEMPLATES for part in path.parts):
-                continue
-            try:
-                compile(archive.read(name), name, "exec", dont_inherit=True)
-            except (SyntaxError, ValueError) as problem:
-                yield f"{name} does not compile ({problem})"
 
 
 def install_findings(wheel: Path, pin: MacPin, python: str) -> list[str]:

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import io
 import shutil
-import subprocess
 import sys
 import sysconfig
-import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 
-from fork_tool.base.download import fetch_file, sha256_of, Unreachable
+from fork_tool.base.download import fetch_file, Unreachable
 from fork_tool.base.mirrors import find_mirrors
 from fork_tool.base.pin import Download
+from fork_tool.base.tarball import unpack_package
 from fork_tool.common.console import note
 from fork_tool.common.errors import ForkToolError
-from fork_tool.common.files import new_directory, remove, write_if_changed
+from fork_tool.common.files import fill_once, remove, write_if_changed
+from fork_tool.common.processes import output_of
 from fork_tool.mac_library.pin import MacPin
 from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.sources import FRAMEWORK_HEADERS, OBJECT_HEADER
 
 _CONFIG = "pyconfig.h"
-_STAMP = ".mpsfork-package"
-_MAGIC = b"!<arch>\n"
 
 
 def lay_headers(places: MacPlaces, pin: MacPin, cache: Path) -> None:
@@ -91,8 +87,7 @@ def _own_headers(python: str) -> Path | None:
     if program is None:
         return None
     words = [program, "-c", "import sysconfig; print(sysconfig.get_path('include'))"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    return _with_header(done.stdout.strip()) if done.returncode == 0 else None
+    return _with_header(output_of(words) or "")
 
 
 def _with_header(directory: str) -> Path | None:
@@ -113,33 +108,9 @@ def write_official_header(places: MacPlaces, python: str, uuid: bytes) -> None:
 
 def unpack_headers(package: Download, cache: Path, into: Path) -> Path:
     """Download a package and unpack its `usr/include`; returns that folder."""
-    stamp = into / _STAMP
-    include = into / "usr" / "include"
-    if stamp.is_file() and stamp.read_text() == package.sha256:
-        return include
-    file = fetch_file(package, find_mirrors({package.release}), cache)
-    with new_directory(into) as new:
-        _unpack(file, new)
-        (new / _STAMP).write_text(sha256_of(file))
-    return include
 
+    def fill(new: Path) -> None:
+        unpack_package(fetch_file(package, find_mirrors(), cache), new, "./usr/include")
 
-def _unpack(file: Path, into: Path) -> None:
-    for name, content in _members(file.read_bytes(), file):
-        if name.startswith("data.tar"):
-            with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-                wanted = [member for member in archive if member.name.startswith("./usr/include")]
-                archive.extractall(into, wanted, filter="data")
-            return
-    raise ForkToolError(f"{file} has no data in it: delete it and run this again.")
-
-
-def _members(content: bytes, file: Path) -> Iterator[tuple[str, bytes]]:
-    """The files of an `ar` archive."""
-    if not content.startswith(_MAGIC):
-        raise ForkToolError(f"{file} is no Debian package: delete it and run this again.")
-    at = len(_MAGIC)
-    while at + 60 <= len(content):
-        name, size = content[at : at + 16].decode().strip().rstrip("/"), int(content[at + 48 : at + 58])
-        yield name, content[at + 60 : at + 60 + size]
-        at += 60 + size + size % 2
+    fill_once(into, package, fill)
+    return into / "usr" / "include"

@@ -7,29 +7,21 @@ kernels that are the base's need not be in our library at all.
 
 from __future__ import annotations
 
-import os
 import re
-import struct
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from fork_tool.base.checkout import Checkout
-from fork_tool.common.errors import ForkToolError
-from fork_tool.mac_library.places import MacPlaces
+from fork_tool.mac_library.symbol_tables import external_symbols
 from fork_tool.mac_library.tools import read_library
 
-# The section for macOS 14 and newer, and the other one, with what the language's macro for its version is in each.
-SECTIONS = {"metal_bfloat": 310, "metal_basic": 300}
-SEGMENT = "__TEXT"
+# For macOS 14 and newer, and for older ones.
+SECTIONS = ("metal_bfloat", "metal_basic")
 # What the library takes of macOS when it reads the sections.
 READS_SECTIONS = "_getsectiondata"
 FOLDER = "aten/src/ATen/native/mps"
 _HEADERS = ("", "aten/src/")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"].*$', re.MULTILINE)
-_NAMED = re.compile(r'\bhost_name\s*\(\s*((?:"[^"]*"\s*)+)\)')
-_KERNEL = re.compile(r"\bkernel\s+void\s+(\w+)\s*\(")
 _MAGIC = b"MTLB"
 _SHOWN = 5
 
@@ -78,108 +70,13 @@ def describe_kernels(changed: list[str]) -> str:
     return f"source, compiled at first use: the series changes {', '.join(changed[:_SHOWN])}{more}"
 
 
-def function_names(content: bytes) -> list[str]:
-    """The functions that a compiled library of Metal's lists; ValueError says what is wrong with it."""
-    if content[:4] != _MAGIC:
-        raise ValueError("is no library of Metal's")
-    try:
-        size, at = struct.unpack_from("<QQ", content, 16)
-        if size != len(content):
-            raise ValueError(f"has {len(content):,} bytes and says that it has {size:,}")
-        (count,) = struct.unpack_from("<I", content, at)
-        at += 4
-        names = []
-        for _ in range(count):
-            (length,) = struct.unpack_from("<I", content, at)
-            names.append(_name_in(content[at + 4 : at + length]))
-            at += length
-    except struct.error:
-        raise ValueError("is cut off in the list of its functions") from None
-    return names
-
-
-def _name_in(entry: bytes) -> str:
-    """The name in the description of a function, whose fields are a word, a length, and so many bytes."""
-    at = 0
-    while at + 6 <= len(entry):
-        (length,) = struct.unpack_from("<H", entry, at + 4)
-        if entry[at : at + 4] == b"NAME":
-            return entry[at + 6 : at + 6 + length].rstrip(b"\0").decode()
-        at += 6 + length
-    raise ValueError("has a function without a name")
-
-
-def sections_of(lief: Any, library: Path) -> dict[str, bytes]:
-    """The sections with kernels that a library has."""
-    binary = read_library(lief, library)
-    return {
-        section.name: bytes(section.content)
-        for section in binary.sections
-        if section.segment_name == SEGMENT and section.name in SECTIONS
-    }
-
-
-def wanted_names(places: MacPlaces, checkout: Path, metal: int) -> set[str]:
-    """The functions that the kernels' sources define for a version of the language, like 310."""
-    found: set[str] = set()
-    for file in kernel_files(checkout):
-        text = _expanded(places, checkout, file, metal)
-        found |= {"".join(re.findall(r'"([^"]*)"', match[1])) for match in _NAMED.finditer(text)}
-        for match in _KERNEL.finditer(text):
-            # Templates have names where they are instantiated.
-            statement = re.split(r"[;}]", text[: match.start()])[-1]
-            if "template" not in statement and "host_name" not in statement:
-                found.add(match[1])
-    return found
-
-
-def _expanded(places: MacPlaces, checkout: Path, file: Path, metal: int) -> str:
-    """A file after the preprocessor, without the headers of Metal's own."""
-    known = set(_included(checkout, file))
-
-    def keep(match: re.Match[str]) -> str:
-        return match[0] if any(name.endswith(match[1]) for name in known) else ""
-
-    words = ["-E", "-P", "-x", "c++", "-nostdinc", "-nostdinc++", f"-D__METAL_VERSION__={metal}", "-w"]
-    words += [f"-I{checkout / header}" for header in _HEADERS] + [f"-I{file.parent}"]
-    done = subprocess.run(
-        [str(places.compiler), *words, "-"],
-        input=_INCLUDE.sub(keep, file.read_text()),
-        env=os.environ | places.compiler_environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        said = (done.stderr.strip().splitlines() or ["no reason given"])[0].rpartition("error: ")[2]
-        raise ForkToolError(f"{file.name} could not be read for the names of its kernels ({said}): fix that file.")
-    return done.stdout
-
-
-def kernel_findings(sections: dict[str, bytes], wanted: dict[str, set[str]]) -> list[str]:
-    """A sentence for each fault of the official wheel's compiled kernels; `wanted` has the functions by section."""
-    found = []
-    for section, names in wanted.items():
-        where = f"{SEGMENT},{section} of the official libtorch_cpu.dylib"
-        if section not in sections:
-            found.append(f"there is no {where}: no kernel would be found")
-            continue
-        try:
-            has = set(function_names(sections[section]))
-        except ValueError as problem:
-            found.append(f"{where} {problem}")
-            continue
-        lacking, other = sorted(names - has), sorted(has - names)
-        found += [f"{where} lacks the kernel {name}" for name in lacking]
-        found += [f"{where} has the kernel {name}, which the sources don't" for name in other]
-    return found
-
-
-def mode_findings(taken: set[str], changed: list[str]) -> list[str]:
-    """Whether the library reads the official kernels where it should, and only there; `taken` are the names it imports."""
-    reads = READS_SECTIONS in taken
-    if changed and reads:
-        return ["it reads the official wheel's kernels, though the series changes some"]
-    if not changed and not reads:
+def kernel_findings(official: Path, library: Path, changed: list[str]) -> list[str]:
+    """What is wrong with where a library has its kernels from; `official` is the wheel's libtorch_cpu."""
+    reads = READS_SECTIONS in {symbol.name for symbol in external_symbols(read_library(library), defined=False)}
+    if changed:
+        return ["it reads the official wheel's kernels, though the series changes some"] if reads else []
+    if not reads:
         return ["it does not read the official wheel's kernels, which are those that it needs"]
-    return []
+    binary = read_library(official)
+    there = {section.name: bytes(section.content)[:4] for section in binary.sections}
+    return [f"{official.name} has no kernels in {name}" for name in SECTIONS if there.get(name) != _MAGIC]

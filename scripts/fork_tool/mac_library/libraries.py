@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import write_if_changed
@@ -64,9 +63,9 @@ def further_names(places: MacPlaces) -> dict[str, frozenset[str]]:
 
 
 @cache
-def load_libraries(lief: Any, places: MacPlaces, torch: Path) -> tuple[AppleLibrary, ...]:
+def load_libraries(places: MacPlaces, torch: Path) -> tuple[AppleLibrary, ...]:
     """All libraries of the file, as the libraries in the official wheel's folder `torch` link against them."""
-    binaries = [read_library(lief, torch / "lib" / name) for name in TORCH_LIBRARIES]
+    binaries = [read_library(torch / "lib" / name) for name in TORCH_LIBRARIES]
     commands = {command.name: command for command in binaries[0].libraries}
     taken = [each for binary in binaries for each in imports_of(binary)]
     return tuple(

@@ -14,10 +14,10 @@ from fork_tool.common.files import write_atomically
 from fork_tool.mac_library.libraries import AppleLibrary, write_stubs
 from fork_tool.mac_library.pin import MacPin
 from fork_tool.mac_library.places import LIBRARY, MacPlaces, TORCH_LIBRARIES
-from fork_tool.machine.machine import Machine, Need, program
+from fork_tool.machine.machine import Machine, Need
 
-LINKER = Need("lld 19", "links the Mac's library", program("ld64.lld-19", "ld64.lld"), "lld-19")
-APPLES_LINKER = Need("ld", "links the Mac's library", program("ld"), "", "xcode-select --install")
+LINKER = Need("lld 19", "links the Mac's library", ("ld64.lld-19", "ld64.lld"), "lld-19")
+APPLES_LINKER = Need("ld", "links the Mac's library", ("ld",), "", "xcode-select --install")
 INSTALL_NAME = f"@rpath/{LIBRARY}"
 RPATH = "@loader_path"
 _UNDEFINED = re.compile(r"undefined symbol: (.+)")

@@ -6,10 +6,10 @@ import json
 import sys
 import time
 import zipfile
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from fork_tool.base.checkout import Checkout, open_checkout
 from fork_tool.base.fetch import fetch, SMALL_FIRST
@@ -17,34 +17,24 @@ from fork_tool.common.console import complain, say, show_command
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import need_space, write_atomically
 from fork_tool.common.processes import run_shown
-from fork_tool.mac_library.archive import compile_findings, install_findings, record_findings, wheel_name, write_wheel
+from fork_tool.mac_library.archive import install_findings, wheel_name, write_wheel
 from fork_tool.mac_library.headers import lay_headers, python_headers, write_official_header
-from fork_tool.mac_library.kernels import (
-    changed_kernels,
-    describe_kernels,
-    kernel_findings,
-    mode_findings,
-    SECTIONS,
-    sections_of,
-    wanted_names,
-)
-from fork_tool.mac_library.libraries import AppleLibrary, load_libraries
+from fork_tool.mac_library.kernels import changed_kernels, describe_kernels, kernel_findings
+from fork_tool.mac_library.libraries import load_libraries
 from fork_tool.mac_library.link import link, link_target, link_words, linker_of
-from fork_tool.mac_library.macho import load_command_findings, signature_findings
+from fork_tool.mac_library.macho import load_command_findings
 from fork_tool.mac_library.ninja_file import ninja_text, object_of, objects
-from fork_tool.mac_library.official import fetch_official, refuse_other_architecture, unpack_official, uuid_of
+from fork_tool.mac_library.official import fetch_official, unpack_official, uuid_of
 from fork_tool.mac_library.pin import load_mac_pin, MacPin
 from fork_tool.mac_library.places import LIBRARY, MacPlaces
 from fork_tool.mac_library.python_files import changed_files
 from fork_tool.mac_library.sources import units
 from fork_tool.mac_library.symbol_tables import backend_functions, imports, undefined_in
-from fork_tool.mac_library.symbols import count_owners, entries, findings, gather_owners, Owners, python_names
-from fork_tool.mac_library.tools import compiler_environment, import_lief, install_tools
+from fork_tool.mac_library.symbols import entries, owner_findings, owner_of, python_names, system_names
+from fork_tool.mac_library.tools import compiler_environment, install_tools
 from fork_tool.machine.machine import Machine, this_machine
 from fork_tool.series.apply import bring_series
 from fork_tool.series.project import Project
-
-_MOST_BYTES_MORE = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -93,17 +83,14 @@ def make_wheel(project: Project, python: str | None = None, jobs: int | None = N
     wheel = write_wheel(pin, bench.python, official, replaced, places.dist)
     say(f"{places.shown(wheel)}: {wheel.stat().st_size:,} bytes, the official one {official.stat().st_size:,}")
     _heading("checks")
-    lief = import_lief(places)
-    libraries = load_libraries(lief, places, torch)
-    owners = owners_of(bench, lief, libraries, torch)
-    taken = imports(lief, library)
     changed = changed_kernels(checkout)
     found = [
-        *library_findings(bench, lief, library, libraries, owners, exported(bench, lief)),
-        *kernels_findings(bench, lief, library, torch, changed),
-        *wheel_findings(bench, wheel, official, set(replaced)),
+        *library_findings(bench, library, exported(bench)),
+        *kernel_findings(torch / "lib" / "libtorch_cpu.dylib", library, changed),
+        *install_findings(wheel, pin, bench.python),
     ]
-    counts = count_owners(owners, taken)
+    api, taken = python_api(bench), imports(library)
+    counts = Counter(owner_of(each, api) for each in taken)
     report = {
         "path": places.shown(wheel),
         "bytes": wheel.stat().st_size,
@@ -130,16 +117,14 @@ def make_library(bench: Bench, linker: str, jobs: int | None = None) -> tuple[Pa
     _heading("tools and sources")
     need_space(layout.build, 3_000_000_000, "The build")
     install_tools(places, pin)
-    lief = import_lief(places)
     official = fetch_official(places, pin, bench.python, bench.cache)
     torch = unpack_official(places, pin, bench.python, official)
-    refuse_other_architecture(lief, torch)
     if not layout.checkout.exists():
         fetch(project, sources=SMALL_FIRST)
     bring_series(project)
     lay_headers(places, pin, bench.cache)
     headers = python_headers(places, pin, bench.python, bench.cache)
-    write_official_header(places, bench.python, uuid_of(lief, torch / "lib" / "libtorch_cpu.dylib"))
+    write_official_header(places, bench.python, uuid_of(torch / "lib" / "libtorch_cpu.dylib"))
     changed = changed_kernels(checkout_of(bench))
     say(f"kernels: {describe_kernels(changed)}")
     text = ninja_text(places, pin, bench.checkout, bench.python, headers, layout.python, bool(changed))
@@ -150,11 +135,11 @@ def make_library(bench: Bench, linker: str, jobs: int | None = None) -> tuple[Pa
             "The library does not compile (see above): fix the errors that the compiler names; what is compiled is kept."
         )
     _heading("library")
-    libraries = load_libraries(lief, places, torch)
+    libraries = load_libraries(places, torch)
     parts = objects(places, bench.checkout, bench.python)
-    bound_late = python_imports(bench, lief)
+    bound_late = python_imports(bench)
     library = places.library(bench.python)
-    command = link_words(places, pin, linker, parts, library, torch, libraries, bound_late, exported(bench, lief))
+    command = link_words(places, pin, linker, parts, library, torch, libraries, bound_late, exported(bench))
     link(places, command, library)
     say(f"{places.shown(library)}: {library.stat().st_size:,} bytes")
     return library, torch
@@ -165,60 +150,33 @@ def checkout_of(bench: Bench) -> Checkout:
     return open_checkout(bench.checkout, bench.project.pin, bench.project.layout.shown(bench.checkout))
 
 
-def python_imports(bench: Bench, lief: Any) -> list[str]:
+def python_imports(bench: Bench) -> list[str]:
     """The names of Python's C API that the objects use."""
     found: set[str] = set()
     for unit in units(bench.places, bench.checkout):
         if unit.of_python:
-            found |= undefined_in(lief, object_of(bench.places, unit, bench.python))
-    headers = python_headers(bench.places, bench.pin, bench.python, bench.cache)
-    return sorted(found.intersection(python_names(headers)))
+            found |= undefined_in(object_of(bench.places, unit, bench.python))
+    return sorted(found & python_api(bench))
 
 
-def owners_of(bench: Bench, lief: Any, libraries: Sequence[AppleLibrary], torch: Path) -> Owners:
-    """Where the library's names may come from."""
-    headers = python_headers(bench.places, bench.pin, bench.python, bench.cache)
-    return gather_owners(lief, bench.places, libraries, torch, headers)
+def python_api(bench: Bench) -> frozenset[str]:
+    """All names of Python's C API."""
+    return frozenset(python_names(python_headers(bench.places, bench.pin, bench.python, bench.cache)))
 
 
-def exported(bench: Bench, lief: Any) -> list[str]:
+def exported(bench: Bench) -> list[str]:
     """The names, some with `*`, that the library exports."""
     parts = objects(bench.places, bench.checkout, bench.python)
-    return [*entries(bench.places), *backend_functions(lief, parts)]
+    return [*entries(bench.places), *backend_functions(parts)]
 
 
-def library_findings(
-    bench: Bench, lief: Any, library: Path, libraries: Sequence[AppleLibrary], owners: Owners, patterns: Sequence[str]
-) -> list[str]:
+def library_findings(bench: Bench, library: Path, patterns: Sequence[str]) -> list[str]:
     """What is wrong with the library's file, which is to export these names."""
-    paths = {each.name: each.path for each in libraries}
+    roots = [str(bench.places.repository), str(Path.home())]
     return [
-        *findings(owners, imports(lief, library), paths),
-        *load_command_findings(lief, library, bench.pin, patterns, libraries, bench.places),
-        *signature_findings(lief, library),
+        *owner_findings(imports(library), python_api(bench), system_names(bench.places)),
+        *load_command_findings(library, bench.pin, patterns, roots),
     ]
-
-
-def kernels_findings(bench: Bench, lief: Any, library: Path, torch: Path, changed: list[str]) -> list[str]:
-    """What is wrong with where the library has its kernels from; `changed` are files that differ from the base."""
-    found = mode_findings({each.name for each in imports(lief, library)}, changed)
-    if not changed:
-        wanted = {name: wanted_names(bench.places, bench.checkout, metal) for name, metal in SECTIONS.items()}
-        found += kernel_findings(sections_of(lief, torch / "lib" / "libtorch_cpu.dylib"), wanted)
-    return found
-
-
-def wheel_findings(bench: Bench, wheel: Path, official: Path, changed: set[str]) -> list[str]:
-    """What is wrong with the wheel's file."""
-    more = wheel.stat().st_size - official.stat().st_size
-    found = [
-        *record_findings(wheel),
-        *compile_findings(wheel, changed),
-        *install_findings(wheel, bench.pin, bench.python),
-    ]
-    if more > _MOST_BYTES_MORE:
-        found.append(f"it is {more:,} bytes larger than the official wheel; {_MOST_BYTES_MORE:,} are allowed")
-    return found
 
 
 def replaced_files(bench: Bench, checkout: Checkout, official: Path) -> dict[str, bytes]:

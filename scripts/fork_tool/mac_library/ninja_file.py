@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import shutil
+import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from fork_tool.mac_library.kernels import kernel_files
 from fork_tool.mac_library.pin import MacPin
 from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.sources import BINDINGS, OPERATIONS, Precompiled, TENSORS, Unit, units, words
-from fork_tool.mac_library.tools import import_tool
 
 _METAL_HEADER = "test/simulator/cmake/metal_header.py"
 _SUM = "scripts/fork_tool/mac_library/sum_of_headers.py"
@@ -123,7 +125,8 @@ class NinjaFile:
 
     def __init__(self, places: MacPlaces, folder: Path):
         """`folder` is where ninja keeps its log."""
-        self._syntax = import_tool(places, "ninja.ninja_syntax")
+        sys.path.append(str(places.tools))
+        self._syntax: Any = importlib.import_module("ninja.ninja_syntax")
         self._writer = self._syntax.Writer(io.StringIO(), width=1_000_000)
         self._shown = places.shown
         self.rule = self._writer.rule

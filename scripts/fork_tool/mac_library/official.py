@@ -5,31 +5,23 @@ from __future__ import annotations
 import hashlib
 import zipfile
 from pathlib import Path
-from typing import Any
 
 from fork_tool.common.console import count_progress, say
-from fork_tool.common.errors import ForkToolError
-from fork_tool.common.files import need_space, new_directory
-from fork_tool.mac_library.pin import MacPin, OfficialWheel
-from fork_tool.mac_library.places import MacPlaces, TORCH_LIBRARIES
+from fork_tool.common.files import fill_once, need_space
+from fork_tool.mac_library.pin import MacPin
+from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.tools import read_library
 from fork_tool.machine.package_index import fetch_pinned_wheel, PinnedWheel
 
-PIN = "base.toml"
-_STAMP = ".mpsfork-official"
 _HEADERS, _LIBRARIES = "torch/include/", "torch/lib/"
 
 
 def fetch_official(places: MacPlaces, pin: MacPin, python: str, cache: Path) -> Path:
     """The wheel in the cache, downloaded if it is not there; used only when its hash is right."""
-    return fetch_pinned_wheel(pinned(pin, pin.official_wheel(python)), cache, places.repository, PIN)
-
-
-def pinned(pin: MacPin, wheel: OfficialWheel) -> PinnedWheel:
-    """The wheel as pip is asked for it."""
-    return PinnedWheel(
-        f"torch=={pin.wheel_version}", wheel.name, wheel.size, wheel.sha256, pin.official_platform, wheel.python
-    )
+    values = pin.official_wheel(python).model_dump()
+    values |= {"requirement": f"torch=={pin.wheel_version}", "platform": pin.official_platform}
+    wheel = PinnedWheel.model_validate(values)
+    return fetch_pinned_wheel(wheel, cache, places.repository, "base.toml")
 
 
 def unpack_official(places: MacPlaces, pin: MacPin, python: str, file: Path) -> Path:
@@ -52,37 +44,18 @@ def _digest_of_headers(archive: zipfile.ZipFile) -> str:
 
 
 def _unpack(places: MacPlaces, archive: zipfile.ZipFile, part: str, into: Path, digest: str) -> None:
-    stamp = into / _STAMP
-    if stamp.is_file() and stamp.read_text() == digest:
-        return
-    need_space(into, 400_000_000, f"Unpacking {part}")
-    with new_directory(into) as new:
+    def fill(new: Path) -> None:
+        need_space(into, 400_000_000, f"Unpacking {part}")
         with count_progress() as progress:
             names = [name for name in archive.namelist() if name.startswith(part)]
             for name in progress.track(names, description=f"unpacking {part}"):
                 archive.extract(name, new)
-        (new / _STAMP).write_text(digest)
-    say(f"unpacked {part} of the official wheel to {places.shown(into)}")
+        say(f"unpacked {part} of the official wheel to {places.shown(into)}")
+
+    fill_once(into, digest, fill)
 
 
-def refuse_other_architecture(lief: Any, torch: Path) -> None:
-    """Fail for libraries that are not for arm64."""
-    for name in TORCH_LIBRARIES:
-        path = torch / "lib" / name
-        if not path.is_file():
-            raise ForkToolError(f"The official wheel has no torch/lib/{name}: base.toml names another kind of wheel.")
-        binaries = lief.MachO.parse(str(path))
-        kinds = [binary.header.cpu_type.name for binary in binaries] if binaries else ["no Mach-O file"]
-        if kinds != ["ARM64"]:
-            raise ForkToolError(
-                f"torch/lib/{name} of the official wheel is for {', '.join(kinds)} and not for arm64: "
-                "name the wheel for Apple silicon in base.toml."
-            )
-
-
-def uuid_of(lief: Any, library: Path) -> bytes:
+def uuid_of(library: Path) -> bytes:
     """The 16 bytes by which Apple's tools know a library."""
-    binary = read_library(lief, library)
-    if not binary.has_uuid:
-        raise ForkToolError(f"{library.name} of the official wheel has no UUID: the library could not know it again.")
+    binary = read_library(library)
     return bytes(binary.uuid.uuid)

@@ -38,9 +38,9 @@ class Import:
     weak: bool
 
 
-def imports(lief: Any, library: Path) -> list[Import]:
+def imports(library: Path) -> list[Import]:
     """All names that a linked library takes from others."""
-    return imports_of(read_library(lief, library))
+    return imports_of(read_library(library))
 
 
 def imports_of(binary: Any) -> list[Import]:
@@ -54,25 +54,19 @@ def imports_of(binary: Any) -> list[Import]:
     return sorted(found, key=lambda each: each.name)
 
 
-def undefined_in(lief: Any, file: Path) -> set[str]:
+def undefined_in(file: Path) -> set[str]:
     """The names that an object uses and does not define."""
-    return {symbol.name for symbol in external_symbols(read_library(lief, file), defined=False)}
+    return {symbol.name for symbol in external_symbols(read_library(file), defined=False)}
 
 
-def exports(lief: Any, library: Path) -> frozenset[str]:
-    """The names that a library gives to others."""
-    binary = read_library(lief, library)
-    return frozenset(symbol.name for symbol in binary.exported_symbols)
-
-
-def backend_functions(lief: Any, objects: Iterable[Path]) -> list[str]:
+def backend_functions(objects: Iterable[Path]) -> list[str]:
     """The functions of the backend that its headers declare for others (`TORCH_API`).
 
     Data stays inside, and so do functions of which any library may have a copy, since dyld takes one for all.
     """
     found: set[str] = set()
     for path in objects:
-        binary = read_library(lief, path)
+        binary = read_library(path)
         code = {number for number, section in enumerate(binary.sections, 1) if section.segment_name == "__TEXT"}
         for symbol in binary.symbols:
             seen = symbol.raw_type & EXTERNAL and not symbol.raw_type & PRIVATE

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import os
-import re
-import subprocess
 import sys
 from pathlib import Path
 
 from fork_tool.base.pin import Pin
 from fork_tool.common.console import note, say
 from fork_tool.common.errors import ForkToolError
-from fork_tool.common.files import write_atomically
+from fork_tool.common.files import is_filled, mark_filled
 from fork_tool.common.processes import run_shown
 from fork_tool.machine.machine import Machine
 from fork_tool.machine.package_index import pip_command
 from fork_tool.paths import Layout
 from fork_tool.series.overlay import list_overlay
 
-_STAMP = ".mpsfork-requirements"
 # By which an interpreter finds the simulator; test/simulator/cmake/PythonSide.cmake writes it.
 _HOOK = "mps_simulator.pth"
 _PATCHED = "`make wheel` makes a patched one, which `.venv/bin/python -m pip install WHEEL` puts there."
@@ -59,12 +55,8 @@ def install_requirements(layout: Layout, pin: Pin, machine: Machine) -> bool:
     if machine.is_mac and installed_version(pin.wheel_name):
         # On a Mac the wheel is the one that was built from the patched checkout.
         requirements.remove(pin.wheel)
-    stamp = layout.environment / _STAMP
-    digest = hashlib.sha256("\n".join(requirements).encode()).hexdigest()
-    if (
-        stamp.is_file()
-        and stamp.read_text() == digest
-        and not unsatisfied([pin.wheel] if pin.wheel in requirements else [])
+    if is_filled(layout.environment, requirements) and not unsatisfied(
+        [pin.wheel] if pin.wheel in requirements else []
     ):
         return False
     lacking = unsatisfied(requirements)
@@ -78,7 +70,7 @@ def install_requirements(layout: Layout, pin: Pin, machine: Machine) -> bool:
                 "pip could not install the requirements (see above): check the network and the package index, then run `make setup` again."
             )
         importlib.invalidate_caches()
-    write_atomically(stamp, digest.encode())
+    mark_filled(layout.environment, requirements)
     return bool(lacking)
 
 
@@ -125,57 +117,18 @@ def lacking_modules(layout: Layout, pin: Pin) -> list[str]:
 
 
 INDEX_VARIABLE = "MPSFORK_CPU_INDEX"
-# Bounds the whole request, DNS look-up included: a machine without access waits no longer.
-ANSWER_SECONDS = 5.0
+ANSWER_SECONDS = 5
 
 
 def install_cpu_build(layout: Layout, pin: Pin, machine: Machine) -> bool:
-    """Install the base's torch without CUDA's libraries from the index of CPU builds; false, with the reason printed, where pip's own index must be used."""
+    """Install the base's torch without CUDA's libraries from the index of CPU builds; false where pip's own index must be used."""
     index = os.environ.get(INDEX_VARIABLE, pin.cpu_index)
     if machine.is_mac or not index:
         return False
-    version = f"{pin.wheel_version}+cpu"
-    lacks = _lacks([str(layout.python), "-m", "pip"], index, pin.wheel_name, version)
-    if not lacks:
-        say(f"installing {pin.wheel_name} {version} from {index}, which needs none of CUDA's libraries")
-        # What it needs besides comes with the other requirements, from the index that they come from.
-        words = ["--index-url", index, f"{pin.wheel_name}=={version}"]
-        if not run_shown(pip_command(layout.python, words), layout.root):
-            return True
-        lacks = "pip could not install it (see above)"
-    note(f"{version} can't be downloaded from {index}: {lacks}; {pin.wheel} comes with 2.7 GB of CUDA's libraries")
+    say(f"installing {pin.wheel}+cpu from {index}, which needs none of CUDA's libraries")
+    # What it needs besides comes with the other requirements, from the index that they come from.
+    words = ["--index-url", index, "--retries", "0", "--timeout", str(ANSWER_SECONDS), f"{pin.wheel}+cpu"]
+    if not run_shown(pip_command(layout.python, words), layout.root):
+        return True
+    note(f"{index} does not give it (see above); {pin.wheel} comes with 2.7 GB of CUDA's libraries")
     return False
-
-
-def _lacks(pip: list[str], index: str, name: str, version: str) -> str:
-    """Why the index is of no use; empty if it has this version for this interpreter."""
-    words = (
-        "index",
-        "versions",
-        "--disable-pip-version-check",
-        "--retries",
-        "0",
-        "--timeout",
-        "3",
-        "--index-url",
-        index,
-    )
-    try:
-        # pip knows the user's proxies and certificates.
-        done = subprocess.run(
-            [*pip, *words, name],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=ANSWER_SECONDS,
-            start_new_session=True,
-            stdin=subprocess.DEVNULL,
-        )
-    except subprocess.TimeoutExpired:
-        return f"no answer within {ANSWER_SECONDS:.0f} s"
-    except OSError as problem:
-        return f"pip does not run ({problem.strerror})"
-    available = re.search(r"^Available versions: (.*)$", done.stdout, re.MULTILINE)
-    if available and version in available[1].split(", "):
-        return ""
-    return "it does not answer, or lacks this version"

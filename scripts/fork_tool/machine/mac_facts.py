@@ -6,11 +6,11 @@ import os
 import platform
 import re
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 
 from fork_tool.base.pin import Pin
+from fork_tool.common.processes import output_of
 from fork_tool.machine.machine import Finding, judge, OK
 from fork_tool.paths import Layout
 
@@ -138,8 +138,4 @@ def memory() -> int:
 
 def answer(*command: str) -> str:
     """What a program prints; empty if it is not there or fails."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    except OSError:
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+    return output_of(command) or ""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import platform
 import re
 import shutil
 import sys
 import sysconfig
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,9 +69,15 @@ class Need:
 
     name: str
     purpose: str
-    found: Callable[[], str | None]
+    # Programs, or patterns of files: one of them is enough.
+    places: tuple[str, ...]
     debian: str
     mac: str = ""
+
+    def found(self) -> str | None:
+        """Where it is, if it is there."""
+        found = (next(glob.iglob(place), None) if "/" in place else shutil.which(place) for place in self.places)
+        return next(filter(None, found), None)
 
     def remedy(self, machine: Machine) -> str:
         """The command that installs it."""
@@ -82,58 +88,39 @@ class Need:
         return f"install what Debian calls {self.debian}"
 
 
-def program(*names: str) -> Callable[[], str | None]:
-    return lambda: next((path for path in map(shutil.which, names) if path), None)
-
-
-def _file(path: str) -> Callable[[], str | None]:
-    return lambda: path if Path(path).exists() else None
-
-
-def _clang_runtime(name: str) -> Callable[[], str | None]:
-    return lambda: next(map(str, Path("/usr/lib").glob(f"llvm-19/lib/clang/*/lib/*/{name}")), None)
-
-
-def _python_headers() -> str | None:
-    header = Path(sysconfig.get_path("include")) / "Python.h"
-    return str(header) if header.exists() else None
-
-
-def _command_line_tools() -> str | None:
-    return next(
-        (path for path in ("/Library/Developer/CommandLineTools", "/Applications/Xcode.app") if Path(path).exists()),
-        None,
-    )
-
-
 _PYTHON = f"python{sys.version_info[0]}.{sys.version_info[1]}"
 _COMMON = (
-    Need("git", "the checkout and its commits", program("git"), "git", "xcode-select --install"),
-    Need("make", "the targets of the Makefile", program("make"), "make", "xcode-select --install"),
+    Need("git", "the checkout and its commits", ("git",), "git", "xcode-select --install"),
+    Need("make", "the targets of the Makefile", ("make",), "make", "xcode-select --install"),
 )
 _LINUX = (
-    Need("cmake", "builds the simulator", program("cmake"), "cmake"),
-    Need("ninja", "builds the simulator", program("ninja"), "ninja-build"),
-    Need("clang 19", "compiles the simulator and Metal shaders", program("clang++-19"), "clang-19"),
+    Need("cmake", "builds the simulator", ("cmake",), "cmake"),
+    Need("ninja", "builds the simulator", ("ninja",), "ninja-build"),
+    Need("clang 19", "compiles the simulator and Metal shaders", ("clang++-19",), "clang-19"),
     Need(
         "clang's sanitizers",
         "find errors of memory and threads in the tests",
-        _clang_runtime("libclang_rt.asan-x86_64.so"),
+        ("/usr/lib/llvm-19/lib/clang/*/lib/*/libclang_rt.asan-x86_64.so",),
         "libclang-rt-19-dev",
     ),
-    Need("lld 19", "links the simulator", program("ld.lld-19"), "lld-19"),
-    Need("ccache", "makes the second build quick", program("ccache"), "ccache"),
-    Need("fmt headers", "included by PyTorch's sources", _file("/usr/include/fmt/format.h"), "libfmt-dev"),
+    Need("lld 19", "links the simulator", ("ld.lld-19",), "lld-19"),
+    Need("ccache", "makes the second build quick", ("ccache",), "ccache"),
+    Need("fmt headers", "included by PyTorch's sources", ("/usr/include/fmt/format.h",), "libfmt-dev"),
     Need(
         "GoogleTest's sources",
         "the backend's C++ tests",
-        _file("/usr/src/googletest/googletest/src/gtest-all.cc"),
+        ("/usr/src/googletest/googletest/src/gtest-all.cc",),
         "libgtest-dev",
     ),
-    Need("Python headers", "for the device's Python bindings", _python_headers, f"{_PYTHON}-dev"),
-    Need("dpkg", "unpacks ObjFW", program("dpkg"), "dpkg"),
+    Need(
+        "Python headers",
+        "for the device's Python bindings",
+        (f"{sysconfig.get_path('include')}/Python.h",),
+        f"{_PYTHON}-dev",
+    ),
 )
-_MAC = (Need("command line tools", "compiler and Metal", _command_line_tools, "", "xcode-select --install"),)
+_TOOLS = ("/Library/Developer/CommandLineTools", "/Applications/Xcode.app")
+_MAC = (Need("command line tools", "compiler and Metal", _TOOLS, "", "xcode-select --install"),)
 
 
 def needs_of(machine: Machine) -> tuple[Need, ...]:

@@ -5,29 +5,30 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, StrictStr
 
 from fork_tool.base.download import sha256_of
+from fork_tool.base.pin_values import Number, Sha256, Table, Text
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import need_space
 from fork_tool.common.processes import run_shown
 
 
-@dataclass(frozen=True)
-class PinnedWheel:
+class PinnedWheel(Table):
     """A wheel, and how pip is asked for it."""
 
-    # Like torch==2.6.0.
-    requirement: str
-    name: str
-    size: int
-    sha256: str
-    platform: str
+    requirement: Annotated[StrictStr, Field(pattern=r"^[\w.-]+==\S+$")]
+    name: Annotated[StrictStr, Field(pattern=r"^[^/\s]+\.whl$")]
+    size: Number
+    sha256: Sha256
+    platform: Text
     # The version of Python that it is for.
-    python: str
+    python: Annotated[StrictStr, Field(pattern=r"^3\.\d+$")]
     # Asked when those that pip knows do not have it.
-    index: str | None = None
+    index: Text | None = None
 
 
 def fetch_pinned_wheel(wheel: PinnedWheel, cache: Path, root: Path, pin: str) -> Path:
@@ -54,19 +55,14 @@ def fetch_pinned_wheel(wheel: PinnedWheel, cache: Path, root: Path, pin: str) ->
                 f"The wheel {wheel.name} could not be downloaded with the hash in {pin} (see above): check the network "
                 "and the package index, or correct the hash, then run this again."
             )
-        believe_wheel(found, wheel, pin)
+        size, digest = found.stat().st_size, sha256_of(found)
+        if (size, digest) != (wheel.size, wheel.sha256):
+            raise ForkToolError(
+                f"{wheel.name} is not the wheel that {pin} names (sha256 {digest[:16]}…, {size} bytes; expected "
+                f"{wheel.sha256[:16]}…, {wheel.size} bytes): nothing was made of it; download it again or correct {pin}."
+            )
         found.replace(path)
     return path
-
-
-def believe_wheel(path: Path, wheel: PinnedWheel, pin: str) -> None:
-    """Fail for a file that is not the wheel of this hash."""
-    size, found = path.stat().st_size, sha256_of(path)
-    if (size, found) != (wheel.size, wheel.sha256):
-        raise ForkToolError(
-            f"{path.name} is not the wheel that {pin} names (sha256 {found[:16]}…, {size} bytes; expected "
-            f"{wheel.sha256[:16]}…, {wheel.size} bytes): nothing was made of it; download it again or correct {pin}."
-        )
 
 
 def pip_command(python: Path, words: Sequence[str]) -> list[str]:

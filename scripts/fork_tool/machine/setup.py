@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterable, Iterator
 
 from fork_tool.common.errors import ForkToolError
-from fork_tool.common.processes import run_shown
+from fork_tool.common.processes import output_of, run_shown
 from fork_tool.machine.environment import install_requirements
 from fork_tool.machine.machine import as_administrator, Machine, Need, needs_of, this_machine
 from fork_tool.machine.unpacked import fetch_apple_metadata, unpack_objfw
@@ -63,7 +62,5 @@ def install_packages(project: Project, machine: Machine, needs: Iterable[Need]) 
 
 
 def _has_candidate(package: str) -> bool:
-    done = subprocess.run(
-        ["apt-cache", "policy", package], capture_output=True, text=True, check=False, env=os.environ | {"LC_ALL": "C"}
-    )
-    return "Candidate:" in done.stdout and "Candidate: (none)" not in done.stdout
+    said = output_of(["apt-cache", "policy", package], env=os.environ | {"LC_ALL": "C"}) or ""
+    return "Candidate:" in said and "Candidate: (none)" not in said

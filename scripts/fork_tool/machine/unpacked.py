@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 from fork_tool.base.download import fetch_file
 from fork_tool.base.mirrors import find_mirrors
 from fork_tool.base.pin import Pin
+from fork_tool.base.tarball import unpack_package
 from fork_tool.common.errors import ForkToolError
-from fork_tool.common.files import new_directory
+from fork_tool.common.files import fill_once, is_filled
 from fork_tool.common.processes import run_shown
 from fork_tool.paths import Layout
 
-_STAMP = ".mpsfork-requirements"
 # The packages with Apple's constants are for macOS, whatever machine this is.
 _PLATFORM = (
     *("--platform", "macosx_10_9_universal2", "--python-version", "3.11"),
@@ -23,49 +20,20 @@ _PLATFORM = (
 )
 
 
-def _is_filled(folder: Path, pinned: bytes) -> bool:
-    stamp = folder / _STAMP
-    return stamp.is_file() and stamp.read_text() == hashlib.sha256(pinned).hexdigest()
-
-
-def _fill(folder: Path, pinned: bytes, fill: Callable[[Path], None]) -> bool:
-    """Fill a folder with what is pinned; false when it was."""
-    if _is_filled(folder, pinned):
-        return False
-    with new_directory(folder) as new:
-        fill(new)
-        (new / _STAMP).write_text(hashlib.sha256(pinned).hexdigest())
-    return True
-
-
-def _packages(pin: Pin) -> bytes:
-    return " ".join(package.sha256 for package in pin.objfw).encode()
-
-
 def has_objfw(layout: Layout, pin: Pin) -> bool:
     """Whether the pinned packages of ObjFW are in place."""
-    return _is_filled(layout.objfw, _packages(pin))
+    return is_filled(layout.objfw, pin.objfw)
 
 
 def unpack_objfw(layout: Layout, pin: Pin) -> bool:
     """Download ObjFW's packages and unpack them; false when they were there."""
 
     def fill(new: Path) -> None:
-        mirrors = find_mirrors({package.release for package in pin.objfw})
+        mirrors = find_mirrors()
         for file in [fetch_file(package, mirrors, layout.cache) for package in pin.objfw]:
-            command = ["dpkg", "-x", str(file), str(new)]
-            try:
-                done = subprocess.run(command, capture_output=True, text=True, check=False, start_new_session=True)
-            except FileNotFoundError:
-                raise ForkToolError(
-                    "dpkg is not installed: it comes with Debian and Ubuntu, which the simulator is made for; elsewhere install it by hand."
-                ) from None
-            if done.returncode:
-                raise ForkToolError(
-                    f"{file.name} could not be unpacked ({done.stderr.strip() or 'dpkg -x failed'}): delete {file} and run `make setup` again."
-                )
+            unpack_package(file, new, "./usr")
 
-    return _fill(layout.objfw, _packages(pin), fill)
+    return fill_once(layout.objfw, pin.objfw, fill)
 
 
 def fetch_apple_metadata(layout: Layout) -> bool:
@@ -80,4 +48,4 @@ def fetch_apple_metadata(layout: Layout) -> bool:
                 f"pip could not download what {layout.shown(requirements)} names (see above): check the network and the package index, then run `make setup` again."
             )
 
-    return _fill(layout.apple_metadata, requirements.read_bytes(), fill)
+    return fill_once(layout.apple_metadata, requirements.read_bytes(), fill)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import os
 import shutil
 import sys
@@ -11,7 +10,7 @@ from pathlib import Path
 
 from fork_tool.common.console import say
 from fork_tool.common.errors import ForkToolError
-from fork_tool.common.files import need_space, remove, write_atomically, write_if_changed
+from fork_tool.common.files import is_filled, mark_filled, need_space, remove, write_atomically, write_if_changed
 from fork_tool.common.processes import run_shown
 from fork_tool.mac_library.archive import digest_of
 from fork_tool.mac_library.ninja_file import cached, NinjaFile
@@ -19,8 +18,6 @@ from fork_tool.mac_library.places import MacPlaces
 from fork_tool.machine.machine import Machine
 from fork_tool.machine.package_index import fetch_pinned_wheel, pip_command
 from fork_tool.next_base.release import NextPin, NextPlaces
-
-_STAMP = ".mpsfork-next-base"
 
 
 def why_not_here(machine: Machine, pin: NextPin) -> str:
@@ -46,14 +43,11 @@ def site_packages(places: NextPlaces, pin: NextPin) -> Path:
 
 def install_environment(places: NextPlaces, pin: NextPin, pin_file: str) -> bool:
     """Bring the environment to its pins; false when it was there."""
-    requirements = places.requirements.read_bytes()
     # A file that was laid over torch and is gone from the series leaves with the environment.
-    kept = "\n".join((pin.runnable.sha256, sys.version, *python_names(places)))
-    digest = hashlib.sha256(requirements + kept.encode()).hexdigest()
-    stamp = places.environment / _STAMP
-    if stamp.is_file() and stamp.read_text() == digest and places.python.exists():
+    wanted = (places.requirements.read_bytes(), pin.runnable.sha256, sys.version, python_names(places))
+    if is_filled(places.environment, wanted) and places.python.exists():
         return False
-    file = fetch_pinned_wheel(pin.runnable.pinned(), places.layout.cache, places.layout.root, pin_file)
+    file = fetch_pinned_wheel(pin.runnable, places.layout.cache, places.layout.root, pin_file)
     need_space(places.root, 1_500_000_000, "The environment of the next base")
     remove(places.environment)
     say(f"installing {pin.runnable.requirement} in {places.layout.shown(places.environment)}")
@@ -69,7 +63,7 @@ def install_environment(places: NextPlaces, pin: NextPin, pin_file: str) -> bool
             raise ForkToolError(
                 f"The environment of {pin.tag} could not be made (see above): check the network and the package index, then run this again."
             )
-    write_atomically(stamp, digest.encode())
+    mark_filled(places.environment, wanted)
     return True
 
 

@@ -17,7 +17,7 @@ from fork_tool.mac_library.libraries import further_names
 from fork_tool.mac_library.pin import load_mac_pin
 from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.symbols import python_names
-from fork_tool.mac_library.tools import import_lief, install_tools
+from fork_tool.mac_library.tools import install_tools
 from fork_tool.machine.machine import Machine, this_machine
 from fork_tool.machine.package_index import fetch_pinned_wheel
 from fork_tool.next_base.apple import apple_findings, AppleNames, lacking_names, load_list, text_of, used_names
@@ -90,16 +90,15 @@ def _make(project: Project, name: str, machine: Machine) -> Made:
     pin_file = layout.shown(places.own / PIN)
     entries = base_series(project, places)
     install_tools(mac, mac_pin)
-    lief = import_lief(mac)
-    wheel = fetch_pinned_wheel(pin.wheel.pinned(), layout.cache, layout.root, pin_file)
+    wheel = fetch_pinned_wheel(pin.wheel, layout.cache, layout.root, pin_file)
     unpack_wheel(places, pin, wheel)
-    facts = facts_of(places, pin, wheel, lief)
+    facts = facts_of(places, pin, wheel)
     verdicts, files = apply_series(entries, reader(places.wheel))
     lay_tree(places, entries, files)
     lay_headers(mac, mac_pin, layout.cache)
     headers = python_headers(mac, mac_pin, pin.wheel.python, layout.cache)
     compiled = compile_overlay(mac, mac_pin, places, pin, headers)
-    objects = [names_of_object(lief, unit.source, unit.object) for unit in compiled]
+    objects = [names_of_object(unit.source, unit.object) for unit in compiled]
     others = {*frozenset().union(*further_names(mac).values()), *python_names(headers)}
     names = sort_names(objects, facts, entries, others)
     lacking = lacking_names(used_names(facts), layout.simulator_build / SIMULATOR)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import BaseModel, StrictStr
+from pydantic import BaseModel
 
-from fork_tool.base.pin_values import at, Number, read_pin_file, Sha256, shaped, Table, Text
+from fork_tool.base.pin_values import at, read_pin_file, Text
 from fork_tool.common.errors import ForkToolError
 from fork_tool.machine.package_index import PinnedWheel
 from fork_tool.paths import Layout, Place
@@ -16,33 +15,16 @@ from fork_tool.paths import Layout, Place
 PIN = "base.toml"
 
 
-_Version = Annotated[StrictStr, shaped(r"3\.\d+", "a version of Python, like 3.11")]
-
-
-class _Wheel(Table):
-    requirement: Annotated[StrictStr, shaped(r"[\w.-]+==\S+", "a requirement, like torch==2.13.0")]
-    name: Annotated[StrictStr, shaped(r"[^/\s]+\.whl", "the name of a wheel")]
-    size: Number
-    sha256: Sha256
-    platform: Text
-    python: _Version
-    index: Text | None = None
-
-    def pinned(self) -> PinnedWheel:
-        """As pip is asked for it."""
-        return PinnedWheel(**self.model_dump())
-
-
 class NextPin(BaseModel):
     """What is known of the release: its wheels, by hash, and how its sources are compiled."""
 
     tag: Text = at("upstream", "tag")
     # For a Mac: headers, Python files and libraries are read from it.
-    wheel: _Wheel
-    macos: Annotated[StrictStr, shaped(r"\d+\.\d+", "a version of macOS, like 14.0")] = at("compile", "macos")
+    wheel: PinnedWheel
+    macos: Text = at("compile", "macos")
     standard: Text = at("compile", "standard")
     # For Linux: the Python layer runs on it.
-    runnable: _Wheel
+    runnable: PinnedWheel
 
 
 def bases(layout: Layout) -> list[str]:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from fork_tool.mac_library.symbol_tables import external_symbols
 from fork_tool.mac_library.tools import read_library
@@ -52,10 +51,10 @@ class ObjectNames:
     defined: frozenset[str]
 
 
-def names_of_object(lief: Any, source: str, file: Path) -> ObjectNames:
+def names_of_object(source: str, file: Path) -> ObjectNames:
     """Read an object; the names that it takes come with their form in C++."""
-    binary = read_library(lief, file)
-    taken = {symbol.name: demangle(lief, symbol.name) for symbol in external_symbols(binary, defined=False)}
+    binary = read_library(file)
+    taken = {symbol.name: demangle(symbol.name) for symbol in external_symbols(binary, defined=False)}
     return ObjectNames(source, taken, frozenset(symbol.name for symbol in external_symbols(binary, defined=True)))
 
 
@@ -120,10 +119,12 @@ def entry_that_defines(shown: str, added: Mapping[str, str]) -> str:
     return ""
 
 
-def demangle(lief: Any, name: str) -> str:
+def demangle(name: str) -> str:
     """The name in C++ of a symbol of a Mac's, which has an underscore in front; itself if it is no name of C++."""
     if not name.startswith("__Z"):
         return name
+    import lief
+
     symbol = lief.MachO.Symbol()
     symbol.name = name[1:]
     return str(symbol.demangled_name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import tempfile
 import zipfile
@@ -11,14 +12,13 @@ from typing import Any
 
 from fork_tool.common.console import count_progress, say
 from fork_tool.common.errors import ForkToolError
-from fork_tool.common.files import need_space, new_directory, write_atomically
+from fork_tool.common.files import fill_once, need_space, write_atomically
 from fork_tool.mac_library.places import TORCH_LIBRARIES
 from fork_tool.mac_library.symbol_tables import imports_of
 from fork_tool.mac_library.tools import read_library
 from fork_tool.next_base.release import NextPin, NextPlaces
 
 BACKEND = "libtorch_cpu.dylib"
-_FORMAT = 1
 
 
 @dataclass(frozen=True)
@@ -33,29 +33,14 @@ class Facts:
     # What the backend sends to objects.
     selectors: list[str]
 
-    def text(self) -> str:
-        """As it is kept."""
-        return json.dumps({"format": _FORMAT, **asdict(self)})
 
-    @staticmethod
-    def from_text(text: str) -> Facts | None:
-        """What was kept, if this version of the tool wrote it."""
-        try:
-            values = json.loads(text)
-            if values.pop("format") != _FORMAT:
-                return None
-            return Facts(**values)
-        except (ValueError, KeyError, TypeError):
-            return None
-
-
-def read_facts(lief: Any, libraries: Path, sha256: str) -> Facts:
+def read_facts(libraries: Path, sha256: str) -> Facts:
     """Read the libraries in a folder."""
     exports: set[str] = set()
     imports: dict[str, set[str]] = {}
     selectors: list[str] = []
     for name in TORCH_LIBRARIES:
-        binary = read_library(lief, libraries / name)
+        binary = read_library(libraries / name)
         exports |= {symbol.name for symbol in binary.exported_symbols}
         for each in imports_of(binary):
             imports.setdefault(each.library, set()).add(each.name)
@@ -74,31 +59,29 @@ def selectors_of(binary: Any) -> list[str]:
     return []
 
 
-_STAMP = ".mpsfork-wheel"
 _HEADERS, _LIBRARIES = "torch/include/", "torch/lib/"
 _ENDINGS = (".py", ".pyi")
 
 
 def unpack_wheel(places: NextPlaces, pin: NextPin, file: Path) -> None:
     """Lay the wheel's headers and Python files below build/next."""
-    stamp = places.wheel / _STAMP
-    if stamp.is_file() and stamp.read_text() == pin.wheel.sha256:
-        return
-    need_space(places.root, 500_000_000, "Unpacking the wheel")
-    with zipfile.ZipFile(file) as archive, new_directory(places.wheel) as new:
-        names = [name for name in archive.namelist() if name.startswith(_HEADERS) or name.endswith(_ENDINGS)]
-        with count_progress() as progress:
+
+    def fill(new: Path) -> None:
+        need_space(places.root, 500_000_000, "Unpacking the wheel")
+        with zipfile.ZipFile(file) as archive, count_progress() as progress:
+            names = [name for name in archive.namelist() if name.startswith(_HEADERS) or name.endswith(_ENDINGS)]
             for name in progress.track(names, description=f"unpacking {file.name}"):
                 archive.extract(name, new)
-        (new / _STAMP).write_text(pin.wheel.sha256)
-    say(f"unpacked {len(names)} headers and Python files of {file.name} to {places.layout.shown(places.wheel)}")
+        say(f"unpacked {len(names)} headers and Python files of {file.name} to {places.layout.shown(places.wheel)}")
+
+    fill_once(places.wheel, pin.wheel.sha256, fill)
 
 
-def facts_of(places: NextPlaces, pin: NextPin, file: Path, lief: Any) -> Facts:
+def facts_of(places: NextPlaces, pin: NextPin, file: Path) -> Facts:
     """What the wheel's libraries say; they are large, read once, and not kept."""
-    if places.facts.is_file():
-        facts = Facts.from_text(places.facts.read_text("utf-8"))
-        if facts is not None and facts.sha256 == pin.wheel.sha256:
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        facts = Facts(**json.loads(places.facts.read_text("utf-8")))
+        if facts.sha256 == pin.wheel.sha256:
             return facts
     need_space(places.root, 500_000_000, "Reading the wheel's libraries")
     say(f"reading the names in the libraries of {file.name}")
@@ -114,6 +97,6 @@ def facts_of(places: NextPlaces, pin: NextPin, file: Path, lief: Any) -> Facts:
                 raise ForkToolError(
                     f"{file.name} has no {_LIBRARIES}{name}: the pin names another kind of wheel."
                 ) from None
-        facts = read_facts(lief, Path(scratch) / _LIBRARIES, pin.wheel.sha256)
-    write_atomically(places.facts, facts.text().encode())
+        facts = read_facts(Path(scratch) / _LIBRARIES, pin.wheel.sha256)
+    write_atomically(places.facts, json.dumps(asdict(facts)).encode())
     return facts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import tomllib
@@ -108,9 +109,6 @@ def _ask_upstream(git: Git, pin: Pin, asked: str) -> dict[str, str]:
     return {name: commit for commit, _, name in (line.partition("\t") for line in lines)}
 
 
-_HEADER = re.compile(r"\s*\[\[?\s*([\w.-]+)\s*\]\]?")
-
-
 def edit_pin(text: str, path: Path, values: dict[tuple[str, str], str], without: tuple[str, ...] = ()) -> str:
     """The text with these values, by (table, key), and without these tables; nothing is written."""
     wanted = tomllib.loads(text)
@@ -128,41 +126,14 @@ def edit_pin(text: str, path: Path, values: dict[tuple[str, str], str], without:
     return text
 
 
-def _section(lines: list[str], table: str) -> tuple[int, int]:
-    """The lines of a table, without its header; (0, 0) when there is none."""
-    start = 0
-    for number, line in enumerate(lines):
-        header = _HEADER.match(line)
-        if header and start:
-            return start, number
-        if header and header[1] == table:
-            start = number + 1
-    return (start, len(lines)) if start else (0, 0)
-
-
 def _with_value(text: str, table: str, key: str, value: str) -> str:
-    lines = text.splitlines(keepends=True)
-    start, end = _section(lines, table)
-    quoted = '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    for number in range(start, end):
-        line = re.match(rf"""(\s*{re.escape(key)}\s*=\s*)("[^"]*"|'[^']*')(.*)""", lines[number], re.DOTALL)
-        if line:
-            lines[number] = f"{line[1]}{quoted}{line[3]}"
-    return "".join(lines)
+    line = rf"""(^\[{re.escape(table)}\].*\n(?:(?!\[).*\n)*?{re.escape(key)}\s*=\s*)(?:"[^"]*"|'[^']*')"""
+    return re.sub(line, lambda match: match[1] + json.dumps(value), text, flags=re.MULTILINE)
 
 
 def _without(text: str, table: str) -> str:
-    lines = text.splitlines(keepends=True)
-    start, end = _section(lines, table)
-    if not start:
-        return text
-    first, last = start - 1, end
     # The comment above a table belongs to it.
-    while first and lines[first - 1].startswith("#"):
-        first -= 1
-    while last > start and last < len(lines) and lines[last - 1].startswith("#"):
-        last -= 1
-    return "".join(lines[:first] + lines[last:])
+    return re.sub(rf"^(?:#.*\n)*\[{re.escape(table)}\].*\n(?:(?!(?:#.*\n)*\[).*\n)*", "", text, flags=re.MULTILINE)
 
 
 _RELEASE = re.compile(r"v(\d+(?:\.\d+)+)")

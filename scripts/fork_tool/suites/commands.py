@@ -12,14 +12,13 @@ from fork_tool.common.errors import ForkToolError
 from fork_tool.common.help import ProgramCommand
 from fork_tool.common.processes import exclusive
 from fork_tool.machine import setup as setup_module
-from fork_tool.machine.machine import this_machine
 from fork_tool.series.project import Project
 from fork_tool.suites import each_entry, newer_base, runner
 from fork_tool.suites import lint_overlay as lint_module
 from fork_tool.suites.modes import SANITIZERS
 from fork_tool.suites.mutants import run as mutants_module
 from fork_tool.suites.reports import Count
-from fork_tool.suites.simulator import make_ready, make_unpatched_ready
+from fork_tool.suites.simulator import make_ready, make_unpatched_ready, simulator_machine
 from fork_tool.suites.suite import load_suites
 
 _SUITE = click.option(
@@ -149,9 +148,7 @@ def mutants(
 @click.pass_obj
 def lint_overlay(project: Project) -> int:
     """Compile the overlay with -Werror and run clang-tidy on it (Linux)."""
-    machine = this_machine()
-    if not machine.runs_simulator:
-        raise ForkToolError("The overlay is checked with the simulator's build: run this on Linux x86-64.")
+    machine = simulator_machine()
     make_ready(project, machine)
     with exclusive(project.layout):
         for package in setup_module.install_packages(project, machine, [lint_module.CLANG_TIDY]):

@@ -15,14 +15,14 @@ from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import write_atomically
 from fork_tool.common.git import Git
 from fork_tool.common.processes import exclusive
-from fork_tool.machine.machine import Machine, this_machine
+from fork_tool.machine.machine import Machine
 from fork_tool.machine.simulator_build import build_simulator
 from fork_tool.series.entries import Entry
 from fork_tool.series.project import Project
 from fork_tool.series.stack import Layer
 from fork_tool.suites.one_suite import run_suite
 from fork_tool.suites.reports import Count
-from fork_tool.suites.simulator import make_ready
+from fork_tool.suites.simulator import make_ready, simulator_machine
 from fork_tool.suites.suite import PYTEST, SMALL_SAMPLE, Suite, upstream_sample, UPSTREAM_STYLE
 
 _NAME = "entries"
@@ -57,11 +57,7 @@ def _is_python(path: str) -> bool:
 
 def test_entries(project: Project, chosen: Iterable[str]) -> list[Outcome]:
     """Build and test at each of the entries, all of them even after a failure."""
-    machine = this_machine()
-    if not machine.runs_simulator:
-        raise ForkToolError(
-            "The entries are built with the simulator, which takes minutes and not hours each: use Linux."
-        )
+    machine = simulator_machine()
     make_ready(project, machine)
     layout = project.layout
     checkout = project.open_checkout()

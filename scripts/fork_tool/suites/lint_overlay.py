@@ -19,12 +19,12 @@ from pathlib import Path
 
 from fork_tool.common.console import out, say
 from fork_tool.common.errors import ForkToolError
-from fork_tool.machine.machine import Need, program
+from fork_tool.machine.machine import Need
 from fork_tool.paths import Layout
 from fork_tool.series.overlay import list_overlay
 
 # Not among the needs of `setup`: nothing else uses these 100 MB.
-CLANG_TIDY = Need("clang-tidy 19", "looks for bugs in the overlay", program("clang-tidy-19"), "clang-tidy-19")
+CLANG_TIDY = Need("clang-tidy 19", "looks for bugs in the overlay", ("clang-tidy-19",), "clang-tidy-19")
 _SOURCES = (".mm", ".cpp", ".cc")
 _EXTENSIONS, _BINDINGS = "test/cpp_extensions/", "torch/csrc/mps/Module.cpp"
 _WARNINGS = ("-Wall", "-Wextra", "-Werror")

@@ -7,13 +7,11 @@ from collections import Counter
 from pathlib import Path
 
 from fork_tool.common.console import out, say
-from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import remove
 from fork_tool.common.processes import exclusive
-from fork_tool.machine.machine import Machine
 from fork_tool.machine.simulator_build import build_simulator
 from fork_tool.series.project import Project
-from fork_tool.suites.simulator import with_modules_of
+from fork_tool.suites.simulator import simulator_machine, with_modules_of
 from fork_tool.suites.suite import CAPTURED, LINKED, Suite
 
 # By the name that the user gives it: what clang is told, and the build's name.
@@ -28,11 +26,10 @@ def build_of_mode(project: Project, mode: str) -> Path | None:
     return project.layout.other_simulator_build(SANITIZERS[mode][1]) if mode in SANITIZERS else None
 
 
-def build_with_sanitizer(project: Project, machine: Machine, kind: str) -> None:
+def build_with_sanitizer(project: Project, kind: str) -> None:
     """Bring the build with this sanitizer up to date; everything it needs is there."""
-    build = build_of_mode(project, kind)
-    if not machine.runs_simulator or not build:
-        raise ForkToolError("The builds with sanitizers are builds of the simulator: use a Linux x86-64 machine.")
+    simulator_machine()
+    build = project.layout.other_simulator_build(SANITIZERS[kind][1])
     with exclusive(project.layout):
         build_simulator(project, build, project.layout.checkout, SANITIZERS[kind][0], tests=True)
 

@@ -12,16 +12,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from fork_tool.common.console import say
-from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import write_atomically
 from fork_tool.common.processes import exclusive
-from fork_tool.machine.machine import this_machine
 from fork_tool.series.project import Project
 from fork_tool.suites.mutants.build import DoesNotBuild
 from fork_tool.suites.mutants.patch import DoesNotApply, Mutant, read_file
 from fork_tool.suites.mutants.place import MutantPlace
 from fork_tool.suites.mutants.suites import GREEN, MutantSuites, NOTICED
-from fork_tool.suites.simulator import make_ready
+from fork_tool.suites.simulator import make_ready, simulator_machine
 
 REPORT = "newer_base.json"
 
@@ -44,9 +42,7 @@ class Outcome:
 
 def run_newer(project: Project, faults: bool = True, report: Path | None = None) -> list[Outcome]:
     """Run the suites of the changed base, and with `faults` those of each fault; all must end as expected."""
-    machine = this_machine()
-    if not machine.runs_simulator:
-        raise ForkToolError("This builds with the simulator, where a few files are compiled again: use Linux.")
+    machine = simulator_machine()
     make_ready(project, machine, tests=True)
     layout = project.layout
     variant, *planted = read_file(layout.root / "test" / "releases" / "as_2.13.patch")

@@ -143,7 +143,7 @@ def run_suites(
     make_ready_for_tests(project, machine)
     chosen = [suite for suite in suites if (suite.name in names if names else not suite.by_name_only)]
     for kind in dict.fromkeys(suite.mode for suite in chosen if suite.mode in SANITIZERS):
-        build_with_sanitizer(project, machine, kind)
+        build_with_sanitizer(project, kind)
     chosen = [suite for suite in chosen if suite.on_mac or not machine.is_mac]
     for packages, install in ((UPSTREAM_TOOLS, install_upstream_tools), (MODEL_LIBRARIES, install_model_libraries)):
         if any(suite.packages == packages for suite in chosen):

@@ -46,12 +46,18 @@ def make_ready_for_tests(project: Project, machine: Machine) -> None:
     make_ready(project, machine, tests=True)
 
 
-def make_unpatched_ready(project: Project, own: Path | None = None, tests: bool = False) -> Path:
-    """Build the simulator on the base, or on the user's own sources; returns the build."""
+def simulator_machine() -> Machine:
+    """This machine, for what builds with the simulator: on a Mac that would take hours."""
     machine = this_machine()
     machine.refuse_unsupported()
     if not machine.runs_simulator:
-        raise ForkToolError("On a Mac the device itself is there: the simulator is for Linux x86-64.")
+        raise ForkToolError("This builds the simulator, and a Mac has the device itself: use Linux on x86-64.")
+    return machine
+
+
+def make_unpatched_ready(project: Project, own: Path | None = None, tests: bool = False) -> Path:
+    """Build the simulator on the base, or on the user's own sources; returns the build."""
+    machine = simulator_machine()
     layout = project.layout
     build = layout.other_simulator_build("own" if own else "base")
     with exclusive(layout):

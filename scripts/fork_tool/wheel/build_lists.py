@@ -44,6 +44,10 @@ def _why_left_out(checkout: Path, path: str) -> str:
         lacking = [level for level in levels if not (checkout / level / "__init__.py").exists()]
         return f"{_SETUP} does not find {', '.join(lacking)}, which has no __init__.py" if lacking else ""
     if path.startswith(_TESTS):
+        if suffix == ".h":
+            include = f"#include <{path.removeprefix('aten/src/')}>"
+            used = any(include in source.read_text("utf-8") for source in (checkout / _TESTS).glob("*.mm"))
+            return "" if used else f"no test in {_TESTS} includes it"
         named = f"{{CMAKE_CURRENT_SOURCE_DIR}}/{path.removeprefix(_TESTS)}\n" in text(_TEST_NAMES)
         return "" if named else f"{_TEST_NAMES} does not name it"
     if path.startswith(_ATEN):

@@ -143,14 +143,9 @@ def only_official(outcome: Outcome, reason: str) -> None:
     assert any("mps_copy_" in name for name in outcome.reached)
 
 
-def test_capture_apart_all_works() -> None:
-    """39: optimizers, swap_tensors, profilers and events, in whichever way the official backend stays in charge."""
-    only_official(run(["-c", USES + ADD], {"TORCH_MPS_GRAPH_DISABLE": "1"}), "TORCH_MPS_GRAPH_DISABLE is set")
-
-
 def test_it_can_be_turned_off() -> None:
-    """31: then all work is the official one's, and the reason is said."""
-    outcome = run(["-c", ADD], {"TORCH_MPS_GRAPH_DISABLE": "1"})
+    """31, 39: then all work is the official one's, and the reason is said."""
+    outcome = run(["-c", USES + ADD], {"TORCH_MPS_GRAPH_DISABLE": "1"})
     only_official(outcome, "TORCH_MPS_GRAPH_DISABLE is set")
     assert "RuntimeWarning" not in outcome.errors
     outcome = run(["-c", CAPTURE], {"TORCH_MPS_GRAPH_DISABLE": "1"})

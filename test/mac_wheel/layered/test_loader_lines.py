@@ -32,9 +32,3 @@ def test_lines_go_around_each_import() -> None:
 def test_other_files_are_refused(text: str) -> None:
     with pytest.raises(ForkToolError):
         with_loader(text)
-
-
-def test_loader_is_python_3_9() -> None:
-    source = (layered_build.PYTHON_FILES / "_mps_graph_loader.py").read_text("utf-8")
-    ast.parse(source, feature_version=(3, 9))
-    assert " | None" not in source

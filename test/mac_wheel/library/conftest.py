@@ -11,10 +11,9 @@ from fork_tool.common.processes import exclusive
 from fork_tool.mac_library.archive import write_wheel
 from fork_tool.mac_library.libraries import load_libraries
 from fork_tool.mac_library.link import linker_of
-from fork_tool.mac_library.make import bench_of, make_library, owners_of, replaced_files
+from fork_tool.mac_library.make import bench_of, make_library, replaced_files
 from fork_tool.mac_library.official import fetch_official
 from fork_tool.mac_library.places import LIBRARY
-from fork_tool.mac_library.tools import import_lief
 from fork_tool.paths import own_layout
 from fork_tool.series.project import Project
 from made_wheel import Made, SmallLibraries
@@ -27,10 +26,9 @@ def made() -> Made:
     bench = bench_of(project, None)
     with exclusive(project.layout):
         library, torch = make_library(bench, linker_of(bench.machine))
-    lief = import_lief(bench.places)
-    libraries = load_libraries(lief, bench.places, torch)
+    libraries = load_libraries(bench.places, torch)
     official = fetch_official(bench.places, bench.pin, bench.python, bench.cache)
-    return Made(bench, lief, library, official, torch, libraries, owners_of(bench, lief, libraries, torch))
+    return Made(bench, library, official, torch, libraries)
 
 
 @pytest.fixture(scope="session")

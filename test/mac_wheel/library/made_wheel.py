@@ -7,12 +7,11 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from fork_tool.mac_library.libraries import AppleLibrary
 from fork_tool.mac_library.link import link, link_words, linker_of
 from fork_tool.mac_library.make import Bench, exported, library_findings
-from fork_tool.mac_library.symbols import entries, Owners
+from fork_tool.mac_library.symbols import entries
 
 # What the library exports, so that a small one has no fault but the planted one.
 ENTRIES = """
@@ -26,18 +25,16 @@ class Made:
     """What `make wheel` made for this Python."""
 
     bench: Bench
-    lief: Any
     library: Path
     # The official wheel, and its folder `torch`.
     official: Path
     torch: Path
     libraries: tuple[AppleLibrary, ...]
-    owners: Owners
 
     def findings(self, library: Path) -> list[str]:
         """What the tool says of a library: of the real one, or of a small one that exports only entries."""
-        names = exported(self.bench, self.lief) if library == self.library else entries(self.bench.places)
-        return library_findings(self.bench, self.lief, library, self.libraries, self.owners, names)
+        names = exported(self.bench) if library == self.library else entries(self.bench.places)
+        return library_findings(self.bench, library, names)
 
 
 class SmallLibraries:

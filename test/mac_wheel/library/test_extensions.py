@@ -18,7 +18,8 @@ from fork_tool.mac_library.link import linker_of
 from fork_tool.mac_library.ninja_file import objects
 from fork_tool.mac_library.places import LIBRARY
 from fork_tool.mac_library.python_files import with_library
-from fork_tool.mac_library.symbol_tables import backend_functions, exports, imports
+from fork_tool.mac_library.symbol_tables import backend_functions, imports
+from fork_tool.mac_library.tools import read_library
 from made_wheel import Made
 
 HERE = Path(__file__).resolve().parent
@@ -98,15 +99,20 @@ def official_text(made: Made) -> bytes:
 
 def bound_to(made: Made, extension: Path) -> dict[str, str]:
     """The library's file name for each function of the backend that the extension takes."""
-    found = imports(made.lief, extension)
+    found = imports(extension)
     return {each.name: each.library.rsplit("/", 1)[-1] for each in found if each.name.startswith("__ZN2at3mps")}
+
+
+def exports(library: Path) -> set[str]:
+    binary = read_library(library)
+    return {symbol.name for symbol in binary.exported_symbols}
 
 
 def test_backend_functions_are_exported(made: Made) -> None:
     bench = made.bench
-    own = set(backend_functions(made.lief, objects(bench.places, bench.checkout, bench.python)))
-    assert {STREAM, SYNCHRONIZE} <= own <= exports(made.lief, made.library)
-    official = exports(made.lief, made.torch / "lib" / OFFICIAL)
+    own = set(backend_functions(objects(bench.places, bench.checkout, bench.python)))
+    assert {STREAM, SYNCHRONIZE} <= own <= exports(made.library)
+    official = exports(made.torch / "lib" / OFFICIAL)
     # Under the names that the official library has them by; what it does not have are the series' own.
     assert {STREAM, SYNCHRONIZE} <= official
     assert len(own & official) > 1000

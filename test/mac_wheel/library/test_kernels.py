@@ -1,51 +1,31 @@
-"""Where the library has its Metal kernels from, and that each thing that is wrong with the official ones is named."""
+"""Where the library has its Metal kernels from."""
 
 from __future__ import annotations
 
 import os
-import struct
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from fork_tool.base.checkout import Checkout
-from fork_tool.common.errors import ForkToolError
 from fork_tool.common.git import Git
 from fork_tool.mac_library.headers import python_headers
 from fork_tool.mac_library.kernels import (
     changed_kernels,
     describe_kernels,
     FOLDER,
-    function_names,
     kernel_files,
     kernel_findings,
-    mode_findings,
     SECTIONS,
-    sections_of,
-    wanted_names,
 )
-from fork_tool.mac_library.make import checkout_of, kernels_findings
+from fork_tool.mac_library.make import checkout_of
 from fork_tool.mac_library.ninja_file import ninja_text
-from made_wheel import Made
+from made_wheel import ENTRIES, Made, SmallLibraries
 
-OLD = "metal_basic"
 HEADER = "c10/metal/common.h"
 KERNEL = f"{FOLDER}/kernels/Scale.metal"
-TEXT = """#include <metal_stdlib>
-#include <c10/metal/common.h>
-using namespace metal;
-template <typename T> kernel void scale(device T* data [[buffer(0)]], uint at [[thread_position_in_grid]]) { data[at] *= 2; }
-#define INSTANTIATE(KIND, TYPE) \\
-  template [[host_name("scale_" KIND "_" #TYPE)]] kernel void scale<TYPE>(device TYPE* data [[buffer(0)]], uint at [[thread_position_in_grid]])
-INSTANTIATE("one", float);
-#if __METAL_VERSION__ >= 310
-INSTANTIATE("one", bfloat);
-#endif
-kernel void plain(device float* data) {}
-[[host_name("named")]] kernel void another(device float* data) {}
-// kernel void nowhere(device float* data)
-"""
+TEXT = "#include <metal_stdlib>\n#include <c10/metal/common.h>\nkernel void plain(device float* data) {}\n"
 
 
 @pytest.fixture
@@ -64,60 +44,21 @@ def checkout(tmp_path: Path) -> Checkout:
     return Checkout(git, base, "build/pytorch")
 
 
-def test_the_official_kernels_are_those_of_the_sources(made: Made) -> None:
-    """The same names, by the sources for each version of the language and by the sections."""
+def test_the_official_wheel_has_the_kernels(made: Made, small: SmallLibraries) -> None:
     assert changed_kernels(checkout_of(made.bench)) == []
-    assert kernels_findings(made.bench, made.lief, made.library, made.torch, []) == []
-    sections = sections_of(made.lief, made.torch / "lib" / "libtorch_cpu.dylib")
-    assert {name: len(function_names(content)) for name, content in sections.items()} == {
-        "metal_bfloat": 196,
-        "metal_basic": 159,
-    }
-
-
-@pytest.fixture(scope="module")
-def section(made: Made) -> bytes:
-    return sections_of(made.lief, made.torch / "lib" / "libtorch_cpu.dylib")[OLD]
-
-
-def test_a_section_that_is_not_whole_is_named(section: bytes) -> None:
-    names = set(function_names(section))
-    where = f"__TEXT,{OLD} of the official libtorch_cpu.dylib"
-
-    def said(content: bytes) -> list[str]:
-        return kernel_findings({OLD: content}, {OLD: names})
-
-    assert said(section) == []
-    short = section[:-100]
-    assert said(short) == [f"{where} has {len(short):,} bytes and says that it has {len(section):,}"]
-    cut = section[:500]
-    cut = cut[:16] + struct.pack("<Q", len(cut)) + cut[24:]
-    assert said(cut) == [f"{where} is cut off in the list of its functions"]
-    assert said(b"\0" * len(section)) == [f"{where} is no library of Metal's"]
-    assert said(section[:20]) == [f"{where} is cut off in the list of its functions"]
-    assert kernel_findings({}, {OLD: names}) == [f"there is no {where}: no kernel would be found"]
-
-
-def test_a_kernel_too_few_or_too_many_is_named(section: bytes) -> None:
-    names = set(function_names(section))
-    some = sorted(names)[0]
-    assert kernel_findings({OLD: section}, {OLD: names | {"frobnicate"}}) == [
-        f"__TEXT,{OLD} of the official libtorch_cpu.dylib lacks the kernel frobnicate"
+    official = made.torch / "lib" / "libtorch_cpu.dylib"
+    assert kernel_findings(official, made.library, []) == []
+    assert kernel_findings(official, made.library, [KERNEL]) == [
+        "it reads the official wheel's kernels, though the series changes some"
     ]
-    assert kernel_findings({OLD: section}, {OLD: names - {some}}) == [
-        f"__TEXT,{OLD} of the official libtorch_cpu.dylib has the kernel {some}, which the sources don't"
+    without = small.link(small.compile(ENTRIES))
+    assert kernel_findings(official, without, [KERNEL]) == []
+    assert kernel_findings(official, without, []) == [
+        "it does not read the official wheel's kernels, which are those that it needs"
     ]
-
-
-def test_names_by_the_sources(made: Made, checkout: Checkout) -> None:
-    places, folder = made.bench.places, checkout.git.directory
-    assert wanted_names(places, folder, 300) == {"scale_one_float", "plain", "named"}
-    assert wanted_names(places, folder, 310) == {"scale_one_float", "scale_one_bfloat", "plain", "named"}
-    (folder / KERNEL).write_text("#if 1\n")
-    with pytest.raises(
-        ForkToolError, match=r"Scale\.metal could not be read .* \(unterminated conditional directive\): fix that file"
-    ):
-        wanted_names(places, folder, 300)
+    assert kernel_findings(without, made.library, []) == [
+        f"{without.name} has no kernels in {name}" for name in SECTIONS
+    ]
 
 
 def test_a_changed_kernel_is_compiled_from_source(made: Made, checkout: Checkout) -> None:
@@ -154,15 +95,6 @@ def test_what_is_compiled_in_either_case(made: Made) -> None:
     assert len(wrapped) == 15
     assert all(name in text(True) for name in wrapped) and "-DPYTORCH_JIT_COMPILE_SHADERS" in text(True)
     assert not any(name in text(False) for name in wrapped) and "PYTORCH_JIT_COMPILE_SHADERS" not in text(False)
-
-
-def test_a_library_with_the_wrong_kernels_is_named() -> None:
-    reads = {"_getsectiondata", "_malloc"}
-    assert mode_findings(reads, []) == [] and mode_findings({"_malloc"}, [KERNEL]) == []
-    assert mode_findings(reads, [KERNEL]) == ["it reads the official wheel's kernels, though the series changes some"]
-    assert mode_findings({"_malloc"}, []) == [
-        "it does not read the official wheel's kernels, which are those that it needs"
-    ]
 
 
 def test_every_section_is_one_that_the_base_reads(made: Made) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from fork_tool.common.errors import ForkToolError
-from fork_tool.mac_library.libraries import CXX, SYSTEM
+from fork_tool.mac_library.make import python_api
 from fork_tool.mac_library.symbol_tables import imports
-from fork_tool.mac_library.symbols import count_owners, findings, NONE
+from fork_tool.mac_library.symbols import owner_findings, owner_of, system_names
 from fork_tool.mac_library.tools import read_library
 from made_wheel import ENTRIES, Made, SmallLibraries
 
@@ -28,13 +29,16 @@ def late(words: list[str]) -> list[str]:
 
 
 def test_every_name_has_an_owner(made: Made) -> None:
-    taken = imports(made.lief, made.library)
-    paths = {library.name: library.path for library in made.libraries}
-    assert findings(made.owners, taken, paths) == []
-    counts = count_owners(made.owners, taken)
-    # No name is without an owner. The other groups have many names; else nothing was read.
-    assert counts.pop(NONE) == 0
-    assert counts["torch"] > 500 and all(counts.values()), counts
+    taken, api = imports(made.library), python_api(made.bench)
+    system = system_names(made.bench.places)
+    assert list(owner_findings(taken, api, system)) == []
+    # Each owner has some names; else nothing was read.
+    counts = Counter(owner_of(each, api) for each in taken)
+    assert (
+        counts["libtorch_cpu.dylib"] > 400 and counts["Python"] and counts["libSystem.B.dylib"] and len(counts) > 8
+    ), counts
+    name = next(each.name for each in taken if owner_of(each, api) == "libSystem.B.dylib")
+    assert list(owner_findings(taken, api, system - {name})) == [f"{name} is not in Apple's stub of libSystem"]
 
 
 def test_name_that_does_not_exist(made: Made, small: SmallLibraries) -> None:
@@ -44,7 +48,7 @@ def test_name_that_does_not_exist(made: Made, small: SmallLibraries) -> None:
     )
     library = small.link(part, change=late)
     assert made.findings(library) == [
-        "_mps_graph_no_such_function is undefined, and neither the official wheel's libraries nor the lists of macOS's have it"
+        "_mps_graph_no_such_function is bound to no library, and Python's headers do not declare it"
     ]
     with pytest.raises(ForkToolError, match="No library that the Mac has exports _mps_graph_no_such_function: "):
         small.link(part)
@@ -53,42 +57,20 @@ def test_name_that_does_not_exist(made: Made, small: SmallLibraries) -> None:
 def test_name_of_a_newer_cxx_library(made: Made, small: SmallLibraries) -> None:
     """The headers of LLVM 21 hash strings by a function that no libc++ of macOS before 26 has."""
     newer = small.compile(ENTRIES + _HASH, "-D_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS=0")
-    name = "__ZNSt3__113__hash_memoryEPKvm"
-    assert made.findings(small.link(newer, change=late)) == [
-        f"{name} is undefined, and the libc++ of the oldest macOS is not known to have it (scripts/mac_wheel/stubs/libraries.toml)"
-    ]
-    with pytest.raises(ForkToolError, match=name):
+    with pytest.raises(ForkToolError, match="__ZNSt3__113__hash_memoryEPKvm"):
         small.link(newer)
     # As the library is compiled.
     assert made.findings(small.link(small.compile(ENTRIES + _HASH))) == []
 
 
-def test_name_bound_to_whatever_has_it(made: Made, small: SmallLibraries) -> None:
-    part = small.compile(
-        f'{ENTRIES}\nextern "C" void* objc_retain(void*);\n'
-        'extern "C" __attribute__((visibility("default"))) void* aoti_torch_mps_keep(void* it) { return objc_retain(it); }\n'
-    )
-    assert made.findings(small.link(part)) == []
-    without = small.link(
-        part, change=lambda words: [word for word in late(words) if "libobjc" not in word and word != "-weak_library"]
-    )
-    assert "_objc_retain is in /usr/lib/libobjc.A.dylib and bound to whatever has it" in made.findings(without)
-
-
 def test_sdk_is_the_official_wheels(made: Made) -> None:
-    binary = read_library(made.lief, made.torch / "lib" / "libtorch_cpu.dylib")
+    binary = read_library(made.torch / "lib" / "libtorch_cpu.dylib")
     assert ".".join(map(str, binary.build_version.sdk)).startswith(made.bench.pin.sdk)
-
-
-def test_system_names_are_apples(made: Made) -> None:
-    """Each name of libSystem that is linked is in Apple's own list of it."""
-    system = next(library for library in made.libraries if library.name == SYSTEM)
-    assert system.names - made.owners.system == set()
 
 
 def test_further_names_are_used(made: Made) -> None:
     """A name is in the list while it is needed and the official libraries do not import it."""
-    taken = {each.name for each in imports(made.lief, made.library)}
+    taken = {each.name for each in imports(made.library)}
     for library in made.libraries:
         assert library.official, library.name
         assert library.further - taken == set(), library.name
@@ -97,12 +79,12 @@ def test_further_names_are_used(made: Made) -> None:
 
 def test_nothing_of_the_cxx_library_is_linked_in(made: Made) -> None:
     """Exceptions cross into torch only where both have the system's types."""
-    binary = read_library(made.lief, made.library)
+    binary = read_library(made.library)
     defined = {symbol.name for symbol in binary.symbols if symbol.raw_type & 0x0E}
+    owners = {each.name: owner_of(each, frozenset()) for each in imports(made.library)}
     for name in ("___cxa_throw", "___gxx_personality_v0", "__ZTISt13runtime_error", "__Znwm"):
         assert name not in defined
-        owner = made.owners.of(name)
-        assert owner == CXX, owner
+        assert owners[name] == "libc++.1.dylib"
 
 
 def test_python_side_shares_torchs_types(made: Made) -> None:
@@ -116,7 +98,7 @@ def test_no_class_twice(made: Made) -> None:
     """Objective-C has one room for the names of classes: the official library has none of ours."""
 
     def classes(path: Path) -> set[str]:
-        binary = read_library(made.lief, path)
+        binary = read_library(path)
         return {each.name for each in binary.symbols if each.name.startswith("_OBJC_CLASS_$_") and each.raw_type & 0x0E}
 
     own = classes(made.library)

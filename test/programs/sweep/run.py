@@ -23,7 +23,7 @@ HERE = Path(__file__).resolve().parent
 REPORTS = HERE.parents[2] / "build" / "reports"
 TIMEOUT = 300.0  # seconds without a line from a worker
 OPERATORS_PER_WORKER = 12
-# Of each operator and dtype that a sample takes.
+# Of each operator and dtype, in a sample and in the sweep of states, which tries up to seven changes of each tensor.
 MOST_SAMPLES = 10
 
 
@@ -68,7 +68,7 @@ class Sweep:
             **{name: getattr(options, name) for name in ("sample", "seed", "link", "state", "dtypes")},
             "replay": not options.no_replay,
             "ops": batch,
-            "most": MOST_SAMPLES if options.sample > 1 else None,
+            "most": MOST_SAMPLES if options.sample > 1 or options.state else None,
             "skip": sorted(skip),
         }
         json.dump(order, worker.stdin)
@@ -159,6 +159,8 @@ def main() -> None:
         thread.start()
     for thread in threads:
         thread.join()
+    if sweep.finished < sweep.total:
+        raise SystemExit(f"{sweep.total - sweep.finished} operators were not run: see the messages above")
     status = finish(sweep.cases, options.report, options.no_replay, options.state, sweep.console)
     if options.page:
         options.page.write_text(page(sweep.cases, options.sample, MOST_SAMPLES))

@@ -13,10 +13,9 @@ from fork_tool.mac_library.libraries import further_names
 from fork_tool.mac_library.pin import load_mac_pin
 from fork_tool.mac_library.places import MacPlaces
 from fork_tool.mac_library.symbols import python_names
-from fork_tool.mac_library.tools import import_lief
 from fork_tool.next_base.compile import compiler_words, PLAIN
 from fork_tool.next_base.make import Made
-from fork_tool.next_base.symbols import demangle, entry_that_defines, Names, names_of_object, sort_names
+from fork_tool.next_base.symbols import entry_that_defines, Names, names_of_object, sort_names
 from fork_tool.series.diffs import FileDiff
 from fork_tool.series.project import Project
 
@@ -77,13 +76,6 @@ def test_source_without_the_hunks_on_headers_is_seen(
     assert errors_of(mac, words, source, tmp_path) == ""
 
 
-def test_older_use_of_a_changed_name_is_seen(mac: MacPlaces, words: list[str], tmp_path: Path) -> None:
-    """The engine's before it served both bases."""
-    text = "#include <c10/core/ScalarType.h>\nstd::string f() { return c10::getDtypeNames(c10::kFloat).first; }\n"
-    said = errors_of(mac, words, text, tmp_path)
-    assert "getDtypeNames" in said, said[-2000:]
-
-
 def test_graph_cache_that_is_emptied_tells_the_executable_cache(
     made: Made, mac: MacPlaces, words: list[str], tmp_path: Path
 ) -> None:
@@ -93,7 +85,7 @@ def test_graph_cache_that_is_emptied_tells_the_executable_cache(
     def names(of: list[str]) -> set[str]:
         said = errors_of(mac, of, text, tmp_path)
         assert said == "", said[-2000:]
-        return set(names_of_object(import_lief(mac), "f", tmp_path / "object.o").taken.values())
+        return set(names_of_object("f", tmp_path / "object.o").taken.values())
 
     unpatched = [word for word in words if not word.startswith(f"-I{mac.shown(made.places.tree)}")]
     assert FORGET in names(words)
@@ -103,8 +95,7 @@ def test_graph_cache_that_is_emptied_tells_the_executable_cache(
 @pytest.fixture(scope="module")
 def sort(made: Made, project: Project, mac: MacPlaces):  # type: ignore[no-untyped-def]
     """Sorts the names of the objects again, with other facts or entries."""
-    lief = import_lief(mac)
-    objects = [names_of_object(lief, unit.source, unit.object) for unit in made.compiled]
+    objects = [names_of_object(unit.source, unit.object) for unit in made.compiled]
     pin = load_mac_pin(project.layout.pin)
     python = python_names(python_headers(mac, pin, made.pin.wheel.python, project.layout.cache))
     others = {*frozenset().union(*further_names(mac).values()), *python}
@@ -121,7 +112,7 @@ def test_each_name_has_an_owner(made: Made) -> None:
     assert made.names.undefined == []
     assert made.names.torch > 40 and made.names.system > 100
     brought = {each.shown: each.entry for each in made.names.missing}
-    assert brought[CAPTURE] == "replay-plan"
+    assert brought[CAPTURE] == "graph-capture"
     assert all("at::mps::MPSStream::" in shown for shown in brought), brought
 
 
@@ -151,9 +142,3 @@ def test_definitions_are_told_from_uses() -> None:
     assert entry_that_defines("at::mps::getIt(int)", added) == "free"
     assert entry_that_defines("at::mps::MPSEvent::isOnQueue() const", added) == ""
     assert entry_that_defines("at::mps::other()", {"calls": "  return other();"}) == ""
-
-
-def test_names_of_cpp(mac: MacPlaces) -> None:
-    lief = import_lief(mac)
-    assert demangle(lief, "__ZNK2at3mps9MPSStream9isOnQueueEv") == "at::mps::MPSStream::isOnQueue() const"
-    assert demangle(lief, "_objc_release") == "_objc_release"

@@ -12,11 +12,10 @@ using namespace mps_simulator;
 
 @implementation NSArray {
  @package
-  std::vector<id> _objects;
-  unsigned long _mutations;
+  Objects _objects;
 }
 
-SUPPORTS_SECURE_CODING
+IS_COLLECTION(_objects)
 
 // MARK: Making arrays
 
@@ -31,7 +30,7 @@ SUPPORTS_SECURE_CODING
 + (instancetype)arrayWithObjects:(id)first, ... {
   std::vector<id> objects;
   COLLECT_ARGUMENTS(objects, first);
-  return [[[self alloc] initWithObjects:objects.data() count:objects.size()] autorelease];
+  return [self arrayWithObjects:objects.data() count:objects.size()];
 }
 
 + (instancetype)arrayWithArray:(NSArray*)array {
@@ -39,29 +38,16 @@ SUPPORTS_SECURE_CODING
 }
 
 - (instancetype)initWithObjects:(const id[])objects count:(NSUInteger)count {
-  _objects.reserve(count);
+  _objects.list.reserve(count);
   for (NSUInteger i = 0; i < count; ++i) {
     check_not_nil(objects[i], __func__);
-    _objects.push_back([objects[i] retain]);
+    _objects.insert(i, objects[i]);
   }
   return self;
 }
 
-- (instancetype)initWithObjects:(id)first, ... {
-  std::vector<id> objects;
-  COLLECT_ARGUMENTS(objects, first);
-  return [self initWithObjects:objects.data() count:objects.size()];
-}
-
 - (instancetype)initWithArray:(NSArray*)array {
-  return array == nil ? [self init] : [self initWithObjects:array->_objects.data() count:array->_objects.size()];
-}
-
-- (void)dealloc {
-  for (id object : _objects) {
-    [object release];
-  }
-  [super dealloc];
+  return array == nil ? self : [self initWithObjects:array->_objects.list.data() count:array.count];
 }
 
 COPIES_BY_RETAINING
@@ -72,73 +58,40 @@ COPIES_BY_RETAINING
 
 // MARK: Access
 
-- (NSUInteger)count {
-  return _objects.size();
-}
-
 - (id)objectAtIndex:(NSUInteger)index {
-  [self checkIndex:index function:__func__];
-  return _objects[index];
+  [self checkRange:NSMakeRange(index, 1) function:__func__];
+  return _objects.list[index];
 }
 
 - (id)objectAtIndexedSubscript:(NSUInteger)index {
   return [self objectAtIndex:index];
 }
 
-- (id)firstObject {
-  return _objects.empty() ? nil : _objects.front();
-}
-
-- (void)checkIndex:(NSUInteger)index function:(const char*)function {
-  if (index >= _objects.size()) {
-    violation("%s: index %lu beyond count %zu", function, index, _objects.size());
-  }
-}
-
 - (void)checkRange:(NSRange)range function:(const char*)function {
-  if (range.location > _objects.size() || range.length > _objects.size() - range.location) {
-    violation("%s: range {%lu, %lu} beyond count %zu", function, range.location, range.length, _objects.size());
+  const size_t count = _objects.list.size();
+  if (range.length == 1 && range.location >= count) {
+    violation("%s: index %lu beyond count %zu", function, range.location, count);
   }
-}
-
-- (NSUInteger)countByEnumeratingWithState:(NSFastEnumerationState*)state
-                                  objects:(id __unsafe_unretained[])buffer
-                                    count:(NSUInteger)length {
-  return enumerate(_objects, &_mutations, state);
-}
-
-- (NSEnumerator*)reverseObjectEnumerator {
-  return make_enumerator({_objects.rbegin(), _objects.rend()});
+  if (range.location > count || range.length > count - range.location) {
+    violation("%s: range {%lu, %lu} beyond count %zu", function, range.location, range.length, count);
+  }
 }
 
 // MARK: Searching and comparing
 
 - (NSUInteger)indexOfObject:(id)object {
-  const auto found =
-      std::find_if(_objects.begin(), _objects.end(), [&](id member) { return ObjectEqual()(member, object); });
-  return found == _objects.end() ? NSNotFound : found - _objects.begin();
-}
-
-- (NSUInteger)indexOfObjectIdenticalTo:(id)object {
-  const auto found = std::find(_objects.begin(), _objects.end(), object);
-  return found == _objects.end() ? NSNotFound : found - _objects.begin();
-}
-
-- (BOOL)containsObject:(id)object {
-  return [self indexOfObject:object] != static_cast<NSUInteger>(NSNotFound);
-}
-
-- (BOOL)isEqualToArray:(NSArray*)other {
-  return other != nil &&
-      std::equal(_objects.begin(), _objects.end(), other->_objects.begin(), other->_objects.end(), ObjectEqual());
+  const auto& list = _objects.list;
+  const auto found = std::find_if(list.begin(), list.end(), [&](id member) { return ObjectEqual()(member, object); });
+  return found == list.end() ? NSNotFound : found - list.begin();
 }
 
 - (BOOL)isEqual:(id)object {
-  return self == object || ([object isKindOfClass:[NSArray class]] && [self isEqualToArray:object]);
-}
-
-- (NSUInteger)hash {
-  return _objects.size();
+  if (![object isKindOfClass:[NSArray class]]) {
+    return NO;
+  }
+  const auto& list = _objects.list;
+  const auto& other = ((NSArray*)object)->_objects.list;
+  return std::equal(list.begin(), list.end(), other.begin(), other.end(), ObjectEqual());
 }
 
 // MARK: Derived arrays
@@ -151,40 +104,28 @@ COPIES_BY_RETAINING
 
 - (NSArray*)subarrayWithRange:(NSRange)range {
   [self checkRange:range function:__func__];
-  return [NSArray arrayWithObjects:_objects.data() + range.location count:range.length];
+  return [NSArray arrayWithObjects:_objects.list.data() + range.location count:range.length];
 }
 
 - (NSString*)componentsJoinedByString:(NSString*)separator {
   std::string text;
-  for (size_t i = 0; i < _objects.size(); ++i) {
-    if (i > 0) {
-      text.append(string_view_of(separator));
-    }
-    text.append(string_view_of([_objects[i] description]));
+  for (size_t i = 0; i < _objects.list.size(); ++i) {
+    text.append(i == 0 ? "" : string_view_of(separator)).append(string_view_of([_objects.list[i] description]));
   }
   return to_ns_string(text);
 }
 
 // The value of each member, in the same order.
 - (id)valueForKey:(NSString*)key {
-  NSMutableArray* values = [NSMutableArray arrayWithCapacity:_objects.size()];
-  for (id object : _objects) {
+  NSMutableArray* values = [NSMutableArray arrayWithCapacity:_objects.list.size()];
+  for (id object : _objects.list) {
     [values addObject:[object valueForKey:key]];
   }
   return values;
 }
 
 - (std::string)simulatorDescriptionAtDepth:(unsigned)depth {
-  std::string text = "(";
-  const std::string indent(4 * (depth + 1), ' ');
-  for (size_t i = 0; i < _objects.size(); ++i) {
-    text += (i == 0 ? "\n" : ",\n") + indent + describe_member(_objects[i], depth + 1);
-  }
-  return text + "\n" + std::string(4 * depth, ' ') + ")";
-}
-
-- (NSString*)description {
-  return to_ns_string([self simulatorDescriptionAtDepth:0]);
+  return describe_members("(", _objects.list, ")", depth);
 }
 
 @end
@@ -192,11 +133,10 @@ COPIES_BY_RETAINING
 @implementation NSMutableArray
 
 + (instancetype)arrayWithCapacity:(NSUInteger)capacity {
-  return [[[self alloc] initWithCapacity:capacity] autorelease];
+  return [self array];
 }
 
 - (instancetype)initWithCapacity:(NSUInteger)capacity {
-  _objects.reserve(capacity);
   return self;
 }
 
@@ -206,67 +146,23 @@ COPIES_BY_RETAINING
 
 - (void)addObject:(id)object {
   check_not_nil(object, __func__);
-  _objects.push_back([object retain]);
-  ++_mutations;
+  _objects.insert(_objects.list.size(), object);
 }
 
 - (void)insertObject:(id)object atIndex:(NSUInteger)index {
   check_not_nil(object, __func__);
-  if (index > _objects.size()) {
-    VIOLATION("index %lu beyond count %zu", index, _objects.size());
-  }
-  _objects.insert(_objects.begin() + index, [object retain]);
-  ++_mutations;
-}
-
-- (void)removeObjectAtIndex:(NSUInteger)index {
-  [self checkIndex:index function:__func__];
-  id object = _objects[index];
-  _objects.erase(_objects.begin() + index);
-  ++_mutations;
-  [object release];
-}
-
-- (void)removeObjectsInRange:(NSRange)range {
-  [self checkRange:range function:__func__];
-  const auto first = _objects.begin() + range.location;
-  const std::vector<id> removed(first, first + range.length);
-  _objects.erase(first, first + range.length);
-  ++_mutations;
-  for (id object : removed) {
-    [object release];
-  }
-}
-
-- (void)removeAllObjects {
-  [self removeObjectsInRange:NSMakeRange(0, _objects.size())];
-}
-
-- (void)removeObject:(id)object {
-  [object retain]; // it may be the member that goes
-  for (size_t i = _objects.size(); i-- > 0;) {
-    if (ObjectEqual()(_objects[i], object)) {
-      [self removeObjectAtIndex:i];
-    }
-  }
-  [object release];
-}
-
-- (void)replaceObjectAtIndex:(NSUInteger)index withObject:(id)object {
-  check_not_nil(object, __func__);
-  [self checkIndex:index function:__func__];
-  id old = _objects[index];
-  _objects[index] = [object retain];
-  ++_mutations;
-  [old release];
+  [self checkRange:NSMakeRange(index, 0) function:__func__];
+  _objects.insert(index, object);
 }
 
 - (void)setObject:(id)object atIndexedSubscript:(NSUInteger)index {
-  if (index == _objects.size()) {
+  if (index == _objects.list.size()) {
     [self addObject:object];
-  } else {
-    [self replaceObjectAtIndex:index withObject:object];
+    return;
   }
+  check_not_nil(object, __func__);
+  [self checkRange:NSMakeRange(index, 1) function:__func__];
+  _objects.replace(index, object);
 }
 
 @end

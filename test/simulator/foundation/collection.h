@@ -3,6 +3,8 @@
 
 #include <Foundation/NSArray.h>
 
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace mps_simulator {
@@ -19,18 +21,51 @@ struct ObjectEqual {
   }
 };
 
-// Gives out `objects` from a position that the state remembers.
-NSUInteger enumerate(const std::vector<id>& objects, unsigned long* mutations, NSFastEnumerationState* state);
+// A list that owns its objects. It is in the form that fast enumeration hands out.
+class Objects {
+ public:
+  Objects() = default;
+  Objects(const Objects&) = delete;
+  Objects& operator=(const Objects&) = delete;
+  ~Objects() {
+    clear();
+  }
 
-// An enumerator over a snapshot.
-NSEnumerator* make_enumerator(std::vector<id> objects);
+  // Retains the object.
+  void insert(size_t place, id object);
+  void replace(size_t place, id object);
+  void clear();
 
-// Where the next member of a collection without order goes, among the `count`
-// that it has and the place behind them: Foundation promises nothing, so what a
-// program gets depends on the seed.
-size_t place_of_next(size_t count);
+  std::vector<id> list;
+  unsigned long mutations = 0;
+};
+
+// The members of a set, or the keys and values of a dictionary. Foundation promises
+// no order, so what a program gets depends on the seed.
+class Members {
+ public:
+  static constexpr size_t kNone = SIZE_MAX;
+
+  // Where an equal key is.
+  size_t find(id key) const;
+  // Retains both; a set has no values. The key must be a new one.
+  void add(id key, id value = nil);
+  void clear();
+
+  Objects keys;
+  Objects values;
+
+ private:
+  std::unordered_map<id, size_t, ObjectHash, ObjectEqual> places_;
+};
+
+// Gives out all objects at once.
+NSUInteger enumerate(const Objects& objects, NSFastEnumerationState* state);
 
 void check_not_nil(id object, const char* function);
+
+// The members between two brackets, as arrays and sets print themselves.
+std::string describe_members(const char* opening, const std::vector<id>& members, const char* closing, unsigned depth);
 
 // Collects the nil-terminated arguments after the first.
 #define COLLECT_ARGUMENTS(vector, first)                               \
@@ -44,3 +79,20 @@ void check_not_nil(id object, const char* function);
   } while (0)
 
 } // namespace mps_simulator
+
+// For the @implementation of a collection whose objects, or keys, are `owned`.
+#define IS_COLLECTION(owned)                                                        \
+  SUPPORTS_SECURE_CODING                                                            \
+  -(NSUInteger)count {                                                              \
+    return (owned).list.size();                                                     \
+  }                                                                                 \
+  -(NSUInteger)hash {                                                               \
+    return (owned).list.size();                                                     \
+  }                                                                                 \
+  -(NSUInteger)countByEnumeratingWithState : (NSFastEnumerationState*)state objects \
+      : (id __unsafe_unretained[])buffer count : (NSUInteger)length {               \
+    return ::mps_simulator::enumerate(owned, state);                                \
+  }                                                                                 \
+  -(NSString*)description {                                                         \
+    return ::mps_simulator::to_ns_string([self simulatorDescriptionAtDepth:0]);     \
+  }

@@ -21,10 +21,6 @@ using namespace mps_simulator;
   return create_object(self);
 }
 
-+ (instancetype)allocWithZone:(NSZone*)zone {
-  return [self alloc];
-}
-
 + (instancetype)new {
   return [[self alloc] init];
 }
@@ -35,9 +31,6 @@ using namespace mps_simulator;
 
 - (void)dealloc {
   destroy_object(self);
-}
-
-- (void)finalize {
 }
 
 - (instancetype)retain {
@@ -62,34 +55,12 @@ using namespace mps_simulator;
   return get_retain_count(self);
 }
 
-- (NSZone*)zone {
-  return nullptr;
-}
-
-// Called by the runtime for weak references.
-- (BOOL)allowsWeakReference {
-  return YES;
-}
-
-- (BOOL)retainWeakReference {
-  [self retain];
-  return YES;
-}
-
 - (id)copy {
   return [(id<NSCopying>)self copyWithZone:nullptr];
 }
 
 - (id)mutableCopy {
   return [(id<NSMutableCopying>)self mutableCopyWithZone:nullptr];
-}
-
-+ (id)copyWithZone:(NSZone*)zone {
-  return self;
-}
-
-+ (id)mutableCopyWithZone:(NSZone*)zone {
-  return self;
 }
 
 - (BOOL)isEqual:(id)object {
@@ -108,20 +79,8 @@ using namespace mps_simulator;
   return object_getClass(self);
 }
 
-- (Class)superclass {
-  return class_getSuperclass(object_getClass(self));
-}
-
-- (BOOL)isProxy {
-  return NO;
-}
-
 - (BOOL)isKindOfClass:(Class)cls {
   return [object_getClass(self) isSubclassOfClass:cls];
-}
-
-- (BOOL)isMemberOfClass:(Class)cls {
-  return object_getClass(self) == cls;
 }
 
 - (BOOL)respondsToSelector:(SEL)selector {
@@ -134,14 +93,6 @@ using namespace mps_simulator;
 
 - (id)performSelector:(SEL)selector {
   return objc_msg_lookup(self, selector)(self, selector);
-}
-
-- (id)performSelector:(SEL)selector withObject:(id)object {
-  return objc_msg_lookup(self, selector)(self, selector, object);
-}
-
-- (id)performSelector:(SEL)selector withObject:(id)object1 withObject:(id)object2 {
-  return objc_msg_lookup(self, selector)(self, selector, object1, object2);
 }
 
 - (NSString*)description {
@@ -177,28 +128,8 @@ using namespace mps_simulator;
   unsupported("+[%s %s]", class_getName(self), sel_getName(selector));
 }
 
-+ (id)forwardingTargetForSelector:(SEL)selector {
-  return nil;
-}
-
 + (Class)class {
   return self;
-}
-
-+ (instancetype)self {
-  return (id)self;
-}
-
-+ (Class)superclass {
-  return class_getSuperclass(self);
-}
-
-+ (NSUInteger)hash {
-  return reinterpret_cast<uintptr_t>(self) >> 4;
-}
-
-+ (BOOL)isEqual:(id)object {
-  return (id)self == object;
 }
 
 + (BOOL)isSubclassOfClass:(Class)cls {
@@ -210,16 +141,8 @@ using namespace mps_simulator;
   return NO;
 }
 
-+ (BOOL)isKindOfClass:(Class)cls {
-  return cls == [NSObject class];
-}
-
 + (BOOL)instancesRespondToSelector:(SEL)selector {
   return class_respondsToSelector(self, selector);
-}
-
-+ (BOOL)respondsToSelector:(SEL)selector {
-  return class_respondsToSelector(object_getClass(self), selector);
 }
 
 + (BOOL)conformsToProtocol:(Protocol*)protocol {
@@ -229,14 +152,6 @@ using namespace mps_simulator;
     }
   }
   return NO;
-}
-
-+ (id)performSelector:(SEL)selector {
-  return objc_msg_lookup(self, selector)(self, selector);
-}
-
-+ (id)performSelector:(SEL)selector withObject:(id)object {
-  return objc_msg_lookup(self, selector)(self, selector, object);
 }
 
 + (instancetype)retain {
@@ -254,19 +169,8 @@ using namespace mps_simulator;
   return NSUIntegerMax;
 }
 
-+ (id)copy {
-  return self;
-}
-
 + (NSString*)description {
   return [NSString stringWithUTF8String:class_getName(self)];
 }
 
 @end
-
-extern "C" id class_createInstance(Class cls, size_t extra_bytes) {
-  if (extra_bytes != 0) {
-    unsupported("class_createInstance() with extra bytes");
-  }
-  return create_object(cls);
-}

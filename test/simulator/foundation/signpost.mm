@@ -100,10 +100,6 @@ os_log_t os_log_create(const char* subsystem, const char* category) {
   return (os_log_t)log;
 }
 
-bool os_log_type_enabled(os_log_t log, os_log_type_t type) {
-  return false;
-}
-
 bool os_signpost_enabled(os_log_t log) {
   return log != nullptr;
 }

@@ -4,65 +4,30 @@
 #include "support/error.h"
 #include "support/settings.h"
 
-#include <CoreFoundation/CoreFoundation.h>
 #include <Foundation/Foundation.h>
 #include <mach-o/dyld.h>
 #include <mach-o/getsect.h>
 #include <mach/vm_page_size.h>
 #include <os/object.h>
 
-#include <climits>
 #include <cstdarg>
 #include <cstdio>
-#include <unistd.h>
+#include <tuple>
 
 using namespace mps_simulator;
 
-@implementation NSAutoreleasePool
-
-- (instancetype)init {
-  _pool = objc_autoreleasePoolPush();
-  return self;
-}
-
-- (instancetype)retain {
-  VIOLATION("pools cannot be retained");
-}
-
-- (instancetype)autorelease {
-  VIOLATION("pools cannot be autoreleased");
-}
-
-- (void)drain {
-  [self release];
-}
-
-- (void)dealloc {
-  objc_autoreleasePoolPop(_pool);
-  [super dealloc];
-}
-
-@end
-
 NSErrorUserInfoKey const NSLocalizedDescriptionKey = @"NSLocalizedDescription";
 
-@implementation NSError {
-  NSString* _domain;
-  NSInteger _code;
-  NSDictionary* _userInfo;
-}
+@implementation NSError
 
 SUPPORTS_SECURE_CODING
 
 + (instancetype)errorWithDomain:(NSErrorDomain)domain code:(NSInteger)code userInfo:(NSDictionary*)userInfo {
-  return [[[self alloc] initWithDomain:domain code:code userInfo:userInfo] autorelease];
-}
-
-- (instancetype)initWithDomain:(NSErrorDomain)domain code:(NSInteger)code userInfo:(NSDictionary*)userInfo {
-  _domain = [domain copy];
-  _code = code;
-  _userInfo = userInfo == nil ? [[NSDictionary alloc] init] : [userInfo copy];
-  return self;
+  NSError* error = [[[self alloc] init] autorelease];
+  error->_domain = [domain copy];
+  error->_code = code;
+  error->_userInfo = [userInfo copy];
+  return error;
 }
 
 - (void)dealloc {
@@ -73,38 +38,8 @@ SUPPORTS_SECURE_CODING
 
 COPIES_BY_RETAINING
 
-- (NSErrorDomain)domain {
-  return _domain;
-}
-
-- (NSInteger)code {
-  return _code;
-}
-
-- (NSDictionary*)userInfo {
-  return _userInfo;
-}
-
 - (NSString*)localizedDescription {
-  NSString* description = _userInfo[NSLocalizedDescriptionKey];
-  return description != nil
-      ? description
-      : [NSString stringWithFormat:@"The operation couldn’t be completed. (%@ error %ld.)", _domain, _code];
-}
-
-- (BOOL)isEqual:(id)object {
-  if (self == object) {
-    return YES;
-  }
-  if (![object isKindOfClass:[NSError class]]) {
-    return NO;
-  }
-  NSError* other = object;
-  return _code == other->_code && [_domain isEqualToString:other->_domain] && [_userInfo isEqual:other->_userInfo];
-}
-
-- (NSUInteger)hash {
-  return _domain.hash ^ static_cast<NSUInteger>(_code);
+  return _userInfo[NSLocalizedDescriptionKey];
 }
 
 - (NSString*)description {
@@ -114,52 +49,25 @@ COPIES_BY_RETAINING
 @end
 
 // Of files.
-@implementation NSURL {
-  std::string _path; // absolute
-}
+@implementation NSURL
 
 SUPPORTS_SECURE_CODING
 
 + (NSURL*)fileURLWithPath:(NSString*)path {
-  return [[[self alloc] initFileURLWithPath:path] autorelease];
-}
-
-- (instancetype)initFileURLWithPath:(NSString*)path {
   if (path.length == 0) {
     VIOLATION("the path is empty");
   }
-  _path = to_std_string(path);
-  if (_path[0] != '/') {
-    char directory[PATH_MAX];
-    if (getcwd(directory, sizeof(directory)) != nullptr) {
-      _path = std::string(directory) + "/" + _path;
-    }
-  }
-  return self;
+  NSURL* url = [[[self alloc] init] autorelease];
+  url->_path = [path copy];
+  return url;
+}
+
+- (void)dealloc {
+  [_path release];
+  [super dealloc];
 }
 
 COPIES_BY_RETAINING
-
-- (NSString*)absoluteString {
-  return to_ns_string("file://" + _path);
-}
-
-- (NSString*)path {
-  return to_ns_string(_path);
-}
-
-- (BOOL)isEqual:(id)object {
-  return self == object ||
-      ([object isKindOfClass:[NSURL class]] && [self.absoluteString isEqualToString:[object absoluteString]]);
-}
-
-- (NSUInteger)hash {
-  return self.absoluteString.hash;
-}
-
-- (NSString*)description {
-  return self.absoluteString;
-}
 
 @end
 
@@ -170,37 +78,15 @@ COPIES_BY_RETAINING
   return shared;
 }
 
-- (NSOperatingSystemVersion)operatingSystemVersion {
-  return {settings().macos_major, settings().macos_minor, 0};
-}
-
 - (BOOL)isOperatingSystemAtLeastVersion:(NSOperatingSystemVersion)version {
-  const NSOperatingSystemVersion present = self.operatingSystemVersion;
-  if (present.majorVersion != version.majorVersion) {
-    return present.majorVersion > version.majorVersion;
-  }
-  if (present.minorVersion != version.minorVersion) {
-    return present.minorVersion > version.minorVersion;
-  }
-  return present.patchVersion >= version.patchVersion;
+  return std::tuple(settings().macos_major, settings().macos_minor, 0) >=
+      std::tuple(version.majorVersion, version.minorVersion, version.patchVersion);
 }
 
 @end
 
 Class NSClassFromString(NSString* name) {
   return objc_lookUpClass(name.UTF8String);
-}
-
-NSString* NSStringFromClass(Class cls) {
-  return cls == Nil ? nil : to_ns_string(class_getName(cls));
-}
-
-SEL NSSelectorFromString(NSString* name) {
-  return sel_registerName(name.UTF8String);
-}
-
-NSString* NSStringFromSelector(SEL selector) {
-  return selector == nullptr ? nil : to_ns_string(sel_getName(selector));
 }
 
 void NSLog(NSString* format, ...) {
@@ -210,7 +96,7 @@ void NSLog(NSString* format, ...) {
   va_end(arguments);
 }
 
-// What the kernel, dyld and CoreFoundation answer in the simulator.
+// What the kernel and dyld answer in the simulator.
 
 size_t vm_page_size = 16384;
 
@@ -234,10 +120,10 @@ uint8_t* getsectiondata(const struct mach_header_64* header,
   return nullptr;
 }
 
-void os_release(void* object) {
-  [(id)object release];
+dispatch_data_t dispatch_data_create(const void* buffer, size_t size, dispatch_queue_t queue, dispatch_block_t block) {
+  UNSUPPORTED_CALL();
 }
 
-void CFRelease(CFTypeRef object) {
+void os_release(void* object) {
   [(id)object release];
 }

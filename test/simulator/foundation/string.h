@@ -13,7 +13,7 @@ std::string_view string_view_of(NSString* string);
 std::string to_std_string(NSString* string);
 NSString* to_ns_string(std::string_view text);
 
-// Like vsnprintf, with %@ for objects.
+// Like vsprintf, with %@ for objects. The arguments are undefined afterwards.
 std::string format_string(std::string_view format, va_list arguments);
 
 // What a collection prints for its member: nested collections are indented,

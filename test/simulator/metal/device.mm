@@ -202,17 +202,7 @@ extern "C" NSArray<id<MTLDevice>>* MTLCopyAllDevices(void) {
 
 NOT_SIMULATED(- (id<MTLLibrary>)newDefaultLibrary)
 NOT_SIMULATED(- (id<MTLLibrary>)newLibraryWithURL:(NSURL*)url error:(NSError**)error)
-
-- (id<MTLLibrary>)newLibraryWithData:(dispatch_data_t)data error:(NSError**)error {
-  COUNT_CALL();
-  const void* bytes = nullptr;
-  size_t size = 0;
-  dispatch_data_t mapped = dispatch_data_create_map(data, &bytes, &size);
-  // The simulator's builds store a library's source where a Mac stores its code.
-  const std::string source(static_cast<const char*>(bytes), size);
-  dispatch_release(mapped);
-  return new_library(source.c_str(), nil, error);
-}
+NOT_SIMULATED(-(id<MTLLibrary>)newLibraryWithData : (dispatch_data_t)data error : (NSError**)error)
 
 - (id<MTLLibrary>)newLibraryWithSource:(NSString*)source options:(MTLCompileOptions*)options error:(NSError**)error {
   COUNT_CALL();

@@ -2,6 +2,7 @@
 
 #include "metal/command_buffer.h"
 #include "metal/gpu_order.h"
+#include "support/counters.h"
 #include "support/deferred.h"
 #include "support/process.h"
 #include "support/settings.h"
@@ -182,6 +183,7 @@ void Gpu::post_handlers(std::function<void()> handlers) {
 
 void Gpu::wake_handlers() {
   if (!handlers_.empty()) {
+    ++handler_wakes;
     handler_work_.notify_one();
   }
 }

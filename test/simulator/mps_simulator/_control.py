@@ -84,6 +84,12 @@ def reset_counters() -> None:
     _loaded().mps_simulator_reset_counters()
 
 
+def handler_wakes() -> int:
+    """Returns how often a command buffer woke the thread of completion handlers since the process began."""
+    wakes: int = _loaded().mps_simulator_handler_wakes()
+    return wakes
+
+
 def live_objects() -> dict[str, int]:
     """Returns the number of objects alive, by class."""
     return _counts("live_objects_json")

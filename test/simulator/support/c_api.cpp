@@ -71,6 +71,10 @@ __attribute__((visibility("default"))) void mps_simulator_set_null_mode(int enab
   mps_simulator::settings().null_mode = enabled != 0;
 }
 
+__attribute__((visibility("default"))) int mps_simulator_handler_wakes() {
+  return mps_simulator::handler_wakes;
+}
+
 __attribute__((visibility("default"))) int mps_simulator_null_mode() {
   return mps_simulator::settings().null_mode;
 }

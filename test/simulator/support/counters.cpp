@@ -49,6 +49,8 @@ void register_counter(CallCounter& counter) {
   first_counter = &counter;
 }
 
+std::atomic<int> handler_wakes{0};
+
 std::string counters_json() {
   std::map<std::string, int64_t> counts;
   {

@@ -26,6 +26,9 @@ void register_counter(CallCounter& counter);
 std::string counters_json();
 void reset_counters();
 
+// How often a command buffer woke the thread of completion handlers.
+extern std::atomic<int> handler_wakes;
+
 } // namespace mps_simulator
 
 // First line of each API method. A counter is initialized at compile time and

@@ -134,10 +134,6 @@ CASE(autorelease_pools_nest) {
     CHECK_EQUAL(destroyed.load(), before + 1);
   }
   CHECK_EQUAL(destroyed.load(), before + 2);
-  NSAutoreleasePool* pool = [[NSAutoreleasePool alloc] init];
-  [[TestObject new] autorelease];
-  [pool drain];
-  CHECK_EQUAL(destroyed.load(), before + 3);
 }
 
 CASE(thread_end_drains_its_pool) {
@@ -164,7 +160,7 @@ CASE(message_to_nil) {
 
 CASE(unknown_selector_is_named) {
   id object = [[TestObject new] autorelease];
-  CHECK_UNSUPPORTED("-[TestObject substringFromIndex:] is not simulated", [object substringFromIndex:1]);
+  CHECK_UNSUPPORTED("-[TestObject objectAtIndex:] is not simulated", [object objectAtIndex:1]);
   CHECK_UNSUPPORTED("+[TestObject arrayWithCapacity:] is not simulated", [(id)[TestObject class] arrayWithCapacity:1]);
 }
 

@@ -95,7 +95,7 @@ CASE(failed_command_is_reported_once) {
   CHECK(!reached);
   CHECK(buffer.status == MTLCommandBufferStatusError);
   CHECK(buffer.error.code == MTLCommandBufferErrorInternal);
-  CHECK([buffer.error.localizedDescription containsString:@"-[Some op]"]);
+  CHECK(std::string(buffer.error.localizedDescription.UTF8String).find("-[Some op]") != std::string::npos);
   [buffer waitUntilCompleted];
 }
 

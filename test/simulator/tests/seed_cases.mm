@@ -43,22 +43,14 @@ CASE(print_dictionary_order) {
     dictionary[number] = number;
   }
   print_all(dictionary);
-  [dictionary removeObjectForKey:[NSNumber numberWithInt:4]];
-  CHECK_EQUAL(dictionary.count, 8);
   for (NSNumber* number in numbers(9)) {
-    CHECK_EQUAL([dictionary[number] intValue], number.intValue == 4 ? 0 : number.intValue);
+    CHECK_EQUAL([dictionary[number] intValue], number.intValue);
   }
   print_all(@{@1 : @1, @2 : @2, @3 : @3, @4 : @4, @5 : @5, @6 : @6});
 }
 
 CASE(print_set_order) {
-  NSMutableSet* set = [NSMutableSet setWithArray:numbers(9)];
-  print_all(set);
-  [set removeObject:[NSNumber numberWithInt:4]];
-  for (NSNumber* number in numbers(9)) {
-    CHECK([set containsObject:number] == (number.intValue != 4));
-  }
-  std::printf("%d\n", [[set anyObject] intValue]);
+  print_all([NSMutableSet setWithArray:numbers(9)]);
 }
 
 CASE(print_buffer_addresses) {
@@ -155,10 +147,10 @@ CASE(print_feed_order) {
     CHECK_EQUAL(executable.feedTensors.count, 6);
     CHECK_EQUAL(executable.targetTensors.count, 6);
     for (MPSGraphTensor* tensor in executable.feedTensors) {
-      std::printf("%lu ", [tensors indexOfObjectIdenticalTo:tensor]);
+      std::printf("%lu ", [tensors indexOfObject:tensor]);
     }
     for (MPSGraphTensor* tensor in executable.targetTensors) {
-      std::printf("%lu ", [sums indexOfObjectIdenticalTo:tensor]);
+      std::printf("%lu ", [sums indexOfObject:tensor]);
     }
     std::printf("\n");
   }

@@ -43,7 +43,7 @@ def without_parentheses(text: str) -> str:
 def selectors_in(headers: str) -> set[str]:
     """Returns the selectors of the methods and properties in preprocessed headers."""
     found = set()
-    for declaration in re.findall(r"(?:^|(?<=;))\s*[-+]\s*(\([^;{}]*?)[;{]", headers, flags=re.M):
+    for declaration in re.findall(r"(?:^|;)\s*[-+]\s*(\([^;{}]*?)(?=[;{])", headers, flags=re.M):
         text = without_parentheses(declaration)
         parts = re.findall(r"(\w*)\s*:", text)
         found.update(["".join(f"{part}:" for part in parts)] if parts else text.split()[:1])
@@ -124,8 +124,6 @@ def test_what_the_backend_may_use_is_implemented(headers: dict[str, set[str]]) -
     assert len(used) > 500
     assert used >= {("", "commit"), ("MPSGraph", "sinWithTensor:name:"), ("MPSGraphTensorData", "mpsndarray")}
     used |= {("", name) for name in IMPLICIT}
-    # The backend declares some of Apple's methods itself.
-    used |= {("MPSGraph", name) for name in selectors_in_objects() & classes_in(backend())["MPSGraph"]}
     assert [(owner, name) for owner, name in sorted(used) if not implemented(name, owner)] == []
 
 
@@ -201,5 +199,5 @@ def test_values_agree_with_apples(ours: dict[str, int]) -> None:
     assert not wrong, "ours, Apple's"
 
 
-def test_every_constant_is_in_the_metadata(ours: dict[str, int]) -> None:
+def test_metadata_has_all_constants(ours: dict[str, int]) -> None:
     assert sorted(set(ours) - set(constants_in_metadata())) == []

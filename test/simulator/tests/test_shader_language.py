@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import operator
 import os
 import re
 import subprocess
@@ -165,28 +163,22 @@ def test_built_in_inputs_at_the_edge_of_the_grid() -> None:
         kernel void f(device uint* out,
                       uint2 grid [[threads_per_grid]], uint2 position [[thread_position_in_grid]],
                       ushort2 local [[thread_position_in_threadgroup]], uint2 size [[threads_per_threadgroup]],
-                      uint2 full [[dispatch_threads_per_threadgroup]], uint2 group [[threadgroup_position_in_grid]],
-                      uint2 groups [[threadgroups_per_grid]], ushort index [[thread_index_in_threadgroup]],
-                      uint lane [[thread_index_in_simdgroup]], uint simd [[simdgroup_index_in_threadgroup]],
-                      uint simds [[simdgroups_per_threadgroup]], uint width [[thread_execution_width]],
-                      ushort quad [[quadgroup_index_in_threadgroup]]) {
-          device uint* o = out + (position.y * grid.x + position.x) * 16;
-          o[0] = local.x; o[1] = local.y; o[2] = size.x; o[3] = size.y; o[4] = full.x; o[5] = full.y;
-          o[6] = group.x; o[7] = group.y; o[8] = groups.x; o[9] = groups.y; o[10] = index;
-          o[11] = lane; o[12] = simd; o[13] = simds; o[14] = width; o[15] = quad;
+                      uint2 group [[threadgroup_position_in_grid]], ushort index [[thread_index_in_threadgroup]],
+                      uint lane [[thread_index_in_simdgroup]], uint simd [[simdgroup_index_in_threadgroup]]) {
+          device uint* o = out + (position.y * grid.x + position.x) * 9;
+          o[0] = local.x; o[1] = local.y; o[2] = size.x; o[3] = size.y;
+          o[4] = group.x; o[5] = group.y; o[6] = index; o[7] = lane; o[8] = simd;
         }
         """
     )
     width, height = 21, 10
-    out = torch.full((height, width, 16), 99, dtype=torch.int32)
+    out = torch.full((height, width, 9), 99, dtype=torch.int32)
     library.run("f", [out], (width, height), (8, 6))
     for y in range(height):
         for x in range(width):
             size = (min(8, width - x // 8 * 8), min(6, height - y // 6 * 6))
             index = y % 6 * size[0] + x % 8
-            simds = (size[0] * size[1] + 31) // 32
-            lanes = [index, index % 32, index // 32, simds, 32, index // 4]
-            assert out[y, x].tolist() == [x % 8, y % 6, *size, 8, 6, x // 8, y // 6, 3, 2, *lanes]
+            assert out[y, x].tolist() == [x % 8, y % 6, *size, x // 8, y // 6, index, index % 32, index // 32]
 
 
 # -- messages --------------------------------------------------------------------------------------------------------
@@ -247,16 +239,15 @@ def test_swizzles_and_constructors() -> None:
     library = shader(
         """
         template <typename T> T twice(T x) { return x + x; }
-        kernel void f(device float4* x, device packed_float3* p, device short3* s, device bool3* b) {
+        kernel void f(device float4* x, device short3* s, device bool3* b) {
           float4 v = float4(1, float2(2, 3), 4);
           v.yx = v.zw;
           v.w += 1;
           v.xz *= 2.0f;
           x[0] = v;
           x[1] = twice(v.wzyx);
-          x[2] = float4(v.xy, 0, 1).bgra;
+          x[2] = float4(v.xy, 0, 1).zyxw;
           x[3] = 5;
-          p[1] = p[0].zyx + v.xyz;
           s[0] = short3(v.xyz) << 2;
           b[0] = v.xyz > float3(3, 3, 100);
           x[4] = select(float4(1), float4(2), v > 4);
@@ -264,13 +255,12 @@ def test_swizzles_and_constructors() -> None:
         }
         """
     )
-    x, p = torch.zeros(6, 4), torch.tensor([1.0, 2, 3, 0, 0, 0])
+    x = torch.zeros(6, 4)
     s, b = torch.zeros(4, dtype=torch.int16), torch.zeros(4, dtype=torch.bool)
-    library.run("f", [x, p, s, b], 1)
+    library.run("f", [x, s, b], 1)
     v = [8.0, 3, 6, 5]
     expected = [v, [10, 12, 6, 16], [0, 3, 8, 1], [5] * 4, [2, 1, 2, 2], v]
     assert x.tolist() == expected
-    assert p.tolist() == [1, 2, 3, 3 + 8, 2 + 3, 1 + 6]
     assert s[:3].tolist() == [32, 12, 24]
     assert b[:3].tolist() == [True, False, False]
 
@@ -280,15 +270,15 @@ def test_layout_of_types() -> None:
         """
         struct S { char c; half3 h; bool2 b; bfloat4 f; packed_uint3 p; ulong2 u; };
         kernel void f(device uint* x) {
-          x[0] = sizeof(float3); x[1] = sizeof(packed_float3); x[2] = sizeof(half3); x[3] = sizeof(bool4);
-          x[4] = sizeof(bfloat2); x[5] = sizeof(float3x3); x[6] = sizeof(half4x2); x[7] = alignof(float4);
-          x[8] = sizeof(S); x[9] = sizeof(long); x[10] = sizeof(array<packed_char3, 5>); x[11] = alignof(ulong4);
+          x[0] = sizeof(float3); x[1] = sizeof(array<packed_char3, 5>); x[2] = sizeof(half3); x[3] = sizeof(bool4);
+          x[4] = sizeof(bfloat2); x[5] = sizeof(float3x3); x[6] = sizeof(float2x4); x[7] = alignof(float4);
+          x[8] = sizeof(S); x[9] = sizeof(long); x[10] = alignof(ulong4);
         }
         """
     )
-    x = torch.zeros(12, dtype=torch.int32)
+    x = torch.zeros(11, dtype=torch.int32)
     library.run("f", [x], 1)
-    assert x.tolist() == [16, 12, 8, 4, 4, 48, 16, 16, 64, 8, 15, 32]
+    assert x.tolist() == [16, 15, 8, 4, 4, 48, 32, 16, 64, 8, 32]
 
 
 def test_vectors_may_lie_anywhere() -> None:
@@ -400,27 +390,11 @@ def test_other_mathematics() -> None:
         "length(float3(a, b, 1))": (a * a + b * b + 1).sqrt(),
         "sinpi(a)": torch.sin(a.double() * torch.pi).float(),
         # Exactly zero, however large.
-        "sinpi(floor(a * 1000)) == 0 && cospi(floor(a * 1000) + 0.5) == 0": torch.ones(100),
+        "sinpi(floor(a * 1000)) == 0": torch.ones(100),
         "fract(a)": a - a.floor(),
-        "determinant(float2x2(a, b, 1, 2))": 2 * a - b,
-        "(float2x3(1, 2, 3, 4, 5, 6) * float2(1, 10)).y": torch.full((100,), 52.0),
-        "(float3(1, 10, 100) * float2x3(1, 2, 3, 4, 5, 6)).y": torch.full((100,), 654.0),
-        "(transpose(float2x3(1, 2, 3, 4, 5, 6)) * float2x3(1, 2, 3, 4, 5, 6))[1].x": torch.full((100,), 32.0),
     }
     for row, (expression, wanted) in zip(evaluate(list(expected), [a, b]), expected.items()):
         torch.testing.assert_close(row, wanted, rtol=1.3e-6, atol=1e-6, msg=expression)
-    integers = torch.tensor([1, 0b1011000, -1], dtype=torch.int32)
-    counted = {
-        "popcount(a)": [1, 3, 32],
-        "clz(a) * 100 + ctz(a)": [3100, 2503, 0],
-        "mulhi(a, 1 << 30)": [0, 22, -1],
-        "addsat(a, INT_MAX)": [2**31 - 1, 2**31 - 1, 2**31 - 2],
-        "reverse_bits(a)": [-(2**31), 0b11010 << 24, -1],
-        "int(rotate(a, 31))": [-(2**31), 0b101100, -1],
-        "absdiff(a, 5)": [4, 83, 6],
-    }
-    for numbers, (expression, wanted_numbers) in zip(evaluate(list(counted), [integers], torch.int32), counted.items()):
-        assert numbers.tolist() == wanted_numbers, expression
 
 
 def test_traits_limits_and_templates() -> None:
@@ -471,30 +445,29 @@ def test_atomics() -> None:
     library = shader(
         """
         kernel void f(device atomic_uint* count, device atomic_int* extremes, device atomic<float>* sum,
-                      device atomic_uint* bits, device int* values, uint i [[thread_position_in_grid]]) {
+                      device atomic_uint* words, device int* values, uint i [[thread_position_in_grid]]) {
           atomic_fetch_add_explicit(count, 1u, memory_order_relaxed);
           atomic_fetch_max_explicit(&extremes[0], values[i], memory_order_relaxed);
           atomic_fetch_min_explicit(&extremes[1], values[i], memory_order_relaxed);
           atomic_fetch_add_explicit(sum, 0.5f, memory_order_relaxed);
-          atomic_fetch_or_explicit(bits, 1u << (i % 5), memory_order_relaxed);
           if (i == 3) {
-            atomic_store_explicit(&bits[1], 7, memory_order_relaxed);
-            bits[2].__value = atomic_exchange_explicit(&bits[1], 9, memory_order_relaxed);
+            atomic_store_explicit(&words[0], 7, memory_order_relaxed);
+            words[1].__value = atomic_exchange_explicit(&words[0], 9, memory_order_relaxed);
             uint expected = 8;
-            bool changed = atomic_compare_exchange_weak_explicit(&bits[1], &expected, 1u, memory_order_relaxed, memory_order_relaxed);
-            atomic_store_explicit(&bits[3], expected + (changed ? 100 : 0), memory_order_relaxed);
+            bool changed = atomic_compare_exchange_weak_explicit(&words[0], &expected, 1u, memory_order_relaxed, memory_order_relaxed);
+            atomic_store_explicit(&words[2], expected + (changed ? 100 : 0), memory_order_relaxed);
           }
         }
         """
     )
     values = torch.randint(-1000, 1000, (3000,), dtype=torch.int32)
     count, extremes = torch.zeros(1, dtype=torch.int32), torch.zeros(2, dtype=torch.int32)
-    total, bits = torch.zeros(1), torch.zeros(4, dtype=torch.int32)
-    library.run("f", [count, extremes, total, bits, values], 3000)
+    total, words = torch.zeros(1), torch.zeros(3, dtype=torch.int32)
+    library.run("f", [count, extremes, total, words, values], 3000)
     assert count.item() == 3000
     assert extremes.tolist() == [values.max().item(), values.min().item()]
     assert total.item() == 1500
-    assert bits.tolist() == [31, 9, 7, 9]
+    assert words.tolist() == [9, 7, 9]
 
 
 @pytest.mark.parametrize("count", [1, 31, 32, 33, 100, 1000, 1024, 2500])
@@ -562,25 +535,11 @@ SIMD: dict[str, Callable[[list[int], int], int]] = {
     "simd_product(v % 4 ? 1 : 3)": lambda g, i: 3 ** sum(v % 4 == 0 for v in g),
     "simd_max(v)": lambda g, i: max(g),
     "simd_min(v)": lambda g, i: min(g),
-    "simd_or(v)": lambda g, i: functools.reduce(operator.or_, g),
-    "simd_and(v)": lambda g, i: functools.reduce(operator.and_, g),
-    "simd_xor(v)": lambda g, i: functools.reduce(operator.xor, g),
-    "simd_prefix_inclusive_sum(v)": lambda g, i: sum(g[: i + 1]),
-    "simd_prefix_exclusive_sum(v)": lambda g, i: sum(g[:i]),
     "simd_shuffle(v, 5)": lambda g, i: g[5],
     "simd_shuffle_xor(v, 3)": lambda g, i: g[i ^ 3],
     "simd_shuffle_down(v, 2)": lambda g, i: g[i + 2] if i + 2 < len(g) else g[i],
     "simd_shuffle_up(v, 2)": lambda g, i: g[i - 2] if i >= 2 else g[i],
-    "simd_shuffle_and_fill_down(v, -1, 2)": lambda g, i: g[i + 2] if i + 2 < len(g) else -1,
-    "simd_shuffle_rotate_down(v, 1)": lambda g, i: g[(i + 1) % 32] if (i + 1) % 32 < len(g) else g[i],
     "simd_broadcast(v, 2)": lambda g, i: g[2],
-    "simd_broadcast_first(v)": lambda g, i: g[0],
-    "int(ulong(simd_ballot(v > 50)) & 0x7fffffff)": lambda g, i: sum((v > 50) << k for k, v in enumerate(g[:31])),
-    "simd_any(v > 95) * 2 + simd_all(v >= 0)": lambda g, i: (max(g) > 95) * 2 + (min(g) >= 0),
-    "int(simd_is_first())": lambda g, i: int(i == 0),
-    "quad_sum(v)": lambda g, i: sum(g[i // 4 * 4 : i // 4 * 4 + 4]),
-    "quad_broadcast(v, 1)": lambda g, i: g[i // 4 * 4 + 1],
-    "quad_shuffle_xor(v, 1)": lambda g, i: g[i ^ 1],
 }
 
 

@@ -12,39 +12,41 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 _MISSING = "NotImplementedError: The operator 'aten::{}' is not currently implemented for the MPS device."
 
 
-def _comment(number: int, author: str | None, body: str | None, thumbs: int | None = 0, role: str = "NONE") -> object:
+def comment(
+    number: int, author: str | None, body: str | None, thumbs: int = 0, role: str = "NONE"
+) -> dict[str, object]:
     """A comment with those of GitHub's fields that are read."""
     return {
         "html_url": f"https://github.com/pytorch/pytorch/issues/{141287 if number == 12 else 77764}#issuecomment-{number}",
         "user": author and {"login": author},
         "author_association": role,
         "body": body,
-        "reactions": None if thumbs is None else {"+1": thumbs, "-1": 0},
+        "reactions": {"+1": thumbs, "-1": 0},
     }
 
 
 # Made up: by issue and page, or by what went wrong.
 ANSWERS: dict[str, object] = {
     "77764-1": [
-        _comment(1, "ada", "My solver needs `aten::linalg_qr.out`, please.", 3),
-        _comment(2, "bert", f"```\n{_MISSING.format('linalg_eig')}\n```\nWould be nice."),
-        _comment(3, "carl", "Both aten::mode and aten::linalg_qr are missing here.", role="CONTRIBUTOR"),
-        _comment(4, "keeper", "aten::mode is on its way in the next release.", 9, "MEMBER"),
-        _comment(5, "dora", "Thank you all!"),
+        comment(1, "ada", "My solver needs `aten::linalg_qr.out`, please.", 3),
+        comment(2, "bert", f"```\n{_MISSING.format('linalg_eig')}\n```\nWould be nice."),
+        comment(3, "carl", "Both aten::mode and aten::linalg_qr are missing here.", role="CONTRIBUTOR"),
+        comment(4, "keeper", "aten::mode is on its way in the next release.", 9, "MEMBER"),
+        comment(5, "dora", "Thank you all!"),
     ],
     "77764-2": [
-        _comment(6, "ada", "Asking again for aten::linalg_qr.", 5),
-        _comment(7, "emil", "> please add aten::angle\n\nMe too."),
-        _comment(8, "ghost", None),
-        _comment(9, "fred", "Is aten::no_such_operator planned?"),
-        _comment(10, None, "aten::kthvalue.values and again aten::kthvalue, for quantiles."),
-        "not a comment",
-        _comment(11, "gina", "aten::kthvalue for me as well.", None),
+        comment(6, "ada", "Asking again for aten::linalg_qr.", 5),
+        comment(7, "emil", "> please add aten::angle\n\nMe too."),
+        comment(8, "ghost", None),
+        comment(9, "fred", "Is aten::no_such_operator planned?"),
+        comment(10, None, "aten::kthvalue.values and again aten::kthvalue, for quantiles."),
+        comment(11, "gina", "aten::kthvalue for me as well."),
     ],
-    "141287-1": [_comment(12, "hugo", f"~~~\nTraceback\n aten::add at line 3\n{_MISSING.format('linalg_qr.out')}")],
+    "141287-1": [comment(12, "hugo", f"~~~\nTraceback\n aten::add at line 3\n{_MISSING.format('linalg_qr.out')}")],
     "limit": {"message": "API rate limit exceeded for user ID 1."},
-    "secondary": {"message": "You have exceeded a secondary rate limit."},
     "forbidden": {"message": "Resource not accessible by personal access token"},
+    "empty": [],
+    "no comment": [{"message": "hello"}],
 }
 
 
@@ -55,15 +57,6 @@ class Answer:
     name: str = ""
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
-    body: bytes | None = None
-    # More than is sent: the connection ends early.
-    promised: int | None = None
-
-    @property
-    def content(self) -> bytes:
-        if self.body is not None:
-            return self.body
-        return json.dumps(ANSWERS[self.name]).encode() if self.name else b""
 
 
 def page(name: str, following: str = "") -> Answer:
@@ -94,11 +87,11 @@ class _Handler(BaseHTTPRequestHandler):
         server.tokens.add(self.headers.get("Authorization"))
         answers = server.answers.get(self.path, [Answer(status=404)])
         answer = answers.pop(0) if len(answers) > 1 else answers[0]
-        content = answer.content
+        content = json.dumps(ANSWERS[answer.name]).encode() if answer.name else b""
         self.send_response(answer.status)
         for name, value in answer.headers.items():
             self.send_header(name, value.format(api=server.api))
-        self.send_header("Content-Length", str(answer.promised or len(content)))
+        self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
 

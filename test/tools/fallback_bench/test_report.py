@@ -87,13 +87,6 @@ def test_every_table_says_where_its_numbers_are_from() -> None:
     assert "imulated" not in markdown(MAC, Targets(()), [], "", [])
 
 
-def test_nothing_falls_back() -> None:
-    native = [one for one in summaries() if one.native]
-    text = markdown(MAC, Targets(tuple(TARGETS)), [one for one in native if one.operator == "aten::native"], "", [])
-    assert "No operator that was measured falls back." in text
-    assert "None of those measured." in text
-
-
 def test_noise_is_counted() -> None:
     rows = [replace(ROWS[0], spread=0.1), replace(ROWS[1], spread=0.7)]
     text = markdown(MAC, Targets(tuple(TARGETS)), summarize(TARGETS, rows), "", [])

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import subprocess
 import sys
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +16,7 @@ from fallback_bench.sync import known_operators, operators_in, Outcome, read_com
 from fallback_bench.targets import dump, load, OWN_FILE, Request, save, Target, Targets
 from fork_tool.common.errors import ForkToolError
 from fork_tool.paths import own_layout
-from recorded_github import Answer, comments_of, page, recorded, RecordedGitHub
+from recorded_github import Answer, comment, comments_of, page, recorded, RecordedGitHub
 
 MISSING = "The operator 'aten::{}' is not currently implemented for the MPS device."
 
@@ -29,9 +27,6 @@ MISSING = "The operator 'aten::{}' is not currently implemented for the MPS devi
         ("Please add `aten::linalg_qr.out`!", ["aten::linalg_qr"]),
         ("aten::mode, aten::angle and aten::mode", ["aten::mode", "aten::angle"]),
         ("nothing here", []),
-        ("", []),
-        ("aten:: and aten::", []),
-        ("torch.mode and at::mode", []),
         (f"```\n{MISSING.format('mode')}\n```", ["aten::mode"]),
         (f"```python\nlog of aten::add and aten::mul\n{MISSING.format('mode')}\n```", ["aten::mode"]),
         ("```\naten::add aten::mul\n```", []),
@@ -50,51 +45,11 @@ def test_operators_in(body: str, operators: list[str]) -> None:
     assert operators_in(body) == operators
 
 
-def comment(**replaced: Any) -> dict[str, Any]:
-    content = {
-        "html_url": "https://github.com/pytorch/pytorch/issues/77764#issuecomment-1",
-        "body": "aten::mode",
-        "user": {"login": "ada"},
-        "author_association": "NONE",
-        "reactions": {"+1": 4},
-    }
-    return content | replaced
-
-
-def test_a_comment() -> None:
-    read = read_comment(comment())
-    assert read is not None
-    assert (read.author, read.votes, read.operators) == ("ada", 5, ("aten::mode",))
-
-
 @pytest.mark.parametrize(
-    "content",
-    [
-        None,
-        "text",
-        [],
-        {},
-        comment(body=None),
-        comment(body=7),
-        comment(html_url=None),
-        comment(body="nothing"),
-        comment(author_association="MEMBER"),
-    ],
+    "content", [comment(1, "a", None), comment(1, "a", "x"), comment(1, "a", "aten::b", 1, "MEMBER")]
 )
-def test_what_is_no_request(content: Any) -> None:
+def test_what_is_no_request(content: dict[str, object]) -> None:
     assert read_comment(content) is None
-
-
-@pytest.mark.parametrize("reactions", [None, 3, {}, {"+1": None}, {"+1": "many"}, {"+1": -2}])
-def test_reactions_that_are_none(reactions: Any) -> None:
-    read = read_comment(comment(reactions=reactions))
-    assert read is not None and read.votes == 1
-
-
-@pytest.mark.parametrize("user", [None, "ada", {}, {"login": None}])
-def test_an_author_who_is_gone(user: Any) -> None:
-    read = read_comment(comment(user=user))
-    assert read is not None and read.author == read.link
 
 
 LINK = "https://github.com/pytorch/pytorch/issues/77764#issuecomment-1"
@@ -131,19 +86,16 @@ def test_demand() -> None:
     ("text", "sentence"),
     [
         ("targets: [", "is no YAML"),
-        ("- a", "the whole file is .*must be a table"),
-        ("", "the whole file is None, and must be a table"),
+        ("", "the whole file is None .Input should be a dictionary"),
         ("wanted: []", "lacks the value targets"),
-        ("targets: []\nwanted: []", "has the value wanted, which nothing reads"),
-        ("targets: 3", "targets is 3, and must be a list"),
-        ("targets: [a]", r"targets\[0\] is 'a', and must be a table"),
-        ("targets: [{operator: linalg_qr}]", "operator is 'linalg_qr', and must be an operator like aten::linalg_qr"),
-        ("targets: [{operator: aten::a.out}]", "without overload"),
-        ("targets: [{operator: aten::a}]", "must be asked for: with a link"),
-        ("targets: [{operator: aten::a, curated: [here]}]", "'here', and must be a link"),
-        ("targets: [{operator: aten::a, curated: [javascript:x]}]", "must be a link"),
-        (f"targets: [{{operator: aten::a, found: [{{link: '{LINK}', votes: 0}}]}}]", "votes is 0, and"),
-        (f"targets: [{{operator: aten::a, found: [{{link: '{LINK}', votes: yes}}]}}]", "votes is True, and"),
+        ("targets: [a]", r"targets\[0\] is 'a' .Input should be a dictionary"),
+        ("targets: [{operator: linalg_qr}]", "operator is 'linalg_qr' .String should match pattern"),
+        ("targets: [{operator: aten::a}]", "it needs a link under"),
+        ("targets: [{operator: aten::a, curated: [here]}]", "'here' .String should match"),
+        (
+            f"targets: [{{operator: aten::a, found: [{{link: '{LINK}', votes: 0}}]}}]",
+            "votes is 0 .Input should be greater than 0",
+        ),
         (
             f"targets: [{{operator: aten::a, curated: ['{LINK}'], dtype: x}}]",
             "has the value .*dtype, which nothing reads",
@@ -225,7 +177,7 @@ def test_requests_are_counted_and_curated_entries_stay(file: Path) -> None:
     assert targets["aten::linalg_qr"].votes == 8
     assert targets["aten::kthvalue"].votes == 2
     assert outcome == Outcome(
-        13, 8, ("aten::kthvalue", "aten::linalg_eig", "aten::linalg_qr"), ("aten::sin",), ("aten::no_such_operator",)
+        12, 8, ("aten::kthvalue", "aten::linalg_eig", "aten::linalg_qr"), ("aten::sin",), ("aten::no_such_operator",)
     )
 
 
@@ -243,24 +195,14 @@ def test_the_same_answers_give_the_same_bytes(file: Path) -> None:
     [
         {comments_of(77764, 2): [Answer(status=500)]},
         {comments_of(77764, 2): [Answer(status=401)]},
-        {comments_of(141287): [Answer(body=b"{}")]},
-        {comments_of(77764): [Answer(body=b"[]")], comments_of(141287): [Answer(body=b"[]")]},
+        {comments_of(141287): [Answer("limit")]},
+        {comments_of(141287): [Answer("no comment")]},
+        {comments_of(77764): [Answer("empty")], comments_of(141287): [Answer("empty")]},
     ],
-    ids=["server", "token", "shape", "nothing"],
+    ids=["server", "token", "no list", "no comment", "nothing"],
 )
 def test_a_sync_that_fails_changes_nothing(file: Path, broken: dict[str, list[Answer]]) -> None:
     with recorded({**answers(), **broken}) as server, pytest.raises(ForkToolError):
-        run(server, file)
-    assert file.read_text() == BEFORE
-    assert os.listdir(file.parent) == [file.name]
-
-
-def test_a_full_disk_changes_nothing(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(_from: object, _to: object) -> None:
-        raise OSError(errno.ENOSPC, "full")
-
-    with recorded(answers()) as server, monkeypatch.context() as patch, pytest.raises(OSError, match="full"):
-        patch.setattr(Path, "replace", full)
         run(server, file)
     assert file.read_text() == BEFORE
     assert os.listdir(file.parent) == [file.name]
@@ -300,7 +242,7 @@ def test_the_command(file: Path) -> None:
     with recorded(answers()) as server:
         done = command("--targets", str(file), "--api", server.api, GH_TOKEN="a-very-secret-token")
     assert done.returncode == 0, done.stderr
-    assert "read 13 comments, 8 of which ask for operators" in done.stdout
+    assert "read 12 comments, 8 of which ask for operators" in done.stdout
     assert "this torch does not know aten::no_such_operator" in done.stdout
     assert "secret" not in done.stdout + done.stderr
     assert isinstance(load(file), Targets) and len(load(file).targets) == 5

@@ -15,8 +15,7 @@ from test_interrupt import copy_of_the_tool
 import mpsfork_command
 from fork_tool.cli import cli
 from fork_tool.common import help as help_module
-from fork_tool.common.console import counted
-from fork_tool.common.help import help_of, ProgramCommand, SectionedGroup
+from fork_tool.common.help import help_of, ProgramCommand
 from fork_tool.machine import setup
 from fork_tool.paths import own_layout
 from fork_tool.suites import runner, simulator
@@ -66,13 +65,6 @@ def test_options_of_the_program_are_shown() -> None:
     assert help_of(("test/no_such_program.py",)) is None
 
 
-def test_programs_are_there() -> None:
-    root = own_layout().root
-    for command in cli.commands.values():
-        if isinstance(command, ProgramCommand) and command.program[0] != "-m":
-            assert (root / command.program[0]).is_file()
-
-
 def test_launcher_installs_nothing_for_help(workshop: Workshop) -> None:
     copy_of_the_tool(workshop)
     (workshop.root / "Makefile").write_text("demo:       ## capture models\n")
@@ -98,80 +90,42 @@ def test_help_lists_every_command_once_under_a_heading() -> None:
     assert "\nThe series:\n  apply " in cli.get_help(click.Context(cli, info_name="mpsfork"))
 
 
-def test_a_command_without_a_section_is_seen() -> None:
-    group = SectionedGroup("planted")
-    group.add_section("One", [click.Command("first", help="Is listed.")])
-    assert listed(group) == list(group.commands)
-    group.add_command(click.Command("second", help="Is not."))
-    assert listed(group) != list(group.commands)
-
-
-@pytest.mark.parametrize(
-    ("count", "things", "said"),
-    [(1, "entries", "1 entry"), (2, "entries", "2 entries"), (1, "copies", "1 copy"), (1, "graph runs", "1 graph run")],
-)
-def test_counts_with_their_nouns(count: int, things: str, said: str) -> None:
-    assert counted(count, things) == said
-
-
 ROOT = own_layout().root
 
 
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The command, and the checkout that it was installed from."""
-    root = tmp_path_factory.mktemp("installed")
-    copy = root / "checkout"
+def test_the_installed_command_runs_the_checkout_that_one_is_in(tmp_path: Path) -> None:
+    copy, environment = tmp_path / "checkout", tmp_path / "environment"
     copy.mkdir()
     for name in ("base.toml", "pyproject.toml", "Makefile", "requirements.txt"):
         shutil.copy(ROOT / name, copy)
     shutil.copytree(ROOT / "scripts", copy / "scripts", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    environment = root / "environment"
     subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
-    pip = [str(environment / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "--editable", "."], cwd=copy, check=True)
-    return environment / "bin" / "mpsfork", copy
+    pip = [str(environment / "bin" / "pip"), "--disable-pip-version-check"]
+    subprocess.run([*pip, "install", "--quiet", "--editable", "."], cwd=copy, check=True)
 
+    def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+        command = [str(environment / "bin" / "mpsfork"), *words]
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
-def run(command: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(command), *words], cwd=folder, capture_output=True, text=True, check=False)
-
-
-def test_it_runs_the_checkout_that_one_is_in(installed: tuple[Path, Path]) -> None:
-    command, copy = installed
-    for folder in (copy, copy / "scripts" / "fork_tool"):
-        done = run(command, folder, "--help")
-        # The copy has no environment, and help makes none.
-        assert done.returncode == 0 and "The tool's environment is not there yet" in done.stdout, done.stderr
-        assert "verify" in done.stdout
+    done = run(copy / "scripts" / "fork_tool", "--help")
+    # The copy has no environment, and help makes none.
+    assert done.returncode == 0 and "The tool's environment is not there yet" in done.stdout, done.stderr
     assert not (copy / ".venv").exists()
-    if (ROOT / ".venv" / "bin" / "python").exists():
-        done = run(command, ROOT / "docs", "--version")
-        assert (done.returncode, done.stdout) == (0, f"{VERSION}\n"), done.stderr
-
-
-def test_outside_of_a_checkout(installed: tuple[Path, Path], tmp_path: Path) -> None:
+    done = run(ROOT / "docs", "--version")
+    assert (done.returncode, done.stdout) == (0, f"{VERSION}\n"), done.stderr
     # A folder of the same name alone makes none.
     (tmp_path / "scripts").mkdir()
-    done = run(installed[0], tmp_path, "verify")
-    assert done.returncode == 1
-    assert done.stderr == (
-        "error: mpsfork works on a checkout of its repository, and this folder is in none: "
-        "cd to the checkout, or to any folder of it, and run it there.\n"
-    )
-
-
-def test_the_distribution_has_the_version_and_needs_nothing(installed: tuple[Path, Path]) -> None:
-    python = installed[0].with_name("python")
-    code = "import importlib.metadata as m; print(m.version('pytorch-mps-graph'), m.requires('pytorch-mps-graph'))"
-    done = subprocess.run([str(python), "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == f"{VERSION} None\n"
+    done = run(tmp_path, "verify")
+    assert done.returncode == 1 and done.stderr.startswith("error: mpsfork works on a checkout of its repository")
+    listed = subprocess.run([*pip, "list"], capture_output=True, text=True, check=True).stdout
+    assert VERSION in listed and "click" not in listed
 
 
 def test_the_innermost_checkout_counts(tmp_path: Path) -> None:
-    for root in (tmp_path, tmp_path / "build" / "inner"):
+    inner = tmp_path / "build" / "inner"
+    for root in (tmp_path, inner):
         (root / "scripts").mkdir(parents=True)
         (root / "scripts" / "mpsfork").touch()
         (root / "base.toml").touch()
     assert mpsfork_command.checkout_of(tmp_path / "build") == tmp_path
-    assert mpsfork_command.checkout_of(tmp_path / "build" / "inner" / "scripts") == tmp_path / "build" / "inner"
+    assert mpsfork_command.checkout_of(inner / "scripts") == inner

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from moving import everything, put, upstream, upstream_elsewhere
+from moving import everything, put, upstream
 from workshop import Workshop
 
 
@@ -87,23 +87,9 @@ def test_one_conflict_is_one(shop: Workshop) -> None:
     assert unchanged(before, shop)
 
 
-def test_deleted_file(shop: Workshop) -> None:
-    upstream(shop, lambda root: (root / "aten/Stream.mm").unlink())
-    result = shop.run("drift", "--against", "v0.2")
-    states = {name: row[0] for name, row in rows(result.output).items()}
-    assert (states["recorder"], states["pool"]) == ("conflict", "not checked")
-
-
 def test_own_base_and_other_place_for_the_report(shop: Workshop, tmp_path: Path) -> None:
     shop.good("drift", "--against", shop.base, "--report", str(tmp_path / "report.json"))
     assert {entry["state"] for entry in json.loads((tmp_path / "report.json").read_text())["entries"]} == {
         "fits as it is"
     }
     assert "is no name of a base" in shop.error("drift", "--against", "")
-
-
-def test_base_of_upstreams(shop: Workshop) -> None:
-    upstream_elsewhere(shop, put("aten/Stream.mm", "stream 1\n", "a\nstream 1\n"))
-    before = everything(shop)
-    assert "by +1" in shop.good("drift", "--against", "main")
-    assert unchanged(before, shop)

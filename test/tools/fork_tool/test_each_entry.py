@@ -14,7 +14,7 @@ from fork_tool.series.project import Project
 from fork_tool.suites import each_entry
 from fork_tool.suites.reports import Count
 from fork_tool.suites.suite import Suite
-from workshop import LINUX, MAC, Workshop
+from workshop import LINUX, Workshop
 
 OWN_TEST, PROGRAM = "test/test_mps_second.py", "aten/src/ATen/test/mps_test_second.mm"
 
@@ -36,7 +36,7 @@ def series(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> tuple[Workshop
     monkeypatch.setattr(each_entry, "build_simulator", build)
     monkeypatch.setattr(each_entry, "run_suite", run)
     monkeypatch.setattr(each_entry, "make_ready", lambda *_arguments: None)
-    monkeypatch.setattr(each_entry, "this_machine", lambda: LINUX)
+    monkeypatch.setattr(each_entry, "simulator_machine", lambda: LINUX)
     return applied, done
 
 
@@ -79,10 +79,3 @@ def test_failures_are_named_and_the_others_still_run(
     monkeypatch.setattr(each_entry, "run_suite", lambda *_arguments: Count(passed=1))
     monkeypatch.setattr(each_entry, "build_simulator", broken)
     assert shop.error("test-entries") == "These entries do not build or pass without the later ones: recorder, second."
-
-
-def test_refused_on_a_mac(series: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    shop, done = series
-    monkeypatch.setattr(each_entry, "this_machine", lambda: MAC)
-    assert "use Linux" in shop.error("test-entries")
-    assert not done

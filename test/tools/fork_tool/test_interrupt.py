@@ -102,20 +102,6 @@ def test_refresh_interrupted_while_writing(applied: Workshop, monkeypatch: pytes
     assert "already applied" in applied.good("apply")
 
 
-def test_atomic_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "file"
-    path.write_text("old")
-
-    def full(*_arguments: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "chmod", full)
-    with pytest.raises(OSError):
-        write_atomically(path, b"new")
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_user_error_is_one_line_and_no_traceback(workshop: Workshop) -> None:
     command = copy_of_the_tool(workshop)
     workshop.layout.series.write_text("lost\n")

@@ -9,13 +9,9 @@ from pathlib import Path
 import pytest
 
 from fork_tool.common.errors import ForkToolError
-from fork_tool.machine import setup as setup_steps
-from fork_tool.machine.machine import Machine
 from fork_tool.paths import Layout
-from fork_tool.suites import commands as commands_module
 from fork_tool.suites import lint_overlay as lint_module
 from fork_tool.suites.lint_overlay import complaints, lint, units_of
-from workshop import MAC, Workshop
 
 # Warns by -Wextra: an unused parameter.
 UPSTREAM = "#pragma once\ninline int upstream(int unused) { return 1; }\n"
@@ -137,19 +133,3 @@ def test_nothing_to_look_at_is_an_error(layout: Layout) -> None:
     (layout.simulator_build / "compile_commands.json").unlink()
     with pytest.raises(ForkToolError, match="run `make simulator`"):
         lint(layout)
-
-
-def test_other_machines(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commands_module, "this_machine", lambda: MAC)
-    assert "run this on Linux x86-64" in workshop.error("lint-overlay")
-
-
-@pytest.mark.parametrize("failed", [0, 2])
-def test_exit_status(workshop: Workshop, monkeypatch: pytest.MonkeyPatch, failed: int) -> None:
-    monkeypatch.setattr(commands_module, "this_machine", lambda: Machine("Linux", "x86_64"))
-    monkeypatch.setattr(commands_module, "make_ready", lambda *_arguments: None)
-    monkeypatch.setattr(setup_steps, "install_packages", lambda *_arguments: ["clang-tidy-19"])
-    monkeypatch.setattr(lint_module, "lint", lambda _layout: failed)
-    result = workshop.run("lint-overlay")
-    assert "installed clang-tidy-19" in result.output
-    assert bool(result.return_value) == bool(failed)

@@ -15,10 +15,9 @@ from fork_tool.series.project import Project
 from fork_tool.suites.mutants import run as mutants_module
 from fork_tool.suites.mutants.build import COMPILED, DoesNotBuild, MutantBuild
 from fork_tool.suites.mutants.patch import DoesNotApply, MutantSuite, mutated, read_file
-from fork_tool.suites.mutants.report import page, Verdict
 from fork_tool.suites.mutants.suites import GREEN, MutantSuites, NOTICED, Result, TIMED_OUT
 from fork_tool.suites.suite import load_suites
-from workshop import command_git, LINUX, MAC, Workshop
+from workshop import command_git, LINUX, Workshop
 
 HEADER = "Fault: Line five is lost.\nSuite: fork tool: test/a.py\nSuite: capture cases: test_b.py -k c\n\n"
 DIFF = """diff --git a/aten/Stream.mm b/aten/Stream.mm
@@ -78,7 +77,7 @@ class Bench:
         monkeypatch.setattr(MutantBuild, "make", make)
         monkeypatch.setattr(MutantSuites, "run", run)
         monkeypatch.setattr(mutants_module, "make_ready", lambda *_arguments, **_options: None)
-        monkeypatch.setattr(mutants_module, "this_machine", lambda: LINUX)
+        monkeypatch.setattr(mutants_module, "simulator_machine", lambda: LINUX)
 
     def add(self, name: str, text: str) -> None:
         """Write a mutant."""
@@ -289,11 +288,6 @@ def test_one_mutant_and_the_list(bench: Bench) -> None:
     assert not bench.done
 
 
-def test_refused_on_a_mac(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mutants_module, "this_machine", lambda: MAC)
-    assert "use Linux" in bench.shop.error("mutants")
-
-
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -311,16 +305,6 @@ def test_refused_on_a_mac(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None
 def test_file_that_is_wrong(bench: Bench, text: str, complaint: str) -> None:
     bench.add("lost", text)
     assert complaint in bench.shop.error("mutants")
-
-
-def test_no_answer_is_no_success() -> None:
-    verdicts = [
-        Verdict("a", "A.", [], "", outcome="caught", suite="s", test="t"),
-        Verdict("b", "B|C.", [], "", outcome="timed out"),
-    ]
-    text = page(verdicts)
-    assert "2 mutants: 1 caught, 0 survived, 1 timed out." in text
-    assert "| s | 1 |" in text and "* `b`, **timed out**: B|C." in text
 
 
 def test_mutants_of_make_test() -> None:

@@ -58,7 +58,7 @@ def test_models_are_installed_once_and_when_they_change(project: Project, comman
 def test_a_failure_is_tried_again(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pinned_packages, "run_shown", lambda *_arguments: 1)
     for _ in range(2):
-        with pytest.raises(ForkToolError, match="the libraries of real models could not be installed"):
+        with pytest.raises(ForkToolError, match="requirements-models.txt could not be installed"):
             install_model_libraries(project)
 
 

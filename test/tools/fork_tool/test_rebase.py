@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from fork_tool.base.checkout import rebase_directory
 from fork_tool.rebase import run as rebase_module
-from moving import add, DEBIAN_COMMENT, everything, lines, PIN_COMMENT, put, resolve, upstream, upstream_elsewhere
+from moving import DEBIAN_COMMENT, everything, lines, PIN_COMMENT, put, resolve, upstream, upstream_elsewhere
 from workshop import command_git, Workshop
 
 
@@ -201,15 +200,6 @@ def test_resolution_that_leaves_nothing(shop: Workshop) -> None:
     check_whole(shop, base)
 
 
-def test_resolution_without_a_hunk_says_so(shop: Workshop) -> None:
-    upstream(shop, put("aten/Graph.mm", "graph 10\n", "cached ten\n"))
-    shop.run("rebase", "--onto", "v0.2")
-    resolve(shop.layout.rebase_checkout / "aten/Graph.mm", "cached ten\n")
-    command_git(shop.layout.rebase_checkout, "add", "--all")
-    said = shop.good("rebase", "--continue")
-    assert "cache: aten/Graph.mm, hunk 1 dropped: upstream has it, or the conflict was resolved without it" in said
-
-
 def test_resolution_that_changes_a_hunk_says_so(shop: Workshop) -> None:
     upstream(shop, *CONFLICT)
     shop.run("rebase", "--onto", "v0.2")
@@ -220,25 +210,6 @@ def test_resolution_that_changes_a_hunk_says_so(shop: Workshop) -> None:
     assert "The entry pool does not fit v0.2" in shop.error("rebase", "--continue")
     said = shop.good("rebase", "--skip")
     assert "recorder: aten/Stream.mm, hunk 1 resolved by hand: 2 of its 3 lines are as they were" in said
-
-
-def test_hunk_that_upstream_has_in_part(shop: Workshop) -> None:
-    upstream(shop, put("torch/mps.py", "python 29\n", "python 29\nx\n"))
-    add(
-        shop,
-        "ends",
-        put("torch/mps.py", "python 15\n", "python 15\nfirst\n"),
-        put("torch/mps.py", "python 25\n", "a\nb\n"),
-    )
-    shop.good("refresh")
-    command_git(shop.checkout, "checkout", "--quiet", "v0.2")
-    put("torch/mps.py", "python 25\n", "a\nb\n")(shop.checkout)
-    shop.commit("Upstream takes a part")
-    command_git(shop.checkout, "tag", "v0.3")
-    command_git(shop.checkout, "checkout", "--quiet", "mps-graph")
-    said = shop.good("rebase", "--onto", "v0.3")
-    assert "5 of 5: ends moved, without what upstream has" in said
-    assert "note: ends: torch/mps.py, hunk 2 dropped: upstream has it" in said
 
 
 def test_resolution_that_no_series_can_hold(shop: Workshop) -> None:
@@ -302,29 +273,6 @@ def test_killed_anywhere(shop: Workshop, strike: str, way: str) -> None:
         assert everything(shop) == before
     else:
         check_whole(shop, base)
-
-
-def test_interrupted_between_entries(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    base = upstream(shop, put("aten/Stream.mm", "stream 1\n", "a\nstream 1\n"))
-    before = everything(shop)
-    real = rebase_module.merge_entry
-    count = 0
-
-    def merge(*arguments: Any) -> object:
-        nonlocal count
-        count += 1
-        if count == 3:
-            raise KeyboardInterrupt
-        return real(*arguments)
-
-    with monkeypatch.context() as context:
-        context.setattr(rebase_module, "merge_entry", merge)
-        assert shop.run("rebase", "--onto", "v0.2").exit_code != 0
-    now = everything(shop)
-    assert (now["sources"], now["pin"]) == (before["sources"], before["pin"])
-    assert "3 of 4: pool moved" in (said := shop.good("rebase", "--continue"))
-    assert "1 of 4" not in said
-    check_whole(shop, base)
 
 
 def test_uncommitted_changes_are_refused(shop: Workshop) -> None:

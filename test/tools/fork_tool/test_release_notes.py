@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import subprocess
 
 import pytest
 
@@ -79,13 +78,3 @@ def test_the_version_is_in_one_place() -> None:
     assert re.fullmatch(r"2\.6\.0\+mps\.\d+", VERSION)
     assert VERSION == pin.version == mac_pin.version
     assert wheel_name(mac_pin, "3.11").startswith(f"torch-{VERSION}-cp311-")
-    # The earlier spelling; CHANGELOG.md tells of it.
-    found = subprocess.run(
-        ["git", "grep", "--untracked", "-l", "-E", r"\+mpsgraph[.\"]"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert set(found.stdout.split()) <= {"CHANGELOG.md", "test/tools/fork_tool/test_release_notes.py"}
-    assert found.returncode in (0, 1), found.stderr

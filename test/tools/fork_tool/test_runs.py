@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,12 +11,11 @@ from fork_tool.common.files import remove
 from fork_tool.common.git import Git
 from fork_tool.machine import doctor as doctor_module
 from fork_tool.machine import simulator_build as build_module
-from fork_tool.paths import own_layout
 from fork_tool.suites import commands as commands_module
 from fork_tool.suites import one_suite as one_suite_module
 from fork_tool.suites import runner as runner_module
 from fork_tool.suites import simulator as simulator_module
-from fork_tool.suites.suite import load_suites, Suite, SuiteTable
+from fork_tool.suites.suite import Suite, SuiteTable
 from workshop import LINUX, MAC, Workshop
 
 
@@ -222,15 +220,6 @@ def test_demo_makes_what_it_needs(bench: tuple[Workshop, list[str]]) -> None:
     assert commands == [CONFIGURE, BUILD, "ROOT/.venv/bin/python -m mps_simulator test/programs/demo/run.py --small"]
 
 
-def test_on_a_mac_the_patched_torch_takes_the_simulators_place(
-    bench: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shop, commands = bench
-    monkeypatch.setattr(runner_module, "this_machine", lambda: MAC)
-    shop.good("demo")
-    assert commands == ["ROOT/.venv/bin/python test/programs/demo/run.py"]
-
-
 def test_upstream_tests(bench: tuple[Workshop, list[str]]) -> None:
     shop, commands = bench
     shop.good("test-mps", "-k", "test_add")
@@ -274,17 +263,11 @@ def test_missing_checkout_is_fetched(bench: tuple[Workshop, list[str]], monkeypa
     assert asked == [("debian", "git")]
 
 
-def test_build_that_fails(bench: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    shop, _ = bench
-    monkeypatch.setattr(build_module, "run_shown", lambda *_arguments: 1)
-    assert "CMake could not configure the simulator" in shop.error("simulator")
-
-
-def test_suites_of_this_repository() -> None:
-    names = [suite.name for suite in load_suites(own_layout()).suites]
-    assert len(set(names)) == len(names)
-    assert names[0] == "fork tool"
-    targets = (own_layout().root / "Makefile").read_text()
-    for name in "setup demo test wheel bench fetch apply refresh verify simulator export rebase mutants clean".split():
-        assert f"\n{name}:" in targets
-        assert re.search(rf"\t@\$\(MPSFORK\) {name}( \$\(.*)?\n", targets)
+@pytest.mark.parametrize(
+    "command", ["test-entries", "test-newer", "mutants", "lint-overlay", "simulator --base-only", "test-sanitized"]
+)
+def test_what_builds_the_simulator_is_refused_on_a_mac(
+    bench: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setattr(simulator_module, "this_machine", lambda: MAC)
+    assert "use Linux on x86-64" in bench[0].error(*command.split())

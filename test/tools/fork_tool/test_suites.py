@@ -66,11 +66,6 @@ def test_table_of_the_working_copy_is_taken(workshop: Workshop) -> None:
     assert "There is no suite 'gone': the suites are own." in workshop.error("test", "--quick")
 
 
-def test_quick_suites_exist() -> None:
-    table = load_suites(own_layout())
-    assert set(table.quick) <= {suite.name for suite in table.suites}
-
-
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -115,11 +110,6 @@ def test_mac_says_what_it_is() -> None:
     assert (found.memory, found.macos, found.system) == (64 << 30, ("15.5",), "macOS 24F74")
     assert found.sentence().startswith("device: Mac15,9, Apple M3 Max, ")
     assert found.sentence().endswith(" cores, 64 GiB, macOS 15.5")
-
-
-def test_mac_that_does_not_answer() -> None:
-    found = report_machine(MAC, ask=lambda *_words: "")
-    assert (found.runs_on, found.chip, found.memory) == ("device", "arm64", 0)
 
 
 def test_simulator_says_that_it_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -316,16 +306,6 @@ folder.mkdir(parents=True)
     total = runner_module.run_suites(applied.project, [], (captured,))
     assert (total.passed, total.failed) == (1, failed)
     assert said in " ".join(capsys.readouterr().out.split())
-
-
-def test_exit_status_follows_the_count(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    for failed in (0, 1):
-        monkeypatch.setattr(
-            runner_module, "run_suites", lambda *_arguments, failed=failed, **_options: Count(3, failed)
-        )
-        result = applied.run("test")
-        assert result.output.splitlines()[-1] == f"3 passed, {failed} failed"
-        assert result.return_value == failed
 
 
 def test_junit_is_counted(tmp_path: Path) -> None:

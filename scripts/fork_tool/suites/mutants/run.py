@@ -14,7 +14,7 @@ from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import write_atomically
 from fork_tool.common.git import Git
 from fork_tool.common.processes import exclusive
-from fork_tool.machine.machine import Machine, this_machine
+from fork_tool.machine.machine import Machine
 from fork_tool.paths import Layout
 from fork_tool.series.project import Project
 from fork_tool.suites.mutants.build import COMPILED, DoesNotBuild
@@ -37,7 +37,7 @@ from fork_tool.suites.mutants.report import (
 from fork_tool.suites.mutants.suites import GREEN, MutantSuites, NOTICED
 from fork_tool.suites.mutants.suites import TIMED_OUT as SUITE_TIMED_OUT
 from fork_tool.suites.reports import report_machine
-from fork_tool.suites.simulator import make_ready
+from fork_tool.suites.simulator import make_ready, simulator_machine
 
 REPORT = "mutants.json"
 PAGE = "docs/results/mutants.md"
@@ -76,9 +76,7 @@ def run_mutants(
     written: Path | None = None,
 ) -> list[Verdict]:
     """Run them, and write the report and, when all were run, the page."""
-    machine = this_machine()
-    if not machine.runs_simulator:
-        raise ForkToolError("A mutant is built with the simulator, which takes seconds and not hours: use Linux.")
+    machine = simulator_machine()
     make_ready(project, machine, tests=True)
     layout = project.layout
     mutants = choose(project, names)

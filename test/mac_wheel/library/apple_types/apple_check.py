@@ -20,10 +20,10 @@ _UNIVERSAL = ("init", "new", "alloc", "copy", "retain", "release", "autorelease"
 
 @dataclass
 class Result:
-    """What came of a comparison: sentences that say what is wrong, and names by who confirmed them."""
+    """What came of a comparison: sentences that say what is wrong, and names that a source confirmed or none did."""
 
     wrong: list[str] = field(default_factory=list)
-    confirmed: dict[str, list[str]] = field(default_factory=dict)
+    confirmed: list[str] = field(default_factory=list)
     unconfirmed: list[str] = field(default_factory=list)
 
 
@@ -55,18 +55,13 @@ def compare_methods(declared: Declarations, facts: Facts, used: set[str]) -> Res
     for method in sorted(declared.methods.values(), key=lambda item: item.key):
         if method.selector not in used:
             continue
-        confirming = []
-        for fact in facts_for(method, declared, facts):
-            confirming.append(fact.source)
+        known = facts_for(method, declared, facts)
+        for fact in known:
             if len(fact.types) != len(method.types) or not all(map(same, method.types, fact.types)):
                 result.wrong.append(
                     f"{method.key} ({method.header}) is {' '.join(method.types)} here and {' '.join(fact.types)} by {fact.source}"
                 )
-        if confirming:
-            for source in dict.fromkeys(confirming):
-                result.confirmed.setdefault(source, []).append(method.key)
-        else:
-            result.unconfirmed.append(method.key)
+        (result.confirmed if known else result.unconfirmed).append(method.key)
     return result
 
 
@@ -104,15 +99,15 @@ def _compare(
     for name, code in sorted(ours.items()):
         known = theirs.get(name, {})
         for source, other in known.items():
-            result.confirmed.setdefault(source, []).append(name)
             if code != other:
                 result.wrong.append(sentence(name, code, other, source))
-        if not known:
-            result.unconfirmed.append(name)
+        (result.confirmed if known else result.unconfirmed).append(name)
     return result
 
 
-def newest(selector: str, declared: Declarations, facts: Facts) -> Version:
+def newest(
+    selector: str, declared: Declarations, facts: Facts, of_several: Callable[[list[Version]], Version] = max
+) -> Version:
     """Return the macOS that brought a selector: of several owners, the newest. Empty if that is not known."""
     found: list[Version] = []
     for method in declared.methods.values():
@@ -120,4 +115,4 @@ def newest(selector: str, declared: Declarations, facts: Facts) -> Version:
             found += [max(fact.macos for fact in known) for known in [facts_for(method, declared, facts)] if known]
     if not found:
         found = [fact.macos for key, known in facts.methods.items() if key.endswith(f" {selector}]") for fact in known]
-    return max(found, default=())
+    return of_several(found) if found else ()

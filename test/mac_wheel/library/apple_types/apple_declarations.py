@@ -50,7 +50,6 @@ class Declarations:
     # The enum of an enumerator; empty if it has no name.
     constants: dict[str, str] = field(default_factory=dict)
     structs: dict[str, str] = field(default_factory=dict)
-    weak: set[str] = field(default_factory=set)
 
     def ancestors(self, owner: str) -> list[str]:
         """Return the owner and everything that it inherits from, nearest first."""
@@ -117,8 +116,6 @@ def _declaration(found: Declarations, cursor: Any, header: str) -> None:
             owner = next(item.spelling for item in children if item.kind == kinds.OBJC_CLASS_REF)
         elif cursor.kind == kinds.OBJC_INTERFACE_DECL:
             found.classes.add(owner)
-            if any(token.spelling == "weak_import" for token in _tokens_before(cursor)):
-                found.weak.add(owner)
         parents = found.parents.setdefault(owner, [])
         for item in children:
             if item.kind in (kinds.OBJC_SUPER_CLASS_REF, kinds.OBJC_PROTOCOL_REF):
@@ -149,14 +146,6 @@ def _declaration(found: Declarations, cursor: Any, header: str) -> None:
             found.enums.setdefault(cursor.spelling, _INTEGERS[kind.kind])
     elif cursor.kind == kinds.STRUCT_DECL and cursor.spelling and cursor.is_definition():
         found.structs.setdefault(cursor.spelling, code_of(cursor.type))
-
-
-def _tokens_before(cursor: Any) -> list[Any]:
-    # Attributes of a class stand before it, and its extent begins after them.
-    file, start = cursor.extent.start.file, cursor.extent.start
-    unit = cursor.translation_unit
-    begin = cindex.SourceLocation.from_offset(unit, file, max(0, start.offset - 80))
-    return list(unit.get_tokens(extent=cindex.SourceRange.from_locations(begin, start)))
 
 
 _KINDS = cindex.TypeKind

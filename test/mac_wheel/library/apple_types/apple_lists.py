@@ -1,4 +1,4 @@
-"""Short lists that a person keeps: what is the backend's own, what is not confirmed, and guards elsewhere."""
+"""Short lists that a person keeps: what is the backend's own, what is not confirmed, and guards of newer API."""
 
 from __future__ import annotations
 
@@ -12,22 +12,18 @@ _LISTS = tomllib.loads(LISTS.read_text())
 CLASSES_OF_THE_BACKEND, OF_THE_BACKEND = set(_LISTS["own"]["classes"]), set(_LISTS["own"]["methods"])
 # Apple's, in no header: the backend declares it, and asks whether it is there before it is sent.
 ASKED_FOR = {"setEnableCommitAndContinue:"}
-# The compiler's class of constant strings on the simulator; on a Mac it is __CFConstantStringClassReference.
-OF_THE_RUNTIME = {"NSConstantString"}
 # The used declarations that no independent source was found for, by kind.
 UNCONFIRMED: dict[str, list[str]] = _LISTS["unconfirmed"]
 
 
 @dataclass(frozen=True)
-class GuardElsewhere:
-    """Why a use of newer API without a check around it is right, and the text that must be there for it to be."""
+class Guard:
+    """Why the series may use newer API in a file, and the check of the version that must be there."""
 
     file: str
-    function: str
     names: list[str]
     why: str
-    in_file: str
     text: str
 
 
-GUARDS_ELSEWHERE = [GuardElsewhere(**row) for row in _LISTS["guard"]]
+GUARDS = [Guard(**row) for row in _LISTS["guard"]]

@@ -1,46 +1,32 @@
-"""What the patched backend uses of Apple's: selectors and classes from its objects, names from its sources.
+"""What the patched backend uses of Apple's: selectors and classes from the library for a Mac, names from its sources.
 
-The objects are those of the simulator's build. They list every selector that is sent or asked for, so that no message
-can be missed; the constants are in none, and are looked up in the text.
+The library lists every selector that is sent or asked for, so that no message can be missed; the constants are not in it, and
+are looked up in the text.
 """
 
 from __future__ import annotations
 
-import json
 import re
-import shlex
+import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import lief
+from fork_tool.mac_library.symbol_tables import imports
+from fork_tool.mac_library.tools import read_library
 
 FOLDERS = ("aten/src/ATen/mps/", "aten/src/ATen/native/mps/", "torch/csrc/mps/")
-_LIST = ".objc_selector_list"
-_CLASS = "__objc_class_ref_"
-_ENTRY = 16
+_CLASS = "_OBJC_CLASS_$_"
 
 
 @dataclass
 class Uses:
-    """Names by the sources that use them."""
+    """Names that a library and its sources use."""
 
-    selectors: dict[str, set[str]] = field(default_factory=dict)
-    classes: dict[str, set[str]] = field(default_factory=dict)
+    selectors: set[str] = field(default_factory=set)
+    # Of other libraries; false for a class without which dyld does not load the library.
+    classes: dict[str, bool] = field(default_factory=dict)
     # Every word of the sources outside comments and strings.
-    words: dict[str, set[str]] = field(default_factory=dict)
-
-
-def objects_of(build: Path) -> dict[str, Path]:
-    """Return the backend's objects in a build folder by the source's path in the checkout."""
-    found = {}
-    # Objects of sources that are gone stay in the folder.
-    for entry in json.loads((build / "compile_commands.json").read_text()):
-        _, separator, source = entry["file"].partition("build/pytorch/")
-        words = shlex.split(entry["command"])
-        path = build / words[words.index("-o") + 1]
-        if separator and source.startswith(FOLDERS) and path.is_file():
-            found[source] = path
-    return found
+    words: set[str] = field(default_factory=set)
 
 
 def sources_of(checkout: Path) -> list[Path]:
@@ -53,46 +39,26 @@ def sources_of(checkout: Path) -> list[Path]:
     )
 
 
-def gather(build: Path, checkout: Path) -> Uses:
-    """Read objects and sources."""
+def gather(library: Path, sources: list[Path]) -> Uses:
+    """Read a linked library and sources."""
     uses = Uses()
-    for source, path in objects_of(build).items():
-        selectors, classes = read_object(path)
-        for name in selectors:
-            uses.selectors.setdefault(name, set()).add(source)
-        for name in classes:
-            uses.classes.setdefault(name, set()).add(source)
-    for path in sources_of(checkout):
-        for word in set(re.findall(r"\w+", without_comments(path.read_text(errors="replace")))):
-            uses.words.setdefault(word, set()).add(str(path.relative_to(checkout)))
+    binary = read_library(library)
+    sections = {section.name: section for section in binary.sections}
+    if "__objc_selrefs" in sections:
+        names = sections["__objc_methname"]
+        text = bytes(names.content)
+        # Addresses of names: the names' section has those of fields and properties, too.
+        for (address,) in struct.iter_unpack("<Q", bytes(sections["__objc_selrefs"].content)):
+            at = address - names.virtual_address
+            uses.selectors.add(text[at : text.index(0, at)].decode())
+    # dyld goes by its own list, and tools by the table of symbols: both must say so.
+    strong = {binding.symbol.name for binding in binary.bindings if binding.has_symbol and not binding.weak_import}
+    for each in imports(library):
+        if each.name.startswith(_CLASS):
+            uses.classes[each.name.removeprefix(_CLASS)] = each.weak and each.name not in strong
+    for path in sources:
+        uses.words |= set(re.findall(r"\w+", without_comments(path.read_text(errors="replace"))))
     return uses
-
-
-def read_object(path: Path) -> tuple[set[str], set[str]]:
-    """Return the selectors and the classes that an object refers to."""
-    binary = lief.parse(str(path))
-    if not isinstance(binary, lief.ELF.Binary):
-        raise ValueError(f"{path} is not an object of the simulator's build")
-    sections = list(binary.sections)
-    classes = {str(item.name)[len(_CLASS) :] for item in binary.symbols if str(item.name).startswith(_CLASS)}
-    table = next((item for item in binary.symbols if item.name == _LIST), None)
-    selectors: set[str] = set()
-    if table is not None:
-        home = sections[table.shndx]
-        contents: dict[int, bytes] = {}
-        for relocation in binary.object_relocations:
-            at = relocation.address - home.virtual_address - table.value
-            section, target = relocation.section, relocation.symbol
-            if section is None or target is None or not 0 <= at < table.size or at % _ENTRY:
-                continue
-            # Addresses count from the beginning of each section, so that others may have the same.
-            if section.file_offset == home.file_offset:
-                if target.shndx not in contents:
-                    contents[target.shndx] = bytes(sections[target.shndx].content)
-                data = contents[target.shndx]
-                start = target.value + relocation.addend
-                selectors.add(data[start : data.index(0, start)].decode())
-    return selectors, classes
 
 
 def without_comments(text: str) -> str:

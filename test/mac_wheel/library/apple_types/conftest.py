@@ -6,7 +6,8 @@ import pytest
 
 from apple_declarations import BUILD, CHECKOUT, compiler_words, Declarations, read
 from apple_facts import Facts, load
-from apple_uses import gather, Uses
+from apple_uses import gather, sources_of, Uses
+from made_wheel import Made
 
 
 @pytest.fixture(scope="session")
@@ -22,6 +23,6 @@ def facts() -> Facts:
 
 
 @pytest.fixture(scope="session")
-def uses() -> Uses:
+def uses(made: Made) -> Uses:
     """The patched backend."""
-    return gather(BUILD, CHECKOUT)
+    return gather(made.library, sources_of(CHECKOUT))

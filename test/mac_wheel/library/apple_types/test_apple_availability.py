@@ -3,63 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 import pytest
 
-import apple_guards
-from apple_check import facts_for, newest
+from apple_check import newest
 from apple_declarations import CHECKOUT, Declarations
 from apple_facts import Facts, OLDEST, Version
-from apple_lists import (
-    ASKED_FOR,
-    CLASSES_OF_THE_BACKEND,
-    GuardElsewhere,
-    GUARDS_ELSEWHERE,
-    OF_THE_BACKEND,
-    OF_THE_RUNTIME,
-    UNCONFIRMED,
-)
-from apple_uses import sources_of, Uses
-
-# Selectors that older classes have too: what stands before them when the newer class is meant.
-RECEIVERS = {
-    "descriptor": r"MPSGraphFFTDescriptor\s+",
-    "initWithBuffer:offset:descriptor:": r"MPSNDArray\s+alloc\]\s*",
-}
-
-
-def pattern(selector: str) -> re.Pattern[str]:
-    """How a message is written, also as an assignment to a property."""
-    first, *others = selector.split(":")
-    words = [rf"\b{first}\s*:" if ":" in selector else rf"(?<!\w){first}(?=\s*[\];.,)])"]
-    # The first two parts: names of later ones may stand on the other side of a block.
-    words += [rf"{part}\s*:" for part in others[:1] if part]
-    text = RECEIVERS.get(selector, "") + r"[^;]*?\s".join(words)
-    if first.startswith("set") and selector.count(":") == 1:
-        text += rf"|\.{first[3].lower()}{first[4:]}\s*="
-    return re.compile(text)
-
-
-def unguarded(
-    path: str, text: str, versions: dict[str, Version], patterns: dict[str, re.Pattern[str]], rows: list[GuardElsewhere]
-) -> list[str]:
-    """Return a sentence for every use of a newer name that no check stands before."""
-    found = []
-    for use in apple_guards.find(text, patterns):
-        needed = versions[use.name]
-        elsewhere = any(row.file == path and row.function == use.function and use.name in row.names for row in rows)
-        if use.guard < needed and not elsewhere:
-            since = ".".join(map(str, needed))
-            found.append(
-                f"{path}:{use.line}: {use.name} came with macOS {since}, and no check of the version is before it"
-            )
-    return found
-
-
-def newer_selectors(declared: Declarations, facts: Facts, uses: Uses) -> dict[str, Version]:
-    """The selectors in use that macOS 13.3 lacks."""
-    every = {name: newest(name, declared, facts) for name in uses.selectors}
-    return {name: since for name, since in every.items() if since > OLDEST}
+from apple_lists import ASKED_FOR, CLASSES_OF_THE_BACKEND, GUARDS, OF_THE_BACKEND, UNCONFIRMED
+from apple_uses import gather, Uses, without_comments
+from fork_tool.base.checkout import BASE_REF
+from fork_tool.common.git import Git
+from made_wheel import ENTRIES, SmallLibraries
 
 
 def test_every_selector_is_known(declared: Declarations, facts: Facts, uses: Uses) -> None:
@@ -69,138 +24,97 @@ def test_every_selector_is_known(declared: Declarations, facts: Facts, uses: Use
     assert sorted(unknown) == sorted(UNCONFIRMED["versions"])
 
 
-def test_newer_selectors_are_guarded(declared: Declarations, facts: Facts, uses: Uses) -> None:
-    versions = newer_selectors(declared, facts, uses)
-    assert "reciprocalSquareRootWithTensor:name:" in versions
-    patterns = {name: pattern(name) for name in versions}
-    wrong, seen = [], set()
-    for path in sources_of(CHECKOUT):
-        if path.suffix == ".h":
-            continue
-        text = path.read_text(errors="replace")
-        wrong += unguarded(str(path.relative_to(CHECKOUT)), text, versions, patterns, GUARDS_ELSEWHERE)
-        seen |= {use.name for use in apple_guards.find(text, patterns)}
-    assert wrong == []
-    # Each of them is in an object: a pattern that finds nothing looks in vain.
-    assert sorted(set(versions) - seen) == []
+def newer_names(declared: Declarations, facts: Facts, uses: Uses) -> dict[str, Version]:
+    """What the backend uses and every class or header of macOS 13.3 lacks, by the word that it begins with."""
+    selectors = {name: newest(name, declared, facts, min) for name in uses.selectors}
+    constants = {name: facts.constants.get(name, ()) for name in uses.words if name in declared.constants}
+    # Constants are numbers in the code: asking whether a tensor has a type needs no check, making one does, and
+    # getMPSDataType() checks. What is left is what is handed to Metal.
+    constants = {name: since for name, since in constants.items() if not name.startswith("MPSDataType")}
+    return {name.partition(":")[0]: since for name, since in (selectors | constants).items() if since > OLDEST}
 
 
-def test_receivers_tell_old_and_new_apart(declared: Declarations, facts: Facts, uses: Uses) -> None:
-    ambiguous = set()
-    for name in newer_selectors(declared, facts, uses):
-        methods = [method for method in declared.methods.values() if method.selector == name]
-        known = [fact.macos for method in methods for fact in facts_for(method, declared, facts)]
-        if min(known) <= OLDEST:
-            ambiguous.add(name)
-    assert ambiguous == set(RECEIVERS)
+def further_uses(names: dict[str, Version], text: str, base: str) -> list[str]:
+    """The names that a source uses more often than the base's."""
+    words, before = (Counter(re.findall(r"\w+", without_comments(each))) for each in (text, base))
+    # Setters are written as assignments, too.
+    written = {name: (name, re.sub(r"^set(\w)", lambda match: match[1].lower(), name)) for name in names}
+    return sorted(name for name, forms in written.items() if any(words[form] > before[form] for form in forms))
 
 
-def test_guards_elsewhere_are_there() -> None:
-    for row in GUARDS_ELSEWHERE:
-        assert row.text in (CHECKOUT / row.in_file).read_text(), f"{row.file}, {row.function}: {row.why}"
-        assert (CHECKOUT / row.file).is_file(), row.file
+def test_newer_names_that_the_series_uses_are_guarded(declared: Declarations, facts: Facts, uses: Uses) -> None:
+    """The check of the version before each stands in facts/lists.toml. The base's own uses are upstream's."""
+    names = newer_names(declared, facts, uses)
+    assert {"reciprocalSquareRootWithTensor", "MTLLanguageVersion3_1"} <= names.keys()
+    git, found = Git(CHECKOUT), {}
+    for path in git.names("diff", "--name-only", "-z", BASE_REF, "--", "*.mm", "*.cpp"):
+        base = git.run("show", f"{BASE_REF}:{path}", check=False).stdout.decode()
+        if (CHECKOUT / path).is_file() and (used := further_uses(names, (CHECKOUT / path).read_text(), base)):
+            found[path] = used
+    assert found == {guard.file: sorted(guard.names) for guard in GUARDS}
+    for guard in GUARDS:
+        assert guard.text in (CHECKOUT / guard.file).read_text(), f"{guard.file}: {guard.why}"
 
 
-def class_faults(classes: set[str], weak: set[str], facts: Facts) -> list[str]:
-    """Return a sentence for every class that Apple does not have, or not yet in 13.3 and is not linked weakly."""
+def test_a_further_use_is_named() -> None:
+    names = {"planarTensorWithComplexTensor": (26, 3)}
+    sent = "[graph planarTensorWithComplexTensor:x name:nil];\n"
+    assert further_uses(names, sent, "// planarTensorWithComplexTensor\n") == ["planarTensorWithComplexTensor"]
+    assert further_uses(names, sent, sent) == []
+
+
+def class_faults(classes: dict[str, bool], facts: Facts) -> list[str]:
+    """Return a sentence for every class that Apple does not have, or not yet in 13.3 and without which nothing is loaded."""
     found = []
-    for name in sorted(classes - CLASSES_OF_THE_BACKEND - OF_THE_RUNTIME):
-        if name not in facts.classes:
-            found.append(f"{name} is no class that any source knows")
-        elif facts.classes[name] > OLDEST and name not in weak:
+    for name, weak in sorted(classes.items()):
+        if name in facts.classes:
             since = ".".join(map(str, facts.classes[name]))
-            found.append(
-                f"{name} came with macOS {since}: its declaration must be weak_import, or no older system loads the library"
-            )
+            if facts.classes[name] > OLDEST and not weak:
+                found.append(f"{name} came with macOS {since}, and the library is not loaded where it is missing")
+        elif name not in (*CLASSES_OF_THE_BACKEND, *UNCONFIRMED["classes"]):
+            found.append(f"{name} is no class that any source knows")
     return found
 
 
-def test_classes(declared: Declarations, facts: Facts, uses: Uses) -> None:
-    assert class_faults(set(uses.classes) - set(UNCONFIRMED["classes"]), declared.weak, facts) == []
+def test_classes(facts: Facts, uses: Uses) -> None:
+    assert class_faults(uses.classes, facts) == []
+    assert uses.classes["MPSGraphFFTDescriptor"] and uses.classes["MPSNDArrayIdentity"]
+
+
+# A class of Apple's by its symbol, as any source refers to it.
+REFERENCE = """
+extern "C" { extern void* used __asm("_OBJC_CLASS_$_NAME") WEAK; }
+extern "C" __attribute__((visibility("default"))) void* aoti_torch_mps_used() { return &used; }
+"""
+
+
+@pytest.mark.parametrize("name", ["MPSGraphFFTDescriptor", "MPSNDArrayIdentity"])
+def test_a_newer_class_that_must_be_there_is_named(name: str, small: SmallLibraries, facts: Facts) -> None:
+    def faults(attribute: str) -> list[str]:
+        part = small.compile(ENTRIES + REFERENCE.replace("NAME", name).replace("WEAK", attribute))
+        library = small.link(part, change=lambda words: [word for word in words if word != "-weak_library"])
+        return class_faults(gather(library, []).classes, facts)
+
+    (said,) = faults("")
+    assert said.startswith(f"{name} came with macOS 1") and said.endswith("is not loaded where it is missing")
+    assert faults("__attribute__((weak_import))") == []
+
+
+def test_a_selector_and_a_class_of_none_are_named(small: SmallLibraries, declared: Declarations, facts: Facts) -> None:
+    part = small.compile(
+        f"{ENTRIES}\n@interface Sent\n- (void)frobnicate;\n@end\n"
+        'extern "C" __attribute__((visibility("default"))) void aoti_torch_mps_send(Sent* sent) { [sent frobnicate]; }\n',
+        *("-x", "objective-c++", "-fno-objc-arc"),
+    )
+    assert gather(small.link(part), []).selectors == {"frobnicate"}
+    assert newest("frobnicate", declared, facts) == ()
+    assert newest("planarTensorWithComplexTensor:name:", declared, facts) == (26, 3)
+    assert class_faults({"MPSGraphFrobnicator": True}, facts) == [
+        "MPSGraphFrobnicator is no class that any source knows"
+    ]
 
 
 def test_constants(declared: Declarations, facts: Facts, uses: Uses) -> None:
-    used = {word: files for word, files in uses.words.items() if word in declared.constants}
+    used = {word for word in uses.words if word in declared.constants}
     assert len(used) > 70
-    unknown = sorted(name for name in used if name not in facts.constants)
-    assert unknown == sorted(UNCONFIRMED["constants"])
-    versions = {name: facts.constants[name] for name in used if name in facts.constants}
-    newer = {name: since for name, since in versions.items() if since > OLDEST}
-    assert "MTLLanguageVersion3_1" in newer
-    # Constants are numbers in the code: asking whether a tensor has a type needs no check, making one does, and
-    # getMPSDataType() checks. What is left is what is handed to Metal.
-    handed = {name: since for name, since in newer.items() if not name.startswith("MPSDataType")}
-    patterns = {name: re.compile(rf"\b{name}\b") for name in handed}
-    wrong = []
-    for path in sources_of(CHECKOUT):
-        if path.suffix != ".h":
-            wrong += unguarded(
-                str(path.relative_to(CHECKOUT)), path.read_text(errors="replace"), handed, patterns, GUARDS_ELSEWHERE
-            )
-    assert wrong == []
-
-
-def faults_in(text: str, name: str, since: Version) -> list[str]:
-    return unguarded("source.mm", text, {name: since}, {name: pattern(name)}, [])
-
-
-SENT = "[graph planarTensorWithComplexTensor:x name:nil]"
-NEW = "planarTensorWithComplexTensor:name:"
-
-
-def test_a_selector_of_macos_26_is_named() -> None:
-    (said,) = faults_in(f"void f() {{\n  {SENT};\n}}\n", NEW, (26, 3))
-    assert said == f"source.mm:2: {NEW} came with macOS 26.3, and no check of the version is before it"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "void f() {{ if (@available(macOS 26.3, *)) {{ {0}; }} }}",
-        "void f() {{ if (is_macos_13_or_newer(MacOSVersion::MACOS_VER_26_3_PLUS)) {{ {0}; }} }}",
-        "void f() {{ if (a && is_macOS_26_3_or_newer) {{ {0}; }} }}",
-        "void f() {{ if (!is_macOS_26_3_or_newer) {{ g(); }} else {{ {0}; }} }}",
-        "void f() {{ if (a || !is_macOS_26_3_or_newer) {{ g(); }} else {{ {0}; }} }}",
-        "void f() {{ if ((a() && !b) || !c || !is_macOS_26_3_or_newer) {{ g(); }} else {{ {0}; }} }}",
-        "void f() {{ if (!(a || !mps::is_macOS_26_3_or_newer)) {{ {0}; }} }}",
-        "void f() {{ if (!is_macOS_26_3_or_newer) {{ return; }} {0}; }}",
-        'void f() {{ TORCH_CHECK(is_macOS_26_3_or_newer, "no"); {{ {0}; }} }}',
-        "void f() {{ x = is_macOS_26_3_or_newer ? {0} : nil; }}",
-    ],
-)
-def test_a_check_of_the_version_is_seen(text: str) -> None:
-    assert faults_in(text.format(SENT), NEW, (26, 3)) == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "void f() {{ if (is_macOS_15_0_or_newer) {{ {0}; }} }}",
-        "void f() {{ if (is_macOS_26_3_or_newer) {{ g(); }} else {{ {0}; }} }}",
-        "void f() {{ if (is_macOS_26_3_or_newer) {{ g(); }} {0}; }}",
-        "void f() {{ if (a || is_macOS_26_3_or_newer) {{ {0}; }} }}",
-        "void f() {{ if (!is_macOS_26_3_or_newer && a) {{ return; }} {0}; }}",
-        "void f() {{ if ((a && !is_macOS_26_3_or_newer) || b) {{ g(); }} else {{ {0}; }} }}",
-        "void f() {{ if (!(a && is_macOS_26_3_or_newer)) {{ {0}; }} }}",
-        "void f() {{ if (is_macOS_26_3_or_newer == a) {{ {0}; }} }}",
-        "void f() {{ if (!is_macOS_26_3_or_newer) {{ g(); }} {0}; }}",
-        "void f() {{ x = is_macOS_26_3_or_newer ? nil : {0}; }}",
-        "// if (is_macOS_26_3_or_newer) {{\nvoid f() {{ {0}; }}",
-        "void f() {{ if (!is_macOS_26_3_or_newer) {{ return; }} }} void g() {{ {0}; }}",
-    ],
-)
-def test_what_is_no_check_is_not_taken_for_one(text: str) -> None:
-    assert len(faults_in(text.format(SENT), NEW, (26, 3))) == 1
-
-
-def test_a_class_that_does_not_exist_or_is_newer_is_named(facts: Facts) -> None:
-    (said,) = class_faults({"MPSGraphFrobnicator"}, set(), facts)
-    assert said == "MPSGraphFrobnicator is no class that any source knows"
-    (said,) = class_faults({"MPSGraphFFTDescriptor"}, set(), facts)
-    assert said.startswith("MPSGraphFFTDescriptor came with macOS 14.0: its declaration must be weak_import")
-    assert class_faults({"MPSGraphFFTDescriptor"}, {"MPSGraphFFTDescriptor"}, facts) == []
-
-
-def test_a_selector_of_none_is_named(declared: Declarations, facts: Facts) -> None:
-    assert newest("frobnicateTensor:name:", declared, facts) == ()
-    assert newest(NEW, declared, facts) == (26, 3)
+    assert sorted(used - facts.constants.keys()) == sorted(UNCONFIRMED["constants"])

@@ -27,15 +27,11 @@ typedef struct {
 - (ObjectType)objectAtIndex:(NSUInteger)index;
 @end
 
-@interface NSArray<ObjectType> (NSExtendedArray)
-@property(readonly) ObjectType firstObject;
+@interface NSArray<ObjectType>(NSExtendedArray)
 - (ObjectType)objectAtIndexedSubscript:(NSUInteger)index;
 - (NSArray<ObjectType>*)arrayByAddingObject:(ObjectType)object;
 - (NSString*)componentsJoinedByString:(NSString*)separator;
-- (BOOL)containsObject:(ObjectType)object;
 - (NSUInteger)indexOfObject:(ObjectType)object;
-- (NSUInteger)indexOfObjectIdenticalTo:(ObjectType)object;
-- (BOOL)isEqualToArray:(NSArray<ObjectType>*)other;
 - (NSArray<ObjectType>*)subarrayWithRange:(NSRange)range;
 - (NSEnumerator<ObjectType>*)reverseObjectEnumerator;
 @end
@@ -46,23 +42,17 @@ typedef struct {
 + (instancetype)arrayWithObjects:(ObjectType)first, ... NS_REQUIRES_NIL_TERMINATION;
 + (instancetype)arrayWithArray:(NSArray<ObjectType>*)array;
 - (instancetype)initWithObjects:(const ObjectType[])objects count:(NSUInteger)count;
-- (instancetype)initWithObjects:(ObjectType)first, ... NS_REQUIRES_NIL_TERMINATION;
 - (instancetype)initWithArray:(NSArray<ObjectType>*)array;
 @end
 
 @interface NSMutableArray<ObjectType> : NSArray <ObjectType>
 - (void)addObject:(ObjectType)object;
 - (void)insertObject:(ObjectType)object atIndex:(NSUInteger)index;
-- (void)removeObjectAtIndex:(NSUInteger)index;
-- (void)replaceObjectAtIndex:(NSUInteger)index withObject:(ObjectType)object;
 @end
 
 @interface NSMutableArray<ObjectType> (NSExtendedMutableArray)
 + (instancetype)arrayWithCapacity:(NSUInteger)capacity;
 - (instancetype)initWithCapacity:(NSUInteger)capacity;
-- (void)removeAllObjects;
-- (void)removeObject:(ObjectType)object;
-- (void)removeObjectsInRange:(NSRange)range;
 - (void)setObject:(ObjectType)object atIndexedSubscript:(NSUInteger)index;
 @end
 
@@ -76,7 +66,6 @@ typedef struct {
 @property(readonly, copy) NSArray<KeyType>* allKeys;
 @property(readonly, copy) NSArray<ObjectType>* allValues;
 - (ObjectType)objectForKeyedSubscript:(KeyType)key;
-- (BOOL)isEqualToDictionary:(NSDictionary<KeyType, ObjectType>*)other;
 @end
 
 @interface NSDictionary<KeyType, ObjectType> (NSDictionaryCreation)
@@ -85,51 +74,35 @@ typedef struct {
                               forKeys:(const KeyType<NSCopying>[])keys
                                 count:(NSUInteger)count;
 + (instancetype)dictionaryWithObjects:(NSArray<ObjectType>*)objects forKeys:(NSArray<KeyType<NSCopying>>*)keys;
-- (instancetype)initWithObjects:(const ObjectType[])objects
-                        forKeys:(const KeyType<NSCopying>[])keys
-                          count:(NSUInteger)count;
-- (instancetype)initWithObjects:(NSArray<ObjectType>*)objects forKeys:(NSArray<KeyType<NSCopying>>*)keys;
 - (instancetype)initWithDictionary:(NSDictionary<KeyType, ObjectType>*)dictionary;
 @end
 
-@interface NSMutableDictionary<KeyType, ObjectType> : NSDictionary <KeyType, ObjectType>
-- (void)removeObjectForKey:(KeyType)key;
+@interface NSMutableDictionary<KeyType, ObjectType> : NSDictionary<KeyType, ObjectType>
 - (void)setObject:(ObjectType)object forKey:(KeyType<NSCopying>)key;
 @end
 
 @interface NSMutableDictionary<KeyType, ObjectType> (NSExtendedMutableDictionary)
 + (instancetype)dictionaryWithCapacity:(NSUInteger)capacity;
 - (instancetype)initWithCapacity:(NSUInteger)capacity;
-- (void)removeAllObjects;
 - (void)setObject:(ObjectType)object forKeyedSubscript:(KeyType<NSCopying>)key;
 @end
 
 @interface NSSet<__covariant ObjectType> : NSObject <NSCopying, NSMutableCopying, NSSecureCoding, NSFastEnumeration>
 @property(readonly) NSUInteger count;
-- (ObjectType)member:(ObjectType)object;
 @end
 
 @interface NSSet<ObjectType> (NSExtendedSet)
 @property(readonly, copy) NSArray<ObjectType>* allObjects;
-- (ObjectType)anyObject;
-- (BOOL)containsObject:(ObjectType)object;
-- (BOOL)isEqualToSet:(NSSet<ObjectType>*)other;
-- (BOOL)isSubsetOfSet:(NSSet<ObjectType>*)other;
 @end
 
 @interface NSSet<ObjectType> (NSSetCreation)
 + (instancetype)set;
-+ (instancetype)setWithObject:(ObjectType)object;
-+ (instancetype)setWithObjects:(ObjectType)first, ... NS_REQUIRES_NIL_TERMINATION;
 + (instancetype)setWithArray:(NSArray<ObjectType>*)array;
-- (instancetype)initWithObjects:(const ObjectType[])objects count:(NSUInteger)count;
 - (instancetype)initWithArray:(NSArray<ObjectType>*)array;
-- (instancetype)initWithSet:(NSSet<ObjectType>*)set;
 @end
 
 @interface NSMutableSet<ObjectType> : NSSet <ObjectType>
 - (instancetype)initWithCapacity:(NSUInteger)capacity;
 - (void)addObject:(ObjectType)object;
-- (void)removeObject:(ObjectType)object;
 - (void)removeAllObjects;
 @end

@@ -13,9 +13,6 @@ FOUNDATION_EXPORT NSErrorUserInfoKey const NSLocalizedDescriptionKey;
 + (instancetype)errorWithDomain:(NSErrorDomain)domain
                            code:(NSInteger)code
                        userInfo:(NSDictionary<NSErrorUserInfoKey, id>*)user_info;
-- (instancetype)initWithDomain:(NSErrorDomain)domain
-                          code:(NSInteger)code
-                      userInfo:(NSDictionary<NSErrorUserInfoKey, id>*)user_info;
 @property(readonly, copy) NSErrorDomain domain;
 @property(readonly) NSInteger code;
 @property(readonly, copy) NSDictionary<NSErrorUserInfoKey, id>* userInfo;

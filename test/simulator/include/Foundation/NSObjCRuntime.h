@@ -65,18 +65,9 @@ static const NSInteger NSNotFound = NSIntegerMax;
 #define MAX(A, B) ((A) < (B) ? (B) : (A))
 #endif
 
-typedef NS_ENUM(NSInteger, NSComparisonResult) {
-  NSOrderedAscending = -1,
-  NSOrderedSame = 0,
-  NSOrderedDescending = 1,
-};
-
 #ifdef __OBJC__
 @class NSString;
 
 FOUNDATION_EXPORT Class NSClassFromString(NSString* name);
-FOUNDATION_EXPORT NSString* NSStringFromClass(Class cls);
-FOUNDATION_EXPORT SEL NSSelectorFromString(NSString* name);
-FOUNDATION_EXPORT NSString* NSStringFromSelector(SEL selector);
 FOUNDATION_EXPORT void NSLog(NSString* format, ...);
 #endif

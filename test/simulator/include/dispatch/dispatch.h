@@ -33,14 +33,10 @@ typedef void (^dispatch_block_t)(void);
 typedef void (*dispatch_function_t)(void* context);
 
 #define DISPATCH_QUEUE_SERIAL ((dispatch_queue_attr_t)0)
-#define DISPATCH_DATA_DESTRUCTOR_DEFAULT ((dispatch_block_t)0)
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-extern dispatch_block_t _dispatch_data_destructor_free(void);
-#define DISPATCH_DATA_DESTRUCTOR_FREE (_dispatch_data_destructor_free())
 
 extern dispatch_queue_t dispatch_queue_create(const char* label, dispatch_queue_attr_t attributes);
 extern dispatch_queue_t dispatch_get_main_queue(void);
@@ -57,8 +53,6 @@ extern dispatch_data_t dispatch_data_create(const void* buffer,
                                             size_t size,
                                             dispatch_queue_t queue,
                                             dispatch_block_t destructor);
-extern size_t dispatch_data_get_size(dispatch_data_t data);
-extern dispatch_data_t dispatch_data_create_map(dispatch_data_t data, const void** buffer, size_t* size);
 
 extern void dispatch_release(dispatch_object_t object);
 

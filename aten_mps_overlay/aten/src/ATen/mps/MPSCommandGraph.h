@@ -139,8 +139,6 @@ class TORCH_API MPSCommandGraph {
   std::shared_ptr<const MPSRecording> recording_;
   // that of the recording, once it is instantiated
   std::shared_ptr<const MPSReplay> replay_;
-  // of the next replay_
-  bool indirect_commands_ = false;
   std::optional<MPSGraphPool> pool_;
   // why the last capture left the graph empty, "" if it did not
   std::string failure_;

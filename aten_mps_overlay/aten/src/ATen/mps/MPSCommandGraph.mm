@@ -7,7 +7,6 @@
 #include <ATen/mps/MPSReplay.h>
 #include <ATen/mps/MPSStream.h>
 #include <ATen/native/mps/OperationUtils.h>
-#include <c10/util/env.h>
 
 #include <algorithm>
 #include <atomic>
@@ -21,11 +20,6 @@ TORCH_API void clear_cache();
 namespace at::mps {
 
 using namespace native::mps; // dispatch_sync_with_rethrow(), until it moved to at::mps
-
-// Off unless asked for, since no GPU has shown a gain.
-static bool wantsIndirectCommands() {
-  return c10::utils::check_env("PYTORCH_MPS_GRAPH_INDIRECT_COMMANDS").value_or(false);
-}
 
 MPSCommandGraph::MPSCommandGraph(bool keep_graph) : keep_graph_(keep_graph) {}
 
@@ -67,7 +61,6 @@ void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool,
   capture_->belongToThisThread();
   pool_ = used_pool;
   failure_.clear();
-  indirect_commands_ = wantsIndirectCommands();
   link_limit_ = link_limit;
 }
 
@@ -103,7 +96,7 @@ std::shared_ptr<const MPSReplay> MPSCommandGraph::makeReplay(std::shared_ptr<con
                                                              size_t link_limit) const {
   auto* stream = getCurrentMPSStream();
   return std::make_shared<const MPSReplay>(
-      std::move(recording), indirect_commands_, link_limit, *pool_, stream->device(), stream->compilationDescriptor());
+      std::move(recording), link_limit, *pool_, stream->device(), stream->compilationDescriptor());
 }
 
 void MPSCommandGraph::instantiate(std::optional<size_t> link_limit) {
@@ -113,7 +106,6 @@ void MPSCommandGraph::instantiate(std::optional<size_t> link_limit) {
   TORCH_CHECK(keep_graph_,
               "torch.mps graph: instantiate() was called on a graph that was instantiated when its capture ended, and "
               "whose recording was not kept. Make it with MPSGraph(keep_graph=True).");
-  indirect_commands_ = wantsIndirectCommands();
   replay_ = makeReplay(recording_, link_limit.value_or(link_limit_));
 }
 

@@ -108,6 +108,13 @@ class Describer {
     return step;
   }
 
+  Step operator()(const MPSStatusStep& status) {
+    Step step;
+    step.kind = "status";
+    use(step, status.buffer.get(), status.offset);
+    return step;
+  }
+
   std::vector<MPSCommandGraphDump::Buffer> takeBuffers() {
     return std::move(buffers_);
   }
@@ -144,7 +151,7 @@ MPSCommandGraphDump MPSCommandGraph::dump() const {
   }
   Describer describer(*recording_);
   // by step, the linked run that it is part of
-  std::unordered_map<size_t, std::pair<size_t, const MPSLinkedRun::Part*>> parts;
+  std::unordered_map<const MPSCommandStep*, std::pair<size_t, const MPSLinkedRun::Part*>> parts;
   for (const auto i : c10::irange(replay_ ? replay_->linked().size() : 0)) {
     for (const auto& part : replay_->linked()[i].parts) {
       parts[part.step] = {i, &part};
@@ -154,7 +161,7 @@ MPSCommandGraphDump MPSCommandGraph::dump() const {
     for (const auto i : c10::irange(recording_->steps.size())) {
       auto step = std::visit(describer, recording_->steps[i]);
       step.op = recording_->operators[i];
-      if (const auto part = parts.find(i); part != parts.end()) {
+      if (const auto part = parts.find(&recording_->steps[i]); part != parts.end()) {
         step.numbers.emplace_back("stretch", std::vector<uint64_t>{part->second.first});
         const auto& written = part->second.second->written;
         step.numbers.emplace_back("written", std::vector<uint64_t>(written.begin(), written.end()));

@@ -2,8 +2,6 @@
 
 // The steps of which a recording consists. Objective-C++ only.
 
-#include <ATen/mps/MPSExecutableCache.h>
-
 #include <Foundation/Foundation.h>
 #include <Metal/Metal.h>
 #include <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
@@ -151,18 +149,6 @@ struct MPSGraphRunStep {
   std::shared_ptr<const MPSTensorPlaces> places;
 };
 
-/// Graph runs that a replay makes as one.
-struct MPSLinkedRun {
-  struct Part {
-    size_t step = 0; // position among the steps
-    std::vector<bool> written; // by result, whether it goes to its memory
-  };
-  std::vector<Part> parts;
-  MPSRetained<MPSGraphExecutable*> executable;
-  MPSRetained<NSArray<MPSGraphTensorData*>*> inputs;
-  MPSRetained<NSArray<MPSGraphTensorData*>*> results;
-};
-
 struct MPSCopyStep {
   MPSRetained<id<MTLBuffer>> source;
   MPSRetained<id<MTLBuffer>> destination;
@@ -196,34 +182,34 @@ struct MPSHostRefreshStep {
   bool owns_destination = false;
 };
 
-/// A number that a kernel object leaves for the host: anything but zero is an error, which the next synchronization
-/// raises.
-struct MPSStatusCheck {
+/// A number of 32 bits that work before it leaves for the host. Anything but zero is an error, which the next
+/// synchronization raises.
+struct MPSStatusStep {
   MPSRetained<id<MTLBuffer>> buffer;
   size_t offset = 0;
-  std::string message;
+  // shared with completion handlers, which may run after the graph is gone
+  std::shared_ptr<const std::string> message;
 };
 
-using MPSCommandStep =
-    std::variant<MPSKernelStep, MPSGraphRunStep, MPSCopyStep, MPSFillStep, MPSEncodeStep, MPSHostRefreshStep>;
+using MPSCommandStep = std::
+    variant<MPSKernelStep, MPSGraphRunStep, MPSCopyStep, MPSFillStep, MPSEncodeStep, MPSHostRefreshStep, MPSStatusStep>;
+
+/// The steps of a replay, in their order. Who made them keeps them where they are.
+using MPSStepOrder = std::vector<const MPSCommandStep*>;
+
+/// Whether the step goes on in the compute encoder that is open, and leaves it open.
+bool usesComputeEncoder(const MPSCommandStep& step);
 
 // Encode a step as it was recorded.
 
 /// In the pieces that MPSStream::copy uses: a blit of 4 GiB or more fails without an error.
 void encodeCopy(id<MTLBlitCommandEncoder> encoder, const MPSCopyStep& copy);
-void encodeFill(id<MTLBlitCommandEncoder> encoder, const MPSFillStep& fill);
 /// With all that the kernel needs bound.
 void encodeDispatch(id<MTLComputeCommandEncoder> encoder, const MPSKernelStep& kernel);
 /// In an encoder of its own, if it takes one.
 void encodeAlone(MPSCommandBuffer* command_buffer, const MPSEncodeStep& step);
 
-/// MPSGraphRunStep or MPSLinkedRun, once it has an executable.
-template <typename Run>
-void encodeRun(MPSCommandBuffer* command_buffer, const Run& run) {
-  [run.executable.get() encodeToCommandBuffer:command_buffer
-                                  inputsArray:run.inputs.get()
-                                 resultsArray:run.results.get()
-                          executionDescriptor:executableExecutionDescriptor()];
-}
+/// Once it has an executable.
+void encodeRun(MPSCommandBuffer* command_buffer, const MPSGraphRunStep& run);
 
 } // namespace at::mps

@@ -1,8 +1,14 @@
 #include <ATen/mps/MPSCommandStep.h>
+#include <ATen/mps/MPSExecutableCache.h>
 
 #include <algorithm>
 
 namespace at::mps {
+
+bool usesComputeEncoder(const MPSCommandStep& step) {
+  const auto* object = std::get_if<MPSEncodeStep>(&step);
+  return std::holds_alternative<MPSKernelStep>(step) || (object && object->takes_encoder);
+}
 
 void encodeCopy(id<MTLBlitCommandEncoder> encoder, const MPSCopyStep& copy) {
   constexpr size_t largest_piece = 0x80000000;
@@ -31,14 +37,17 @@ void encodeDispatch(id<MTLComputeCommandEncoder> encoder, const MPSKernelStep& k
   }
 }
 
-void encodeFill(id<MTLBlitCommandEncoder> encoder, const MPSFillStep& fill) {
-  [encoder fillBuffer:fill.buffer.get() range:NSMakeRange(fill.offset, fill.length) value:fill.value];
-}
-
 void encodeAlone(MPSCommandBuffer* command_buffer, const MPSEncodeStep& step) {
   id<MTLComputeCommandEncoder> encoder = step.takes_encoder ? [command_buffer computeCommandEncoder] : nil;
   step.encode.get()(command_buffer, encoder);
   [encoder endEncoding];
+}
+
+void encodeRun(MPSCommandBuffer* command_buffer, const MPSGraphRunStep& run) {
+  [run.executable.get() encodeToCommandBuffer:command_buffer
+                                  inputsArray:run.inputs.get()
+                                 resultsArray:run.results.get()
+                          executionDescriptor:executableExecutionDescriptor()];
 }
 
 } // namespace at::mps

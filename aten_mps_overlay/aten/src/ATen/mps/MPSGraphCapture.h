@@ -65,9 +65,7 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   void keepTensor(const TensorBase& tensor) {
     keepBuffer(tensor.storage().data());
   }
-  /// Takes over what is to be checked after the replay of another graph.
-  void keepChecks(const MPSRecording& part);
-  /// Lets each replay check a status that a kernel object writes into the tensor.
+  /// Lets each replay check a status that earlier work writes into the tensor.
   void checkStatus(const Tensor& status, const std::string& message);
   void keepPart(std::shared_ptr<const MPSRecording> part);
   /// Whether graph runs are to be linked, for which it must be known where their data lies.

@@ -289,17 +289,11 @@ void MPSGraphCapture::refuseMove(const MPSWatchedTensor& tensor) {
   }
 }
 
-void MPSGraphCapture::keepChecks(const MPSRecording& part) {
-  std::lock_guard lock(mutex_);
-  auto& checks = recording_->status_checks;
-  checks.insert(checks.end(), part.status_checks.begin(), part.status_checks.end());
-}
-
 void MPSGraphCapture::checkStatus(const Tensor& status, const std::string& message) {
-  std::lock_guard lock(mutex_);
-  id<MTLBuffer> buffer = (id<MTLBuffer>)status.storage().data();
-  recording_->status_checks.push_back({buffer, status.storage_offset() * status.itemsize(), message});
-  recording_->held.push_back(status);
+  keepTensor(status);
+  recordStep(MPSStatusStep{(id<MTLBuffer>)status.storage().data(),
+                           status.storage_offset() * status.itemsize(),
+                           std::make_shared<const std::string>(message)});
 }
 
 bool MPSGraphCapture::isRegistered(const GeneratorImpl* generator) const {

@@ -3,7 +3,7 @@
 #include <ATen/mps/MPSDevice.h>
 #include <ATen/mps/MPSExecutableCache.h>
 #include <ATen/mps/MPSGraphCallOps.h>
-#include <ATen/mps/MPSReplay.h>
+#include <ATen/mps/MPSLinkedReplay.h>
 #include <ATen/mps/MPSStretch.h>
 #include <c10/util/accumulate.h>
 #include <c10/util/env.h>
@@ -181,6 +181,12 @@ class AccessCollector {
     return accesses;
   }
 
+  MPSStepAccesses operator()(const MPSStatusStep& status) {
+    MPSStepAccesses accesses;
+    add(accesses, status.buffer.get(), status.offset, status.offset + sizeof(int32_t), false);
+    return accesses;
+  }
+
  private:
   static void add(MPSStepAccesses& accesses, id<MTLBuffer> buffer, size_t begin, size_t end, bool overwrites) {
     accesses.all.push_back({rangeOf(buffer, begin, end), overwrites});
@@ -211,11 +217,8 @@ MPSGraphTensor* apply(MPSGraph* graph, MPSGraphTensor* tensor, const MPSViewStep
 // Builds, compiles and finds again the executable of a stretch.
 class Linker {
  public:
-  Linker(const MPSRecording& recording,
-         id<MTLDevice> device,
-         MPSGraphCompilationDescriptor* descriptor,
-         ResultTypes& types)
-      : recording_(recording), device_(device), descriptor_(descriptor), types_(types) {}
+  Linker(const MPSStepOrder& steps, id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor, ResultTypes& types)
+      : steps_(steps), device_(device), descriptor_(descriptor), types_(types) {}
 
   std::optional<MPSLinkedRun> link(const MPSStretch& stretch) {
     NSMutableArray<MPSGraphExecutable*>* parts = [NSMutableArray array];
@@ -230,22 +233,22 @@ class Linker {
           "torch.mps graph capture: MPSGraph runs could not be linked (link=True), and are replayed one by one.");
       return std::nullopt;
     }
-    linked.executable = made.executable;
     std::unordered_map<size_t, const MPSStretchPart*> by_step;
     for (const auto& part : stretch.parts) {
       by_step[part.run->step] = &part;
     }
     for (const size_t step : stretch.steps) {
       const auto part = by_step.find(step);
-      const auto count = std::get<MPSGraphRunStep>(recording_.steps[step]).results.get().count;
-      linked.parts.push_back({step, part == by_step.end() ? std::vector<bool>(count, false) : part->second->written});
+      const auto count = std::get<MPSGraphRunStep>(*steps_[step]).results.get().count;
+      linked.parts.push_back(
+          {steps_[step], part == by_step.end() ? std::vector<bool>(count, false) : part->second->written});
     }
     return linked;
   }
 
  private:
   const MPSGraphRunStep& runOf(const MPSStretchPart& part) const {
-    return std::get<MPSGraphRunStep>(recording_.steps[part.run->step]);
+    return std::get<MPSGraphRunStep>(*steps_[part.run->step]);
   }
 
   MPSGraphTensorData* dataOf(const MPSStretch& stretch, size_t placeholder) const {
@@ -340,9 +343,13 @@ class Linker {
         }
       }
     }
-    linked.inputs = inOrder([made.executable feedTensors], made.feeds, inputs);
-    linked.results = inOrder([made.executable targetTensors], made.targets, results);
-    return linked.inputs.get() && linked.results.get();
+    MPSGraphRunStep run;
+    run.executable = made.executable;
+    run.inputs = inOrder([made.executable feedTensors], made.feeds, inputs);
+    run.results = inOrder([made.executable targetTensors], made.targets, results);
+    const bool is_bound = run.inputs.get() && run.results.get();
+    linked.step = std::move(run);
+    return is_bound;
   }
 
   static NSArray<MPSGraphTensorData*>* inOrder(NSArray<MPSGraphTensor*>* wanted,
@@ -363,7 +370,7 @@ class Linker {
     return [NSSet setWithArray:wanted].count == wanted.count ? ordered : nil;
   }
 
-  const MPSRecording& recording_;
+  const MPSStepOrder& steps_;
   id<MTLDevice> const device_;
   MPSGraphCompilationDescriptor* const descriptor_;
   ResultTypes& types_;
@@ -374,7 +381,9 @@ bool canCallExecutables() {
       [MPSGraph instancesRespondToSelector:@selector(callSymbolName:inputTensors:outputTypes:name:)];
 }
 
-std::optional<std::vector<MPSLinkedRun>> linkRuns(const MPSRecording& recording,
+} // namespace
+
+std::optional<std::vector<MPSLinkedRun>> linkRuns(const MPSStepOrder& steps,
                                                   id<MTLDevice> device,
                                                   MPSGraphCompilationDescriptor* descriptor,
                                                   MPSGraphPool pool,
@@ -383,8 +392,8 @@ std::optional<std::vector<MPSLinkedRun>> linkRuns(const MPSRecording& recording,
     return std::nullopt;
   }
   std::vector<MPSStepAccesses> accesses;
-  for (const auto& step : recording.steps) {
-    accesses.push_back(std::visit(AccessCollector(), step));
+  for (const auto* step : steps) {
+    accesses.push_back(std::visit(AccessCollector(), *step));
   }
   const auto* allocator = getIMPSAllocator();
   const auto heaps = allocator->getPoolHeaps(pool);
@@ -399,8 +408,7 @@ std::optional<std::vector<MPSLinkedRun>> linkRuns(const MPSRecording& recording,
                                    c10::utils::check_env("PYTORCH_MPS_LINK_VIEWS").value_or(true),
                                    c10::utils::check_env("PYTORCH_MPS_LINK_KEEP_RESULTS").value_or(false)});
   ResultTypes types(device, descriptor);
-  Linker linker(recording, device, descriptor, types);
-  const MPSReplayRefreshes refreshes(recording.steps);
+  Linker linker(steps, device, descriptor, types);
   std::vector<MPSLinkedRun> linked;
   std::vector<MPSLinkCandidate> neighbours;
   const auto link_neighbours = [&] {
@@ -411,25 +419,16 @@ std::optional<std::vector<MPSLinkedRun>> linkRuns(const MPSRecording& recording,
     }
     neighbours.clear();
   };
-  for (const auto i : c10::irange(recording.steps.size())) {
-    const auto& step = recording.steps[i];
-    const auto* run = std::get_if<MPSGraphRunStep>(&step);
+  for (const auto i : c10::irange(steps.size())) {
+    const auto* run = std::get_if<MPSGraphRunStep>(steps[i]);
     if (auto candidate = run ? makeCandidate(*run, i, types) : std::nullopt) {
       neighbours.push_back(std::move(*candidate));
-    } else if (!refreshes.isEarly(step)) {
+    } else {
       link_neighbours();
     }
   }
   link_neighbours();
   return linked;
 }
-
-// Of all captures, once this file is linked in.
-[[maybe_unused]] const bool is_set = [] {
-  run_linker = &linkRuns;
-  return true;
-}();
-
-} // namespace
 
 } // namespace at::mps

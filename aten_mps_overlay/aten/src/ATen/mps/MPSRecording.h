@@ -2,7 +2,6 @@
 
 // What a capture leaves behind. Objective-C++ only.
 
-#include <ATen/core/Tensor.h>
 #include <ATen/mps/MPSCommandStep.h>
 #include <ATen/mps/MPSGraphMemory.h>
 
@@ -32,9 +31,6 @@ struct MPSRecording {
   MPSWrittenVersions written;
   // graphs that were replayed inside the capture
   std::vector<std::shared_ptr<const MPSRecording>> parts;
-  std::vector<MPSStatusCheck> status_checks;
-  // tensors that nothing else may write to until their content was looked at
-  std::vector<Tensor> held;
 
   /// Raises when a tensor that the steps use has moved.
   void checkTensors() const {

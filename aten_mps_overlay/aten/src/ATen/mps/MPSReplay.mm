@@ -1,49 +1,45 @@
 #include <ATen/mps/MPSGraphCapture.h>
 #include <ATen/mps/MPSReplay.h>
+#include <ATen/mps/MPSStepEncoder.h>
+#include <c10/util/env.h>
 #include <c10/util/irange.h>
 
+#include <algorithm>
 #include <chrono>
 #include <unordered_map>
 
 namespace at::mps {
 
-MPSRunLinker run_linker = nullptr;
-
 MPSReplay::MPSReplay(std::shared_ptr<const MPSRecording> recording,
-                     bool indirect_commands,
                      size_t link_limit,
                      MPSGraphPool pool,
                      id<MTLDevice> device,
                      MPSGraphCompilationDescriptor* descriptor)
-    : recording_(std::move(recording)) {
+    : recording_(std::move(recording)), refreshes_(recording_->steps) {
+  for (const auto& step : recording_->steps) {
+    if (!refreshes_.isEarly(step)) {
+      order_.push_back(&step);
+    }
+  }
   @autoreleasepool {
+    NSMutableArray* used = [NSMutableArray arrayWithArray:recording_->executables.get()];
     if (link_limit > 0) {
       link(link_limit, pool, device, descriptor);
+      for (const auto& run : linked_) {
+        [used addObject:std::get<MPSGraphRunStep>(run.step).executable.get()];
+      }
     }
-    plan_.emplace(planReplay(recording_->steps, linked_, indirect_commands, device));
-    NSMutableArray* used = [NSMutableArray arrayWithArray:recording_->executables.get()];
-    for (const auto& run : linked_) {
-      [used addObject:run.executable.get()];
+    if (c10::utils::check_env("PYTORCH_MPS_GRAPH_PLAN").value_or(true)) {
+      plan_ = std::make_unique<const MPSReplayPlan>(order_, refreshes_, device);
+      plan_->addUsedIndirectlyTo(used);
     }
-    plan_->addUsedIndirectlyTo(used);
     used_ = [[used copy] autorelease];
   }
-  std::vector<std::string> messages;
-  for (const auto& check : recording_->status_checks) {
-    messages.push_back(check.message);
-  }
-  check_messages_ = std::make_shared<const std::vector<std::string>>(std::move(messages));
 }
 
 void MPSReplay::link(size_t limit, MPSGraphPool pool, id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor) {
   const auto begin = std::chrono::steady_clock::now();
-  if (!run_linker) {
-    TORCH_WARN_ONCE(
-        "torch.mps graph capture: link=True does nothing, since this build lacks MPSLinkedReplay.mm. Apply the entry "
-        "linked-replay, too.");
-    return;
-  }
-  auto runs = run_linker(*recording_, device, descriptor, pool, limit);
+  auto runs = linkRuns(order_, device, descriptor, pool, limit);
   if (!runs) {
     TORCH_WARN_ONCE(
         "torch.mps graph capture: link=True needs macOS 15.0 or newer. The MPSGraph runs of this graph and of later "
@@ -51,147 +47,50 @@ void MPSReplay::link(size_t limit, MPSGraphPool pool, id<MTLDevice> device, MPSG
     return;
   }
   linked_ = std::move(*runs);
+  // A linked run comes where its first part was.
+  std::unordered_map<const MPSCommandStep*, const MPSCommandStep*> replaced;
+  for (const auto& run : linked_) {
+    for (const auto& part : run.parts) {
+      replaced[part.step] = &part == &run.parts.front() ? &run.step : nullptr;
+    }
+  }
+  for (auto& step : order_) {
+    const auto other = replaced.find(step);
+    step = other == replaced.end() ? step : other->second;
+  }
+  order_.erase(std::remove(order_.begin(), order_.end(), nullptr), order_.end());
   const auto taken = std::chrono::steady_clock::now() - begin;
   link_microseconds_ = std::chrono::duration_cast<std::chrono::microseconds>(taken).count();
 }
 
-// Each replay inside a capture refreshes its bytes by itself: `refreshed` maps those of the graph to those of the
-// capture.
-static void encodeKernel(
-    MPSRecordingEncoder* recorder,
-    const MPSKernelStep& kernel,
-    const MPSReplayRefreshes& refreshes,
-    id<MTLBuffer> staging,
-    std::unordered_map<const MPSRefreshedBytes*, std::shared_ptr<const MPSRefreshedBytes>>& refreshed) {
-  auto encoder = (id<MTLComputeCommandEncoder>)recorder;
-  [encoder setComputePipelineState:kernel.pipeline.get()];
-  for (const auto& binding : kernel.bindings) {
-    if (const auto* bytes = binding.refreshed.get()) {
-      auto& own = refreshed[bytes];
-      if (!own) {
-        own = std::make_shared<const MPSRefreshedBytes>(*bytes);
-      }
-      [recorder setRefreshedBytes:own
-                           nowAre:static_cast<const char*>([staging contents]) + refreshes.offsetOf(*bytes)
-                          atIndex:binding.index];
-    } else if (binding.holds_bytes) {
-      [encoder setBytes:binding.bytes.data() length:binding.bytes.size() atIndex:binding.index];
-    } else {
-      [encoder setBuffer:binding.buffer.get() offset:binding.offset atIndex:binding.index];
-    }
-  }
-  for (const auto& memory : kernel.threadgroup_memory) {
-    [encoder setThreadgroupMemoryLength:memory.length atIndex:memory.index];
-  }
-  for (const auto& use : kernel.resources) {
-    [encoder useResource:use.resource.get() usage:use.usage];
-  }
-  if (kernel.barrier) {
-    [encoder memoryBarrierWithScope:kernel.barrier];
-  }
-  encodeDispatch(encoder, kernel);
-}
-
-static void encodeBlit(MPSStream* stream, void (^encode)(id<MTLBlitCommandEncoder>)) {
-  stream->endKernelCoalescing();
-  @autoreleasepool {
-    id<MTLBlitCommandEncoder> encoder = [stream->recordedCommandBuffer() blitCommandEncoder];
-    encode(encoder);
-    [encoder endEncoding];
-  }
-}
-
-// Inside a capture of another graph. The stream's compute encoder records by itself, the rest is handed over. Each step
-// is on its own, so that what is recorded of it is just what it is.
-void MPSReplay::encodeForCapture(MPSStream* stream,
-                                 MPSGraphCapture* capture,
-                                 MPSReplayWatch& watch,
-                                 id<MTLBuffer> staging) const {
-  capture->keepPart(recording_);
-  std::unordered_map<const MPSRefreshedBytes*, std::shared_ptr<const MPSRefreshedBytes>> refreshed;
-  for (const auto i : c10::irange(recording_->steps.size())) {
-    const auto& step = recording_->steps[i];
-    setInnermostOperator(recording_->operators[i].c_str());
-    stream->endKernelCoalescing();
-    if (const auto* kernel = std::get_if<MPSKernelStep>(&step)) {
-      encodeKernel((MPSRecordingEncoder*)stream->commandEncoder(), *kernel, plan_->refreshes(), staging, refreshed);
-      continue;
-    }
-    @autoreleasepool {
-      if (const auto* run = std::get_if<MPSGraphRunStep>(&step)) {
-        encodeRun(stream->recordedCommandBuffer(), *run);
-        watch.look();
-      } else if (const auto* encode = std::get_if<MPSEncodeStep>(&step)) {
-        encodeAlone(stream->recordedCommandBuffer(), *encode);
-        watch.look();
-      } else {
-        encodeBlit(stream, ^(id<MTLBlitCommandEncoder> encoder) {
-          if (const auto* copy = std::get_if<MPSCopyStep>(&step)) {
-            encodeCopy(encoder, *copy);
-          } else if (const auto* fill = std::get_if<MPSFillStep>(&step)) {
-            encodeFill(encoder, *fill);
-          } else {
-            plan_->refreshes().encode(encoder, staging, std::get<MPSHostRefreshStep>(step));
-          }
-        });
-      }
-    }
-    capture->recordStep(step);
-  }
-  capture->keepChecks(*recording_);
-}
-
 void MPSReplay::encode(MPSStream* stream) const {
-  id<MTLBuffer> statuses = newStatusCopies(stream->device()); // first: it may raise
   stream->endKernelCoalescing();
   // its errors are not those of the replay, which may have to wait for it
   stream->commitEarlierWork();
-  const auto staging = plan_->refreshes().write(stream->device());
+  auto staging = refreshes_.write(stream->device());
   recording_->countReplay();
   // the graph may be dropped before the GPU is done
   MPSReplayWatch watch(stream, used_.get());
   watch.look();
+  MPSStepEncoder encoder(stream, watch, refreshes_, staging.get());
   if (auto* capture = stream->recordingCapture()) {
-    encodeForCapture(stream, capture, watch, staging.get());
+    capture->keepPart(recording_);
+    for (const auto i : c10::irange(recording_->steps.size())) {
+      setInnermostOperator(recording_->operators[i].c_str());
+      encoder.encode(recording_->steps[i]);
+    }
   } else {
-    plan_->encode(stream, watch, staging.get());
+    refreshes_.encodeEarly(stream->recordedCommandBuffer(), staging.get());
+    if (plan_) {
+      plan_->encode(stream, watch, encoder, staging.get());
+    } else {
+      for (const auto* step : order_) {
+        encoder.encode(*step);
+      }
+    }
+    refreshes_.giveBackAfter(watch, std::move(staging));
   }
   stream->endKernelCoalescing();
-  if (statuses) {
-    encodeStatusCopies(stream, statuses);
-    const auto messages = check_messages_;
-    watch.watch(^(id<MTLCommandBuffer>) {
-      const auto* values = static_cast<const int32_t*>([statuses contents]);
-      for (const auto i : c10::irange(messages->size())) {
-        if (values[i] != 0) {
-          return "torch.mps graph replay: " + messages->at(i) + " (status " + std::to_string(values[i]) + ")";
-        }
-      }
-      return std::string();
-    });
-  }
-}
-
-// The buffers of a status are written again by the next replay, perhaps before the host has looked: it looks at copies.
-id<MTLBuffer> MPSReplay::newStatusCopies(id<MTLDevice> device) const {
-  const auto count = recording_->status_checks.size();
-  if (count == 0) {
-    return nil;
-  }
-  id<MTLBuffer> copies = [[device newBufferWithLength:count * sizeof(int32_t)
-                                              options:MTLResourceStorageModeShared] autorelease];
-  TORCH_CHECK(copies, "torch.mps graph replay: out of memory");
-  return copies;
-}
-
-void MPSReplay::encodeStatusCopies(MPSStream* stream, id<MTLBuffer> copies) const {
-  constexpr size_t length = sizeof(int32_t);
-  encodeBlit(stream, ^(id<MTLBlitCommandEncoder> encoder) {
-    for (const auto i : c10::irange(recording_->status_checks.size())) {
-      const auto& check = recording_->status_checks[i];
-      encodeCopy(encoder, {check.buffer, copies, length, check.offset, i * length});
-    }
-  });
 }
 
 } // namespace at::mps

@@ -5,36 +5,15 @@
 #include <ATen/mps/MPSCommandStep.h>
 #include <ATen/mps/MPSIndirectCommands.h>
 #include <ATen/mps/MPSReplayRefreshes.h>
+#include <ATen/mps/MPSReplayWatch.h>
 #include <ATen/mps/MPSStream.h>
 
 #include <memory>
-#include <string>
-#include <utility>
 #include <vector>
 
 namespace at::mps {
 
-/// Looks for errors in each command buffer that a replay encodes to: an executable or a kernel object may commit one
-/// and go on in the next. Keeps an object until the GPU is done with all of them.
-class MPSReplayWatch {
- public:
-  MPSReplayWatch(MPSStream* stream, NSObject* kept) : stream_(stream), kept_(kept) {}
-
-  /// After something that may have committed; also before the first.
-  void look();
-  /// `problem` is asked on completion of the last one for an error that the GPU does not know of.
-  void watch(std::string (^problem)(id<MTLCommandBuffer>));
-  /// Calls the block when the GPU is done with the last one.
-  void afterwards(void (^block)());
-  id<MTLCommandBuffer> last() const {
-    return watched_.get();
-  }
-
- private:
-  MPSStream* const stream_;
-  NSObject* const kept_;
-  MPSRetained<id<MTLCommandBuffer>> watched_;
-};
+class MPSStepEncoder;
 
 /// One call of a replay. What it names is owned by the steps or by the plan.
 struct MPSReplayCall {
@@ -51,13 +30,8 @@ struct MPSReplayCall {
     DISPATCH,
     EXECUTE,
     END_ENCODER,
-    RUN_GRAPH,
-    RUN_LINKED,
-    COPY,
-    FILL,
-    REFRESH,
-    ENCODE,
-    ENCODE_WITH_ENCODER,
+    // all that is no kernel
+    STEP,
     COMMIT,
   };
   Kind kind;
@@ -77,7 +51,6 @@ struct MPSReplayCalls {
   // the arguments of SET_BUFFERS
   std::vector<id<MTLBuffer>> buffers;
   std::vector<NSUInteger> offsets;
-  MPSReplayRefreshes refreshes;
   // the bytes of setBytes: that all replays repeat
   MPSRetained<id<MTLBuffer>> constants;
   std::vector<std::unique_ptr<MPSIndirectCommands>> indirect;
@@ -88,33 +61,24 @@ struct MPSReplayCalls {
   }
 };
 
-/// Encodes a replay. It does not change once it is made.
+/// Encodes a replay by as few calls as can be. It does not change once it is made.
 class MPSReplayPlan {
  public:
-  explicit MPSReplayPlan(MPSReplayCalls made) : made_(std::move(made)) {}
+  /// Joins and leaves out calls where that changes nothing, and commits early. With
+  /// PYTORCH_MPS_GRAPH_INDIRECT_COMMANDS=1 runs of kernels become indirect command buffers where that takes fewer
+  /// calls.
+  MPSReplayPlan(const MPSStepOrder& steps, const MPSReplayRefreshes& refreshes, id<MTLDevice> device);
 
-  const MPSReplayRefreshes& refreshes() const {
-    return made_.refreshes;
-  }
   void addUsedIndirectlyTo(NSMutableArray* objects) const {
     for (const auto& commands : made_.indirect) {
       commands->addUsedTo(objects);
     }
   }
-  /// Encodes everything; `staging` is what refreshes().write() gave. Must run on the stream's queue, with no compute
-  /// encoder open.
-  void encode(MPSStream* stream, MPSReplayWatch& watch, id<MTLBuffer> staging) const;
+  /// Encodes everything; `staging` is what the write() of the refreshes gave. Must run on the stream's queue, outside
+  /// of captures.
+  void encode(MPSStream* stream, MPSReplayWatch& watch, MPSStepEncoder& steps, id<MTLBuffer> staging) const;
 
  private:
-  using Calls = std::vector<MPSReplayCall>;
-
-  // up to the next commit
-  Calls::const_iterator encodePiece(Calls::const_iterator next,
-                                    MPSStream* stream,
-                                    MPSReplayWatch& watch,
-                                    id<MTLBuffer> staging) const;
-  void encodeBlit(MPSCommandBuffer* command_buffer, const MPSReplayCall& call, id<MTLBuffer> staging) const;
-
   MPSReplayCalls made_;
 };
 

@@ -1,89 +1,19 @@
 #include <ATen/mps/MPSReplayPlan.h>
+#include <ATen/mps/MPSStepEncoder.h>
 
 namespace at::mps {
 
-void MPSReplayWatch::look() {
-  id<MTLCommandBuffer> command_buffer = stream_->recordedCommandBuffer().commandBuffer;
-  if (command_buffer != watched_.get()) {
-    watched_ = command_buffer;
-    watch(^(id<MTLCommandBuffer>) {
-      return std::string();
-    });
-  }
-}
-
-void MPSReplayWatch::watch(std::string (^problem)(id<MTLCommandBuffer>)) {
-  auto* stream = stream_;
-  NSObject* kept = kept_;
-  const size_t check = stream->expectCheck();
-  [watched_.get() addCompletedHandler:^(id<MTLCommandBuffer> command_buffer) {
-    (void)kept; // the block retains it
-    if (command_buffer.status == MTLCommandBufferStatusError) {
-      const char* reason = command_buffer.error.localizedDescription.UTF8String;
-      stream->finishCheck(
-          check,
-          std::string("torch.mps graph replay: the GPU reported an error: ") + (reason ? reason : "it gave no reason"));
-    } else {
-      stream->finishCheck(check, problem(command_buffer));
-    }
-  }];
-}
-
-void MPSReplayWatch::afterwards(void (^block)()) {
-  [watched_.get() addCompletedHandler:^(id<MTLCommandBuffer>) {
-    block();
-  }];
-}
-
-void MPSReplayPlan::encodeBlit(MPSCommandBuffer* command_buffer,
-                               const MPSReplayCall& call,
-                               id<MTLBuffer> staging) const {
+void MPSReplayPlan::encode(MPSStream* stream,
+                           MPSReplayWatch& watch,
+                           MPSStepEncoder& steps,
+                           id<MTLBuffer> staging) const {
   using Kind = MPSReplayCall::Kind;
-  id<MTLBlitCommandEncoder> encoder = [command_buffer blitCommandEncoder];
-  if (call.kind == Kind::COPY) {
-    encodeCopy(encoder, *static_cast<const MPSCopyStep*>(call.data));
-  } else if (call.kind == Kind::FILL) {
-    encodeFill(encoder, *static_cast<const MPSFillStep*>(call.data));
-  } else {
-    made_.refreshes.encode(encoder, staging, *static_cast<const MPSHostRefreshStep*>(call.data));
-  }
-  [encoder endEncoding];
-}
-
-void MPSReplayPlan::encode(MPSStream* stream, MPSReplayWatch& watch, id<MTLBuffer> staging) const {
-  made_.refreshes.encodeEarly(stream->recordedCommandBuffer(), staging);
-  for (auto next = made_.calls.begin(); next != made_.calls.end();) {
-    @autoreleasepool {
-      next = encodePiece(next, stream, watch, staging);
-    }
-  }
-  if (staging) {
-    auto buffers = made_.refreshes.stagingBuffers();
-    const size_t number = buffers->lend(staging, watch.last());
-    watch.afterwards(^{
-      buffers->giveBack(number);
-    });
-  }
-}
-
-MPSReplayPlan::Calls::const_iterator MPSReplayPlan::encodePiece(Calls::const_iterator next,
-                                                                MPSStream* stream,
-                                                                MPSReplayWatch& watch,
-                                                                id<MTLBuffer> staging) const {
-  using Kind = MPSReplayCall::Kind;
-  MPSCommandBuffer* command_buffer = stream->recordedCommandBuffer();
   id<MTLComputeCommandEncoder> kernels = nil;
-  const auto open_kernels = [&] {
-    if (!kernels) {
-      kernels = [command_buffer computeCommandEncoder];
-    }
-  };
-  while (next != made_.calls.end()) {
-    const auto& call = *next++;
+  for (const auto& call : made_.calls) {
     switch (call.kind) {
       case Kind::SET_PIPELINE:
-        // the first call of each encoder
-        open_kernels();
+        // the first call after a step that is no kernel
+        kernels = stream->commandEncoder();
         [kernels setComputePipelineState:static_cast<id<MTLComputePipelineState>>(call.object)];
         break;
       case Kind::SET_BUFFER:
@@ -118,42 +48,20 @@ MPSReplayPlan::Calls::const_iterator MPSReplayPlan::encodePiece(Calls::const_ite
         encodeDispatch(kernels, *static_cast<const MPSKernelStep*>(call.data));
         break;
       case Kind::EXECUTE:
-        open_kernels();
-        static_cast<const MPSIndirectCommands*>(call.data)->encode(kernels);
+        static_cast<const MPSIndirectCommands*>(call.data)->encode(stream->commandEncoder());
         break;
       case Kind::END_ENCODER:
-        [kernels endEncoding];
-        kernels = nil;
+        stream->endKernelCoalescing();
         break;
-      case Kind::RUN_GRAPH:
-        encodeRun(command_buffer, *static_cast<const MPSGraphRunStep*>(call.data));
-        watch.look();
-        break;
-      case Kind::RUN_LINKED:
-        encodeRun(command_buffer, *static_cast<const MPSLinkedRun*>(call.data));
-        watch.look();
-        break;
-      case Kind::ENCODE:
-        encodeAlone(command_buffer, *static_cast<const MPSEncodeStep*>(call.data));
-        watch.look();
-        break;
-      case Kind::ENCODE_WITH_ENCODER:
-        open_kernels();
-        static_cast<const MPSEncodeStep*>(call.data)->encode.get()(command_buffer, kernels);
-        break;
-      case Kind::COPY:
-      case Kind::FILL:
-      case Kind::REFRESH:
-        encodeBlit(command_buffer, call, staging);
+      case Kind::STEP:
+        steps.encode(*static_cast<const MPSCommandStep*>(call.data));
         break;
       case Kind::COMMIT:
         stream->synchronize(SyncType::COMMIT);
         watch.look();
-        return next;
+        break;
     }
   }
-  [kernels endEncoding];
-  return next;
 }
 
 } // namespace at::mps

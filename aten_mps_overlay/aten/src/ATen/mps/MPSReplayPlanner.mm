@@ -1,5 +1,5 @@
-#include <ATen/mps/MPSReplayPlanner.h>
-#include <c10/util/Exception.h>
+#include <ATen/mps/MPSReplayPlan.h>
+#include <c10/util/env.h>
 #include <c10/util/irange.h>
 
 #include <algorithm>
@@ -58,7 +58,8 @@ class Constants {
 // Lays down the calls of kernels, and knows what the encoder holds, to leave out those that would change nothing.
 class KernelCalls {
  public:
-  KernelCalls(MPSReplayCalls& made, const Constants& constants) : made_(made), constants_(constants) {}
+  KernelCalls(MPSReplayCalls& made, const Constants& constants, const MPSReplayRefreshes& refreshes)
+      : made_(made), constants_(constants), refreshes_(refreshes) {}
 
   struct Argument {
     id<MTLBuffer> buffer = nil;
@@ -129,9 +130,12 @@ class KernelCalls {
     forgetBindings();
   }
 
-  void endEncoder() {
-    call(Kind::END_ENCODER);
-    forgetBindings();
+  /// After a call that ends the encoder.
+  void forgetBindings() {
+    pipeline_ = nil;
+    arguments_.clear();
+    threadgroup_memory_.clear();
+    resources_.clear();
   }
 
  private:
@@ -141,11 +145,9 @@ class KernelCalls {
     return made_.add(kind);
   }
 
-  void forgetBindings() {
-    pipeline_ = nil;
-    arguments_.clear();
-    threadgroup_memory_.clear();
-    resources_.clear();
+  void endEncoder() {
+    call(Kind::END_ENCODER);
+    forgetBindings();
   }
 
   bool holdsOtherThreadgroupMemory(const MPSKernelStep& kernel) const {
@@ -173,7 +175,7 @@ class KernelCalls {
       } else if (argument.refreshed) {
         auto& added = call(Kind::SET_REFRESHED_BYTES);
         added.index = binding.index;
-        added.value = made_.refreshes.offsetOf(*argument.refreshed);
+        added.value = refreshes_.offsetOf(argument.refreshed);
         added.count = argument.refreshed->length;
         arguments_[binding.index] = argument;
       } else {
@@ -222,6 +224,7 @@ class KernelCalls {
 
   MPSReplayCalls& made_;
   const Constants& constants_;
+  const MPSReplayRefreshes& refreshes_;
   id<MTLComputePipelineState> pipeline_ = nil;
   std::map<NSUInteger, Argument> arguments_;
   std::map<NSUInteger, NSUInteger> threadgroup_memory_;
@@ -231,24 +234,14 @@ class KernelCalls {
 // Lays down the calls of all steps: decides what shares an encoder, and where the GPU may begin.
 class Planner {
  public:
-  Planner(MPSReplayCalls& made,
-          const std::vector<MPSLinkedRun>& linked,
-          bool indirect_commands,
-          const Constants& constants)
-      : made_(made), indirect_commands_(indirect_commands), constants_(constants), kernels_(made, constants) {
-    for (const auto& run : linked) {
-      for (const auto& part : run.parts) {
-        linked_[part.step] = &part == &run.parts.front() ? &run : nullptr;
-      }
-    }
-  }
+  Planner(MPSReplayCalls& made, const Constants& constants, const MPSReplayRefreshes& refreshes)
+      : made_(made), constants_(constants), refreshes_(refreshes), kernels_(made, constants, refreshes) {}
 
   /// Plans the step, and those after it that go with it. Returns the first of the rest.
-  size_t add(const std::vector<MPSCommandStep>& steps, size_t first, id<MTLDevice> device) {
+  size_t add(const MPSStepOrder& steps, size_t first, id<MTLDevice> device) {
     if (indirect_commands_ && first >= refused_until_) {
       size_t end = first;
-      while (end < steps.size() && end - first < MPSIndirectCommands::kMost &&
-             (canBeIndirect(steps[end]) || made_.refreshes.isEarly(steps[end]))) {
+      while (end < steps.size() && end - first < MPSIndirectCommands::kMost && canBeIndirect(*steps[end])) {
         end++;
       }
       if (end - first >= MPSIndirectCommands::kFewest && addIndirect(steps, first, end, device)) {
@@ -256,15 +249,7 @@ class Planner {
       }
       refused_until_ = end;
     }
-    const auto linked = linked_.find(first);
-    if (linked == linked_.end()) {
-      add(steps[first]);
-    } else if (linked->second) {
-      commitNowAndThen(/*is_kernel=*/false);
-      endKernels();
-      call(Kind::RUN_LINKED, linked->second);
-      after_kernel_ = false;
-    }
+    add(*steps[first]);
     return first + 1;
   }
 
@@ -272,21 +257,17 @@ class Planner {
   using Kind = MPSReplayCall::Kind;
 
   void add(const MPSCommandStep& step) {
-    if (made_.refreshes.isEarly(step)) {
-      return;
-    }
     const auto* kernel = std::get_if<MPSKernelStep>(&step);
-    const auto* encode = std::get_if<MPSEncodeStep>(&step);
-    const bool uses_encoder = kernel || (encode && encode->takes_encoder);
+    const bool uses_encoder = usesComputeEncoder(step);
     commitNowAndThen(uses_encoder);
     if (kernel) {
       kernels_.add(*kernel);
     } else if (uses_encoder) {
-      kernels_.addOpaque(Kind::ENCODE_WITH_ENCODER, encode);
+      kernels_.addOpaque(Kind::STEP, &step);
     } else {
-      // everything else ends the compute encoder, and the next one starts with nothing bound
-      endKernels();
-      addOther(step);
+      // it ends the compute encoder, and the next one starts with nothing bound
+      kernels_.forgetBindings();
+      made_.add(Kind::STEP).data = &step;
     }
     after_kernel_ = uses_encoder;
   }
@@ -299,24 +280,17 @@ class Planner {
            });
   }
 
-  bool addIndirect(const std::vector<MPSCommandStep>& steps, size_t first, size_t end, id<MTLDevice> device) {
+  bool addIndirect(const MPSStepOrder& steps, size_t first, size_t end, id<MTLDevice> device) {
     std::vector<MPSIndirectKernel> kernels;
     MPSMemoryHazards hazards;
     for (const auto i : c10::irange(first, end)) {
-      const auto* kernel = std::get_if<MPSKernelStep>(&steps[i]);
-      if (!kernel) {
-        continue; // a refresh that comes before all steps
-      }
       auto& indirect = kernels.emplace_back();
-      indirect.kernel = kernel;
-      for (const auto& binding : kernel->bindings) {
+      indirect.kernel = &std::get<MPSKernelStep>(*steps[i]);
+      for (const auto& binding : indirect.kernel->bindings) {
         const auto argument = kernels_.argumentOf(binding);
         indirect.arguments.emplace_back(argument.buffer, argument.offset);
       }
-      indirect.waits = hazards.add(*kernel, indirect.arguments);
-    }
-    if (kernels.size() < MPSIndirectCommands::kFewest) {
-      return false;
+      indirect.waits = hazards.add(*indirect.kernel, indirect.arguments);
     }
     auto commands = MPSIndirectCommands::plan(device, kernels);
     if (!commands || commands->calls() >= directCalls(kernels) || !commands->make(device, kernels)) {
@@ -333,7 +307,7 @@ class Planner {
   size_t directCalls(const std::vector<MPSIndirectKernel>& kernels) const {
     MPSReplayCalls direct;
     direct.constants = made_.constants;
-    KernelCalls calls(direct, constants_);
+    KernelCalls calls(direct, constants_, refreshes_);
     for (const auto& indirect : kernels) {
       calls.add(*indirect.kernel);
     }
@@ -349,43 +323,19 @@ class Planner {
     if (calls < limit) {
       return;
     }
-    endKernels();
     made_.add(Kind::COMMIT);
+    kernels_.forgetBindings();
     committed_calls_ = made_.calls.size();
     piece_ = std::min(2 * piece_, largest_piece);
     after_kernel_ = false;
   }
 
-  void endKernels() {
-    if (after_kernel_) {
-      kernels_.endEncoder();
-    }
-  }
-
-  void addOther(const MPSCommandStep& step) {
-    if (const auto* run = std::get_if<MPSGraphRunStep>(&step)) {
-      call(Kind::RUN_GRAPH, run);
-    } else if (const auto* encode = std::get_if<MPSEncodeStep>(&step)) {
-      call(Kind::ENCODE, encode);
-    } else if (const auto* copy = std::get_if<MPSCopyStep>(&step)) {
-      call(Kind::COPY, copy);
-    } else if (const auto* fill = std::get_if<MPSFillStep>(&step)) {
-      call(Kind::FILL, fill);
-    } else {
-      call(Kind::REFRESH, &std::get<MPSHostRefreshStep>(step));
-    }
-  }
-
-  void call(Kind kind, const void* step) {
-    made_.add(kind).data = step;
-  }
-
+  // Off unless asked for, since no GPU has shown a gain.
+  const bool indirect_commands_ = c10::utils::check_env("PYTORCH_MPS_GRAPH_INDIRECT_COMMANDS").value_or(false);
   MPSReplayCalls& made_;
-  const bool indirect_commands_;
   const Constants& constants_;
+  const MPSReplayRefreshes& refreshes_;
   KernelCalls kernels_;
-  // by step: the run that begins there, or null for the later parts of one
-  std::unordered_map<size_t, const MPSLinkedRun*> linked_;
   // the end of kernels that gain nothing as indirect commands
   size_t refused_until_ = 0;
   size_t committed_calls_ = 0;
@@ -395,15 +345,10 @@ class Planner {
 
 } // namespace
 
-MPSReplayPlan planReplay(const std::vector<MPSCommandStep>& steps,
-                         const std::vector<MPSLinkedRun>& linked,
-                         bool indirect_commands,
-                         id<MTLDevice> device) {
-  MPSReplayCalls made;
-  made.refreshes = MPSReplayRefreshes(steps);
+MPSReplayPlan::MPSReplayPlan(const MPSStepOrder& steps, const MPSReplayRefreshes& refreshes, id<MTLDevice> device) {
   Constants constants;
-  for (const auto& step : steps) {
-    if (const auto* kernel = std::get_if<MPSKernelStep>(&step)) {
+  for (const auto* step : steps) {
+    if (const auto* kernel = std::get_if<MPSKernelStep>(step)) {
       for (const auto& binding : kernel->bindings) {
         if (binding.holds_bytes && !binding.bytes.empty() && !binding.refreshed) {
           constants.add(binding);
@@ -411,12 +356,11 @@ MPSReplayPlan planReplay(const std::vector<MPSCommandStep>& steps,
       }
     }
   }
-  made.constants = [constants.newBuffer(device) autorelease];
-  Planner planner(made, linked, indirect_commands, constants);
+  made_.constants = [constants.newBuffer(device) autorelease];
+  Planner planner(made_, constants, refreshes);
   for (size_t next = 0; next < steps.size();) {
     next = planner.add(steps, next, device);
   }
-  return MPSReplayPlan(std::move(made));
 }
 
 } // namespace at::mps

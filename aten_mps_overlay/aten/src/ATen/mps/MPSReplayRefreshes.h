@@ -1,14 +1,17 @@
 #pragma once
 
-// What the host gives to the device at each replay. Objective-C++ only.
+// What the host and the device exchange at each replay. Objective-C++ only.
 
 #include <ATen/mps/MPSCommandStep.h>
 #include <ATen/mps/MPSHostRefresh.h>
+#include <ATen/mps/MPSReplayWatch.h>
 
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace at::mps {
@@ -16,7 +19,10 @@ namespace at::mps {
 /// Buffers of one length that the host writes and the GPU reads.
 class MPSStagingBuffers {
  public:
-  explicit MPSStagingBuffers(size_t length) : length_(length) {}
+  /// Unless `are_used_again`, the host may read a buffer when the GPU is done
+  /// with it.
+  explicit MPSStagingBuffers(size_t length, bool are_used_again = true)
+      : length_(length), are_used_again_(are_used_again) {}
   /// One that is not in use. Waits for the GPU when those in use hold too many
   /// bytes. Raises if there is no memory.
   MPSRetained<id<MTLBuffer>> take(id<MTLDevice> device);
@@ -37,6 +43,7 @@ class MPSStagingBuffers {
   };
 
   const size_t length_;
+  const bool are_used_again_;
   std::mutex mutex_;
   std::vector<MPSRetained<id<MTLBuffer>>> free_;
   // the oldest first
@@ -44,60 +51,42 @@ class MPSStagingBuffers {
   size_t last_number_ = 0;
 };
 
-/// The host refreshes of all steps, whose bytes lie one after the other in a
-/// staging buffer of each replay.
+/// What the steps exchange with the host, in a staging buffer of each replay:
+/// what host refreshes give to the device, and statuses, which the host reads.
 class MPSReplayRefreshes {
  public:
-  MPSReplayRefreshes() = default;
   /// The steps must stay where they are.
   explicit MPSReplayRefreshes(const std::vector<MPSCommandStep>& steps);
 
-  /// Whether the bytes of a refresh go to the device before all other work:
-  /// those whose destination is their own do, together. Earlier replays have
-  /// read theirs by then, since the GPU works in the order of the stream.
+  /// Whether the bytes of a step go to the device before all other work. Those
+  /// whose destination is their own do, together: earlier replays have read
+  /// theirs by then, since the GPU works in the order of the stream.
   bool isEarly(const MPSCommandStep& step) const;
   /// Raises when the host could not give the device what a step needs.
   void check() const;
-  /// A buffer with what the host gives to the device now; none if it gives
-  /// nothing.
+  /// A staging buffer with what the host gives to the device now; none if the
+  /// steps need none.
   MPSRetained<id<MTLBuffer>> write(id<MTLDevice> device) const;
-  /// Where in that buffer the bytes are that a kernel takes.
-  size_t offsetOf(const MPSRefreshedBytes& refreshed) const {
-    return find(&refreshed).offset;
+  /// Where the bytes of an MPSHostRefreshStep, MPSRefreshedBytes or
+  /// MPSStatusStep lie in that buffer.
+  size_t offsetOf(const void* owner) const {
+    return offsets_.at(owner);
   }
-  /// Copies what the host gave for a step to where the step wants it.
-  void encode(
-      id<MTLBlitCommandEncoder> encoder,
-      id<MTLBuffer> staging,
-      const MPSHostRefreshStep& step) const;
-  /// Copies what goes before all other work, if anything does.
+  /// Copies to the device what goes before all other work, if anything does.
   void encodeEarly(MPSCommandBuffer* command_buffer, id<MTLBuffer> staging)
       const;
-  /// What write() takes buffers from; for handlers that may run after the graph
-  /// is gone.
-  const std::shared_ptr<MPSStagingBuffers>& stagingBuffers() const {
-    return staging_;
-  }
+  /// Lets a later replay have the buffer when the GPU is done with `reader`,
+  /// the last command buffer that uses it.
+  void giveBackAfter(MPSReplayWatch& reader, MPSRetained<id<MTLBuffer>> staging)
+      const;
 
  private:
-  struct Refresh {
-    MPSHostRefresh* refresh;
-    // if the GPU copies the bytes; else a kernel takes them by setBytes:
-    const MPSHostRefreshStep* step;
-    size_t offset;
-    bool is_early;
-  };
-
-  // of a step, or of what a kernel takes
-  const Refresh& find(const void* owner) const {
-    return refreshes_[places_.at(owner)];
-  }
-
-  // in the order of the steps
-  std::vector<Refresh> refreshes_;
-  // by owner, where in `refreshes_`
-  std::unordered_map<const void*, size_t> places_;
-  bool has_early_ = false;
+  // with the offsets of their bytes, in the order of the steps
+  std::vector<std::pair<MPSHostRefresh*, size_t>> refreshes_;
+  std::unordered_map<const void*, size_t> offsets_;
+  // in the order of the steps, which lie in one vector
+  std::set<const MPSHostRefreshStep*> early_;
+  // shared with handlers that may run after the graph is gone
   std::shared_ptr<MPSStagingBuffers> staging_;
 };
 

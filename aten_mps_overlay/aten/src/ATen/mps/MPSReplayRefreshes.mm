@@ -46,84 +46,91 @@ void MPSStagingBuffers::giveBack(size_t number) {
   if (lent == lent_.end()) {
     return; // take() has waited for it
   }
-  if (free_.size() < kMostFree) {
+  if (are_used_again_ && free_.size() < kMostFree) {
     free_.push_back(std::move(lent->buffer));
   }
   lent_.erase(lent);
 }
 
 MPSReplayRefreshes::MPSReplayRefreshes(const std::vector<MPSCommandStep>& steps) {
-  constexpr size_t alignment = 16;
+  size_t total = 0;
+  bool has_statuses = false;
+  const auto add = [&](const void* owner, size_t length, MPSHostRefresh* refresh) {
+    constexpr size_t alignment = 16;
+    if (offsets_.try_emplace(owner, total).second) {
+      if (refresh) {
+        refreshes_.emplace_back(refresh, total);
+      }
+      total += (length + alignment - 1) / alignment * alignment;
+    }
+  };
   std::map<const void*, size_t> uses;
   for (const auto& step : steps) {
     if (const auto* refresh = std::get_if<MPSHostRefreshStep>(&step)) {
       uses[refresh->destination.get()]++;
-    }
-  }
-  size_t total = 0;
-  const auto add = [&](const void* owner, Refresh refresh, size_t length) {
-    if (places_.try_emplace(owner, refreshes_.size()).second) {
-      refresh.offset = total;
-      refreshes_.push_back(refresh);
-      total += (length + alignment - 1) / alignment * alignment;
-    }
-  };
-  for (const auto& step : steps) {
-    if (const auto* refresh = std::get_if<MPSHostRefreshStep>(&step)) {
-      const bool is_early = refresh->owns_destination && uses.at(refresh->destination.get()) == 1;
-      has_early_ |= is_early;
-      add(refresh, {refresh->refresh.get(), refresh, 0, is_early}, refresh->length);
+      add(refresh, refresh->length, refresh->refresh.get());
     } else if (const auto* kernel = std::get_if<MPSKernelStep>(&step)) {
       for (const auto& binding : kernel->bindings) {
         if (const auto* refreshed = binding.refreshed.get()) {
-          add(refreshed, {refreshed->refresh.get(), nullptr, 0, false}, refreshed->length);
+          add(refreshed, refreshed->length, refreshed->refresh.get());
         }
       }
+    } else if (const auto* status = std::get_if<MPSStatusStep>(&step)) {
+      add(status, sizeof(int32_t), nullptr);
+      has_statuses = true;
     }
   }
-  staging_ = std::make_shared<MPSStagingBuffers>(total);
+  for (const auto& step : steps) {
+    const auto* refresh = std::get_if<MPSHostRefreshStep>(&step);
+    if (refresh && refresh->owns_destination && uses.at(refresh->destination.get()) == 1) {
+      early_.insert(refresh);
+    }
+  }
+  staging_ = std::make_shared<MPSStagingBuffers>(total, /*are_used_again=*/!has_statuses);
 }
 
 bool MPSReplayRefreshes::isEarly(const MPSCommandStep& step) const {
-  const auto* refresh = std::get_if<MPSHostRefreshStep>(&step);
-  return refresh && find(refresh).is_early;
+  return early_.count(std::get_if<MPSHostRefreshStep>(&step)) > 0;
 }
 
 void MPSReplayRefreshes::check() const {
-  for (const auto& refresh : refreshes_) {
-    refresh.refresh->check();
+  for (const auto& [refresh, offset] : refreshes_) {
+    refresh->check();
   }
 }
 
 MPSRetained<id<MTLBuffer>> MPSReplayRefreshes::write(id<MTLDevice> device) const {
-  if (refreshes_.empty()) {
+  if (offsets_.empty()) {
     return {};
   }
   auto staging = staging_->take(device);
   auto* bytes = static_cast<char*>([staging.get() contents]);
-  for (const auto& refresh : refreshes_) {
-    refresh.refresh->write(bytes + refresh.offset);
+  for (const auto& [refresh, offset] : refreshes_) {
+    refresh->write(bytes + offset);
   }
   return staging;
 }
 
-void MPSReplayRefreshes::encode(id<MTLBlitCommandEncoder> encoder,
-                                id<MTLBuffer> staging,
-                                const MPSHostRefreshStep& step) const {
-  encodeCopy(encoder, {staging, step.destination, step.length, find(&step).offset, step.offset});
-}
-
 void MPSReplayRefreshes::encodeEarly(MPSCommandBuffer* command_buffer, id<MTLBuffer> staging) const {
-  if (!has_early_) {
+  if (early_.empty()) {
     return;
   }
   id<MTLBlitCommandEncoder> encoder = [command_buffer blitCommandEncoder];
-  for (const auto& refresh : refreshes_) {
-    if (refresh.is_early) {
-      encode(encoder, staging, *refresh.step);
-    }
+  for (const auto* refresh : early_) {
+    encodeCopy(encoder, {staging, refresh->destination, refresh->length, offsetOf(refresh), refresh->offset});
   }
   [encoder endEncoding];
+}
+
+void MPSReplayRefreshes::giveBackAfter(MPSReplayWatch& reader, MPSRetained<id<MTLBuffer>> staging) const {
+  if (!staging.get()) {
+    return;
+  }
+  auto buffers = staging_;
+  const size_t number = buffers->lend(std::move(staging), reader.last());
+  reader.afterwards(^{
+    buffers->giveBack(number);
+  });
 }
 
 } // namespace at::mps

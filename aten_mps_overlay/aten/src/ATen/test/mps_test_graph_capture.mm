@@ -105,23 +105,6 @@ TEST_F(MPSGraphCaptureTest, DestroyedOnTheQueue) {
   expectFilledWith(y, 7);
 }
 
-TEST_F(MPSGraphCaptureTest, LinkingInABuildWithoutIt) {
-  struct : c10::WarningHandler {
-    void process(const c10::Warning& warning) override {
-      text += warning.msg();
-    }
-    std::string text;
-  } warnings;
-  const c10::WarningUtils::WarningHandlerGuard guard(&warnings);
-  const c10::WarningUtils::WarnAlways always;
-  const auto linker = std::exchange(run_linker, nullptr);
-  graph.captureBegin(std::nullopt, /*freeze_host_reads=*/false, /*check_input_liveness=*/false, /*link_limit=*/9);
-  full(1).exp().sqrt();
-  graph.captureEnd();
-  run_linker = linker;
-  EXPECT_NE(warnings.text.find("Apply the entry linked-replay, too."), std::string::npos) << warnings.text;
-}
-
 TEST_F(MPSGraphCaptureTest, GraphRunOutsideOfOperatorsKeepsItsMemory) {
   Doubling doubling;
   auto x = full(1);

@@ -53,12 +53,12 @@ def make_report(passes: int) -> dict[str, Any]:
     }
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main() -> int:
     """Parse the arguments, print the report and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m torch.mps.check", description=__doc__)
     parser.add_argument("--passes", type=int, default=20, help="passes to time of each kind (default: 20; 0: no times)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON, too")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     if options.passes < 0:
         parser.error("--passes must not be negative")
     if not torch.backends.mps.is_available():

@@ -13,19 +13,13 @@ from .words import ADDRESS_SPACES, BUILT_IN_TYPES, Words
 
 _BUILT_IN_INPUTS = frozenset(
     "thread_position_in_grid thread_position_in_threadgroup thread_index_in_threadgroup threadgroup_position_in_grid"
-    " threads_per_grid threads_per_threadgroup dispatch_threads_per_threadgroup threadgroups_per_grid grid_origin grid_size"
-    " thread_index_in_simdgroup simdgroup_index_in_threadgroup simdgroups_per_threadgroup"
-    " dispatch_simdgroups_per_threadgroup threads_per_simdgroup thread_execution_width thread_index_in_quadgroup"
-    " quadgroup_index_in_threadgroup quadgroups_per_threadgroup".split()
+    " threads_per_grid threads_per_threadgroup thread_index_in_simdgroup simdgroup_index_in_threadgroup".split()
 )
 _HARMLESS_ATTRIBUTES = frozenset(
     "maybe_unused unused unroll likely unlikely nodiscard deprecated fallthrough noreturn always_inline".split()
 )
 _COLLECTIVE = re.compile(
-    r"""threadgroup_barrier | simdgroup_\w+ | make_\w*simdgroup_matrix | simd_vote
-      | (?:simd|quad)_(?: sum | product | min | max | and | or | xor | all | any | prefix_\w+ | shuffle\w*
-                        | broadcast\w* | ballot | is_first | active_threads_mask )$""",
-    re.VERBOSE,
+    r"threadgroup_barrier|simdgroup_\w+|make_\w*simdgroup_matrix|simd_(?:sum|product|min|max|shuffle\w*|broadcast)$"
 )
 
 

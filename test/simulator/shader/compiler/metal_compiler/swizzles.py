@@ -20,9 +20,7 @@ def members(size: int) -> str:
                 assignments = " ".join(f"__data[{place}] = value[{i}];" for i, place in enumerate(places))
                 parts.append(f"constexpr void {putter}(vec<T, {length}> value) {{ {assignments} }}")
                 access += f", put = {putter}"
-            for letters in ("xyzw", "rgba"):
-                name = "".join(letters[place] for place in places)
-                parts.append(f"__declspec(property({access})) vec<T, {length}> {name};")
+            parts.append(f"__declspec(property({access})) vec<T, {length}> {getter[6:]};")
     return " ".join(parts)
 
 

@@ -9,9 +9,6 @@ enum class mem_flags : uint {
   mem_none = 0,
   mem_device = 1,
   mem_threadgroup = 2,
-  mem_texture = 4,
-  mem_threadgroup_imageblock = 8,
-  mem_object_data = 16,
 };
 constexpr mem_flags operator|(mem_flags a, mem_flags b) {
   return static_cast<mem_flags>(static_cast<uint>(a) | static_cast<uint>(b));
@@ -22,7 +19,6 @@ enum thread_scope {
   thread_scope_threadgroup,
   thread_scope_device,
 };
-inline void atomic_thread_fence(mem_flags, memory_order, thread_scope = thread_scope_device) {}
 
 template <class T>
 struct atomic {
@@ -89,20 +85,8 @@ inline T __atomic_change(volatile atomic<T>* object, Change change) {
     return __atomic_change(object, [=](T value) -> T { return expression; });                                \
   }
 MPS_SIMULATOR_FETCH(add, value + operand)
-MPS_SIMULATOR_FETCH(sub, value - operand)
-MPS_SIMULATOR_FETCH(and, value& operand)
-MPS_SIMULATOR_FETCH(or, value | operand)
-MPS_SIMULATOR_FETCH(xor, value ^ operand)
 MPS_SIMULATOR_FETCH(max, value < operand ? operand : value)
 MPS_SIMULATOR_FETCH(min, operand < value ? operand : value)
 #undef MPS_SIMULATOR_FETCH
-template <class T>
-inline void atomic_max_explicit(volatile atomic<T>* object, __identity<T> operand, memory_order order) {
-  atomic_fetch_max_explicit(object, operand, order);
-}
-template <class T>
-inline void atomic_min_explicit(volatile atomic<T>* object, __identity<T> operand, memory_order order) {
-  atomic_fetch_min_explicit(object, operand, order);
-}
 
 } // namespace metal

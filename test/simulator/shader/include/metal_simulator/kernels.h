@@ -19,19 +19,8 @@ enum class Source {
   threadgroup_position_in_grid,
   threads_per_grid,
   threads_per_threadgroup,
-  dispatch_threads_per_threadgroup,
-  threadgroups_per_grid,
-  grid_origin,
-  grid_size,
   thread_index_in_simdgroup,
   simdgroup_index_in_threadgroup,
-  simdgroups_per_threadgroup,
-  dispatch_simdgroups_per_threadgroup,
-  threads_per_simdgroup,
-  thread_execution_width,
-  thread_index_in_quadgroup,
-  quadgroup_index_in_threadgroup,
-  quadgroups_per_threadgroup,
   none,
 };
 
@@ -50,12 +39,6 @@ struct Thread {
 
 constexpr unsigned flatten(abi::Extent position, abi::Extent size) {
   return (position.z * size.y + position.y) * size.x + position.x;
-}
-constexpr unsigned volume(abi::Extent size) {
-  return size.x * size.y * size.z;
-}
-constexpr unsigned ceil_divide(unsigned a, unsigned b) {
-  return (a + b - 1) / b;
 }
 
 template <class T>
@@ -89,32 +72,15 @@ __attribute__((always_inline)) inline auto built_in(const Thread& thread) {
     return flatten(thread.position, size);
   } else if constexpr (source == Source::threadgroup_position_in_grid) {
     return group.position;
-  } else if constexpr (source == Source::threads_per_grid || source == Source::grid_size) {
+  } else if constexpr (source == Source::threads_per_grid) {
     return dispatch.grid;
   } else if constexpr (source == Source::threads_per_threadgroup) {
     return size;
-  } else if constexpr (source == Source::dispatch_threads_per_threadgroup) {
-    return dispatch.threadgroup;
-  } else if constexpr (source == Source::threadgroups_per_grid) {
-    return dispatch.threadgroups;
-  } else if constexpr (source == Source::grid_origin) {
-    return abi::Extent{0, 0, 0};
   } else if constexpr (source == Source::thread_index_in_simdgroup) {
     return flatten(thread.position, size) % abi::kSimdWidth;
-  } else if constexpr (source == Source::simdgroup_index_in_threadgroup) {
-    return flatten(thread.position, size) / abi::kSimdWidth;
-  } else if constexpr (source == Source::simdgroups_per_threadgroup) {
-    return ceil_divide(volume(size), abi::kSimdWidth);
-  } else if constexpr (source == Source::dispatch_simdgroups_per_threadgroup) {
-    return ceil_divide(volume(dispatch.threadgroup), abi::kSimdWidth);
-  } else if constexpr (source == Source::threads_per_simdgroup || source == Source::thread_execution_width) {
-    return abi::kSimdWidth;
-  } else if constexpr (source == Source::thread_index_in_quadgroup) {
-    return flatten(thread.position, size) % 4u;
-  } else if constexpr (source == Source::quadgroup_index_in_threadgroup) {
-    return flatten(thread.position, size) / 4u;
   } else {
-    return ceil_divide(volume(size), 4u);
+    static_assert(source == Source::simdgroup_index_in_threadgroup);
+    return flatten(thread.position, size) / abi::kSimdWidth;
   }
 }
 
@@ -136,8 +102,7 @@ constexpr bool is_memory(Source source) {
 constexpr bool is_position(Source source) {
   return source == Source::thread_position_in_grid || source == Source::thread_position_in_threadgroup ||
       source == Source::threadgroup_position_in_grid || source == Source::threads_per_grid ||
-      source == Source::threads_per_threadgroup || source == Source::dispatch_threads_per_threadgroup ||
-      source == Source::threadgroups_per_grid || source == Source::grid_origin || source == Source::grid_size;
+      source == Source::threads_per_threadgroup;
 }
 
 template <class T, Source source>

@@ -1,4 +1,4 @@
-// Barriers, SIMD-group and quad-group functions, SIMD-group matrices. Everything
+// Barriers, SIMD-group functions, SIMD-group matrices. Everything
 // here rests on one primitive: all lanes arrive, one function runs over what
 // they brought.
 #pragma once
@@ -60,21 +60,13 @@ MPS_SIMULATOR_COLLECTIVE Result __exchanged(In in) {
   return slot.out;
 }
 
-template <class T>
-struct __value_and_lane {
-  T value;
-  T other;
-  uint lane;
-};
-
-// Reductions and scans over the lanes that are present, in groups of `width`.
-template <class T, class Operation, uint width>
+// Reduces the values of the lanes that are present.
+template <class T, class Operation>
 struct __reduce {
-  T operator()(const T* values, const bool* present, uint lane) const {
-    const uint first = lane / width * width;
+  T operator()(const T* values, const bool* present, uint) const {
     T result{};
     bool started = false;
-    for (uint i = first; i < first + width; ++i) {
+    for (uint i = 0; i < __lanes; ++i) {
       if (present[i]) {
         result = started ? Operation()(result, values[i]) : values[i];
         started = true;
@@ -83,202 +75,57 @@ struct __reduce {
     return result;
   }
 };
-template <class T, class Operation, uint width, bool inclusive>
-struct __scan {
-  T operator()(const T* values, const bool* present, uint lane) const {
-    T result = Operation::template identity<T>();
-    for (uint i = lane / width * width; i < lane + (inclusive ? 1 : 0); ++i) {
-      if (present[i]) {
-        result = Operation()(result, values[i]);
-      }
-    }
-    return result;
+#define MPS_SIMULATOR_REDUCTION(name, expression)        \
+  struct __##name {                                      \
+    template <class T>                                   \
+    T operator()(T a, T b) const {                       \
+      if constexpr (__component_count<T> > 1) {          \
+        return __map(*this, a, b);                       \
+      } else {                                           \
+        return static_cast<T>(expression);               \
+      }                                                  \
+    }                                                    \
+  };                                                     \
+  template <class T>                                     \
+  MPS_SIMULATOR_COLLECTIVE T name(T value) {             \
+    return __exchanged<T, __reduce<T, __##name>>(value); \
   }
-};
+MPS_SIMULATOR_REDUCTION(simd_sum, a + b)
+MPS_SIMULATOR_REDUCTION(simd_product, a* b)
+MPS_SIMULATOR_REDUCTION(simd_min, b < a || a != a ? b : a)
+MPS_SIMULATOR_REDUCTION(simd_max, b > a || a != a ? b : a)
+#undef MPS_SIMULATOR_REDUCTION
 
-struct __plus {
-  template <class T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(a + b);
-  }
-  template <class T>
-  static T identity() {
-    return T(0);
-  }
-};
-struct __times {
-  template <class T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(a * b);
-  }
-  template <class T>
-  static T identity() {
-    return T(1);
-  }
-};
-#define MPS_SIMULATOR_CHOICE(name, op)                     \
-  struct name {                                            \
-    template <class T>                                     \
-    T operator()(T a, T b) const {                         \
-      return b op a || a != a ? b : a;                     \
-    }                                                      \
-    template <class T, int n>                              \
-    vec<T, n> operator()(vec<T, n> a, vec<T, n> b) const { \
-      for (int i = 0; i < n; ++i) {                        \
-        a[i] = (*this)(a[i], b[i]);                        \
-      }                                                    \
-      return a;                                            \
-    }                                                      \
-  };
-MPS_SIMULATOR_CHOICE(__smaller, <)
-MPS_SIMULATOR_CHOICE(__larger, >)
-#undef MPS_SIMULATOR_CHOICE
-#define MPS_SIMULATOR_BITS(name, op) \
-  struct name {                      \
-    template <class T>               \
-    T operator()(T a, T b) const {   \
-      return static_cast<T>(a op b); \
-    }                                \
-  };
-MPS_SIMULATOR_BITS(__bit_and, &)
-MPS_SIMULATOR_BITS(__bit_or, |)
-MPS_SIMULATOR_BITS(__bit_xor, ^)
-#undef MPS_SIMULATOR_BITS
-
-// From which lane a shuffle takes its value. A lane that does not exist or is
-// not present leaves the caller's own value.
 template <class T>
-MPS_SIMULATOR_COLLECTIVE T __shuffled(T value, T other, uint from) {
+struct __value_and_lane {
+  T value;
+  uint lane;
+};
+
+// A lane that does not exist or is not present leaves the caller's own value.
+template <class T>
+MPS_SIMULATOR_COLLECTIVE T simd_shuffle(T value, uint lane) {
   struct Take {
     T operator()(const __value_and_lane<T>* values, const bool* present, uint lane) const {
       const uint wanted = values[lane].lane;
-      return wanted < __lanes && present[wanted] ? values[wanted].value : values[lane].other;
+      return values[wanted < __lanes && present[wanted] ? wanted : lane].value;
     }
   };
-  return __exchanged<T, Take>(__value_and_lane<T>{value, other, from});
+  return __exchanged<T, Take>(__value_and_lane<T>{value, lane});
 }
 inline uint __lane() {
   return mps_simulator_shader_runtime->lane();
 }
-
-// A function of a group that takes one value of each lane.
-#define MPS_SIMULATOR_OF_EACH(name, ...)       \
-  template <class T>                           \
-  MPS_SIMULATOR_COLLECTIVE T name(T value) {   \
-    return __exchanged<T, __VA_ARGS__>(value); \
+#define MPS_SIMULATOR_SHUFFLE(name, from)                    \
+  template <class T>                                         \
+  MPS_SIMULATOR_COLLECTIVE T name(T value, ushort operand) { \
+    return simd_shuffle(value, from);                        \
   }
-#define MPS_SIMULATOR_GROUP(group, width)                                                           \
-  MPS_SIMULATOR_OF_EACH(group##_sum, __reduce<T, __plus, width>)                                    \
-  MPS_SIMULATOR_OF_EACH(group##_product, __reduce<T, __times, width>)                               \
-  MPS_SIMULATOR_OF_EACH(group##_min, __reduce<T, __smaller, width>)                                 \
-  MPS_SIMULATOR_OF_EACH(group##_max, __reduce<T, __larger, width>)                                  \
-  MPS_SIMULATOR_OF_EACH(group##_and, __reduce<T, __bit_and, width>)                                 \
-  MPS_SIMULATOR_OF_EACH(group##_or, __reduce<T, __bit_or, width>)                                   \
-  MPS_SIMULATOR_OF_EACH(group##_xor, __reduce<T, __bit_xor, width>)                                 \
-  MPS_SIMULATOR_OF_EACH(group##_prefix_inclusive_sum, __scan<T, __plus, width, true>)               \
-  MPS_SIMULATOR_OF_EACH(group##_prefix_exclusive_sum, __scan<T, __plus, width, false>)              \
-  MPS_SIMULATOR_OF_EACH(group##_prefix_inclusive_product, __scan<T, __times, width, true>)          \
-  MPS_SIMULATOR_OF_EACH(group##_prefix_exclusive_product, __scan<T, __times, width, false>)         \
-  MPS_SIMULATOR_COLLECTIVE bool group##_all(bool value) {                                           \
-    return group##_and(value);                                                                      \
-  }                                                                                                 \
-  MPS_SIMULATOR_COLLECTIVE bool group##_any(bool value) {                                           \
-    return group##_or(value);                                                                       \
-  }                                                                                                 \
-  template <class T>                                                                                \
-  MPS_SIMULATOR_COLLECTIVE T group##_shuffle(T value, ushort lane) {                                \
-    return __shuffled(value, value, __lane() / width * width + lane % width);                       \
-  }                                                                                                 \
-  template <class T>                                                                                \
-  MPS_SIMULATOR_COLLECTIVE T group##_broadcast(T value, ushort lane) {                              \
-    return group##_shuffle(value, lane);                                                            \
-  }                                                                                                 \
-  template <class T>                                                                                \
-  MPS_SIMULATOR_COLLECTIVE T group##_shuffle_xor(T value, ushort mask) {                            \
-    const uint base = __lane() / width * width;                                                     \
-    const uint target = (__lane() - base) ^ mask;                                                   \
-    return __shuffled(value, value, target < width ? base + target : __lanes);                      \
-  }                                                                                                 \
-  template <class T>                                                                                \
-  MPS_SIMULATOR_COLLECTIVE T group##_shuffle_and_fill_down(T value, T fill, ushort delta) {         \
-    const uint base = __lane() / width * width;                                                     \
-    const uint target = __lane() - base + delta;                                                    \
-    return __shuffled(value, fill, target < width ? base + target : __lanes);                       \
-  }                                                                                                 \
-  template <class T>                                                                                \
-  MPS_SIMULATOR_COLLECTIVE T group##_shuffle_and_fill_up(T value, T fill, ushort delta) {           \
-    const uint base = __lane() / width * width;                                                     \
-    const uint target = __lane() - base - delta;                                                    \
-    return __shuffled(value, fill, target < width ? base + target : __lanes);                       \
-  }                                                                                                 \
-  template <class T>                                                                                \
-  MPS_SIMULATOR_COLLECTIVE T group##_shuffle_down(T value, ushort delta) {                          \
-    return group##_shuffle_and_fill_down(value, value, delta);                                      \
-  }                                                                                                 \
-  template <class T>                                                                                \
-  MPS_SIMULATOR_COLLECTIVE T group##_shuffle_up(T value, ushort delta) {                            \
-    return group##_shuffle_and_fill_up(value, value, delta);                                        \
-  }                                                                                                 \
-  template <class T>                                                                                \
-  MPS_SIMULATOR_COLLECTIVE T group##_shuffle_rotate_down(T value, ushort delta) {                   \
-    return group##_shuffle(value, static_cast<ushort>((__lane() + delta) % width));                 \
-  }                                                                                                 \
-  template <class T>                                                                                \
-  MPS_SIMULATOR_COLLECTIVE T group##_shuffle_rotate_up(T value, ushort delta) {                     \
-    return group##_shuffle(value, static_cast<ushort>((__lane() + width - delta % width) % width)); \
-  }
-MPS_SIMULATOR_GROUP(simd, __lanes)
-MPS_SIMULATOR_GROUP(quad, 4)
-#undef MPS_SIMULATOR_GROUP
-#undef MPS_SIMULATOR_OF_EACH
-
-struct simd_vote {
-  typedef ulong vote_t;
-  vote_t __mask;
-
-  constexpr explicit simd_vote(vote_t mask = 0) : __mask(mask) {}
-  constexpr explicit operator vote_t() const {
-    return __mask;
-  }
-  constexpr bool all() const {
-    return __mask == 0xffffffffull;
-  }
-  constexpr bool any() const {
-    return __mask != 0;
-  }
-};
-MPS_SIMULATOR_COLLECTIVE simd_vote simd_ballot(bool value) {
-  struct Gather {
-    ulong operator()(const bool* values, const bool* present, uint) const {
-      ulong mask = 0;
-      for (uint i = 0; i < __lanes; ++i) {
-        mask |= static_cast<ulong>(present[i] && values[i]) << i;
-      }
-      return mask;
-    }
-  };
-  return simd_vote(__exchanged<ulong, Gather>(value));
-}
-MPS_SIMULATOR_COLLECTIVE simd_vote simd_active_threads_mask() {
-  return simd_ballot(true);
-}
-MPS_SIMULATOR_COLLECTIVE bool simd_is_first() {
-  const ulong mask = static_cast<ulong>(simd_ballot(true));
-  return static_cast<uint>(__builtin_ctzl(mask)) == __lane();
-}
-template <class T>
-MPS_SIMULATOR_COLLECTIVE T simd_broadcast_first(T value) {
-  struct First {
-    T operator()(const T* values, const bool* present, uint) const {
-      uint i = 0;
-      while (!present[i]) {
-        ++i;
-      }
-      return values[i];
-    }
-  };
-  return __exchanged<T, First>(value);
-}
+MPS_SIMULATOR_SHUFFLE(simd_broadcast, operand)
+MPS_SIMULATOR_SHUFFLE(simd_shuffle_xor, __lane() ^ operand)
+MPS_SIMULATOR_SHUFFLE(simd_shuffle_down, __lane() + operand)
+MPS_SIMULATOR_SHUFFLE(simd_shuffle_up, __lane() - operand)
+#undef MPS_SIMULATOR_SHUFFLE
 
 // 8x8 matrices, two elements a lane.
 template <class T, int columns, int rows>
@@ -320,11 +167,6 @@ inline simdgroup_matrix<T, columns, rows>::simdgroup_matrix(T diagonal) {
     __elements[i] = __matrix_row(lane) == __matrix_column(lane) + i ? diagonal : T(0);
   }
 }
-template <class T, int columns, int rows = columns>
-inline simdgroup_matrix<T, columns, rows> make_diagonal_simdgroup_matrix(T value) {
-  return simdgroup_matrix<T, columns, rows>(value);
-}
-
 template <class T, class Pointer>
 struct __matrix_transfer {
   simdgroup_matrix<T, 8, 8>* matrix;

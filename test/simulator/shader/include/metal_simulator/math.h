@@ -8,8 +8,6 @@ namespace metal {
 
 template <class T>
 using __if_scalar = enable_if_t<__is_scalar_type<T>>;
-template <class T>
-using __if_integer = enable_if_t<__is_integer<T>>;
 
 // Floating-point functions of integers are computed in float.
 template <class T>
@@ -105,14 +103,6 @@ inline float __tanh(float x) {
 constexpr float __sign(float x) {
   return x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x == 0.0f ? x : 0.0f;
 }
-constexpr float __saturate(float x) {
-  return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f;
-}
-constexpr float __smoothstep(float x, float y, float z) {
-  const float t = __saturate((z - x) / (y - x));
-  return t * t * (3.0f - 2.0f * t);
-}
-
 MPS_SIMULATOR_UNARY(acos, __builtin_acosf(x))
 MPS_SIMULATOR_UNARY(acosh, __builtin_acoshf(x))
 MPS_SIMULATOR_UNARY(asin, __builtin_asinf(x))
@@ -122,10 +112,8 @@ MPS_SIMULATOR_UNARY(atanh, __builtin_atanhf(x))
 MPS_SIMULATOR_UNARY(ceil, __builtin_ceilf(x))
 MPS_SIMULATOR_UNARY(cos, __builtin_cosf(x))
 MPS_SIMULATOR_UNARY(cosh, __builtin_coshf(x))
-MPS_SIMULATOR_UNARY(cospi, __cospi(x))
 MPS_SIMULATOR_UNARY(exp, __builtin_expf(x))
 MPS_SIMULATOR_UNARY(exp2, __builtin_exp2f(x))
-MPS_SIMULATOR_UNARY(exp10, __builtin_powf(10.0f, x))
 MPS_SIMULATOR_UNARY(fabs, __builtin_fabsf(x))
 MPS_SIMULATOR_UNARY(floor, __builtin_floorf(x))
 MPS_SIMULATOR_UNARY(fract, __fract(x))
@@ -135,7 +123,6 @@ MPS_SIMULATOR_UNARY(log10, __builtin_log10f(x))
 MPS_SIMULATOR_UNARY(rint, __builtin_rintf(x))
 MPS_SIMULATOR_UNARY(round, __builtin_roundf(x))
 MPS_SIMULATOR_UNARY(rsqrt, 1.0f / __builtin_sqrtf(x))
-MPS_SIMULATOR_UNARY(saturate, __saturate(x))
 MPS_SIMULATOR_UNARY(sign, __sign(x))
 MPS_SIMULATOR_UNARY(sin, __builtin_sinf(x))
 MPS_SIMULATOR_UNARY(sinh, __builtin_sinhf(x))
@@ -148,20 +135,14 @@ MPS_SIMULATOR_UNARY(trunc, __builtin_truncf(x))
 
 MPS_SIMULATOR_BINARY(atan2, __builtin_atan2f(x, y))
 MPS_SIMULATOR_BINARY(copysign, __builtin_copysignf(x, y))
-MPS_SIMULATOR_BINARY(fdim, __builtin_fdimf(x, y))
 MPS_SIMULATOR_BINARY(fmax, __builtin_fmaxf(x, y))
 MPS_SIMULATOR_BINARY(fmin, __builtin_fminf(x, y))
 MPS_SIMULATOR_BINARY(fmod, __builtin_fmodf(x, y))
 MPS_SIMULATOR_BINARY(pow, __builtin_powf(x, y))
-MPS_SIMULATOR_BINARY(powr, __builtin_powf(x, y))
 MPS_SIMULATOR_BINARY(step, y < x ? 0.0f : 1.0f)
 
 MPS_SIMULATOR_TERNARY(fma, __builtin_fmaf(x, y, z))
 MPS_SIMULATOR_TERNARY(mix, x + (y - x) * z)
-MPS_SIMULATOR_TERNARY(smoothstep, __smoothstep(x, y, z))
-MPS_SIMULATOR_TERNARY(fmax3, __builtin_fmaxf(x, __builtin_fmaxf(y, z)))
-MPS_SIMULATOR_TERNARY(fmin3, __builtin_fminf(x, __builtin_fminf(y, z)))
-MPS_SIMULATOR_TERNARY(fmedian3, __builtin_fmaxf(__builtin_fminf(x, y), __builtin_fminf(__builtin_fmaxf(x, y), z)))
 
 // One step from `from` towards `to` in the bits of the type itself.
 template <class T, class Bits>
@@ -224,48 +205,10 @@ MPS_SIMULATOR_VECTOR_BINARY(max)
 MPS_SIMULATOR_VECTOR_BINARY(min)
 
 template <class A, class B, class C, class = __if_scalar<A>, class = __if_scalar<B>, class = __if_scalar<C>>
-constexpr auto max3(A a, B b, C c) {
-  return metal::max(a, metal::max(b, c));
-}
-template <class A, class B, class C, class = __if_scalar<A>, class = __if_scalar<B>, class = __if_scalar<C>>
-constexpr auto min3(A a, B b, C c) {
-  return metal::min(a, metal::min(b, c));
-}
-template <class A, class B, class C, class = __if_scalar<A>, class = __if_scalar<B>, class = __if_scalar<C>>
-constexpr auto median3(A a, B b, C c) {
-  return metal::max(metal::min(a, b), metal::min(metal::max(a, b), c));
-}
-template <class A, class B, class C, class = __if_scalar<A>, class = __if_scalar<B>, class = __if_scalar<C>>
 constexpr auto clamp(A value, B low, C high) {
   return metal::min(metal::max(value, low), high);
 }
-MPS_SIMULATOR_VECTOR_TERNARY(max3)
-MPS_SIMULATOR_VECTOR_TERNARY(min3)
-MPS_SIMULATOR_VECTOR_TERNARY(median3)
 MPS_SIMULATOR_VECTOR_TERNARY(clamp)
-
-template <class T, class = __if_scalar<T>>
-inline T sincos(T x, T& cosine) {
-  cosine = metal::cos(x);
-  return metal::sin(x);
-}
-template <class T, class = __if_scalar<T>>
-inline T modf(T x, T& whole) {
-  whole = metal::trunc(x);
-  return metal::copysign(__builtin_isinf(static_cast<float>(x)) ? T(0) : T(x - whole), x);
-}
-template <class T, class = __if_scalar<T>>
-inline T frexp(T x, int& exponent) {
-  return static_cast<T>(__builtin_frexpf(static_cast<float>(x), &exponent));
-}
-template <class T, class = __if_scalar<T>>
-inline T ldexp(T x, int exponent) {
-  return static_cast<T>(__builtin_ldexpf(static_cast<float>(x), exponent));
-}
-template <class T, class = __if_scalar<T>>
-inline int ilogb(T x) {
-  return __builtin_ilogbf(static_cast<float>(x));
-}
 
 #define MPS_SIMULATOR_TEST(name, expression)                                    \
   template <class T, class = __if_scalar<T>>                                    \
@@ -281,18 +224,6 @@ MPS_SIMULATOR_TEST(isnan, x != x)
 MPS_SIMULATOR_TEST(isinf, __builtin_fabsf(x) == __builtin_huge_valf())
 MPS_SIMULATOR_TEST(isfinite, __builtin_fabsf(x) < __builtin_huge_valf())
 MPS_SIMULATOR_TEST(signbit, (__builtin_bit_cast(uint, x) >> 31) != 0)
-template <class T, class = enable_if_t<__is_floating<T>>>
-constexpr bool isnormal(T x) {
-  return metal::isfinite(x) && metal::fabs(x) >= numeric_limits<T>::min();
-}
-template <class A, class B, class = __if_scalar<A>, class = __if_scalar<B>>
-constexpr bool isunordered(A a, B b) {
-  return metal::isnan(a) || metal::isnan(b);
-}
-template <class A, class B, class = __if_scalar<A>, class = __if_scalar<B>>
-constexpr bool isordered(A a, B b) {
-  return !metal::isunordered(a, b);
-}
 
 constexpr bool all(bool value) {
   return value;
@@ -333,126 +264,12 @@ constexpr vec<T, n> select(vec<T, n> a, __identity<vec<T, n>> b, bool condition)
 
 // Geometry.
 template <class T, int n>
-constexpr T length_squared(vec<T, n> a) {
-  return metal::dot(a, a);
-}
-template <class T, int n>
 constexpr T length(vec<T, n> a) {
   return metal::sqrt(metal::dot(a, a));
-}
-template <class T, int n>
-constexpr T distance_squared(vec<T, n> a, __identity<vec<T, n>> b) {
-  return metal::length_squared(a - b);
-}
-template <class T, int n>
-constexpr T distance(vec<T, n> a, __identity<vec<T, n>> b) {
-  return metal::length(a - b);
-}
-template <class T, int n>
-constexpr vec<T, n> normalize(vec<T, n> a) {
-  return a * metal::rsqrt(metal::dot(a, a));
 }
 template <class T, class = enable_if_t<__is_floating<T>>>
 constexpr vec<T, 3> cross(vec<T, 3> a, vec<T, 3> b) {
   return vec<T, 3>(T(a.y * b.z - a.z * b.y), T(a.z * b.x - a.x * b.z), T(a.x * b.y - a.y * b.x));
-}
-template <class T, int n>
-constexpr vec<T, n> reflect(vec<T, n> incident, __identity<vec<T, n>> normal) {
-  return incident - normal * T(2 * metal::dot(normal, incident));
-}
-template <class T, int n>
-constexpr vec<T, n> faceforward(vec<T, n> a, __identity<vec<T, n>> incident, __identity<vec<T, n>> reference) {
-  return metal::dot(incident, reference) < T(0) ? a : -a;
-}
-
-// Integers.
-#define MPS_SIMULATOR_INTEGER_UNARY(name, expression)                           \
-  template <class T, class = __if_integer<T>>                                   \
-  constexpr T name(T x) {                                                       \
-    using U = make_unsigned_t<T>;                                               \
-    constexpr int bits = sizeof(T) * 8;                                         \
-    const U u = static_cast<U>(x);                                              \
-    (void)u;                                                                    \
-    (void)bits;                                                                 \
-    return static_cast<T>(expression);                                          \
-  }                                                                             \
-  template <class T, int n>                                                     \
-  constexpr vec<T, n> name(vec<T, n> argument) {                                \
-    return __map([](T component) { return metal::name(component); }, argument); \
-  }
-template <class U>
-constexpr U __reverse_bits(U value) {
-  U result = 0;
-  for (unsigned i = 0; i < sizeof(U) * 8; ++i) {
-    result = static_cast<U>((result << 1) | ((value >> i) & 1));
-  }
-  return result;
-}
-MPS_SIMULATOR_INTEGER_UNARY(popcount, __builtin_popcountl(static_cast<ulong>(u)))
-MPS_SIMULATOR_INTEGER_UNARY(clz, u == 0 ? bits : __builtin_clzl(static_cast<ulong>(u)) - (64 - bits))
-MPS_SIMULATOR_INTEGER_UNARY(ctz, u == 0 ? bits : __builtin_ctzl(static_cast<ulong>(u)))
-MPS_SIMULATOR_INTEGER_UNARY(reverse_bits, __reverse_bits(u))
-
-#define MPS_SIMULATOR_INTEGER_BINARY(name, expression)              \
-  template <class T, class = __if_integer<T>>                       \
-  constexpr T name(T x, __identity<T> y) {                          \
-    using Wide = __int128;                                          \
-    constexpr int bits = sizeof(T) * 8;                             \
-    const Wide a = x;                                               \
-    const Wide b = y;                                               \
-    (void)bits;                                                     \
-    return static_cast<T>(expression);                              \
-  }                                                                 \
-  template <class T, int n>                                         \
-  constexpr vec<T, n> name(vec<T, n> x, __identity<vec<T, n>> y) {  \
-    return __map([](T p, T q) { return metal::name(p, q); }, x, y); \
-  }
-template <class T>
-constexpr __int128 __saturated(__int128 value) {
-  return value < numeric_limits<T>::min() ? __int128(numeric_limits<T>::min())
-      : value > numeric_limits<T>::max()  ? __int128(numeric_limits<T>::max())
-                                          : value;
-}
-MPS_SIMULATOR_INTEGER_BINARY(absdiff, a < b ? b - a : a - b)
-MPS_SIMULATOR_INTEGER_BINARY(addsat, __saturated<T>(a + b))
-MPS_SIMULATOR_INTEGER_BINARY(subsat, __saturated<T>(a - b))
-MPS_SIMULATOR_INTEGER_BINARY(hadd, (a + b) >> 1)
-MPS_SIMULATOR_INTEGER_BINARY(rhadd, (a + b + 1) >> 1)
-template <class T, class = __if_integer<T>>
-constexpr T mulhi(T x, __identity<T> y) {
-  if constexpr (__is_unsigned(T)) {
-    return static_cast<T>((static_cast<unsigned __int128>(x) * y) >> (sizeof(T) * 8));
-  } else {
-    return static_cast<T>((static_cast<__int128>(x) * y) >> (sizeof(T) * 8));
-  }
-}
-template <class T, class = __if_integer<T>>
-constexpr T madhi(T a, __identity<T> b, __identity<T> c) {
-  return static_cast<T>(metal::mulhi(a, b) + c);
-}
-template <class T, class = __if_integer<T>>
-constexpr T rotate(T x, __identity<T> by) {
-  using U = make_unsigned_t<T>;
-  constexpr unsigned bits = sizeof(T) * 8;
-  const unsigned left = static_cast<unsigned>(by) & (bits - 1);
-  const U u = static_cast<U>(x);
-  return static_cast<T>(left == 0 ? u : static_cast<U>((u << left) | (u >> (bits - left))));
-}
-template <class T, class = __if_integer<T>>
-constexpr T extract_bits(T x, uint offset, uint bits) {
-  if (bits == 0) {
-    return 0;
-  }
-  constexpr uint width = sizeof(T) * 8;
-  using U = make_unsigned_t<T>;
-  const T shifted = static_cast<T>(static_cast<U>(x) << (width - bits - offset));
-  return static_cast<T>(shifted >> (width - bits));
-}
-template <class T, class = __if_integer<T>>
-constexpr T insert_bits(T base, __identity<T> insert, uint offset, uint bits) {
-  using U = make_unsigned_t<T>;
-  const U mask = bits >= sizeof(T) * 8 ? ~U(0) : static_cast<U>(((U(1) << bits) - 1) << offset);
-  return static_cast<T>((static_cast<U>(base) & ~mask) | (static_cast<U>(static_cast<U>(insert) << offset) & mask));
 }
 
 #undef MPS_SIMULATOR_UNARY
@@ -461,18 +278,14 @@ constexpr T insert_bits(T base, __identity<T> insert, uint offset, uint bits) {
 #undef MPS_SIMULATOR_VECTOR_BINARY
 #undef MPS_SIMULATOR_VECTOR_TERNARY
 #undef MPS_SIMULATOR_TEST
-#undef MPS_SIMULATOR_INTEGER_UNARY
-#undef MPS_SIMULATOR_INTEGER_BINARY
 
-#define MPS_SIMULATOR_VARIANTS                                                                                        \
-  using metal::abs, metal::acos, metal::acosh, metal::asin, metal::asinh, metal::atan, metal::atan2, metal::atanh,    \
-      metal::ceil, metal::clamp, metal::copysign, metal::cos, metal::cosh, metal::cospi, metal::exp, metal::exp10,    \
-      metal::exp2, metal::fabs, metal::fdim, metal::floor, metal::fma, metal::fmax, metal::fmin, metal::fmod,         \
-      metal::fract, metal::frexp, metal::ilogb, metal::ldexp, metal::log, metal::log10, metal::log2, metal::max,      \
-      metal::min, metal::mix, metal::modf, metal::nextafter, metal::pow, metal::powr, metal::rint, metal::round,      \
-      metal::rsqrt, metal::saturate, metal::sign, metal::sin, metal::sincos, metal::sinh, metal::sinpi,               \
-      metal::smoothstep, metal::sqrt, metal::step, metal::tan, metal::tanh, metal::tanpi, metal::trunc, metal::isnan, \
-      metal::isinf, metal::isfinite, metal::normalize, metal::length, metal::distance;
+#define MPS_SIMULATOR_VARIANTS                                                                                     \
+  using metal::abs, metal::acos, metal::acosh, metal::asin, metal::asinh, metal::atan, metal::atan2, metal::atanh, \
+      metal::ceil, metal::clamp, metal::copysign, metal::cos, metal::cosh, metal::exp, metal::exp2, metal::fabs,   \
+      metal::floor, metal::fma, metal::fmax, metal::fmin, metal::fmod, metal::fract, metal::log, metal::log10,     \
+      metal::log2, metal::max, metal::min, metal::mix, metal::nextafter, metal::pow, metal::rint, metal::round,    \
+      metal::rsqrt, metal::sign, metal::sin, metal::sinh, metal::sinpi, metal::sqrt, metal::step, metal::tan,      \
+      metal::tanh, metal::tanpi, metal::trunc, metal::isnan, metal::isinf, metal::isfinite, metal::length;
 namespace precise {
 MPS_SIMULATOR_VARIANTS
 }

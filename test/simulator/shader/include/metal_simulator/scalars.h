@@ -95,32 +95,19 @@ struct remove_pointer<T*> : type_identity<T> {};
 template <class T>
 struct remove_pointer<T* const> : type_identity<T> {};
 template <class T>
-struct remove_extent : type_identity<T> {};
-template <class T, size_t n>
-struct remove_extent<T[n]> : type_identity<T> {};
-template <class T>
 struct remove_cvref : remove_cv<typename remove_reference<T>::type> {};
 template <class T>
 using remove_cvref_t = typename remove_cvref<T>::type;
 template <class T>
 struct decay : remove_cvref<T> {};
-template <class T>
-struct add_const : type_identity<const T> {};
-template <class T>
-struct add_pointer : type_identity<typename remove_reference<T>::type*> {};
 
 #define MPS_SIMULATOR_TYPE(name) \
   template <class T>             \
   using name##_t = typename name<T>::type;
-MPS_SIMULATOR_TYPE(remove_const)
-MPS_SIMULATOR_TYPE(remove_volatile)
 MPS_SIMULATOR_TYPE(remove_cv)
 MPS_SIMULATOR_TYPE(remove_reference)
 MPS_SIMULATOR_TYPE(remove_pointer)
-MPS_SIMULATOR_TYPE(remove_extent)
 MPS_SIMULATOR_TYPE(decay)
-MPS_SIMULATOR_TYPE(add_const)
-MPS_SIMULATOR_TYPE(add_pointer)
 #undef MPS_SIMULATOR_TYPE
 template <class T>
 remove_reference_t<T>&& declval();
@@ -149,68 +136,23 @@ constexpr bool __is_integer = __is_integral(T);
 template <class T>
 constexpr bool __is_scalar_type = __is_integer<T> || __is_floating<T>;
 
-#define MPS_SIMULATOR_TRAIT(name, ...) \
-  template <class T>                   \
-  struct name : bool_constant<__VA_ARGS__> {};
-#define MPS_SIMULATOR_TRAIT_AND_VALUE(name, ...) \
-  MPS_SIMULATOR_TRAIT(name, __VA_ARGS__)         \
-  template <class T>                             \
+#define MPS_SIMULATOR_TRAIT(name, ...)         \
+  template <class T>                           \
+  struct name : bool_constant<__VA_ARGS__> {}; \
+  template <class T>                           \
   constexpr bool name##_v = name<T>::value;
-MPS_SIMULATOR_TRAIT_AND_VALUE(is_floating_point, __is_floating<T>)
-MPS_SIMULATOR_TRAIT_AND_VALUE(is_integral, __is_integer<T>)
-MPS_SIMULATOR_TRAIT_AND_VALUE(is_arithmetic, __is_scalar_type<T>)
-MPS_SIMULATOR_TRAIT_AND_VALUE(is_scalar, __is_scalar_type<T>)
-MPS_SIMULATOR_TRAIT_AND_VALUE(is_signed, __is_floating<T> || __is_signed(T))
-MPS_SIMULATOR_TRAIT_AND_VALUE(is_unsigned, __is_unsigned(T))
-MPS_SIMULATOR_TRAIT_AND_VALUE(is_const, __is_const(T))
-MPS_SIMULATOR_TRAIT(is_volatile, __is_volatile(T))
-MPS_SIMULATOR_TRAIT_AND_VALUE(is_pointer, __is_pointer(T))
-MPS_SIMULATOR_TRAIT_AND_VALUE(is_reference, __is_reference(T))
-MPS_SIMULATOR_TRAIT_AND_VALUE(is_array, __is_array(T))
-MPS_SIMULATOR_TRAIT_AND_VALUE(is_enum, __is_enum(T))
-MPS_SIMULATOR_TRAIT(is_union, __is_union(T))
-MPS_SIMULATOR_TRAIT_AND_VALUE(is_class, __is_class(T))
-MPS_SIMULATOR_TRAIT_AND_VALUE(is_void, __is_void(T))
-MPS_SIMULATOR_TRAIT_AND_VALUE(is_empty, __is_empty(T))
-MPS_SIMULATOR_TRAIT(is_trivially_copyable, __is_trivially_copyable(T))
-#undef MPS_SIMULATOR_TRAIT_AND_VALUE
+MPS_SIMULATOR_TRAIT(is_floating_point, __is_floating<T>)
+MPS_SIMULATOR_TRAIT(is_integral, __is_integer<T>)
+MPS_SIMULATOR_TRAIT(is_arithmetic, __is_scalar_type<T>)
+MPS_SIMULATOR_TRAIT(is_scalar, __is_scalar_type<T>)
+MPS_SIMULATOR_TRAIT(is_signed, __is_floating<T> || __is_signed(T))
+MPS_SIMULATOR_TRAIT(is_unsigned, __is_unsigned(T))
+MPS_SIMULATOR_TRAIT(is_const, __is_const(T))
+MPS_SIMULATOR_TRAIT(is_pointer, __is_pointer(T))
+MPS_SIMULATOR_TRAIT(is_reference, __is_reference(T))
+MPS_SIMULATOR_TRAIT(is_class, __is_class(T))
+MPS_SIMULATOR_TRAIT(is_void, __is_void(T))
 #undef MPS_SIMULATOR_TRAIT
-template <class From, class To>
-struct is_convertible : bool_constant<__is_convertible(From, To)> {};
-template <class Base, class Derived>
-struct is_base_of : bool_constant<__is_base_of(Base, Derived)> {};
-template <class T, class... A>
-struct is_constructible : bool_constant<__is_constructible(T, A...)> {};
-
-template <class From, class To>
-constexpr bool is_convertible_v = is_convertible<From, To>::value;
-template <class Base, class Derived>
-constexpr bool is_base_of_v = is_base_of<Base, Derived>::value;
-template <class... Conditions>
-struct conjunction : bool_constant<(bool(Conditions::value) && ...)> {};
-template <class... Conditions>
-struct disjunction : bool_constant<(bool(Conditions::value) || ...)> {};
-template <class Condition>
-struct negation : bool_constant<!bool(Condition::value)> {};
-template <class... Conditions>
-constexpr bool conjunction_v = conjunction<Conditions...>::value;
-template <class... Conditions>
-constexpr bool disjunction_v = disjunction<Conditions...>::value;
-template <class Condition>
-constexpr bool negation_v = negation<Condition>::value;
-
-template <class T>
-struct make_unsigned : type_identity<__make_unsigned(T)> {};
-template <class T>
-struct make_signed : type_identity<__make_signed(T)> {};
-template <class T>
-using make_unsigned_t = typename make_unsigned<T>::type;
-template <class T>
-using make_signed_t = typename make_signed<T>::type;
-template <class T>
-struct underlying_type : type_identity<__underlying_type(T)> {};
-template <class T>
-using underlying_type_t = typename underlying_type<T>::type;
 
 } // namespace metal
 
@@ -340,56 +282,23 @@ struct __common_scalar<A, A> {
 template <class A, class B>
 using __common = typename __common_scalar<remove_cvref_t<A>, remove_cvref_t<B>>::type;
 
-struct __no_limits {
-  static constexpr bool is_specialized = false;
-};
-
 template <class T>
-struct __integer_limits {
-  static constexpr bool is_specialized = true;
-  static constexpr bool is_integer = true;
-  static constexpr bool is_exact = true;
-  static constexpr bool is_signed = __is_signed(T);
-  static constexpr bool is_bounded = true;
-  static constexpr bool has_infinity = false;
-  static constexpr bool has_quiet_NaN = false;
-  static constexpr int radix = 2;
-  static constexpr int digits = is_same_v<T, bool> ? 1 : sizeof(T) * 8 - (is_signed ? 1 : 0);
-  static constexpr int digits10 = digits * 3 / 10;
+struct numeric_limits {
+  static constexpr int digits = is_same_v<T, bool> ? 1 : sizeof(T) * 8 - (__is_signed(T) ? 1 : 0);
   static constexpr T max() {
     return static_cast<T>(~0ul >> (64 - digits));
   }
   static constexpr T min() {
-    return is_signed ? static_cast<T>(-max() - 1) : T(0);
+    return __is_signed(T) ? static_cast<T>(-max() - 1) : T(0);
   }
   static constexpr T lowest() {
     return min();
   }
-  static constexpr T epsilon() {
-    return 0;
-  }
-  static constexpr T infinity() {
-    return 0;
-  }
-  static constexpr T quiet_NaN() {
-    return 0;
-  }
 };
 
-template <class T>
-struct numeric_limits : conditional_t<__is_integer<T>, __integer_limits<remove_cv_t<T>>, __no_limits> {};
-
-template <class T, class Bits, Bits one, Bits smallest, Bits largest, Bits gap, Bits infinite, Bits not_a_number>
+template <class T, class Bits, int digits_, Bits smallest, Bits largest, Bits gap, Bits infinite, Bits not_a_number>
 struct __floating_limits {
-  static constexpr bool is_specialized = true;
-  static constexpr bool is_integer = false;
-  static constexpr bool is_exact = false;
-  static constexpr bool is_signed = true;
-  static constexpr bool is_bounded = true;
-  static constexpr bool is_iec559 = true;
-  static constexpr bool has_infinity = true;
-  static constexpr bool has_quiet_NaN = true;
-  static constexpr int radix = 2;
+  static constexpr int digits = digits_;
   static constexpr T min() {
     return __builtin_bit_cast(T, smallest);
   }
@@ -408,29 +317,14 @@ struct __floating_limits {
   static constexpr T quiet_NaN() {
     return __builtin_bit_cast(T, not_a_number);
   }
-  static constexpr T signaling_NaN() {
-    return __builtin_bit_cast(T, not_a_number);
-  }
-  static constexpr T denorm_min() {
-    return __builtin_bit_cast(T, Bits(1));
-  }
 };
 template <>
 struct numeric_limits<float>
-    : __floating_limits<float, uint, 0x3f800000u, 0x00800000u, 0x7f7fffffu, 0x34000000u, 0x7f800000u, 0x7fc00000u> {
-  static constexpr int digits = 24;
-  static constexpr int digits10 = 6;
-};
+    : __floating_limits<float, uint, 24, 0x00800000u, 0x7f7fffffu, 0x34000000u, 0x7f800000u, 0x7fc00000u> {};
 template <>
-struct numeric_limits<half> : __floating_limits<half, ushort, 0x3c00, 0x0400, 0x7bff, 0x1400, 0x7c00, 0x7e00> {
-  static constexpr int digits = 11;
-  static constexpr int digits10 = 3;
-};
+struct numeric_limits<half> : __floating_limits<half, ushort, 11, 0x0400, 0x7bff, 0x1400, 0x7c00, 0x7e00> {};
 template <>
-struct numeric_limits<bfloat> : __floating_limits<bfloat, ushort, 0x3f80, 0x0080, 0x7f7f, 0x3c00, 0x7f80, 0x7fc0> {
-  static constexpr int digits = 8;
-  static constexpr int digits10 = 2;
-};
+struct numeric_limits<bfloat> : __floating_limits<bfloat, ushort, 8, 0x0080, 0x7f7f, 0x3c00, 0x7f80, 0x7fc0> {};
 template <class T>
 struct numeric_limits<const T> : numeric_limits<T> {};
 
@@ -459,24 +353,6 @@ struct array {
   }
   constexpr size_t size() const {
     return n;
-  }
-  constexpr T* data() {
-    return __elements;
-  }
-  constexpr const T* data() const {
-    return __elements;
-  }
-  constexpr T* begin() {
-    return __elements;
-  }
-  constexpr const T* begin() const {
-    return __elements;
-  }
-  constexpr T* end() {
-    return __elements + n;
-  }
-  constexpr const T* end() const {
-    return __elements + n;
   }
 };
 

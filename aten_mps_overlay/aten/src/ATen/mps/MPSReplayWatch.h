@@ -1,0 +1,34 @@
+#pragma once
+
+// Errors of the command buffers of a replay. Objective-C++ only.
+
+#include <ATen/mps/MPSCommandStep.h>
+#include <ATen/mps/MPSStream.h>
+
+#include <string>
+
+namespace at::mps {
+
+/// Looks for errors in each command buffer that a replay encodes to: an executable or a kernel object may commit one
+/// and go on in the next. Keeps an object until the GPU is done with all of them.
+class MPSReplayWatch {
+ public:
+  MPSReplayWatch(MPSStream* stream, NSObject* kept) : stream_(stream), kept_(kept) {}
+
+  /// After something that may have committed; also before the first.
+  void look();
+  /// `problem` is asked on completion of the last one for an error that the GPU does not know of.
+  void watch(std::string (^problem)(id<MTLCommandBuffer>));
+  /// Calls the block when the GPU is done with the last one.
+  void afterwards(void (^block)());
+  id<MTLCommandBuffer> last() const {
+    return watched_.get();
+  }
+
+ private:
+  MPSStream* const stream_;
+  NSObject* const kept_;
+  MPSRetained<id<MTLCommandBuffer>> watched_;
+};
+
+} // namespace at::mps
