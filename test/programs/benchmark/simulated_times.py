@@ -1,9 +1,9 @@
 """Times of calls on the simulator while it encodes and does not execute (null mode).
 
-    python -m mps_simulator test/programs/benchmark/simulated_times.py operators|step
+    python -m mps_simulator test/programs/benchmark/simulated_times.py operators|step|compiled
 
-A process of its own prints the µs of each eager operator, or of a replay of one step, as JSON. For the operators nothing
-of the series is used, so that the base's build runs it, too.
+A process of its own prints as JSON the µs of each eager operator, of a replay of one step, or of calls of a compiled
+function by the number of its layers. For the operators nothing of the series is used, so that the base's build runs it, too.
 """
 
 from __future__ import annotations
@@ -86,5 +86,49 @@ def step() -> float:
     return statistics.median(microseconds({"": graph.replay}, 100, 30, time.perf_counter)[""])
 
 
+def calls_of_layers(layers: int) -> dict[str, float]:
+    """CPU time of eager, a replay by hand, and compiled calls, with two parameters and two operators a layer.
+
+    Inputs are those of the call before, so that nothing is copied to static memory; results are copied out, or stay in
+    the memory of the graph.
+    """
+
+    def model() -> torch.nn.Module:
+        return torch.nn.Sequential(*(torch.nn.Linear(16, 16) for _ in range(layers))).to("mps").eval()
+
+    def called(**options: Any) -> Callable[[], object]:
+        function = torch.compile(model(), **options)
+        return lambda: function(x)
+
+    def nothing(_module: torch.fx.GraphModule, _inputs: object) -> Callable[..., tuple[torch.Tensor]]:
+        return lambda *_args: (x,)
+
+    x = torch.randn(4, 16, device="mps")
+    torch._dynamo.mark_static_address(x)  # type: ignore[attr-defined,unused-ignore]
+    eager = model()
+    graph = _mps.MPSGraph()
+    with _mps.graph(graph):
+        _y = eager(x)
+    runs: dict[str, Callable[[], object]] = {
+        "eager": lambda: eager(x),
+        "replay by hand": graph.replay,
+        "Dynamo alone": called(backend=nothing),
+        "compiled": called(backend="mpsgraphs"),
+        "compiled, copy_outputs=False": called(backend="mpsgraphs", options={"copy_outputs": False}),
+    }
+    for run in runs.values():
+        for _ in range(3):
+            run()
+    taken = {name: round(statistics.median(values), 1) for name, values in microseconds(runs, 100, 20).items()}
+    torch._dynamo.reset()
+    return taken
+
+
+@torch.no_grad()
+def compiled() -> dict[int, dict[str, float]]:
+    """What a call of a compiled function costs beside a replay by hand, by the number of layers."""
+    return {layers: calls_of_layers(layers) for layers in (1, 10, 100)}
+
+
 if __name__ == "__main__":
-    print(json.dumps({"operators": operators, "step": step}[sys.argv[1]]()))
+    print(json.dumps({"operators": operators, "step": step, "compiled": compiled}[sys.argv[1]]()))

@@ -7,9 +7,7 @@ Exit status 1 if a case was wrong, crashed, or was refused for a reason that the
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import subprocess
 import sys
 import threading
 from collections import Counter, deque
@@ -21,7 +19,9 @@ from sweep_report import finish, page
 
 HERE = Path(__file__).resolve().parent
 REPORTS = HERE.parents[2] / "build" / "reports"
-TIMEOUT = 300.0  # seconds without a line from a worker
+sys.path.append(str(HERE.parent))
+from json_worker import JsonWorker  # noqa: E402
+
 OPERATORS_PER_WORKER = 12
 # Of each operator and dtype, in a sample and in the sweep of states, which tries up to seven changes of each tensor.
 MOST_SAMPLES = 10
@@ -54,15 +54,6 @@ class Sweep:
 
     def run_batch(self, batch: list[str], skip: set[str]) -> list[str]:
         """Runs one worker and returns the operators that it did not finish because it died."""
-        worker = subprocess.Popen(
-            [sys.executable, str(HERE / "cases.py")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=None if self.options.verbose else subprocess.DEVNULL,
-            text=True,
-            env={**os.environ, "MPS_SIMULATOR": os.environ.get("MPS_SIMULATOR", "1")},
-        )
-        assert worker.stdin and worker.stdout
         options = self.options
         order = {
             **{name: getattr(options, name) for name in ("sample", "seed", "link", "state", "dtypes")},
@@ -71,16 +62,9 @@ class Sweep:
             "most": MOST_SAMPLES if options.sample > 1 or options.state else None,
             "skip": sorted(skip),
         }
-        json.dump(order, worker.stdin)
-        worker.stdin.close()
+        worker = JsonWorker(HERE / "cases.py", order, options.verbose)
         rest, current = list(batch), None
-        timer = threading.Timer(TIMEOUT, worker.kill)
-        timer.start()
-        for text in worker.stdout:
-            timer.cancel()
-            timer = threading.Timer(TIMEOUT, worker.kill)
-            timer.start()
-            line = json.loads(text)
+        for line in worker.lines():
             if "begin" in line:
                 current = line["begin"]
             elif "end" in line:
@@ -92,8 +76,7 @@ class Sweep:
             else:
                 with self.lock:
                     self.cases.append(line)
-        timer.cancel()
-        status = worker.wait()
+        status = worker.status
         if current:
             op, dtype, number = current.rsplit(" ", 2)
             skip.add(current)

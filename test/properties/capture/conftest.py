@@ -68,6 +68,12 @@ def world() -> EncoderDriver:
     return driver()
 
 
+@pytest.fixture
+def indirect(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of kernels become indirect command buffers in the captures that follow."""
+    monkeypatch.setenv("PYTORCH_MPS_GRAPH_INDIRECT_COMMANDS", "1")
+
+
 @pytest.fixture(autouse=True)
 def _replays_autorelease_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever replays has no autorelease pool, as Python's threads have none: a replay needs one of its own."""

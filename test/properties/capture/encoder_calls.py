@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 Call = tuple[int, ...]
 
 
-# The same names, in the same order, as in encoder_driver.mm.
+# In the order of what encoder_driver.mm performs.
 Code = enum.IntEnum(
     "Code",
     "PIPELINE BUFFER BUFFER_OFFSET BUFFERS BYTES THREADGROUP_MEMORY USE_RESOURCE USE_RESOURCES BARRIER_SCOPE "

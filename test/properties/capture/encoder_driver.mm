@@ -24,31 +24,6 @@ using at::mps::MPSStream;
 
 namespace {
 
-// The same numbers as in encoder_calls.py.
-enum Code : int64_t {
-  PIPELINE,
-  BUFFER,
-  BUFFER_OFFSET,
-  BUFFERS,
-  BYTES,
-  THREADGROUP_MEMORY,
-  USE_RESOURCE,
-  USE_RESOURCES,
-  BARRIER_SCOPE,
-  BARRIER_RESOURCES,
-  DISPATCH_THREADS,
-  DISPATCH_THREADGROUPS,
-  DISPATCH_INDIRECT,
-  END_ENCODER,
-  COPY,
-  FILL,
-  PUSH_GROUP,
-  POP_GROUP,
-  SIGNPOST,
-  LABEL,
-  COMMIT,
-};
-
 std::string last_error;
 std::vector<id<MTLComputePipelineState>> pipelines;
 
@@ -276,9 +251,8 @@ int guarded(const std::function<void()>& action) {
   }
 }
 
-// One call of the array: its code and numbers, and the buffers that some of these name.
+// The numbers of one call of the array, and the buffers that some of these name.
 struct Call {
-  Code code;
   std::vector<int64_t> numbers;
   std::vector<void*> buffers;
 
@@ -290,6 +264,13 @@ struct Call {
   }
   id<MTLBuffer> buffer(size_t i) const {
     return numbers.at(i) < 0 ? nil : (__bridge id<MTLBuffer>)buffers.at(numbers[i]);
+  }
+  std::vector<id> several(size_t first, size_t step = 1) const {
+    std::vector<id> result;
+    for (size_t i = first; i < numbers.size(); i += step) {
+      result.push_back(buffer(i));
+    }
+    return result;
   }
 };
 
@@ -305,106 +286,98 @@ std::vector<uint8_t> make_bytes(size_t length, uint64_t seed) {
   return bytes;
 }
 
-void encode(id<MTLComputeCommandEncoder> encoder, const Call& call) {
-  switch (call.code) {
-    case PIPELINE:
-      [encoder setComputePipelineState:pipelines.at(call[0])];
-      break;
-    case BUFFER:
-      [encoder setBuffer:call.buffer(1) offset:call[2] atIndex:call[0]];
-      break;
-    case BUFFER_OFFSET:
-      [encoder setBufferOffset:call[1] atIndex:call[0]];
-      break;
-    case BUFFERS: {
-      std::vector<id<MTLBuffer>> several;
-      std::vector<NSUInteger> offsets;
-      for (size_t i = 1; i < call.numbers.size(); i += 2) {
-        several.push_back(call.buffer(i));
-        offsets.push_back(call[i + 1]);
-      }
-      [encoder setBuffers:several.data() offsets:offsets.data() withRange:NSMakeRange(call[0], several.size())];
-      break;
-    }
-    case BYTES: {
-      auto bytes = make_bytes(call[1], call[2]);
-      [encoder setBytes:bytes.data() length:call[1] atIndex:call[0]];
-      // the caller's memory is its own again, and anything may happen to it
-      std::fill(bytes.begin(), bytes.end(), 0xEE);
-      break;
-    }
-    case THREADGROUP_MEMORY:
-      [encoder setThreadgroupMemoryLength:call[1] atIndex:call[0]];
-      break;
-    case USE_RESOURCE:
-      [encoder useResource:call.buffer(0) usage:static_cast<MTLResourceUsage>(call[1])];
-      break;
-    case USE_RESOURCES:
-    case BARRIER_RESOURCES: {
-      std::vector<id<MTLResource>> several;
-      for (size_t i = 1; i < call.numbers.size(); ++i) {
-        several.push_back(call.buffer(i));
-      }
-      if (call.code == USE_RESOURCES) {
-        [encoder useResources:several.data()
-                        count:several.size()
-                        usage:static_cast<MTLResourceUsage>(call[0])];
-      } else {
-        [encoder memoryBarrierWithResources:several.data() count:several.size()];
-      }
-      break;
-    }
-    case BARRIER_SCOPE:
-      [encoder memoryBarrierWithScope:static_cast<MTLBarrierScope>(call[0])];
-      break;
-    case DISPATCH_THREADS:
-      [encoder dispatchThreads:call.size(0) threadsPerThreadgroup:call.size(3)];
-      break;
-    case DISPATCH_THREADGROUPS:
-      [encoder dispatchThreadgroups:call.size(0) threadsPerThreadgroup:call.size(3)];
-      break;
-    case DISPATCH_INDIRECT:
-      [encoder dispatchThreadgroupsWithIndirectBuffer:call.buffer(0)
-                                 indirectBufferOffset:call[1]
-                                threadsPerThreadgroup:call.size(2)];
-      break;
-    case PUSH_GROUP:
-      [encoder pushDebugGroup:@"group"];
-      break;
-    case POP_GROUP:
-      [encoder popDebugGroup];
-      break;
-    case SIGNPOST:
-      [encoder insertDebugSignpost:@"signpost"];
-      break;
-    case LABEL:
-      [encoder setLabel:@"label"];
-      break;
-    default:
-      throw std::runtime_error("encoder driver: unknown code");
+using Encoder = id<MTLComputeCommandEncoder>;
+
+void set_buffers(Encoder encoder, const Call& call) {
+  const auto buffers = call.several(1, 2);
+  std::vector<NSUInteger> offsets;
+  for (size_t i = 2; i < call.numbers.size(); i += 2) {
+    offsets.push_back(call[i]);
   }
+  [encoder setBuffers:buffers.data() offsets:offsets.data() withRange:NSMakeRange(call[0], buffers.size())];
 }
 
-void perform(MPSStream* stream, const Call& call) {
-  using at::mps::SyncType;
-  switch (call.code) {
-    // these take the queue themselves
-    case COPY:
-      stream->copy(call.buffer(0), call.buffer(2), call[4], call[1], call[3], 0, SyncType::NONE);
-      break;
-    case FILL:
-      stream->fill(call.buffer(0), static_cast<uint8_t>(call[3]), call[2], call[1], SyncType::NONE);
-      break;
-    case END_ENCODER:
-      on_queue([](MPSStream* stream) { stream->endKernelCoalescing(); });
-      break;
-    case COMMIT:
-      on_queue([](MPSStream* stream) { stream->synchronize(SyncType::COMMIT); });
-      break;
-    default:
-      on_queue([&](MPSStream* stream) { encode(stream->commandEncoder(), call); });
-  }
+void set_bytes(Encoder encoder, const Call& call) {
+  auto bytes = make_bytes(call[1], call[2]);
+  [encoder setBytes:bytes.data() length:call[1] atIndex:call[0]];
+  // the caller's memory is its own again, and anything may happen to it
+  std::fill(bytes.begin(), bytes.end(), 0xEE);
 }
+
+void use_resources(Encoder encoder, const Call& call) {
+  const auto resources = call.several(1);
+  [encoder useResources:resources.data() count:resources.size() usage:static_cast<MTLResourceUsage>(call[0])];
+}
+
+void wait_for_resources(Encoder encoder, const Call& call) {
+  const auto resources = call.several(1);
+  [encoder memoryBarrierWithResources:resources.data() count:resources.size()];
+}
+
+void dispatch_indirectly(Encoder encoder, const Call& call) {
+  [encoder dispatchThreadgroupsWithIndirectBuffer:call.buffer(0)
+                             indirectBufferOffset:call[1]
+                            threadsPerThreadgroup:call.size(2)];
+}
+
+using Perform = std::function<void(MPSStream*, const Call&)>;
+
+// A call of the stream's encoder.
+Perform encode(void (*made)(Encoder, const Call&)) {
+  return [made](MPSStream*, const Call& call) {
+    on_queue([&](MPSStream* stream) { made(stream->commandEncoder(), call); });
+  };
+}
+
+// The stream takes the queue itself for these two.
+void copy(MPSStream* stream, const Call& call) {
+  stream->copy(call.buffer(0), call.buffer(2), call[4], call[1], call[3], 0, at::mps::SyncType::NONE);
+}
+
+void fill(MPSStream* stream, const Call& call) {
+  stream->fill(call.buffer(0), static_cast<uint8_t>(call[3]), call[2], call[1], at::mps::SyncType::NONE);
+}
+
+void end_encoder(MPSStream*, const Call&) {
+  on_queue([](MPSStream* stream) { stream->endKernelCoalescing(); });
+}
+
+void commit(MPSStream*, const Call&) {
+  on_queue([](MPSStream* stream) { stream->synchronize(at::mps::SyncType::COMMIT); });
+}
+
+// By code: in the order of encoder_calls.py.
+const std::vector<Perform> performs = {
+    encode([](Encoder encoder, const Call& call) { [encoder setComputePipelineState:pipelines.at(call[0])]; }),
+    encode([](Encoder encoder, const Call& call) { [encoder setBuffer:call.buffer(1) offset:call[2] atIndex:call[0]]; }),
+    encode([](Encoder encoder, const Call& call) { [encoder setBufferOffset:call[1] atIndex:call[0]]; }),
+    encode(set_buffers),
+    encode(set_bytes),
+    encode([](Encoder encoder, const Call& call) { [encoder setThreadgroupMemoryLength:call[1] atIndex:call[0]]; }),
+    encode([](Encoder encoder, const Call& call) {
+      [encoder useResource:call.buffer(0) usage:static_cast<MTLResourceUsage>(call[1])];
+    }),
+    encode(use_resources),
+    encode([](Encoder encoder, const Call& call) {
+      [encoder memoryBarrierWithScope:static_cast<MTLBarrierScope>(call[0])];
+    }),
+    encode(wait_for_resources),
+    encode([](Encoder encoder, const Call& call) {
+      [encoder dispatchThreads:call.size(0) threadsPerThreadgroup:call.size(3)];
+    }),
+    encode([](Encoder encoder, const Call& call) {
+      [encoder dispatchThreadgroups:call.size(0) threadsPerThreadgroup:call.size(3)];
+    }),
+    encode(dispatch_indirectly),
+    end_encoder,
+    copy,
+    fill,
+    encode([](Encoder encoder, const Call&) { [encoder pushDebugGroup:@"group"]; }),
+    encode([](Encoder encoder, const Call&) { [encoder popDebugGroup]; }),
+    encode([](Encoder encoder, const Call&) { [encoder insertDebugSignpost:@"signpost"]; }),
+    encode([](Encoder encoder, const Call&) { [encoder setLabel:@"label"]; }),
+    commit,
+};
 
 } // namespace
 
@@ -442,7 +415,7 @@ EXPORTED int encoder_driver_run(
     for (size_t i = 0; i < length;) {
       const auto* numbers = calls + i + 2;
       const auto* end = numbers + calls[i + 1];
-      perform(stream, {static_cast<Code>(calls[i]), {numbers, end}, {buffers, buffers + buffer_count}});
+      performs.at(calls[i])(stream, {{numbers, end}, {buffers, buffers + buffer_count}});
       i = end - calls;
     }
   });

@@ -1,17 +1,19 @@
-"""Performs programs, whether by graphs or by what eager does without them.
+"""Performs programs by what eager does without graphs: a block runs again where a graph is replayed.
 
-Both ways keep the same books on pools: graphs that share one are replayed in
+Both this way and that of graphs keep the same books on pools: graphs that share one are replayed in
 the order of their captures, since each writes where later ones have results.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
+from memory import allocated, Peak
 from patched import mps
 from program_scope import run_step, Scope, Tape
 from tensor_programs import Block, CONTROLS, ENDINGS, Interruption, Program, READS, REFUSALS, Step
@@ -49,10 +51,14 @@ class Moment:
 
 
 class World:
-    """Performs the actions of a program, and remembers what it saw."""
+    """Performs the actions of a program without any capture, and remembers what it saw."""
 
     # whether a replay runs the block again
-    repeats: ClassVar[bool]
+    repeats = True
+    # Bytes: the small tensors that operators make for themselves, which nobody sees from outside.
+    UNSEEN = 1 << 12
+    # Bytes: two statuses of a draw without replacement, which each replay looks at, stay where they are.
+    CHECKED = 1 << 10
 
     def __init__(self) -> None:
         mps.manual_seed(5)
@@ -187,7 +193,8 @@ class World:
         level = self.level() if undone else 0
         tape: Tape = Tape()
         if self._record(graph, block, tape):
-            self.keep(graph, Recording(block, entry, slots[length:], tape))
+            if self.repeats:
+                graph.work = Recording(block, entry, slots[length:], tape)
             self.graphs.append(graph)
             return
         self.counts["captures that raised"] += 1
@@ -234,28 +241,39 @@ class World:
         elif name and not (block.frozen and name in READS):
             self.refuse(name)
 
-    # what the two worlds do differently
+    # what graphs do otherwise
 
-    def recording(self, graph: Graph, block: Block) -> AbstractContextManager[None]:
-        """Surrounds a block."""
-        raise NotImplementedError
+    @contextmanager
+    def recording(self, graph: Graph, block: Block) -> Iterator[None]:
+        before = allocated()
+        with Peak() as peak:
+            yield
+        if block.ending == "moved":
+            raise RuntimeError(block.ending)
+        if block.pool == 0:
+            held = max(0, allocated() - before)
+            checked = sum(name == "multinomial without replacement" for name, *_ in block.steps) * self.CHECKED
+            self.pool_bytes.append(max(0, peak.bytes - before) + held + checked + self.UNSEEN)
 
     def replay(self, graph: Graph) -> None:
-        """Replays a graph, in a block or outside."""
-        raise NotImplementedError
+        """Runs the block on the names that it found, and puts its results where they were."""
+        recording: Recording = graph.work
+        tape, block = recording.tape.again(), recording.block
+        scope = replace(self.scope, slots=list(recording.entry), tape=tape, reads=block.frozen)
+        for step in block.steps:
+            self._step(scope, step)
+        for old, new in zip(recording.made, scope.slots[len(recording.entry) :], strict=True):
+            # views of what was there before lie where they did
+            if old is not None and new is not None and old.data_ptr() != new.data_ptr():
+                old.copy_(new)
 
     def refuse(self, name: str) -> None:
-        """Does what a capture refuses, and raises."""
-        raise NotImplementedError
+        raise RuntimeError(name)
 
     def see_most(self) -> None:
-        """Sees that no more memory is in use than graphs and tensors need, or how much tensors do."""
-        raise NotImplementedError
+        self.most = allocated() + self.UNSEEN
 
-    # what only one of them has to do
-
-    def keep(self, graph: Graph, recording: Recording) -> None:
-        """Takes over what a block left."""
+    # what is to be done with graphs only
 
     def see_refused(self, name: str) -> None:
         """Sees that something is refused and does no harm."""

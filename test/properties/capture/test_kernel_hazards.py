@@ -10,6 +10,7 @@ import torch
 from patched import mps
 from replays import calls_in, captured, check
 
+pytestmark = pytest.mark.usefixtures("indirect")
 WAIT = "-[MTLIndirectComputeCommand setBarrier]"
 
 SOURCE = """
@@ -19,11 +20,6 @@ kernel void add(device float* x, device const float* y, uint i [[thread_position
 kernel void twice(device float* to, device const float* from, uint i [[thread_position_in_grid]]) { to[i] = 2 * from[i]; }
 kernel void copy(device float* to, device float* from, uint i [[thread_position_in_grid]]) { to[i] = from[i]; }
 """
-
-
-@pytest.fixture(autouse=True)
-def indirect(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTORCH_MPS_GRAPH_INDIRECT_COMMANDS", "1")
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from patched import mps
 from program_scope import Scope
 from program_world import Graph, World
 from tensor_programs import Block, ENDINGS, OTHERS, Program, programs, REFUSALS, Step, TENSORS
-from worlds import EagerWorld, GraphWorld
+from worlds import GraphWorld
 
 pytestmark = [
     # a program may capture views only
@@ -51,7 +51,7 @@ def assert_equal(actual: torch.Tensor, expected: torch.Tensor, what: str) -> Non
 
 def check(program: Program, kind: type[GraphWorld] = GraphWorld) -> World:
     """Compares what a program leaves with graphs and without."""
-    eager = perform(EagerWorld, program)
+    eager = perform(World, program)
     world = perform(kind, program, eager.most)
     for one, other in zip(world.moments, eager.moments, strict=True):
         assert one.seen.keys() == other.seen.keys()

@@ -32,12 +32,6 @@ kernel void add(device float* x, device const float* y, uint i [[thread_position
 Work = tuple[Callable[[], Any], list[torch.Tensor]]
 
 
-@pytest.fixture
-def indirect(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs of kernels become indirect command buffers in the captures that follow."""
-    monkeypatch.setenv("PYTORCH_MPS_GRAPH_INDIRECT_COMMANDS", "1")
-
-
 def tensors(count: int, device: str = "mps") -> list[torch.Tensor]:
     return [torch.full((32,), float(i), device=device) for i in range(count)]
 

@@ -1,15 +1,14 @@
-"""The two ways to perform a program: with graphs, and by running a block again where a graph is replayed."""
+"""Performs programs with graphs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, ClassVar
 
-from memory import allocated, falls_to, Peak
+from memory import allocated, falls_to
 from patched import mps
-from program_world import Graph, Recording, World
+from program_world import Graph, World
 from tensor_programs import Block, REFUSALS
 
 # A buffer takes up to so many bytes more than its size says.
@@ -102,46 +101,3 @@ class GraphWorld(World):
 
     def see_level(self, most: int) -> None:
         assert falls_to(most), f"a capture that failed keeps {allocated() - most} bytes"
-
-
-class EagerWorld(World):
-    """Runs programs without any capture."""
-
-    repeats = True
-    # Bytes: the small tensors that operators make for themselves, which nobody sees from outside.
-    UNSEEN = 1 << 12
-    # Bytes: two statuses of a draw without replacement, which each replay looks at, stay where they are.
-    CHECKED = 1 << 10
-
-    @contextmanager
-    def recording(self, graph: Graph, block: Block) -> Iterator[None]:
-        before = allocated()
-        with Peak() as peak:
-            yield
-        if block.ending == "moved":
-            raise RuntimeError(block.ending)
-        if block.pool == 0:
-            held = max(0, allocated() - before)
-            checked = sum(name == "multinomial without replacement" for name, *_ in block.steps) * self.CHECKED
-            self.pool_bytes.append(max(0, peak.bytes - before) + held + checked + self.UNSEEN)
-
-    def keep(self, graph: Graph, recording: Recording) -> None:
-        graph.work = recording
-
-    def replay(self, graph: Graph) -> None:
-        """Runs the block on the names that it found, and puts its results where they were."""
-        recording: Recording = graph.work
-        tape, block = recording.tape.again(), recording.block
-        scope = replace(self.scope, slots=list(recording.entry), tape=tape, reads=block.frozen)
-        for step in block.steps:
-            self._step(scope, step)
-        for old, new in zip(recording.made, scope.slots[len(recording.entry) :], strict=True):
-            # views of what was there before lie where they did
-            if old is not None and new is not None and old.data_ptr() != new.data_ptr():
-                old.copy_(new)
-
-    def refuse(self, name: str) -> None:
-        raise RuntimeError(name)
-
-    def see_most(self) -> None:
-        self.most = allocated() + self.UNSEEN

@@ -6,10 +6,8 @@ Exit status 1 if a program was wrong.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
-import subprocess
 import sys
 import threading
 import time
@@ -22,7 +20,9 @@ from rich.console import Console
 
 HERE = Path(__file__).resolve().parent
 REPORTS = HERE.parents[2] / "build" / "reports"
-TIMEOUT = 300.0  # seconds without a line from a worker, which a program that is shrunk may take
+sys.path.append(str(HERE.parents[1] / "programs"))
+from json_worker import JsonWorker  # noqa: E402
+
 PROGRESS_SECONDS = 15.0
 # Programs of one process at most: traces stay for its life. Both are multiples of a batch.
 MOST, LEAST = 2_500, 50
@@ -49,20 +49,10 @@ class Run:
     def run_worker(self, first: int, last: int) -> int:
         """Returns the number of the first program that the process left undone."""
         order = {"seed": self.options.seed, "family": self.options.family, "first": first, "last": last}
-        worker = subprocess.Popen(
-            [sys.executable, str(HERE / "worker.py"), json.dumps(order | {"shrink": not self.options.no_shrink})],
-            stdout=subprocess.PIPE,
-            stderr=None if self.options.verbose else subprocess.DEVNULL,
-            text=True,
-            env={**os.environ, **_ENVIRONMENT, "MPS_SIMULATOR": os.environ.get("MPS_SIMULATOR", "1")},
-        )
-        assert worker.stdout
+        order |= {"shrink": not self.options.no_shrink}
+        worker = JsonWorker(HERE / "worker.py", order, self.options.verbose, **_ENVIRONMENT)
         begin = first
-        timer = self.kill_later(worker)
-        for text in worker.stdout:
-            timer.cancel()
-            line = json.loads(text)
-            timer = self.kill_later(worker)
+        for line in worker.lines():
             with self.lock:
                 if "reason" in line:
                     self.add_failure(line)
@@ -70,8 +60,7 @@ class Run:
                     first = line["program"] + 1
                     self.report.count(line)
                     self.progress()
-        timer.cancel()
-        status = worker.wait()
+        status = worker.status
         if status == 1 and first == begin:
             raise SystemExit("a worker could not start; run with --verbose to see why")
         if status not in (0, 1) and first < last:
@@ -81,12 +70,6 @@ class Run:
                 self.add_failure({"program": first, "reason": reason, "pattern": [reason, str(first)], "steps": []})
             first += 1
         return first
-
-    def kill_later(self, worker: subprocess.Popen[str]) -> threading.Timer:
-        timer = threading.Timer(TIMEOUT, worker.kill)
-        timer.daemon = True
-        timer.start()
-        return timer
 
     def add_failure(self, failure: dict[str, Any]) -> None:
         if self.report.add_failure(failure):

@@ -17,7 +17,7 @@ from state_program import StateUse
 from state_subjects import batches, Box, optimizer_of, SHAPE, TRAINED
 from subjects import DEVICE, device_numbers
 from torch import nn
-from world import flat, Result, World
+from world import flat, NothingToDo, Result, World
 
 
 class StateWorld(World):
@@ -26,7 +26,9 @@ class StateWorld(World):
     def do(self, step: Step) -> Any:
         self.doing = step.name
         text = getattr(state_changes, f"change_{step.name}")(self, step)
-        return None if text is None else (text, self.use.entry)
+        if text is None:
+            raise NothingToDo
+        return text, self.use.entry
 
     def _set_up(self, uses: tuple[Use, ...]) -> None:
         self.use = cast(StateUse, uses[0])

@@ -55,4 +55,4 @@ def main(order: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    main(json.loads(sys.argv[1]))
+    main(json.load(sys.stdin))

@@ -7,7 +7,7 @@ import copy
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import entry_points as entries
 import torch
@@ -18,11 +18,23 @@ from thread_calls import call_from_threads, Hang
 from torch import nn
 from torch.func import functional_call  # type: ignore[attr-defined]
 
+Thing = TypeVar("Thing")
 # So many results, subjects and captures are kept; the oldest goes first.
 MOST_RESULTS, MOST_SUBJECTS, MOST_CAPTURES = 8, 5, 3
 SEED = 7
 # The rows are another number than the columns, so that dynamic shapes keep them apart.
 SHAPE = (6, 4)
+
+
+class NothingToDo(Exception):
+    """A step finds nothing that it could work on."""
+
+
+def choose(among: list[Thing], number: int) -> Thing:
+    """One of these; raises if there is none."""
+    if not among:
+        raise NothingToDo
+    return among[number % len(among)]
 
 
 @dataclass(eq=False)
@@ -42,7 +54,8 @@ class Subject:
     changes: int = 0
 
     @property
-    def module(self) -> nn.Module | None:
+    def module(self) -> Any:
+        """None for a function."""
         return self.target if isinstance(self.target, nn.Module) else None
 
     def parameters(self) -> list[tuple[str, nn.Parameter]]:
@@ -115,6 +128,14 @@ def flat(outputs: Any) -> list[torch.Tensor]:
     return list(outputs) if isinstance(outputs, tuple) else [outputs]
 
 
+def _scaled_copy(module: nn.Module, factor: float) -> nn.Module:
+    new = copy.deepcopy(module)
+    with torch.no_grad():
+        for parameter in new.parameters():
+            parameter.mul_(factor)
+    return new
+
+
 def _sum_of(tensors: Sequence[torch.Tensor]) -> Any:
     return functools.reduce(torch.add, (tensor.sum() for tensor in tensors))
 
@@ -141,8 +162,13 @@ class World:
     def graph_all(self, targets: list[Target], samples: list[torch.Tensor]) -> list[Target]:
         return targets
 
+    def compiled(self, use: Use) -> entries.Call:
+        """What calls a target that is compiled."""
+        return entries.call
+
     def call_of(self, use: Use, target: Target) -> Callable[[torch.Tensor], Any]:
-        return target
+        function = self.compiled(use) if use.entry.startswith("compiled") else entries.call
+        return target if function is entries.call else lambda x: function(target, x)
 
     def statics_of(self, target: Target, sample: torch.Tensor) -> torch.Tensor:
         return sample.detach().clone().requires_grad_(sample.requires_grad)
@@ -162,10 +188,10 @@ class World:
             self._set_up(program.uses)
             for number, step in enumerate(program.steps):
                 self.doing = f"{step.name}({step.a}, {step.b})"
-                done = self.do(step)
-                if done is None:
+                try:
+                    text, subject = self.do(step)
+                except NothingToDo:
                     continue
-                text, subject = done
                 entry = subject.use.entry if isinstance(subject, Subject) else subject
                 outcome.done.append(Done(number, text, f"{step.name}:{entry}"))
         except Exception as error:
@@ -178,7 +204,7 @@ class World:
         return outcome
 
     def do(self, step: Step) -> Any:
-        """Performs a step: its text and its subject, or None if there was nothing to do."""
+        """Performs a step, and returns its text and its subject."""
         return getattr(self, f"do_{step.name}")(step)
 
     def close(self) -> None:
@@ -235,22 +261,17 @@ class World:
         return f"{letter}{number}"
 
     def _subject(self, a: int) -> Subject:
-        return self.subjects[a % len(self.subjects)]
+        return choose(self.subjects, a)
 
-    def _with_parameters(self, a: int) -> Subject | None:
-        fitting = [s for s in self.subjects if s.use.kind in MODULES]
-        return fitting[a % len(fitting)] if fitting else None
+    def _with_parameters(self, a: int) -> Subject:
+        return choose([s for s in self.subjects if s.use.kind in MODULES], a)
 
-    def _parameter(self, a: int, b: int) -> tuple[Subject, str, nn.Parameter] | None:
+    def _parameter(self, a: int, b: int) -> tuple[Subject, str, nn.Parameter]:
         subject = self._with_parameters(a)
-        if subject is None:
-            return None
-        parameters = subject.parameters()
-        name, parameter = parameters[b % len(parameters)]
-        return subject, name, parameter
+        return subject, *choose(subject.parameters(), b)
 
-    def _result(self, a: int) -> Result | None:
-        return self.results[a % len(self.results)] if self.results else None
+    def _result(self, a: int) -> Result:
+        return choose(self.results, a)
 
     def _input(self, subject: Subject, b: int) -> tuple[torch.Tensor, str]:
         x, text = self.inputs[b % 2], f"x{b % 2}"
@@ -307,9 +328,9 @@ class World:
 
     def do_autocast(self, step: Step) -> Any:
         if self._subject(step.a).use.entry == "captured":
-            return None  # flags are those of the capture
+            raise NothingToDo  # flags are those of the capture
         if self._subject(step.a).use.entry.startswith("compiled") and step.b:
-            return None  # another trace, which takes its time
+            raise NothingToDo  # another trace, which takes its time
         with torch.autocast(DEVICE, dtype=torch.float16):
             done = self.do_forward(step)
         return f"autocast: {done[0]}", done[1]
@@ -318,7 +339,7 @@ class World:
         subject = self._subject(step.a)
         # a static trace is another function with another pool
         if subject.use.entry not in ("eager", "compiled dynamic", "compiled views") or subject.use.kind == "writes":
-            return None
+            raise NothingToDo
         x = self.inputs[step.b % 2][: 2 + step.b % 2]
         with torch.no_grad() if step.b >= 4 else contextlib.nullcontext():
             result = self._keep_outputs(subject, subject.call(x))
@@ -328,7 +349,7 @@ class World:
         """Calls with the static input itself, or with a negative view of it."""
         subject = self._subject(step.a)
         if subject.static is None or subject.use.kind == "writes":
-            return None
+            raise NothingToDo
         with torch.no_grad():
             subject.static.copy_(self.inputs[step.b % 2])
         is_negative = step.b >= 6
@@ -338,15 +359,13 @@ class World:
         return f"{text}{' as a negative view' if is_negative else ''})", subject
 
     def do_functional(self, step: Step) -> Any:
-        chosen = self._parameter(step.a, step.b)
-        if chosen is None or chosen[0].use.entry not in ("eager", "graphed", "graphed together"):
-            return None
-        subject, name, parameter = chosen
+        subject, name, parameter = self._parameter(step.a, step.b)
+        if subject.use.entry not in ("eager", "graphed", "graphed together"):
+            raise NothingToDo
         new = (parameter.detach() * 2).requires_grad_()
         leaf = self._name("n")
         self.leaves[leaf] = new
         x, text = self._input(subject, step.b)
-        assert subject.module is not None
         outputs = functional_call(subject.module, {name: new}, (x,))
         result = self._keep_outputs(subject, outputs)
         call = f"functional_call({subject.name}, {{{name!r}: {leaf}}}, {text})"
@@ -355,7 +374,7 @@ class World:
     def do_threads(self, step: Step) -> Any:
         subject = self._subject(step.a)
         if subject.use.entry == "captured" or subject.use.kind == "writes" or draws(subject.target):
-            return None
+            raise NothingToDo
         for results in self.threads(subject, self.inputs):
             self._keep(Result(self._name("t"), results))
         return f"{subject.name}(x0) and {subject.name}(x1) by two threads, under no_grad", subject
@@ -363,10 +382,7 @@ class World:
     # Backward passes
 
     def do_backward(self, step: Step) -> Any:
-        pending = [r for r in self.results if r.is_pending]
-        if not pending:
-            return None
-        result = pending[step.a % len(pending)]
+        result = choose([r for r in self.results if r.is_pending], step.a)
         return self._backward(result, step.b), result.entry
 
     def _backward(self, result: Result, b: int) -> str:
@@ -390,7 +406,7 @@ class World:
         """An ordinary step: forward, backward, and for odd b the optimizer."""
         subject = self._subject(step.a)
         if subject.use.entry == "captured":
-            return None
+            raise NothingToDo
         text = [self.do_forward(step)[0]]
         result = self.results[-1]
         if not result.is_pending:
@@ -404,7 +420,7 @@ class World:
     def do_second_order(self, step: Step) -> Any:
         subject = self._subject(step.a)
         if subject.use.entry == "captured" or subject.use.kind == "writes" or not subject.use.input_gradients:
-            return None
+            raise NothingToDo
         x, name = self.inputs[step.b % 2].detach().clone().requires_grad_(), self._name("y")
         self.leaves[name] = x
         loss = f"{subject.name}({name}).sum()"
@@ -417,8 +433,6 @@ class World:
     def do_use(self, step: Step) -> Any:
         """An eager computation that saves a result."""
         result = self._result(step.a)
-        if result is None:
-            return None
         # what needs no gradients belongs to no pass
         passes = result.passes if result.tensors[0].requires_grad else Pass()
         new = Result(self._name("z"), [result.tensors[0] * self.weight], result.entry, passes)
@@ -430,8 +444,6 @@ class World:
     def do_derive(self, step: Step) -> Any:
         """Keeps what comes of a result in place of the result."""
         result = self._result(step.a)
-        if result is None:
-            return None
         self._look()
         tensor = result.tensors[-1]
         forms: list[tuple[Callable[[], torch.Tensor], str]] = [
@@ -447,18 +459,14 @@ class World:
 
     def do_drop(self, step: Step) -> Any:
         result = self._result(step.a)
-        if result is None:
-            return None
         self._look()
         self.results.remove(result)
         return f"del {result.name}", result.entry
 
     def do_keep_gradient(self, step: Step) -> Any:
-        chosen = self._parameter(step.a, step.b)
-        if chosen is None or chosen[2].grad is None:
-            return None
-        subject, name, parameter = chosen
-        assert parameter.grad is not None
+        subject, name, parameter = self._parameter(step.a, step.b)
+        if parameter.grad is None:
+            raise NothingToDo
         result = Result(self._name("g"), [parameter.grad])
         self._keep(result)
         return f"{result.name} = {subject.name}.{name}.grad", subject
@@ -500,15 +508,15 @@ class World:
         """Captures a call, which may be that of a graphed or compiled subject."""
         subject = self._subject(step.a)
         if subject.use.entry == "captured":
-            return None
+            raise NothingToDo
         return f"{self._capture(subject, training=False).name} = capture of {subject.name}(static)", subject
 
     def do_capture_training(self, step: Step) -> Any:
         subject = self._with_parameters(step.a)
-        if subject is None or subject.use.entry == "captured" or subject.averaged_of is not None:
-            return None
+        if subject.use.entry == "captured" or subject.averaged_of is not None:
+            raise NothingToDo
         if not all(p.requires_grad for _, p in subject.parameters()):
-            return None
+            raise NothingToDo
         subject.trains_captured = True
         name = self._capture(subject, training=True).name
         return f"{name} = capture of a training step of {subject.name}(static)", subject
@@ -521,84 +529,62 @@ class World:
         return f"{capture.name}.static.copy_(x{b % 2}); {capture.name}.replay()"
 
     def do_replay(self, step: Step) -> Any:
-        valid = [c for c in self.captures if c.is_valid]
-        if not valid:
-            return None
-        capture = valid[step.a % len(valid)]
+        capture = choose([c for c in self.captures if c.is_valid], step.a)
         return self._replay(capture, step.b), capture.subject
 
     # Weights and what modules consist of
 
     def do_update(self, step: Step) -> Any:
-        chosen = self._parameter(step.a, step.b)
-        if chosen is None:
-            return None
-        subject, name, parameter = chosen
+        subject, name, parameter = self._parameter(step.a, step.b)
         with torch.no_grad():
             parameter.mul_(0.5)
         return f"{subject.name}.{name}.mul_(0.5)", subject
 
     def do_optimizer(self, step: Step) -> Any:
         subject = self._with_parameters(step.a)
-        if subject is None or not any(p.grad is not None for _, p in subject.parameters()):
-            return None
+        if not any(p.grad is not None for _, p in subject.parameters()):
+            raise NothingToDo
         self._optimizer(subject).step()
         return f"{subject.name} optimizer step", subject
 
     def do_zero_grad(self, step: Step) -> Any:
         subject = self._with_parameters(step.a)
-        if subject is None:
-            return None
         self._look()
         # a captured step goes on with the gradients that it found
         to_none = step.b % 4 > 0 and not subject.trains_captured
-        assert subject.module is not None
         subject.module.zero_grad(set_to_none=to_none)
         return f"{subject.name}.zero_grad({'' if to_none else 'set_to_none=False'})", subject
 
-    def _add_subject(self, subject: Subject) -> Subject | None:
-        if len(self.subjects) >= MOST_SUBJECTS:
-            return None
-        self.subjects.append(subject)
-        return subject
+    def _add_subject(self, subject: Subject, target: nn.Module, averaged: bool) -> Subject:
+        use = subject.use._replace(entry="eager") if averaged and subject.use.entry == "captured" else subject.use
+        new = Subject(f"m{len(self.subjects)}", use, target, self.call_of(use, target))
+        new.averaged_of = subject if averaged else None
+        self.subjects.append(new)
+        return new
 
     def do_copy(self, step: Step) -> Any:
         subject = self._with_parameters(step.a)
-        if subject is None or subject.averaged_of is not None or len(self.subjects) >= MOST_SUBJECTS:
-            return None
-        target = copy.deepcopy(subject.target)
-        with torch.no_grad():
-            for _, parameter in Subject("", subject.use, target, target).parameters():
-                parameter.mul_(2)
-        new = Subject(f"m{len(self.subjects)}", subject.use, target, self.call_of(subject.use, target))
-        self.subjects.append(new)
+        if subject.averaged_of is not None or len(self.subjects) >= MOST_SUBJECTS:
+            raise NothingToDo
+        target = _scaled_copy(subject.module, 2)
+        new = self._add_subject(subject, target, averaged=False)
         return f"{new.name} = deepcopy({subject.name}), its parameters * 2", subject
 
     def do_averaged(self, step: Step) -> Any:
         subject = self._with_parameters(step.a)
-        if subject is None or subject.averaged_of is not None or len(self.subjects) >= MOST_SUBJECTS:
-            return None
-        assert subject.module is not None
-        target = torch.optim.swa_utils.AveragedModel(subject.module)
-        use = subject.use._replace(entry="eager") if subject.use.entry == "captured" else subject.use
-        new = Subject(f"m{len(self.subjects)}", use, target, self.call_of(use, target), averaged_of=subject)
-        self.subjects.append(new)
+        if subject.averaged_of is not None or len(self.subjects) >= MOST_SUBJECTS:
+            raise NothingToDo
+        new = self._add_subject(subject, torch.optim.swa_utils.AveragedModel(subject.module), averaged=True)
         return f"{new.name} = AveragedModel({subject.name})", subject
 
     def do_ema(self, step: Step) -> Any:
-        averaged = [s for s in self.subjects if s.averaged_of is not None]
-        if not averaged:
-            return None
-        subject = averaged[step.a % len(averaged)]
+        subject = choose([s for s in self.subjects if s.averaged_of is not None], step.a)
         assert subject.averaged_of is not None
         subject.target.update_parameters(subject.averaged_of.module)  # type: ignore[union-attr, operator]
         return f"{subject.name}.update_parameters({subject.averaged_of.name})", subject
 
     def do_mode(self, step: Step) -> Any:
         subject = self._with_parameters(step.a)
-        if subject is None:
-            return None
-        assert subject.module is not None
         modules = list(subject.module.named_modules())
         if subject.use.entry.startswith("compiled"):
             modules = modules[:1]  # each combination is another trace
@@ -609,22 +595,14 @@ class World:
         return f"{where}.{'train' if module.training else 'eval'}()", subject
 
     def do_replace(self, step: Step) -> Any:
-        chosen = self._parameter(step.a, step.b)
-        if chosen is None:
-            return None
-        subject, name, parameter = chosen
+        subject, name, parameter = self._parameter(step.a, step.b)
         subject.changes += 1
         path, _, attribute = name.rpartition(".")
-        assert subject.module is not None
         owner = subject.module.get_submodule(path)
         what = ("parameter", "buffer", "submodule")[step.a // 3 % 3] if step.a >= 3 else "parameter"
         if what == "submodule" and path:
-            new = copy.deepcopy(owner)
-            with torch.no_grad():
-                for p in new.parameters():
-                    p.mul_(0.5)
             above, _, last = path.rpartition(".")
-            setattr(subject.module.get_submodule(above), last, new)
+            setattr(subject.module.get_submodule(above), last, _scaled_copy(owner, 0.5))
             return f"{subject.name}.{path} = deepcopy of it, its parameters * 0.5", subject
         buffers = [(n, t) for n, t in owner.named_buffers(recurse=False) if t.is_floating_point()]
         if what == "buffer" and buffers:
@@ -635,20 +613,16 @@ class World:
 
     def do_freeze(self, step: Step) -> Any:
         # only a first weight: upstream's BatchNorm leaves its gradients uninitialized if its input needs none
-        chosen = self._parameter(step.a, 0)
+        subject, name, parameter = self._parameter(step.a, 0)
         # Dynamo does not look at requires_grad again, whatever the backend
-        if chosen is None or chosen[0].use.entry.startswith("compiled"):
-            return None
-        subject, name, parameter = chosen
+        if subject.use.entry.startswith("compiled"):
+            raise NothingToDo
         subject.changes += 1
         parameter.requires_grad_(not parameter.requires_grad)
         return f"{subject.name}.{name}.requires_grad_({parameter.requires_grad})", subject
 
     def do_load(self, step: Step) -> Any:
         subject = self._with_parameters(step.a)
-        if subject is None:
-            return None
-        assert subject.module is not None
         subject.changes += 1
         state = {k: v * 0.5 if v.is_floating_point() else v.clone() for k, v in subject.module.state_dict().items()}
         subject.module.load_state_dict(state, assign=True)
@@ -658,11 +632,8 @@ class World:
 class ReferenceWorld(World):
     """As the eager one, but what is compiled is traced by AOTAutograd, which may round or raise otherwise."""
 
-    def call_of(self, use: Use, target: Target) -> Callable[[torch.Tensor], Any]:
-        if not use.entry.startswith("compiled"):
-            return target
-        function = entries.traced(use.kind, use.entry)
-        return lambda x: function(target, x)
+    def compiled(self, use: Use) -> entries.Call:
+        return entries.traced(use.kind, use.entry)
 
 
 class GraphWorld(World):
@@ -679,11 +650,8 @@ class GraphWorld(World):
         (static,) = graphed.static_inputs
         return static
 
-    def call_of(self, use: Use, target: Target) -> Callable[[torch.Tensor], Any]:
-        if not use.entry.startswith("compiled"):
-            return target
-        function = entries.compiled(use.kind, use.entry)
-        return lambda x: function(target, x)
+    def compiled(self, use: Use) -> entries.Call:
+        return entries.compiled(use.kind, use.entry)
 
     def threads(self, subject: Subject, inputs: list[torch.Tensor]) -> list[list[torch.Tensor]]:
         is_view = subject.use.entry == "compiled views"  # of memory that the next call overwrites

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import nn, Tensor
 
 from benchmark.case import Case, inference, new_input
-from benchmark.families.layers import Attention, FeedForward, Surroundings
+from benchmark.families.layers import Attention, FeedForward, Function, Surroundings
 
 
 def time_embedding(time: Tensor, width: int) -> Tensor:
@@ -256,7 +256,7 @@ class UNet(nn.Module):
                 self.up.append(stage(now + skips.pop(), width * levels[level], level))
                 now = width * levels[level]
             if level:
-                self.wider.append(nn.Conv2d(now, now, 3, padding=1))
+                self.wider.append(wider(now))
         self.blocks, self.levels = blocks, len(levels)
         self.norm, self.last = nn.GroupNorm(32, now), nn.Conv2d(now, channels, 3, padding=1)
 
@@ -283,7 +283,7 @@ class UNet(nn.Module):
             for i in range(self.blocks + 1):
                 x = self._run(self.up[level * (self.blocks + 1) + i], torch.cat([x, skips.pop()], 1), time, context)
             if level + 1 < self.levels:
-                x = self.wider[level](F.interpolate(x, scale_factor=2.0, mode="nearest"))
+                x = self.wider[level](x)
         return self.last(F.silu(self.norm(x)))
 
 
@@ -318,15 +318,10 @@ class PixelAttention(nn.Module):
         return x + y.transpose(1, 2).reshape(x.shape)
 
 
-class Wider(nn.Module):
+def wider(width: int) -> nn.Module:
     """Twice the pixels, and a convolution."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.convolution = nn.Conv2d(width, width, 3, padding=1)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.convolution(F.interpolate(x, scale_factor=2.0, mode="nearest"))
+    twice = Function(lambda x: F.interpolate(x, scale_factor=2.0, mode="nearest"))
+    return nn.Sequential(twice, nn.Conv2d(width, width, 3, padding=1))
 
 
 def vae(width: int, levels: tuple[int, ...], decoder: bool) -> nn.Module:
@@ -341,7 +336,7 @@ def vae(width: int, levels: tuple[int, ...], decoder: bool) -> nn.Module:
             stages.append(ResidualBlock(now, width * factor))
             now = width * factor
         if i + 1 < len(factors):
-            stages.append(Wider(now) if decoder else nn.Conv2d(now, now, 3, 2, 1))
+            stages.append(wider(now) if decoder else nn.Conv2d(now, now, 3, 2, 1))
     inner = [*middle, *stages] if decoder else [*stages, *middle]
     first, last = ((4, wide), (now, 3)) if decoder else ((3, width), (wide, 8))
     layers = [

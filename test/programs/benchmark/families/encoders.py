@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import nn, Tensor
 
 from benchmark.case import Case, inference, new_input
-from benchmark.families.layers import Caches, new_caches, Stack, Surroundings
+from benchmark.families.layers import Added, Caches, new_caches, Stack, Surroundings
 
 WORDS = 30522
 
@@ -115,20 +115,15 @@ def build_wave(device: str, *, samples: int = 16000) -> Case:
     return inference(WaveEncoder(768, 12, 12, 512), device, new_input((1, 1, samples), device))
 
 
-class ResidualWaves(nn.Module):
+def residual_waves(channels: int, kernel: int) -> nn.Module:
     """Dilated convolutions of one kernel size, each pair added to its input."""
 
-    def __init__(self, channels: int, kernel: int) -> None:
-        super().__init__()
-        self.dilated = nn.ModuleList(
-            nn.Conv1d(channels, channels, kernel, dilation=d, padding=d * (kernel // 2)) for d in (1, 3, 5)
-        )
-        self.plain = nn.ModuleList(nn.Conv1d(channels, channels, kernel, padding=kernel // 2) for _ in range(3))
+    def pair(dilation: int) -> nn.Module:
+        dilated = nn.Conv1d(channels, channels, kernel, dilation=dilation, padding=dilation * (kernel // 2))
+        plain = nn.Conv1d(channels, channels, kernel, padding=kernel // 2)
+        return Added(nn.LeakyReLU(0.1), dilated, nn.LeakyReLU(0.1), plain)
 
-    def forward(self, x: Tensor) -> Tensor:
-        for dilated, plain in zip(self.dilated, self.plain):
-            x = x + plain(F.leaky_relu(dilated(F.leaky_relu(x, 0.1)), 0.1))
-        return x
+    return nn.Sequential(*(pair(dilation) for dilation in (1, 3, 5)))
 
 
 class Vocoder(nn.Module):
@@ -143,7 +138,7 @@ class Vocoder(nn.Module):
             for i, rate in enumerate(rates)
         )
         self.residual = nn.ModuleList(
-            nn.ModuleList(ResidualWaves(channels >> (i + 1), kernel) for kernel in (3, 7, 11))
+            nn.ModuleList(residual_waves(channels >> (i + 1), kernel) for kernel in (3, 7, 11))
             for i in range(len(rates))
         )
         self.last = nn.Conv1d(channels >> len(rates), 1, 7, padding=3)

@@ -38,6 +38,29 @@ def rotary_tables(length: int, width: int) -> tuple[Tensor, Tensor]:
     return angles.cos(), angles.sin()
 
 
+class Function(nn.Module):
+    """A function as a layer."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x)
+
+
+class Added(nn.Sequential):
+    """Layers whose result is added to their input."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + super().forward(x)  # type: ignore[no-untyped-call]
+
+
+def tokens() -> nn.Module:
+    """From (batch, width, height, length) to (batch, tokens, width)."""
+    return Function(lambda x: x.flatten(2).transpose(1, 2))
+
+
 Caches = list[tuple[Tensor, Tensor]]
 
 

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn, Tensor
 
 from benchmark.case import Case, inference, new_input
-from benchmark.families.layers import Attention, FeedForward, Stack, Surroundings
+from benchmark.families.layers import Added, Attention, FeedForward, Function, Stack, Surroundings, tokens
 
 CLASSES = 1000
 
@@ -176,39 +176,38 @@ def densenet(blocks: tuple[int, ...], growth: int = 32) -> nn.Module:
     return nn.Sequential(*layers, nn.Linear(channels, CLASSES))
 
 
-class ConvNextBlock(nn.Module):
-    """Depthwise 7×7, layer norm over channels, feed-forward layer, scaled and added."""
+def channels_last() -> nn.Module:
+    """From (batch, channels, height, width) to (batch, height, width, channels)."""
+    return Function(lambda x: x.permute(0, 2, 3, 1))
+
+
+def channels_first() -> nn.Module:
+    """The way back."""
+    return Function(lambda x: x.permute(0, 3, 1, 2))
+
+
+class Scale(nn.Module):
+    """A factor for each channel."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.deep = nn.Conv2d(width, width, 7, padding=3, groups=width)
-        self.norm, self.feed_forward = nn.LayerNorm(width), FeedForward(width, 4 * width)
-        self.scale = nn.Parameter(torch.full((width,), 0.1))
+        self.factors = nn.Parameter(torch.full((width,), 0.1))
 
     def forward(self, x: Tensor) -> Tensor:
-        y = self.feed_forward(self.norm(self.deep(x).permute(0, 2, 3, 1))) * self.scale
-        return x + y.permute(0, 3, 1, 2)
-
-
-class ChannelNorm(nn.Module):
-    """Layer norm over the channels of (batch, channels, height, width)."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.norm = nn.LayerNorm(width)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.norm(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+        return x * self.factors
 
 
 def convnext(blocks: tuple[int, ...], width: int = 96) -> nn.Module:
     """ConvNeXt."""
-    layers: list[nn.Module] = [nn.Conv2d(3, width, 4, 4), ChannelNorm(width)]
+    layers: list[nn.Module] = [nn.Conv2d(3, width, 4, 4), channels_last(), nn.LayerNorm(width), channels_first()]
     for stage, count in enumerate(blocks):
         if stage:
-            layers += [ChannelNorm(width), nn.Conv2d(width, 2 * width, 2, 2)]
+            layers += [channels_last(), nn.LayerNorm(width), channels_first(), nn.Conv2d(width, 2 * width, 2, 2)]
             width *= 2
-        layers += [ConvNextBlock(width) for _ in range(count)]
+        for _ in range(count):
+            deep = nn.Conv2d(width, width, 7, padding=3, groups=width)
+            mixed = (nn.LayerNorm(width), FeedForward(width, 4 * width), Scale(width))
+            layers.append(Added(deep, channels_last(), *mixed, channels_first()))
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.LayerNorm(width), nn.Linear(width, CLASSES))
 
 
@@ -253,65 +252,31 @@ class WindowBlock(nn.Module):
         return x + self.feed_forward(self.second_norm(x))
 
 
-class Merge(nn.Module):
-    """Four neighbours become one of twice the width."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.norm, self.reduction = nn.LayerNorm(4 * width), nn.Linear(4 * width, 2 * width, bias=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        parts = [x[:, i::2, j::2] for i in range(2) for j in range(2)]
-        return self.reduction(self.norm(torch.cat(parts, -1)))
+def _neighbours(x: Tensor) -> Tensor:
+    """Four neighbours become one of four times the width."""
+    return torch.cat([x[:, i::2, j::2] for i in range(2) for j in range(2)], -1)
 
 
-class Swin(nn.Module):
+def swin(blocks: tuple[int, ...], width: int = 96, heads: int = 3, window: int = 7) -> nn.Module:
     """Swin without its masks and position biases."""
-
-    def __init__(self, blocks: tuple[int, ...], width: int = 96, heads: int = 3, window: int = 7) -> None:
-        super().__init__()
-        self.patches = nn.Conv2d(3, width, 4, 4)
-        layers: list[nn.Module] = []
-        for stage, count in enumerate(blocks):
-            if stage:
-                layers.append(Merge(width))
-                width, heads = 2 * width, 2 * heads
-            layers += [WindowBlock(width, heads, window, i % 2 == 1) for i in range(count)]
-        self.layers = nn.Sequential(*layers)
-        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, CLASSES)
-
-    def forward(self, images: Tensor) -> Tensor:
-        x = self.layers(self.patches(images).permute(0, 2, 3, 1))
-        return self.head(self.norm(x).mean((1, 2)))
-
-
-class MixerBlock(nn.Module):
-    """A feed-forward layer over tokens, and one over channels."""
-
-    def __init__(self, tokens: int, width: int) -> None:
-        super().__init__()
-        self.first_norm, self.second_norm = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.tokens, self.channels = FeedForward(tokens, width // 2), FeedForward(width, 4 * width)
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.tokens(self.first_norm(x).transpose(1, 2)).transpose(1, 2)
-        return x + self.channels(self.second_norm(x))
+    layers: list[nn.Module] = [nn.Conv2d(3, width, 4, 4), channels_last()]
+    for stage, count in enumerate(blocks):
+        if stage:
+            layers += [Function(_neighbours), nn.LayerNorm(4 * width), nn.Linear(4 * width, 2 * width, bias=False)]
+            width, heads = 2 * width, 2 * heads
+        layers += [WindowBlock(width, heads, window, i % 2 == 1) for i in range(count)]
+    return nn.Sequential(*layers, nn.LayerNorm(width), Function(lambda x: x.mean((1, 2))), nn.Linear(width, CLASSES))
 
 
 def mixer(layers: int, width: int, size: int, patch: int) -> nn.Module:
-    """MLP-Mixer."""
-
-    class Mixer(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.patches = nn.Conv2d(3, width, patch, patch)
-            self.blocks = nn.Sequential(*(MixerBlock((size // patch) ** 2, width) for _ in range(layers)))
-            self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, CLASSES)
-
-        def forward(self, images: Tensor) -> Tensor:
-            return self.head(self.norm(self.blocks(self.patches(images).flatten(2).transpose(1, 2))).mean(1))
-
-    return Mixer()
+    """MLP-Mixer: feed-forward layers over tokens and over channels in turn."""
+    swapped = [Function(lambda x: x.transpose(1, 2)) for _ in range(2)]
+    parts: list[nn.Module] = [nn.Conv2d(3, width, patch, patch), tokens()]
+    for _ in range(layers):
+        over_tokens = FeedForward((size // patch) ** 2, width // 2)
+        parts.append(Added(nn.LayerNorm(width), swapped[0], over_tokens, swapped[1]))
+        parts.append(Added(nn.LayerNorm(width), FeedForward(width, 4 * width)))
+    return nn.Sequential(*parts, nn.LayerNorm(width), Function(lambda x: x.mean(1)), nn.Linear(width, CLASSES))
 
 
 # By name, what makes a model for images of a size.
@@ -330,7 +295,7 @@ NETWORKS: dict[str, Callable[[int], nn.Module]] = {
     "vit-small": lambda size: VisionTransformer(384, 12, 6, size, 16),
     "vit-base": lambda size: VisionTransformer(768, 12, 12, size, 16),
     "vit-large": lambda size: VisionTransformer(1024, 24, 16, size, 16, distinct=4),
-    "swin-tiny": lambda _size: Swin((2, 2, 6, 2)),
+    "swin-tiny": lambda _size: swin((2, 2, 6, 2)),
     "mixer-small": lambda size: mixer(8, 512, size, 16),
 }
 
