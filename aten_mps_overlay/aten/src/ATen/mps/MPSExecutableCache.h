@@ -158,15 +158,13 @@ class MPSStream;
 /// How executables are to be encoded: without a commit of their own in the middle.
 MPSGraphExecutableExecutionDescriptor* executableExecutionDescriptor();
 
-/// Encodes the run as a cached executable if operators are to do so, or `always`. What it returns has no executable,
-/// and nothing is encoded, if they are not, or if the graph can't be compiled. Must be called on the stream's queue,
-/// with no encoder open, in an autorelease pool.
-MPSExecutableRun encodeCachedExecutable(MPSStream* stream,
-                                        MPSCommandBuffer* command_buffer,
-                                        MPSGraph* graph,
-                                        NSDictionary* feeds,
-                                        NSDictionary* results,
-                                        bool always);
+/// Encodes the run as a cached executable. Returns false, and encodes nothing, if the cache is not enabled or the graph
+/// can't be compiled. Call it on the stream's queue, with no encoder open, in an autorelease pool.
+bool encodeCachedExecutable(MPSStream* stream,
+                            MPSCommandBuffer* command_buffer,
+                            MPSGraph* graph,
+                            NSDictionary* feeds,
+                            NSDictionary* results);
 
 } // namespace at::mps
 

@@ -349,19 +349,18 @@ MPSGraphExecutableExecutionDescriptor* executableExecutionDescriptor() {
   return descriptor;
 }
 
-MPSExecutableRun encodeCachedExecutable(MPSStream* stream,
-                                        MPSCommandBuffer* command_buffer,
-                                        MPSGraph* graph,
-                                        NSDictionary* feeds,
-                                        NSDictionary* results,
-                                        bool always) {
+bool encodeCachedExecutable(MPSStream* stream,
+                            MPSCommandBuffer* command_buffer,
+                            MPSGraph* graph,
+                            NSDictionary* feeds,
+                            NSDictionary* results) {
   auto& cache = MPSExecutableCache::getInstance();
-  if (!cache.enabled && !always) {
-    return {};
+  if (!cache.enabled) {
+    return false;
   }
-  auto run = cache.get(graph, feeds, results, stream->device(), stream->compilationDescriptor());
+  const auto run = cache.get(graph, feeds, results, stream->device(), stream->compilationDescriptor());
   if (!run.executable) {
-    return run;
+    return false;
   }
   [run.executable encodeToCommandBuffer:command_buffer
                             inputsArray:run.inputs
@@ -374,7 +373,7 @@ MPSExecutableRun encodeCachedExecutable(MPSStream* stream,
   if (++runs % runs_per_commit == 0) {
     stream->synchronize(SyncType::COMMIT);
   }
-  return run;
+  return true;
 }
 
 MPSExecutableCacheStats executableCacheStats() {

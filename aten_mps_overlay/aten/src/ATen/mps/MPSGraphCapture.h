@@ -4,7 +4,6 @@
 
 #include <ATen/core/Generator.h>
 #include <ATen/mps/MPSCaptureUtils.h>
-#include <ATen/mps/MPSExecutableCache.h>
 #include <ATen/mps/MPSHostComputations.h>
 #include <ATen/mps/MPSLockOrder.h>
 #include <ATen/mps/MPSRecording.h>
@@ -43,7 +42,7 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   bool records();
   /// Returns a retained stand-in for `encoder`.
   id<MTLComputeCommandEncoder> newRecordingEncoder(id<MTLComputeCommandEncoder> encoder);
-  void recordGraphRun(MPSGraph* graph, NSDictionary* feeds, NSDictionary* targets, const MPSExecutableRun& run);
+  void recordGraphRun(MPSGraph* graph, NSDictionary* feeds, NSDictionary* targets);
   void recordCopy(MPSCopyStep copy);
   void recordStep(MPSCommandStep step);
   void recordKernel(MPSKernelStep step) override;
@@ -119,7 +118,7 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   void keepBuffer(const void* buffer);
   void refuseMove(const MPSWatchedTensor& tensor);
   static std::vector<c10::VariableVersion> writtenOf(const std::vector<Version>& versions);
-  static std::vector<MPSWatchedGradient> writtenGradients(const std::vector<MPSWatchedTensor>& watched,
+  static std::vector<MPSWrittenGradient> writtenGradients(const std::vector<MPSWatchedTensor>& watched,
                                                           const std::vector<Version>& versions);
 
   const bool freeze_host_reads_;

@@ -1,5 +1,6 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/mps/MPSAllocatorInterface.h>
+#include <ATen/mps/MPSExecutableCache.h>
 #include <ATen/mps/MPSGraphCapture.h>
 #include <c10/util/SmallVector.h>
 
@@ -330,21 +331,12 @@ id<MTLComputeCommandEncoder> MPSGraphCapture::newRecordingEncoder(id<MTLComputeC
   return (id<MTLComputeCommandEncoder>)[[MPSRecordingEncoder alloc] initWithEncoder:encoder recorder:this];
 }
 
-void MPSGraphCapture::recordGraphRun(MPSGraph* graph,
-                                     NSDictionary* feeds,
-                                     NSDictionary* targets,
-                                     const MPSExecutableRun& run) {
+void MPSGraphCapture::recordGraphRun(MPSGraph* graph, NSDictionary* feeds, NSDictionary* targets) {
   MPSGraphRunStep step;
-  if (run.executable) {
-    step.executable = run.executable;
-    step.inputs = run.inputs;
-    step.results = run.results;
-  } else {
-    step.graph = graph;
-    // callers may go on to change a mutable dictionary
-    step.feeds = [[feeds copy] autorelease];
-    step.targets = [[targets copy] autorelease];
-  }
+  step.graph = graph;
+  // callers may go on to change a mutable dictionary
+  step.feeds = [[feeds copy] autorelease];
+  step.targets = [[targets copy] autorelease];
   if (notes_places_) {
     auto places = std::make_shared<MPSTensorPlaces>();
     std::lock_guard lock(mutex_);
@@ -486,16 +478,16 @@ std::vector<c10::VariableVersion> MPSGraphCapture::writtenOf(const std::vector<V
   return written;
 }
 
-std::vector<MPSWatchedGradient> MPSGraphCapture::writtenGradients(const std::vector<MPSWatchedTensor>& watched,
+std::vector<MPSWrittenGradient> MPSGraphCapture::writtenGradients(const std::vector<MPSWatchedTensor>& watched,
                                                                   const std::vector<Version>& versions) {
-  using Kind = MPSWatchedGradient::Kind;
+  using Kind = MPSWrittenGradient::Kind;
   std::unordered_map<const TensorImpl*, const Version*> written;
   for (const auto& version : versions) {
     if (version.isWritten()) {
       written.emplace(version.tensor, &version);
     }
   }
-  std::vector<MPSWatchedGradient> gradients;
+  std::vector<MPSWrittenGradient> gradients;
   for (const auto& tensor : watched) {
     const auto living = tensor.record().living();
     const auto version =
@@ -542,10 +534,10 @@ std::shared_ptr<const MPSRecording> MPSGraphCapture::finish(id<MTLDevice> device
   watched.erase(first_moved, watched.end());
   auto gradients = writtenGradients(watched, versions);
   // forgets tensors that are gone, which have their counters as long as they are known
-  recording->watched.set(std::move(watched), std::move(gradients), host_computations_.takeInputs());
+  recording->watched.set(std::move(watched), host_computations_.takeInputs());
   auto written = writtenOf(versions);
   versions.clear();
-  recording->written.set(std::move(written));
+  recording->written.set(std::move(written), std::move(gradients));
   @autoreleasepool {
     keepConstants(*recording, device);
   }

@@ -4,7 +4,6 @@
 // run them. Plain C++.
 
 #include <ATen/core/Tensor.h>
-#include <ATen/core/ivalue.h>
 #include <ATen/mps/MPSLockOrder.h>
 #include <ATen/mps/MPSTensorRecord.h>
 #include <ATen/record_function.h>
@@ -15,22 +14,6 @@
 #include <vector>
 
 namespace at::mps {
-
-/// Visits the tensors of an argument or result of an operator.
-template <typename Visitor>
-void forEachTensor(const IValue& value, const Visitor& visit) {
-  if (value.isTensor()) {
-    visit(value.toTensor());
-  } else if (value.isTensorList()) {
-    for (const Tensor& tensor : value.toTensorList()) {
-      visit(tensor);
-    }
-  } else if (value.isList()) {
-    for (const auto& element : value.toListRef()) {
-      forEachTensor(element, visit);
-    }
-  }
-}
 
 /// The CPU memory that an operator is given.
 struct MPSHostAccess {

@@ -3,6 +3,7 @@
 #include <ATen/mps/MPSCaptureUtils.h>
 #include <ATen/mps/MPSHostComputations.h>
 #include <ATen/mps/MPSHostRefresh.h>
+#include <ATen/mps/MPSSubmission.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/irange.h>
 

@@ -4,6 +4,8 @@
 
 #include <ATen/mps/MPSCommandStep.h>
 #include <ATen/mps/MPSGraphMemory.h>
+#include <ATen/mps/MPSWatchedTensors.h>
+#include <ATen/mps/MPSWrittenTensors.h>
 
 #include <algorithm>
 #include <memory>
@@ -28,19 +30,20 @@ struct MPSRecording {
   std::optional<MPSPoolReference> pool;
   std::optional<MPSOverwrites> overwrites;
   MPSWatchedTensors watched;
-  MPSWrittenVersions written;
+  MPSWrittenTensors written;
   // graphs that were replayed inside the capture
   std::vector<std::shared_ptr<const MPSRecording>> parts;
 
   /// Raises when a tensor that the steps use has moved.
   void checkTensors() const {
     watched.check();
+    written.check();
     for (const auto& part : parts) {
       part->checkTensors();
     }
   }
   void giveBackGradients() const {
-    watched.giveBackGradients();
+    written.giveBackGradients();
     for (const auto& part : parts) {
       part->giveBackGradients();
     }
@@ -48,7 +51,7 @@ struct MPSRecording {
   /// Counts a replay of the steps, which writes the tensors of `parts`, too.
   void countReplay() const {
     overwrites->countReplay();
-    written.bump();
+    written.countReplay();
     for (const auto& part : parts) {
       part->countReplay();
     }

@@ -3,6 +3,8 @@
 // Whose work the stream's queue runs: which capture it is part of, if any, and which operator submitted it.
 // Objective-C++ only.
 
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
 #include <ATen/mps/MPSHostRefresh.h>
 #include <ATen/record_function.h>
 
@@ -55,6 +57,22 @@ void endOperator();
 
 /// Tells what the calling thread's copies to the device read.
 void setHostSource(std::shared_ptr<MPSHostRefresh> source);
+
+/// Visits the tensors of an argument or result of an operator.
+template <typename Visitor>
+void forEachTensor(const IValue& value, const Visitor& visit) {
+  if (value.isTensor()) {
+    visit(value.toTensor());
+  } else if (value.isTensorList()) {
+    for (const Tensor& tensor : value.toTensorList()) {
+      visit(tensor);
+    }
+  } else if (value.isList()) {
+    for (const auto& element : value.toListRef()) {
+      forEachTensor(element, visit);
+    }
+  }
+}
 
 /// Keeps what this thread submits out of the graph while it lives.
 class MPSCapturePause {

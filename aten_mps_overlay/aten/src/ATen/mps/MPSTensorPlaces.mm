@@ -1,3 +1,4 @@
+#include <ATen/mps/MPSExecutableCache.h>
 #include <ATen/mps/MPSGraphCapture.h>
 #include <ATen/mps/MPSTensorPlaces.h>
 

@@ -61,8 +61,6 @@ class MPSTensorRecord {
   const void* data() const {
     return data_;
   }
-  /// Has the processor fetch the memory that isChanged() reads.
-  void prefetch() const;
   ScalarType dtype() const {
     return typeMetaToScalarType(dtype_);
   }

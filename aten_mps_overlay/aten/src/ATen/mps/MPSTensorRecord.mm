@@ -82,16 +82,6 @@ bool MPSTensorRecord::isChanged() const {
       now->is_neg() != is_neg_;
 }
 
-void MPSTensorRecord::prefetch() const {
-  // weak references keep both objects' memory
-  const auto* tensor = reinterpret_cast<const char*>(tensor_._unsafe_get_target());
-  constexpr size_t cache_line = 64;
-  for (size_t offset = 0; offset < sizeof(TensorImpl); offset += cache_line) {
-    __builtin_prefetch(tensor + offset);
-  }
-  __builtin_prefetch(storage_._unsafe_get_target());
-}
-
 std::string MPSTensorRecord::describe() const {
   std::ostringstream text;
   text << "the " << typeMetaToScalarType(dtype_) << (is_on_host_ ? " CPU" : "") << " tensor of shape "
