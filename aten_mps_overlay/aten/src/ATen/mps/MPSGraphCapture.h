@@ -123,9 +123,9 @@ class MPSGraphCapture final : public MPSKernelRecorder {
 
   const bool freeze_host_reads_;
   const std::vector<Generator> generators_;
+  std::atomic<int> unrecorded_draws_{0};
   const bool check_input_liveness_;
   const bool notes_places_;
-  std::atomic<int> unrecorded_draws_{0};
   MPSHostComputations host_computations_;
   // observes the operators of the threads that work for the capture, and tells them from others: autograd hands it on
   std::atomic<CallbackHandle> operator_observer_{0};
