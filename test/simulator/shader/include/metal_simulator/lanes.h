@@ -127,6 +127,14 @@ MPS_SIMULATOR_SHUFFLE(simd_shuffle_down, __lane() + operand)
 MPS_SIMULATOR_SHUFFLE(simd_shuffle_up, __lane() - operand)
 #undef MPS_SIMULATOR_SHUFFLE
 
+// The place of a lane's first element; the second is in the next column.
+constexpr uint __matrix_row(uint lane) {
+  return ((lane / 4) & 4) + (lane / 2) % 4;
+}
+constexpr uint __matrix_column(uint lane) {
+  return ((lane / 4) & 2) * 2 + (lane % 2) * 2;
+}
+
 // 8x8 matrices, two elements a lane.
 template <class T, int columns, int rows>
 struct simdgroup_matrix {
@@ -134,7 +142,12 @@ struct simdgroup_matrix {
   vec<T, 2> __elements;
 
   simdgroup_matrix() = default;
-  explicit simdgroup_matrix(T diagonal);
+  explicit simdgroup_matrix(T diagonal) {
+    const uint lane = __lane();
+    for (uint i = 0; i < 2; ++i) {
+      __elements[i] = __matrix_row(lane) == __matrix_column(lane) + i ? diagonal : T(0);
+    }
+  }
   vec<T, 2>& thread_elements() {
     return __elements;
   }
@@ -146,26 +159,11 @@ typedef simdgroup_matrix<float, 8, 8> simdgroup_float8x8;
 typedef simdgroup_matrix<half, 8, 8> simdgroup_half8x8;
 typedef simdgroup_matrix<bfloat, 8, 8> simdgroup_bfloat8x8;
 
-// The place of a lane's first element; the second is in the next column.
-constexpr uint __matrix_row(uint lane) {
-  return ((lane / 4) & 4) + (lane / 2) % 4;
-}
-constexpr uint __matrix_column(uint lane) {
-  return ((lane / 4) & 2) * 2 + (lane % 2) * 2;
-}
-
 template <class T, int columns, int rows = columns>
 inline simdgroup_matrix<T, columns, rows> make_filled_simdgroup_matrix(T value) {
   simdgroup_matrix<T, columns, rows> result;
   result.__elements = vec<T, 2>(value);
   return result;
-}
-template <class T, int columns, int rows>
-inline simdgroup_matrix<T, columns, rows>::simdgroup_matrix(T diagonal) {
-  const uint lane = __lane();
-  for (uint i = 0; i < 2; ++i) {
-    __elements[i] = __matrix_row(lane) == __matrix_column(lane) + i ? diagonal : T(0);
-  }
 }
 // Calls function(slot, row, column, i) for both elements of each lane that is present.
 template <class Slot, class Function>
