@@ -5,6 +5,16 @@
 #include "foundation/copying.h"
 #include "support/counters.h"
 
+// A class whose properties all begin as zero.
+#define PLAIN_DESCRIPTOR(name)                 \
+  @implementation name                         \
+  +(instancetype)descriptor {                  \
+    COUNT_CALL();                              \
+    return [[[self alloc] init] autorelease];  \
+  }                                            \
+  COPIES_PROPERTIES                            \
+  @end
+
 @implementation MPSGraphConvolution2DOpDescriptor
 
 - (instancetype)init {
@@ -108,24 +118,6 @@ COPIES_PROPERTIES
 
 @end
 
-@implementation MPSGraphLSTMDescriptor
+PLAIN_DESCRIPTOR(MPSGraphLSTMDescriptor)
 
-+ (instancetype)descriptor {
-  COUNT_CALL();
-  return [[[self alloc] init] autorelease];
-}
-
-COPIES_PROPERTIES
-
-@end
-
-@implementation MPSGraphFFTDescriptor
-
-+ (instancetype)descriptor {
-  COUNT_CALL();
-  return [[[self alloc] init] autorelease];
-}
-
-COPIES_PROPERTIES
-
-@end
+PLAIN_DESCRIPTOR(MPSGraphFFTDescriptor)

@@ -65,31 +65,38 @@ class HostCommand final : public GpuCommand {
   Command command_;
 };
 
-class SignalCommand final : public GpuCommand {
+class EventCommand : public GpuCommand {
+ public:
+  EventCommand(SimulatedEvent* event, uint64_t value, SimulatedCommandBuffer* buffer)
+      : event_(event), value_(value), buffer_(buffer) {}
+  bool runs_in_null_mode() const override {
+    return true;
+  }
+
+ protected:
+  SimulatedEvent* event_;
+  uint64_t value_;
+  SimulatedCommandBuffer* buffer_; // whose command it is
+};
+
+class SignalCommand final : public EventCommand {
  public:
   SignalCommand(SimulatedEvent* event, uint64_t value, SimulatedCommandBuffer* buffer, size_t done)
-      : event_(event), value_(value), buffer_(buffer), done_(done) {}
+      : EventCommand(event, value, buffer), done_(done) {}
   void run() override {
     // A program that waits for the event may touch what the work before it has used.
     buffer_->_accesses.finish(done_);
     GpuOrder::instance().signals(event_->_order, value_, buffer_->_order);
     [event_ signalValue:value_];
   }
-  bool runs_in_null_mode() const override {
-    return true;
-  }
 
  private:
-  SimulatedEvent* event_;
-  uint64_t value_;
-  SimulatedCommandBuffer* buffer_; // whose command it is
   size_t done_;
 };
 
-class WaitCommand final : public GpuCommand {
+class WaitCommand final : public EventCommand {
  public:
-  WaitCommand(SimulatedEvent* event, uint64_t value, SimulatedCommandBuffer* buffer)
-      : event_(event), value_(value), buffer_(buffer) {}
+  using EventCommand::EventCommand;
   void run() override {
     GpuOrder::instance().waits(event_->_order, value_, buffer_->_order);
   }
@@ -101,14 +108,6 @@ class WaitCommand final : public GpuCommand {
     return "the event " + name + " to reach " + std::to_string(value_) + ", which nothing signals (it is at " +
         std::to_string(event_->_value.load()) + ")";
   }
-  bool runs_in_null_mode() const override {
-    return true;
-  }
-
- private:
-  SimulatedEvent* event_;
-  uint64_t value_;
-  SimulatedCommandBuffer* buffer_; // whose command it is
 };
 
 } // namespace

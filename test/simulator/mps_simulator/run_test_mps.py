@@ -75,7 +75,8 @@ class Worker:
     """A process that has collected the tests and runs those that it is sent."""
 
     def __init__(self, test_file: Path, log: TextIO, environment: dict[str, str]) -> None:
-        self._command, command_end = self._pipe_to_child()
+        command_end, write_end = os.pipe()
+        self._command = os.fdopen(write_end, "w", buffering=1)
         answer_end, self._answer = os.pipe()
         os.set_inheritable(self._answer, True)
         self._answers = os.fdopen(answer_end, "rb", buffering=0)
@@ -102,11 +103,6 @@ class Worker:
         os.close(command_end)
         os.close(self._answer)
         self.ids: list[str] = self.receive(START_TIMEOUT)["ids"]
-
-    @staticmethod
-    def _pipe_to_child() -> tuple[Any, int]:
-        read_end, write_end = os.pipe()
-        return os.fdopen(write_end, "w", buffering=1), read_end
 
     def send(self, test: str) -> None:
         """Asks for a test to be run."""
@@ -315,13 +311,10 @@ class Run:
             self.problems = differences(self.results, self.remaining, self._ids)
         if self.options.touches:
             wanted = sources_for(self.options.file, self.test_file.parents[1])
-            self.problems += [f"no test ran code of {name}" for name in sorted(wanted - self.touched())]
+            touched = files_of(self._entered, read_build().link_map)
+            self.problems += [f"no test ran code of {name}" for name in sorted(wanted - touched)]
         self.write_report()
         return self.verdict()
-
-    def touched(self) -> set[str]:
-        """Returns the sources of the backend's operations that a function ran of."""
-        return files_of(self._entered, read_build().link_map)
 
     def listed(self) -> int:
         """Returns how many tests were run and failed in the way that the list says."""

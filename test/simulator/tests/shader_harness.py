@@ -20,7 +20,10 @@ BINDINGS = 31
 Binding = torch.Tensor | bytes | int | float | None
 
 
-def _load() -> ctypes.CDLL:
+@cache
+def native() -> ctypes.CDLL:
+    """The C interface."""
+    os.environ.setdefault("MPS_SIMULATOR_SHADER_CACHE", str(REPOSITORY / "build" / "shader_cache"))
     library = ctypes.CDLL(str(read_build().library))
     library.mps_simulator_shader_compile.restype = ctypes.c_void_p
     library.mps_simulator_shader_compile.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint, ctypes.c_int]
@@ -34,13 +37,6 @@ def _load() -> ctypes.CDLL:
     library.mps_simulator_shader_argument_offset.argtypes = [*[ctypes.c_void_p, ctypes.c_char_p], *[ctypes.c_uint] * 2]
     library.mps_simulator_shader_run.argtypes = [ctypes.c_void_p, ctypes.c_char_p, *[ctypes.c_void_p] * 4]
     return library
-
-
-@cache
-def native() -> ctypes.CDLL:
-    """The C interface."""
-    os.environ.setdefault("MPS_SIMULATOR_SHADER_CACHE", str(REPOSITORY / "build" / "shader_cache"))
-    return _load()
 
 
 def text_lines(text: Any) -> list[str]:

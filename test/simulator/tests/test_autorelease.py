@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 from typing import Any, TYPE_CHECKING
 
 import pytest
 import torch
+from test_package import run
 
 import mps_simulator
 
@@ -94,7 +93,5 @@ def test_replays_leak_nothing(on_thread: bool) -> None:
 def test_pools_are_opened_until_the_process_ends() -> None:
     """The allocator's destructor opens one, and uses its queue, after main() has ended."""
     program = "import torch; torch.sin(torch.ones(4, 4, device='mps'))"
-    result = subprocess.run(
-        [sys.executable, "-m", "mps_simulator", "-c", program], capture_output=True, text=True, timeout=120, check=False
-    )
+    result = run("-m", "mps_simulator", "-c", program)
     assert (result.returncode, result.stderr) == (0, "")

@@ -127,6 +127,14 @@ MPS_SIMULATOR_SHUFFLE(simd_shuffle_down, __lane() + operand)
 MPS_SIMULATOR_SHUFFLE(simd_shuffle_up, __lane() - operand)
 #undef MPS_SIMULATOR_SHUFFLE
 
+// The place of a lane's first element; the second is in the next column.
+constexpr uint __matrix_row(uint lane) {
+  return ((lane / 4) & 4) + (lane / 2) % 4;
+}
+constexpr uint __matrix_column(uint lane) {
+  return ((lane / 4) & 2) * 2 + (lane % 2) * 2;
+}
+
 // 8x8 matrices, two elements a lane.
 template <class T, int columns, int rows>
 struct simdgroup_matrix {
@@ -134,7 +142,12 @@ struct simdgroup_matrix {
   vec<T, 2> __elements;
 
   simdgroup_matrix() = default;
-  explicit simdgroup_matrix(T diagonal);
+  explicit simdgroup_matrix(T diagonal) {
+    const uint lane = __lane();
+    for (uint i = 0; i < 2; ++i) {
+      __elements[i] = __matrix_row(lane) == __matrix_column(lane) + i ? diagonal : T(0);
+    }
+  }
   vec<T, 2>& thread_elements() {
     return __elements;
   }
@@ -146,25 +159,19 @@ typedef simdgroup_matrix<float, 8, 8> simdgroup_float8x8;
 typedef simdgroup_matrix<half, 8, 8> simdgroup_half8x8;
 typedef simdgroup_matrix<bfloat, 8, 8> simdgroup_bfloat8x8;
 
-// The place of a lane's first element; the second is in the next column.
-constexpr uint __matrix_row(uint lane) {
-  return ((lane / 4) & 4) + (lane / 2) % 4;
-}
-constexpr uint __matrix_column(uint lane) {
-  return ((lane / 4) & 2) * 2 + (lane % 2) * 2;
-}
-
 template <class T, int columns, int rows = columns>
 inline simdgroup_matrix<T, columns, rows> make_filled_simdgroup_matrix(T value) {
   simdgroup_matrix<T, columns, rows> result;
   result.__elements = vec<T, 2>(value);
   return result;
 }
-template <class T, int columns, int rows>
-inline simdgroup_matrix<T, columns, rows>::simdgroup_matrix(T diagonal) {
-  const uint lane = __lane();
-  for (uint i = 0; i < 2; ++i) {
-    __elements[i] = __matrix_row(lane) == __matrix_column(lane) + i ? diagonal : T(0);
+// Calls function(slot, row, column, i) for both elements of each lane that is present.
+template <class Slot, class Function>
+inline void __each_element(void** slots, Function function) {
+  for (uint lane = 0; lane < __lanes; ++lane) {
+    for (uint i = 0; slots[lane] && i < 2; ++i) {
+      function(*static_cast<Slot*>(slots[lane]), __matrix_row(lane), __matrix_column(lane) + i, i);
+    }
   }
 }
 template <class T, class Pointer>
@@ -183,23 +190,15 @@ struct __matrix_transfer {
     }
     return pointer + (origin.y + row) * row_length + origin.x + column;
   }
-  static void load(void** slots) {
-    for (uint lane = 0; lane < __lanes; ++lane) {
-      if (auto* slot = static_cast<__matrix_transfer*>(slots[lane])) {
-        for (uint i = 0; i < 2; ++i) {
-          slot->matrix->__elements[i] = static_cast<T>(*slot->place(__matrix_row(lane), __matrix_column(lane) + i));
-        }
+  template <bool is_load>
+  static void run(void** slots) {
+    __each_element<__matrix_transfer>(slots, [](__matrix_transfer& slot, uint row, uint column, uint i) {
+      if constexpr (is_load) {
+        slot.matrix->__elements[i] = static_cast<T>(*slot.place(row, column));
+      } else {
+        *slot.place(row, column) = slot.matrix->__elements[i];
       }
-    }
-  }
-  static void store(void** slots) {
-    for (uint lane = 0; lane < __lanes; ++lane) {
-      if (auto* slot = static_cast<__matrix_transfer*>(slots[lane])) {
-        for (uint i = 0; i < 2; ++i) {
-          *slot->place(__matrix_row(lane), __matrix_column(lane) + i) = slot->matrix->__elements[i];
-        }
-      }
-    }
+    });
   }
 };
 template <class T>
@@ -210,7 +209,7 @@ MPS_SIMULATOR_COLLECTIVE void simdgroup_load(
     ulong2 origin = ulong2(0),
     bool transpose = false) {
   __matrix_transfer<T, const T*> slot{&matrix, source, elements_per_row, origin, transpose};
-  __arrive(mps_simulator_shader_abi::Scope::simdgroup, &slot, &__matrix_transfer<T, const T*>::load);
+  __arrive(mps_simulator_shader_abi::Scope::simdgroup, &slot, &__matrix_transfer<T, const T*>::template run<true>);
 }
 template <class T>
 MPS_SIMULATOR_COLLECTIVE void simdgroup_store(
@@ -221,7 +220,7 @@ MPS_SIMULATOR_COLLECTIVE void simdgroup_store(
     bool transpose = false) {
   __matrix_transfer<T, T*> slot{
       const_cast<simdgroup_matrix<T, 8, 8>*>(&matrix), destination, elements_per_row, origin, transpose};
-  __arrive(mps_simulator_shader_abi::Scope::simdgroup, &slot, &__matrix_transfer<T, T*>::store);
+  __arrive(mps_simulator_shader_abi::Scope::simdgroup, &slot, &__matrix_transfer<T, T*>::template run<false>);
 }
 
 template <class D, class A, class B, class C>
@@ -235,17 +234,11 @@ struct __matrix_product {
     float a[8][8] = {};
     float b[8][8] = {};
     float d[8][8] = {};
-    for (uint lane = 0; lane < __lanes; ++lane) {
-      if (auto* slot = static_cast<__matrix_product*>(slots[lane])) {
-        for (uint i = 0; i < 2; ++i) {
-          const uint row = __matrix_row(lane);
-          const uint column = __matrix_column(lane) + i;
-          a[row][column] = static_cast<float>(slot->a->__elements[i]);
-          b[row][column] = static_cast<float>(slot->b->__elements[i]);
-          d[row][column] = slot->c ? static_cast<float>(slot->c->__elements[i]) : 0.0f;
-        }
-      }
-    }
+    __each_element<__matrix_product>(slots, [&](const __matrix_product& slot, uint row, uint column, uint i) {
+      a[row][column] = static_cast<float>(slot.a->__elements[i]);
+      b[row][column] = static_cast<float>(slot.b->__elements[i]);
+      d[row][column] = slot.c ? static_cast<float>(slot.c->__elements[i]) : 0.0f;
+    });
     for (uint row = 0; row < 8; ++row) {
       for (uint k = 0; k < 8; ++k) {
         for (uint column = 0; column < 8; ++column) {
@@ -253,13 +246,9 @@ struct __matrix_product {
         }
       }
     }
-    for (uint lane = 0; lane < __lanes; ++lane) {
-      if (auto* slot = static_cast<__matrix_product*>(slots[lane])) {
-        for (uint i = 0; i < 2; ++i) {
-          slot->result->__elements[i] = static_cast<D>(d[__matrix_row(lane)][__matrix_column(lane) + i]);
-        }
-      }
-    }
+    __each_element<__matrix_product>(slots, [&](__matrix_product& slot, uint row, uint column, uint i) {
+      slot.result->__elements[i] = static_cast<D>(d[row][column]);
+    });
   }
 };
 template <class D, class A, class B>

@@ -18,10 +18,7 @@ using __float_common = conditional_t<
     __common<__float_of<A>, __float_of<B>>,
     conditional_t<__is_floating<A>, __float_of<A>, __float_of<B>>>;
 template <class A, class B>
-using __value_common = conditional_t<
-    __is_floating<A> || __is_floating<B>,
-    __float_common<A, B>,
-    conditional_t<__is_floating<A> || __is_floating<B>, float, __common<A, B>>>;
+using __value_common = conditional_t<__is_floating<A> || __is_floating<B>, __float_common<A, B>, __common<A, B>>;
 
 #define MPS_SIMULATOR_UNARY(name, expression)                                   \
   template <class T, class = __if_scalar<T>>                                    \
@@ -242,12 +239,7 @@ constexpr bool all(vec<bool, n> values) {
 }
 template <int n>
 constexpr bool any(vec<bool, n> values) {
-  for (int i = 0; i < n; ++i) {
-    if (values[i]) {
-      return true;
-    }
-  }
-  return false;
+  return !metal::all(!values);
 }
 template <class A, class B, class = __if_scalar<A>, class = __if_scalar<B>>
 constexpr __value_common<A, B> select(A a, B b, bool condition) {

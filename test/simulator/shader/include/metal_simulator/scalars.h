@@ -72,42 +72,20 @@ struct type_identity {
 template <class T>
 using __identity = typename type_identity<T>::type;
 
-template <class T>
-struct remove_const : type_identity<T> {};
-template <class T>
-struct remove_const<const T> : type_identity<T> {};
-template <class T>
-struct remove_volatile : type_identity<T> {};
-template <class T>
-struct remove_volatile<volatile T> : type_identity<T> {};
-template <class T>
-struct remove_cv : remove_const<typename remove_volatile<T>::type> {};
-template <class T>
-struct remove_reference : type_identity<T> {};
-template <class T>
-struct remove_reference<T&> : type_identity<T> {};
-template <class T>
-struct remove_reference<T&&> : type_identity<T> {};
-template <class T>
-struct remove_pointer : type_identity<T> {};
-template <class T>
-struct remove_pointer<T*> : type_identity<T> {};
-template <class T>
-struct remove_pointer<T* const> : type_identity<T> {};
-template <class T>
-struct remove_cvref : remove_cv<typename remove_reference<T>::type> {};
-template <class T>
-using remove_cvref_t = typename remove_cvref<T>::type;
-template <class T>
-struct decay : remove_cvref<T> {};
-
-#define MPS_SIMULATOR_TYPE(name) \
-  template <class T>             \
+#define MPS_SIMULATOR_TYPE(name, ...) \
+  template <class T>                  \
+  struct name {                       \
+    using type = __VA_ARGS__;         \
+  };                                  \
+  template <class T>                  \
   using name##_t = typename name<T>::type;
-MPS_SIMULATOR_TYPE(remove_cv)
-MPS_SIMULATOR_TYPE(remove_reference)
-MPS_SIMULATOR_TYPE(remove_pointer)
-MPS_SIMULATOR_TYPE(decay)
+MPS_SIMULATOR_TYPE(remove_const, __remove_const(T))
+MPS_SIMULATOR_TYPE(remove_volatile, __remove_volatile(T))
+MPS_SIMULATOR_TYPE(remove_cv, __remove_cv(T))
+MPS_SIMULATOR_TYPE(remove_reference, __remove_reference_t(T))
+MPS_SIMULATOR_TYPE(remove_pointer, __remove_pointer(T))
+MPS_SIMULATOR_TYPE(remove_cvref, __remove_cvref(T))
+MPS_SIMULATOR_TYPE(decay, __decay(T))
 #undef MPS_SIMULATOR_TYPE
 template <class T>
 remove_reference_t<T>&& declval();
@@ -121,11 +99,9 @@ constexpr T&& forward(remove_reference_t<T>& value) {
 }
 
 template <class A, class B>
-struct is_same : false_type {};
-template <class A>
-struct is_same<A, A> : true_type {};
+constexpr bool is_same_v = __is_same(A, B);
 template <class A, class B>
-constexpr bool is_same_v = is_same<A, B>::value;
+struct is_same : bool_constant<is_same_v<A, B>> {};
 
 template <class T, class... Options>
 constexpr bool __is_one_of = (is_same_v<T, Options> || ...);
@@ -162,6 +138,17 @@ constexpr To as_type(const From& value) {
   return __builtin_bit_cast(To, value);
 }
 
+// Both forms of ++ or --, of a type that is constructed from `stepped`.
+#define MPS_SIMULATOR_STEP(name, op, stepped) \
+  constexpr name& operator op() {             \
+    return *this = stepped;                   \
+  }                                           \
+  constexpr name operator op(int) {           \
+    const name before = *this;                \
+    op*this;                                  \
+    return before;                            \
+  }
+
 // A type of its own rather than __bf16, whose conversions to and from _Float16
 // clang refuses. Every operation goes through float and is rounded once.
 struct bfloat {
@@ -190,22 +177,8 @@ struct bfloat {
   constexpr bfloat operator+() const {
     return *this;
   }
-  bfloat& operator++() {
-    return *this = bfloat(float(*this) + 1);
-  }
-  bfloat& operator--() {
-    return *this = bfloat(float(*this) - 1);
-  }
-  bfloat operator++(int) {
-    const bfloat before = *this;
-    ++*this;
-    return before;
-  }
-  bfloat operator--(int) {
-    const bfloat before = *this;
-    --*this;
-    return before;
-  }
+  MPS_SIMULATOR_STEP(bfloat, ++, bfloat(float(*this) + 1))
+  MPS_SIMULATOR_STEP(bfloat, --, bfloat(float(*this) - 1))
 };
 
 namespace metal {
@@ -334,12 +307,6 @@ inline void swap(T& a, T& b) {
   a = b;
   b = old;
 }
-
-template <class A, class B>
-struct pair {
-  A first;
-  B second;
-};
 
 template <class T, size_t n>
 struct array {

@@ -19,6 +19,9 @@ struct __layout {
 };
 
 template <class T, int n>
+struct __packed_layout : type_identity<T[n]> {};
+
+template <class T, int n>
 struct vec;
 template <class T, int n>
 struct packed_vec;
@@ -54,36 +57,38 @@ constexpr T __shift_right(T a, T b) {
   return static_cast<T>(a >> (b & static_cast<T>(sizeof(T) * 8 - 1)));
 }
 
-#define MPS_SIMULATOR_VECTOR_OPERATOR(op, expression)                \
-  friend constexpr vec<T, n> operator op(vec<T, n> a, vec<T, n> b) { \
-    vec<T, n> result{};                                              \
+#define MPS_SIMULATOR_VECTOR_UNARY(R, op)              \
+  friend constexpr vec<R, n> operator op(vec<T, n> a) { \
+    vec<R, n> result{};                                \
+    for (int i = 0; i < n; ++i) {                      \
+      result.__data[i] = static_cast<R>(op a[i]);      \
+    }                                                  \
+    return result;                                     \
+  }
+#define MPS_SIMULATOR_VECTOR_BINARY(R, op, expression)               \
+  friend constexpr vec<R, n> operator op(vec<T, n> a, vec<T, n> b) { \
+    vec<R, n> result{};                                              \
     for (int i = 0; i < n; ++i) {                                    \
-      result.__data[i] = static_cast<T>(expression);                 \
+      result.__data[i] = static_cast<R>(expression);                 \
     }                                                                \
     return result;                                                   \
   }
-#define MPS_SIMULATOR_VECTOR_COMPARISON(op)                             \
-  friend constexpr vec<bool, n> operator op(vec<T, n> a, vec<T, n> b) { \
-    vec<bool, n> result{};                                              \
-    for (int i = 0; i < n; ++i) {                                       \
-      result.__data[i] = a.__data[i] op b.__data[i];                    \
-    }                                                                   \
-    return result;                                                      \
-  }
+#define MPS_SIMULATOR_VECTOR_OPERATOR(op) MPS_SIMULATOR_VECTOR_BINARY(T, op, a[i] op b[i])
+#define MPS_SIMULATOR_VECTOR_COMPARISON(op) MPS_SIMULATOR_VECTOR_BINARY(bool, op, a[i] op b[i])
 
 // Found through the arguments, so that scalars and packed vectors convert.
 template <class T, int n>
 struct __vector_operators {
-  MPS_SIMULATOR_VECTOR_OPERATOR(+, a.__data[i] + b.__data[i])
-  MPS_SIMULATOR_VECTOR_OPERATOR(-, a.__data[i] - b.__data[i])
-  MPS_SIMULATOR_VECTOR_OPERATOR(*, a.__data[i] * b.__data[i])
-  MPS_SIMULATOR_VECTOR_OPERATOR(/, a.__data[i] / b.__data[i])
-  MPS_SIMULATOR_VECTOR_OPERATOR(%, a.__data[i] % b.__data[i])
-  MPS_SIMULATOR_VECTOR_OPERATOR(&, a.__data[i] & b.__data[i])
-  MPS_SIMULATOR_VECTOR_OPERATOR(|, a.__data[i] | b.__data[i])
-  MPS_SIMULATOR_VECTOR_OPERATOR(^, a.__data[i] ^ b.__data[i])
-  MPS_SIMULATOR_VECTOR_OPERATOR(<<, __shift_left(a.__data[i], b.__data[i]))
-  MPS_SIMULATOR_VECTOR_OPERATOR(>>, __shift_right(a.__data[i], b.__data[i]))
+  MPS_SIMULATOR_VECTOR_OPERATOR(+)
+  MPS_SIMULATOR_VECTOR_OPERATOR(-)
+  MPS_SIMULATOR_VECTOR_OPERATOR(*)
+  MPS_SIMULATOR_VECTOR_OPERATOR(/)
+  MPS_SIMULATOR_VECTOR_OPERATOR(%)
+  MPS_SIMULATOR_VECTOR_OPERATOR(&)
+  MPS_SIMULATOR_VECTOR_OPERATOR(|)
+  MPS_SIMULATOR_VECTOR_OPERATOR(^)
+  MPS_SIMULATOR_VECTOR_BINARY(T, <<, __shift_left(a[i], b[i]))
+  MPS_SIMULATOR_VECTOR_BINARY(T, >>, __shift_right(a[i], b[i]))
   MPS_SIMULATOR_VECTOR_COMPARISON(==)
   MPS_SIMULATOR_VECTOR_COMPARISON(!=)
   MPS_SIMULATOR_VECTOR_COMPARISON(<)
@@ -92,29 +97,13 @@ struct __vector_operators {
   MPS_SIMULATOR_VECTOR_COMPARISON(>=)
   MPS_SIMULATOR_VECTOR_COMPARISON(&&)
   MPS_SIMULATOR_VECTOR_COMPARISON(||)
-  friend constexpr vec<T, n> operator-(vec<T, n> a) {
-    for (int i = 0; i < n; ++i) {
-      a.__data[i] = static_cast<T>(-a.__data[i]);
-    }
-    return a;
-  }
-  friend constexpr vec<T, n> operator+(vec<T, n> a) {
-    return a;
-  }
-  friend constexpr vec<T, n> operator~(vec<T, n> a) {
-    for (int i = 0; i < n; ++i) {
-      a.__data[i] = static_cast<T>(~a.__data[i]);
-    }
-    return a;
-  }
-  friend constexpr vec<bool, n> operator!(vec<T, n> a) {
-    vec<bool, n> result{};
-    for (int i = 0; i < n; ++i) {
-      result.__data[i] = !a.__data[i];
-    }
-    return result;
-  }
+  MPS_SIMULATOR_VECTOR_UNARY(T, -)
+  MPS_SIMULATOR_VECTOR_UNARY(T, +)
+  MPS_SIMULATOR_VECTOR_UNARY(T, ~)
+  MPS_SIMULATOR_VECTOR_UNARY(bool, !)
 };
+#undef MPS_SIMULATOR_VECTOR_UNARY
+#undef MPS_SIMULATOR_VECTOR_BINARY
 #undef MPS_SIMULATOR_VECTOR_OPERATOR
 #undef MPS_SIMULATOR_VECTOR_COMPARISON
 
@@ -171,53 +160,28 @@ struct __vector_operators {
   MPS_SIMULATOR_COMPOUND(name, ^)                                                           \
   MPS_SIMULATOR_COMPOUND(name, <<)                                                          \
   MPS_SIMULATOR_COMPOUND(name, >>)                                                          \
-  constexpr name& operator++() {                                                            \
-    return *this += T(1);                                                                   \
-  }                                                                                         \
-  constexpr name& operator--() {                                                            \
-    return *this -= T(1);                                                                   \
-  }                                                                                         \
-  constexpr name operator++(int) {                                                          \
-    const name before = *this;                                                              \
-    ++*this;                                                                                \
-    return before;                                                                          \
-  }                                                                                         \
-  constexpr name operator--(int) {                                                          \
-    const name before = *this;                                                              \
-    --*this;                                                                                \
-    return before;                                                                          \
-  }
+  MPS_SIMULATOR_STEP(name, ++, name(vec<T, size>(*this) + T(1)))                            \
+  MPS_SIMULATOR_STEP(name, --, name(vec<T, size>(*this) - T(1)))
 
-#define MPS_SIMULATOR_VECTOR(n, fields, swizzles)             \
-  template <class T>                                          \
-  struct vec<T, n> : __vector_operators<T, n> {               \
-    union {                                                   \
-      T __data[n];                                            \
-      struct {                                                \
-        T fields;                                             \
-      };                                                      \
-      typename __layout<T, n>::type __aligned;                \
-    };                                                        \
-    MPS_SIMULATOR_VECTOR_MEMBERS(vec, n)                      \
-    constexpr vec(const packed_vec<T, n>& other) : __data{} { \
-      __spread(__data, 0, other);                             \
-    }                                                         \
-    swizzles                                                  \
-  };                                                          \
-  template <class T>                                          \
-  struct packed_vec<T, n> : __vector_operators<T, n> {        \
-    union {                                                   \
-      T __data[n];                                            \
-      struct {                                                \
-        T fields;                                             \
-      };                                                      \
-    };                                                        \
-    MPS_SIMULATOR_VECTOR_MEMBERS(packed_vec, n)               \
-    constexpr packed_vec(const vec<T, n>& other) : __data{} { \
-      __spread(__data, 0, other);                             \
-    }                                                         \
-    swizzles                                                  \
+#define MPS_SIMULATOR_VECTOR_OF(name, other, n, fields, swizzles, layout) \
+  template <class T>                                                      \
+  struct name<T, n> : __vector_operators<T, n> {                          \
+    union {                                                               \
+      T __data[n];                                                        \
+      struct {                                                            \
+        T fields;                                                         \
+      };                                                                  \
+      typename layout<T, n>::type __aligned;                              \
+    };                                                                    \
+    MPS_SIMULATOR_VECTOR_MEMBERS(name, n)                                 \
+    constexpr name(const other<T, n>& value) : __data{} {                 \
+      __spread(__data, 0, value);                                         \
+    }                                                                     \
+    swizzles                                                              \
   };
+#define MPS_SIMULATOR_VECTOR(n, fields, swizzles)                                                                 \
+  MPS_SIMULATOR_VECTOR_OF(vec, packed_vec, n, MPS_SIMULATOR_LIST(fields), MPS_SIMULATOR_LIST(swizzles), __layout) \
+  MPS_SIMULATOR_VECTOR_OF(packed_vec, vec, n, MPS_SIMULATOR_LIST(fields), MPS_SIMULATOR_LIST(swizzles), __packed_layout)
 
 #define MPS_SIMULATOR_LIST(...) __VA_ARGS__
 // Generated by swizzles.py: MPS_SIMULATOR_SWIZZLES_2, _3 and _4.
@@ -226,8 +190,10 @@ MPS_SIMULATOR_VECTOR(2, MPS_SIMULATOR_LIST(x, y), MPS_SIMULATOR_SWIZZLES_2)
 MPS_SIMULATOR_VECTOR(3, MPS_SIMULATOR_LIST(x, y, z), MPS_SIMULATOR_SWIZZLES_3)
 MPS_SIMULATOR_VECTOR(4, MPS_SIMULATOR_LIST(x, y, z, w), MPS_SIMULATOR_SWIZZLES_4)
 #undef MPS_SIMULATOR_VECTOR
+#undef MPS_SIMULATOR_VECTOR_OF
 #undef MPS_SIMULATOR_VECTOR_MEMBERS
 #undef MPS_SIMULATOR_COMPOUND
+#undef MPS_SIMULATOR_STEP
 #undef MPS_SIMULATOR_LIST
 
 template <class F, int n, class... T>
