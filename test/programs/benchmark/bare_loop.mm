@@ -6,8 +6,10 @@
 #include <MetalPerformanceShaders/MetalPerformanceShaders.h>
 #include <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 #include <ObjFWRT/ObjFWRT.h>
+#include <pybind11/pybind11.h>
 
 #include <functional>
+#include <memory>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -54,9 +56,17 @@ struct Call {
   std::function<void(Open&)> make;
 };
 
-using Recording = std::vector<Call>;
+struct Recording {
+  std::vector<Call> calls;
 
-Recording* recording = nullptr;
+  ~Recording() {
+    @autoreleasepool {
+      calls.clear();
+    }
+  }
+};
+
+std::unique_ptr<Recording> recording;
 std::thread::id recorded_thread;
 // Inside of a call that is recorded: what it calls in turn comes by itself.
 int depth = 0;
@@ -79,7 +89,7 @@ struct Hook {
     if (!recording || depth > 0 || std::this_thread::get_id() != recorded_thread) {
       return original(self, selector, arguments...);
     }
-    recording->push_back(describe(self, arguments...));
+    recording->calls.push_back(describe(self, arguments...));
     ++depth;
     struct Leave {
       ~Leave() {
@@ -251,12 +261,8 @@ void hook_others(Class device_class) {
 
 MPSCommandBuffer* current = nil;
 
-} // namespace
-
-#define PUBLIC extern "C" __attribute__((visibility("default")))
-
 /// Records what this thread calls from here on.
-PUBLIC void bare_loop_start() {
+void start() {
   @autoreleasepool {
     MPSCommandBuffer* outer = [MPSCommandBuffer commandBufferFromCommandQueue:queue()];
     id<MTLComputeCommandEncoder> compute = [outer computeCommandEncoder];
@@ -270,37 +276,35 @@ PUBLIC void bare_loop_start() {
     [outer.commandBuffer commit];
   }
   recorded_thread = std::this_thread::get_id();
-  recording = new Recording;
+  recording = std::make_unique<Recording>();
 }
 
-/// Ends it; the recording is freed with bare_loop_free().
-PUBLIC void* bare_loop_stop() {
+/// Ends it.
+std::unique_ptr<Recording> stop() {
   for (const auto& one : replaced) {
     class_replaceMethod(one.owner, one.selector, one.original, one.types);
   }
   replaced.clear();
-  auto* result = recording;
-  recording = nullptr;
-  return result;
+  return std::move(recording);
 }
 
 /// Makes the calls once, as they were recorded.
-PUBLIC void bare_loop_run(void* replay) {
+void run(const Recording& replay) {
   @autoreleasepool {
     if (!current) {
       current = [[MPSCommandBuffer commandBufferFromCommandQueue:queue()] retain];
     }
     Open open{current};
-    for (const auto& call : *static_cast<Recording*>(replay)) {
+    for (const auto& call : replay.calls) {
       call.make(open);
     }
   }
 }
 
 /// How many steps (dispatches, graph runs, copies and fills) are encoded before the first commit.
-PUBLIC size_t bare_loop_steps_before_commit(void* replay) {
+size_t steps_before_commit(const Recording& replay) {
   size_t steps = 0;
-  for (const auto& call : *static_cast<Recording*>(replay)) {
+  for (const auto& call : replay.calls) {
     if (call.kind == Kind::COMMIT) {
       break;
     }
@@ -310,21 +314,24 @@ PUBLIC size_t bare_loop_steps_before_commit(void* replay) {
 }
 
 /// Waits until all that was made is done.
-PUBLIC void bare_loop_wait() {
+void wait() {
   @autoreleasepool {
-    if (!current) {
-      return;
+    if (current) {
+      id<MTLCommandBuffer> last = [[current.commandBuffer retain] autorelease];
+      [last commit];
+      [last waitUntilCompleted];
+      [current release];
+      current = nil;
     }
-    id<MTLCommandBuffer> last = [[current.commandBuffer retain] autorelease];
-    [last commit];
-    [last waitUntilCompleted];
-    [current release];
-    current = nil;
   }
 }
 
-PUBLIC void bare_loop_free(void* replay) {
-  @autoreleasepool {
-    delete static_cast<Recording*>(replay);
-  }
+} // namespace
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
+  using Unlocked = pybind11::call_guard<pybind11::gil_scoped_release>;
+  pybind11::class_<Recording>(module, "Recording")
+      .def("run", run, Unlocked())
+      .def("steps_before_commit", steps_before_commit);
+  module.def("start", start).def("stop", stop).def("wait", wait, Unlocked());
 }
