@@ -63,7 +63,9 @@ def build(configuration: Configuration, device: Device) -> Case:
     return BUILDERS[configuration.family](device.name, **parameters)
 
 
-def _timed(case: Case, device: Device, run: Callable[[], object]) -> Timed:
+def timed(case: Case, device: Device, run: Callable[[], object]) -> Timed:
+    """A run of the case, or of its replay, to be timed."""
+
     def one() -> None:
         with device.pool():
             run()
@@ -100,10 +102,10 @@ def _measure(row: Row, case: Case, device: Device, replays: dict[str, Replay], t
     # eager first: the others are compared with it
     row.modes = {EAGER: ModeRow()} | row.modes
     runs: dict[str, Callable[[], object]] = {EAGER: case.step} | {name: one.run for name, one in replays.items()}
-    timed = {name: _timed(case, device, run) for name, run in runs.items()}
+    all_timed = {name: timed(case, device, run) for name, run in runs.items()}
     with device.measuring():
-        times = take_times(timed, device.synchronize, trials, together=device.simulated)
-        for name, one in timed.items():
+        times = take_times(all_timed, device.synchronize, trials, together=device.simulated)
+        for name, one in all_timed.items():
             one.start()
             device.synchronize()
             mode = row.modes[name]

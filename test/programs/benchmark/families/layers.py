@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -179,13 +180,18 @@ class Block(nn.Module):
         return x + self.feed_forward(self.second_norm(x))
 
 
+def repeated(make: Callable[[], nn.Module], count: int, distinct: int) -> nn.ModuleList:
+    """So many modules, of which only `distinct` have weights of their own (0: all)."""
+    made = [make() for _ in range(min(distinct or count, count))]
+    return nn.ModuleList(made[i % len(made)] for i in range(count))
+
+
 class Stack(nn.Module):
     """`layers` blocks, of which only `distinct` have weights of their own (0: all)."""
 
-    def __init__(self, layers: int, distinct: int, **block: object) -> None:
+    def __init__(self, layers: int, distinct: int, **block: Any) -> None:
         super().__init__()
-        self.layers = layers
-        self.blocks = nn.ModuleList(Block(**block) for _ in range(min(distinct or layers, layers)))  # type: ignore[arg-type]
+        self.blocks = repeated(lambda: Block(**block), layers, distinct)
 
     def forward(
         self,
@@ -194,7 +200,6 @@ class Stack(nn.Module):
         caches: Caches | None = None,
         context: Tensor | None = None,
     ) -> Tensor:
-        for layer in range(self.layers):
-            block = self.blocks[layer % len(self.blocks)]
+        for layer, block in enumerate(self.blocks):
             x = block(x, around, caches[layer] if caches else None, context)
         return x

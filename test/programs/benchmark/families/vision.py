@@ -282,7 +282,6 @@ def mixer(layers: int, width: int, size: int, patch: int) -> nn.Module:
 # By name, what makes a model for images of a size.
 NETWORKS: dict[str, Callable[[int], nn.Module]] = {
     "resnet18": lambda _size: resnet((2, 2, 2, 2), 1),
-    "resnet34": lambda _size: resnet((3, 4, 6, 3), 1),
     "resnet50": lambda _size: resnet((3, 4, 6, 3), 4),
     "resnet101": lambda _size: resnet((3, 4, 23, 3), 4),
     "resnet-narrow": lambda _size: resnet((2, 2, 2, 2), 1, width=16),

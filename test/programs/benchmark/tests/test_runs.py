@@ -159,11 +159,11 @@ def test_goals_are_met_missed_or_not_measured(monkeypatch: pytest.MonkeyPatch, t
     for mode, count in ((EAGER, 900), (DIRECT, 100)):
         row.modes[mode] = ModeRow(1e-3, 1e-3, {"total": count})
     found = [calls.judge(rows, devices.Device()) for rows in ({row.name: row}, {})]
-    assert [(goal.value, goal.met) for goal in found] == [(9, True), (None, None)]
-    assert found[1].reason == "demo-decoder-64 was not run"
+    assert [(goal["value"], goal["met"]) for goal in found] == [(9, True), (None, None)]
+    assert found[1]["reason"] == "demo-decoder-64 was not run"
     row.modes[DIRECT].calls = {"total": 450}
-    assert calls.judge({row.name: row}, devices.Device()).met is False
-    assert "takes a second build" in over_base.judge({}, devices.Device()).reason
+    assert calls.judge({row.name: row}, devices.Device())["met"] is False
+    assert "takes a second build" in over_base.judge({}, devices.Device())["reason"]
 
 
 @pytest.mark.parametrize(("options", "status"), [((), 0), (("--no-replay",), 1)])
