@@ -53,12 +53,12 @@ class Device:
 
     def synchronize(self) -> None:
         """Wait until all work is done."""
-        torch.mps.synchronize()
+        getattr(torch, self.name).synchronize()
 
     def give_back(self) -> None:
         """Give back what a configuration used."""
         gc.collect()
-        torch.mps.empty_cache()
+        getattr(torch, self.name).empty_cache()
 
     @contextmanager
     def measuring(self) -> Iterator[None]:
@@ -109,13 +109,6 @@ class Cuda(Device):
     """A CUDA device under a stock torch, for comparison."""
 
     name = "cuda"
-
-    def synchronize(self) -> None:
-        torch.cuda.synchronize()
-
-    def give_back(self) -> None:
-        gc.collect()
-        torch.cuda.empty_cache()
 
     def machine(self) -> str:
         return f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}"

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import nn, Tensor
 
 from benchmark.case import Case, inference, new_input
-from benchmark.families.layers import Attention, FeedForward, Function, repeated, Surroundings
+from benchmark.families.layers import Attention, FeedForward, Function, repeated
 
 
 def time_embedding(time: Tensor, width: int) -> Tensor:
@@ -187,8 +187,8 @@ class SpatialTransformer(nn.Module):
     def forward(self, x: Tensor, context: Tensor) -> Tensor:
         batch, width, height, length = x.shape
         y = self.inner(self.norm(x)).flatten(2).transpose(1, 2)
-        y = y + self.own(self.norms[0](y), Surroundings())
-        y = y + self.cross(self.norms[1](y), Surroundings(), context=context)
+        y = y + self.own(self.norms[0](y))
+        y = y + self.cross(self.norms[1](y), context=context)
         y = y + self.feed_forward(self.norms[2](y))
         return x + self.outer(y.transpose(1, 2).reshape(batch, width, height, length))
 
@@ -277,7 +277,7 @@ class PixelAttention(nn.Module):
         self.norm, self.attention = nn.GroupNorm(32, width), Attention(width, 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        y = self.attention(self.norm(x).flatten(2).transpose(1, 2), Surroundings())
+        y = self.attention(self.norm(x).flatten(2).transpose(1, 2))
         return x + y.transpose(1, 2).reshape(x.shape)
 
 

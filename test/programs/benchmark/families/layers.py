@@ -26,6 +26,9 @@ class Surroundings:
     mask: Tensor | None = None
 
 
+ALONE = Surroundings()
+
+
 def rotate(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     """Rotary positions (Su et al. 2021) of (batch, heads, tokens, width), the halves of the width as pairs."""
     first, second = x.chunk(2, -1)
@@ -57,9 +60,8 @@ class Added(nn.Sequential):
         return x + super().forward(x)  # type: ignore[no-untyped-call]
 
 
-def tokens() -> nn.Module:
-    """From (batch, width, height, length) to (batch, tokens, width)."""
-    return Function(lambda x: x.flatten(2).transpose(1, 2))
+# From (batch, width, tokens) to (batch, tokens, width), and the way back.
+SWAPPED = Function(lambda x: x.transpose(1, 2))
 
 
 Caches = list[tuple[Tensor, Tensor]]
@@ -98,7 +100,7 @@ class Attention(nn.Module):
     def forward(
         self,
         x: Tensor,
-        around: Surroundings,
+        around: Surroundings = ALONE,
         cache: tuple[Tensor, Tensor] | None = None,
         context: Tensor | None = None,
     ) -> Tensor:
@@ -167,7 +169,7 @@ class Block(nn.Module):
     def forward(
         self,
         x: Tensor,
-        around: Surroundings,
+        around: Surroundings = ALONE,
         cache: tuple[Tensor, Tensor] | None = None,
         context: Tensor | None = None,
     ) -> Tensor:
@@ -196,7 +198,7 @@ class Stack(nn.Module):
     def forward(
         self,
         x: Tensor,
-        around: Surroundings,
+        around: Surroundings = ALONE,
         caches: Caches | None = None,
         context: Tensor | None = None,
     ) -> Tensor:

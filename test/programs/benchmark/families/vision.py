@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn, Tensor
 
 from benchmark.case import Case, inference, new_input
-from benchmark.families.layers import Added, Attention, FeedForward, Function, Stack, Surroundings, tokens
+from benchmark.families.layers import Added, Attention, FeedForward, Function, Stack, SWAPPED
 
 CLASSES = 1000
 
@@ -176,14 +176,9 @@ def densenet(blocks: tuple[int, ...], growth: int = 32) -> nn.Module:
     return nn.Sequential(*layers, nn.Linear(channels, CLASSES))
 
 
-def channels_last() -> nn.Module:
-    """From (batch, channels, height, width) to (batch, height, width, channels)."""
-    return Function(lambda x: x.permute(0, 2, 3, 1))
-
-
-def channels_first() -> nn.Module:
-    """The way back."""
-    return Function(lambda x: x.permute(0, 3, 1, 2))
+# From (batch, channels, height, width) to (batch, height, width, channels), and the way back.
+CHANNELS_LAST = Function(lambda x: x.permute(0, 2, 3, 1))
+CHANNELS_FIRST = Function(lambda x: x.permute(0, 3, 1, 2))
 
 
 class Scale(nn.Module):
@@ -199,15 +194,15 @@ class Scale(nn.Module):
 
 def convnext(blocks: tuple[int, ...], width: int = 96) -> nn.Module:
     """ConvNeXt."""
-    layers: list[nn.Module] = [nn.Conv2d(3, width, 4, 4), channels_last(), nn.LayerNorm(width), channels_first()]
+    layers: list[nn.Module] = [nn.Conv2d(3, width, 4, 4), CHANNELS_LAST, nn.LayerNorm(width), CHANNELS_FIRST]
     for stage, count in enumerate(blocks):
         if stage:
-            layers += [channels_last(), nn.LayerNorm(width), channels_first(), nn.Conv2d(width, 2 * width, 2, 2)]
+            layers += [CHANNELS_LAST, nn.LayerNorm(width), CHANNELS_FIRST, nn.Conv2d(width, 2 * width, 2, 2)]
             width *= 2
         for _ in range(count):
             deep = nn.Conv2d(width, width, 7, padding=3, groups=width)
             mixed = (nn.LayerNorm(width), FeedForward(width, 4 * width), Scale(width))
-            layers.append(Added(deep, channels_last(), *mixed, channels_first()))
+            layers.append(Added(deep, CHANNELS_LAST, *mixed, CHANNELS_FIRST))
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.LayerNorm(width), nn.Linear(width, CLASSES))
 
 
@@ -225,7 +220,7 @@ class VisionTransformer(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         x = self.patches(images).flatten(2).transpose(1, 2)
         x = torch.cat([self.token.expand(len(x), -1, -1), x], 1) + self.positions
-        return self.head(self.norm(self.stack(x, Surroundings())[:, 0]))
+        return self.head(self.norm(self.stack(x)[:, 0]))
 
 
 class WindowBlock(nn.Module):
@@ -244,7 +239,7 @@ class WindowBlock(nn.Module):
         if self.shift:
             y = torch.roll(y, (-self.shift, -self.shift), (1, 2))
         y = y.view(batch, count, window, count, window, width).transpose(2, 3).reshape(-1, window * window, width)
-        y = self.attention(y, Surroundings())
+        y = self.attention(y)
         y = y.view(batch, count, count, window, window, width).transpose(2, 3).reshape(batch, side, side, width)
         if self.shift:
             y = torch.roll(y, (self.shift, self.shift), (1, 2))
@@ -259,7 +254,7 @@ def _neighbours(x: Tensor) -> Tensor:
 
 def swin(blocks: tuple[int, ...], width: int = 96, heads: int = 3, window: int = 7) -> nn.Module:
     """Swin without its masks and position biases."""
-    layers: list[nn.Module] = [nn.Conv2d(3, width, 4, 4), channels_last()]
+    layers: list[nn.Module] = [nn.Conv2d(3, width, 4, 4), CHANNELS_LAST]
     for stage, count in enumerate(blocks):
         if stage:
             layers += [Function(_neighbours), nn.LayerNorm(4 * width), nn.Linear(4 * width, 2 * width, bias=False)]
@@ -270,11 +265,10 @@ def swin(blocks: tuple[int, ...], width: int = 96, heads: int = 3, window: int =
 
 def mixer(layers: int, width: int, size: int, patch: int) -> nn.Module:
     """MLP-Mixer: feed-forward layers over tokens and over channels in turn."""
-    swapped = [Function(lambda x: x.transpose(1, 2)) for _ in range(2)]
-    parts: list[nn.Module] = [nn.Conv2d(3, width, patch, patch), tokens()]
+    parts: list[nn.Module] = [nn.Conv2d(3, width, patch, patch), nn.Flatten(2), SWAPPED]
     for _ in range(layers):
         over_tokens = FeedForward((size // patch) ** 2, width // 2)
-        parts.append(Added(nn.LayerNorm(width), swapped[0], over_tokens, swapped[1]))
+        parts.append(Added(nn.LayerNorm(width), SWAPPED, over_tokens, SWAPPED))
         parts.append(Added(nn.LayerNorm(width), FeedForward(width, 4 * width)))
     return nn.Sequential(*parts, nn.LayerNorm(width), Function(lambda x: x.mean(1)), nn.Linear(width, CLASSES))
 
