@@ -7,10 +7,10 @@ from functools import partial
 
 import torch
 import torch.nn.functional as F
+from models.layers import Added
 from torch import nn, Tensor
 
 from benchmark.case import Case, Input, new_input, NotRun
-from benchmark.families.layers import Added
 
 ACTIVATIONS = (F.relu, F.gelu, F.silu, torch.tanh, torch.sigmoid)
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from models.layers import Attention, FeedForward, Function, repeated
 from torch import nn, Tensor
 
 from benchmark.case import Case, inference, new_input
-from benchmark.families.layers import Attention, FeedForward, Function, repeated
 
 
 def time_embedding(time: Tensor, width: int) -> Tensor:

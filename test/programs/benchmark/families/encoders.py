@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
+from models.layers import Added, Caches, new_caches, Stack, Surroundings, SWAPPED
 from torch import nn, Tensor
 
 from benchmark.case import Case, inference, new_input
-from benchmark.families.layers import Added, Caches, new_caches, Stack, Surroundings, SWAPPED
 
 WORDS = 30522
 

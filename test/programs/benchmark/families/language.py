@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from models.layers import Caches, new_caches, rotary_tables, Stack, Surroundings
 from torch import nn, Tensor
 
 from benchmark.case import Case, inference, new_input
-from benchmark.families.layers import Caches, new_caches, rotary_tables, Stack, Surroundings
 
 
 class LanguageModel(nn.Module):

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
+from models.layers import Added, Attention, FeedForward, Function, Stack, SWAPPED
 from torch import nn, Tensor
 
 from benchmark.case import Case, inference, new_input
-from benchmark.families.layers import Added, Attention, FeedForward, Function, Stack, SWAPPED
 
 CLASSES = 1000
 
