@@ -79,6 +79,9 @@ WAITS: dict[str, Callable[[World], object]] = {
 }
 
 
+REPLAYS_ERROR = "torch.mps graph replay: the GPU reported an error"
+
+
 @pytest.mark.parametrize("how", ["synchronize", "item", "cpu"])
 def test_eager_fault_raises_at_the_next_synchronization(made: World, how: str) -> None:
     """21: what a replay is measured by."""
@@ -140,9 +143,6 @@ def test_fault_in_a_capture(made: World) -> None:
     made.aim(4, 9.0)
     graph.replay()
     assert made.out[4].item() == 9.0
-
-
-REPLAYS_ERROR = "torch.mps graph replay: the GPU reported an error"
 
 
 def test_fault_of_eager_work_before_a_replay(made: World) -> None:
