@@ -40,33 +40,18 @@ def extension(folder: Path) -> None:
     cpp_extension.load("custom_kernels", sources, build_directory=str(folder), is_python_module=False)
 
 
-@pytest.fixture
-def through_the_stream(extension: None) -> Axpy:
-    result: Axpy = torch.ops.through_the_stream.axpy
+@pytest.fixture(params=["from_python", "through_the_stream"])
+def recorded_axpy(request: pytest.FixtureRequest, folder: Path, extension: None) -> Axpy:
+    made = getattr(torch.ops, request.param)
+    result: Axpy = (
+        made.axpy if request.param != "from_python" else runpy.run_path(str(folder / "from_python.py"))["axpy"]
+    )
     return result
 
 
 @pytest.fixture
 def raw_command_buffer(extension: None) -> Axpy:
     result: Axpy = torch.ops.raw_command_buffer.axpy
-    return result
-
-
-@pytest.fixture
-def from_python(folder: Path) -> Axpy:
-    result: Axpy = runpy.run_path(str(folder / "from_python.py"))["axpy"]
-    return result
-
-
-@pytest.fixture(params=["from_python", "through_the_stream", "raw_command_buffer"])
-def axpy(request: pytest.FixtureRequest) -> Axpy:
-    result: Axpy = request.getfixturevalue(request.param)
-    return result
-
-
-@pytest.fixture(params=["from_python", "through_the_stream"])
-def recorded_axpy(request: pytest.FixtureRequest) -> Axpy:
-    result: Axpy = request.getfixturevalue(request.param)
     return result
 
 
@@ -85,20 +70,21 @@ def assert_level(expected: int) -> None:
     assert mps.current_allocated_memory() == expected
 
 
-def test_eager(axpy: Axpy) -> None:
+def test_eager(recorded_axpy: Axpy, raw_command_buffer: Axpy) -> None:
     x, y = torch.randn(300), torch.randn(300)
-    for _ in range(3):
+    for axpy in (recorded_axpy, raw_command_buffer) * 3:
         # Kernels of PyTorch's before and after, without a wait between them.
         on_device = y.to("mps")
         result = torch.fmax(axpy(torch.fmax(x.to("mps"), on_device), on_device, 3.0), on_device)
         torch.testing.assert_close(result.cpu(), torch.fmax(3 * torch.fmax(x, y) + y, y))
 
 
-def test_views_begin_at_their_offset(axpy: Axpy) -> None:
+def test_views_begin_at_their_offset(recorded_axpy: Axpy, raw_command_buffer: Axpy) -> None:
     base = torch.arange(100.0)
     on_device = base.to("mps")
-    result = axpy(on_device[7:17], on_device.view(10, 10)[4], -1.0)
-    assert torch.equal(result.cpu(), base[40:50] - base[7:17])
+    for axpy in (recorded_axpy, raw_command_buffer):
+        result = axpy(on_device[7:17], on_device.view(10, 10)[4], -1.0)
+        assert torch.equal(result.cpu(), base[40:50] - base[7:17])
 
 
 def test_captured(recorded_axpy: Axpy) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+import json
 import re
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -81,6 +84,32 @@ class Row:
             for mode, outcome in self.modes.items()
             if mode != "eager" and outcome.outcome in ("equal", "as traced")
         ]
+
+
+# Rows by their keys.
+Rows = dict[str, Row]
+
+
+def write(path: Path, rows: Rows) -> None:
+    """Keep all rows of build/reports/models.json, and how many outcomes there are of each mode."""
+    totals: dict[str, Counter[str]] = {}
+    for row in rows.values():
+        for mode, outcome in row.modes.items():
+            totals.setdefault(mode, Counter())[outcome.outcome] += 1
+    path.parent.mkdir(parents=True, exist_ok=True)
+    found = {"totals": totals, "rows": [asdict(row) for row in rows.values()]}
+    path.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def read(path: Path) -> Rows:
+    """Those of an earlier run, or none."""
+    if not path.exists():
+        return {}
+    rows = [
+        Row(**{**values, "modes": {mode: Outcome(**outcome) for mode, outcome in values["modes"].items()}})
+        for values in json.loads(path.read_text())["rows"]
+    ]
+    return {row.key: row for row in rows}
 
 
 def on_device(inputs: Inputs, dtype: torch.dtype) -> Inputs:

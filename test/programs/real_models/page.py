@@ -12,8 +12,7 @@ from page_table import table
 
 from real_models.catalog import architectures
 from real_models.generation import cases, CHOICES, GENERATE
-from real_models.measure import Outcome, Row, TRAINING_STEPS
-from real_models.report import Rows
+from real_models.measure import Outcome, Row, Rows, TRAINING_STEPS
 
 _HEAD = """# Models of public libraries
 

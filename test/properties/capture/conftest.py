@@ -79,7 +79,7 @@ def _replays_autorelease_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever replays has no autorelease pool, as Python's threads have none: a replay needs one of its own."""
     if sys.platform == "darwin":
         return
-    from patched import mps
+    from torch import mps
 
     import mps_simulator
 
@@ -95,7 +95,7 @@ def _replays_autorelease_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_capture_left() -> Iterator[None]:
-    from patched import mps
+    from torch import mps
 
     yield
     assert not mps.is_current_stream_capturing()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from patched import mps
+from torch import mps
 from torch.utils._python_dispatch import TorchDispatchMode
 
 # Seconds. Each failing example waits as long, and there are hundreds while hypothesis looks for a small one.

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import torch
-from patched import mps
 from tensor_operations import (
     draw_values,
     DRAWS,
@@ -20,7 +19,7 @@ from tensor_operations import (
     total,
     VIEWS,
 )
-from torch import Tensor
+from torch import mps, Tensor
 
 Result = TypeVar("Result")
 

@@ -14,10 +14,9 @@ from typing import Any
 
 import torch
 from memory import allocated, Peak
-from patched import mps
 from program_scope import run_step, Scope, Tape
 from tensor_programs import Block, CONTROLS, ENDINGS, Interruption, Program, READS, REFUSALS, Step
-from torch import Tensor
+from torch import mps, Tensor
 
 
 @dataclass

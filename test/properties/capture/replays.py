@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from patched import mps
+from torch import mps
 
 
 def captured(block: Callable[[], Any], **options: Any) -> tuple[Any, Any]:

@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 from hypothesis import strategies as st
-from patched import mps
 from tensor_operations import DRAWS, DRAWS_IN_PLACE, IN_PLACE, MAKING, VIEWS
+from torch import mps
 
 Step = tuple[str, int, int]
 

@@ -14,7 +14,7 @@ from encoder_calls import Call, Code, encoder_calls
 from encoder_driver import EncoderDriver
 from encoder_log import difference, EncoderLog, Event
 from hypothesis import given, Phase, settings
-from patched import mps
+from torch import mps
 
 DISPATCH: list[Call] = [
     (Code.PIPELINE, 2),

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from patched import mps
 from replays import captured
+from torch import mps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

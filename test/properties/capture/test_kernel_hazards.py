@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-from patched import mps
 from replays import calls_in, captured, check
+from torch import mps
 
 pytestmark = pytest.mark.usefixtures("indirect")
 WAIT = "-[MTLIndirectComputeCommand setBarrier]"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from patched import mps
+from torch import mps
 
 
 def replace(x: torch.Tensor) -> None:

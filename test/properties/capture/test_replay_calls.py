@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-from patched import mps
 from replays import calls_in, calls_of, captured, check
+from torch import mps
 
 KERNELS = "-[MPSCommandBuffer computeCommandEncoder]"
 COMMIT = "-[MPSCommandBuffer commitAndContinue]"
