@@ -13,7 +13,7 @@ from benchmark.case import Case, NotRun, Replay
 from benchmark.comparison import Comparison, DEVICE, EXACT, ROUNDING, Tolerance
 from benchmark.configurations import Configuration
 from benchmark.devices import Device
-from benchmark.families import BUILDERS
+from benchmark.families import builder
 from benchmark.modes import DIRECT, EAGER, in_step, INDIRECT, LINKED, MODES, warm_up_cuda
 from benchmark.protocol import measure as take_times
 from benchmark.protocol import Timed, TRIALS
@@ -60,7 +60,7 @@ def build(configuration: Configuration, device: Device) -> Case:
     """The configuration on the device, with weights that are the same each time."""
     torch.manual_seed(0)
     parameters: dict[str, Any] = configuration.parameters_for(device.simulated)
-    return BUILDERS[configuration.family](device.name, **parameters)
+    return builder(configuration.family)(device.name, **parameters)
 
 
 def timed(case: Case, device: Device, run: Callable[[], object]) -> Timed:

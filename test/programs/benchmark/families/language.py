@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -88,3 +89,6 @@ def build(
     shape = (batch, others.get("groups") or heads, length, others.get("head_width") or width // heads)
     caches, state = new_caches(layers, shape, device)
     return Case(lambda: (model.decode(token.tensor, position.tensor, caches),), [token, position], state)
+
+
+build_gpt, build_llama = (partial(build, style=style) for style in ("gpt", "llama"))

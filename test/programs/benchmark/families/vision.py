@@ -293,6 +293,6 @@ NETWORKS: dict[str, Callable[[int], nn.Module]] = {
 }
 
 
-def build(device: str, *, network: str, batch: int = 1, size: int = 224) -> Case:
+def build_classifier(device: str, *, network: str, batch: int = 1, size: int = 224) -> Case:
     """Classifies `batch` images of `size`."""
     return inference(NETWORKS[network](size), device, new_input((batch, 3, size, size), device))

@@ -14,7 +14,7 @@ from benchmark import run as program
 from benchmark.case import Case, new_input, NotRun
 from benchmark.comparison import Comparison, DEVICE, EXACT
 from benchmark.configurations import choose, load
-from benchmark.families import BUILDERS
+from benchmark.families import builder
 from benchmark.goals import GOALS
 from benchmark.measure import build, ModeRow, Row, run
 from benchmark.modes import capture, DIRECT, EAGER, in_step, MODES
@@ -77,7 +77,7 @@ def test_other_values_are_seen(device: devices.Device) -> None:
 def test_a_small_change_of_state_that_is_left_out_is_seen_with_tolerance(
     optimizer: str, device: devices.Device
 ) -> None:
-    case = BUILDERS["optimizer"](device.name, optimizer=optimizer, parameters=3)
+    case = builder("training.optimizer")(device.name, optimizer=optimizer, parameters=3)
     case.fill(1)
     case.step()
     replay = capture(case)
