@@ -24,6 +24,8 @@ class Surroundings:
     sine: Tensor | None = None
     position: Tensor | None = None
     mask: Tensor | None = None
+    # what cross attention looks at
+    context: Tensor | None = None
 
 
 ALONE = Surroundings()
@@ -64,7 +66,8 @@ class Added(nn.Sequential):
 SWAPPED = Function(lambda x: x.transpose(1, 2))
 
 
-Caches = list[tuple[Tensor, Tensor]]
+Cache = tuple[Tensor, Tensor]
+Caches = list[Cache]
 
 
 def new_caches(layers: int, shape: Sequence[int], device: str) -> tuple[Caches, Callable[[], Sequence[Tensor]]]:
@@ -98,11 +101,7 @@ class Attention(nn.Module):
         return x.view(batch, tokens, heads, self.size).transpose(1, 2)
 
     def forward(
-        self,
-        x: Tensor,
-        around: Surroundings = ALONE,
-        cache: tuple[Tensor, Tensor] | None = None,
-        context: Tensor | None = None,
+        self, x: Tensor, around: Surroundings = ALONE, cache: Cache | None = None, context: Tensor | None = None
     ) -> Tensor:
         batch, tokens, _ = x.shape
         source = x if context is None else context
@@ -166,19 +165,13 @@ class Block(nn.Module):
         self.second_norm = norm(width)
         self.feed_forward = FeedForward(width, hidden, gated=llama, bias=not llama)
 
-    def forward(
-        self,
-        x: Tensor,
-        around: Surroundings = ALONE,
-        cache: tuple[Tensor, Tensor] | None = None,
-        context: Tensor | None = None,
-    ) -> Tensor:
+    def forward(self, x: Tensor, around: Surroundings = ALONE, cache: Cache | None = None) -> Tensor:
         if self.behind:
             x = self.first_norm(x + self.attention(x, around, cache))
             return self.second_norm(x + self.feed_forward(x))
         x = x + self.attention(self.first_norm(x), around, cache)
         if self.cross is not None and self.cross_norm is not None:
-            x = x + self.cross(self.cross_norm(x), around, context=context)
+            x = x + self.cross(self.cross_norm(x), context=around.context)
         return x + self.feed_forward(self.second_norm(x))
 
 
@@ -195,13 +188,7 @@ class Stack(nn.Module):
         super().__init__()
         self.blocks = repeated(lambda: Block(**block), layers, distinct)
 
-    def forward(
-        self,
-        x: Tensor,
-        around: Surroundings = ALONE,
-        caches: Caches | None = None,
-        context: Tensor | None = None,
-    ) -> Tensor:
+    def forward(self, x: Tensor, around: Surroundings = ALONE, caches: Caches | None = None) -> Tensor:
         for layer, block in enumerate(self.blocks):
-            x = block(x, around, caches[layer] if caches else None, context)
+            x = block(x, around, caches[layer] if caches else None)
         return x

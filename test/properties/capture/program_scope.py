@@ -63,12 +63,9 @@ def _make_slots() -> list[Tensor | None]:
 
 def _make_hosts() -> list[Tensor]:
     square = torch.Size((SIDE, SIDE))
+    dtypes = (torch.float32, torch.float16, torch.float64, torch.int64, torch.bool)
     return [
-        torch.zeros(square),
-        torch.zeros(square, dtype=torch.float16),
-        torch.zeros(square, dtype=torch.float64),
-        torch.zeros(square, dtype=torch.int64),
-        torch.zeros(square, dtype=torch.bool),
+        *(torch.zeros(square, dtype=dtype) for dtype in dtypes),
         torch.zeros(SIDE),
         torch.zeros(()),
         torch.zeros(0, SIDE),

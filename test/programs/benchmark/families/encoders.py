@@ -71,9 +71,9 @@ class SpeechDecoder(nn.Module):
         self.register_buffer("slots", torch.arange(length))
 
     def forward(self, token: Tensor, position: Tensor, heard: Tensor, caches: Caches) -> Tensor:
-        around = Surroundings(position=position, mask=(self.slots <= position)[None, None, None])
+        around = Surroundings(position=position, mask=(self.slots <= position)[None, None, None], context=heard)
         x = self.embedding(token) + self.positions(position)
-        return self.norm(self.stack(x, around, caches, heard)[:, -1]) @ self.embedding.weight.t()
+        return self.norm(self.stack(x, around, caches)[:, -1]) @ self.embedding.weight.t()
 
 
 def build_speech_decoder(device: str, *, width: int, layers: int, heads: int, heard: int = 1500) -> Case:
