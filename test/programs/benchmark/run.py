@@ -38,7 +38,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--goals", action="store_true", help="measure the goals, too: as a run of all does on the simulator"
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="write the report to this folder, as bench.json")
     parser.add_argument(
         "--report", type=Path, metavar="FILE", help=f"default: {REPORT}; {SOME_REPORT} with --quick or --only"
     )
@@ -81,7 +80,7 @@ def main() -> int:
         return 2
     trials = arguments.trials or (3 if arguments.quick else TRIALS)
     default = SOME_REPORT if arguments.quick or arguments.only else REPORT
-    path = arguments.out / "bench.json" if arguments.out else arguments.report or default
+    path = arguments.report or default
     print(heading(device), flush=True)
     rows = []
     for number, one in enumerate(chosen, 1):

@@ -16,8 +16,7 @@ from state_changes import Flags
 from state_program import StateUse
 from state_subjects import batches, Box, optimizer_of, SHAPE, TRAINED
 from subjects import DEVICE, device_numbers
-from torch import nn
-from world import flat, NothingToDo, Result, World
+from world import flat, NothingToDo, Result, tensors_of, World
 
 
 class StateWorld(World):
@@ -120,10 +119,7 @@ class StateWorld(World):
     def _named(self) -> Iterator[tuple[str, torch.Tensor]]:
         yield from ((f"y[{i}]", tensor) for i, tensor in enumerate(self.results[0].tensors if self.results else []))
         yield "x", self.x
-        for name, tensor in (*self.box.named_parameters(), *self.box.named_buffers()):
-            yield name, tensor
-            if isinstance(tensor, nn.Parameter) and tensor.grad is not None:
-                yield f"{name}.grad", tensor.grad
+        yield from tensors_of(self.box)
         if self.box.generator is not None:
             yield "generator", self.box.generator.get_state().to(torch.int64).to(DEVICE)
 

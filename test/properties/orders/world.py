@@ -128,6 +128,14 @@ def flat(outputs: Any) -> list[torch.Tensor]:
     return list(outputs) if isinstance(outputs, tuple) else [outputs]
 
 
+def tensors_of(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, torch.Tensor]]:
+    """Parameters, gradients and buffers."""
+    for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+        yield prefix + name, tensor
+        if isinstance(tensor, nn.Parameter) and tensor.grad is not None:
+            yield f"{prefix}{name}.grad", tensor.grad
+
+
 def _scaled_copy(module: nn.Module, factor: float) -> nn.Module:
     new = copy.deepcopy(module)
     with torch.no_grad():
@@ -221,14 +229,8 @@ class World:
             for i, tensor in enumerate(result.tensors):
                 yield f"{result.name}[{i}]", tensor
         for subject in self.subjects:
-            if subject.module is None:
-                continue
-            for name, parameter in subject.module.named_parameters():
-                yield f"{subject.name}.{name}", parameter
-                if parameter.grad is not None:
-                    yield f"{subject.name}.{name}.grad", parameter.grad
-            for name, buffer in subject.module.named_buffers():
-                yield f"{subject.name}.{name}", buffer
+            if subject.module is not None:
+                yield from tensors_of(subject.module, f"{subject.name}.")
         for name, leaf in (("w", self.weight), *self.leaves.items()):
             if leaf.grad is not None:
                 yield f"{name}.grad", leaf.grad
