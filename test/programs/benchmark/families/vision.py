@@ -76,32 +76,23 @@ def vgg(stages: tuple[int, ...]) -> nn.Module:
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, CLASSES))
 
 
-class Inverted(nn.Module):
-    """The inverted bottleneck of MobileNetV2, with EfficientNet's squeeze and excitation if `squeeze`."""
-
-    def __init__(self, inputs: int, outputs: int, kernel: int, stride: int, expansion: int, squeeze: bool) -> None:
-        super().__init__()
-        inner = inputs * expansion
-        activation = nn.SiLU if squeeze else nn.ReLU6
-        self.wider = _convolution(inputs, inner, 1, activation=activation) if expansion > 1 else nn.Identity()
-        self.deep = _convolution(inner, inner, kernel, stride, groups=inner, activation=activation)
-        fewer = max(1, inputs // 4)
-        self.squeeze = (
-            nn.Sequential(
-                nn.AdaptiveAvgPool2d(1), nn.Conv2d(inner, fewer, 1), nn.SiLU(), nn.Conv2d(fewer, inner, 1), nn.Sigmoid()
-            )
-            if squeeze
-            else None
-        )
-        self.narrow = _convolution(inner, outputs, 1, activation=None)
-        self.added = stride == 1 and inputs == outputs
+class Scaled(nn.Sequential):
+    """Layers whose result is a factor of their input."""
 
     def forward(self, x: Tensor) -> Tensor:
-        y = self.deep(self.wider(x))
-        if self.squeeze is not None:
-            y = y * self.squeeze(y)
-        y = self.narrow(y)
-        return x + y if self.added else y
+        return x * super().forward(x)  # type: ignore[no-untyped-call]
+
+
+def inverted(inputs: int, outputs: int, kernel: int, stride: int, expansion: int, squeeze: bool) -> nn.Module:
+    """The inverted bottleneck of MobileNetV2, with EfficientNet's squeeze and excitation if `squeeze`."""
+    inner, fewer, activation = inputs * expansion, max(1, inputs // 4), nn.SiLU if squeeze else nn.ReLU6
+    parts: list[nn.Module] = [_convolution(inputs, inner, 1, activation=activation)] if expansion > 1 else []
+    parts.append(_convolution(inner, inner, kernel, stride, groups=inner, activation=activation))
+    if squeeze:
+        ends = nn.Conv2d(inner, fewer, 1), nn.Conv2d(fewer, inner, 1)
+        parts.append(Scaled(nn.AdaptiveAvgPool2d(1), ends[0], nn.SiLU(), ends[1], nn.Sigmoid()))
+    parts.append(_convolution(inner, outputs, 1, activation=None))
+    return (Added if stride == 1 and inputs == outputs else nn.Sequential)(*parts)
 
 
 # expansion, outputs, blocks, stride, kernel
@@ -132,47 +123,38 @@ def inverted_net(stages: tuple[tuple[int, int, int, int, int], ...], squeeze: bo
     channels = 32
     for expansion, outputs, blocks, stride, kernel in stages:
         for i in range(blocks):
-            layers.append(Inverted(channels, outputs, kernel, stride if i == 0 else 1, expansion, squeeze))
+            layers.append(inverted(channels, outputs, kernel, stride if i == 0 else 1, expansion, squeeze))
             channels = outputs
     layers.append(_convolution(channels, 1280, 1, activation=activation))
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(1280, CLASSES))
 
 
-class Dense(nn.Module):
+class Dense(nn.Sequential):
     """DenseNet's layer: its result is put next to its input."""
 
-    def __init__(self, inputs: int, growth: int) -> None:
-        super().__init__()
-        self.inner = nn.Sequential(
-            nn.BatchNorm2d(inputs),
-            nn.ReLU(),
-            nn.Conv2d(inputs, 4 * growth, 1, bias=False),
-            nn.BatchNorm2d(4 * growth),
-            nn.ReLU(),
-            nn.Conv2d(4 * growth, growth, 3, padding=1, bias=False),
-        )
-
     def forward(self, x: Tensor) -> Tensor:
-        return torch.cat([x, self.inner(x)], 1)
+        return torch.cat([x, super().forward(x)], 1)  # type: ignore[no-untyped-call]
+
+
+def _activated(channels: int) -> tuple[nn.Module, nn.Module]:
+    return nn.BatchNorm2d(channels), nn.ReLU()
 
 
 def densenet(blocks: tuple[int, ...], growth: int = 32) -> nn.Module:
     """DenseNet."""
     layers: list[nn.Module] = [_convolution(3, 2 * growth, 7, 2), nn.MaxPool2d(3, 2, 1)]
-    channels = 2 * growth
+    channels, inner = 2 * growth, 4 * growth
     for stage, count in enumerate(blocks):
         for _ in range(count):
-            layers.append(Dense(channels, growth))
+            first = nn.Conv2d(channels, inner, 1, bias=False)
+            second = nn.Conv2d(inner, growth, 3, padding=1, bias=False)
+            layers.append(Dense(*_activated(channels), first, *_activated(inner), second))
             channels += growth
         if stage + 1 < len(blocks):
-            layers += [
-                nn.BatchNorm2d(channels),
-                nn.ReLU(),
-                nn.Conv2d(channels, channels // 2, 1, bias=False),
-                nn.AvgPool2d(2),
-            ]
+            narrower = nn.Conv2d(channels, channels // 2, 1, bias=False)
+            layers += [*_activated(channels), narrower, nn.AvgPool2d(2)]
             channels //= 2
-    layers += [nn.BatchNorm2d(channels), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    layers += [*_activated(channels), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
     return nn.Sequential(*layers, nn.Linear(channels, CLASSES))
 
 
