@@ -51,8 +51,7 @@ def recorded_axpy(request: pytest.FixtureRequest, folder: Path, extension: None)
 
 @pytest.fixture
 def raw_command_buffer(extension: None) -> Axpy:
-    result: Axpy = torch.ops.raw_command_buffer.axpy
-    return result
+    return torch.ops.raw_command_buffer.axpy
 
 
 @pytest.fixture(autouse=True)

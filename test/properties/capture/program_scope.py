@@ -43,8 +43,7 @@ class Tape:
         if not self.replays:
             self._results.append(action())
         self._next += 1
-        result: Result = self._results[self._next - 1]
-        return result
+        return self._results[self._next - 1]
 
 
 def _make_slots() -> list[Tensor | None]:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 import torch
 from replays import captured
 from torch import mps
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.skipif(sys.platform == "darwin", reason="nothing counts Apple's objects")
 

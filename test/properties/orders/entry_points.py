@@ -77,8 +77,7 @@ def _of_its_own(name: str) -> Call:
 def compiled(kind: str, entry: str) -> Call:
     """Compiled once per process: programs share traces, and the graphs are dropped between them."""
     function = _of_its_own(f"{kind}_{entry.replace(' ', '_')}")
-    made: Call = torch.compile(function, backend="mpsgraphs", **_OPTIONS[entry])
-    return made
+    return torch.compile(function, backend="mpsgraphs", **_OPTIONS[entry])
 
 
 @functools.cache
@@ -94,8 +93,7 @@ def _traced_only() -> Callable[..., Any]:
 def traced(kind: str, entry: str) -> Call:
     """Traced as the backend does, and run as the operators come: rounds and raises as AOTAutograd makes it."""
     dynamic = _OPTIONS[entry].get("dynamic")
-    made: Call = torch.compile(_of_its_own(f"{kind}_traced"), backend=_traced_only(), dynamic=dynamic)
-    return made
+    return torch.compile(_of_its_own(f"{kind}_traced"), backend=_traced_only(), dynamic=dynamic)
 
 
 def let_go() -> None:
