@@ -1,7 +1,5 @@
 """The examples of docs/custom-kernels.md do what the page says."""
 
-from __future__ import annotations
-
 import gc
 import re
 import runpy

@@ -1,7 +1,5 @@
 """Tables of the pages in docs/results."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 

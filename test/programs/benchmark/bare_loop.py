@@ -1,7 +1,5 @@
 """The *bare loop*: the framework calls of one replay, recorded once and made again, which no replay can be faster than."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Reads the data file of the configurations."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the benchmark asks of a device: the simulator, a Metal device, or CUDA."""
 
-from __future__ import annotations
-
 import gc
 import platform
 import re

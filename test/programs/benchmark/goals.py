@@ -1,7 +1,5 @@
 """The goals of replay: each a figure that is measured on the simulator, and what it should be."""
 
-from __future__ import annotations
-
 import gc
 import json
 import os

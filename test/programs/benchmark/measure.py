@@ -1,7 +1,5 @@
 """Builds a configuration, compares its replays with eager, and takes times and counts of all its modes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """The ways a configuration is run, and what prepares each of them."""
 
-from __future__ import annotations
-
 import ctypes
 import inspect
 import os

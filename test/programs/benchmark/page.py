@@ -1,7 +1,5 @@
 """Writes a report as a Markdown page with a plot."""
 
-from __future__ import annotations
-
 import io
 import json
 import statistics

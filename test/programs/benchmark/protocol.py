@@ -1,7 +1,5 @@
 """How a time is taken: warm-ups, trials of all modes in turn, and the mean without the extremes."""
 
-from __future__ import annotations
-
 import math
 import statistics
 import time

@@ -4,8 +4,6 @@ With ``--device cuda`` it needs nothing but torch and numpy, so that it can be r
 installed; what else it uses it imports only where it is asked for.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -1,7 +1,5 @@
 """What the demo captures, and what it feeds to eager and to the replays."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Runs the demo: see README.md next to this file."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass

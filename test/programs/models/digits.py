@@ -1,7 +1,5 @@
 """scikit-learn's bundled digits, and classifiers trained on them."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from sklearn.datasets import load_digits

@@ -1,7 +1,5 @@
 """One decode step of small GPT-2-style and Llama-style language models, all of whose state is on the device."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import nn, Tensor

@@ -1,7 +1,5 @@
 """Parts of transformers that several families use."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs one architecture as eager, captured as it is, and through the backend, and compares them on new inputs."""
 
-from __future__ import annotations
-
 import copy
 import json
 import re

@@ -1,7 +1,5 @@
 """docs/results/models.md, from a run of all models."""
 
-from __future__ import annotations
-
 import datetime
 import platform
 import statistics

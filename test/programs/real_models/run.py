@@ -3,8 +3,6 @@
 python -m mps_simulator test/programs/real_models/run.py [--quick] [--only NAME] [--page FILE]
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import subprocess

@@ -4,8 +4,6 @@ Exit status 1 if a case was wrong, crashed, or was refused for a reason that the
 --no-replay, exit status 1 if a case was equal, or if no case could have been.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -1,7 +1,5 @@
 """What the sweep says at its end: the report, a table, and the page for docs/."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """Runs the capture tests on the simulator, or on a Mac as they are."""
 
-from __future__ import annotations
-
 import os
 import random
 import sys

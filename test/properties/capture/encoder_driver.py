@@ -1,7 +1,5 @@
 """Loads encoder_driver.mm, which makes encoder calls on the MPS stream."""
 
-from __future__ import annotations
-
 import functools
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Reads the log of a logging encoder: the state that each dispatch runs with."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 # ("buffer", number, offset) or ("bytes", length, hash)

@@ -1,7 +1,5 @@
 """How much memory of the device is in use."""
 
-from __future__ import annotations
-
 import gc
 import time
 from collections.abc import Callable

@@ -4,8 +4,6 @@ Both this way and that of graphs keep the same books on pools: graphs that share
 the order of their captures, since each writes where later ones have results.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager

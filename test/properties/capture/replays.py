@@ -1,7 +1,5 @@
 """Captures of blocks, the calls of which their replays consist, and whether replays do what eager does."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from typing import Any

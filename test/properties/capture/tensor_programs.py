@@ -5,8 +5,6 @@ there is. Every sequence of steps is a program that runs, so that any part of
 one that fails can be left out while hypothesis looks for a smaller one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

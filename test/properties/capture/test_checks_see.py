@@ -1,7 +1,5 @@
 """The sweep's and the capture mode's comparisons: each fault that they are there for is planted, and seen."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

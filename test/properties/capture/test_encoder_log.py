@@ -1,7 +1,5 @@
 """What the encoder tests compare by tells one state from another."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

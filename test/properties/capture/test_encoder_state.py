@@ -3,8 +3,6 @@
 Logging encoders stand in for the device's here: nothing is computed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any

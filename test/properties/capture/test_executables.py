@@ -1,7 +1,5 @@
 """Executables of MPSGraphs live as long as a graph, the cache or the GPU needs them: what the simulator counts."""
 
-from __future__ import annotations
-
 import gc
 import sys
 import time

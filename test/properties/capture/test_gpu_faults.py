@@ -1,8 +1,6 @@
 """A fault of the GPU in a replay, and the device in a child of fork(): what the simulator can show and a Mac can't be relied
 upon to (there a write out of bounds may do nothing, and a child may die)."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Kernels of an indirect command buffer may run at the same time: which wait for which, and values that show it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

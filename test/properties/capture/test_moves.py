@@ -1,7 +1,5 @@
 """A tensor from before the capture that gets other storage in the middle of the block ends it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

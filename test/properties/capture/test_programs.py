@@ -1,7 +1,5 @@
 """Random programs leave with graphs what they leave without: tensors, generators, memory."""
 
-from __future__ import annotations
-
 import gc
 import os
 from collections import Counter

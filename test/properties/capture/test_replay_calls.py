@@ -1,7 +1,5 @@
 """The calls of which a replay consists, and values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

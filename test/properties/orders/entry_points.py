@@ -1,7 +1,5 @@
 """The ways to run a target: eagerly, by captured graphs, and as the reference that traces but does not capture."""
 
-from __future__ import annotations
-
 import functools
 import types
 from collections.abc import Callable, Sequence

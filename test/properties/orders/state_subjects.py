@@ -1,7 +1,5 @@
 """What state programs capture: small blocks, and the state that they read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

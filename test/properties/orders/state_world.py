@@ -1,7 +1,5 @@
 """Performs a state program: captures a block, changes what it reads, and replays or calls it."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace

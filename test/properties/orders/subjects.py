@@ -1,7 +1,5 @@
 """The modules and functions that programs use, small and of few operators."""
 
-from __future__ import annotations
-
 import copy
 import functools
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The comparison of programs: each fault that it is there for is planted, and seen."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Upstream's formatters and linters, in its versions, on what the series adds and changes."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

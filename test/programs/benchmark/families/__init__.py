@@ -1,7 +1,5 @@
 """What builds a configuration, by the name that the data file uses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import import_module
 

@@ -1,7 +1,5 @@
 """Chains of small operators, in which hardly anything but dispatch costs time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 

@@ -1,7 +1,5 @@
 """One denoising step of diffusion models, and the autoencoders around them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Sentence encoders, and encoders and decoders of speech."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from models.layers import Added, Caches, new_caches, Stack, Surroundings, SWAPPED

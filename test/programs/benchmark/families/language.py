@@ -1,7 +1,5 @@
 """Language models: a prefill of many tokens, or one step of decoding with a cache."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Training steps, and optimizers by themselves."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 

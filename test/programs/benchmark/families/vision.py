@@ -1,7 +1,5 @@
 """Image classifiers at the sizes of their papers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -1,7 +1,5 @@
 """The data file, and what builds what it names."""
 
-from __future__ import annotations
-
 import inspect
 from pathlib import Path
 

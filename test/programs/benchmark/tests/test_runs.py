@@ -1,7 +1,5 @@
 """Whole configurations: what is compared, and what a fault does to the run."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Iterator
