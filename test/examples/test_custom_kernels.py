@@ -6,18 +6,16 @@ import runpy
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
+from torch import mps
 from torch.utils import cpp_extension
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGE = (REPOSITORY / "docs" / "custom-kernels.md").read_text()
 # The files of the page, by name.
 FILES = dict(re.findall(r"<!-- (\S+\.(?:py|mm)) -->\n```[a-z+-]+\n(.*?)```\n", PAGE, re.DOTALL))
-# Annotations of the wheel know nothing of what the series adds.
-mps: Any = torch.mps
 
 Axpy = Callable[[torch.Tensor, torch.Tensor, float], torch.Tensor]
 

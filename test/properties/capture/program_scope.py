@@ -99,7 +99,6 @@ class Scope:
 
     def visible(self) -> dict[str, Tensor]:
         """Returns copies of all that a program can see, on the CPU."""
-        assert self.parameter.grad is not None
         return {
             **{f"slot {i}": tensor.cpu() for i, tensor in enumerate(self.slots) if tensor is not None},
             "parameter": self.parameter.detach().cpu(),
@@ -152,7 +151,6 @@ def _backward(scope: Scope, a: Tensor, _b: Tensor, _j: int) -> None:
 
 def _descend(scope: Scope, _a: Tensor, _b: Tensor, _j: int) -> None:
     gradient = scope.parameter.grad
-    assert gradient is not None
     with torch.no_grad():
         scope.parameter.sub_(gradient.sin(), alpha=0.1)
     gradient.zero_()

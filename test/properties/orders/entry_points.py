@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from subjects import Target
+from torch import mps
 from torch.mps._compiled_graphs import drop_all
 
 # A process compiles every kind of module once, and many forms of it: training, frozen, other shapes.
@@ -15,8 +16,6 @@ torch._dynamo.config.accumulated_cache_size_limit = 100_000
 # Another shape is another trace; sharing one is for `dynamic=True`.
 torch._dynamo.config.automatic_dynamic_shapes = False
 
-# With what the series adds, which the stock torch that mypy reads does not have.
-mps: Any = torch.mps
 Call = Callable[[Target, torch.Tensor], Any]
 Block = Callable[[], Sequence[torch.Tensor]]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, cast, TYPE_CHECKING
+from typing import Any, TYPE_CHECKING
 
 import torch
 from program import Step
@@ -365,7 +365,6 @@ change_inference = _setting("inference", False, True)
 
 def _group(key: str, value: Callable[[int], Any]) -> Change:
     def made(world: StateWorld, step: Step) -> str | None:
-        assert world.optimizer is not None
         group, new = world.optimizer.param_groups[0], value(step.b)
         if isinstance(group[key], torch.Tensor):
             group[key].fill_(new)
@@ -378,15 +377,15 @@ def _group(key: str, value: Callable[[int], Any]) -> Change:
 
 def _add_group(world: StateWorld, b: int) -> None:
     world.box.weight.grad = torch.ones_like(world.box.weight)
-    cast(torch.optim.Optimizer, world.optimizer).add_param_group({"params": [world.box.weight]})
+    world.optimizer.add_param_group({"params": [world.box.weight]})
 
 
 change_scheduler = _doing(
     "ExponentialLR(optimizer, 0.5).step()",
-    lambda world, b: torch.optim.lr_scheduler.ExponentialLR(cast(Any, world.optimizer), 0.5).step(),
+    lambda world, b: torch.optim.lr_scheduler.ExponentialLR(world.optimizer, 0.5).step(),
 )
 change_add_group = _doing(
-    "add_param_group(weight)", _add_group, unless=lambda world: len(cast(Any, world.optimizer).param_groups) > 1
+    "add_param_group(weight)", _add_group, unless=lambda world: len(world.optimizer.param_groups) > 1
 )
 change_lr = _group("lr", lambda b: 0.5 + b / 8)
 change_momentum = _group("momentum", lambda b: b / 16)

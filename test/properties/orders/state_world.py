@@ -60,7 +60,6 @@ class StateWorld(World):
         return not self.is_own_code or notices_gone
 
     def _train(self, x: torch.Tensor) -> Any:
-        assert self.optimizer is not None
         self.optimizer.zero_grad(set_to_none=False)
         y = self.box(x)
         y.square().sum().backward()

@@ -572,7 +572,6 @@ class World:
 
     def do_ema(self, step: Step) -> Any:
         subject = choose([s for s in self.subjects if s.averaged_of is not None], step.a)
-        assert subject.averaged_of is not None
         subject.target.update_parameters(subject.averaged_of.module)  # type: ignore[union-attr, operator]
         return f"{subject.name}.update_parameters({subject.averaged_of.name})", subject
 
