@@ -1,6 +1,4 @@
-"""The examples of docs/custom-kernels.md do what the page says, and are what it quotes."""
-
-from __future__ import annotations
+"""The examples of docs/custom-kernels.md do what the page says."""
 
 import gc
 import re
@@ -8,60 +6,48 @@ import runpy
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
+from torch import mps
 from torch.utils import cpp_extension
 
-HERE = Path(__file__).resolve().parent
-PAGE = HERE.parents[1] / "docs" / "custom-kernels.md"
-SOURCES = ("through_the_stream.mm", "raw_command_buffer.mm")
-# Annotations of the wheel know nothing of what the series adds.
-mps: Any = torch.mps
+REPOSITORY = Path(__file__).resolve().parents[2]
+PAGE = (REPOSITORY / "docs" / "custom-kernels.md").read_text()
+# The files of the page, by name.
+FILES = dict(re.findall(r"<!-- (\S+\.(?:py|mm)) -->\n```[a-z+-]+\n(.*?)```\n", PAGE, re.DOTALL))
 
 Axpy = Callable[[torch.Tensor, torch.Tensor, float], torch.Tensor]
 
 
 @pytest.fixture(scope="module")
-def extension(tmp_path_factory: pytest.TempPathFactory) -> None:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the page's files lie."""
+    made = tmp_path_factory.mktemp("custom_kernels")
+    for name, text in FILES.items():
+        (made / name).write_text(text)
+    return made
+
+
+@pytest.fixture(scope="module")
+def extension(folder: Path) -> None:
     """Both operators; building them takes half a minute."""
-    cpp_extension.load(
-        name="custom_kernels",
-        sources=[str(HERE / name) for name in SOURCES],
-        build_directory=str(tmp_path_factory.mktemp("custom_kernels")),
-        is_python_module=False,
+    sources = [str(path) for path in sorted(folder.glob("*.mm"))]
+    cpp_extension.load("custom_kernels", sources, build_directory=str(folder), is_python_module=False)
+
+
+@pytest.fixture(params=["from_python", "through_the_stream"])
+def recorded_axpy(request: pytest.FixtureRequest, folder: Path, extension: None) -> Axpy:
+    made = getattr(torch.ops, request.param)
+    result: Axpy = (
+        made.axpy if request.param != "from_python" else runpy.run_path(str(folder / "from_python.py"))["axpy"]
     )
-
-
-@pytest.fixture
-def through_the_stream(extension: None) -> Axpy:
-    result: Axpy = torch.ops.through_the_stream.axpy
     return result
 
 
 @pytest.fixture
 def raw_command_buffer(extension: None) -> Axpy:
-    result: Axpy = torch.ops.raw_command_buffer.axpy
-    return result
-
-
-@pytest.fixture
-def from_python() -> Axpy:
-    result: Axpy = runpy.run_path(str(HERE / "from_python.py"))["axpy"]
-    return result
-
-
-@pytest.fixture(params=["from_python", "through_the_stream", "raw_command_buffer"])
-def axpy(request: pytest.FixtureRequest) -> Axpy:
-    result: Axpy = request.getfixturevalue(request.param)
-    return result
-
-
-@pytest.fixture(params=["from_python", "through_the_stream"])
-def recorded_axpy(request: pytest.FixtureRequest) -> Axpy:
-    result: Axpy = request.getfixturevalue(request.param)
-    return result
+    return torch.ops.raw_command_buffer.axpy
 
 
 @pytest.fixture(autouse=True)
@@ -79,20 +65,21 @@ def assert_level(expected: int) -> None:
     assert mps.current_allocated_memory() == expected
 
 
-def test_eager(axpy: Axpy) -> None:
+def test_eager(recorded_axpy: Axpy, raw_command_buffer: Axpy) -> None:
     x, y = torch.randn(300), torch.randn(300)
-    for _ in range(3):
+    for axpy in (recorded_axpy, raw_command_buffer) * 3:
         # Kernels of PyTorch's before and after, without a wait between them.
         on_device = y.to("mps")
         result = torch.fmax(axpy(torch.fmax(x.to("mps"), on_device), on_device, 3.0), on_device)
         torch.testing.assert_close(result.cpu(), torch.fmax(3 * torch.fmax(x, y) + y, y))
 
 
-def test_views_begin_at_their_offset(axpy: Axpy) -> None:
+def test_views_begin_at_their_offset(recorded_axpy: Axpy, raw_command_buffer: Axpy) -> None:
     base = torch.arange(100.0)
     on_device = base.to("mps")
-    result = axpy(on_device[7:17], on_device.view(10, 10)[4], -1.0)
-    assert torch.equal(result.cpu(), base[40:50] - base[7:17])
+    for axpy in (recorded_axpy, raw_command_buffer):
+        result = axpy(on_device[7:17], on_device.view(10, 10)[4], -1.0)
+        assert torch.equal(result.cpu(), base[40:50] - base[7:17])
 
 
 def test_captured(recorded_axpy: Axpy) -> None:
@@ -142,7 +129,7 @@ def test_moved_storage_raises(recorded_axpy: Axpy) -> None:
 
 def test_function_that_is_no_operator(tmp_path: Path) -> None:
     """3, 13: upstream's own example hands its tensors to the encoder, and to no operator."""
-    source = HERE.parents[1] / "build/pytorch/test/cpp_extensions/mps_extension.mm"
+    source = REPOSITORY / "build/pytorch/test/cpp_extensions/mps_extension.mm"
     add = cpp_extension.load("mps_extension", [str(source)], build_directory=str(tmp_path)).get_mps_add_output
     x, y = torch.ones(4, device="mps"), torch.ones(4, device="mps")
     graph = mps.MPSGraph()
@@ -185,20 +172,13 @@ def test_raw_command_buffer_in_a_capture(raw_command_buffer: Axpy, recorded_axpy
     torch.testing.assert_close(out.cpu(), 6 * x.cpu() + y.cpu())
 
 
-def test_program_runs_as_it_is() -> None:
-    out, x, y = runpy.run_path(str(HERE / "from_python.py"))["main"]()
+def test_program_runs_as_it_is(folder: Path) -> None:
+    out, x, y = runpy.run_path(str(folder / "from_python.py"))["main"]()
     torch.testing.assert_close(out.cpu(), 2 * x.cpu() + y.cpu().relu())
 
 
 def quoted_message() -> str:
     """What the page says that a capture raises."""
-    found = re.search(r"<!-- message -->\n```\n(.*?)\n```", PAGE.read_text(), re.DOTALL)
+    found = re.search(r"<!-- message -->\n```\n(.*?)\n```", PAGE, re.DOTALL)
     assert found
     return " ".join(found[1].split()).removeprefix("RuntimeError: ")
-
-
-def test_the_page_quotes_the_files() -> None:
-    blocks = re.findall(r"<!-- (\S+\.(?:py|mm)) -->\n```[a-z+-]+\n(.*?)```\n", PAGE.read_text(), re.DOTALL)
-    assert sorted(name for name, _ in blocks) == sorted(["from_python.py", *SOURCES])
-    for name, text in blocks:
-        assert text == (HERE / name).read_text(), f"docs/custom-kernels.md does not quote {name} as it is"

@@ -1,7 +1,5 @@
 """A process that is given an order and prints JSON lines."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

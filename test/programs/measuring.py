@@ -1,7 +1,5 @@
 """What the demo and the program on graph caching share: the device, CPU time, the command line, the report."""
 
-from __future__ import annotations
-
 import json
 import statistics
 import sys

@@ -6,9 +6,15 @@
 #include <MetalPerformanceShaders/MetalPerformanceShaders.h>
 #include <MetalPerformanceShadersGraph/MetalPerformanceShadersGraph.h>
 #include <ObjFWRT/ObjFWRT.h>
+#include <pybind11/pybind11.h>
 
 #include <functional>
+#include <map>
+#include <memory>
+#include <string>
 #include <thread>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -35,75 +41,45 @@ class Kept {
 };
 static_assert(sizeof(Kept) == sizeof(id));
 
-const id* objects_of(const std::vector<Kept>& kept) {
-  return reinterpret_cast<const id*>(kept.data());
-}
-
-// What recorded calls are made on.
-struct Open {
-  MPSCommandBuffer* commands;
-  id<MTLComputeCommandEncoder> compute = nil;
-  id<MTLBlitCommandEncoder> blit = nil;
+// Copies of arguments: values, objects, and arrays of so many.
+template <typename Argument>
+struct Copy {
+  Argument value;
+  Copy(Argument argument, NSUInteger) : value(argument) {}
+  Argument get() const {
+    return value;
+  }
 };
-
-// What counts as a step, and what ends a command buffer.
-enum class Kind { STEP, COMMIT, OTHER };
-
-struct Call {
-  Kind kind;
-  std::function<void(Open&)> make;
+template <>
+struct Copy<id> {
+  Kept value;
+  Copy(id argument, NSUInteger) : value(argument) {}
+  id get() const {
+    return value;
+  }
 };
-
-using Recording = std::vector<Call>;
-
-Recording* recording = nullptr;
-std::thread::id recorded_thread;
-// Inside of a call that is recorded: what it calls in turn comes by itself.
-int depth = 0;
-
-struct Replaced {
-  Class owner;
-  SEL selector;
-  IMP original;
-  const char* types;
-};
-std::vector<Replaced> replaced;
-
-// In place of a method: records what `Describe`, whose type is different for each, makes of its arguments.
-template <typename Describe, typename Result, typename... Arguments>
-struct Hook {
-  static inline Result (*original)(id, SEL, Arguments...) = nullptr;
-  static inline Call (*describe)(id, Arguments...) = nullptr;
-
-  static Result called(id self, SEL selector, Arguments... arguments) {
-    if (!recording || depth > 0 || std::this_thread::get_id() != recorded_thread) {
-      return original(self, selector, arguments...);
-    }
-    recording->push_back(describe(self, arguments...));
-    ++depth;
-    struct Leave {
-      ~Leave() {
-        --depth;
-      }
-    } leave;
-    return original(self, selector, arguments...);
+template <typename Element>
+struct Copy<const Element*> {
+  std::vector<std::conditional_t<std::is_same_v<Element, id>, Kept, Element>> values;
+  Copy(const Element* first, NSUInteger count) : values(first, first + count) {}
+  const Element* get() const {
+    return reinterpret_cast<const Element*>(values.data());
   }
 };
 
-template <typename Result, typename Describe, typename... Arguments>
-void replace_method(Class owner, SEL selector, Describe describe, Call (Describe::*)(id, Arguments...) const) {
-  using Hooked = Hook<Describe, Result, Arguments...>;
-  const IMP original = class_getMethodImplementation(owner, selector);
-  const char* types = method_getTypeEncoding(class_getInstanceMethod(owner, selector));
-  Hooked::original = reinterpret_cast<Result (*)(id, SEL, Arguments...)>(original);
-  Hooked::describe = describe;
-  replaced.push_back({owner, selector, original, types});
-  class_replaceMethod(owner, selector, reinterpret_cast<IMP>(&Hooked::called), types);
+// How many there are in arrays: what the first number says that comes with them.
+NSUInteger count_of() {
+  return 0;
 }
-
-template <typename Result = void, typename Describe>
-void hook(Class owner, SEL selector, Describe describe) {
-  replace_method<Result>(owner, selector, describe, &Describe::operator());
+template <typename First, typename... Others>
+NSUInteger count_of(First first, Others... others) {
+  if constexpr (std::is_same_v<First, NSUInteger>) {
+    return first;
+  } else if constexpr (std::is_same_v<First, NSRange>) {
+    return first.length;
+  } else {
+    return count_of(others...);
+  }
 }
 
 id<MTLDevice> device() {
@@ -116,147 +92,151 @@ id<MTLCommandQueue> queue() {
   return made;
 }
 
+// What recorded calls are made on.
+struct Open {
+  id commands;
+  id device = ::device();
+  id compute = nil;
+  id blit = nil;
+};
+
+// What counts as a step, and what ends a command buffer.
+enum class Kind { OTHER, STEP, COMMIT };
+using Make = std::function<void(Open&)>;
+
+struct Recording {
+  std::vector<std::pair<Kind, Make>> calls;
+
+  ~Recording() {
+    @autoreleasepool {
+      calls.clear();
+    }
+  }
+};
+
+std::unique_ptr<Recording> recording;
+std::thread::id recorded_thread;
+// Inside of a call that is recorded: what it calls in turn comes by itself.
+int depth = 0;
+// Put back the methods that are replaced.
+std::vector<std::function<void()>> restores;
+
+// In place of methods of one type: records what `describe` makes of the arguments.
+template <typename Result, typename... Arguments>
+struct Hook {
+  using Method = Result (*)(id, SEL, Arguments...);
+  Kind kind;
+  std::function<Make(id, Arguments...)> describe;
+  Method original;
+  static inline std::map<std::pair<Class, std::string>, Hook> hooks;
+
+  static Result called(id self, SEL selector, Arguments... arguments) {
+    const auto& hook = hooks.at({object_getClass(self), sel_getName(selector)});
+    if (!recording || depth > 0 || std::this_thread::get_id() != recorded_thread) {
+      return hook.original(self, selector, arguments...);
+    }
+    recording->calls.emplace_back(hook.kind, hook.describe(self, arguments...));
+    ++depth;
+    struct Leave {
+      ~Leave() {
+        --depth;
+      }
+    } leave;
+    return hook.original(self, selector, arguments...);
+  }
+};
+
+template <typename Hooked, typename Describe>
+void replace(Class owner, SEL selector, Kind kind, Describe describe) {
+  const IMP original = class_getMethodImplementation(owner, selector);
+  const char* types = method_getTypeEncoding(class_getInstanceMethod(owner, selector));
+  const auto typed = reinterpret_cast<typename Hooked::Method>(original);
+  Hooked::hooks[{owner, sel_getName(selector)}] = {kind, describe, typed};
+  restores.push_back([=] { class_replaceMethod(owner, selector, original, types); });
+  class_replaceMethod(owner, selector, reinterpret_cast<IMP>(&Hooked::called), types);
+}
+
+// The method is called again on what is `on`, with the same arguments; what it gives is opened, or of no use.
+template <typename Result = void, typename... Arguments>
+void again(Class owner, SEL selector, id Open::*on, Kind kind = Kind::OTHER, id Open::*opened = nullptr) {
+  using Hooked = Hook<Result, Arguments...>;
+  replace<Hooked>(owner, selector, kind, [=](id, Arguments... arguments) -> Make {
+    const std::tuple<Copy<Arguments>...> copies{Copy<Arguments>(arguments, count_of(arguments...))...};
+    return [=](Open& open) {
+      const auto method = reinterpret_cast<typename Hooked::Method>(objc_msg_lookup(open.*on, selector));
+      const auto call = [&](const auto&... all) { return method(open.*on, selector, all.get()...); };
+      if constexpr (std::is_void_v<Result>) {
+        std::apply(call, copies);
+      } else if (opened) {
+        open.*opened = std::apply(call, copies);
+      } else {
+        [std::apply(call, copies) release];
+      }
+    };
+  });
+}
+
 void hook_compute(Class owner) {
-  hook(owner, @selector(setComputePipelineState:), [](id, id state) {
-    const Kept pipeline = state;
-    return Call{Kind::OTHER, [=](Open& open) { [open.compute setComputePipelineState:pipeline]; }};
-  });
-  hook(owner, @selector(setBuffer:offset:atIndex:), [](id, id buffer, NSUInteger offset, NSUInteger index) {
-    return Call{Kind::OTHER, [=, kept = Kept(buffer)](Open& open) {
-                  [open.compute setBuffer:kept offset:offset atIndex:index];
-                }};
-  });
-  hook(owner, @selector(setBufferOffset:atIndex:), [](id, NSUInteger offset, NSUInteger index) {
-    return Call{Kind::OTHER, [=](Open& open) { [open.compute setBufferOffset:offset atIndex:index]; }};
-  });
-  hook(
-      owner,
-      @selector(setBuffers:offsets:withRange:),
-      [](id, const id* buffers, const NSUInteger* offsets, NSRange range) {
-        const std::vector<Kept> kept(buffers, buffers + range.length);
-        const std::vector<NSUInteger> at(offsets, offsets + range.length);
-        return Call{Kind::OTHER, [=](Open& open) {
-                      [open.compute setBuffers:objects_of(kept) offsets:at.data() withRange:range];
-                    }};
-      });
-  hook(owner, @selector(setBytes:length:atIndex:), [](id, const void* bytes, NSUInteger length, NSUInteger index) {
-    const auto* begin = static_cast<const uint8_t*>(bytes);
-    const std::vector<uint8_t> kept(begin, begin + length);
-    return Call{
-        Kind::OTHER, [=](Open& open) { [open.compute setBytes:kept.data() length:kept.size() atIndex:index]; }};
-  });
-  hook(owner, @selector(setThreadgroupMemoryLength:atIndex:), [](id, NSUInteger length, NSUInteger index) {
-    return Call{Kind::OTHER, [=](Open& open) { [open.compute setThreadgroupMemoryLength:length atIndex:index]; }};
-  });
-  hook(owner, @selector(useResource:usage:), [](id, id resource, MTLResourceUsage usage) {
-    return Call{Kind::OTHER, [usage, kept = Kept(resource)](Open& open) { [open.compute useResource:kept usage:usage]; }};
-  });
-  hook(
-      owner, @selector(useResources:count:usage:), [](id, const id* resources, NSUInteger count, MTLResourceUsage usage) {
-        const std::vector<Kept> kept(resources, resources + count);
-        return Call{
-            Kind::OTHER, [=](Open& open) { [open.compute useResources:objects_of(kept) count:count usage:usage]; }};
-      });
-  hook(owner, @selector(memoryBarrierWithScope:), [](id, MTLBarrierScope scope) {
-    return Call{Kind::OTHER, [=](Open& open) { [open.compute memoryBarrierWithScope:scope]; }};
-  });
-  hook(owner, @selector(memoryBarrierWithResources:count:), [](id, const id* resources, NSUInteger count) {
-    const std::vector<Kept> kept(resources, resources + count);
-    return Call{Kind::OTHER, [=](Open& open) { [open.compute memoryBarrierWithResources:objects_of(kept) count:count]; }};
-  });
-  hook(owner, @selector(dispatchThreads:threadsPerThreadgroup:), [](id, MTLSize size, MTLSize group) {
-    return Call{Kind::STEP, [=](Open& open) { [open.compute dispatchThreads:size threadsPerThreadgroup:group]; }};
-  });
-  hook(owner, @selector(dispatchThreadgroups:threadsPerThreadgroup:), [](id, MTLSize size, MTLSize group) {
-    return Call{
-        Kind::STEP, [=](Open& open) { [open.compute dispatchThreadgroups:size threadsPerThreadgroup:group]; }};
-  });
-  hook(owner, @selector(executeCommandsInBuffer:withRange:), [](id, id commands, NSRange range) {
-    return Call{Kind::STEP, [range, kept = Kept(commands)](Open& open) {
-                  [open.compute executeCommandsInBuffer:kept withRange:range];
-                }};
-  });
-  hook(owner, @selector(endEncoding), [](id) {
-    return Call{Kind::OTHER, [](Open& open) { [open.compute endEncoding]; }};
-  });
+  const auto on = &Open::compute;
+  again<void, id>(owner, @selector(setComputePipelineState:), on);
+  again<void, id, NSUInteger, NSUInteger>(owner, @selector(setBuffer:offset:atIndex:), on);
+  again<void, NSUInteger, NSUInteger>(owner, @selector(setBufferOffset:atIndex:), on);
+  again<void, const id*, const NSUInteger*, NSRange>(owner, @selector(setBuffers:offsets:withRange:), on);
+  again<void, const uint8_t*, NSUInteger, NSUInteger>(owner, @selector(setBytes:length:atIndex:), on);
+  again<void, NSUInteger, NSUInteger>(owner, @selector(setThreadgroupMemoryLength:atIndex:), on);
+  again<void, id, NSUInteger>(owner, @selector(useResource:usage:), on);
+  again<void, const id*, NSUInteger, NSUInteger>(owner, @selector(useResources:count:usage:), on);
+  again<void, NSUInteger>(owner, @selector(memoryBarrierWithScope:), on);
+  again<void, const id*, NSUInteger>(owner, @selector(memoryBarrierWithResources:count:), on);
+  again<void, MTLSize, MTLSize>(owner, @selector(dispatchThreads:threadsPerThreadgroup:), on, Kind::STEP);
+  again<void, MTLSize, MTLSize>(owner, @selector(dispatchThreadgroups:threadsPerThreadgroup:), on, Kind::STEP);
+  again<void, id, NSRange>(owner, @selector(executeCommandsInBuffer:withRange:), on, Kind::STEP);
+  again(owner, @selector(endEncoding), on);
 }
 
 void hook_blit(Class owner) {
-  hook(
-      owner,
-      @selector(copyFromBuffer:sourceOffset:toBuffer:destinationOffset:size:),
-      [](id, id source, NSUInteger source_offset, id destination, NSUInteger destination_offset, NSUInteger size) {
-        const Kept from = source;
-        const Kept to = destination;
-        return Call{Kind::STEP, [=](Open& open) {
-                      [open.blit copyFromBuffer:from
-                                   sourceOffset:source_offset
-                                       toBuffer:to
-                              destinationOffset:destination_offset
-                                           size:size];
-                    }};
-      });
-  hook(owner, @selector(fillBuffer:range:value:), [](id, id buffer, NSRange range, uint8_t value) {
-    const Kept kept = buffer;
-    return Call{Kind::STEP, [=](Open& open) { [open.blit fillBuffer:kept range:range value:value]; }};
-  });
-  hook(owner, @selector(endEncoding), [](id) {
-    return Call{Kind::OTHER, [](Open& open) { [open.blit endEncoding]; }};
-  });
+  const auto on = &Open::blit;
+  const auto copy = @selector(copyFromBuffer:sourceOffset:toBuffer:destinationOffset:size:);
+  again<void, id, NSUInteger, id, NSUInteger, NSUInteger>(owner, copy, on, Kind::STEP);
+  again<void, id, NSRange, uint8_t>(owner, @selector(fillBuffer:range:value:), on, Kind::STEP);
+  again(owner, @selector(endEncoding), on);
 }
 
 void hook_command_buffers(Class outer, Class inner) {
-  hook<id>(outer, @selector(computeCommandEncoder), [](id) {
-    return Call{Kind::OTHER, [](Open& open) { open.compute = [open.commands computeCommandEncoder]; }};
-  });
-  hook<id>(outer, @selector(blitCommandEncoder), [](id) {
-    return Call{Kind::OTHER, [](Open& open) { open.blit = [open.commands blitCommandEncoder]; }};
-  });
-  hook<id>(outer, @selector(computeCommandEncoderWithDispatchType:), [](id, MTLDispatchType type) {
-    return Call{Kind::OTHER, [=](Open& open) {
-                  open.compute = [open.commands computeCommandEncoderWithDispatchType:type];
-                }};
-  });
-  hook(outer, @selector(commitAndContinue), [](id) {
-    return Call{Kind::COMMIT, [](Open& open) { [open.commands commitAndContinue]; }};
-  });
-  hook(inner, @selector(addCompletedHandler:), [](id, id) {
-    return Call{Kind::OTHER, [](Open& open) {
-                  [open.commands.commandBuffer addCompletedHandler:^(id<MTLCommandBuffer>){
-                  }];
-                }};
+  const auto on = &Open::commands;
+  const auto with_type = @selector(computeCommandEncoderWithDispatchType:);
+  again<id>(outer, @selector(computeCommandEncoder), on, Kind::OTHER, &Open::compute);
+  again<id>(outer, @selector(blitCommandEncoder), on, Kind::OTHER, &Open::blit);
+  again<id, NSUInteger>(outer, with_type, on, Kind::OTHER, &Open::compute);
+  again(outer, @selector(commitAndContinue), on, Kind::COMMIT);
+  replace<Hook<void, id>>(inner, @selector(addCompletedHandler:), Kind::OTHER, [](id, id) -> Make {
+    return [](Open& open) {
+      [[open.commands commandBuffer] addCompletedHandler:^(id<MTLCommandBuffer>){
+      }];
+    };
   });
 }
 
 void hook_others(Class device_class) {
-  hook<id>(
-      MPSGraphExecutable.class,
-      @selector(encodeToCommandBuffer:inputsArray:resultsArray:executionDescriptor:),
-      [](id self, id, id inputs, id results, id descriptor) {
-        return Call{
-            Kind::STEP,
-            [self = Kept(self), in = Kept(inputs), out = Kept(results), how = Kept(descriptor)](Open& open) {
-              @autoreleasepool {
-                [(MPSGraphExecutable*)(id)self encodeToCommandBuffer:open.commands
-                                                         inputsArray:in
-                                                        resultsArray:out
-                                                 executionDescriptor:how];
-              }
-            }};
+  again<id, NSUInteger, NSUInteger>(device_class, @selector(newBufferWithLength:options:), &Open::device);
+  const auto encode = @selector(encodeToCommandBuffer:inputsArray:resultsArray:executionDescriptor:);
+  replace<Hook<id, id, id, id, id>>(
+      MPSGraphExecutable.class, encode, Kind::STEP, [](id self, id, id inputs, id results, id descriptor) -> Make {
+        return [self = Kept(self), in = Kept(inputs), out = Kept(results), how = Kept(descriptor)](Open& open) {
+          @autoreleasepool {
+            [(MPSGraphExecutable*)(id)self encodeToCommandBuffer:open.commands
+                                                     inputsArray:in
+                                                    resultsArray:out
+                                             executionDescriptor:how];
+          }
+        };
       });
-  hook<id>(device_class, @selector(newBufferWithLength:options:), [](id, NSUInteger length, MTLResourceOptions options) {
-    return Call{Kind::OTHER, [=](Open&) { [[device() newBufferWithLength:length options:options] release]; }};
-  });
 }
 
 MPSCommandBuffer* current = nil;
 
-} // namespace
-
-#define PUBLIC extern "C" __attribute__((visibility("default")))
-
 /// Records what this thread calls from here on.
-PUBLIC void bare_loop_start() {
+void start() {
   @autoreleasepool {
     MPSCommandBuffer* outer = [MPSCommandBuffer commandBufferFromCommandQueue:queue()];
     id<MTLComputeCommandEncoder> compute = [outer computeCommandEncoder];
@@ -270,61 +250,62 @@ PUBLIC void bare_loop_start() {
     [outer.commandBuffer commit];
   }
   recorded_thread = std::this_thread::get_id();
-  recording = new Recording;
+  recording = std::make_unique<Recording>();
 }
 
-/// Ends it; the recording is freed with bare_loop_free().
-PUBLIC void* bare_loop_stop() {
-  for (const auto& one : replaced) {
-    class_replaceMethod(one.owner, one.selector, one.original, one.types);
+/// Ends it.
+std::unique_ptr<Recording> stop() {
+  for (const auto& restore : restores) {
+    restore();
   }
-  replaced.clear();
-  auto* result = recording;
-  recording = nullptr;
-  return result;
+  restores.clear();
+  return std::move(recording);
 }
 
 /// Makes the calls once, as they were recorded.
-PUBLIC void bare_loop_run(void* replay) {
+void run(const Recording& replay) {
   @autoreleasepool {
     if (!current) {
       current = [[MPSCommandBuffer commandBufferFromCommandQueue:queue()] retain];
     }
     Open open{current};
-    for (const auto& call : *static_cast<Recording*>(replay)) {
-      call.make(open);
+    for (const auto& [kind, make] : replay.calls) {
+      make(open);
     }
   }
 }
 
 /// How many steps (dispatches, graph runs, copies and fills) are encoded before the first commit.
-PUBLIC size_t bare_loop_steps_before_commit(void* replay) {
+size_t steps_before_commit(const Recording& replay) {
   size_t steps = 0;
-  for (const auto& call : *static_cast<Recording*>(replay)) {
-    if (call.kind == Kind::COMMIT) {
+  for (const auto& [kind, make] : replay.calls) {
+    if (kind == Kind::COMMIT) {
       break;
     }
-    steps += call.kind == Kind::STEP;
+    steps += kind == Kind::STEP;
   }
   return steps;
 }
 
 /// Waits until all that was made is done.
-PUBLIC void bare_loop_wait() {
+void wait() {
   @autoreleasepool {
-    if (!current) {
-      return;
+    if (current) {
+      id<MTLCommandBuffer> last = [[current.commandBuffer retain] autorelease];
+      [last commit];
+      [last waitUntilCompleted];
+      [current release];
+      current = nil;
     }
-    id<MTLCommandBuffer> last = [[current.commandBuffer retain] autorelease];
-    [last commit];
-    [last waitUntilCompleted];
-    [current release];
-    current = nil;
   }
 }
 
-PUBLIC void bare_loop_free(void* replay) {
-  @autoreleasepool {
-    delete static_cast<Recording*>(replay);
-  }
+} // namespace
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
+  using Unlocked = pybind11::call_guard<pybind11::gil_scoped_release>;
+  pybind11::class_<Recording>(module, "Recording")
+      .def("run", run, Unlocked())
+      .def("steps_before_commit", steps_before_commit);
+  module.def("start", start).def("stop", stop).def("wait", wait, Unlocked());
 }

@@ -1,7 +1,5 @@
 """What a configuration builds, a step with the tensors that go in and stay, and what a capture of it is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Compares what a replay leaves with what eager leaves, on inputs that the capture has not seen."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Reads the data file of the configurations."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,6 +46,10 @@ class Configuration:
         return "; ".join(parts)
 
 
+def _both(row: Any) -> list[dict[str, Any]]:
+    return [*row, {}][:2] if isinstance(row, list) else [row, {}]
+
+
 def load(path: Path = DATA) -> list[Configuration]:
     """All configurations of a data file, in its order."""
     configurations = []
@@ -57,8 +59,9 @@ def load(path: Path = DATA) -> list[Configuration]:
         if category not in CATEGORIES:
             raise ValueError(f"{path.name}: there is no category {category!r}, but: {', '.join(CATEGORIES)}.")
         for family, rows in families.items():
+            shared, shared_simulated = _both(rows.pop("all", {}))
             for name, row in rows.items():
-                parameters, simulated, *_ = [*row, {}] if isinstance(row, list) else [row, {}]
+                parameters, simulated = shared | _both(row)[0], shared_simulated | _both(row)[1]
                 configurations.append(Configuration(name, category, family, parameters, simulated, name in quick))
     return configurations
 

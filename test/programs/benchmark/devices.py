@@ -1,7 +1,5 @@
 """What the benchmark asks of a device: the simulator, a Metal device, or CUDA."""
 
-from __future__ import annotations
-
 import gc
 import platform
 import re
@@ -53,12 +51,12 @@ class Device:
 
     def synchronize(self) -> None:
         """Wait until all work is done."""
-        torch.mps.synchronize()
+        getattr(torch, self.name).synchronize()
 
     def give_back(self) -> None:
         """Give back what a configuration used."""
         gc.collect()
-        torch.mps.empty_cache()
+        getattr(torch, self.name).empty_cache()
 
     @contextmanager
     def measuring(self) -> Iterator[None]:
@@ -109,13 +107,6 @@ class Cuda(Device):
     """A CUDA device under a stock torch, for comparison."""
 
     name = "cuda"
-
-    def synchronize(self) -> None:
-        torch.cuda.synchronize()
-
-    def give_back(self) -> None:
-        gc.collect()
-        torch.cuda.empty_cache()
 
     def machine(self) -> str:
         return f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}"

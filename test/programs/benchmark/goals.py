@@ -1,7 +1,5 @@
 """The goals of replay: each a figure that is measured on the simulator, and what it should be."""
 
-from __future__ import annotations
-
 import gc
 import json
 import os
@@ -11,7 +9,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,25 +19,14 @@ import torch
 from benchmark import configurations as configurations_module
 from benchmark.case import Case, NotRun, Replay
 from benchmark.devices import Device
-from benchmark.measure import build, ModeRow, Row
+from benchmark.measure import build, ModeRow, Row, timed
 from benchmark.modes import capture as capture_step
 from benchmark.modes import DIRECT, EAGER, in_step, INDIRECT, LINKED
-from benchmark.protocol import ratio, Timed
+from benchmark.protocol import ratio
 
 REPOSITORY = Path(__file__).parents[3]
 # Annotations of the wheel know nothing of what the series adds.
 mps: Any = torch.mps
-
-
-@dataclass
-class Goal:
-    """A figure; `met` is None where it was not measured, and `reason` says why. Of a missed one it says what was found."""
-
-    figure: str
-    value: float | None
-    goal: str
-    met: bool | None
-    reason: str = ""
 
 
 Rows = dict[str, Row]
@@ -56,15 +43,20 @@ class Wanted:
     measure: Measure
     found: str = ""
 
-    def judge(self, rows: Rows, device: Device) -> Goal:
-        """Measure it."""
-        goal = f"{self.sign} {self.bound:g}"
+    def judge(self, rows: Rows, device: Device) -> dict[str, Any]:
+        """Measure it. `met` is None where that is not possible, and `reason` says why; of a missed one, what was found."""
+        goal: dict[str, Any] = {
+            "figure": self.figure,
+            "value": None,
+            "goal": f"{self.sign} {self.bound:g}",
+            "met": None,
+        }
         try:
             value = self.measure(rows, device)
         except NotRun as reason:
-            return Goal(self.figure, None, goal, None, str(reason))
+            return goal | {"reason": str(reason)}
         met = value >= self.bound if self.sign == "≥" else value <= self.bound
-        return Goal(self.figure, value, goal, met, "" if met else self.found)
+        return goal | {"value": value, "met": met, "reason": "" if met else self.found}
 
 
 at_least, at_most = partial(Wanted, "≥"), partial(Wanted, "≤")
@@ -115,18 +107,12 @@ def _ratio(
     wait: Callable[[], None] = lambda: None,
     rounds: int = 20,
 ) -> float:
-    def timed(run: Callable[[], object]) -> Timed:
-        def pooled() -> None:
-            with device.pool():
-                run()
-
-        return Timed(pooled, lambda: None, 1_000)
-
     def synchronize() -> None:
         device.synchronize()
         wait()
 
-    return ratio(timed(one), timed(other), synchronize, rounds)
+    case = Case(lambda: ())
+    return ratio(timed(case, device, one), timed(case, device, other), synchronize, rounds)
 
 
 def _over_bare_loop(name: str) -> Measure:
@@ -142,10 +128,6 @@ def _over_bare_loop(name: str) -> Measure:
 
 def _fewer_calls(name: str, fewer: str, more: str = EAGER, *kinds: str) -> Measure:
     return lambda rows, _device: _calls(rows, name, more, *kinds) / max(1, _calls(rows, name, fewer, *kinds))
-
-
-def _set_bytes(rows: Rows, _device: Device) -> float:
-    return _calls(rows, _DECODER, DIRECT, "set bytes")
 
 
 def _deeper_direct(_rows: Rows, device: Device) -> float:
@@ -279,7 +261,9 @@ GOALS = (
         "framework calls for a chain of 1,000 kernels, direct ÷ indirect",
         _fewer_calls("kernel-chain-1000", INDIRECT, DIRECT),
     ),
-    at_most(0, f"setBytes in a replay of {_DECODER}", _set_bytes),
+    at_most(
+        0, f"setBytes in a replay of {_DECODER}", lambda rows, _device: _calls(rows, _DECODER, DIRECT, "set bytes")
+    ),
     at_most(2.0, f"{_DEEPER}, direct", _deeper_direct, _CACHES),
     at_most(1.5, f"{_DEEPER}, linked with indirect", _deeper_indirect, _CACHES),
     at_most(4, "replaying a graph of one step, wall, µs", lambda _rows, _device: float(_simulated("step"))),
@@ -298,9 +282,8 @@ def measure_all(rows: Sequence[Row], device: Device) -> list[dict[str, Any]]:
     by_name = {row.name: row for row in rows}
     results = []
     for wanted in GOALS:
-        goal = wanted.judge(by_name, device)
-        met = "met" if goal.met else "MISSED"
-        shown = goal.reason if goal.value is None else f"{goal.value:.4g} ({goal.goal}, {met})"
-        print(f"{goal.figure}: {shown}", flush=True)
-        results.append(asdict(goal))
+        results.append(goal := wanted.judge(by_name, device))
+        met = "met" if goal["met"] else "MISSED"
+        shown = goal["reason"] if goal["value"] is None else f"{goal['value']:.4g} ({goal['goal']}, {met})"
+        print(f"{wanted.figure}: {shown}", flush=True)
     return results

@@ -1,7 +1,5 @@
 """Builds a configuration, compares its replays with eager, and takes times and counts of all its modes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +11,7 @@ from benchmark.case import Case, NotRun, Replay
 from benchmark.comparison import Comparison, DEVICE, EXACT, ROUNDING, Tolerance
 from benchmark.configurations import Configuration
 from benchmark.devices import Device
-from benchmark.families import BUILDERS
+from benchmark.families import builder
 from benchmark.modes import DIRECT, EAGER, in_step, INDIRECT, LINKED, MODES, warm_up_cuda
 from benchmark.protocol import measure as take_times
 from benchmark.protocol import Timed, TRIALS
@@ -60,10 +58,12 @@ def build(configuration: Configuration, device: Device) -> Case:
     """The configuration on the device, with weights that are the same each time."""
     torch.manual_seed(0)
     parameters: dict[str, Any] = configuration.parameters_for(device.simulated)
-    return BUILDERS[configuration.family](device.name, **parameters)
+    return builder(configuration.family)(device.name, **parameters)
 
 
-def _timed(case: Case, device: Device, run: Callable[[], object]) -> Timed:
+def timed(case: Case, device: Device, run: Callable[[], object]) -> Timed:
+    """A run of the case, or of its replay, to be timed."""
+
     def one() -> None:
         with device.pool():
             run()
@@ -100,10 +100,10 @@ def _measure(row: Row, case: Case, device: Device, replays: dict[str, Replay], t
     # eager first: the others are compared with it
     row.modes = {EAGER: ModeRow()} | row.modes
     runs: dict[str, Callable[[], object]] = {EAGER: case.step} | {name: one.run for name, one in replays.items()}
-    timed = {name: _timed(case, device, run) for name, run in runs.items()}
+    all_timed = {name: timed(case, device, run) for name, run in runs.items()}
     with device.measuring():
-        times = take_times(timed, device.synchronize, trials, together=device.simulated)
-        for name, one in timed.items():
+        times = take_times(all_timed, device.synchronize, trials, together=device.simulated)
+        for name, one in all_timed.items():
             one.start()
             device.synchronize()
             mode = row.modes[name]

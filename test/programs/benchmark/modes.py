@@ -1,15 +1,13 @@
 """The ways a configuration is run, and what prepares each of them."""
 
-from __future__ import annotations
-
 import ctypes
 import inspect
 import os
 import re
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 
@@ -82,45 +80,23 @@ def capture_cuda(case: Case) -> Replay:
     return Replay(graph.replay, outputs, {} if nodes is None else {"nodes": nodes})
 
 
-def _direct(case: Case, device: Device) -> Replay:
-    return capture_cuda(case) if device.name == "cuda" else capture(case)
-
-
-def _linked(case: Case, device: Device) -> Replay:
+def _capture_for(mode: str, case: Case, device: Device) -> Replay:
+    if mode == DIRECT:
+        return capture_cuda(case) if device.name == "cuda" else capture(case)
     if device.name == "cuda":
-        raise NotRun("CUDA has no MPSGraph executables")
+        raise NotRun("CUDA has neither MPSGraph executables nor indirect command buffers")
     if "link" not in inspect.signature(mps.graph.__init__).parameters:
         raise NotRun("torch.mps.graph of this build takes no link=True")
-    return capture(case, link=True)
-
-
-def _indirect(case: Case, device: Device) -> Replay:
-    if device.name == "cuda":
-        raise NotRun("CUDA has no indirect command buffers")
-    before = os.environ.get(_INDIRECT)
-    os.environ[_INDIRECT] = "1"
-    try:
-        return _linked(case, device)
-    finally:
-        if before is None:
-            del os.environ[_INDIRECT]
-        else:
-            os.environ[_INDIRECT] = before
-
-
-_PREPARE: dict[str, Callable[[Case, Device], Replay]] = {
-    DIRECT: _direct,
-    LINKED: _linked,
-    INDIRECT: _indirect,
-}
+    with mock.patch.dict(os.environ, {_INDIRECT: "1"} if mode == INDIRECT else {}):
+        return capture(case, link=True)
 
 
 def prepare(case: Case, device: Device) -> tuple[dict[str, Replay], dict[str, str]]:
     """Captures the case for each mode; returns what runs, and the reasons of what does not."""
     replays, reasons = {}, {}
-    for mode, make in _PREPARE.items():
+    for mode in (DIRECT, LINKED, INDIRECT):
         try:
-            replays[mode] = make(case, device)
+            replays[mode] = _capture_for(mode, case, device)
         except NotRun as reason:
             reasons[mode] = str(reason)
     return replays, reasons

@@ -1,7 +1,5 @@
 """Writes a report as a Markdown page with a plot."""
 
-from __future__ import annotations
-
 import io
 import json
 import statistics
@@ -13,6 +11,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
+from page_table import table  # noqa: E402
 from PIL import Image  # noqa: E402
 
 from benchmark.configurations import CATEGORIES, load  # noqa: E402
@@ -75,12 +74,6 @@ def draw_cost(rows: Sequence[Row], path: Path, title: str, cuda: Sequence[Row] =
     Image.open(drawn).convert("RGB").quantize(32, dither=Image.Dither.NONE).save(path, format="PNG", optimize=True)
 
 
-def _table(head: Sequence[str], lines: Sequence[Sequence[str]], words: int = 1) -> str:
-    # numbers, which follow the columns of words, to the right
-    marks = ["--:" if column >= words else "---" for column in range(len(head))]
-    return "\n".join("| " + " | ".join(line) + " |" for line in (head, marks, *lines)) + "\n"
-
-
 def _percent(values: Sequence[float]) -> str:
     return f"{statistics.mean(values):+.1f} ({min(values):+.0f} … {max(values):+.0f})" if values else "–"
 
@@ -91,7 +84,7 @@ def _by_category(rows: Sequence[Row], wall: bool) -> str:
     for category in CATEGORIES:
         of_it = [row for row in rows if row.category == category]
         lines.append([category, str(len(of_it)), *(_percent(improvements(of_it, mode, wall)) for mode in modes)])
-    return _table(["category", "configurations", *modes], lines)
+    return table(["category", "configurations", *modes], lines, words=1)
 
 
 def _pass(mode: ModeRow | None, wall: bool) -> str:
@@ -121,7 +114,7 @@ def _rows_table(rows: Sequence[Row], simulated: bool) -> str:
         lines.append(
             [f"`{row.name}`{note}", row.category, _steps(row), *(_pass(one, wall=False) for one in found), *others]
         )
-    return _table(head, lines, words=3)
+    return table(head, lines, words=3)
 
 
 def _goals_table(goals: Sequence[dict[str, Any]]) -> str:
@@ -131,7 +124,7 @@ def _goals_table(goals: Sequence[dict[str, Any]]) -> str:
         reason = goal["reason"] or "the reason was not found"
         met = {True: "yes", False: f"**no**: {reason}", None: reason}[goal["met"]]
         lines.append([goal["figure"], value, goal["goal"], met])
-    return _table(["figure", "value", "goal", "met"], lines)
+    return table(["figure", "value", "goal", "met"], lines, words=1)
 
 
 def _not_run(rows: Sequence[Row]) -> str:
@@ -182,7 +175,7 @@ def _beside_cuda(rows: Sequence[Row], cuda: Sequence[Row], device: str) -> str:
         return ""
     lines = [[f"`{name}`", _fewer(rows, name), _fewer(cuda, name)] for name in _DEMO]
     text = "\nCPU time of a pass, eager ÷ replay, beside CUDA Graphs with stock torch. The simulator made the first column.\n\n"
-    return text + _table(["model", "here, direct", f"CUDA Graphs, {device}"], lines)
+    return text + table(["model", "here, direct", f"CUDA Graphs, {device}"], lines, words=1)
 
 
 def page_text(report: dict[str, Any], name: str, cuda: dict[str, Any] | None = None) -> str:

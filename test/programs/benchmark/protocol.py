@@ -1,7 +1,5 @@
 """How a time is taken: warm-ups, trials of all modes in turn, and the mean without the extremes."""
 
-from __future__ import annotations
-
 import math
 import statistics
 import time
@@ -58,6 +56,10 @@ def trial(timed: Timed, passes: int, synchronize: Callable[[], None], together: 
     return Times(cpu / passes, wall / passes)
 
 
+def _passes(seconds: float, most: int) -> int:
+    return max(1, min(math.ceil(_SHORTEST_TRIAL / max(seconds, 1e-7)), most))
+
+
 def measure(
     modes: Mapping[str, Timed],
     synchronize: Callable[[], None],
@@ -76,8 +78,7 @@ def measure(
             timed.run()
         synchronize()
         seconds = trial(timed, 1, synchronize, together).wall
-        wanted = math.ceil(_SHORTEST_TRIAL / max(seconds, 1e-7))
-        passes[name] = max(1, min(wanted, _MOST_PASSES, timed.longest))
+        passes[name] = _passes(seconds, min(_MOST_PASSES, timed.longest))
     taken: dict[str, list[Times]] = {name: [] for name in modes}
     for _ in range(trials):
         for name, timed in modes.items():
@@ -96,11 +97,9 @@ def ratio(one: Timed, other: Timed, synchronize: Callable[[], None], rounds: int
     for timed in (one, other):
         trial(timed, WARM_UPS, synchronize)
     seconds = min(trial(timed, 1, synchronize).wall for timed in (one, other))
-    passes = max(1, min(math.ceil(_SHORTEST_TRIAL / max(seconds, 1e-7)), 10 * _MOST_PASSES, one.longest, other.longest))
+    passes = _passes(seconds, min(10 * _MOST_PASSES, one.longest, other.longest))
     ratios = []
     for i in range(rounds):
-        taken = {}
-        for name in ("one", "other") if i % 2 else ("other", "one"):
-            taken[name] = trial(one if name == "one" else other, passes, synchronize).cpu
-        ratios.append(taken["one"] / taken["other"])
+        first, second = (trial(timed, passes, synchronize).cpu for timed in ((one, other) if i % 2 else (other, one)))
+        ratios.append(first / second if i % 2 else second / first)
     return statistics.median(ratios)

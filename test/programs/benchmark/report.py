@@ -1,7 +1,5 @@
 """Keeps the rows of a run as JSON."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import os

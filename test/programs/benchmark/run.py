@@ -4,8 +4,6 @@ With ``--device cuda`` it needs nothing but torch and numpy, so that it can be r
 installed; what else it uses it imports only where it is asked for.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys
@@ -38,7 +36,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--goals", action="store_true", help="measure the goals, too: as a run of all does on the simulator"
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="write the report to this folder, as bench.json")
     parser.add_argument(
         "--report", type=Path, metavar="FILE", help=f"default: {REPORT}; {SOME_REPORT} with --quick or --only"
     )
@@ -81,7 +78,7 @@ def main() -> int:
         return 2
     trials = arguments.trials or (3 if arguments.quick else TRIALS)
     default = SOME_REPORT if arguments.quick or arguments.only else REPORT
-    path = arguments.out / "bench.json" if arguments.out else arguments.report or default
+    path = arguments.report or default
     print(heading(device), flush=True)
     rows = []
     for number, one in enumerate(chosen, 1):

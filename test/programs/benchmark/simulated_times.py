@@ -6,8 +6,6 @@ A process of its own prints as JSON the µs of each eager operator, of a replay 
 function by the number of its layers. For the operators nothing of the series is used, so that the base's build runs it, too.
 """
 
-from __future__ import annotations
-
 import json
 import statistics
 import sys

@@ -1,20 +1,13 @@
 """What the demo captures, and what it feeds to eager and to the replays."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from models.classifiers import Mlp, ResidualNet, VisionTransformer
 from models.digits import batches, images_and_labels, train
 from models.language_models import Gpt2
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torch import nn, Tensor
+from torch import nn, Tensor
 
 
 @dataclass

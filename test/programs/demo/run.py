@@ -1,7 +1,5 @@
 """Runs the demo: see README.md next to this file."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -24,13 +22,8 @@ from rich.table import Table  # noqa: E402
 
 from demo.cases import all_cases, Case  # noqa: E402
 
-
-@dataclass
-class Pass:
-    """What one pass costs the CPU: seconds (median), and Metal calls where the simulator counts them."""
-
-    seconds: float
-    calls: int | None
+# What one pass costs the CPU: seconds (median), and Metal calls where the simulator counts them.
+Cost = tuple[float, int | None]
 
 
 @dataclass
@@ -47,8 +40,8 @@ class Result:
     predictions: int
     predictions_differing: int
     distinct_outputs: int
-    eager: Pass
-    replay: Pass
+    eager: Cost
+    replay: Cost
 
     @property
     def equal(self) -> bool:
@@ -57,11 +50,11 @@ class Result:
         return same and self.values_finite and self.distinct_outputs > 1
 
 
-def _cost(run: Callable[[], object], repeats: int) -> Pass:
+def _cost(run: Callable[[], object], repeats: int) -> Cost:
     run()
     torch.mps.synchronize()
     calls = counted_calls(run)
-    return Pass(median_seconds(run, repeats), calls)
+    return median_seconds(run, repeats), calls
 
 
 @torch.no_grad()
@@ -116,8 +109,7 @@ def table(results: list[Result]) -> Table:
     )
     for row in results:
         right = "" if row.accuracy is None else f"\n{row.accuracy:.0%} right on the unseen half"
-        before, after = row.eager, row.replay
-        less = before.seconds / max(after.seconds, 1e-9)
+        (before, calls), (after, fewer) = row.eager, row.replay
         result.add_row(
             row.name,
             row.data + right,
@@ -125,8 +117,8 @@ def table(results: list[Result]) -> Table:
             f"{row.passes:,}",
             f"{row.largest_difference:g}",
             f"{row.predictions_differing} of {row.predictions:,}",
-            f"{before.seconds * 1e3:.2f} → {after.seconds * 1e3:.2f} ms\n({less:.0f}× less)",
-            "–" if before.calls is None else f"{before.calls:,} → {after.calls:,}",
+            f"{before * 1e3:.2f} → {after * 1e3:.2f} ms\n({before / max(after, 1e-9):.0f}× less)",
+            "–" if calls is None else f"{calls:,} → {fewer:,}",
             style=None if row.equal else "bold red",
         )
     return result

@@ -1,7 +1,5 @@
 """The operations that are run, at several parameters each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """Shows what the executable cache counts by operation and parameters: see README.md next to this file."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Image classifiers for 1×8×8 images in ten classes."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import nn, Tensor

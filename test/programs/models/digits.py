@@ -1,15 +1,9 @@
 """scikit-learn's bundled digits, and classifiers trained on them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import torch
 import torch.nn.functional as F
 from sklearn.datasets import load_digits
-
-if TYPE_CHECKING:
-    from torch import nn, Tensor
+from torch import nn, Tensor
 
 
 def images_and_labels() -> tuple[Tensor, Tensor]:

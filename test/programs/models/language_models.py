@@ -1,10 +1,10 @@
 """One decode step of small GPT-2-style and Llama-style language models, all of whose state is on the device."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
+
+from models.layers import rotary_tables, Stack, Surroundings
 
 
 class Cache(nn.Module):
@@ -46,43 +46,6 @@ class Gpt2Block(nn.Module):
         attended = F.scaled_dot_product_attention(query[None], keys[None], values[None], attn_mask=visible)
         x = x + self.projection(attended.reshape(1, -1))
         return x + self.down(F.gelu(self.up(self.second_norm(x)), approximate="tanh"))
-
-
-class LlamaBlock(nn.Module):
-    """RMS norm, grouped-query attention with rotary positions, and a SwiGLU feed-forward layer; no biases."""
-
-    def __init__(self, width: int, heads: int, groups: int, length: int) -> None:
-        super().__init__()
-        self.heads, self.groups = heads, groups
-        size = width // heads
-        self.first_norm = nn.RMSNorm(width)
-        self.query = nn.Linear(width, width, bias=False)
-        self.key = nn.Linear(width, groups * size, bias=False)
-        self.value = nn.Linear(width, groups * size, bias=False)
-        self.projection = nn.Linear(width, width, bias=False)
-        self.second_norm = nn.RMSNorm(width)
-        self.gate = nn.Linear(width, 2 * width, bias=False)
-        self.up = nn.Linear(width, 2 * width, bias=False)
-        self.down = nn.Linear(2 * width, width, bias=False)
-        self.cache = Cache(groups, length, size)
-
-    def forward(self, x: Tensor, position: Tensor, visible: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-        normed = self.first_norm(x)
-        query = rotate(self.query(normed).view(self.heads, 1, -1), cosine, sine)
-        key = rotate(self.key(normed).view(self.groups, 1, -1), cosine, sine)
-        keys, values = self.cache.update(position, key, self.value(normed).view(self.groups, 1, -1))
-        shared = self.heads // self.groups
-        keys, values = (t.repeat_interleave(shared, 0) for t in (keys, values))
-        attended = F.scaled_dot_product_attention(query[None], keys[None], values[None], attn_mask=visible)
-        x = x + self.projection(attended.reshape(1, -1))
-        normed = self.second_norm(x)
-        return x + self.down(F.silu(self.gate(normed)) * self.up(normed))
-
-
-def rotate(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-    """Rotary position embedding (Su et al. 2021) of (heads, 1, width), with the halves of the width as pairs."""
-    first, second = x.chunk(2, -1)
-    return torch.cat([first * cosine - second * sine, second * cosine + first * sine], -1)
 
 
 class LanguageModel(nn.Module):
@@ -150,7 +113,8 @@ class Gpt2(LanguageModel):
 
 
 class Llama(LanguageModel):
-    frequencies: Tensor
+    cosine: Tensor
+    sine: Tensor
 
     def __init__(
         self,
@@ -164,15 +128,15 @@ class Llama(LanguageModel):
     ) -> None:
         super().__init__(length, words, width, temperature)
         size = width // heads
-        self.register_buffer("frequencies", 10000.0 ** (-torch.arange(0, size, 2) / size))
-        self.blocks = nn.ModuleList(LlamaBlock(width, heads, groups, length) for _ in range(depth))
+        for name, table in zip(("cosine", "sine"), rotary_tables(length, size)):
+            self.register_buffer(name, table)
+        self.caches = nn.ModuleList(Cache(groups, length, size) for _ in range(depth))
+        self.stack = Stack(depth, 0, width=width, heads=heads, hidden=2 * width, style="llama", groups=groups)
         self.norm = nn.RMSNorm(width)
 
     def forward(self) -> Tensor:
-        x = self.embedding(self.token)
-        angles = self.position * self.frequencies
-        cosine, sine = angles.cos(), angles.sin()
-        visible = self.visible()
-        for block in self.blocks:
-            x = block(x, self.position, visible, cosine, sine)
-        return self.advance(self.norm(x))
+        cosine, sine = self.cosine[self.position], self.sine[self.position]
+        around = Surroundings(cosine=cosine, sine=sine, position=self.position, mask=self.visible())
+        caches = [(cache.keys[None], cache.values[None]) for cache in self.caches]
+        x = self.stack(self.embedding(self.token)[None], around, caches)
+        return self.advance(self.norm(x[0]))

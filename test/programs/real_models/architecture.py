@@ -1,7 +1,5 @@
 """What is known of one architecture: how to build it small, and what it is given."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """All architectures, and the eight of `make test`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import chain
 

@@ -1,7 +1,5 @@
 """Architectures of diffusers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

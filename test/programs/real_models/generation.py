@@ -1,7 +1,5 @@
 """`generate()` of language models: tokens of eager's, by replays, greedy and sampled."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Architectures of transformers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -36,51 +34,32 @@ _SMALL_PAIR = {
 _LONG = constant(attention_mask=torch.ones(2, 12, dtype=torch.long))
 _IDS = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 
+_GROUPED = {"num_key_value_heads": 2}
+
 # By the name of the configuration: what is set beyond the small sizes.
 _LANGUAGE: dict[str, dict[str, Any]] = {
     "gpt2": {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64},
-    "llama": {"num_key_value_heads": 2},
-    "mistral": {"num_key_value_heads": 2, "sliding_window": 8},
-    "qwen2": {"num_key_value_heads": 2},
-    "gemma": {"num_key_value_heads": 2, "head_dim": 8},
-    "gemma2": {"num_key_value_heads": 2, "head_dim": 8, "sliding_window": 8},
-    "phi": {},
-    "phi3": {"num_key_value_heads": 2},
-    "mixtral": {"num_key_value_heads": 2, "num_local_experts": 4},
+    **dict.fromkeys(("llama", "qwen2", "phi3", "stablelm", "starcoder2", "cohere", "granite"), _GROUPED),
+    "mistral": {**_GROUPED, "sliding_window": 8},
+    "gemma": {**_GROUPED, "head_dim": 8},
+    "gemma2": {**_GROUPED, "head_dim": 8, "sliding_window": 8},
+    **dict.fromkeys(("phi", "gpt_neox", "falcon", "olmo", "olmo2", "persimmon"), {}),
+    "mixtral": {**_GROUPED, "num_local_experts": 4},
     "mamba": {"state_size": 8},
     "rwkv": {"attention_hidden_size": 32, "context_length": 64},
     "opt": {"ffn_dim": 64, "word_embed_proj_dim": 32},
     "bloom": {"n_layer": 2, "n_head": 4},
     "gpt_neo": {"num_layers": 2, "num_heads": 4, "attention_types": [[["global", "local"], 1]]},
-    "gpt_neox": {},
     "gptj": {"n_embd": 32, "n_layer": 2, "n_head": 4, "rotary_dim": 4, "n_positions": 64},
-    "falcon": {},
-    "stablelm": {"num_key_value_heads": 2},
-    "starcoder2": {"num_key_value_heads": 2},
-    "olmo": {},
-    "olmo2": {},
-    "cohere": {"num_key_value_heads": 2},
-    "granite": {"num_key_value_heads": 2},
     "codegen": {"n_embd": 32, "n_layer": 2, "n_head": 4, "rotary_dim": 4, "n_positions": 64},
     "mpt": {"d_model": 32, "n_layers": 2, "n_heads": 4, "max_seq_len": 64},
     "xglm": {"d_model": 32, "num_layers": 2, "attention_heads": 4, "ffn_dim": 64},
-    "persimmon": {},
-    "qwen2_moe": {"num_key_value_heads": 2, "num_experts": 4, "moe_intermediate_size": 16},
+    "qwen2_moe": {**_GROUPED, "num_experts": 4, "moe_intermediate_size": 16},
 }
 _ENCODERS: dict[str, dict[str, Any]] = {
-    "bert": {},
-    "roberta": {},
-    "xlm-roberta": {},
+    **dict.fromkeys(("bert", "roberta", "xlm-roberta", "deberta", "deberta-v2", "mpnet", "ernie", "megatron-bert"), {}),
     "distilbert": {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64},
-    "albert": {"embedding_size": 16},
-    "electra": {"embedding_size": 16},
-    "deberta": {},
-    "deberta-v2": {},
-    "mpnet": {},
-    "convbert": {"embedding_size": 16},
-    "ernie": {},
-    "roformer": {"embedding_size": 16},
-    "megatron-bert": {},
+    **dict.fromkeys(("albert", "electra", "convbert", "roformer"), {"embedding_size": 16}),
     "squeezebert": {"embedding_size": 32},
     "fnet": {"tpu_short_seq_length": 12},
     "nystromformer": {"num_landmarks": 4, "segment_means_seq_len": 12},

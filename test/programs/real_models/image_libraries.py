@@ -3,8 +3,6 @@
 Of detection there are whole models, and their networks without what chooses boxes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -1,22 +1,23 @@
 """Runs one architecture as eager, captured as it is, and through the backend, and compares them on new inputs."""
 
-from __future__ import annotations
-
 import copy
+import json
 import re
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
+from benchmark import simulated_times
 from torch._dynamo.backends import mpsgraphs  # type: ignore[attr-defined]
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.debugging import boxed_nop
 from torch._dynamo.utils import counters
 
-import mps_simulator
 from real_models.architecture import Architecture, Inputs, tensors
 
 ROUNDS = 3
@@ -83,6 +84,32 @@ class Row:
         ]
 
 
+# Rows by their keys.
+Rows = dict[str, Row]
+
+
+def write(path: Path, rows: Rows) -> None:
+    """Keep all rows of build/reports/models.json, and how many outcomes there are of each mode."""
+    totals: dict[str, Counter[str]] = {}
+    for row in rows.values():
+        for mode, outcome in row.modes.items():
+            totals.setdefault(mode, Counter())[outcome.outcome] += 1
+    path.parent.mkdir(parents=True, exist_ok=True)
+    found = {"totals": totals, "rows": [asdict(row) for row in rows.values()]}
+    path.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def read(path: Path) -> Rows:
+    """Those of an earlier run, or none."""
+    if not path.exists():
+        return {}
+    rows = [
+        Row(**{**values, "modes": {mode: Outcome(**outcome) for mode, outcome in values["modes"].items()}})
+        for values in json.loads(path.read_text())["rows"]
+    ]
+    return {row.key: row for row in rows}
+
+
 def on_device(inputs: Inputs, dtype: torch.dtype) -> Inputs:
     """Copies on the device, floating-point ones in the dtype."""
     return {
@@ -95,19 +122,10 @@ def on_device(inputs: Inputs, dtype: torch.dtype) -> Inputs:
 
 def microseconds(run: Callable[[], object]) -> float | None:
     """Least CPU time of some passes; None for a model that reads what was not computed then."""
-    best = float("inf")
     try:
-        with mps_simulator.null_mode(), mps_simulator.validation(False):
-            for _ in range(5):
-                mps.synchronize()
-                with mps_simulator.autorelease_pool():
-                    begin = time.thread_time()
-                    run()
-                    best = min(best, time.thread_time() - begin)
-            mps.synchronize()
+        return min(simulated_times.microseconds({"": run}, calls=1, trials=5)[""])
     except (RuntimeError, IndexError):
         return None
-    return best * 1e6
 
 
 # What the page must not have of the machine that it was made on.
@@ -135,8 +153,7 @@ class Comparison:
     def eager(self) -> Outcome:
         """Fills in what is expected."""
         try:
-            for inputs in self.inputs:
-                self.expected.append([t.clone() for t in tensors(self.model(**inputs))])
+            self.expected = self.results(self.model)
             mps.synchronize()
         except (RuntimeError, NotImplementedError, TypeError) as error:
             return Outcome("fails", reason_of(error))
@@ -183,7 +200,7 @@ class Comparison:
         counters.clear()
         call = torch.compile(self.model, backend="mpsgraphs", options={"link": link})
         try:
-            found = [[t.clone() for t in tensors(call(**inputs))] for inputs in self.inputs]
+            found = self.results(call)
             problem = next(filter(None, map(self.compare, found, self.expected)), "")
             reports = mps.compile_report()
             pieces, splits = pieces_and_splits(reports)
@@ -202,12 +219,14 @@ class Comparison:
         finally:
             torch._dynamo.reset()
 
+    def results(self, call: Callable[..., Any]) -> list[list[torch.Tensor]]:
+        """What a call gives for all inputs."""
+        return [[t.clone() for t in tensors(call(**inputs))] for inputs in self.inputs]
+
     def is_as_traced(self, found: list[list[torch.Tensor]]) -> bool:
         """Whether Dynamo's backend that runs the same trace without graphs gives the same, bit for bit."""
         torch._dynamo.reset()
-        call = torch.compile(self.model, backend="aot_eager")
-        traced = [[t.clone() for t in tensors(call(**inputs))] for inputs in self.inputs]
-        return not any(map(self.compare, found, traced))
+        return not any(map(self.compare, found, self.results(torch.compile(self.model, backend="aot_eager"))))
 
     def trained(self) -> Outcome:
         """Five steps through the backend, forward and backward: losses, gradients, weights and buffers as in eager.

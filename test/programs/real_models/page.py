@@ -1,18 +1,16 @@
 """docs/results/models.md, from a run of all models."""
 
-from __future__ import annotations
-
 import datetime
 import platform
 import statistics
 from collections.abc import Iterable, Sequence
 
 import torch
+from page_table import table
 
 from real_models.catalog import architectures
 from real_models.generation import cases, CHOICES, GENERATE
-from real_models.measure import Outcome, Row, TRAINING_STEPS
-from real_models.report import Rows
+from real_models.measure import Outcome, Row, Rows, TRAINING_STEPS
 
 _HEAD = """# Models of public libraries
 
@@ -67,10 +65,7 @@ def _table(head: str, named: Iterable[Sequence[str]]) -> str:
     groups: dict[tuple[str, ...], list[str]] = {}
     for name, *cells in named:
         groups.setdefault(tuple(cells), []).append(name)
-    lines = [f"| {head} |\n", "|" + " --- |" * len(head.split(" | ")) + "\n"]
-    for others, names in groups.items():
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in (", ".join(names), *others)) + " |\n")
-    return "".join(lines)
+    return table(head.split(" | "), ((", ".join(names), *others) for others, names in groups.items()))
 
 
 def _pieces(outcome: Outcome) -> str:
@@ -161,9 +156,9 @@ def page(found: Rows) -> str:
         for row in (row for row in rows if row.kind == kind):
             by_name.setdefault(row.name, []).append(row)
         models = ((name, *_in_all_dtypes(several)) for name, several in by_name.items())
-        table = _table("models | as it is | compiled: pieces | linked", models)
+        shown = _table("models | as it is | compiled: pieces | linked", models)
         timed = _times([row for several in by_name.values() for row in several])
-        parts += [f"\n## {kind[0].upper()}{kind[1:]}\n\n", _NOTES.get(kind, ""), table, timed]
+        parts += [f"\n## {kind[0].upper()}{kind[1:]}\n\n", _NOTES.get(kind, ""), shown, timed]
     trained = [(row.name, row.modes["compiled, training"]) for row in rows if "compiled, training" in row.modes]
     pieces = _table("models | compiled: pieces", ((name, _pieces(outcome)) for name, outcome in trained))
     decoded = _table(_GENERATED, (_decoded(row) for row in found.values() if row.kind == GENERATE))

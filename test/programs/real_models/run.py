@@ -3,8 +3,6 @@
 python -m mps_simulator test/programs/real_models/run.py [--quick] [--only NAME] [--page FILE]
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import subprocess
@@ -22,9 +20,8 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 from real_models.catalog import architectures, QUICK, TRAINED  # noqa: E402
 from real_models.generation import cases, decode, GENERATE, QUICK_CASES  # noqa: E402
-from real_models.measure import measure, Row  # noqa: E402
+from real_models.measure import measure, read, Row, Rows, write  # noqa: E402
 from real_models.page import page  # noqa: E402
-from real_models.report import read, Rows, write  # noqa: E402
 
 _DTYPES = (torch.float32, torch.float16)
 _FALLBACK = "PYTORCH_ENABLE_MPS_FALLBACK"

@@ -4,13 +4,12 @@ Exit status 1 if a case was wrong, crashed, or was refused for a reason that the
 --no-replay, exit status 1 if a case was equal, or if no case could have been.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys
 import threading
-from collections import Counter, deque
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -38,22 +37,16 @@ class Sweep:
         self.finished = 0
         self.cases: list[dict[str, Any]] = []
         self.total = len(operators)
-        self.batches = deque(operators[i : i + size] for i in range(0, len(operators), size))
+        self.batches = [operators[i : i + size] for i in range(0, len(operators), size)]
         self.lock = threading.Lock()
 
-    def work(self) -> None:
-        """Takes batches until there are none."""
-        while True:
-            with self.lock:
-                if not self.batches:
-                    return
-                batch = self.batches.popleft()
-            skip: set[str] = set()
-            while batch:
-                batch = self.run_batch(batch, skip)
+    def run(self, batch: list[str]) -> None:
+        """Runs a worker, and another one for the operators that it did not finish because it died."""
+        skip: set[str] = set()
+        while batch:
+            batch = self.run_batch(batch, skip)
 
     def run_batch(self, batch: list[str], skip: set[str]) -> list[str]:
-        """Runs one worker and returns the operators that it did not finish because it died."""
         options = self.options
         order = {
             **{name: getattr(options, name) for name in ("sample", "seed", "link", "state", "dtypes")},
@@ -137,13 +130,8 @@ def main() -> None:
     if options.op:
         names = [name for name in names if any(part in name for part in options.op)]
     sweep = Sweep(options, names)
-    threads = [threading.Thread(target=sweep.work) for _ in range(options.jobs)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if sweep.finished < sweep.total:
-        raise SystemExit(f"{sweep.total - sweep.finished} operators were not run: see the messages above")
+    with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(sweep.run, sweep.batches))
     status = finish(sweep.cases, options.report, options.no_replay, options.state, sweep.console)
     if options.page:
         options.page.write_text(page(sweep.cases, options.sample, MOST_SAMPLES))

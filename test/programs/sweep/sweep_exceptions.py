@@ -1,7 +1,5 @@
 """Why eager does not run a case: the backend lacks it, the simulator does, or its validation refused it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

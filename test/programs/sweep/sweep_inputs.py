@@ -1,7 +1,5 @@
 """The inputs of a case: copied with the memory they lie in, changed, and compared."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path

@@ -1,9 +1,8 @@
 """What the sweep says at its end: the report, a table, and the page for docs/."""
 
-from __future__ import annotations
-
 import json
 import re
+import sys
 import textwrap
 from collections import Counter
 from collections.abc import Iterable
@@ -12,6 +11,9 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from page_table import table  # noqa: E402
 
 # What became of a case. The last three have none: eager did not run it.
 OUTCOMES = (
@@ -45,12 +47,12 @@ def finish(cases: list[dict[str, Any]], path: Path, no_replay: bool, state: bool
     lines = ",\n".join(json.dumps(case) for case in cases)
     head = json.dumps({"totals": totals, "by_change": by_change, "replays": not no_replay})
     path.write_text(f'{head[:-1]},\n"cases": [\n{lines}\n]}}\n')
-    table = Table("outcome", "reason", "cases", "operators")
+    shown = Table("outcome", "reason", "cases", "operators")
     for (outcome, reason), operators in grouped(cases).items():
         names = sorted(set(operators))
-        shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
-        table.add_row(outcome, reason[:120], str(len(operators)), str(len(names)) if outcome == "equal" else shown)
-    console.print(table)
+        few = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+        shown.add_row(outcome, reason[:120], str(len(operators)), str(len(names)) if outcome == "equal" else few)
+    console.print(shown)
     console.print(", ".join(f"{totals[name]} {name}" for name in OUTCOMES), highlight=False)
     if no_replay:
         return verdict_without_replay(cases, console)
@@ -95,60 +97,40 @@ def page(cases: list[dict[str, Any]], every: int, most: int) -> str:
     totals = count(cases)
     run = [case for case in cases if case["outcome"] not in ("eager_lacks", *OF_THE_SIMULATOR)]
     groups = grouped(cases)
-    lines = [
-        "# Operators that can be captured",
-        "",
-        "This page shows which operators can be captured. `scripts/mpsfork sweep --page docs/results/sweep.md` wrote it; [the sweep](../../test/programs/sweep/README.md) explains the outcomes. SIMULATED:",
+    parts = [
+        "# Operators that can be captured\n",
+        "This page shows which operators can be captured. `scripts/mpsfork sweep --page docs/results/sweep.md` wrote it; [the sweep](../../test/programs/sweep/README.md) explains the outcomes. SIMULATED:\n"
         f"on the Metal simulator, torch {torch.__version__.split('+')[0]}, macOS 15.2. Eager runs {len(run):,} cases of"
-        f" {len({case['op'] for case in run})} operators; it does not run the last three rows.",
-        "",
-        *(
-            [
-                f"**A sample** (`--sample {every}`): of {every} pairs of operator and dtype one was run, with {most} of its"
-                " samples at most. The others were not.",
-                "",
-            ]
-            if every > 1
-            else []
-        ),
-        "| outcome | cases | operators |",
-        "|---|---|---|",
+        f" {len({case['op'] for case in run})} operators; it does not run the last three rows.\n",
     ]
-    for outcome in OUTCOMES:
-        names = {case["op"] for case in cases if case["outcome"] == outcome}
-        lines.append(f"| {outcome} | {totals[outcome]:,} | {len(names)} |")
-    lines += [
-        "",
-        "By reason, where there are several:",
-        "",
-        "| outcome | reason | cases | operators |",
-        "|---|---|---|---|",
-    ]
-    for (outcome, reason), operators in groups.items():
-        if outcome not in OF_THE_SIMULATOR and not reason.startswith("other"):
-            lines.append(f"| {outcome} | {reason} | {len(operators):,} | {len(set(operators))} |")
+    if every > 1:
+        parts.append(
+            f"**A sample** (`--sample {every}`): of {every} pairs of operator and dtype one was run, with {most} of its"
+            " samples at most. The others were not.\n"
+        )
+    operators_of = {name: {case["op"] for case in cases if case["outcome"] == name} for name in OUTCOMES}
+    outcomes = ((name, f"{totals[name]:,}", str(len(operators_of[name]))) for name in OUTCOMES)
+    reasons = (
+        (outcome, reason, f"{len(operators):,}", str(len(set(operators))))
+        for (outcome, reason), operators in groups.items()
+        if outcome not in OF_THE_SIMULATOR and not reason.startswith("other")
+    )
+    parts += [table(["outcome", "cases", "operators"], outcomes), "By reason, where there are several:\n"]
+    parts.append(table(["outcome", "reason", "cases", "operators"], reasons))
     for (outcome, reason), operators in groups.items():
         if outcome in ("refused", "wrong", "crash", "equal_up_to_rounding"):
-            lines += ["", f"## {outcome}: {reason}", "", code(operators) + "."]
+            parts += [f"## {outcome}: {reason}\n", textwrap.fill(code(operators) + ".", 120) + "\n"]
     listed = [case for case in cases if case.get("listed")]
     of_listed = grouped(listed)
-    for outcome, title in (
-        ("simulator_lacks", "What the simulator lacks"),
-        ("simulator_refused", "What the simulator refuses"),
-    ):
+    for outcome, title in zip(OF_THE_SIMULATOR, ("What the simulator lacks", "What the simulator refuses")):
         known = {reason: operators for (of, reason), operators in of_listed.items() if of == outcome}
         others = totals[outcome] - count(listed)[outcome]
-        lines += [
-            "",
-            f"## {title}",
-            "",
-            f"Besides {others:,} cases of dtypes that the operator's OpInfo does not list for the CPU:",
-            "",
-        ]
-        lines += ["| it says | cases | operators |", "|---|---|---|"] if known else ["Nothing."]
-        for reason, operators in sorted(known.items(), key=lambda pair: -len(pair[1])):
-            lines.append(f"| {reason.replace('|', chr(92) + '|')} | {len(operators):,} | {code(operators)} |")
-    return "\n".join(textwrap.fill(line, 120) if line[:1] == "`" else line for line in lines) + "\n"
+        parts.append(f"## {title}\n")
+        parts.append(f"Besides {others:,} cases of dtypes that the operator's OpInfo does not list for the CPU:\n")
+        rows = sorted(known.items(), key=lambda pair: -len(pair[1]))
+        said = ((reason, f"{len(operators):,}", code(operators)) for reason, operators in rows)
+        parts.append(table(["it says", "cases", "operators"], said) if known else "Nothing.\n")
+    return "\n".join(parts)
 
 
 def code(names: Iterable[str]) -> str:

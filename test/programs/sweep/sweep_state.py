@@ -1,7 +1,5 @@
 """Other metadata for a tensor: the changes of `scripts/mpsfork sweep --state`, each by another of PyTorch's ways."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

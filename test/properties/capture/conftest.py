@@ -1,22 +1,16 @@
 """Runs the capture tests on the simulator, or on a Mac as they are."""
 
-from __future__ import annotations
-
 import os
 import random
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from mps_simulator import pytest_support
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from encoder_driver import EncoderDriver
 
 _common = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fast", _common, derandomize=True, database=None, max_examples=60)
@@ -61,7 +55,7 @@ def counts(request: pytest.FixtureRequest) -> Counter[str]:
 
 
 @pytest.fixture(scope="session")
-def world() -> EncoderDriver:
+def world() -> Any:
     """Makes encoder calls, on buffers that all examples share."""
     from encoder_driver import driver
 
@@ -79,7 +73,7 @@ def _replays_autorelease_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever replays has no autorelease pool, as Python's threads have none: a replay needs one of its own."""
     if sys.platform == "darwin":
         return
-    from patched import mps
+    from torch import mps
 
     import mps_simulator
 
@@ -95,7 +89,7 @@ def _replays_autorelease_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_capture_left() -> Iterator[None]:
-    from patched import mps
+    from torch import mps
 
     yield
     assert not mps.is_current_stream_capturing()

@@ -5,8 +5,6 @@ What is drawn is a rough list; `complete` makes a valid sequence of it, so that
 a failing example stays valid while it is being shrunk.
 """
 
-from __future__ import annotations
-
 import enum
 from typing import Any
 

@@ -1,5 +1,5 @@
-// Makes encoder calls on the stream, as an array of integers says, for the
-// property tests next to this file; see encoder_calls.py for the array.
+// Makes encoder calls on the stream, as lists of numbers say, and logs them, for the
+// property tests next to this file; see encoder_calls.py for the numbers.
 
 #include <ATen/mps/MPSKernelObjects.h>
 #include <ATen/mps/MPSStream.h>
@@ -7,12 +7,14 @@
 #include <MetalPerformanceShaders/MetalPerformanceShaders.h>
 #include <objc/message.h>
 #include <objc/runtime.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <exception>
 #include <functional>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -24,72 +26,69 @@ using at::mps::MPSStream;
 
 namespace {
 
-std::string last_error;
-std::vector<id<MTLComputePipelineState>> pipelines;
+std::vector<id> buffers;
+std::vector<id> pipelines;
 
-// What the logging encoders saw, a line a call, and the names they use.
+// What the logging encoders saw, a line a call.
 std::atomic<bool> logging{false};
 std::string call_log;
-std::unordered_map<const void*, size_t> buffer_names;
 
-template <typename... Numbers>
-void log_call(const char* name, Numbers... numbers) {
-  call_log += name;
-  ((call_log += " " + std::to_string(numbers)), ...);
-  call_log += "\n";
+// What the log calls an object: its place among those of the test, -1 for none, -2 for one that the test has not made.
+int64_t name_among(const std::vector<id>& objects, id object) {
+  const auto found = std::find(objects.begin(), objects.end(), object);
+  return !object ? -1 : found == objects.end() ? -2 : found - objects.begin();
 }
 
-int64_t buffer_name(id<MTLBuffer> buffer) {
-  if (!buffer) {
-    return -1;
-  }
-  const auto found = buffer_names.find((const void*)buffer);
-  return found == buffer_names.end() ? -2 : static_cast<int64_t>(found->second);
+std::string numbers_of(int64_t number) {
+  return " " + std::to_string(number);
+}
+std::string numbers_of(id<MTLBuffer> buffer) {
+  return numbers_of(name_among(buffers, buffer));
+}
+std::string numbers_of(id<MTLComputePipelineState> pipeline) {
+  return numbers_of(name_among(pipelines, pipeline));
+}
+std::string numbers_of(MTLSize size) {
+  return numbers_of(size.width) + numbers_of(size.height) + numbers_of(size.depth);
+}
+std::string numbers_of(NSRange range) {
+  return numbers_of(range.location) + numbers_of(range.length);
+}
+std::string numbers_of(NSString*) {
+  return "";
 }
 
-int64_t pipeline_name(id<MTLComputePipelineState> pipeline) {
-  const auto found = std::find(pipelines.begin(), pipelines.end(), pipeline);
-  return found == pipelines.end() ? -2 : found - pipelines.begin();
+template <typename... Arguments>
+void log_call(const std::string& name, Arguments... arguments) {
+  call_log += (name + ... + numbers_of(arguments)) + "\n";
 }
 
-size_t hash_bytes(const void* bytes, size_t length) {
+int64_t hash_bytes(const void* bytes, size_t length) {
   return std::hash<std::string_view>()({static_cast<const char*>(bytes), length});
 }
 
 } // namespace
 
-// Takes the place of the device's compute encoder and writes down each call.
-@interface EncoderCallLog : NSObject {
+// Takes the place of the device's encoders and writes down each call.
+@interface CallLog : NSObject {
   // by index: the graph's own buffer of bytes, which the test has not made
   std::unordered_map<NSUInteger, id<MTLBuffer>> _constants;
 }
 @end
 
-@implementation EncoderCallLog
+@implementation CallLog
 
 // Bytes that lie in a buffer of the graph are what they are elsewhere; they say their length (make_bytes).
 - (void)log:(const char*)name buffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index {
-  const auto number = buffer_name(buffer);
-  if (number != -2) {
+  if (name_among(buffers, buffer) != -2) {
     _constants.erase(index);
-    log_call(name, index, number, offset);
+    log_call(name, index, buffer, offset);
     return;
   }
   _constants[index] = buffer;
   const auto* bytes = static_cast<const uint8_t*>([buffer contents]) + offset;
   const size_t length = bytes[0] | bytes[1] << 8;
   log_call("bytes", index, length, hash_bytes(bytes, length));
-}
-
-- (instancetype)init {
-  if ((self = [super init])) {
-    log_call("encoder");
-  }
-  return self;
-}
-
-- (void)setComputePipelineState:(id<MTLComputePipelineState>)state {
-  log_call("pipeline", pipeline_name(state));
 }
 
 - (void)setBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index {
@@ -116,103 +115,68 @@ size_t hash_bytes(const void* bytes, size_t length) {
   log_call("bytes", index, length, hash_bytes(bytes, length));
 }
 
-- (void)setThreadgroupMemoryLength:(NSUInteger)length atIndex:(NSUInteger)index {
-  log_call("threadgroup_memory", index, length);
-}
-
-- (void)useResource:(id<MTLResource>)resource usage:(MTLResourceUsage)usage {
-  log_call("use", buffer_name((id<MTLBuffer>)resource), usage);
-}
-
-- (void)useResources:(const id<MTLResource>*)resources count:(NSUInteger)count usage:(MTLResourceUsage)usage {
+- (void)useResources:(const id<MTLBuffer>*)resources count:(NSUInteger)count usage:(MTLResourceUsage)usage {
   for (NSUInteger i = 0; i < count; ++i) {
-    log_call("use", buffer_name((id<MTLBuffer>)resources[i]), usage);
+    log_call("use", resources[i], usage);
   }
-}
-
-- (void)memoryBarrierWithScope:(MTLBarrierScope)scope {
-  log_call("barrier", scope);
 }
 
 - (void)memoryBarrierWithResources:(const id<MTLResource>*)resources count:(NSUInteger)count {
   log_call("barrier_resources", count);
 }
 
-- (void)dispatchThreads:(MTLSize)threads threadsPerThreadgroup:(MTLSize)group {
-  log_call("threads", threads.width, threads.height, threads.depth, group.width, group.height, group.depth);
-}
-
-- (void)dispatchThreadgroups:(MTLSize)groups threadsPerThreadgroup:(MTLSize)group {
-  log_call("threadgroups", groups.width, groups.height, groups.depth, group.width, group.height, group.depth);
-}
-
-- (void)dispatchThreadgroupsWithIndirectBuffer:(id<MTLBuffer>)buffer
-                          indirectBufferOffset:(NSUInteger)offset
-                         threadsPerThreadgroup:(MTLSize)group {
-  log_call("indirect", buffer_name(buffer), offset, group.width, group.height, group.depth);
-}
-
-- (void)pushDebugGroup:(NSString*)name {
-  log_call("push_group");
-}
-
-- (void)popDebugGroup {
-  log_call("pop_group");
-}
-
-- (void)insertDebugSignpost:(NSString*)name {
-  log_call("signpost");
-}
-
-- (void)setLabel:(NSString*)label {
-  log_call("label");
-}
-
-- (void)endEncoding {
-  log_call("end");
-}
-
-@end
-
-@interface BlitCallLog : NSObject
-@end
-
-@implementation BlitCallLog
-
-- (void)copyFromBuffer:(id<MTLBuffer>)source
-          sourceOffset:(NSUInteger)sourceOffset
-              toBuffer:(id<MTLBuffer>)destination
-     destinationOffset:(NSUInteger)destinationOffset
-                  size:(NSUInteger)size {
-  log_call("copy", buffer_name(source), sourceOffset, buffer_name(destination), destinationOffset, size);
-}
-
-- (void)fillBuffer:(id<MTLBuffer>)buffer range:(NSRange)range value:(uint8_t)value {
-  log_call("fill", buffer_name(buffer), range.location, range.length, int(value));
-}
-
-- (void)endEncoding {
-}
-
 @end
 
 namespace {
+
+// The other calls, of which all arguments are logged, by selector: as what.
+std::map<std::string, std::string> log_names;
+
+template <typename... Arguments>
+void logged(id self, SEL selector, Arguments... arguments) {
+  log_call(log_names.at(sel_getName(selector)), arguments...);
+}
+
+template <typename... Arguments>
+void log_as(const std::string& name, SEL selector) {
+  log_names[sel_getName(selector)] = name;
+  class_addMethod([CallLog class], selector, reinterpret_cast<IMP>(logged<Arguments...>), "v@:");
+}
+
+void add_logged_methods() {
+  using Buffer = id<MTLBuffer>;
+  log_as<id<MTLComputePipelineState>>("pipeline", @selector(setComputePipelineState:));
+  log_as<NSUInteger, NSUInteger>("threadgroup_memory", @selector(setThreadgroupMemoryLength:atIndex:));
+  log_as<Buffer, MTLResourceUsage>("use", @selector(useResource:usage:));
+  log_as<MTLBarrierScope>("barrier", @selector(memoryBarrierWithScope:));
+  log_as<MTLSize, MTLSize>("threads", @selector(dispatchThreads:threadsPerThreadgroup:));
+  log_as<MTLSize, MTLSize>("threadgroups", @selector(dispatchThreadgroups:threadsPerThreadgroup:));
+  log_as<Buffer, NSUInteger, MTLSize>(
+      "indirect", @selector(dispatchThreadgroupsWithIndirectBuffer:indirectBufferOffset:threadsPerThreadgroup:));
+  log_as<NSString*>("push_group", @selector(pushDebugGroup:));
+  log_as<>("pop_group", @selector(popDebugGroup));
+  log_as<NSString*>("signpost", @selector(insertDebugSignpost:));
+  log_as<NSString*>("label", @selector(setLabel:));
+  log_as<>("end", @selector(endEncoding));
+  log_as<Buffer, NSUInteger, Buffer, NSUInteger, NSUInteger>(
+      "copy", @selector(copyFromBuffer:sourceOffset:toBuffer:destinationOffset:size:));
+  log_as<Buffer, NSRange, uint8_t>("fill", @selector(fillBuffer:range:value:));
+}
 
 using Getter = id (*)(id, SEL);
 Getter device_compute_encoder = nullptr;
 Getter device_blit_encoder = nullptr;
 
 id compute_encoder(id self, SEL selector) {
-  return logging ? [[[EncoderCallLog alloc] init] autorelease] : device_compute_encoder(self, selector);
+  if (!logging) {
+    return device_compute_encoder(self, selector);
+  }
+  log_call("encoder");
+  return [[[CallLog alloc] init] autorelease];
 }
 
 id blit_encoder(id self, SEL selector) {
-  return logging ? [[[BlitCallLog alloc] init] autorelease] : device_blit_encoder(self, selector);
-}
-
-// Answers to any selector that a test sends to see it refused.
-void unrecorded_method(id self, SEL selector) {
-  call_log += std::string("sent ") + sel_getName(selector) + "\n";
+  return logging ? [[[CallLog alloc] init] autorelease] : device_blit_encoder(self, selector);
 }
 
 Getter replace_getter(Class commands, SEL selector, Getter replacement) {
@@ -239,22 +203,9 @@ void on_queue(const std::function<void(MPSStream*)>& action) {
   });
 }
 
-int guarded(const std::function<void()>& action) {
-  try {
-    @autoreleasepool {
-      action();
-    }
-    return 0;
-  } catch (const std::exception& error) {
-    last_error = error.what();
-    return 1;
-  }
-}
-
-// The numbers of one call of the array, and the buffers that some of these name.
+// The numbers of one call, some of which name buffers.
 struct Call {
   std::vector<int64_t> numbers;
-  std::vector<void*> buffers;
 
   int64_t operator[](size_t i) const {
     return numbers.at(i);
@@ -263,7 +214,7 @@ struct Call {
     return MTLSizeMake(numbers.at(first), numbers.at(first + 1), numbers.at(first + 2));
   }
   id<MTLBuffer> buffer(size_t i) const {
-    return numbers.at(i) < 0 ? nil : (__bridge id<MTLBuffer>)buffers.at(numbers[i]);
+    return numbers.at(i) < 0 ? nil : buffers.at(numbers[i]);
   }
   std::vector<id> several(size_t first, size_t step = 1) const {
     std::vector<id> result;
@@ -379,105 +330,76 @@ const std::vector<Perform> performs = {
     commit,
 };
 
-} // namespace
-
-extern "C" {
-
-#define EXPORTED __attribute__((visibility("default")))
-
-/// The message of the call that returned nonzero last.
-EXPORTED const char* encoder_driver_error() {
-  return last_error.c_str();
+/// Takes the buffers, and makes the pipelines. What they compute does not matter: the tests look at the calls.
+void begin(const std::vector<uintptr_t>& addresses) {
+  for (const auto address : addresses) {
+    buffers.push_back((__bridge id)reinterpret_cast<void*>(address));
+  }
+  id<MTLDevice> device = getCurrentMPSStream()->device();
+  NSError* error = nil;
+  NSString* source = @"kernel void a(device int* x) {} kernel void b(device int* x) {} kernel void c(device int* x) {}";
+  id<MTLLibrary> library = [[device newLibraryWithSource:source options:nil error:&error] autorelease];
+  for (NSString* name : {@"a", @"b", @"c"}) {
+    id<MTLFunction> function = [[library newFunctionWithName:name] autorelease];
+    pipelines.push_back(function ? [device newComputePipelineStateWithFunction:function error:&error] : nil);
+    if (!pipelines.back()) {
+      throw std::runtime_error("encoder driver: a kernel does not compile");
+    }
+  }
 }
 
-/// Makes the pipelines. What they compute does not matter: the tests look at the calls.
-EXPORTED int encoder_driver_make_pipelines() {
-  return guarded([] {
-    id<MTLDevice> device = getCurrentMPSStream()->device();
-    NSError* error = nil;
-    NSString* source = @"kernel void a(device int* x) {} kernel void b(device int* x) {} kernel void c(device int* x) {}";
-    id<MTLLibrary> library = [[device newLibraryWithSource:source options:nil error:&error] autorelease];
-    for (NSString* name : {@"a", @"b", @"c"}) {
-      id<MTLFunction> function = [[library newFunctionWithName:name] autorelease];
-      pipelines.push_back(function ? [device newComputePipelineStateWithFunction:function error:&error] : nil);
-      if (!pipelines.back()) {
-        throw std::runtime_error("encoder driver: a kernel does not compile");
-      }
-    }
-  });
-}
-
-/// Makes the calls of an array: code, number of numbers, numbers, and so on.
-EXPORTED int encoder_driver_run(
-    const int64_t* calls, size_t length, void* const* buffers, size_t buffer_count) {
-  return guarded([&] {
-    auto* stream = getCurrentMPSStream();
-    for (size_t i = 0; i < length;) {
-      const auto* numbers = calls + i + 2;
-      const auto* end = numbers + calls[i + 1];
-      performs.at(calls[i])(stream, {{numbers, end}, {buffers, buffers + buffer_count}});
-      i = end - calls;
-    }
-  });
+/// Makes calls, each a code and its numbers, on the stream's encoder.
+void run(const std::vector<std::vector<int64_t>>& calls) {
+  for (const auto& call : calls) {
+    performs.at(call.at(0))(getCurrentMPSStream(), {{call.begin() + 1, call.end()}});
+  }
 }
 
 /// From here on nothing reaches the device: compute and blit encoders log.
-EXPORTED int encoder_driver_start_log(void* const* buffers, size_t buffer_count) {
-  return guarded([&] {
-    on_queue([&](MPSStream* stream) {
-      stream->endKernelCoalescing();
-      if (!device_compute_encoder) {
-        Class commands = object_getClass((id)stream->commandBuffer());
-        device_compute_encoder = replace_getter(commands, @selector(computeCommandEncoder), compute_encoder);
-        device_blit_encoder = replace_getter(commands, @selector(blitCommandEncoder), blit_encoder);
-      }
-      buffer_names.clear();
-      for (size_t i = 0; i < buffer_count; ++i) {
-        buffer_names.emplace(buffers[i], i);
-      }
-      call_log.clear();
-      logging = true;
-    });
-  });
-}
-
-/// Ends the log and returns it. Valid until the next one starts.
-EXPORTED const char* encoder_driver_stop_log() {
-  const int failed = guarded([] {
-    on_queue([](MPSStream* stream) {
-      stream->endKernelCoalescing();
-      logging = false;
-    });
-  });
-  return failed ? nullptr : call_log.c_str();
-}
-
-/// Sends a message without arguments to the stream's encoder, which must be a
-/// logging one: that answers to every selector.
-EXPORTED int encoder_driver_send(const char* name) {
-  return guarded([&] {
-    if (!logging) {
-      throw std::runtime_error("encoder driver: messages are for the logging encoder");
+void start_log() {
+  on_queue([](MPSStream* stream) {
+    stream->endKernelCoalescing();
+    if (!device_compute_encoder) {
+      add_logged_methods();
+      Class commands = object_getClass((id)stream->commandBuffer());
+      device_compute_encoder = replace_getter(commands, @selector(computeCommandEncoder), compute_encoder);
+      device_blit_encoder = replace_getter(commands, @selector(blitCommandEncoder), blit_encoder);
     }
-    SEL selector = sel_registerName(name);
-    class_addMethod([EncoderCallLog class], selector, reinterpret_cast<IMP>(unrecorded_method), "v@:");
-    on_queue([&](MPSStream* stream) { send((id)stream->commandEncoder(), selector); });
+    call_log.clear();
+    logging = true;
   });
 }
 
-/// Says whether the stream's encoder answers to a selector: 1, 0, or -1.
-EXPORTED int encoder_driver_responds(const char* name) {
-  int responds = -1;
-  guarded([&] {
-    on_queue([&](MPSStream* stream) {
-      responds = [(NSObject*)stream->commandEncoder() respondsToSelector:sel_registerName(name)] ? 1 : 0;
-    });
+/// Ends the log and returns it.
+std::string stop_log() {
+  on_queue([](MPSStream* stream) {
+    stream->endKernelCoalescing();
+    logging = false;
+  });
+  return call_log;
+}
+
+/// Sends a message without arguments to the stream's encoder, a logging one, which answers to every selector.
+void send_to_encoder(const std::string& name) {
+  if (!logging) {
+    throw std::runtime_error("encoder driver: messages are for the logging encoder");
+  }
+  SEL selector = sel_registerName(name.c_str());
+  log_as<>("sent " + name, selector);
+  on_queue([&](MPSStream* stream) { send((id)stream->commandEncoder(), selector); });
+}
+
+/// What the stream's encoder answers to respondsToSelector:.
+bool responds(const std::string& name) {
+  bool responds = false;
+  on_queue([&](MPSStream* stream) {
+    responds = [(NSObject*)stream->commandEncoder() respondsToSelector:sel_registerName(name.c_str())];
   });
   return responds;
 }
 
 /// Commits the command buffer and goes on in the next one, as an MPSGraph may, in each replay too.
-EXPORTED void encoder_driver_commit_and_continue() {
+void commit_and_continue() {
   on_queue([](MPSStream* stream) {
     stream->endKernelCoalescing();
     at::mps::encodeAndRecord(stream, ^(id<MTLCommandBuffer> command_buffer) {
@@ -486,4 +408,17 @@ EXPORTED void encoder_driver_commit_and_continue() {
   });
 }
 
-} // extern "C"
+} // namespace
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
+  const auto define = [&](const char* name, auto function) {
+    module.def(name, function, pybind11::call_guard<pybind11::gil_scoped_release>());
+  };
+  define("begin", begin);
+  define("run", run);
+  define("start_log", start_log);
+  define("stop_log", stop_log);
+  define("send", send_to_encoder);
+  define("responds", responds);
+  define("commit_and_continue", commit_and_continue);
+}

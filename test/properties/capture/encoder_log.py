@@ -1,7 +1,5 @@
 """Reads the log of a logging encoder: the state that each dispatch runs with."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 # ("buffer", number, offset) or ("bytes", length, hash)
@@ -75,8 +73,9 @@ class EncoderLog:
             self._note_if(before_offset == numbers[1], name, numbers)
             self._bindings[numbers[0]] = (kind, buffer, numbers[1])
         elif name == "threadgroup_memory":
-            self._note_if(self._threadgroup_memory.get(numbers[0]) == numbers[1], name, numbers)
-            self._threadgroup_memory[numbers[0]] = numbers[1]
+            length, index = numbers
+            self._note_if(self._threadgroup_memory.get(index) == length, name, numbers)
+            self._threadgroup_memory[index] = length
         elif name == "use":
             use = (numbers[0], numbers[1])
             self._note_if(use in self._resources, name, numbers)

@@ -1,14 +1,12 @@
 """How much memory of the device is in use."""
 
-from __future__ import annotations
-
 import gc
 import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from patched import mps
+from torch import mps
 from torch.utils._python_dispatch import TorchDispatchMode
 
 # Seconds. Each failing example waits as long, and there are hundreds while hypothesis looks for a small one.

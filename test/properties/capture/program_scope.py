@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import torch
-from patched import mps
 from tensor_operations import (
     draw_values,
     DRAWS,
@@ -20,7 +19,7 @@ from tensor_operations import (
     total,
     VIEWS,
 )
-from torch import Tensor
+from torch import mps, Tensor
 
 Result = TypeVar("Result")
 
@@ -44,8 +43,7 @@ class Tape:
         if not self.replays:
             self._results.append(action())
         self._next += 1
-        result: Result = self._results[self._next - 1]
-        return result
+        return self._results[self._next - 1]
 
 
 def _make_slots() -> list[Tensor | None]:
@@ -64,12 +62,9 @@ def _make_slots() -> list[Tensor | None]:
 
 def _make_hosts() -> list[Tensor]:
     square = torch.Size((SIDE, SIDE))
+    dtypes = (torch.float32, torch.float16, torch.float64, torch.int64, torch.bool)
     return [
-        torch.zeros(square),
-        torch.zeros(square, dtype=torch.float16),
-        torch.zeros(square, dtype=torch.float64),
-        torch.zeros(square, dtype=torch.int64),
-        torch.zeros(square, dtype=torch.bool),
+        *(torch.zeros(square, dtype=dtype) for dtype in dtypes),
         torch.zeros(SIDE),
         torch.zeros(()),
         torch.zeros(0, SIDE),
@@ -104,7 +99,6 @@ class Scope:
 
     def visible(self) -> dict[str, Tensor]:
         """Returns copies of all that a program can see, on the CPU."""
-        assert self.parameter.grad is not None
         return {
             **{f"slot {i}": tensor.cpu() for i, tensor in enumerate(self.slots) if tensor is not None},
             "parameter": self.parameter.detach().cpu(),
@@ -124,39 +118,53 @@ def _from_host(scope: Scope, i: int, j: int) -> Tensor:
     return host.to("mps", torch.float32 if dtype is None and host.dtype == torch.float64 else dtype)
 
 
-def _copy_host(scope: Scope, a: Tensor, j: int) -> None:
+def _copy_host(scope: Scope, a: Tensor, _b: Tensor, j: int) -> None:
     host = scope.hosts[j % len(scope.hosts)]
     if a.shape == host.shape or (host.dim() == 0 and a.numel() > 0):
         a.copy_(host)
 
 
-def _host_number(scope: Scope, a: Tensor) -> Tensor:
+def _host_number(_scope: Scope, a: Tensor, _b: Tensor, _j: int) -> Tensor:
     """The block makes a number on the CPU, which is the same in each replay."""
     return a.float() * torch.tensor(3.0)
 
 
-def _item(scope: Scope, a: Tensor, b: Tensor) -> Tensor:
+def _load(_scope: Scope, a: Tensor, _b: Tensor, j: int) -> None:
+    a.copy_(draw_values(a.shape, a.dtype, j))
+
+
+def _item(scope: Scope, a: Tensor, b: Tensor, _j: int) -> Tensor:
     number: float = scope.tape.once(lambda: total(b).item())
     return a.float() * number
 
 
-def _cpu(scope: Scope, a: Tensor) -> Tensor:
+def _cpu(scope: Scope, a: Tensor, _b: Tensor, _j: int) -> Tensor:
     read: Tensor = scope.tape.once(a.cpu)
     return read.to("mps").clone()
 
 
-def _backward(scope: Scope, a: Tensor) -> None:
+def _backward(scope: Scope, a: Tensor, _b: Tensor, _j: int) -> None:
     """Adds to the parameter's gradient, from autograd's thread."""
     loss = (scope.parameter * fit(scope.parameter.detach(), a)).sin().sum()
     torch.autograd.backward([loss])
 
 
-def _descend(scope: Scope) -> None:
+def _descend(scope: Scope, _a: Tensor, _b: Tensor, _j: int) -> None:
     gradient = scope.parameter.grad
-    assert gradient is not None
     with torch.no_grad():
         scope.parameter.sub_(gradient.sin(), alpha=0.1)
     gradient.zero_()
+
+
+# What gives a tensor adds it to the slots.
+READING = {"item": _item, "cpu": _cpu}
+OTHER: dict[str, Callable[[Scope, Tensor, Tensor, int], Tensor | None]] = {
+    "copy_host": _copy_host,
+    "host_number": _host_number,
+    "load": _load,
+    "backward": _backward,
+    "descend": _descend,
+}
 
 
 def run_step(scope: Scope, name: str, i: int, j: int) -> None:
@@ -181,21 +189,6 @@ def run_step(scope: Scope, name: str, i: int, j: int) -> None:
         scope.slots.append(DRAWS[name](a, generator))
     elif name in DRAWS_IN_PLACE:
         DRAWS_IN_PLACE[name](a, generator)
-    elif name == "copy_host":
-        _copy_host(scope, a, j)
-    elif name == "host_number":
-        scope.slots.append(_host_number(scope, a))
-    elif name == "load":
-        a.copy_(draw_values(a.shape, a.dtype, j))
-    elif name == "backward":
-        _backward(scope, a)
-    elif name == "descend":
-        _descend(scope)
-    elif name == "item":
-        if scope.reads:
-            scope.slots.append(_item(scope, a, b))
-    elif name == "cpu":
-        if scope.reads:
-            scope.slots.append(_cpu(scope, a))
-    else:
-        raise AssertionError(f"no step is called {name}")
+    elif name not in READING or scope.reads:
+        made = {**READING, **OTHER}[name](scope, a, b, j)
+        scope.slots += [] if made is None else [made]

@@ -4,8 +4,6 @@ Both this way and that of graphs keep the same books on pools: graphs that share
 the order of their captures, since each writes where later ones have results.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,10 +12,9 @@ from typing import Any
 
 import torch
 from memory import allocated, Peak
-from patched import mps
 from program_scope import run_step, Scope, Tape
 from tensor_programs import Block, CONTROLS, ENDINGS, Interruption, Program, READS, REFUSALS, Step
-from torch import Tensor
+from torch import mps, Tensor
 
 
 @dataclass

@@ -1,13 +1,11 @@
 """Captures of blocks, the calls of which their replays consist, and whether replays do what eager does."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from patched import mps
+from torch import mps
 
 
 def captured(block: Callable[[], Any], **options: Any) -> tuple[Any, Any]:

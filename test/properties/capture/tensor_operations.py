@@ -5,8 +5,6 @@ ones included. What it does depends on shapes and dtypes only, so two runs on
 equal operands do the same. Values stay small, whatever is done how often.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 

@@ -5,16 +5,14 @@ there is. Every sequence of steps is a program that runs, so that any part of
 one that fails can be left out while hypothesis looks for a smaller one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from hypothesis import strategies as st
-from patched import mps
 from tensor_operations import DRAWS, DRAWS_IN_PLACE, IN_PLACE, MAKING, VIEWS
+from torch import mps
 
 Step = tuple[str, int, int]
 

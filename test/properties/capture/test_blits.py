@@ -1,7 +1,5 @@
 """Copies and fills of parts of a tensor are repeated on the same part."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from replays import captured

@@ -1,7 +1,5 @@
 """Decoding by replays writes the tokens that eager writes, greedy and sampled, 200 of each (promises 19 and 20)."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import pytest

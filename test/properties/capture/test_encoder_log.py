@@ -1,7 +1,5 @@
 """What the encoder tests compare by tells one state from another."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -60,9 +58,9 @@ def test_barrier_too_many() -> None:
 
 @pytest.mark.parametrize(
     "twice",
-    ["pipeline 1", "buffer 0 2 16", "buffer 0 2 32", "bytes 1 4 99", "threadgroup_memory 0 64", "use 3 1"],
+    ["pipeline 1", "buffer 0 2 16", "buffer 0 2 32", "bytes 1 4 99", "threadgroup_memory 64 0", "use 3 1"],
 )
 def test_call_that_changes_nothing_is_redundant(twice: str) -> None:
-    once = "pipeline 1\nbuffer 0 2 16\nbytes 1 4 99\nthreadgroup_memory 0 64\nuse 3 1\n"
+    once = "pipeline 1\nbuffer 0 2 16\nbytes 1 4 99\nthreadgroup_memory 64 0\nuse 3 1\n"
     assert EncoderLog(once).redundant == []
     assert len(EncoderLog(once + twice).redundant) == 1

@@ -1,19 +1,14 @@
 """Executables of MPSGraphs live as long as a graph, the cache or the GPU needs them: what the simulator counts."""
 
-from __future__ import annotations
-
 import gc
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 import torch
-from patched import mps
 from replays import captured
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from torch import mps
 
 pytestmark = pytest.mark.skipif(sys.platform == "darwin", reason="nothing counts Apple's objects")
 

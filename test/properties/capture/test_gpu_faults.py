@@ -1,20 +1,15 @@
 """A fault of the GPU in a replay, and the device in a child of fork(): what the simulator can show and a Mac can't be relied
 upon to (there a write out of bounds may do nothing, and a child may die)."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import torch
 from replays import captured
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 pytestmark = pytest.mark.skipif(sys.platform == "darwin", reason="no Mac tells of a write out of bounds")
 
@@ -79,6 +74,9 @@ WAITS: dict[str, Callable[[World], object]] = {
 }
 
 
+REPLAYS_ERROR = "torch.mps graph replay: the GPU reported an error"
+
+
 @pytest.mark.parametrize("how", ["synchronize", "item", "cpu"])
 def test_eager_fault_raises_at_the_next_synchronization(made: World, how: str) -> None:
     """21: what a replay is measured by."""
@@ -140,9 +138,6 @@ def test_fault_in_a_capture(made: World) -> None:
     made.aim(4, 9.0)
     graph.replay()
     assert made.out[4].item() == 9.0
-
-
-REPLAYS_ERROR = "torch.mps graph replay: the GPU reported an error"
 
 
 def test_fault_of_eager_work_before_a_replay(made: World) -> None:

@@ -1,14 +1,12 @@
 """Kernels of an indirect command buffer may run at the same time: which wait for which, and values that show it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from patched import mps
 from replays import calls_in, captured, check
+from torch import mps
 
 pytestmark = pytest.mark.usefixtures("indirect")
 WAIT = "-[MTLIndirectComputeCommand setBarrier]"

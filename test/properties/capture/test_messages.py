@@ -1,7 +1,5 @@
 """Every message of the overlay stands word for word in its test of messages, or here with the reason why it cannot."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,12 +1,10 @@
 """A tensor from before the capture that gets other storage in the middle of the block ends it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest
 import torch
-from patched import mps
+from torch import mps
 
 
 def replace(x: torch.Tensor) -> None:

@@ -1,7 +1,5 @@
 """Pages against the code: the contract, the list of CUDA's tests, the list of host reads, and the examples in Python."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A graph that was replayed inside the capture of another is part of that one, with its checks and its memory."""
 
-from __future__ import annotations
-
 import gc
 import sys
 from collections.abc import Callable

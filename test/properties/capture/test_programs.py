@@ -1,7 +1,5 @@
 """Random programs leave with graphs what they leave without: tensors, generators, memory."""
 
-from __future__ import annotations
-
 import gc
 import os
 from collections import Counter
@@ -11,10 +9,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from memory import allocated, returns_to
-from patched import mps
 from program_scope import Scope
 from program_world import Graph, World
 from tensor_programs import Block, ENDINGS, OTHERS, Program, programs, REFUSALS, Step, TENSORS
+from torch import mps
 from worlds import GraphWorld
 
 pytestmark = [

@@ -1,14 +1,12 @@
 """The calls of which a replay consists, and values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from patched import mps
 from replays import calls_in, calls_of, captured, check
+from torch import mps
 
 KERNELS = "-[MPSCommandBuffer computeCommandEncoder]"
 COMMIT = "-[MPSCommandBuffer commitAndContinue]"

@@ -1,8 +1,6 @@
 """Captured training steps leave what eager ones leave, bit for bit: losses, weights, running statistics, momenta and
 the generator (promises 2, 19 and 20)."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from functools import cache, lru_cache

@@ -1,15 +1,13 @@
 """Performs programs with graphs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from memory import allocated, falls_to
-from patched import mps
 from program_world import Graph, World
 from tensor_programs import Block, REFUSALS
+from torch import mps
 
 # A buffer takes up to so many bytes more than its size says.
 ROUNDING = 256

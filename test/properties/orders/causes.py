@@ -1,7 +1,5 @@
 """The errors that a program may end with: each names its cause."""
 
-from __future__ import annotations
-
 import re
 
 # What a message must say, with the contract's rule that lets it raise.

@@ -1,7 +1,5 @@
 """The ways to run a target: eagerly, by captured graphs, and as the reference that traces but does not capture."""
 
-from __future__ import annotations
-
 import functools
 import types
 from collections.abc import Callable, Sequence
@@ -9,6 +7,7 @@ from typing import Any
 
 import torch
 from subjects import Target
+from torch import mps
 from torch.mps._compiled_graphs import drop_all
 
 # A process compiles every kind of module once, and many forms of it: training, frozen, other shapes.
@@ -17,8 +16,6 @@ torch._dynamo.config.accumulated_cache_size_limit = 100_000
 # Another shape is another trace; sharing one is for `dynamic=True`.
 torch._dynamo.config.automatic_dynamic_shapes = False
 
-# With what the series adds, which the stock torch that mypy reads does not have.
-mps: Any = torch.mps
 Call = Callable[[Target, torch.Tensor], Any]
 Block = Callable[[], Sequence[torch.Tensor]]
 
@@ -77,8 +74,7 @@ def _of_its_own(name: str) -> Call:
 def compiled(kind: str, entry: str) -> Call:
     """Compiled once per process: programs share traces, and the graphs are dropped between them."""
     function = _of_its_own(f"{kind}_{entry.replace(' ', '_')}")
-    made: Call = torch.compile(function, backend="mpsgraphs", **_OPTIONS[entry])
-    return made
+    return torch.compile(function, backend="mpsgraphs", **_OPTIONS[entry])
 
 
 @functools.cache
@@ -94,8 +90,7 @@ def _traced_only() -> Callable[..., Any]:
 def traced(kind: str, entry: str) -> Call:
     """Traced as the backend does, and run as the operators come: rounds and raises as AOTAutograd makes it."""
     dynamic = _OPTIONS[entry].get("dynamic")
-    made: Call = torch.compile(_of_its_own(f"{kind}_traced"), backend=_traced_only(), dynamic=dynamic)
-    return made
+    return torch.compile(_of_its_own(f"{kind}_traced"), backend=_traced_only(), dynamic=dynamic)
 
 
 def let_go() -> None:

@@ -1,7 +1,5 @@
 """What a program's tensors hold at one moment."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What build/reports/state.json says of a run."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

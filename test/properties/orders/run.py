@@ -3,8 +3,6 @@
 Exit status 1 if a program was wrong.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import random

@@ -1,7 +1,5 @@
 """Draws programs with hypothesis, checks them, and shrinks those that are wrong."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field

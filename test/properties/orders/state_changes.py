@@ -109,6 +109,22 @@ def _swapping(
     return made
 
 
+def _doing(
+    text: str,
+    do: Callable[[StateWorld, int], object],
+    unless: Callable[[StateWorld], object] = lambda _world: False,
+) -> Change:
+    """A change that gets the world and b; where `unless` holds there is nothing to change."""
+
+    def made(world: StateWorld, step: Step) -> str | None:
+        if unless(world):
+            return None
+        do(world, step.b)
+        return text.format(b=step.b)
+
+    return made
+
+
 def _rows(b: int) -> int:
     return 16 if b % 2 else 8
 
@@ -120,24 +136,10 @@ def _assign(tensor: torch.Tensor, new: torch.Tensor) -> None:
 # Calls
 
 
-def change_call(world: StateWorld, step: Step) -> str | None:
-    world.call_again()
-    return "call"
-
-
-def change_call_in_thread(world: StateWorld, step: Step) -> str | None:
-    run_threads(world.call_again)
-    return "call in another thread"
-
-
-def change_capture(world: StateWorld, step: Step) -> str | None:
-    world.call_first()
-    return "capture, or call for the first time"
-
-
-def change_capture_in_thread(world: StateWorld, step: Step) -> str | None:
-    run_threads(world.call_first)
-    return "capture in another thread"
+change_call = _doing("call", lambda world, b: world.call_again())
+change_call_in_thread = _doing("call in another thread", lambda world, b: run_threads(world.call_again))
+change_capture = _doing("capture, or call for the first time", lambda world, b: world.call_first())
+change_capture_in_thread = _doing("capture in another thread", lambda world, b: run_threads(world.call_first))
 
 
 def change_form(world: StateWorld, step: Step) -> str | None:
@@ -220,28 +222,22 @@ change_base = _of(lambda world, a: ("base", world.box.base), ": zeroed, larger o
 change_swap = _swapping(_read, ": swap_tensors(it, another)", lambda b: device_numbers(SHAPE, b))
 
 
-def change_double_buffer(world: StateWorld, step: Step) -> str | None:
-    world.x.data = world.batches[1 + step.b % 2]
-    return f"x.data = batches[{1 + step.b % 2}]"
+change_double_buffer = _doing(
+    "x.data = batches[1 + {b} % 2]", lambda world, b: _assign(world.x, world.batches[1 + b % 2])
+)
 
 
 # Modules
 
 
-def change_replace(world: StateWorld, step: Step) -> str | None:
-    if not world.notices_replaced:
-        return None
-    owner, name = (world.box.linear, "linear.weight") if world.use.kind == "linear" else (world.box, "weight")
+def _replace(world: StateWorld, b: int) -> None:
+    owner = world.box.linear if world.use.kind == "linear" else world.box
     owner.weight = nn.Parameter(owner.weight.detach() * 0.5, owner.weight.requires_grad)
-    return f"{name} = Parameter(it * 0.5)"
 
 
-def change_load(world: StateWorld, step: Step) -> str | None:
-    if not world.notices_replaced:
-        return None
+def _load(world: StateWorld, b: int) -> None:
     state = {k: v * 0.5 if v.is_floating_point() else v.clone() for k, v in world.box.state_dict().items()}
     world.box.load_state_dict(state, assign=True)
-    return "load_state_dict(its own * 0.5, assign=True)"
 
 
 def change_requires_grad(world: StateWorld, step: Step) -> str | None:
@@ -254,30 +250,29 @@ def change_requires_grad(world: StateWorld, step: Step) -> str | None:
     return f"weight.requires_grad_({weight.requires_grad})"
 
 
-def change_parametrize(world: StateWorld, step: Step) -> str | None:
-    if world.is_own_code or parametrize.is_parametrized(world.box.linear):
-        return None
-    parametrize.register_parametrization(world.box.linear, "weight", Twice())
-    return 'register_parametrization(linear, "weight", twice)'
+def _hook(world: StateWorld, b: int) -> None:
+    (world.box.linear if b % 2 else world.box).register_forward_pre_hook(lambda _, args: (args[0] * 2,))
 
 
-def change_hook(world: StateWorld, step: Step) -> str | None:
+change_replace = _doing("weight = Parameter(it * 0.5)", _replace, unless=lambda world: not world.notices_replaced)
+change_load = _doing(
+    "load_state_dict(its own * 0.5, assign=True)", _load, unless=lambda world: not world.notices_replaced
+)
+change_parametrize = _doing(
+    'register_parametrization(linear, "weight", twice)',
+    lambda world, b: parametrize.register_parametrization(world.box.linear, "weight", Twice()),
+    unless=lambda world: world.is_own_code or parametrize.is_parametrized(world.box.linear),
+)
+change_hook = _doing(
+    "a forward hook of (the module, linear)[{b} % 2] doubles its input",
+    _hook,
     # Dynamo does not look at hooks again
-    if world.is_own_code or world.use.entry == "compiled":
-        return None
-    module, name = (world.box.linear, "linear") if step.b % 2 else (world.box, "the module")
-    module.register_forward_pre_hook(lambda _, args: (args[0] * 2,))
-    return f"a forward hook of {name} doubles its input"
-
-
-def change_grad_none(world: StateWorld, step: Step) -> str | None:
-    world.box.linear.weight.grad = None
-    return "linear.weight.grad = None"
-
-
-def change_zero_grad(world: StateWorld, step: Step) -> str | None:
-    world.box.zero_grad(set_to_none=step.b % 2 == 0)
-    return f"zero_grad(set_to_none={step.b % 2 == 0})"
+    unless=lambda world: world.is_own_code or world.use.entry == "compiled",
+)
+change_grad_none = _doing("linear.weight.grad = None", lambda world, b: setattr(world.box.linear.weight, "grad", None))
+change_zero_grad = _doing(
+    "zero_grad(set_to_none={b} % 2 == 0)", lambda world, b: world.box.zero_grad(set_to_none=b % 2 == 0)
+)
 
 
 # Tensors on the CPU
@@ -295,23 +290,21 @@ def _resize_host(t: torch.Tensor, b: int) -> None:
     t.resize_(2, 4).copy_(numbers((2, 4), b))  # numpy's memory gets no larger
 
 
-def change_numpy(world: StateWorld, step: Step) -> str | None:
+def _write_arrays(world: StateWorld, b: int) -> None:
     """Writes to the memory of a tensor on the CPU behind its back."""
-    if world.box.arrays is None:
-        return None
-    for array in world.box.arrays:
+    for array in world.box.arrays or ():
         array[...] += 1
-    return "the numpy arrays of host and s += 1"
 
 
-def change_host_drop(world: StateWorld, step: Step) -> str | None:
-    """The program puts another tensor in its place, which a graph cannot see; Dynamo does."""
-    if world.use.entry != "compiled":
-        return None
-    world.box.__dict__["host"] = world.box.host.clone()
-    return "host = host.clone()"
-
-
+change_numpy = _doing(
+    "the numpy arrays of host and s += 1", _write_arrays, unless=lambda world: world.box.arrays is None
+)
+# The program puts another tensor in its place, which a graph cannot see; Dynamo does.
+change_host_drop = _doing(
+    "host = host.clone()",
+    lambda world, b: world.box.__dict__.update(host=world.box.host.clone()),
+    unless=lambda world: world.use.entry != "compiled",
+)
 change_host_write = _of(_host, ".add_(1)", lambda t, b: t.add_(1))
 change_host_data = _of(_host, ".data = another tensor", lambda t, b: _assign(t, numbers(SHAPE, b)))
 change_host_set = _of(_host, ".set_(another tensor)", lambda t, b: t.set_(numbers(SHAPE, b)))
@@ -326,10 +319,12 @@ change_number_data = _of(_number, ".data = tensor(4.0 + {b})", lambda t, b: _ass
 # Settings
 
 
-def _setting(name: str, one: Any, other: Any) -> Change:
-    """A setting that later calls are made under, in turn the one and the other."""
+def _setting(name: str, one: Any, other: Any, compiled: bool = True) -> Change:
+    """A setting that later calls are made under, in turn the one and the other; not all reach compiled ones."""
 
     def made(world: StateWorld, step: Step) -> str | None:
+        if world.use.entry == "compiled" and not compiled:
+            return None
         new = other if getattr(world.flags, name) == one else one
         world.flags = replace(world.flags, **{name: new})
         return f"{name} = {new}"
@@ -337,36 +332,28 @@ def _setting(name: str, one: Any, other: Any) -> Change:
     return made
 
 
-def _in_autocast(world: StateWorld, step: Step, before: Callable[[], object], text: str) -> str:
-    world.flags = replace(world.flags, autocast=True, cache=step.b % 4 != 3)
-    with torch.autocast(DEVICE, dtype=torch.float16, cache_enabled=world.flags.cache):
-        with torch.set_grad_enabled(world.flags.grad):
-            before()
-        world.call_first()
-    if step.b % 2:
-        world.flags = replace(world.flags, autocast=False)
-    return f"in one autocast block, cache_enabled={world.flags.cache}: {text}, then capture"
-
-
-def change_capture_in_autocast(world: StateWorld, step: Step) -> str | None:
+def _in_autocast(text: str, before: Callable[[StateWorld], object]) -> Change:
     """What the block casts was cast before, in the same block of autocast."""
-    return _in_autocast(world, step, lambda: world.box(world.x), "call eagerly")
+
+    def do(world: StateWorld, b: int) -> None:
+        world.flags = replace(world.flags, autocast=True, cache=b % 4 != 3)
+        with torch.autocast(DEVICE, dtype=torch.float16, cache_enabled=world.flags.cache):
+            with torch.set_grad_enabled(world.flags.grad):
+                before(world)
+            world.call_first()
+        if b % 2:
+            world.flags = replace(world.flags, autocast=False)
+
+    return _doing(f"in one autocast block, cache_enabled=({{b}} % 4 != 3): {text}, then capture", do)
 
 
-def change_two_captures(world: StateWorld, step: Step) -> str | None:
-    return _in_autocast(world, step, world.capture_another, "capture")
-
-
+change_capture_in_autocast = _in_autocast("call eagerly", lambda world: world.box(world.x))
+change_two_captures = _in_autocast("capture", lambda world: world.capture_another())
 change_autocast = _setting("autocast", False, True)
 change_autocast_cache = _setting("cache", False, True)
 change_deterministic = _setting("deterministic", False, True)
-
-
-def change_math_sdp(world: StateWorld, step: Step) -> str | None:
-    # Dynamo guards nothing of it: a trace keeps the operators of its day
-    return None if world.use.entry == "compiled" else _setting("math_sdp", False, True)(world, step)
-
-
+# Dynamo guards nothing of it: a trace keeps the operators of its day
+change_math_sdp = _setting("math_sdp", False, True, compiled=False)
 change_default_dtype = _setting("dtype", torch.float32, torch.float16)
 change_precision = _setting("precision", "highest", "high")
 change_grad_mode = _setting("grad", False, True)
@@ -378,7 +365,6 @@ change_inference = _setting("inference", False, True)
 
 def _group(key: str, value: Callable[[int], Any]) -> Change:
     def made(world: StateWorld, step: Step) -> str | None:
-        assert world.optimizer is not None
         group, new = world.optimizer.param_groups[0], value(step.b)
         if isinstance(group[key], torch.Tensor):
             group[key].fill_(new)
@@ -389,22 +375,18 @@ def _group(key: str, value: Callable[[int], Any]) -> Change:
     return made
 
 
-def change_scheduler(world: StateWorld, step: Step) -> str | None:
-    assert world.optimizer is not None
-    torch.optim.lr_scheduler.ExponentialLR(world.optimizer, 0.5).step()
-    return "ExponentialLR(optimizer, 0.5).step()"
+def _add_group(world: StateWorld, b: int) -> None:
+    world.box.weight.grad = torch.ones_like(world.box.weight)
+    world.optimizer.add_param_group({"params": [world.box.weight]})
 
 
-def change_add_group(world: StateWorld, step: Step) -> str | None:
-    assert world.optimizer is not None
-    weight = world.box.weight
-    if len(world.optimizer.param_groups) > 1:
-        return None
-    weight.grad = torch.ones_like(weight)
-    world.optimizer.add_param_group({"params": [weight]})
-    return "add_param_group(weight)"
-
-
+change_scheduler = _doing(
+    "ExponentialLR(optimizer, 0.5).step()",
+    lambda world, b: torch.optim.lr_scheduler.ExponentialLR(world.optimizer, 0.5).step(),
+)
+change_add_group = _doing(
+    "add_param_group(weight)", _add_group, unless=lambda world: len(world.optimizer.param_groups) > 1
+)
 change_lr = _group("lr", lambda b: 0.5 + b / 8)
 change_momentum = _group("momentum", lambda b: b / 16)
 change_weight_decay = _group("weight_decay", lambda b: 0.5 + b)
@@ -415,23 +397,23 @@ change_scale = _group("scale", lambda b: 2.0 + b)
 # Generators
 
 
-def change_seed(world: StateWorld, step: Step) -> str | None:
-    torch.mps.manual_seed(step.b)
+def _seed(world: StateWorld, b: int) -> None:
+    torch.mps.manual_seed(b)
     if world.box.generator is not None:
-        world.box.generator.manual_seed(step.b)
-    return f"manual_seed({step.b})"
+        world.box.generator.manual_seed(b)
 
 
-def change_rng_state(world: StateWorld, step: Step) -> str | None:
+def _draw_and_put_back(world: StateWorld, b: int) -> None:
     state = torch.mps.get_rng_state()
-    torch.rand(3 + step.b, device=DEVICE)
+    torch.rand(3 + b, device=DEVICE)
     torch.mps.set_rng_state(state)
-    return "get_rng_state(); rand(); set_rng_state()"
 
 
-def change_other_draws(world: StateWorld, step: Step) -> str | None:
-    torch.rand(3 + step.b, device=DEVICE, generator=world.box.generator)
-    return f"rand({3 + step.b})"
+change_seed = _doing("manual_seed({b})", _seed)
+change_rng_state = _doing("get_rng_state(); rand(); set_rng_state()", _draw_and_put_back)
+change_other_draws = _doing(
+    "rand(3 + {b})", lambda world, b: torch.rand(3 + b, device=DEVICE, generator=world.box.generator)
+)
 
 
 # Captures that must raise
@@ -453,9 +435,9 @@ def change_event(world: StateWorld, step: Step) -> str | None:
     return f"a capture with {name} in its block"
 
 
-def change_relaxed(world: StateWorld, step: Step) -> str | None:
-    """No mode of CUDA's lets the host read."""
-    if world.use.entry != "graph":
-        return None
-    world.refused(lambda: world.batches.sum().item(), {"capture_error_mode": "relaxed"})
-    return 'a capture with .item() in its block, capture_error_mode="relaxed"'
+# No mode of CUDA's lets the host read.
+change_relaxed = _doing(
+    'a capture with .item() in its block, capture_error_mode="relaxed"',
+    lambda world, b: world.refused(lambda: world.batches.sum().item(), {"capture_error_mode": "relaxed"}),
+    unless=lambda world: world.use.entry != "graph",
+)

@@ -1,7 +1,5 @@
 """What a state program is, and how hypothesis draws one."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from hypothesis import strategies as st

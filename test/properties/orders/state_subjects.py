@@ -1,7 +1,5 @@
 """What state programs capture: small blocks, and the state that they read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,16 +20,6 @@ def batches(start: int) -> torch.Tensor:
 
 class Box(nn.Module):
     """All that blocks read. A host tensor and a number may be backed by numpy."""
-
-    host: torch.Tensor
-    number: torch.Tensor
-    arrays: tuple[Any, Any] | None
-    generator: torch.Generator | None
-    cache: torch.Tensor
-    landing: torch.Tensor
-    rows: torch.Tensor
-    part: torch.Tensor
-    base: torch.Tensor
 
     def __init__(self, kind: str, variant: int) -> None:
         super().__init__()

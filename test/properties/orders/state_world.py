@@ -1,7 +1,5 @@
 """Performs a state program: captures a block, changes what it reads, and replays or calls it."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -16,8 +14,7 @@ from state_changes import Flags
 from state_program import StateUse
 from state_subjects import batches, Box, optimizer_of, SHAPE, TRAINED
 from subjects import DEVICE, device_numbers
-from torch import nn
-from world import flat, NothingToDo, Result, World
+from world import flat, NothingToDo, Result, tensors_of, World
 
 
 class StateWorld(World):
@@ -63,7 +60,6 @@ class StateWorld(World):
         return not self.is_own_code or notices_gone
 
     def _train(self, x: torch.Tensor) -> Any:
-        assert self.optimizer is not None
         self.optimizer.zero_grad(set_to_none=False)
         y = self.box(x)
         y.square().sum().backward()
@@ -120,10 +116,7 @@ class StateWorld(World):
     def _named(self) -> Iterator[tuple[str, torch.Tensor]]:
         yield from ((f"y[{i}]", tensor) for i, tensor in enumerate(self.results[0].tensors if self.results else []))
         yield "x", self.x
-        for name, tensor in (*self.box.named_parameters(), *self.box.named_buffers()):
-            yield name, tensor
-            if isinstance(tensor, nn.Parameter) and tensor.grad is not None:
-                yield f"{name}.grad", tensor.grad
+        yield from tensors_of(self.box)
         if self.box.generator is not None:
             yield "generator", self.box.generator.get_state().to(torch.int64).to(DEVICE)
 

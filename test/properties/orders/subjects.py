@@ -1,7 +1,5 @@
 """The modules and functions that programs use, small and of few operators."""
 
-from __future__ import annotations
-
 import copy
 import functools
 from collections.abc import Callable
@@ -24,8 +22,7 @@ class Norm(nn.Module):
         self.dropout = nn.Dropout(0.5)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y: torch.Tensor = self.dropout(self.norm(self.linear(x)))
-        return y
+        return self.dropout(self.norm(self.linear(x)))
 
 
 class TwoHeads(nn.Module):
@@ -51,8 +48,7 @@ class Convolution(nn.Module):
         self.linear = nn.Linear(3, 2)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y: torch.Tensor = self.linear(self.convolution(x.view(-1, 1, 2, 2)).relu().flatten(1))
-        return y
+        return self.linear(self.convolution(x.view(-1, 1, 2, 2)).relu().flatten(1))
 
 
 class Stack(nn.Module):
@@ -65,8 +61,7 @@ class Stack(nn.Module):
         self.second = nn.Linear(4, 4)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y: torch.Tensor = self.second(self.norm(self.first(x)))
-        return y
+        return self.second(self.norm(self.first(x)))
 
 
 def temporaries(x: torch.Tensor) -> torch.Tensor:

@@ -1,10 +1,8 @@
 """The comparison of programs: each fault that it is there for is planted, and seen."""
 
-from __future__ import annotations
-
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,59 +50,6 @@ class TwoReplays(entry_points.Captured):
         super().replay()
 
 
-class NoReplays(GraphWorld):
-    make_block = NoReplay
-
-
-class DoubleReplays(GraphWorld):
-    make_block = TwoReplays
-
-
-class Draws(GraphWorld):
-    """Takes more random numbers than eager."""
-
-    def do_forward(self, step: Step) -> Any:
-        torch.rand(1, device=DEVICE)
-        return super().do_forward(step)
-
-
-class StaleGradients(GraphWorld):
-    """Its backward passes leave no gradients."""
-
-    def _backward(self, result: Any, b: int) -> str:
-        text = super()._backward(result, b)
-        for _, parameter in self.subjects[0].parameters():
-            if parameter.grad is not None:
-                parameter.grad.zero_()
-        return text
-
-
-class NoGradients(GraphWorld):
-    def _backward(self, result: Any, b: int) -> str:
-        text = super()._backward(result, b)
-        for _, parameter in self.subjects[0].parameters():
-            parameter.grad = None
-        return text
-
-
-class Overwrites(GraphWorld):
-    """A later call writes to the results of an earlier one."""
-
-    def do_forward(self, step: Step) -> Any:
-        for result in self.results:
-            result.tensors[0].data.add_(1)
-        return super().do_forward(step)
-
-
-class OldWeights(GraphWorld):
-    """A copy computes with the weights of the original."""
-
-    def do_copy(self, step: Step) -> Any:
-        done = super().do_copy(step)
-        self.subjects[-1].call = self.subjects[0].target
-        return done
-
-
 class Mixed(GraphWorld):
     """The results of one thread come from the input of another."""
 
@@ -119,76 +64,106 @@ class Detached(GraphWorld):
         return super()._keep_outputs(subject, outputs.detach())
 
 
-FAULTS: dict[type[World], Program] = {
-    NoReplays: REPLAYS,
-    DoubleReplays: program(Use("norm", "captured"), "forward", "forward"),
-    Draws: program(GRAPHED, "forward"),
-    StaleGradients: program(GRAPHED, "forward", "backward"),
-    NoGradients: program(GRAPHED, "forward", "backward"),
-    Overwrites: program(GRAPHED, "forward", "forward"),
-    OldWeights: program(Use("stack", "eager"), "copy", ("forward", 1, 0)),
-    Mixed: program(Use("two_heads", "eager"), "threads"),
-    Detached: program(GRAPHED, "forward"),
+def changed(name: str, before: Callable[[Any], object] | None = None, after: Any = None) -> type[World]:
+    """A world that does something wrong before or after one of its methods."""
+
+    def method(world: Any, *words: Any) -> Any:
+        if before:
+            before(world)
+        result = getattr(GraphWorld, name)(world, *words)
+        if after:
+            after(world)
+        return result
+
+    return type("Changed", (GraphWorld,), {name: method})
+
+
+def change_results(world: Any) -> None:
+    for result in world.results:
+        result.tensors[0].data.add_(1)
+
+
+def change_gradients(change: Callable[[torch.Tensor], torch.Tensor | None]) -> Callable[[Any], None]:
+    def made(world: Any) -> None:
+        for _, parameter in world.subjects[0].parameters():
+            if parameter.grad is not None:
+                parameter.grad = change(parameter.grad)
+
+    return made
+
+
+# What goes wrong, in which world, and the program that must show it.
+FAULTS: dict[str, tuple[type[World], Program]] = {
+    "no replays": (type("NoReplays", (GraphWorld,), {"make_block": NoReplay}), REPLAYS),
+    "two replays": (
+        type("TwoReplays", (GraphWorld,), {"make_block": TwoReplays}),
+        program(Use("norm", "captured"), "forward", "forward"),
+    ),
+    "takes more random numbers than eager": (
+        changed("do_forward", before=lambda _world: torch.rand(1, device=DEVICE)),
+        program(GRAPHED, "forward"),
+    ),
+    "stale gradients": (
+        changed("_backward", after=change_gradients(torch.zeros_like)),
+        program(GRAPHED, "forward", "backward"),
+    ),
+    "no gradients": (
+        changed("_backward", after=change_gradients(lambda _gradient: None)),
+        program(GRAPHED, "forward", "backward"),
+    ),
+    "a later call writes to earlier results": (
+        changed("do_forward", before=change_results),
+        program(GRAPHED, "forward", "forward"),
+    ),
+    "a copy computes with the weights of the original": (
+        changed("do_copy", after=lambda world: setattr(world.subjects[-1], "call", world.subjects[0].target)),
+        program(Use("stack", "eager"), "copy", ("forward", 1, 0)),
+    ),
+    "mixed threads": (Mixed, program(Use("two_heads", "eager"), "threads")),
+    "detached": (Detached, program(GRAPHED, "forward")),
 }
 
 
-@pytest.mark.parametrize("world", FAULTS)
-def test_planted_fault(world: type[World]) -> None:
-    assert check(FAULTS[world]).outcome == EQUAL
-    assert check(FAULTS[world], world).outcome == WRONG
+@pytest.mark.parametrize("fault", FAULTS)
+def test_planted_fault(fault: str) -> None:
+    world, steps = FAULTS[fault]
+    assert check(steps).outcome == EQUAL
+    assert check(steps, world).outcome == WRONG
 
 
 @pytest.mark.parametrize("loss", [("drop", 0, 0), ("derive", 0, 0), ("zero_grad", 0, 1)])
 def test_looks_before_something_is_lost(loss: tuple[str, int, int]) -> None:
     """The last step takes away what is wrong."""
 
-    class Wrong(GraphWorld):
-        def do_backward(self, step: Step) -> Any:
-            done = super().do_backward(step)
-            self.results[0].tensors[0].data.add_(1)
-            for _, parameter in self.subjects[0].parameters():
-                assert parameter.grad is not None
-                parameter.grad.add_(1)
-            return done
+    def change(world: Any) -> None:
+        change_results(world)
+        change_gradients(lambda gradient: gradient + 1)(world)
 
     # the result has one element less to be wrong in, and its gradients are gone
     steps = program(GRAPHED, "forward", "backward", loss, ("zero_grad", 0, 1), "drop")
     assert check(steps).outcome == EQUAL
-    assert check(steps, Wrong).outcome == WRONG
-
-
-class Raises(GraphWorld):
-    message = ""
-
-    def do_use(self, step: Step) -> Any:
-        raise RuntimeError(self.message)
+    assert check(steps, changed("do_backward", after=change)).outcome == WRONG
 
 
 USES = program(GRAPHED, "forward", "use")
+OVERWRITTEN = "A result of f was used after a later call, which has overwritten it: clone it"
 
 
-def test_error_with_a_cause() -> None:
-    class Caused(Raises):
-        message = "A result of f was used after a later call, which has overwritten it: clone it"
+def raising(message: str, leaves: Callable[[Any], object] = lambda _world: None) -> type[World]:
+    def do_use(world: Any, step: Step) -> None:
+        leaves(world)
+        raise RuntimeError(message)
 
-    assert check(USES, Caused).outcome == RAISED
-
-
-@pytest.mark.parametrize("message", ["", "shape mismatch", "Expected all tensors to be on the same device"])
-def test_error_without_a_cause(message: str) -> None:
-    assert check(USES, type("Other", (Raises,), {"message": message})).outcome == WRONG
-    assert not names_a_cause(AttributeError("was used after a later call, which has overwritten it"))
+    return type("Raises", (GraphWorld,), {"do_use": do_use})
 
 
-def test_result_that_an_error_leaves_overwritten() -> None:
-    class Caused(Raises):
-        message = "A result of f was used after a later call, which has overwritten it: clone it"
-
-        def do_use(self, step: Step) -> Any:
-            self.results[0].tensors[0].data.add_(1)
-            return super().do_use(step)
-
-    assert check(USES, Caused).kind == "result differs after an error"
+def test_errors() -> None:
+    """One that names its cause is fine, unless it leaves results of earlier steps overwritten."""
+    assert check(USES, raising(OVERWRITTEN)).outcome == RAISED
+    assert check(USES, raising(OVERWRITTEN, change_results)).kind == "result differs after an error"
+    for message in ("", "shape mismatch", "Expected all tensors to be on the same device"):
+        assert check(USES, raising(message)).outcome == WRONG
+    assert not names_a_cause(AttributeError(OVERWRITTEN))
 
 
 # Eager raises, since the weight of the second layer was saved.
@@ -196,12 +171,9 @@ CHANGED = program(Use("stack", "eager"), "forward", ("update", 0, 4), "backward"
 
 
 def test_eagers_error_must_be_raised() -> None:
-    class Swallows(GraphWorld):
-        def _backward(self, result: Any, b: int) -> str:
-            return "swallowed"
-
+    swallows = type("Swallows", (GraphWorld,), {"_backward": lambda *_: "swallowed"})
     assert check(CHANGED).outcome == RAISED
-    verdict = check(CHANGED, Swallows)
+    verdict = check(CHANGED, swallows)
     assert (verdict.outcome, verdict.kind) == (WRONG, "no error")
 
 
@@ -263,9 +235,15 @@ class Allows(GraphStateWorld):
         super().refused(lambda: None, options)
 
 
-@pytest.mark.parametrize("world", [Stale, OtherShape, Unexplained, StaleAfterwards])
-def test_planted_fault_of_state(world: type[World]) -> None:
-    assert check(VALUE, world).outcome == WRONG
+EVENT = state_program("linear", "graph", "event")
+
+
+@pytest.mark.parametrize(
+    ("world", "steps"),
+    [*((world, VALUE) for world in (Stale, OtherShape, Unexplained, StaleAfterwards)), (Allows, EVENT)],
+)
+def test_planted_fault_of_state(world: type[World], steps: StateProgram) -> None:
+    assert check(steps, world).outcome == WRONG
 
 
 def test_state_goes_on_after_an_error_with_a_cause() -> None:
@@ -276,10 +254,6 @@ def test_state_goes_on_after_an_error_with_a_cause() -> None:
 def test_eagers_error_of_state_must_be_raised() -> None:
     steps = state_program("host", "graph", "host_resize", "call")
     assert check(steps, Stale).kind == "no error"
-
-
-def test_capture_that_must_raise() -> None:
-    assert check(state_program("linear", "graph", "event"), Allows).outcome == WRONG
 
 
 def test_hang(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,5 @@
 """A sample of random programs does through entry points what it does eagerly."""
 
-from __future__ import annotations
-
 import random
 import warnings
 

@@ -1,7 +1,5 @@
 """Work in other threads, with a time limit."""
 
-from __future__ import annotations
-
 import functools
 import sys
 import threading

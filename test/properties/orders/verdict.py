@@ -1,7 +1,5 @@
 """Performs a program eagerly and through its entry points, and says whether they agree."""
 
-from __future__ import annotations
-
 import gc
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A process of the run: checks programs, and prints a JSON line for each, and for each that it has shrunk."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -128,6 +128,14 @@ def flat(outputs: Any) -> list[torch.Tensor]:
     return list(outputs) if isinstance(outputs, tuple) else [outputs]
 
 
+def tensors_of(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, torch.Tensor]]:
+    """Parameters, gradients and buffers."""
+    for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+        yield prefix + name, tensor
+        if isinstance(tensor, nn.Parameter) and tensor.grad is not None:
+            yield f"{prefix}{name}.grad", tensor.grad
+
+
 def _scaled_copy(module: nn.Module, factor: float) -> nn.Module:
     new = copy.deepcopy(module)
     with torch.no_grad():
@@ -221,14 +229,8 @@ class World:
             for i, tensor in enumerate(result.tensors):
                 yield f"{result.name}[{i}]", tensor
         for subject in self.subjects:
-            if subject.module is None:
-                continue
-            for name, parameter in subject.module.named_parameters():
-                yield f"{subject.name}.{name}", parameter
-                if parameter.grad is not None:
-                    yield f"{subject.name}.{name}.grad", parameter.grad
-            for name, buffer in subject.module.named_buffers():
-                yield f"{subject.name}.{name}", buffer
+            if subject.module is not None:
+                yield from tensors_of(subject.module, f"{subject.name}.")
         for name, leaf in (("w", self.weight), *self.leaves.items()):
             if leaf.grad is not None:
                 yield f"{name}.grad", leaf.grad
@@ -260,18 +262,25 @@ class World:
         self.counts[letter] = number + 1
         return f"{letter}{number}"
 
-    def _subject(self, a: int) -> Subject:
-        return choose(self.subjects, a)
+    def _subject(self, a: int, without: tuple[str, ...] = ()) -> Subject:
+        """Raises for one of an entry point or kind that the step is not for."""
+        subject = choose(self.subjects, a)
+        if subject.use.entry in without or subject.use.kind in without:
+            raise NothingToDo
+        return subject
 
     def _with_parameters(self, a: int) -> Subject:
         return choose([s for s in self.subjects if s.use.kind in MODULES], a)
 
+    def _copied(self, a: int) -> Subject:
+        subject = self._with_parameters(a)
+        if subject.averaged_of is not None or len(self.subjects) >= MOST_SUBJECTS:
+            raise NothingToDo
+        return subject
+
     def _parameter(self, a: int, b: int) -> tuple[Subject, str, nn.Parameter]:
         subject = self._with_parameters(a)
         return subject, *choose(subject.parameters(), b)
-
-    def _result(self, a: int) -> Result:
-        return choose(self.results, a)
 
     def _input(self, subject: Subject, b: int) -> tuple[torch.Tensor, str]:
         x, text = self.inputs[b % 2], f"x{b % 2}"
@@ -309,17 +318,14 @@ class World:
 
     def do_forward(self, step: Step) -> Any:
         subject = self._subject(step.a)
+        if subject.use.entry == "captured" and subject.captured and subject.captured.is_valid:
+            return self._replay(subject.captured, step.b), subject
         if subject.use.entry == "captured":
-            return self._call_captured(subject, step)
+            subject.captured = self._capture(subject, training=False)
+            return f"{subject.captured.name} = capture of {subject.name}", subject
         x, text = self._input(subject, step.b)
         result = self._keep_outputs(subject, subject.call(x))
         return f"{result.name} = {subject.name}({text})", subject
-
-    def _call_captured(self, subject: Subject, step: Step) -> Any:
-        if subject.captured is None or not subject.captured.is_valid:
-            subject.captured = self._capture(subject, training=False)
-            return f"{subject.captured.name} = capture of {subject.name}", subject
-        return self._replay(subject.captured, step.b), subject
 
     def do_forward_no_grad(self, step: Step) -> Any:
         with torch.no_grad():
@@ -327,19 +333,16 @@ class World:
         return f"no_grad: {done[0]}", done[1]
 
     def do_autocast(self, step: Step) -> Any:
-        if self._subject(step.a).use.entry == "captured":
-            raise NothingToDo  # flags are those of the capture
-        if self._subject(step.a).use.entry.startswith("compiled") and step.b:
-            raise NothingToDo  # another trace, which takes its time
+        # flags are those of the capture, and another trace takes its time
+        if self._subject(step.a, without=("captured",)).use.entry.startswith("compiled") and step.b:
+            raise NothingToDo
         with torch.autocast(DEVICE, dtype=torch.float16):
             done = self.do_forward(step)
         return f"autocast: {done[0]}", done[1]
 
     def do_other_shape(self, step: Step) -> Any:
-        subject = self._subject(step.a)
         # a static trace is another function with another pool
-        if subject.use.entry not in ("eager", "compiled dynamic", "compiled views") or subject.use.kind == "writes":
-            raise NothingToDo
+        subject = self._subject(step.a, without=("captured", "graphed", "graphed together", "compiled", "writes"))
         x = self.inputs[step.b % 2][: 2 + step.b % 2]
         with torch.no_grad() if step.b >= 4 else contextlib.nullcontext():
             result = self._keep_outputs(subject, subject.call(x))
@@ -347,8 +350,8 @@ class World:
 
     def do_static(self, step: Step) -> Any:
         """Calls with the static input itself, or with a negative view of it."""
-        subject = self._subject(step.a)
-        if subject.static is None or subject.use.kind == "writes":
+        subject = self._subject(step.a, without=("writes",))
+        if subject.static is None:
             raise NothingToDo
         with torch.no_grad():
             subject.static.copy_(self.inputs[step.b % 2])
@@ -372,8 +375,8 @@ class World:
         return f"{leaf} = {subject.name}.{name} * 2; {result.name} = {call}", subject
 
     def do_threads(self, step: Step) -> Any:
-        subject = self._subject(step.a)
-        if subject.use.entry == "captured" or subject.use.kind == "writes" or draws(subject.target):
+        subject = self._subject(step.a, without=("captured", "writes"))
+        if draws(subject.target):
             raise NothingToDo
         for results in self.threads(subject, self.inputs):
             self._keep(Result(self._name("t"), results))
@@ -404,9 +407,7 @@ class World:
 
     def do_train(self, step: Step) -> Any:
         """An ordinary step: forward, backward, and for odd b the optimizer."""
-        subject = self._subject(step.a)
-        if subject.use.entry == "captured":
-            raise NothingToDo
+        subject = self._subject(step.a, without=("captured",))
         text = [self.do_forward(step)[0]]
         result = self.results[-1]
         if not result.is_pending:
@@ -418,8 +419,8 @@ class World:
         return "; ".join(text), subject
 
     def do_second_order(self, step: Step) -> Any:
-        subject = self._subject(step.a)
-        if subject.use.entry == "captured" or subject.use.kind == "writes" or not subject.use.input_gradients:
+        subject = self._subject(step.a, without=("captured", "writes"))
+        if not subject.use.input_gradients:
             raise NothingToDo
         x, name = self.inputs[step.b % 2].detach().clone().requires_grad_(), self._name("y")
         self.leaves[name] = x
@@ -432,7 +433,7 @@ class World:
 
     def do_use(self, step: Step) -> Any:
         """An eager computation that saves a result."""
-        result = self._result(step.a)
+        result = choose(self.results, step.a)
         # what needs no gradients belongs to no pass
         passes = result.passes if result.tensors[0].requires_grad else Pass()
         new = Result(self._name("z"), [result.tensors[0] * self.weight], result.entry, passes)
@@ -443,7 +444,7 @@ class World:
 
     def do_derive(self, step: Step) -> Any:
         """Keeps what comes of a result in place of the result."""
-        result = self._result(step.a)
+        result = choose(self.results, step.a)
         self._look()
         tensor = result.tensors[-1]
         forms: list[tuple[Callable[[], torch.Tensor], str]] = [
@@ -458,7 +459,7 @@ class World:
         return f"{done.name} = {result.name}[{len(result.tensors) - 1}]{text}; del {result.name}", result.entry
 
     def do_drop(self, step: Step) -> Any:
-        result = self._result(step.a)
+        result = choose(self.results, step.a)
         self._look()
         self.results.remove(result)
         return f"del {result.name}", result.entry
@@ -506,16 +507,13 @@ class World:
 
     def do_capture(self, step: Step) -> Any:
         """Captures a call, which may be that of a graphed or compiled subject."""
-        subject = self._subject(step.a)
-        if subject.use.entry == "captured":
-            raise NothingToDo
+        subject = self._subject(step.a, without=("captured",))
         return f"{self._capture(subject, training=False).name} = capture of {subject.name}(static)", subject
 
     def do_capture_training(self, step: Step) -> Any:
         subject = self._with_parameters(step.a)
-        if subject.use.entry == "captured" or subject.averaged_of is not None:
-            raise NothingToDo
-        if not all(p.requires_grad for _, p in subject.parameters()):
+        is_trained = subject.averaged_of is None and all(p.requires_grad for _, p in subject.parameters())
+        if subject.use.entry == "captured" or not is_trained:
             raise NothingToDo
         subject.trains_captured = True
         name = self._capture(subject, training=True).name
@@ -563,23 +561,17 @@ class World:
         return new
 
     def do_copy(self, step: Step) -> Any:
-        subject = self._with_parameters(step.a)
-        if subject.averaged_of is not None or len(self.subjects) >= MOST_SUBJECTS:
-            raise NothingToDo
-        target = _scaled_copy(subject.module, 2)
-        new = self._add_subject(subject, target, averaged=False)
+        subject = self._copied(step.a)
+        new = self._add_subject(subject, _scaled_copy(subject.module, 2), averaged=False)
         return f"{new.name} = deepcopy({subject.name}), its parameters * 2", subject
 
     def do_averaged(self, step: Step) -> Any:
-        subject = self._with_parameters(step.a)
-        if subject.averaged_of is not None or len(self.subjects) >= MOST_SUBJECTS:
-            raise NothingToDo
+        subject = self._copied(step.a)
         new = self._add_subject(subject, torch.optim.swa_utils.AveragedModel(subject.module), averaged=True)
         return f"{new.name} = AveragedModel({subject.name})", subject
 
     def do_ema(self, step: Step) -> Any:
         subject = choose([s for s in self.subjects if s.averaged_of is not None], step.a)
-        assert subject.averaged_of is not None
         subject.target.update_parameters(subject.averaged_of.module)  # type: ignore[union-attr, operator]
         return f"{subject.name}.update_parameters({subject.averaged_of.name})", subject
 

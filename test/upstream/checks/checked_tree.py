@@ -1,7 +1,5 @@
 """The sources that are checked: the patched checkout, the base, and small trees in which faults are planted."""
 
-from __future__ import annotations
-
 import io
 import os
 import shutil

@@ -1,7 +1,5 @@
 """What each of these tests needs: the patched checkout, and upstream's tools in an environment of their own."""
 
-from __future__ import annotations
-
 import pytest
 
 from checked_tree import CHECKOUT, TOOLS

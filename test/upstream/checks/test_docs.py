@@ -1,7 +1,5 @@
 """`docs/source/mps.rst` built by Sphinx, and the coverage of it as upstream's `make coverage` looks at it."""
 
-from __future__ import annotations
-
 import ast
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Upstream's test of what is public, on the patched torch."""
 
-from __future__ import annotations
-
 from xml.etree import ElementTree
 
 import pytest

@@ -1,7 +1,5 @@
 """Upstream's runner finds the new test files, runs them where it runs MPS, and leaves them alone elsewhere."""
 
-from __future__ import annotations
-
 from checked_tree import CHECKOUT, output_of, overlay_files
 
 TESTS = sorted(

@@ -1,7 +1,5 @@
 """What the bindings of the series register, and what `torch/_C/__init__.pyi.in` says of it."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -1,7 +1,5 @@
 """mypy as upstream runs it on the modules of the series, with the stubs that upstream's build generates."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

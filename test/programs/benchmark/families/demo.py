@@ -1,7 +1,5 @@
 """The models of the demo, with random weights."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

@@ -1,17 +1,15 @@
 """One denoising step of diffusion models, and the autoencoders around them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
+from models.layers import Attention, FeedForward, Function, repeated
 from torch import nn, Tensor
 
 from benchmark.case import Case, inference, new_input
-from benchmark.families.layers import Attention, FeedForward, Function, Surroundings
 
 
 def time_embedding(time: Tensor, width: int) -> Tensor:
@@ -104,73 +102,56 @@ class SingleBlock(nn.Module):
 class MmDit(nn.Module):
     """Flux (double and single blocks) or Stable Diffusion 3 (double blocks alone)."""
 
-    def __init__(self, width: int, heads: int, double: int, single: int, channels: int, distinct: int) -> None:
+    def __init__(self, width: int, heads: int, double: int, single: int, channels: int = 64, distinct: int = 0) -> None:
         super().__init__()
-        self.counts = (double, single)
         self.image, self.text = nn.Linear(channels, width), nn.Linear(256, width)
         self.time = nn.Sequential(nn.Linear(256, width), nn.SiLU(), nn.Linear(width, width))
-        self.double_blocks = nn.ModuleList(DoubleBlock(width, heads) for _ in range(min(double, distinct or double)))
-        self.single_blocks = nn.ModuleList(SingleBlock(width, heads) for _ in range(min(single, distinct or single)))
+        self.double_blocks = repeated(lambda: DoubleBlock(width, heads), double, distinct)
+        self.single_blocks = repeated(lambda: SingleBlock(width, heads), single, distinct)
         self.norm, self.last = nn.LayerNorm(width, elementwise_affine=False), nn.Linear(width, channels)
 
     def forward(self, image: Tensor, text: Tensor, time: Tensor) -> Tensor:
         condition = self.time(time_embedding(time, 256))
         x, words = self.image(image), self.text(text)
-        double, single = self.counts
-        for i in range(double):
-            words, x = self.double_blocks[i % len(self.double_blocks)](words, x, condition)
+        for block in self.double_blocks:
+            words, x = block(words, x, condition)
         both = torch.cat([words, x], 1)
-        for i in range(single):
-            both = self.single_blocks[i % len(self.single_blocks)](both, condition)
+        for block in self.single_blocks:
+            both = block(both, condition)
         return self.last(self.norm(both[:, words.shape[1] :]))
 
 
-def build_mmdit(
-    device: str,
-    *,
-    width: int,
-    heads: int,
-    double: int,
-    single: int,
-    tokens: int,
-    words: int = 32,
-    distinct: int = 0,
-) -> Case:
+def build_mmdit(device: str, *, tokens: int, words: int = 32, **sizes: int) -> Case:
     """One step on `tokens` tokens of the image and `words` of the text."""
-    model = MmDit(width, heads, double, single, 64, distinct)
+    model = MmDit(**sizes)
     return inference(model, device, *(new_input(shape, device) for shape in ((1, tokens, 64), (1, words, 256), (1,))))
 
 
 class Dit(nn.Module):
     """DiT with adaptive layer norm."""
 
-    def __init__(self, width: int, layers: int, heads: int, patch: int, distinct: int, size: int) -> None:
+    def __init__(self, width: int, layers: int, heads: int, patch: int, size: int, distinct: int = 0) -> None:
         super().__init__()
-        self.layers = layers
         self.patches = nn.Conv2d(4, width, patch, patch)
         self.positions = nn.Parameter(torch.randn(1, (size // patch) ** 2, width) * 0.02)
         self.time = nn.Sequential(nn.Linear(256, width), nn.SiLU(), nn.Linear(width, width))
-        self.streams = nn.ModuleList(Stream(width) for _ in range(min(layers, distinct or layers)))
+        self.streams = repeated(lambda: Stream(width), layers, distinct)
         self.norm, self.last = nn.LayerNorm(width), nn.Linear(width, patch * patch * 8)
         self.heads = heads
 
     def forward(self, x: Tensor, time: Tensor) -> Tensor:
         x = self.patches(x).flatten(2).transpose(1, 2) + self.positions
         condition = F.silu(self.time(time_embedding(time, 256)))
-        for i in range(self.layers):
-            stream: Any = self.streams[i % len(self.streams)]
+        for stream in self.streams:
             parts = stream.modulation(condition).chunk(6, -1)
             attended = _joined(F.scaled_dot_product_attention(*stream.attend(x, parts, self.heads)))
             x = stream.add(x, attended, parts)
         return self.last(self.norm(x))
 
 
-def build_dit(
-    device: str, *, width: int, layers: int, heads: int, patch: int, size: int = 32, distinct: int = 0
-) -> Case:
+def build_dit(device: str, *, size: int = 32, **sizes: int) -> Case:
     """One step on (1, 4, size, size) latents."""
-    model = Dit(width, layers, heads, patch, distinct, size)
-    return inference(model, device, new_input((1, 4, size, size), device), new_input((1,), device))
+    return inference(Dit(size=size, **sizes), device, new_input((1, 4, size, size), device), new_input((1,), device))
 
 
 class ResidualBlock(nn.Module):
@@ -204,10 +185,23 @@ class SpatialTransformer(nn.Module):
     def forward(self, x: Tensor, context: Tensor) -> Tensor:
         batch, width, height, length = x.shape
         y = self.inner(self.norm(x)).flatten(2).transpose(1, 2)
-        y = y + self.own(self.norms[0](y), Surroundings())
-        y = y + self.cross(self.norms[1](y), Surroundings(), context=context)
+        y = y + self.own(self.norms[0](y))
+        y = y + self.cross(self.norms[1](y), context=context)
         y = y + self.feed_forward(self.norms[2](y))
         return x + self.outer(y.transpose(1, 2).reshape(batch, width, height, length))
+
+
+class Stage(nn.Module):
+    """A residual block, and attention behind it unless `context` is 0."""
+
+    def __init__(self, inputs: int, outputs: int, time: int, heads: int, context: int) -> None:
+        super().__init__()
+        self.residual = ResidualBlock(inputs, outputs, time)
+        self.attention = SpatialTransformer(outputs, heads, context) if context else None
+
+    def forward(self, x: Tensor, time: Tensor, context: Tensor) -> Tensor:
+        x = self.residual(x, time)
+        return x if self.attention is None else self.attention(x, context)
 
 
 class UNet(nn.Module):
@@ -217,11 +211,11 @@ class UNet(nn.Module):
         self,
         channels: int,
         width: int,
-        levels: tuple[int, ...],
-        blocks: int,
-        heads: int,
-        attention: tuple[int, ...],
         context: int,
+        levels: Sequence[int] = (1, 2, 4, 4),
+        blocks: int = 2,
+        heads: int = 8,
+        attention: Sequence[int] = (0, 1, 2),
     ) -> None:
         super().__init__()
         time = 4 * width
@@ -229,80 +223,47 @@ class UNet(nn.Module):
         self.width = width
         self.first = nn.Conv2d(channels, width, 3, padding=1)
 
-        def stage(inputs: int, outputs: int, level: int) -> nn.ModuleList:
-            seen = level in attention
-            return nn.ModuleList(
-                [
-                    ResidualBlock(inputs, outputs, time),
-                    SpatialTransformer(outputs, heads, context) if seen else nn.Identity(),
-                ]
-            )
+        def stage(inputs: int, level: int) -> Stage:
+            return Stage(inputs, width * levels[level], time, heads, context if level in attention else 0)
 
-        self.down, self.narrower, skips, now = nn.ModuleList(), nn.ModuleList(), [width], width
+        self.down, widths, now = nn.ModuleList(), [width], width
         for level, factor in enumerate(levels):
             for _ in range(blocks):
-                self.down.append(stage(now, width * factor, level))
+                self.down.append(stage(now, level))
                 now = width * factor
-                skips.append(now)
+                widths.append(now)
             if level + 1 < len(levels):
-                self.narrower.append(nn.Conv2d(now, now, 3, 2, 1))
-                skips.append(now)
-        self.middle = nn.ModuleList(
-            [ResidualBlock(now, now, time), SpatialTransformer(now, heads, context), ResidualBlock(now, now, time)]
-        )
-        self.up, self.wider = nn.ModuleList(), nn.ModuleList()
+                self.down.append(nn.Conv2d(now, now, 3, 2, 1))
+                widths.append(now)
+        self.middle = nn.ModuleList([Stage(now, now, time, heads, context), Stage(now, now, time, 0, 0)])
+        self.up = nn.ModuleList()
         for level in reversed(range(len(levels))):
             for _ in range(blocks + 1):
-                self.up.append(stage(now + skips.pop(), width * levels[level], level))
+                self.up.append(stage(now + widths.pop(), level))
                 now = width * levels[level]
             if level:
-                self.wider.append(wider(now))
-        self.blocks, self.levels = blocks, len(levels)
+                self.up.append(wider(now))
         self.norm, self.last = nn.GroupNorm(32, now), nn.Conv2d(now, channels, 3, padding=1)
-
-    @staticmethod
-    def _run(stage: Any, x: Tensor, time: Tensor, context: Tensor) -> Tensor:
-        residual, attention = stage
-        x = residual(x, time)
-        return attention(x, context) if isinstance(attention, SpatialTransformer) else x
 
     def forward(self, x: Tensor, when: Tensor, context: Tensor) -> Tensor:
         time = self.time(time_embedding(when, self.width))
-        x = self.first(x)
-        skips = [x]
-        for level in range(self.levels):
-            for i in range(self.blocks):
-                x = self._run(self.down[level * self.blocks + i], x, time, context)
-                skips.append(x)
-            if level + 1 < self.levels:
-                x = self.narrower[level](x)
-                skips.append(x)
-        x = self.middle[0](x, time)
-        x = self.middle[2](self.middle[1](x, context), time)
-        for level in range(self.levels):
-            for i in range(self.blocks + 1):
-                x = self._run(self.up[level * (self.blocks + 1) + i], torch.cat([x, skips.pop()], 1), time, context)
-            if level + 1 < self.levels:
-                x = self.wider[level](x)
+        skips = [self.first(x)]
+        for part in self.down:
+            skips.append(part(skips[-1], time, context) if isinstance(part, Stage) else part(skips[-1]))
+        x = skips[-1]
+        for part in self.middle:
+            x = part(x, time, context)
+        for part in self.up:
+            x = part(torch.cat([x, skips.pop()], 1), time, context) if isinstance(part, Stage) else part(x)
         return self.last(F.silu(self.norm(x)))
 
 
 def build_unet(
-    device: str,
-    *,
-    width: int,
-    levels: tuple[int, ...] = (1, 2, 4, 4),
-    blocks: int = 2,
-    heads: int = 8,
-    attention: tuple[int, ...] = (0, 1, 2),
-    context: int = 768,
-    words: int = 77,
-    size: int = 64,
-    channels: int = 4,
+    device: str, *, context: int = 768, words: int = 77, size: int = 64, channels: int = 4, **sizes: Any
 ) -> Case:
     """One step on (1, channels, size, size), with a text of `words` vectors."""
-    model = UNet(channels, width, tuple(levels), blocks, heads, tuple(attention), context)
     shapes = ((1, channels, size, size), (1,), (1, words, context))
+    model = UNet(channels, context=context, **sizes)
     return inference(model, device, *(new_input(shape, device) for shape in shapes))
 
 
@@ -314,7 +275,7 @@ class PixelAttention(nn.Module):
         self.norm, self.attention = nn.GroupNorm(32, width), Attention(width, 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        y = self.attention(self.norm(x).flatten(2).transpose(1, 2), Surroundings())
+        y = self.attention(self.norm(x).flatten(2).transpose(1, 2))
         return x + y.transpose(1, 2).reshape(x.shape)
 
 

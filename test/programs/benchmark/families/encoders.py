@@ -1,13 +1,11 @@
 """Sentence encoders, and encoders and decoders of speech."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
+from models.layers import Added, Caches, new_caches, Stack, Surroundings, SWAPPED
 from torch import nn, Tensor
 
 from benchmark.case import Case, inference, new_input
-from benchmark.families.layers import Added, Caches, new_caches, Stack, Surroundings
 
 WORDS = 30522
 
@@ -26,7 +24,7 @@ class SentenceEncoder(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         x = self.norm(self.embedding(tokens) + self.positions(self.slots))
-        return F.normalize(self.stack(x, Surroundings()).mean(1), dim=-1)
+        return F.normalize(self.stack(x).mean(1), dim=-1)
 
 
 def build_sentence(device: str, *, width: int, layers: int, heads: int, tokens: int, batch: int = 1) -> Case:
@@ -50,7 +48,7 @@ class SpectrogramEncoder(nn.Module):
 
     def forward(self, frames: Tensor) -> Tensor:
         x = F.gelu(self.second(F.gelu(self.first(frames)))).transpose(1, 2) + self.positions
-        return self.norm(self.stack(x, Surroundings()))
+        return self.norm(self.stack(x))
 
 
 def build_spectrogram(device: str, *, width: int, layers: int, heads: int, frames: int = 3000) -> Case:
@@ -71,9 +69,9 @@ class SpeechDecoder(nn.Module):
         self.register_buffer("slots", torch.arange(length))
 
     def forward(self, token: Tensor, position: Tensor, heard: Tensor, caches: Caches) -> Tensor:
-        around = Surroundings(position=position, mask=(self.slots <= position)[None, None, None])
+        around = Surroundings(position=position, mask=(self.slots <= position)[None, None, None], context=heard)
         x = self.embedding(token) + self.positions(position)
-        return self.norm(self.stack(x, around, caches, heard)[:, -1]) @ self.embedding.weight.t()
+        return self.norm(self.stack(x, around, caches)[:, -1]) @ self.embedding.weight.t()
 
 
 def build_speech_decoder(device: str, *, width: int, layers: int, heads: int, heard: int = 1500) -> Case:
@@ -86,33 +84,20 @@ def build_speech_decoder(device: str, *, width: int, layers: int, heads: int, he
     return Case(lambda: (model(token.tensor, position.tensor, sound.tensor, caches),), [token, position, sound], state)
 
 
-class WaveEncoder(nn.Module):
+def wave_encoder(width: int, layers: int, heads: int, channels: int) -> nn.Module:
     """wav2vec2-style. Maps (batch, 1, samples) to (batch, frames, width)."""
-
-    def __init__(self, width: int, layers: int, heads: int, channels: int) -> None:
-        super().__init__()
-        kernels, strides = (10, 3, 3, 3, 3, 2, 2), (5, 2, 2, 2, 2, 2, 2)
-        self.convolutions = nn.ModuleList(
-            nn.Conv1d(1 if i == 0 else channels, channels, kernel, stride, bias=False)
-            for i, (kernel, stride) in enumerate(zip(kernels, strides))
-        )
-        self.group_norm = nn.GroupNorm(channels, channels)
-        self.norm, self.projection = nn.LayerNorm(channels), nn.Linear(channels, width)
-        self.positions = nn.Conv1d(width, width, 15, padding=7, groups=16)
-        self.stack = Stack(layers, 0, width=width, heads=heads, hidden=4 * width, style="bert")
-
-    def forward(self, wave: Tensor) -> Tensor:
-        for i, convolution in enumerate(self.convolutions):
-            wave = convolution(wave)
-            wave = F.gelu(self.group_norm(wave) if i == 0 else wave)
-        x = self.projection(self.norm(wave.transpose(1, 2)))
-        x = x + F.gelu(self.positions(x.transpose(1, 2))).transpose(1, 2)
-        return self.stack(x, Surroundings())
+    parts: list[nn.Module] = []
+    for kernel, stride in zip((10, 3, 3, 3, 3, 2, 2), (5, 2, 2, 2, 2, 2, 2)):
+        parts.append(nn.Conv1d(channels if parts else 1, channels, kernel, stride, bias=False))
+        parts += [nn.GELU()] if len(parts) > 1 else [nn.GroupNorm(channels, channels), nn.GELU()]
+    positions = Added(SWAPPED, nn.Conv1d(width, width, 15, padding=7, groups=16), nn.GELU(), SWAPPED)
+    stack = Stack(layers, 0, width=width, heads=heads, hidden=4 * width, style="bert")
+    return nn.Sequential(*parts, SWAPPED, nn.LayerNorm(channels), nn.Linear(channels, width), positions, stack)
 
 
 def build_wave(device: str, *, samples: int = 16000) -> Case:
     """Encodes `samples` samples at 16 kHz."""
-    return inference(WaveEncoder(768, 12, 12, 512), device, new_input((1, 1, samples), device))
+    return inference(wave_encoder(768, 12, 12, 512), device, new_input((1, 1, samples), device))
 
 
 def residual_waves(channels: int, kernel: int) -> nn.Module:

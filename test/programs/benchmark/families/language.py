@@ -1,14 +1,13 @@
 """Language models: a prefill of many tokens, or one step of decoding with a cache."""
 
-from __future__ import annotations
-
+from functools import partial
 from typing import Any
 
 import torch
+from models.layers import Caches, new_caches, rotary_tables, Stack, Surroundings
 from torch import nn, Tensor
 
 from benchmark.case import Case, inference, new_input
-from benchmark.families.layers import Caches, new_caches, rotary_tables, Stack, Surroundings
 
 
 class LanguageModel(nn.Module):
@@ -88,3 +87,6 @@ def build(
     shape = (batch, others.get("groups") or heads, length, others.get("head_width") or width // heads)
     caches, state = new_caches(layers, shape, device)
     return Case(lambda: (model.decode(token.tensor, position.tensor, caches),), [token, position], state)
+
+
+build_gpt, build_llama = (partial(build, style=style) for style in ("gpt", "llama"))

@@ -1,8 +1,7 @@
 """Training steps, and optimizers by themselves."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -64,39 +63,18 @@ def build_mlp(device: str, *, layers: int, width: int, optimizer: str, batch: in
     return _training(model, optimizer, [x, labels], lambda: F.cross_entropy(model(x.tensor), labels.tensor))
 
 
-def build_language(
-    device: str,
-    *,
-    style: str,
-    width: int,
-    layers: int,
-    heads: int,
-    words: int,
-    tokens: int,
-    optimizer: str,
-    batch: int,
-) -> Case:
+def build_language(device: str, *, words: int, tokens: int, optimizer: str, batch: int, **sizes: Any) -> Case:
     """A step of a language model that learns the token after each prompt."""
-    model = LanguageModel(style, width, layers, heads, words, tokens).to(device)
+    model = LanguageModel(words=words, length=tokens, **sizes).to(device)
     prompt, following = new_input((batch, tokens), device, below=words), new_input((batch,), device, below=words)
     return _training(
         model, optimizer, [prompt, following], lambda: F.cross_entropy(model(prompt.tensor), following.tensor)
     )
 
 
-def build_sentence(
-    device: str,
-    *,
-    width: int,
-    layers: int,
-    heads: int,
-    words: int,
-    tokens: int,
-    optimizer: str,
-    batch: int,
-) -> Case:
+def build_sentence(device: str, *, words: int, tokens: int, optimizer: str, batch: int, **sizes: int) -> Case:
     """A step of contrastive training: the sentences of a batch are told from each other."""
-    model = SentenceEncoder(width, layers, heads, words, tokens).to(device)
+    model = SentenceEncoder(words=words, tokens=tokens, **sizes).to(device)
     first, second = (new_input((batch, tokens), device, below=words) for _ in range(2))
     targets = torch.arange(batch, device=device)
 
@@ -108,7 +86,7 @@ def build_sentence(
 
 def build_denoiser(device: str, *, width: int, optimizer: str, batch: int) -> Case:
     """A step of a small UNet that predicts noise."""
-    model = UNet(3, width, (1, 2), 1, 4, (1,), 64).to(device)
+    model = UNet(3, width, 64, levels=(1, 2), blocks=1, heads=4, attention=(1,)).to(device)
     x, noise = (new_input((batch, 3, 16, 16), device) for _ in range(2))
     time, text = new_input((batch,), device), new_input((batch, 8, 64), device)
     return _training(

@@ -1,15 +1,13 @@
 """Image classifiers at the sizes of their papers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
+from models.layers import Added, Attention, FeedForward, Function, Stack, SWAPPED
 from torch import nn, Tensor
 
 from benchmark.case import Case, inference, new_input
-from benchmark.families.layers import Added, Attention, FeedForward, Function, Stack, Surroundings, tokens
 
 CLASSES = 1000
 
@@ -76,32 +74,23 @@ def vgg(stages: tuple[int, ...]) -> nn.Module:
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, CLASSES))
 
 
-class Inverted(nn.Module):
-    """The inverted bottleneck of MobileNetV2, with EfficientNet's squeeze and excitation if `squeeze`."""
-
-    def __init__(self, inputs: int, outputs: int, kernel: int, stride: int, expansion: int, squeeze: bool) -> None:
-        super().__init__()
-        inner = inputs * expansion
-        activation = nn.SiLU if squeeze else nn.ReLU6
-        self.wider = _convolution(inputs, inner, 1, activation=activation) if expansion > 1 else nn.Identity()
-        self.deep = _convolution(inner, inner, kernel, stride, groups=inner, activation=activation)
-        fewer = max(1, inputs // 4)
-        self.squeeze = (
-            nn.Sequential(
-                nn.AdaptiveAvgPool2d(1), nn.Conv2d(inner, fewer, 1), nn.SiLU(), nn.Conv2d(fewer, inner, 1), nn.Sigmoid()
-            )
-            if squeeze
-            else None
-        )
-        self.narrow = _convolution(inner, outputs, 1, activation=None)
-        self.added = stride == 1 and inputs == outputs
+class Scaled(nn.Sequential):
+    """Layers whose result is a factor of their input."""
 
     def forward(self, x: Tensor) -> Tensor:
-        y = self.deep(self.wider(x))
-        if self.squeeze is not None:
-            y = y * self.squeeze(y)
-        y = self.narrow(y)
-        return x + y if self.added else y
+        return x * super().forward(x)  # type: ignore[no-untyped-call]
+
+
+def inverted(inputs: int, outputs: int, kernel: int, stride: int, expansion: int, squeeze: bool) -> nn.Module:
+    """The inverted bottleneck of MobileNetV2, with EfficientNet's squeeze and excitation if `squeeze`."""
+    inner, fewer, activation = inputs * expansion, max(1, inputs // 4), nn.SiLU if squeeze else nn.ReLU6
+    parts: list[nn.Module] = [_convolution(inputs, inner, 1, activation=activation)] if expansion > 1 else []
+    parts.append(_convolution(inner, inner, kernel, stride, groups=inner, activation=activation))
+    if squeeze:
+        ends = nn.Conv2d(inner, fewer, 1), nn.Conv2d(fewer, inner, 1)
+        parts.append(Scaled(nn.AdaptiveAvgPool2d(1), ends[0], nn.SiLU(), ends[1], nn.Sigmoid()))
+    parts.append(_convolution(inner, outputs, 1, activation=None))
+    return (Added if stride == 1 and inputs == outputs else nn.Sequential)(*parts)
 
 
 # expansion, outputs, blocks, stride, kernel
@@ -132,58 +121,44 @@ def inverted_net(stages: tuple[tuple[int, int, int, int, int], ...], squeeze: bo
     channels = 32
     for expansion, outputs, blocks, stride, kernel in stages:
         for i in range(blocks):
-            layers.append(Inverted(channels, outputs, kernel, stride if i == 0 else 1, expansion, squeeze))
+            layers.append(inverted(channels, outputs, kernel, stride if i == 0 else 1, expansion, squeeze))
             channels = outputs
     layers.append(_convolution(channels, 1280, 1, activation=activation))
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(1280, CLASSES))
 
 
-class Dense(nn.Module):
+class Dense(nn.Sequential):
     """DenseNet's layer: its result is put next to its input."""
 
-    def __init__(self, inputs: int, growth: int) -> None:
-        super().__init__()
-        self.inner = nn.Sequential(
-            nn.BatchNorm2d(inputs),
-            nn.ReLU(),
-            nn.Conv2d(inputs, 4 * growth, 1, bias=False),
-            nn.BatchNorm2d(4 * growth),
-            nn.ReLU(),
-            nn.Conv2d(4 * growth, growth, 3, padding=1, bias=False),
-        )
-
     def forward(self, x: Tensor) -> Tensor:
-        return torch.cat([x, self.inner(x)], 1)
+        return torch.cat([x, super().forward(x)], 1)  # type: ignore[no-untyped-call]
+
+
+def _activated(channels: int) -> tuple[nn.Module, nn.Module]:
+    return nn.BatchNorm2d(channels), nn.ReLU()
 
 
 def densenet(blocks: tuple[int, ...], growth: int = 32) -> nn.Module:
     """DenseNet."""
     layers: list[nn.Module] = [_convolution(3, 2 * growth, 7, 2), nn.MaxPool2d(3, 2, 1)]
-    channels = 2 * growth
+    channels, inner = 2 * growth, 4 * growth
     for stage, count in enumerate(blocks):
         for _ in range(count):
-            layers.append(Dense(channels, growth))
+            first = nn.Conv2d(channels, inner, 1, bias=False)
+            second = nn.Conv2d(inner, growth, 3, padding=1, bias=False)
+            layers.append(Dense(*_activated(channels), first, *_activated(inner), second))
             channels += growth
         if stage + 1 < len(blocks):
-            layers += [
-                nn.BatchNorm2d(channels),
-                nn.ReLU(),
-                nn.Conv2d(channels, channels // 2, 1, bias=False),
-                nn.AvgPool2d(2),
-            ]
+            narrower = nn.Conv2d(channels, channels // 2, 1, bias=False)
+            layers += [*_activated(channels), narrower, nn.AvgPool2d(2)]
             channels //= 2
-    layers += [nn.BatchNorm2d(channels), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    layers += [*_activated(channels), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
     return nn.Sequential(*layers, nn.Linear(channels, CLASSES))
 
 
-def channels_last() -> nn.Module:
-    """From (batch, channels, height, width) to (batch, height, width, channels)."""
-    return Function(lambda x: x.permute(0, 2, 3, 1))
-
-
-def channels_first() -> nn.Module:
-    """The way back."""
-    return Function(lambda x: x.permute(0, 3, 1, 2))
+# From (batch, channels, height, width) to (batch, height, width, channels), and the way back.
+CHANNELS_LAST = Function(lambda x: x.permute(0, 2, 3, 1))
+CHANNELS_FIRST = Function(lambda x: x.permute(0, 3, 1, 2))
 
 
 class Scale(nn.Module):
@@ -199,15 +174,15 @@ class Scale(nn.Module):
 
 def convnext(blocks: tuple[int, ...], width: int = 96) -> nn.Module:
     """ConvNeXt."""
-    layers: list[nn.Module] = [nn.Conv2d(3, width, 4, 4), channels_last(), nn.LayerNorm(width), channels_first()]
+    layers: list[nn.Module] = [nn.Conv2d(3, width, 4, 4), CHANNELS_LAST, nn.LayerNorm(width), CHANNELS_FIRST]
     for stage, count in enumerate(blocks):
         if stage:
-            layers += [channels_last(), nn.LayerNorm(width), channels_first(), nn.Conv2d(width, 2 * width, 2, 2)]
+            layers += [CHANNELS_LAST, nn.LayerNorm(width), CHANNELS_FIRST, nn.Conv2d(width, 2 * width, 2, 2)]
             width *= 2
         for _ in range(count):
             deep = nn.Conv2d(width, width, 7, padding=3, groups=width)
             mixed = (nn.LayerNorm(width), FeedForward(width, 4 * width), Scale(width))
-            layers.append(Added(deep, channels_last(), *mixed, channels_first()))
+            layers.append(Added(deep, CHANNELS_LAST, *mixed, CHANNELS_FIRST))
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.LayerNorm(width), nn.Linear(width, CLASSES))
 
 
@@ -225,7 +200,7 @@ class VisionTransformer(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         x = self.patches(images).flatten(2).transpose(1, 2)
         x = torch.cat([self.token.expand(len(x), -1, -1), x], 1) + self.positions
-        return self.head(self.norm(self.stack(x, Surroundings())[:, 0]))
+        return self.head(self.norm(self.stack(x)[:, 0]))
 
 
 class WindowBlock(nn.Module):
@@ -244,7 +219,7 @@ class WindowBlock(nn.Module):
         if self.shift:
             y = torch.roll(y, (-self.shift, -self.shift), (1, 2))
         y = y.view(batch, count, window, count, window, width).transpose(2, 3).reshape(-1, window * window, width)
-        y = self.attention(y, Surroundings())
+        y = self.attention(y)
         y = y.view(batch, count, count, window, window, width).transpose(2, 3).reshape(batch, side, side, width)
         if self.shift:
             y = torch.roll(y, (self.shift, self.shift), (1, 2))
@@ -259,7 +234,7 @@ def _neighbours(x: Tensor) -> Tensor:
 
 def swin(blocks: tuple[int, ...], width: int = 96, heads: int = 3, window: int = 7) -> nn.Module:
     """Swin without its masks and position biases."""
-    layers: list[nn.Module] = [nn.Conv2d(3, width, 4, 4), channels_last()]
+    layers: list[nn.Module] = [nn.Conv2d(3, width, 4, 4), CHANNELS_LAST]
     for stage, count in enumerate(blocks):
         if stage:
             layers += [Function(_neighbours), nn.LayerNorm(4 * width), nn.Linear(4 * width, 2 * width, bias=False)]
@@ -270,11 +245,10 @@ def swin(blocks: tuple[int, ...], width: int = 96, heads: int = 3, window: int =
 
 def mixer(layers: int, width: int, size: int, patch: int) -> nn.Module:
     """MLP-Mixer: feed-forward layers over tokens and over channels in turn."""
-    swapped = [Function(lambda x: x.transpose(1, 2)) for _ in range(2)]
-    parts: list[nn.Module] = [nn.Conv2d(3, width, patch, patch), tokens()]
+    parts: list[nn.Module] = [nn.Conv2d(3, width, patch, patch), nn.Flatten(2), SWAPPED]
     for _ in range(layers):
         over_tokens = FeedForward((size // patch) ** 2, width // 2)
-        parts.append(Added(nn.LayerNorm(width), swapped[0], over_tokens, swapped[1]))
+        parts.append(Added(nn.LayerNorm(width), SWAPPED, over_tokens, SWAPPED))
         parts.append(Added(nn.LayerNorm(width), FeedForward(width, 4 * width)))
     return nn.Sequential(*parts, nn.LayerNorm(width), Function(lambda x: x.mean(1)), nn.Linear(width, CLASSES))
 
@@ -282,7 +256,6 @@ def mixer(layers: int, width: int, size: int, patch: int) -> nn.Module:
 # By name, what makes a model for images of a size.
 NETWORKS: dict[str, Callable[[int], nn.Module]] = {
     "resnet18": lambda _size: resnet((2, 2, 2, 2), 1),
-    "resnet34": lambda _size: resnet((3, 4, 6, 3), 1),
     "resnet50": lambda _size: resnet((3, 4, 6, 3), 4),
     "resnet101": lambda _size: resnet((3, 4, 23, 3), 4),
     "resnet-narrow": lambda _size: resnet((2, 2, 2, 2), 1, width=16),
@@ -300,6 +273,6 @@ NETWORKS: dict[str, Callable[[int], nn.Module]] = {
 }
 
 
-def build(device: str, *, network: str, batch: int = 1, size: int = 224) -> Case:
+def build_classifier(device: str, *, network: str, batch: int = 1, size: int = 224) -> Case:
     """Classifies `batch` images of `size`."""
     return inference(NETWORKS[network](size), device, new_input((batch, 3, size, size), device))

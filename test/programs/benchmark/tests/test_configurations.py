@@ -1,14 +1,12 @@
 """The data file, and what builds what it names."""
 
-from __future__ import annotations
-
 import inspect
 from pathlib import Path
 
 import pytest
 import torch
 from benchmark.configurations import CATEGORIES, choose, Configuration, load
-from benchmark.families import BUILDERS
+from benchmark.families import builder
 from benchmark.modes import in_step
 
 
@@ -28,7 +26,7 @@ def test_ten_are_quick_and_in_all_categories_but_the_large_ones() -> None:
 
 def test_builders_take_what_the_file_gives() -> None:
     for one in load():
-        signature = inspect.signature(BUILDERS[one.family])
+        signature = inspect.signature(builder(one.family))
         for simulated in (False, True):
             signature.bind("mps", **one.parameters_for(simulated))
 
@@ -40,7 +38,7 @@ def test_note_names_shared_layers_and_what_is_smaller() -> None:
 
 
 def test_an_unknown_category_is_named(tmp_path: Path) -> None:
-    (tmp_path / "data.toml").write_text('quick = []\n[vison.vision]\na = { network = "vgg16" }\n')
+    (tmp_path / "data.toml").write_text('quick = []\n[vison."vision.classifier"]\na = { network = "vgg16" }\n')
     with pytest.raises(ValueError, match="there is no category 'vison', but: dispatch-heavy"):
         load(tmp_path / "data.toml")
 
@@ -58,7 +56,7 @@ SMALLER = [one for one in load() if one.simulated and not one.family.startswith(
 def test_shapes_fit_at_a_devices_sizes(one: Configuration) -> None:
     """Meta tensors show at little cost whether a device could run them."""
     with torch.device("meta"):
-        case = BUILDERS[one.family]("meta", **one.parameters_for(simulated=False))
+        case = builder(one.family)("meta", **one.parameters_for(simulated=False))
         with in_step(case):
             outputs = case.step()
     assert outputs

@@ -1,7 +1,5 @@
 """How times are taken and calls are sorted."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from types import SimpleNamespace

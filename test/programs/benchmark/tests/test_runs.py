@@ -1,7 +1,5 @@
 """Whole configurations: what is compared, and what a fault does to the run."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -14,7 +12,7 @@ from benchmark import run as program
 from benchmark.case import Case, new_input, NotRun
 from benchmark.comparison import Comparison, DEVICE, EXACT
 from benchmark.configurations import choose, load
-from benchmark.families import BUILDERS
+from benchmark.families import builder
 from benchmark.goals import GOALS
 from benchmark.measure import build, ModeRow, Row, run
 from benchmark.modes import capture, DIRECT, EAGER, in_step, MODES
@@ -77,7 +75,7 @@ def test_other_values_are_seen(device: devices.Device) -> None:
 def test_a_small_change_of_state_that_is_left_out_is_seen_with_tolerance(
     optimizer: str, device: devices.Device
 ) -> None:
-    case = BUILDERS["optimizer"](device.name, optimizer=optimizer, parameters=3)
+    case = builder("training.optimizer")(device.name, optimizer=optimizer, parameters=3)
     case.fill(1)
     case.step()
     replay = capture(case)
@@ -159,11 +157,11 @@ def test_goals_are_met_missed_or_not_measured(monkeypatch: pytest.MonkeyPatch, t
     for mode, count in ((EAGER, 900), (DIRECT, 100)):
         row.modes[mode] = ModeRow(1e-3, 1e-3, {"total": count})
     found = [calls.judge(rows, devices.Device()) for rows in ({row.name: row}, {})]
-    assert [(goal.value, goal.met) for goal in found] == [(9, True), (None, None)]
-    assert found[1].reason == "demo-decoder-64 was not run"
+    assert [(goal["value"], goal["met"]) for goal in found] == [(9, True), (None, None)]
+    assert found[1]["reason"] == "demo-decoder-64 was not run"
     row.modes[DIRECT].calls = {"total": 450}
-    assert calls.judge({row.name: row}, devices.Device()).met is False
-    assert "takes a second build" in over_base.judge({}, devices.Device()).reason
+    assert calls.judge({row.name: row}, devices.Device())["met"] is False
+    assert "takes a second build" in over_base.judge({}, devices.Device())["reason"]
 
 
 @pytest.mark.parametrize(("options", "status"), [((), 0), (("--no-replay",), 1)])

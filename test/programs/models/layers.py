@@ -1,9 +1,8 @@
 """Parts of transformers that several families use."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -23,6 +22,11 @@ class Surroundings:
     sine: Tensor | None = None
     position: Tensor | None = None
     mask: Tensor | None = None
+    # what cross attention looks at
+    context: Tensor | None = None
+
+
+ALONE = Surroundings()
 
 
 def rotate(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
@@ -56,12 +60,12 @@ class Added(nn.Sequential):
         return x + super().forward(x)  # type: ignore[no-untyped-call]
 
 
-def tokens() -> nn.Module:
-    """From (batch, width, height, length) to (batch, tokens, width)."""
-    return Function(lambda x: x.flatten(2).transpose(1, 2))
+# From (batch, width, tokens) to (batch, tokens, width), and the way back.
+SWAPPED = Function(lambda x: x.transpose(1, 2))
 
 
-Caches = list[tuple[Tensor, Tensor]]
+Cache = tuple[Tensor, Tensor]
+Caches = list[Cache]
 
 
 def new_caches(layers: int, shape: Sequence[int], device: str) -> tuple[Caches, Callable[[], Sequence[Tensor]]]:
@@ -95,11 +99,7 @@ class Attention(nn.Module):
         return x.view(batch, tokens, heads, self.size).transpose(1, 2)
 
     def forward(
-        self,
-        x: Tensor,
-        around: Surroundings,
-        cache: tuple[Tensor, Tensor] | None = None,
-        context: Tensor | None = None,
+        self, x: Tensor, around: Surroundings = ALONE, cache: Cache | None = None, context: Tensor | None = None
     ) -> Tensor:
         batch, tokens, _ = x.shape
         source = x if context is None else context
@@ -163,38 +163,30 @@ class Block(nn.Module):
         self.second_norm = norm(width)
         self.feed_forward = FeedForward(width, hidden, gated=llama, bias=not llama)
 
-    def forward(
-        self,
-        x: Tensor,
-        around: Surroundings,
-        cache: tuple[Tensor, Tensor] | None = None,
-        context: Tensor | None = None,
-    ) -> Tensor:
+    def forward(self, x: Tensor, around: Surroundings = ALONE, cache: Cache | None = None) -> Tensor:
         if self.behind:
             x = self.first_norm(x + self.attention(x, around, cache))
             return self.second_norm(x + self.feed_forward(x))
         x = x + self.attention(self.first_norm(x), around, cache)
         if self.cross is not None and self.cross_norm is not None:
-            x = x + self.cross(self.cross_norm(x), around, context=context)
+            x = x + self.cross(self.cross_norm(x), context=around.context)
         return x + self.feed_forward(self.second_norm(x))
+
+
+def repeated(make: Callable[[], nn.Module], count: int, distinct: int) -> nn.ModuleList:
+    """So many modules, of which only `distinct` have weights of their own (0: all)."""
+    made = [make() for _ in range(min(distinct or count, count))]
+    return nn.ModuleList(made[i % len(made)] for i in range(count))
 
 
 class Stack(nn.Module):
     """`layers` blocks, of which only `distinct` have weights of their own (0: all)."""
 
-    def __init__(self, layers: int, distinct: int, **block: object) -> None:
+    def __init__(self, layers: int, distinct: int, **block: Any) -> None:
         super().__init__()
-        self.layers = layers
-        self.blocks = nn.ModuleList(Block(**block) for _ in range(min(distinct or layers, layers)))  # type: ignore[arg-type]
+        self.blocks = repeated(lambda: Block(**block), layers, distinct)
 
-    def forward(
-        self,
-        x: Tensor,
-        around: Surroundings,
-        caches: Caches | None = None,
-        context: Tensor | None = None,
-    ) -> Tensor:
-        for layer in range(self.layers):
-            block = self.blocks[layer % len(self.blocks)]
-            x = block(x, around, caches[layer] if caches else None, context)
+    def forward(self, x: Tensor, around: Surroundings = ALONE, caches: Caches | None = None) -> Tensor:
+        for layer, block in enumerate(self.blocks):
+            x = block(x, around, caches[layer] if caches else None)
         return x
