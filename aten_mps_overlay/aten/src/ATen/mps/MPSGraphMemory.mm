@@ -1,5 +1,6 @@
 #include <ATen/mps/MPSGraphMemory.h>
 #include <ATen/mps/MPSLockOrder.h>
+#include <c10/util/ArrayRef.h>
 
 #include <algorithm>
 #include <map>
