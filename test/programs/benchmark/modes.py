@@ -18,11 +18,14 @@ from benchmark.devices import Device
 mps: Any = torch.mps
 cuda: Any = torch.cuda
 
-EAGER, DIRECT, LINKED, INDIRECT = MODES = ("eager", "direct", "linked", "linked, indirect")
+EAGER, STEPS, DIRECT, LINKED, INDIRECT = MODES = ("eager", "steps", "direct", "linked", "linked, indirect")
 
 _STEPS = ("kernels", "graph_runs", "copies", "fills", "kernel_objects", "host_refreshes", "executables")
-# Captures read whether runs of kernels become indirect command buffers.
-_INDIRECT = "PYTORCH_MPS_GRAPH_INDIRECT_COMMANDS"
+# Captures read these: without a plan, a replay encodes step by step, as the core of the series does.
+_VARIABLES = {
+    STEPS: {"PYTORCH_MPS_GRAPH_PLAN": "0"},
+    INDIRECT: {"PYTORCH_MPS_GRAPH_INDIRECT_COMMANDS": "1"},
+}
 # Of a linked graph besides.
 _LINKED = ("linked_stretches", "linked_runs", "link_microseconds")
 
@@ -81,20 +84,21 @@ def capture_cuda(case: Case) -> Replay:
 
 
 def _capture_for(mode: str, case: Case, device: Device) -> Replay:
-    if mode == DIRECT:
-        return capture_cuda(case) if device.name == "cuda" else capture(case)
     if device.name == "cuda":
-        raise NotRun("CUDA has neither MPSGraph executables nor indirect command buffers")
-    if "link" not in inspect.signature(mps.graph.__init__).parameters:
+        if mode == DIRECT:
+            return capture_cuda(case)
+        raise NotRun("CUDA has neither MPSGraph executables nor indirect command buffers, and no other way to replay")
+    links = mode in (LINKED, INDIRECT)
+    if links and "link" not in inspect.signature(mps.graph.__init__).parameters:
         raise NotRun("torch.mps.graph of this build takes no link=True")
-    with mock.patch.dict(os.environ, {_INDIRECT: "1"} if mode == INDIRECT else {}):
-        return capture(case, link=True)
+    with mock.patch.dict(os.environ, _VARIABLES.get(mode, {})):
+        return capture(case, **({"link": True} if links else {}))
 
 
 def prepare(case: Case, device: Device) -> tuple[dict[str, Replay], dict[str, str]]:
     """Captures the case for each mode; returns what runs, and the reasons of what does not."""
     replays, reasons = {}, {}
-    for mode in (DIRECT, LINKED, INDIRECT):
+    for mode in MODES[1:]:
         try:
             replays[mode] = _capture_for(mode, case, device)
         except NotRun as reason:

@@ -4,6 +4,7 @@ import gc
 import os
 from collections import Counter
 from dataclasses import replace
+from unittest import mock
 
 import pytest
 import torch
@@ -47,11 +48,12 @@ def assert_equal(actual: torch.Tensor, expected: torch.Tensor, what: str) -> Non
     assert one == other, f"{what}: {actual} in place of {expected}"
 
 
-def check(program: Program, kind: type[GraphWorld] = GraphWorld) -> World:
-    """Compares what a program leaves with graphs and without."""
+def check(program: Program, kind: type[GraphWorld] = GraphWorld, reference: type[World] = World) -> World:
+    """Compares what a program leaves with graphs and, as a rule, without."""
     eager = perform(World, program)
+    expected = eager if reference is World else perform(reference, program, eager.most)
     world = perform(kind, program, eager.most)
-    for one, other in zip(world.moments, eager.moments, strict=True):
+    for one, other in zip(world.moments, expected.moments, strict=True):
         assert one.seen.keys() == other.seen.keys()
         for name, tensor in one.seen.items():
             assert_equal(tensor, other.seen[name], f"{name} {one.when}")
@@ -77,6 +79,21 @@ class LinkedWorld(GraphWorld):
 def test_linked_programs(program: Program, counts: Counter[str]) -> None:
     """26: linked graphs leave what others leave."""
     counts.update(check(program, LinkedWorld).counts)
+
+
+class StepsWorld(GraphWorld):
+    """Replays step by step, as the core of the series does."""
+
+    def perform(self, program: Program, most: int) -> None:
+        with mock.patch.dict(os.environ, {"PYTORCH_MPS_GRAPH_PLAN": "0"}):
+            super().perform(program, most)
+
+
+@settings(max_examples=PROGRAMS // 2)
+@given(program=programs)
+def test_planned_programs(program: Program, counts: Counter[str]) -> None:
+    """The calls that a plan lays down leave what the steps leave."""
+    counts.update(check(program, reference=StepsWorld).counts)
 
 
 LOADS: list[Step] = [("load", i, 15 - i) for i in range(8)]
@@ -183,7 +200,8 @@ def test_faults_are_noticed(kind: type[GraphWorld]) -> None:
     """The comparison fails for worlds that do one thing wrong."""
     block = Block((("add_", 0, 0), ("rand", 0, 0), ("from_host", 0, 0), ("scratch", 0, 0)))
     program: Program = [block, *REPLAYS, ("reset", 0, 0)]
-    check(program)
-    with pytest.raises(AssertionError):
-        check(program, kind)
+    for reference in (World, StepsWorld):
+        check(program, reference=reference)
+        with pytest.raises(AssertionError):
+            check(program, kind, reference)
     Leak.kept.clear()

@@ -75,6 +75,15 @@ def test_saved_calls(make: Callable[[], Work], expected: dict[str, int | range])
     check(block, inputs)
 
 
+def test_steps_without_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each step then binds all that it needs."""
+    monkeypatch.setenv("PYTORCH_MPS_GRAPH_PLAN", "0")
+    block, inputs = chain(12)
+    calls = calls_of(block)
+    assert (calls[PIPELINE], calls[DISPATCH], calls[BYTES]) == (12, 12, 24)
+    check(block, inputs)
+
+
 def _several(count: int | range) -> range:
     return count if isinstance(count, range) else range(count, count + 1)
 
