@@ -426,6 +426,21 @@ class TestValues(GraphTestCase):
         self.assertNotIn("aten::copy_", [event.key for event in profile.key_averages()])
         self.assertEqual(x.cpu(), torch.full((8,), 3.0))
 
+    @parametrize("how", ["data", "set_"])
+    def test_host_source_behind_an_alias(self, how):
+        """The graph keeps the memory that it copies from, which the tensor may leave."""
+        host, x = torch.randn(4), torch.zeros(4, device="mps")
+        graph, y = captured(lambda: x.copy_(host.data) + 1)
+        host.copy_(torch.randn(4))
+        graph.replay()
+        self.assertEqual(y.cpu(), host + 1)
+        if how == "data":
+            host.data = torch.randn(4)
+        else:
+            host.set_(torch.randn(4))
+        with self.assertRaisesRegex(RuntimeError, "has other memory now or is gone"):
+            graph.replay()
+
     def test_host_source_may_change_after_the_call(self):
         """A replay has read the host's memory when it returns, as a copy of eager has."""
         host = torch.zeros(4096)
@@ -1122,7 +1137,13 @@ class TestLife(GraphTestCase):
 
     def test_without_the_bindings(self):
         """As where another backend has the device: optimizers and swap_tensors ask torch.mps and get an answer."""
-        names = ("_MPSGraph", "_MPSGraphContext", "_mps_isCurrentStreamCapturing", "_mps_isWatchedByGraph")  # fmt: skip
+        names = (
+            "_MPSGraph",
+            "_MPSGraphContext",
+            "_mps_graph_pool_handle",
+            "_mps_isCurrentStreamCapturing",
+            "_mps_isWatchedByGraph",
+        )
         kept = {name: getattr(torch._C, name) for name in names}
         try:
             for name in names:
@@ -1139,8 +1160,9 @@ class TestLife(GraphTestCase):
             torch.utils.swap_tensors(x, y)
             self.assertEqual((x.item(), y.item()), (1.0, 0.0))
             self.assertFalse(graphs.is_current_stream_capturing())
-            with self.assertRaisesRegex(RuntimeError, "dummy base class"):
-                graphs.MPSGraph()
+            for unavailable in (graphs.Graph, graphs.graph_pool_handle):
+                with self.assertRaisesRegex(RuntimeError, "dummy base class"):
+                    unavailable()
         finally:
             for name, value in kept.items():
                 setattr(torch._C, name, value)
@@ -1416,6 +1438,44 @@ class TestLife(GraphTestCase):
             r"\.grad of the Float tensor of shape \[4(, 4)?\] was (set to None|replaced).*set_to_none=False",
         ):
             graph.replay()
+
+    def test_gradient_of_a_leaf_that_no_operator_is_given(self):
+        """The forward pass of its layer is not in the block."""
+        layer = nn.Linear(4, 4).to("mps")
+        loss = layer(torch.randn(3, 4, device="mps")).square().sum()
+        graph, _ = captured(lambda: loss.backward(retain_graph=True))
+        expected = [parameter.grad.clone() for parameter in layer.parameters()]
+        layer.zero_grad()
+        graph.replay()
+        self.assertEqual([parameter.grad for parameter in layer.parameters()], expected)
+
+    @parametrize("step", [False, True])
+    def test_gradient_of_a_graph_in_a_graph(self, step):
+        """It ends as that of the last backward pass."""
+        layer, eager = nn.Linear(4, 4).to("mps"), nn.Linear(4, 4).to("mps")
+        eager.load_state_dict(layer.state_dict())
+        x = torch.randn(3, 4, device="mps")
+
+        def train(layer, factor):
+            optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+            optimizer.zero_grad()
+            (layer(x) * factor).square().sum().backward()
+            if step:
+                optimizer.step()
+
+        inner, _ = captured(train, layer, 1)
+        outer, _ = captured(lambda: (inner.replay(), train(layer, 3)))
+        train(eager, 1)
+        train(eager, 1)
+        train(eager, 3)
+        x.copy_(torch.randn(3, 4))
+        for _ in range(2):
+            outer.replay()
+            train(eager, 1)
+            train(eager, 3)
+            for parameter, expected in zip(layer.parameters(), eager.parameters()):
+                self.assertEqual(parameter.grad, expected.grad)
+                self.assertEqual(parameter, expected)
 
     def test_gradient_that_the_graph_leaves_alone(self):
         """One that it only reads, or that is gone when the block ends, may be replaced."""

@@ -291,6 +291,28 @@ class TestPool(GraphTestCase):
         graph, y = captured(lambda: x + 1)
         self.check_filled(graph, x, 4, y, 5.0)
 
+    @parametrize("inner", [False, True])
+    def test_replay_in_a_capture_with_its_pool_raises(self, inner):
+        """Its steps would write to memory that the block has from the same pool."""
+        x = torch.ones(1 << 14, device="mps")
+        pool = torch.mps.graph_pool_handle()
+        first = torch.mps.MPSGraph()
+        with torch.mps.graph(first, pool=pool):
+            (x * 2) + 1
+        if inner:
+            whole = torch.mps.MPSGraph()
+            with torch.mps.graph(whole):
+                first.replay()
+            first = whole
+        with self.assertRaisesRegex(
+            RuntimeError, "has its memory in the pool of this capture"
+        ):
+            with torch.mps.graph(torch.mps.MPSGraph(), pool=pool):
+                y = x * 3
+                first.replay()
+        graph, z = captured(lambda: (x * 3, first.replay())[0])
+        self.check_filled(graph, x, 4, z, 12.0)
+
     def test_dropped_capture(self):
         x = torch.ones(1 << 14, device="mps")
         before = self.settled_level()

@@ -510,7 +510,11 @@ class TestThreads(GraphTestCase):
     def test_dropping_a_graph_lets_other_threads_run(self):
         x = torch.randn(1500, 1500, device="mps") / 40
         graph, _ = captured(lambda: torch.add(x[0], x[1], alpha=3))
-        for _ in range(20):
+        (x @ x).sum().item()
+        begin = time.monotonic()
+        (x @ x).sum().item()
+        # a second of work for this GPU
+        for _ in range(int(1 / (time.monotonic() - begin)) + 1):
             x = x @ x
         done = threading.Event()
         ticks = []

@@ -14,10 +14,12 @@ if not hasattr(torch._C, "_MPSGraph"):
     # a build without MPS, or without these bindings: the classes exist, using them raises, and nothing is captured
     torch._C.__dict__["_MPSGraph"] = _dummy_type("_MPSGraph")
     torch._C.__dict__["_MPSGraphContext"] = _dummy_type("_MPSGraphContext")
+    torch._C.__dict__["_mps_graph_pool_handle"] = _dummy_type("_mps_graph_pool_handle")
     torch._C.__dict__["_mps_isCurrentStreamCapturing"] = lambda: False
     torch._C.__dict__["_mps_isWatchedByGraph"] = lambda tensor: False
 
 __all__ = [
+    "Graph",
     "MPSGraph",
     "graph",
     "graph_capture",
@@ -82,10 +84,17 @@ class MPSGraph(torch._C._MPSGraph):
     r"""A recording of GPU work that can be submitted again without running the Python code, the
     dispatcher and the operators that produced it.
 
+    ``torch.mps.Graph`` is the same class, and the name to use: Apple's class MPSGraph is another
+    thing. This name follows :class:`torch.cuda.CUDAGraph`.
+
+    .. warning::
+        Graphs are a beta feature: their interface may change.
+
     A replay reads and writes the memory that the tensors had during the capture. Give it new
     input by writing to those tensors in place (:meth:`torch.Tensor.copy_`, ...), and read its
     results from the tensors made in the capture. Shapes, dtypes, Python numbers and 0-dim CPU
-    tensors are those of the capture.
+    tensors are those of the capture. A backward pass sets a ``.grad`` that was None in the capture
+    anew at each replay, as in CUDA: it does not add to it.
 
     The memory of a tensor that existed before the capture is kept. If its storage is moved
     (:meth:`~torch.Tensor.resize_`, ``.data = ...``), the next replay raises. If the tensor is
@@ -226,7 +235,8 @@ class MPSGraph(torch._C._MPSGraph):
     def replay(self) -> None:
         r"""Submit the recorded work once more, in order with all other work of the MPS stream.
 
-        Returns without waiting for the GPU. A graph in whose capture nothing ran on the device
+        Returns without waiting for the GPU, unless several replays that copy much from the host are
+        in flight. A graph in whose capture nothing ran on the device
         does nothing, with a warning. Inside the capture of another graph, the work becomes part
         of that one.
 
@@ -321,6 +331,10 @@ class MPSGraph(torch._C._MPSGraph):
         text = _as_json(dump) if path.endswith(".json") else _as_dot(dump)
         with open(path, "w") as file:
             file.write(text)
+
+
+# The name that code should use.
+Graph = MPSGraph
 
 
 def _as_json(dump: Dict[str, Any]) -> str:
@@ -459,8 +473,9 @@ _current_graph: Optional[MPSGraph] = None
 
 class graph_capture(graph):
     r"""Context manager that captures the MPS work of its block into a new graph, which
-    :func:`graph_replay` replays. ``as`` names the graph, for code that wants several of them. The
-    module keeps the last one, and its memory, until :func:`graph_reset`.
+    :func:`graph_replay` replays. The module keeps the last one, of whatever thread, and its memory
+    until :func:`graph_reset`. ``with graph_capture() as g`` gives the graph: keep it where several
+    graphs are in use, or where a library may capture, too.
 
     Arguments:
         pool (optional): See :meth:`MPSGraph.capture_begin`.

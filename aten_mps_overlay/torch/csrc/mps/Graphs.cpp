@@ -5,6 +5,8 @@
 #include <ATen/mps/MPSCommandGraph.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/Generator.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
@@ -49,10 +51,18 @@ std::string programLine() {
           code.attr("co_name").cast<std::string>(),
           ")");
     }
-  } catch (const py::error_already_set&) {
+  } catch (const std::exception&) {
     return ""; // the error that was to be explained matters more
   }
   return "";
+}
+
+// Of the AccumulateGrad node that the calling thread runs.
+at::TensorBase gradientTarget() {
+  const auto node = torch::autograd::get_current_node();
+  const auto* accumulate =
+      dynamic_cast<const torch::autograd::AccumulateGrad*>(node.get());
+  return accumulate ? at::TensorBase(accumulate->variable) : at::TensorBase();
 }
 
 // Where the data of a tensor lies, and how. Not data_ptr(), which is the
@@ -233,6 +243,7 @@ void exitCapture(
 
 void initGraphBindings(py::module& module) {
   at::mps::setProgramLine(&programLine);
+  at::mps::setGradientTarget(&gradientTarget);
   // Calls that take the stream's queue may have to wait for a thread that needs
   // the interpreter. The wrapper also turns warnings into Python's.
   py::class_<MPSCommandGraph, std::shared_ptr<MPSCommandGraph>>(

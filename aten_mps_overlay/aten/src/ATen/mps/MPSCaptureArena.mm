@@ -77,10 +77,13 @@ id<MTLBuffer> CaptureArena::allocate(size_t size, size_t alignment, MTLResourceO
   Range range;
   const bool is_small = size <= kLargestSmall;
   const auto take = [&](auto method) {
-    return std::find_if(segments_.begin(), segments_.end(), [&](Segment& segment) {
-      return segment.options == options && segment.is_for_small == is_small &&
-          (this->*method)(segment, size, alignment, range);
-    });
+    auto segment = segments_.begin();
+    while (segment != segments_.end() &&
+           !(segment->options == options && segment->is_for_small == is_small &&
+             (this->*method)(*segment, size, alignment, range))) {
+      ++segment;
+    }
+    return segment;
   };
   auto segment = take(&CaptureArena::takeHole);
   if (segment == segments_.end()) {
@@ -104,7 +107,7 @@ bool CaptureArena::grow(size_t size, size_t limit, MTLResourceOptions options) {
   const bool is_small = size <= kLargestSmall;
   size_t held = 0;
   for (const auto& segment : segments_) {
-    held += segment.is_for_small == is_small ? segment.size : 0;
+    held += segment.options == options && segment.is_for_small == is_small ? segment.size : 0;
   }
   // doubling keeps the heaps few; under pressure the need alone has to do
   const size_t needed = roundUp(size, kHeapRounding);

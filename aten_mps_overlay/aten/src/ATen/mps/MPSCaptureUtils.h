@@ -81,4 +81,14 @@ class TORCH_API MPSHostSourceGuard {
 /// the command buffer itself is lost.
 void refuseRawCommandBuffer();
 
+/// The tensor whose gradient the calling thread's backward pass accumulates.
+using MPSGradientTarget = TensorBase (*)();
+
+/// Lets captures see tensors that no operator of the block is given. Bindings
+/// of a language, which know autograd, set it.
+TORCH_API void setGradientTarget(MPSGradientTarget find);
+
+/// Undefined if that is not known.
+TensorBase gradientTarget();
+
 } // namespace at::mps

@@ -7,6 +7,7 @@
 namespace at::mps {
 
 static std::atomic<MPSProgramLine> program_line{nullptr};
+static std::atomic<MPSGradientTarget> gradient_target{nullptr};
 
 void setProgramLine(MPSProgramLine find) {
   program_line = find;
@@ -21,8 +22,18 @@ bool knowsProgramLine() {
   return program_line != nullptr;
 }
 
+void setGradientTarget(MPSGradientTarget find) {
+  gradient_target = find;
+}
+
+TensorBase gradientTarget() {
+  const MPSGradientTarget find = gradient_target;
+  return find ? find() : TensorBase();
+}
+
 bool isCurrentStreamCapturing() {
-  return MPSSubmission::current().capture != 0;
+  // first: the stream makes the device, for which a program may have no use
+  return captureUnderway() != INVALID_CALLBACK_HANDLE && MPSSubmission::current().capture != 0;
 }
 
 bool isCaptureUnderway() {

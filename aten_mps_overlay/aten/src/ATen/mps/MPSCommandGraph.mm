@@ -23,9 +23,29 @@ using namespace native::mps; // dispatch_sync_with_rethrow(), until it moved to 
 
 MPSCommandGraph::MPSCommandGraph(bool keep_graph) : keep_graph_(keep_graph) {}
 
+// Takes the capture off the stream, so that nothing that other threads do from here on is part of it.
+static std::unique_ptr<MPSGraphCapture> takeOff(std::unique_ptr<MPSGraphCapture>& underway) {
+  auto* stream = getCurrentMPSStream();
+  std::unique_ptr<MPSGraphCapture> capture = std::move(underway);
+  auto* ending = capture.get();
+  ending->belongToNoThread();
+  stream->runOnQueue([&] {
+    stream->endKernelCoalescing();
+    TORCH_INTERNAL_ASSERT(stream->capture() == ending);
+    stream->setCapture(nullptr);
+    ending->stop();
+  });
+  // the graph's next replay overwrites what the block has cast
+  autocast::clear_cache();
+  return capture;
+}
+
 MPSCommandGraph::~MPSCommandGraph() {
   try {
-    captureAbort();
+    // without the lock, which must not be taken on the queue: nobody else has the graph
+    if (capture_) {
+      takeOff(capture_);
+    }
   } catch (const std::exception& error) {
     TORCH_WARN("torch.mps graph capture could not be ended while its graph was destroyed: ", error.what());
   }
@@ -64,23 +84,6 @@ void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool,
   link_limit_ = link_limit;
 }
 
-// Takes the capture off the stream, so that nothing that other threads do from here on is part of it.
-static std::unique_ptr<MPSGraphCapture> takeOff(std::unique_ptr<MPSGraphCapture>& underway) {
-  auto* stream = getCurrentMPSStream();
-  std::unique_ptr<MPSGraphCapture> capture = std::move(underway);
-  auto* ending = capture.get();
-  ending->belongToNoThread();
-  stream->runOnQueue([&] {
-    stream->endKernelCoalescing();
-    TORCH_INTERNAL_ASSERT(stream->capture() == ending);
-    stream->setCapture(nullptr);
-    ending->stop();
-  });
-  // the graph's next replay overwrites what the block has cast
-  autocast::clear_cache();
-  return capture;
-}
-
 void MPSCommandGraph::captureEnd() {
   std::lock_guard lock(mutex_);
   TORCH_CHECK(capture_, "torch.mps graph capture: capture_end() was called on a graph that is not being captured.");
@@ -114,7 +117,9 @@ void MPSCommandGraph::captureAbort(const std::string& reason) {
   if (capture_) {
     takeOff(capture_);
   }
-  failure_ = reason;
+  if (!recording_) {
+    failure_ = reason;
+  }
 }
 
 void MPSCommandGraph::replay() {
@@ -138,7 +143,6 @@ void MPSCommandGraph::replay() {
         "replay.");
     return;
   }
-  made->giveBackGradients();
   auto* stream = getCurrentMPSStream();
   dispatch_sync_with_rethrow(stream->queue(), ^() {
     @autoreleasepool {
@@ -147,6 +151,7 @@ void MPSCommandGraph::replay() {
       stream->synchronize(SyncType::COMMIT);
     }
   });
+  made->giveBackGradients();
   std::lock_guard lock(mutex_);
   if (replay_ == made) {
     replays_++;
@@ -158,6 +163,7 @@ void MPSCommandGraph::reset() {
   TORCH_CHECK(!capture_, "torch.mps graph: reset() was called while the graph is being captured.");
   recording_.reset();
   replay_.reset();
+  failure_.clear();
   replays_ = 0;
 }
 

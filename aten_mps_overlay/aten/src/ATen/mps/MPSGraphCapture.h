@@ -118,8 +118,9 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   void keepBuffer(const void* buffer);
   void refuseMove(const MPSWatchedTensor& tensor);
   static std::vector<c10::VariableVersion> writtenOf(const std::vector<Version>& versions);
-  static std::vector<MPSWrittenGradient> writtenGradients(const std::vector<MPSWatchedTensor>& watched,
-                                                          const std::vector<Version>& versions);
+  static void addWrittenGradients(std::vector<MPSWrittenGradient>& gradients,
+                                  const std::vector<MPSWatchedTensor>& watched,
+                                  const std::vector<Version>& versions);
 
   const bool freeze_host_reads_;
   const std::vector<Generator> generators_;

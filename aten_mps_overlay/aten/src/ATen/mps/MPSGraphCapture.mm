@@ -5,6 +5,7 @@
 #include <c10/util/SmallVector.h>
 
 #include <algorithm>
+#include <iterator>
 #include <cstring>
 #include <unordered_set>
 
@@ -98,11 +99,33 @@ void nameUses(const RecordFunction& function) {
   }
 }
 
+// The forward pass of a leaf may have run before the block.
+void watchGradientTarget(const RecordFunction& function) {
+  if (std::strcmp(function.name(), "torch::autograd::AccumulateGrad") != 0) {
+    return;
+  }
+  const TensorBase target = gradientTarget();
+  if (!target.defined() || !target.is_mps() || !target.has_storage()) {
+    return;
+  }
+  if (const MPSCaptureUnderway capture; capture) {
+    capture->watchTensor(target, MPSGraphCapture::Seen::GIVEN);
+  }
+  nameUses(function);
+}
+
 std::unique_ptr<ObserverContext> observeInputs(const RecordFunction& function) {
   if (last_observer != captureUnderway() && isObserved(last_observer)) {
     // another thread has ended the capture
     removeCallback(last_observer);
     return nullptr;
+  }
+  if (function.scope() == RecordScope::BACKWARD_FUNCTION) {
+    watchGradientTarget(function);
+    return nullptr;
+  }
+  if (!function.operator_name()) {
+    return nullptr; // a profiler's range: may end out of turn, or on another thread
   }
   observe(function.inputs(), MPSGraphCapture::Seen::GIVEN);
   auto running = std::make_unique<Running>(function, accesses_now.empty() ? nullptr : accesses_now.back());
@@ -153,7 +176,7 @@ void MPSGraphCapture::belongToThisThread() {
   operator_observer_ = addThreadLocalCallback(RecordFunctionCallback(&observeInputs, &observeOutputs)
                                                   .needsInputs(true)
                                                   .needsOutputs(true)
-                                                  .scopes({RecordScope::FUNCTION}));
+                                                  .scopes({RecordScope::FUNCTION, RecordScope::BACKWARD_FUNCTION}));
   last_observer = operator_observer_;
   std::lock_guard lock(underway_mutex);
   underway = this;
@@ -305,6 +328,9 @@ bool MPSGraphCapture::isRegistered(const GeneratorImpl* generator) const {
 
 void MPSGraphCapture::keepPart(std::shared_ptr<const MPSRecording> part) {
   std::lock_guard lock(mutex_);
+  TORCH_CHECK(!part->usesPool(recording_->pool->pool()),
+              "torch.mps graph capture: a graph was replayed that has its memory in the pool of this capture, where it "
+              "would write over memory of the block. Capture one of the two with another pool.");
   recording_->parts.push_back(std::move(part));
 }
 
@@ -478,8 +504,9 @@ std::vector<c10::VariableVersion> MPSGraphCapture::writtenOf(const std::vector<V
   return written;
 }
 
-std::vector<MPSWrittenGradient> MPSGraphCapture::writtenGradients(const std::vector<MPSWatchedTensor>& watched,
-                                                                  const std::vector<Version>& versions) {
+void MPSGraphCapture::addWrittenGradients(std::vector<MPSWrittenGradient>& gradients,
+                                          const std::vector<MPSWatchedTensor>& watched,
+                                          const std::vector<Version>& versions) {
   using Kind = MPSWrittenGradient::Kind;
   std::unordered_map<const TensorImpl*, const Version*> written;
   for (const auto& version : versions) {
@@ -487,7 +514,6 @@ std::vector<MPSWrittenGradient> MPSGraphCapture::writtenGradients(const std::vec
       written.emplace(version.tensor, &version);
     }
   }
-  std::vector<MPSWrittenGradient> gradients;
   for (const auto& tensor : watched) {
     const auto living = tensor.record().living();
     const auto version =
@@ -497,7 +523,6 @@ std::vector<MPSWrittenGradient> MPSGraphCapture::writtenGradients(const std::vec
       gradients.emplace_back(living, version->second->is_of_result ? made : Kind::WRITTEN);
     }
   }
-  return gradients;
 }
 
 std::shared_ptr<const MPSRecording> MPSGraphCapture::finish(id<MTLDevice> device,
@@ -532,7 +557,15 @@ std::shared_ptr<const MPSRecording> MPSGraphCapture::finish(id<MTLDevice> device
     TORCH_CHECK(refusal_.empty(), "torch.mps graph capture: ", refusal_, ". The capture was dropped.");
   }
   watched.erase(first_moved, watched.end());
-  auto gradients = writtenGradients(watched, versions);
+  std::vector<MPSWrittenGradient> gradients;
+  for (const auto& part : recording->parts) {
+    // those that the block dropped or replaced afterwards are not the part's any more
+    std::copy_if(part->written.gradients().begin(),
+                 part->written.gradients().end(),
+                 std::back_inserter(gradients),
+                 [](const auto& gradient) { return gradient.isCurrent(); });
+  }
+  addWrittenGradients(gradients, watched, versions);
   // forgets tensors that are gone, which have their counters as long as they are known
   recording->watched.set(std::move(watched), host_computations_.takeInputs());
   auto written = writtenOf(versions);
@@ -546,6 +579,9 @@ std::shared_ptr<const MPSRecording> MPSGraphCapture::finish(id<MTLDevice> device
 }
 
 MPSCaptureUnderway::MPSCaptureUnderway() {
+  if (captureUnderway() == INVALID_CALLBACK_HANDLE) {
+    return; // without the stream, which makes the device
+  }
   const CallbackHandle observer = MPSSubmission::current().capture;
   if (observer == INVALID_CALLBACK_HANDLE) {
     return;

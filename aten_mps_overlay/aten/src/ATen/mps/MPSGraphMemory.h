@@ -42,6 +42,10 @@ class MPSPoolReference {
   MPSPoolReference& operator=(const MPSPoolReference&) = delete;
   ~MPSPoolReference();
 
+  IMPSAllocator::CapturePoolId pool() const {
+    return pool_;
+  }
+
  private:
   const IMPSAllocator::CapturePoolId pool_;
 };

@@ -73,7 +73,8 @@ bool MPSHostAccess::has(const StorageImpl* storage) const {
 
 MPSHostAccess::MPSHostAccess(const RecordFunction& function, MPSHostAccess* caller_access)
     : caller(caller_access),
-      is_condition((caller && caller->is_condition) || std::string_view(function.name()) == "aten::is_nonzero") {
+      is_condition((caller && caller->is_condition) || std::string_view(function.name()) == "aten::is_nonzero" ||
+                   std::string_view(function.name()) == "aten::equal") {
   std::optional<c10::OperatorHandle> op;
   const auto inputs = function.inputs();
   for (const auto i : c10::irange(inputs.size())) {
@@ -237,6 +238,8 @@ MPSHostInputs MPSHostComputations::takeInputs() {
       inputs.numbers.emplace_back(std::move(record));
     } else if (!record.isGone() && (known->copies > 0 || known->is_read)) {
       inputs.sources.push_back(std::move(record));
+    } else if (known->copies > 0 && !record.isStorageLeft()) {
+      inputs.source_storages.push_back(std::move(record));
     }
   }
   given_.clear();

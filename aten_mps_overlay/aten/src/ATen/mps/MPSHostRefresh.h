@@ -32,8 +32,13 @@ class MPSHostSource final : public MPSHostRefresh {
   /// a converted temporary, has the sizes, strides, dtype, and conjugate and
   /// negative bits of what the device gets.
   MPSHostSource(const TensorBase& given, const TensorBase& source);
+  ~MPSHostSource() override;
   void check() const override;
   void write(void* bytes) override;
+  /// Whether nothing but graphs has the storage any more.
+  static bool areOnlyOwnersOf(
+      const c10::intrusive_ptr<c10::StorageImpl>& storage);
+
   const c10::Storage& storage() const {
     return storage_;
   }

@@ -1,9 +1,12 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/mps/MPSHostRefresh.h>
+#include <ATen/mps/MPSLockOrder.h>
 #include <ATen/record_function.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <cstring>
+#include <mutex>
+#include <unordered_map>
 
 #ifndef AT_PER_OPERATOR_HEADERS
 #include <ATen/Functions.h>
@@ -20,6 +23,14 @@ static size_t bytesIfPlain(const TensorBase& given, const TensorBase& source) {
   return is_plain ? given.nbytes() : 0;
 }
 
+// How many sources have each storage.
+static MPSMutex<MPSLockRank::LAST> sources_mutex;
+static std::unordered_map<const c10::StorageImpl*, size_t>& sourcesOfStorages() {
+  // never destroyed: graphs may outlive all statics
+  static auto* sources = new std::unordered_map<const c10::StorageImpl*, size_t>();
+  return *sources;
+}
+
 MPSHostSource::MPSHostSource(const TensorBase& given, const TensorBase& source)
     : storage_(given.storage()),
       data_(given.storage().data()),
@@ -31,7 +42,25 @@ MPSHostSource::MPSHostSource(const TensorBase& given, const TensorBase& source)
       dtype_(source.scalar_type()),
       is_conj_(source.is_conj()),
       is_neg_(source.is_neg()),
-      plain_bytes_(bytesIfPlain(given, source)) {}
+      plain_bytes_(bytesIfPlain(given, source)) {
+  std::lock_guard lock(sources_mutex);
+  sourcesOfStorages()[storage_.unsafeGetStorageImpl()]++;
+}
+
+MPSHostSource::~MPSHostSource() {
+  std::lock_guard lock(sources_mutex);
+  const auto position = sourcesOfStorages().find(storage_.unsafeGetStorageImpl());
+  if (--position->second == 0) {
+    sourcesOfStorages().erase(position);
+  }
+}
+
+bool MPSHostSource::areOnlyOwnersOf(const c10::intrusive_ptr<c10::StorageImpl>& storage) {
+  std::lock_guard lock(sources_mutex);
+  const auto position = sourcesOfStorages().find(storage.get());
+  return position != sourcesOfStorages().end() &&
+      storage.use_count() == 1 + position->second * storage_references;
+}
 
 void MPSHostSource::check() const {
   TORCH_CHECK(storage_.data() == data_ && storage_.nbytes() >= nbytes_,

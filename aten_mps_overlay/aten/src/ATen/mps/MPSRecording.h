@@ -30,22 +30,20 @@ struct MPSRecording {
   std::optional<MPSPoolReference> pool;
   std::optional<MPSOverwrites> overwrites;
   MPSWatchedTensors watched;
+  // with the gradients that parts write
   MPSWrittenTensors written;
   // graphs that were replayed inside the capture
   std::vector<std::shared_ptr<const MPSRecording>> parts;
 
   /// Raises when a tensor that the steps use has moved.
   void checkTensors() const {
-    watched.check();
+    checkWatched();
     written.check();
-    for (const auto& part : parts) {
-      part->checkTensors();
-    }
   }
-  void giveBackGradients() const {
-    written.giveBackGradients();
+  void checkWatched() const {
+    watched.check();
     for (const auto& part : parts) {
-      part->giveBackGradients();
+      part->checkWatched();
     }
   }
   /// Counts a replay of the steps, which writes the tensors of `parts`, too.
@@ -60,6 +58,11 @@ struct MPSRecording {
   bool keeps(const void* buffer) const {
     return pinned.contains(buffer) ||
         std::any_of(parts.begin(), parts.end(), [&](const auto& part) { return part->keeps(buffer); });
+  }
+  /// True if its memory, or that of a part, comes from the pool.
+  bool usesPool(const IMPSAllocator::CapturePoolId& other) const {
+    return pool->pool() == other ||
+        std::any_of(parts.begin(), parts.end(), [&](const auto& part) { return part->usesPool(other); });
   }
 };
 

@@ -42,7 +42,7 @@ class MPSReplay {
   /// Makes what the steps write the gradients of tensors again, as the captured block would. Off the queue: what was
   /// there instead may belong to an interpreter.
   void giveBackGradients() const {
-    recording_->giveBackGradients();
+    recording_->written.giveBackGradients();
   }
   /// Encodes all steps. Must run on the stream's queue.
   void encode(MPSStream* stream) const;

@@ -64,6 +64,10 @@ void MPSReplay::link(size_t limit, MPSGraphPool pool, id<MTLDevice> device, MPSG
 }
 
 void MPSReplay::encode(MPSStream* stream) const {
+  auto* capture = stream->recordingCapture();
+  if (capture) {
+    capture->keepPart(recording_);
+  }
   stream->endKernelCoalescing();
   // its errors are not those of the replay, which may have to wait for it
   stream->commitEarlierWork();
@@ -73,8 +77,7 @@ void MPSReplay::encode(MPSStream* stream) const {
   MPSReplayWatch watch(stream, used_.get());
   watch.look();
   MPSStepEncoder encoder(stream, watch, refreshes_, staging.get());
-  if (auto* capture = stream->recordingCapture()) {
-    capture->keepPart(recording_);
+  if (capture) {
     for (const auto i : c10::irange(recording_->steps.size())) {
       setInnermostOperator(recording_->operators[i].c_str());
       encoder.encode(recording_->steps[i]);

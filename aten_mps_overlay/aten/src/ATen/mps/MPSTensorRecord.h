@@ -70,7 +70,9 @@ class MPSTensorRecord {
   bool isMoved() const;
   /// Whether the tensor lives and its memory or its metadata is another one.
   bool isChanged() const;
-  /// Whether the storage is elsewhere, less, or gone.
+  /// Whether the storage is gone, or only graphs that copy from it have it.
+  bool isStorageLeft() const;
+  /// Likewise, or whether it is elsewhere or less.
   bool isStorageMoved() const;
   /// "the Float tensor of shape [2, 3] with a storage of 24 bytes, first used
   /// by aten::mul at train.py:3 (step),"
@@ -117,6 +119,8 @@ class MPSHostNumber {
 struct MPSHostInputs {
   // of which it copies memory to the device
   std::vector<MPSTensorRecord> sources;
+  // likewise: the tensor is gone, others have its storage
+  std::vector<MPSTensorRecord> source_storages;
   // that it read on the host
   std::vector<MPSHostNumber> numbers;
 };

@@ -1,5 +1,6 @@
 #include <ATen/Dispatch_v2.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/mps/MPSHostRefresh.h>
 #include <ATen/mps/MPSLockOrder.h>
 #include <ATen/mps/MPSTensorRecord.h>
 #include <c10/util/irange.h>
@@ -67,9 +68,14 @@ bool MPSTensorRecord::isMoved() const {
   return now && !isMemoryOf(*now);
 }
 
+bool MPSTensorRecord::isStorageLeft() const {
+  const auto now = storage_.lock();
+  return !now || MPSHostSource::areOnlyOwnersOf(now);
+}
+
 bool MPSTensorRecord::isStorageMoved() const {
   const auto now = storage_.lock();
-  return !now || !isAt(now.get());
+  return !now || !isAt(now.get()) || MPSHostSource::areOnlyOwnersOf(now);
 }
 
 bool MPSTensorRecord::isChanged() const {

@@ -44,7 +44,10 @@ class MPSWatchedTensor {
   /// Likewise, and when a tensor from before the capture has another shape,
   /// dtype or place in its storage.
   bool changed() const {
-    return is_from_before_ && !record_.isGone() ? record_.isChanged() : moved();
+    if (record_.isGone()) {
+      return moved() || (leavesStorage() && record_.isStorageMoved());
+    }
+    return is_from_before_ ? record_.isChanged() : moved();
   }
   /// True when only graphs have the storage of a LIVE_INPUT any more.
   bool gone() const {

@@ -59,14 +59,20 @@ void MPSWatchedTensors::check() const {
                 ". A replay uses tensors as they were in the capture. Write new values in place (copy_(), fill_(), "
                 "...), or capture again.");
   }
-  for (const auto& source : host_inputs_.sources) {
-    TORCH_CHECK(!source.isChanged(),
+  const auto check_source = [](const MPSTensorRecord& source, bool is_changed) {
+    TORCH_CHECK(!is_changed,
                 "torch.mps graph replay: ",
                 source.describe(),
                 " ",
                 source.describeChange(),
                 ", and a replay would copy from the old memory. Write new values in place (copy_(), fill_(), ...), or "
                 "capture again.");
+  };
+  for (const auto& source : host_inputs_.sources) {
+    check_source(source, source.isChanged());
+  }
+  for (const auto& source : host_inputs_.source_storages) {
+    check_source(source, source.isStorageLeft());
   }
   for (const auto& number : host_inputs_.numbers) {
     TORCH_CHECK(!number.isChanged(),

@@ -28,6 +28,11 @@ class MPSWrittenGradient {
 
   MPSWrittenGradient(const TensorPtr& tensor, Kind kind);
 
+  const TensorImpl* tensor() const {
+    return tensor_._unsafe_get_target();
+  }
+  /// True when the tensor lives and the graph writes its gradient of now.
+  bool isCurrent() const;
   /// True when the tensor still lives but has another gradient, or none, in a
   /// way that giveBack() does not undo.
   bool replaced() const;
@@ -47,10 +52,13 @@ class MPSWrittenGradient {
 class MPSWrittenTensors {
  public:
   /// Takes counters, of which several may be the same. Leaves out those that
-  /// nothing else has.
+  /// nothing else has. Of several gradients of a tensor the last counts.
   void set(
       std::vector<c10::VariableVersion> versions,
       std::vector<MPSWrittenGradient> gradients);
+  const std::vector<MPSWrittenGradient>& gradients() const {
+    return gradients_;
+  }
   /// Raises when a gradient was replaced.
   void check() const;
   void giveBackGradients() const;

@@ -3,13 +3,20 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <sstream>
 #include <unordered_set>
+#include <utility>
 
 namespace at::mps {
 
 MPSWrittenGradient::MPSWrittenGradient(const TensorPtr& tensor, Kind kind)
     : tensor_(tensor), gradient_(tensor->grad().getIntrusivePtr()), kind_(kind) {}
+
+bool MPSWrittenGradient::isCurrent() const {
+  const auto tensor = tensor_.lock();
+  return tensor && tensor->grad().getIntrusivePtr() == gradient_;
+}
 
 bool MPSWrittenGradient::replaced() const {
   const auto tensor = tensor_.lock();
@@ -20,9 +27,14 @@ bool MPSWrittenGradient::replaced() const {
 }
 
 void MPSWrittenGradient::giveBack() const {
+  // graphs of the same tensors may be replayed by several threads
+  static std::mutex mutex;
+  // freed without the lock
+  Tensor before;
   const auto tensor = tensor_.lock();
+  std::lock_guard<std::mutex> lock(mutex);
   if (tensor && kind_ != Kind::WRITTEN && tensor->grad().getIntrusivePtr() != gradient_) {
-    tensor->mutable_grad() = Tensor(gradient_);
+    before = std::exchange(tensor->mutable_grad(), Tensor(gradient_));
   }
 }
 
@@ -51,6 +63,12 @@ void MPSWrittenTensors::set(std::vector<c10::VariableVersion> versions, std::vec
                  versions.end());
   versions.erase(std::remove_if(versions.begin(), versions.end(), [](const auto& version) { return version.unique(); }),
                  versions.end());
+  std::unordered_set<const TensorImpl*> with_gradient;
+  std::reverse(gradients.begin(), gradients.end());
+  gradients.erase(std::remove_if(gradients.begin(),
+                                 gradients.end(),
+                                 [&](const auto& gradient) { return !with_gradient.insert(gradient.tensor()).second; }),
+                  gradients.end());
   versions_ = std::move(versions);
   gradients_ = std::move(gradients);
 }

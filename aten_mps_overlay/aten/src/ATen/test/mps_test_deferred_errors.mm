@@ -45,11 +45,23 @@ TEST_F(MPSDeferredErrorsTest, SynchronizeRaisesTheFirstOnce) {
   EXPECT_EQ(messageOf(torch::mps::synchronize), "");
 }
 
-TEST_F(MPSDeferredErrorsTest, CopyToTheHostRaises) {
-  auto x = torch::ones({4}, at::kMPS);
-  find("an error");
-  EXPECT_EQ(messageOf([&] { x.cpu(); }), "an error");
-  EXPECT_EQ(messageOf([&] { x.cpu(); }), "");
+TEST_F(MPSDeferredErrorsTest, BlockingCopyRaises) {
+  auto x = torch::ones({1 << 16}, at::kMPS);
+  auto halves = x.to(at::kHalf);
+  auto on_host = torch::ones({4});
+  // on a page boundary, where a cast writes to the host's memory itself
+  alignas(1 << 14) static float memory[1 << 16];
+  auto pages = torch::from_blob(memory, {1 << 16});
+  const std::function<void()> copies[] = {
+      [&] { x.cpu(); },
+      [&] { pages.copy_(halves); },
+      [&] { on_host.to(at::kMPS); },
+  };
+  for (const auto& copy : copies) {
+    find("an error");
+    EXPECT_EQ(messageOf(copy), "an error");
+    EXPECT_EQ(messageOf(copy), "");
+  }
 }
 
 TEST_F(MPSDeferredErrorsTest, SynchronizeWaitsForChecksThatWereAnnounced) {

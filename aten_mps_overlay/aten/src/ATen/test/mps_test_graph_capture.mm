@@ -296,3 +296,35 @@ TEST_F(MPSGraphCaptureThreadsTest, NothingIsLeftToAThreadWhoseCaptureEndedElsewh
   EXPECT_EQ(graph.stats().kernels, 1);
   EXPECT_EQ(second.stats().kernels, 1);
 }
+
+TEST_F(MPSGraphCaptureTest, ReplayNamesTheReasonOfAnAbort) {
+  graph.captureBegin();
+  full(1);
+  graph.captureAbort("RuntimeError: a reason.");
+  expectRaised([&] { graph.replay(); }, "this graph is empty. Capture into it first. Its last capture raised RuntimeError: a reason.");
+  graph.captureBegin();
+  const auto x = full(1);
+  graph.captureEnd();
+  // too late: the capture is complete
+  graph.captureAbort("RuntimeError: another reason.");
+  x.fill_(2);
+  graph.replay();
+  expectFilledWith(x, 1);
+}
+
+static at::Tensor* leaf = nullptr;
+
+TEST_F(MPSGraphCaptureTest, GradientOfALeafThatNoOperatorIsGiven) {
+  auto parameter = full(3).requires_grad_();
+  leaf = &parameter;
+  setGradientTarget([] { return at::TensorBase(*leaf); });
+  const auto loss = (parameter + full(1)).sum();
+  graph.captureBegin();
+  loss.backward({}, /*retain_graph=*/true);
+  graph.captureEnd();
+  setGradientTarget(nullptr);
+  parameter.mutable_grad() = at::Tensor();
+  graph.replay();
+  ASSERT_TRUE(parameter.grad().defined());
+  expectFilledWith(parameter.grad(), 1);
+}

@@ -1,10 +1,11 @@
-// the order of locks is asserted in debug builds
-#undef NDEBUG
 // first: OperationUtils.h forbids what it includes
 #include <torch/torch.h>
 
-#include <ATen/ThreadLocalState.h>
+// asserts in debug builds
+#undef NDEBUG
 #include <ATen/mps/MPSLockOrder.h>
+
+#include <ATen/ThreadLocalState.h>
 #include <ATen/mps/MPSStream.h>
 #include <ATen/mps/MPSSubmission.h>
 #include <ATen/native/mps/OperationUtils.h>
