@@ -2,6 +2,7 @@
 #include <ATen/mps/MPSAllocatorInterface.h>
 #include <ATen/mps/MPSExecutableCache.h>
 #include <ATen/mps/MPSGraphCapture.h>
+#include <ATen/native/mps/OperationUtils.h>
 #include <c10/util/SmallVector.h>
 
 #include <algorithm>
@@ -574,7 +575,10 @@ std::shared_ptr<const MPSRecording> MPSGraphCapture::finish(id<MTLDevice> device
   @autoreleasepool {
     keepConstants(*recording, device);
   }
-  compile(*recording, device, descriptor);
+  // on the queue, where eager work of other threads encodes the same MPSGraphs
+  native::mps::dispatch_sync_with_rethrow(getCurrentMPSStream()->queue(), ^() {
+    compile(*recording, device, descriptor);
+  });
   return recording;
 }
 

@@ -75,13 +75,17 @@ TEST_F(MPSWatchedTensorsTest, StorageOfAGoneTensor) {
 }
 
 TEST_F(MPSWatchedTensorsTest, StorageThatATensorLeavesToOthers) {
-  auto x = onDevice();
-  auto alias = x.detach();
-  watch({alias});
-  alias.reset();
-  tensors.check();
-  x.resize_({1 << 20});
-  EXPECT_THROW(tensors.check(), c10::Error);
+  for (const bool is_checked_before : {false, true}) {
+    auto x = onDevice();
+    auto alias = x.detach();
+    watch({alias});
+    alias.reset();
+    if (is_checked_before) {
+      tensors.check();
+    }
+    x.resize_({1 << 20});
+    EXPECT_THROW(tensors.check(), c10::Error);
+  }
 }
 
 TEST_F(MPSWatchedTensorsTest, AllAreChecked) {
