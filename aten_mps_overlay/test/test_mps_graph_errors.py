@@ -139,6 +139,14 @@ class TestCaptureMessages(MessageTestCase):
             another graph.""",
         )
 
+    def test_replay_with_the_pool_of_the_capture(self):
+        inner = captured(lambda: self.x * 2)
+        self.assert_fails(
+            lambda: captured(inner.replay, pool=inner.pool()),
+            """torch.mps graph capture: a graph was replayed that has its memory in the pool of this capture, where it
+            would write over memory of the block. Capture one of the two with another pool.""",
+        )
+
     def test_moved_in_the_block(self):
         def block():
             self.x + 1
