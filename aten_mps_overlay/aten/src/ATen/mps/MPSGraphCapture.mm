@@ -12,6 +12,8 @@
 
 namespace at::mps {
 
+using namespace native::mps; // dispatch_sync_with_rethrow(), until it moved to at::mps
+
 // The capture underway; its observer is captureUnderway().
 static MPSMutex<MPSLockRank::UNDERWAY> underway_mutex;
 static MPSGraphCapture* underway = nullptr;
@@ -576,7 +578,7 @@ std::shared_ptr<const MPSRecording> MPSGraphCapture::finish(id<MTLDevice> device
     keepConstants(*recording, device);
   }
   // on the queue, where eager work of other threads encodes the same MPSGraphs
-  native::mps::dispatch_sync_with_rethrow(getCurrentMPSStream()->queue(), ^() {
+  dispatch_sync_with_rethrow(getCurrentMPSStream()->queue(), ^() {
     compile(*recording, device, descriptor);
   });
   return recording;

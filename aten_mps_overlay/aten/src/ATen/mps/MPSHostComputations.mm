@@ -238,7 +238,7 @@ MPSHostInputs MPSHostComputations::takeInputs() {
       inputs.numbers.emplace_back(std::move(record));
     } else if (!record.isGone() && (known->copies > 0 || known->is_read)) {
       inputs.sources.push_back(std::move(record));
-    } else if (known->copies > 0 && !record.isStorageLeft()) {
+    } else if (known->copies > 0) {
       inputs.source_storages.push_back(std::move(record));
     }
   }

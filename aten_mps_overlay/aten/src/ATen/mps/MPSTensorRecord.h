@@ -52,9 +52,8 @@ class MPSTensorRecord {
   bool isGone() const {
     return tensor_.expired();
   }
-  bool isStorageGone() const {
-    return storage_.expired();
-  }
+  /// Whether nothing has the storage, or only graphs that copy from it.
+  bool isStorageGone() const;
   const StorageImpl* recordedStorage() const {
     return storage_._unsafe_get_target();
   }
@@ -70,9 +69,7 @@ class MPSTensorRecord {
   bool isMoved() const;
   /// Whether the tensor lives and its memory or its metadata is another one.
   bool isChanged() const;
-  /// Whether the storage is gone, or only graphs that copy from it have it.
-  bool isStorageLeft() const;
-  /// Likewise, or whether it is elsewhere or less.
+  /// Whether the storage is elsewhere, less, or gone.
   bool isStorageMoved() const;
   /// "the Float tensor of shape [2, 3] with a storage of 24 bytes, first used
   /// by aten::mul at train.py:3 (step),"

@@ -68,14 +68,17 @@ bool MPSTensorRecord::isMoved() const {
   return now && !isMemoryOf(*now);
 }
 
-bool MPSTensorRecord::isStorageLeft() const {
-  const auto now = storage_.lock();
-  return !now || MPSHostSource::areOnlyOwnersOf(now);
+static bool isGone(const c10::intrusive_ptr<StorageImpl>& storage, bool is_on_host) {
+  return !storage || (is_on_host && MPSHostSource::areOnlyOwnersOf(storage));
+}
+
+bool MPSTensorRecord::isStorageGone() const {
+  return mps::isGone(storage_.lock(), is_on_host_);
 }
 
 bool MPSTensorRecord::isStorageMoved() const {
   const auto now = storage_.lock();
-  return !now || !isAt(now.get()) || MPSHostSource::areOnlyOwnersOf(now);
+  return mps::isGone(now, is_on_host_) || !isAt(now.get());
 }
 
 bool MPSTensorRecord::isChanged() const {

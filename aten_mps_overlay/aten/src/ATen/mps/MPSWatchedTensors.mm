@@ -72,7 +72,7 @@ void MPSWatchedTensors::check() const {
     check_source(source, source.isChanged());
   }
   for (const auto& source : host_inputs_.source_storages) {
-    check_source(source, source.isStorageLeft());
+    check_source(source, source.isStorageGone());
   }
   for (const auto& number : host_inputs_.numbers) {
     TORCH_CHECK(!number.isChanged(),
