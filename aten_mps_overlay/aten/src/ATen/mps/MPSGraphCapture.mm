@@ -6,8 +6,8 @@
 #include <c10/util/SmallVector.h>
 
 #include <algorithm>
-#include <iterator>
 #include <cstring>
+#include <iterator>
 #include <unordered_set>
 
 namespace at::mps {

@@ -58,8 +58,7 @@ MPSHostSource::~MPSHostSource() {
 bool MPSHostSource::areOnlyOwnersOf(const c10::intrusive_ptr<c10::StorageImpl>& storage) {
   std::lock_guard lock(sources_mutex);
   const auto position = sourcesOfStorages().find(storage.get());
-  return position != sourcesOfStorages().end() &&
-      storage.use_count() == 1 + position->second * storage_references;
+  return position != sourcesOfStorages().end() && storage.use_count() == 1 + position->second * storage_references;
 }
 
 void MPSHostSource::check() const {

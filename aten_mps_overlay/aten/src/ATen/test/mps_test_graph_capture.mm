@@ -301,7 +301,8 @@ TEST_F(MPSGraphCaptureTest, ReplayNamesTheReasonOfAnAbort) {
   graph.captureBegin();
   full(1);
   graph.captureAbort("RuntimeError: a reason.");
-  expectRaised([&] { graph.replay(); }, "this graph is empty. Capture into it first. Its last capture raised RuntimeError: a reason.");
+  expectRaised([&] { graph.replay(); },
+               "this graph is empty. Capture into it first. Its last capture raised RuntimeError: a reason.");
   graph.captureBegin();
   const auto x = full(1);
   graph.captureEnd();
