@@ -56,13 +56,13 @@ def _no_capture_left() -> Iterator[None]:
     assert not mps.is_current_stream_capturing()
 
 
-def assert_level(expected: int) -> None:
-    """So much memory is allocated, within a while: completion handlers free some after the wait for the GPU."""
+def assert_no_more_than(level: int) -> None:
+    """No more memory is allocated, within a while: completion handlers free some after the wait for the GPU."""
     end = time.monotonic() + 5
-    while mps.current_allocated_memory() != expected and time.monotonic() < end:
+    while mps.current_allocated_memory() > level and time.monotonic() < end:
         gc.collect()
         mps.synchronize()
-    assert mps.current_allocated_memory() == expected
+    assert mps.current_allocated_memory() <= level
 
 
 def test_eager(recorded_axpy: Axpy, raw_command_buffer: Axpy) -> None:
@@ -160,7 +160,7 @@ def test_raw_command_buffer_in_a_capture(raw_command_buffer: Axpy, recorded_axpy
     del before
     raised.value.__traceback__ = None
     del raised
-    assert_level(level)
+    assert_no_more_than(level)
     with pytest.raises(RuntimeError, match="this graph is empty"):
         graph.replay()
     # eager work and the next capture go on

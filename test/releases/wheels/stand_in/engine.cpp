@@ -207,6 +207,8 @@ bool isWatchedByGraph(const TensorBase&) {
   return false;
 }
 
+void setGradientTarget(MPSGradientTarget) {}
+
 void setProgramLine(MPSProgramLine) {}
 
 static size_t executable_limit = 1024;
