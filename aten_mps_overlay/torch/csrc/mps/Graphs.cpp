@@ -172,9 +172,10 @@ py::dict dumpDict(const MPSCommandGraph& graph) {
   return result;
 }
 
-// Frees the graph's memory, which may wait for the queue: without the
-// interpreter, for which a thread there may wait. On the queue it waits for
-// nothing, and must not wait for the interpreter afterwards.
+// Freeing the graph's memory may wait for the stream's queue, and a block on
+// the queue may wait for the GIL. So this releases the GIL first. If the caller
+// is itself on the queue, freeing doesn't wait, and the GIL stays: taking it
+// back there could deadlock.
 void destroyGraph(MPSCommandGraph* graph) {
   std::optional<py::gil_scoped_release> no_gil;
   if (PyGILState_Check() && !at::mps::isOnStreamQueue()) {
@@ -230,8 +231,8 @@ void exitCapture(
   try {
     graph.attr("capture_end")();
   } catch (const py::error_already_set& error) {
-    // Raised before the end or after it. Not the graph's own reset(), which is
-    // Python.
+    // Raised before the end or after it. Calls the C++ reset(): a signal could
+    // interrupt the Python one.
     graph.attr("_capture_abort")();
     py::type::of<MPSCommandGraph>().attr("reset")(graph);
     graph.attr("_capture_abort")(describe(error.type(), error.value()));
@@ -244,8 +245,9 @@ void exitCapture(
 void initGraphBindings(py::module& module) {
   at::mps::setProgramLine(&programLine);
   at::mps::setGradientTarget(&gradientTarget);
-  // Calls that take the stream's queue may have to wait for a thread that needs
-  // the interpreter. The wrapper also turns warnings into Python's.
+  // These calls may wait for the stream's queue, where a block may wait for the
+  // GIL. So the wrapper releases the GIL. It also passes C++ warnings on to
+  // Python.
   py::class_<MPSCommandGraph, std::shared_ptr<MPSCommandGraph>>(
       module, "_MPSGraph")
       .def(

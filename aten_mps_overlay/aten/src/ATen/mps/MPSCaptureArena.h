@@ -44,7 +44,7 @@ class CaptureArena {
   size_t used() const {
     return used_;
   }
-  /// Bytes that were in use at any time: what the arena needs of its heaps.
+  /// High-water mark: the bytes of its heaps that were ever handed out.
   size_t reserved() const {
     return reserved_;
   }

@@ -9,7 +9,7 @@ static constexpr size_t kHeapRounding = size_t(64) << 10;
 // what most small graphs need, in one piece: memory of two heaps is never joined
 static constexpr size_t kSmallestHeap = size_t(1) << 20;
 static constexpr size_t kLargestStep = size_t(1) << 30;
-// sums and scalars often outlive the large buffers around them, whose place they would cut
+// sums and scalars often outlive the large buffers around them, and would split the room for the next large buffer
 static constexpr size_t kLargestSmall = 256;
 
 static size_t roundUp(size_t size, size_t multiple) {
@@ -120,7 +120,7 @@ bool CaptureArena::grow(size_t size, size_t limit, MTLResourceOptions options) {
     descriptor.size = length;
     // resourceOptions holds storage, cache and hazard tracking modes
     descriptor.resourceOptions = options;
-    // ranges overlap those of buffers that are recorded and no longer in use
+    // Placement: a new buffer may overlap a freed one that recorded work still uses.
     descriptor.type = MTLHeapTypePlacement;
     id<MTLHeap> heap = [device_ newHeapWithDescriptor:descriptor];
     [descriptor release];

@@ -35,7 +35,7 @@ static std::unique_ptr<MPSGraphCapture> takeOff(std::unique_ptr<MPSGraphCapture>
     stream->setCapture(nullptr);
     ending->stop();
   });
-  // the graph's next replay overwrites what the block has cast
+  // Casts made in the block lie in the graph's pool. The next replay overwrites them.
   autocast::clear_cache();
   return capture;
 }
@@ -64,7 +64,7 @@ void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool,
   TORCH_CHECK(
       !profiler.isOperationProfilingEnabled() && !profiler.isSignpostTracingEnabled() && !profiler.isCapturing(),
       "torch.mps graph capture: the MPS profiler is on. Stop it before the capture begins.");
-  // a replay casts by itself what the block uses
+  // Casts made before the block would not be recorded.
   autocast::clear_cache();
   auto* stream = getCurrentMPSStream();
   const auto used_pool = pool ? *pool : newGraphPool();
@@ -134,7 +134,7 @@ void MPSCommandGraph::replay() {
     if (!replay_) {
       replay_ = makeReplay(recording_, link_limit_);
     }
-    made = replay_; // another thread may reset the graph meanwhile, or make another one
+    made = replay_; // another thread may reset the graph meanwhile
   }
   made->check();
   if (made->isEmpty()) {

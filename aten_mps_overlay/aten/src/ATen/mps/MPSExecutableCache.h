@@ -1,6 +1,6 @@
 #pragma once
 
-// Compiled MPSGraphs by the shapes and types of what they are fed. The part below the line needs Objective-C++.
+// Compiled MPSGraphs by the shapes and types of their feeds. The declarations under __OBJC__ need Objective-C++.
 
 #include <c10/core/ScalarType.h>
 #include <c10/macros/Macros.h>
@@ -37,11 +37,11 @@ struct MPSExecutableCacheEntry {
 TORCH_API MPSExecutableCacheStats executableCacheStats();
 /// The counts for each key of MPSGraphCache that was looked up; the limit is for all together.
 TORCH_API std::map<std::string, MPSExecutableCacheStats> executableCacheStatsByKey();
-/// What is kept, the last used first.
+/// The executables in the cache, most recently used first.
 TORCH_API std::vector<MPSExecutableCacheEntry> executableCacheEntries();
 /// Forgets all executables, and sets the counts to zero.
 TORCH_API void clearExecutableCache();
-/// Sets how many executables are kept; those that were used last stay.
+/// Sets how many executables are kept. The most recently used stay.
 TORCH_API void setExecutableCacheLimit(size_t limit);
 /// Lets operators outside of a capture run their graphs as cached executables. Also PYTORCH_MPS_EXECUTABLE_CACHE=1.
 TORCH_API void setExecutableCacheEnabled(bool enabled);
@@ -66,7 +66,8 @@ namespace at::mps {
 /// The dtype of tensors of this type, Undefined if they can't have it.
 c10::ScalarType scalarTypeOf(MPSDataType type);
 
-/// What an executable is run on, in the order of its feedTensors and targetTensors; or why there is none.
+/// An executable with its inputs in the order of feedTensors and its results in the order of targetTensors. If there is
+/// no executable, `problem` says why.
 struct MPSExecutableRun {
   MPSGraphExecutable* executable = nil;
   std::string problem;

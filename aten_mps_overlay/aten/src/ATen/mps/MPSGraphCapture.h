@@ -32,9 +32,9 @@ class MPSGraphCapture final : public MPSKernelRecorder {
     return freeze_host_reads_;
   }
 
-  /// Makes the capture that of the calling thread, whose work it records from here on. Off the queue.
+  /// Records the calling thread from now on. Off the queue.
   void belongToThisThread();
-  /// Ends that. Off the queue, on any thread.
+  /// Records no thread any more. On any thread; on the queue only when a graph is destroyed there.
   void belongToNoThread();
 
   // Called by the stream, on its queue.
@@ -52,9 +52,9 @@ class MPSGraphCapture final : public MPSKernelRecorder {
 
   // Called from any thread.
   enum class Seen {
-    GIVEN, // to an operator: existed before the block unless that made it
-    RETURNED, // by one
-    BOUND, // outside of operators: likewise existed
+    GIVEN, // an argument of an operator. It is from before the block, unless its memory was allocated in the block
+    RETURNED, // a result of an operator
+    BOUND, // bound outside of operators; from before the block, as GIVEN
   };
   void watchTensor(const TensorBase& tensor, Seen seen = Seen::BOUND);
   /// Whether tensors were seen that nameUses() has not named.
@@ -134,7 +134,7 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   // lock.
   MPSMutex<MPSLockRank::CAPTURE> mutex_;
   std::shared_ptr<MPSRecording> recording_;
-  // with whether they lie in the graph's pool
+  // allocated by this capture; true if in the graph's pool
   std::unordered_map<const void*, bool> allocated_here_;
   std::vector<MPSWatchedTensor> watched_;
   std::vector<Version> versions_;
@@ -152,8 +152,8 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   bool stopped_ = false;
 };
 
-/// The capture that the work submitted by this thread (on the queue: by that of the block) is part of, or none. It does
-/// not end while this lives. Run no operator meanwhile.
+/// The capture that work submitted by this thread is part of, or none; on the queue, by the thread that submitted the
+/// block. Holds a lock, so the capture can't end. Run no operator while you hold it.
 class MPSCaptureUnderway {
  public:
   MPSCaptureUnderway();

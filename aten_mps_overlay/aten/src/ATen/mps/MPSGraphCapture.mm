@@ -21,7 +21,7 @@ static MPSGraphCapture* underway = nullptr;
 // Of the last capture that this thread began.
 static thread_local CallbackHandle last_observer = INVALID_CALLBACK_HANDLE;
 
-// Does nothing on other threads, which can't: theirs removes itself.
+// Only the thread that has the callback can remove it. On other threads observeInputs() does.
 static void removeObserver(CallbackHandle observer) {
   if (isObserved(observer)) {
     removeCallback(observer);
@@ -30,7 +30,7 @@ static void removeObserver(CallbackHandle observer) {
 
 namespace {
 
-// Tells that beginOperator() was called.
+// Marks that observeInputs() called beginOperator(), so that observeOutputs() must call endOperator().
 struct Running final : ObserverContext {
   Running(const RecordFunction& function, MPSHostAccess* caller) : access(function, caller) {}
   MPSHostAccess access;
@@ -40,7 +40,7 @@ struct Running final : ObserverContext {
 thread_local std::vector<MPSHostAccess*> accesses_now;
 
 void observe(c10::ArrayRef<const IValue> values, MPSGraphCapture::Seen seen) {
-  // a tensor of a subclass may ask Python, which must not wait for who waits for the capture
+  // Asking a tensor of a subclass may run Python, so it is done before the capture is locked.
   c10::SmallVector<Tensor, 8> used;
   for (const auto& value : values) {
     forEachTensor(value, [&](const Tensor& tensor) {
@@ -222,9 +222,9 @@ void MPSGraphCapture::stop() {
   allocator->endAllocateToPool();
 }
 
-// What a capture allocates lies in its pool, where those that come later in the capture may have it after a free.
-// Blocks that were there before and are used, and those that the host writes, are not given away as long as the
-// graph lives.
+// Memory of the pool is reused within the capture, so it is not pinned. Everything else that a step uses is pinned as
+// long as the graph lives: blocks from before the capture, scalars that the host wrote, and blocks for which the pool
+// had no room.
 void MPSGraphCapture::observeBuffer(const void* buffer) {
   if (!isOfThisSubmission()) {
     return;
@@ -270,7 +270,7 @@ void MPSGraphCapture::watchTensor(const TensorBase& tensor, Seen seen) {
   std::lock_guard lock(mutex_);
   const auto [position, is_new] = watched_places_.try_emplace(tensor.unsafeGetTensorImpl(), watched_.size());
   using Kind = MPSWatchedTensor::Kind;
-  // one without memory is of the block if an operator returned it before any was given it
+  // A tensor without memory belongs to the block if it was first seen as a result.
   const bool is_of_block = data ? allocated_here_.count(data) > 0 : seen == Seen::RETURNED;
   const Kind kind = is_of_block ? Kind::RESULT : check_input_liveness_ ? Kind::LIVE_INPUT : Kind::INPUT;
   if (is_new) {
@@ -306,8 +306,8 @@ void MPSGraphCapture::nameUses(const std::string& use) {
   host_computations_.nameUses(use);
 }
 
-// Steps before the move use the old memory, those after it the new. For a tensor that was made in the block that is
-// what running the block again would do as well; for one that existed before it is not.
+// Steps before the move use the old memory, those after it the new. Running the block again would do the same to a
+// tensor made in it, but not to one from before.
 void MPSGraphCapture::refuseMove(const MPSWatchedTensor& tensor) {
   const void* before = tensor.record().data(); // null for an empty tensor, which out= may have filled
   if (before && allocated_here_.count(before) == 0 && refusal_.empty()) {
@@ -569,7 +569,7 @@ std::shared_ptr<const MPSRecording> MPSGraphCapture::finish(id<MTLDevice> device
                  [](const auto& gradient) { return gradient.isCurrent(); });
   }
   addWrittenGradients(gradients, watched, versions);
-  // forgets tensors that are gone, which have their counters as long as they are known
+  // Drops the weak references to dead tensors. That frees their counters, and set() sees which ones nobody else holds.
   recording->watched.set(std::move(watched), host_computations_.takeInputs());
   auto written = writtenOf(versions);
   versions.clear();

@@ -76,12 +76,12 @@ void MPSHostSource::check() const {
 
 void MPSHostSource::write(void* bytes) {
   if (plain_bytes_ > 0) {
-    // the device gets the bits of a conjugate or negative view, and is told of the flag apart
+    // The bits are copied as stored. The device tensor has the conjugate or negative flag itself.
     std::memcpy(bytes, alias_.const_data_ptr(), plain_bytes_);
     return;
   }
-  // Nothing of the caller's may run on the queue: a dispatch mode would wait for the interpreter's lock, whose owner
-  // may wait for the queue.
+  // This runs on the queue. A dispatch mode would take the GIL, and the thread that holds the GIL may be waiting for
+  // the queue.
   const c10::impl::ExcludeDispatchKeyGuard no_modes(
       c10::DispatchKeySet({c10::DispatchKey::Python,
                            c10::DispatchKey::PythonTLSSnapshot,

@@ -9,10 +9,10 @@
 
 namespace at::mps {
 
-/// Who holds a lock may wait for those after it, and for none before or beside
-/// it. Between UNDERWAY and CAPTURE comes the allocator's, which calls back
-/// with it held: the filter of beginAllocateToPool(), the buffer observer. A
-/// generator's comes before UNDERWAY.
+/// A thread that holds a lock may take only locks of a later rank. The
+/// allocator's lock, which has no rank, comes between UNDERWAY and CAPTURE: the
+/// allocator calls filter and observer while it holds it. A generator's lock
+/// comes before UNDERWAY.
 enum class MPSLockRank : uint8_t {
   // MPSCommandGraph's
   GRAPH,

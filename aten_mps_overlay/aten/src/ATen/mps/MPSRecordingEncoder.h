@@ -18,7 +18,7 @@ struct MPSKernelRecorder {
   virtual void useBuffer(id<MTLBuffer> buffer) = 0;
   /// Is asked of bytes that get bound whether a replay is to have new ones; null if it is to have the same.
   virtual std::shared_ptr<const MPSRefreshedBytes> refreshOf(const void* bytes, size_t length) = 0;
-  /// Is told of a call that was passed on but can't be recorded: a graph with it would lack work.
+  /// Called for a forwarded call that can't be recorded. The capture must then fail.
   virtual void refuse(const std::string& reason) = 0;
 };
 
@@ -28,8 +28,9 @@ struct MPSKernelRecorder {
  * Forwards every call to the encoder it stands in for, and records each dispatch with the whole state it runs with:
  * encoder state stays until it is replaced, so what was set before the last pipeline change still counts.
  *
- * Deliberately not declared as MTLComputeCommandEncoder: a method that is neither written out here nor known to be
- * harmless arrives in forwardingTargetForSelector: and is refused, instead of being inherited from a protocol default.
+ * Does not declare MTLComputeCommandEncoder, so that it need not implement all of it. A method that is neither written
+ * out here nor known to be harmless reaches forwardingTargetForSelector: and is refused. All calls come on the stream's
+ * queue. `recorder` must outlive the last one.
  */
 @interface MPSRecordingEncoder : NSObject
 

@@ -13,7 +13,7 @@
 
 namespace at::mps {
 
-/// What an MPSCommandGraph does at a replay of a recording, which it keeps. It does not change once it is made.
+/// Encodes a recording again, and keeps the recording alive. Immutable.
 class MPSReplay {
  public:
   /// Joins graph runs, at most `link_limit` to one executable (none with 0; warns once if the system can't), and lays

@@ -69,11 +69,11 @@ void MPSReplay::encode(MPSStream* stream) const {
     capture->keepPart(recording_);
   }
   stream->endKernelCoalescing();
-  // its errors are not those of the replay, which may have to wait for it
+  // Commit earlier work, so that its errors are not reported as errors of the replay.
   stream->commitEarlierWork();
   auto staging = refreshes_.write(stream->device());
   recording_->countReplay();
-  // the graph may be dropped before the GPU is done
+  // The watch keeps the executables until the GPU is done: the graph may be dropped earlier.
   MPSReplayWatch watch(stream, used_.get());
   watch.look();
   MPSStepEncoder encoder(stream, watch, refreshes_, staging.get());

@@ -15,9 +15,10 @@ class MPSReplayWatch {
  public:
   MPSReplayWatch(MPSStream* stream, NSObject* kept) : stream_(stream), kept_(kept) {}
 
-  /// After something that may have committed; also before the first.
+  /// Watches the current command buffer, if it is a new one. Call it before the first step, and after each step that
+  /// may have committed.
   void look();
-  /// `problem` is asked on completion of the last one for an error that the GPU does not know of.
+  /// When the current command buffer completes, asks `problem` for an error that Metal does not report. After look().
   void watch(std::string (^problem)(id<MTLCommandBuffer>));
   /// Calls the block when the GPU is done with the last one.
   void afterwards(void (^block)());

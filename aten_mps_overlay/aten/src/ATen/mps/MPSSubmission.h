@@ -15,13 +15,13 @@
 
 namespace at::mps {
 
-/// What the stream's queue has to know of the thread that submits work: it may run the work on another one.
+/// The thread that submitted a block of the stream's queue, which may run the block on another thread.
 struct MPSSubmission {
   /// Asks the calling thread, which must not be on the queue.
   static MPSSubmission ofThisThread();
-  /// That of the block which the queue runs; off the queue, that of the calling thread.
+  /// On the queue: who submitted the running block. Off the queue: the calling thread.
   static MPSSubmission current();
-  /// False in a block that came to the queue by dispatch_sync(), which an exception must not leave.
+  /// True if an exception may leave the current code. It must not leave a block of plain dispatch_sync().
   static bool mayRaise();
 
   /// The capture that the work is part of, or 0.
@@ -31,14 +31,14 @@ struct MPSSubmission {
   const char* innermost_operator = nullptr;
   /// What a copy to the device reads.
   std::shared_ptr<MPSHostRefresh> host_source;
-  /// False for a block that came to the queue without dispatchSubmission(), and that no thread of a capture runs.
+  /// False if nobody knows who submitted the block: it came by plain dispatch_sync(), on a thread without the observer.
   bool is_known = true;
 };
 
 /// Names the innermost operator of what the rest of the block submits. In blocks of dispatchSubmission() only.
 void setInnermostOperator(const char* name);
 
-/// dispatch_sync(), after which the queue knows the block as submitted by the calling thread.
+/// dispatch_sync(), which also tells the queue that the calling thread submitted the block.
 void dispatchSubmission(dispatch_queue_t queue, void (^block)());
 
 /// ", in aten::item" if that is what the caller asked the submitting thread for, "" if it is not known.

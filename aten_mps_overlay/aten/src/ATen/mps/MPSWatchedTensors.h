@@ -35,8 +35,8 @@ class MPSWatchedTensor {
     record_.setUse(use);
   }
   /// True when the tensor still lives but its storage was reallocated, shrunk
-  /// or replaced. If its storage is watched in its place: when that was, or is
-  /// gone.
+  /// or replaced. Once the tensor is gone and its storage is watched: true when
+  /// the storage moved or was freed.
   bool moved() const {
     return watches_storage_ && record_.isGone() ? record_.isStorageMoved()
                                                 : record_.isMoved();
@@ -49,7 +49,7 @@ class MPSWatchedTensor {
     }
     return is_from_before_ ? record_.isChanged() : moved();
   }
-  /// True when only graphs have the storage of a LIVE_INPUT any more.
+  /// True when the storage of a LIVE_INPUT was freed.
   bool gone() const {
     return kind_ == Kind::LIVE_INPUT && record_.isStorageGone();
   }

@@ -10,8 +10,8 @@ const StorageImpl* MPSWatchedTensor::storageOfLiving() const {
   return tensor && tensor->has_storage() ? tensor->storage().unsafeGetStorageImpl() : nullptr;
 }
 
-// An operator may have been given a tensor that is not the one whose storage is replaced later: `.data` gives such
-// ones. When one is gone, its storage is watched, unless another watched tensor has it.
+// An operator may get an alias, such as `x.data`. The alias dies, and `x` is moved later. So the storage of a dead
+// alias is watched, unless another watched tensor has it.
 static void watchStorages(std::vector<MPSWatchedTensor>& tensors) {
   std::unordered_set<const StorageImpl*> watched;
   for (const auto& tensor : tensors) {

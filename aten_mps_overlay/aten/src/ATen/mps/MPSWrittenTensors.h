@@ -21,8 +21,9 @@ class MPSWrittenGradient {
     WRITTEN,
     // the capture made it: it becomes the gradient again after `.grad = None`
     MADE,
-    // likewise, and the capture used it up, as a step of an optimizer does: it
-    // becomes the gradient again in place of any other
+    // likewise, and the block also wrote the tensor itself, as an optimizer
+    // step
+    // does: it becomes the gradient again in place of any other
     USED,
   };
 
@@ -33,8 +34,8 @@ class MPSWrittenGradient {
   }
   /// True when the tensor lives and the graph writes its gradient of now.
   bool isCurrent() const;
-  /// True when the tensor still lives but has another gradient, or none, in a
-  /// way that giveBack() does not undo.
+  /// True if the tensor lives and a replay must raise because its gradient is
+  /// another one.
   bool replaced() const;
   /// Makes what the graph writes the gradient of the tensor again. Off the
   /// queue.

@@ -47,7 +47,7 @@ std::string MPSWrittenGradient::describe() const {
   return text.str();
 }
 
-// By which two are known to be the same.
+// The address of the shared counter.
 static const void* addressOf(const c10::VariableVersion& version) {
   const void* counter = nullptr;
   static_assert(sizeof(version) == sizeof(counter), "a VariableVersion is a pointer to its counter");
