@@ -41,8 +41,8 @@ refresh:    ## take the commits back into patches/ and aten_mps_overlay/
 verify:     ## check that every patch applies and keeps the rules
 	@$(MPSFORK) verify
 
-simulator:  ## build the Metal simulator [TESTS BASE_ONLY CHECKOUT]
-	@$(MPSFORK) simulator $(if $(TESTS),--tests) $(if $(BASE_ONLY),--base-only) $(if $(CHECKOUT),--checkout $(CHECKOUT))
+simulator:  ## build the Metal simulator [TESTS BASE_ONLY]
+	@$(MPSFORK) simulator $(if $(TESTS),--tests) $(if $(BASE_ONLY),--base-only)
 
 export:     ## write the series as mails to build/export [STACK GHSTACK AUTHOR]
 	@$(MPSFORK) export $(if $(STACK),--stack $(STACK)) $(if $(GHSTACK),--ghstack) $(if $(AUTHOR),--author "$(AUTHOR)")

@@ -27,20 +27,12 @@ _PATH = click.Path(path_type=Path)
 
 @click.command()
 @click.option("--base-only", is_flag=True, help="Build it on the base without the series, in build/simulator-base.")
-@click.option(
-    "--checkout",
-    type=_PATH,
-    metavar="DIR",
-    help="Build it on these sources of PyTorch, as they are, in build/simulator-own.",
-)
 @click.option("--tests", is_flag=True, help="Build the test programs too, as `test` does.")
 @click.pass_obj
-def simulator(project: Project, base_only: bool, checkout: Path | None, tests: bool) -> None:
+def simulator(project: Project, base_only: bool, tests: bool) -> None:
     """Build the Metal simulator with the patched MPS backend (Linux)."""
-    if base_only and checkout:
-        raise ForkToolError("--base-only makes a checkout, --checkout names one: give one of the two.")
-    if base_only or checkout:
-        build = make_unpatched_ready(project, checkout, tests)
+    if base_only:
+        build = make_unpatched_ready(project, tests)
         say(f"Programs run on it with `.venv/bin/python -m mps_simulator --build {project.layout.shown(build)} …`.")
     else:
         make_ready(project, tests=tests)

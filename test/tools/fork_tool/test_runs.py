@@ -150,23 +150,6 @@ def test_simulator_of_a_worktree_that_was_removed_by_hand(bench: tuple[Workshop,
     assert (shop.layout.base_checkout / "aten" / "Graph.mm").exists()
 
 
-def test_simulator_of_own_sources(bench: tuple[Workshop, list[str]], tmp_path: Path) -> None:
-    shop, commands = bench
-    own = tmp_path / "own"
-    own.mkdir()
-    assert "give the top of a checkout of PyTorch v0.1" in shop.error("simulator", "--checkout", str(own))
-    backend = own / "aten" / "src" / "ATen" / "mps" / "MPSStream.mm"
-    backend.parent.mkdir(parents=True)
-    backend.touch()
-    (own / "version.txt").write_text("0.2.0a0\n")
-    assert "is PyTorch 0.2.0a0, and the rest" in shop.error("simulator", "--checkout", str(own))
-    (own / "version.txt").write_text("0.1a0\n")
-    shop.good("simulator", "--checkout", str(own))
-    assert f"-DTORCH_CHECKOUT={own}" in commands[0]
-    assert commands[-1] == BUILD + "-own"
-    assert "give one of the two" in shop.error("simulator", "--base-only", "--checkout", str(own))
-
-
 def test_fallback_commands(bench: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     shop, commands = bench
     program = "scripts/fallback_bench/run.py"
