@@ -19,8 +19,7 @@ from fork_tool.machine import setup as setup_module
 from fork_tool.machine.machine import LACKS, LATER, OK
 from fork_tool.rebase import drift as drift_module
 from fork_tool.rebase import run as rebase_module
-from fork_tool.rebase.carried import Moved
-from fork_tool.rebase.state import show_clashes
+from fork_tool.rebase.carried import Moved, show_clashes
 from fork_tool.series import apply as apply_module
 from fork_tool.series import export as export_module
 from fork_tool.series import refresh as refresh_module

@@ -38,7 +38,7 @@ class Layout:
     build = Place("build")
     checkout = Place("build/pytorch")
     # Worktrees of the checkout: the base without the series; the series up to one entry, which goes from entry to
-    # entry; and the one in which an entry that conflicts with another base waits for the user's hand.
+    # entry; and the one in which git moves the series to another base, and a conflict waits for the user.
     base_checkout = Place("build/pytorch-base")
     entries_checkout = Place("build/pytorch-entries")
     rebase_checkout = Place("build/pytorch-rebase")
