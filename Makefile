@@ -15,8 +15,8 @@ demo:       ## capture and replay real models, and compare them with eager
 test:       ## run all test suites [QUICK]
 	@$(MPSFORK) test $(if $(QUICK),--quick)
 
-wheel:      ## make a Mac's wheel [PYTHON FROM_SOURCE NO_DEVICE JOBS DRY_RUN]
-	@$(MPSFORK) wheel $(if $(FROM_SOURCE),--from-source) $(if $(PYTHON),--python $(PYTHON)) $(if $(NO_DEVICE),--no-device) $(if $(DRY_RUN),--dry-run) $(if $(JOBS),--jobs $(JOBS))
+wheel:      ## make a Mac's wheel [PYTHON JOBS]
+	@$(MPSFORK) wheel $(if $(PYTHON),--python $(PYTHON)) $(if $(JOBS),--jobs $(JOBS))
 
 BENCH_OPTIONS = $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) $(if $(NOREPLAY),--no-replay) $(if $(PAGE),--page $(PAGE))
 

@@ -51,8 +51,6 @@ class Layout:
     # Upstream's tools in an environment of their own, and what they leave.
     upstream_checks = Place("build/upstream_checks")
     export = Place("build/export")
-    # The build of torch's wheel: its environments, the wheel.
-    wheel = Place("build/wheel")
 
     def other_simulator_build(self, name: str) -> Path:
         """A build of the simulator beside the usual one."""

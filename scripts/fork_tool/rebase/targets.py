@@ -163,7 +163,7 @@ def rewritten_pin(project: Project, target: Target) -> tuple[str, list[str]]:
             f"base.toml no longer has the table [debian]: {pin.tarball.name} is not the source of {target.name}."
         )
     notes.append(
-        "what base.toml says of building and making wheels ([wheel.build], [mac_library]) is still that of "
+        "what base.toml says of making wheels ([mac_library]) is still that of "
         f"{pin.tag}: scripts/mac_wheel/README.md gives the reasons for its values."
     )
     return edit_pin(text, path, values, without), notes
