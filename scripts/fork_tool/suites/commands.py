@@ -14,7 +14,6 @@ from fork_tool.series.project import Project
 from fork_tool.suites import each_entry, newer_base, runner
 from fork_tool.suites import lint_overlay as lint_module
 from fork_tool.suites.mutants import run as mutants_module
-from fork_tool.suites.one_suite import SANITIZERS
 from fork_tool.suites.reports import Count
 from fork_tool.suites.simulator import make_ready, make_unpatched_ready, simulator_machine
 from fork_tool.suites.suite import load_suites
@@ -75,22 +74,6 @@ def test(project: Project, suites: tuple[str, ...], quick: bool, jobs: int | Non
 def test_mps(project: Project, macos: tuple[str, ...], more: bool, captured: bool, arguments: tuple[str, ...]) -> int:
     """Run upstream's test/test_mps.py and write build/reports/test_mps_VERSION.json."""
     return runner.run_upstream_tests(project, arguments, macos, more, captured)
-
-
-@click.command("test-sanitized")
-@click.option(
-    "--sanitizer",
-    type=click.Choice(list(SANITIZERS)),
-    default="address",
-    show_default=True,
-    help="address finds undefined behaviour too.",
-)
-@_SUITE
-@click.pass_obj
-def test_sanitized(project: Project, sanitizer: str, suites: tuple[str, ...]) -> int:
-    """Run tests under AddressSanitizer or ThreadSanitizer."""
-    there = load_suites(project.layout).sanitized[sanitizer]
-    return _status(runner.run_suites(project, suites, there, f"test-sanitized --sanitizer {sanitizer}"))
 
 
 @click.command("test-entries")
