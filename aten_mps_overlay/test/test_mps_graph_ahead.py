@@ -85,11 +85,15 @@ class TestAhead(GraphTestCase):
             if i % 2 and count:
                 wait_until_ready(graph, count)
         self.assertEqual(graph.stats()["replays"], 6)
-        self.assertEqual(graph.stats()["why_not_ahead"], "" if count else "encode_ahead is 0")
+        self.assertEqual(
+            graph.stats()["why_not_ahead"], "" if count else "encode_ahead is 0"
+        )
 
     def test_host_data_is_that_of_the_replay(self):
         host = torch.zeros(1024)
-        graph, out = captured_ahead(lambda: host.to("mps") + torch.rand(1024, device="mps"))
+        graph, out = captured_ahead(
+            lambda: host.to("mps") + torch.rand(1024, device="mps")
+        )
         graph.replay()
         wait_until_ready(graph)
         self.assertGreaterEqual(graph.stats()["ready_bytes"], host.nbytes)
@@ -97,7 +101,11 @@ class TestAhead(GraphTestCase):
         torch.manual_seed(3)
         graph.replay()
         torch.manual_seed(3)
-        self.assertEqual(out, torch.full((1024,), 7.0, device="mps") + torch.rand(1024, device="mps"), **EXACT)
+        self.assertEqual(
+            out,
+            torch.full((1024,), 7.0, device="mps") + torch.rand(1024, device="mps"),
+            **EXACT,
+        )
 
     def test_order_with_eager_work(self):
         x = torch.zeros(256, device="mps")
@@ -116,7 +124,9 @@ class TestAhead(GraphTestCase):
 
     def test_synchronize_waits(self):
         x = torch.ones(512, 512, device="mps")
-        graph, out = captured_ahead(lambda: [x.copy_(torch.tanh(x @ x)) for _ in range(10)][-1])
+        graph, out = captured_ahead(
+            lambda: [x.copy_(torch.tanh(x @ x)) for _ in range(10)][-1]
+        )
         for _ in range(3):
             graph.replay()
             wait_until_ready(graph)
@@ -164,7 +174,9 @@ class TestAhead(GraphTestCase):
         x = torch.ones(1 << 18, device="mps")
         host = torch.ones(1 << 18)
         level = self.settled_level()
-        graph, out = captured_ahead(lambda: torch.tanh(x + host.to("mps")) * 3, count=2, keep_graph=True)
+        graph, out = captured_ahead(
+            lambda: torch.tanh(x + host.to("mps")) * 3, count=2, keep_graph=True
+        )
         graph.replay()
         if end != "del at once":
             wait_until_ready(graph, 2)
@@ -207,7 +219,10 @@ class TestAhead(GraphTestCase):
         total = torch.zeros(8, device="mps")
         graph, _ = captured_ahead(lambda: total.add_(1), count=2)
         total.zero_()
-        others = [captured_ahead(lambda: torch.full((8,), 2.0 * i, device="mps")) for i in range(4)]
+        others = [
+            captured_ahead(lambda: torch.full((8,), 2.0 * i, device="mps"))
+            for i in range(4)
+        ]
 
         def replay(number):
             for _ in range(50):
@@ -254,7 +269,9 @@ class TestAhead(GraphTestCase):
     def test_kernel_object_is_named(self):
         a = torch.eye(4, device="mps") * 2
         b = torch.ones(4, 2, device="mps")
-        graph, out = captured_ahead(lambda: torch.linalg.solve_triangular(a, b, upper=True))
+        graph, out = captured_ahead(
+            lambda: torch.linalg.solve_triangular(a, b, upper=True)
+        )
         for i in range(1, 4):
             b.fill_(i)
             out.zero_()
@@ -262,10 +279,14 @@ class TestAhead(GraphTestCase):
             self.assertEqual(out, b / 2)
         stats = graph.stats()
         self.assertEqual(stats["ready_replays"], 0)
-        self.assertRegex(stats["why_not_ahead"], "aten::.*triangular.* uses an MPS kernel object")
+        self.assertRegex(
+            stats["why_not_ahead"], "aten::.*triangular.* uses an MPS kernel object"
+        )
 
     def test_wrong_arguments(self):
-        with self.assertRaisesRegex(TypeError, "encode_ahead must be an int or None, got str"):
+        with self.assertRaisesRegex(
+            TypeError, "encode_ahead must be an int or None, got str"
+        ):
             torch.mps.MPSGraph(encode_ahead="1")
         for count in (-1, 17):
             message = f"encode_ahead must be 0 to 16, but is {count}"
