@@ -8,16 +8,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import torch  # noqa: E402
-from measuring import (  # noqa: E402
-    console_with_device,
-    counted_calls,
-    finish,
-    heading,
-    median_seconds,
-    on_simulator,
-    options,
-    without_gpu_work,
-)
+from benchmark.devices import Device  # noqa: E402
+from benchmark.report import heading  # noqa: E402
+from measuring import device_and_console, finish, median_seconds, options  # noqa: E402
 from rich.table import Table  # noqa: E402
 
 from demo.cases import all_cases, Case  # noqa: E402
@@ -50,15 +43,13 @@ class Result:
         return same and self.values_finite and self.distinct_outputs > 1
 
 
-def _cost(run: Callable[[], object], repeats: int) -> Cost:
-    run()
-    torch.mps.synchronize()
-    calls = counted_calls(run)
-    return median_seconds(run, repeats), calls
+def _cost(run: Callable[[], object], repeats: int, device: Device) -> Cost:
+    calls = device.calls(run)
+    return median_seconds(run, repeats), calls and calls["total"]
 
 
 @torch.no_grad()
-def measure(case: Case, repeats: int) -> Result:
+def measure(case: Case, repeats: int, device: Device) -> Result:
     """Capture on one input; replay on all others and compare with eager; then measure both."""
     case.prepare()
     graph = torch.mps.MPSGraph()
@@ -74,11 +65,11 @@ def measure(case: Case, repeats: int) -> Result:
 
     eager_all, replay_all = torch.cat(expected), torch.cat(replayed)
     steps = graph.stats()
-    with without_gpu_work():
+    with device.measuring():
         case.prepare()
-        eager = _cost(case.step, repeats)
+        eager = _cost(case.step, repeats, device)
         case.prepare()
-        replay = _cost(graph.replay, repeats)
+        replay = _cost(graph.replay, repeats, device)
     return Result(
         case.name,
         case.data,
@@ -95,9 +86,9 @@ def measure(case: Case, repeats: int) -> Result:
     )
 
 
-def table(results: list[Result]) -> Table:
+def table(results: list[Result], simulated: bool) -> Table:
     """The table that the demo prints."""
-    where = "null mode" if on_simulator() else "device"
+    where = "null mode" if simulated else "device"
     result = Table(
         *("model", "data", "steps of the graph", "passes replayed", "largest difference\nreplay − eager"),
         *(
@@ -127,15 +118,16 @@ def table(results: list[Result]) -> Table:
 @options("build/reports/demo.json", repeats=30)
 def main(small: bool, repeats: int, report: Path) -> None:
     """Capture models on one input, replay them on others, and compare with eager."""
-    console = console_with_device("make demo")
+    device, console = device_and_console()
     results = []
     for case in all_cases(small):
         console.print(f"[dim]{case.name}: capture, replay, compare …[/dim]")
-        results.append(measure(case, repeats))
-    console.print(heading(), style="bold")
-    console.print(table(results))
+        results.append(measure(case, repeats, device))
+    console.print(heading(device), style="bold")
+    console.print(table(results, device.simulated))
     wrong = [row.name for row in results if not row.equal]
     finish(
+        device,
         console,
         report,
         {"small": small, "rows": [asdict(row) | {"equal": row.equal} for row in results]},

@@ -11,15 +11,9 @@ import click
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import torch  # noqa: E402
-from measuring import (  # noqa: E402
-    console_with_device,
-    finish,
-    heading,
-    median_seconds,
-    on_simulator,
-    options,
-    without_gpu_work,
-)
+from benchmark.devices import Device  # noqa: E402
+from benchmark.report import heading  # noqa: E402
+from measuring import device_and_console, finish, median_seconds, options  # noqa: E402
 from rich.table import Table  # noqa: E402
 
 from graph_caching.cases import all_cases, Case  # noqa: E402
@@ -71,7 +65,7 @@ class Result:
 
 
 @torch.no_grad()
-def measure(case: Case, calls: int, repeats: int) -> Result:
+def measure(case: Case, calls: int, repeats: int, device: Device) -> Result:
     """Run a case `calls` times on new inputs each way, then measure what a call costs."""
     result = Result(case.kind, case.parameters, calls, Counts(), Counts(), True, {})
     for _ in range(calls):
@@ -96,7 +90,7 @@ def measure(case: Case, calls: int, repeats: int) -> Result:
                 graph.replay()
             result.equal &= torch.equal(output.cpu(), expected.cpu())
 
-    with without_gpu_work():
+    with device.measuring():
         for way in WAYS:
             run = graphs[0][0].replay if way == "replay" else lambda: case.call(*inputs)
             torch.mps.set_executable_cache_enabled(way == "eager_cached")
@@ -104,10 +98,10 @@ def measure(case: Case, calls: int, repeats: int) -> Result:
     return result
 
 
-def cases_table(results: list[Result]) -> Table:
+def cases_table(results: list[Result], simulated: bool) -> Table:
     """What each call of an operation counted and cost."""
     result = Table("operation", "parameters", title="Each operation and its parameters")
-    unit = "simulated µs of CPU" if on_simulator() else "µs of CPU"
+    unit = "simulated µs of CPU" if simulated else "µs of CPU"
     asked = (f"{results[0].calls} eager calls", f"then {CAPTURES} captures")
     for column in (*(f"{one}\nmisses / hits" for one in asked), *(f"{way}\n{unit}" for way in WAYS.values())):
         result.add_column(column, justify="right")
@@ -141,16 +135,17 @@ def operations_table(operations: dict[str, dict[str, int]]) -> Table:
 def main(small: bool, calls: int, repeats: int, report: Path) -> None:
     """Run matmul, convolution and attention without and with cached executables, and captured."""
     del small
-    console = console_with_device("scripts/mpsfork graph-caching")
+    device, console = device_and_console()
     torch.manual_seed(0)
     torch.mps.executable_cache_clear()
-    results = [measure(case, calls, repeats) for case in all_cases()]
+    results = [measure(case, calls, repeats, device) for case in all_cases()]
     operations = torch.mps.executable_cache_stats_by_operation()
-    console.print(heading(), style="bold")
-    console.print(cases_table(results))
+    console.print(heading(device), style="bold")
+    console.print(cases_table(results, device.simulated))
     console.print(operations_table(operations))
     wrong = [f"{row.kind} {row.parameters}" for row in results if not row.is_good()]
     finish(
+        device,
         console,
         report,
         {"rows": [asdict(row) for row in results], "operations": operations},
