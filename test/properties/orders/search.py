@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Callable
 
-from hypothesis import event, given, HealthCheck, Phase, seed, settings
+from hypothesis import given, HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.internal.conjecture import engine
 from program import Program, programs
-from state_program import state_programs, StateProgram
+from state_program import state_programs
 from verdict import check, Verdict, WRONG
 
 # What is drawn for one seed.
@@ -32,15 +32,6 @@ class Hung(BaseException):
     """Threads of a program hang: hypothesis lets it pass, and shrinks nothing."""
 
 
-def _note(program: Program, verdict: Verdict) -> None:
-    """Counts a program for `--hypothesis-show-statistics`: for its family, its entry points and its kinds of step."""
-    names = {"family: state" if isinstance(program, StateProgram) else "family: order of use"}
-    names |= {f"entry point: {use.entry}" for use in program.uses}
-    names |= {f"step: {name}" for name in verdict.steps}
-    for name in names:
-        event(f"{name}, {verdict.outcome}")
-
-
 def run_batch(
     run: int, batch: int, family: st.SearchStrategy[Program], check: Callable[[Program], Verdict] = check
 ) -> Counter[str]:
@@ -62,7 +53,6 @@ def run_batch(
     def checked(program: Program) -> None:
         verdict = check(program)
         outcomes[verdict.outcome] += 1
-        _note(program, verdict)
         if verdict.outcome == WRONG:
             raise (Hung if verdict.is_hang else Wrong)("\n    ".join([f"seed {run}: {verdict.reason}", *verdict.text]))
 

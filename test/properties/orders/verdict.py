@@ -27,12 +27,11 @@ _WORLDS: dict[type[Program], tuple[type[World], type[World], type[World]]] = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a program, what its steps were, and their names."""
+    """What became of a program, and what its steps were."""
 
     outcome: str
     reason: str
     text: tuple[str, ...]
-    steps: tuple[str, ...]
     is_hang: bool = False
 
 
@@ -139,8 +138,6 @@ def check(program: Program, graph_world: Callable[[], World] | None = None) -> V
         if isinstance(actual.error, AssertionError) or not isinstance(by_trace.error, AssertionError):
             (outcome, reason), expected = traced, by_trace
     last = actual.failed_at if actual.error else expected.failed_at if expected.error else len(program.steps)
-    by_number = {step.number: step for step in (*actual.done, *expected.done) if step.number <= last}
-    done = [by_number[number] for number in sorted(by_number)]
-    steps = [step.text for step in done]
+    steps = [text for number, text in sorted((actual.done | expected.done).items()) if number <= last]
     text = [*_uses(program, " ".join(steps)), *steps]
-    return Verdict(outcome, reason, tuple(text), tuple(step.name for step in done), is_hang)
+    return Verdict(outcome, reason, tuple(text), is_hang)

@@ -99,19 +99,11 @@ class Result:
 
 
 @dataclass
-class Done:
-    """A step that did something: its text, and its name."""
-
-    number: int
-    text: str
-    name: str
-
-
-@dataclass
 class Outcome:
     """What performing a program showed."""
 
-    done: list[Done] = field(default_factory=list)
+    # the texts of the steps that did something, by their numbers
+    done: dict[int, str] = field(default_factory=dict)
     snapshots: list[Seen] = field(default_factory=list)
     error: BaseException | None = None
     failed_at: int = -1
@@ -191,20 +183,20 @@ class World:
         """What is seen: all there is at the end or when a step raises, and before a step that something is lost by."""
         outcome = self.outcome
         torch.mps.manual_seed(SEED)
-        number, step = -1, None
+        number = -1
         try:
             self._set_up(program.uses)
             for number, step in enumerate(program.steps):
                 self.doing = f"{step.name}({step.a}, {step.b})"
                 try:
-                    outcome.done.append(Done(number, self.do(step), step.name))
+                    outcome.done[number] = self.do(step)
                 except NothingToDo:
                     continue
         except Exception as error:
             # its frames would keep this world
             error.__traceback__ = error.__context__ = error.__cause__ = None
             outcome.error, outcome.failed_at = error, number
-            outcome.done.append(Done(number, self.doing, step.name if step else "set_up"))
+            outcome.done[number] = self.doing
         if not isinstance(outcome.error, Hang):
             self._look()
         return outcome
