@@ -1,7 +1,6 @@
 """Runs the capture tests on the simulator, or on a Mac as they are."""
 
 import os
-import random
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -25,20 +24,10 @@ COUNTS = pytest.StashKey[Counter[str]]()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Brings the device before torch is imported, and settles the seed."""
+    """Brings the device before torch is imported."""
     pytest_support.pytest_configure()
     settings.load_profile(PROFILE)
     config.stash[COUNTS] = Counter()
-    # Hypothesis draws one itself only to forget it.
-    if not settings.get_profile(PROFILE).derandomize and config.getoption("hypothesis_seed", None) is None:
-        config.option.hypothesis_seed = str(random.SystemRandom().randrange(1 << 32))
-
-
-def pytest_report_header(config: pytest.Config) -> str:
-    """Says what it takes to draw the same examples again."""
-    seed = config.getoption("hypothesis_seed", None)
-    drawn = "derandomized" if settings.get_profile(PROFILE).derandomize else f"--hypothesis-seed={seed}"
-    return f"capture: HYPOTHESIS_PROFILE={PROFILE}, {drawn}"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
