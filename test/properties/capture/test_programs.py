@@ -11,10 +11,9 @@ import torch
 from hypothesis import given, settings
 from memory import allocated, returns_to
 from program_scope import Scope
-from program_world import Graph, World
+from program_world import Graph, GraphWorld, World
 from tensor_programs import Block, ENDINGS, OTHERS, Program, programs, REFUSALS, Step, TENSORS
 from torch import mps
-from worlds import GraphWorld
 
 pytestmark = [
     # a program may capture views only

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import entry_points
 from causes import names_a_cause
-from observation import Seen
 from program import Program
 from state_program import StateProgram
 from state_world import GraphStateWorld, StateWorld, TracedStateWorld
 from thread_calls import Hang
-from world import GraphWorld, Outcome, ReferenceWorld, World
+from world import GraphWorld, Outcome, ReferenceWorld, Seen, World
 
 EQUAL, RAISED, WRONG = "equal", "raised", "wrong"
 _COLLECT_EVERY = 25
