@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,28 +18,13 @@ settings.register_profile("unshrunk", _fast, phases=(Phase.explicit, Phase.gener
 settings.register_profile("long", _common, max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "3000")))
 # Who asks for a number of random programs wants new ones.
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "long" if "CAPTURE_PROGRAMS" in os.environ else "fast")
-COUNTS = pytest.StashKey[Counter[str]]()
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure() -> None:
     """Brings the device before torch is imported."""
     pytest_support.pytest_configure()
     settings.load_profile(PROFILE)
-    config.stash[COUNTS] = Counter()
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Says what the random programs did."""
-    counts = terminalreporter.config.stash[COUNTS]
-    if counts:
-        terminalreporter.write_line("capture: " + ", ".join(f"{number} {name}" for name, number in counts.items()))
-
-
-@pytest.fixture(scope="session")
-def counts(request: pytest.FixtureRequest) -> Counter[str]:
-    """Counts what the random programs do."""
-    return request.config.stash[COUNTS]
 
 
 @pytest.fixture(scope="session")

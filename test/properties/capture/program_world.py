@@ -4,7 +4,6 @@ Both ways keep the same books on pools: graphs that share one are replayed in th
 since each writes where later ones have results.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -66,7 +65,7 @@ class World:
         self.pool_bytes: list[int] = []
         # how much memory may be in use at the end beyond what graphs say that they need
         self.most = 0
-        self.counts: Counter[str] = Counter(programs=1)
+        self.captures = self.raised = 0
         self.underway: Graph | None = None
         self._saved: list[Tensor] = []
 
@@ -104,7 +103,6 @@ class World:
         name, i, j = step
         if name == "replay":
             for graph in scope.tape.once(lambda: self._chain(i)) * (1 + j % 3):
-                self.counts["replays in captures" if self.underway else "replays"] += 1
                 self.replay(graph)
         elif name == "refused":
             refusal = sorted(REFUSALS)[(i + 16 * j) % len(REFUSALS)]
@@ -167,10 +165,9 @@ class World:
                 self.release(graph, keep)
 
     def _choose_pool(self, choice: int) -> str:
-        number = self.counts["captures"]
         if choice == 3 and self.graphs:
-            return self.graphs[number % len(self.graphs)].pool
-        return f"shared {choice}" if choice in (1, 2) else f"of capture {number}"
+            return self.graphs[self.captures % len(self.graphs)].pool
+        return f"shared {choice}" if choice in (1, 2) else f"of capture {self.captures}"
 
     def _is_shared(self, pool: str) -> bool:
         return any(pool in graph.pools for graph in self.graphs)
@@ -178,8 +175,7 @@ class World:
     # captures
 
     def _capture(self, block: Block) -> None:
-        self.counts["captures"] += 1
-        self.counts["steps captured"] += len(block.steps)
+        self.captures += 1
         graph = Graph(self._choose_pool(block.pool))
         graph.pools.add(graph.pool)
         slots = self.scope.slots
@@ -194,7 +190,7 @@ class World:
                 graph.work = Recording(block, entry, slots[length:], tape)
             self.graphs.append(graph)
             return
-        self.counts["captures that raised"] += 1
+        self.raised += 1
         del tape
         self.see_empty(graph)
         if undone:
