@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fork_tool.suites.suite import (
+    AHEAD,
     ALONE,
     BUILDS,
     CAPTURED,
@@ -52,6 +53,7 @@ _CAPTURE_FILES = (
     "test_mps_graph_compile.py",
     "test_mps_graph_errors.py",
     "test_mps_graph_processes.py",
+    "test_mps_graph_ahead.py",
     "test_mps_aoti_shim.py",
 )
 
@@ -127,6 +129,7 @@ SUITES = (
     Suite("recorder properties", (*_PYTEST, *_SPREAD, "test/properties/capture"), on_device=True),
     _capture_cases("capture cases", *_CAPTURE_FILES),
     replace(_capture_cases("capture cases, linked", *_LINKED_FILES), mode=LINKED),
+    replace(_capture_cases("capture cases, ahead", *_CAPTURE_FILES), mode=AHEAD),
     Suite("C++ tests", (*_PYTEST, "test/cpp"), on_mac=False),
     # The backend of the base below, the patched one on top as a library: as in the wheel for a Mac.
     Suite("layered", (*_PYTEST, "test/mac_wheel/layered"), on_mac=False, by_name_only=True),
@@ -159,6 +162,7 @@ SUITES = (
         *("--report", "build/reports/sweep_no_replay.json"),
     ),
     Suite("order of use", (*_PYTEST, "test/properties/orders"), on_device=True),
+    Suite("order of use, ahead", (*_PYTEST, "test/properties/orders"), on_device=True, mode=AHEAD),
     Suite("demo", ("test/programs/demo/run.py", "--small"), on_device=True),
     Suite("benchmark", (*_PYTEST, "test/programs/benchmark/tests"), on_device=True),
     Suite(

@@ -474,7 +474,11 @@ class TestValues(GraphTestCase):
         self.assertLessEqual(most, 5 * x.nbytes)
         self.assertEqual(total.cpu(), torch.full((1 << 21,), 1900.0))
         self.settled_level()
-        self.assertLessEqual(torch.mps.driver_allocated_memory() - before, 2 * x.nbytes)
+        # and with the buffer of a replay that is encoded already
+        kept = 2 + int(os.environ.get("PYTORCH_MPS_GRAPH_ENCODE_AHEAD", "0"))
+        self.assertLessEqual(
+            torch.mps.driver_allocated_memory() - before, kept * x.nbytes
+        )
 
     def test_inplace_updates(self):
         total = torch.zeros(4, device="mps")

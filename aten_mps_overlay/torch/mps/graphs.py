@@ -34,6 +34,9 @@ _PoolHandle = Tuple[int, int]
 # The most runs of MPSGraphs in one executable, since the time of one compilation grows with them.
 _LINK_LIMIT = 256
 
+# The most replays that all graphs together keep encoded: kMost of MPSReadyReplays.h.
+_MOST_AHEAD = 16
+
 _ERROR_MODES = ("global", "thread_local", "relaxed", "default")
 
 
@@ -113,6 +116,12 @@ class MPSGraph(torch._C._MPSGraph):
             replays are as without it.
         link_limit (int): The most runs that are linked to one executable, which bounds the time
             that one compilation takes.
+        encode_ahead (int, optional): How many replays another thread encodes before they are asked
+            for, 0 to 16, so that :meth:`replay` only commits one. Results are the same. All graphs
+            together keep at most 16; the graph that was replayed least recently loses its. Graphs
+            with MPS kernel objects keep none, see :meth:`stats`. By default the value of the
+            environment variable ``PYTORCH_MPS_GRAPH_ENCODE_AHEAD``, or 0: Apple does not say that
+            an MPSGraph and an executable may be encoded on two threads at once.
 
     Example::
 
@@ -132,13 +141,21 @@ class MPSGraph(torch._C._MPSGraph):
         keep_graph: bool = False,
         link: bool = False,
         link_limit: int = _LINK_LIMIT,
+        encode_ahead: Optional[int] = None,
     ) -> None:
         _check_type("keep_graph", keep_graph, bool)
         _check_type("link", link, bool)
         _check_type("link_limit", link_limit, int)
         if link_limit < 1:
             raise ValueError(f"link_limit must be at least 1, but is {link_limit}")
-        super().__init__(keep_graph)
+        _check_type("encode_ahead", encode_ahead, int, type(None))
+        if encode_ahead is None:
+            encode_ahead = int(os.environ.get("PYTORCH_MPS_GRAPH_ENCODE_AHEAD", "0"))
+        if not 0 <= encode_ahead <= _MOST_AHEAD:
+            raise ValueError(
+                f"encode_ahead must be 0 to {_MOST_AHEAD}, but is {encode_ahead}"
+            )
+        super().__init__(keep_graph, encode_ahead)
         self._debug_mode = keep_graph
         self._steps: List[Any] = []  # captured steps of optimizers
         self._link = link
@@ -284,7 +301,7 @@ class MPSGraph(torch._C._MPSGraph):
         """
         return super().pool()
 
-    def stats(self) -> Dict[str, int]:
+    def stats(self) -> Dict[str, Any]:
         r"""Return counts of what the graph holds.
 
         Returns:
@@ -295,7 +312,9 @@ class MPSGraph(torch._C._MPSGraph):
             ``buffers`` and ``buffer_bytes`` (memory of others that is kept), ``pool_bytes`` (size
             of the pool), ``linked_stretches`` (of graph runs that are replayed as one executable),
             ``linked_runs`` (graph runs in them), ``link_microseconds`` (what linking took when the
-            capture ended), ``replays`` (since the capture).
+            capture ended), ``replays`` (since the capture), ``ready_replays`` (that are encoded
+            already), ``ready_bytes`` (memory for the host's data of these), ``why_not_ahead`` (a
+            string: why none is, ``""`` before the first replay and otherwise).
         """
         return super().stats()
 

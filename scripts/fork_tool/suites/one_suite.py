@@ -14,7 +14,7 @@ from fork_tool.machine.simulator_build import build_simulator
 from fork_tool.series.project import Project
 from fork_tool.suites.reports import Count, count_junit, count_status, count_totals
 from fork_tool.suites.simulator import device_command, program_environment, simulator_machine, with_modules_of
-from fork_tool.suites.suite import ALONE, CAPTURED, JUNIT, LINKED, Suite, TOTALS
+from fork_tool.suites.suite import AHEAD, ALONE, CAPTURED, JUNIT, LINKED, Suite, TOTALS
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,8 @@ def environment_of_mode(project: Project, suite: Suite, environment: dict[str, s
         destination = f"log_path={project.layout.reports / f'{_REPORT}-{suite.file_name}'}"
         options = dict.fromkeys(("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"), destination)
         return environment | options | {"MPS_SIMULATOR_BUILD": str(build_of_mode(project, suite.mode))}
+    if suite.mode == AHEAD:
+        return environment | {"PYTORCH_MPS_GRAPH_ENCODE_AHEAD": "2"}
     return with_captures(project, environment, suite.mode) if suite.mode else environment
 
 

@@ -15,7 +15,7 @@ JUNIT, TOTALS, STATUS = "junit", "totals", "status"
 # that two processes keep one core busy. BUILDS: it calls the tool to build, and two of these would wait for each other.
 ALONE, WAITS, BUILDS = "alone", "waits", "builds"
 # The modes of test/upstream/captured: each operator is captured and replayed, or each capture's graph runs are linked.
-CAPTURED, LINKED = "captured", "linked"
+CAPTURED, LINKED, AHEAD = "captured", "linked", "ahead"
 # What is installed first: the tools that upstream checks its sources with, or the libraries of real models.
 UPSTREAM_TOOLS, MODEL_LIBRARIES = "upstream tools", "model libraries"
 
@@ -41,7 +41,7 @@ class Suite:
     on_mac: bool = True
     # ALONE, WAITS or BUILDS.
     load: str = ""
-    # CAPTURED, LINKED, or the sanitizer on whose build it runs.
+    # CAPTURED, LINKED, AHEAD (replays are encoded before they are asked for), or the sanitizer on whose build it runs.
     mode: str = ""
     # UPSTREAM_TOOLS or MODEL_LIBRARIES.
     packages: str = ""

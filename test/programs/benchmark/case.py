@@ -63,11 +63,15 @@ def inference(model: nn.Module, device: str, *inputs: Input) -> Case:
 
 @dataclass
 class Replay:
-    """A captured step: `run` replays it, `outputs` are the tensors it writes, `steps` counts what it holds by kind."""
+    """A captured step: `run` replays it, `outputs` are the tensors it writes, `steps` counts what it holds by kind.
+
+    `wait_until_ready` is called before each replay that is timed.
+    """
 
     run: Callable[[], object]
     outputs: Outputs
     steps: dict[str, int] = field(default_factory=dict)
+    wait_until_ready: Callable[[], None] | None = None
 
 
 class NotRun(Exception):

@@ -16,9 +16,6 @@ except ImportError:  # only where the simulator is wanted
     mps_simulator = None  # type: ignore[assignment]
 
 
-# What handlers of completed command buffers ask afterwards, on other threads: how many have by then is chance.
-_BY_HANDLERS = ("-[MTLCommandBuffer status]",)
-
 # The first pattern that is found in a selector gives its kind.
 _KINDS = (
     ("graph runs", r"\[MPSGraph(Executable)? (encode|run)"),
@@ -97,7 +94,7 @@ class Simulator(Device):
         run()  # the first after a wait makes a command buffer
         mps_simulator.reset_counters()
         run()
-        return by_kind({name: count for name, count in mps_simulator.counters().items() if name not in _BY_HANDLERS})
+        return by_kind(mps_simulator.counters())
 
     def machine(self) -> str:
         return f"simulator of macOS {'.'.join(map(str, mps_simulator.macos_version()))}, {platform.platform()}"

@@ -6,6 +6,7 @@ import os
 import statistics
 import subprocess
 import sys
+import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,8 +21,8 @@ from benchmark import configurations as configurations_module
 from benchmark.case import Case, NotRun, Replay
 from benchmark.devices import Device
 from benchmark.measure import build, ModeRow, Row, timed
+from benchmark.modes import AHEAD, DIRECT, EAGER, in_step, INDIRECT, LINKED
 from benchmark.modes import capture as capture_step
-from benchmark.modes import DIRECT, EAGER, in_step, INDIRECT, LINKED
 from benchmark.protocol import ratio
 
 REPOSITORY = Path(__file__).parents[3]
@@ -88,12 +89,12 @@ def _case(name: str, device: Device) -> Case:
 
 
 @contextmanager
-def _captured(name: str, device: Device) -> Iterator[tuple[Case, Replay]]:
+def _captured(name: str, device: Device, ahead: bool = False) -> Iterator[tuple[Case, Replay]]:
     case = _case(name, device)
     with in_step(case), device.pool():
         for _ in range(2):
             case.step()
-        replay = capture_step(case)
+        replay = capture_step(case, ahead)
         with device.measuring():
             yield case, replay
     del case, replay
@@ -128,6 +129,39 @@ def _over_bare_loop(name: str) -> Measure:
 
 def _fewer_calls(name: str, fewer: str, more: str = EAGER, *kinds: str) -> Measure:
     return lambda rows, _device: _calls(rows, name, more, *kinds) / max(1, _calls(rows, name, fewer, *kinds))
+
+
+def _times_eager(name: str) -> Measure:
+    def value(rows: Rows, _device: Device) -> float:
+        eager, ahead = (_mode(rows, name, mode).seconds or 0 for mode in (EAGER, AHEAD))
+        return eager / ahead
+
+    return value
+
+
+def _deeper_ahead(rows: Rows, _device: Device) -> float:
+    deep, shallow = (_mode(rows, f"demo-decoder-{layers}", AHEAD).seconds or 0 for layers in (128, 16))
+    return deep / shallow
+
+
+def _ahead_over_direct(clock: Callable[[], float], pause: float) -> Measure:
+    """By the clock, of replays with a pause after each."""
+
+    def value(_rows: Rows, device: Device) -> float:
+        def seconds(replay: Replay) -> float:
+            device.synchronize()
+            begin = clock()
+            for _ in range(20):
+                replay.run()
+                time.sleep(pause)
+            return clock() - begin
+
+        with _captured(_DECODER, device, ahead=True) as (_, ahead), _captured(_DECODER, device) as (_, direct):
+            for replay in (ahead, direct):
+                seconds(replay)
+            return statistics.median(seconds(ahead) / seconds(direct) for _ in range(20))
+
+    return value
 
 
 def _deeper_direct(_rows: Rows, device: Device) -> float:
@@ -227,6 +261,10 @@ _CACHES = (
     "what a pass touches leaves the caches: two graphs of 64 layers in turn cost 2.07 times one of them (direct), and the bare "
     "loop's calls, in which nothing is the engine's, 2.27 times as much at 128 layers (2026-11-21)"
 )
+_ONE_ENCODER = (
+    "one thread encodes: back to back its rate is that of direct replays. Executables, of which most steps are runs, are "
+    "encoded by one thread at a time, so that more threads would gain little"
+)
 _SMALL = (
     "a pool begins with a heap of 1 MiB; with one of 128 KiB first, random programs find pools larger than eager's peak, "
     "since memory of two heaps is never joined"
@@ -263,6 +301,17 @@ GOALS = (
     ),
     at_most(
         0, f"setBytes in a replay of {_DECODER}", lambda rows, _device: _calls(rows, _DECODER, DIRECT, "set bytes")
+    ),
+    *(
+        at_least(bound, f"caller's CPU, eager ÷ replay, ahead: {name}", _times_eager(name), _WATCH)
+        for name, bound in (("demo-mlp", 17), ("demo-convnet", 79), ("demo-vit", 146), (_DECODER, 743))
+    ),
+    at_most(1.3, "replay CPU at 128 layers ÷ 16 layers, ahead", _deeper_ahead, _WATCH),
+    at_most(
+        1.05, "CPU of all threads, ahead ÷ direct, replays 5 ms apart", _ahead_over_direct(time.process_time, 0.005)
+    ),
+    at_most(
+        0.65, "wall time, ahead ÷ direct, replays back to back", _ahead_over_direct(time.perf_counter, 0), _ONE_ENCODER
     ),
     at_most(2.0, f"{_DEEPER}, direct", _deeper_direct, _CACHES),
     at_most(1.5, f"{_DEEPER}, linked with indirect", _deeper_indirect, _CACHES),

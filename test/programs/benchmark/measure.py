@@ -61,7 +61,12 @@ def build(configuration: Configuration, device: Device) -> Case:
     return builder(configuration.family)(device.name, **parameters)
 
 
-def timed(case: Case, device: Device, run: Callable[[], object]) -> Timed:
+def timed(
+    case: Case,
+    device: Device,
+    run: Callable[[], object],
+    wait_until_ready: Callable[[], None] | None = None,
+) -> Timed:
     """A run of the case, or of its replay, to be timed."""
 
     def one() -> None:
@@ -72,7 +77,7 @@ def timed(case: Case, device: Device, run: Callable[[], object]) -> Timed:
         if case.start:
             case.start()
 
-    return Timed(one, start, case.longest)
+    return Timed(one, start, case.longest, wait_until_ready)
 
 
 def _tolerance(device: Device, mode: str) -> Tolerance:
@@ -99,8 +104,9 @@ def _compare(row: Row, case: Case, device: Device, replays: dict[str, Replay], l
 def _measure(row: Row, case: Case, device: Device, replays: dict[str, Replay], trials: int) -> None:
     # eager first: the others are compared with it
     row.modes = {EAGER: ModeRow()} | row.modes
-    runs: dict[str, Callable[[], object]] = {EAGER: case.step} | {name: one.run for name, one in replays.items()}
-    all_timed = {name: timed(case, device, run) for name, run in runs.items()}
+    all_timed = {EAGER: timed(case, device, case.step)} | {
+        name: timed(case, device, one.run, one.wait_until_ready) for name, one in replays.items()
+    }
     with device.measuring():
         times = take_times(all_timed, device.synchronize, trials, together=device.simulated)
         for name, one in all_timed.items():

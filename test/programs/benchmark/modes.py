@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import time
 from contextlib import ExitStack
 from typing import Any
 from unittest import mock
@@ -15,7 +16,14 @@ from benchmark.devices import Device
 mps: Any = torch.mps
 cuda: Any = torch.cuda
 
-EAGER, STEPS, DIRECT, LINKED, INDIRECT = MODES = ("eager", "steps", "direct", "linked", "linked, indirect")
+EAGER, STEPS, DIRECT, AHEAD, LINKED, INDIRECT = MODES = (
+    "eager",
+    "steps",
+    "direct",
+    "ahead",
+    "linked",
+    "linked, indirect",
+)
 
 _STEPS = ("kernels", "graph_runs", "copies", "fills", "kernel_objects", "host_refreshes", "executables")
 # Captures read these: without a plan, a replay encodes step by step, as the core of the series does.
@@ -37,13 +45,23 @@ def in_step(case: Case) -> ExitStack:
     return stack
 
 
-def capture(case: Case, **options: bool) -> Replay:
-    """A graph of the step, with options of torch.mps.graph."""
-    graph = mps.MPSGraph()
+def capture(case: Case, ahead: bool = False, **options: bool) -> Replay:
+    """A graph of the step, with options of torch.mps.graph; with `ahead` one replay is kept encoded."""
+    graph = mps.MPSGraph(encode_ahead=int(ahead))
     with mps.graph(graph, **options):
         outputs = case.step()
+
+    def wait_until_ready() -> None:
+        while not (stats := graph.stats())["ready_replays"] and not stats["why_not_ahead"]:
+            time.sleep(0.0002)
+
     stats = graph.stats()
-    return Replay(graph.replay, outputs, {kind: stats[kind] for kind in (*_STEPS, *_LINKED) if stats.get(kind)})
+    return Replay(
+        graph.replay,
+        outputs,
+        {kind: stats[kind] for kind in (*_STEPS, *_LINKED) if stats.get(kind)},
+        wait_until_ready if ahead else None,
+    )
 
 
 def warm_up_cuda(case: Case, passes: int) -> None:
@@ -73,7 +91,7 @@ def _capture_for(mode: str, case: Case, device: Device) -> Replay:
     if links and "link" not in inspect.signature(mps.graph.__init__).parameters:
         raise NotRun("torch.mps.graph of this build takes no link=True")
     with mock.patch.dict(os.environ, _VARIABLES.get(mode, {})):
-        return capture(case, **({"link": True} if links else {}))
+        return capture(case, mode == AHEAD, **({"link": True} if links else {}))
 
 
 def prepare(case: Case, device: Device) -> tuple[dict[str, Replay], dict[str, str]]:

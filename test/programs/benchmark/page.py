@@ -21,7 +21,7 @@ from benchmark.report import HERE, rows_of  # noqa: E402
 
 # A run of DEVICE=cuda that was kept.
 RECORDED_CUDA = HERE / "recorded" / "cuda.json"
-_COLOURS = dict(zip(MODES, ("#555555", "#ff7f0e", "#1f77b4", "#2ca02c", "#9467bd")))
+_COLOURS = dict(zip(MODES, ("#555555", "#ff7f0e", "#1f77b4", "#d62728", "#2ca02c", "#9467bd")))
 
 
 def improvement(row: Row, mode: str, wall: bool) -> float | None:

@@ -24,11 +24,15 @@ class Times:
 
 @dataclass
 class Timed:
-    """Something to time: `start` is called before each trial, and `longest` passes may follow it."""
+    """Something to time: `start` is called before each trial, and `longest` passes may follow it.
+
+    With `wait_until_ready`, which is called before each pass, passes do not follow each other at once.
+    """
 
     run: Callable[[], object]
     start: Callable[[], None]
     longest: int
+    wait_until_ready: Callable[[], None] | None = None
 
 
 def trimmed_mean(values: Sequence[float], part: float = TRIMMED) -> float:
@@ -45,8 +49,10 @@ def trial(timed: Timed, passes: int, synchronize: Callable[[], None], together: 
     timed.start()
     cpu = wall = 0.0
     # the device is idle at the beginning, so that no pass pays for waiting until there is room for its commands
-    for count in [passes] if together else [1] * passes:
+    for count in [passes] if together and not timed.wait_until_ready else [1] * passes:
         synchronize()
+        if timed.wait_until_ready:
+            timed.wait_until_ready()
         begin, begin_cpu = time.perf_counter(), time.thread_time()
         for _ in range(count):
             timed.run()

@@ -9,7 +9,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 OVERLAY = ROOT / "aten_mps_overlay"
 # The second reads a log, since a C API has codes only.
-MESSAGES = tuple(OVERLAY / "test" / f"test_mps_{name}.py" for name in ("graph_errors", "aoti_shim", "graph_compile"))
+MESSAGES = tuple(
+    OVERLAY / "test" / f"test_mps_{name}.py" for name in ("graph_errors", "graph_ahead", "aoti_shim", "graph_compile")
+)
 
 # Where C++ says something to the user. The words follow as string literals, with values between them.
 CALL = re.compile(
@@ -21,6 +23,7 @@ NOT_SHOWN = {
     "work came to the stream's queue by dispatch_sync()": "needs a thread in C++: mps_test_graph_capture.mm has one",
     "out of memory for the": "a few bytes for which Metal has no memory",
     "torch.mps graph replay: out of memory": "the same",
+    "an MPSGraphExecutable committed work": "only executables that may commit do: the mutant ahead-executables-commit",
     "could not be ended while its graph was destroyed": "ending a capture does not fail on the simulator",
     "the compute encoder was given an offset for bytes": "no operator does; test_encoder_state.py does without one",
     "', which a captured graph can't repeat": "the same",

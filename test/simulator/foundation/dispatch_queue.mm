@@ -1,5 +1,6 @@
 #include "foundation/dispatch_queue.h"
 
+#include "support/counters.h"
 #include "support/error.h"
 #include "support/process.h"
 #include "support/random.h"
@@ -248,7 +249,9 @@ void BlockQueue::start_next_item() {
   } else {
     run_on_worker([self = shared_from_this(), work = std::move(item.work)] {
       const Holding holding(*self);
+      in_background = true;
       work();
+      in_background = false;
     });
   }
 }

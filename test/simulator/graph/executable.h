@@ -3,6 +3,7 @@
 #pragma once
 
 #include "graph/plan.h"
+#include "support/one_thread.h"
 
 #include <atomic>
 #include <memory>
@@ -16,6 +17,8 @@ struct ExecutableLife {
   std::string name; // for messages
   std::atomic<size_t> in_flight{0};
   std::atomic<bool> released{false};
+  // Apple does not say that several may encode it.
+  OneThread one_thread;
   // While work was in flight.
   std::atomic<bool> released_early{false};
   // Those that it calls. Apple does not say that it retains them.

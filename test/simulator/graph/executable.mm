@@ -7,6 +7,7 @@
 #include "support/random.h"
 
 #include <numeric>
+#include <optional>
 #include <sstream>
 
 namespace mps_simulator::graph {
@@ -50,6 +51,22 @@ using namespace mps_simulator::graph;
 namespace {
 
 constexpr const char* encode_method = "-[MPSGraphExecutable encodeToCommandBuffer]";
+
+// With those that it calls.
+struct UseOnThisThread {
+  explicit UseOnThisThread(ExecutableLife& life) {
+    if (settings().shared_executables) {
+      return;
+    }
+    own.emplace(life.one_thread, encode_method, "executable");
+    for (const auto& each : life.called) {
+      called.push_back(std::make_unique<UseOnThisThread>(*each));
+    }
+  }
+
+  std::optional<OneThread::Use> own;
+  std::vector<std::unique_ptr<UseOnThisThread>> called;
+};
 
 // Apple promises no order of the dictionary or of the targets, nor the same
 // order in another executable: each executable reports its own.
@@ -165,6 +182,7 @@ COUNTED_GETTER(NSArray<MPSGraphTensor*>*, feedTensors, [NSArray arrayWithObjects
                                           resultsArray:(NSArray<MPSGraphTensorData*>*)resultsArray
                                    executionDescriptor:(MPSGraphExecutableExecutionDescriptor*)executionDescriptor {
   COUNT_CALL();
+  const UseOnThisThread use(*_life);
   check_called(encode_method, *_life);
   check_count("inputs", _feeds.size(), inputsArray.count);
   auto inputs = to_vector<MPSGraphTensorData*>(inputsArray);

@@ -8,6 +8,7 @@
 #include "metal/command_list.h"
 #include "metal/gpu.h"
 #include "metal/gpu_order.h"
+#include "support/one_thread.h"
 
 #include <atomic>
 #include <exception>
@@ -23,6 +24,8 @@
   mps_simulator::CommandList _commands;
   mps_simulator::AccessLog _accesses;
   mps_simulator::CommandBufferOrder _order;
+  // It and its encoders.
+  mps_simulator::OneThread _oneThread;
   // The encoder that has not ended. Not retained.
   SimulatedCommandEncoder* _openEncoder;
   // It was released without having ended.

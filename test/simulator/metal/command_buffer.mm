@@ -282,10 +282,7 @@ COUNTED_GETTER(CFTimeInterval, GPUEndTime, _gpuEndTime)
   }
   auto& gpu = Gpu::instance();
   _nullMode = settings().null_mode;
-  if (_nullMode && !_commands.has_null_mode_commands()) {
-    _commands.clear();
-  }
-  _position = _commands.first();
+  _position = _nullMode && !_commands.has_null_mode_commands() ? nullptr : _commands.first();
   if (!_nullMode && settings().validation) {
     _accesses.start(self, [self describe]);
   }
@@ -339,7 +336,10 @@ COUNTED_GETTER(CFTimeInterval, GPUEndTime, _gpuEndTime)
   _gpuEndTime = now();
   _accesses.finish_all();
   GpuOrder::instance().completed(_order, _state->done);
-  [self releaseContent];
+  // In null mode on the handlers' thread: not the caller's, as on a Mac.
+  if (!_finishedAtCommit) {
+    [self releaseContent];
+  }
   auto& gpu = Gpu::instance();
   {
     const auto held = gpu.lock();
@@ -355,11 +355,14 @@ COUNTED_GETTER(CFTimeInterval, GPUEndTime, _gpuEndTime)
     }
     --_state->unfinished;
     --_state->committed;
-    if (_completedHandlers.empty()) {
+    if (_completedHandlers.empty() && !_finishedAtCommit) {
       _handlersDone = true;
     } else {
       // The queue's reference becomes the handlers'.
       gpu.post_handlers([self] {
+        if (_finishedAtCommit) {
+          [self releaseContent];
+        }
         [self callHandlers:_completedHandlers];
         {
           const auto lock = Gpu::instance().lock();
@@ -566,6 +569,7 @@ void append_command(id<MTLCommandBuffer> command_buffer,
                     const char* function,
                     id<MTLComputeCommandEncoder> encoder) {
   auto* buffer = root_command_buffer(command_buffer, function);
+  const OneThread::Use use(buffer->_oneThread, function, "command buffer");
   if (!encoder) {
     [buffer checkOpenForEncoding:function];
     buffer->_commands.begin_pass();

@@ -45,7 +45,9 @@ class EncoderCall {
 } // namespace mps_simulator
 
 // First check of each method that encodes.
-#define VALIDATE_ENCODING() VALIDATE(!_ended, "the encoder has ended")
+#define VALIDATE_ENCODING()                      \
+  VALIDATE(!_ended, "the encoder has ended");    \
+  const ::mps_simulator::OneThread::Use one_use(_commandBuffer->_oneThread, __func__, "command buffer")
 
 @interface SimulatedBlitCommandEncoder : SimulatedCommandEncoder <MTLBlitCommandEncoder>
 @end

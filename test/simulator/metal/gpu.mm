@@ -189,6 +189,7 @@ void Gpu::wake_handlers() {
 }
 
 void Gpu::run_handlers() {
+  in_background = true;
   auto held = lock();
   for (;;) {
     constexpr std::chrono::milliseconds pause(2);

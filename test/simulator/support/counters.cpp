@@ -51,6 +51,7 @@ void register_counter(CallCounter& counter) {
 }
 
 std::atomic<int> handler_wakes{0};
+__thread bool in_background = false;
 
 std::string counters_json() {
   std::map<std::string, int64_t> counts;

@@ -33,12 +33,21 @@ extern std::atomic<int> handler_wakes;
 
 } // namespace mps_simulator
 
+namespace mps_simulator {
+
+// True on threads that run completion handlers or asynchronous blocks: their calls cost the program no time, and are
+// not counted.
+extern __thread bool in_background __attribute__((tls_model("initial-exec")));
+
+} // namespace mps_simulator
+
 // First line of each API method. A counter is initialized at compile time and
 // enters the list on its first call, so the usual cost is one atomic addition.
 #define COUNT_CALL()                                                                            \
   do {                                                                                          \
     static ::mps_simulator::CallCounter call_counter{__func__};                                 \
-    if (__builtin_expect(call_counter.count.fetch_add(1, std::memory_order_relaxed) == 0, 0)) { \
+    if (!::mps_simulator::in_background &&                                                      \
+        __builtin_expect(call_counter.count.fetch_add(1, std::memory_order_relaxed) == 0, 0)) { \
       ::mps_simulator::register_counter(call_counter);                                          \
     }                                                                                           \
   } while (0)

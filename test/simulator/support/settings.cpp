@@ -62,6 +62,7 @@ Settings::Settings()
       wait_limit_milliseconds(environment_number("MPS_SIMULATOR_WAIT_LIMIT_MS", 60000)),
       hazards(environment_number("MPS_SIMULATOR_HAZARDS", 1) != 0),
       order(environment_number("MPS_SIMULATOR_ORDER", 1) != 0),
+      shared_executables(environment_number("MPS_SIMULATOR_SHARED_EXECUTABLES", 0) != 0),
       macos_major(15),
       macos_minor(2),
       shader_cache_dir(environment("MPS_SIMULATOR_SHADER_CACHE", default_cache_directory())),

@@ -34,6 +34,9 @@ struct Settings {
   // Whether to report commands that use the same memory without an order:
   // MPS_SIMULATOR_ORDER, default 1
   std::atomic<bool> order;
+  // Whether several threads may encode one MPSGraphExecutable at once, which Apple does not say:
+  // MPS_SIMULATOR_SHARED_EXECUTABLES, default 0
+  std::atomic<bool> shared_executables;
   int macos_major; // MPS_SIMULATOR_MACOS, default 15.2
   int macos_minor;
   // MPS_SIMULATOR_SHADER_CACHE, default ~/.cache/mps_simulator/shaders

@@ -3,6 +3,8 @@
 
 #import "metal_objects.h"
 
+#include "graph/executable.h"
+
 using mps_simulator::cases::Gate;
 
 // --- results in the memory of feeds ----------------------------------------
@@ -176,4 +178,16 @@ CASE(executable_may_go_when_its_work_is_done) {
   finish(commands);
   [commands release];
   expect(in.values(), {4, 8, 12, 16});
+}
+
+CASE(violation_executable_on_two_threads) {
+  const Doubled graph;
+  const Data<float> in({4}, {1, 2, 3, 4}), out({4}, {0, 0, 0, 0});
+  MPSGraphExecutable* executable = graph.compile();
+  const mps_simulator::cases::UsedElsewhere other(executable->_life->one_thread);
+  expect_violation("-[MPSGraphExecutable encodeToCommandBuffer]: another thread is using the executable",
+                   [&] { run(executable, {{graph.in, in.data}}, {{graph.out, out.data}}); });
+  const mps_simulator::cases::Setting<bool> shared(mps_simulator::settings().shared_executables, true);
+  run(executable, {{graph.in, in.data}}, {{graph.out, out.data}});
+  expect(out.values(), {2, 4, 6, 8});
 }

@@ -3,6 +3,7 @@
 #import "metal_objects.h"
 
 #include "metal/command.h"
+#include "metal/command_buffer.h"
 #include "support/settings.h"
 
 #include <chrono>
@@ -126,8 +127,8 @@ CASE(null_mode_drops_commands_and_keeps_events) {
   }];
   const auto count = from.retainCount;
   [plain commit];
-  CHECK(from.retainCount < count);
   [plain waitUntilCompleted];
+  CHECK(from.retainCount < count);
   id<MTLCommandBuffer> signaling = [queue commandBuffer];
   copy(signaling, from, to, 16);
   [signaling encodeSignalEvent:event value:1];
@@ -136,46 +137,6 @@ CASE(null_mode_drops_commands_and_keeps_events) {
   CHECK(handled);
   CHECK_EQUAL(floats(to)[0], 10);
   CHECK_EQUAL(event.signaledValue, 1);
-}
-
-// What a command buffer retains is released while the committing thread finishes
-// it; a deallocator keeps that thread there until the GPU has looked at all
-// queues, and commits one behind it.
-CASE(null_mode_finishes_a_command_buffer_once) {
-  settings().null_mode = true;
-  id<MTLCommandQueue> queue = metal_queue();
-  id<MTLCommandQueue> other_queue = metal_queue();
-  id<MTLSharedEvent> event = [[metal_device() newSharedEvent] autorelease];
-  id<MTLCommandBuffer> plain = [queue commandBuffer];
-  id<MTLCommandBuffer> behind = [queue commandBuffer];
-  [behind encodeSignalEvent:event value:3];
-  const auto count = plain.retainCount;
-  @autoreleasepool {
-    const size_t size = getpagesize();
-    void* memory = std::aligned_alloc(size, size);
-    id<MTLBuffer> to = [metal_device() newBufferWithBytesNoCopy:memory
-                                                         length:size
-                                                        options:MTLResourceStorageModeShared
-                                                    deallocator:^(void* pointer, NSUInteger) {
-                                                      [behind commit];
-                                                      for (uint64_t value : {1, 2}) {
-                                                        id<MTLCommandBuffer> signaling = [other_queue commandBuffer];
-                                                        [signaling encodeSignalEvent:event value:value];
-                                                        finish(signaling);
-                                                      }
-                                                      free(pointer);
-                                                    }];
-    copy(plain, float_buffer(4, 1), to, 16);
-    [to release];
-  }
-  CHECK_EQUAL(event.signaledValue, 0);
-  [plain commit];
-  settings().null_mode = false;
-  CHECK(event.signaledValue >= 2);
-  [plain waitUntilCompleted];
-  [behind waitUntilCompleted];
-  CHECK_EQUAL(event.signaledValue, 3);
-  CHECK_EQUAL(plain.retainCount, count);
 }
 
 CASE(delayed_gpu_shows_a_host_race) {
@@ -332,4 +293,40 @@ CASE(violation_debug_groups) {
   [encoder popDebugGroup];
   [encoder pushDebugGroup:@"left open, which Metal allows"];
   [encoder endEncoding];
+}
+
+CASE(violation_command_buffer_on_two_threads) {
+  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
+  Encoder encoder = [buffer computeCommandEncoder];
+  {
+    const UsedElsewhere other(root_command_buffer(buffer, __func__)->_oneThread);
+    EXPECT_VIOLATION("-[MTLComputeCommandEncoder setComputePipelineState:]",
+                     "another thread is using the command buffer",
+                     { [encoder setComputePipelineState:add_pipeline()]; });
+  }
+  add_with_bias(encoder, float_buffer(4), float_buffer(4));
+  [encoder endEncoding];
+  finish(buffer);
+}
+
+CASE(commits_decide_the_order) {
+  id<MTLBuffer> x = float_buffer(1, 1), y = shared_buffer(4), z = shared_buffer(4);
+  id<MTLCommandBuffer> first_encoded = [metal_queue() commandBuffer], second_encoded = [metal_queue() commandBuffer];
+  copy(first_encoded, y, z, 4);
+  copy(second_encoded, x, y, 4);
+  [second_encoded commit];
+  finish(first_encoded);
+  CHECK_EQUAL(*floats(z), 1.0f);
+}
+
+CASE(buffer_that_is_not_committed_does_nothing) {
+  id<MTLBuffer> x = float_buffer(1, 1), y = float_buffer(1, 2);
+  const NSUInteger references = x.retainCount;
+  @autoreleasepool {
+    copy([metal_queue() commandBuffer], x, y, 4);
+    CHECK(x.retainCount > references);
+  }
+  CHECK_EQUAL(x.retainCount, references);
+  finish([metal_queue() commandBuffer]);
+  CHECK_EQUAL(*floats(y), 2.0f);
 }

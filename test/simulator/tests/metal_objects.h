@@ -5,10 +5,13 @@
 #import <Metal/Metal.h>
 
 #include "cases.h"
+#include "support/one_thread.h"
 
 #include <atomic>
 #include <functional>
+#include <future>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace mps_simulator::cases {
@@ -59,6 +62,16 @@ id<MTLIndirectCommandBuffer> make_commands(NSUInteger count,
 std::string digits(id<MTLBuffer> order);
 
 void pause_briefly();
+// Another thread uses the object until the end of the block.
+class UsedElsewhere {
+ public:
+  explicit UsedElsewhere(OneThread& object);
+  ~UsedElsewhere();
+
+ private:
+  std::promise<void> end_;
+  std::thread thread_;
+};
 
 // Another value of a setting, until the end of the block.
 template <typename Value>

@@ -181,6 +181,21 @@ std::string digits(id<MTLBuffer> order) {
   return text;
 }
 
+UsedElsewhere::UsedElsewhere(OneThread& object) {
+  std::promise<void> begun;
+  thread_ = std::thread([&, end = end_.get_future()] {
+    const OneThread::Use use(object, __func__, "object");
+    begun.set_value();
+    end.wait();
+  });
+  begun.get_future().wait();
+}
+
+UsedElsewhere::~UsedElsewhere() {
+  end_.set_value();
+  thread_.join();
+}
+
 void pause_briefly() {
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }

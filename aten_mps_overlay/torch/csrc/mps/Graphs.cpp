@@ -129,6 +129,9 @@ py::dict statsDict(const MPSCommandGraph& graph) {
   result["linked_stretches"] = stats.linked_stretches;
   result["linked_runs"] = stats.linked_runs;
   result["link_microseconds"] = stats.link_microseconds;
+  result["ready_replays"] = stats.ready_replays;
+  result["ready_bytes"] = stats.ready_bytes;
+  result["why_not_ahead"] = stats.why_not_ahead;
   result["replays"] = stats.replays;
   return result;
 }
@@ -251,11 +254,12 @@ void initGraphBindings(py::module& module) {
   py::class_<MPSCommandGraph, std::shared_ptr<MPSCommandGraph>>(
       module, "_MPSGraph")
       .def(
-          py::init([](bool keep_graph) {
+          py::init([](bool keep_graph, size_t encode_ahead) {
             return std::shared_ptr<MPSCommandGraph>(
-                new MPSCommandGraph(keep_graph), &destroyGraph);
+                new MPSCommandGraph(keep_graph, encode_ahead), &destroyGraph);
           }),
-          py::arg("keep_graph") = false)
+          py::arg("keep_graph") = false,
+          py::arg("encode_ahead") = 0)
       .def(
           "capture_begin",
           torch::wrap_pybind_function_no_gil(

@@ -75,8 +75,9 @@ static bool worksForCapture() {
   return false;
 }
 
-MPSCommandGraph::MPSCommandGraph(bool keep_graph) : keep_graph_(keep_graph) {
-  stand_in::note(keep_graph ? "new keep_graph" : "new");
+MPSCommandGraph::MPSCommandGraph(bool keep_graph, size_t encode_ahead)
+    : keep_graph_(keep_graph), encode_ahead_(encode_ahead) {
+  stand_in::note(c10::str("new", keep_graph ? " keep_graph" : "", encode_ahead > 0 ? " ahead" : ""));
 }
 
 MPSCommandGraph::~MPSCommandGraph() {

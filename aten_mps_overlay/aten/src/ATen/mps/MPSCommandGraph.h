@@ -44,6 +44,12 @@ struct MPSCommandGraphStats {
   size_t linked_runs = 0;
   // what it took to link them when the capture ended
   size_t link_microseconds = 0;
+  // replays that are encoded before they are asked for, and the memory in bytes
+  // of the host's data of all of them
+  size_t ready_replays = 0;
+  size_t ready_bytes = 0;
+  // "" if replays are encoded ahead
+  std::string why_not_ahead;
   size_t replays = 0;
 };
 
@@ -79,7 +85,9 @@ class TORCH_API MPSCommandGraph {
  public:
   /// With `keep_graph` the end of a capture leaves it to instantiate(), or to
   /// the first replay, to link graph runs and to lay down what a replay does.
-  explicit MPSCommandGraph(bool keep_graph = false);
+  /// After each replay, the next `encode_ahead` ones are encoded on another
+  /// thread, at most 16 of all graphs.
+  explicit MPSCommandGraph(bool keep_graph = false, size_t encode_ahead = 0);
   ~MPSCommandGraph();
   MPSCommandGraph(const MPSCommandGraph&) = delete;
   MPSCommandGraph& operator=(const MPSCommandGraph&) = delete;
@@ -133,6 +141,7 @@ class TORCH_API MPSCommandGraph {
       size_t link_limit) const;
 
   const bool keep_graph_;
+  const size_t encode_ahead_;
   // guards what follows
   mutable MPSMutex<MPSLockRank::GRAPH> mutex_;
   std::unique_ptr<MPSGraphCapture> capture_;

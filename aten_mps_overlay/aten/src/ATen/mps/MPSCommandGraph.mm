@@ -21,7 +21,8 @@ namespace at::mps {
 
 using namespace native::mps; // dispatch_sync_with_rethrow(), until it moved to at::mps
 
-MPSCommandGraph::MPSCommandGraph(bool keep_graph) : keep_graph_(keep_graph) {}
+MPSCommandGraph::MPSCommandGraph(bool keep_graph, size_t encode_ahead)
+    : keep_graph_(keep_graph), encode_ahead_(encode_ahead) {}
 
 // Takes the capture off the stream, so that nothing that other threads do from here on is part of it.
 static std::unique_ptr<MPSGraphCapture> takeOff(std::unique_ptr<MPSGraphCapture>& underway) {
@@ -97,9 +98,8 @@ void MPSCommandGraph::captureEnd() {
 
 std::shared_ptr<const MPSReplay> MPSCommandGraph::makeReplay(std::shared_ptr<const MPSRecording> recording,
                                                              size_t link_limit) const {
-  auto* stream = getCurrentMPSStream();
   return std::make_shared<const MPSReplay>(
-      std::move(recording), link_limit, *pool_, stream->device(), stream->compilationDescriptor());
+      std::move(recording), link_limit, encode_ahead_, *pool_, getCurrentMPSStream());
 }
 
 void MPSCommandGraph::instantiate(std::optional<size_t> link_limit) {
@@ -136,7 +136,12 @@ void MPSCommandGraph::replay() {
     }
     made = replay_; // another thread may reset the graph meanwhile
   }
-  made->check();
+  try {
+    made->check();
+  } catch (...) {
+    made->dropReady();
+    throw;
+  }
   if (made->isEmpty()) {
     TORCH_WARN(
         "torch.mps graph replay: nothing ran on the MPS device during the capture, so there is nothing to "
@@ -146,9 +151,7 @@ void MPSCommandGraph::replay() {
   auto* stream = getCurrentMPSStream();
   dispatch_sync_with_rethrow(stream->queue(), ^() {
     @autoreleasepool {
-      made->encode(stream);
-      // lets the GPU start, as eager work does whenever the backend commits
-      stream->synchronize(SyncType::COMMIT);
+      made->submit(stream);
     }
   });
   made->giveBackGradients();
@@ -217,6 +220,9 @@ MPSCommandGraphStats MPSCommandGraph::stats() const {
       stats.linked_runs += run.parts.size();
     }
     stats.link_microseconds = replay_->linkMicroseconds();
+    stats.ready_replays = replay_->readyCount();
+    stats.ready_bytes = stats.ready_replays * replay_->stagingBytes();
+    stats.why_not_ahead = replay_->whyNotAhead();
   }
   stats.replays = replays_;
   return stats;

@@ -44,10 +44,7 @@ void encodeAlone(MPSCommandBuffer* command_buffer, const MPSEncodeStep& step) {
 }
 
 void encodeRun(MPSCommandBuffer* command_buffer, const MPSGraphRunStep& run) {
-  [run.executable.get() encodeToCommandBuffer:command_buffer
-                                  inputsArray:run.inputs.get()
-                                 resultsArray:run.results.get()
-                          executionDescriptor:executableExecutionDescriptor()];
+  encodeExecutable(run.executable.get(), command_buffer, run.inputs.get(), run.results.get());
 }
 
 } // namespace at::mps

@@ -158,6 +158,15 @@ class MPSStream;
 
 /// How executables are to be encoded: without a commit of their own in the middle.
 MPSGraphExecutableExecutionDescriptor* executableExecutionDescriptor();
+/// False if the system can't do that.
+bool executablesNeverCommit();
+
+/// Encodes a run. One thread at a time does: Apple does not say that several may encode an executable, or one and
+/// another that it calls.
+void encodeExecutable(MPSGraphExecutable* executable,
+                      MPSCommandBuffer* command_buffer,
+                      NSArray<MPSGraphTensorData*>* inputs,
+                      NSArray<MPSGraphTensorData*>* results);
 
 /// Encodes the run as a cached executable. Returns false, and encodes nothing, if the cache is not enabled or the graph
 /// can't be compiled. Call it on the stream's queue, with no encoder open, in an autorelease pool.

@@ -338,15 +338,31 @@ void MPSExecutableCache::setLimit(size_t limit) {
   dropBeyond(limit);
 }
 
+bool executablesNeverCommit() {
+  return [MPSGraphExecutableExecutionDescriptor instancesRespondToSelector:@selector(setEnableCommitAndContinue:)];
+}
+
 MPSGraphExecutableExecutionDescriptor* executableExecutionDescriptor() {
   static MPSGraphExecutableExecutionDescriptor* descriptor = [] {
     auto* made = [MPSGraphExecutableExecutionDescriptor new];
-    if ([made respondsToSelector:@selector(setEnableCommitAndContinue:)]) {
+    if (executablesNeverCommit()) {
       made.enableCommitAndContinue = NO;
     }
     return made;
   }();
   return descriptor;
+}
+
+void encodeExecutable(MPSGraphExecutable* executable,
+                      MPSCommandBuffer* command_buffer,
+                      NSArray<MPSGraphTensorData*>* inputs,
+                      NSArray<MPSGraphTensorData*>* results) {
+  static std::mutex mutex;
+  std::lock_guard<std::mutex> lock(mutex);
+  [executable encodeToCommandBuffer:command_buffer
+                        inputsArray:inputs
+                       resultsArray:results
+                executionDescriptor:executableExecutionDescriptor()];
 }
 
 bool encodeCachedExecutable(MPSStream* stream,
@@ -362,10 +378,7 @@ bool encodeCachedExecutable(MPSStream* stream,
   if (!run.executable) {
     return false;
   }
-  [run.executable encodeToCommandBuffer:command_buffer
-                            inputsArray:run.inputs
-                           resultsArray:run.results
-                    executionDescriptor:executableExecutionDescriptor()];
+  encodeExecutable(run.executable, command_buffer, run.inputs, run.results);
   stream->keepUntilDone(run.executable);
   // an MPSGraph commits by itself every now and then, so that the GPU has something to do; an executable must not
   constexpr int runs_per_commit = 16;

@@ -4,25 +4,29 @@
 
 #include <ATen/mps/MPSCaptureUtils.h>
 #include <ATen/mps/MPSLinkedReplay.h>
+#include <ATen/mps/MPSReadyReplays.h>
 #include <ATen/mps/MPSRecording.h>
 #include <ATen/mps/MPSReplayPlan.h>
 #include <ATen/mps/MPSReplayRefreshes.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace at::mps {
+
+class MPSStepEncoder;
 
 /// Encodes a recording again, and keeps the recording alive. Immutable.
 class MPSReplay {
  public:
   /// Joins graph runs, at most `link_limit` to one executable (none with 0; warns once if the system can't), and lays
-  /// down the calls of a replay unless PYTORCH_MPS_GRAPH_PLAN is 0.
+  /// down the calls of a replay unless PYTORCH_MPS_GRAPH_PLAN is 0. Keeps the next `encode_ahead` replays encoded.
   MPSReplay(std::shared_ptr<const MPSRecording> recording,
             size_t link_limit,
+            size_t encode_ahead,
             MPSGraphPool pool,
-            id<MTLDevice> device,
-            MPSGraphCompilationDescriptor* descriptor);
+            MPSStream* stream);
 
   bool isEmpty() const {
     return recording_->steps.empty();
@@ -44,10 +48,34 @@ class MPSReplay {
   void giveBackGradients() const {
     recording_->written.giveBackGradients();
   }
-  /// Encodes all steps. Must run on the stream's queue.
-  void encode(MPSStream* stream) const;
+  /// Encodes all steps, or takes a replay that is encoded already, and commits. Inside a capture the steps become part
+  /// of that graph. Must run on the stream's queue.
+  void submit(MPSStream* stream) const;
+  /// Drops what is encoded ahead.
+  void dropReady() const {
+    if (ready_) {
+      ready_->drop();
+    }
+  }
+  size_t readyCount() const {
+    return ready_ ? ready_->count() : 0;
+  }
+  /// Memory of the host's data of one ready replay.
+  size_t stagingBytes() const {
+    return refreshes_.stagingBytes();
+  }
+  /// Why no replay is encoded ahead, "" if that is not so.
+  const std::string& whyNotAhead() const {
+    return why_not_ahead_;
+  }
 
  private:
+  std::string findWhyNotAhead() const;
+  // On any thread; nothing of it is committed.
+  MPSReadyReplay encodeReady(MPSStream* stream) const;
+  void encode(MPSStepEncoder& steps, MPSCommandBuffer* command_buffer, id<MTLBuffer> staging) const;
+  void submitNow(MPSStream* stream) const;
+  void submitReady(MPSStream* stream, MPSReadyReplay ready) const;
   void link(size_t limit, MPSGraphPool pool, id<MTLDevice> device, MPSGraphCompilationDescriptor* descriptor);
 
   const std::shared_ptr<const MPSRecording> recording_;
@@ -60,6 +88,9 @@ class MPSReplay {
   std::unique_ptr<const MPSReplayPlan> plan_;
   // what the GPU needs until it is done: executables, and what indirect command buffers use
   MPSRetained<NSArray*> used_;
+  std::string why_not_ahead_;
+  // the last member: its destructor waits for an encoder of the others
+  std::unique_ptr<MPSReadyReplays> ready_;
 };
 
 } // namespace at::mps

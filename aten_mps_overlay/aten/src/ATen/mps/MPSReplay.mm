@@ -1,4 +1,6 @@
+#include <ATen/mps/MPSExecutableCache.h>
 #include <ATen/mps/MPSGraphCapture.h>
+#include <ATen/mps/MPSProfiler.h>
 #include <ATen/mps/MPSReplay.h>
 #include <ATen/mps/MPSStepEncoder.h>
 #include <c10/util/env.h>
@@ -12,9 +14,9 @@ namespace at::mps {
 
 MPSReplay::MPSReplay(std::shared_ptr<const MPSRecording> recording,
                      size_t link_limit,
+                     size_t encode_ahead,
                      MPSGraphPool pool,
-                     id<MTLDevice> device,
-                     MPSGraphCompilationDescriptor* descriptor)
+                     MPSStream* stream)
     : recording_(std::move(recording)), refreshes_(recording_->steps) {
   for (const auto& step : recording_->steps) {
     if (!refreshes_.isEarly(step)) {
@@ -24,16 +26,20 @@ MPSReplay::MPSReplay(std::shared_ptr<const MPSRecording> recording,
   @autoreleasepool {
     NSMutableArray* used = [NSMutableArray arrayWithArray:recording_->executables.get()];
     if (link_limit > 0) {
-      link(link_limit, pool, device, descriptor);
+      link(link_limit, pool, stream->device(), stream->compilationDescriptor());
       for (const auto& run : linked_) {
         [used addObject:std::get<MPSGraphRunStep>(run.step).executable.get()];
       }
     }
     if (c10::utils::check_env("PYTORCH_MPS_GRAPH_PLAN").value_or(true)) {
-      plan_ = std::make_unique<const MPSReplayPlan>(order_, refreshes_, device);
+      plan_ = std::make_unique<const MPSReplayPlan>(order_, refreshes_, stream->device());
       plan_->addUsedIndirectlyTo(used);
     }
     used_ = [[used copy] autorelease];
+  }
+  why_not_ahead_ = encode_ahead > 0 ? findWhyNotAhead() : "encode_ahead is 0";
+  if (why_not_ahead_.empty()) {
+    ready_ = std::make_unique<MPSReadyReplays>(encode_ahead, [this, stream] { return encodeReady(stream); });
   }
 }
 
@@ -63,37 +69,101 @@ void MPSReplay::link(size_t limit, MPSGraphPool pool, id<MTLDevice> device, MPSG
   link_microseconds_ = std::chrono::duration_cast<std::chrono::microseconds>(taken).count();
 }
 
-void MPSReplay::encode(MPSStream* stream) const {
-  auto* capture = stream->recordingCapture();
-  if (capture) {
+void MPSReplay::submit(MPSStream* stream) const {
+  if (auto* capture = stream->recordingCapture()) {
+    dropReady();
     capture->keepPart(recording_);
+    submitNow(stream);
+    return;
   }
+  const auto& profiler = getMPSProfiler();
+  if (profiler.isCaptureEnabled() && profiler.isCapturing()) {
+    dropReady(); // Metal's trace has only command buffers that were made during the trace
+  }
+  auto ready = ready_ ? ready_->take() : std::nullopt;
+  if (ready) {
+    submitReady(stream, std::move(*ready));
+  } else {
+    submitNow(stream);
+  }
+  if (ready_) {
+    ready_->prepare();
+  }
+}
+
+void MPSReplay::submitNow(MPSStream* stream) const {
   stream->endKernelCoalescing();
   // Commit earlier work, so that its errors are not reported as errors of the replay.
   stream->commitEarlierWork();
-  auto staging = refreshes_.write(stream->device());
+  auto staging = refreshes_.takeStaging(stream->device());
+  refreshes_.write(staging.get());
   recording_->countReplay();
   // The watch keeps the executables until the GPU is done: the graph may be dropped earlier.
   MPSReplayWatch watch(stream, used_.get());
   watch.look();
   MPSStepEncoder encoder(stream, watch, refreshes_, staging.get());
-  if (capture) {
+  if (stream->recordingCapture()) {
     for (const auto i : c10::irange(recording_->steps.size())) {
       setInnermostOperator(recording_->operators[i].c_str());
       encoder.encode(recording_->steps[i]);
     }
   } else {
-    refreshes_.encodeEarly(stream->recordedCommandBuffer(), staging.get());
-    if (plan_) {
-      plan_->encode(stream, watch, encoder, staging.get());
-    } else {
-      for (const auto* step : order_) {
-        encoder.encode(*step);
-      }
-    }
+    encode(encoder, stream->recordedCommandBuffer(), staging.get());
     refreshes_.giveBackAfter(watch, std::move(staging));
   }
-  stream->endKernelCoalescing();
+  // lets the GPU start, as eager work does whenever the backend commits
+  stream->synchronize(SyncType::COMMIT);
+}
+
+void MPSReplay::submitReady(MPSStream* stream, MPSReadyReplay ready) const {
+  refreshes_.write(ready.staging.get());
+  recording_->countReplay();
+  MPSReplayWatch watch(stream, used_.get(), ready.command_buffer.get());
+  watch.look();
+  refreshes_.giveBackAfter(watch, std::move(ready.staging));
+  stream->commitAfterEarlierWork(ready.command_buffer.get());
+}
+
+void MPSReplay::encode(MPSStepEncoder& steps, MPSCommandBuffer* command_buffer, id<MTLBuffer> staging) const {
+  refreshes_.encodeEarly(command_buffer, staging);
+  if (plan_) {
+    plan_->encode(steps, staging);
+  } else {
+    for (const auto* step : order_) {
+      steps.encode(*step);
+    }
+  }
+  steps.endComputeEncoder();
+}
+
+MPSReadyReplay MPSReplay::encodeReady(MPSStream* stream) const {
+  MPSReadyReplay ready;
+  ready.staging = refreshes_.takeStaging(stream->device());
+  ready.command_buffer = [MPSCommandBuffer commandBufferFromCommandQueue:stream->commandQueue()];
+  id<MTLCommandBuffer> first = ready.command_buffer.get().commandBuffer;
+  MPSStepEncoder steps(ready.command_buffer.get(), refreshes_, ready.staging.get());
+  encode(steps, ready.command_buffer.get(), ready.staging.get());
+  if (ready.command_buffer.get().commandBuffer != first) {
+    const std::string error =
+        "torch.mps graph replay: an MPSGraphExecutable committed work that was encoded ahead of its replay, so results "
+        "of the graph may be wrong. Make the graph with encode_ahead=0.";
+    stream->finishCheck(stream->expectCheck(), error);
+    TORCH_CHECK(false, error);
+  }
+  return ready;
+}
+
+std::string MPSReplay::findWhyNotAhead() const {
+  for (const auto i : c10::irange(recording_->steps.size())) {
+    const auto& step = recording_->steps[i];
+    if (std::holds_alternative<MPSEncodeStep>(step) || std::holds_alternative<MPSStatusStep>(step)) {
+      return recording_->operators[i] + " uses an MPS kernel object, which is encoded on the stream's queue";
+    }
+  }
+  if (recording_->executables.get().count > 0 && !executablesNeverCommit()) {
+    return "this version of macOS can't keep an MPSGraphExecutable from committing";
+  }
+  return "";
 }
 
 } // namespace at::mps

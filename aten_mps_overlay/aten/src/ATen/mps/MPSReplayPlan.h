@@ -5,8 +5,6 @@
 #include <ATen/mps/MPSCommandStep.h>
 #include <ATen/mps/MPSIndirectCommands.h>
 #include <ATen/mps/MPSReplayRefreshes.h>
-#include <ATen/mps/MPSReplayWatch.h>
-#include <ATen/mps/MPSStream.h>
 
 #include <memory>
 #include <vector>
@@ -74,9 +72,8 @@ class MPSReplayPlan {
       commands->addUsedTo(objects);
     }
   }
-  /// Encodes everything; `staging` is what the write() of the refreshes gave. Must run on the stream's queue, outside
-  /// of captures.
-  void encode(MPSStream* stream, MPSReplayWatch& watch, MPSStepEncoder& steps, id<MTLBuffer> staging) const;
+  /// Encodes everything; `staging` is the buffer that the encoder of steps has. Must run outside of captures.
+  void encode(MPSStepEncoder& steps, id<MTLBuffer> staging) const;
 
  private:
   MPSReplayCalls made_;

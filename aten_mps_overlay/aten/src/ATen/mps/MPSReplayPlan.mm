@@ -3,17 +3,14 @@
 
 namespace at::mps {
 
-void MPSReplayPlan::encode(MPSStream* stream,
-                           MPSReplayWatch& watch,
-                           MPSStepEncoder& steps,
-                           id<MTLBuffer> staging) const {
+void MPSReplayPlan::encode(MPSStepEncoder& steps, id<MTLBuffer> staging) const {
   using Kind = MPSReplayCall::Kind;
   id<MTLComputeCommandEncoder> kernels = nil;
   for (const auto& call : made_.calls) {
     switch (call.kind) {
       case Kind::SET_PIPELINE:
         // the first call after a step that is no kernel
-        kernels = stream->commandEncoder();
+        kernels = steps.computeEncoder();
         [kernels setComputePipelineState:static_cast<id<MTLComputePipelineState>>(call.object)];
         break;
       case Kind::SET_BUFFER:
@@ -31,9 +28,7 @@ void MPSReplayPlan::encode(MPSStream* stream,
         [kernels setBytes:call.data length:call.count atIndex:call.index];
         break;
       case Kind::SET_REFRESHED_BYTES:
-        [kernels setBytes:static_cast<const char*>([staging contents]) + call.value
-                   length:call.count
-                  atIndex:call.index];
+        [kernels setBuffer:staging offset:call.value atIndex:call.index];
         break;
       case Kind::SET_THREADGROUP_MEMORY:
         [kernels setThreadgroupMemoryLength:call.value atIndex:call.index];
@@ -48,17 +43,16 @@ void MPSReplayPlan::encode(MPSStream* stream,
         encodeDispatch(kernels, *static_cast<const MPSKernelStep*>(call.data));
         break;
       case Kind::EXECUTE:
-        static_cast<const MPSIndirectCommands*>(call.data)->encode(stream->commandEncoder());
+        static_cast<const MPSIndirectCommands*>(call.data)->encode(steps.computeEncoder());
         break;
       case Kind::END_ENCODER:
-        stream->endKernelCoalescing();
+        steps.endComputeEncoder();
         break;
       case Kind::STEP:
         steps.encode(*static_cast<const MPSCommandStep*>(call.data));
         break;
       case Kind::COMMIT:
-        stream->synchronize(SyncType::COMMIT);
-        watch.look();
+        steps.commit();
         break;
     }
   }

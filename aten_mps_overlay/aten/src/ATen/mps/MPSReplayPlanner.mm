@@ -314,19 +314,22 @@ class Planner {
     return direct.calls.size();
   }
 
-  // After 32 calls for the first time, then in pieces that grow: a commit costs, too. Where a kernel follows another
-  // one its bindings would be lost, so that waits for a better place, but not for ever.
+  // The GPU begins after 32 calls, and has more to do long before it is done with those: two commits, since each costs
+  // GPU time, too. Where a kernel follows another one its bindings would be lost, so that waits for a better place, but
+  // not for ever.
   void commitNowAndThen(bool is_kernel) {
-    constexpr size_t largest_piece = 1024;
+    constexpr size_t most_commits = 2;
+    constexpr size_t growth = 8;
     const size_t calls = made_.calls.size() - committed_calls_;
     const size_t limit = is_kernel && after_kernel_ ? 2 * piece_ : piece_;
-    if (calls < limit) {
+    if (calls < limit || commits_ == most_commits) {
       return;
     }
+    commits_++;
     made_.add(Kind::COMMIT);
     kernels_.forgetBindings();
     committed_calls_ = made_.calls.size();
-    piece_ = std::min(2 * piece_, largest_piece);
+    piece_ *= growth;
     after_kernel_ = false;
   }
 
@@ -338,6 +341,7 @@ class Planner {
   KernelCalls kernels_;
   // the end of kernels that gain nothing as indirect commands
   size_t refused_until_ = 0;
+  size_t commits_ = 0;
   size_t committed_calls_ = 0;
   size_t piece_ = 32;
   bool after_kernel_ = false;

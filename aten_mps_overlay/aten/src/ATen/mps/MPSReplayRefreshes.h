@@ -64,9 +64,13 @@ class MPSReplayRefreshes {
   bool isEarly(const MPSCommandStep& step) const;
   /// Raises when the host could not give the device what a step needs.
   void check() const;
-  /// A staging buffer with what the host gives to the device now; none if the
-  /// steps need none.
-  MPSRetained<id<MTLBuffer>> write(id<MTLDevice> device) const;
+  /// A staging buffer that is not in use; none if the steps need none.
+  MPSRetained<id<MTLBuffer>> takeStaging(id<MTLDevice> device) const;
+  /// Writes what the host gives to the device now.
+  void write(id<MTLBuffer> staging) const;
+  size_t stagingBytes() const {
+    return staging_->length();
+  }
   /// Where the bytes of an MPSHostRefreshStep, MPSRefreshedBytes or
   /// MPSStatusStep lie in that buffer.
   size_t offsetOf(const void* owner) const {

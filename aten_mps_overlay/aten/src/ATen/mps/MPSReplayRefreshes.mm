@@ -55,13 +55,13 @@ void MPSStagingBuffers::giveBack(size_t number) {
 MPSReplayRefreshes::MPSReplayRefreshes(const std::vector<MPSCommandStep>& steps) {
   size_t total = 0;
   bool has_statuses = false;
-  const auto add = [&](const void* owner, size_t length, MPSHostRefresh* refresh) {
-    constexpr size_t alignment = 16;
+  const auto add = [&](const void* owner, size_t length, MPSHostRefresh* refresh, size_t alignment = 16) {
+    total = (total + alignment - 1) / alignment * alignment;
     if (offsets_.try_emplace(owner, total).second) {
       if (refresh) {
         refreshes_.emplace_back(refresh, total);
       }
-      total += (length + alignment - 1) / alignment * alignment;
+      total += length;
     }
   };
   std::map<const void*, size_t> uses;
@@ -72,7 +72,8 @@ MPSReplayRefreshes::MPSReplayRefreshes(const std::vector<MPSCommandStep>& steps)
     } else if (const auto* kernel = std::get_if<MPSKernelStep>(&step)) {
       for (const auto& binding : kernel->bindings) {
         if (const auto* refreshed = binding.refreshed.get()) {
-          add(refreshed, refreshed->length, refreshed->refresh.get());
+          // kernels read it in place: what GPUs of Intel's Macs need for that
+          add(refreshed, refreshed->length, refreshed->refresh.get(), /*alignment=*/256);
         }
       }
     } else if (const auto* status = std::get_if<MPSStatusStep>(&step)) {
@@ -99,16 +100,15 @@ void MPSReplayRefreshes::check() const {
   }
 }
 
-MPSRetained<id<MTLBuffer>> MPSReplayRefreshes::write(id<MTLDevice> device) const {
-  if (offsets_.empty()) {
-    return {};
-  }
-  auto staging = staging_->take(device);
-  auto* bytes = static_cast<char*>([staging.get() contents]);
+MPSRetained<id<MTLBuffer>> MPSReplayRefreshes::takeStaging(id<MTLDevice> device) const {
+  return offsets_.empty() ? MPSRetained<id<MTLBuffer>>() : staging_->take(device);
+}
+
+void MPSReplayRefreshes::write(id<MTLBuffer> staging) const {
+  auto* bytes = static_cast<char*>([staging contents]);
   for (const auto& [refresh, offset] : refreshes_) {
     refresh->write(bytes + offset);
   }
-  return staging;
 }
 
 void MPSReplayRefreshes::encodeEarly(MPSCommandBuffer* command_buffer, id<MTLBuffer> staging) const {

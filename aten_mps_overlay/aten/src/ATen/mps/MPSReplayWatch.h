@@ -13,7 +13,9 @@ namespace at::mps {
 /// and go on in the next. Keeps an object until the GPU is done with all of them.
 class MPSReplayWatch {
  public:
-  MPSReplayWatch(MPSStream* stream, NSObject* kept) : stream_(stream), kept_(kept) {}
+  /// Watches the command buffers of the stream, or the one that is given.
+  MPSReplayWatch(MPSStream* stream, NSObject* kept, MPSCommandBuffer* command_buffer = nil)
+      : stream_(stream), kept_(kept), command_buffer_(command_buffer) {}
 
   /// Watches the current command buffer, if it is a new one. Call it before the first step, and after each step that
   /// may have committed.
@@ -29,6 +31,7 @@ class MPSReplayWatch {
  private:
   MPSStream* const stream_;
   NSObject* const kept_;
+  MPSCommandBuffer* const command_buffer_;
   MPSRetained<id<MTLCommandBuffer>> watched_;
 };
 

@@ -3,7 +3,8 @@
 namespace at::mps {
 
 void MPSReplayWatch::look() {
-  id<MTLCommandBuffer> command_buffer = stream_->recordedCommandBuffer().commandBuffer;
+  id<MTLCommandBuffer> command_buffer =
+      (command_buffer_ ? command_buffer_ : stream_->recordedCommandBuffer()).commandBuffer;
   if (command_buffer != watched_.get()) {
     watched_ = command_buffer;
     watch(^(id<MTLCommandBuffer>) {

@@ -14,9 +14,9 @@ namespace at::mps {
 
 class MPSGraphCapture;
 
-/// Encodes recorded steps to the stream, one by one, for one replay. Inside the
-/// capture of another graph they become steps of that one. All members must be
-/// called on the stream's queue.
+/// Encodes recorded steps one by one, for one replay: to the stream, on its
+/// queue, or to a command buffer that is committed later, on any thread. Inside
+/// the capture of another graph they become steps of that one.
 class MPSStepEncoder {
  public:
   /// `refreshes` are those of the steps, and `staging` is the buffer that its
@@ -24,6 +24,11 @@ class MPSStepEncoder {
   MPSStepEncoder(
       MPSStream* stream,
       MPSReplayWatch& watch,
+      const MPSReplayRefreshes& refreshes,
+      id<MTLBuffer> staging);
+  /// Encodes to `command_buffer`, which nothing else encodes to.
+  MPSStepEncoder(
+      MPSCommandBuffer* command_buffer,
       const MPSReplayRefreshes& refreshes,
       id<MTLBuffer> staging);
 
@@ -38,15 +43,24 @@ class MPSStepEncoder {
   void operator()(const MPSHostRefreshStep& refresh);
   void operator()(const MPSStatusStep& status);
 
+  id<MTLComputeCommandEncoder> computeEncoder();
+  void endComputeEncoder();
+  /// Lets the GPU begin with what is encoded so far, if it goes to the stream.
+  void commit();
+
  private:
+  MPSCommandBuffer* commandBuffer() const;
   void bindRefreshed(
       const MPSKernelBinding& binding,
       id<MTLComputeCommandEncoder> encoder);
 
-  MPSStream* const stream_;
+  // null, as the watch, for a command buffer that is committed later
+  MPSStream* const stream_ = nullptr;
+  MPSReplayWatch* const watch_ = nullptr;
   // null outside of captures
-  MPSGraphCapture* const capture_;
-  MPSReplayWatch& watch_;
+  MPSGraphCapture* const capture_ = nullptr;
+  MPSCommandBuffer* const command_buffer_ = nil;
+  MPSRetained<id<MTLComputeCommandEncoder>> compute_encoder_;
   const MPSReplayRefreshes& refreshes_;
   id<MTLBuffer> const staging_;
   // Each replay inside a capture refreshes its bytes by itself: maps those of

@@ -9,12 +9,47 @@ MPSStepEncoder::MPSStepEncoder(MPSStream* stream,
                                MPSReplayWatch& watch,
                                const MPSReplayRefreshes& refreshes,
                                id<MTLBuffer> staging)
-    : stream_(stream), capture_(stream->recordingCapture()), watch_(watch), refreshes_(refreshes), staging_(staging) {}
+    : stream_(stream), watch_(&watch), capture_(stream->recordingCapture()), refreshes_(refreshes), staging_(staging) {}
+
+MPSStepEncoder::MPSStepEncoder(MPSCommandBuffer* command_buffer,
+                               const MPSReplayRefreshes& refreshes,
+                               id<MTLBuffer> staging)
+    : command_buffer_(command_buffer), refreshes_(refreshes), staging_(staging) {}
+
+MPSCommandBuffer* MPSStepEncoder::commandBuffer() const {
+  return stream_ ? stream_->recordedCommandBuffer() : command_buffer_;
+}
+
+id<MTLComputeCommandEncoder> MPSStepEncoder::computeEncoder() {
+  if (stream_) {
+    return stream_->commandEncoder();
+  }
+  if (!compute_encoder_.get()) {
+    compute_encoder_ = [command_buffer_ computeCommandEncoder];
+  }
+  return compute_encoder_.get();
+}
+
+void MPSStepEncoder::endComputeEncoder() {
+  if (stream_) {
+    stream_->endKernelCoalescing();
+  } else {
+    [compute_encoder_.get() endEncoding];
+    compute_encoder_ = {};
+  }
+}
+
+void MPSStepEncoder::commit() {
+  if (stream_) {
+    stream_->synchronize(SyncType::COMMIT);
+    watch_->look();
+  }
+}
 
 void MPSStepEncoder::encode(const MPSCommandStep& step) {
   // A capture records the state of the encoder with each kernel, so nothing may be left of earlier steps.
   if (capture_ || !usesComputeEncoder(step)) {
-    stream_->endKernelCoalescing();
+    endComputeEncoder();
   }
   @autoreleasepool {
     std::visit(*this, step);
@@ -29,9 +64,9 @@ void MPSStepEncoder::operator()(const MPSKernelStep& kernel) {
   // The threadgroup memory of one encoder adds up against the limit of the device.
   const bool has_threadgroup_memory = !kernel.threadgroup_memory.empty();
   if (has_threadgroup_memory) {
-    stream_->endKernelCoalescing();
+    endComputeEncoder();
   }
-  id<MTLComputeCommandEncoder> encoder = stream_->commandEncoder();
+  id<MTLComputeCommandEncoder> encoder = computeEncoder();
   [encoder setComputePipelineState:kernel.pipeline.get()];
   for (const auto& binding : kernel.bindings) {
     if (binding.refreshed) {
@@ -53,17 +88,18 @@ void MPSStepEncoder::operator()(const MPSKernelStep& kernel) {
   }
   encodeDispatch(encoder, kernel);
   if (has_threadgroup_memory) {
-    stream_->endKernelCoalescing();
+    endComputeEncoder();
   }
 }
 
 void MPSStepEncoder::bindRefreshed(const MPSKernelBinding& binding, id<MTLComputeCommandEncoder> encoder) {
   const auto& refreshed = *binding.refreshed;
-  const char* bytes = static_cast<const char*>([staging_ contents]) + refreshes_.offsetOf(&refreshed);
+  const size_t offset = refreshes_.offsetOf(&refreshed);
   if (!capture_) {
-    [encoder setBytes:bytes length:refreshed.length atIndex:binding.index];
+    [encoder setBuffer:staging_ offset:offset atIndex:binding.index];
     return;
   }
+  const char* bytes = static_cast<const char*>([staging_ contents]) + offset;
   auto& own = refreshed_[&refreshed];
   if (!own) {
     own = std::make_shared<const MPSRefreshedBytes>(refreshed);
@@ -72,27 +108,31 @@ void MPSStepEncoder::bindRefreshed(const MPSKernelBinding& binding, id<MTLComput
 }
 
 void MPSStepEncoder::operator()(const MPSGraphRunStep& run) {
-  encodeRun(stream_->recordedCommandBuffer(), run);
-  watch_.look();
+  encodeRun(commandBuffer(), run);
+  if (watch_) {
+    watch_->look();
+  }
 }
 
 void MPSStepEncoder::operator()(const MPSEncodeStep& object) {
   if (object.takes_encoder && !capture_) {
-    object.encode.get()(stream_->recordedCommandBuffer(), stream_->commandEncoder());
+    object.encode.get()(commandBuffer(), computeEncoder());
   } else {
-    encodeAlone(stream_->recordedCommandBuffer(), object);
-    watch_.look();
+    encodeAlone(commandBuffer(), object);
+    if (watch_) {
+      watch_->look();
+    }
   }
 }
 
 void MPSStepEncoder::operator()(const MPSCopyStep& copy) {
-  id<MTLBlitCommandEncoder> encoder = [stream_->recordedCommandBuffer() blitCommandEncoder];
+  id<MTLBlitCommandEncoder> encoder = [commandBuffer() blitCommandEncoder];
   encodeCopy(encoder, copy);
   [encoder endEncoding];
 }
 
 void MPSStepEncoder::operator()(const MPSFillStep& fill) {
-  id<MTLBlitCommandEncoder> encoder = [stream_->recordedCommandBuffer() blitCommandEncoder];
+  id<MTLBlitCommandEncoder> encoder = [commandBuffer() blitCommandEncoder];
   [encoder fillBuffer:fill.buffer.get() range:NSMakeRange(fill.offset, fill.length) value:fill.value];
   [encoder endEncoding];
 }
@@ -105,9 +145,10 @@ void MPSStepEncoder::operator()(const MPSStatusStep& status) {
   // The host looks at a copy, since the next replay may write the status again before.
   const size_t offset = refreshes_.offsetOf(&status);
   (*this)(MPSCopyStep{status.buffer, staging_, sizeof(int32_t), status.offset, offset});
+  TORCH_INTERNAL_ASSERT(watch_);
   const auto message = status.message;
   id<MTLBuffer> staging = staging_;
-  watch_.watch(^(id<MTLCommandBuffer>) {
+  watch_->watch(^(id<MTLCommandBuffer>) {
     const auto value = *reinterpret_cast<const int32_t*>(static_cast<const char*>([staging contents]) + offset);
     return value == 0 ? std::string()
                       : "torch.mps graph replay: " + *message + " (status " + std::to_string(value) + ")";

@@ -46,7 +46,7 @@ class MPSReplayPlanTest : public MPSRecordedStepsTest {
           MPSReplayWatch watch(stream, nil);
           watch.look();
           MPSStepEncoder encoder(stream, watch, refreshes, nil);
-          plan.encode(stream, watch, encoder, nil);
+          plan.encode(encoder, nil);
         }
       });
       torch::mps::synchronize();

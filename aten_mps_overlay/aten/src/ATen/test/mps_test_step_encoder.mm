@@ -39,7 +39,8 @@ class MPSStepEncoderTest : public MPSRecordedStepsTest {
   void replay(const std::vector<MPSCommandStep>& steps, const MPSReplayRefreshes& refreshes) {
     dispatch_sync(stream->queue(), ^() {
       @autoreleasepool {
-        const auto staging = refreshes.write(stream->device());
+        const auto staging = refreshes.takeStaging(stream->device());
+        refreshes.write(staging.get());
         stream->endKernelCoalescing();
         MPSReplayWatch watch(stream, nil);
         watch.look();

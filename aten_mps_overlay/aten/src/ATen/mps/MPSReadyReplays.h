@@ -1,0 +1,60 @@
+#pragma once
+
+// Replays that are encoded before they are asked for. Objective-C++ only.
+
+#include <ATen/mps/MPSCommandStep.h>
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <optional>
+
+namespace at::mps {
+
+/// A replay that is encoded and not committed.
+struct MPSReadyReplay {
+  MPSRetained<MPSCommandBuffer*> command_buffer;
+  // the buffer that the host writes before the commit, if there is one
+  MPSRetained<id<MTLBuffer>> staging;
+};
+
+/// Encodes the next replays of one graph on another thread. A command queue has
+/// a limit of uncompleted command buffers, 64 by default, at which making
+/// another one blocks. So all graphs together hold at most kMost ready replays;
+/// the graph that was replayed least recently loses its.
+class MPSReadyReplays {
+ public:
+  static constexpr size_t kMost = 16;
+
+  /// `encode` is called on one thread at a time, and not after the destructor.
+  /// If it raises, no more replays are encoded ahead.
+  MPSReadyReplays(size_t wanted, std::function<MPSReadyReplay()> encode);
+  /// Waits for encode().
+  ~MPSReadyReplays();
+  MPSReadyReplays(const MPSReadyReplays&) = delete;
+  MPSReadyReplays& operator=(const MPSReadyReplays&) = delete;
+
+  /// Starts to encode until as many as wanted are ready.
+  void prepare();
+  /// Waits for the one that is being encoded. None if there is none.
+  std::optional<MPSReadyReplay> take();
+  /// Drops all, without a commit.
+  void drop();
+  /// Those that are ready.
+  size_t count() const;
+
+ private:
+  struct All;
+  static All& all();
+  void encodeOne();
+  std::deque<MPSReadyReplay> takeAll();
+
+  const size_t wanted_;
+  const std::function<MPSReadyReplay()> encode_;
+  // guarded by the lock of all()
+  std::deque<MPSReadyReplay> ready_;
+  size_t begun_ = 0;
+  bool has_failed_ = false;
+};
+
+} // namespace at::mps

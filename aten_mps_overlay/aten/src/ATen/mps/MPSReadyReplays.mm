@@ -1,0 +1,149 @@
+#include <ATen/mps/MPSReadyReplays.h>
+
+#include <c10/util/Exception.h>
+
+#include <dispatch/dispatch.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <iterator>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace at::mps {
+
+struct MPSReadyReplays::All {
+  std::mutex mutex;
+  std::condition_variable changed;
+  dispatch_queue_t queue = dispatch_queue_create("mps graph encoding", nullptr);
+  // the graphs that have ready replays, or will have; the least recently replayed first
+  std::vector<MPSReadyReplays*> graphs;
+  // replays that are ready or will be
+  size_t count = 0;
+  bool exits = false;
+  const pid_t process = getpid();
+
+  bool isForked() const {
+    return process != getpid();
+  }
+};
+
+MPSReadyReplays::All& MPSReadyReplays::all() {
+  // never destroyed: graphs may outlive all statics
+  static auto* instance = new All();
+  // Metal must not be used while the process takes down what it is made of.
+  static struct AtExit {
+    ~AtExit() {
+      if (instance->isForked()) {
+        return;
+      }
+      std::unique_lock<std::mutex> lock(instance->mutex);
+      instance->exits = true;
+      instance->changed.wait(lock, [] {
+        return std::all_of(
+            instance->graphs.begin(), instance->graphs.end(), [](const auto* graph) { return graph->begun_ == 0; });
+      });
+    }
+  } at_exit;
+  return *instance;
+}
+
+MPSReadyReplays::MPSReadyReplays(size_t wanted, std::function<MPSReadyReplay()> encode)
+    : wanted_(std::min(wanted, kMost)), encode_(std::move(encode)) {}
+
+MPSReadyReplays::~MPSReadyReplays() {
+  drop();
+}
+
+void MPSReadyReplays::prepare() {
+  auto& all = MPSReadyReplays::all();
+  std::deque<MPSReadyReplay> dropped;
+  std::lock_guard<std::mutex> lock(all.mutex);
+  if (has_failed_ || all.exits || all.isForked()) {
+    return;
+  }
+  all.graphs.erase(std::remove(all.graphs.begin(), all.graphs.end(), this), all.graphs.end());
+  while (ready_.size() + begun_ < wanted_) {
+    if (all.count == kMost) {
+      const auto other =
+          std::find_if(all.graphs.begin(), all.graphs.end(), [](const auto* graph) { return !graph->ready_.empty(); });
+      if (other == all.graphs.end()) {
+        break;
+      }
+      dropped.push_back(std::move((*other)->ready_.back()));
+      (*other)->ready_.pop_back();
+      all.count--;
+    }
+    all.count++;
+    begun_++;
+    dispatch_async(all.queue, ^{
+      encodeOne();
+    });
+  }
+  all.graphs.push_back(this);
+}
+
+void MPSReadyReplays::encodeOne() {
+  auto& all = MPSReadyReplays::all();
+  MPSReadyReplay made;
+  bool has_failed = false;
+  try {
+    @autoreleasepool {
+      made = encode_();
+    }
+  } catch (const std::exception&) {
+    // the next replay encodes for itself, and raises where it can be caught
+    has_failed = true;
+  }
+  std::lock_guard<std::mutex> lock(all.mutex);
+  has_failed_ = has_failed_ || has_failed;
+  if (has_failed) {
+    all.count--;
+  } else {
+    ready_.push_back(std::move(made));
+  }
+  begun_--;
+  // under the lock: the graph may be gone as soon as it is open
+  all.changed.notify_all();
+}
+
+std::optional<MPSReadyReplay> MPSReadyReplays::take() {
+  auto& all = MPSReadyReplays::all();
+  std::unique_lock<std::mutex> lock(all.mutex);
+  all.changed.wait(lock, [&] { return !ready_.empty() || begun_ == 0; });
+  if (ready_.empty()) {
+    return std::nullopt;
+  }
+  auto taken = std::move(ready_.front());
+  ready_.pop_front();
+  all.count--;
+  return taken;
+}
+
+std::deque<MPSReadyReplay> MPSReadyReplays::takeAll() {
+  auto& all = MPSReadyReplays::all();
+  if (all.isForked()) {
+    // a thread that this process lacks may hold the lock, and Metal objects can't be released here
+    new auto(std::exchange(ready_, {}));
+    return {};
+  }
+  std::unique_lock<std::mutex> lock(all.mutex);
+  all.changed.wait(lock, [&] { return begun_ == 0; });
+  all.graphs.erase(std::remove(all.graphs.begin(), all.graphs.end(), this), all.graphs.end());
+  all.count -= ready_.size();
+  return std::exchange(ready_, {});
+}
+
+void MPSReadyReplays::drop() {
+  // not under the lock: memory is freed
+  takeAll();
+}
+
+size_t MPSReadyReplays::count() const {
+  std::lock_guard<std::mutex> lock(all().mutex);
+  return ready_.size();
+}
+
+} // namespace at::mps
