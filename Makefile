@@ -15,8 +15,8 @@ demo:       ## capture and replay real models, and compare them with eager
 test:       ## run all test suites [QUICK]
 	@$(MPSFORK) test $(if $(QUICK),--quick)
 
-wheel:      ## make a Mac's wheel [PYTHON FROM_SOURCE NO_DEVICE JOBS DRY_RUN]
-	@$(MPSFORK) wheel $(if $(FROM_SOURCE),--from-source) $(if $(PYTHON),--python $(PYTHON)) $(if $(NO_DEVICE),--no-device) $(if $(DRY_RUN),--dry-run) $(if $(JOBS),--jobs $(JOBS))
+wheel:      ## make a Mac's wheel [PYTHON JOBS]
+	@$(MPSFORK) wheel $(if $(PYTHON),--python $(PYTHON)) $(if $(JOBS),--jobs $(JOBS))
 
 BENCH_OPTIONS = $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) $(if $(NOREPLAY),--no-replay) $(if $(PAGE),--page $(PAGE))
 
@@ -41,8 +41,8 @@ refresh:    ## take the commits back into patches/ and aten_mps_overlay/
 verify:     ## check that every patch applies and keeps the rules
 	@$(MPSFORK) verify
 
-simulator:  ## build the Metal simulator [TESTS BASE_ONLY CHECKOUT]
-	@$(MPSFORK) simulator $(if $(TESTS),--tests) $(if $(BASE_ONLY),--base-only) $(if $(CHECKOUT),--checkout $(CHECKOUT))
+simulator:  ## build the Metal simulator [TESTS BASE_ONLY]
+	@$(MPSFORK) simulator $(if $(TESTS),--tests) $(if $(BASE_ONLY),--base-only)
 
 export:     ## write the series as mails to build/export [STACK GHSTACK AUTHOR]
 	@$(MPSFORK) export $(if $(STACK),--stack $(STACK)) $(if $(GHSTACK),--ghstack) $(if $(AUTHOR),--author "$(AUTHOR)")

@@ -1,6 +1,6 @@
-"""The suites of `make test`, innermost first, and those of `test-sanitized`. Add a suite by adding a line.
+"""The suites of `make test` and those that run by name, innermost first. Add a suite by adding a line.
 
-The fork tool reads SUITES and SANITIZED; scripts/fork_tool/suites/suite.py says what each field means.
+The fork tool reads SUITES and QUICK; scripts/fork_tool/suites/suite.py says what each field means.
 """
 
 from __future__ import annotations
@@ -84,21 +84,20 @@ def _sanitized(kind: str, *suites: Suite) -> tuple[Suite, ...]:
 
 
 _SMALL = upstream_sample(SMALL_SAMPLE)
-# By the sanitizer: the suites of `test-sanitized`.
-SANITIZED = {
-    "address": _sanitized(
+_SANITIZED = (
+    *_sanitized(
         "address",
         Suite("planted faults", (*_PYTEST, "test/simulator/sanitizers/test_address.py")),
         Suite("cases", (*_PYTEST, *_OBJECTIVE_CASES)),
         _ONE_PROCESS,
         _SMALL,
     ),
-    "thread": _sanitized(
+    *_sanitized(
         "thread",
-        Suite("planted faults", (*_PYTEST, "test/simulator/sanitizers/test_thread.py")),
-        Suite("cases", (*_PYTEST, *_OBJECTIVE_CASES)),
+        Suite("planted faults", (*_PYTEST, "test/simulator/sanitizers/test_thread.py"), by_name_only=True),
+        Suite("cases", (*_PYTEST, *_OBJECTIVE_CASES), by_name_only=True),
     ),
-}
+)
 
 _SAMPLE = "test/simulator/tests/test_mps_sample.toml"
 
@@ -199,5 +198,5 @@ SUITES = (
         on_mac=False,
         load=BUILDS,
     ),
-    *SANITIZED["address"],
+    *_SANITIZED,
 )

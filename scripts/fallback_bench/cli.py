@@ -51,17 +51,17 @@ _FILE = click.option(
     "--out",
     default=REPORTS,
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where the CSV files, report.md and penalty.png go.  [default: build/reports/fallback]",
+    help="Where the CSV files and report.md go.  [default: build/reports/fallback]",
 )
 def bench(
     path: Path, names: tuple[str, ...], dtypes: tuple[str, ...], quick: bool, seconds: float, timeout: float, out: Path
 ) -> None:
-    """Measure the targets; writes a CSV file for each operator, a report and a plot."""
+    """Measure the targets; writes a CSV file for each operator and a report."""
     targets = load(path)
     chosen = _choose(targets, names)
     # These import torch, which takes its time.
     from fallback_bench.bench import Bench, Cell, cells_of
-    from fallback_bench.report import draw, markdown
+    from fallback_bench.report import markdown
     from fallback_bench.rows import Row, summarize, write_csv
     from fallback_bench.workers import Worker
 
@@ -93,9 +93,8 @@ def bench(
         free.close()
         bound.close()
     summaries = summarize(chosen, rows)
-    plot = "penalty.png" if draw(out / "penalty.png", device, summaries) else ""
     left = [target for target in chosen if not cells_of(target.operator)]
-    write_atomically(out / "report.md", markdown(device, targets, summaries, plot, left).encode())
+    write_atomically(out / "report.md", markdown(device, targets, summaries, left).encode())
     unmeasured = sum(1 for row in rows if row.penalty is None)
     if unmeasured:
         note(f"{unmeasured} of {len(rows)} rows could not be measured; the report says why")

@@ -1,18 +1,15 @@
-"""The report in Markdown and its plot: a ranking, what stops a capture, and what could not be measured."""
+"""The report in Markdown: a ranking, what stops a capture, and what could not be measured."""
 
-import io
 from collections.abc import Sequence
-from pathlib import Path
 
 from fallback_bench.device import Device
 from fallback_bench.rows import NOISY, Summary
 from fallback_bench.targets import Target, Targets
-from fork_tool.common.files import write_atomically
 
 _MOST_LINKS = 3
 
 
-def markdown(device: Device, targets: Targets, summaries: Sequence[Summary], plot: str, left: Sequence[Target]) -> str:
+def markdown(device: Device, targets: Targets, summaries: Sequence[Summary], left: Sequence[Target]) -> str:
     """The whole report; `left` are requested and have no case."""
     parts = ["# What CPU fallbacks cost on MPS", device.heading, _demand(targets)]
     ranked = [one for one in summaries if one.penalty is not None]
@@ -30,8 +27,6 @@ def markdown(device: Device, targets: Targets, summaries: Sequence[Summary], plo
                 f"{noisy} of {count} rows are noisy (half of the times lie further apart than {NOISY:.0%} of the median; "
                 "`spread` in the CSV files): run it again on a machine that does nothing else."
             )
-        if plot:
-            parts.append(f"![penalty of each operator; {device.name}]({plot})")
     else:
         parts.append("No operator that was measured falls back.")
     stopping = sorted((one for one in summaries if one.stops_capture == "yes"), key=_by_votes)
@@ -125,46 +120,3 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], device: Device) 
 
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
-
-
-_STOPS, _GOES_ON = "#b3423a", "#5b7ea8"
-
-
-def draw(path: Path, device: Device, summaries: Sequence[Summary]) -> bool:
-    """Write a PNG; false when nothing fell back."""
-    ranked = sorted((one for one in summaries if one.penalty), key=lambda one: one.penalty or 0.0)
-    if not ranked:
-        return False
-    import matplotlib
-
-    # No window, whatever the user's own settings say.
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-    from matplotlib.patches import Patch
-
-    figure, axes = pyplot.subplots(figsize=(9, 1.8 + 0.28 * len(ranked)), layout="constrained")
-    try:
-        for place, one in enumerate(ranked):
-            assert one.penalty
-            stops = one.stops_capture == "yes"
-            color = _STOPS if stops else _GOES_ON
-            axes.plot([min(one.penalties), max(one.penalties)], [place, place], color=color, linewidth=1.5)
-            axes.plot([one.penalty], [place], "o", color=color, markersize=6)
-        axes.axvline(1.0, color="gray", linewidth=1, linestyle="--")
-        axes.set_yticks(range(len(ranked)), [one.operator.removeprefix("aten::") for one in ranked], fontsize=8)
-        axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(lambda value, _position: f"{value:g}×")
-        axes.grid(axis="x", alpha=0.3)
-        axes.set_xlabel(
-            "time on MPS with fallback / time on the CPU (dot: geometric mean, line: range over dtypes and shapes)"
-        )
-        handles = [Patch(color=color) for color in (_STOPS, _GOES_ON)]
-        axes.legend(handles, ["stops a capture", "does not, or unknown"], loc="lower right", fontsize=8)
-        title = "What CPU fallbacks cost" + (" — SIMULATED, not a Mac's times" if device.simulated else "")
-        axes.set_title(f"{title}\n{device.name}, torch {device.torch}", fontsize=9)
-        content = io.BytesIO()
-        figure.savefig(content, format="png", dpi=110)
-    finally:
-        pyplot.close(figure)
-    write_atomically(path, content.getvalue())
-    return True

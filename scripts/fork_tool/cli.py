@@ -31,10 +31,10 @@ cli.add_section("This machine", [commands.doctor, commands.setup])
 cli.add_section("The base", [commands.fetch, commands.clean])
 cli.add_section("The series", [commands.apply, commands.refresh, commands.verify, commands.export])
 cli.add_section("Another base", [commands.drift, commands.rebase, test_next])
-cli.add_section("Tests", [suites.simulator, suites.test, suites.test_mps, suites.test_sanitized, suites.test_entries])
+cli.add_section("Tests", [suites.simulator, suites.test, suites.test_mps, suites.test_entries])
 cli.add_section("Tests", [suites.test_newer, suites.mutants, suites.lint_overlay])
 cli.add_section("Programs on the device", suites.PROGRAMS)
-cli.add_section("The wheel and the release", [wheel, commands.release_notes])
+cli.add_section("The wheel", [wheel])
 
 
 def main() -> None:

@@ -19,15 +19,13 @@ from fork_tool.machine import setup as setup_module
 from fork_tool.machine.machine import LACKS, LATER, OK
 from fork_tool.rebase import drift as drift_module
 from fork_tool.rebase import run as rebase_module
-from fork_tool.rebase.carried import Moved
-from fork_tool.rebase.state import show_clashes
+from fork_tool.rebase.carried import Moved, show_clashes
 from fork_tool.series import apply as apply_module
 from fork_tool.series import export as export_module
 from fork_tool.series import refresh as refresh_module
 from fork_tool.series import verify as verify_module
 from fork_tool.series.project import Project
 from fork_tool.series.stack import Layer
-from fork_tool.wheel.release_notes import write_release_notes
 
 _STYLES = {
     OK: "green",
@@ -289,11 +287,3 @@ def _distance(moved: list[Moved]) -> str:
         return ""
     most = max((hunk.lines for hunk in moved), key=abs)
     return f"{len(moved)}, by {'' if len(moved) == 1 else 'up to '}{most:+d}"
-
-
-@click.command("release-notes")
-@click.pass_obj
-def release_notes(project: Project) -> None:
-    """Write the release notes of base.toml's version to build/reports."""
-    path = write_release_notes(project)
-    say(f"The notes of {project.pin.version} are in {project.layout.shown(path)}.")

@@ -38,7 +38,7 @@ class Layout:
     build = Place("build")
     checkout = Place("build/pytorch")
     # Worktrees of the checkout: the base without the series; the series up to one entry, which goes from entry to
-    # entry; and the one in which an entry that conflicts with another base waits for the user's hand.
+    # entry; and the one in which git moves the series to another base, and a conflict waits for the user.
     base_checkout = Place("build/pytorch-base")
     entries_checkout = Place("build/pytorch-entries")
     rebase_checkout = Place("build/pytorch-rebase")
@@ -51,8 +51,6 @@ class Layout:
     # Upstream's tools in an environment of their own, and what they leave.
     upstream_checks = Place("build/upstream_checks")
     export = Place("build/export")
-    # The build of torch's wheel: its environments, the wheel.
-    wheel = Place("build/wheel")
 
     def other_simulator_build(self, name: str) -> Path:
         """A build of the simulator beside the usual one."""

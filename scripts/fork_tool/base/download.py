@@ -1,4 +1,4 @@
-"""Downloads that go on after an interruption, and are used only when their hash is right."""
+"""Downloads, which are used only when their hash is right."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from fork_tool.base.mirrors import apt_proxies, MIRROR_VARIABLE, public_archives
 from fork_tool.base.pin import Download
-from fork_tool.common.console import byte_progress, say
+from fork_tool.common.console import byte_progress
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import need_space
 
@@ -51,7 +51,7 @@ def fetch_file(wanted: Download, mirrors: list[str], cache: Path) -> Path:
         _believe(part, path, wanted, address)
         return path
     raise Unreachable(
-        f"{wanted.name} could not be downloaded ({'; '.join(reasons)}): check the network, or set {MIRROR_VARIABLE} to a mirror that has Debian {wanted.release}; the next run resumes."
+        f"{wanted.name} could not be downloaded ({'; '.join(reasons)}): check the network, or set {MIRROR_VARIABLE} to a mirror that has Debian {wanted.release}."
     )
 
 
@@ -69,39 +69,20 @@ def _believe(part: Path, path: Path, wanted: Download, address: str) -> None:
 
 
 def _download(address: str, part: Path, wanted: Download) -> None:
-    """Append what is missing to `part`."""
-    have = part.stat().st_size if part.exists() else 0
-    if have >= wanted.size:
-        if have == wanted.size:
-            return
-        part.unlink()
-        have = 0
     request = urllib.request.Request(address, headers={"User-Agent": "mpsfork", "Accept-Encoding": "identity"})
-    if have:
-        request.add_header("Range", f"bytes={have}-")
-    proxies = urllib.request.getproxies() | apt_proxies()
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler(proxies))
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler(urllib.request.getproxies() | apt_proxies()))
+    have = 0
     try:
-        with opener.open(request, timeout=TIMEOUT_SECONDS) as answer:
-            resumed = answer.status == 206 and answer.headers.get("Content-Range", "").startswith(f"bytes {have}-")
-            if answer.status == 206 and not resumed:
-                raise NotThere("it answered with another part of the file")
-            if resumed:
-                say(f"resuming {wanted.name} at {have} of {wanted.size} bytes")
-            else:
-                have = 0
-            with part.open("ab" if resumed else "wb") as stream, byte_progress() as progress:
-                task = progress.add_task(wanted.name, total=wanted.size, completed=have)
-                while have <= wanted.size:
-                    chunk = answer.read(_CHUNK)
-                    if not chunk:
-                        break
-                    stream.write(chunk)
-                    have += len(chunk)
-                    progress.update(task, completed=have)
+        with (
+            opener.open(request, timeout=TIMEOUT_SECONDS) as answer,
+            part.open("wb") as stream,
+            byte_progress() as progress,
+        ):
+            task = progress.add_task(wanted.name, total=wanted.size)
+            while have <= wanted.size and (chunk := answer.read(_CHUNK)):
+                have += stream.write(chunk)
+                progress.update(task, completed=have)
     except urllib.error.HTTPError as problem:
-        if problem.code == 416:
-            part.unlink(missing_ok=True)
         raise NotThere(f"HTTP {problem.code} {problem.reason}") from None
     except urllib.error.URLError as problem:
         raise NotThere(str(getattr(problem.reason, "strerror", None) or problem.reason)) from None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, StrictStr
+from pydantic import BaseModel, ConfigDict
 
 from fork_tool.base.pin_values import at, Date, FileName, GitName, Number, read_pin_file, Sha256, Table, Text
 from fork_tool.paths import Layout
@@ -55,17 +55,6 @@ class Tarball(DebianFile):
     tree: GitName
 
 
-class WheelBuild(Table):
-    """What building the wheel from source takes."""
-
-    # The oldest and the newest.
-    python: tuple[Text, Text]
-    macos: Text
-    sdk: Text
-    requires: tuple[Text, ...]
-    options: dict[str, StrictStr]
-
-
 class Pin(BaseModel):
     """All that this repository knows about its base."""
 
@@ -85,7 +74,6 @@ class Pin(BaseModel):
     wheel_version: Text = at("wheel", "version")
     # An index of builds without CUDA's libraries.
     cpu_index: Text | None = at("wheel", "cpu_index", default=None)
-    wheel_build: WheelBuild = at("wheel", "build")
     objfw_release: Text = at("objfw", "release")
     objfw_pool: Text = at("objfw", "pool")
     objfw_packages: tuple[PinnedFile, ...] = at("objfw", "packages")

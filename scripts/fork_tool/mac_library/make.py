@@ -11,15 +11,15 @@ from pathlib import Path
 
 from fork_tool.base.checkout import Checkout, open_checkout
 from fork_tool.base.fetch import fetch, SMALL_FIRST
-from fork_tool.common.console import complain, say, show_command
+from fork_tool.common.console import complain, say
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import need_space, write_atomically
 from fork_tool.common.processes import run_shown
-from fork_tool.mac_library.archive import install_findings, wheel_name, write_wheel
+from fork_tool.mac_library.archive import install_findings, write_wheel
 from fork_tool.mac_library.headers import lay_headers, python_headers, write_official_header
 from fork_tool.mac_library.kernels import changed_kernels, describe_kernels, kernel_findings
 from fork_tool.mac_library.libraries import load_libraries
-from fork_tool.mac_library.link import link, link_target, link_words, linker_of
+from fork_tool.mac_library.link import link, link_words, linker_of
 from fork_tool.mac_library.macho import load_command_findings
 from fork_tool.mac_library.ninja_file import ninja_text, object_of, objects
 from fork_tool.mac_library.official import fetch_official, unpack_official, uuid_of
@@ -192,31 +192,6 @@ def replaced_files(bench: Bench, checkout: Checkout, official: Path) -> dict[str
         return changed_files(
             bench.places, bench.pin, checkout, lambda name: archive.read(name) if name in names else None
         )
-
-
-def show_wheel_plan(project: Project, python: str | None, jobs: int | None) -> None:
-    """Print what `make_wheel` would run; nothing is touched."""
-    bench = bench_of(project, python)
-    places, pin = bench.places, bench.pin
-    say(
-        f"Dry run: nothing is run or written. It would make {places.shown(places.dist)}/{wheel_name(pin, bench.python)}."
-    )
-    _heading("tools and sources")
-    say(f"pip install --target {places.shown(places.tools)} {' '.join(pin.tools)}")
-    say(
-        f"pip download {pin.official_wheel(bench.python).name} (sha256 {pin.official_wheel(bench.python).sha256}), into {bench.cache}"
-    )
-    say(f"scripts/mpsfork fetch, where {project.layout.shown(bench.checkout)} is not there; scripts/mpsfork apply")
-    package = pin.headers.get(bench.python)
-    say(f"headers: {package.name if package else f'those of a Python {bench.python} on this machine'}, {pin.fmt.name}")
-    _heading("objects")
-    show_command(_ninja(bench, jobs))
-    _heading("library")
-    linker = linker_of(bench.machine)
-    library = places.library(bench.python)
-    show_command([linker, *link_target(pin), "…", "-o", places.shown(library)])
-    _heading("wheel")
-    say(f"the official wheel with the series' Python files and torch/lib/{LIBRARY}, as {pin.version}")
 
 
 def _ninja(bench: Bench, jobs: int | None) -> list[str]:

@@ -6,8 +6,6 @@ import sys
 from fork_tool.base.checkout import BRANCH, Checkout
 from fork_tool.common.errors import ForkToolError
 from fork_tool.machine.environment import refuse_environment_of_another, unsatisfied, wanted
-from fork_tool.machine.mac_facts import examine as examine_mac
-from fork_tool.machine.mac_facts import gather
 from fork_tool.machine.machine import Finding, judge, LACKS, LATER, Machine, needs_of, OK, this_machine
 from fork_tool.machine.simulator_build import is_built
 from fork_tool.machine.unpacked import has_objfw
@@ -29,8 +27,6 @@ def examine(project: Project, machine: Machine | None = None) -> list[Finding]:
         there = has_objfw(layout, pin)
         detail = layout.shown(layout.objfw) if there else "needed: the simulator's Objective-C runtime"
         findings.append(judge("ObjFW", there, detail, "make setup"))
-    if machine.is_mac:
-        findings += examine_mac(gather(layout), pin)
     findings.append(_requirements(project, machine))
     free = shutil.disk_usage(layout.root).free
     room = f"make room: {_COMFORTABLE_BYTES / 1e9:.0f} GB are comfortable"

@@ -3,9 +3,11 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
+from fork_tool.common.console import say
 from fork_tool.common.git import Git
 from fork_tool.series.diffs import FileDiff, Hunk, parse_diff
 from fork_tool.series.from_commits import changes_between, DIFF_OPTIONS
+from fork_tool.series.merge import Clash
 
 
 @dataclass(frozen=True)
@@ -139,3 +141,30 @@ def _compare_new_files(git: Git, old: tuple[str, str], new: tuple[str, str], car
             carried.renamed.append(f"{path} is {moved} there, since upstream renamed its directory")
         else:
             carried.gone.append(f"{path} {_gone(by_hand)}")
+
+
+# Longer sides are in the file itself.
+_LINES_SHOWN = 12
+
+
+def show_clashes(entry: str, base: str, clashes: list[Clash]) -> None:
+    """Print each place with both sides."""
+    for clash in clashes:
+        hunk = f", {clash.hunk}" if clash.hunk else ""
+        if clash.sentence:
+            say(f"{entry}: {clash.path}: {clash.sentence}", style="bold")
+            continue
+        say(f"{entry}: {clash.path}, line {clash.line}{hunk}", style="bold")
+        for title, lines, style in (
+            ("was", clash.before, "dim"),
+            (f"{base} has", clash.upstream, "cyan"),
+            (f"the entry {entry} has", clash.entry, "green"),
+        ):
+            say(f"  {title}:")
+            say(_side(lines), style=style)
+
+
+def _side(lines: list[str]) -> str:
+    more = len(lines) - _LINES_SHOWN
+    shown = lines if more <= 0 else [*lines[:_LINES_SHOWN], f"… and {more} more lines"]
+    return "\n".join(f"    {line}" for line in shown or ["(nothing)"])

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import tomllib
 from dataclasses import dataclass
 from datetime import datetime, UTC
@@ -14,9 +13,6 @@ from fork_tool.common.console import say
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.git import Git
 from fork_tool.series.project import Project
-
-_ANSWER_SECONDS = 60.0
-_WHOLE_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(frozen=True)
@@ -58,53 +54,23 @@ def _tag_at(git: Git, commit: str) -> str | None:
 
 
 def _fetch(checkout: Checkout, pin: Pin, asked: str) -> tuple[str, str | None]:
-    """Get the commit, and the tag's name if it is one; nothing in the checkout points to it yet."""
+    """Get the commit, and the tag's name if it is one, which the checkout has from then on."""
     git = checkout.git
-    missing = f"Neither {checkout.shown} nor {pin.url} has {asked!r}: give a tag, a branch or a whole commit id of upstream's."
-    if _WHOLE_COMMIT.fullmatch(asked):
-        source, commit, tag = asked, asked, None
-    else:
-        found = _ask_upstream(git, pin, asked)
-        heads, tags = f"refs/heads/{asked}", f"refs/tags/{asked}"
-        if tags in found:
-            source, commit, tag = tags, found.get(f"{tags}^{{}}", found[tags]), asked
-        elif heads in found:
-            source, commit, tag = heads, found[heads], None
-        else:
-            raise ForkToolError(missing)
     say(f"fetching {asked} from {pin.url}")
     # A whole history next to a tarball's single commit would be gigabytes that nothing here reads.
     whole = git.resolve(pin.commit) and git.text("rev-parse", "--is-shallow-repository") == "false"
-    words = [
-        *("git", "fetch", "--progress", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"),
-        *([] if whole else ["--depth", "1"]),
-        *(pin.url, source),
-    ]
-    # Not captured: git shows its own progress.
-    if subprocess.run(
-        words, cwd=git.directory, env=git.environment(), stdin=subprocess.DEVNULL, check=False
-    ).returncode:
-        raise ForkToolError(
-            missing
-            if tag is None and source == asked
-            else f"{asked} could not be fetched from {pin.url} (see above): check the network and run it again."
-        )
-    if git.resolve(commit) is None:
-        raise ForkToolError(f"{asked} moved at {pin.url} while it was fetched: run it again.")
-    return commit, tag
-
-
-def _ask_upstream(git: Git, pin: Pin, asked: str) -> dict[str, str]:
-    patterns = [f"refs/tags/{asked}", f"refs/tags/{asked}^{{}}", f"refs/heads/{asked}"]
-    reached = f"{pin.url} does not answer, and the checkout has no {asked!r}: check the network, or fetch it into the checkout by hand."
-    try:
-        done = git.run("ls-remote", pin.url, *patterns, check=False, timeout=_ANSWER_SECONDS)
-    except subprocess.TimeoutExpired:
-        raise ForkToolError(reached) from None
+    words = ("fetch", "--no-tags", "--no-recurse-submodules", *(() if whole else ("--depth", "1")), pin.url)
+    tag = f"refs/tags/{asked}"
+    if git.succeeds(*words, f"{tag}:{tag}"):
+        return git.text("rev-parse", f"{tag}^{{commit}}"), asked
+    done = git.run(*words, asked, check=False)
     if done.returncode:
-        raise ForkToolError(reached)
-    lines = done.stdout.decode("utf-8", "replace").splitlines()
-    return {name: commit for commit, _, name in (line.partition("\t") for line in lines)}
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise ForkToolError(
+            f"Neither {checkout.shown} nor {pin.url} has {asked!r} ({said[0] if said else 'git says nothing'}): give a tag, a branch "
+            "or a whole commit id of upstream's, or check the network."
+        )
+    return git.text("rev-parse", "FETCH_HEAD^{commit}"), None
 
 
 def edit_pin(text: str, path: Path, values: dict[tuple[str, str], str], without: tuple[str, ...] = ()) -> str:
@@ -163,7 +129,7 @@ def rewritten_pin(project: Project, target: Target) -> tuple[str, list[str]]:
             f"base.toml no longer has the table [debian]: {pin.tarball.name} is not the source of {target.name}."
         )
     notes.append(
-        "what base.toml says of building and making wheels ([wheel.build], [mac_library]) is still that of "
+        "what base.toml says of making wheels ([mac_library]) is still that of "
         f"{pin.tag}: scripts/mac_wheel/README.md gives the reasons for its values."
     )
     return edit_pin(text, path, values, without), notes

@@ -14,7 +14,6 @@ from fork_tool.series.project import Project
 from fork_tool.suites import each_entry, newer_base, runner
 from fork_tool.suites import lint_overlay as lint_module
 from fork_tool.suites.mutants import run as mutants_module
-from fork_tool.suites.one_suite import SANITIZERS
 from fork_tool.suites.reports import Count
 from fork_tool.suites.simulator import make_ready, make_unpatched_ready, simulator_machine
 from fork_tool.suites.suite import load_suites
@@ -27,20 +26,12 @@ _PATH = click.Path(path_type=Path)
 
 @click.command()
 @click.option("--base-only", is_flag=True, help="Build it on the base without the series, in build/simulator-base.")
-@click.option(
-    "--checkout",
-    type=_PATH,
-    metavar="DIR",
-    help="Build it on these sources of PyTorch, as they are, in build/simulator-own.",
-)
 @click.option("--tests", is_flag=True, help="Build the test programs too, as `test` does.")
 @click.pass_obj
-def simulator(project: Project, base_only: bool, checkout: Path | None, tests: bool) -> None:
+def simulator(project: Project, base_only: bool, tests: bool) -> None:
     """Build the Metal simulator with the patched MPS backend (Linux)."""
-    if base_only and checkout:
-        raise ForkToolError("--base-only makes a checkout, --checkout names one: give one of the two.")
-    if base_only or checkout:
-        build = make_unpatched_ready(project, checkout, tests)
+    if base_only:
+        build = make_unpatched_ready(project, tests)
         say(f"Programs run on it with `.venv/bin/python -m mps_simulator --build {project.layout.shown(build)} …`.")
     else:
         make_ready(project, tests=tests)
@@ -83,22 +74,6 @@ def test(project: Project, suites: tuple[str, ...], quick: bool, jobs: int | Non
 def test_mps(project: Project, macos: tuple[str, ...], more: bool, captured: bool, arguments: tuple[str, ...]) -> int:
     """Run upstream's test/test_mps.py and write build/reports/test_mps_VERSION.json."""
     return runner.run_upstream_tests(project, arguments, macos, more, captured)
-
-
-@click.command("test-sanitized")
-@click.option(
-    "--sanitizer",
-    type=click.Choice(list(SANITIZERS)),
-    default="address",
-    show_default=True,
-    help="address finds undefined behaviour too.",
-)
-@_SUITE
-@click.pass_obj
-def test_sanitized(project: Project, sanitizer: str, suites: tuple[str, ...]) -> int:
-    """Run tests under AddressSanitizer or ThreadSanitizer."""
-    there = load_suites(project.layout).sanitized[sanitizer]
-    return _status(runner.run_suites(project, suites, there, f"test-sanitized --sanitizer {sanitizer}"))
 
 
 @click.command("test-entries")

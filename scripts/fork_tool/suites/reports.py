@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import write_atomically
 from fork_tool.common.git import Git
-from fork_tool.machine.mac_facts import answer, GIB, memory
+from fork_tool.common.processes import output_of
 from fork_tool.machine.machine import Machine
 from fork_tool.series.project import Project
 
@@ -23,6 +23,7 @@ NAME = "summary"
 # What the simulator is when nothing else is asked for.
 SIMULATED_MACOS = "15.2"
 _CPU_INFO = Path("/proc/cpuinfo")
+_GIB = 1 << 30
 
 
 @dataclass
@@ -126,11 +127,24 @@ class Outcome:
     cpu_seconds: float | None = None
 
 
+def _memory() -> int:
+    """Bytes of memory; 0 if the system does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return int(answer("sysctl", "-n", "hw.memsize") or 0)
+
+
+def answer(*command: str) -> str:
+    """What a program prints; empty if it is not there or fails."""
+    return output_of(command) or ""
+
+
 def machine_sentence(
     machine: Machine, macos: tuple[str, ...] = (), ask: Callable[..., str] = answer, cpu_info: Path = _CPU_INFO
 ) -> str:
     """What runs the tests; `macos` are the versions that a simulator stands for."""
-    size = f"{os.cpu_count() or 1} cores, {memory() / GIB:.0f} GiB"
+    size = f"{os.cpu_count() or 1} cores, {_memory() / _GIB:.0f} GiB"
     if machine.is_mac:
         chip = ask("sysctl", "-n", "machdep.cpu.brand_string") or machine.processor
         version = ask("sw_vers", "-productVersion") or platform.mac_ver()[0] or "of an unknown version"

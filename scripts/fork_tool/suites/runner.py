@@ -124,7 +124,6 @@ def run_suites(
     project: Project,
     names: Collection[str],
     suites: tuple[Suite, ...] | None = None,
-    command: str = "test",
     jobs: int | None = None,
 ) -> Count:
     """Run the suites, without names those of `make test`, all of them even after a failure, and count.
@@ -147,7 +146,7 @@ def run_suites(
         if any(suite.packages == packages for suite in chosen):
             with exclusive(project.layout):
                 install(project)
-    summary = _summary(project, machine, " ".join([command, *(f"--suite '{name}'" for name in names)]))
+    summary = _summary(project, machine, " ".join(["test", *(f"--suite '{name}'" for name in names)]))
     run_together(project, machine, chosen, jobs or _jobs(chosen), summary.add)
     summary.write(True)
     outcomes = summary.outcomes([suite.name for suite in chosen])

@@ -14,8 +14,6 @@ from fork_tool.machine.simulator_build import build_simulator
 from fork_tool.series.apply import bring_series
 from fork_tool.series.project import Project
 
-_BACKEND = "aten/src/ATen/mps/MPSStream.mm"
-
 
 def make_ready(project: Project, machine: Machine | None = None, tests: bool = False) -> None:
     """Bring tools, checkout and the simulator up to date; a Mac must have a patched torch instead.
@@ -53,33 +51,18 @@ def simulator_machine() -> Machine:
     return machine
 
 
-def make_unpatched_ready(project: Project, own: Path | None = None, tests: bool = False) -> Path:
-    """Build the simulator on the base, or on the user's own sources; returns the build."""
+def make_unpatched_ready(project: Project, tests: bool = False) -> Path:
+    """Build the simulator on the base; returns the build."""
     machine = simulator_machine()
     layout = project.layout
-    build = layout.other_simulator_build("own" if own else "base")
+    build = layout.other_simulator_build("base")
     with exclusive(layout):
         for done in setup(project, machine):
             say(done)
-        sources = _own_sources(project, own) if own else base_sources(project)
+        sources = base_sources(project)
         check_torch(layout, project.pin, machine)
         build_simulator(project, build, sources, tests=tests)
     return build
-
-
-def _own_sources(project: Project, given: Path) -> Path:
-    sources = given.expanduser().resolve()
-    pin = project.pin
-    if not (sources / _BACKEND).is_file():
-        raise ForkToolError(f"{given} has no {_BACKEND}: give the top of a checkout of PyTorch {pin.tag}.")
-    version = (sources / "version.txt").read_text("utf-8").strip()
-    # The checkout of a release calls itself an alpha of it.
-    if version.removesuffix("a0") != pin.wheel_version:
-        raise ForkToolError(
-            f"{given} is PyTorch {version}, and the rest of torch comes from the wheel of {pin.wheel_version}: "
-            f"give a checkout of {pin.tag}, with what you change on top of it."
-        )
-    return sources
 
 
 def base_sources(project: Project) -> Path:

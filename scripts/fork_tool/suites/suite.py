@@ -100,8 +100,6 @@ class SuiteTable:
     suites: tuple[Suite, ...]
     # The names of those of `make test QUICK=1`.
     quick: tuple[str, ...]
-    # Those of `test-sanitized`, by the sanitizer.
-    sanitized: dict[str, tuple[Suite, ...]]
 
 
 def load_suites(layout: Layout) -> SuiteTable:
@@ -114,6 +112,6 @@ def load_suites(layout: Layout) -> SuiteTable:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-        return SuiteTable(tuple(module.SUITES), tuple(module.QUICK), dict(module.SANITIZED))
+        return SuiteTable(tuple(module.SUITES), tuple(module.QUICK))
     except Exception as problem:
         raise ForkToolError(f"{shown} can't be read ({type(problem).__name__}: {problem}): correct it.") from problem

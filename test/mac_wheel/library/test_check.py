@@ -97,29 +97,3 @@ torch._mps_graph_loader.trouble = lambda: None
 def test_bad_number(tmp_path: Path) -> None:
     run, _ = run_check(tmp_path, "", "--passes", "-1")
     assert run.returncode == 2 and "--passes must not be negative" in run.stderr
-
-
-@pytest.mark.parametrize(
-    ("words", "fault", "status", "said"),
-    [
-        ((), "", 0, "25 of 25 checks are good"),
-        (
-            ("--no-device",),
-            "torch.backends.mps.is_available = lambda: False",
-            0,
-            "not checked, since there is no device",
-        ),
-        (("--no-device",), "torch.__version__ = '2.5'", 1, "wrong: torch 2.5 from"),
-        (("--no-device",), "torch.backends.mps.is_built = lambda: False", 1, "built without MPS"),
-        ((), "del torch.mps.make_graphed_callables", 1, "or without the series"),
-    ],
-)
-def test_wheel_from_source(tmp_path: Path, words: tuple[str, ...], fault: str, status: int, said: str) -> None:
-    """The same as the check of a wheel that was compiled whole."""
-    program, check = tmp_path / "program.py", ROOT / "scripts" / "fork_tool" / "wheel" / "check.py"
-    program.write_text(
-        f"import runpy, torch, torch.mps\nversion = torch.__version__\n{fault}\n"
-        f"import sys; sys.argv[1:] = ['--version', version, *{words}]\nrunpy.run_path({str(check)!r}, run_name='__main__')\n"
-    )
-    run = simulated(str(program))
-    assert run.returncode == status and said in run.stdout + run.stderr, run.stderr

@@ -202,7 +202,7 @@ def test_bench_command(tmp_path: Path) -> None:
     done = program("bench", *names, "--quick", "--seconds", "0", "--out", str(out))
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == this_device().heading
-    written = "linalg_qr.csv col2im.csv isin.csv report.md penalty.png"
+    written = "linalg_qr.csv col2im.csv isin.csv report.md"
     assert {path.name for path in out.iterdir()} == set(written.split())
     with (out / "linalg_qr.csv").open(encoding="utf-8", newline="") as stream:
         (row,) = csv.DictReader(stream)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fallback_bench.device import Device
-from fallback_bench.report import draw, markdown
+from fallback_bench.report import markdown
 from fallback_bench.rows import Row, summarize, Summary, timed, write_csv
 from fallback_bench.targets import Request, Target, Targets
 
@@ -57,7 +57,7 @@ def test_numbers() -> None:
 
 def test_report() -> None:
     targets = Targets((*TARGETS, target("unheard", 4)), {"date": "2026-01-02", "issues": "77764, 141287"})
-    text = markdown(SIMULATOR, targets, summaries(), "penalty.png", [target("unheard", 4)])
+    text = markdown(SIMULATOR, targets, summaries(), [target("unheard", 4)])
     lines = text.splitlines()
     ranking = [line for line in lines if line.startswith(("| 1 |", "| 2 |", "| 3 |"))]
     assert len(ranking) == 2
@@ -76,25 +76,25 @@ def test_report() -> None:
 
 def test_every_table_says_where_its_numbers_are_from() -> None:
     for device, words in ((SIMULATOR, "Simulated macOS 15.2 on a PC"), (MAC, "Apple M9, macOS 15.2")):
-        lines = markdown(device, Targets(tuple(TARGETS)), summaries(), "", []).splitlines()
+        lines = markdown(device, Targets(tuple(TARGETS)), summaries(), []).splitlines()
         tables = [number for number, line in enumerate(lines) if line.startswith("| ---")]
         assert len(tables) == 3
         for number in tables:
             assert lines[number - 3] == f"*{words}, torch {device.torch}:*"
-    assert "SIMULATED" in markdown(SIMULATOR, Targets(()), [], "", [])
-    assert "imulated" not in markdown(MAC, Targets(()), [], "", [])
+    assert "SIMULATED" in markdown(SIMULATOR, Targets(()), [], [])
+    assert "imulated" not in markdown(MAC, Targets(()), [], [])
 
 
 def test_noise_is_counted() -> None:
     rows = [replace(ROWS[0], spread=0.1), replace(ROWS[1], spread=0.7)]
-    text = markdown(MAC, Targets(tuple(TARGETS)), summarize(TARGETS, rows), "", [])
+    text = markdown(MAC, Targets(tuple(TARGETS)), summarize(TARGETS, rows), [])
     assert "1 of 2 rows are noisy" in text
-    assert "noisy" not in markdown(MAC, Targets(tuple(TARGETS)), summarize(TARGETS, rows[:1]), "", [])
+    assert "noisy" not in markdown(MAC, Targets(tuple(TARGETS)), summarize(TARGETS, rows[:1]), [])
 
 
 def test_a_torch_without_captures() -> None:
     rows = [replace(ROWS[0], stops_capture="unknown", capture_error="this torch has none")]
-    text = markdown(MAC, Targets(tuple(TARGETS)), summarize(TARGETS, rows), "", [])
+    text = markdown(MAC, Targets(tuple(TARGETS)), summarize(TARGETS, rows), [])
     assert "This torch has no `torch.mps.graph_capture`." in text
     assert "| unknown |" in text
 
@@ -114,11 +114,3 @@ def test_csv(tmp_path: Path) -> None:
         .splitlines()[1]
         .startswith("aten::broken,float16,8,falls back,aten::broken,,,,,,,")
     )
-
-
-def test_plot(tmp_path: Path) -> None:
-    path = tmp_path / "penalty.png"
-    assert not draw(path, MAC, [one for one in summaries() if one.penalty is None])
-    assert not path.exists()
-    assert draw(path, SIMULATOR, summaries())
-    assert path.read_bytes().startswith(b"\x89PNG")

@@ -1,23 +1,22 @@
-"""The launcher, the installed command, and help, which shows options and does nothing else."""
+"""The launcher, and help, which shows options and does nothing else."""
 
 import re
-import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import click
 import pytest
 from test_interrupt import copy_of_the_tool
 
-import mpsfork_command
+from fork_tool.base.pin import load_pin
 from fork_tool.cli import cli
 from fork_tool.common import help as help_module
 from fork_tool.common.help import help_of, ProgramCommand
+from fork_tool.mac_library.archive import wheel_name
+from fork_tool.mac_library.pin import load_mac_pin
 from fork_tool.machine import setup
 from fork_tool.paths import own_layout
 from fork_tool.suites import runner, simulator
-from fork_tool.version import VERSION
 from workshop import Workshop
 
 
@@ -88,42 +87,8 @@ def test_help_lists_every_command_once_under_a_heading() -> None:
     assert "\nThe series:\n  apply " in cli.get_help(click.Context(cli, info_name="mpsfork"))
 
 
-ROOT = own_layout().root
-
-
-def test_the_installed_command_runs_the_checkout_that_one_is_in(tmp_path: Path) -> None:
-    copy, environment = tmp_path / "checkout", tmp_path / "environment"
-    copy.mkdir()
-    for name in ("base.toml", "pyproject.toml", "Makefile", "requirements.txt"):
-        shutil.copy(ROOT / name, copy)
-    shutil.copytree(ROOT / "scripts", copy / "scripts", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
-    pip = [str(environment / "bin" / "pip"), "--disable-pip-version-check"]
-    subprocess.run([*pip, "install", "--quiet", "--editable", "."], cwd=copy, check=True)
-
-    def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-        command = [str(environment / "bin" / "mpsfork"), *words]
-        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-
-    done = run(copy / "scripts" / "fork_tool", "--help")
-    # The copy has no environment, and help makes none.
-    assert done.returncode == 0 and "The tool's environment is not there yet" in done.stdout, done.stderr
-    assert not (copy / ".venv").exists()
-    done = run(ROOT / "docs", "--version")
-    assert (done.returncode, done.stdout) == (0, f"{VERSION}\n"), done.stderr
-    # A folder of the same name alone makes none.
-    (tmp_path / "scripts").mkdir()
-    done = run(tmp_path, "verify")
-    assert done.returncode == 1 and done.stderr.startswith("error: mpsfork works on a checkout of its repository")
-    listed = subprocess.run([*pip, "list"], capture_output=True, text=True, check=True).stdout
-    assert VERSION in listed and "click" not in listed
-
-
-def test_the_innermost_checkout_counts(tmp_path: Path) -> None:
-    inner = tmp_path / "build" / "inner"
-    for root in (tmp_path, inner):
-        (root / "scripts").mkdir(parents=True)
-        (root / "scripts" / "mpsfork").touch()
-        (root / "base.toml").touch()
-    assert mpsfork_command.checkout_of(tmp_path / "build") == tmp_path
-    assert mpsfork_command.checkout_of(inner / "scripts") == inner
+def test_the_version_is_in_one_place(workshop: Workshop) -> None:
+    pin, mac_pin = load_pin(own_layout().pin), load_mac_pin(own_layout().pin)
+    assert re.fullmatch(r"2\.6\.0\+mps\.\d+", pin.version)
+    assert workshop.good("--version").strip() == pin.version == mac_pin.version
+    assert wheel_name(mac_pin, "3.11").startswith(f"torch-{pin.version}-cp311-")

@@ -132,9 +132,8 @@ def test_pin_file(workshop: Workshop) -> None:
         ("size = 10", "size = true", "debian.size is True (Input should be a valid integer)"),
         ("size = 10", "size = -1", "debian.size is -1 (Input should be greater than 0)"),
         ('date = "2025-01-01T00:00:00+00:00"', 'date = "today"', "upstream.date is 'today' (String should match"),
-        ('python = ["3.9", "3.13"]', 'python = ["3.9"]', "lacks the value wheel.build.python[1]"),
-        ("[wheel.build.options]", "[wheel.build.optionen]", "lacks the value wheel.build.options: add it"),
         ("size = 10", "size = 10\nsiez = 10", "has the value debian.siez, which nothing reads: correct its name"),
+        ("packages = []", 'packages = [{name = "a"}]', "lacks the value objfw.packages[0].size: add it"),
         ("packages = []", 'packages = ["a"]', "objfw.packages[0] is 'a' (Input should be a valid dictionary"),
     ],
 )

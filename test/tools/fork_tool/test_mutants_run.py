@@ -170,7 +170,7 @@ def suites(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> MutantSuites:
         "sys.argv = sys.argv[2:]\n"
         "runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)\n"
     )
-    monkeypatch.setattr(mutants_suites, "load_suites", lambda _layout: SuiteTable(SUITES, (), {}))
+    monkeypatch.setattr(mutants_suites, "load_suites", lambda _layout: SuiteTable(SUITES, ()))
     made = MutantSuites(workshop.project, LINUX, place)
     made._python = Path(sys.executable)
     return made

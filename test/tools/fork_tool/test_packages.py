@@ -41,7 +41,7 @@ def test_imports_go_in_one_direction() -> None:
     ("path", "line", "fault"),
     [
         ("base/pin.py", "from fork_tool.series.project import Project", "base/pin.py imports series"),
-        ("wheel/check.py", "def late():\n    from fork_tool import suites", "wheel/check.py imports suites"),
+        ("machine/setup.py", "def late():\n    from fork_tool import suites", "machine/setup.py imports suites"),
         ("paths.py", "from fork_tool.common.errors import ForkToolError", "paths/paths.py imports common"),
         ("planted/__init__.py", "", "planted is not in the order"),
     ],

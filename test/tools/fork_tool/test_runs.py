@@ -11,7 +11,6 @@ from fork_tool.machine import doctor as doctor_module
 from fork_tool.machine import environment as environment_module
 from fork_tool.machine import simulator_build as build_module
 from fork_tool.machine.machine import Machine
-from fork_tool.suites import commands as commands_module
 from fork_tool.suites import one_suite as one_suite_module
 from fork_tool.suites import runner as runner_module
 from fork_tool.suites import simulator as simulator_module
@@ -150,23 +149,6 @@ def test_simulator_of_a_worktree_that_was_removed_by_hand(bench: tuple[Workshop,
     assert (shop.layout.base_checkout / "aten" / "Graph.mm").exists()
 
 
-def test_simulator_of_own_sources(bench: tuple[Workshop, list[str]], tmp_path: Path) -> None:
-    shop, commands = bench
-    own = tmp_path / "own"
-    own.mkdir()
-    assert "give the top of a checkout of PyTorch v0.1" in shop.error("simulator", "--checkout", str(own))
-    backend = own / "aten" / "src" / "ATen" / "mps" / "MPSStream.mm"
-    backend.parent.mkdir(parents=True)
-    backend.touch()
-    (own / "version.txt").write_text("0.2.0a0\n")
-    assert "is PyTorch 0.2.0a0, and the rest" in shop.error("simulator", "--checkout", str(own))
-    (own / "version.txt").write_text("0.1a0\n")
-    shop.good("simulator", "--checkout", str(own))
-    assert f"-DTORCH_CHECKOUT={own}" in commands[0]
-    assert commands[-1] == BUILD + "-own"
-    assert "give one of the two" in shop.error("simulator", "--base-only", "--checkout", str(own))
-
-
 def test_fallback_commands(bench: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     shop, commands = bench
     program = "scripts/fallback_bench/run.py"
@@ -190,8 +172,8 @@ def test_sanitized_suites(bench: tuple[Workshop, list[str]], monkeypatch: pytest
     old = shop.layout.reports / "sanitizer-report-quiet.1"
     old.touch()
     quiet = Suite("quiet", ("-c", "pass"), on_device=True, mode="address")
-    monkeypatch.setattr(commands_module, "load_suites", lambda _layout: SuiteTable((), (), {"address": (quiet,)}))
-    assert shop.run("test-sanitized").output.splitlines()[-1] == "1 passed, 0 failed"
+    monkeypatch.setattr(runner_module, "load_suites", lambda _layout: SuiteTable((quiet,), ()))
+    assert shop.run("test").output.splitlines()[-1] == "1 passed, 0 failed"
     assert not old.exists()
     assert commands[2:] == [
         CONFIGURE.replace("build/simulator", "build/simulator-asan") + " -DSANITIZER=address,undefined",
@@ -205,7 +187,7 @@ def test_sanitized_suites(bench: tuple[Workshop, list[str]], monkeypatch: pytest
 
     # A report is a failure even where the program that made it was not asked how it ended.
     monkeypatch.setattr(one_suite_module, "run_shown", report)
-    done = shop.run("test-sanitized")
+    done = shop.run("test")
     assert "ERROR: AddressSanitizer" in done.output
     assert done.output.splitlines()[-1] == "1 passed, 1 failed"
     assert done.return_value == 1
@@ -263,9 +245,7 @@ def test_missing_checkout_is_fetched(bench: tuple[Workshop, list[str]], monkeypa
     assert asked == [("debian", "git")]
 
 
-@pytest.mark.parametrize(
-    "command", ["test-entries", "test-newer", "mutants", "lint-overlay", "simulator --base-only", "test-sanitized"]
-)
+@pytest.mark.parametrize("command", ["test-entries", "test-newer", "mutants", "lint-overlay", "simulator --base-only"])
 def test_what_builds_the_simulator_is_refused_on_a_mac(
     bench: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:

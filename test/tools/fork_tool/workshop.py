@@ -93,14 +93,6 @@ number = 1
 [wheel]
 name = "torch"
 version = "0.1"
-[wheel.build]
-python = ["3.9", "3.13"]
-macos = "13.3"
-sdk = "14.0"
-requires = ["cmake==3.31.10", "ninja==1.11.1.4"]
-[wheel.build.options]
-USE_MPS = "1"
-BUILD_TEST = "0"
 [objfw]
 release = "trixie"
 pool = "pool/main/o/objfw"

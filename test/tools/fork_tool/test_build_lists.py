@@ -1,17 +1,19 @@
-"""Whether the base's own file lists take every file of the overlay.
+"""The base's own file lists take every file of the overlay, and a file that they do not take is found.
 
 CMake finds the backend's sources by patterns and the others by name, setup.py finds headers by patterns. A file that none
-takes is left out of the wheel without a word. The lists are read where the base has them, so that another base is
+takes is left out of a build of torch without a word. The lists are read where the base has them, so that another base is
 judged by its own.
 """
 
 import re
+import shutil
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
-from fork_tool.common.errors import ForkToolError
+import pytest
+
+from fork_tool.paths import Layout, own_layout
 from fork_tool.series.overlay import list_overlay
-from fork_tool.series.project import Project
 
 _ATEN, _PATTERNS = "aten/src/ATen/", "aten/src/ATen/CMakeLists.txt"
 _TESTS, _TEST_NAMES = "aten/src/ATen/test/", "aten/src/ATen/test/CMakeLists.txt"
@@ -70,22 +72,66 @@ def _why_left_out(checkout: Path, path: str) -> str:
 
 def left_out(checkout: Path, paths: list[str]) -> list[str]:
     """A sentence for each of these files that no list takes."""
-    try:
-        reasons = {path: _why_left_out(checkout, path) for path in paths}
-    except FileNotFoundError as problem:
-        raise ForkToolError(
-            f"{problem.filename} is not there: is {checkout} a whole checkout of PyTorch with the series on it? "
-            "`make fetch apply` makes one."
-        ) from None
+    reasons = {path: _why_left_out(checkout, path) for path in paths}
     return [f"{path} would be left out of the build: {reason}" for path, reason in reasons.items() if reason]
 
 
-def refuse_left_out(project: Project) -> int:
-    """Fail when a file of the overlay gets nowhere; returns how many there are."""
-    paths = list_overlay(project.layout.overlay)
-    problems = left_out(project.layout.checkout, paths)
-    if problems:
-        raise ForkToolError(
-            f"{'; '.join(problems)}. Put the file where a list takes it, or change the list in the entry that brings it."
-        )
-    return len(paths)
+LISTS = (
+    "aten/src/ATen/CMakeLists.txt",
+    "aten/src/ATen/test/CMakeLists.txt",
+    "caffe2/CMakeLists.txt",
+    "build_variables.bzl",
+    "setup.py",
+    "torch/__init__.py",
+    "torch/_dynamo/__init__.py",
+    "torch/_dynamo/backends/__init__.py",
+    "torch/mps/__init__.py",
+)
+
+
+@pytest.fixture
+def planted(tmp_path: Path) -> Layout:
+    """A copy of the lists and of the overlay, in which files may be planted."""
+    own = own_layout()
+    if not (own.checkout / LISTS[0]).exists():
+        pytest.skip("the base is not fetched")
+    layout = Layout(tmp_path)
+    shutil.copy(own.pin, layout.pin)
+    for name in LISTS:
+        target = layout.checkout / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(own.checkout / name, target)
+    shutil.copytree(own.overlay, layout.overlay)
+    shutil.copytree(own.overlay, layout.checkout, dirs_exist_ok=True)
+    return layout
+
+
+def test_every_file_of_the_overlay_is_taken(planted: Layout) -> None:
+    paths = list_overlay(planted.overlay)
+    assert len(paths) > 20
+    assert {Path(path).suffix for path in paths} >= {".mm", ".cpp", ".h", ".py"}
+    assert left_out(planted.checkout, paths) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("aten/src/ATen/mps/deeper/Planted.mm", "no pattern of the MPS backend in aten/src/ATen/CMakeLists.txt"),
+        ("aten/src/ATen/native/mps/operations/deeper/Planted.h", "no pattern of the package data in setup.py"),
+        ("aten/src/ATen/mps/Planted.metal", "no pattern of the MPS backend in aten/src/ATen/CMakeLists.txt"),
+        ("aten/src/ATen/cuda/Planted.cpp", "no pattern of the MPS backend"),
+        ("aten/src/ATen/test/mps_test_planted.mm", "aten/src/ATen/test/CMakeLists.txt does not name it"),
+        ("aten/src/ATen/test/mps_planted.h", "no test in aten/src/ATen/test/ includes it"),
+        ("torch/csrc/mps/Planted.cpp", "neither build_variables.bzl nor caffe2/CMakeLists.txt names it"),
+        ("torch/csrc/mps/Planted.h", "and no source of its name"),
+        ("torch/mps/planted/module.py", "torch/mps/planted, which has no __init__.py"),
+        ("torch/mps/planted.txt", "neither build_variables.bzl"),
+        ("test/mps_graph_planted.py", "files called test_*.py only"),
+    ],
+)
+def test_planted_file_is_found(planted: Layout, path: str, reason: str) -> None:
+    for top in (planted.overlay, planted.checkout):
+        (top / path).parent.mkdir(parents=True, exist_ok=True)
+        (top / path).touch()
+    [said] = left_out(planted.checkout, list_overlay(planted.overlay))
+    assert said.startswith(f"{path} would be left out of the build: ") and reason in said

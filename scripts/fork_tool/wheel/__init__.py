@@ -1,1 +1,0 @@
-"""torch's wheel compiled from source on a Mac, its checks, and the release's notes."""
