@@ -1640,18 +1640,23 @@ class TestLife(GraphTestCase):
         torch.utils.swap_tensors(*tensors)
         self.assertEqual(tensors[1 - which].cpu(), torch.full((4,), 3.0))
 
-    def test_move_in_block_raises(self):
+    @parametrize("how", ["data", "resize_"])
+    @parametrize("again", [False, True])
+    def test_move_in_block_raises(self, how, again):
         """Steps before and after the move would use different memory, which eager would not do again."""
         x = torch.ones(4, device="mps")
 
-        def move(*used):
-            used[0] + 1
-            x.data = torch.zeros(4, device="mps")
-            for tensor in used[1:]:
-                tensor + 1
+        def move():
+            x + 1
+            if how == "data":
+                x.data = torch.zeros(4, device="mps")
+            else:
+                x.resize_(1 << 16)
+            if again:
+                x + 1
 
-        self.assert_refused("Do that before the capture", lambda: move(x))
-        self.assert_refused("Do that before the capture", lambda: move(x, x))
+        self.assert_refused("Do that before the capture", move)
+        x = torch.ones(4, device="mps")
         graph, z = captured(
             lambda: (torch.ones(4, device="mps") + x).resize_(1 << 16).fill_(3)[:4] + x
         )

@@ -144,7 +144,6 @@ _FALLBACK_BENCH = "scripts/fallback_bench/run.py"
 PROGRAMS = (
     _program("demo", "Capture and replay real models, and compare them with eager.", "test/programs/demo/run.py"),
     _program("sweep", "Capture and replay every operator of the OpInfo database.", "test/programs/sweep/run.py"),
-    _program("state", "Run random programs of captures and replays against eager.", "test/properties/orders/run.py"),
     _program("bench", "Time 100 configurations, eager and replayed.", "test/programs/benchmark/run.py"),
     _program(
         "models",

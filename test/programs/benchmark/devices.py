@@ -116,7 +116,7 @@ def find(name: str) -> Device:
             raise RuntimeError("This torch sees no CUDA device: run it where there is one, or leave DEVICE out.")
         return Cuda()
     if not torch.backends.mps.is_available():
-        raise RuntimeError("There is no MPS device here. On Linux run `make bench`, which brings the simulated one.")
+        raise RuntimeError("There is no MPS device here. On Linux `make` and scripts/mpsfork bring the simulated one.")
     if not hasattr(torch.mps, "MPSGraph"):
         raise RuntimeError("This torch has no torch.mps.MPSGraph: install the one that `make wheel` makes.")
     if mps_simulator is not None and mps_simulator.is_installed():

@@ -45,23 +45,20 @@ def measured_modes(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _points(rows: Sequence[Row], mode: str) -> list[tuple[int, float]]:
-    """How many steps each replay has, and milliseconds of a pass in that mode."""
-    points = []
-    for row in rows:
-        steps = sum(count for kind, count in row.steps.items() if kind != "executables")
-        if steps and mode in row.modes and (seconds := row.modes[mode].seconds):
-            points.append((steps, seconds * 1e3))
-    return sorted(points)
+def _points(rows: Sequence[Row], mode: str, steps: dict[str, int]) -> list[tuple[int, float]]:
+    """How many steps the replay of each configuration has, and milliseconds of a pass in that mode."""
+    timed = {row.name: row.modes[mode].seconds for row in rows if steps.get(row.name) and mode in row.modes}
+    return sorted((steps[name], seconds * 1e3) for name, seconds in timed.items() if seconds)
 
 
 def draw_cost(rows: Sequence[Row], path: Path, title: str, cuda: Sequence[Row] = ()) -> None:
     """CPU time of a pass against the number of steps of its replay; `cuda` are rows of a recorded run."""
+    steps = {row.name: sum(n for kind, n in row.steps.items() if kind != "executables") for row in rows}
     figure, axes = plt.subplots(figsize=(9, 5), layout="tight")
     for mode in [EAGER, *measured_modes(rows)]:
-        axes.plot(*zip(*_points(rows, mode)), ".", color=_COLOURS[mode], label=mode, markersize=5)
+        axes.plot(*zip(*_points(rows, mode, steps)), ".", color=_COLOURS[mode], label=mode, markersize=5)
     for mode, style, name in ((EAGER, "+", "CUDA, eager"), (DIRECT, "x", "CUDA Graphs")):
-        if points := _points(cuda, mode):
+        if points := _points(cuda, mode, steps):
             axes.plot(*zip(*points), style, color="black", label=name, markersize=4, linewidth=0.8, alpha=0.6)
     axes.set(xscale="log", yscale="log", xlabel="steps of the replay", ylabel="CPU time of a pass, ms")
     axes.set_title(title, fontsize=10)

@@ -1,9 +1,10 @@
 """Shows what the executable cache counts by operation and parameters: see README.md next to this file."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import click
@@ -11,22 +12,80 @@ import click
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import torch  # noqa: E402
-from measuring import (  # noqa: E402
-    console_with_device,
-    finish,
-    heading,
-    median_seconds,
-    on_simulator,
-    options,
-    without_gpu_work,
-)
+import torch.nn.functional as F  # noqa: E402
+from benchmark.devices import Device  # noqa: E402
+from benchmark.report import heading  # noqa: E402
+from measuring import device_and_console, finish, median_seconds, options  # noqa: E402
 from rich.table import Table  # noqa: E402
-
-from graph_caching.cases import all_cases, Case  # noqa: E402
 
 CAPTURES = 2
 REPLAYS = 2
 WAYS = {"eager": "eager", "eager_cached": "eager, cached", "replay": "replay"}
+
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One operation with its parameters."""
+
+    kind: str
+    parameters: str
+    call: Callable[..., torch.Tensor]
+    shapes: tuple[Shape, ...]
+    dtype: torch.dtype = torch.float32
+
+    def inputs(self) -> list[torch.Tensor]:
+        """New ones, made on the CPU so that only the operation itself runs graphs."""
+        return [torch.randn(shape).to(self.dtype).to("mps") for shape in self.shapes]
+
+
+def _matmul() -> list[Case]:
+    case = partial(Case, "matmul")
+    square = ((64, 64), (64, 64))
+    return [
+        case("mm 64×64 · 64×64", torch.mm, square),
+        case("mm 128×64 · 64×32", torch.mm, ((128, 64), (64, 32))),
+        case("mm 64×64 · 64×64, f16", torch.mm, square, torch.float16),
+        case("bmm 8 × 32×32 · 32×32", torch.bmm, ((8, 32, 32), (8, 32, 32))),
+        case("bmm 4 × 16×48 · 48×16", torch.bmm, ((4, 16, 48), (4, 48, 16))),
+        case("addmm 64×64 · 64×64", torch.addmm, ((64,), *square)),
+        case("addmm 64×64 · 64×64, beta 0.5", partial(torch.addmm, beta=0.5), ((64,), *square)),
+    ]
+
+
+def _convolution() -> list[Case]:
+    case = partial(Case, "convolution")
+    image, weight = (2, 8, 16, 16), (16, 8, 3, 3)
+    return [
+        case("1d 3", F.conv1d, ((2, 8, 32), (16, 8, 3))),
+        case("2d 3×3", F.conv2d, (image, weight)),
+        case("2d 3×3, bias", F.conv2d, (image, weight, (16,))),
+        case("2d 3×3, stride 2, padding 1", partial(F.conv2d, stride=2, padding=1), (image, weight)),
+        case("2d 3×3, 4 groups", partial(F.conv2d, groups=4), (image, (16, 2, 3, 3))),
+        case("2d 3×3, f16", F.conv2d, (image, weight), torch.float16),
+        case("2d 3×3, transposed", F.conv_transpose2d, (image, (8, 16, 3, 3))),
+    ]
+
+
+def _attention() -> list[Case]:
+    case = partial(Case, "attention")
+    attention = F.scaled_dot_product_attention
+    small, wide = ((1, 4, 16, 32),) * 3, ((1, 4, 16, 64),) * 3
+    return [
+        case("4 heads of 32, 16 tokens", attention, small),
+        case("4 heads of 32, 16 tokens, causal", partial(attention, is_causal=True), small),
+        case("4 heads of 32, 16 tokens, mask", attention, (*small, (16, 16))),
+        case("4 heads of 64, 16 tokens", attention, wide),
+        case("4 heads of 32, 1 token of 16", attention, ((1, 4, 1, 32), *small[1:])),
+        case("4 heads of 32, 16 tokens, f16", attention, small, torch.float16),
+    ]
+
+
+def all_cases() -> list[Case]:
+    """Matrix multiplication, convolution and attention."""
+    return [*_matmul(), *_convolution(), *_attention()]
 
 
 @dataclass
@@ -71,7 +130,7 @@ class Result:
 
 
 @torch.no_grad()
-def measure(case: Case, calls: int, repeats: int) -> Result:
+def measure(case: Case, calls: int, repeats: int, device: Device) -> Result:
     """Run a case `calls` times on new inputs each way, then measure what a call costs."""
     result = Result(case.kind, case.parameters, calls, Counts(), Counts(), True, {})
     for _ in range(calls):
@@ -96,7 +155,7 @@ def measure(case: Case, calls: int, repeats: int) -> Result:
                 graph.replay()
             result.equal &= torch.equal(output.cpu(), expected.cpu())
 
-    with without_gpu_work():
+    with device.measuring():
         for way in WAYS:
             run = graphs[0][0].replay if way == "replay" else lambda: case.call(*inputs)
             torch.mps.set_executable_cache_enabled(way == "eager_cached")
@@ -104,10 +163,10 @@ def measure(case: Case, calls: int, repeats: int) -> Result:
     return result
 
 
-def cases_table(results: list[Result]) -> Table:
+def cases_table(results: list[Result], simulated: bool) -> Table:
     """What each call of an operation counted and cost."""
     result = Table("operation", "parameters", title="Each operation and its parameters")
-    unit = "simulated µs of CPU" if on_simulator() else "µs of CPU"
+    unit = "simulated µs of CPU" if simulated else "µs of CPU"
     asked = (f"{results[0].calls} eager calls", f"then {CAPTURES} captures")
     for column in (*(f"{one}\nmisses / hits" for one in asked), *(f"{way}\n{unit}" for way in WAYS.values())):
         result.add_column(column, justify="right")
@@ -141,16 +200,17 @@ def operations_table(operations: dict[str, dict[str, int]]) -> Table:
 def main(small: bool, calls: int, repeats: int, report: Path) -> None:
     """Run matmul, convolution and attention without and with cached executables, and captured."""
     del small
-    console = console_with_device("scripts/mpsfork graph-caching")
+    device, console = device_and_console()
     torch.manual_seed(0)
     torch.mps.executable_cache_clear()
-    results = [measure(case, calls, repeats) for case in all_cases()]
+    results = [measure(case, calls, repeats, device) for case in all_cases()]
     operations = torch.mps.executable_cache_stats_by_operation()
-    console.print(heading(), style="bold")
-    console.print(cases_table(results))
+    console.print(heading(device), style="bold")
+    console.print(cases_table(results, device.simulated))
     console.print(operations_table(operations))
     wrong = [f"{row.kind} {row.parameters}" for row in results if not row.is_good()]
     finish(
+        device,
         console,
         report,
         {"rows": [asdict(row) for row in results], "operations": operations},

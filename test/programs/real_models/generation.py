@@ -124,9 +124,10 @@ class Step:
         self.position.add_(1)
 
 
-def _by_hand(generator: Generator, choice: str, wanted: Tokens) -> Outcome:
+def _by_hand(generator: Generator, choice: str, wanted: Tokens, link: bool = False) -> Outcome:
+    """Tokens of all prompts, by one captured step; and once more with its graph runs linked."""
     step = Step(generator, choice)
-    graph = mps.MPSGraph()
+    graph = mps.MPSGraph(link=link)
     step.begin(generator.prompts[0])
     try:
         with mps.graph(graph):
@@ -142,9 +143,13 @@ def _by_hand(generator: Generator, choice: str, wanted: Tokens) -> Outcome:
             replays += 1
             found.append(step.token.clone())
         if not torch.equal(torch.cat(found, 1), tokens):
-            return Outcome("differs", f"prompt {number}")
+            return Outcome("differs", f"prompt {number}{', linked' if link else ''}")
     graph.reset()
-    return Outcome("equal", steps={"captures": 1, "replays": replays})
+    return (
+        Outcome("equal", steps={"captures": 1, "replays": replays})
+        if link
+        else _by_hand(generator, choice, wanted, True)
+    )
 
 
 _COUNTS = ("captures", "replays", "eager_calls")

@@ -38,7 +38,7 @@ class Outcome:
     # near to these as they are to themselves), "differs", "refused" or "fails"
     outcome: str
     reason: str = ""
-    # of the graphs: steps by kind, pieces, linked stretches
+    # pieces and graph breaks, or captures and replays
     steps: dict[str, int] = field(default_factory=dict)
     splits: list[str] = field(default_factory=list)
     # of CPU time of the submitting thread, encoded and not executed
@@ -190,7 +190,7 @@ class Comparison:
             problem = self.compare(results, self.expected[round_])
             if problem:
                 return Outcome("differs", problem)
-        outcome = Outcome("equal", steps=steps_of([graph]), microseconds=microseconds(graph.replay))
+        outcome = Outcome("equal", microseconds=microseconds(graph.replay))
         graph.reset()
         return outcome
 
@@ -315,13 +315,6 @@ def pieces_and_splits(reports: list[dict[str, Any]]) -> tuple[dict[str, int], li
     """How many graphs all that was compiled is, and the operators between them."""
     splits = [split["operator"] for report in reports for split in report["splits"]]
     return {"pieces": sum(sum(report["pieces"]) for report in reports)}, splits
-
-
-def steps_of(graphs: list[Any]) -> dict[str, int]:
-    """Counts of steps by kind; those that there are."""
-    kinds = ("graph_runs", "kernels", "copies", "fills", "kernel_objects", "host_refreshes")
-    stats = [graph.stats() for graph in graphs]
-    return {kind: total for kind in kinds if (total := sum(one[kind] for one in stats))}
 
 
 def measure(architecture: Architecture, dtype: torch.dtype, train: bool = False) -> Row:

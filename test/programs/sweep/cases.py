@@ -1,8 +1,7 @@
-"""A worker of the sweep: runs the cases of some operators and prints one JSON line for each."""
+"""The cases of the sweep: captures, changes and replays one sample of one operator."""
 
 from __future__ import annotations
 
-import json
 import sys
 import warnings
 import zlib
@@ -104,6 +103,9 @@ class Case:
 def operator_name(op: OpInfo) -> str:
     """The name under which the database knows the operator."""
     return op.name + (f".{op.variant_test_name}" if op.variant_test_name else "")
+
+
+OPERATORS = {operator_name(op): op for op in op_db}
 
 
 def dtype_name(dtype: torch.dtype) -> str:
@@ -314,30 +316,24 @@ def taken(op: OpInfo, dtype: torch.dtype, every: int, seed: int) -> bool:
     return zlib.crc32(f"{operator_name(op)} {dtype_name(dtype)}".encode()) % every == seed % every
 
 
-def sweep_operator(op: OpInfo, order: dict[str, Any], emit: Callable[[dict[str, Any]], None]) -> None:
-    """The dtypes of one operator that the order wants, with at most so many of their samples."""
-    for dtype in DTYPES:
-        if dtype_name(dtype) not in order["dtypes"] or not taken(op, dtype, order["sample"], order["seed"]):
-            continue
-        pair = {"op": operator_name(op), "dtype": dtype_name(dtype), "listed": dtype in op.dtypes}
-        gradients = op.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
-        forget_earlier_errors()
-        try:
-            first = samples(op, dtype, gradients)
-        except Exception as error:
-            failed = sort_exception(error, raised_errors())
-            emit({**pair, "sample": NO_SAMPLE, "pass": "", "outcome": failed.outcome, "reason": failed.reason})
-            continue
-        others = other_samples(op, dtype, gradients, len(first))
-        step = 1 if order["most"] is None else -(-len(first) // order["most"])
-        for number, (sample, other) in enumerate(zip(first, others)):
-            key = f"{pair['op']} {pair['dtype']} {number}"
-            if number % step or key in order["skip"]:
-                continue
-            emit({"begin": key})
-            for outcome in outcomes(op, sample, other, gradients, number, order):
-                emit({**pair, "sample": number, **outcome})
-            emit({"end": key})
+def outcomes_of(name: str, dtype_named: str, order: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The outcomes of one operator and dtype, with at most so many samples as the order says."""
+    op = OPERATORS[name]
+    dtype = getattr(torch, dtype_named)
+    listed = {"listed": dtype in op.dtypes}
+    gradients = op.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
+    forget_earlier_errors()
+    try:
+        first = samples(op, dtype, gradients)
+    except Exception as error:
+        failed = sort_exception(error, raised_errors())
+        yield {**listed, "sample": NO_SAMPLE, "pass": "", "outcome": failed.outcome, "reason": failed.reason}
+        return
+    others = other_samples(op, dtype, gradients, len(first))
+    step = 1 if order["most"] is None else max(1, -(-len(first) // order["most"]))
+    for number in range(0, len(first), step):
+        for outcome in outcomes(op, first[number], others[number], gradients, number, order):
+            yield {**listed, "sample": number, **outcome}
 
 
 def outcomes(
@@ -360,25 +356,3 @@ def outcomes(
             yield {"pass": name, "outcome": failed.outcome, "reason": failed.reason}
             if failed.outcome not in WITHOUT_EAGER:
                 return
-
-
-def main() -> None:
-    """Reads {"ops", "sample", "seed", "most", "skip", "replay", "link", "state", "dtypes"} from standard input."""
-    order = json.load(sys.stdin)
-    wanted = set(order["ops"])
-    order["skip"] = set(order["skip"])
-    out = sys.stdout
-    sys.stdout = sys.stderr
-
-    def emit(line: dict[str, Any]) -> None:
-        print(json.dumps(line), file=out, flush=True)
-
-    warnings.simplefilter("ignore")
-    for op in op_db:
-        if operator_name(op) in wanted:
-            sweep_operator(op, order, emit)
-            emit({"done": operator_name(op)})
-
-
-if __name__ == "__main__":
-    main()

@@ -5,96 +5,73 @@ Exit status 1 if a case was wrong, crashed, or was refused for a reason that the
 """
 
 import argparse
+import json
 import os
-import sys
-import threading
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pytest
 from rich.console import Console
 from sweep_report import finish, page
 
 HERE = Path(__file__).resolve().parent
 REPORTS = HERE.parents[2] / "build" / "reports"
-sys.path.append(str(HERE.parent))
-from json_worker import JsonWorker  # noqa: E402
-
-OPERATORS_PER_WORKER = 12
+# Of operators and dtypes: a process keeps the graphs of all that it has run.
+PAIRS_PER_PROCESS = 120
 # Of each operator and dtype, in a sample and in the sweep of states, which tries up to seven changes of each tensor.
 MOST_SAMPLES = 10
+# Seconds for a pair, after which its process ends.
+LONGEST = 1200
 
 
-class Sweep:
-    """The operators still to do and the outcomes so far."""
+class Outcomes:
+    """What the processes found, as a plugin of pytest: of each pair, or how its process died."""
 
-    def __init__(self, options: argparse.Namespace, operators: list[str]) -> None:
-        self.options = options
-        self.console = Console()
-        # a worker takes seconds to start, and that of a sample has little to do
-        size = OPERATORS_PER_WORKER if options.sample == 1 else max(1, -(-len(operators) // options.jobs))
-        self.finished = 0
+    def __init__(self, options: argparse.Namespace, pairs: list[tuple[str, str]], console: Console) -> None:
+        self.no_replay, self.console = options.no_replay, console
+        self.left = {f"{op}-{dtype}": (op, dtype) for op, dtype in pairs}
+        self.total = len(pairs)
         self.cases: list[dict[str, Any]] = []
-        self.total = len(operators)
-        self.batches = [operators[i : i + size] for i in range(0, len(operators), size)]
-        self.lock = threading.Lock()
 
-    def run(self, batch: list[str]) -> None:
-        """Runs a worker, and another one for the operators that it did not finish because it died."""
-        skip: set[str] = set()
-        while batch:
-            batch = self.run_batch(batch, skip)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when != "call" and not report.failed:
+            return
+        op, dtype = self.left.pop(report.nodeid.partition("[")[2][:-1])
+        self.cases += [found for _, found in report.user_properties]
+        if report.failed:
+            crash = {"sample": -1, "pass": "", "outcome": "crash", "reason": str(report.longrepr).splitlines()[-1]}
+            self.cases.append({"op": op, "dtype": dtype, **crash})
+        finished = self.total - len(self.left)
+        if finished % 100 == 0 or not self.left:
+            counts = Counter(case["outcome"] for case in self.cases)
+            self.console.print(
+                f"{finished}/{self.total} operators and dtypes: {counts['equal']} equal, "
+                f"{counts['raised'] + counts['refused']} raised, "
+                f"{counts['wrong']} {'different' if self.no_replay else 'wrong'}, {counts['crash']} crashed ({op})",
+                highlight=False,
+            )
 
-    def run_batch(self, batch: list[str], skip: set[str]) -> list[str]:
-        options = self.options
-        order = {
-            **{name: getattr(options, name) for name in ("sample", "seed", "link", "state", "dtypes")},
-            "replay": not options.no_replay,
-            "ops": batch,
-            "most": MOST_SAMPLES if options.sample > 1 or options.state else None,
-            "skip": sorted(skip),
-        }
-        worker = JsonWorker(HERE / "cases.py", order, options.verbose)
-        rest, current = list(batch), None
-        for line in worker.lines():
-            if "begin" in line:
-                current = line["begin"]
-            elif "end" in line:
-                skip.add(line["end"])
-                current = None
-            elif "done" in line:
-                rest.remove(line["done"])
-                self.progress(line["done"])
-            else:
-                with self.lock:
-                    self.cases.append(line)
-        status = worker.status
-        if current:
-            op, dtype, number = current.rsplit(" ", 2)
-            skip.add(current)
-            how = f"the process ended with status {status}"
-            with self.lock:
-                self.cases.append(
-                    {"op": op, "dtype": dtype, "sample": int(number), "pass": "", "outcome": "crash", "reason": how}
-                )
-        elif status and rest:
-            raise SystemExit(f"a worker could not start (status {status}); run with --verbose to see why")
-        return rest
 
-    def progress(self, operator: str) -> None:
-        """Says how far the sweep is."""
-        with self.lock:
-            self.finished += 1
-            if self.finished % 10 == 0 or self.finished == self.total:
-                counts = Counter(case["outcome"] for case in self.cases)
-                self.console.print(
-                    f"{self.finished}/{self.total} operators: {counts['equal']} equal, "
-                    f"{counts['raised'] + counts['refused']} raised, "
-                    f"{counts['wrong']} {'different' if self.options.no_replay else 'wrong'}, "
-                    f"{counts['crash']} crashed ({operator})",
-                    highlight=False,
-                )
+def run(options: argparse.Namespace, pairs: list[tuple[str, str]], console: Console) -> list[dict[str, Any]]:
+    """The outcomes of all pairs, in several processes, and in new ones after so many pairs."""
+    outcomes = Outcomes(options, pairs, console)
+    order = {
+        "replay": not options.no_replay,
+        "link": options.link,
+        "state": options.state,
+        "most": MOST_SAMPLES if options.sample > 1 or options.state else None,
+    }
+    words = ["-n", str(options.jobs), "-c", "/dev/null", "--rootdir", str(HERE), "-p", "no:cacheprovider"]
+    words += ["-o", f"faulthandler_timeout={LONGEST}", "-o", "faulthandler_exit_on_timeout=true"]
+    words += [] if options.verbose else ["-p", "no:terminal"]
+    size = PAIRS_PER_PROCESS * options.jobs
+    for start in range(0, len(pairs), size):
+        os.environ["SWEEP_ORDER"] = json.dumps({**order, "pairs": pairs[start : start + size]})
+        pytest.main([*words, str(HERE / "sweep_processes.py")], plugins=[outcomes])
+    if outcomes.left:
+        raise SystemExit(f"{len(outcomes.left)} operators and dtypes were not run; run with --verbose to see why")
+    return outcomes.cases
 
 
 def main() -> None:
@@ -120,21 +97,22 @@ def main() -> None:
     kind = ("_state" if options.state else "") + kind
     options.report = options.report or REPORTS / f"sweep{kind}.json"
     options.report.parent.mkdir(parents=True, exist_ok=True)
-    from cases import dtype_name, DTYPES, operator_name, taken
-    from torch.testing._internal.common_methods_invocations import op_db
+    os.environ.setdefault("MPS_SIMULATOR", "1")
+    from cases import dtype_name, DTYPES, OPERATORS, taken
 
-    options.dtypes = options.dtypes or [dtype_name(dtype) for dtype in DTYPES]
-    dtypes = [dtype for dtype in DTYPES if dtype_name(dtype) in options.dtypes]
-    wanted = (op for op in op_db if any(taken(op, dtype, options.sample, options.seed) for dtype in dtypes))
-    names = list(dict.fromkeys(map(operator_name, wanted)))
-    if options.op:
-        names = [name for name in names if any(part in name for part in options.op)]
-    sweep = Sweep(options, names)
-    with ThreadPoolExecutor(options.jobs) as pool:
-        list(pool.map(sweep.run, sweep.batches))
-    status = finish(sweep.cases, options.report, options.no_replay, options.state, sweep.console)
+    pairs = [
+        (name, dtype_name(dtype))
+        for name, op in OPERATORS.items()
+        for dtype in DTYPES
+        if dtype_name(dtype) in (options.dtypes or [dtype_name(dtype)])
+        and any(part in name for part in options.op or [""])
+        and taken(op, dtype, options.sample, options.seed)
+    ]
+    console = Console()
+    cases = run(options, pairs, console)
+    status = finish(cases, options.report, options.no_replay, options.state, console)
     if options.page:
-        options.page.write_text(page(sweep.cases, options.sample, MOST_SAMPLES))
+        options.page.write_text(page(cases, options.sample, MOST_SAMPLES))
     raise SystemExit(status)
 
 

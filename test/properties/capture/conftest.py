@@ -1,9 +1,7 @@
 """Runs the capture tests on the simulator, or on a Mac as they are."""
 
 import os
-import random
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,38 +18,13 @@ settings.register_profile("unshrunk", _fast, phases=(Phase.explicit, Phase.gener
 settings.register_profile("long", _common, max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "3000")))
 # Who asks for a number of random programs wants new ones.
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "long" if "CAPTURE_PROGRAMS" in os.environ else "fast")
-COUNTS = pytest.StashKey[Counter[str]]()
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_configure(config: pytest.Config) -> None:
-    """Brings the device before torch is imported, and settles the seed."""
+def pytest_configure() -> None:
+    """Brings the device before torch is imported."""
     pytest_support.pytest_configure()
     settings.load_profile(PROFILE)
-    config.stash[COUNTS] = Counter()
-    # Hypothesis draws one itself only to forget it.
-    if not settings.get_profile(PROFILE).derandomize and config.getoption("hypothesis_seed", None) is None:
-        config.option.hypothesis_seed = str(random.SystemRandom().randrange(1 << 32))
-
-
-def pytest_report_header(config: pytest.Config) -> str:
-    """Says what it takes to draw the same examples again."""
-    seed = config.getoption("hypothesis_seed", None)
-    drawn = "derandomized" if settings.get_profile(PROFILE).derandomize else f"--hypothesis-seed={seed}"
-    return f"capture: HYPOTHESIS_PROFILE={PROFILE}, {drawn}"
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Says what the random programs did."""
-    counts = terminalreporter.config.stash[COUNTS]
-    if counts:
-        terminalreporter.write_line("capture: " + ", ".join(f"{number} {name}" for name, number in counts.items()))
-
-
-@pytest.fixture(scope="session")
-def counts(request: pytest.FixtureRequest) -> Counter[str]:
-    """Counts what the random programs do."""
-    return request.config.stash[COUNTS]
 
 
 @pytest.fixture(scope="session")

@@ -1,17 +1,16 @@
-"""Performs programs by what eager does without graphs: a block runs again where a graph is replayed.
+"""Performs programs with graphs, and by what eager does without: a block runs again where a graph is replayed.
 
-Both this way and that of graphs keep the same books on pools: graphs that share one are replayed in
-the order of their captures, since each writes where later ones have results.
+Both ways keep the same books on pools: graphs that share one are replayed in the order of their captures,
+since each writes where later ones have results.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
-from memory import allocated, Peak
+from memory import allocated, falls_to, Peak
 from program_scope import run_step, Scope, Tape
 from tensor_programs import Block, CONTROLS, ENDINGS, Interruption, Program, READS, REFUSALS, Step
 from torch import mps, Tensor
@@ -66,7 +65,7 @@ class World:
         self.pool_bytes: list[int] = []
         # how much memory may be in use at the end beyond what graphs say that they need
         self.most = 0
-        self.counts: Counter[str] = Counter(programs=1)
+        self.captures = self.raised = 0
         self.underway: Graph | None = None
         self._saved: list[Tensor] = []
 
@@ -104,7 +103,6 @@ class World:
         name, i, j = step
         if name == "replay":
             for graph in scope.tape.once(lambda: self._chain(i)) * (1 + j % 3):
-                self.counts["replays in captures" if self.underway else "replays"] += 1
                 self.replay(graph)
         elif name == "refused":
             refusal = sorted(REFUSALS)[(i + 16 * j) % len(REFUSALS)]
@@ -167,10 +165,9 @@ class World:
                 self.release(graph, keep)
 
     def _choose_pool(self, choice: int) -> str:
-        number = self.counts["captures"]
         if choice == 3 and self.graphs:
-            return self.graphs[number % len(self.graphs)].pool
-        return f"shared {choice}" if choice in (1, 2) else f"of capture {number}"
+            return self.graphs[self.captures % len(self.graphs)].pool
+        return f"shared {choice}" if choice in (1, 2) else f"of capture {self.captures}"
 
     def _is_shared(self, pool: str) -> bool:
         return any(pool in graph.pools for graph in self.graphs)
@@ -178,8 +175,7 @@ class World:
     # captures
 
     def _capture(self, block: Block) -> None:
-        self.counts["captures"] += 1
-        self.counts["steps captured"] += len(block.steps)
+        self.captures += 1
         graph = Graph(self._choose_pool(block.pool))
         graph.pools.add(graph.pool)
         slots = self.scope.slots
@@ -194,7 +190,7 @@ class World:
                 graph.work = Recording(block, entry, slots[length:], tape)
             self.graphs.append(graph)
             return
-        self.counts["captures that raised"] += 1
+        self.raised += 1
         del tape
         self.see_empty(graph)
         if undone:
@@ -290,3 +286,95 @@ class World:
 
     def see_level(self, most: int) -> None:
         """Sees that no more memory is in use."""
+
+
+# A buffer takes up to so many bytes more than its size says.
+ROUNDING = 256
+
+
+class GraphWorld(World):
+    """Runs programs as they are written."""
+
+    repeats = False
+    # how graphs are made
+    options: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._limit = mps.executable_cache_stats()["limit"]
+        self._handles: dict[str, Any] = {}
+        # empty ones, for later captures
+        self._spare: list[Any] = []
+
+    def close(self) -> None:
+        super().close()
+        self._spare.clear()
+        mps.set_executable_cache_enabled(False)
+        mps.set_executable_cache_limit(self._limit)
+
+    @contextmanager
+    def recording(self, graph: Graph, block: Block) -> Iterator[None]:
+        if block.pool in (1, 2) and graph.pool not in self._handles:
+            self._handles[graph.pool] = mps.graph_pool_handle()
+        work = graph.work = self._spare.pop() if self._spare else mps.MPSGraph(**self.options)
+        work.register_generator_state(self.scope.generator)
+        # The cache stays: a tensor may get a larger block than it needs where no small one is cached, and counts as that.
+        pool = self._handles.get(graph.pool)
+        with mps.graph(work, pool, freeze_host_reads=block.frozen, empty_cache=False):
+            self._handles[graph.pool] = work.pool()
+            yield
+        assert work.pool() == self._handles[graph.pool]
+        if block.pool == 0:
+            self.pool_bytes.append(work.stats()["pool_bytes"])
+
+    def replay(self, graph: Graph) -> None:
+        graph.work.replay()
+
+    def refuse(self, name: str) -> None:
+        assert self.underway
+        REFUSALS[name](self.scope.parameter.detach(), self.underway.work)
+        raise AssertionError(f"{name} was not refused")
+
+    def see_refused(self, name: str) -> None:
+        try:
+            self.refuse(name)
+        except RuntimeError:
+            pass
+
+    def see_empty(self, graph: Graph) -> None:
+        assert self.underway or not mps.is_current_stream_capturing()
+        try:
+            graph.work.replay()
+        except RuntimeError as error:
+            assert "this graph is empty" in str(error)
+        else:
+            raise AssertionError("an empty graph was replayed")
+        self._spare.append(graph.work)
+
+    def release(self, graph: Graph, keep: bool) -> None:
+        if keep:
+            graph.work.reset()
+            self.see_empty(graph)
+        # a block that replayed it may still know it
+        graph.work = None
+
+    def change_executables(self, i: int) -> None:
+        if i % 4 == 0:
+            mps.executable_cache_clear()
+        elif i % 4 == 1:
+            mps.set_executable_cache_limit(2)
+        else:
+            mps.set_executable_cache_enabled(i % 4 == 2)
+
+    def level(self) -> int:
+        return allocated()
+
+    def see_most(self) -> None:
+        statistics = [(graph.pool, graph.work.stats()) for graph in self.graphs]
+        # a pool may hold tensors of the program too, which count twice then
+        needed = sum({pool: counts["pool_bytes"] for pool, counts in statistics}.values())
+        needed += sum(counts["buffer_bytes"] + counts["buffers"] * ROUNDING for _, counts in statistics)
+        assert falls_to(self.most + needed), "memory is in use that neither graphs nor tensors need"
+
+    def see_level(self, most: int) -> None:
+        assert falls_to(most), f"a capture that failed keeps {allocated() - most} bytes"

@@ -196,23 +196,3 @@ def test_other_work_in_between(indirect: None) -> None:
     calls = calls_of(block)
     assert calls[EXECUTE] == 3 and calls[DISPATCH] == 1
     check(block, [x, y, z, w])
-
-
-def test_decoder_with_indirect_commands(indirect: None) -> None:
-    from models.language_models import Gpt2
-
-    torch.manual_seed(0)
-    model = Gpt2(depth=4, width=64, length=16, words=64).to("mps").eval()
-    with torch.no_grad():
-        model.start(0)
-        model()
-        model.start(0)
-        graph, logits = captured(model)
-        for start in (3, 5):
-            model.start(start)
-            expected = [model().cpu() for _ in range(6)]
-            model.start(start)
-            for value in expected:
-                logits.zero_()
-                graph.replay()
-                assert torch.equal(logits.cpu(), value)

@@ -20,12 +20,12 @@ from world import flat, NothingToDo, Result, tensors_of, World
 class StateWorld(World):
     """The eager one: a block runs again where a graph would be replayed, under the flags of the capture."""
 
-    def do(self, step: Step) -> Any:
+    def do(self, step: Step) -> str:
         self.doing = step.name
-        text = getattr(state_changes, f"change_{step.name}")(self, step)
+        text: str | None = getattr(state_changes, f"change_{step.name}")(self, step)
         if text is None:
             raise NothingToDo
-        return text, self.use.entry
+        return text
 
     def _set_up(self, uses: tuple[Use, ...]) -> None:
         self.use = cast(StateUse, uses[0])

@@ -1,9 +1,6 @@
 """The comparison of programs: each fault that it is there for is planted, and seen."""
 
-import json
-import warnings
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import entry_points
@@ -13,20 +10,14 @@ import thread_calls
 import torch
 from causes import names_a_cause
 from program import Program, Step, Use
-from report import Report
-from search import run_batch, shrink
+from search import FAMILIES, Hung, run_batch, Wrong
 from state_program import CHANGES, ENTRIES, StateProgram, StateUse
 from state_world import GraphStateWorld
 from subjects import DEVICE
 from verdict import check, EQUAL, RAISED, Verdict, WRONG
 from world import GraphWorld, World
 
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def program(use: Use, *steps: str | tuple[str, int, int]) -> Program:
@@ -160,7 +151,9 @@ def raising(message: str, leaves: Callable[[Any], object] = lambda _world: None)
 def test_errors() -> None:
     """One that names its cause is fine, unless it leaves results of earlier steps overwritten."""
     assert check(USES, raising(OVERWRITTEN)).outcome == RAISED
-    assert check(USES, raising(OVERWRITTEN, change_results)).kind == "result differs after an error"
+    assert check(USES, raising(OVERWRITTEN, change_results)).reason.startswith(
+        "r0[0] differs after the error RuntimeError: A result of f"
+    )
     for message in ("", "shape mismatch", "Expected all tensors to be on the same device"):
         assert check(USES, raising(message)).outcome == WRONG
     assert not names_a_cause(AttributeError(OVERWRITTEN))
@@ -170,11 +163,14 @@ def test_errors() -> None:
 CHANGED = program(Use("stack", "eager"), "forward", ("update", 0, 4), "backward")
 
 
+NO_ERROR = "eager raised, and this did not: RuntimeError: "
+
+
 def test_eagers_error_must_be_raised() -> None:
     swallows = type("Swallows", (GraphWorld,), {"_backward": lambda *_: "swallowed"})
     assert check(CHANGED).outcome == RAISED
     verdict = check(CHANGED, swallows)
-    assert (verdict.outcome, verdict.kind) == (WRONG, "no error")
+    assert verdict.outcome == WRONG and verdict.reason.startswith(NO_ERROR)
 
 
 # State programs
@@ -253,7 +249,7 @@ def test_state_goes_on_after_an_error_with_a_cause() -> None:
 
 def test_eagers_error_of_state_must_be_raised() -> None:
     steps = state_program("host", "graph", "host_resize", "call")
-    assert check(steps, Stale).kind == "no error"
+    assert check(steps, Stale).reason.startswith(NO_ERROR)
 
 
 def test_hang(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,39 +267,32 @@ def test_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     assert verdict.outcome == WRONG and verdict.is_hang
 
 
+def planted(drawn: Program, is_hang: bool = False) -> Verdict:
+    names = tuple(step.name for step in drawn.steps)
+    is_wrong = names.count("forward") >= 2 and "backward" in names
+    uses = tuple(f"as {use.entry}" for use in drawn.uses)
+    return Verdict(WRONG if is_wrong else EQUAL, "planted", (*uses, *names), is_hang)
+
+
 def test_a_wrong_program_is_shrunk() -> None:
-    seen: list[int] = []
-
-    def planted(drawn: Program) -> Verdict:
-        names = [step.name for step in drawn.steps]
-        is_wrong = names.count("forward") >= 2 and "backward" in names
-        return Verdict(WRONG if is_wrong else EQUAL, "planted", "planted", tuple(names), tuple(f"{n}:" for n in names))
-
-    def see(number: int, _drawn: Program, verdict: Verdict) -> None:
-        if verdict.outcome == WRONG:
-            seen.append(number)
-
-    run_batch(5, 0, 50, planted, see)
-    assert 0 < len(seen) < 50
-    found = shrink(5, 0, 50, seen[-1], planted)
-    assert found is not None
-    assert sorted(step.name for step in found[0].steps) == ["backward", "forward", "forward"]
-    assert [use.entry for use in found[0].uses] == ["eager"]
+    with pytest.raises(Wrong) as caught:
+        run_batch(5, 0, FAMILIES["order of use"], planted)
+    reason, *text = str(caught.value).split("\n    ")
+    assert reason == "seed 5: planted" and sorted(text) == ["as eager", "backward", "forward", "forward"]
 
 
-def test_report(tmp_path: Path) -> None:
-    report = Report(seed=3, processes=2)
-    groups = [["family", "state"], ["entry_point", "graphed"], ["kind", "copy"], ["kind", "forward"]]
-    for outcome in (EQUAL, EQUAL, WRONG):
-        report.count({"outcome": outcome, "groups": groups, "error": ""})
-    report.count({"outcome": RAISED, "groups": [["family", "order of use"]], "error": "RuntimeError: why"})
-    failure = {"program": 2, "reason": "r0[0] differs", "steps": ["a"], "pattern": ["copy:"]}
-    assert report.add_failure(failure) and not report.add_failure(failure | {"program": 9})
-    path = tmp_path / "state.json"
-    report.write(path, 1.5)
-    facts = json.loads(path.read_text())
-    assert facts["totals"] == {"equal": 2, "raised": 1, "wrong": 1} and facts["programs"] == 4 and facts["seed"] == 3
-    counts = (facts["by_family"]["state"], facts["by_entry_point"]["graphed"], facts["by_kind"]["copy"])
-    assert counts == ({"equal": 2, "raised": 0, "wrong": 1},) * 3
-    assert facts["errors"] == {"RuntimeError: why": 1}
-    assert facts["failures"] == [failure]
+def test_programs_are_those_of_the_seed_and_the_batch() -> None:
+    def drawn(run: int, batch: int, family: str) -> list[Program]:
+        found: list[Program] = []
+        run_batch(run, batch, FAMILIES[family], lambda one: found.append(one) or Verdict(EQUAL, "", ()))
+        return found
+
+    first = drawn(5, 1, "both")
+    assert first == drawn(5, 1, "both") and first not in (drawn(6, 1, "both"), drawn(5, 2, "both"))
+    assert {type(one) for one in first} == {Program, StateProgram}
+    assert {type(one) for one in drawn(5, 1, "state")} == {StateProgram}
+
+
+def test_a_hang_ends_the_batch() -> None:
+    with pytest.raises(Hung, match="planted"):
+        run_batch(5, 0, FAMILIES["order of use"], lambda one: planted(one, is_hang=True))

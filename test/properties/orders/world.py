@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import entry_points as entries
 import torch
-from observation import Observer, Seen
+from causes import names_a_cause
 from program import Program, Step, Use
 from subjects import DEVICE, device_numbers, draws, make, MODULES, Target
 from thread_calls import call_from_threads, Hang
@@ -98,20 +98,53 @@ class Result:
         return not self.passes.is_done and any(t.requires_grad for t in self.tensors)
 
 
-@dataclass
-class Done:
-    """A step that did something: its text, and its name with the entry point that it went through."""
+@dataclass(frozen=True)
+class Seen:
+    """What was read, by name: bytes, and what autograd says of the tensor. What raised when it was read has none."""
 
-    number: int
-    text: str
-    token: str
+    values: dict[str, bytes]
+    refused: frozenset[str]
+    generator: bytes
+
+
+class Observer:
+    """Reads all tensors with one wait for the device: each is copied to a piece of one buffer."""
+
+    _SIZE = 1 << 15
+
+    def __init__(self) -> None:
+        self._bytes = torch.empty(self._SIZE, dtype=torch.uint8, device=DEVICE)
+        self._views = {dtype: self._bytes.view(dtype) for dtype in (torch.float32, torch.float16, torch.int64)}
+
+    def see(self, named: Iterable[tuple[str, torch.Tensor]]) -> Seen:
+        places: list[tuple[str, int, int, bytes]] = []
+        refused = set()
+        used = 0
+        with torch.no_grad():
+            for name, tensor in named:
+                try:
+                    size, length = tensor.element_size(), tensor.numel()
+                    start = used // size
+                    self._views[tensor.dtype][start : start + length].view(tensor.shape).copy_(tensor)
+                except RuntimeError as error:
+                    if not names_a_cause(error):
+                        raise
+                    refused.add(name)
+                    continue
+                what = f"{tensor.dtype} {[*tensor.shape]} {tensor.requires_grad}".encode()
+                places.append((name, used, used + size * length, what))
+                used += -(-size * length // 8) * 8
+            content = self._bytes[:used].cpu().numpy().tobytes() if used else b""
+        values = {name: content[a:b] + what for name, a, b, what in places}
+        return Seen(values, frozenset(refused), bytes(torch.mps.get_rng_state().numpy()))
 
 
 @dataclass
 class Outcome:
     """What performing a program showed."""
 
-    done: list[Done] = field(default_factory=list)
+    # the texts of the steps that did something, by their numbers
+    done: dict[int, str] = field(default_factory=dict)
     snapshots: list[Seen] = field(default_factory=list)
     error: BaseException | None = None
     failed_at: int = -1
@@ -191,29 +224,27 @@ class World:
         """What is seen: all there is at the end or when a step raises, and before a step that something is lost by."""
         outcome = self.outcome
         torch.mps.manual_seed(SEED)
-        number, step = -1, None
+        number = -1
         try:
             self._set_up(program.uses)
             for number, step in enumerate(program.steps):
                 self.doing = f"{step.name}({step.a}, {step.b})"
                 try:
-                    text, subject = self.do(step)
+                    outcome.done[number] = self.do(step)
                 except NothingToDo:
                     continue
-                entry = subject.use.entry if isinstance(subject, Subject) else subject
-                outcome.done.append(Done(number, text, f"{step.name}:{entry}"))
         except Exception as error:
             # its frames would keep this world
             error.__traceback__ = error.__context__ = error.__cause__ = None
             outcome.error, outcome.failed_at = error, number
-            outcome.done.append(Done(number, self.doing, f"{step.name if step else 'set_up'}:raised"))
+            outcome.done[number] = self.doing
         if not isinstance(outcome.error, Hang):
             self._look()
         return outcome
 
-    def do(self, step: Step) -> Any:
-        """Performs a step, and returns its text and its subject."""
-        return getattr(self, f"do_{step.name}")(step)
+    def do(self, step: Step) -> str:
+        """Performs a step, and returns its text."""
+        return getattr(self, f"do_{step.name}")(step)  # type: ignore[no-any-return]
 
     def close(self) -> None:
         """Breaks the circles that graphed modules are part of, so that their graphs go now."""
@@ -316,39 +347,37 @@ class World:
 
     # Calls
 
-    def do_forward(self, step: Step) -> Any:
+    def do_forward(self, step: Step) -> str:
         subject = self._subject(step.a)
         if subject.use.entry == "captured" and subject.captured and subject.captured.is_valid:
-            return self._replay(subject.captured, step.b), subject
+            return self._replay(subject.captured, step.b)
         if subject.use.entry == "captured":
             subject.captured = self._capture(subject, training=False)
-            return f"{subject.captured.name} = capture of {subject.name}", subject
+            return f"{subject.captured.name} = capture of {subject.name}"
         x, text = self._input(subject, step.b)
         result = self._keep_outputs(subject, subject.call(x))
-        return f"{result.name} = {subject.name}({text})", subject
+        return f"{result.name} = {subject.name}({text})"
 
-    def do_forward_no_grad(self, step: Step) -> Any:
+    def do_forward_no_grad(self, step: Step) -> str:
         with torch.no_grad():
-            done = self.do_forward(step)
-        return f"no_grad: {done[0]}", done[1]
+            return f"no_grad: {self.do_forward(step)}"
 
-    def do_autocast(self, step: Step) -> Any:
+    def do_autocast(self, step: Step) -> str:
         # flags are those of the capture, and another trace takes its time
         if self._subject(step.a, without=("captured",)).use.entry.startswith("compiled") and step.b:
             raise NothingToDo
         with torch.autocast(DEVICE, dtype=torch.float16):
-            done = self.do_forward(step)
-        return f"autocast: {done[0]}", done[1]
+            return f"autocast: {self.do_forward(step)}"
 
-    def do_other_shape(self, step: Step) -> Any:
+    def do_other_shape(self, step: Step) -> str:
         # a static trace is another function with another pool
         subject = self._subject(step.a, without=("captured", "graphed", "graphed together", "compiled", "writes"))
         x = self.inputs[step.b % 2][: 2 + step.b % 2]
         with torch.no_grad() if step.b >= 4 else contextlib.nullcontext():
             result = self._keep_outputs(subject, subject.call(x))
-        return f"{'no_grad: ' if step.b >= 4 else ''}{result.name} = {subject.name}(x{step.b % 2}[:{len(x)}])", subject
+        return f"{'no_grad: ' if step.b >= 4 else ''}{result.name} = {subject.name}(x{step.b % 2}[:{len(x)}])"
 
-    def do_static(self, step: Step) -> Any:
+    def do_static(self, step: Step) -> str:
         """Calls with the static input itself, or with a negative view of it."""
         subject = self._subject(step.a, without=("writes",))
         if subject.static is None:
@@ -359,9 +388,9 @@ class World:
         x = torch._neg_view(subject.static) if is_negative else subject.static
         result = self._keep_outputs(subject, subject.call(x))
         text = f"{subject.name}.static.copy_(x{step.b % 2}); {result.name} = {subject.name}({subject.name}.static"
-        return f"{text}{' as a negative view' if is_negative else ''})", subject
+        return f"{text}{' as a negative view' if is_negative else ''})"
 
-    def do_functional(self, step: Step) -> Any:
+    def do_functional(self, step: Step) -> str:
         subject, name, parameter = self._parameter(step.a, step.b)
         if subject.use.entry not in ("eager", "graphed", "graphed together"):
             raise NothingToDo
@@ -372,21 +401,21 @@ class World:
         outputs = functional_call(subject.module, {name: new}, (x,))
         result = self._keep_outputs(subject, outputs)
         call = f"functional_call({subject.name}, {{{name!r}: {leaf}}}, {text})"
-        return f"{leaf} = {subject.name}.{name} * 2; {result.name} = {call}", subject
+        return f"{leaf} = {subject.name}.{name} * 2; {result.name} = {call}"
 
-    def do_threads(self, step: Step) -> Any:
+    def do_threads(self, step: Step) -> str:
         subject = self._subject(step.a, without=("captured", "writes"))
         if draws(subject.target):
             raise NothingToDo
         for results in self.threads(subject, self.inputs):
             self._keep(Result(self._name("t"), results))
-        return f"{subject.name}(x0) and {subject.name}(x1) by two threads, under no_grad", subject
+        return f"{subject.name}(x0) and {subject.name}(x1) by two threads, under no_grad"
 
     # Backward passes
 
-    def do_backward(self, step: Step) -> Any:
+    def do_backward(self, step: Step) -> str:
         result = choose([r for r in self.results if r.is_pending], step.a)
-        return self._backward(result, step.b), result.entry
+        return self._backward(result, step.b)
 
     def _backward(self, result: Result, b: int) -> str:
         if result.entry.startswith("compiled"):
@@ -405,20 +434,20 @@ class World:
         result.passes.is_done = b != 7
         return self.doing
 
-    def do_train(self, step: Step) -> Any:
+    def do_train(self, step: Step) -> str:
         """An ordinary step: forward, backward, and for odd b the optimizer."""
         subject = self._subject(step.a, without=("captured",))
-        text = [self.do_forward(step)[0]]
+        text = [self.do_forward(step)]
         result = self.results[-1]
         if not result.is_pending:
-            return text[0], subject
+            return text[0]
         text.append(self._backward(result, 0))
         if step.b % 2 and subject.use.kind in MODULES:
             self._optimizer(subject).step()
             text.append(f"{subject.name} optimizer step")
-        return "; ".join(text), subject
+        return "; ".join(text)
 
-    def do_second_order(self, step: Step) -> Any:
+    def do_second_order(self, step: Step) -> str:
         subject = self._subject(step.a, without=("captured", "writes"))
         if not subject.use.input_gradients:
             raise NothingToDo
@@ -429,20 +458,20 @@ class World:
         total = _sum_of(flat(subject.call(x)))
         (gradient,) = torch.autograd.grad(total, x, create_graph=True)
         (total + gradient.pow(2).sum()).backward()
-        return self.doing, subject
+        return self.doing
 
-    def do_use(self, step: Step) -> Any:
+    def do_use(self, step: Step) -> str:
         """An eager computation that saves a result."""
         result = choose(self.results, step.a)
         # what needs no gradients belongs to no pass
         passes = result.passes if result.tensors[0].requires_grad else Pass()
         new = Result(self._name("z"), [result.tensors[0] * self.weight], result.entry, passes)
         self._keep(new)
-        return f"{new.name} = {result.name}[0] * w", result.entry
+        return f"{new.name} = {result.name}[0] * w"
 
     # What is kept
 
-    def do_derive(self, step: Step) -> Any:
+    def do_derive(self, step: Step) -> str:
         """Keeps what comes of a result in place of the result."""
         result = choose(self.results, step.a)
         self._look()
@@ -456,25 +485,25 @@ class World:
         done = Result(self._name("r"), [new()], result.entry, result.passes)
         self.results.remove(result)
         self.results.append(done)
-        return f"{done.name} = {result.name}[{len(result.tensors) - 1}]{text}; del {result.name}", result.entry
+        return f"{done.name} = {result.name}[{len(result.tensors) - 1}]{text}; del {result.name}"
 
-    def do_drop(self, step: Step) -> Any:
+    def do_drop(self, step: Step) -> str:
         result = choose(self.results, step.a)
         self._look()
         self.results.remove(result)
-        return f"del {result.name}", result.entry
+        return f"del {result.name}"
 
-    def do_keep_gradient(self, step: Step) -> Any:
+    def do_keep_gradient(self, step: Step) -> str:
         subject, name, parameter = self._parameter(step.a, step.b)
         if parameter.grad is None:
             raise NothingToDo
         result = Result(self._name("g"), [parameter.grad])
         self._keep(result)
-        return f"{result.name} = {subject.name}.{name}.grad", subject
+        return f"{result.name} = {subject.name}.{name}.grad"
 
-    def do_inputs(self, step: Step) -> Any:
+    def do_inputs(self, step: Step) -> str:
         self.inputs[step.a % 2] = self.inputs[step.a % 2] + 0.5
-        return f"x{step.a % 2} = x{step.a % 2} + 0.5", ""
+        return f"x{step.a % 2} = x{step.a % 2} + 0.5"
 
     # Captures
 
@@ -505,19 +534,19 @@ class World:
         self._keep(Result(f"{capture.name}.y", list(capture.block.results), subject.use.entry))
         return capture
 
-    def do_capture(self, step: Step) -> Any:
+    def do_capture(self, step: Step) -> str:
         """Captures a call, which may be that of a graphed or compiled subject."""
         subject = self._subject(step.a, without=("captured",))
-        return f"{self._capture(subject, training=False).name} = capture of {subject.name}(static)", subject
+        return f"{self._capture(subject, training=False).name} = capture of {subject.name}(static)"
 
-    def do_capture_training(self, step: Step) -> Any:
+    def do_capture_training(self, step: Step) -> str:
         subject = self._with_parameters(step.a)
         is_trained = subject.averaged_of is None and all(p.requires_grad for _, p in subject.parameters())
         if subject.use.entry == "captured" or not is_trained:
             raise NothingToDo
         subject.trains_captured = True
         name = self._capture(subject, training=True).name
-        return f"{name} = capture of a training step of {subject.name}(static)", subject
+        return f"{name} = capture of a training step of {subject.name}(static)"
 
     def _replay(self, capture: Capture, b: int) -> str:
         self._look()
@@ -526,32 +555,32 @@ class World:
         capture.block.replay()
         return f"{capture.name}.static.copy_(x{b % 2}); {capture.name}.replay()"
 
-    def do_replay(self, step: Step) -> Any:
+    def do_replay(self, step: Step) -> str:
         capture = choose([c for c in self.captures if c.is_valid], step.a)
-        return self._replay(capture, step.b), capture.subject
+        return self._replay(capture, step.b)
 
     # Weights and what modules consist of
 
-    def do_update(self, step: Step) -> Any:
+    def do_update(self, step: Step) -> str:
         subject, name, parameter = self._parameter(step.a, step.b)
         with torch.no_grad():
             parameter.mul_(0.5)
-        return f"{subject.name}.{name}.mul_(0.5)", subject
+        return f"{subject.name}.{name}.mul_(0.5)"
 
-    def do_optimizer(self, step: Step) -> Any:
+    def do_optimizer(self, step: Step) -> str:
         subject = self._with_parameters(step.a)
         if not any(p.grad is not None for _, p in subject.parameters()):
             raise NothingToDo
         self._optimizer(subject).step()
-        return f"{subject.name} optimizer step", subject
+        return f"{subject.name} optimizer step"
 
-    def do_zero_grad(self, step: Step) -> Any:
+    def do_zero_grad(self, step: Step) -> str:
         subject = self._with_parameters(step.a)
         self._look()
         # a captured step goes on with the gradients that it found
         to_none = step.b % 4 > 0 and not subject.trains_captured
         subject.module.zero_grad(set_to_none=to_none)
-        return f"{subject.name}.zero_grad({'' if to_none else 'set_to_none=False'})", subject
+        return f"{subject.name}.zero_grad({'' if to_none else 'set_to_none=False'})"
 
     def _add_subject(self, subject: Subject, target: nn.Module, averaged: bool) -> Subject:
         use = subject.use._replace(entry="eager") if averaged and subject.use.entry == "captured" else subject.use
@@ -560,22 +589,22 @@ class World:
         self.subjects.append(new)
         return new
 
-    def do_copy(self, step: Step) -> Any:
+    def do_copy(self, step: Step) -> str:
         subject = self._copied(step.a)
         new = self._add_subject(subject, _scaled_copy(subject.module, 2), averaged=False)
-        return f"{new.name} = deepcopy({subject.name}), its parameters * 2", subject
+        return f"{new.name} = deepcopy({subject.name}), its parameters * 2"
 
-    def do_averaged(self, step: Step) -> Any:
+    def do_averaged(self, step: Step) -> str:
         subject = self._copied(step.a)
         new = self._add_subject(subject, torch.optim.swa_utils.AveragedModel(subject.module), averaged=True)
-        return f"{new.name} = AveragedModel({subject.name})", subject
+        return f"{new.name} = AveragedModel({subject.name})"
 
-    def do_ema(self, step: Step) -> Any:
+    def do_ema(self, step: Step) -> str:
         subject = choose([s for s in self.subjects if s.averaged_of is not None], step.a)
         subject.target.update_parameters(subject.averaged_of.module)  # type: ignore[union-attr, operator]
-        return f"{subject.name}.update_parameters({subject.averaged_of.name})", subject
+        return f"{subject.name}.update_parameters({subject.averaged_of.name})"
 
-    def do_mode(self, step: Step) -> Any:
+    def do_mode(self, step: Step) -> str:
         subject = self._with_parameters(step.a)
         modules = list(subject.module.named_modules())
         if subject.use.entry.startswith("compiled"):
@@ -584,9 +613,9 @@ class World:
         module.train(not module.training)
         subject.changes += 1
         where = f"{subject.name}.{name}" if name else subject.name
-        return f"{where}.{'train' if module.training else 'eval'}()", subject
+        return f"{where}.{'train' if module.training else 'eval'}()"
 
-    def do_replace(self, step: Step) -> Any:
+    def do_replace(self, step: Step) -> str:
         subject, name, parameter = self._parameter(step.a, step.b)
         subject.changes += 1
         path, _, attribute = name.rpartition(".")
@@ -595,15 +624,15 @@ class World:
         if what == "submodule" and path:
             above, _, last = path.rpartition(".")
             setattr(subject.module.get_submodule(above), last, _scaled_copy(owner, 0.5))
-            return f"{subject.name}.{path} = deepcopy of it, its parameters * 0.5", subject
+            return f"{subject.name}.{path} = deepcopy of it, its parameters * 0.5"
         buffers = [(n, t) for n, t in owner.named_buffers(recurse=False) if t.is_floating_point()]
         if what == "buffer" and buffers:
             setattr(owner, buffers[0][0], buffers[0][1] + 1)
-            return f"{subject.name}.{path}.{buffers[0][0]} = it + 1", subject
+            return f"{subject.name}.{path}.{buffers[0][0]} = it + 1"
         setattr(owner, attribute, nn.Parameter(parameter.detach() * 0.5, parameter.requires_grad))
-        return f"{subject.name}.{name} = Parameter(it * 0.5)", subject
+        return f"{subject.name}.{name} = Parameter(it * 0.5)"
 
-    def do_freeze(self, step: Step) -> Any:
+    def do_freeze(self, step: Step) -> str:
         # only a first weight: upstream's BatchNorm leaves its gradients uninitialized if its input needs none
         subject, name, parameter = self._parameter(step.a, 0)
         # Dynamo does not look at requires_grad again, whatever the backend
@@ -611,14 +640,14 @@ class World:
             raise NothingToDo
         subject.changes += 1
         parameter.requires_grad_(not parameter.requires_grad)
-        return f"{subject.name}.{name}.requires_grad_({parameter.requires_grad})", subject
+        return f"{subject.name}.{name}.requires_grad_({parameter.requires_grad})"
 
-    def do_load(self, step: Step) -> Any:
+    def do_load(self, step: Step) -> str:
         subject = self._with_parameters(step.a)
         subject.changes += 1
         state = {k: v * 0.5 if v.is_floating_point() else v.clone() for k, v in subject.module.state_dict().items()}
         subject.module.load_state_dict(state, assign=True)
-        return f"{subject.name}.load_state_dict(its own * 0.5, assign=True)", subject
+        return f"{subject.name}.load_state_dict(its own * 0.5, assign=True)"
 
 
 class ReferenceWorld(World):

@@ -2,10 +2,11 @@
 
 import torch
 import torch.nn.functional as F
-from models.layers import Added, Caches, new_caches, Stack, Surroundings, SWAPPED
+from models.layers import Added, new_caches, Stack, SWAPPED
 from torch import nn, Tensor
 
 from benchmark.case import Case, inference, new_input
+from benchmark.families.language import LanguageModel
 
 WORDS = 30522
 
@@ -56,32 +57,15 @@ def build_spectrogram(device: str, *, width: int, layers: int, heads: int, frame
     return inference(SpectrogramEncoder(width, layers, heads, frames), device, new_input((1, 80, frames), device))
 
 
-class SpeechDecoder(nn.Module):
-    """Whisper-style decoder: one token, with a cache of its own tokens and attention to what was heard."""
-
-    slots: Tensor
-
-    def __init__(self, width: int, layers: int, heads: int, words: int, length: int) -> None:
-        super().__init__()
-        self.embedding, self.positions = nn.Embedding(words, width), nn.Embedding(length, width)
-        self.stack = Stack(layers, 0, width=width, heads=heads, hidden=4 * width, style="gpt", cross_width=width)
-        self.norm = nn.LayerNorm(width)
-        self.register_buffer("slots", torch.arange(length))
-
-    def forward(self, token: Tensor, position: Tensor, heard: Tensor, caches: Caches) -> Tensor:
-        around = Surroundings(position=position, mask=(self.slots <= position)[None, None, None], context=heard)
-        x = self.embedding(token) + self.positions(position)
-        return self.norm(self.stack(x, around, caches)[:, -1]) @ self.embedding.weight.t()
-
-
 def build_speech_decoder(device: str, *, width: int, layers: int, heads: int, heard: int = 1500) -> Case:
-    """Decodes one token with a cache of 448 positions, `heard` frames long."""
+    """Decodes one token, Whisper-style: with a cache of 448 positions, and attention to `heard` frames."""
     words, length = 51865, 448
-    model = SpeechDecoder(width, layers, heads, words, length).to(device).eval()
+    model = LanguageModel("gpt", width, layers, heads, words, length, cross_width=width).to(device).eval()
     token, position = new_input((1, 1), device, below=words), new_input((1,), device, below=length)
     sound = new_input((1, heard, width), device)
     caches, state = new_caches(layers, (1, heads, length, width // heads), device)
-    return Case(lambda: (model(token.tensor, position.tensor, sound.tensor, caches),), [token, position, sound], state)
+    inputs = [token, position, sound]
+    return Case(lambda: (model.decode(token.tensor, position.tensor, caches, sound.tensor),), inputs, state)
 
 
 def wave_encoder(width: int, layers: int, heads: int, channels: int) -> nn.Module:

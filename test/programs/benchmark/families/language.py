@@ -32,12 +32,13 @@ class LanguageModel(nn.Module):
         hidden: int = 0,
         groups: int = 0,
         head_width: int = 0,
+        cross_width: int = 0,
     ) -> None:
         super().__init__()
         self.embedding = nn.Embedding(words, width)
         self.positions = nn.Embedding(length, width) if style == "gpt" else None
         block = {"style": style, "groups": groups or heads, "head_width": head_width, "hidden": hidden or 4 * width}
-        self.stack = Stack(layers, distinct, width=width, heads=heads, **block)
+        self.stack = Stack(layers, distinct, width=width, heads=heads, cross_width=cross_width, **block)
         self.norm = nn.LayerNorm(width) if style == "gpt" else nn.RMSNorm(width)
         cosine, sine = rotary_tables(length, head_width or width // heads)
         for name, table in (("slots", torch.arange(length)), ("cosine", cosine), ("sine", sine)):
@@ -56,9 +57,9 @@ class LanguageModel(nn.Module):
             around.cosine, around.sine = self.cosine[:count], self.sine[:count]
         return self.logits(self.stack(x, around))
 
-    def decode(self, token: Tensor, position: Tensor, caches: Caches) -> Tensor:
+    def decode(self, token: Tensor, position: Tensor, caches: Caches, context: Tensor | None = None) -> Tensor:
         x = self.embedding(token)
-        around = Surroundings(position=position, mask=(self.slots <= position)[None, None, None])
+        around = Surroundings(position=position, mask=(self.slots <= position)[None, None, None], context=context)
         if self.positions is not None:
             x = x + self.positions(position)
         else:

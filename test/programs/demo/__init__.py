@@ -1,1 +1,0 @@
-"""The demo: real models captured on one input and replayed on others."""

@@ -1,1 +1,0 @@
-"""What the executable cache counts by operation and parameters."""
