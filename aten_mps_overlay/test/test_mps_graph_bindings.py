@@ -36,6 +36,11 @@ class TestGraphBindings(TestCase):
         with self.assertRaisesRegex(RuntimeError, "this graph is empty"):
             graph.replay()
 
+    def test_bad_arguments(self):
+        graph = torch._C._MPSGraph()
+        with self.assertRaisesRegex(TypeError, "torch.Generator"):
+            graph.register_generator_state(3)
+
     def test_abort(self):
         x = torch.ones(8, device="mps")
         graph = torch._C._MPSGraph()
@@ -44,11 +49,6 @@ class TestGraphBindings(TestCase):
         graph._capture_abort()
         self.assertFalse(torch._C._mps_isCaptureUnderway())
         self.assertEqual(graph.stats()["kernels"] + graph.stats()["graph_runs"], 0)
-
-    def test_bad_arguments(self):
-        graph = torch._C._MPSGraph()
-        with self.assertRaisesRegex(TypeError, "torch.Generator"):
-            graph.register_generator_state(3)
 
     def test_watched_tensors(self):
         x = torch.ones(8, device="mps")
