@@ -139,7 +139,7 @@ def _owners(text: str) -> list[str]:
 
 def test_syntax_of_python_3_9(tmp_path: Path) -> None:
     """The oldest Python that the base is built for."""
-    assert LAYOUT.pin.read_text("utf-8").count('python = ["3.9"') == 1
+    assert LAYOUT.pin.read_text("utf-8").count('python = "3.9"') == 1
     files = [path for path in SERIES if path.endswith(".py")]
     for path in files:
         ast.parse((CHECKOUT / path).read_text("utf-8"), path, feature_version=(3, 9))
