@@ -47,7 +47,6 @@ class MPSReadyReplays {
   struct All;
   static All& all();
   void encodeOne();
-  std::deque<MPSReadyReplay> takeAll();
 
   const size_t wanted_;
   const std::function<MPSReadyReplay()> encode_;

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <iterator>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -122,23 +121,20 @@ std::optional<MPSReadyReplay> MPSReadyReplays::take() {
   return taken;
 }
 
-std::deque<MPSReadyReplay> MPSReadyReplays::takeAll() {
+void MPSReadyReplays::drop() {
   auto& all = MPSReadyReplays::all();
   if (all.isForked()) {
     // a thread that this process lacks may hold the lock, and Metal objects can't be released here
     new auto(std::exchange(ready_, {}));
-    return {};
+    return;
   }
+  // freed without the lock
+  std::deque<MPSReadyReplay> dropped;
   std::unique_lock<std::mutex> lock(all.mutex);
   all.changed.wait(lock, [&] { return begun_ == 0; });
   all.graphs.erase(std::remove(all.graphs.begin(), all.graphs.end(), this), all.graphs.end());
   all.count -= ready_.size();
-  return std::exchange(ready_, {});
-}
-
-void MPSReadyReplays::drop() {
-  // not under the lock: memory is freed
-  takeAll();
+  std::swap(dropped, ready_);
 }
 
 size_t MPSReadyReplays::count() const {
