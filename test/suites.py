@@ -30,7 +30,7 @@ _PYTEST, _UPSTREAM_STYLE = (*PYTEST, *_FROZEN), (*UPSTREAM_STYLE, *_FROZEN)
 # For suites whose tests stand alone.
 _SPREAD = ("-n", "{processes}")
 # Those of the simulator's own tests that are written in Objective-C++.
-_OBJECTIVE_CASES = ("test/simulator/tests/test_foundation.py", "test/simulator/tests/test_metal.py")
+_OBJECTIVE_CASES = ("test/simulator/tests/test_metal.py",)
 
 # Those whose cases hold whether or not graph runs are linked.
 _LINKED_FILES = (

@@ -49,7 +49,7 @@ def load() -> None:
 
 def _tell_before_each_reset(directory: Path) -> None:
     """The workers of mps_simulator.run_test_mps reset the counters before each test, and do not end by themselves."""
-    worker = sys.modules["__main__"]
+    worker = sys.modules.get("mps_simulator.worker")
     reset = getattr(worker, "forget_functions_run", None)
     if reset is None:
         return

@@ -29,7 +29,12 @@ IS_COLLECTION(_objects)
 
 + (instancetype)arrayWithObjects:(id)first, ... {
   std::vector<id> objects;
-  COLLECT_ARGUMENTS(objects, first);
+  va_list arguments;
+  va_start(arguments, first);
+  for (id next = first; next != nil; next = va_arg(arguments, id)) {
+    objects.push_back(next);
+  }
+  va_end(arguments);
   return [self arrayWithObjects:objects.data() count:objects.size()];
 }
 
@@ -122,10 +127,6 @@ COPIES_BY_RETAINING
     [values addObject:[object valueForKey:key]];
   }
   return values;
-}
-
-- (std::string)simulatorDescriptionAtDepth:(unsigned)depth {
-  return describe_members("(", _objects.list, ")", depth);
 }
 
 @end

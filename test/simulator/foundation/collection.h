@@ -64,20 +64,6 @@ NSUInteger enumerate(const Objects& objects, NSFastEnumerationState* state);
 
 void check_not_nil(id object, const char* function);
 
-// The members between two brackets, as arrays and sets print themselves.
-std::string describe_members(const char* opening, const std::vector<id>& members, const char* closing, unsigned depth);
-
-// Collects the nil-terminated arguments after the first.
-#define COLLECT_ARGUMENTS(vector, first)                               \
-  do {                                                                 \
-    va_list arguments;                                                 \
-    va_start(arguments, first);                                        \
-    for (id next = first; next != nil; next = va_arg(arguments, id)) { \
-      (vector).push_back(next);                                        \
-    }                                                                  \
-    va_end(arguments);                                                 \
-  } while (0)
-
 } // namespace mps_simulator
 
 // For the @implementation of a collection whose objects, or keys, are `owned`.
@@ -92,7 +78,4 @@ std::string describe_members(const char* opening, const std::vector<id>& members
   -(NSUInteger)countByEnumeratingWithState : (NSFastEnumerationState*)state objects \
       : (id __unsafe_unretained[])buffer count : (NSUInteger)length {               \
     return ::mps_simulator::enumerate(owned, state);                                \
-  }                                                                                 \
-  -(NSString*)description {                                                         \
-    return ::mps_simulator::to_ns_string([self simulatorDescriptionAtDepth:0]);     \
   }

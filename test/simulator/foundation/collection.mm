@@ -98,13 +98,4 @@ void check_not_nil(id object, const char* function) {
   }
 }
 
-std::string describe_members(const char* opening, const std::vector<id>& members, const char* closing, unsigned depth) {
-  std::string text = opening;
-  const std::string indent(4 * (depth + 1), ' ');
-  for (size_t i = 0; i < members.size(); ++i) {
-    text += (i == 0 ? "\n" : ",\n") + indent + describe_member(members[i], depth + 1);
-  }
-  return text + "\n" + std::string(4 * depth, ' ') + closing;
-}
-
 } // namespace mps_simulator

@@ -105,23 +105,15 @@ id new_value(id value, signed char copy) {
 extern "C" void objc_setProperty(id self, SEL, ptrdiff_t offset, id value, bool atomic, signed char copy) {
   id* slot = slot_of(self, offset);
   id stored = new_value(value, copy);
-  id old = nil;
-  if (atomic) {
-    std::lock_guard<std::mutex> lock(lock_of(slot));
-    old = *slot;
-    *slot = stored;
-  } else {
-    old = *slot;
-    *slot = stored;
+  {
+    const std::lock_guard<std::mutex> lock(lock_of(slot));
+    std::swap(*slot, stored);
   }
-  [old release];
+  [stored release];
 }
 
 extern "C" id objc_getProperty(id self, SEL, ptrdiff_t offset, bool atomic) {
   id* slot = slot_of(self, offset);
-  if (!atomic) {
-    return *slot;
-  }
   std::lock_guard<std::mutex> lock(lock_of(slot));
   return [[*slot retain] autorelease];
 }

@@ -100,16 +100,6 @@ COPIES_BY_RETAINING
   return YES;
 }
 
-- (std::string)simulatorDescriptionAtDepth:(unsigned)depth {
-  std::string text = "{\n";
-  const std::string indent(4 * (depth + 1), ' ');
-  for (id key in self) {
-    text +=
-        indent + describe_member(key, depth + 1) + " = " + describe_member([self objectForKey:key], depth + 1) + ";\n";
-  }
-  return text + std::string(4 * depth, ' ') + "}";
-}
-
 @end
 
 @implementation NSMutableDictionary

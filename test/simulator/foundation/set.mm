@@ -35,18 +35,8 @@ IS_COLLECTION(_members.keys)
   }
 }
 
-COPIES_BY_RETAINING
-
-- (id)mutableCopyWithZone:(NSZone*)zone {
-  return [[NSMutableSet alloc] initWithArray:self.allObjects];
-}
-
 - (NSArray*)allObjects {
   return [NSArray arrayWithObjects:_members.keys.list.data() count:self.count];
-}
-
-- (std::string)simulatorDescriptionAtDepth:(unsigned)depth {
-  return describe_members("{(", _members.keys.list, ")}", depth);
 }
 
 @end
@@ -55,10 +45,6 @@ COPIES_BY_RETAINING
 
 - (instancetype)initWithCapacity:(NSUInteger)capacity {
   return self;
-}
-
-- (id)copyWithZone:(NSZone*)zone {
-  return [[NSSet alloc] initWithArray:self.allObjects];
 }
 
 - (void)addObject:(id)object {

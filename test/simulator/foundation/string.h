@@ -16,13 +16,4 @@ NSString* to_ns_string(std::string_view text);
 // Like vsprintf, with %@ for objects. The arguments are undefined afterwards.
 std::string format_string(std::string_view format, va_list arguments);
 
-// What a collection prints for its member: nested collections are indented,
-// strings with odd characters quoted.
-std::string describe_member(id member, unsigned depth);
-
 } // namespace mps_simulator
-
-// Implemented by collections, whose text depends on where it appears.
-@interface NSObject (SimulatorDescription)
-- (std::string)simulatorDescriptionAtDepth:(unsigned)depth;
-@end

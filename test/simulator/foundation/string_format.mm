@@ -3,7 +3,6 @@
 
 #include <Foundation/Foundation.h>
 
-#include <cctype>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -69,31 +68,6 @@ std::string format_string(std::string_view format, va_list arguments) {
     }
   }
   return result;
-}
-
-std::string describe_member(id member, unsigned depth) {
-  if ([member isKindOfClass:[NSString class]]) {
-    const auto text = string_view_of(member);
-    bool plain = !text.empty();
-    for (const char c : text) {
-      plain = plain && (std::isalnum(static_cast<unsigned char>(c)) || std::strchr("_/:.$", c));
-    }
-    if (plain) {
-      return std::string(text);
-    }
-    std::string quoted = "\"";
-    for (const char c : text) {
-      if (c == '"' || c == '\\') {
-        quoted += '\\';
-      }
-      quoted += c;
-    }
-    return quoted + '"';
-  }
-  if ([member respondsToSelector:@selector(simulatorDescriptionAtDepth:)]) {
-    return [member simulatorDescriptionAtDepth:depth];
-  }
-  return to_std_string([member description]);
 }
 
 } // namespace mps_simulator

@@ -445,21 +445,6 @@ TensorsAndData check_feeds(MPSGraph* graph, MPSGraphTensorDataDictionary* feeds)
   }
 }
 
-- (void)runWithMTLCommandQueue:(id<MTLCommandQueue>)commandQueue
-                         feeds:(MPSGraphTensorDataDictionary*)feeds
-              targetOperations:(NSArray<MPSGraphOperation*>*)targetOperations
-             resultsDictionary:(MPSGraphTensorDataDictionary*)resultsDictionary {
-  COUNT_CALL();
-  MPSCommandBuffer* commandBuffer = [MPSCommandBuffer commandBufferFromCommandQueue:commandQueue];
-  [self encodeToCommandBuffer:commandBuffer
-                        feeds:feeds
-             targetOperations:targetOperations
-            resultsDictionary:resultsDictionary
-          executionDescriptor:nil];
-  [commandBuffer commit];
-  [commandBuffer waitUntilCompleted];
-}
-
 @end
 
 namespace mps_simulator::graph {

@@ -204,21 +204,6 @@ COUNTED_GETTER(NSArray<MPSGraphTensor*>*, feedTensors, [NSArray arrayWithObjects
   return resultsArray;
 }
 
-- (NSArray*)runWithMTLCommandQueue:(id<MTLCommandQueue>)commandQueue
-                       inputsArray:(NSArray*)inputsArray
-                      resultsArray:(NSArray*)resultsArray
-               executionDescriptor:(MPSGraphExecutableExecutionDescriptor*)executionDescriptor {
-  COUNT_CALL();
-  MPSCommandBuffer* commandBuffer = [MPSCommandBuffer commandBufferFromCommandQueue:commandQueue];
-  NSArray* results = [self encodeToCommandBuffer:commandBuffer
-                                     inputsArray:inputsArray
-                                    resultsArray:resultsArray
-                             executionDescriptor:executionDescriptor];
-  [commandBuffer commit];
-  [commandBuffer waitUntilCompleted];
-  return results;
-}
-
 @end
 
 @implementation MPSGraphExecutableExecutionDescriptor

@@ -167,16 +167,6 @@ TENSOR_METHOD(add_operation, tileTensor, withMultiplier, MPSShape*, "tile", at::
       self, "cast", {tensor}, type, name, [type](const Tensors& inputs) { return convert(inputs[0], type); });
 }
 
-// The same bytes as another element type.
-- (MPSGraphTensor*)reinterpretCastTensor:(MPSGraphTensor*)tensor toType:(MPSDataType)type name:(NSString*)name {
-  if (rank_of(tensor) == 0) {
-    violation("%s: a scalar has no last dimension, which could become longer or shorter", __func__);
-  }
-  return add_operation(self, "reinterpret_cast", {tensor}, name, [type = to_scalar_type(type)](const Tensors& inputs) {
-    return inputs[0].contiguous().view(type);
-  });
-}
-
 @end
 
 // Slices and their gradients; blocks of an image moved into its channels and back.

@@ -68,10 +68,6 @@ void check_range(const char* function,
     violation(
         "%s: %s offset %lu + size %lu is beyond the buffer's %lu bytes", function, role, offset, size, buffer->_length);
   }
-  const NSUInteger alignment = settings().copy_alignment;
-  if (alignment > 1 && (offset % alignment || size % alignment)) {
-    violation("%s: %s offset %lu or size %lu is not a multiple of %lu", function, role, offset, size, alignment);
-  }
 }
 
 } // namespace

@@ -1,6 +1,5 @@
 #import "metal/buffer.h"
 
-#include "foundation/object_memory.h"
 #include "metal/kernel_checks.h"
 #import "metal/device.h"
 #include "metal/gpu_order.h"
@@ -206,13 +205,7 @@ namespace mps_simulator {
 
 SimulatedBuffer* checked_buffer(id<MTLBuffer> buffer, const char* function) {
   static const Class buffer_class = [SimulatedBuffer class];
-  if (!buffer || object_getClass(buffer) == buffer_class) {
-    return (SimulatedBuffer*)buffer;
-  }
-  violation(
-      "%s: %s",
-      function,
-      destroyed_object_class(buffer) ? "the buffer has been released" : "the buffer does not belong to this device");
+  return buffer ? (SimulatedBuffer*)checked_object(buffer, buffer_class, "buffer", function) : nil;
 }
 
 void* host_pointer(id<MTLBuffer> buffer) {

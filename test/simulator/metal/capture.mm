@@ -13,16 +13,6 @@ using namespace mps_simulator;
 
 NSString* const MTLCaptureErrorDomain = @"MTLCaptureError";
 
-namespace {
-
-NSError* capture_error(MTLCaptureError code, NSString* message) {
-  return [NSError errorWithDomain:MTLCaptureErrorDomain
-                             code:static_cast<NSInteger>(code)
-                         userInfo:@{NSLocalizedDescriptionKey : message}];
-}
-
-} // namespace
-
 @implementation MTLCaptureDescriptor
 
 - (instancetype)init {
@@ -64,18 +54,14 @@ COUNTED_GETTER(BOOL, isCapturing, _capturing)
 
 - (BOOL)startCaptureWithDescriptor:(MTLCaptureDescriptor*)descriptor error:(NSError**)error {
   COUNT_CALL();
-  NSError* problem = nil;
-  if (_capturing) {
-    problem = capture_error(MTLCaptureErrorAlreadyCapturing, @"A capture is already in progress.");
-  } else if (!descriptor.captureObject) {
-    problem = capture_error(MTLCaptureErrorInvalidDescriptor, @"The descriptor has no object.");
-  } else if (![self supportsDestination:descriptor.destination]) {
-    problem = capture_error(MTLCaptureErrorNotSupported, @"Capturing is not enabled: set MTL_CAPTURE_ENABLED=1.");
-  } else if (!descriptor.outputURL) {
-    problem = capture_error(MTLCaptureErrorInvalidDescriptor, @"The descriptor has no output URL.");
-  }
+  NSString* problem = _capturing ? @"A capture is already in progress."
+      : ![self supportsDestination:descriptor.destination]
+      ? @"Capturing is not enabled: set MTL_CAPTURE_ENABLED=1."
+      : descriptor.captureObject && descriptor.outputURL ? nil
+                                                         : @"The descriptor has no object or no output URL.";
   if (error) {
-    *error = problem;
+    NSDictionary* info = problem ? @{NSLocalizedDescriptionKey : problem} : nil;
+    *error = problem ? [NSError errorWithDomain:MTLCaptureErrorDomain code:0 userInfo:info] : nil;
   }
   if (problem) {
     return NO;

@@ -40,8 +40,6 @@
   SimulatedCommandQueue* _queue;
   std::shared_ptr<mps_simulator::QueueState> _state;
   std::atomic<MTLCommandBufferStatus> _status;
-  BOOL _retainedReferences;
-  bool _enqueued;
   bool _handlersDone;
   bool _reported;
   NSUInteger _debugGroups;
@@ -57,8 +55,7 @@
 }
 
 - (instancetype)initWithQueue:(SimulatedCommandQueue*)queue
-                        state:(std::shared_ptr<mps_simulator::QueueState>)state
-           retainedReferences:(BOOL)retainedReferences;
+                        state:(std::shared_ptr<mps_simulator::QueueState>)state;
 
 // Raises a violation when nothing may be appended now; `function` is the API
 // call that errors name.

@@ -1,6 +1,5 @@
 #import "metal/command_buffer.h"
 
-#include "foundation/copying.h"
 #include "metal/command_encoder.h"
 #include "metal/buffer.h"
 #include "metal/device.h"
@@ -67,21 +66,21 @@ class HostCommand final : public GpuCommand {
 
 class EventCommand : public GpuCommand {
  public:
-  EventCommand(SimulatedEvent* event, uint64_t value, SimulatedCommandBuffer* buffer)
+  EventCommand(SimulatedSharedEvent* event, uint64_t value, SimulatedCommandBuffer* buffer)
       : event_(event), value_(value), buffer_(buffer) {}
   bool runs_in_null_mode() const override {
     return true;
   }
 
  protected:
-  SimulatedEvent* event_;
+  SimulatedSharedEvent* event_;
   uint64_t value_;
   SimulatedCommandBuffer* buffer_; // whose command it is
 };
 
 class SignalCommand final : public EventCommand {
  public:
-  SignalCommand(SimulatedEvent* event, uint64_t value, SimulatedCommandBuffer* buffer, size_t done)
+  SignalCommand(SimulatedSharedEvent* event, uint64_t value, SimulatedCommandBuffer* buffer, size_t done)
       : EventCommand(event, value, buffer), done_(done) {}
   void run() override {
     // A program that waits for the event may touch what the work before it has used.
@@ -112,28 +111,13 @@ class WaitCommand final : public EventCommand {
 
 } // namespace
 
-@implementation MTLCommandBufferDescriptor
-
-- (instancetype)init {
-  if ((self = [super init])) {
-    _retainedReferences = YES;
-  }
-  return self;
-}
-
-COPIES_PROPERTIES
-
-@end
-
 @implementation SimulatedCommandBuffer
 
 - (instancetype)initWithQueue:(SimulatedCommandQueue*)queue
-                        state:(std::shared_ptr<QueueState>)state
-           retainedReferences:(BOOL)retainedReferences {
+                        state:(std::shared_ptr<QueueState>)state {
   if ((self = [super init])) {
     _queue = [queue retain];
     _state = std::move(state);
-    _retainedReferences = retainedReferences;
     _status = MTLCommandBufferStatusNotEnqueued;
   }
   return self;
@@ -147,7 +131,6 @@ COPIES_PROPERTIES
                       " was released without having been committed: its handlers will never "
                       "run");
     }
-    // The queue retains enqueued buffers, so this one is not in its order.
     const auto held = Gpu::instance().lock();
     --_state->unfinished;
     Gpu::instance().notify_progress();
@@ -180,8 +163,6 @@ COPIES_PROPERTIES
 }
 
 COUNTED_GETTER(id<MTLCommandQueue>, commandQueue, _queue)
-GETTER(BOOL, retainedReferences, _retainedReferences)
-GETTER(MTLCommandBufferErrorOption, errorOptions, MTLCommandBufferErrorOptionNone)
 COUNTED_GETTER(CFTimeInterval, kernelStartTime, _kernelStartTime)
 COUNTED_GETTER(CFTimeInterval, kernelEndTime, _kernelEndTime)
 COUNTED_GETTER(CFTimeInterval, GPUStartTime, _gpuStartTime)
@@ -241,30 +222,13 @@ COUNTED_GETTER(CFTimeInterval, GPUEndTime, _gpuEndTime)
 }
 
 - (void)retainUntilCompleted:(id)object {
-  if (object && _retainedReferences) {
+  if (object) {
     _retained.push_back([object retain]);
   }
 }
 
 - (void)useIndirectCommandBuffer:(SimulatedIndirectCommandBuffer*)commands {
-  // Even without retained references: its commands are counted to the end.
   _indirectCommandBuffers.push_back([commands retain]);
-}
-
-- (void)enqueue {
-  COUNT_CALL();
-  check_process(__func__);
-  VALIDATE(!_enqueued, "the command buffer has already been enqueued");
-  const auto held = Gpu::instance().lock();
-  [self enqueueLocked];
-  _status = MTLCommandBufferStatusEnqueued;
-}
-
-- (void)enqueueLocked {
-  if (!_enqueued) {
-    _enqueued = true;
-    _state->order.push_back([self retain]);
-  }
 }
 
 - (void)commit {
@@ -290,7 +254,7 @@ COUNTED_GETTER(CFTimeInterval, GPUEndTime, _gpuEndTime)
   _kernelStartTime = _kernelEndTime = now();
   {
     const auto held = gpu.lock();
-    [self enqueueLocked];
+    _state->order.push_back([self retain]);
     _committed = true;
     _status = MTLCommandBufferStatusCommitted;
     ++_state->committed;
@@ -420,35 +384,16 @@ COUNTED_GETTER(CFTimeInterval, GPUEndTime, _gpuEndTime)
 // Nothing has moved for as long as the settings allow. The GPU's lock is held.
 - (void)reportEndlessWait:(const char*)function {
   SimulatedCommandBuffer* first = _state->order.empty() ? self : _state->order.front();
-  const auto name = [first describe];
-  if (!first->_committed) {
-    violation(
-        "%s: waits for ever, because the %s was enqueued before this one and "
-        "has not been committed",
-        function,
-        name.c_str());
-  }
   if (first->_position && !first->_position->ready()) {
     violation("%s: waits for ever, because the %s waits for %s",
               function,
-              name.c_str(),
+              [first describe].c_str(),
               first->_position->waits_for().c_str());
   }
   violation(
       "%s: waits for ever, because a handler of a command buffer does not "
       "return",
       function);
-}
-
-- (void)waitUntilScheduled {
-  COUNT_CALL();
-  const char* function = __func__;
-  check_process(__func__);
-  VALIDATE(_committed, "the command buffer has not been committed: this would wait for ever");
-  auto& gpu = Gpu::instance();
-  auto held = gpu.lock();
-  gpu.wait_watched(
-      held, [&] { return _status >= MTLCommandBufferStatusScheduled; }, [&] { [self reportEndlessWait:function]; });
 }
 
 - (void)waitUntilCompleted {
@@ -494,14 +439,6 @@ COUNTED_GETTER(CFTimeInterval, GPUEndTime, _gpuEndTime)
                                                            dispatchType:MTLDispatchTypeSerial] autorelease];
 }
 
-- (id<MTLComputeCommandEncoder>)computeCommandEncoderWithDescriptor:(MTLComputePassDescriptor*)descriptor {
-  COUNT_CALL();
-  [self checkOpenForEncoding:__func__];
-  VALIDATE(descriptor, "the descriptor is nil");
-  return [[[SimulatedComputeCommandEncoder alloc] initWithCommandBuffer:self
-                                                           dispatchType:descriptor.dispatchType] autorelease];
-}
-
 - (id<MTLComputeCommandEncoder>)computeCommandEncoderWithDispatchType:(MTLDispatchType)dispatchType {
   COUNT_CALL();
   [self checkOpenForEncoding:__func__];
@@ -514,13 +451,13 @@ COUNTED_GETTER(CFTimeInterval, GPUEndTime, _gpuEndTime)
   return [[[SimulatedBlitCommandEncoder alloc] initWithCommandBuffer:self] autorelease];
 }
 
-- (SimulatedEvent*)checkedEvent:(id<MTLEvent>)event function:(const char*)function {
+- (SimulatedSharedEvent*)checkedEvent:(id<MTLEvent>)event function:(const char*)function {
   [self checkOpenForEncoding:function];
-  if (![(id)event isKindOfClass:[SimulatedEvent class]]) {
+  if (![(id)event isKindOfClass:[SimulatedSharedEvent class]]) {
     violation("%s: the event is not one of this device", function);
   }
   [self retainUntilCompleted:event];
-  return (SimulatedEvent*)event;
+  return (SimulatedSharedEvent*)event;
 }
 
 - (void)encodeWaitForEvent:(id<MTLEvent>)event value:(uint64_t)value {

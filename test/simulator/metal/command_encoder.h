@@ -22,8 +22,6 @@
 - (void)insertDebugSignpost:(NSString*)string;
 - (void)pushDebugGroup:(NSString*)string;
 - (void)popDebugGroup;
-- (void)updateFence:(id<MTLFence>)fence;
-- (void)waitForFence:(id<MTLFence>)fence;
 @end
 
 namespace mps_simulator {

@@ -1,6 +1,5 @@
 #import "metal/command_encoder.h"
 
-#include "foundation/copying.h"
 #include "foundation/object_memory.h"
 #include "metal/buffer.h"
 #include "metal/dispatch.h"
@@ -35,21 +34,6 @@ class BarrierCommand final : public GpuCommand {
   const SimulatedBuffer* const* buffers_;
   size_t count_;
 };
-
-} // namespace
-
-@implementation MTLComputePassDescriptor
-
-+ (MTLComputePassDescriptor*)computePassDescriptor {
-  COUNT_CALL();
-  return [[[MTLComputePassDescriptor alloc] init] autorelease];
-}
-
-COPIES_PROPERTIES
-
-@end
-
-namespace {
 
 constexpr NSUInteger kMostCommands = 16384;
 
@@ -224,12 +208,7 @@ COUNTED_GETTER(MTLDispatchType, dispatchType, _dispatchType)
   VALIDATE_ENCODING();
   check_buffer_index(index, __func__);
   check_threadgroup_memory_length(length, __func__);
-  _bindings.threadgroup_lengths[index] = length;
-  if (length) {
-    _bindings.threadgroup_mask |= 1u << index;
-  } else {
-    _bindings.threadgroup_mask &= ~(1u << index);
-  }
+  _bindings.set_threadgroup_length(index, length);
 }
 
 // MARK: Dispatches

@@ -23,6 +23,9 @@ namespace mps_simulator {
 // The one device of the process, which lives until the process ends.
 SimulatedDevice* device();
 
+// The object, which must be a live one of the class; otherwise a violation that calls it `what`.
+id checked_object(id object, Class wanted, const char* what, const char* function);
+
 // Raises a violation in a child of fork() whose parent had used the device.
 void check_process(const char* function);
 
@@ -32,5 +35,4 @@ void check_process(const char* function);
  @private
   std::shared_ptr<mps_simulator::QueueState> _state;
 }
-- (instancetype)initWithMaxCommandBufferCount:(NSUInteger)count;
 @end

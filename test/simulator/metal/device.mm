@@ -1,5 +1,6 @@
 #import "metal/device.h"
 
+#include "foundation/object_memory.h"
 #include "metal/buffer.h"
 #include "metal/command_buffer.h"
 #include "metal/event.h"
@@ -32,6 +33,18 @@ namespace mps_simulator {
 SimulatedDevice* device() {
   static SimulatedDevice* instance = [[SimulatedDevice alloc] init];
   return instance;
+}
+
+id checked_object(id object, Class wanted, const char* what, const char* function) {
+  if (object && object_getClass(object) == wanted) {
+    return object;
+  }
+  violation("%s: the %s %s",
+            function,
+            what,
+            !object                              ? "is nil"
+                : destroyed_object_class(object) ? "has been released"
+                                                 : "does not belong to this device");
 }
 
 void check_process(const char* function) {
@@ -89,14 +102,7 @@ COUNTED_GETTER(NSUInteger, currentAllocatedSize, allocated_bytes())
 - (id<MTLCommandQueue>)newCommandQueue {
   COUNT_CALL();
   check_process(__func__);
-  return [[SimulatedCommandQueue alloc] initWithMaxCommandBufferCount:64];
-}
-
-- (id<MTLCommandQueue>)newCommandQueueWithMaxCommandBufferCount:(NSUInteger)count {
-  COUNT_CALL();
-  check_process(__func__);
-  VALIDATE(count > 0, "a queue needs room for at least one command buffer");
-  return [[SimulatedCommandQueue alloc] initWithMaxCommandBufferCount:count];
+  return [[SimulatedCommandQueue alloc] init];
 }
 
 - (MTLSizeAndAlign)heapBufferSizeAndAlignWithLength:(NSUInteger)length options:(MTLResourceOptions)options {
@@ -203,8 +209,6 @@ NOT_SIMULATED(-(id<MTLLibrary>)newLibraryWithData : (dispatch_data_t)data error 
   return pipeline;
 }
 
-COUNTED_GETTER(id<MTLFence>, newFence, [[SimulatedFence alloc] init])
-COUNTED_GETTER(id<MTLEvent>, newEvent, [[SimulatedEvent alloc] init])
 COUNTED_GETTER(id<MTLSharedEvent>, newSharedEvent, [[SimulatedSharedEvent alloc] init])
 
 - (id<MTLIndirectCommandBuffer>)newIndirectCommandBufferWithDescriptor:(MTLIndirectCommandBufferDescriptor*)descriptor
@@ -233,11 +237,10 @@ COUNTED_GETTER(id<MTLSharedEvent>, newSharedEvent, [[SimulatedSharedEvent alloc]
 
 @implementation SimulatedCommandQueue
 
-- (instancetype)initWithMaxCommandBufferCount:(NSUInteger)count {
+- (instancetype)init {
   if ((self = [super init])) {
     note_device_in_use();
     _state = std::make_shared<QueueState>();
-    _state->maximum = count;
     Gpu::instance().add_queue(_state);
   }
   return self;
@@ -249,34 +252,22 @@ COUNTED_GETTER(id<MTLSharedEvent>, newSharedEvent, [[SimulatedSharedEvent alloc]
   [super dealloc];
 }
 
-COUNTED_GETTER(id<MTLCommandBuffer>, commandBuffer, [self newBufferRetaining:YES function:__func__])
-
-- (id<MTLCommandBuffer>)commandBufferWithUnretainedReferences {
+- (id<MTLCommandBuffer>)commandBuffer {
   COUNT_CALL();
-  return [self newBufferRetaining:NO function:__func__];
-}
-
-- (id<MTLCommandBuffer>)newBufferRetaining:(BOOL)retainedReferences
-                                  function:(const char*)function NS_RETURNS_NOT_RETAINED {
   auto& gpu = Gpu::instance();
   // In a forked child nothing can be encoded into it, which the encoder's making
   // reports. Here nothing may be thrown: the backend asks for a command buffer
   // when it frees memory, in destructors.
   if (!device_lost_by_fork()) {
-    check_process(function);
+    check_process(__func__);
     auto held = gpu.lock();
-    if (settings().validation && _state->unfinished >= _state->maximum && !_state->committed) {
-      violation(
-          "%s: all %zu command buffers of the queue are in use and none has "
-          "been committed: this would wait for ever",
-          function,
-          _state->maximum);
-    }
-    gpu.wait(held, [&] { return _state->unfinished < _state->maximum; });
+    VALIDATE(_state->unfinished < QueueState::maximum || _state->committed,
+             "all %zu command buffers of the queue are in use and none has been committed: this would wait for ever",
+             QueueState::maximum);
+    gpu.wait(held, [&] { return _state->unfinished < QueueState::maximum; });
     ++_state->unfinished;
   }
-  return [[[SimulatedCommandBuffer alloc] initWithQueue:self state:_state
-                                     retainedReferences:retainedReferences] autorelease];
+  return [[[SimulatedCommandBuffer alloc] initWithQueue:self state:_state] autorelease];
 }
 
 @end

@@ -38,6 +38,12 @@ struct ComputeBindings {
   uint32_t buffer_mask = 0;
   uint32_t threadgroup_mask = 0;
   uint32_t bytes_mask = 0; // of those in buffer_mask
+
+  void set_threadgroup_length(NSUInteger index, NSUInteger length) {
+    threadgroup_lengths[index] = length;
+    const uint32_t others = threadgroup_mask & ~(1u << index);
+    threadgroup_mask = others | (length ? 1u << index : 0);
+  }
 };
 
 inline unsigned slots_up_to(uint32_t mask) {

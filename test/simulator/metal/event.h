@@ -10,22 +10,6 @@
 #include <mutex>
 #include <vector>
 
-@interface SimulatedFence : SimulatedObject <MTLFence> {
- @public
-  // The pass that updated it last, and what was before that one.
-  mps_simulator::PassSet _before;
-}
-@end
-
-@interface SimulatedEvent : SimulatedObject <MTLEvent> {
- @public
-  std::atomic<uint64_t> _value;
-  mps_simulator::EventOrder _order;
-}
-// From the GPU thread or the CPU. An event never goes back.
-- (void)signalValue:(uint64_t)value;
-@end
-
 namespace mps_simulator {
 
 struct EventNotification {
@@ -36,10 +20,15 @@ struct EventNotification {
 
 } // namespace mps_simulator
 
-@interface SimulatedSharedEvent : SimulatedEvent <MTLSharedEvent> {
+@interface SimulatedSharedEvent : SimulatedObject <MTLSharedEvent> {
+ @public
+  std::atomic<uint64_t> _value;
+  mps_simulator::EventOrder _order;
  @private
   std::mutex _mutex;
   std::condition_variable _signaled;
   std::vector<mps_simulator::EventNotification> _notifications;
 }
+// From the GPU thread or the CPU. An event never goes back.
+- (void)signalValue:(uint64_t)value;
 @end

@@ -9,18 +9,6 @@
 
 using namespace mps_simulator;
 
-@implementation SimulatedFence
-@end
-
-@implementation SimulatedEvent
-
-- (void)signalValue:(uint64_t)value {
-  _value.store(value, std::memory_order_release);
-  Gpu::instance().wake();
-}
-
-@end
-
 @implementation SimulatedSharedEvent
 
 - (void)dealloc {

@@ -22,9 +22,10 @@ namespace mps_simulator {
 
 // What the GPU knows of a command queue. Guarded by the GPU's mutex.
 struct QueueState {
-  // In the order of enqueue; retained; the first ones may not be committed yet.
+  static constexpr size_t maximum = 64; // Metal's default
+
+  // In the order of commit; retained.
   std::deque<SimulatedCommandBuffer*> order;
-  size_t maximum = 0;
   size_t unfinished = 0; // made, and neither completed nor gone
   size_t committed = 0; // of those
   PassSet done; // guarded by GpuOrder

@@ -104,7 +104,7 @@ SimulatedCommandBuffer* Gpu::next_runnable() {
       continue;
     }
     auto* buffer = queue->order.front();
-    if (buffer->_committed && !buffer->_finishedAtCommit && (!buffer->_position || buffer->_position->ready())) {
+    if (!buffer->_finishedAtCommit && (!buffer->_position || buffer->_position->ready())) {
       turn_ = index + 1;
       return buffer;
     }

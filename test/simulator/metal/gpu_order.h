@@ -12,7 +12,6 @@
 #include <vector>
 
 @class SimulatedBuffer;
-@class SimulatedFence;
 
 namespace mps_simulator {
 
@@ -41,8 +40,8 @@ class EventOrder {
 // keeps the GPU from running both at the same time or the later one first:
 //
 // * in one concurrent encoder, commands without a barrier between them;
-// * in two passes, memory that Metal does not track, unless something tracked, a
-//   fence, an event or a completion that the host has seen orders the passes.
+// * in two passes, memory that Metal does not track, unless something tracked, an
+//   event or a completion that the host has seen orders the passes.
 //
 // The GPU's thread asks before it runs a command, so a conflict ends that
 // command's buffer. Everything here may be called from any thread.
@@ -68,7 +67,6 @@ class GpuOrder {
   // By the GPU's thread, around and between the commands.
   void starts(const GpuCommand& command, CommandBufferOrder& order);
   void touches(const GpuAccess& access); // found out while the command runs
-  void updates(const GpuPass& pass);
   void barrier(const SimulatedBuffer* const* buffers, size_t count); // null: all
   void signals(EventOrder& event, uint64_t value, const CommandBufferOrder& order);
   void waits(const EventOrder& event, uint64_t value, CommandBufferOrder& order);

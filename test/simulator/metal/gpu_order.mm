@@ -170,9 +170,6 @@ void GpuOrder::start_pass(const GpuCommand& first, CommandBufferOrder& order) {
   pass.id = ++last_pass_;
   before_ = order.before;
   before_.advance(pass.id);
-  for (auto* wait = pass.waits; wait; wait = wait->next) {
-    before_.add(wait->fence->_before);
-  }
   add_tracked(first, pass);
   order.done.add(with(before_, pass.id));
 }
@@ -248,18 +245,7 @@ void GpuOrder::report(const GpuAccess& access, const Accessor& earlier, bool wro
       earlier.name->c_str(),
       wrote ? "writes" : "reads",
       same_pass ? "there is no barrier between them in their concurrent encoder"
-                : "nothing orders the two: Metal does not track the buffer, and there "
-                  "is no fence, event or completion between them");
-}
-
-void GpuOrder::updates(const GpuPass& pass) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (!pass.id) {
-    return;
-  }
-  for (const auto* update = pass.updates; update; update = update->next) {
-    update->fence->_before = with(before_, pass.id);
-  }
+                : "nothing orders the two: Metal does not track the buffer, and there is no event or completion between them");
 }
 
 void GpuOrder::barrier(const SimulatedBuffer* const* buffers, size_t count) {

@@ -176,7 +176,7 @@ void free_guarded(const GuardedMemory& memory) {
   }
 }
 
-ptrdiff_t find_overwritten(const GuardedMemory& memory, bool repair) {
+ptrdiff_t find_overwritten(const GuardedMemory& memory) {
   const char* end = memory.start + memory.length;
   const char* found = first_overwritten(end, memory.pages + memory.pages_length);
   if (!found) {
@@ -185,9 +185,7 @@ ptrdiff_t find_overwritten(const GuardedMemory& memory, bool repair) {
   if (!found) {
     return 0;
   }
-  if (repair) {
-    fill_around(memory);
-  }
+  fill_around(memory);
   return found - memory.start;
 }
 

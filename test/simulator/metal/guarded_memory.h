@@ -33,8 +33,8 @@ GuardedMemory allocate_guarded(size_t length);
 void free_guarded(const GuardedMemory& memory);
 
 // The first overwritten byte outside of the memory, relative to its start; 0 when
-// there is none. `repair` restores the pattern, so that it is reported once.
-ptrdiff_t find_overwritten(const GuardedMemory& memory, bool repair = true);
+// there is none. Restores the pattern, so that it is reported once.
+ptrdiff_t find_overwritten(const GuardedMemory& memory);
 
 // The content of a binding that is no buffer, moved again for each command. Keeps
 // its pages; `length` may be up to a page.
@@ -49,9 +49,6 @@ class GuardedScratch {
     return pages_ != nullptr;
   }
   const GuardedMemory& place(const void* bytes, size_t length);
-  const GuardedMemory& memory() const {
-    return memory_;
-  }
 
  private:
   char* pages_ = nullptr;

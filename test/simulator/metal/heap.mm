@@ -85,16 +85,6 @@ COPIES_PROPERTIES
 GETTER(MTLHeapType, type, _type)
 COUNTED_GETTER(NSUInteger, size, _size)
 
-- (NSUInteger)usedSize {
-  COUNT_CALL();
-  const std::lock_guard<std::mutex> lock(_mutex);
-  NSUInteger used = 0;
-  for (const auto& [offset, range] : _ranges) {
-    used += range.length;
-  }
-  return used;
-}
-
 GETTER(NSUInteger, currentAllocatedSize, _size)
 
 // Untracked resources of a heap are Metal's default.

@@ -1,7 +1,6 @@
 #import "metal/indirect_command_buffer.h"
 
 #include "foundation/copying.h"
-#include "foundation/object_memory.h"
 #include "metal/buffer.h"
 #include "metal/dispatch.h"
 #include "metal/library.h"
@@ -72,14 +71,7 @@ namespace mps_simulator {
 SimulatedIndirectCommandBuffer* checked_indirect_command_buffer(id<MTLIndirectCommandBuffer> buffer,
                                                                 const char* function) {
   static const Class buffer_class = [SimulatedIndirectCommandBuffer class];
-  if (buffer && object_getClass(buffer) == buffer_class) {
-    return (SimulatedIndirectCommandBuffer*)buffer;
-  }
-  violation("%s: the indirect command buffer %s",
-            function,
-            !buffer                              ? "is nil"
-                : destroyed_object_class(buffer) ? "has been released"
-                                                 : "does not belong to this device");
+  return (SimulatedIndirectCommandBuffer*)checked_object(buffer, buffer_class, "indirect command buffer", function);
 }
 
 } // namespace mps_simulator
@@ -144,12 +136,7 @@ SimulatedIndirectCommandBuffer* checked_indirect_command_buffer(id<MTLIndirectCo
            index,
            _buffer->_threadgroupMemoryCount);
   check_threadgroup_memory_length(length, __func__);
-  command.bindings.threadgroup_lengths[index] = length;
-  if (length) {
-    command.bindings.threadgroup_mask |= 1u << index;
-  } else {
-    command.bindings.threadgroup_mask &= ~(1u << index);
-  }
+  command.bindings.set_threadgroup_length(index, length);
 }
 
 - (void)dispatch:(IndirectCommand::Grid)kind

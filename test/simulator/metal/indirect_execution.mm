@@ -146,12 +146,6 @@ void run_command(const Resolved& resolved, const IndirectContext& context) {
   }
 }
 
-// Only the GPU's thread comes here.
-std::mt19937_64& order_generator() {
-  static SeededGenerator generator;
-  return generator.get();
-}
-
 } // namespace
 
 void check_indirect_commands(const SimulatedIndirectCommandBuffer* commands,
@@ -210,7 +204,8 @@ void run_indirect_commands(const SimulatedIndirectCommandBuffer* commands,
   }
   std::vector<Resolved> segment;
   const auto run_segment = [&] {
-    std::shuffle(segment.begin(), segment.end(), order_generator());
+    static SeededGenerator order; // Only the GPU's thread comes here.
+    std::shuffle(segment.begin(), segment.end(), order.get());
     for (const auto& resolved : segment) {
       run_command(resolved, context);
     }

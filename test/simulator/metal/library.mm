@@ -3,7 +3,6 @@
 #import <Metal/Metal.h>
 
 #include "foundation/copying.h"
-#include "foundation/object_memory.h"
 #include "metal/buffer.h"
 #include "metal/device.h"
 #include "metal/memory.h"
@@ -92,10 +91,7 @@ SimulatedLibrary* new_library(const char* source, MTLCompileOptions* options, NS
 }
 
 SimulatedFunction* checked_function(id<MTLFunction> object, const char* function) {
-  if (object && object_getClass(object) == [SimulatedFunction class]) {
-    return (SimulatedFunction*)object;
-  }
-  violation("%s: the function %s", function, object ? "does not belong to this device" : "is nil");
+  return (SimulatedFunction*)checked_object(object, [SimulatedFunction class], "function", function);
 }
 
 } // namespace mps_simulator
@@ -239,14 +235,7 @@ MTLComputePipelineReflection* pipeline_reflection(id<MTLFunction> function) {
 
 SimulatedComputePipelineState* checked_pipeline(id<MTLComputePipelineState> pipeline, const char* function) {
   static const Class pipeline_class = [SimulatedComputePipelineState class];
-  if (pipeline && object_getClass(pipeline) == pipeline_class) {
-    return (SimulatedComputePipelineState*)pipeline;
-  }
-  violation("%s: the pipeline %s",
-            function,
-            !pipeline                              ? "is nil"
-                : destroyed_object_class(pipeline) ? "has been released"
-                                                   : "does not belong to this device");
+  return (SimulatedComputePipelineState*)checked_object(pipeline, pipeline_class, "pipeline", function);
 }
 
 } // namespace mps_simulator

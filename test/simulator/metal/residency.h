@@ -55,14 +55,7 @@ std::string describe_buffer(const SimulatedBuffer* buffer);
 
 } // namespace mps_simulator
 
-@class SimulatedFence;
-
 namespace mps_simulator {
-
-struct FenceUse {
-  SimulatedFence* fence;
-  const FenceUse* next;
-};
 
 // Commands that the GPU starts and ends together: those of an encoder, or a run
 // of a graph or of a kernel object. In the memory of the commands' list.
@@ -72,9 +65,6 @@ struct GpuPass {
   unsigned commands = 0;
   // Declared by the encoder so far.
   Residency residency;
-  // At its beginning and at its end, wherever in the encoder they were asked for.
-  const FenceUse* waits = nullptr;
-  const FenceUse* updates = nullptr;
   // Given by the GPU when it starts; 0 where its order is of no interest.
   uint64_t id = 0;
   bool started = false;

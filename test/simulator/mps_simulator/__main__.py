@@ -31,34 +31,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--delay-us", type=int, metavar="N", help="longest random pause of the GPU")
     parser.add_argument("--seed", type=int, metavar="N", help="seed of the pauses")
-    parser.add_argument("-m", dest="module", metavar="module", help="run a module")
-    parser.add_argument("-c", dest="code", metavar="code", help="run a string")
+    # What follows the program is its own, dashes included.
+    parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="module", help="run a module")
+    parser.add_argument("-c", dest="code", nargs=argparse.REMAINDER, metavar="code", help="run a string")
     parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser
-
-
-def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """Splits at the program: what follows it is its own, dashes included."""
-    takes_value = {"--build", "--macos", "--delay-us", "--seed"}
-    index = 0
-    while index < len(arguments):
-        argument = arguments[index]
-        if argument in ("-m", "-c"):
-            return arguments[: index + 2], arguments[index + 2 :]
-        if argument == "--":
-            return arguments[:index], arguments[index + 1 :]
-        if not argument.startswith("-"):
-            return arguments[:index], arguments[index:]
-        index += 2 if argument in takes_value else 1
-    return arguments, []
 
 
 def main() -> None:
     """Sets the environment, installs the simulator and runs the program."""
     parser = _parser()
-    own, rest = _split(sys.argv[1:])
-    options = parser.parse_args(own)
-    if options.module is None and options.code is None and not rest:
+    options = parser.parse_args()
+    program = options.module or options.code or options.rest
+    if not program:
         parser.error("no program given")
 
     environment = {
@@ -80,20 +65,20 @@ def main() -> None:
         sys.exit(f"error: {error}")
 
     # As the interpreter itself would start the program.
-    if options.module is not None:
-        sys.argv = [options.module, *rest]
+    if options.module:
+        sys.argv = program
         sys.path.insert(0, os.getcwd())
-        runpy.run_module(options.module, run_name="__main__", alter_sys=True)
-    elif options.code is not None:
-        sys.argv = ["-c", *rest]
+        runpy.run_module(program[0], run_name="__main__", alter_sys=True)
+    elif options.code:
+        sys.argv = ["-c", *program[1:]]
         sys.path.insert(0, "")
-        exec(compile(options.code, "<string>", "exec"), {"__name__": "__main__"})
+        exec(compile(program[0], "<string>", "exec"), {"__name__": "__main__"})
     else:
-        sys.argv = rest
-        if not os.path.exists(rest[0]):
-            sys.exit(f"error: there is no file {rest[0]}")
-        sys.path.insert(0, str(Path(rest[0]).resolve().parent))
-        runpy.run_path(rest[0], run_name="__main__")
+        sys.argv = program
+        if not os.path.exists(program[0]):
+            sys.exit(f"error: there is no file {program[0]}")
+        sys.path.insert(0, str(Path(program[0]).resolve().parent))
+        runpy.run_path(program[0], run_name="__main__")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ and every other test a good one.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,15 +80,15 @@ def of_file(entries: dict[str, Remaining], file: str) -> dict[str, Remaining]:
     return own
 
 
-def differences(results: Iterable[Result], entries: dict[str, Remaining], ids: Collection[str]) -> list[str]:
+def differences(results: Iterable[Result], entries: dict[str, Remaining], gone: Iterable[str]) -> list[str]:
     """Says in what the list and a run disagree; nothing when the list is exact.
 
     Args:
         results: the tests that were run, which need not be all.
         entries: the list.
-        ids: every test that there is.
+        gone: tests of the list that there are not.
     """
-    found = [f"{test}: is on the list, but there is no such test" for test in sorted(set(entries) - set(ids))]
+    found = [f"{test}: is on the list, but there is no such test" for test in gone]
     for result in results:
         entry = entries.get(result.id)
         if entry is None:

@@ -2,11 +2,10 @@
 
 Usage: python -m mps_simulator.run_test_mps [--macos 14.5] [--sample FILE] [--file test_nn.py] …
 
-Each test runs in one of a few worker processes. A worker that crashes or hangs
-costs the test it was at, which counts as errored; another takes its place. The
-report is JSON: totals, and for each test its outcome, the first line of its
-error, the selector that the simulator lacked, if that was the reason, and what
-its validation refused meanwhile.
+The tests run in worker processes of pytest-xdist, which worker.py judges them in. A worker that crashes or hangs
+costs the test it was at, which counts as errored; another takes its place. The report is JSON: totals, and for each
+test its outcome, the first line of its error, the selector that the simulator lacked, if that was the reason, and
+what its validation refused meanwhile.
 
 What is known not to go as on macOS is on a list, which a run must match exactly.
 Of other files of upstream's than test_mps.py, the classes made for MPS are run.
@@ -17,18 +16,15 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
-import re
-import select
 import signal
-import subprocess
 import sys
-import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
+
+import pytest
 
 from mps_simulator._build import read_build, SimulatorError
 from mps_simulator.remaining import (
@@ -47,7 +43,6 @@ from mps_simulator.touched import files_of, sources_for
 OUTCOMES = ("passed", "failed", "errored", "skipped", "xfailed", "xpassed", NOT_STARTED)
 MAIN_FILE = "test_mps.py"
 DEFAULT_MACOS = "15.2"
-START_TIMEOUT = 300.0
 LISTED_MACOS = (DEFAULT_MACOS, "14.5")
 REPOSITORY = Path(__file__).resolve().parents[3]
 REMAINING = Path(__file__).resolve().parents[1] / "tests" / "remaining_failures.txt"
@@ -65,91 +60,6 @@ class Result:
     seconds: float = 0.0
     # Of all its threads, so that it tells how much work the test is on a busy machine too.
     cpu_seconds: float = 0.0
-
-
-class WorkerDied(Exception):
-    """The worker is gone or was stopped; the message says how."""
-
-
-class Worker:
-    """A process that has collected the tests and runs those that it is sent."""
-
-    def __init__(self, test_file: Path, log: TextIO, environment: dict[str, str]) -> None:
-        command_end, write_end = os.pipe()
-        self._command = os.fdopen(write_end, "w", buffering=1)
-        answer_end, self._answer = os.pipe()
-        os.set_inheritable(self._answer, True)
-        self._answers = os.fdopen(answer_end, "rb", buffering=0)
-        self._buffer = b""
-        self.process = subprocess.Popen(
-            [
-                # By its path: upstream's operator database walks the stack, and for the frames of `-m`, which have no
-                # file, inspect looks through all modules each time: three quarters of a run.
-                sys.executable,
-                "-P",
-                str(Path(__file__).with_name("worker.py")),
-                str(test_file),
-                str(command_end),
-                str(self._answer),
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env=environment,
-            cwd=Path(log.name).parent,
-            pass_fds=(command_end, self._answer),
-            start_new_session=True,
-        )
-        os.close(command_end)
-        os.close(self._answer)
-        self.ids: list[str] = self.receive(START_TIMEOUT)["ids"]
-
-    def send(self, test: str) -> None:
-        """Asks for a test to be run."""
-        try:
-            self._command.write(test + "\n")
-        except OSError:
-            raise WorkerDied(self._how_it_ended()) from None
-
-    def receive(self, timeout: float) -> dict[str, Any]:
-        """Waits for the next answer."""
-        deadline = time.monotonic() + timeout
-        while b"\n" not in self._buffer:
-            remaining = deadline - time.monotonic()
-            if remaining <= 0 or not select.select([self._answers], [], [], remaining)[0]:
-                self.stop()
-                raise WorkerDied(f"timed out after {timeout:.0f} s")
-            chunk = self._answers.read(65536)
-            if not chunk:
-                raise WorkerDied(self._how_it_ended())
-            self._buffer += chunk
-        line, self._buffer = self._buffer.split(b"\n", 1)
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-
-    def _how_it_ended(self) -> str:
-        try:
-            status = self.process.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            self.stop()
-            return "the process stopped answering"
-        if status < 0:
-            return f"the process died of {signal.Signals(-status).name}"
-        return f"the process exited with status {status}"
-
-    def stop(self) -> None:
-        """Ends the process and whatever it started."""
-        if self.process.poll() is None:
-            try:
-                os.killpg(self.process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-        self.process.wait()
-        for end in (self._command, self._answers):
-            try:
-                end.close()
-            except OSError:
-                pass
 
 
 def worker_environment(file: str = MAIN_FILE, macos: str | None = None) -> dict[str, str]:
@@ -170,28 +80,41 @@ def worker_environment(file: str = MAIN_FILE, macos: str | None = None) -> dict[
     return environment
 
 
+def pytest_words(test_file: Path) -> list[str]:
+    """Returns the arguments of pytest for one of upstream's files, without the configuration of any project."""
+    return [
+        *(str(test_file), "-c", os.devnull, "--rootdir", str(test_file.parent), "--noconftest", "-q"),
+        # Upstream's tests seldom use bare assertions, and rewriting them takes a second.
+        *("--assert=plain", "-p", "no:cacheprovider", "-p", "mps_simulator.frozen_objects"),
+    ]
+
+
+def _how_it_ended(process: Any) -> str:
+    status = process.wait(timeout=30)
+    if status < 0:
+        return f"the process died of {signal.Signals(-status).name}"
+    return f"the process exited with status {status}: it timed out, or the test ended it"
+
+
 class Run:
-    """The tests still to do, the results so far and the progress line."""
+    """A plugin of the pytest that directs the workers: keeps the results and shows the progress."""
 
     def __init__(self, options: argparse.Namespace, checkout: Path) -> None:
         self.options = options
         self.test_file = checkout / "test" / options.file
         self.remaining = self._read_remaining(options)
-        self.sample = read_sample(options.sample) if options.sample is not None else None
+        if options.sample is not None:
+            read_sample(options.sample)  # The workers read it again.
         self.problems: list[str] = []
         self.results: list[Result] = []
         self._started = time.monotonic()
-        self._ids: frozenset[str] = frozenset()
-        self._todo: deque[str] | None = None
         self._total = 0
-        self._lock = threading.Lock()
         self._failure: str | None = None
+        self._gone: list[str] = []
         # what of the backend's operations ran
         self._entered: set[int] = set()
-        self._workers: dict[int, Worker] = {}
-        # A line as soon as a test is done, so that progress shows and an interrupted run leaves its results.
-        self._diary = options.report.with_suffix(".jsonl").open("w", buffering=1)
-        self.environment = worker_environment(options.file, options.macos)
+        # Tests before which a worker ended because it was worn out.
+        self._again: set[str] = set()
 
     @staticmethod
     def _read_remaining(options: argparse.Namespace) -> dict[str, Remaining] | None:
@@ -203,117 +126,100 @@ class Run:
             entries |= read_list(options.further, version)
         return of_file(entries, options.file)
 
-    def _choose(self, collected: list[str]) -> None:
-        with self._lock:
-            if self._todo is not None:
-                return
-            ids = collected
-            if self.options.file != MAIN_FILE:
-                ids = [test for test in ids if test.partition("::")[0].endswith("MPS")]
-            self._ids = frozenset(ids)
-            chosen = ids
-            if self.sample is not None:
-                try:
-                    wanted = self.sample.choose(self.options.file, ids)
-                except SampleError as error:
-                    self._failure = str(error)
-                    wanted = []
-                # The list is checked with each sample: what is on it must still fail.
-                listed = [test for test in self.remaining or () if test in self._ids]
-                chosen = list(dict.fromkeys(wanted + listed)) if wanted else []
-            if self.options.keyword is not None:
-                pattern = re.compile(self.options.keyword)
-                chosen = [test for test in chosen if pattern.search(test)]
-            # In random order, so that the progress line soon shows how the whole run will end.
-            self._todo = deque(random.Random(0).sample(chosen, len(chosen)))
-            self._total = len(chosen)
+    @pytest.hookimpl(trylast=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Shows nothing but what this class prints."""
+        config.pluginmanager.unregister(name="terminalreporter")
 
-    def _next(self) -> str | None:
-        while True:
-            with self._lock:
-                test = self._todo.popleft() if self._todo else None
-            entry = (self.remaining or {}).get(test) if test is not None else None
-            if test is None or entry is None or entry.outcome != TOO_LARGE:
-                return test
-            self._record(Result(id=test, outcome=NOT_STARTED, error=entry.cause))
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tells a worker which tests to choose."""
+        node.workerinput["choice"] = {
+            "file": self.options.file,
+            "only_mps": self.options.file != MAIN_FILE,
+            "sample": str(self.options.sample) if self.options.sample is not None else None,
+            "keyword": self.options.keyword,
+            # The list is checked with each sample: what is on it must still fail.
+            "listed": list(self.remaining or ()),
+            "too_large": [test for test, entry in (self.remaining or {}).items() if entry.outcome == TOO_LARGE],
+        }
 
-    def _record(self, result: Result) -> None:
-        with self._lock:
-            self.results.append(result)
-            self._diary.write(json.dumps(asdict(result)) + "\n")
-            done = len(self.results)
-            if sys.stdout.isatty() or done % 100 == 0 or done == self._total:
-                totals = self.totals()
-                counts = ", ".join(f"{totals[name]} {name}" for name in OUTCOMES)
-                end = "\r" if sys.stdout.isatty() and done < self._total else "\n"
-                print(f"[{done:5}/{self._total}] {counts} ", end=end, flush=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        """Notes how many tests there are."""
+        self._total = len(ids)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Not one test can be run when the file cannot be read."""
+        if report.failed:
+            self._failure = f"the tests cannot be collected: {report.longreprtext}"
+
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Takes what a worker says at its end."""
+        output = getattr(node, "workeroutput", {})
+        self._failure = self._failure or output.get("failure")
+        self._gone = output.get("gone", self._gone)
+        for test in output.get("not_started", ()):
+            if all(result.id != test for result in self.results):
+                cause = (self.remaining or {})[test].cause
+                self.results.append(Result(id=test, outcome=NOT_STARTED, error=cause))
+
+    def pytest_handlecrashitem(self, crashitem: str, report: pytest.TestReport, sched: Any) -> None:
+        """Gives a test to another worker, if its own ended before it."""
+        if crashitem in self._again:
+            self._again.remove(crashitem)
+            report.user_properties.append(("again", True))
+            sched.mark_test_pending(crashitem)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Notes a result."""
+        said: dict[str, Any] = dict(report.user_properties)
+        if "worn_out" in said:
+            self._again.add(report.nodeid)
+        if "worn_out" in said or "again" in said:
+            return
+        test = report.nodeid.split("::", 1)[1]
+        if "result" in said:
+            self._entered.update(said["entered"])
+            self.results.append(Result(id=test, **said["result"]))
+        else:
+            error = _how_it_ended(report.node.gateway._io.popen)
+            self.results.append(Result(id=test, outcome="errored", error=error))
+        done = len(self.results)
+        if sys.stdout.isatty() or done % 100 == 0 or done == self._total:
+            totals = self.totals()
+            counts = ", ".join(f"{totals[name]} {name}" for name in OUTCOMES)
+            end = "\r" if sys.stdout.isatty() and done < self._total else "\n"
+            print(f"[{done:5}/{self._total}] {counts} ", end=end, flush=True)
 
     def totals(self) -> dict[str, int]:
         """Returns the number of tests by outcome."""
         counts = Counter(result.outcome for result in self.results)
         return {name: counts[name] for name in OUTCOMES}
 
-    def serve(self, number: int) -> None:
-        """Keeps one worker busy until nothing is left to do."""
-        path = self.options.report.parent / f"{self.options.report.stem}_worker_{number}.log"
-        worker: Worker | None = None
-        with path.open("w") as log:
-            try:
-                while self._failure is None:
-                    if worker is None:
-                        worker = Worker(self.test_file, log, self.environment)
-                        self._workers[number] = worker
-                        self._choose(worker.ids)
-                    test = self._next()
-                    if test is None:
-                        break
-                    started = time.monotonic()
-                    try:
-                        worker.send(test)
-                        answer = worker.receive(self.options.timeout)
-                        self._entered.update(answer.pop("entered"))
-                        if answer.pop("worn_out"):
-                            worker.stop()
-                        result = Result(**answer)
-                    except WorkerDied as death:
-                        result = Result(id=test, outcome="errored", error=str(death))
-                    result.seconds = round(time.monotonic() - started, 2)
-                    self._record(result)
-                    if worker.process.poll() is not None:
-                        worker.stop()
-                        worker = None
-            except WorkerDied as death:
-                # Not one test could be run, so neither can the next.
-                self._failure = f"{death} while it collected the tests: see {path}"
-            finally:
-                if worker is not None:
-                    worker.stop()
-
     def execute(self) -> int:
         """Runs everything, writes the report and returns the exit status."""
-        threads = [
-            threading.Thread(target=self.serve, args=(number,), daemon=True) for number in range(self.options.jobs)
+        os.environ.update(worker_environment(self.options.file, self.options.macos))
+        # The file imports its neighbours.
+        sys.path[0] = str(self.test_file.parent)
+        words = [
+            *pytest_words(self.test_file),
+            *("-n", str(self.options.jobs), "--max-worker-restart", "1000000", "-p", "mps_simulator.worker"),
+            *("-o", f"faulthandler_timeout={self.options.timeout}", "-o", "faulthandler_exit_on_timeout=true"),
         ]
-        for thread in threads:
-            thread.start()
-        try:
-            for thread in threads:
-                thread.join()
-        except KeyboardInterrupt:
-            self._failure = "interrupted"
-            for worker in list(self._workers.values()):
-                worker.stop()
-        if self._failure is not None:
-            print(f"error: {self._failure}", file=sys.stderr)
-            return 2
+        ended = pytest.main(words, plugins=[self])
+        if ended in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR):
+            self._failure = self._failure or f"pytest ended with {ended!r}"
         self.results.sort(key=lambda result: result.id)
         if self.remaining is not None:
-            self.problems = differences(self.results, self.remaining, self._ids)
+            self.problems = differences(self.results, self.remaining, self._gone)
         if self.options.touches:
             wanted = sources_for(self.options.file, self.test_file.parents[1])
             touched = files_of(self._entered, read_build().link_map)
             self.problems += [f"no test ran code of {name}" for name in sorted(wanted - touched)]
-        self.write_report()
+        if self.results:
+            self.write_report()
+        if self._failure is not None:
+            print(f"error: {self._failure}", file=sys.stderr)
+            return 2
         return self.verdict()
 
     def listed(self) -> int:
@@ -364,8 +270,8 @@ class Run:
         return 1 if self.problems or not self.results else 0
 
 
-def main() -> int:
-    """Parses the command line and runs the tests."""
+def main(checkout: Path | None = None) -> int:
+    """Parses the command line and runs the tests, of the build's checkout unless it is another one's."""
     parser = argparse.ArgumentParser(
         prog="python -m mps_simulator.run_test_mps",
         description="Runs PyTorch's test/test_mps.py on the simulator.",
@@ -376,7 +282,7 @@ def main() -> int:
         "--remaining", type=Path, help="the list of tests that fail (default tests/remaining_failures.txt)"
     )
     parser.add_argument("--further", type=Path, help="a list of more tests that fail, whose lines count before those")
-    parser.add_argument("--sample", type=Path, help="the tests to run: a rule, or a list of them (sample.py)")
+    parser.add_argument("--sample", type=Path, help="the tests to run, as a rule (sample.py)")
     parser.add_argument("--touches", action="store_true", help="fail if no code of one of the backend's sources ran")
     parser.add_argument("-k", dest="keyword", help="only tests whose id matches this expression")
     parser.add_argument("--jobs", type=int, default=2, help="worker processes (default 2)")
@@ -390,16 +296,10 @@ def main() -> int:
     options.report = options.report.resolve()
     options.report.parent.mkdir(parents=True, exist_ok=True)
     try:
-        build = read_build()
-    except SimulatorError as error:
+        return Run(options, checkout or read_build().checkout).execute()
+    except (ListError, SampleError, SimulatorError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    try:
-        run = Run(options, build.checkout)
-    except (ListError, SampleError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return run.execute()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Samples of upstream's tests: a rule with exceptions (.toml), a share of such a rule, or a list of ids.
+"""Samples of upstream's tests: a rule with exceptions, or a share of such a rule.
 
 A rule, by upstream's file:
 
@@ -37,8 +37,6 @@ from functools import cached_property
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
-
-from mps_simulator.remaining import split
 
 _PLACES = {"{operator}": "(?P<operator>.+)", "{dtype}": "(?P<dtype>[a-z0-9_]+)"}
 
@@ -159,33 +157,13 @@ class Share:
         return [test for test in taken if test not in left_out]
 
 
-@dataclass(frozen=True)
-class Listed:
-    """Tests that are named one by one."""
-
-    path: Path
-    tests: tuple[str, ...]
-
-    def choose(self, file: str, ids: Collection[str]) -> list[str]:
-        """As a rule does."""
-        own = [test for name, test in map(split, self.tests) if name == file]
-        if not own:
-            raise SampleError(f"{self.path} lists no test of {file}")
-        _complain(self.path, f"lists tests that {file} does not have", set(own) - set(ids))
-        return list(dict.fromkeys(own))
-
-
-Sample = Rule | Share | Listed
+Sample = Rule | Share
 
 
 def read_sample(path: Path) -> Sample:
     """Reads a sample of any kind."""
     try:
-        text = path.read_text("utf-8")
-        if path.suffix != ".toml":
-            lines = (line.strip() for line in text.splitlines())
-            return Listed(path, tuple(line for line in lines if line and not line.startswith("#")))
-        table = tomllib.loads(text)
+        table = tomllib.loads(path.read_text("utf-8"))
         if "of" not in table:
             return Rule(path, TypeAdapter(dict[str, FileRule]).validate_python(table))
         share = _ShareTable(of=table.pop("of"), one_in=table.pop("one_in", None), files=table)

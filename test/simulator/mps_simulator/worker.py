@@ -1,14 +1,11 @@
-"""One worker of run_test_mps: collects the tests once, runs those it is sent.
-
-Arguments: the test file, a file descriptor that names a test a line, and one
-that takes the answers, a JSON object a line.
-"""
+"""What run_test_mps does in its worker processes: chooses the tests, and judges each by more than pytest knows."""
 
 from __future__ import annotations
 
 import gc
-import json
+import inspect
 import os
+import random
 import re
 import resource
 import sys
@@ -16,13 +13,13 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 from _pytest.runner import runtestprotocol
 from _pytest.unittest import TestCaseFunction
 
-from mps_simulator import frozen_objects
 from mps_simulator._build import SimulatorError
 from mps_simulator._control import (
     forget_functions_run,
@@ -33,10 +30,11 @@ from mps_simulator._control import (
 )
 from mps_simulator._install import is_installed
 from mps_simulator.remaining import GOOD
+from mps_simulator.sample import read_sample, SampleError
 
 # What the simulator says of an operation, or of a data type, that it lacks.
 LACKING = re.compile(r"MPS simulator: (?:(.+?) is not simulated|(.+))")
-# A worker that has grown this large is replaced after the test it is at.
+# A worker that has grown this large ends before its next test, and another takes its place.
 WORN_OUT_BYTES = 5 << 30
 # How long a test's threads may go on after it, in seconds each.
 THREADS_TIMEOUT = 60.0
@@ -155,69 +153,78 @@ def _let_go() -> None:
     expected_failures.clear()
 
 
-class Loop:
-    """A pytest plugin that replaces the loop over all tests by a dialogue."""
+class Judge:
+    """The plugin of a worker."""
 
-    def __init__(self, commands: int, answers: int) -> None:
-        self._commands = os.fdopen(commands, "r")
-        self._answers = os.fdopen(answers, "w", buffering=1)
+    def __init__(self, config: Any) -> None:
+        self._choice: dict[str, Any] = config.workerinput["choice"]
+        self._output: dict[str, Any] = config.workeroutput
+        self._told: set[int] = set()
 
-    def _answer(self, **fields: Any) -> None:
-        self._answers.write(json.dumps(fields) + "\n")
-
-    def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        gc.enable()
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Leaves the chosen tests, in random order, so that the progress soon shows how the whole run will end."""
         # test_mps.py::TestMPS::test_x → TestMPS::test_x
-        items = {item.nodeid.split("::", 1)[1]: item for item in session.items}
+        by_id = {item.nodeid.split("::", 1)[1]: item for item in items}
+        ids = [test for test in by_id if not self._choice["only_mps"] or test.partition("::")[0].endswith("MPS")]
+        listed = [test for test in self._choice["listed"] if test in by_id]
+        chosen = ids
+        if self._choice["sample"] is not None:
+            try:
+                wanted = read_sample(Path(self._choice["sample"])).choose(self._choice["file"], ids)
+                chosen = list(dict.fromkeys(wanted + listed))
+            except SampleError as error:
+                self._output["failure"] = str(error)
+                chosen = []
+        if self._choice["keyword"] is not None:
+            chosen = [test for test in chosen if re.search(self._choice["keyword"], test)]
+        self._output["gone"] = sorted(set(self._choice["listed"]) - set(ids))
+        self._output["not_started"] = [test for test in self._choice["too_large"] if test in chosen]
+        chosen = [test for test in chosen if test not in self._output["not_started"]]
+        items[:] = [by_id[test] for test in random.Random(0).sample(chosen, len(chosen))]
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Prepares the tests to be run."""
+        gc.enable()
         for item in session.items:
             item.repr_failure = _chain  # type: ignore[method-assign,assignment]
-        self._answer(ids=list(items))
-        told: set[int] = set()
-        for line in self._commands:
-            name = line.strip()
-            # The simulator forgets the test before, in what it says and in what it does.
-            for forget in (forget_raised_errors, forget_functions_run, restart_thread_orders):
-                _ask(forget, None)
-            began = time.process_time()
-            print(f"--- {name}", flush=True)
-            reports = runtestprotocol(items[name], nextitem=None, log=False)
-            late = _late_failure()
-            cpu_seconds = round(time.process_time() - began, 3)
-            judgement = _judge(reports, expected_failures, sorted(_ask(raised_errors, dict[str, int]())))
-            if late is not None and judgement["outcome"] in GOOD:
-                judgement.update(outcome="failed", error=f"left behind on the GPU: {late}")
-            del reports
-            _let_go()
-            entered = [offset for offset in _ask(functions_run, list[int]()) if offset not in told]
-            told.update(entered)
-            self._answer(
-                id=name,
-                worn_out=_resident_bytes() > WORN_OUT_BYTES,
-                entered=entered,
-                cpu_seconds=cpu_seconds,
-                **judgement,
-            )
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> bool:
+        """Runs a test in place of pytest, and reports once."""
+
+        def say(**properties: Any) -> None:
+            told = list(properties.items())
+            report = pytest.TestReport(item.nodeid, item.location, {}, "passed", None, "call", user_properties=told)
+            item.ihook.pytest_runtest_logreport(report=report)
+
+        if _resident_bytes() > WORN_OUT_BYTES:
+            say(worn_out=True)
+            os._exit(0)
+        # The simulator forgets the test before, in what it says and in what it does.
+        for forget in (forget_raised_errors, forget_functions_run, restart_thread_orders):
+            _ask(forget, None)
+        started, began = time.monotonic(), time.process_time()
+        reports = runtestprotocol(item, nextitem=None, log=False)
+        late = _late_failure()
+        used = {"cpu_seconds": round(time.process_time() - began, 3), "seconds": round(time.monotonic() - started, 2)}
+        judgement = _judge(reports, expected_failures, sorted(_ask(raised_errors, dict[str, int]())))
+        if late is not None and judgement["outcome"] in GOOD:
+            judgement.update(outcome="failed", error=f"left behind on the GPU: {late}")
+        del reports
+        _let_go()
+        entered = [offset for offset in _ask(functions_run, list[int]()) if offset not in self._told]
+        self._told.update(entered)
+        say(entered=entered, result={**judgement, **used})
         return True
 
 
-def main() -> int:
-    """Hands over to pytest, without the configuration of any project."""
-    test_file, commands, answers = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    # Until the tests are collected: of a million objects it would find none to be garbage, in a third of the start.
-    gc.disable()
-    _remember_expected_failure()
-    # The file imports its neighbours.
-    sys.path.insert(0, os.path.dirname(test_file))
-    sys.argv = [test_file]
-    return int(
-        pytest.main(
-            [test_file, "-c", os.devnull, "--rootdir", os.path.dirname(test_file)]
-            # Upstream's tests seldom use bare assertions, and rewriting them takes a second.
-            + ["--noconftest", "-p", "no:cacheprovider", "--assert=plain", "-q", "-q"],
-            plugins=[Loop(commands, answers), frozen_objects],
-        )
-    )
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def pytest_configure(config: pytest.Config) -> None:
+    """Makes a worker of this process, unless it directs them."""
+    if hasattr(config, "workerinput"):
+        # Until the tests are collected: of a million objects it would find none to be garbage, in a third of the start.
+        gc.disable()
+        _remember_expected_failure()
+        # Upstream's operator database walks the stack, and for a frame without a file, of which execnet has some, inspect
+        # would look through all modules each time: three quarters of a run.
+        inspect.modulesbyfile["<string>"] = "__main__"
+        config.pluginmanager.register(Judge(config))

@@ -70,15 +70,11 @@ GETTER(id<MTLCommandBuffer>, rootCommandBuffer, _root)
 }
 
 PASSES_ON(void, commit)
-PASSES_ON(void, enqueue)
-PASSES_ON(void, waitUntilScheduled)
 PASSES_ON(void, popDebugGroup)
 PASSES_ON(id<MTLBlitCommandEncoder>, blitCommandEncoder)
 PASSES_ON(id<MTLComputeCommandEncoder>, computeCommandEncoder)
 PASSES_ON(id<MTLDevice>, device)
 PASSES_ON(id<MTLCommandQueue>, commandQueue)
-PASSES_ON(BOOL, retainedReferences)
-PASSES_ON(MTLCommandBufferErrorOption, errorOptions)
 PASSES_ON(NSString*, label)
 PASSES_ON(CFTimeInterval, kernelStartTime)
 PASSES_ON(CFTimeInterval, kernelEndTime)
@@ -90,7 +86,6 @@ PASSES_ON_WITH(void, setLabel, NSString*)
 PASSES_ON_WITH(void, pushDebugGroup, NSString*)
 PASSES_ON_WITH(void, addScheduledHandler, MTLCommandBufferHandler)
 PASSES_ON_WITH(void, addCompletedHandler, MTLCommandBufferHandler)
-PASSES_ON_WITH(id<MTLComputeCommandEncoder>, computeCommandEncoderWithDescriptor, MTLComputePassDescriptor*)
 PASSES_ON_WITH(id<MTLComputeCommandEncoder>, computeCommandEncoderWithDispatchType, MTLDispatchType)
 
 - (void)encodeWaitForEvent:(id<MTLEvent>)event value:(uint64_t)value {

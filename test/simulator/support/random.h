@@ -57,16 +57,12 @@ class SeededChoice {
 
   bool otherwise() {
     const uint64_t seed = settings().seed;
-    return seed > 1 ? next() % one_in_ == 0 : seed == 1;
+    return seed > 1 ? numbers_.next() % one_in_ == 0 : seed == 1;
   }
 
  private:
-  uint64_t next() {
-    return mix_seed(settings().seed, count_.fetch_add(1, std::memory_order_relaxed));
-  }
-
   const uint64_t one_in_;
-  std::atomic<uint64_t> count_{0};
+  SeededSequence numbers_;
 };
 
 } // namespace mps_simulator

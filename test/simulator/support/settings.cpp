@@ -57,7 +57,6 @@ Settings::Settings()
       validation(environment_number("MPS_SIMULATOR_VALIDATION", 1) != 0),
       delay_microseconds(environment_number("MPS_SIMULATOR_DELAY_US", 0)),
       seed(environment_number("MPS_SIMULATOR_SEED", 0)),
-      copy_alignment(environment_number("MPS_SIMULATOR_COPY_ALIGNMENT", 1)),
       guard_side(guard_side_from_environment()),
       wait_limit_milliseconds(environment_number("MPS_SIMULATOR_WAIT_LIMIT_MS", 60000)),
       hazards(environment_number("MPS_SIMULATOR_HAZARDS", 1) != 0),

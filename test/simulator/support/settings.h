@@ -19,10 +19,6 @@ struct Settings {
   // commands: MPS_SIMULATOR_DELAY_US, default 0
   std::atomic<unsigned> delay_microseconds;
   std::atomic<uint64_t> seed; // MPS_SIMULATOR_SEED, default 0
-  // What offsets and sizes of blit copies and fills must be a multiple of:
-  // MPS_SIMULATOR_COPY_ALIGNMENT, default 1 as on Apple's own GPUs. The rule
-  // for the other GPUs of Macs is 4.
-  std::atomic<unsigned> copy_alignment;
   // MPS_SIMULATOR_GUARD: end (the default), start or off
   std::atomic<GuardSide> guard_side;
   // For how long the GPU may be idle before a wait for it is reported as an

@@ -157,7 +157,7 @@ CASE(copies_have_every_property) {
     properties += properties_of(item).size();
   }
   // The runtime's lists are not empty.
-  CHECK(copied_classes().size() >= 18);
+  CHECK(copied_classes().size() >= 16);
   CHECK(properties >= 80);
 }
 

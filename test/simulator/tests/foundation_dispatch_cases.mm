@@ -102,7 +102,7 @@ CASE(async_blocks_have_a_pool) {
   dispatch_release(queue);
 }
 
-// Ends the process; test_foundation.py calls it in one of its own.
+// Ends the process; test_metal.py calls it in one of its own.
 extern "C" void simulator_throw_asynchronously() {
   const dispatch_queue_t queue = dispatch_queue_create("ends the process", nullptr);
   dispatch_async(queue, ^{

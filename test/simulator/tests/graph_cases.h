@@ -108,10 +108,13 @@ NSDictionary* dictionary(const Feeds& feeds) {
 }
 
 void run(MPSGraph* graph, const Feeds& feeds, const Feeds& results) {
-  [graph runWithMTLCommandQueue:queue()
-                          feeds:dictionary(feeds)
-               targetOperations:nil
-              resultsDictionary:dictionary(results)];
+  MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:queue()];
+  [graph encodeToCommandBuffer:commands
+                         feeds:dictionary(feeds)
+              targetOperations:nil
+             resultsDictionary:dictionary(results)
+           executionDescriptor:nil];
+  finish(commands);
 }
 
 template <typename T>
@@ -154,11 +157,17 @@ NSArray* in_order(NSArray<MPSGraphTensor*>* tensors, const Feeds& feeds) {
   return ordered;
 }
 
+NSArray* run(MPSGraphExecutable* executable, NSArray* inputs, NSArray* results) {
+  MPSCommandBuffer* commands = [MPSCommandBuffer commandBufferFromCommandQueue:queue()];
+  results = [executable encodeToCommandBuffer:commands inputsArray:inputs resultsArray:results executionDescriptor:nil];
+  finish(commands);
+  return results;
+}
+
 NSArray* run(MPSGraphExecutable* executable, const Feeds& feeds, const Feeds& results) {
-  return [executable runWithMTLCommandQueue:queue()
-                                inputsArray:in_order(executable.feedTensors, feeds)
-                               resultsArray:results.empty() ? nil : in_order(executable.targetTensors, results)
-                        executionDescriptor:nil];
+  return run(executable,
+             in_order(executable.feedTensors, feeds),
+             results.empty() ? nil : in_order(executable.targetTensors, results));
 }
 
 // Two inputs, one output.

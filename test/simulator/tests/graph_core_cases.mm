@@ -109,9 +109,7 @@ CASE(graph_checks_the_inputs_of_executables) {
   MPSGraphExecutable* executable = graph.compile();
   const Data<float> good({2}, {5, 7}), wrong_shape({1}, {5});
   const Data<int32_t> wrong_type({2}, {5, 7});
-  const auto encode = [&](NSArray* inputs, NSArray* results) {
-    [executable runWithMTLCommandQueue:queue() inputsArray:inputs resultsArray:results executionDescriptor:nil];
-  };
+  const auto encode = [&](NSArray* inputs, NSArray* results) { run(executable, inputs, results); };
   expect_violation("1 inputs are given for an executable with 2", [&] { encode(@[ good.data ], nil); });
   expect_violation("is fed [1]", [&] { encode(@[ good.data, wrong_shape.data ], nil); });
   expect_violation("is fed Int", [&] { encode(@[ good.data, wrong_type.data ], nil); });
@@ -157,27 +155,4 @@ CASE(graph_rounds_half_precision_at_the_end_of_kernels) {
   };
   expect(logarithm_of_exponential(false), {12});
   expect(logarithm_of_exponential(true), {INFINITY});
-}
-
-CASE(graph_reinterprets_bytes) {
-  // One and minus two, as IEEE 754 has them.
-  const std::vector<float> numbers = {1, -2};
-  const auto bits = apply<int32_t, float>({2, 1}, numbers, {2, 1}, 2, [](MPSGraph* graph, MPSGraphTensor* input) {
-    return [graph reinterpretCastTensor:input toType:MPSDataTypeInt32 name:nil];
-  });
-  expect(bits, {0x3f800000, static_cast<int32_t>(0xc0000000)});
-  const auto bytes = apply<uint8_t, float>({2, 1}, numbers, {2, 4}, 8, [](MPSGraph* graph, MPSGraphTensor* input) {
-    MPSGraphTensor* result = [graph reinterpretCastTensor:input toType:MPSDataTypeUInt8 name:nil];
-    // Known before anything runs.
-    CHECK([result.shape isEqual:shape({2, 4})]);
-    return result;
-  });
-  expect(bytes, {0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0});
-}
-
-CASE(graph_reinterprets_no_scalars) {
-  expect_violation("a scalar has no last dimension", [] {
-    MPSGraph* graph = new_graph();
-    [graph reinterpretCastTensor:placeholder<float>(graph, {}) toType:MPSDataTypeUInt8 name:nil];
-  });
 }

@@ -76,12 +76,6 @@ CASE(used_objects_live_until_completion) {
   gate.open();
   [buffer waitUntilCompleted];
   CHECK_EQUAL(from.retainCount, count);
-
-  id<MTLCommandBuffer> unretained = [queue commandBufferWithUnretainedReferences];
-  CHECK(!unretained.retainedReferences);
-  copy(unretained, from, to, 16);
-  CHECK_EQUAL(from.retainCount, count);
-  finish(unretained);
 }
 
 CASE(failed_command_is_reported_once) {
@@ -161,23 +155,22 @@ CASE(delayed_gpu_shows_a_host_race) {
 
 CASE(capture_manager_keeps_its_state) {
   MTLCaptureManager* manager = [MTLCaptureManager sharedCaptureManager];
-  CHECK(!manager.isCapturing);
   CHECK(![manager supportsDestination:MTLCaptureDestinationDeveloperTools]);
   MTLCaptureDescriptor* descriptor = [[[MTLCaptureDescriptor alloc] init] autorelease];
-  NSError* error = nil;
-  CHECK(![manager startCaptureWithDescriptor:descriptor error:&error]);
-  CHECK_EQUAL(error.code, MTLCaptureErrorInvalidDescriptor);
   descriptor.captureObject = metal_device();
-  descriptor.destination = MTLCaptureDestinationDeveloperTools;
-  CHECK(![manager startCaptureWithDescriptor:descriptor error:&error]);
-  CHECK_EQUAL(error.code, MTLCaptureErrorNotSupported);
-  setenv("MTL_CAPTURE_ENABLED", "1", 1);
   descriptor.destination = MTLCaptureDestinationGPUTraceDocument;
+  NSError* error = nil;
+  const auto refused = [&](NSString* reason) {
+    CHECK(![manager startCaptureWithDescriptor:descriptor error:&error]);
+    CHECK([error.localizedDescription isEqual:reason]);
+  };
+  refused(@"Capturing is not enabled: set MTL_CAPTURE_ENABLED=1.");
+  setenv("MTL_CAPTURE_ENABLED", "1", 1);
+  refused(@"The descriptor has no object or no output URL.");
   descriptor.outputURL = [NSURL fileURLWithPath:@"/dev/null"];
   CHECK([manager startCaptureWithDescriptor:descriptor error:&error]);
   CHECK(manager.isCapturing);
-  CHECK(![manager startCaptureWithDescriptor:descriptor error:&error]);
-  CHECK_EQUAL(error.code, MTLCaptureErrorAlreadyCapturing);
+  refused(@"A capture is already in progress.");
   [manager stopCapture];
   CHECK(!manager.isCapturing);
   unsetenv("MTL_CAPTURE_ENABLED");
@@ -250,9 +243,11 @@ CASE(violation_wait_without_commit) {
 }
 
 CASE(violation_no_command_buffer_left) {
-  id<MTLCommandQueue> queue = [[metal_device() newCommandQueueWithMaxCommandBufferCount:2] autorelease];
+  id<MTLCommandQueue> queue = metal_queue();
   id<MTLCommandBuffer> first = [queue commandBuffer];
-  [queue commandBuffer];
+  for (int i = 1; i < 64; ++i) {
+    [queue commandBuffer];
+  }
   EXPECT_VIOLATION("-[MTLCommandQueue commandBuffer]", "wait for ever", { [queue commandBuffer]; });
   finish(first);
   [queue commandBuffer];
@@ -277,11 +272,6 @@ CASE(violation_blit_out_of_bounds) {
   EXPECT_VIOLATION("-[MTLBlitCommandEncoder fillBuffer:range:value:]", "range offset 12", {
     [encoder fillBuffer:small range:NSMakeRange(12, 8) value:0];
   });
-  settings().copy_alignment = 4;
-  EXPECT_VIOLATION(call, "not a multiple of 4", {
-    [encoder copyFromBuffer:large sourceOffset:0 toBuffer:small destinationOffset:0 size:3];
-  });
-  settings().copy_alignment = 1;
   [encoder endEncoding];
 }
 

@@ -64,19 +64,6 @@ Pass copying(id<MTLBuffer> from, id<MTLBuffer> to) {
   return [=](id<MTLCommandBuffer> buffer) { copy(buffer, from, to, 4); };
 }
 
-// As adding(), waiting for a fence first and updating one afterwards.
-Pass fenced(id<MTLFence> wait, id<MTLBuffer> in, id<MTLBuffer> out, id<MTLFence> update) {
-  return computing([=](Encoder encoder) {
-    if (wait) {
-      [encoder waitForFence:wait];
-    }
-    add(encoder, in, out);
-    if (update) {
-      [encoder updateFence:update];
-    }
-  });
-}
-
 Pass signaling(id<MTLEvent> event, uint64_t value) {
   return [=](id<MTLCommandBuffer> buffer) { [buffer encodeSignalEvent:event value:value]; };
 }
@@ -117,10 +104,6 @@ void expect_conflict(const char* text, const std::vector<Pass>& passes) {
   for (const bool separate : {false, true}) {
     EXPECT_CONFLICT(text, { run_passes(passes, separate); });
   }
-}
-
-id<MTLFence> make_fence() {
-  return [[metal_device() newFence] autorelease];
 }
 
 // The order in which eight dispatches of a concurrent encoder ran.
@@ -177,20 +160,10 @@ CASE(violation_concurrent_dispatches_conflict) {
     add(encoder, a, c);
     add(encoder, b, c);
   });
-  // The descriptor's encoder is the same.
-  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
-  MTLComputePassDescriptor* descriptor = [MTLComputePassDescriptor computePassDescriptor];
-  descriptor.dispatchType = MTLDispatchTypeConcurrent;
-  Encoder encoder = [buffer computeCommandEncoderWithDescriptor:descriptor];
-  add(encoder, a, b);
-  add(encoder, b, c);
-  [encoder endEncoding];
-  [buffer commit];
-  EXPECT_CONFLICT("no barrier", { [buffer waitUntilCompleted]; });
   // Reading together is fine, and so is an encoder that is not concurrent.
-  run_concurrent([&](Encoder each) {
-    add(each, a, b);
-    add(each, a, c);
+  run_concurrent([&](Encoder encoder) {
+    add(encoder, a, b);
+    add(encoder, a, c);
   });
   [commit(metal_queue(), {adding(a, b), adding(b, c)}) waitUntilCompleted];
 }
@@ -387,47 +360,9 @@ CASE(violation_untracked_memory_through_pointers) {
   expect_conflict("(kernel 'through') writes", {adding(b, other), through});
 }
 
-CASE(fence_orders_the_encoder_that_waits) {
-  id<MTLBuffer> a = buffer_of(kUntracked), b = buffer_of(kUntracked), c = buffer_of(kUntracked);
-  id<MTLBuffer> d = buffer_of(kUntracked);
-  id<MTLFence> fence = make_fence();
-  expect_fine({fenced(nil, a, b, fence), fenced(fence, b, c, nil)});
-  // Only that one: an encoder behind it may start before.
-  expect_conflict("nothing orders the two", {fenced(nil, a, b, make_fence()), fenced(make_fence(), b, c, nil)});
-  id<MTLFence> first = make_fence();
-  expect_conflict("nothing orders the two", {fenced(nil, a, b, first), fenced(first, b, c, nil), adding(b, d)});
-  // From one to the next, an encoder without commands in between, and reused.
-  id<MTLFence> second = make_fence(), third = make_fence();
-  const Pass relay = computing([=](Encoder encoder) {
-    [encoder waitForFence:second];
-    [encoder updateFence:third];
-  });
-  expect_fine({fenced(nil, a, b, second), relay, fenced(third, b, c, second), fenced(second, c, d, nil)});
-  // Blits have them too.
-  id<MTLFence> blits = make_fence();
-  const Pass copy = [=](id<MTLCommandBuffer> buffer) {
-    id<MTLBlitCommandEncoder> encoder = [buffer blitCommandEncoder];
-    [encoder waitForFence:blits];
-    [encoder copyFromBuffer:b sourceOffset:0 toBuffer:c destinationOffset:0 size:4];
-    [encoder endEncoding];
-  };
-  expect_fine({fenced(nil, a, b, blits), copy});
-}
-
-CASE(violation_wait_for_a_fence_behind_its_update) {
-  id<MTLCommandBuffer> buffer = [metal_queue() commandBuffer];
-  Encoder encoder = [buffer computeCommandEncoder];
-  id<MTLFence> fence = make_fence();
-  [encoder waitForFence:fence];
-  [encoder updateFence:fence];
-  EXPECT_VIOLATION(
-      "-[MTLCommandEncoder waitForFence:]", "updates the fence at its end", { [encoder waitForFence:fence]; });
-  [encoder endEncoding];
-}
-
 CASE(event_orders_what_follows_the_wait) {
   id<MTLBuffer> a = buffer_of(kUntracked), b = buffer_of(kUntracked), c = buffer_of(kUntracked);
-  id<MTLEvent> event = [[metal_device() newEvent] autorelease];
+  id<MTLSharedEvent> event = [[metal_device() newSharedEvent] autorelease];
   [commit(metal_queue(), {adding(a, b), signaling(event, 1), awaiting(event, 1), adding(b, c)}) waitUntilCompleted];
   // From one queue to another.
   id<MTLSharedEvent> shared = [[metal_device() newSharedEvent] autorelease];
@@ -436,16 +371,16 @@ CASE(event_orders_what_follows_the_wait) {
   [reader waitUntilCompleted];
   [writer waitUntilCompleted];
   // A signal before the work does not order the work.
-  id<MTLEvent> early = [[metal_device() newEvent] autorelease];
+  id<MTLSharedEvent> early = [[metal_device() newSharedEvent] autorelease];
   EXPECT_CONFLICT("nothing orders the two", {
     [commit(metal_queue(), {signaling(early, 1), adding(a, b), awaiting(early, 1), adding(b, c)}) waitUntilCompleted];
   });
-  id<MTLEvent> counting = [[metal_device() newEvent] autorelease];
+  id<MTLSharedEvent> counting = [[metal_device() newSharedEvent] autorelease];
   [commit(metal_queue(),
           {signaling(counting, 1), adding(a, b), signaling(counting, 2), awaiting(counting, 2), adding(b, c)})
       waitUntilCompleted];
   // Nor does the first of two signals order the work after it.
-  id<MTLEvent> twice = [[metal_device() newEvent] autorelease];
+  id<MTLSharedEvent> twice = [[metal_device() newSharedEvent] autorelease];
   EXPECT_CONFLICT("nothing orders the two", {
     [commit(metal_queue(), {signaling(twice, 1), adding(a, b), signaling(twice, 2), awaiting(twice, 1), adding(b, c)})
         waitUntilCompleted];

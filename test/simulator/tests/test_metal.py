@@ -1,4 +1,4 @@
-"""Metal on the simulated device: each case of ``metal_*_cases.mm`` is a test."""
+"""Foundation, dispatch, Metal and the MPS objects: each case in Objective-C++ is a test."""
 
 from __future__ import annotations
 
@@ -13,17 +13,28 @@ from objective_cases import built_names, failure_of, LIBRARY, names_in, run_pyth
 
 # kExitStatus of support/deferred.h
 EXIT_STATUS = 70
-CASES = [path for path in sorted(Path(__file__).parent.glob("metal_*_cases.mm")) if path.name != "metal_exit_cases.mm"]
+TESTS = Path(__file__).parent
+CASES = [
+    *TESTS.glob("foundation_*_cases.mm"),
+    *TESTS.glob("metal_*_cases.mm"),
+    *TESTS.glob("performance_shaders_*_cases.mm"),
+]
 
 
 def test_every_case_is_built() -> None:
-    assert set(names_in(Path(__file__).parent.glob("*_cases.mm"))) == built_names()
+    assert set(names_in(TESTS.glob("*_cases.mm"))) == built_names()
 
 
-@pytest.mark.parametrize("name", names_in(CASES))
-def test_metal(name: str) -> None:
+@pytest.mark.parametrize("name", names_in(path for path in sorted(CASES) if path.name != "metal_exit_cases.mm"))
+def test_case(name: str) -> None:
     failure = failure_of(name)
     assert not failure, failure
+
+
+def test_exception_in_an_asynchronous_block_ends_the_process() -> None:
+    result = run_python("cases.simulator_throw_asynchronously()\n")
+    assert result.returncode != 0
+    assert "an exception left an asynchronous block: no caller can catch this" in result.stderr
 
 
 @pytest.mark.parametrize("case", ["leave_work_in_flight", "leave_a_blocked_queue"])

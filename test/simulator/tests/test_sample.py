@@ -13,7 +13,7 @@ from fork_tool.paths import own_layout
 from fork_tool.suites.suite import load_suites, SMALL_SAMPLE
 from mps_simulator._build import read_build
 from mps_simulator.remaining import of_file, read_list
-from mps_simulator.run_test_mps import REMAINING, Worker, worker_environment
+from mps_simulator.run_test_mps import pytest_words, REMAINING, worker_environment
 from mps_simulator.sample import read_sample
 from mps_simulator.touched import files_of, sources_for
 
@@ -50,10 +50,9 @@ def test_functions_are_told_by_their_objects(tmp_path: Path) -> None:
 
 def test_source_that_no_test_goes_through(tmp_path: Path) -> None:
     """One test, of exp(): it is seen that it ran and that others did not."""
-    sample, report, none = (tmp_path / name for name in ("sample.txt", "report.json", "none"))
-    sample.write_text("TestMPS::test_exp\n")
+    report, none = tmp_path / "report.json", tmp_path / "none"
     none.touch()
-    words = f"--jobs 1 --touches --sample {sample} --report {report} --remaining {none}".split()
+    words = f"--jobs 1 --touches -k ^TestMPS::test_exp$ --report {report} --remaining {none}".split()
     ran = subprocess.run([sys.executable, "-m", "mps_simulator.run_test_mps", *words], check=False)
     assert ran.returncode == 1
     missed = {problem.removeprefix("no test ran code of ") for problem in json.loads(report.read_text())["problems"]}
@@ -62,13 +61,13 @@ def test_source_that_no_test_goes_through(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def upstream(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def upstream() -> list[str]:
     """The ids of all tests of test_mps.py."""
-    with (tmp_path_factory.mktemp("log") / "log").open("w") as log:
-        worker = Worker(read_build().checkout / "test" / "test_mps.py", log, worker_environment())
-        worker.stop()
-    assert worker.ids
-    return worker.ids
+    test_file = read_build().checkout / "test" / "test_mps.py"
+    command = [sys.executable, "-m", "pytest", *pytest_words(test_file), "--collect-only"]
+    where, environment = test_file.parent, worker_environment()
+    listed = subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True, check=True).stdout
+    return [line.partition("::")[2] for line in listed.splitlines() if "::" in line]
 
 
 def test_every_class_is_touched(upstream: list[str]) -> None:

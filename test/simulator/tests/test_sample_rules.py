@@ -134,16 +134,6 @@ def test_a_share_and_its_exceptions(write: Writer) -> None:
         share.choose("test_mps.py", ids)
 
 
-def test_a_list(write: Writer) -> None:
-    sample = read_sample(write("# why\nTestA::test_x\n\ntest_optim.py::TestB::test_y\n", "sample.txt"))
-    assert sample.choose("test_mps.py", ["TestA::test_w", "TestA::test_x"]) == ["TestA::test_x"]
-    assert sample.choose("test_optim.py", ["TestB::test_y"]) == ["TestB::test_y"]
-    with pytest.raises(SampleError, match="lists no test of test_nn.py"):
-        sample.choose("test_nn.py", ["TestA::test_x"])
-    with pytest.raises(SampleError, match="lists tests that test_mps.py does not have: TestA::test_x"):
-        sample.choose("test_mps.py", ["TestA::test_w"])
-
-
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [

@@ -87,7 +87,7 @@ typedef struct {
 - (void)setObject:(ObjectType)object forKeyedSubscript:(KeyType<NSCopying>)key;
 @end
 
-@interface NSSet<__covariant ObjectType> : NSObject <NSCopying, NSMutableCopying, NSSecureCoding, NSFastEnumeration>
+@interface NSSet<__covariant ObjectType> : NSObject <NSSecureCoding, NSFastEnumeration>
 @property(readonly) NSUInteger count;
 @end
 

@@ -34,11 +34,6 @@ typedef NS_ENUM(NSUInteger, MTLDispatchType) {
   MTLDispatchTypeConcurrent = 1,
 };
 
-@interface MTLComputePassDescriptor : NSObject <NSCopying>
-+ (MTLComputePassDescriptor*)computePassDescriptor;
-@property(nonatomic) MTLDispatchType dispatchType;
-@end
-
 @protocol MTLIndirectCommandBuffer;
 
 @protocol MTLBlitCommandEncoder <MTLCommandEncoder>
@@ -48,8 +43,6 @@ typedef NS_ENUM(NSUInteger, MTLDispatchType) {
               toBuffer:(id<MTLBuffer>)destinationBuffer
      destinationOffset:(NSUInteger)destinationOffset
                   size:(NSUInteger)size;
-- (void)updateFence:(id<MTLFence>)fence;
-- (void)waitForFence:(id<MTLFence>)fence;
 @end
 
 @protocol MTLComputePipelineState;
@@ -74,8 +67,6 @@ typedef struct {
                           indirectBufferOffset:(NSUInteger)indirectBufferOffset
                          threadsPerThreadgroup:(MTLSize)threadsPerThreadgroup;
 - (void)dispatchThreads:(MTLSize)threadsPerGrid threadsPerThreadgroup:(MTLSize)threadsPerThreadgroup;
-- (void)updateFence:(id<MTLFence>)fence;
-- (void)waitForFence:(id<MTLFence>)fence;
 - (void)useResource:(id<MTLResource>)resource usage:(MTLResourceUsage)usage;
 - (void)useResources:(const id<MTLResource> _Nonnull[_Nonnull])resources
                count:(NSUInteger)count

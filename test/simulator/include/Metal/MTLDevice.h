@@ -13,7 +13,6 @@
 
 typedef NS_ENUM(NSUInteger, MTLCommandBufferStatus) {
   MTLCommandBufferStatusNotEnqueued = 0,
-  MTLCommandBufferStatusEnqueued = 1,
   MTLCommandBufferStatusCommitted = 2,
   MTLCommandBufferStatusScheduled = 3,
   MTLCommandBufferStatusCompleted = 4,
@@ -26,36 +25,21 @@ typedef NS_ENUM(NSUInteger, MTLCommandBufferError) {
   MTLCommandBufferErrorInternal = 1,
 };
 
-typedef NS_OPTIONS(NSUInteger, MTLCommandBufferErrorOption) {
-  MTLCommandBufferErrorOptionNone = 0,
-};
-
 typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer>);
-
-@interface MTLCommandBufferDescriptor : NSObject <NSCopying>
-@property(readwrite, nonatomic) BOOL retainedReferences;
-@property(readwrite, nonatomic) MTLCommandBufferErrorOption errorOptions;
-@end
 
 @protocol MTLCommandBuffer <NSObject>
 @property(readonly) id<MTLDevice> device;
 @property(readonly) id<MTLCommandQueue> commandQueue;
-@property(readonly) BOOL retainedReferences;
-@property(readonly) MTLCommandBufferErrorOption errorOptions;
 @property(nullable, copy, atomic) NSString* label;
 @property(readonly) CFTimeInterval kernelStartTime, kernelEndTime, GPUStartTime, GPUEndTime;
 @property(readonly) MTLCommandBufferStatus status;
 @property(nullable, readonly) NSError* error;
-- (void)enqueue;
 - (void)commit;
 - (void)addScheduledHandler:(MTLCommandBufferHandler)block;
 - (void)addCompletedHandler:(MTLCommandBufferHandler)block;
-- (void)waitUntilScheduled;
 - (void)waitUntilCompleted;
 - (nullable id<MTLBlitCommandEncoder>)blitCommandEncoder;
 - (nullable id<MTLComputeCommandEncoder>)computeCommandEncoder;
-- (nullable id<MTLComputeCommandEncoder>)computeCommandEncoderWithDescriptor:
-    (MTLComputePassDescriptor*)computePassDescriptor;
 - (nullable id<MTLComputeCommandEncoder>)computeCommandEncoderWithDispatchType:(MTLDispatchType)dispatchType;
 - (void)encodeWaitForEvent:(id<MTLEvent>)event value:(uint64_t)value;
 - (void)encodeSignalEvent:(id<MTLEvent>)event value:(uint64_t)value;
@@ -67,16 +51,9 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer>);
 @property(nullable, copy, atomic) NSString* label;
 @property(readonly) id<MTLDevice> device;
 - (nullable id<MTLCommandBuffer>)commandBuffer;
-- (nullable id<MTLCommandBuffer>)commandBufferWithUnretainedReferences;
 @end
 
 MTL_EXTERN NSString* const MTLCaptureErrorDomain;
-
-typedef NS_ENUM(NSInteger, MTLCaptureError) {
-  MTLCaptureErrorNotSupported = 1,
-  MTLCaptureErrorAlreadyCapturing = 2,
-  MTLCaptureErrorInvalidDescriptor = 3,
-};
 
 typedef NS_ENUM(NSInteger, MTLCaptureDestination) {
   MTLCaptureDestinationDeveloperTools = 1,
@@ -122,7 +99,6 @@ typedef NS_ENUM(NSUInteger, MTLDeviceLocation) {
 @property(readonly) NSUInteger currentAllocatedSize, maxBufferLength;
 - (BOOL)supportsFamily:(MTLGPUFamily)gpuFamily;
 - (nullable id<MTLCommandQueue>)newCommandQueue;
-- (nullable id<MTLCommandQueue>)newCommandQueueWithMaxCommandBufferCount:(NSUInteger)maxCommandBufferCount;
 - (MTLSizeAndAlign)heapBufferSizeAndAlignWithLength:(NSUInteger)length options:(MTLResourceOptions)options;
 - (nullable id<MTLHeap>)newHeapWithDescriptor:(MTLHeapDescriptor*)descriptor;
 - (nullable id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options;
@@ -149,8 +125,6 @@ typedef NS_ENUM(NSUInteger, MTLDeviceLocation) {
                                   options:(MTLPipelineOption)options
                                reflection:(MTLAutoreleasedComputePipelineReflection _Nullable* _Nullable)reflection
                                     error:(NSError* _Nullable* _Nullable)error;
-- (nullable id<MTLFence>)newFence;
-- (nullable id<MTLEvent>)newEvent;
 - (nullable id<MTLSharedEvent>)newSharedEvent;
 - (nullable id<MTLIndirectCommandBuffer>)newIndirectCommandBufferWithDescriptor:
                                              (MTLIndirectCommandBufferDescriptor*)descriptor

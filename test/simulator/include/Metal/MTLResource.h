@@ -99,7 +99,7 @@ typedef NS_ENUM(NSInteger, MTLHeapType) {
 @property(readonly) MTLHazardTrackingMode hazardTrackingMode;
 @property(readonly) MTLResourceOptions resourceOptions;
 @property(readonly) MTLHeapType type;
-@property(readonly) NSUInteger size, usedSize, currentAllocatedSize;
+@property(readonly) NSUInteger size, currentAllocatedSize;
 - (NSUInteger)maxAvailableSizeWithAlignment:(NSUInteger)alignment;
 - (nullable id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options;
 - (nullable id<MTLBuffer>)newBufferWithLength:(NSUInteger)length
@@ -107,11 +107,6 @@ typedef NS_ENUM(NSInteger, MTLHeapType) {
                                        offset:(NSUInteger)offset;
 - (nullable id<MTLTexture>)newTextureWithDescriptor:(MTLTextureDescriptor*)descriptor;
 - (MTLPurgeableState)setPurgeableState:(MTLPurgeableState)state;
-@end
-
-@protocol MTLFence <NSObject>
-@property(readonly) id<MTLDevice> device;
-@property(nullable, copy, atomic) NSString* label;
 @end
 
 @protocol MTLSharedEvent;

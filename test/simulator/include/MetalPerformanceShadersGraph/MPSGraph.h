@@ -123,10 +123,6 @@ typedef NSDictionary<MPSGraphTensor*, MPSGraphShapedType*> MPSGraphTensorShapedT
                            targetTensors:(NSArray<MPSGraphTensor*>*)targetTensors
                         targetOperations:(NSArray<MPSGraphOperation*>*)targetOperations
                    compilationDescriptor:(MPSGraphCompilationDescriptor*)compilationDescriptor;
-- (void)runWithMTLCommandQueue:(id<MTLCommandQueue>)commandQueue
-                         feeds:(MPSGraphTensorDataDictionary*)feeds
-              targetOperations:(NSArray<MPSGraphOperation*>*)targetOperations
-             resultsDictionary:(MPSGraphTensorDataDictionary*)resultsDictionary;
 - (void)encodeToCommandBuffer:(MPSCommandBuffer*)commandBuffer
                         feeds:(MPSGraphTensorDataDictionary*)feeds
              targetOperations:(NSArray<MPSGraphOperation*>*)targetOperations
@@ -146,10 +142,6 @@ typedef NSDictionary<MPSGraphTensor*, MPSGraphShapedType*> MPSGraphTensorShapedT
 - (NSArray<MPSGraphShapedType*>*)getOutputTypesWithDevice:(MPSGraphDevice*)device
                                                inputTypes:(NSArray<MPSGraphType*>*)inputTypes
                                     compilationDescriptor:(MPSGraphCompilationDescriptor*)compilationDescriptor;
-- (NSArray<MPSGraphTensorData*>*)runWithMTLCommandQueue:(id<MTLCommandQueue>)commandQueue
-                                            inputsArray:(NSArray<MPSGraphTensorData*>*)inputsArray
-                                           resultsArray:(NSArray<MPSGraphTensorData*>*)resultsArray
-                                    executionDescriptor:(MPSGraphExecutableExecutionDescriptor*)executionDescriptor;
 - (NSArray<MPSGraphTensorData*>*)encodeToCommandBuffer:(MPSCommandBuffer*)commandBuffer
                                            inputsArray:(NSArray<MPSGraphTensorData*>*)inputsArray
                                           resultsArray:(NSArray<MPSGraphTensorData*>*)resultsArray

@@ -50,7 +50,6 @@ typedef NS_ENUM(NSInteger, MPSGraphScatterMode) {
                 rightPadding:(MPSShape*)rightPadding
                constantValue:(double)constantValue
                         name:(NSString*)name;
-- (MPSGraphTensor*)reinterpretCastTensor:(MPSGraphTensor*)tensor toType:(MPSDataType)type name:(NSString*)name;
 - (MPSGraphTensor*)reshapeTensor:(MPSGraphTensor*)tensor withShape:(MPSShape*)shape name:(NSString*)name;
 - (MPSGraphTensor*)reverseTensor:(MPSGraphTensor*)tensor axes:(NSArray<NSNumber*>*)axes name:(NSString*)name;
 - (MPSGraphTensor*)shapeOfTensor:(MPSGraphTensor*)tensor name:(NSString*)name;
