@@ -4,9 +4,11 @@
 
 #include <ATen/mps/MPSCommandStep.h>
 
+#include <atomic>
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 
 namespace at::mps {
@@ -22,24 +24,28 @@ struct MPSReadyReplay {
 /// a limit of uncompleted command buffers, 64 by default, at which making
 /// another one blocks. So all graphs together hold at most kMost ready replays;
 /// the graph that was replayed least recently loses its.
-class MPSReadyReplays {
+class MPSReadyReplays : public std::enable_shared_from_this<MPSReadyReplays> {
  public:
   static constexpr size_t kMost = 16;
 
-  /// `encode` is called on one thread at a time, and not after the destructor.
-  /// If it raises, no more replays are encoded ahead.
+  /// `encode` is called on one thread at a time, and not after close(). If it
+  /// raises, no more replays are encoded ahead.
   MPSReadyReplays(size_t wanted, std::function<MPSReadyReplay()> encode);
-  /// Waits for encode().
   ~MPSReadyReplays();
   MPSReadyReplays(const MPSReadyReplays&) = delete;
   MPSReadyReplays& operator=(const MPSReadyReplays&) = delete;
 
   /// Starts to encode until as many as wanted are ready.
   void prepare();
+  /// Likewise, once Metal has scheduled the command buffer, which is not
+  /// committed yet: its caller need not wake another thread.
+  void prepareAfter(id<MTLCommandBuffer> command_buffer);
   /// Waits for the one that is being encoded. None if there is none.
   std::optional<MPSReadyReplay> take();
-  /// Drops all, without a commit.
+  /// Drops all, without a commit. Waits for encode().
   void drop();
+  /// Likewise, and encodes no more.
+  void close();
   /// Those that are ready.
   size_t count() const;
 
@@ -53,7 +59,9 @@ class MPSReadyReplays {
   // guarded by the lock of all()
   std::deque<MPSReadyReplay> ready_;
   size_t begun_ = 0;
-  bool has_failed_ = false;
+  bool is_closed_ = false;
+  // a scheduled handler will call prepare()
+  std::atomic<bool> is_due_{false};
 };
 
 } // namespace at::mps

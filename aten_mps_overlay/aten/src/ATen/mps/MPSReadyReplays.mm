@@ -53,14 +53,14 @@ MPSReadyReplays::MPSReadyReplays(size_t wanted, std::function<MPSReadyReplay()> 
     : wanted_(std::min(wanted, kMost)), encode_(std::move(encode)) {}
 
 MPSReadyReplays::~MPSReadyReplays() {
-  drop();
+  close();
 }
 
 void MPSReadyReplays::prepare() {
   auto& all = MPSReadyReplays::all();
   std::deque<MPSReadyReplay> dropped;
   std::lock_guard<std::mutex> lock(all.mutex);
-  if (has_failed_ || all.exits || all.isForked()) {
+  if (is_closed_ || all.exits || all.isForked()) {
     return;
   }
   all.graphs.erase(std::remove(all.graphs.begin(), all.graphs.end(), this), all.graphs.end());
@@ -84,6 +84,17 @@ void MPSReadyReplays::prepare() {
   all.graphs.push_back(this);
 }
 
+void MPSReadyReplays::prepareAfter(id<MTLCommandBuffer> command_buffer) {
+  is_due_ = true;
+  const auto weak = weak_from_this();
+  [command_buffer addScheduledHandler:^(id<MTLCommandBuffer>) {
+    const auto replays = weak.lock();
+    if (replays && replays->is_due_.exchange(false)) {
+      replays->prepare();
+    }
+  }];
+}
+
 void MPSReadyReplays::encodeOne() {
   auto& all = MPSReadyReplays::all();
   MPSReadyReplay made;
@@ -97,8 +108,8 @@ void MPSReadyReplays::encodeOne() {
     has_failed = true;
   }
   std::lock_guard<std::mutex> lock(all.mutex);
-  has_failed_ = has_failed_ || has_failed;
   if (has_failed) {
+    is_closed_ = true;
     all.count--;
   } else {
     ready_.push_back(std::move(made));
@@ -128,6 +139,7 @@ void MPSReadyReplays::drop() {
     new auto(std::exchange(ready_, {}));
     return;
   }
+  is_due_ = false;
   // freed without the lock
   std::deque<MPSReadyReplay> dropped;
   std::unique_lock<std::mutex> lock(all.mutex);
@@ -135,6 +147,14 @@ void MPSReadyReplays::drop() {
   all.graphs.erase(std::remove(all.graphs.begin(), all.graphs.end(), this), all.graphs.end());
   all.count -= ready_.size();
   std::swap(dropped, ready_);
+}
+
+void MPSReadyReplays::close() {
+  if (auto& all = MPSReadyReplays::all(); !all.isForked()) {
+    std::lock_guard<std::mutex> lock(all.mutex);
+    is_closed_ = true;
+  }
+  drop();
 }
 
 size_t MPSReadyReplays::count() const {

@@ -27,6 +27,7 @@ class MPSReplay {
             size_t encode_ahead,
             MPSGraphPool pool,
             MPSStream* stream);
+  ~MPSReplay();
 
   bool isEmpty() const {
     return recording_->steps.empty();
@@ -89,8 +90,7 @@ class MPSReplay {
   // what the GPU needs until it is done: executables, and what indirect command buffers use
   MPSRetained<NSArray*> used_;
   std::string why_not_ahead_;
-  // the last member: its destructor waits for an encoder of the others
-  std::unique_ptr<MPSReadyReplays> ready_;
+  std::shared_ptr<MPSReadyReplays> ready_;
 };
 
 } // namespace at::mps

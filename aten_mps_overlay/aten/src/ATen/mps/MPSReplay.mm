@@ -39,7 +39,13 @@ MPSReplay::MPSReplay(std::shared_ptr<const MPSRecording> recording,
   }
   why_not_ahead_ = encode_ahead > 0 ? findWhyNotAhead() : "encode_ahead is 0";
   if (why_not_ahead_.empty()) {
-    ready_ = std::make_unique<MPSReadyReplays>(encode_ahead, [this, stream] { return encodeReady(stream); });
+    ready_ = std::make_shared<MPSReadyReplays>(encode_ahead, [this, stream] { return encodeReady(stream); });
+  }
+}
+
+MPSReplay::~MPSReplay() {
+  if (ready_) {
+    ready_->close(); // it encodes what the members keep
   }
 }
 
@@ -85,9 +91,9 @@ void MPSReplay::submit(MPSStream* stream) const {
     submitReady(stream, std::move(*ready));
   } else {
     submitNow(stream);
-  }
-  if (ready_) {
-    ready_->prepare();
+    if (ready_) {
+      ready_->prepare();
+    }
   }
 }
 
@@ -121,6 +127,7 @@ void MPSReplay::submitReady(MPSStream* stream, MPSReadyReplay ready) const {
   MPSReplayWatch watch(stream, used_.get(), ready.command_buffer.get());
   watch.look();
   refreshes_.giveBackAfter(watch, std::move(ready.staging));
+  ready_->prepareAfter(ready.command_buffer.get().commandBuffer);
   stream->commitAfterEarlierWork(ready.command_buffer.get());
 }
 

@@ -19,8 +19,8 @@ class MPSReadyReplaysTest : public ::testing::Test {
     queue = getCurrentMPSStream()->commandQueue();
   }
 
-  std::unique_ptr<MPSReadyReplays> ready(size_t wanted) {
-    return std::make_unique<MPSReadyReplays>(wanted, [this] {
+  std::shared_ptr<MPSReadyReplays> ready(size_t wanted) {
+    return std::make_shared<MPSReadyReplays>(wanted, [this] {
       begun++;
       while (holds) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -101,7 +101,7 @@ TEST_F(MPSReadyReplaysTest, AfterAnErrorNothingIsPrepared) {
 }
 
 TEST_F(MPSReadyReplaysTest, TheLeastRecentlyReplayedGraphLosesItsReplays) {
-  std::vector<std::unique_ptr<MPSReadyReplays>> graphs;
+  std::vector<std::shared_ptr<MPSReadyReplays>> graphs;
   constexpr size_t each = 4;
   constexpr size_t count = MPSReadyReplays::kMost / each;
   for (size_t i = 0; i <= count; i++) {
@@ -123,4 +123,34 @@ TEST_F(MPSReadyReplaysTest, TheLeastRecentlyReplayedGraphLosesItsReplays) {
   EXPECT_TRUE(graphs[0]->take());
   EXPECT_EQ(graphs[2]->count(), 0);
   EXPECT_EQ(graphs[3]->count(), each);
+}
+
+TEST_F(MPSReadyReplaysTest, PreparesOnceACommandBufferIsScheduled) {
+  const auto replays = ready(2);
+  id<MTLCommandBuffer> command_buffer = [queue commandBuffer];
+  replays->prepareAfter(command_buffer);
+  EXPECT_EQ(begun, 0);
+  [command_buffer commit];
+  wait(encoded, 2);
+  EXPECT_TRUE(replays->take());
+}
+
+TEST_F(MPSReadyReplaysTest, WhatIsDroppedIsNotPreparedLater) {
+  auto dropped = ready(1);
+  const auto closed = ready(1);
+  auto gone = ready(1);
+  id<MTLCommandBuffer> command_buffer = [queue commandBuffer];
+  for (const auto& replays : {dropped, closed, gone}) {
+    replays->prepareAfter(command_buffer);
+  }
+  dropped->drop();
+  closed->close();
+  gone.reset();
+  [command_buffer commit];
+  [command_buffer waitUntilCompleted];
+  closed->prepare();
+  EXPECT_FALSE(closed->take());
+  EXPECT_EQ(begun, 0);
+  dropped->prepare();
+  EXPECT_TRUE(dropped->take());
 }
