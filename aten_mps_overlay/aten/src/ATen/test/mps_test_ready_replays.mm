@@ -146,8 +146,14 @@ TEST_F(MPSReadyReplaysTest, WhatIsDroppedIsNotPreparedLater) {
   dropped->drop();
   closed->close();
   gone.reset();
+  std::atomic<int> scheduled{0};
+  auto* called = &scheduled;
+  [command_buffer addScheduledHandler:^(id<MTLCommandBuffer>) {
+    (*called)++;
+  }];
   [command_buffer commit];
-  [command_buffer waitUntilCompleted];
+  wait(scheduled, 1);
+  EXPECT_FALSE(dropped->take());
   closed->prepare();
   EXPECT_FALSE(closed->take());
   EXPECT_EQ(begun, 0);
