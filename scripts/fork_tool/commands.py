@@ -74,6 +74,7 @@ def doctor(project: Project) -> None:
 
 
 @click.command()
+@setup_module.YES
 @click.pass_obj
 def setup(project: Project) -> None:
     """Install missing packages and ObjFW, and make .venv."""

@@ -140,8 +140,24 @@ def _program(name: str, help: str, *words: str, run: Callable[..., int] = runner
     return command
 
 
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@setup_module.YES
+@click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED, metavar="SCRIPT [ARGUMENTS]...")
+@click.pass_obj
+def run(project: Project, program: tuple[str, ...]) -> None:
+    """Run a Python program on the device; on Linux on the simulator.
+
+    SCRIPT is a file, or -m and the name of a module. The program reads this command's input, and its exit status is that of
+    this command.
+    """
+    if not program[0].startswith("-") and not Path(program[0]).is_file():
+        raise ForkToolError(f"There is no file {program[0]} in {Path.cwd()}.")
+    runner.become_program(project, *program)
+
+
 _FALLBACK_BENCH = "scripts/fallback_bench/run.py"
 PROGRAMS = (
+    run,
     _program("demo", "Capture and replay real models, and compare them with eager.", "test/programs/demo/run.py"),
     _program("sweep", "Capture and replay every operator of the OpInfo database.", "test/programs/sweep/run.py"),
     _program("bench", "Time 100 configurations, eager and replayed.", "test/programs/benchmark/run.py"),
