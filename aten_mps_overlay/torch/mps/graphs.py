@@ -1,6 +1,5 @@
 r"""Capture of MPS work into graphs, and their replay: what :mod:`torch.cuda.graphs` is for CUDA."""
 
-import json
 import os
 import weakref
 from typing import Any, Dict, List, Optional, Tuple, Type, TYPE_CHECKING, Union
@@ -8,6 +7,7 @@ from typing import Any, Dict, List, Optional, Tuple, Type, TYPE_CHECKING, Union
 import torch
 
 from .._utils import _dummy_type
+from ._graph_dump import as_dot, as_html, as_json
 
 
 if not hasattr(torch._C, "_MPSGraph"):
@@ -323,16 +323,17 @@ class MPSGraph(torch._C._MPSGraph):
         self._debug_mode = True
 
     def debug_dump(self, debug_path: Union[str, "os.PathLike[str]"]) -> None:
-        r"""Write what the graph holds to a file: as JSON if its name ends in ``.json``, else in the
-        DOT language.
+        r"""Write what the graph holds to a file: as JSON if its name ends in ``.json``, as a page for
+        a browser if it ends in ``.html``, else in the DOT language.
 
-        Both list the buffers in the order of their first use, with their size in bytes and the
+        All list the buffers in the order of their first use, with their size in bytes and the
         memory that they lie in (``"pool"``: that of the graph; ``"kept"``: it existed before the
         capture; ``"own"``: nothing else uses it), and the steps in the order of a replay: kind,
-        operator that submitted it if that is known, sizes, and the buffers in use with offsets in
-        bytes. Of graph runs dtypes and shapes of inputs and results stand in place of buffers; one
-        that is linked has the number of its ``stretch``, and ``written`` says for each result
-        whether a replay writes it to its memory (1) or not (0).
+        operator that submitted it if that is known, the line of the program that called the
+        operator (of graphs made with ``keep_graph=True``), sizes, and the buffers in use with
+        offsets in bytes. Of graph runs dtypes and shapes of inputs and results stand in place of
+        buffers; one that is linked has the number of its ``stretch``, and ``written`` says for each
+        result whether a replay writes it to its memory (1) or not (0).
 
         Arguments:
             debug_path: Where to write.
@@ -347,48 +348,14 @@ class MPSGraph(torch._C._MPSGraph):
             )
         dump = self._dump()
         path = os.fspath(debug_path)
-        text = _as_json(dump) if path.endswith(".json") else _as_dot(dump)
-        with open(path, "w") as file:
-            file.write(text)
+        _, kind = os.path.splitext(path)
+        write = {".json": as_json, ".html": as_html}.get(kind, as_dot)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(write(dump))
 
 
 # The name that code should use.
 Graph = MPSGraph
-
-
-def _as_json(dump: Dict[str, Any]) -> str:
-    # an entry a line: short enough to read, and good to compare
-    lines = [
-        f' "{part}": [\n'
-        + ",\n".join("  " + json.dumps(entry) for entry in dump[part])
-        + "\n ]"
-        for part in ("buffers", "steps")
-    ]
-    return "{\n" + ",\n".join(lines) + "\n}\n"
-
-
-def _as_dot(dump: Dict[str, Any]) -> str:
-    lines = ["digraph mps_graph {"]
-    for i, buffer in enumerate(dump["buffers"]):
-        label = f"buffer {i}\\n{buffer['bytes']} bytes, {buffer['memory']}"
-        lines.append(f'  b{i} [shape=ellipse, label="{label}"];')
-    for i, step in enumerate(dump["steps"]):
-        facts = [f"{i}: {step['kind']} {step['op']}".rstrip()]
-        facts += [
-            f"{k}={json.dumps(v)}".replace('"', "")
-            for k, v in step.items()
-            if k not in ("kind", "op", "buffers")
-        ]
-        label = "\\n".join(facts)
-        lines.append(f'  s{i} [shape=box, label="{label}"];')
-        if i > 0:
-            lines.append(f"  s{i - 1} -> s{i};")
-        # whether a kernel reads or writes a buffer is not known
-        lines += [
-            f'  b{use["buffer"]} -> s{i} [dir=none, style=dashed, label="{use["offset"]}"];'
-            for use in step["buffers"]
-        ]
-    return "\n".join([*lines, "}"]) + "\n"
 
 
 class graph(torch._C._MPSGraphContext):
