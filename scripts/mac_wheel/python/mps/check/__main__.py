@@ -1,4 +1,4 @@
-"""Run by ``python -m torch.mps.check``: half a minute on the device, and a report that can be pasted into an issue.
+"""Compare captures with eager on this device, measure times, and print a report for an issue (half a minute).
 
 Exit status 0 if every check passed, 1 if one failed, 2 if there is no device.
 
@@ -74,9 +74,9 @@ def _profile(name: str, passes: int, report: Optional[Path], page: Optional[Path
 def main() -> int:
     """Parse the arguments, print the report and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m torch.mps.check", description=__doc__)
-    parser.add_argument("--passes", type=int, default=20, help="passes to time of each kind (default: 20; 0: no times)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON, too")
-    parser.add_argument("--profile", metavar="FILE.py:FUNCTION", help="a step of your program; or MODULE:FUNCTION")
+    parser.add_argument("--passes", type=int, default=20, help="timed passes of each kind (default: 20; 0: no times)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the report as JSON")
+    parser.add_argument("--profile", metavar="FILE.py:FUNCTION", help="profile a step of your program instead")
     parser.add_argument("--html", type=Path, metavar="FILE", help="with --profile: write a page with a timeline")
     options = parser.parse_args()
     if options.passes < 0 or (options.profile and options.passes == 0):
