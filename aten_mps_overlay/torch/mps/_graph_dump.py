@@ -68,7 +68,6 @@ show();
 """
 
 
-
 def as_json(dump: Dict[str, Any]) -> str:
     r"""One buffer or step a line."""
     # an entry a line: short enough to read, and good to compare

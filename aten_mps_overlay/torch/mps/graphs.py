@@ -323,17 +323,16 @@ class MPSGraph(torch._C._MPSGraph):
         self._debug_mode = True
 
     def debug_dump(self, debug_path: Union[str, "os.PathLike[str]"]) -> None:
-        r"""Write what the graph holds to a file: as JSON if its name ends in ``.json``, as a page for
+        r"""Write the steps and buffers to a file: as JSON if its name ends in ``.json``, as a page for
         a browser if it ends in ``.html``, else in the DOT language.
 
-        All list the buffers in the order of their first use, with their size in bytes and the
-        memory that they lie in (``"pool"``: that of the graph; ``"kept"``: it existed before the
-        capture; ``"own"``: nothing else uses it), and the steps in the order of a replay: kind,
-        operator that submitted it if that is known, the line of the program that called the
-        operator (of graphs made with ``keep_graph=True``), sizes, and the buffers in use with
-        offsets in bytes. Of graph runs dtypes and shapes of inputs and results stand in place of
-        buffers; one that is linked has the number of its ``stretch``, and ``written`` says for each
-        result whether a replay writes it to its memory (1) or not (0).
+        All list the buffers in the order of their first use, with their size in bytes and their
+        memory (``"pool"``: the graph's pool; ``"kept"``: it existed before the capture; ``"own"``:
+        nothing else uses it). All list the steps in the order of a replay: kind, operator if it is
+        known, the line of the program that called it (with ``keep_graph=True``), sizes, and the
+        buffers in use with offsets in bytes. A graph run has the dtypes and shapes of its inputs and
+        results instead of buffers. A linked graph run has the number of its ``stretch``, and
+        ``written`` tells for each result whether a replay writes it to its memory (1) or not (0).
 
         Arguments:
             debug_path: Where to write.
