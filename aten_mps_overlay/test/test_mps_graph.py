@@ -1147,10 +1147,10 @@ class TestInstantiation(GraphTestCase):
         self.assertEqual(
             [(step["op"], step.get("line")) for step in steps],
             [
-                ("aten::mm", place.format(here - 6)),
-                ("aten::relu", place.format(here - 7)),
+                ("aten::mm", place.format(here - 5)),
+                ("aten::relu", place.format(here - 6)),
                 ("aten::mul", None),
-                ("aten::fill_", place.format(here - 3)),
+                ("aten::fill_", place.format(here - 2)),
             ],
         )
 

@@ -17,12 +17,13 @@ _STYLE = """
 body { font: 14px/1.4 system-ui, sans-serif; margin: 1.5em; color: #222; background: #fff }
 h1 { font-size: 1.3em; margin: 0 0 .3em }
 #bar { position: sticky; top: 0; background: #fff; padding: .5em 0 }
-#bar input { font: inherit; padding: .3em .5em; width: 22em }
+#bar input[type=search] { font: inherit; padding: .3em .5em; width: 22em }
 label { margin-left: 1em; white-space: nowrap }
 label i, td i { display: inline-block; width: .8em; height: .8em; margin-right: .35em }
 table { border-collapse: collapse; width: 100% }
 th { text-align: left; font-weight: 600; border-bottom: 1px solid #999; padding: .2em .6em }
 td { border-bottom: 1px solid #eee; padding: .2em .6em; vertical-align: top }
+td:nth-child(2) { white-space: nowrap }
 td:first-child { text-align: right; color: #777 }
 .line { color: #777; font-size: .9em }
 button { font: .85em ui-monospace, monospace; border: 1px solid #bbb; border-radius: 3px; background: #f6f6f6; margin: 0 .3em .1em 0 }
@@ -42,7 +43,7 @@ const rows = graph.steps.map((step, index) => {
   cell(row, color, step.kind.replace("_", " "));
   cell(row, part("div", step.op), part("div", step.line || "", "line"));
   cell(row, ...Object.entries(step).filter(([key]) => !["kind", "op", "line", "buffers"].includes(key)).map(
-    ([key, value]) => part("div", key.replaceAll("_", " ") + ": " + (Array.isArray(value) ? value.join(" × ") : value))));
+    ([key, value]) => part("div", key.replaceAll("_", " ") + ": " + (key === "inputs" || key === "results" ? value.join(", ") : value.join(" × ")))));
   cell(row, ...(step.buffers || []).map(use => {
     const known = graph.buffers[use.buffer], button = part("button", "b" + use.buffer + (use.offset ? " + " + use.offset : ""));
     button.title = size(known.bytes) + ", " + known.memory;
@@ -116,7 +117,7 @@ def as_html(dump: Dict[str, Any]) -> str:
     for step in dump["steps"]:
         kinds[step["kind"]] = kinds.get(step["kind"], 0) + 1
     boxes = "".join(
-        f'<label><input type="checkbox" value="{kind}" checked> <i style="background: {_COLORS.get(kind, "#ccc")}"></i>'
+        f'<label><input type="checkbox" value="{html.escape(kind)}" checked> <i style="background: {_COLORS.get(kind, "#ccc")}"></i>'
         f"{html.escape(kind.replace('_', ' '))} ({count})</label>"
         for kind, count in sorted(kinds.items())
     )
