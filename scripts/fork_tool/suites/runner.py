@@ -10,7 +10,7 @@ from rich.table import Table
 
 from fork_tool.common.console import out, say
 from fork_tool.common.errors import ForkToolError
-from fork_tool.common.processes import exclusive, run_shown
+from fork_tool.common.processes import exclusive, run_shown, standard_output_to_error
 from fork_tool.machine.environment import installed_version
 from fork_tool.machine.machine import Machine, this_machine
 from fork_tool.machine.package_index import install_model_libraries, install_upstream_tools
@@ -52,8 +52,8 @@ def run_program(project: Project, *words: str) -> int:
 def become_program(project: Project, *words: str) -> NoReturn:
     """Make this process the program on the device: input, exit status and signals are its own, as is the directory."""
     machine = this_machine()
-    make_ready(project, machine)
-    out.file.flush()
+    with standard_output_to_error():
+        make_ready(project, machine)
     command = [*device_command(project, machine), *words]
     os.execve(command[0], command, program_environment(project))
 
