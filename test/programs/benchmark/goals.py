@@ -277,9 +277,7 @@ _SMALL = (
     "a pool begins with a heap of 1 MiB; with one of 128 KiB first, random programs find pools larger than eager's peak, "
     "since memory of two heaps is never joined"
 )
-_FIXED = (
-    "about 2 µs of a replay do not depend on its size: the checks, the stream's queue, the handler that looks for errors"
-)
+_FIXED = "about 2 µs of a replay do not depend on its size: the checks, the stream's queue, the handler that looks for errors"
 _RUNS = ("graph runs", "encoders opened")
 
 _DECODER = "demo-decoder-64"
