@@ -54,7 +54,6 @@ def timed(cpu: float, mps: float) -> dict[str, float]:
 
 
 def write_csv(directory: Path, rows: list[Row]) -> Path:
-    """Write the rows of one operator."""
     text = io.StringIO()
     writer = csv.DictWriter(text, [field.name for field in fields(Row)], lineterminator="\n")
     writer.writeheader()
@@ -71,8 +70,6 @@ def _shown(value: object) -> object:
 
 @dataclass(frozen=True)
 class Summary:
-    """A target and its rows."""
-
     target: Target
     rows: tuple[Row, ...]
 
@@ -82,7 +79,6 @@ class Summary:
 
     @property
     def penalties(self) -> list[float]:
-        """The factors of the rows that fell back."""
         return [row.penalty for row in self.rows if row.falls_back and row.penalty]
 
     @property
@@ -111,7 +107,6 @@ class Summary:
 
     @property
     def fell_back(self) -> list[str]:
-        """The operators that ran on the CPU."""
         return sorted({name for row in self.rows for name in row.fell_back.split()})
 
     @property

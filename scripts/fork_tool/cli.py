@@ -38,6 +38,5 @@ cli.add_section("The wheel", [wheel])
 
 
 def main() -> None:
-    """Run a command."""
     interrupt_on_termination()
     run_command_line(cli, "mpsfork", "Stopped; the next run takes up where this one left off.")

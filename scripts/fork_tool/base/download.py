@@ -93,7 +93,6 @@ def _download(address: str, part: Path, wanted: Download) -> None:
 
 
 def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file."""
     digest = hashlib.sha256()
     with path.open("rb") as stream:
         while chunk := stream.read(_CHUNK):

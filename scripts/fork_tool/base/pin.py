@@ -26,13 +26,10 @@ class Download:
 
     @property
     def path(self) -> str:
-        """Where it lies below the base of a mirror."""
         return f"{self.pool}/{self.name}"
 
 
 class PinnedFile(Table):
-    """A file by its hash."""
-
     name: FileName
     size: Number
     sha256: Sha256
@@ -56,8 +53,6 @@ class Tarball(DebianFile):
 
 
 class Pin(BaseModel):
-    """All that this repository knows about its base."""
-
     model_config = ConfigDict(frozen=True)
 
     tag: Text = at("upstream", "tag")
@@ -90,7 +85,6 @@ class Pin(BaseModel):
 
     @property
     def tarball(self) -> Download | None:
-        """The base's source in a Debian archive."""
         return self.debian.download(self.archives) if self.debian else None
 
     @property
@@ -108,7 +102,6 @@ class Pin(BaseModel):
 
 
 def load_pin(path: Path) -> Pin:
-    """Read and check the pin file."""
     return read_pin_file(path, Pin)
 
 

@@ -23,7 +23,6 @@ _SHOWN = 5
 
 
 def linker_of(machine: Machine) -> str:
-    """The program that links for macOS on this machine."""
     need = APPLES_LINKER if machine.is_mac else LINKER
     found = need.found()
     if found is None:
@@ -34,7 +33,6 @@ def linker_of(machine: Machine) -> str:
 
 
 def link_target(pin: MacPin) -> list[str]:
-    """The words for a library and the Mac that it is for."""
     return ["-dylib", "-arch", "arm64", "-platform_version", "macos", pin.macos, pin.sdk]
 
 

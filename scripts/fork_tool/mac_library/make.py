@@ -152,12 +152,10 @@ def make_library(bench: Bench, linker: str, jobs: int | None = None) -> tuple[Pa
 
 
 def checkout_of(bench: Bench) -> Checkout:
-    """The patched checkout."""
     return open_checkout(bench.checkout, bench.project.pin, bench.project.layout.shown(bench.checkout))
 
 
 def python_imports(bench: Bench) -> list[str]:
-    """The names of Python's C API that the objects use."""
     found: set[str] = set()
     for unit in units(bench.places, bench.checkout):
         if unit.of_python:
@@ -177,7 +175,6 @@ def exported(bench: Bench) -> list[str]:
 
 
 def library_findings(bench: Bench, library: Path, patterns: Sequence[str]) -> list[str]:
-    """What is wrong with the library's file, which is to export these names."""
     roots = [str(bench.places.repository), str(Path.home())]
     return [
         *owner_findings(imports(library), python_api(bench), system_names(bench.places)),

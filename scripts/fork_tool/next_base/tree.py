@@ -16,8 +16,6 @@ from fork_tool.series.project import Project
 
 @dataclass(frozen=True)
 class BaseEntry:
-    """An entry on the base."""
-
     name: str
     files: tuple[FileDiff, ...]
     # Of those, the ones that the base's folder has.
@@ -105,8 +103,6 @@ _INSTALLED = "torch/include/"
 
 @dataclass(frozen=True)
 class HunkVerdict:
-    """What became of one hunk."""
-
     file: str
     header: str
     state: str
@@ -133,7 +129,6 @@ class EntryVerdict:
 
 
 def installed_path(path: str) -> str:
-    """Where the wheel has a file of the sources, if it has it."""
     if path.startswith("aten/src/"):
         return _INSTALLED + path.removeprefix("aten/src/")
     if path.startswith("torch/csrc/api/include/"):
@@ -200,8 +195,6 @@ def lay_tree(places: NextPlaces, entries: Iterable[BaseEntry], files: dict[str, 
 
 
 def reader(wheel: Path) -> Callable[[str], bytes | None]:
-    """Reads files of an unpacked wheel."""
-
     def read(path: str) -> bytes | None:
         file = wheel / path
         return file.read_bytes() if file.is_file() else None

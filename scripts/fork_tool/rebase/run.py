@@ -290,7 +290,6 @@ def _bring_files_back(project: Project, git: Git) -> None:
 
 
 def _remove_worktree(project: Project, git: Git) -> None:
-    """The worktree and what git knows of it."""
     remove(project.layout.rebase_checkout)
     git.whole("worktree", "prune")
 

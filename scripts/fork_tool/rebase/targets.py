@@ -17,8 +17,6 @@ from fork_tool.series.project import Project
 
 @dataclass(frozen=True)
 class Target:
-    """A commit that the series is to stand on."""
-
     # A tag, or the first digits of a commit that has none.
     name: str
     commit: str

@@ -15,8 +15,6 @@ from fork_tool.series.stack import Stack
 
 @dataclass
 class Applied:
-    """What `apply` found and did."""
-
     stack: Stack
     changed: bool
 
@@ -78,7 +76,6 @@ def refuse_foreign(checkout: Checkout, project: Project) -> None:
 
 
 def move_checkout(checkout: Checkout, stack: Stack) -> None:
-    """Check the branch out with the series on it."""
     with uninterrupted():
         try:
             checkout.git.run(

@@ -53,7 +53,6 @@ class Names:
 
 
 def names_of_line(path: str, line: str) -> Names:
-    """Read one line of a source file of C++, Objective-C++ or Python."""
     suffix = PurePosixPath(path.removesuffix(".in")).suffix
     if path.startswith(TESTS):
         # A test may run a program that it has as a string.

@@ -70,8 +70,6 @@ class Hunk:
 
 @dataclass
 class FileDiff:
-    """What a diff does to one file."""
-
     path: str
     hunks: list[Hunk] = field(default_factory=list)
     unfit: list[str] = field(default_factory=list)

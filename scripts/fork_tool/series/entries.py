@@ -48,7 +48,6 @@ class Entry:
     counted: int | None = field(default=None, compare=False)
 
     def files(self) -> list[FileDiff]:
-        """Its hunks, file by file."""
         try:
             found = parse_diff(self.diff)
         except CorruptDiff as problem:
@@ -95,7 +94,6 @@ class Entry:
 
 
 def parse_entry(name: str, content: bytes) -> Entry:
-    """Read a patch file."""
     shown = f"patches/{name}{SUFFIX}"
     if content and not content.endswith(b"\n") and b"\ndiff --git " not in content:
         raise ForkToolError(
@@ -177,7 +175,6 @@ def name_from_title(title: str, taken: set[str]) -> str:
 
 
 def read_entry(patches: Path, name: str) -> Entry:
-    """Read one entry of the series."""
     path = patches / f"{name}{SUFFIX}"
     try:
         return parse_entry(name, path.read_bytes())

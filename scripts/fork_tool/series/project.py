@@ -18,11 +18,9 @@ class Project(WorkingCopy):
     """One working copy of this repository, with the series in it."""
 
     def open_checkout(self) -> Checkout:
-        """The checkout of the pinned base."""
         return open_checkout(self.layout.checkout, self.pin, self.layout.shown(self.layout.checkout))
 
     def series(self) -> SeriesFile:
-        """The order of the entries."""
         shown = self.layout.shown(self.layout.series)
         try:
             return parse_series(self.layout.series.read_text("utf-8"), shown)
@@ -34,11 +32,9 @@ class Project(WorkingCopy):
             ) from None
 
     def entries(self) -> list[Entry]:
-        """The entries in order."""
         return [read_entry(self.layout.patches, name) for name in self.series().names]
 
     def overlay_file(self, path: str, entry: str) -> OverlayFile:
-        """An overlay file that `entry` claims."""
         return read_overlay(self.layout.overlay, path, entry)
 
     def stack(

@@ -16,8 +16,6 @@ from fork_tool.series.write_series import earlier_claims, refuse_unclaimed, writ
 
 @dataclass
 class Refreshed:
-    """What `refresh` wrote and what it has to tell."""
-
     entries: list[Entry]
     written: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)

@@ -28,7 +28,6 @@ def scratch_index(git: Git, commit: str = "--empty") -> Iterator[Git]:
 
 
 def get_files(scratch: Git, paths: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """These files of the index, by path as mode and blob."""
     found = {}
     for line in scratch.names("ls-files", "-z", "--stage", "--", *paths):
         head, _, path = line.partition("\t")
@@ -38,7 +37,6 @@ def get_files(scratch: Git, paths: Iterable[str]) -> dict[str, tuple[str, str]]:
 
 
 def set_files(scratch: Git, files: Mapping[str, tuple[str, str]]) -> None:
-    """Put files, by path as mode and blob, into the index."""
     lines = "".join(f"{mode} {blob}\t{path}\0" for path, (mode, blob) in files.items())
     scratch.run("update-index", "-z", "--add", "--index-info", data=lines.encode("utf-8", "surrogateescape"))
 

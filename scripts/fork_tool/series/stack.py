@@ -20,8 +20,6 @@ from fork_tool.series.scratch import apply_entry, scratch_index, set_files
 
 @dataclass
 class Layer:
-    """One entry as a commit."""
-
     entry: Entry
     commit: str
     offsets: list[str] = field(default_factory=list)
@@ -29,8 +27,6 @@ class Layer:
 
 @dataclass
 class Stack:
-    """The whole series as commits on the base."""
-
     base: str
     layers: list[Layer]
 

@@ -31,8 +31,6 @@ _SOURCES = ("aten/src/ATen/test/{}.cpp", "aten/src/ATen/test/{}.mm")
 
 @dataclass
 class Verdict:
-    """What was found out about one entry."""
-
     name: str
     state: str = APPLIES
     hunks: int = 0
@@ -47,8 +45,6 @@ class Verdict:
 
 @dataclass
 class Verification:
-    """What was found out about the whole series."""
-
     verdicts: list[Verdict] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

@@ -22,7 +22,6 @@ class Written:
 
 
 def earlier_claims(project: Project, series: SeriesFile, notes: list[str]) -> set[str]:
-    """The overlay files that the entries claimed before."""
     claims: set[str] = set()
     for name in series.names:
         try:

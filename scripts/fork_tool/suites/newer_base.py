@@ -23,8 +23,6 @@ REPORT = "newer_base.json"
 
 @dataclass
 class Outcome:
-    """What became of a suite on one build."""
-
     build: str
     suite: str
     wanted: str

@@ -34,7 +34,6 @@ def heading(device: Device) -> str:
 def content(
     rows: Sequence[Row], device: Device, trials: int = TRIALS, goals: Sequence[dict[str, Any]] = ()
 ) -> dict[str, Any]:
-    """What is written."""
     return {
         "simulated": device.simulated,
         "device": device.machine(),

@@ -79,7 +79,6 @@ class Generator:
         return self.own
 
     def generate(self, prompt: torch.Tensor, choice: str, **options: Any) -> torch.Tensor:
-        """As a user calls it."""
         if self.case.cache != "dynamic":
             options["cache_implementation"] = self.case.cache
         torch.manual_seed(3)

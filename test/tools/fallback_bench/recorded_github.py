@@ -58,7 +58,6 @@ class Answer:
 
 
 def page(name: str, following: str = "") -> Answer:
-    """A page of comments, with the link to the one that follows."""
     links = f'<{{api}}{following}>; rel="next", <{{api}}/somewhere>; rel="last"' if following else ""
     return Answer(name, headers={"Link": links} if links else {})
 
