@@ -85,20 +85,6 @@ def test_dirty_tree_is_refused(applied: Workshop) -> None:
     assert applied.state() == before
 
 
-def test_state_is_of_the_content_and_not_of_the_clock(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the tests here compare: equal at another second, another one after an edit or `git add`."""
-    states = []
-    for second, step in enumerate(("edit", "", "another edit", "add")):
-        monkeypatch.setenv("GIT_COMMITTER_DATE", f"2024-05-01T00:00:{second:02}+0000")
-        if step.endswith("edit"):
-            applied.write({"aten/Stream.mm": f"{step}\n"})
-        elif step == "add":
-            command_git(applied.checkout, "add", "--all")
-        states.append(applied.state())
-    assert states[0] == states[1]
-    assert states[1]["content"] != states[2]["content"] != states[3]["content"]
-
-
 def test_unfinished_rebase_is_refused(applied: Workshop) -> None:
     (applied.checkout / ".git" / "rebase-merge").mkdir()
     assert "A rebase is under way in build/pytorch" in applied.error("apply")

@@ -121,30 +121,3 @@ def test_neither_index(indexes: Path, workshop: Workshop, monkeypatch: pytest.Mo
     monkeypatch.setenv("PIP_INDEX_URL", f"file://{indexes}/nothing")
     with pytest.raises(ForkToolError, match="pip could not install the requirements"):
         install_requirements(workshop.layout, load_pin(workshop.layout.pin), LINUX)
-
-
-def test_pip_keeps_the_wheel_for_a_package_that_wants_the_base(indexes: Path, workshop: Workshop) -> None:
-    """As torchvision does: docs/install.md shows how to use it with the wheel."""
-    write_wheel(indexes / "own", "0.2")
-    made = write_wheel(indexes / "made", "0.1+mps.1")
-    write_wheel(indexes / "own", "0.9", name="vision", wants="torch==0.1")
-
-    def pip(*words: str) -> str:
-        command = [str(workshop.layout.python), "-m", "pip", "--disable-pip-version-check", *words]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-    pip("install", str(made))
-    assert "Requirement already satisfied: torch==0.1" in pip("install", "vision==0.9")
-    assert "torch==0.1+mps.1" in pip("list", "--format", "freeze")
-    # What replaces it, and what prevents that.
-    keep = indexes / "keep.txt"
-    keep.write_text("torch==0.1+mps.1\n")
-    words = ("install", "--upgrade", "--find-links", str(made.parent), "torch")
-    pip(*words, "--constraint", str(keep))
-    assert "torch==0.1+mps.1" in pip("list", "--format", "freeze")
-    pip("uninstall", "--yes", "vision")
-    pip(*words)
-    assert "torch==0.2" in pip("list", "--format", "freeze")
-    # Back to the official one.
-    pip("install", "--force-reinstall", "--no-deps", "torch==0.1")
-    assert "torch==0.1\n" in pip("list", "--format", "freeze")

@@ -187,14 +187,3 @@ def test_random_edits(seed: int) -> None:
         for action in random.choices(ACTIONS, k=8):
             action(user)
         check_round_trip(shop)
-
-
-@given(seed=st.integers(0, 2**32))
-@few_examples
-def test_any_rewrite_of_a_file(seed: int) -> None:
-    random = Random(seed)
-    with fresh_shop({"file.txt": some_text(random, 20)}) as shop:
-        new = some_text(random, 20)
-        shop.commit("[MPS] Rewrite\n\nTest Plan: none", {"file.txt": new})
-        check_round_trip(shop)
-        assert (shop.checkout / "file.txt").read_bytes() == new.encode()

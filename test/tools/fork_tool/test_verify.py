@@ -96,14 +96,6 @@ def test_overlay_bookkeeping(applied: Workshop) -> None:
     assert "pycache" not in said
 
 
-def test_unknown_entry(applied: Workshop) -> None:
-    with applied.layout.series.open("a") as stream:
-        stream.write("lost\n")
-    assert "patches/series names the entry lost, and there is no patches/lost.patch (there: recorder)" in problems(
-        applied
-    )
-
-
 def test_no_checkout(applied: Workshop) -> None:
     applied.checkout.rename(applied.root / "elsewhere")
     assert applied.error("verify") == "There is no checkout at build/pytorch: run `make fetch`."
