@@ -1,9 +1,6 @@
 """apply → refresh → apply changes no byte, whatever was edited in between."""
 
 import subprocess
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
@@ -159,16 +156,8 @@ def check_round_trip(shop: Workshop) -> None:
     assert command_git(shop.checkout, "status", "--porcelain") == ""
 
 
-@contextmanager
-def fresh_shop(files: dict[str, str | bytes]) -> Iterator[Workshop]:
-    with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
-        shop = Workshop(Path(directory) / "repository", files)
-        shop.good("apply")
-        yield shop
-
-
-few_examples = settings(
+@given(seed=st.integers(0, 2**32))
+@settings(
     max_examples=8,
     phases=[Phase.generate],
     deadline=None,
@@ -176,14 +165,12 @@ few_examples = settings(
     derandomize=True,
     database=None,
 )
-
-
-@given(seed=st.integers(0, 2**32))
-@few_examples
-def test_random_edits(seed: int) -> None:
+def test_random_edits(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
     random = Random(seed)
-    with fresh_shop(hard_files(random)) as shop:
-        user = User(shop, random)
-        for action in random.choices(ACTIONS, k=8):
-            action(user)
-        check_round_trip(shop)
+    shop = Workshop(tmp_path_factory.mktemp("edits") / "repository", hard_files(random))
+    shop.good("apply")
+    user = User(shop, random)
+    for action in random.choices(ACTIONS, k=8):
+        action(user)
+    check_round_trip(shop)
