@@ -50,10 +50,6 @@ class Git:
         self.directory = directory
         self.index = index
 
-    def with_index(self, index: Path) -> Git:
-        """The same repository seen through another index file."""
-        return Git(self.directory, index)
-
     def environment(self) -> dict[str, str]:
         """The caller's environment without what would point git elsewhere."""
         kept = {key: value for key, value in os.environ.items() if not key.startswith("GIT_") or key.startswith(_KEPT)}

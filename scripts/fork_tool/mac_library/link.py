@@ -32,10 +32,6 @@ def linker_of(machine: Machine) -> str:
     return found
 
 
-def link_target(pin: MacPin) -> list[str]:
-    return ["-dylib", "-arch", "arm64", "-platform_version", "macos", pin.macos, pin.sdk]
-
-
 def link_words(
     places: MacPlaces,
     pin: MacPin,
@@ -53,7 +49,7 @@ def link_words(
     write_atomically(names, "".join(f"{shown(path)}\n" for path in objects).encode())
     write_atomically(exports, "".join(f"{name}\n" for name in exported).encode())
     stubs = write_stubs(places, libraries)
-    words = [linker, *link_target(pin)]
+    words = [linker, "-dylib", "-arch", "arm64", "-platform_version", "macos", pin.macos, pin.sdk]
     words += ["-install_name", INSTALL_NAME, "-rpath", RPATH, "-dead_strip", "-adhoc_codesign"]
     # As in the official libraries; and symbols of the debugger would name this machine's folders.
     words += ["-no_fixup_chains", "-S"]

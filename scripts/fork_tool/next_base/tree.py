@@ -9,7 +9,7 @@ from fork_tool.common.files import write_if_changed
 from fork_tool.next_base.release import NextPlaces
 from fork_tool.series.diffs import FileDiff
 from fork_tool.series.entries import Entry, parse_entry, SUFFIX
-from fork_tool.series.order import parse_series
+from fork_tool.series.order import read_series
 from fork_tool.series.overlay import list_overlay, read_overlay
 from fork_tool.series.project import Project
 
@@ -26,7 +26,7 @@ class BaseEntry:
 
 def base_series(project: Project, places: NextPlaces) -> list[BaseEntry]:
     """The entries in the base's order."""
-    names = parse_series(_text(places), places.layout.shown(places.series)).names
+    names = read_series(places.series, places.layout.shown(places.series)).names
     unused = {path.stem for path in places.patches.glob(f"*{SUFFIX}")} - set(names)
     if unused:
         raise ForkToolError(
@@ -84,14 +84,6 @@ def _overlay(folder: Path, entry: Entry) -> dict[str, Path]:
 def _read(folder: Path, name: str) -> Entry | None:
     path = folder / f"{name}{SUFFIX}"
     return parse_entry(name, path.read_bytes()) if path.is_file() else None
-
-
-def _text(places: NextPlaces) -> str:
-    try:
-        return places.series.read_text("utf-8")
-    except FileNotFoundError:
-        shown = places.layout.shown(places.series)
-        raise ForkToolError(f"{shown} is missing: bring it back with `git checkout -- {shown}`.") from None
 
 
 APPLIED, DIFFERS, NOT_IN_WHEEL, MISFIT = "applied", "differs", "not in the wheel", "does not fit"

@@ -95,13 +95,12 @@ class Entry:
 
 def parse_entry(name: str, content: bytes) -> Entry:
     shown = f"patches/{name}{SUFFIX}"
-    if content and not content.endswith(b"\n") and b"\ndiff --git " not in content:
+    diff = re.search(rb"^diff --git ", content, re.MULTILINE)
+    if content and not content.endswith(b"\n") and not diff:
         raise ForkToolError(
             f"{shown} is corrupted: it ends in the middle of a line; bring it back with `git checkout -- {shown}`."
         )
-    start = 0 if content.startswith(b"diff --git ") else content.find(b"\ndiff --git ") + 1
-    if start == 0 and not content.startswith(b"diff --git "):
-        start = len(content)
+    start = diff.start() if diff else len(content)
     try:
         header = content[:start].decode("utf-8")
     except UnicodeDecodeError:

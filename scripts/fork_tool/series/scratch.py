@@ -22,7 +22,7 @@ _OFFSET = re.compile(r"Hunk #(\d+) succeeded at (\d+) \(offset (-?\d+) lines?\)\
 def scratch_index(git: Git, commit: str = "--empty") -> Iterator[Git]:
     """The repository with an index of its own that holds `commit`, or nothing."""
     with tempfile.TemporaryDirectory(prefix="mpsfork-") as directory:
-        scratch = git.with_index(Path(directory) / "index")
+        scratch = Git(git.directory, Path(directory) / "index")
         scratch.run("read-tree", commit)
         yield scratch
 

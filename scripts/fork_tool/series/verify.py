@@ -101,7 +101,12 @@ def verify_series(project: Project) -> Verification:
             _count_lines(changes, verdict)
             names = unused.of_entry(changes)
             if verdict.state == APPLIES:
-                verdict.problems += _problems_of_names(names, known_to(scratch, checkout.base, names))
+                known = known_to(scratch, checkout.base, names)
+                verdict.problems += [
+                    f"{path} declares {name}, which neither this entry nor an earlier one nor a test uses: leave it to the entry that does."
+                    for name, path in names.items()
+                    if name not in known
+                ]
     if counted:
         for verdict in uncounted:
             verdict.problems.append(
@@ -243,12 +248,6 @@ def _count_lines(changes: list[FileDiff], verdict: Verdict) -> None:
             verdict.test_lines += added
         else:
             verdict.lines += added
-
-
-def _problems_of_names(names: dict[str, str], known: set[str]) -> Iterator[str]:
-    for name, path in names.items():
-        if name not in known:
-            yield f"{path} declares {name}, which neither this entry nor an earlier one nor a test uses: leave it to the entry that does."
 
 
 def _check_files(project: Project, names: list[str], claims: Counter[str], result: Verification) -> None:

@@ -110,7 +110,7 @@ class _Run:
         """One after the other, all of them even after a survivor."""
         for mutant in mutants:
             for suite in mutant.suites:
-                self._suites.check(suite)
+                self._suites.known(suite)
         earlier = read_report(self._report)
         sources = _sources(self._layout)
         there = choose(self._project, [])
