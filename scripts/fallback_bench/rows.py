@@ -58,14 +58,11 @@ def write_csv(directory: Path, rows: list[Row]) -> Path:
     writer = csv.DictWriter(text, [field.name for field in fields(Row)], lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow({name: _shown(value) for name, value in asdict(row).items()})
+        values = asdict(row).items()
+        writer.writerow({name: f"{value:.6g}" if isinstance(value, float) else value for name, value in values})
     path = directory / f"{rows[0].operator.removeprefix('aten::')}.csv"
     write_atomically(path, text.getvalue().encode())
     return path
-
-
-def _shown(value: object) -> object:
-    return f"{value:.6g}" if isinstance(value, float) else value
 
 
 @dataclass(frozen=True)
