@@ -181,13 +181,6 @@ def _compiled(generator: Generator, choice: str, wanted: Tokens, options: dict[s
     return outcome
 
 
-def _compile_config() -> CompileConfig:
-    """What lets `generate()` compile its decoding by itself, on another device than CUDA."""
-    config = CompileConfig(fullgraph=False, backend="mpsgraphs", mode=None)
-    config._compile_all_devices = True
-    return config
-
-
 def _outcomes(generator: Generator) -> dict[str, Outcome]:
     wanted: dict[str, Tokens] = {}
     try:
@@ -201,7 +194,9 @@ def _outcomes(generator: Generator) -> dict[str, Outcome]:
     if generator.case.way == "forward":
         generator.model.forward = torch.compile(generator.model.forward, backend="mpsgraphs")
     else:
-        options["compile_config"] = _compile_config()
+        # With it `generate()` compiles its decoding by itself, on another device than CUDA.
+        config = options["compile_config"] = CompileConfig(fullgraph=False, backend="mpsgraphs", mode=None)
+        config._compile_all_devices = True
     return {choice: _compiled(generator, choice, wanted[choice], options) for choice in CHOICES}
 
 
