@@ -1,7 +1,5 @@
 """The checkout of PyTorch that the series is applied to, and its state."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

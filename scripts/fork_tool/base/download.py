@@ -1,7 +1,5 @@
 """Downloads, which are used only when their hash is right."""
 
-from __future__ import annotations
-
 import hashlib
 import http.client
 import urllib.error

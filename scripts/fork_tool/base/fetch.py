@@ -1,7 +1,5 @@
 """`fetch`: get the base, from the user's own checkout, from GitHub or from a Debian mirror."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

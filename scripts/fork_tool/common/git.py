@@ -1,7 +1,5 @@
 """A thin wrapper of the git command: the user's settings do not change its results."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

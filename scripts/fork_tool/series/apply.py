@@ -1,7 +1,5 @@
 """`apply`: apply the series to the checkout, one commit per entry, on a branch of its own."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fork_tool.base.checkout import APPLIED_REF, BACKUP_REF, BASE_REF, BRANCH, Checkout, describe_head

@@ -4,8 +4,6 @@ The series' own lines are read as words, not parsed: a name counts as used when 
 than its declaration, its definition, an import or a comment.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable

@@ -3,8 +3,6 @@
 git does not tell the last: of the seven damaged diffs in `test_formats.py`, `git apply --numstat` takes five without a word.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """`export`: the series as `git format-patch` files, or as a branch for `ghstack submit`, one commit per entry."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import partial

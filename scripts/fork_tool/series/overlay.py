@@ -1,7 +1,5 @@
 """The overlay: whole new files at their upstream paths."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A part of the series on its own: a group, or one entry, with all that it needs and nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from fork_tool.base.pin import Pin

@@ -1,7 +1,5 @@
 """The series as it lies in this repository: order, entries and overlay together."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from fork_tool.base.checkout import Checkout, open_checkout

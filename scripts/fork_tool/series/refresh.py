@@ -1,7 +1,5 @@
 """`refresh`: take the commits of the branch back into patches and overlay."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fork_tool.base.checkout import APPLIED_REF, BRANCH, BRANCH_REF, Checkout, describe_head, refuse_other_base

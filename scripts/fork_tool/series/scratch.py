@@ -1,7 +1,5 @@
 """An index of its own, in which an entry's hunks go on or come off without touching a working tree."""
 
-from __future__ import annotations
-
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping

@@ -4,8 +4,6 @@ The commits are made on an index of their own, so that a conflict or Ctrl-C leav
 was, and depend on base, entries and overlay only, so that the same input gives the same commit ids.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath

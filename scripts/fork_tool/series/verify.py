@@ -1,7 +1,5 @@
 """`verify`: does every entry fit, and does the series keep its own rules?"""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Container, Iterator

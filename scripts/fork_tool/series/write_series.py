@@ -1,7 +1,5 @@
 """Writing a series into patches/ and aten_mps_overlay/; files that stay the same are not touched."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 
