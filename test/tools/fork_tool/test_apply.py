@@ -22,12 +22,6 @@ def test_one_commit_per_entry_in_series_order(workshop: Workshop) -> None:
     assert message == f"{MESSAGE}\n\nEntry: earlier"
 
 
-def test_twice_is_as_good_as_once(applied: Workshop) -> None:
-    before, state = applied.head, applied.state()
-    assert "already applied" in applied.good("apply")
-    assert (applied.head, applied.state()) == (before, state)
-
-
 def test_users_settings_change_nothing(applied: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, sources = applied.head, applied.sources()
     hooks = tmp_path / "hooks"

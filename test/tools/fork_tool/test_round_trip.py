@@ -46,7 +46,6 @@ class User:
         return [file for file in (self.shop.checkout / path for path in NEW_PATHS) if file.exists()]
 
     def edit(self) -> None:
-        """Replace some lines of an upstream file."""
         file, lines = self._upstream_lines()
         at = self.random.randrange(len(lines) + 1)
         new = self.random.choices(LINES, k=self.random.randrange(4))
@@ -55,7 +54,6 @@ class User:
         self.commit()
 
     def move_lines(self) -> None:
-        """Move a run of lines within an upstream file."""
         file, lines = self._upstream_lines()
         start, to = self.random.randrange(len(lines) + 1), self.random.randrange(len(lines) + 1)
         taken, lines[start : start + 3] = lines[start : start + 3], []
