@@ -7,6 +7,7 @@ import gc
 import inspect
 import json
 import os
+import re
 import tempfile
 import threading
 import time
@@ -18,6 +19,7 @@ import warnings
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from torch.mps._graph_dump import as_html
 from torch.testing._internal.common_utils import (
     instantiate_parametrized_tests,
     parametrize,
@@ -1125,6 +1127,49 @@ class TestInstantiation(GraphTestCase):
                 steps = json.load(file)["steps"]
         stats = graph.stats()
         self.assertEqual(len(steps), stats["graph_runs"] + stats["kernels"])
+
+    def test_lines_in_a_debug_dump(self):
+        """A replay in the block has none, and does not take that of the next operator."""
+        x = torch.ones(4, 4, device="mps")
+        inner = torch.mps.MPSGraph()
+        with torch.mps.graph(inner):
+            y = x * 2
+        graph = torch.mps.MPSGraph(keep_graph=True)
+        with torch.mps.graph(graph):
+            z = torch.relu(
+                x @ y,
+            )
+            inner.replay()
+            z.fill_(0)
+        steps = graph._dump()["steps"]
+        here = inspect.currentframe().f_lineno
+        place = f"{__file__}:{{}} (test_lines_in_a_debug_dump)"
+        self.assertEqual(
+            [(step["op"], step.get("line")) for step in steps],
+            [
+                ("aten::mm", place.format(here - 6)),
+                ("aten::relu", place.format(here - 7)),
+                ("aten::mul", None),
+                ("aten::fill_", place.format(here - 3)),
+            ],
+        )
+
+    def test_page_of_a_debug_dump(self):
+        """What a browser's script reads is the dump, whatever the names in it are."""
+        graph = self.capture()
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "graph.html")
+            graph.debug_dump(path)
+            with open(path, encoding="utf-8") as file:
+                page = file.read()
+        dump = re.search(r"<script>const graph = (.*), colors = ", page)[1]
+        self.assertEqual(json.loads(dump), graph._dump())
+        for kind in {step["kind"] for step in graph._dump()["steps"]}:
+            self.assertIn(f'value="{kind}"', page)
+        step = {"kind": "</script>", "op": "<b>", "line": "&", "buffers": []}
+        page = as_html({"buffers": [], "steps": [step]})
+        self.assertEqual(page.count("</script>"), 1)
+        self.assertNotIn("<b>", page)
 
 
 class TestLife(GraphTestCase):

@@ -23,14 +23,14 @@ def _show_version(context: click.Context, _parameter: click.Parameter, wanted: b
 @click.option("--version", is_flag=True, expose_value=False, callback=_show_version, help="Show the version.")
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """Keep the MPS command graph series on top of its PyTorch base, and run it."""
+    """Build, test and move the series of patches that adds graphs to PyTorch's MPS backend."""
     context.obj = context.obj or Project(own_layout())
 
 
 cli.add_section("This machine", [commands.doctor, commands.setup])
-cli.add_section("The base", [commands.fetch, commands.clean])
+cli.add_section("PyTorch's source", [commands.fetch, commands.clean])
 cli.add_section("The series", [commands.apply, commands.refresh, commands.verify, commands.export])
-cli.add_section("Another base", [commands.drift, commands.rebase, test_next])
+cli.add_section("Another PyTorch", [commands.drift, commands.rebase, test_next])
 cli.add_section("Tests", [suites.simulator, suites.test, suites.test_mps, suites.test_entries])
 cli.add_section("Tests", [suites.test_newer, suites.mutants, suites.lint_overlay])
 cli.add_section("Programs on the device", suites.PROGRAMS)

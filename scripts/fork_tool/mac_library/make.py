@@ -119,8 +119,8 @@ def make_wheel(project: Project, python: str | None = None, jobs: int | None = N
 
 
 @click.command()
-@click.option("--jobs", type=click.IntRange(min=1), help="Compilers at once [default: as many as there are cores].")
-@click.option("--python", metavar="X.Y", help="The version of Python that the wheel is for [default: this one's].")
+@click.option("--jobs", type=click.IntRange(min=1), help="Compilers at once [default: the number of cores].")
+@click.option("--python", metavar="X.Y", help="Python version of the wheel [default: the version of this tool].")
 @click.pass_obj
 def wheel(project: Project, jobs: int | None, python: str | None) -> None:
     """Make torch's wheel for a Mac and check it; an interrupted run resumes."""

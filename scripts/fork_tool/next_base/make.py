@@ -172,7 +172,7 @@ def show(made: Made) -> None:
 
 
 @click.command("test-next", context_settings={"ignore_unknown_options": True})
-@click.option("--base", metavar="NAME", help="The folder of patches/releases/ [default: the newest release there].")
+@click.option("--base", metavar="NAME", help="A folder of patches/releases/ [default: the newest release there].")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def test_next(project: Project, base: str | None, arguments: tuple[str, ...]) -> int:

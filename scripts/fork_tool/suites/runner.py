@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
+from typing import NoReturn
 
 from rich.table import Table
 
@@ -46,6 +47,15 @@ def run_program(project: Project, *words: str) -> int:
     make_ready(project, machine)
     command = [*device_command(project, machine), *words]
     return run_shown(command, project.layout.root, program_environment(project))
+
+
+def become_program(project: Project, *words: str) -> NoReturn:
+    """Make this process the program on the device: input, exit status and signals are its own, as is the directory."""
+    machine = this_machine()
+    make_ready(project, machine)
+    out.file.flush()
+    command = [*device_command(project, machine), *words]
+    os.execve(command[0], command, program_environment(project))
 
 
 def run_with_models(project: Project, *words: str) -> int:

@@ -63,8 +63,9 @@ class Device:
         """A context for one trial or call, at whose end temporary objects are dropped."""
         return nullcontext()
 
-    def calls(self, run: Callable[[], object]) -> dict[str, int] | None:
-        """Framework calls of a run by kind, where they can be counted."""
+    def calls(self, run: Callable[[], object], wait: Callable[[], None] = lambda: None) -> dict[str, int] | None:
+        """Framework calls of a run by kind, where they can be counted; `wait` is called before each run."""
+        wait()
         run()
         return None
 
@@ -88,8 +89,10 @@ class Simulator(Device):
     def pool(self) -> Any:
         return mps_simulator.autorelease_pool()
 
-    def calls(self, run: Callable[[], object]) -> dict[str, int] | None:
+    def calls(self, run: Callable[[], object], wait: Callable[[], None] = lambda: None) -> dict[str, int] | None:
+        wait()
         run()  # the first after a wait makes a command buffer
+        wait()
         mps_simulator.reset_counters()
         run()
         return by_kind(mps_simulator.counters())

@@ -153,6 +153,9 @@ py::dict dumpDict(const MPSCommandGraph& graph) {
     py::dict description;
     description["kind"] = step.kind;
     description["op"] = step.op;
+    if (!step.line.empty()) {
+      description["line"] = step.line;
+    }
     for (const auto& [name, numbers] : step.numbers) {
       description[py::str(name)] = numbers;
     }

@@ -79,6 +79,9 @@ void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool,
         freeze_host_reads, used_pool, std::move(generators), check_input_liveness, link_limit > 0 || keep_graph_);
     stream->setCapture(capture_.get());
   });
+  if (keep_graph_) {
+    capture_->wantLines();
+  }
   capture_->belongToThisThread();
   pool_ = used_pool;
   failure_.clear();

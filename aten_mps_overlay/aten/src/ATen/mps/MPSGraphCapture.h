@@ -61,6 +61,13 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   bool hasUnnamed();
   /// Says where they were used: "aten::mul at train.py:3 (step)".
   void nameUses(const std::string& use);
+  /// Asks for the lines of the program that submit the steps.
+  void wantLines() {
+    wants_lines_ = true;
+  }
+  /// Whether there are steps without a line, though they are wanted.
+  bool lacksLines();
+  void setLines(const std::string& line);
   void keepTensor(const TensorBase& tensor) {
     keepBuffer(tensor.storage().data());
   }
@@ -149,6 +156,7 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   std::vector<std::pair<std::vector<uint8_t>, std::shared_ptr<MPSHostRefresh>>> expected_bytes_;
   std::string refusal_;
   bool warned_host_read_ = false;
+  bool wants_lines_ = false;
   bool stopped_ = false;
 };
 

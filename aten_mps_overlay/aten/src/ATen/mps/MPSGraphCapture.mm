@@ -102,6 +102,18 @@ void nameUses(const RecordFunction& function) {
   }
 }
 
+// Says in debug dumps where the steps that are new were submitted.
+void nameSteps(bool by_operator) {
+  if (const MPSCaptureUnderway capture; !capture || !capture->lacksLines()) {
+    return;
+  }
+  // takes the interpreter's lock, so that the capture must not be held
+  const std::string line = by_operator ? programLine() : "";
+  if (const MPSCaptureUnderway capture; capture) {
+    capture->setLines(line);
+  }
+}
+
 // The forward pass of a leaf may have run before the block.
 void watchGradientTarget(const RecordFunction& function) {
   if (std::strcmp(function.name(), "torch::autograd::AccumulateGrad") != 0) {
@@ -131,6 +143,9 @@ std::unique_ptr<ObserverContext> observeInputs(const RecordFunction& function) {
     return nullptr; // a profiler's range: may end out of turn, or on another thread
   }
   observe(function.inputs(), MPSGraphCapture::Seen::GIVEN);
+  if (accesses_now.empty()) {
+    nameSteps(/*by_operator=*/false); // of a replay in the block
+  }
   auto running = std::make_unique<Running>(function, accesses_now.empty() ? nullptr : accesses_now.back());
   accesses_now.push_back(&running->access);
   beginOperator(function);
@@ -144,6 +159,7 @@ void observeOutputs(const RecordFunction& function, ObserverContext* context) {
     accesses_now.pop_back();
     endOnHost(function, static_cast<Running*>(context)->access);
     endOperator();
+    nameSteps(/*by_operator=*/true);
   }
   const auto& outputs = function.outputs();
   observe(c10::ArrayRef<const IValue>(outputs.data(), outputs.size()), MPSGraphCapture::Seen::RETURNED);
@@ -304,6 +320,16 @@ void MPSGraphCapture::nameUses(const std::string& use) {
   }
   unnamed_.clear();
   host_computations_.nameUses(use);
+}
+
+bool MPSGraphCapture::lacksLines() {
+  std::lock_guard lock(mutex_);
+  return wants_lines_ && recording_->lines.size() < recording_->steps.size();
+}
+
+void MPSGraphCapture::setLines(const std::string& line) {
+  std::lock_guard lock(mutex_);
+  recording_->lines.resize(recording_->steps.size(), line);
 }
 
 // Steps before the move use the old memory, those after it the new. Running the block again would do the same to a
