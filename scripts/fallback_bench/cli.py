@@ -195,5 +195,4 @@ def _function(what: str) -> Callable[[], Any]:
 
 
 def main() -> None:
-    """Run a command."""
     run_command_line(cli, "fallback_bench", "Stopped; the files that are complete stay.")

@@ -6,7 +6,7 @@ from fork_tool import commands
 from fork_tool.common.console import say
 from fork_tool.common.help import run_command_line, SectionedGroup
 from fork_tool.common.processes import interrupt_on_termination
-from fork_tool.mac_library.commands import wheel
+from fork_tool.mac_library.make import wheel
 from fork_tool.next_base.make import test_next
 from fork_tool.paths import own_layout
 from fork_tool.series.project import Project
@@ -38,6 +38,5 @@ cli.add_section("The wheel", [wheel])
 
 
 def main() -> None:
-    """Run a command."""
     interrupt_on_termination()
     run_command_line(cli, "mpsfork", "Stopped; the next run takes up where this one left off.")

@@ -26,6 +26,7 @@ from fork_tool.series import refresh as refresh_module
 from fork_tool.series import verify as verify_module
 from fork_tool.series.project import Project
 from fork_tool.series.stack import Layer
+from fork_tool.series.write_series import Written
 
 _STYLES = {
     OK: "green",
@@ -51,10 +52,10 @@ def _show_layers(layers: list[Layer]) -> None:
         say(f"{layer.commit[:12]} {layer.entry.title}")
 
 
-def _show_files(written: list[str], removed: list[str]) -> None:
-    for path in written:
+def _show_files(files: Written) -> None:
+    for path in files.written:
         say(f"wrote   {path}")
-    for path in removed:
+    for path in files.removed:
         say(f"removed {path}")
 
 
@@ -146,8 +147,8 @@ def refresh(project: Project, force: bool) -> None:
         result = refresh_module.refresh_series(project, force)
     for sentence in result.notes:
         note(sentence)
-    _show_files(result.written, result.removed)
-    changed = len(result.written) + len(result.removed)
+    _show_files(result.files)
+    changed = len(result.files.written) + len(result.files.removed)
     changes = counted(changed, "files") if changed else "no files"
     say(f"{counted(len(result.entries), 'entries')}; {changes} changed.")
 
@@ -236,7 +237,7 @@ def rebase(project: Project, onto: str | None, goes_on: bool, skip: bool, abort:
     if written is None:
         say(f"The series stands on {onto} already.")
         return
-    _show_files(written.written, written.removed)
+    _show_files(written)
     project.forget_pin()
     say(f"The series stands on {project.pin.tag} ({project.pin.commit[:12]}); run `make verify` and the tests.")
 

@@ -122,7 +122,6 @@ def _make(project: Project, name: str, machine: Machine) -> Made:
 
 
 def report_of(made: Made) -> dict[str, object]:
-    """What `build/reports/next_base.json` holds."""
     return {
         "base": made.pin.tag,
         "wheel": made.pin.wheel.name,
@@ -149,7 +148,6 @@ def report_of(made: Made) -> dict[str, object]:
 
 
 def show(made: Made) -> None:
-    """Print the table and what was found."""
     states = (APPLIED, DIFFERS, NOT_IN_WHEEL, MISFIT)
     table = Table("entry", *states, "overlay files", title=f"hunks on {made.pin.tag}")
     for verdict in made.verdicts:

@@ -1,7 +1,5 @@
 """`verify`: does every entry fit, and does the series keep its own rules?"""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Container, Iterator
@@ -32,8 +30,6 @@ _SOURCES = ("aten/src/ATen/test/{}.cpp", "aten/src/ATen/test/{}.mm")
 
 @dataclass
 class Verdict:
-    """What was found out about one entry."""
-
     name: str
     state: str = APPLIES
     hunks: int = 0
@@ -48,8 +44,6 @@ class Verdict:
 
 @dataclass
 class Verification:
-    """What was found out about the whole series."""
-
     verdicts: list[Verdict] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -109,7 +103,12 @@ def verify_series(project: Project) -> Verification:
             _count_lines(changes, verdict)
             names = unused.of_entry(changes)
             if verdict.state == APPLIES:
-                verdict.problems += _problems_of_names(names, known_to(scratch, checkout.base, names))
+                known = known_to(scratch, checkout.base, names)
+                verdict.problems += [
+                    f"{path} declares {name}, which neither this entry nor an earlier one nor a test uses: leave it to the entry that does."
+                    for name, path in names.items()
+                    if name not in known
+                ]
     if counted:
         for verdict in uncounted:
             verdict.problems.append(
@@ -262,12 +261,6 @@ def _count_lines(changes: list[FileDiff], verdict: Verdict) -> None:
             verdict.test_lines += added
         else:
             verdict.lines += added
-
-
-def _problems_of_names(names: dict[str, str], known: set[str]) -> Iterator[str]:
-    for name, path in names.items():
-        if name not in known:
-            yield f"{path} declares {name}, which neither this entry nor an earlier one nor a test uses: leave it to the entry that does."
 
 
 def _check_files(project: Project, names: list[str], claims: Counter[str], result: Verification) -> None:

@@ -47,7 +47,6 @@ class Device:
     simulated = False
 
     def synchronize(self) -> None:
-        """Wait until all work is done."""
         getattr(torch, self.name).synchronize()
 
     def give_back(self) -> None:
@@ -71,7 +70,6 @@ class Device:
         return None
 
     def machine(self) -> str:
-        """What the numbers are of."""
         return f"{platform.platform()}, {platform.processor()}"
 
 

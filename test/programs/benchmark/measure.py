@@ -38,8 +38,6 @@ class ModeRow:
 
 @dataclass
 class Row:
-    """One configuration."""
-
     name: str
     category: str
     note: str = ""

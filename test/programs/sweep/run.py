@@ -75,7 +75,6 @@ def run(options: argparse.Namespace, pairs: list[tuple[str, str]], console: Cons
 
 
 def main() -> None:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sample", type=int, default=1, metavar="N", help="take one in N pairs of operator and dtype")
     parser.add_argument("--seed", type=int, default=0, help="which of the N samples of --sample N (default 0)")

@@ -33,7 +33,6 @@ def stubs() -> dict[str, list[str]]:
 
 
 def bound(name: str) -> list[str]:
-    """The names of the arguments as the bindings have them."""
     target = torch._C
     for part in name.split("."):
         target = getattr(target, part)
