@@ -46,7 +46,7 @@ def captured(block, *args, **options):
 
 
 class GraphTestCase(TestCase):
-    def settled_level(self):
+    def stable_memory_level(self):
         """Bytes allocated once completion handlers, which may follow the wait for the GPU, have freed theirs."""
         levels = []
         while len(levels) < 3 or len(set(levels[-3:])) > 1:
@@ -466,7 +466,7 @@ class TestValues(GraphTestCase):
             for _ in range(10):
                 total.add_(x)
         total.zero_()
-        self.settled_level()
+        self.stable_memory_level()
         before = torch.mps.driver_allocated_memory()
         most = 0
         for i in range(20):
@@ -475,7 +475,7 @@ class TestValues(GraphTestCase):
             most = max(most, torch.mps.driver_allocated_memory() - before)
         self.assertLessEqual(most, 5 * x.nbytes)
         self.assertEqual(total.cpu(), torch.full((1 << 21,), 1900.0))
-        self.settled_level()
+        self.stable_memory_level()
         # and with the buffer of a replay that is encoded already
         kept = 2 + int(os.environ.get("PYTORCH_MPS_GRAPH_ENCODE_AHEAD", "0"))
         self.assertLessEqual(
@@ -1238,7 +1238,7 @@ class TestLife(GraphTestCase):
     def test_exception_in_block(self, error):
         """The graph is empty, its memory given back, and the next capture works."""
         x = torch.ones(1 << 12, device="mps")
-        before = self.settled_level()
+        before = self.stable_memory_level()
         graph = torch.mps.MPSGraph()
         with self.assertRaises(error):
             with torch.mps.graph(graph):
@@ -1326,7 +1326,7 @@ class TestLife(GraphTestCase):
     def test_memory_is_given_back(self):
         x = torch.randn(64, 64, device="mps")
         block = lambda: ((x @ x).softmax(-1) * 2.5).sum()  # noqa: E731
-        before = self.settled_level()
+        before = self.stable_memory_level()
         graph, out = captured(block)
         self.assertGreater(torch.mps.current_allocated_memory(), before)
         del out
@@ -1343,10 +1343,10 @@ class TestLife(GraphTestCase):
         with torch.mps.graph(graph):
             y = x * scale
         kept = x.nbytes + scale.nbytes
-        before = self.settled_level()
+        before = self.stable_memory_level()
         del scale
         # it still counts, as the graph's
-        self.assertEqual(self.settled_level(), before)
+        self.assertEqual(self.stable_memory_level(), before)
         self.assertEqual(graph.stats()["buffers"], 2)
         self.assertGreaterEqual(graph.stats()["buffer_bytes"], kept)
         others = [torch.full((32, 32), 9.0, device="mps") for _ in range(8)]
@@ -1632,7 +1632,7 @@ class TestLife(GraphTestCase):
         """Lets the graph of graph_capture() go, with its memory; not one that the caller named."""
         torch.mps.graph_reset()
         x = torch.ones(1 << 16, device="mps")
-        before = self.settled_level()
+        before = self.stable_memory_level()
         with torch.mps.graph_capture():
             (x * 2).exp().sum()
         self.assertGreater(torch.mps.current_allocated_memory(), before)
@@ -1661,7 +1661,7 @@ class TestLife(GraphTestCase):
             x.fill_(i + 1)
             graph.replay()
             self.assertEqual(y.cpu(), torch.full((1 << 14,), float(i + 1)))
-            levels.append(self.settled_level())
+            levels.append(self.stable_memory_level())
             kept.append(graph.stats()["buffers"])
         self.assertLessEqual(max(levels[10:]), max(levels[:10]))
         self.assertEqual(len(set(kept[2:])), 1, kept)

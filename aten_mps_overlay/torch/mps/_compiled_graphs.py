@@ -278,7 +278,7 @@ class CompiledGraph:
         for graphs in self.graphs:
             if (
                 graphs.key == key
-                and torch._C._mps_areAt(args, self.fixed, graphs.places)
+                and torch._C._mps_haveMemoryKeys(args, self.fixed, graphs.places)
                 and graphs.memory.may_replay()
             ):
                 return graphs

@@ -34,7 +34,7 @@ _PoolHandle = Tuple[int, int]
 # The most runs of MPSGraphs in one executable, since the time of one compilation grows with them.
 _LINK_LIMIT = 256
 
-# The most replays that all graphs together keep encoded: kMost of MPSReadyReplays.h.
+# The most replays that all graphs together keep encoded: kMostReady of MPSReadyReplays.h.
 _MOST_AHEAD = 16
 
 _ERROR_MODES = ("global", "thread_local", "relaxed", "default")

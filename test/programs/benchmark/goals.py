@@ -35,7 +35,7 @@ Measure = Callable[[Rows, Device], float]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Goal:
     """A figure, the bound it must keep, what measures it, and what profiling has found where the bound is missed."""
 
     sign: str
@@ -60,7 +60,7 @@ class Wanted:
         return goal | {"value": value, "met": met, "reason": "" if met else self.found}
 
 
-at_least, at_most = partial(Wanted, "≥"), partial(Wanted, "≤")
+at_least, at_most = partial(Goal, "≥"), partial(Goal, "≤")
 
 
 def _mode(rows: Rows, name: str, mode: str) -> ModeRow:

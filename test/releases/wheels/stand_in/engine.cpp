@@ -106,7 +106,7 @@ void MPSCommandGraph::captureBegin(
   pool_ = pool ? *pool : newGraphPool();
 }
 
-static void takeOff(MPSGraphCapture& capture) {
+static void detachFromStream(MPSGraphCapture& capture) {
   if (worksForCapture()) {
     removeCallback(capture.observer);
   }
@@ -117,7 +117,7 @@ static void takeOff(MPSGraphCapture& capture) {
 void MPSCommandGraph::captureEnd() {
   stand_in::note("end");
   TORCH_CHECK(capture_, "torch.mps graph capture: capture_end() was called on a graph that is not being captured.");
-  takeOff(*capture_);
+  detachFromStream(*capture_);
   recording_ = capture_->recording;
   capture_.reset();
   replays_ = 0;
@@ -126,7 +126,7 @@ void MPSCommandGraph::captureEnd() {
 void MPSCommandGraph::captureAbort(const std::string& /*reason*/) {
   if (capture_) {
     stand_in::note("abort");
-    takeOff(*capture_);
+    detachFromStream(*capture_);
     capture_.reset();
   }
 }

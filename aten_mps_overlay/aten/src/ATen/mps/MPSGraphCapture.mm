@@ -171,11 +171,11 @@ MPSGraphCapture::MPSGraphCapture(bool freeze_host_reads,
                                  MPSGraphPool pool,
                                  std::vector<Generator> generators,
                                  bool check_input_liveness,
-                                 bool notes_places)
+                                 bool notes_locations)
     : freeze_host_reads_(freeze_host_reads),
       generators_(std::move(generators)),
       check_input_liveness_(check_input_liveness),
-      notes_places_(notes_places),
+      notes_locations_(notes_locations),
       recording_(std::make_shared<MPSRecording>()) {
   recording_->pool.emplace(pool);
   recording_->overwrites.emplace(pool);
@@ -185,11 +185,11 @@ MPSGraphCapture::MPSGraphCapture(bool freeze_host_reads,
 }
 
 MPSGraphCapture::~MPSGraphCapture() {
-  belongToNoThread();
+  recordNoThread();
   stop();
 }
 
-void MPSGraphCapture::belongToThisThread() {
+void MPSGraphCapture::recordThisThread() {
   removeObserver(last_observer); // of a capture that another thread has ended
   // sees the tensors as the caller passes and gets them: kernels get views and temporaries of them
   operator_observer_ = addThreadLocalCallback(RecordFunctionCallback(&observeInputs, &observeOutputs)
@@ -202,7 +202,7 @@ void MPSGraphCapture::belongToThisThread() {
   setCaptureUnderway(operator_observer_);
 }
 
-void MPSGraphCapture::belongToNoThread() {
+void MPSGraphCapture::recordNoThread() {
   {
     std::lock_guard lock(underway_mutex);
     if (underway != this) {
@@ -363,21 +363,21 @@ void MPSGraphCapture::keepPart(std::shared_ptr<const MPSRecording> part) {
   recording_->parts.push_back(std::move(part));
 }
 
-void MPSGraphCapture::notePlace(id object, MPSTensorPlace place) {
+void MPSGraphCapture::noteLocation(id object, MPSTensorLocation place) {
   std::lock_guard lock(mutex_);
-  if (places_.insert_or_assign(object, std::move(place)).second) {
+  if (locations_.insert_or_assign(object, std::move(place)).second) {
     placed_.emplace_back(object);
   }
 }
 
-void MPSGraphCapture::notePlaceOf(id object, id other) {
+void MPSGraphCapture::noteLocationOf(id object, id other) {
   std::lock_guard lock(mutex_);
-  const auto known = places_.find(other);
-  if (known == places_.end()) {
+  const auto known = locations_.find(other);
+  if (known == locations_.end()) {
     return;
   }
-  const MPSTensorPlace place = known->second;
-  if (places_.insert_or_assign(object, place).second) {
+  const MPSTensorLocation place = known->second;
+  if (locations_.insert_or_assign(object, place).second) {
     placed_.emplace_back(object);
   }
 }
@@ -392,18 +392,18 @@ void MPSGraphCapture::recordGraphRun(MPSGraph* graph, NSDictionary* feeds, NSDic
   // callers may go on to change a mutable dictionary
   step.feeds = [[feeds copy] autorelease];
   step.targets = [[targets copy] autorelease];
-  if (notes_places_) {
-    auto places = std::make_shared<MPSTensorPlaces>();
+  if (notes_locations_) {
+    auto locations = std::make_shared<MPSTensorLocations>();
     std::lock_guard lock(mutex_);
     for (NSDictionary* all : {feeds, targets}) {
       for (MPSGraphTensorData* data in all.allValues) {
-        const auto known = places_.find(data);
-        if (known != places_.end()) {
-          places->insert(*known);
+        const auto known = locations_.find(data);
+        if (known != locations_.end()) {
+          locations->insert(*known);
         }
       }
     }
-    step.places = std::move(places);
+    step.locations = std::move(locations);
   }
   recordStep(std::move(step));
 }
@@ -566,7 +566,7 @@ std::shared_ptr<const MPSRecording> MPSGraphCapture::finish(id<MTLDevice> device
     std::swap(versions, versions_);
     watched_places_.clear();
     unnamed_.clear();
-    places_.clear();
+    locations_.clear();
   }
   refuseAt(host_computations_.endBlock());
   // not under the lock: looking at a tensor may turn out to be its last use, which frees memory

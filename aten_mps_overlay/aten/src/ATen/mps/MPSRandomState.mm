@@ -110,8 +110,8 @@ MPSGraphTensorData* recordDraw(MPSGeneratorImpl* generator) {
   MPSShape* shape = @[ @(detail::PHILOX_STATE_N) ];
   MPSGraphTensorData* data = [[[MPSGraphTensorData alloc] initWithMTLBuffer:state shape:shape
                                                                    dataType:MPSDataTypeInt32] autorelease];
-  if (capture->notesPlaces()) {
-    capture->notePlace(data, {state, 0, {detail::PHILOX_STATE_N}, {1}, MPSDataTypeInt32, sizeof(int32_t)});
+  if (capture->notesLocations()) {
+    capture->noteLocation(data, {state, 0, {detail::PHILOX_STATE_N}, {1}, MPSDataTypeInt32, sizeof(int32_t)});
   }
   return data;
 }

@@ -100,7 +100,7 @@ using namespace at::mps;
 }
 
 - (void)setRefreshedBytes:(std::shared_ptr<const MPSRefreshedBytes>)refreshed
-                   nowAre:(const void*)bytes
+                 newBytes:(const void*)bytes
                   atIndex:(NSUInteger)index {
   [self bindBytes:bytes length:refreshed->length atIndex:index].refreshed = std::move(refreshed);
 }

@@ -241,7 +241,7 @@ class Planner {
   size_t add(const MPSStepOrder& steps, size_t first, id<MTLDevice> device) {
     if (indirect_commands_ && first >= refused_until_) {
       size_t end = first;
-      while (end < steps.size() && end - first < MPSIndirectCommands::kMost && canBeIndirect(*steps[end])) {
+      while (end < steps.size() && end - first < MPSIndirectCommands::kMostCommands && canBeIndirect(*steps[end])) {
         end++;
       }
       if (end - first >= MPSIndirectCommands::kFewest && addIndirect(steps, first, end, device)) {
