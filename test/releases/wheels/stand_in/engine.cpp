@@ -182,7 +182,7 @@ MPSCommandGraphDump MPSCommandGraph::dump() const {
   MPSCommandGraphDump dump;
   for (size_t i = 0; recording_ && i < recording_->calls.size(); i++) {
     dump.buffers.push_back({16, "pool"});
-    dump.steps.push_back({"kernel", recording_->calls[i].op.schema().name(), {{"threads", {4, 1, 1}}}, {}, {{i, 0}}});
+    dump.steps.push_back({"kernel", recording_->calls[i].op.schema().name(), "", {{"threads", {4, 1, 1}}}, {}, {{i, 0}}});
   }
   return dump;
 }
