@@ -305,7 +305,7 @@ class TestPool(GraphTestCase):
                 first.replay()
             first = whole
         with self.assertRaisesRegex(
-            RuntimeError, "has its memory in the pool of this capture"
+            RuntimeError, "memory is in the pool of this capture"
         ):
             with torch.mps.graph(torch.mps.MPSGraph(), pool=pool):
                 y = x * 3

@@ -113,9 +113,9 @@ class _Graphed:
         for tensor in self.inputs:
             if tensor.grad_fn is not None:
                 raise RuntimeError(
-                    f"make_graphed_callables: the callable writes a result that requires gradients to its argument, "
-                    f"{describe(tensor)}. A replay can't give the caller's tensor that history. Return the result "
-                    "instead."
+                    f"make_graphed_callables: the callable writes a value that requires gradients to its argument, "
+                    f"{describe(tensor)}. A replay can't give the caller's tensor a backward pass for that value. Return "
+                    "the value instead."
                 )
         flat, self.out_spec = pytree.tree_flatten(outputs)
         for output in flat:
@@ -206,8 +206,8 @@ class _Graphed:
             if difference and not self.was_told:
                 self.was_told = True
                 warnings.warn(
-                    f"make_graphed_callables: {name_of(self.function)} runs eagerly: {difference}. Make it graphed "
-                    "again to have replays."
+                    f"make_graphed_callables: {name_of(self.function)} runs eagerly: {difference}. Call "
+                    "make_graphed_callables again to get replays."
                 )
             return self.original(*args, **kwargs)
         if kwargs:
@@ -243,13 +243,13 @@ class _Graphed:
             if module.training != self.training:
                 return ""
             if not torch._C._mps_areUnchanged(self.module_state):
-                return "a parameter, buffer, submodule, mode, hook or number of it is not that of the capture"
+                return "one of its parameters, buffers, submodules, modes, hooks or numbers changed after the capture"
             if self.frozen and torch._C._mps_requireGradients(self.frozen):
                 return "a parameter that was frozen in the capture requires gradients"
         if _autocast_dtype() != self.autocast:
             return "autocast is not set as in the capture"
         if torch._C._mps_flags() != self.flags:
-            return "a flag (default dtype, matmul precision, SDPA, deterministic algorithms) is not that of the capture"
+            return "a flag (default dtype, matmul precision, SDPA, deterministic algorithms) changed after the capture"
         return None
 
     def check_args(self, args: List[Any]) -> List[int]:
@@ -321,9 +321,9 @@ class _Graphed:
         assert self.backward_graph is not None
         if self.forward_graph._overwrites() != ctx.overwrites:
             raise RuntimeError(
-                "make_graphed_callables: the activations of this call were overwritten before its backward pass: the "
-                "callable was called again, or a graph that was captured before it into the same pool was replayed. Run "
-                "the backward pass first, or give each callable a pool of its own."
+                "make_graphed_callables: the activations of this call were overwritten before its backward pass. "
+                "Either the callable was called again, or an earlier graph of the same pool was replayed. Run the "
+                "backward pass first, or give each callable a separate pool."
             )
         versions = torch._C._mps_versionsOf(self.read_by_backward)
         for tensor, old, new in zip(self.read_by_backward, ctx.versions, versions):

@@ -406,8 +406,7 @@ class graph(torch._C._MPSGraphContext):
             isinstance(stream, torch.Stream) and stream.device.type == "mps"
         ):
             raise TypeError(
-                "stream must be a stream of the MPS device, which has one, or None, but is "
-                f"{stream!r}"
+                f"stream must be None or a torch.Stream of the MPS device, but is {stream!r}"
             )
         _check_capture_options(
             pool,

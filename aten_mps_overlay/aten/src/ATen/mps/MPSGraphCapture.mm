@@ -223,8 +223,8 @@ bool MPSGraphCapture::records() {
   const auto submission = MPSSubmission::current();
   if (!submission.is_known) {
     refuse(
-        "work came to the stream's queue by dispatch_sync() on a thread that does not work for the capture, so that it "
-        "is not known whether it belongs to it. Submit it with at::native::mps::dispatch_sync_with_rethrow()");
+        "a thread that does not work for the capture ran a block of dispatch_sync() on the stream's queue, so the capture "
+        "can't tell which thread submitted the block. Submit it with at::native::mps::dispatch_sync_with_rethrow()");
   }
   return submission.capture != 0 && submission.capture == operator_observer_;
 }
@@ -357,9 +357,10 @@ bool MPSGraphCapture::isRegistered(const GeneratorImpl* generator) const {
 
 void MPSGraphCapture::keepPart(std::shared_ptr<const MPSRecording> part) {
   std::lock_guard lock(mutex_);
-  TORCH_CHECK(!part->usesPool(recording_->pool->pool()),
-              "torch.mps graph capture: a graph was replayed that has its memory in the pool of this capture, where it "
-              "would write over memory of the block. Capture one of the two with another pool.");
+  TORCH_CHECK(
+      !part->usesPool(recording_->pool->pool()),
+      "torch.mps graph capture: the block replays a graph whose memory is in the pool of this capture. The replay "
+      "would overwrite memory of the block. Capture one of the two graphs with another pool.");
   recording_->parts.push_back(std::move(part));
 }
 
@@ -580,8 +581,8 @@ std::shared_ptr<const MPSRecording> MPSGraphCapture::finish(id<MTLDevice> device
     }
     if (!expected_bytes_.empty() && refusal_.empty()) {
       refusal_ =
-          "the offset of a generator moved on in a way that a replay can't repeat: no kernel took seed and offset by one "
-          "setBytes:. Set it, or draw, before the capture";
+          "the offset of a generator advanced, but no kernel received the seed and the offset in one setBytes: call, so a "
+          "replay can't repeat the draw. Set the offset or draw the numbers before the capture";
     }
     TORCH_CHECK(refusal_.empty(), "torch.mps graph capture: ", refusal_, ". The capture was dropped.");
   }
