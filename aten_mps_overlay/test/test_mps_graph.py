@@ -440,7 +440,9 @@ class TestValues(GraphTestCase):
             host.data = torch.randn(4)
         else:
             host.set_(torch.randn(4))
-        with self.assertRaisesRegex(RuntimeError, "has other memory now, or no longer exists"):
+        with self.assertRaisesRegex(
+            RuntimeError, "has other memory now, or no longer exists"
+        ):
             graph.replay()
 
     def test_host_source_may_change_after_the_call(self):

@@ -191,9 +191,7 @@ class TestGraphedCallables(TestCase):
         if between != "nothing":
             graphed[2 if between == "later" else 0](x + 1)
         if between == "earlier":
-            with self.assertRaisesRegex(
-                RuntimeError, "graph of the same pool"
-            ):
+            with self.assertRaisesRegex(RuntimeError, "graph of the same pool"):
                 y.sum().backward()
             return
         y.sum().backward()

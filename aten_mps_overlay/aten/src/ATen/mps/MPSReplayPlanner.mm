@@ -317,8 +317,8 @@ class Planner {
   }
 
   // The GPU begins early in a long replay, and has more to do long before it is done with that: two commits, since each
-  // costs time on CPU and GPU. Where a kernel follows another one its bindings would be lost, so that waits for a better
-  // place, but not for ever.
+  // costs time on CPU and GPU. Where a kernel follows another one its bindings would be lost, so that waits for a
+  // better place, but not for ever.
   void commitNowAndThen(bool is_kernel) {
     constexpr size_t most_commits = 2;
     constexpr size_t growth = 8;

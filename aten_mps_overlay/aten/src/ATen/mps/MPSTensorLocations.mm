@@ -36,11 +36,11 @@ static MPSTensorLocation makeLocation(MPSShape* shape, MPSDataType type) {
 }
 
 void noteLocation(id object,
-               MPSShape* shape,
-               MPSDataType type,
-               id<MTLBuffer> buffer,
-               size_t byte_offset,
-               std::optional<IntArrayRef> strides) {
+                  MPSShape* shape,
+                  MPSDataType type,
+                  id<MTLBuffer> buffer,
+                  size_t byte_offset,
+                  std::optional<IntArrayRef> strides) {
   noteInCapture([&](MPSGraphCapture& capture) {
     auto place = makeLocation(shape, type);
     if (strides && strides->size() == place.strides.size()) {
