@@ -15,11 +15,11 @@ from fork_tool.mac_library.make import Bench, bench_of, python_api
 from fork_tool.mac_library.symbols import imports, PYTHON, system_names
 from fork_tool.paths import own_layout
 from fork_tool.series.project import Project
-from machine import Machine
-from process import Image, Process, System
-from runtime import build_probe, build_runtime, LIBCXX, LIBSYSTEM
-from system import MacOS
-from tables import Probe, Tables
+from mac_code.machine import Machine
+from mac_code.process import Image, Process, System
+from mac_code.runtime import build_probe, build_runtime, LIBCXX, LIBSYSTEM
+from mac_code.system import MacOS
+from mac_code.tables import Probe, Tables
 
 
 @dataclass(frozen=True)

@@ -85,8 +85,8 @@ def build_runtime(bench: Bench) -> Runtime:
 
     def fill(new: Path) -> None:
         compiler = Compiler(bench, new)
-        words = ("-ffreestanding", "-fno-builtin", "-fno-stack-protector", "-fvisibility=hidden")
-        compiler.link(SHIM, f"@rpath/{SHIM}", [compiler.compile(shim, *words)])
+        plain = ("-ffreestanding", "-fno-builtin", "-fno-stack-protector", "-fvisibility=hidden")
+        compiler.link(SHIM, f"@rpath/{SHIM}", [compiler.compile(shim, *plain)])
         sources = library / "libunwind" / "src"
         names = ("libunwind.cpp", "UnwindLevel1.c", "UnwindRegistersRestore.S", "UnwindRegistersSave.S")
         words = (f"-I{library / 'libunwind' / 'include'}", "-D_LIBUNWIND_IS_NATIVE_ONLY", "-DNDEBUG")
@@ -111,9 +111,9 @@ def build_probe(bench: Bench, torch: Path, libraries: Sequence[AppleLibrary]) ->
     def fill(new: Path) -> None:
         compiler = Compiler(bench, new)
         include = places.official_headers / "torch" / "include"
-        words = ("-std=c++17", "-fvisibility=hidden", "-fvisibility-inlines-hidden", "-DNDEBUG", "-fclang-abi-compat=17")
-        words += ("-D_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS=1", f"-I{include}", f"-I{header.parent}")
-        words += (f"-I{include / 'torch' / 'csrc' / 'api' / 'include'}",)
+        words = ["-std=c++17", "-fvisibility=hidden", "-fvisibility-inlines-hidden", "-DNDEBUG", "-fclang-abi-compat=17"]
+        words += ["-D_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS=1", f"-I{include}", f"-I{header.parent}"]
+        words += [f"-I{include / 'torch' / 'csrc' / 'api' / 'include'}"]
         part = compiler.compile(source, *words)
         stubs = write_stubs(places, libraries)
         linked = [str(torch / "lib" / name) for name in ("libtorch_cpu.dylib", "libc10.dylib")]

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from machine import Machine, Stopped
-from macho import ANY, Bind, INITIALIZERS, MachO, SELF, THREAD_DATA, THREAD_VARIABLES, THREAD_ZERO, WEAK_DEFINES
+from mac_code.machine import Machine, Stopped
+from mac_code.macho import ANY, Bind, INITIALIZERS, MachO, SELF, THREAD_DATA, THREAD_VARIABLES, THREAD_ZERO, WEAK_DEFINES
 
 
 class BindError(Exception):
@@ -94,7 +94,9 @@ class Process:
     def owner(self, address: int) -> str:
         """The file name of the library that an address lies in."""
         image = self.image_at(address)
-        return image.name if image else "macOS" if self.machine.trap_name(address) else "nothing" if not address else "data"
+        if image is not None:
+            return image.name
+        return "macOS" if self.machine.trap_name(address) else "data" if address else "nothing"
 
     def describe(self, address: int) -> str:
         """An address as library, function and offset."""
@@ -131,6 +133,8 @@ class Process:
             region.memory[segment.address : segment.address + size] = file.content[segment.offset : segment.offset + size]
             if segment.writable:
                 self.machine.keep(region.begin + segment.address, segment.size)
+        # Its header too, which says what it is.
+        self.machine.keep(region.begin, 0x1000)
         image = Image(file, region.begin, region.memory)
         self.images.append(image)
         return image

@@ -96,6 +96,7 @@ SHARED const Answer* mac_code_tables() {
   out.text("");
   for (const auto& fallback : dispatcher.*opened(Fallbacks{})) {
     out.kernel(fallback.kernel);
+    out.address(&fallback.kernel);
   }
   const auto& operators = dispatcher.*opened(Operators{});
   out.number(operators.size());
@@ -197,4 +198,16 @@ SHARED void mac_code_plant_signature(const torch_mps_graph::DeferredLibrary** fi
 /// Plants a fallback that can't be registered. The library can't undo that: it has none, and the official one is gone.
 SHARED void mac_code_plant_fallback(const torch_mps_graph::DeferredLibrary** first) {
   append(first, "_", fillNothing);
+}
+
+/// Plants another operator of the interpreter in the place of the one that makes generators.
+SHARED void mac_code_plant_interpreted() {
+  constexpr const char* schema = "aten::Generator(*, Device? device=None, int? seed=None) -> Generator";
+  for (const auto& each : torch::jit::getAllOperatorsFor(c10::Symbol::fromQualString("aten::Generator"))) {
+    if (!each->isC10Op()) {
+      torch::jit::deregisterOperator(each->schema());
+    }
+  }
+  torch::jit::registerOperator(
+      torch::jit::Operator(schema, [](torch::jit::Stack&) {}, c10::AliasAnalysisKind::FROM_SCHEMA));
 }

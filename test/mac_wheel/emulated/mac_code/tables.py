@@ -4,12 +4,12 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from machine import Machine
-from process import Image, Process
+from mac_code.machine import Machine
+from mac_code.process import Image, Process
 
 MPS = "MPS"
-_MPS_DEVICE = 13
-_KERNEL = 32
+# Its number among the types of devices, and the size of a kernel in memory.
+MPS_DEVICE, KERNEL = 13, 32
 # Of a dispatch stub, the pointers of CPU, CUDA, HIP, MPS, MTIA and XPU.
 _STUB, _STUB_MPS = 48, 24
 OFFICIAL = "libtorch_cpu.dylib"
@@ -24,7 +24,7 @@ class Operator:
     kernels: dict[str, tuple[bytes, ...]]
 
     def slot(self, index: int) -> bytes:
-        return self.table[index * _KERNEL : (index + 1) * _KERNEL]
+        return self.table[index * KERNEL : (index + 1) * KERNEL]
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class Tables:
     # The numbers of the keys in the computed tables.
     keys: dict[str, int]
     fallbacks: tuple[bytes, ...]
+    fallback_places: tuple[int, ...]
     operators: dict[str, Operator]
     stubs: dict[str, bytes]
     guards: tuple[int, ...]
@@ -83,20 +84,20 @@ class Probe:
         keys = {}
         while name := reader.text():
             keys[name] = reader.number()
-        fallbacks = tuple(reader.take(_KERNEL) for _ in range(count))
+        fallbacks, places = zip(*((reader.take(KERNEL), reader.number()) for _ in range(count)))
         operators = {}
         for _ in range(reader.number()):
             name, place = reader.text(), reader.number()
             kernels = {}
             for _ in range(reader.number()):
                 key = reader.text()
-                kernels[key] = tuple(reader.take(_KERNEL) for _ in range(reader.number()))
-            operators[name] = Operator(place, self._machine.read(place, count * _KERNEL), kernels)
+                kernels[key] = tuple(reader.take(KERNEL) for _ in range(reader.number()))
+            operators[name] = Operator(place, self._machine.read(place, count * KERNEL), kernels)
         devices = [(reader.number(), reader.number()) for _ in range(reader.number())]
         interpreted = frozenset(reader.number() for _ in range(reader.number()))
         stubs = {name: self._machine.read(place, _STUB) for name, place in self._stubs.items()}
         guards, allocators = zip(*devices)
-        return Tables(keys, fallbacks, operators, stubs, guards, allocators, interpreted)
+        return Tables(keys, fallbacks, places, operators, stubs, guards, allocators, interpreted)
 
     def stub_place(self, name: str) -> int:
         """Where a dispatch stub has its pointer for MPS."""
@@ -224,9 +225,9 @@ class TakeOver:
 
     def _of_guards(self) -> Iterator[str]:
         for number, (old, new) in enumerate(zip(self._before.guards, self._after.guards)):
-            if number != _MPS_DEVICE and old != new:
+            if number != MPS_DEVICE and old != new:
                 yield f"that of device {number} differs"
-        owner = self._probe.owner_of_object(self._after.guards[_MPS_DEVICE])
+        owner = self._probe.owner_of_object(self._after.guards[MPS_DEVICE])
         if owner != self._own:
             yield f"that of MPS is of {owner}"
 

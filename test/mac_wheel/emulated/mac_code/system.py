@@ -4,11 +4,13 @@ import re
 import struct
 import time
 
-from machine import Handler, HEAP, HEAP_BYTES, Machine, Stopped
-from process import Process
+from mac_code.machine import Handler, HEAP, HEAP_BYTES, Machine, Stopped
+from mac_code.process import Process
 
 # Where the libraries lie, as they are told.
 FOLDER = "/v/lib/python3.11/site-packages/torch/lib"
+
+_RANDOM_FILE = 3
 
 # Bits of a character's class in Darwin's table.
 _ALPHA, _CONTROL, _DIGIT, _GRAPH, _LOWER, _PUNCTUATION, _SPACE, _UPPER, _HEX, _BLANK, _PRINT = (
@@ -83,6 +85,10 @@ class MacOS:
             "_getenv": self._getenv,
             "_write": self._write,
             "_fwrite": self._fwrite,
+            "_open": self._open,
+            "_read": self._read,
+            "_close": nothing,
+            "_backtrace": nothing,
             "___error": lambda machine: machine.data("errno"),
             "_pthread_self": lambda machine: machine.data("pthread_self", 4096),
             "_pthread_mach_thread_np": lambda machine: 0x103,
@@ -135,6 +141,16 @@ class MacOS:
     def _fwrite(self, machine: Machine, content: int, size: int, count: int) -> int:
         self.written.append(machine.read(content, size * count).decode(errors="replace"))
         return count
+
+    def _open(self, machine: Machine, path: int) -> int:
+        name = machine.text(path)
+        return _RANDOM_FILE if name == "/dev/urandom" else self._fail(f"{name} was opened")
+
+    def _read(self, machine: Machine, file: int, to: int, size: int) -> int:
+        if file != _RANDOM_FILE:
+            self._fail(f"file {file} was read")
+        machine.write(to, bytes(range(size)))
+        return size
 
     def _strtol(self, machine: Machine, text: int, end: int, base: int) -> int:
         found = re.match(r"\s*[-+]?\d+", machine.text(text))

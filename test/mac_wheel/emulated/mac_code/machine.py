@@ -7,16 +7,22 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import signature
+from typing import Any
 
 import unicorn
 from unicorn import arm64_const as arm64
 
+# Its functions have no types.
+_UNICORN: Any = unicorn
 # What stands for a function of macOS: it gets the machine and its arguments, and returns x0 unless it returns None.
 Handler = Callable[..., int | None]
 
-_TRAPS, _DATA, _STACK, _THREAD, HEAP = 0x7000_0000_0000, 0x7100_0000_0000, 0x6800_0000_0000, 0x6900_0000_0000, 0x6000_0000_0000
-_TRAP_BYTES, _DATA_BYTES, _STACK_BYTES, _THREAD_BYTES = 0x20_0000, 0x100_0000, 0x100_0000, 0x100_0000
-HEAP_BYTES = 0x8000_0000
+# Where the parts of the memory begin, and their sizes.
+HEAP, HEAP_BYTES = 0x6000_0000_0000, 0x8000_0000
+_STACK, _STACK_BYTES = 0x6800_0000_0000, 0x100_0000
+_THREAD, _THREAD_BYTES = 0x6900_0000_0000, 0x100_0000
+_TRAPS, _TRAP_BYTES = 0x7000_0000_0000, 0x20_0000
+_DATA, _DATA_BYTES = 0x7100_0000_0000, 0x100_0000
 _IMAGES = 0x1_0000_0000
 _RETURN = 0xD65F03C0
 _WORD = (1 << 64) - 1
@@ -43,7 +49,7 @@ class Machine:
     """One processor with one thread."""
 
     def __init__(self) -> None:
-        self._uc = unicorn.Uc(unicorn.UC_ARCH_ARM64, unicorn.UC_MODE_ARM)
+        self._uc = _UNICORN.Uc(unicorn.UC_ARCH_ARM64, unicorn.UC_MODE_ARM)
         self._uc.ctl_set_cpu_model(arm64.UC_CPU_ARM64_MAX)
         self._regions: list[Region] = []
         self._traps: list[str] = []
@@ -175,7 +181,7 @@ class Machine:
         """Where the running function of macOS returns to."""
         return int(self._uc.reg_read(arm64.UC_ARM64_REG_LR))
 
-    def _trapped(self, uc: unicorn.Uc, address: int, _size: int, _data: object) -> None:
+    def _trapped(self, _uc: object, address: int, _size: int, _data: object) -> None:
         if address == self._returned:
             return
         name = self.trap_name(address)
@@ -185,7 +191,7 @@ class Machine:
         handler, count = self._handlers[name]
         result = handler(self, *(self.register(number) for number in range(count - 1)))
         if result is not None:
-            uc.reg_write(arm64.UC_ARM64_REG_X0, result & _WORD)
+            self._uc.reg_write(arm64.UC_ARM64_REG_X0, result & _WORD)
 
     def call(self, address: int, *arguments: int) -> int:
         """Run a function to its end and return x0."""
@@ -197,7 +203,7 @@ class Machine:
         uc.reg_write(arm64.UC_ARM64_REG_LR, self._returned)
         try:
             uc.emu_start(address, self._returned)
-        except unicorn.UcError as problem:
+        except _UNICORN.UcError as problem:
             at = int(uc.reg_read(arm64.UC_ARM64_REG_PC))
             raise Stopped(
                 f"{problem} at {self.describe(at)}, called from {self.describe(self.caller)}"
