@@ -178,8 +178,8 @@ class Machine:
 
     @property
     def caller(self) -> int:
-        """Where the running function of macOS returns to."""
-        return int(self._uc.reg_read(arm64.UC_ARM64_REG_LR))
+        """The call of the running function of macOS: the instruction before the one that it returns to."""
+        return int(self._uc.reg_read(arm64.UC_ARM64_REG_LR)) - 4
 
     def _trapped(self, _uc: object, address: int, _size: int, _data: object) -> None:
         if address == self._returned:

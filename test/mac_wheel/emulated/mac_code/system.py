@@ -89,6 +89,7 @@ class MacOS:
             "_read": self._read,
             "_close": nothing,
             "_backtrace": nothing,
+            "_backtrace_symbols": lambda machine: machine.data("no frames"),
             "___error": lambda machine: machine.data("errno"),
             "_pthread_self": lambda machine: machine.data("pthread_self", 4096),
             "_pthread_mach_thread_np": lambda machine: 0x103,

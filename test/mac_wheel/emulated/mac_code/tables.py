@@ -1,7 +1,8 @@
 """The tables by which torch reaches a backend, read from memory, and what may differ after the take-over."""
 
+import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from mac_code.machine import Machine
@@ -57,6 +58,17 @@ class _Reader:
         return self._content[self._at - size : self._at]
 
 
+def stub_names(exports: Iterable[str]) -> dict[str, str]:
+    """The symbols of the dispatch stubs, by their names: each has a type, in the symbol of its kernel for any processor."""
+    types = {name.removesuffix("_typeEE7DEFAULTE") for name in exports if name.endswith("_DISPATCH_typeEE7DEFAULTE")}
+    found = {}
+    for symbol in exports:
+        match = re.fullmatch(r"__ZN2at6native\d+([A-Za-z_]\w*)E", symbol)
+        if match and any(each.endswith(f"{len(match[1]) + 22}{match[1]}_DECLARE_DISPATCH") for each in types):
+            found[match[1]] = symbol
+    return found
+
+
 class Probe:
     """Calls the probe in the process."""
 
@@ -64,11 +76,7 @@ class Probe:
         self.process, self.image = process, image
         self._machine: Machine = process.machine
         official = process.image(OFFICIAL)
-        self._stubs = {
-            name: official.address(name)
-            for name in official.file.exports
-            if name.startswith("__ZN2at6native") and name.endswith("_stubE")
-        }
+        self._stubs = {name: official.address(symbol) for name, symbol in stub_names(official.file.exports).items()}
 
     def call(self, name: str, *arguments: int) -> int:
         return self._machine.call(self.image.address(f"_mac_code_{name}"), *arguments)
