@@ -214,10 +214,20 @@ def test_refusal_leaves_all_as_it_was(
     loaded.report.setdefault("refusals", []).append(answer or "disabled")
 
 
+def test_late_failure_leaves_all_as_it_was(loaded: Loaded) -> None:
+    """The interpreter's operator is put back as a copy, at another place."""
+    loaded.probe.call("plant_late_failure", loaded.own.address(LIBRARIES))
+    assert loaded.load_step(STEP_TAKE_OVER) == "its kernels could not be registered: planted"
+    assert differences(loaded.before, loaded.probe.tables()) == ["the interpreted differ"]
+    assert (loaded.probe.hooks_owner(), loaded.probe.generator_owner()) == (OFFICIAL, OFFICIAL)
+    assert loaded.probe.interpreted_owners("aten::Generator") == [OFFICIAL]
+    loaded.report.setdefault("refusals", []).append("late failure")
+
+
 def test_what_is_not_put_back_is_seen(loaded: Loaded) -> None:
     """The one step that the library relies on not to fail: by then the official fallback is gone."""
     loaded.probe.call("plant_fallback", loaded.own.address(LIBRARIES))
     assert loaded.load_step(STEP_TAKE_OVER) == "its kernels could not be registered: planted"
     found = differences(loaded.before, loaded.probe.tables())
-    assert "the fallback of MPS differs" in found
+    assert "the fallback of MPS differs" in found and len(found) > 1
     seen(loaded, "a fallback that is not put back")

@@ -169,35 +169,43 @@ void fillNothing(torch::Library&) {
   throw std::runtime_error("planted");
 }
 
-// Puts a block behind all others.
-void append(
-    const torch_mps_graph::DeferredLibrary** next,
-    const char* name,
-    torch_mps_graph::DeferredLibrary::Fill fill) {
-  alignas(torch_mps_graph::DeferredLibrary) static char memory[sizeof(torch_mps_graph::DeferredLibrary)];
-  while (*next != nullptr) {
-    next = const_cast<const torch_mps_graph::DeferredLibrary**>(&(*next)->next);
-  }
-  auto* block = reinterpret_cast<torch_mps_graph::DeferredLibrary*>(memory);
+using torch_mps_graph::DeferredLibrary;
+
+// Puts a block in front of this one.
+void insert(const DeferredLibrary** place, const char* name, c10::DispatchKey key, DeferredLibrary::Fill fill) {
+  alignas(DeferredLibrary) static char memory[sizeof(DeferredLibrary)];
+  auto* block = reinterpret_cast<DeferredLibrary*>(memory);
   block->name = name;
-  block->key = c10::DispatchKey::MPS;
+  block->key = key;
   block->fill = fill;
   block->file = "probe.cpp";
   block->line = 1;
-  block->next = nullptr;
-  *next = block;
+  block->next = *place;
+  *place = block;
+}
+
+const DeferredLibrary** endOf(const DeferredLibrary** place) {
+  while (*place != nullptr) {
+    place = const_cast<const DeferredLibrary**>(&(*place)->next);
+  }
+  return place;
 }
 
 } // namespace
 
 /// Plants a kernel with a signature that is not its operator's, behind everything that the library registers.
-SHARED void mac_code_plant_signature(const torch_mps_graph::DeferredLibrary** first) {
-  append(first, "aten", fillWrong);
+SHARED void mac_code_plant_signature(const DeferredLibrary** first) {
+  insert(endOf(first), "aten", c10::DispatchKey::MPS, fillWrong);
 }
 
-/// Plants a fallback that can't be registered. The library can't undo that: it has none, and the official one is gone.
-SHARED void mac_code_plant_fallback(const torch_mps_graph::DeferredLibrary** first) {
-  append(first, "_", fillNothing);
+/// Plants a fallback of a device without one, which fails when all kernels and the interpreter's operator are registered.
+SHARED void mac_code_plant_late_failure(const DeferredLibrary** first) {
+  insert(first, "_", c10::DispatchKey::FPGA, fillNothing);
+}
+
+/// Plants a fallback that fails when the official one is gone. The library relies on that not to happen.
+SHARED void mac_code_plant_fallback(const DeferredLibrary** first) {
+  insert(endOf(first), "_", c10::DispatchKey::MPS, fillNothing);
 }
 
 /// Plants another operator of the interpreter in the place of the one that makes generators.
