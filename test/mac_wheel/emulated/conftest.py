@@ -90,7 +90,8 @@ def first(inputs: Inputs) -> Iterator[Loaded]:
     for image in process.images:
         process.initialize(image)
     process.load(inputs.files["@rpath/libtorch_python.dylib"])
-    for name in ("libc10", "libomp", "libtorch_cpu"):
+    # Those of libtorch_python need Python.
+    for name in ("libc10", "libomp", "libtorch_cpu", "libtorch", "libshm"):
         process.initialize(process.image(f"{name}.dylib"))
     probe = Probe(process, process.load(inputs.probe))
     process.initialize(probe.image)

@@ -168,6 +168,53 @@ def test_dropped_registration_is_seen(loaded: Loaded, kind: str) -> None:
 # Refusals
 
 
+def flip(loaded: Loaded, place: int) -> None:
+    loaded.machine.write(place, bytes([loaded.machine.read(place, 1)[0] ^ 1]))
+
+
+def flip_table(loaded: Loaded) -> None:
+    flip(loaded, loaded.before.operators["aten::add.Tensor"].place)
+
+
+def flip_stub(loaded: Loaded) -> None:
+    flip(loaded, loaded.probe.stub_place("where_kernel"))
+
+
+def flip_guard(loaded: Loaded) -> None:
+    registry = loaded.process.image("libc10.dylib").address("__ZN3c104impl26device_guard_impl_registryE")
+    flip(loaded, registry + 8 * MPS_DEVICE)
+
+
+def flip_fallback(loaded: Loaded) -> None:
+    flip(loaded, loaded.before.fallback_places[loaded.before.keys[MPS]])
+
+
+def set_allocator(loaded: Loaded) -> None:
+    function = loaded.process.image("libc10.dylib").address("__ZN3c1012SetAllocatorENS_10DeviceTypeEPNS_9AllocatorEh")
+    loaded.machine.call(function, MPS_DEVICE, loaded.machine.data("an allocator"), 0)
+
+
+def replace_interpreted(loaded: Loaded) -> None:
+    loaded.probe.call("plant_interpreted")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (flip_table, "aten::add.Tensor differs"),
+        (flip_stub, "where_kernel differs"),
+        (flip_guard, "the guards differ"),
+        (flip_fallback, "the fallback of MPS differs"),
+        (set_allocator, "the allocators differ"),
+        (replace_interpreted, "the interpreter's operators differ"),
+    ],
+)
+def test_one_difference_is_seen(loaded: Loaded, change: Callable[[Loaded], None], said: str) -> None:
+    change(loaded)
+    assert differences(loaded.before, loaded.probe.tables()) == [said]
+    seen(loaded, f"one byte: {said}")
+
+
 def plant_signature(loaded: Loaded) -> None:
     loaded.probe.call("plant_signature", loaded.own.address(LIBRARIES))
 
@@ -218,7 +265,7 @@ def test_late_failure_leaves_all_as_it_was(loaded: Loaded) -> None:
     """The interpreter's operator is put back as a copy, at another place."""
     loaded.probe.call("plant_late_failure", loaded.own.address(LIBRARIES))
     assert loaded.load_step(STEP_TAKE_OVER) == "its kernels could not be registered: planted"
-    assert differences(loaded.before, loaded.probe.tables()) == ["the interpreted differ"]
+    assert differences(loaded.before, loaded.probe.tables()) == ["the interpreter's operators differ"]
     assert (loaded.probe.hooks_owner(), loaded.probe.generator_owner()) == (OFFICIAL, OFFICIAL)
     assert loaded.probe.interpreted_owners("aten::Generator") == [OFFICIAL]
     loaded.report.setdefault("refusals", []).append("late failure")
