@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,46 +12,52 @@ import pytest
 from fork_tool.common.files import write_atomically
 from fork_tool.mac_library.libraries import load_libraries
 from fork_tool.mac_library.make import Bench, bench_of, python_api
-from fork_tool.mac_library.symbols import imports, PYTHON, system_names
+from fork_tool.mac_library.symbols import system_names
 from fork_tool.paths import own_layout
 from fork_tool.series.project import Project
-from mac_code.machine import Machine
-from mac_code.process import Image, Process, System
-from mac_code.runtime import build_probe, build_runtime, LIBCXX, LIBSYSTEM
-from mac_code.system import MacOS
+from mac_code.machine import Machine, Snapshot
+from mac_code.process import Image, LIBSYSTEM, PYTHON
+from mac_code.runtime import build_runtime, LIBCXX, Runtime
+from mac_code.system import MacProcess
 from mac_code.tables import Probe, Tables
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """The files that `make wheel` made, and what was built beside them."""
+    """The library that `make wheel` made, and what is needed to run it."""
 
     bench: Bench
-    torch: Path
     library: Path
-    probe: Path
-    systems: dict[str, System]
-    files: dict[str, Path]
+    # The official libraries.
+    official: Path
+    runtime: Runtime
+    new_process: Callable[[], MacProcess]
 
 
 @dataclass
 class Loaded:
     """The process with everything loaded, before the take-over."""
 
-    machine: Machine
-    macos: MacOS
-    process: Process
+    process: MacProcess
     own: Image
     probe: Probe
     # Before our library was loaded.
     before: Tables
-    snapshot: list[tuple[int, bytes]]
+    snapshot: Snapshot
     report: dict[str, Any] = field(default_factory=dict)
 
-    def load_step(self, step: int) -> str | None:
-        """Call the library's one function for its loader."""
+    @property
+    def machine(self) -> Machine:
+        return self.process.machine
+
+    def load_step(self, step: int) -> str:
+        """Call the library's one function for its loader; returns why it refuses, or nothing."""
         answer = self.machine.call(self.own.address("_torch_mps_graph_load"), step)
-        return self.machine.text(answer) if answer else None
+        return self.machine.text(answer) if answer else ""
+
+    def seen(self, fault: str) -> None:
+        """Count a planted fault that a check has seen."""
+        self.report.setdefault("planted_faults_seen", []).append(fault)
 
 
 @pytest.fixture(scope="session")
@@ -60,45 +66,30 @@ def inputs() -> Inputs:
     bench = bench_of(Project(own_layout()), None)
     places = bench.places
     torch, library = places.official(bench.python) / "torch", places.library(bench.python)
-    assert library.is_file() and torch.is_dir(), "There is no library for a Mac: run `make wheel` first."
+    assert library.is_file(), f"There is no {places.shown(library)}: run `make wheel` first."
     apple = load_libraries(places, torch)
-    runtime = build_runtime(bench)
-    libsystem = system_names(places) | {"_mac_code_stop"}
-    files = {f"@rpath/{path.name}": path for path in sorted((torch / "lib").glob("*.dylib"))}
-    taken: dict[str, set[str]] = {}
-    for path in files.values():
-        for each in imports(path):
-            if not each.library.startswith("@rpath/"):
-                taken.setdefault(each.library, set()).add(each.name)
-    # What the official libraries take is there; ours may take no more than `make wheel` lets it.
-    systems = {path: System(path.rsplit("/", 1)[-1], names.__contains__) for path, names in taken.items() if path}
-    systems |= {each.path: System(each.path.rsplit("/", 1)[-1], each.names.__contains__) for each in apple}
-    systems[PYTHON] = System(PYTHON, (python_api(bench) | taken[""]).__contains__)
-    systems[LIBSYSTEM] = System("libSystem.B.dylib", libsystem.__contains__, (runtime.shim, runtime.unwind))
-    systems[LIBCXX] = System("libc++.1.dylib", lambda name: False, (runtime.cxx,))
-    return Inputs(bench, torch, library, build_probe(bench, torch, apple), systems, files)
+    runtime = build_runtime(bench, torch, apple)
+    files = {f"@rpath/{path.name}": path for path in (torch / "lib").glob("*.dylib")} | {LIBCXX: runtime.cxx}
+    names = {each.path: each.names for each in apple}
+    names |= {LIBSYSTEM: system_names(places), PYTHON: python_api(bench)}
+    official = torch / "lib"
+    return Inputs(bench, library, official, runtime, lambda: MacProcess(runtime, files, names, official))
 
 
 @pytest.fixture(scope="session")
 def first(inputs: Inputs) -> Iterator[Loaded]:
     """Load and initialize everything, in the order in which a process does."""
     began = time.monotonic()
-    machine = Machine()
-    macos = MacOS(machine)
-    process = Process(machine, inputs.systems, inputs.files, macos.variables())
-    macos.attach(process)
-    for image in process.images:
-        process.initialize(image)
-    process.load(inputs.files["@rpath/libtorch_python.dylib"])
-    # Those of libtorch_python need Python.
+    process = inputs.new_process()
+    process.load(inputs.official / "libtorch_python.dylib")
+    # The initializers of libtorch_python need Python.
     for name in ("libc10", "libomp", "libtorch_cpu", "libtorch", "libshm"):
         process.initialize(process.image(f"{name}.dylib"))
-    probe = Probe(process, process.load(inputs.probe))
-    process.initialize(probe.image)
+    probe = Probe(process, process.load(inputs.runtime.probe))
     before = probe.tables()
     own = process.load(inputs.library)
     process.initialize(own)
-    loaded = Loaded(machine, macos, process, own, probe, before, machine.snapshot(macos.heap_end))
+    loaded = Loaded(process, own, probe, before, process.machine.snapshot(process.heap_end))
     loaded.report["seconds_to_load"] = round(time.monotonic() - began, 1)
     loaded.report["initializers"] = {image.name: image.initialized for image in process.images}
     yield loaded
@@ -112,5 +103,3 @@ def loaded(first: Loaded) -> Loaded:
     """The process as it was when everything was loaded."""
     first.machine.restore(first.snapshot)
     return first
-
-

@@ -3,9 +3,7 @@
 import ctypes
 import mmap
 import struct
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from inspect import signature
 from typing import Any
 
@@ -16,33 +14,20 @@ from unicorn import arm64_const as arm64
 _UNICORN: Any = unicorn
 # What stands for a function of macOS: it gets the machine and its arguments, and returns x0 unless it returns None.
 Handler = Callable[..., int | None]
+Snapshot = list[tuple[int, bytes]]
 
 # Where the parts of the memory begin, and their sizes.
 HEAP, HEAP_BYTES = 0x6000_0000_0000, 0x8000_0000
 _STACK, _STACK_BYTES = 0x6800_0000_0000, 0x100_0000
-_THREAD, _THREAD_BYTES = 0x6900_0000_0000, 0x100_0000
 _TRAPS, _TRAP_BYTES = 0x7000_0000_0000, 0x20_0000
 _DATA, _DATA_BYTES = 0x7100_0000_0000, 0x100_0000
-_IMAGES = 0x1_0000_0000
+_IMAGES, _GAP = 0x1_0000_0000, 0x100_0000
 _RETURN = 0xD65F03C0
 _WORD = (1 << 64) - 1
-_PAGE = 0x4000
 
 
 class Stopped(Exception):
     """The emulated code did what it must not; the text names the function and the place."""
-
-
-@dataclass(frozen=True)
-class Region:
-    """A part of the memory; both sides see the same bytes."""
-
-    begin: int
-    memory: memoryview
-
-    @property
-    def end(self) -> int:
-        return self.begin + len(self.memory)
 
 
 class Machine:
@@ -51,51 +36,44 @@ class Machine:
     def __init__(self) -> None:
         self._uc = _UNICORN.Uc(unicorn.UC_ARCH_ARM64, unicorn.UC_MODE_ARM)
         self._uc.ctl_set_cpu_model(arm64.UC_CPU_ARM64_MAX)
-        self._regions: list[Region] = []
+        self._regions: list[tuple[int, memoryview]] = []
+        self._kept: list[tuple[int, int]] = []
         self._traps: list[str] = []
         self._handlers: dict[str, tuple[Handler, int]] = {}
-        self._trap_of: dict[str, int] = {}
         self._data: dict[str, int] = {}
-        self._kept: list[tuple[int, int]] = []
-        self._next_image, self._next_data, self._next_thread = _IMAGES, _DATA, _THREAD
-        # How often each function of macOS was called.
-        self.calls: Counter[str] = Counter()
+        self._next_image, self._next_data = _IMAGES, _DATA
         # Says where an address lies, for messages.
         self.describe: Callable[[int], str] = hex
-        # Names of functions are never read as data: their memory can only be executed.
+        self._fault = 0
         traps = self._map(_TRAPS, _TRAP_BYTES, unicorn.UC_PROT_EXEC)
         traps[:] = struct.pack("<I", _RETURN) * (_TRAP_BYTES // 4)
-        plain = unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE
-        for begin, size in ((_DATA, _DATA_BYTES), (HEAP, HEAP_BYTES), (_STACK, _STACK_BYTES), (_THREAD, _THREAD_BYTES)):
-            self._map(begin, size, plain)
+        for begin, size in ((_DATA, _DATA_BYTES), (HEAP, HEAP_BYTES), (_STACK, _STACK_BYTES)):
+            self._map(begin, size, unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE)
+        # Lets code use the vector registers.
         self._uc.reg_write(arm64.UC_ARM64_REG_CPACR_EL1, 3 << 20)
         self._uc.hook_add(unicorn.UC_HOOK_CODE, self._trapped, begin=_TRAPS, end=_TRAPS + _TRAP_BYTES)
-        self._returned = self.trap("return to the caller")
+        self._uc.hook_add(unicorn.UC_HOOK_MEM_INVALID, self._note_fault)
+        self._end = self.trap("the end of a call")
+
+    # Memory: both sides see the same bytes.
 
     def _map(self, begin: int, size: int, access: int) -> memoryview:
         memory = mmap.mmap(-1, size)
         self._uc.mem_map_ptr(begin, size, access, ctypes.addressof(ctypes.c_char.from_buffer(memory)))
-        region = Region(begin, memoryview(memory))
-        self._regions.append(region)
-        return region.memory
+        self._regions.append((begin, memoryview(memory)))
+        return self._regions[-1][1]
 
-    # Memory
-
-    def place_image(self, size: int) -> Region:
-        """Make room for an image."""
+    def place_image(self, size: int) -> tuple[int, memoryview]:
+        """Make room for a library."""
         begin = self._next_image
-        rounded = (size + _PAGE - 1) // _PAGE * _PAGE
-        # A gap, so that an address past its end is nobody's.
-        self._next_image += (rounded + 0x100_0000) & ~0xFF_FFFF
-        self._map(begin, rounded, unicorn.UC_PROT_ALL)
-        return self._regions[-1]
+        self._next_image += (size + 2 * _GAP) // _GAP * _GAP
+        return begin, self._map(begin, (size + 0x3FFF) & ~0x3FFF, unicorn.UC_PROT_ALL)
 
     def view(self, address: int, size: int) -> memoryview:
         """The bytes of a place; writing changes the memory."""
-        for region in self._regions:
-            if region.begin <= address and address + size <= region.end:
-                at = address - region.begin
-                return region.memory[at : at + size]
+        for begin, memory in self._regions:
+            if begin <= address and address + size <= begin + len(memory):
+                return memory[address - begin : address - begin + size]
         raise Stopped(f"{size} bytes at {address:#x} are nobody's memory")
 
     def read(self, address: int, size: int) -> bytes:
@@ -105,17 +83,16 @@ class Machine:
         self.view(address, len(content))[:] = content
 
     def word(self, address: int) -> int:
-        """The pointer at a place."""
-        return int(struct.unpack_from("<Q", self.view(address, 8))[0])
+        return int(struct.unpack("<Q", self.view(address, 8))[0])
 
     def write_word(self, address: int, value: int) -> None:
-        struct.pack_into("<Q", self.view(address, 8), 0, value & _WORD)
+        self.write(address, struct.pack("<Q", value & _WORD))
 
     def text(self, address: int) -> str:
         """The string of C at a place."""
         found = b""
         while b"\0" not in found:
-            # No read crosses a page, and no region ends within one.
+            # No region ends within so many bytes.
             size = 256 - address % 256
             found += self.read(address, size)
             address += size
@@ -124,7 +101,7 @@ class Machine:
     def data(self, name: str, content: bytes | int = 64) -> int:
         """The address of a variable of macOS, made at the first call with this content or of this many zero bytes."""
         if name not in self._data:
-            filled = bytes(content) if isinstance(content, int) else content
+            filled = bytes(content)
             self._data[name] = self._next_data
             self._next_data += (len(filled) + 63) // 64 * 64
             self.write(self._data[name], filled)
@@ -134,12 +111,19 @@ class Machine:
         """The address of this text."""
         return self.data(f"text {text}", text.encode() + b"\0")
 
-    def thread_block(self, content: bytes) -> int:
-        """Give a library's thread-local variables their place."""
-        begin = (self._next_thread + 63) // 64 * 64
-        self._next_thread = begin + len(content)
-        self.write(begin, content)
-        return begin
+    def keep(self, begin: int, size: int) -> None:
+        """Let `snapshot` keep this part of the memory."""
+        self._kept.append((begin, size))
+
+    def snapshot(self, heap_end: int) -> Snapshot:
+        """The content of everything that code can change, the heap up to its end."""
+        parts = [*self._kept, (HEAP, heap_end - HEAP), (_DATA, self._next_data - _DATA)]
+        return [(begin, self.read(begin, size)) for begin, size in parts]
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Bring everything back to what it was."""
+        for begin, content in snapshot:
+            self.write(begin, content)
 
     # Calls
 
@@ -147,81 +131,53 @@ class Machine:
         """Set what a function of macOS does."""
         self._handlers[name] = (handler, len(signature(handler).parameters))
 
-    @property
-    def handled(self) -> set[str]:
-        """The functions that are written in Python."""
-        return set(self._handlers)
-
     def trap(self, name: str) -> int:
-        """The address that stands for a function of macOS."""
-        if name not in self._trap_of:
-            self._trap_of[name] = _TRAPS + 16 * len(self._traps)
+        """The address that stands for a function of macOS. Where nobody has written it, there is no memory."""
+        if name not in self._traps:
             self._traps.append(name)
-        return self._trap_of[name]
+        known = name in self._handlers or name == self._traps[0]
+        return _TRAPS + 16 * self._traps.index(name) + (0 if known else _TRAP_BYTES)
 
-    def trap_name(self, address: int) -> str | None:
-        """The function that an address stands for."""
-        number, rest = divmod(address - _TRAPS, 16)
-        return self._traps[number] if not rest and 0 <= number < len(self._traps) else None
+    def trap_name(self, address: int) -> str:
+        """The function that an address stands for, or an empty string."""
+        number = (address - _TRAPS) % _TRAP_BYTES // 16
+        return self._traps[number] if _TRAPS <= address < _TRAPS + 2 * _TRAP_BYTES and number < len(self._traps) else ""
 
-    def register(self, number: int) -> int:
-        """The content of x0 to x28."""
-        return int(self._uc.reg_read(arm64.UC_ARM64_REG_X0 + number))
+    def _register(self, number: int) -> int:
+        return int(self._uc.reg_read(number))
 
     def set_double(self, value: float) -> None:
         """Return a double in place of an integer."""
         self._uc.reg_write(arm64.UC_ARM64_REG_D0, struct.unpack("<Q", struct.pack("<d", value))[0])
 
     @property
-    def stack(self) -> int:
-        return int(self._uc.reg_read(arm64.UC_ARM64_REG_SP))
+    def caller(self) -> str:
+        """The place of the call of the running function."""
+        return self.describe(self._register(arm64.UC_ARM64_REG_LR) - 4)
 
-    @property
-    def caller(self) -> int:
-        """The call of the running function of macOS: the instruction before the one that it returns to."""
-        return int(self._uc.reg_read(arm64.UC_ARM64_REG_LR)) - 4
+    def _note_fault(self, _uc: object, _kind: int, address: int, _size: int, _value: int, _data: object) -> bool:
+        self._fault = address
+        return False
 
     def _trapped(self, _uc: object, address: int, _size: int, _data: object) -> None:
-        if address == self._returned:
-            return
-        name = self.trap_name(address)
-        if name not in self._handlers:
-            raise Stopped(f"{name or hex(address)} was called, which nobody has written, from {self.describe(self.caller)}")
-        self.calls[name] += 1
-        handler, count = self._handlers[name]
-        result = handler(self, *(self.register(number) for number in range(count - 1)))
-        if result is not None:
-            self._uc.reg_write(arm64.UC_ARM64_REG_X0, result & _WORD)
+        if address != self._end:
+            handler, count = self._handlers[self.trap_name(address)]
+            result = handler(self, *(self._register(arm64.UC_ARM64_REG_X0 + number) for number in range(count - 1)))
+            if result is not None:
+                self._uc.reg_write(arm64.UC_ARM64_REG_X0, result & _WORD)
 
     def call(self, address: int, *arguments: int) -> int:
         """Run a function to its end and return x0."""
-        uc = self._uc
-        uc.reg_write(arm64.UC_ARM64_REG_SP, _STACK + _STACK_BYTES - 0x1000)
-        uc.reg_write(arm64.UC_ARM64_REG_FP, 0)
+        self._uc.reg_write(arm64.UC_ARM64_REG_SP, _STACK + _STACK_BYTES - 0x1000)
+        self._uc.reg_write(arm64.UC_ARM64_REG_LR, self._end)
         for number, argument in enumerate(arguments):
-            uc.reg_write(arm64.UC_ARM64_REG_X0 + number, argument)
-        uc.reg_write(arm64.UC_ARM64_REG_LR, self._returned)
+            self._uc.reg_write(arm64.UC_ARM64_REG_X0 + number, argument)
         try:
-            uc.emu_start(address, self._returned)
+            self._uc.emu_start(address, self._end)
         except _UNICORN.UcError as problem:
-            at = int(uc.reg_read(arm64.UC_ARM64_REG_PC))
-            raise Stopped(
-                f"{problem} at {self.describe(at)}, called from {self.describe(self.caller)}"
-            ) from None
-        return self.register(0)
-
-    # The way back
-
-    def keep(self, begin: int, size: int) -> None:
-        """Let `snapshot` keep this part of the memory."""
-        self._kept.append((begin, size))
-
-    def snapshot(self, heap_end: int) -> list[tuple[int, bytes]]:
-        """The content of everything that code can change; the heap up to its end."""
-        parts = [*self._kept, (HEAP, heap_end - HEAP), (_DATA, self._next_data - _DATA)]
-        return [(begin, self.read(begin, size)) for begin, size in [*parts, (_THREAD, self._next_thread - _THREAD)]]
-
-    def restore(self, snapshot: list[tuple[int, bytes]]) -> None:
-        """Bring everything back to what it was."""
-        for begin, content in snapshot:
-            self.write(begin, content)
+            at = self._register(arm64.UC_ARM64_REG_PC)
+            if at == self._fault:
+                name = self.trap_name(at) or hex(at)
+                raise Stopped(f"{name} was called, which nobody has written, from {self.caller}") from None
+            raise Stopped(f"{problem} of {self.describe(self._fault)} at {self.describe(at)}") from None
+        return self._register(arm64.UC_ARM64_REG_X0)

@@ -17,6 +17,8 @@
 
 #define SHARED extern "C" __attribute__((visibility("default")))
 
+using torch_mps_graph::DeferredLibrary;
+
 namespace {
 
 // The private members to look at. An explicit instantiation may name what is private.
@@ -26,23 +28,28 @@ struct Opened {
     return Member;
   }
 };
-
-struct Operators { friend constexpr auto opened(Operators); };
-template struct Opened<Operators, &c10::Dispatcher::operators_>;
-struct Fallbacks { friend constexpr auto opened(Fallbacks); };
-template struct Opened<Fallbacks, &c10::Dispatcher::backendFallbackKernels_>;
-struct Table { friend constexpr auto opened(Table); };
-template struct Opened<Table, &c10::impl::OperatorEntry::dispatchTable_>;
-struct Kernels { friend constexpr auto opened(Kernels); };
-template struct Opened<Kernels, &c10::impl::OperatorEntry::kernels_>;
+#define OPEN(name, member)                           \
+  struct name {                                      \
+    friend constexpr auto opened(name);              \
+  };                                                 \
+  template struct Opened<name, &c10::member>
+OPEN(Operators, Dispatcher::operators_);
+OPEN(Fallbacks, Dispatcher::backendFallbackKernels_);
+OPEN(Table, impl::OperatorEntry::dispatchTable_);
+OPEN(Kernels, impl::OperatorEntry::kernels_);
 
 static_assert(sizeof(c10::KernelFunction) == 32, "tables.py reads it as four pointers");
+constexpr auto kDeviceTypes = static_cast<int>(c10::COMPILE_TIME_MAX_DEVICE_TYPES);
+constexpr const char* kGenerator = "aten::Generator";
 
 // What Python reads: numbers of 8 bytes, and strings after their size.
-class Writer {
- public:
+struct Answer {
+  const char* begin = nullptr;
+  uint64_t size = 0;
+  std::string content;
+
   void number(uint64_t value) {
-    content_.append(reinterpret_cast<const char*>(&value), sizeof(value));
+    content.append(reinterpret_cast<const char*>(&value), sizeof(value));
   }
 
   void address(const void* value) {
@@ -51,56 +58,41 @@ class Writer {
 
   void text(const std::string& value) {
     number(value.size());
-    content_ += value;
+    content += value;
   }
 
-  void kernel(const c10::KernelFunction& kernel) {
-    content_.append(reinterpret_cast<const char*>(&kernel), sizeof(kernel));
+  template <typename List>
+  void kernels(const List& list) {
+    number(list.size());
+    for (const c10::impl::AnnotatedKernel& each : list) {
+      content.append(reinterpret_cast<const char*>(&each.kernel), sizeof(each.kernel));
+    }
   }
 
-  const std::string& content() const {
-    return content_;
+  const Answer* end() {
+    begin = content.data();
+    size = content.size();
+    return this;
   }
-
- private:
-  std::string content_;
 };
-
-struct Answer {
-  const char* begin;
-  uint64_t size;
-};
-
-const Answer* answer(const Writer& writer) {
-  static std::string kept;
-  static Answer result;
-  kept = writer.content();
-  result = {kept.data(), kept.size()};
-  return &result;
-}
-
-constexpr auto kDeviceTypes = static_cast<int>(c10::COMPILE_TIME_MAX_DEVICE_TYPES);
 
 } // namespace
 
 /// All tables; asks for nothing that torch decides at the first question.
 SHARED const Answer* mac_code_tables() {
-  Writer out;
+  auto& out = *new Answer;
   auto& dispatcher = c10::Dispatcher::singleton();
-  out.number(c10::num_runtime_entries);
+  const auto& fallbacks = dispatcher.*opened(Fallbacks{});
+  out.kernels(fallbacks);
+  for (const auto& each : fallbacks) {
+    out.address(&each.kernel);
+  }
   for (int key = 0; key <= static_cast<int>(c10::DispatchKey::EndOfRuntimeBackendKeys); key++) {
-    const auto name = static_cast<c10::DispatchKey>(key);
-    out.text(c10::toString(name));
-    out.number(c10::getDispatchTableIndexForDispatchKey(name));
+    out.text(c10::toString(static_cast<c10::DispatchKey>(key)));
+    out.number(c10::getDispatchTableIndexForDispatchKey(static_cast<c10::DispatchKey>(key)));
   }
   out.text("");
-  for (const auto& fallback : dispatcher.*opened(Fallbacks{})) {
-    out.kernel(fallback.kernel);
-    out.address(&fallback.kernel);
-  }
-  const auto& operators = dispatcher.*opened(Operators{});
-  out.number(operators.size());
-  for (const auto& each : operators) {
+  for (const auto& each : dispatcher.*opened(Operators{})) {
     const auto& name = each.op.operator_name();
     out.text(name.overload_name.empty() ? name.name : name.name + "." + name.overload_name);
     out.address((each.op.*opened(Table{})).data());
@@ -108,12 +100,10 @@ SHARED const Answer* mac_code_tables() {
     out.number(kernels.size());
     for (const auto& [key, list] : kernels) {
       out.text(c10::toString(key));
-      out.number(list.size());
-      for (const auto& kernel : list) {
-        out.kernel(kernel.kernel);
-      }
+      out.kernels(list);
     }
   }
+  out.text("");
   out.number(kDeviceTypes);
   for (int type = 0; type < kDeviceTypes; type++) {
     out.address(c10::impl::device_guard_impl_registry[type].load());
@@ -124,7 +114,7 @@ SHARED const Answer* mac_code_tables() {
   for (const auto& each : interpreted) {
     out.address(each.get());
   }
-  return answer(out);
+  return out.end();
 }
 
 /// The hooks. torch asks for them here if nothing has before, and keeps the answer.
@@ -137,22 +127,25 @@ SHARED const void* mac_code_generator() {
   return at::globalContext().defaultGenerator(at::kMPS).unsafeGetGeneratorImpl();
 }
 
-/// The function objects of the interpreter's operators of this name that are not the dispatcher's.
-SHARED const Answer* mac_code_interpreted(const char* name) {
-  Writer out;
-  for (const auto& each : torch::jit::getAllOperatorsFor(c10::Symbol::fromQualString(name))) {
+/// The virtual functions of TorchScript's own operators that make generators.
+SHARED const Answer* mac_code_generator_operators() {
+  auto& out = *new Answer;
+  std::vector<const void*> found;
+  for (const auto& each : torch::jit::getAllOperatorsFor(c10::Symbol::fromQualString(kGenerator))) {
     if (!each->isC10Op()) {
-      const auto operation = each->getOperation();
       // libc++'s std::function ends with a pointer to its content.
-      static_assert(sizeof(operation) == 32);
-      const void* content = nullptr;
-      std::memcpy(&content, reinterpret_cast<const char*>(&operation) + 24, sizeof(content));
-      const void* functions = nullptr;
-      std::memcpy(&functions, content, sizeof(functions));
-      out.address(functions);
+      const auto operation = each->getOperation();
+      static_assert(sizeof(operation) == 4 * sizeof(void*));
+      const void* words[4];
+      std::memcpy(words, &operation, sizeof(words));
+      found.push_back(*static_cast<const void* const*>(words[3]));
     }
   }
-  return answer(out);
+  out.number(found.size());
+  for (const auto* each : found) {
+    out.address(each);
+  }
+  return out.end();
 }
 
 namespace {
@@ -169,17 +162,13 @@ void fillNothing(torch::Library&) {
   throw std::runtime_error("planted");
 }
 
-using torch_mps_graph::DeferredLibrary;
-
 // Puts a block in front of this one.
 void insert(const DeferredLibrary** place, const char* name, c10::DispatchKey key, DeferredLibrary::Fill fill) {
-  alignas(DeferredLibrary) static char memory[sizeof(DeferredLibrary)];
-  auto* block = reinterpret_cast<DeferredLibrary*>(memory);
+  auto* block = static_cast<DeferredLibrary*>(std::calloc(1, sizeof(DeferredLibrary)));
   block->name = name;
   block->key = key;
   block->fill = fill;
   block->file = "probe.cpp";
-  block->line = 1;
   block->next = *place;
   *place = block;
 }
@@ -198,7 +187,7 @@ SHARED void mac_code_plant_signature(const DeferredLibrary** first) {
   insert(endOf(first), "aten", c10::DispatchKey::MPS, fillWrong);
 }
 
-/// Plants a fallback of a device without one, which fails when all kernels and the interpreter's operator are registered.
+/// Plants a fallback of a device without one, which fails when all kernels and TorchScript's operator are registered.
 SHARED void mac_code_plant_late_failure(const DeferredLibrary** first) {
   insert(first, "_", c10::DispatchKey::FPGA, fillNothing);
 }
@@ -208,14 +197,11 @@ SHARED void mac_code_plant_fallback(const DeferredLibrary** first) {
   insert(endOf(first), "_", c10::DispatchKey::MPS, fillNothing);
 }
 
-/// Plants another operator of the interpreter in the place of the one that makes generators.
-SHARED void mac_code_plant_interpreted() {
-  constexpr const char* schema = "aten::Generator(*, Device? device=None, int? seed=None) -> Generator";
-  for (const auto& each : torch::jit::getAllOperatorsFor(c10::Symbol::fromQualString("aten::Generator"))) {
-    if (!each->isC10Op()) {
-      torch::jit::deregisterOperator(each->schema());
-    }
-  }
-  torch::jit::registerOperator(
-      torch::jit::Operator(schema, [](torch::jit::Stack&) {}, c10::AliasAnalysisKind::FROM_SCHEMA));
+/// Plants another operator in the place of the one that makes generators.
+SHARED void mac_code_plant_generator_operator() {
+  torch::jit::deregisterOperator(torch::jit::getAllOperatorsFor(c10::Symbol::fromQualString(kGenerator)).at(0)->schema());
+  torch::jit::registerOperator(torch::jit::Operator(
+      "aten::Generator(*, Device? device=None, int? seed=None) -> Generator",
+      [](torch::jit::Stack&) {},
+      c10::AliasAnalysisKind::FROM_SCHEMA));
 }

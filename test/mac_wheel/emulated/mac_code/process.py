@@ -2,13 +2,18 @@
 
 import struct
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+from fork_tool.mac_library.symbols import Import
 from mac_code.machine import Machine, Stopped
-from mac_code.macho import ANY, Bind, INITIALIZERS, MachO, SELF, THREAD_DATA, THREAD_VARIABLES, THREAD_ZERO, WEAK_DEFINES
+from mac_code.macho import ANY, Bind, INITIALIZERS, MachO, SELF, THREAD_DATA, THREAD_VARIABLES, THREAD_ZERO
+
+LIBSYSTEM = "/usr/lib/libSystem.B.dylib"
+# In the place of a library's name: the interpreter.
+PYTHON = ""
 
 
 class BindError(Exception):
@@ -22,38 +27,21 @@ class Image:
     file: MachO
     base: int
     memory: memoryview
-    # What was bound: the pointer's address, and the owner of what it points to.
-    bound: dict[int, str] = field(default_factory=dict)
     initialized: int = 0
 
     @property
     def name(self) -> str:
         return self.file.path.name
 
-    @property
-    def end(self) -> int:
-        return self.base + len(self.memory)
-
     def address(self, symbol: str) -> int:
         """Where one of its names lies, be it exported or local."""
-        export = self.file.exports.get(symbol)
-        return self.base + (export.address if export else self.file.symbols[symbol])
+        exports = self.file.exports
+        return self.base + (exports[symbol] if symbol in exports else self.file.symbols[symbol])
 
     @cached_property
     def places(self) -> list[tuple[int, str]]:
         """Its names in the order of their addresses."""
         return sorted((address, name) for name, address in self.file.symbols.items())
-
-
-@dataclass(frozen=True)
-class System:
-    """A library of macOS that no file stands for, or only in part."""
-
-    name: str
-    # Whether it has a name, as far as is known.
-    has: Callable[[str], bool]
-    # The files that have parts of it.
-    files: tuple[Path, ...] = ()
 
 
 class Process:
@@ -62,30 +50,29 @@ class Process:
     def __init__(
         self,
         machine: Machine,
-        systems: Mapping[str, System],
+        parts: Sequence[Path],
         files: Mapping[str, Path],
+        names: Mapping[str, Collection[str]],
         variables: Mapping[str, bytes | int],
+        official: Path,
     ):
-        """`files` are libraries by the install name that others take them by, `systems` those of macOS.
+        """Load the files that have parts of libSystem.
 
-        `variables` are the data of macOS, by content or size; all other names of macOS are functions.
+        `files` are libraries by their install names. `names` are those that libraries of macOS have for us; what the
+        libraries in the folder `official` take is there. `variables` are the data of macOS, by content or size.
         """
         self.machine = machine
         self.images: list[Image] = []
-        self._systems, self._files = systems, files
-        self._variables = variables
-        self._of_system: dict[str, list[Image]] = {}
+        self._files, self._names, self._variables, self._official = files, names, variables, official
         machine.describe = self.describe
-        # macOS's own libraries come first, so that no library of ours is asked for their names.
-        for name, system in systems.items():
-            self._of_system[name] = [self._place(MachO(path)) for path in system.files]
-        self._finish([image for images in self._of_system.values() for image in images])
+        self._parts = [self._place(MachO(path)) for path in parts]
+        self._bind(self._parts)
 
     # Looking
 
     def image_at(self, address: int) -> Image | None:
         """The library that an address lies in."""
-        return next((image for image in self.images if image.base <= address < image.end), None)
+        return next((each for each in self.images if each.base <= address < each.base + len(each.memory)), None)
 
     def image(self, name: str) -> Image:
         """The library of this file name."""
@@ -95,7 +82,7 @@ class Process:
         """The file name of the library that an address lies in."""
         image = self.image_at(address)
         if image is not None:
-            return image.name
+            return "macOS" if image in self._parts else image.name
         return "macOS" if self.machine.trap_name(address) else "data" if address else "nothing"
 
     def describe(self, address: int) -> str:
@@ -103,125 +90,96 @@ class Process:
         image = self.image_at(address)
         if image is None:
             return self.machine.trap_name(address) or hex(address)
-        at = address - image.base
-        number = bisect_right(image.places, (at, "\U0010ffff")) - 1
+        number = bisect_right(image.places, (address - image.base, "~")) - 1
         begin, name = image.places[number] if number >= 0 else (0, "?")
-        return f"{image.name} {name}+{at - begin:#x}"
+        return f"{image.name} {name}+{address - image.base - begin:#x}"
 
     # Loading
 
-    def load(self, path: Path, content: bytes | None = None) -> Image:
+    def load(self, path: Path) -> Image:
         """Bring a library and those that it needs into memory and bind them, breadth first as dyld does."""
-        first = self._place(MachO(path, content))
-        fresh = [first]
+        fresh = [self._place(MachO(path))]
         for image in fresh:
-            for name, optional in image.file.dependencies:
-                if self._provider(name) or name in self._systems:
-                    continue
-                if name not in self._files:
-                    if optional:
-                        continue
-                    raise BindError(f"{image.name} needs {name}, which is not there")
-                fresh.append(self._place(MachO(self._files[name])))
-        self._finish(fresh)
-        return first
+            for name in image.file.dependencies:
+                if name in self._files and self._provider(name) is None:
+                    fresh.append(self._place(MachO(self._files[name])))
+        self._bind(fresh)
+        return fresh[0]
 
     def _place(self, file: MachO) -> Image:
-        region = self.machine.place_image(file.size)
-        for segment in file.segments:
-            size = min(segment.file_size, segment.size)
-            region.memory[segment.address : segment.address + size] = file.content[segment.offset : segment.offset + size]
-            if segment.writable:
-                self.machine.keep(region.begin + segment.address, segment.size)
+        base, memory = self.machine.place_image(file.size)
+        content = file.path.read_bytes()
+        for name, address, size, offset, file_size in file.segments:
+            memory[address : address + file_size] = content[offset : offset + file_size]
+            if name.startswith("__DATA"):
+                self.machine.keep(base + address, size)
         # Its header too, which says what it is.
-        self.machine.keep(region.begin, 0x1000)
-        image = Image(file, region.begin, region.memory)
-        self.images.append(image)
-        return image
+        self.machine.keep(base, 0x1000)
+        self.images.append(Image(file, base, memory))
+        return self.images[-1]
 
-    def _finish(self, images: Iterable[Image]) -> None:
-        images = list(images)
+    def _bind(self, images: Sequence[Image]) -> None:
         for image in images:
-            for at in image.file.rebases():
-                value = struct.unpack_from("<Q", image.memory, at)[0]
-                struct.pack_into("<Q", image.memory, at, value + image.base)
-        for image in images:
-            found: dict[tuple[str, int], tuple[int, str]] = {}
-            for bind in image.file.binds():
+            for at in image.file.rebases:
+                struct.pack_into("<Q", image.memory, at, struct.unpack_from("<Q", image.memory, at)[0] + image.base)
+            found: dict[tuple[str, int], int] = {}
+            for bind in image.file.binds:
                 key = (bind.name, bind.ordinal)
                 if key not in found:
                     found[key] = self._resolve(image, bind)
-                self._set(image, bind, *found[key])
+                self._point(image, bind, found[key])
             self._set_thread_variables(image)
+        chosen: dict[str, int] = {}
         for image in images:
-            chosen: dict[str, tuple[int, str] | None] = {}
-            for bind in image.file.weak_binds():
+            for bind in image.file.weak_binds:
                 if bind.name not in chosen:
                     chosen[bind.name] = self._coalesce(bind.name)
-                if (one := chosen[bind.name]) is not None:
-                    self._set(image, bind, *one)
+                if chosen[bind.name]:
+                    self._point(image, bind, chosen[bind.name])
 
-    def _set(self, image: Image, bind: Bind, address: int, owner: str) -> None:
-        value = (address + bind.addend) & 0xFFFFFFFFFFFFFFFF if address else 0
+    def _point(self, image: Image, bind: Bind, address: int) -> None:
+        value = address + bind.addend & 0xFFFFFFFFFFFFFFFF if address else 0
         struct.pack_into("<Q", image.memory, bind.address, value)
-        image.bound[bind.address] = owner
 
     def _provider(self, install_name: str) -> Image | None:
         return next((image for image in self.images if image.file.install_name == install_name), None)
 
-    def _resolve(self, image: Image, bind: Bind) -> tuple[int, str]:
-        """The address of a name in the library that the file says, and that library's name."""
-        if bind.ordinal == ANY:
-            return self._look_everywhere(image, bind)
+    def _resolve(self, image: Image, bind: Bind) -> int:
+        """The address of a name in the library that the file says."""
         if bind.ordinal == SELF:
-            return image.address(bind.name), image.name
-        if not 1 <= bind.ordinal <= len(image.file.dependencies):
-            raise BindError(f"{image.name} takes {bind.name} from its library number {bind.ordinal}, of {len(image.file.dependencies)}")
-        library, _ = image.file.dependencies[bind.ordinal - 1]
-        address = self._in_library(library, bind.name)
-        if address is None and not bind.optional:
-            raise BindError(f"{image.name} takes {bind.name} from {library}, which does not have it")
-        return address or 0, library.rsplit("/", 1)[-1]
-
-    def _in_library(self, library: str, name: str) -> int | None:
+            return image.address(bind.name)
+        if bind.ordinal == ANY:
+            for other in self.images:
+                if bind.name in other.file.exports:
+                    return other.address(bind.name)
+            library = LIBSYSTEM if bind.name in self._names[LIBSYSTEM] else PYTHON
+        else:
+            library = image.file.dependencies[bind.ordinal - 1]
         provider = self._provider(library)
         if provider is not None:
-            export = provider.file.exports.get(name)
-            return provider.base + export.address if export else None
-        return self._in_system(library, name)
+            address = provider.base + provider.file.exports[bind.name] if bind.name in provider.file.exports else None
+        else:
+            address = self._of_macos(image, library, bind.name)
+        if address is None and not bind.optional:
+            raise BindError(f"{image.name} takes {bind.name} from {library or 'Python'}, which does not have it")
+        return address or 0
 
-    def _in_system(self, library: str, name: str) -> int | None:
-        for image in self._of_system.get(library, ()):
-            if name in image.file.exports:
-                return image.address(name)
-        if library not in self._systems or not self._systems[library].has(name):
+    def _of_macos(self, image: Image, library: str, name: str) -> int | None:
+        if library == LIBSYSTEM:
+            for part in self._parts:
+                if name in part.file.exports:
+                    return part.address(name)
+        if image.file.path.parent != self._official and name not in self._names.get(library, ()):
             return None
-        if name in self._variables:
-            return self.machine.data(name, self._variables[name])
-        if name.startswith(("_OBJC_CLASS_$_", "_OBJC_METACLASS_$_")):
-            return self.machine.data(name)
+        if name in self._variables or name.startswith("_OBJC_"):
+            return self.machine.data(name, self._variables.get(name, 64))
         return self.machine.trap(name)
 
-    def _look_everywhere(self, image: Image, bind: Bind) -> tuple[int, str]:
-        for other in self.images:
-            if bind.name in other.file.exports:
-                return other.address(bind.name), other.name
-        for library, system in self._systems.items():
-            address = self._in_system(library, bind.name)
-            if address is not None:
-                return address, system.name
-        raise BindError(f"{image.name} takes {bind.name} from whichever library has it, and none does")
-
-    def _coalesce(self, name: str) -> tuple[int, str] | None:
-        """The one copy of a name for all libraries: the first that is not weak, else the first."""
-        weak: tuple[int, str] | None = None
-        for image in self.images:
-            export = image.file.exports.get(name) if image.file.flags & WEAK_DEFINES else None
-            if export and not export.weak:
-                return image.base + export.address, image.name
-            if export and weak is None:
-                weak = image.base + export.address, image.name
-        return weak
+    def _coalesce(self, name: str) -> int:
+        """The one copy of a name for all libraries: the first that is not weak, else the first, or 0."""
+        found = [image for image in self.images if name in image.file.shared]
+        strong = [image for image in found if not image.file.shared[name]]
+        return next((image.address(name) for image in (*strong, *found)), 0)
 
     def _set_thread_variables(self, image: Image) -> None:
         """Give the one thread its copy of the library's thread-local variables."""
@@ -232,14 +190,15 @@ class Process:
         content = bytearray(end - begin)
         for part in parts:
             if part.kind == THREAD_DATA:
-                content[part.address - begin : part.address - begin + part.size] = image.memory[part.address : part.address + part.size]
-        block = self.machine.thread_block(bytes(content))
+                at = slice(part.address - begin, part.address - begin + part.size)
+                content[at] = image.memory[part.address : part.address + part.size]
+        block = self.machine.data(f"thread-local variables of {image.name}", bytes(content))
         for part in image.file.sections_of(THREAD_VARIABLES):
-            for at in range(part.address, part.address + part.size, 24):
+            for address in range(part.address, part.address + part.size, 24):
                 # The third word stays: the variable's offset in the block.
-                struct.pack_into("<Q", image.memory, at + 8, block)
+                struct.pack_into("<Q", image.memory, address + 8, block)
 
-    # Running
+    # Running, and checking
 
     def initialize(self, image: Image) -> int:
         """Run a library's initializers; returns how many."""
@@ -253,3 +212,16 @@ class Process:
                     raise Stopped(f"initializer {number} of {count} in {image.name}: {problem}") from None
                 image.initialized += 1
         return image.initialized
+
+    def wrong_bindings(self, image: Image, taken: Sequence[Import]) -> Iterator[str]:
+        """A sentence for each pointer that does not lead into the library that the symbol table says (`taken`).
+
+        The symbol table is written apart from the instructions that dyld follows.
+        """
+        owners = {each.name: PurePosixPath(each.library).name for each in taken}
+        files = {other.name for other in self.images}
+        for bind in image.file.binds:
+            wanted = owners[bind.name]
+            found = self.owner(self.machine.word(image.base + bind.address) - bind.addend)
+            if found != wanted if wanted in files else found not in ("macOS", "data"):
+                yield f"{bind.name} is bound to {found}, not to {wanted or 'Python'}"

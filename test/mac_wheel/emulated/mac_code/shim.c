@@ -1,91 +1,59 @@
-/* The parts of libSystem that are called too often for Python, or that call back. One thread, and memory that is never
-   given back. */
+/* The parts of libSystem that are called too often for Python, or that call back. There is one thread, so that locks need
+   nothing, and memory is never given back. */
 
 typedef unsigned long size_t;
 typedef unsigned char byte;
 #define SHARED __attribute__((visibility("default")))
+#define SUCCEEDS(name) \
+  SHARED int name(void) { return 0; }
 
-/* In Python. */
-extern void mac_code_stop(const char *reason) __attribute__((noreturn));
+static char *heap, *heap_end;
 
-/* Memory */
-
-static char *heap, *heap_last;
-
-SHARED void mac_code_set_heap(char *begin, char *end) {
-  heap = begin;
-  heap_last = end;
-}
-
+SHARED void mac_code_set_heap(char *begin, char *end) { heap = begin, heap_end = end; }
 SHARED char *mac_code_heap(void) { return heap; }
 
-static void *allocate(size_t alignment, size_t size) {
-  char *found = (char *)(((size_t)heap + 16 + alignment - 1) & ~(alignment - 1));
+SHARED void *aligned_alloc(size_t alignment, size_t size) {
+  char *found = (char *)(((size_t)heap + 16 + alignment - 1) & -alignment);
   size = (size + 15) & ~15ul;
-  if (size > (size_t)(heap_last - found)) {
-    mac_code_stop("the heap is full");
-  }
+  if (size > (size_t)(heap_end - found)) __builtin_trap();
   ((size_t *)found)[-1] = size;
   heap = found + size;
   return found;
 }
 
-SHARED void *malloc(size_t size) { return allocate(16, size); }
-SHARED void free(void *memory) { (void)memory; }
-SHARED size_t malloc_size(const void *memory) { return memory ? ((const size_t *)memory)[-1] : 0; }
-SHARED void *aligned_alloc(size_t alignment, size_t size) { return allocate(alignment < 16 ? 16 : alignment, size); }
-
+SHARED void *malloc(size_t size) { return aligned_alloc(16, size); }
+SHARED void free(void *memory) {}
 SHARED int posix_memalign(void **result, size_t alignment, size_t size) {
-  *result = aligned_alloc(alignment, size);
-  return 0;
+  return *result = aligned_alloc(alignment, size), 0;
 }
-
-/* Bytes */
 
 SHARED void *memset(void *to, int value, size_t size) {
   byte *next = to;
-  for (; size && ((size_t)next & 7); size--) *next++ = (byte)value;
-  const size_t eight = (byte)value * 0x0101010101010101ul;
-  for (; size >= 8; size -= 8, next += 8) *(size_t *)next = eight;
+  for (; size >= 8; size -= 8, next += 8) *(size_t *)next = (byte)value * 0x0101010101010101ul;
   while (size--) *next++ = (byte)value;
   return to;
 }
 
-SHARED void *memcpy(void *to, const void *from, size_t size) {
-  byte *next = to;
-  const byte *source = from;
-  for (; size >= 8; size -= 8, next += 8, source += 8) *(size_t *)next = *(const size_t *)source;
-  while (size--) *next++ = *source++;
-  return to;
-}
+SHARED void bzero(void *to, size_t size) { memset(to, 0, size); }
 
 SHARED void *memmove(void *to, const void *from, size_t size) {
-  byte *last = (byte *)to + size;
-  const byte *source = (const byte *)from + size;
-  if ((byte *)to <= (const byte *)from || (byte *)to >= source) {
-    return memcpy(to, from, size);
+  byte *next = to, *last = next + size;
+  const byte *source = from, *source_last = source + size;
+  if (next <= source || next >= source_last) {
+    for (; size >= 8; size -= 8, next += 8, source += 8) *(size_t *)next = *(const size_t *)source;
+    while (size--) *next++ = *source++;
+  } else {
+    while (size--) *--last = *--source_last;
   }
-  while (size--) *--last = *--source;
   return to;
 }
 
+SHARED void *memcpy(void *to, const void *from, size_t size) { return memmove(to, from, size); }
 SHARED void *calloc(size_t count, size_t size) { return memset(malloc(count * size), 0, count * size); }
 
 SHARED void *realloc(void *old, size_t size) {
-  void *result = malloc(size);
-  const size_t before = malloc_size(old);
-  return memcpy(result, old, before < size ? before : size);
-}
-
-SHARED void bzero(void *to, size_t size) { memset(to, 0, size); }
-SHARED void *__memcpy_chk(void *to, const void *from, size_t size, size_t room) {
-  return size <= room ? memcpy(to, from, size) : (mac_code_stop("memcpy writes past its end"), to);
-}
-SHARED void *__memmove_chk(void *to, const void *from, size_t size, size_t room) {
-  return size <= room ? memmove(to, from, size) : (mac_code_stop("memmove writes past its end"), to);
-}
-SHARED void *__memset_chk(void *to, int value, size_t size, size_t room) {
-  return size <= room ? memset(to, value, size) : (mac_code_stop("memset writes past its end"), to);
+  const size_t before = old ? ((size_t *)old)[-1] : 0;
+  return memmove(malloc(size), old, before < size ? before : size);
 }
 
 SHARED void memset_pattern16(void *to, const void *pattern, size_t size) {
@@ -93,8 +61,7 @@ SHARED void memset_pattern16(void *to, const void *pattern, size_t size) {
 }
 
 SHARED int memcmp(const void *left, const void *right, size_t size) {
-  const byte *a = left, *b = right;
-  for (; size--; a++, b++) {
+  for (const byte *a = left, *b = right; size--; a++, b++) {
     if (*a != *b) return *a - *b;
   }
   return 0;
@@ -107,8 +74,6 @@ SHARED void *memchr(const void *in, int value, size_t size) {
   return 0;
 }
 
-/* Strings */
-
 SHARED size_t strlen(const char *text) {
   size_t size = 0;
   while (text[size]) size++;
@@ -117,138 +82,69 @@ SHARED size_t strlen(const char *text) {
 
 SHARED int strncmp(const char *left, const char *right, size_t size) {
   for (; size--; left++, right++) {
-    if (*left != *right) return (byte)*left - (byte)*right;
-    if (!*left) break;
+    if (*left != *right || !*left) return (byte)*left - (byte)*right;
   }
   return 0;
 }
 
 SHARED int strcmp(const char *left, const char *right) { return strncmp(left, right, ~0ul); }
 
-SHARED char *strchr(const char *in, int value) {
-  for (;; in++) {
-    if (*in == (char)value) return (char *)in;
-    if (!*in) return 0;
-  }
-}
-
-SHARED char *strrchr(const char *in, int value) {
-  char *found = 0;
-  for (;; in++) {
-    if (*in == (char)value) found = (char *)in;
-    if (!*in) return found;
-  }
-}
-
 SHARED char *strstr(const char *in, const char *what) {
   const size_t size = strlen(what);
-  for (;; in++) {
+  for (; *in; in++) {
     if (!strncmp(in, what, size)) return (char *)in;
-    if (!*in) return 0;
   }
+  return size ? 0 : (char *)in;
 }
 
-SHARED char *strcpy(char *to, const char *from) { return memcpy(to, from, strlen(from) + 1); }
-SHARED char *strdup(const char *text) { return strcpy(malloc(strlen(text) + 1), text); }
+SHARED char *strdup(const char *text) { return memcpy(malloc(strlen(text) + 1), text, strlen(text) + 1); }
 
-/* Threads: there is one, and a wait for another one stops. */
+SUCCEEDS(pthread_mutexattr_init)
+SUCCEEDS(pthread_mutexattr_settype)
+SUCCEEDS(pthread_mutexattr_destroy)
+SUCCEEDS(pthread_mutex_init)
+SUCCEEDS(pthread_mutex_destroy)
+SUCCEEDS(pthread_mutex_lock)
+SUCCEEDS(pthread_mutex_unlock)
+SUCCEEDS(pthread_rwlock_rdlock)
+SUCCEEDS(pthread_rwlock_unlock)
+SUCCEEDS(pthread_cond_init)
+SUCCEEDS(pthread_cond_broadcast)
 
-struct mutex { long signature; int recursive, held; };
-
-SHARED int pthread_mutexattr_init(int *attributes) { return *attributes = 0; }
-SHARED int pthread_mutexattr_destroy(int *attributes) { return 0 & (long)attributes; }
-/* PTHREAD_MUTEX_RECURSIVE */
-SHARED int pthread_mutexattr_settype(int *attributes, int type) { return *attributes = type == 2, 0; }
-
-SHARED int pthread_mutex_init(struct mutex *mutex, const int *attributes) {
-  mutex->held = 0;
-  mutex->recursive = attributes ? *attributes : 0;
-  return 0;
-}
-
-SHARED int pthread_mutex_destroy(struct mutex *mutex) { return 0 & (long)mutex; }
-
-SHARED int pthread_mutex_lock(struct mutex *mutex) {
-  /* PTHREAD_RECURSIVE_MUTEX_INITIALIZER's signature */
-  if (mutex->held && !mutex->recursive && mutex->signature != 0x32AAABA2) mac_code_stop("a lock waits for itself");
-  mutex->held++;
-  return 0;
-}
-
-SHARED int pthread_mutex_unlock(struct mutex *mutex) {
-  if (!mutex->held) mac_code_stop("a lock that is not held is given back");
-  mutex->held--;
-  return 0;
-}
-
-struct shared_lock { long signature; int readers, writers; };
-
-SHARED int pthread_rwlock_init(struct shared_lock *lock, const void *attributes) {
-  lock->readers = lock->writers = 0;
-  return 0 & (long)attributes;
-}
-SHARED int pthread_rwlock_destroy(struct shared_lock *lock) { return 0 & (long)lock; }
-SHARED int pthread_rwlock_rdlock(struct shared_lock *lock) {
-  if (lock->writers) mac_code_stop("a lock waits for itself");
-  return lock->readers++, 0;
-}
-SHARED int pthread_rwlock_wrlock(struct shared_lock *lock) {
-  if (lock->writers || lock->readers) mac_code_stop("a lock waits for itself");
-  return lock->writers++, 0;
-}
-SHARED int pthread_rwlock_unlock(struct shared_lock *lock) {
-  if (lock->writers) return lock->writers--, 0;
-  if (!lock->readers) mac_code_stop("a lock that is not held is given back");
-  return lock->readers--, 0;
-}
-
-SHARED int pthread_cond_init(void *condition, const void *attributes) { return 0 & (long)condition & (long)attributes; }
-SHARED int pthread_cond_destroy(void *condition) { return 0 & (long)condition; }
-SHARED int pthread_cond_signal(void *condition) { return 0 & (long)condition; }
-SHARED int pthread_cond_broadcast(void *condition) { return 0 & (long)condition; }
-
-struct once { long signature, done; };
+struct once {
+  long signature, done;
+};
 
 SHARED int pthread_once(struct once *once, void (*function)(void)) {
-  if (once->signature != 1) {
-    once->signature = 1;
-    function();
-  }
+  if (!once->done) once->done = 1, function();
   return 0;
 }
 
-static void *specific[512];
+static const void *specific[512];
 static unsigned long keys = 1;
 
 SHARED int pthread_key_create(unsigned long *key, void (*destroy)(void *)) {
-  (void)destroy;
-  if (keys == 512) mac_code_stop("there are too many keys of threads");
+  if (keys == 512) __builtin_trap();
   return *key = keys++, 0;
 }
-SHARED void *pthread_getspecific(unsigned long key) { return specific[key]; }
-SHARED int pthread_setspecific(unsigned long key, const void *value) { return specific[key] = (void *)value, 0; }
+SHARED const void *pthread_getspecific(unsigned long key) { return specific[key]; }
+SHARED int pthread_setspecific(unsigned long key, const void *value) { return specific[key] = value, 0; }
 
-/* A thread-local variable: the second word of its description is the block, the third its offset there. Changes no other
-   register than x0. */
+/* The stack is there already. */
+__attribute__((naked)) SHARED void __chkstk_darwin(void) { __asm__("ret"); }
+
+/* A thread-local variable: the second word of its description is the block, the third its offset. Only x0 may change. */
 __attribute__((naked)) SHARED void _tlv_bootstrap(void) {
   __asm__("stp x16, x17, [sp, #-16]!\n"
-          "ldr x16, [x0, #8]\n"
-          "ldr x17, [x0, #16]\n"
+          "ldp x16, x17, [x0, #8]\n"
           "add x0, x16, x17\n"
           "ldp x16, x17, [sp], #16\n"
           "ret");
 }
 
-/* The stack is there already. Changes no register. */
-__attribute__((naked)) SHARED void __chkstk_darwin(void) { __asm__("ret"); }
-
-/* dyld */
-
 extern unsigned _dyld_image_count(void);
-extern const void *_dyld_get_image_header(unsigned number);
+extern const char *_dyld_get_image_header(unsigned number);
 
 SHARED void _dyld_register_func_for_add_image(void (*function)(const void *header, long slide)) {
-  for (unsigned i = 0; i < _dyld_image_count(); i++) {
-    function(_dyld_get_image_header(i), (long)_dyld_get_image_header(i));
-  }
+  for (unsigned i = 0; i < _dyld_image_count(); i++) function(_dyld_get_image_header(i), (long)_dyld_get_image_header(i));
 }

@@ -3,163 +3,132 @@
 import re
 import struct
 import time
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 
 from mac_code.machine import Handler, HEAP, HEAP_BYTES, Machine, Stopped
-from mac_code.process import Process
+from mac_code.process import Image, Process
+from mac_code.runtime import Runtime
 
 # Where the libraries lie, as they are told.
-FOLDER = "/v/lib/python3.11/site-packages/torch/lib"
-
+FOLDER = "/v/lib/python3.11/site-packages/torch/lib/"
 _RANDOM_FILE = 3
-
-# Bits of a character's class in Darwin's table.
-_ALPHA, _CONTROL, _DIGIT, _GRAPH, _LOWER, _PUNCTUATION, _SPACE, _UPPER, _HEX, _BLANK, _PRINT = (
-    1 << bit for bit in (8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18)
-)
-_RUNES = 256
-_RUNE_TABLE = 60
-
-
-def _rune_class(number: int) -> int:
-    char = chr(number)
-    if number >= 0x80:
-        return 0
-    bits = _CONTROL if number < 0x20 or number == 0x7F else _PRINT
-    if bits == _PRINT and char != " ":
-        bits |= _GRAPH | (0 if char.isalnum() else _PUNCTUATION)
-    bits |= _ALPHA | (_UPPER if char.isupper() else _LOWER) if char.isalpha() else 0
-    bits |= _DIGIT if char.isdigit() else 0
-    bits |= _HEX if char in "0123456789abcdefABCDEF" else 0
-    bits |= _SPACE if char in " \t\n\v\f\r" else 0
-    return bits | (_BLANK if char in " \t" else 0)
-
-
-def rune_locale() -> bytes:
-    """The table of characters of the locale C: classes, lower and upper case."""
-    classes = [_rune_class(number) for number in range(_RUNES)]
-    lower = [ord(chr(number).lower()) if number < 0x80 else number for number in range(_RUNES)]
-    upper = [ord(chr(number).upper()) if number < 0x80 else number for number in range(_RUNES)]
-    return bytes(_RUNE_TABLE) + struct.pack(f"<{3 * _RUNES}I", *classes, *lower, *upper)
+_WRONG = "the locale C has no such characters"
+# The classes of characters in Darwin's table, and the parts of it: its begin, classes, lower and upper case.
+_CLASSES: dict[int, Callable[[str], bool]] = {
+    8: str.isalpha,
+    9: lambda char: ord(char) < 0x20 or ord(char) == 0x7F,
+    10: str.isdigit,
+    11: lambda char: 0x20 < ord(char) < 0x7F,
+    12: str.islower,
+    13: lambda char: 0x20 < ord(char) < 0x7F and not char.isalnum(),
+    14: str.isspace,
+    15: str.isupper,
+    16: lambda char: char in "0123456789abcdefABCDEF",
+    17: lambda char: char in " \t",
+    18: lambda char: 0x20 <= ord(char) < 0x7F,
+}
+_ASCII = [chr(number) for number in range(0x80)]
+_RUNES = [
+    [sum(1 << bit for bit, test in _CLASSES.items() if test(char)) for char in _ASCII],
+    [ord(char.lower()) for char in _ASCII],
+    [ord(char.upper()) for char in _ASCII],
+]
+VARIABLES: dict[str, bytes | int] = {
+    "___stack_chk_guard": struct.pack("<Q", 0x5AFE5AFE5AFE00),
+    "__DefaultRuneLocale": bytes(60) + b"".join(struct.pack("<128I512x", *part) for part in _RUNES),
+    "_vm_page_size": struct.pack("<Q", 0x4000),
+    **dict.fromkeys(("___stderrp", "___stdoutp", "___stdinp"), 64),
+}
 
 
-class MacOS:
-    """The functions of macOS in Python, for one process."""
+class MacProcess(Process):
+    """A process of macOS, with its functions in Python."""
 
-    def __init__(self, machine: Machine, environment: dict[str, str] | None = None):
-        self.machine = machine
-        self.process: Process | None = None
-        self.environment = environment or {}
+    def __init__(
+        self, runtime: Runtime, files: Mapping[str, Path], names: Mapping[str, Collection[str]], official: Path
+    ):
+        """Load libc++ and what there is of libSystem."""
         # What the code has written to standard output and error.
         self.written: list[str] = []
-        self._handles: dict[int, str] = {}
+        machine = Machine()
         for name, handler in self._functions().items():
             machine.handle(name, handler)
+        super().__init__(machine, (runtime.shim, runtime.unwind), files, names, VARIABLES, official)
+        machine.call(self._shim("set_heap"), HEAP, HEAP + HEAP_BYTES)
+        self.initialize(self.load(runtime.cxx))
 
-    def attach(self, process: Process) -> None:
-        """Serve this process."""
-        self.process = process
-        self.machine.call(process.image("libshim.dylib").address("_mac_code_set_heap"), HEAP, HEAP + HEAP_BYTES)
+    def _shim(self, name: str) -> int:
+        return self.image("libshim.dylib").address(f"_mac_code_{name}")
 
     @property
     def heap_end(self) -> int:
         """How far memory was given out."""
-        assert self.process
-        return self.machine.call(self.process.image("libshim.dylib").address("_mac_code_heap"))
-
-    @staticmethod
-    def variables() -> dict[str, bytes | int]:
-        """The data of macOS that the libraries name: its content, or its size if it is zero."""
-        return {
-            "___stack_chk_guard": struct.pack("<Q", 0x5AFE5AFE5AFE00),
-            "__DefaultRuneLocale": rune_locale(),
-            "_vm_page_size": struct.pack("<Q", 0x4000),
-            **dict.fromkeys(("___stderrp", "___stdoutp", "___stdinp"), 64),
-        }
+        return self.machine.call(self._shim("heap"))
 
     def _functions(self) -> dict[str, Handler]:
         nothing: Handler = lambda machine: 0  # noqa: E731
-        found: dict[str, Handler] = {
-            "_mac_code_stop": self._stop,
-            "_abort": lambda machine: self._fail("abort was called"),
-            "___stack_chk_fail": lambda machine: self._fail("a function wrote past its frame"),
-            "_getenv": self._getenv,
-            "_write": self._write,
-            "_fwrite": self._fwrite,
+        thread: Handler = lambda machine: machine.data("the thread", 4096)  # noqa: E731
+        return {
+            # The process does not end, and has no child.
+            **dict.fromkeys(("___cxa_atexit", "__tlv_atexit", "_atexit", "_pthread_atfork"), nothing),
+            **dict.fromkeys(("_strtol", "_strtoll"), self._strtol),
+            **dict.fromkeys(("_strtod", "_strtod_l"), self._strtod),
+            # No variable of the environment is set.
+            "_getenv": nothing,
+            "_abort": lambda machine: self._stop("abort was called"),
+            "___stack_chk_fail": lambda machine: self._stop("a function wrote past its frame"),
+            "___error": lambda machine: machine.data("errno"),
+            "_write": lambda machine, _file, content, size: self._print(content, size),
+            "_fwrite": lambda machine, content, size, count: self._print(content, size * count),
             "_open": self._open,
             "_read": self._read,
             "_close": nothing,
-            "_backtrace": nothing,
-            "_backtrace_symbols": lambda machine: machine.data("no frames"),
-            "___error": lambda machine: machine.data("errno"),
-            "_pthread_self": lambda machine: machine.data("pthread_self", 4096),
-            "_pthread_mach_thread_np": lambda machine: 0x103,
-            "_pthread_threadid_np": self._thread_id,
+            "_sysconf": self._sysconf,
+            "_pthread_self": thread,
+            "_pthread_mach_thread_np": thread,
             "_mach_absolute_time": lambda machine: time.monotonic_ns(),
             "_clock_gettime_nsec_np": lambda machine: time.monotonic_ns(),
-            "_newlocale": lambda machine: machine.data("locale"),
-            "_uselocale": lambda machine: machine.data("locale"),
-            "___maskrune": lambda machine, char, bits: _rune_class(char & 0xFF) & bits,
-            "___tolower": lambda machine, char: ord(chr(char & 0x7F).lower()),
-            "___toupper": lambda machine, char: ord(chr(char & 0x7F).upper()),
-            "_mbtowc_l": lambda machine, _result, text: self._fail("a wide character was read") if text else 0,
-            "____mb_cur_max": lambda machine: 1,
-            "____mb_cur_max_l": lambda machine: 1,
-            "_sysconf": self._sysconf,
+            "_newlocale": lambda machine: machine.data("the locale"),
+            "_mbtowc_l": lambda machine, _result, text: self._stop(_WRONG) if text else 0,
+            # What is thrown says where it comes from; here it says nothing.
+            "_backtrace": nothing,
+            "_backtrace_symbols": lambda machine: machine.data("no symbols"),
             "_dladdr": self._dladdr,
             "_dlopen": self._dlopen,
             "_dlsym": self._dlsym,
             "_dlclose": nothing,
-            "__dyld_image_count": self._image_count,
-            "__dyld_get_image_header": self._image_header,
-            "__dyld_get_image_name": self._image_name,
+            "__dyld_image_count": lambda machine: len(self.images),
+            "__dyld_get_image_header": lambda machine, number: self.images[number].base,
             "__dyld_find_unwind_sections": self._unwind_sections,
         }
-        # The process never ends, and never has a child.
-        found |= dict.fromkeys(("___cxa_atexit", "__tlv_atexit", "_atexit", "_pthread_atfork"), nothing)
-        found |= dict.fromkeys(("_strtol", "_strtoll", "_strtoul", "_strtoull"), self._strtol)
-        found |= dict.fromkeys(("_strtod", "_strtod_l"), self._strtod)
-        return found
 
-    # The end
+    def _stop(self, reason: str) -> int:
+        said = f" after {''.join(self.written[-3:])!r}" if self.written else ""
+        raise Stopped(f"{reason}, from {self.machine.caller}{said}")
 
-    def _stop(self, machine: Machine, reason: int) -> int:
-        return self._fail(machine.text(reason))
-
-    def _fail(self, reason: str) -> int:
-        said = f" after it wrote {''.join(self.written[-3:])!r}" if self.written else ""
-        raise Stopped(f"{reason}{said}, from {self.machine.describe(self.machine.caller)}")
-
-    # C
-
-    def _getenv(self, machine: Machine, name: int) -> int:
-        value = self.environment.get(machine.text(name))
-        return 0 if value is None else machine.string(value)
-
-    def _write(self, machine: Machine, _file: int, content: int, size: int) -> int:
-        self.written.append(machine.read(content, size).decode(errors="replace"))
+    def _print(self, content: int, size: int) -> int:
+        self.written.append(self.machine.read(content, size).decode(errors="replace"))
         return size
-
-    def _fwrite(self, machine: Machine, content: int, size: int, count: int) -> int:
-        self.written.append(machine.read(content, size * count).decode(errors="replace"))
-        return count
 
     def _open(self, machine: Machine, path: int) -> int:
         name = machine.text(path)
-        return _RANDOM_FILE if name == "/dev/urandom" else self._fail(f"{name} was opened")
+        return _RANDOM_FILE if name == "/dev/urandom" else self._stop(f"{name} was opened")
 
     def _read(self, machine: Machine, file: int, to: int, size: int) -> int:
-        if file != _RANDOM_FILE:
-            self._fail(f"file {file} was read")
         machine.write(to, bytes(range(size)))
-        return size
+        return size if file == _RANDOM_FILE else self._stop(f"file {file} was read")
+
+    def _sysconf(self, machine: Machine, name: int) -> int:
+        # The size of a page, and the number of processors.
+        known = {29: 0x4000, 57: 4, 58: 4}
+        return known[name] if name in known else self._stop(f"sysconf({name}) was called")
 
     def _strtol(self, machine: Machine, text: int, end: int, base: int) -> int:
         found = re.match(r"\s*[-+]?\d+", machine.text(text))
-        if base not in (0, 10):
-            self._fail(f"a number to base {base} was read")
         if end:
             machine.write_word(end, text + (found.end() if found else 0))
-        return int(found[0]) if found else 0
+        return int(found[0]) if found and base == 10 else self._stop("a number of another base was read")
 
     def _strtod(self, machine: Machine, text: int, end: int) -> None:
         found = re.match(r"\s*[-+]?(\d+\.?\d*([eE][-+]?\d+)?|\.\d+([eE][-+]?\d+)?|inf|nan)", machine.text(text))
@@ -167,66 +136,31 @@ class MacOS:
             machine.write_word(end, text + (found.end() if found else 0))
         machine.set_double(float(found[0]) if found else 0.0)
 
-    def _sysconf(self, machine: Machine, name: int) -> int:
-        # The size of a page, and processors of both kinds.
-        known = {29: 0x4000, 57: 4, 58: 4}
-        return known[name] if name in known else self._fail(f"sysconf({name}) was asked for")
-
-    def _thread_id(self, machine: Machine, _thread: int, result: int) -> int:
-        machine.write_word(result, 1)
-        return 0
-
-    # dyld
-
-    def _path(self, name: str) -> str:
-        return f"{FOLDER}/{name}"
-
     def _dladdr(self, machine: Machine, address: int, result: int) -> int:
-        assert self.process
-        image = self.process.image_at(address)
+        image = self.image_at(address)
         if image is None:
             return 0
-        machine.write(result, struct.pack("<4Q", machine.string(self._path(image.name)), image.base, 0, 0))
+        machine.write(result, struct.pack("<4Q", machine.string(FOLDER + image.name), image.base, 0, 0))
         return 1
 
     def _dlopen(self, machine: Machine, path: int, flags: int) -> int:
-        assert self.process
-        name = machine.text(path)
         # RTLD_NOLOAD
         if not flags & 0x10:
-            self._fail(f"dlopen({name}) would load a library")
-        image = next((image for image in self.process.images if self._path(image.name) == name), None)
-        return image.base if image else 0
+            self._stop(f"dlopen would load {machine.text(path)}")
+        return next((image.base for image in self.images if FOLDER + image.name == machine.text(path)), 0)
 
     def _dlsym(self, machine: Machine, handle: int, name: int) -> int:
-        assert self.process
+        image: Image | None = self.image_at(handle)
         symbol = f"_{machine.text(name)}"
-        # RTLD_DEFAULT is -2.
-        for image in self.process.images:
-            if handle in (image.base, 0xFFFFFFFFFFFFFFFE) and symbol in image.file.exports:
-                return image.address(symbol)
-        return 0
-
-    def _image_count(self, machine: Machine) -> int:
-        assert self.process
-        return len(self.process.images)
-
-    def _image_header(self, machine: Machine, number: int) -> int:
-        assert self.process
-        return self.process.images[number].base
-
-    def _image_name(self, machine: Machine, number: int) -> int:
-        assert self.process
-        return machine.string(self._path(self.process.images[number].name))
+        if image is None:
+            self._stop(f"dlsym was called for {symbol} in no library")
+        return image.address(symbol) if image and symbol in image.file.exports else 0
 
     def _unwind_sections(self, machine: Machine, address: int, result: int) -> int:
-        assert self.process
-        image = self.process.image_at(address)
+        image = self.image_at(address)
         if image is None:
             return 0
-        places = []
-        for name in ("__eh_frame", "__unwind_info"):
-            section = image.file.section(name)
-            places += [image.base + section.address, section.size] if section else [0, 0]
-        machine.write(result, struct.pack("<5Q", image.base, *places))
+        places = {section.name: (image.base + section.address, section.size) for section in image.file.sections}
+        frames, table = (places.get(name, (0, 0)) for name in ("__eh_frame", "__unwind_info"))
+        machine.write(result, struct.pack("<5Q", image.base, *frames, *table))
         return 1
