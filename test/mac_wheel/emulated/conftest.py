@@ -16,7 +16,7 @@ from fork_tool.mac_library.symbols import system_names
 from fork_tool.paths import own_layout
 from fork_tool.series.project import Project
 from mac_code.machine import Machine, Snapshot
-from mac_code.process import Image, LIBSYSTEM, PYTHON
+from mac_code.process import Image, LIBSYSTEM, PYTHON, Source
 from mac_code.runtime import build_runtime, LIBCXX, Runtime
 from mac_code.system import MacProcess
 from mac_code.tables import Probe, Tables
@@ -72,8 +72,8 @@ def inputs() -> Inputs:
     files = {f"@rpath/{path.name}": path for path in (torch / "lib").glob("*.dylib")} | {LIBCXX: runtime.cxx}
     names = {each.path: each.names for each in apple}
     names |= {LIBSYSTEM: system_names(places), PYTHON: python_api(bench)}
-    official = torch / "lib"
-    return Inputs(bench, library, official, runtime, lambda: MacProcess(runtime, files, names, official))
+    source = Source(files, names, torch / "lib")
+    return Inputs(bench, library, source.official, runtime, lambda: MacProcess(runtime, source))
 
 
 @pytest.fixture(scope="session")

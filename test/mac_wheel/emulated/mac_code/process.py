@@ -4,7 +4,7 @@ import struct
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
 
 from fork_tool.mac_library.symbols import Import
@@ -14,6 +14,10 @@ from mac_code.macho import ANY, Bind, INITIALIZERS, MachO, SELF, THREAD_DATA, TH
 LIBSYSTEM = "/usr/lib/libSystem.B.dylib"
 # In the place of a library's name: the interpreter.
 PYTHON = ""
+
+
+# A file is read once.
+_read = cache(MachO)
 
 
 class BindError(Exception):
@@ -44,28 +48,27 @@ class Image:
         return sorted((address, name) for name, address in self.file.symbols.items())
 
 
+@dataclass(frozen=True)
+class Source:
+    """Where libraries come from."""
+
+    # By their install names.
+    files: Mapping[str, Path]
+    # What a library of macOS has for ours. What the official libraries take, which are in this folder, is there.
+    names: Mapping[str, Collection[str]]
+    official: Path
+
+
 class Process:
     """The libraries of one process, on one machine."""
 
-    def __init__(
-        self,
-        machine: Machine,
-        parts: Sequence[Path],
-        files: Mapping[str, Path],
-        names: Mapping[str, Collection[str]],
-        variables: Mapping[str, bytes | int],
-        official: Path,
-    ):
-        """Load the files that have parts of libSystem.
-
-        `files` are libraries by their install names. `names` are those that libraries of macOS have for us; what the
-        libraries in the folder `official` take is there. `variables` are the data of macOS, by content or size.
-        """
+    def __init__(self, machine: Machine, parts: Sequence[Path], variables: Mapping[str, bytes | int], source: Source):
+        """Load the files that have parts of libSystem; `variables` are the data of macOS, by content or size."""
         self.machine = machine
         self.images: list[Image] = []
-        self._files, self._names, self._variables, self._official = files, names, variables, official
+        self._variables, self._source = variables, source
         machine.describe = self.describe
-        self._parts = [self._place(MachO(path)) for path in parts]
+        self._parts = [self._place(_read(path)) for path in parts]
         self._bind(self._parts)
 
     # Looking
@@ -98,11 +101,11 @@ class Process:
 
     def load(self, path: Path) -> Image:
         """Bring a library and those that it needs into memory and bind them, breadth first as dyld does."""
-        fresh = [self._place(MachO(path))]
+        fresh = [self._place(_read(path))]
         for image in fresh:
             for name in image.file.dependencies:
-                if name in self._files and self._provider(name) is None:
-                    fresh.append(self._place(MachO(self._files[name])))
+                if name in self._source.files and self._provider(name) is None:
+                    fresh.append(self._place(_read(self._source.files[name])))
         self._bind(fresh)
         return fresh[0]
 
@@ -152,7 +155,7 @@ class Process:
             for other in self.images:
                 if bind.name in other.file.exports:
                     return other.address(bind.name)
-            library = LIBSYSTEM if bind.name in self._names[LIBSYSTEM] else PYTHON
+            library = LIBSYSTEM if bind.name in self._source.names[LIBSYSTEM] else PYTHON
         else:
             library = image.file.dependencies[bind.ordinal - 1]
         provider = self._provider(library)
@@ -169,7 +172,7 @@ class Process:
             for part in self._parts:
                 if name in part.file.exports:
                     return part.address(name)
-        if image.file.path.parent != self._official and name not in self._names.get(library, ()):
+        if image.file.path.parent != self._source.official and name not in self._source.names.get(library, ()):
             return None
         if name in self._variables or name.startswith("_OBJC_"):
             return self.machine.data(name, self._variables.get(name, 64))

@@ -4,8 +4,7 @@
 typedef unsigned long size_t;
 typedef unsigned char byte;
 #define SHARED __attribute__((visibility("default")))
-#define SUCCEEDS(name) \
-  SHARED int name(void) { return 0; }
+#define SUCCEEDS(name) SHARED int name(void) { return 0; }
 
 static char *heap, *heap_end;
 
@@ -17,15 +16,12 @@ SHARED void *aligned_alloc(size_t alignment, size_t size) {
   size = (size + 15) & ~15ul;
   if (size > (size_t)(heap_end - found)) __builtin_trap();
   ((size_t *)found)[-1] = size;
-  heap = found + size;
-  return found;
+  return heap = found + size, found;
 }
 
 SHARED void *malloc(size_t size) { return aligned_alloc(16, size); }
 SHARED void free(void *memory) {}
-SHARED int posix_memalign(void **result, size_t alignment, size_t size) {
-  return *result = aligned_alloc(alignment, size), 0;
-}
+SHARED int posix_memalign(void **to, size_t alignment, size_t size) { return *to = aligned_alloc(alignment, size), 0; }
 
 SHARED void *memset(void *to, int value, size_t size) {
   byte *next = to;
@@ -34,20 +30,19 @@ SHARED void *memset(void *to, int value, size_t size) {
   return to;
 }
 
-SHARED void bzero(void *to, size_t size) { memset(to, 0, size); }
-
 SHARED void *memmove(void *to, const void *from, size_t size) {
   byte *next = to, *last = next + size;
   const byte *source = from, *source_last = source + size;
-  if (next <= source || next >= source_last) {
-    for (; size >= 8; size -= 8, next += 8, source += 8) *(size_t *)next = *(const size_t *)source;
-    while (size--) *next++ = *source++;
-  } else {
+  if (next > source && next < source_last) {
     while (size--) *--last = *--source_last;
+    return to;
   }
+  for (; size >= 8; size -= 8, next += 8, source += 8) *(size_t *)next = *(const size_t *)source;
+  while (size--) *next++ = *source++;
   return to;
 }
 
+SHARED void bzero(void *to, size_t size) { memset(to, 0, size); }
 SHARED void *memcpy(void *to, const void *from, size_t size) { return memmove(to, from, size); }
 SHARED void *calloc(size_t count, size_t size) { return memset(malloc(count * size), 0, count * size); }
 
@@ -56,45 +51,36 @@ SHARED void *realloc(void *old, size_t size) {
   return memmove(malloc(size), old, before < size ? before : size);
 }
 
-SHARED void memset_pattern16(void *to, const void *pattern, size_t size) {
-  for (size_t i = 0; i < size; i++) ((byte *)to)[i] = ((const byte *)pattern)[i & 15];
+SHARED void memset_pattern16(void *to, const byte *pattern, size_t size) {
+  for (size_t i = 0; i < size; i++) ((byte *)to)[i] = pattern[i & 15];
 }
 
-SHARED int memcmp(const void *left, const void *right, size_t size) {
-  for (const byte *a = left, *b = right; size--; a++, b++) {
-    if (*a != *b) return *a - *b;
-  }
+SHARED int memcmp(const byte *left, const byte *right, size_t size) {
+  for (; size--; left++, right++)
+    if (*left != *right) return *left - *right;
   return 0;
 }
 
-SHARED void *memchr(const void *in, int value, size_t size) {
-  for (const byte *next = in; size--; next++) {
-    if (*next == (byte)value) return (void *)next;
-  }
+SHARED const void *memchr(const byte *in, int value, size_t size) {
+  for (; size--; in++)
+    if (*in == (byte)value) return in;
   return 0;
 }
 
-SHARED size_t strlen(const char *text) {
-  size_t size = 0;
-  while (text[size]) size++;
-  return size;
-}
+SHARED size_t strlen(const char *text) { return (const char *)memchr((const byte *)text, 0, ~0ul) - text; }
 
-SHARED int strncmp(const char *left, const char *right, size_t size) {
-  for (; size--; left++, right++) {
-    if (*left != *right || !*left) return (byte)*left - (byte)*right;
-  }
+SHARED int strncmp(const byte *left, const byte *right, size_t size) {
+  for (; size--; left++, right++)
+    if (*left != *right || !*left) return *left - *right;
   return 0;
 }
 
-SHARED int strcmp(const char *left, const char *right) { return strncmp(left, right, ~0ul); }
+SHARED int strcmp(const byte *left, const byte *right) { return strncmp(left, right, ~0ul); }
 
-SHARED char *strstr(const char *in, const char *what) {
-  const size_t size = strlen(what);
-  for (; *in; in++) {
-    if (!strncmp(in, what, size)) return (char *)in;
-  }
-  return size ? 0 : (char *)in;
+SHARED const char *strstr(const char *in, const char *what) {
+  for (const size_t size = strlen(what); *in; in++)
+    if (!strncmp((const byte *)in, (const byte *)what, size)) return in;
+  return *what ? 0 : in;
 }
 
 SHARED char *strdup(const char *text) { return memcpy(malloc(strlen(text) + 1), text, strlen(text) + 1); }
@@ -111,22 +97,15 @@ SUCCEEDS(pthread_rwlock_unlock)
 SUCCEEDS(pthread_cond_init)
 SUCCEEDS(pthread_cond_broadcast)
 
-struct once {
-  long signature, done;
-};
-
-SHARED int pthread_once(struct once *once, void (*function)(void)) {
-  if (!once->done) once->done = 1, function();
+SHARED int pthread_once(long once[2], void (*function)(void)) {
+  if (!once[1]) once[1] = 1, function();
   return 0;
 }
 
 static const void *specific[512];
 static unsigned long keys = 1;
 
-SHARED int pthread_key_create(unsigned long *key, void (*destroy)(void *)) {
-  if (keys == 512) __builtin_trap();
-  return *key = keys++, 0;
-}
+SHARED int pthread_key_create(unsigned long *key) { return keys < 512 ? (*key = keys++, 0) : 35; }
 SHARED const void *pthread_getspecific(unsigned long key) { return specific[key]; }
 SHARED int pthread_setspecific(unsigned long key, const void *value) { return specific[key] = value, 0; }
 
@@ -135,11 +114,7 @@ __attribute__((naked)) SHARED void __chkstk_darwin(void) { __asm__("ret"); }
 
 /* A thread-local variable: the second word of its description is the block, the third its offset. Only x0 may change. */
 __attribute__((naked)) SHARED void _tlv_bootstrap(void) {
-  __asm__("stp x16, x17, [sp, #-16]!\n"
-          "ldp x16, x17, [x0, #8]\n"
-          "add x0, x16, x17\n"
-          "ldp x16, x17, [sp], #16\n"
-          "ret");
+  __asm__("stp x16, x17, [sp, #-16]!\n ldp x16, x17, [x0, #8]\n add x0, x16, x17\n ldp x16, x17, [sp], #16\n ret");
 }
 
 extern unsigned _dyld_image_count(void);

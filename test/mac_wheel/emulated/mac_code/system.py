@@ -3,11 +3,10 @@
 import re
 import struct
 import time
-from collections.abc import Callable, Collection, Mapping
-from pathlib import Path
+from collections.abc import Callable
 
 from mac_code.machine import Handler, HEAP, HEAP_BYTES, Machine, Stopped
-from mac_code.process import Image, Process
+from mac_code.process import Image, Process, Source
 from mac_code.runtime import Runtime
 
 # Where the libraries lie, as they are told.
@@ -45,16 +44,14 @@ VARIABLES: dict[str, bytes | int] = {
 class MacProcess(Process):
     """A process of macOS, with its functions in Python."""
 
-    def __init__(
-        self, runtime: Runtime, files: Mapping[str, Path], names: Mapping[str, Collection[str]], official: Path
-    ):
+    def __init__(self, runtime: Runtime, source: Source):
         """Load libc++ and what there is of libSystem."""
         # What the code has written to standard output and error.
         self.written: list[str] = []
         machine = Machine()
         for name, handler in self._functions().items():
             machine.handle(name, handler)
-        super().__init__(machine, (runtime.shim, runtime.unwind), files, names, VARIABLES, official)
+        super().__init__(machine, (runtime.shim, runtime.unwind), VARIABLES, source)
         machine.call(self._shim("set_heap"), HEAP, HEAP + HEAP_BYTES)
         self.initialize(self.load(runtime.cxx))
 

@@ -45,6 +45,10 @@ class Tables:
         """The operators with a kernel for this key."""
         return {name for name, operator in self.operators.items() if key in operator.kernels}
 
+    def key_of(self, number: int) -> str:
+        """The key with this number."""
+        return next(key for key, at in self.keys.items() if at == number)
+
     @property
     def mps_stubs(self) -> set[str]:
         """The stubs with a kernel for MPS."""
@@ -144,7 +148,7 @@ def differences(before: Tables, after: Tables) -> list[str]:
             found.append(f"the {name} differ")
     for number, (old, new) in enumerate(zip(before.fallbacks, after.fallbacks)):
         if old != new:
-            found.append(f"the fallback of {', '.join(key for key, at in before.keys.items() if at == number)} differs")
+            found.append(f"the fallback of {before.key_of(number)} differs")
     for part in ("operators", "stubs"):
         one, other = getattr(before, part), getattr(after, part)
         found += [f"{name} differs" for name in sorted(one.keys() | other.keys()) if one.get(name) != other.get(name)]
@@ -188,7 +192,7 @@ def findings(probe: Probe, own: str, before: Tables, after: Tables) -> Iterator[
             yield f"{name}: its kernel for MPS is of {owner}"
     for number, kernel in enumerate(after.fallbacks):
         if kernel != before.fallbacks[number] if number != mps else wrong(kernel):
-            yield f"the fallback of entry {number} is of {wrong(kernel)}"
+            yield f"the fallback of {before.key_of(number)} is of {wrong(kernel)}"
     for number, guard in enumerate(after.guards):
         owner = probe.owner_of_object(guard)
         if guard != before.guards[number] if number != MPS_DEVICE else owner != own:
