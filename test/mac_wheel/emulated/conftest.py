@@ -89,7 +89,7 @@ def first(inputs: Inputs) -> Iterator[Loaded]:
     before = probe.tables()
     own = process.load(inputs.library)
     process.initialize(own)
-    loaded = Loaded(process, own, probe, before, process.machine.snapshot(process.heap_end))
+    loaded = Loaded(process, own, probe, before, process.snapshot())
     loaded.report["seconds_to_load"] = round(time.monotonic() - began, 1)
     loaded.report["initializers"] = {image.name: image.initialized for image in process.images}
     yield loaded

@@ -16,6 +16,8 @@ FURTHER = {"aten::copy_"}
 LIBRARIES = "__ZN15torch_mps_graph12_GLOBAL__N_113first_libraryE"
 POINTERS = "__ZN15torch_mps_graph12_GLOBAL__N_113first_pointerE"
 NEXT = {LIBRARIES: 40, POINTERS: 8}
+# What the probe can plant among these.
+WRONG_SIGNATURE, LATE_FAILURE, WRONG_FALLBACK = 0, 1, 2
 Plant = Callable[[Loaded], None]
 
 
@@ -101,7 +103,7 @@ def official_object(loaded: Loaded, what: str, table: str) -> None:
     ("plant", "finding", "difference"),
     [
         (official_kernel, f"aten::add.Tensor: its kernel for MPS is of {OFFICIAL}", ""),
-        (lambda loaded: official_kernel(loaded, 8), f"aten::add.Tensor: its kernel for MPS is of {OFFICIAL} and ", ""),
+        (lambda loaded: official_kernel(loaded, 8), f"aten::add.Tensor: its kernel for MPS is of {OFFICIAL}", ""),
         (other_kernel, "aten::add.Tensor: entry ", "aten::add.Tensor differs"),
         (other_fallback, f"the fallback of MPS is of {OFFICIAL}", "the fallback of MPS differs"),
         (other_stub, f"where_kernel: its kernel for MPS is of {OFFICIAL}", "where_kernel differs"),
@@ -164,24 +166,24 @@ def stream(loaded: Loaded) -> None:
 @pytest.mark.parametrize(
     ("plant", "step", "said"),
     [
-        ("signature", TAKE_OVER, "its kernels could not be registered: \nMismatch in kernel C++ signatures"),
+        (WRONG_SIGNATURE, TAKE_OVER, "its kernels could not be registered: \nMismatch in kernel C++ signatures"),
         (other_uuid, TAKE_OVER, "libtorch_cpu is not the one that this library was linked with (/v/lib/"),
         (stream, TAKE_OVER, "the official MPS backend has already been used in this process"),
         (lambda loaded: loaded.probe.call("hooks"), TAKE_OVER, "the MPS device had been asked for before"),
         (lambda loaded: None, STAND_BY, ""),
-        ("late_failure", TAKE_OVER, "its kernels could not be registered: planted"),
+        (LATE_FAILURE, TAKE_OVER, "its kernels could not be registered: planted"),
     ],
     ids=["wrong signature", "another UUID", "stream exists", "asked before", "disabled", "late failure"],
 )
-def test_refusal_leaves_all_as_it_was(loaded: Loaded, plant: Plant | str, step: int, said: str) -> None:
-    if isinstance(plant, str):
-        loaded.probe.call(f"plant_{plant}", loaded.own.address(LIBRARIES))
+def test_refusal_leaves_all_as_it_was(loaded: Loaded, plant: Plant | int, step: int, said: str) -> None:
+    if isinstance(plant, int):
+        loaded.probe.call("plant", loaded.own.address(LIBRARIES), plant)
     else:
         plant(loaded)
     answer = loaded.load_step(step)
     assert answer.startswith(said) and bool(answer) == bool(said), answer
     # After the last one, TorchScript's operator is a copy at another place.
-    allowed = ["the operators of TorchScript differ"] if plant == "late_failure" else []
+    allowed = ["the operators of TorchScript differ"] if plant == LATE_FAILURE else []
     assert differences(loaded.before, loaded.probe.tables()) == allowed
     assert loaded.probe.asked_owners() == {"hooks": OFFICIAL, "generator": OFFICIAL}
     assert loaded.probe.generator_operators() == [OFFICIAL]
@@ -190,7 +192,7 @@ def test_refusal_leaves_all_as_it_was(loaded: Loaded, plant: Plant | str, step: 
 
 def test_what_is_not_put_back_is_seen(loaded: Loaded) -> None:
     """The one step that the library relies on not to fail: by then the official fallback is gone."""
-    loaded.probe.call("plant_fallback", loaded.own.address(LIBRARIES))
+    loaded.probe.call("plant", loaded.own.address(LIBRARIES), WRONG_FALLBACK)
     assert loaded.load_step(TAKE_OVER) == "its kernels could not be registered: planted"
     assert "the fallback of MPS differs" in differences(loaded.before, loaded.probe.tables())
     loaded.seen("a fallback that is not put back")

@@ -1,7 +1,7 @@
 """What the Mach-O file of a library says."""
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from fork_tool.mac_library.tools import read_library
 
@@ -15,8 +15,7 @@ _DEPENDENCIES = ("LOAD_DYLIB", "LOAD_WEAK_DYLIB", "REEXPORT_DYLIB", "LOAD_UPWARD
 _WEAK_DEFINES, _WEAK = 0x8000, 0x04
 
 
-@dataclass(frozen=True)
-class Bind:
+class Bind(NamedTuple):
     """A pointer that dyld sets to the address of a name."""
 
     address: int
@@ -27,8 +26,7 @@ class Bind:
     optional: bool
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """A part of the file."""
 
     name: str
@@ -47,11 +45,9 @@ class MachO:
         commands = [(command.command.name, command) for command in binary.libraries]
         self.install_name = next((command.name for kind, command in commands if kind == "ID_DYLIB"), path.name)
         self.dependencies = [str(command.name) for kind, command in commands if kind in _DEPENDENCIES]
-        # Name, address, size, offset in the file, size in the file.
-        self.segments = [
-            (each.name, each.virtual_address, each.virtual_size, each.file_offset, each.file_size)
-            for each in binary.segments
-        ]
+        # Their names, addresses and sizes in memory, offsets and sizes in the file.
+        keys = ("name", "virtual_address", "virtual_size", "file_offset", "file_size")
+        self.segments = [tuple(getattr(each, key) for key in keys) for each in binary.segments]
         self.size = max(address + size for _, address, size, _, _ in self.segments)
         self.sections = [
             Section(each.name, each.virtual_address, each.size, int(each.type)) for each in binary.sections

@@ -28,10 +28,8 @@ struct Opened {
     return Member;
   }
 };
-#define OPEN(name, member)                           \
-  struct name {                                      \
-    friend constexpr auto opened(name);              \
-  };                                                 \
+#define OPEN(name, member)                                \
+  struct name { friend constexpr auto opened(name); };    \
   template struct Opened<name, &c10::member>
 OPEN(Operators, Dispatcher::operators_);
 OPEN(Fallbacks, Dispatcher::backendFallbackKernels_);
@@ -48,12 +46,17 @@ struct Answer {
   uint64_t size = 0;
   std::string content;
 
-  void number(uint64_t value) {
+  template <typename T>
+  void bytes(const T& value) {
     content.append(reinterpret_cast<const char*>(&value), sizeof(value));
   }
 
+  void number(uint64_t value) {
+    bytes(value);
+  }
+
   void address(const void* value) {
-    number(reinterpret_cast<uint64_t>(value));
+    bytes(value);
   }
 
   void text(const std::string& value) {
@@ -65,7 +68,7 @@ struct Answer {
   void kernels(const List& list) {
     number(list.size());
     for (const c10::impl::AnnotatedKernel& each : list) {
-      content.append(reinterpret_cast<const char*>(&each.kernel), sizeof(each.kernel));
+      bytes(each.kernel);
     }
   }
 
@@ -130,7 +133,6 @@ SHARED const void* mac_code_generator() {
 /// The virtual functions of TorchScript's own operators that make generators.
 SHARED const Answer* mac_code_generator_operators() {
   auto& out = *new Answer;
-  std::vector<const void*> found;
   for (const auto& each : torch::jit::getAllOperatorsFor(c10::Symbol::fromQualString(kGenerator))) {
     if (!each->isC10Op()) {
       // libc++'s std::function ends with a pointer to its content.
@@ -138,13 +140,10 @@ SHARED const Answer* mac_code_generator_operators() {
       static_assert(sizeof(operation) == 4 * sizeof(void*));
       const void* words[4];
       std::memcpy(words, &operation, sizeof(words));
-      found.push_back(*static_cast<const void* const*>(words[3]));
+      out.address(*static_cast<const void* const*>(words[3]));
     }
   }
-  out.number(found.size());
-  for (const auto* each : found) {
-    out.address(each);
-  }
+  out.number(0);
   return out.end();
 }
 
@@ -162,39 +161,23 @@ void fillNothing(torch::Library&) {
   throw std::runtime_error("planted");
 }
 
-// Puts a block in front of this one.
-void insert(const DeferredLibrary** place, const char* name, c10::DispatchKey key, DeferredLibrary::Fill fill) {
+} // namespace
+
+/// Plants something among what the library is about to register:
+///   0: last, a kernel with a signature that is not its operator's
+///   1: first, a fallback of another device, which fails when all kernels and TorchScript's operator are registered
+///   2: last, a fallback of MPS, which fails when the official one is gone; the library relies on that not to happen
+SHARED void mac_code_plant(const DeferredLibrary** place, int what) {
+  while (what != 1 && *place != nullptr) {
+    place = const_cast<const DeferredLibrary**>(&(*place)->next);
+  }
   auto* block = static_cast<DeferredLibrary*>(std::calloc(1, sizeof(DeferredLibrary)));
-  block->name = name;
-  block->key = key;
-  block->fill = fill;
+  block->name = what == 0 ? "aten" : "_";
+  block->key = what == 1 ? c10::DispatchKey::FPGA : c10::DispatchKey::MPS;
+  block->fill = what == 0 ? fillWrong : fillNothing;
   block->file = "probe.cpp";
   block->next = *place;
   *place = block;
-}
-
-const DeferredLibrary** endOf(const DeferredLibrary** place) {
-  while (*place != nullptr) {
-    place = const_cast<const DeferredLibrary**>(&(*place)->next);
-  }
-  return place;
-}
-
-} // namespace
-
-/// Plants a kernel with a signature that is not its operator's, behind everything that the library registers.
-SHARED void mac_code_plant_signature(const DeferredLibrary** first) {
-  insert(endOf(first), "aten", c10::DispatchKey::MPS, fillWrong);
-}
-
-/// Plants a fallback of a device without one, which fails when all kernels and TorchScript's operator are registered.
-SHARED void mac_code_plant_late_failure(const DeferredLibrary** first) {
-  insert(first, "_", c10::DispatchKey::FPGA, fillNothing);
-}
-
-/// Plants a fallback that fails when the official one is gone. The library relies on that not to happen.
-SHARED void mac_code_plant_fallback(const DeferredLibrary** first) {
-  insert(endOf(first), "_", c10::DispatchKey::MPS, fillNothing);
 }
 
 /// Plants another operator in the place of the one that makes generators.

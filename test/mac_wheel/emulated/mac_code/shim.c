@@ -85,17 +85,10 @@ SHARED const char *strstr(const char *in, const char *what) {
 
 SHARED char *strdup(const char *text) { return memcpy(malloc(strlen(text) + 1), text, strlen(text) + 1); }
 
-SUCCEEDS(pthread_mutexattr_init)
-SUCCEEDS(pthread_mutexattr_settype)
-SUCCEEDS(pthread_mutexattr_destroy)
-SUCCEEDS(pthread_mutex_init)
-SUCCEEDS(pthread_mutex_destroy)
-SUCCEEDS(pthread_mutex_lock)
-SUCCEEDS(pthread_mutex_unlock)
-SUCCEEDS(pthread_rwlock_rdlock)
-SUCCEEDS(pthread_rwlock_unlock)
-SUCCEEDS(pthread_cond_init)
-SUCCEEDS(pthread_cond_broadcast)
+SUCCEEDS(pthread_mutexattr_init) SUCCEEDS(pthread_mutexattr_settype) SUCCEEDS(pthread_mutexattr_destroy)
+SUCCEEDS(pthread_mutex_init) SUCCEEDS(pthread_mutex_destroy) SUCCEEDS(pthread_mutex_lock) SUCCEEDS(pthread_mutex_unlock)
+SUCCEEDS(pthread_rwlock_rdlock) SUCCEEDS(pthread_rwlock_unlock)
+SUCCEEDS(pthread_cond_init) SUCCEEDS(pthread_cond_broadcast)
 
 SHARED int pthread_once(long once[2], void (*function)(void)) {
   if (!once[1]) once[1] = 1, function();

@@ -3,36 +3,23 @@
 import re
 import struct
 import time
-from collections.abc import Callable
+from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits, hexdigits, punctuation, whitespace
 
-from mac_code.machine import Handler, HEAP, HEAP_BYTES, Machine, Stopped
+from mac_code.machine import Handler, HEAP, HEAP_BYTES, Machine, Snapshot, Stopped
 from mac_code.process import Image, Process, Source
 from mac_code.runtime import Runtime
 
 # Where the libraries lie, as they are told.
 FOLDER = "/v/lib/python3.11/site-packages/torch/lib/"
 _RANDOM_FILE = 3
-_WRONG = "the locale C has no such characters"
-# The classes of characters in Darwin's table, and the parts of it: its begin, classes, lower and upper case.
-_CLASSES: dict[int, Callable[[str], bool]] = {
-    8: str.isalpha,
-    9: lambda char: ord(char) < 0x20 or ord(char) == 0x7F,
-    10: str.isdigit,
-    11: lambda char: 0x20 < ord(char) < 0x7F,
-    12: str.islower,
-    13: lambda char: 0x20 < ord(char) < 0x7F and not char.isalnum(),
-    14: str.isspace,
-    15: str.isupper,
-    16: lambda char: char in "0123456789abcdefABCDEF",
-    17: lambda char: char in " \t",
-    18: lambda char: 0x20 <= ord(char) < 0x7F,
-}
+# The classes of characters by their bits in Darwin's table, which has lower and upper case, too.
+_CONTROL = "".join(map(chr, (*range(0x20), 0x7F)))
+_GRAPH = ascii_letters + digits + punctuation
+_CLASSES = dict(enumerate((ascii_letters, _CONTROL, digits, _GRAPH, ascii_lowercase, punctuation, whitespace), 8))
+_CLASSES |= dict(enumerate((ascii_uppercase, hexdigits, " \t", _GRAPH + " "), 15))
 _ASCII = [chr(number) for number in range(0x80)]
-_RUNES = [
-    [sum(1 << bit for bit, test in _CLASSES.items() if test(char)) for char in _ASCII],
-    [ord(char.lower()) for char in _ASCII],
-    [ord(char.upper()) for char in _ASCII],
-]
+_CLASS_OF = [sum(1 << bit for bit, members in _CLASSES.items() if char in members) for char in _ASCII]
+_RUNES = (_CLASS_OF, [ord(char.lower()) for char in _ASCII], [ord(char.upper()) for char in _ASCII])
 VARIABLES: dict[str, bytes | int] = {
     "___stack_chk_guard": struct.pack("<Q", 0x5AFE5AFE5AFE00),
     "__DefaultRuneLocale": bytes(60) + b"".join(struct.pack("<128I512x", *part) for part in _RUNES),
@@ -52,16 +39,12 @@ class MacProcess(Process):
         for name, handler in self._functions().items():
             machine.handle(name, handler)
         super().__init__(machine, (runtime.shim, runtime.unwind), VARIABLES, source)
-        machine.call(self._shim("set_heap"), HEAP, HEAP + HEAP_BYTES)
+        machine.call(self.image("libshim.dylib").address("_mac_code_set_heap"), HEAP, HEAP + HEAP_BYTES)
         self.initialize(self.load(runtime.cxx))
 
-    def _shim(self, name: str) -> int:
-        return self.image("libshim.dylib").address(f"_mac_code_{name}")
-
-    @property
-    def heap_end(self) -> int:
-        """How far memory was given out."""
-        return self.machine.call(self._shim("heap"))
+    def snapshot(self) -> Snapshot:
+        """All memory that code can change."""
+        return self.machine.snapshot(self.machine.call(self.image("libshim.dylib").address("_mac_code_heap")))
 
     def _functions(self) -> dict[str, Handler]:
         nothing: Handler = lambda machine: 0  # noqa: E731
@@ -87,7 +70,7 @@ class MacProcess(Process):
             "_mach_absolute_time": lambda machine: time.monotonic_ns(),
             "_clock_gettime_nsec_np": lambda machine: time.monotonic_ns(),
             "_newlocale": lambda machine: machine.data("the locale"),
-            "_mbtowc_l": lambda machine, _result, text: self._stop(_WRONG) if text else 0,
+            "_mbtowc_l": lambda machine, _result, text: self._stop("a wide character was read") if text else 0,
             # What is thrown says where it comes from; here it says nothing.
             "_backtrace": nothing,
             "_backtrace_symbols": lambda machine: machine.data("no symbols"),

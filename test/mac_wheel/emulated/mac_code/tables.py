@@ -104,11 +104,9 @@ class Probe:
         reader = self._answer("tables")
         fallbacks = reader.kernels()
         places = tuple(reader.number() for _ in fallbacks)
-        keys = {}
-        while name := reader.text():
-            keys[name] = reader.number()
+        keys = {name: reader.number() for name in iter(reader.text, "")}
         operators = {}
-        while name := reader.text():
+        for name in iter(reader.text, ""):
             place = reader.number()
             table = self._machine.read(place, len(fallbacks) * KERNEL)
             operators[name] = Operator(place, table, {reader.text(): reader.kernels() for _ in range(reader.number())})
@@ -137,7 +135,7 @@ class Probe:
     def generator_operators(self) -> list[str]:
         """The libraries of TorchScript's own operators aten::Generator."""
         reader = self._answer("generator_operators")
-        return [self.process.owner(reader.number()) for _ in range(reader.number())]
+        return [self.process.owner(address) for address in iter(reader.number, 0)]
 
 
 def differences(before: Tables, after: Tables) -> list[str]:
