@@ -1,4 +1,4 @@
-"""Each name is bound to the library that the file says, whichever others have it."""
+"""Each name is bound to the library that the file says, and a call or a read of what is not there stops with its name."""
 
 import re
 from pathlib import Path
@@ -7,6 +7,7 @@ import pytest
 from conftest import Inputs, Loaded
 
 from fork_tool.mac_library.symbols import imports
+from mac_code.machine import Stopped
 from mac_code.macho import ANY
 from mac_code.process import BindError
 from mac_code.runtime import Compiler
@@ -71,3 +72,17 @@ def test_name_that_the_library_does_not_have(
     with pytest.raises(BindError, match=f"^{re.escape(said)}$"):
         process.load(changed(inputs.library, tmp_path, ordinal))
     loaded.seen(said)
+
+
+def test_what_is_not_there_stops(loaded: Loaded) -> None:
+    machine = loaded.machine
+    unknown, length = machine.trap("_unknown"), loaded.process.image("libshim.dylib").address("_strlen")
+    for said, arguments in (
+        ("_unknown was called, which nobody has written, from ", (unknown,)),
+        ("0x0 was called, which nobody has written, from ", (0,)),
+        ("Invalid memory read (UC_ERR_READ_UNMAPPED) of _unknown at libshim.dylib _", (length, unknown)),
+        ("abort was called, from ", (machine.trap("_abort"),)),
+    ):
+        with pytest.raises(Stopped, match=f"^{re.escape(said)}"):
+            machine.call(*arguments)
+        loaded.seen(said.strip())

@@ -3,7 +3,7 @@
 import ctypes
 import mmap
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import Any
 
@@ -33,13 +33,14 @@ class Stopped(Exception):
 class Machine:
     """One processor with one thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, functions: Mapping[str, Handler]):
+        """`functions` are those of macOS that are written in Python."""
         self._uc = _UNICORN.Uc(unicorn.UC_ARCH_ARM64, unicorn.UC_MODE_ARM)
         self._uc.ctl_set_cpu_model(arm64.UC_CPU_ARM64_MAX)
         self._regions: list[tuple[int, memoryview]] = []
         self._kept: list[tuple[int, int]] = []
         self._traps: list[str] = []
-        self._handlers: dict[str, tuple[Handler, int]] = {}
+        self._functions = {name: (each, len(signature(each).parameters)) for name, each in functions.items()}
         self._data: dict[str, int] = {}
         self._next_image, self._next_data = _IMAGES, _DATA
         # Says where an address lies, for messages.
@@ -127,15 +128,11 @@ class Machine:
 
     # Calls
 
-    def handle(self, name: str, handler: Handler) -> None:
-        """Set what a function of macOS does."""
-        self._handlers[name] = (handler, len(signature(handler).parameters))
-
     def trap(self, name: str) -> int:
         """The address that stands for a function of macOS. Where nobody has written it, there is no memory."""
         if name not in self._traps:
             self._traps.append(name)
-        known = name in self._handlers or name == self._traps[0]
+        known = name in self._functions or name == self._traps[0]
         return _TRAPS + 16 * self._traps.index(name) + (0 if known else _TRAP_BYTES)
 
     def trap_name(self, address: int) -> str:
@@ -161,8 +158,8 @@ class Machine:
 
     def _trapped(self, _uc: object, address: int, _size: int, _data: object) -> None:
         if address != self._end:
-            handler, count = self._handlers[self.trap_name(address)]
-            result = handler(self, *(self._register(arm64.UC_ARM64_REG_X0 + number) for number in range(count - 1)))
+            function, count = self._functions[self.trap_name(address)]
+            result = function(self, *(self._register(arm64.UC_ARM64_REG_X0 + number) for number in range(count - 1)))
             if result is not None:
                 self._uc.reg_write(arm64.UC_ARM64_REG_X0, result & _WORD)
 

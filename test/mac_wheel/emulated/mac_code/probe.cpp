@@ -23,11 +23,7 @@ namespace {
 
 // The private members to look at. An explicit instantiation may name what is private.
 template <typename Tag, auto Member>
-struct Opened {
-  friend constexpr auto opened(Tag) {
-    return Member;
-  }
-};
+struct Opened { friend constexpr auto opened(Tag) { return Member; } };
 #define OPEN(name, member)                                \
   struct name { friend constexpr auto opened(name); };    \
   template struct Opened<name, &c10::member>
@@ -47,23 +43,10 @@ struct Answer {
   std::string content;
 
   template <typename T>
-  void bytes(const T& value) {
-    content.append(reinterpret_cast<const char*>(&value), sizeof(value));
-  }
-
-  void number(uint64_t value) {
-    bytes(value);
-  }
-
-  void address(const void* value) {
-    bytes(value);
-  }
-
-  void text(const std::string& value) {
-    number(value.size());
-    content += value;
-  }
-
+  void bytes(const T& value) { content.append(reinterpret_cast<const char*>(&value), sizeof(value)); }
+  void number(uint64_t value) { bytes(value); }
+  void address(const void* value) { bytes(value); }
+  void text(const std::string& value) { number(value.size()), content += value; }
   template <typename List>
   void kernels(const List& list) {
     number(list.size());
@@ -73,8 +56,7 @@ struct Answer {
   }
 
   const Answer* end() {
-    begin = content.data();
-    size = content.size();
+    begin = content.data(), size = content.size();
     return this;
   }
 };
@@ -149,17 +131,9 @@ SHARED const Answer* mac_code_generator_operators() {
 
 namespace {
 
-at::Tensor wrong(const at::Tensor& self, int64_t) {
-  return self;
-}
-
-void fillWrong(torch::Library& library) {
-  library.impl("sub.Tensor", TORCH_FN(wrong));
-}
-
-void fillNothing(torch::Library&) {
-  throw std::runtime_error("planted");
-}
+at::Tensor wrong(const at::Tensor& self, int64_t) { return self; }
+void fillWrong(torch::Library& library) { library.impl("sub.Tensor", TORCH_FN(wrong)); }
+void fillNothing(torch::Library&) { throw std::runtime_error("planted"); }
 
 } // namespace
 

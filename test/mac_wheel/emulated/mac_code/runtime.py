@@ -3,8 +3,8 @@
 import os
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from fork_tool.common.files import fill_once, remove
 from fork_tool.mac_library.libraries import AppleLibrary, CXX, SYSTEM, write_stubs
@@ -30,8 +30,7 @@ _UNWIND = {
 }
 
 
-@dataclass(frozen=True)
-class Runtime:
+class Runtime(NamedTuple):
     """The libraries that were built."""
 
     shim: Path
@@ -72,7 +71,7 @@ def build_runtime(bench: Bench, torch: Path, libraries: Sequence[AppleLibrary]) 
     folder, llvm, headers = (
         places.root / "emulated",
         places.zig.parent / "lib",
-        places.official_headers / "torch" / "include",
+        places.official_headers / "torch/include",
     )
     shim, probe, deferred = HERE / "shim.c", HERE / "probe.cpp", places.own / "takeover" / "deferred.h"
 
@@ -102,7 +101,5 @@ def build_runtime(bench: Bench, torch: Path, libraries: Sequence[AppleLibrary]) 
     fill_once(folder / "base", [bench.pin.tools, shim.read_bytes(), words_of_this], build_base)
     wanted = [bench.pin.tools, probe.read_bytes(), deferred.read_bytes(), str(torch), words_of_this]
     fill_once(folder / "probe", wanted, build_probe)
-    base = folder / "base"
-    return Runtime(
-        base / "libshim.dylib", base / "libunwind.dylib", base / "libc++.1.dylib", folder / "probe/libprobe.dylib"
-    )
+    names = ("base/libshim.dylib", "base/libunwind.dylib", "base/libc++.1.dylib", "probe/libprobe.dylib")
+    return Runtime(*(folder / name for name in names))

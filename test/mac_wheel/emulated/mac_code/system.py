@@ -35,9 +35,7 @@ class MacProcess(Process):
         """Load libc++ and what there is of libSystem."""
         # What the code has written to standard output and error.
         self.written: list[str] = []
-        machine = Machine()
-        for name, handler in self._functions().items():
-            machine.handle(name, handler)
+        machine = Machine(self._functions())
         super().__init__(machine, (runtime.shim, runtime.unwind), VARIABLES, source)
         machine.call(self.image("libshim.dylib").address("_mac_code_set_heap"), HEAP, HEAP + HEAP_BYTES)
         self.initialize(self.load(runtime.cxx))
