@@ -108,10 +108,6 @@ class Machine:
             self.write(self._data[name], filled)
         return self._data[name]
 
-    def string(self, text: str) -> int:
-        """The address of this text."""
-        return self.data(f"text {text}", text.encode() + b"\0")
-
     def keep(self, begin: int, size: int) -> None:
         """Let `snapshot` keep this part of the memory."""
         self._kept.append((begin, size))

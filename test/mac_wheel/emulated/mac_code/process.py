@@ -1,10 +1,9 @@
 """What dyld does: bring libraries into memory, bind each name to the library that the file says, run the initializers."""
 
 import struct
-from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path, PurePosixPath
 
 from fork_tool.mac_library.symbols import Import
@@ -41,11 +40,6 @@ class Image:
         """Where one of its names lies, be it exported or local."""
         exports = self.file.exports
         return self.base + (exports[symbol] if symbol in exports else self.file.symbols[symbol])
-
-    @cached_property
-    def places(self) -> list[tuple[int, str]]:
-        """Its names in the order of their addresses."""
-        return sorted((address, name) for name, address in self.file.symbols.items())
 
 
 @dataclass(frozen=True)
@@ -93,9 +87,11 @@ class Process:
         image = self.image_at(address)
         if image is None:
             return self.machine.trap_name(address) or hex(address)
-        number = bisect_right(image.places, (address - image.base, "~")) - 1
-        begin, name = image.places[number] if number >= 0 else (0, "?")
-        return f"{image.name} {name}+{address - image.base - begin:#x}"
+        at = address - image.base
+        begin, name = max(
+            ((place, name) for name, place in image.file.symbols.items() if place <= at), default=(0, "?")
+        )
+        return f"{image.name} {name}+{at - begin:#x}"
 
     # Loading
 
@@ -221,8 +217,10 @@ class Process:
 
         The symbol table is written apart from the instructions that dyld follows.
         """
-        owners = {each.name: PurePosixPath(each.library).name for each in taken}
-        files = {other.name for other in self.images}
+        owners, files = (
+            {each.name: PurePosixPath(each.library).name for each in taken},
+            {each.name for each in self.images},
+        )
         for bind in image.file.binds:
             wanted = owners[bind.name]
             found = self.owner(self.machine.word(image.base + bind.address) - bind.addend)

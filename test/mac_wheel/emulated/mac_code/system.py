@@ -11,7 +11,6 @@ from mac_code.runtime import Runtime
 
 # Where the libraries lie, as they are told.
 FOLDER = "/v/lib/python3.11/site-packages/torch/lib/"
-_RANDOM_FILE = 3
 # The classes of characters by their bits in Darwin's table, which has lower and upper case, too.
 _CONTROL = "".join(map(chr, (*range(0x20), 0x7F)))
 _GRAPH = ascii_letters + digits + punctuation
@@ -62,7 +61,8 @@ class MacProcess(Process):
             "_open": self._open,
             "_read": self._read,
             "_close": nothing,
-            "_sysconf": self._sysconf,
+            # The size of a page, and the number of processors; nothing else is asked for.
+            "_sysconf": lambda machine, name: {29: 0x4000, 57: 4, 58: 4}[name],
             "_pthread_self": thread,
             "_pthread_mach_thread_np": thread,
             "_mach_absolute_time": lambda machine: time.monotonic_ns(),
@@ -90,17 +90,12 @@ class MacProcess(Process):
         return size
 
     def _open(self, machine: Machine, path: int) -> int:
-        name = machine.text(path)
-        return _RANDOM_FILE if name == "/dev/urandom" else self._stop(f"{name} was opened")
+        # The number of a file that is read only here.
+        return 3 if machine.text(path) == "/dev/urandom" else self._stop(f"{machine.text(path)} was opened")
 
-    def _read(self, machine: Machine, file: int, to: int, size: int) -> int:
+    def _read(self, machine: Machine, _file: int, to: int, size: int) -> int:
         machine.write(to, bytes(range(size)))
-        return size if file == _RANDOM_FILE else self._stop(f"file {file} was read")
-
-    def _sysconf(self, machine: Machine, name: int) -> int:
-        # The size of a page, and the number of processors.
-        known = {29: 0x4000, 57: 4, 58: 4}
-        return known[name] if name in known else self._stop(f"sysconf({name}) was called")
+        return size
 
     def _strtol(self, machine: Machine, text: int, end: int, base: int) -> int:
         found = re.match(r"\s*[-+]?\d+", machine.text(text))
@@ -118,7 +113,12 @@ class MacProcess(Process):
         image = self.image_at(address)
         if image is None:
             return 0
-        machine.write(result, struct.pack("<4Q", machine.string(FOLDER + image.name), image.base, 0, 0))
+        machine.write(
+            result,
+            struct.pack(
+                "<4Q", machine.data(image.name, FOLDER.encode() + image.name.encode() + b"\0"), image.base, 0, 0
+            ),
+        )
         return 1
 
     def _dlopen(self, machine: Machine, path: int, flags: int) -> int:
