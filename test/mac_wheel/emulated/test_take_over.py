@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 from conftest import Loaded
 
+from mac_code.machine import Stopped
 from mac_code.macho import INITIALIZERS
 from mac_code.tables import differences, findings, KERNEL, MPS, MPS_DEVICE, OFFICIAL
 
@@ -25,8 +26,9 @@ def wrong_entries(loaded: Loaded) -> list[str]:
     """What the tables say that they must not after the take-over."""
     after = loaded.probe.tables()
     found = list(findings(loaded.probe, loaded.own.name, loaded.before, after))
-    if after.of_key(MPS) - loaded.before.of_key(MPS) != FURTHER:
-        found.append("other operators are new for MPS")
+    new = after.of_key(MPS) - loaded.before.of_key(MPS)
+    if new != FURTHER:
+        found.append(f"new for MPS are {', '.join(sorted(new)) or 'no operators'}")
     owners = loaded.probe.asked_owners()
     return found + [f"the {what} are of {owner}" for what, owner in owners.items() if owner != loaded.own.name]
 
@@ -47,6 +49,8 @@ def test_take_over(loaded: Loaded) -> None:
     for _ in range(2):
         assert loaded.load_step(TAKE_OVER) == ""
         assert wrong_entries(loaded) == []
+    # Not even the dispatcher's warning of overridden kernels.
+    assert loaded.process.written == []
     after = loaded.probe.tables()
     assert len(after.of_key(MPS)) > 700 and len(after.mps_stubs) > 10 and len(after.of_key("AutocastMPS")) > 50
     loaded.report |= {
@@ -57,6 +61,20 @@ def test_take_over(loaded: Loaded) -> None:
         "stubs": len(after.stubs),
         "stubs_taken_over": sorted(after.mps_stubs),
     }
+
+
+def test_warning_is_seen(loaded: Loaded) -> None:
+    """The library recognizes it by its text, which is another one here."""
+    memory = loaded.process.image(OFFICIAL).memory
+    place = bytes(memory).index(b"Overriding a previously registered kernel")
+    memory[place] = ord("o")
+    try:
+        # A message that is printed has the time, which nobody has written here.
+        with pytest.raises(Stopped, match=r"_time was called, .* from libc10.dylib __ZN3c1013MessageLogger"):
+            loaded.load_step(TAKE_OVER)
+    finally:
+        memory[place] = ord("O")
+    loaded.seen("a warning of overridden kernels")
 
 
 def slot(loaded: Loaded, key: str) -> int:
