@@ -57,11 +57,13 @@ class Tables:
 
 def stub_names(exports: Iterable[str]) -> dict[str, str]:
     """The symbols of the dispatch stubs, by their names: each has a type, in the symbol of its kernel for any processor."""
-    types = {name.removesuffix("_typeEE7DEFAULTE") for name in exports if name.endswith("_DISPATCH_typeEE7DEFAULTE")}
+    ending = "_DECLARE_DISPATCH_type"
+    types = {name.removesuffix("EE7DEFAULTE") for name in exports if name.endswith(f"{ending}EE7DEFAULTE")}
     found = {}
     for symbol in exports:
         match = re.fullmatch(r"__ZN2at6native\d+([A-Za-z_]\w*)E", symbol)
-        if match and any(each.endswith(f"{len(match[1]) + 22}{match[1]}_DECLARE_DISPATCH") for each in types):
+        # A symbol has the length of a name in front of it.
+        if match and any(each.endswith(f"{len(match[1] + ending)}{match[1]}{ending}") for each in types):
             found[match[1]] = symbol
     return found
 
