@@ -102,5 +102,4 @@ def first(inputs: Inputs) -> Iterator[Loaded]:
 def loaded(first: Loaded) -> Loaded:
     """The process as it was when everything was loaded."""
     first.machine.restore(first.snapshot)
-    first.process.written.clear()
     return first

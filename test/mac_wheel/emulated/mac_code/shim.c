@@ -21,7 +21,6 @@ SHARED void *aligned_alloc(size_t alignment, size_t size) {
 
 SHARED void *malloc(size_t size) { return aligned_alloc(16, size); }
 SHARED void free(void *memory) {}
-SHARED int posix_memalign(void **to, size_t alignment, size_t size) { return *to = aligned_alloc(alignment, size), 0; }
 
 SHARED void *memset(void *to, int value, size_t size) {
   byte *next = to;
@@ -76,14 +75,6 @@ SHARED int strncmp(const byte *left, const byte *right, size_t size) {
 }
 
 SHARED int strcmp(const byte *left, const byte *right) { return strncmp(left, right, ~0ul); }
-
-SHARED const char *strstr(const char *in, const char *what) {
-  for (const size_t size = strlen(what); *in; in++)
-    if (!strncmp((const byte *)in, (const byte *)what, size)) return in;
-  return *what ? 0 : in;
-}
-
-SHARED char *strdup(const char *text) { return memcpy(malloc(strlen(text) + 1), text, strlen(text) + 1); }
 
 SUCCEEDS(pthread_mutexattr_init) SUCCEEDS(pthread_mutexattr_settype) SUCCEEDS(pthread_mutexattr_destroy)
 SUCCEEDS(pthread_mutex_init) SUCCEEDS(pthread_mutex_destroy) SUCCEEDS(pthread_mutex_lock) SUCCEEDS(pthread_mutex_unlock)

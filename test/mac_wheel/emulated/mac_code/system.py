@@ -2,7 +2,6 @@
 
 import re
 import struct
-import time
 from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits, hexdigits, punctuation, whitespace
 
 from mac_code.machine import Handler, HEAP, HEAP_BYTES, Machine, Snapshot, Stopped
@@ -22,7 +21,6 @@ _RUNES = (_CLASS_OF, [ord(char.lower()) for char in _ASCII], [ord(char.upper()) 
 VARIABLES: dict[str, bytes | int] = {
     "___stack_chk_guard": struct.pack("<Q", 0x5AFE5AFE5AFE00),
     "__DefaultRuneLocale": bytes(60) + b"".join(struct.pack("<128I512x", *part) for part in _RUNES),
-    "_vm_page_size": struct.pack("<Q", 0x4000),
     **dict.fromkeys(("___stderrp", "___stdoutp", "___stdinp"), 64),
 }
 
@@ -32,8 +30,6 @@ class MacProcess(Process):
 
     def __init__(self, runtime: Runtime, source: Source):
         """Load libc++ and what there is of libSystem."""
-        # What the code has written to standard output and error.
-        self.written: list[str] = []
         machine = Machine(self._functions())
         super().__init__(machine, (runtime.shim, runtime.unwind), VARIABLES, source)
         machine.call(self.image("libshim.dylib").address("_mac_code_set_heap"), HEAP, HEAP + HEAP_BYTES)
@@ -47,17 +43,13 @@ class MacProcess(Process):
         nothing: Handler = lambda machine: 0  # noqa: E731
         thread: Handler = lambda machine: machine.data("the thread", 4096)  # noqa: E731
         return {
-            # The process does not end, and has no child.
-            **dict.fromkeys(("___cxa_atexit", "__tlv_atexit", "_atexit", "_pthread_atfork"), nothing),
-            **dict.fromkeys(("_strtol", "_strtoll"), self._strtol),
+            # The process does not end.
+            **dict.fromkeys(("___cxa_atexit", "__tlv_atexit"), nothing),
+            "_strtoll": self._strtol,
             **dict.fromkeys(("_strtod", "_strtod_l"), self._strtod),
             # No variable of the environment is set.
             "_getenv": nothing,
-            "_abort": lambda machine: self._stop("abort was called"),
-            "___stack_chk_fail": lambda machine: self._stop("a function wrote past its frame"),
             "___error": lambda machine: machine.data("errno"),
-            "_write": lambda machine, _file, content, size: self._print(content, size),
-            "_fwrite": lambda machine, content, size, count: self._print(content, size * count),
             "_open": self._open,
             "_read": self._read,
             "_close": nothing,
@@ -65,8 +57,6 @@ class MacProcess(Process):
             "_sysconf": lambda machine, name: {29: 0x4000, 57: 4, 58: 4}[name],
             "_pthread_self": thread,
             "_pthread_mach_thread_np": thread,
-            "_mach_absolute_time": lambda machine: time.monotonic_ns(),
-            "_clock_gettime_nsec_np": lambda machine: time.monotonic_ns(),
             "_newlocale": lambda machine: machine.data("the locale"),
             "_mbtowc_l": lambda machine, _result, text: self._stop("a wide character was read") if text else 0,
             # What is thrown says where it comes from; here it says nothing.
@@ -82,12 +72,7 @@ class MacProcess(Process):
         }
 
     def _stop(self, reason: str) -> int:
-        said = f" after {''.join(self.written[-3:])!r}" if self.written else ""
-        raise Stopped(f"{reason}, from {self.machine.caller}{said}")
-
-    def _print(self, content: int, size: int) -> int:
-        self.written.append(self.machine.read(content, size).decode(errors="replace"))
-        return size
+        raise Stopped(f"{reason}, from {self.machine.caller}")
 
     def _open(self, machine: Machine, path: int) -> int:
         # The number of a file that is read only here.
