@@ -25,7 +25,10 @@ def process(inputs: Inputs, tmp_path: Path) -> MacProcess:
     process.load(inputs.official / "libtorch_python.dylib")
     source = tmp_path / "decoy.c"
     # The compiler puts the first underscore.
-    source.write_text(f'__attribute__((visibility("default"))) int {NAME[1:]}(void) {{ return 0; }}\n')
+    text = f'__attribute__((visibility("default"))) int {NAME[1:]}(void) {{ return 0; }}\n'
+    source.write_text(
+        f"{text}void usleep(int);\n__attribute__((constructor)) static void first(void) {{ usleep(1); }}\n"
+    )
     compiler = Compiler(inputs.bench, tmp_path)
     process.load(compiler.link("libdecoy.dylib", [compiler.compile(source)]))
     process.images.insert(0, process.images.pop())
@@ -71,6 +74,13 @@ def test_name_that_the_library_does_not_have(
     said = f"libtorch_mps_graph.dylib takes {NAME} from @rpath/libc10.dylib, which does not have it"
     with pytest.raises(BindError, match=f"^{re.escape(said)}$"):
         process.load(changed(inputs.library, tmp_path, ordinal))
+    loaded.seen(said)
+
+
+def test_initializer_that_stops_is_named(process: MacProcess, loaded: Loaded) -> None:
+    said = "initializer 1 of 1 in libdecoy.dylib: _usleep was called, which nobody has written"
+    with pytest.raises(Stopped, match=f"^{said}"):
+        process.initialize(process.image("libdecoy.dylib"))
     loaded.seen(said)
 
 
