@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import Inputs, Loaded
 
 from fork_tool.mac_library.symbols import imports
+from mac_code.loaded import Inputs, Loaded
 from mac_code.machine import Stopped
 from mac_code.macho import ANY
 from mac_code.process import BindError

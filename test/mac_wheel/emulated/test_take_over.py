@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 import pytest
-from conftest import Loaded
 
+from mac_code.loaded import Loaded
 from mac_code.machine import Stopped
 from mac_code.macho import INITIALIZERS
 from mac_code.tables import differences, findings, KERNEL, MPS, MPS_DEVICE, OFFICIAL
