@@ -15,7 +15,7 @@ demo:       ## capture and replay real models, and compare them with eager
 test:       ## run all test suites [QUICK]
 	@$(MPSFORK) test $(if $(QUICK),--quick)
 
-wheel:      ## make a Mac's wheel [PYTHON JOBS]
+wheel:      ## make the wheel for a Mac [PYTHON JOBS]
 	@$(MPSFORK) wheel $(if $(PYTHON),--python $(PYTHON)) $(if $(JOBS),--jobs $(JOBS))
 
 BENCH_OPTIONS = $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) $(if $(NOREPLAY),--no-replay) $(if $(PAGE),--page $(PAGE))
@@ -32,7 +32,7 @@ endif
 fetch:      ## get PyTorch's source into build/pytorch
 	@$(MPSFORK) fetch
 
-apply:      ## apply the series, one commit per patch
+apply:      ## apply the series to build/pytorch, one commit per patch
 	@$(MPSFORK) apply
 
 refresh:    ## take the commits back into patches/ and aten_mps_overlay/
@@ -47,15 +47,15 @@ simulator:  ## build the Metal simulator [TESTS BASE_ONLY]
 export:     ## write the series as mails to build/export [STACK GHSTACK AUTHOR]
 	@$(MPSFORK) export $(if $(STACK),--stack $(STACK)) $(if $(GHSTACK),--ghstack) $(if $(AUTHOR),--author "$(AUTHOR)")
 
-rebase:     ## move the series to another base [ONTO CONTINUE SKIP ABORT]
+rebase:     ## move the series to another PyTorch [ONTO CONTINUE SKIP ABORT]
 	@$(MPSFORK) rebase $(if $(ONTO),--onto $(ONTO)) $(if $(CONTINUE),--continue) $(if $(SKIP),--skip) $(if $(ABORT),--abort)
 
 ##@ Maintain
 
-mutants:    ## plant faults in engine and checks [MUTANT RESUME PAGE]
+mutants:    ## introduce faults in engine and checks, see which suite notices [MUTANT RESUME PAGE]
 	@$(MPSFORK) mutants $(if $(MUTANT),--mutant $(MUTANT)) $(if $(RESUME),--resume) $(if $(PAGE),--page $(PAGE))
 
-clean:      ## remove all builds; the checkout stays
+clean:      ## remove all builds; keep the checkout
 	@$(MPSFORK) clean
 
 help:       ## list the targets

@@ -169,7 +169,7 @@ class TestModel(ShimTestCase):
 
     def test_failure_in_a_capture(self):
         x, y = torch.randn(8, device="mps"), torch.randn(8, device="mps")
-        level = self.settled_level()
+        level = self.stable_memory_level()
         graph = torch.mps.MPSGraph()
         with self.assert_logged(
             "the tensor for argument 2 is on cpu, not on the MPS device"

@@ -7,6 +7,7 @@ import gc
 import inspect
 import json
 import os
+import re
 import tempfile
 import threading
 import time
@@ -18,6 +19,7 @@ import warnings
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from torch.mps._graph_dump import as_html
 from torch.testing._internal.common_utils import (
     instantiate_parametrized_tests,
     parametrize,
@@ -44,7 +46,7 @@ def captured(block, *args, **options):
 
 
 class GraphTestCase(TestCase):
-    def settled_level(self):
+    def stable_memory_level(self):
         """Bytes allocated once completion handlers, which may follow the wait for the GPU, have freed theirs."""
         levels = []
         while len(levels) < 3 or len(set(levels[-3:])) > 1:
@@ -438,7 +440,7 @@ class TestValues(GraphTestCase):
             host.data = torch.randn(4)
         else:
             host.set_(torch.randn(4))
-        with self.assertRaisesRegex(RuntimeError, "has other memory now or is gone"):
+        with self.assertRaisesRegex(RuntimeError, "has other memory now, or no longer exists"):
             graph.replay()
 
     def test_host_source_may_change_after_the_call(self):
@@ -464,7 +466,7 @@ class TestValues(GraphTestCase):
             for _ in range(10):
                 total.add_(x)
         total.zero_()
-        self.settled_level()
+        self.stable_memory_level()
         before = torch.mps.driver_allocated_memory()
         most = 0
         for i in range(20):
@@ -473,7 +475,7 @@ class TestValues(GraphTestCase):
             most = max(most, torch.mps.driver_allocated_memory() - before)
         self.assertLessEqual(most, 5 * x.nbytes)
         self.assertEqual(total.cpu(), torch.full((1 << 21,), 1900.0))
-        self.settled_level()
+        self.stable_memory_level()
         # and with the buffer of a replay that is encoded already
         kept = 2 + int(os.environ.get("PYTORCH_MPS_GRAPH_ENCODE_AHEAD", "0"))
         self.assertLessEqual(
@@ -1126,6 +1128,49 @@ class TestInstantiation(GraphTestCase):
         stats = graph.stats()
         self.assertEqual(len(steps), stats["graph_runs"] + stats["kernels"])
 
+    def test_lines_in_a_debug_dump(self):
+        """A replay in the block has none, and does not take that of the next operator."""
+        x = torch.ones(4, 4, device="mps")
+        inner = torch.mps.MPSGraph()
+        with torch.mps.graph(inner):
+            y = x * 2
+        graph = torch.mps.MPSGraph(keep_graph=True)
+        with torch.mps.graph(graph):
+            z = torch.relu(
+                x @ y,
+            )
+            inner.replay()
+            z.fill_(0)
+        steps = graph._dump()["steps"]
+        here = inspect.currentframe().f_lineno
+        place = f"{__file__}:{{}} (test_lines_in_a_debug_dump)"
+        self.assertEqual(
+            [(step["op"], step.get("line")) for step in steps],
+            [
+                ("aten::mm", place.format(here - 5)),
+                ("aten::relu", place.format(here - 6)),
+                ("aten::mul", None),
+                ("aten::fill_", place.format(here - 2)),
+            ],
+        )
+
+    def test_page_of_a_debug_dump(self):
+        """What a browser's script reads is the dump, whatever the names in it are."""
+        graph = self.capture()
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "graph.html")
+            graph.debug_dump(path)
+            with open(path, encoding="utf-8") as file:
+                page = file.read()
+        dump = re.search(r"<script>const graph = (.*), colors = ", page)[1]
+        self.assertEqual(json.loads(dump), graph._dump())
+        for kind in {step["kind"] for step in graph._dump()["steps"]}:
+            self.assertIn(f'value="{kind}"', page)
+        step = {"kind": "</script>", "op": "<b>", "line": "&", "buffers": []}
+        page = as_html({"buffers": [], "steps": [step]})
+        self.assertEqual(page.count("</script>"), 1)
+        self.assertNotIn("<b>", page)
+
 
 class TestLife(GraphTestCase):
     def test_stream(self):
@@ -1193,7 +1238,7 @@ class TestLife(GraphTestCase):
     def test_exception_in_block(self, error):
         """The graph is empty, its memory given back, and the next capture works."""
         x = torch.ones(1 << 12, device="mps")
-        before = self.settled_level()
+        before = self.stable_memory_level()
         graph = torch.mps.MPSGraph()
         with self.assertRaises(error):
             with torch.mps.graph(graph):
@@ -1281,7 +1326,7 @@ class TestLife(GraphTestCase):
     def test_memory_is_given_back(self):
         x = torch.randn(64, 64, device="mps")
         block = lambda: ((x @ x).softmax(-1) * 2.5).sum()  # noqa: E731
-        before = self.settled_level()
+        before = self.stable_memory_level()
         graph, out = captured(block)
         self.assertGreater(torch.mps.current_allocated_memory(), before)
         del out
@@ -1298,10 +1343,10 @@ class TestLife(GraphTestCase):
         with torch.mps.graph(graph):
             y = x * scale
         kept = x.nbytes + scale.nbytes
-        before = self.settled_level()
+        before = self.stable_memory_level()
         del scale
         # it still counts, as the graph's
-        self.assertEqual(self.settled_level(), before)
+        self.assertEqual(self.stable_memory_level(), before)
         self.assertEqual(graph.stats()["buffers"], 2)
         self.assertGreaterEqual(graph.stats()["buffer_bytes"], kept)
         others = [torch.full((32, 32), 9.0, device="mps") for _ in range(8)]
@@ -1587,7 +1632,7 @@ class TestLife(GraphTestCase):
         """Lets the graph of graph_capture() go, with its memory; not one that the caller named."""
         torch.mps.graph_reset()
         x = torch.ones(1 << 16, device="mps")
-        before = self.settled_level()
+        before = self.stable_memory_level()
         with torch.mps.graph_capture():
             (x * 2).exp().sum()
         self.assertGreater(torch.mps.current_allocated_memory(), before)
@@ -1616,7 +1661,7 @@ class TestLife(GraphTestCase):
             x.fill_(i + 1)
             graph.replay()
             self.assertEqual(y.cpu(), torch.full((1 << 14,), float(i + 1)))
-            levels.append(self.settled_level())
+            levels.append(self.stable_memory_level())
             kept.append(graph.stats()["buffers"])
         self.assertLessEqual(max(levels[10:]), max(levels[:10]))
         self.assertEqual(len(set(kept[2:])), 1, kept)

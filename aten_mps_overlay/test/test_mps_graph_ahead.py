@@ -173,7 +173,7 @@ class TestAhead(GraphTestCase):
     def test_memory_is_given_back(self, end):
         x = torch.ones(1 << 18, device="mps")
         host = torch.ones(1 << 18)
-        level = self.settled_level()
+        level = self.stable_memory_level()
         graph, out = captured_ahead(
             lambda: torch.tanh(x + host.to("mps")) * 3, count=2, keep_graph=True
         )

@@ -143,8 +143,8 @@ class TestCaptureMessages(MessageTestCase):
         inner = captured(lambda: self.x * 2)
         self.assert_fails(
             lambda: captured(inner.replay, pool=inner.pool()),
-            """torch.mps graph capture: a graph was replayed that has its memory in the pool of this capture, where it
-            would write over memory of the block. Capture one of the two with another pool.""",
+            """torch.mps graph capture: the block replays a graph whose memory is in the pool of this capture. The replay
+            would overwrite memory of the block. Capture one of the two graphs with another pool.""",
         )
 
     def test_moved_in_the_block(self):
@@ -163,9 +163,9 @@ class TestCaptureMessages(MessageTestCase):
         generator = torch.Generator(device="mps")
         self.assert_refused(
             lambda: torch.rand(2, device="mps", generator=generator),
-            """torch.mps graph capture: random numbers were drawn from a generator that the graph does not know, in
-            aten::rand, so that replays could not draw on. Call graph.register_generator_state(generator) before the
-            capture, or use the default generator.""",
+            """torch.mps graph capture: random numbers were drawn from an unregistered generator, in aten::rand, so
+            replays could not continue its sequence. Call graph.register_generator_state(generator) before the capture, or
+            use the default generator.""",
         )
         self.assert_refused(
             lambda: torch.mps.manual_seed(1),
@@ -212,7 +212,7 @@ class TestCaptureMessages(MessageTestCase):
         self.assert_raises(
             TypeError,
             lambda: torch.mps.graph(graph, stream="strict"),
-            "stream must be a stream of the MPS device, which has one, or None, but is 'strict'",
+            "stream must be None or a torch.Stream of the MPS device, but is 'strict'",
         )
         self.assert_raises(
             ValueError,
@@ -387,7 +387,7 @@ class TestReplayMessages(MessageTestCase):
             (lambda x: setattr(x, "data", x.data.view(torch.int32)), "has dtype Int"),
             (
                 lambda x: setattr(x, "data", torch._neg_view(x.data)),
-                "is another conjugate or negative view",
+                "has another conjugate or negative bit",
             ),
         ):
             x = torch.ones(12, device="mps")
@@ -457,8 +457,8 @@ class TestReplayMessages(MessageTestCase):
         self.assert_fails(
             graph.replay,
             """torch.mps graph replay: param_groups[0]['lr'] of SGD was 0.5 in the captured step and is 0.25 now, and a
-            replay uses the old value. Capture again, or use a tensor of the MPS device that you write to in place, which
-            Adam(capturable=True) and its kin take as lr.""",
+            replay uses the old value. Capture again. For lr, Adam(capturable=True) and similar optimizers also take a
+            tensor of the MPS device, which you can change in place.""",
         )
         optimizer.param_groups[0]["lr"] = 0.5
         optimizer.add_param_group({"params": [torch.nn.Parameter(self.x.clone())]})
@@ -602,11 +602,11 @@ class TestGraphedCallableMessages(MessageTestCase):
         for module, expected in (
             (
                 hooked,
-                "make_graphed_callables: the Linear has hooks, which replays would not call. Add hooks after the call.",
+                "make_graphed_callables: the Linear has hooks, which replays would not run. Remove them, or run the module eagerly.",
             ),
             (
                 hooked_bias,
-                "make_graphed_callables: the parameter 'bias' has hooks, which the capture would call. Add hooks after the call.",
+                "make_graphed_callables: the parameter 'bias' has hooks, which the capture would run. Add hooks after make_graphed_callables() returns.",
             ),
             (
                 with_buffer,
@@ -631,9 +631,9 @@ class TestGraphedCallableMessages(MessageTestCase):
             RuntimeError,
             lambda x: x.add_(weight),
             (x,),
-            """make_graphed_callables: the callable writes a result that requires gradients to its argument, a
-            torch.float32 tensor of shape [2, 3] on mps. A replay can't give the caller's tensor that history. Return
-            the result instead.""",
+            """make_graphed_callables: the callable writes a value that requires gradients to its argument, a
+            torch.float32 tensor of shape [2, 3] on mps. A replay can't give the caller's tensor a backward pass for that
+            value. Return the value instead.""",
         )
         self.assert_not_made(
             RuntimeError,
@@ -719,9 +719,9 @@ class TestGraphedCallableMessages(MessageTestCase):
         square(x)
         self.assert_fails(
             lambda: first.sum().backward(),
-            """make_graphed_callables: the activations of this call were overwritten before its backward pass: the callable
-            was called again, or a graph that was captured before it into the same pool was replayed. Run the backward
-            pass first, or give each callable a pool of its own.""",
+            """make_graphed_callables: the activations of this call were overwritten before its backward pass. Either the
+            callable was called again, or an earlier graph of the same pool was replayed. Run the backward pass first, or
+            give each callable a separate pool.""",
         )
         self.assert_fails(
             lambda: torch.autograd.grad(square(x).sum(), x, create_graph=True),

@@ -159,9 +159,9 @@ class TestRandomNumbers(GraphTestCase):
             return outputs
 
         make()
-        before = self.settled_level()
+        before = self.stable_memory_level()
         graphs = [make() for _ in range(n_graphs)]
-        cost = self.settled_level() - before
+        cost = self.stable_memory_level() - before
         # a state has 28 bytes, a result 4; the allocator rounds up to 256
         self.assertLessEqual(cost, n_graphs * (n_generators * 1024 + (1 << 16)))
         twins = [torch.Generator(device="mps") for _ in generators]
@@ -172,7 +172,7 @@ class TestRandomNumbers(GraphTestCase):
             expected = [torch.rand(1, device="mps", generator=g) for g in twins]
             self.assertEqual(outputs, expected, **EXACT)
         del graphs, graph, outputs, expected
-        self.assertEqual(self.settled_level(), before)
+        self.assertEqual(self.stable_memory_level(), before)
 
 
 class TestSeveralGraphs(GraphTestCase):
@@ -212,9 +212,9 @@ class TestSeveralGraphs(GraphTestCase):
                 y = y.clone() + 1
             return y
 
-        before = self.settled_level()
+        before = self.stable_memory_level()
         graph, y = captured(chain)
-        cost = self.settled_level() - before
+        cost = self.stable_memory_level() - before
         page = 1 << 14
         self.assertLessEqual(cost, 3 * (x.nbytes + page) + (1 << 16))
         for i in range(2):
@@ -222,16 +222,16 @@ class TestSeveralGraphs(GraphTestCase):
             graph.replay()
             self.assertEqual(y.sum().item(), (5.0 + i) * size)
             torch.mps.empty_cache()
-            self.assertEqual(self.settled_level() - before, cost)
+            self.assertEqual(self.stable_memory_level() - before, cost)
         del graph
         gc.collect()
         torch.mps.empty_cache()
         others = [torch.full((size,), 9.0, device="mps") for _ in range(4)]
         self.assertEqual(y.sum().item(), 6.0 * size)
         del others
-        self.assertLessEqual(self.settled_level() - before, y.nbytes + 1024)
+        self.assertLessEqual(self.stable_memory_level() - before, y.nbytes + 1024)
         del y
-        self.assertEqual(self.settled_level(), before)
+        self.assertEqual(self.stable_memory_level(), before)
 
     def test_handles_are_distinct(self):
         handles = []

@@ -54,17 +54,17 @@ class TestPool(GraphTestCase):
             ]
 
         run()
-        before = self.settled_level()
+        before = self.stable_memory_level()
         with Peak() as peak:
             outputs = run()
-        held = self.settled_level() - before
+        held = self.stable_memory_level() - before
         del outputs
         self.assert_level(before)
         graph, outputs = captured(run)
         self.assertLessEqual(graph.stats()["pool_bytes"], peak.bytes - before + held)
         # the pool, and a few bytes of scalars
         self.assertLess(
-            self.settled_level() - before - graph.stats()["pool_bytes"], 1 << 17
+            self.stable_memory_level() - before - graph.stats()["pool_bytes"], 1 << 17
         )
         x.copy_(torch.randn(4, 32, 64))
         state = torch.mps.get_rng_state()
@@ -118,7 +118,7 @@ class TestPool(GraphTestCase):
     def test_outputs_outlive_the_graph(self):
         """What the caller holds stays, and counts; what it does not hold goes."""
         x = torch.ones(1 << 16, device="mps")
-        before = self.settled_level()
+        before = self.stable_memory_level()
         graph = torch.mps.MPSGraph()
         with torch.mps.graph(graph):
             y = (x * 3).exp().log()
@@ -137,7 +137,7 @@ class TestPool(GraphTestCase):
 
     def test_outputs_of_one_graph_as_inputs_of_another(self):
         x = torch.ones(1 << 14, device="mps")
-        before = self.settled_level()
+        before = self.stable_memory_level()
         first, y = captured(lambda: x + 1)
         second = torch.mps.MPSGraph()
         with torch.mps.graph(second):
@@ -161,7 +161,7 @@ class TestPool(GraphTestCase):
         def block(shift):
             return ((x + shift).exp() * 2).sum()
 
-        before = self.settled_level()
+        before = self.stable_memory_level()
         graphs, outputs = [], []
         for i in range(4):
             graph, output = captured(lambda: block(i), pool=handle)
@@ -276,7 +276,7 @@ class TestPool(GraphTestCase):
 
     def test_out_of_memory_in_capture(self):
         x = torch.ones(1 << 16, device="mps")
-        before = self.settled_level()
+        before = self.stable_memory_level()
         limit = (
             torch.mps.driver_allocated_memory() + (64 << 20)
         ) / torch.mps.recommended_max_memory()
@@ -305,7 +305,7 @@ class TestPool(GraphTestCase):
                 first.replay()
             first = whole
         with self.assertRaisesRegex(
-            RuntimeError, "has its memory in the pool of this capture"
+            RuntimeError, "memory is in the pool of this capture"
         ):
             with torch.mps.graph(torch.mps.MPSGraph(), pool=pool):
                 y = x * 3
@@ -315,7 +315,7 @@ class TestPool(GraphTestCase):
 
     def test_dropped_capture(self):
         x = torch.ones(1 << 14, device="mps")
-        before = self.settled_level()
+        before = self.stable_memory_level()
         kept = []
         with self.assertRaises(KeyboardInterrupt):
             with torch.mps.graph(torch.mps.MPSGraph()):

@@ -753,7 +753,7 @@ class TestMemory(GraphTestCase):
         for i in range(2000):
             once()
             if i >= 500 and i % 250 == 249:
-                allocated = self.settled_level()
+                allocated = self.stable_memory_level()
                 driver = torch.mps.driver_allocated_memory()
                 levels.append((allocated, driver, resident_bytes()))
         allocated, driver, resident = zip(*levels)

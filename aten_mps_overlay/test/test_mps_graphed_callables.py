@@ -192,7 +192,7 @@ class TestGraphedCallables(TestCase):
             graphed[2 if between == "later" else 0](x + 1)
         if between == "earlier":
             with self.assertRaisesRegex(
-                RuntimeError, "captured before it into the same"
+                RuntimeError, "graph of the same pool"
             ):
                 y.sum().backward()
             return

@@ -49,10 +49,6 @@ def _positive(shape: Shape, dtype: torch.dtype) -> list[Tensor]:
     return [torch.rand(shape).add(0.5).to(dtype)]
 
 
-def _two_positive(shape: Shape, dtype: torch.dtype) -> list[Tensor]:
-    return [*_positive(shape, dtype), *_positive(shape, dtype)]
-
-
 def _integers(shape: Shape, dtype: torch.dtype) -> list[Tensor]:
     return [torch.randint(0, 10, shape).to(dtype)]
 
@@ -81,10 +77,6 @@ def _image_and_grid(shape: Shape, dtype: torch.dtype) -> list[Tensor]:
     return [torch.randn(shape).to(dtype), grid.to(dtype)]
 
 
-def _image_grid_and_gradient(shape: Shape, dtype: torch.dtype) -> list[Tensor]:
-    return [torch.randn(shape).to(dtype), *_image_and_grid(shape, dtype)]
-
-
 def _columns(shape: Shape, dtype: torch.dtype) -> list[Tensor]:
     batch, channels, height, width = shape
     return [torch.randn(batch, channels * 9, (height - 2) * (width - 2)).to(dtype)]
@@ -94,10 +86,6 @@ def _fold(columns: Tensor) -> Tensor:
     side = int(columns.shape[-1] ** 0.5) + 2
     result: Tensor = _aten.col2im(columns, [side, side], [3, 3], [1, 1], [0, 0], [1, 1])
     return result
-
-
-def _filter(shape: Shape, dtype: torch.dtype) -> list[Tensor]:
-    return [torch.randn(shape).to(dtype), torch.randn(shape[1], shape[1], 3, 3, 3).to(dtype)]
 
 
 def _transcript(shape: Shape, dtype: torch.dtype) -> list[Tensor]:
@@ -111,36 +99,16 @@ def _transcript(shape: Shape, dtype: torch.dtype) -> list[Tensor]:
     ]
 
 
-def _scores_and_classes(shape: Shape, dtype: torch.dtype) -> list[Tensor]:
-    return [torch.randn(shape).to(dtype), torch.randint(0, shape[1], shape[:1])]
-
-
 def _scores_and_label_sets(shape: Shape, dtype: torch.dtype) -> list[Tensor]:
     labels = torch.randint(0, shape[1], shape)
     labels[:, shape[1] // 2 :] = -1
     return [torch.randn(shape).to(dtype), labels]
 
 
-def _table_and_bags(shape: Shape, dtype: torch.dtype) -> list[Tensor]:
-    return [torch.randn(shape).to(dtype), torch.randint(0, shape[0], (64,)), torch.arange(0, 64, 8)]
-
-
-def _bytes(shape: Shape, _dtype: torch.dtype) -> list[Tensor]:
-    return [torch.randint(-128, 128, shape).to(torch.int8), torch.randint(-128, 128, shape).to(torch.int8)]
-
-
-def _segments(shape: Shape, dtype: torch.dtype) -> list[Tensor]:
-    return [torch.randn(shape).to(dtype), torch.full((4,), shape[0] // 4)]
-
-
 def _two_points(shape: Shape, dtype: torch.dtype) -> list[Tensor]:
     points, others = torch.randn(shape), torch.randn(shape)
     distances = torch.cdist(points, others)
     return [tensor.to(dtype) for tensor in (torch.randn_like(distances), points, others, distances)]
-
-
-def _pool(image: Tensor) -> Any:
-    return _f.fractional_max_pool2d(image, 2, output_ratio=(0.5, 0.5))
 
 
 # By the operator's name, without overload.
@@ -153,11 +121,16 @@ CASES: dict[str, Case] = {
     "aten::_ctc_loss": Case(_f.ctc_loss, _transcript, ((32, 4, 20), (128, 16, 64))),
     "aten::_embedding_bag": Case(
         lambda table, bags, offsets: _f.embedding_bag(bags, table, offsets),
-        _table_and_bags,
+        lambda shape, dtype: [*_normal(shape, dtype), torch.randint(0, shape[0], (64,)), torch.arange(0, 64, 8)],
         ((1000, 32), (10000, 128)),
         _FLOATS,
     ),
-    "aten::_int_mm": Case(_t._int_mm, _bytes, ((32, 32), (256, 256)), (torch.int8,)),
+    "aten::_int_mm": Case(
+        _t._int_mm,
+        lambda shape, dtype: torch.randint(-128, 128, (2, *shape)).to(dtype).unbind(),
+        ((32, 32), (256, 256)),
+        (torch.int8,),
+    ),
     "aten::_linalg_eigh": Case(_linalg.eigh, _symmetric, _SQUARE),
     "aten::_linalg_eigvals": Case(_linalg.eigvals, _normal, _SQUARE),
     "aten::_linalg_solve_ex": Case(_linalg.solve, _system, _SQUARE),
@@ -172,17 +145,24 @@ CASES: dict[str, Case] = {
     "aten::avg_pool3d": Case(lambda volume: _f.avg_pool3d(volume, 2), _normal, _VOLUMES, _FLOATS),
     "aten::cholesky_solve": Case(_t.cholesky_solve, _factor_and_side, _SQUARE),
     "aten::col2im": Case(_fold, _columns, _IMAGES, _FLOATS),
-    "aten::fractional_max_pool2d": Case(_pool, _normal, _IMAGES, _FLOATS),
+    "aten::fractional_max_pool2d": Case(
+        lambda image: _f.fractional_max_pool2d(image, 2, output_ratio=(0.5, 0.5)), _normal, _IMAGES, _FLOATS
+    ),
     "aten::grid_sampler_2d_backward": Case(
         lambda gradient, image, grid: _aten.grid_sampler_2d_backward(gradient, image, grid, 0, 0, False, [True, True]),
-        _image_grid_and_gradient,
+        lambda shape, dtype: [*_normal(shape, dtype), *_image_and_grid(shape, dtype)],
         _IMAGES,
     ),
     "aten::grid_sampler_3d": Case(
         lambda volume, grid: _f.grid_sample(volume, grid, align_corners=False), _image_and_grid, _VOLUMES
     ),
     "aten::histc": Case(lambda x: _t.histc(x, 20, -3, 3), _normal, _VECTORS),
-    "aten::igamma": Case(_t.special.gammainc, _two_positive, _VECTORS, _FLOATS),
+    "aten::igamma": Case(
+        _t.special.gammainc,
+        lambda shape, dtype: [*_positive(shape, dtype), *_positive(shape, dtype)],
+        _VECTORS,
+        _FLOATS,
+    ),
     "aten::im2col": Case(lambda image: _f.unfold(image, 3), _normal, _IMAGES, _FLOATS),
     "aten::isin": Case(lambda x: _t.isin(x, x[:5]), _integers, ((1000,), (100000,)), (torch.int64, torch.int32)),
     "aten::kthvalue": Case(lambda x: _t.kthvalue(x, 3), _normal, _VECTORS, (*_FLOATS, torch.int64)),
@@ -201,7 +181,11 @@ CASES: dict[str, Case] = {
     ),
     "aten::max_pool3d_with_indices": Case(lambda volume: _f.max_pool3d(volume, 2), _normal, _VOLUMES, _FLOATS),
     "aten::mode": Case(_t.mode, _integers, _VECTORS, (torch.int64, torch.float32)),
-    "aten::multi_margin_loss": Case(_f.multi_margin_loss, _scores_and_classes, ((64, 10), (1024, 100))),
+    "aten::multi_margin_loss": Case(
+        _f.multi_margin_loss,
+        lambda shape, dtype: [*_normal(shape, dtype), torch.randint(0, shape[1], shape[:1])],
+        ((64, 10), (1024, 100)),
+    ),
     "aten::multilabel_margin_loss_forward": Case(
         _f.multilabel_margin_loss, _scores_and_label_sets, ((64, 10), (512, 50))
     ),
@@ -209,9 +193,15 @@ CASES: dict[str, Case] = {
     "aten::poisson": Case(_t.poisson, _positive, _VECTORS),
     "aten::quantize_per_tensor": Case(lambda x: _t.quantize_per_tensor(x, 0.1, 0, _t.qint8), _normal, _VECTORS),
     "aten::segment_reduce": Case(
-        lambda x, lengths: _t.segment_reduce(x, "sum", lengths=lengths), _segments, ((64, 16), (1024, 64))
+        lambda x, lengths: _t.segment_reduce(x, "sum", lengths=lengths),
+        lambda shape, dtype: [*_normal(shape, dtype), torch.full((4,), shape[0] // 4)],
+        ((64, 16), (1024, 64)),
     ),
-    "aten::slow_conv3d_forward": Case(_f.conv3d, _filter, _VOLUMES),
+    "aten::slow_conv3d_forward": Case(
+        _f.conv3d,
+        lambda shape, dtype: [*_normal(shape, dtype), *_normal((shape[1], shape[1], 3, 3, 3), dtype)],
+        _VOLUMES,
+    ),
     "aten::unique_dim": Case(
         lambda x: _t.unique(x, dim=0), _integers, ((100, 4), (10000, 4)), (torch.int64, torch.float32)
     ),

@@ -41,9 +41,9 @@ _FILE = click.option(
 @cli.command()
 @_FILE
 @click.option(
-    "--operator", "names", multiple=True, metavar="NAME", help="Only this one (linalg_qr); may be given again."
+    "--operator", "names", multiple=True, metavar="NAME", help="Only this operator (linalg_qr); may be given again."
 )
-@click.option("--dtype", "dtypes", multiple=True, metavar="NAME", help="Only this one (float32); may be given again.")
+@click.option("--dtype", "dtypes", multiple=True, metavar="NAME", help="Only this dtype (float32); may be given again.")
 @click.option("--quick", is_flag=True, help="Only the first dtype and shape of each operator.")
 @click.option("--seconds", default=0.5, show_default=True, type=click.FloatRange(0.0), help="Time for each median.")
 @click.option("--timeout", default=120.0, show_default=True, type=click.FloatRange(1.0), help="Longest time for a row.")
@@ -51,7 +51,7 @@ _FILE = click.option(
     "--out",
     default=REPORTS,
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where the CSV files and report.md go.  [default: build/reports/fallback]",
+    help="Folder for the CSV files and report.md.  [default: build/reports/fallback]",
 )
 def bench(
     path: Path, names: tuple[str, ...], dtypes: tuple[str, ...], quick: bool, seconds: float, timeout: float, out: Path
@@ -125,9 +125,7 @@ def sync(path: Path, issues: tuple[int, ...], api: str) -> None:
 
 @cli.command()
 @click.argument("what", metavar="MODULE:FUNCTION")
-@click.option(
-    "--timed", is_flag=True, help="Wait for the device after each operator, and say the share of the time too."
-)
+@click.option("--timed", is_flag=True, help="Also report the share of time: wait for the device after each operator.")
 @click.option("--here", is_flag=True, hidden=True)
 def percentage(what: str, timed: bool, here: bool) -> None:
     """Call a function once and say how many of its operators fell back; MODULE may be a file."""
@@ -197,5 +195,4 @@ def _function(what: str) -> Callable[[], Any]:
 
 
 def main() -> None:
-    """Run a command."""
     run_command_line(cli, "fallback_bench", "Stopped; the files that are complete stay.")

@@ -54,7 +54,6 @@ def missing_operator(problem: BaseException) -> str | None:
 
 
 def first_line(problem: BaseException) -> str:
-    """An error in one line of bearable length."""
     lines = str(problem).strip().splitlines()
     line = lines[0].strip() if lines else type(problem).__name__
     return line if len(line) <= _LONGEST else line[:_LONGEST].rsplit(" ", 1)[0] + " …"

@@ -59,7 +59,6 @@ def measure(case: Case, shape: Shape, dtype: torch.dtype, seconds: float) -> dic
 
 
 def capture_error(call: Callable[[], Any]) -> str | None:
-    """The first line of what a capture raises, or None when it takes the call."""
     capture = getattr(torch.mps, "graph_capture", None)
     if capture is None:
         return UNKNOWN

@@ -25,12 +25,10 @@ class Share:
 
     @property
     def percentage(self) -> float:
-        """Fallbacks among the operators, in percent."""
         return 100.0 * self.fell_back / self.operators if self.operators else 0.0
 
     @property
     def time_percentage(self) -> float:
-        """Their share of the time, in percent, where `timed`."""
         return 100.0 * self.fallback_seconds / self.seconds if self.seconds else 0.0
 
 

@@ -29,7 +29,8 @@ def markdown(device: Device, targets: Targets, summaries: Sequence[Summary], lef
             )
     else:
         parts.append("No operator that was measured falls back.")
-    stopping = sorted((one for one in summaries if one.stops_capture == "yes"), key=_by_votes)
+    stopping = [one for one in summaries if one.stops_capture == "yes"]
+    stopping.sort(key=lambda one: (-one.target.votes, one.operator))
     parts += ["## What stops a capture", *_stopping(stopping, summaries, device)]
     native = sorted(one.operator for one in summaries if one.native)
     if native:
@@ -106,10 +107,6 @@ def _short(link: str) -> str:
 
 def _names(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
-
-
-def _by_votes(one: Summary) -> tuple[int, str]:
-    return -one.target.votes, one.operator
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], device: Device) -> str:

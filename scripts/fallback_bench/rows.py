@@ -54,25 +54,19 @@ def timed(cpu: float, mps: float) -> dict[str, float]:
 
 
 def write_csv(directory: Path, rows: list[Row]) -> Path:
-    """Write the rows of one operator."""
     text = io.StringIO()
     writer = csv.DictWriter(text, [field.name for field in fields(Row)], lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow({name: _shown(value) for name, value in asdict(row).items()})
+        values = asdict(row).items()
+        writer.writerow({name: f"{value:.6g}" if isinstance(value, float) else value for name, value in values})
     path = directory / f"{rows[0].operator.removeprefix('aten::')}.csv"
     write_atomically(path, text.getvalue().encode())
     return path
 
 
-def _shown(value: object) -> object:
-    return f"{value:.6g}" if isinstance(value, float) else value
-
-
 @dataclass(frozen=True)
 class Summary:
-    """A target and its rows."""
-
     target: Target
     rows: tuple[Row, ...]
 
@@ -82,7 +76,6 @@ class Summary:
 
     @property
     def penalties(self) -> list[float]:
-        """The factors of the rows that fell back."""
         return [row.penalty for row in self.rows if row.falls_back and row.penalty]
 
     @property
@@ -111,7 +104,6 @@ class Summary:
 
     @property
     def fell_back(self) -> list[str]:
-        """The operators that ran on the CPU."""
         return sorted({name for row in self.rows for name in row.fell_back.split()})
 
     @property

@@ -25,8 +25,6 @@ _MAINTAINERS = {"MEMBER", "OWNER", "COLLABORATOR"}
 
 @dataclass(frozen=True)
 class Comment:
-    """A comment that asks for operators."""
-
     link: str
     author: str
     votes: int

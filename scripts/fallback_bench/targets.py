@@ -63,8 +63,6 @@ class Target:
 
 @dataclass(frozen=True, config=_SHAPE)
 class Targets:
-    """What targets.yaml holds."""
-
     targets: tuple[Target, ...]
     synced: dict[Literal["date", "issues"], _Text] = field(default_factory=dict)
 

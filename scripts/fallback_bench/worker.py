@@ -13,7 +13,6 @@ from fallback_bench.measure import check, measure
 
 
 def answer(job: dict[str, Any]) -> dict[str, Any]:
-    """Do one job."""
     case = CASES[job["operator"]]
     shape, dtype = tuple(job["shape"]), getattr(torch, job["dtype"])
     if job["task"] == "check":
@@ -22,7 +21,6 @@ def answer(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Answer jobs until there are no more."""
     pipe = Connection(int(sys.argv[1]))
     if not torch.backends.mps.is_available():
         missing = "there is no MPS device here; on Linux run `scripts/mpsfork fallback-bench`, which brings one"

@@ -45,14 +45,12 @@ class Worker:
 
     @property
     def device(self) -> Device:
-        """The device that it measures on."""
         if self._device is None:
             self._start()
         assert self._device
         return self._device
 
     def ask(self, job: dict[str, Any]) -> dict[str, Any]:
-        """Give it a job and wait for the answer."""
         if self._process is None:
             self._start()
         # If it has ended, waiting for the answer says so.
@@ -61,7 +59,6 @@ class Worker:
         return self._answer(self._timeout)
 
     def close(self) -> None:
-        """Let it end."""
         if self._process:
             self._pipe.close()
             self._end(10.0)

@@ -6,7 +6,7 @@ from fork_tool import commands
 from fork_tool.common.console import say
 from fork_tool.common.help import run_command_line, SectionedGroup
 from fork_tool.common.processes import interrupt_on_termination
-from fork_tool.mac_library.commands import wheel
+from fork_tool.mac_library.make import wheel
 from fork_tool.next_base.make import test_next
 from fork_tool.paths import own_layout
 from fork_tool.series.project import Project
@@ -23,14 +23,14 @@ def _show_version(context: click.Context, _parameter: click.Parameter, wanted: b
 @click.option("--version", is_flag=True, expose_value=False, callback=_show_version, help="Show the version.")
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """Keep the MPS command graph series on top of its PyTorch base, and run it."""
+    """Build, test and move the series of patches that adds graphs to PyTorch's MPS backend."""
     context.obj = context.obj or Project(own_layout())
 
 
 cli.add_section("This machine", [commands.doctor, commands.setup])
-cli.add_section("The base", [commands.fetch, commands.clean])
+cli.add_section("PyTorch's source", [commands.fetch, commands.clean])
 cli.add_section("The series", [commands.apply, commands.refresh, commands.verify, commands.export])
-cli.add_section("Another base", [commands.drift, commands.rebase, test_next])
+cli.add_section("Another PyTorch", [commands.drift, commands.rebase, test_next])
 cli.add_section("Tests", [suites.simulator, suites.test, suites.test_mps, suites.test_entries])
 cli.add_section("Tests", [suites.test_newer, suites.mutants, suites.lint_overlay])
 cli.add_section("Programs on the device", suites.PROGRAMS)
@@ -38,6 +38,5 @@ cli.add_section("The wheel", [wheel])
 
 
 def main() -> None:
-    """Run a command."""
     interrupt_on_termination()
     run_command_line(cli, "mpsfork", "Stopped; the next run takes up where this one left off.")

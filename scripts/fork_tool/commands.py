@@ -26,6 +26,7 @@ from fork_tool.series import refresh as refresh_module
 from fork_tool.series import verify as verify_module
 from fork_tool.series.project import Project
 from fork_tool.series.stack import Layer
+from fork_tool.series.write_series import Written
 
 _STYLES = {
     OK: "green",
@@ -51,10 +52,10 @@ def _show_layers(layers: list[Layer]) -> None:
         say(f"{layer.commit[:12]} {layer.entry.title}")
 
 
-def _show_files(written: list[str], removed: list[str]) -> None:
-    for path in written:
+def _show_files(files: Written) -> None:
+    for path in files.written:
         say(f"wrote   {path}")
-    for path in removed:
+    for path in files.removed:
         say(f"removed {path}")
 
 
@@ -63,24 +64,25 @@ def _show_files(written: list[str], removed: list[str]) -> None:
 def doctor(project: Project) -> None:
     """Show missing prerequisites and how to install them."""
     findings = doctor_module.examine(project)
-    table = Table("what", "state", "found", "how to fix it")
+    table = Table("prerequisite", "state", "found", "how to fix it")
     for finding in findings:
         table.add_row(finding.name, _state(finding.state), Text(finding.detail), Text(finding.remedy))
     out.print(table)
     lacking = [finding.name for finding in findings if finding.state == LACKS]
     if lacking:
-        raise ForkToolError(f"This machine lacks {', '.join(lacking)}: the last column says how to fix it.")
-    say("Nothing is lacking.")
+        raise ForkToolError(f"These are missing: {', '.join(lacking)}. The last column tells how to fix it.")
+    say("Nothing is missing.")
 
 
 @click.command()
+@setup_module.YES
 @click.pass_obj
 def setup(project: Project) -> None:
     """Install missing packages and ObjFW, and make .venv."""
     with exclusive(project.layout):
         for done in setup_module.setup(project):
             say(done)
-    say("This machine has all that is needed.")
+    say("This machine has everything it needs.")
 
 
 @click.command()
@@ -90,7 +92,7 @@ def setup(project: Project) -> None:
     type=click.Choice(["auto", *fetch_module.SOURCES]),
     default="auto",
     show_default=True,
-    help="Where to get the base from.",
+    help="Where to get PyTorch's source from.",
 )
 @click.pass_obj
 def fetch(project: Project, checkout: Path | None, source: str) -> None:
@@ -103,10 +105,10 @@ def fetch(project: Project, checkout: Path | None, source: str) -> None:
 
 
 @click.command()
-@click.option("--checkout", is_flag=True, help="Remove build/pytorch too, with every commit in it.")
+@click.option("--checkout", is_flag=True, help="Also remove build/pytorch, with every commit in it.")
 @click.pass_obj
 def clean(project: Project, checkout: bool) -> None:
-    """Remove all builds; the checkout stays without --checkout."""
+    """Remove all builds; keep the checkout unless --checkout is given."""
     layout = project.layout
     # The last one has the resolved conflicts of a rebase that is under way.
     kept = (layout.checkout, layout.base_checkout, layout.rebase_checkout)
@@ -118,10 +120,10 @@ def clean(project: Project, checkout: bool) -> None:
 
 
 @click.command()
-@click.option("--force", is_flag=True, help="Put commits aside that are on the branch and not in patches/.")
+@click.option("--force", is_flag=True, help="Put aside commits of the branch that are not in patches/.")
 @click.pass_obj
 def apply(project: Project, force: bool) -> None:
-    """Apply the series to the checkout, one commit per entry."""
+    """Apply the series to the checkout, one commit per patch."""
     with exclusive(project.layout):
         if not project.layout.checkout.exists():
             fetch_module.fetch(project)
@@ -137,7 +139,7 @@ def apply(project: Project, force: bool) -> None:
 
 
 @click.command()
-@click.option("--force", is_flag=True, help="Write the branch's state over edits of patches/ and overlay.")
+@click.option("--force", is_flag=True, help="Overwrite edits of patches/ and overlay with the branch.")
 @click.pass_obj
 def refresh(project: Project, force: bool) -> None:
     """Take the branch's commits back into patches/ and aten_mps_overlay/."""
@@ -145,8 +147,8 @@ def refresh(project: Project, force: bool) -> None:
         result = refresh_module.refresh_series(project, force)
     for sentence in result.notes:
         note(sentence)
-    _show_files(result.written, result.removed)
-    changed = len(result.written) + len(result.removed)
+    _show_files(result.files)
+    changed = len(result.files.written) + len(result.files.removed)
     changes = counted(changed, "files") if changed else "no files"
     say(f"{counted(len(result.entries), 'entries')}; {changes} changed.")
 
@@ -154,7 +156,7 @@ def refresh(project: Project, force: bool) -> None:
 @click.command()
 @click.pass_obj
 def verify(project: Project) -> None:
-    """Check that every entry applies and keeps the rules."""
+    """Check that every patch applies and keeps the rules."""
     result = verify_module.verify_series(project)
     table = Table("entry", "state", "hunks", "overlay files", "lines", "test lines")
     for verdict in result.verdicts:
@@ -185,14 +187,14 @@ def _author(_context: click.Context, _parameter: click.Parameter, value: str | N
 
 
 @click.command()
-@click.option("--stack", "part", metavar="NAME", default="", help="Only this group or entry, with what it needs.")
-@click.option("--ghstack", is_flag=True, help=f"Leave the branch {GHSTACK_BRANCH} in the checkout instead of files.")
-@click.option("--force", is_flag=True, help="With --ghstack: put aside a branch that was worked on.")
+@click.option("--stack", "part", metavar="NAME", default="", help="Only this group or patch, with what it needs.")
+@click.option("--ghstack", is_flag=True, help=f"Make the branch {GHSTACK_BRANCH} in the checkout instead of files.")
+@click.option("--force", is_flag=True, help="With --ghstack: put aside a branch that was edited.")
 @click.option(
     "--author",
     metavar="'NAME <MAIL>'",
     callback=_author,
-    help="Whose the commits are [default: this series', under an address that does not exist].",
+    help="The author of the commits [default: this project, with an address that does not exist].",
 )
 @click.pass_obj
 def export(project: Project, part: str, ghstack: bool, force: bool, author: tuple[str, str]) -> None:
@@ -209,20 +211,20 @@ def export(project: Project, part: str, ghstack: bool, force: bool, author: tupl
     _show_layers(stack.layers)
     shown = layout.shown(layout.checkout)
     say(
-        f"{len(stack.layers)} commits on the branch {GHSTACK_BRANCH} in {shown}; docs/upstreaming.md says how they go on."
+        f"{len(stack.layers)} commits on the branch {GHSTACK_BRANCH} in {shown}; docs/upstreaming.md has the next step."
     )
     if stack.base != project.pin.commit:
         note(f"{shown} comes from the Debian tarball and has no history of upstream's; submit from a clone")
 
 
 @click.command()
-@click.option("--onto", metavar="REF", help="A tag, branch or commit, of the checkout or of upstream.")
-@click.option("--continue", "goes_on", is_flag=True, help="Take the resolution of a conflict, and go on.")
-@click.option("--skip", is_flag=True, help="Drop the entry that conflicts from the series, and go on.")
-@click.option("--abort", is_flag=True, help="Give up, and restore what was there before.")
+@click.option("--onto", metavar="REF", help="A tag, branch or commit of the checkout or of upstream.")
+@click.option("--continue", "goes_on", is_flag=True, help="Continue after you resolved a conflict.")
+@click.option("--skip", is_flag=True, help="Drop the patch that conflicts, and continue.")
+@click.option("--abort", is_flag=True, help="Stop, and restore the state before the move.")
 @click.pass_obj
 def rebase(project: Project, onto: str | None, goes_on: bool, skip: bool, abort: bool) -> None:
-    """Move the series to another base; files change once all entries have moved."""
+    """Move the series to another PyTorch; files change once all patches have moved."""
     if [onto is not None, goes_on, skip, abort].count(True) != 1:
         raise ForkToolError("Give one of --onto REF, --continue, --skip and --abort.")
     layout = project.layout
@@ -235,20 +237,16 @@ def rebase(project: Project, onto: str | None, goes_on: bool, skip: bool, abort:
     if written is None:
         say(f"The series stands on {onto} already.")
         return
-    _show_files(written.written, written.removed)
+    _show_files(written)
     project.forget_pin()
-    say(
-        f"The series stands on {project.pin.tag} ({project.pin.commit[:12]}); `make verify` and the tests say whether it holds."
-    )
+    say(f"The series stands on {project.pin.tag} ({project.pin.commit[:12]}); run `make verify` and the tests.")
 
 
 @click.command()
-@click.option(
-    "--against", metavar="REF", required=True, help="A tag, branch or commit, of the checkout or of upstream."
-)
+@click.option("--against", metavar="REF", required=True, help="A tag, branch or commit of the checkout or of upstream.")
 @click.pass_obj
 def drift(project: Project, against: str) -> None:
-    """Report which entries apply to another base; changes nothing."""
+    """Report which patches apply to another PyTorch; changes nothing."""
     layout = project.layout
     with exclusive(layout):
         found = drift_module.find_drift(project, against)

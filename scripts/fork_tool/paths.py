@@ -18,8 +18,6 @@ class Place:
 
 @dataclass(frozen=True)
 class Layout:
-    """The directories of one working copy of this repository."""
-
     root: Path
 
     pin = Place("base.toml")

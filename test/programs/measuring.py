@@ -32,14 +32,14 @@ def options(report: str, repeats: int) -> Callable[[Callable[..., None]], click.
 
     def make(function: Callable[..., None]) -> click.Command:
         for option in (
-            click.option("--report", default=report, show_default=True, type=path, help="Where to keep the numbers."),
+            click.option("--report", default=report, show_default=True, type=path, help="File for the numbers."),
             click.option(
                 "--repeats",
                 type=click.IntRange(min=1),
                 help=f"Calls to time per row.  [default: {repeats}, small 5]",
                 callback=lambda context, _option, given: given or (5 if context.params["small"] else repeats),
             ),
-            click.option("--small", is_flag=True, is_eager=True, help="The size for tests: less of everything."),
+            click.option("--small", is_flag=True, is_eager=True, help="Use the small size for tests."),
         ):
             function = option(function)
         return click.command()(function)

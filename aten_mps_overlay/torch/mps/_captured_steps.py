@@ -76,8 +76,8 @@ class CapturedStep:
         for i, key, old, now in self._changed_numbers(optimizer):
             raise RuntimeError(
                 f"torch.mps graph replay: param_groups[{i}][{key!r}] of {name} was {old} in the captured step and is "
-                f"{now} now, and a replay uses the old value. Capture again, or use a tensor of the MPS device that you "
-                "write to in place, which Adam(capturable=True) and its kin take as lr."
+                f"{now} now, and a replay uses the old value. Capture again. For lr, Adam(capturable=True) and similar "
+                "optimizers also take a tensor of the MPS device, which you can change in place."
             )
 
     def _changed_numbers(

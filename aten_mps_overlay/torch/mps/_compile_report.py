@@ -4,15 +4,15 @@ from typing import Any, Dict, List
 
 
 def compile_report() -> List[Dict[str, Any]]:
-    r"""Return what became of the functions that ``torch.compile(backend="mpsgraphs")`` has compiled.
+    r"""Return a report on the functions that ``torch.compile(backend="mpsgraphs")`` compiled.
 
     Returns:
         A list of dicts, one for each traced graph of a compiled function that still exists:
         ``function`` (Dynamo's number, and the first line), ``part`` (``"inference"``,
-        ``"forward"`` or ``"backward"``), ``graphs`` (how many are kept: one for each set of
-        shapes and weights), ``pieces`` (of each of them, how many :class:`MPSGraph` it is),
+        ``"forward"`` or ``"backward"``), ``graphs`` (the number of kept graphs: one for each set
+        of shapes and weights), ``pieces`` (for each graph, its number of :class:`MPSGraph` objects),
         ``splits`` (operators that run eagerly between pieces, each with ``operator``, ``reason``
-        and ``line``), ``captures``, ``replays`` and ``eager_calls`` (calls that ran eagerly, in
+        and ``line``), ``captures``, ``replays`` and ``eager_calls`` (calls that ran eagerly, as a
         whole or from a split on).
 
     Example::

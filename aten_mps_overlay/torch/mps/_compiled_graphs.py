@@ -278,7 +278,7 @@ class CompiledGraph:
         for graphs in self.graphs:
             if (
                 graphs.key == key
-                and torch._C._mps_areAt(args, self.fixed, graphs.places)
+                and torch._C._mps_haveMemoryKeys(args, self.fixed, graphs.places)
                 and graphs.memory.may_replay()
             ):
                 return graphs
@@ -314,9 +314,9 @@ class CompiledGraph:
         if not self.was_limited:
             self.was_limited = True
             warnings.warn(
-                f"torch.compile(backend='mpsgraphs'): {self.name} ({self.part}) was captured "
-                f"{len(self.graphs)} times, for other shapes, weights or backward passes to come. Further ones run "
-                "eagerly; options={'max_graphs': n} raises the limit."
+                f"torch.compile(backend='mpsgraphs'): {self.name} ({self.part}) has "
+                f"{len(self.graphs)} graphs, one for each set of shapes, weights and pending backward passes. Calls that "
+                "need another graph run eagerly; options={'max_graphs': n} raises the limit."
             )
         return False
 

@@ -100,7 +100,7 @@ def check_module(module: torch.nn.Module) -> None:
         if any(vars(m)[hooks] for hooks in _HOOKS):
             raise RuntimeError(
                 f"make_graphed_callables: the {type(m).__name__} has hooks, which replays would not "
-                "call. Add hooks after the call."
+                "run. Remove them, or run the module eagerly."
             )
     for name, buffer in module.named_buffers():
         if buffer.requires_grad:
@@ -111,7 +111,7 @@ def check_module(module: torch.nn.Module) -> None:
         if parameter._backward_hooks:
             raise RuntimeError(
                 f"make_graphed_callables: the parameter {name!r} has hooks, which the capture would "
-                "call. Add hooks after the call."
+                "run. Add hooks after make_graphed_callables() returns."
             )
         if parameter.device.type != "mps":
             raise RuntimeError(

@@ -131,7 +131,7 @@ def _is_scalar_of_host(value: Any) -> bool:
 
 
 def place_of(tensor: torch.Tensor) -> bytes:
-    return torch._C._mps_placeOf(tensor)
+    return torch._C._mps_memoryKeyOf(tensor)
 
 
 def _overlaps_itself(tensor: torch.Tensor) -> bool:

@@ -1,4 +1,4 @@
-r"""The cache of compiled MPSGraphs, which captures and, on request, all operators run."""
+r"""The cache of compiled MPSGraphs for captures and, on request, for all operators."""
 
 from typing import Any, Dict, List
 
@@ -19,12 +19,12 @@ __all__ = [
 def executable_cache_stats() -> Dict[str, int]:
     r"""Return the counts of the executable cache.
 
-    An executable is an MPSGraph compiled for the shapes and dtypes that it is fed. Captured graphs
-    share them, and so do operators outside of captures after :func:`set_executable_cache_enabled`.
+    An executable is an MPSGraph compiled for the shapes and dtypes of its inputs. Captured graphs
+    share executables. After :func:`set_executable_cache_enabled`, operators outside of captures do too.
 
     Returns:
-        A dict of ``hits``, ``misses`` (each of them a compilation), ``evictions``, ``entries``
-        and ``limit`` (the most entries that are kept).
+        A dict of ``hits``, ``misses`` (compilations), ``evictions``, ``entries`` and ``limit`` (the
+        largest number of entries).
 
     Example::
 
@@ -44,21 +44,21 @@ def executable_cache_stats() -> Dict[str, int]:
 def executable_cache_stats_by_operation(
     parameters: bool = False,
 ) -> Dict[str, Dict[str, int]]:
-    r"""Return the counts of the executable cache, each operation's by itself.
+    r"""Return the counts of the executable cache for each operation.
 
-    They add up to those of :func:`executable_cache_stats`. An operation that misses again and again has
-    other shapes or parameters each time; one with evictions would gain by
+    They add up to the counts of :func:`executable_cache_stats`. An operation that misses repeatedly has
+    other shapes or parameters each time. If an operation has evictions, raise the limit with
     :func:`set_executable_cache_limit`.
 
     Arguments:
-        parameters (bool): Whether to tell calls of an operation with other parameters apart.
+        parameters (bool): Whether to count calls with other parameters separately.
 
     Returns:
-        A dict from the operation to a dict of ``hits``, ``misses``, ``evictions`` and ``entries``. Operations
-        are named as the backend names their graphs (``"mm_out_mps_impl"``). With ``parameters``
-        the name is followed by what the graph was made for
-        (``"mm_out_mps_impl:f32[2,3]:f32[3,4]"``). Graphs that the backend's own operations did not make,
-        such as those of an extension, are counted under ``""``.
+        A dict from the operation to a dict of ``hits``, ``misses``, ``evictions`` and ``entries``. The
+        name of an operation is the backend's name of its graph (``"mm_out_mps_impl"``). With
+        ``parameters``, the parameters of the graph follow the name
+        (``"mm_out_mps_impl:f32[2,3]:f32[3,4]"``). Graphs that the backend did not make, such as
+        those of an extension, are counted under ``""``.
 
     Example::
 
@@ -85,16 +85,16 @@ def executable_cache_stats_by_operation(
 
 
 def executable_cache_entries() -> List[Dict[str, Any]]:
-    r"""Return what the executable cache holds, the last used first.
+    r"""Return the entries of the executable cache, the last used first.
 
     Returns:
         A list with a dict for each executable:
 
         * ``operation``: the name, as in :func:`executable_cache_stats_by_operation`
         * ``key``: the name and the parameters
-        * ``inputs``: a list of the (shape, dtype) that it is fed, which need not be those of the operation's
-          arguments: the backend may feed a bool as an int8. The dtype is None if no tensor can have it
-        * ``hits``: how often it was used again
+        * ``inputs``: a list of the (shape, dtype) of its inputs. They may differ from the operation's
+          arguments, because the backend may pass a bool as an int8. The dtype is None if no tensor can have it
+        * ``hits``: the number of later uses
 
     Example::
 
@@ -119,16 +119,16 @@ def _operation(key: str) -> str:
 def executable_cache_clear() -> None:
     r"""Forget all executables, and set the counts to zero.
 
-    Executables that a captured graph or the GPU still needs live until that is over.
+    An executable that a captured graph or the GPU still needs is kept as long as necessary.
     """
     torch._C._mps_executable_cache_clear()
 
 
 def set_executable_cache_limit(n: int) -> None:
-    r"""Set how many executables are kept. Beyond that, the one that was not used for longest goes.
+    r"""Set the largest number of executables. When it is exceeded, the least recently used one is dropped.
 
     Arguments:
-        n (int): The most entries, 1024 at start; with 0 nothing is kept.
+        n (int): The largest number of entries, 1024 at start. With 0 nothing is kept.
 
     Raises:
         TypeError: if ``n`` is not an int.
@@ -144,12 +144,12 @@ def set_executable_cache_limit(n: int) -> None:
 
 
 def set_executable_cache_enabled(enabled: bool) -> None:
-    r"""Let operators outside of captures run cached executables in place of MPSGraphs, or not.
+    r"""Set whether operators outside of captures run cached executables instead of MPSGraphs.
 
     Off at start, unless the environment variable ``PYTORCH_MPS_EXECUTABLE_CACHE`` is ``1``.
 
     Arguments:
-        enabled (bool): Whether they do.
+        enabled (bool): With True they run cached executables.
 
     Raises:
         TypeError: if ``enabled`` is not a bool.

@@ -113,9 +113,9 @@ class _Graphed:
         for tensor in self.inputs:
             if tensor.grad_fn is not None:
                 raise RuntimeError(
-                    f"make_graphed_callables: the callable writes a result that requires gradients to its argument, "
-                    f"{describe(tensor)}. A replay can't give the caller's tensor that history. Return the result "
-                    "instead."
+                    f"make_graphed_callables: the callable writes a value that requires gradients to its argument, "
+                    f"{describe(tensor)}. A replay can't give the caller's tensor a backward pass for that value. Return "
+                    "the value instead."
                 )
         flat, self.out_spec = pytree.tree_flatten(outputs)
         for output in flat:
@@ -206,8 +206,8 @@ class _Graphed:
             if difference and not self.was_told:
                 self.was_told = True
                 warnings.warn(
-                    f"make_graphed_callables: {name_of(self.function)} runs eagerly: {difference}. Make it graphed "
-                    "again to have replays."
+                    f"make_graphed_callables: {name_of(self.function)} runs eagerly: {difference}. Call "
+                    "make_graphed_callables again to get replays."
                 )
             return self.original(*args, **kwargs)
         if kwargs:
@@ -243,13 +243,13 @@ class _Graphed:
             if module.training != self.training:
                 return ""
             if not torch._C._mps_areUnchanged(self.module_state):
-                return "a parameter, buffer, submodule, mode, hook or number of it is not that of the capture"
+                return "one of its parameters, buffers, submodules, modes, hooks or numbers changed after the capture"
             if self.frozen and torch._C._mps_requireGradients(self.frozen):
                 return "a parameter that was frozen in the capture requires gradients"
         if _autocast_dtype() != self.autocast:
             return "autocast is not set as in the capture"
         if torch._C._mps_flags() != self.flags:
-            return "a flag (default dtype, matmul precision, SDPA, deterministic algorithms) is not that of the capture"
+            return "a flag (default dtype, matmul precision, SDPA, deterministic algorithms) changed after the capture"
         return None
 
     def check_args(self, args: List[Any]) -> List[int]:
@@ -321,9 +321,9 @@ class _Graphed:
         assert self.backward_graph is not None
         if self.forward_graph._overwrites() != ctx.overwrites:
             raise RuntimeError(
-                "make_graphed_callables: the activations of this call were overwritten before its backward pass: the "
-                "callable was called again, or a graph that was captured before it into the same pool was replayed. Run "
-                "the backward pass first, or give each callable a pool of its own."
+                "make_graphed_callables: the activations of this call were overwritten before its backward pass. "
+                "Either the callable was called again, or an earlier graph of the same pool was replayed. Run the "
+                "backward pass first, or give each callable a separate pool."
             )
         versions = torch._C._mps_versionsOf(self.read_by_backward)
         for tensor, old, new in zip(self.read_by_backward, ctx.versions, versions):
@@ -383,39 +383,39 @@ def make_graphed_callables(
     link: bool = False,
     freeze_host_reads: bool = False,
 ) -> Union[_Callable, Tuple[_Callable, ...]]:
-    r"""Return callables that do what the given ones do, forward and backward, by replaying graphs.
+    r"""Return callables that replay graphs of the given ones, forward and backward.
 
-    The backward pass of a graphed callable is a graph too, which autograd runs as part of an
-    ordinary backward pass. The ``forward`` of a module is replaced, and the module itself is
-    returned. It replays while it is as it was captured: it runs eagerly in the other training mode
-    (:meth:`torch.nn.Module.train`) and, with one warning, if parameters, buffers, submodules or their
-    modes or hooks were changed, if a parameter was unfrozen, or if autocast is set otherwise. A
-    ``deepcopy`` of the module is eager. A call inside a capture is recorded operator by operator.
+    The backward pass of a graphed callable is also a graph, which autograd runs as part of an
+    ordinary backward pass. For a module, this replaces its ``forward`` and returns the module. The
+    module replays as long as it is unchanged. It runs eagerly in the other training mode
+    (:meth:`torch.nn.Module.train`). It also runs eagerly, with one warning, if parameters, buffers,
+    submodules or their modes or hooks changed, if a parameter was unfrozen, or if autocast has other
+    settings. A ``deepcopy`` of the module is eager. A capture records a call operator by operator.
 
-    The graphs read arguments from memory of their own, to which a call copies its arguments.
+    The graphs read their arguments from separate memory, and a call copies its arguments there.
     The attribute ``static_inputs`` of a graphed function, and of the ``forward`` of a graphed module,
-    holds the tensors of that memory, nested as ``sample_args``. An argument that is one of them is not
+    has the tensors of that memory, nested as ``sample_args``. An argument that is one of them is not
     copied.
 
-    Unlike :func:`torch.cuda.make_graphed_callables` this leaves samples, buffers (running statistics)
-    and the state of the default generator as they were, returns outputs and gradients that later calls
-    do not overwrite, and raises if a backward pass would use overwritten activations or weights.
+    Unlike :func:`torch.cuda.make_graphed_callables`, this restores samples, buffers (running
+    statistics) and the state of the default generator. Later calls do not overwrite outputs and
+    gradients. A backward pass raises if it would use overwritten activations or weights.
 
     Arguments:
-        callables (torch.nn.Module or function, or a tuple of them): What to capture. Tensors that a
-            function uses must be its arguments if they require gradients. Modules must have
+        callables (torch.nn.Module or function, or a tuple of them): The callables to capture. If a
+            function uses tensors that require gradients, they must be its arguments. Modules have
             no hooks on themselves, their submodules or their parameters, and no buffers that
             require gradients. Hooks may be added afterwards to the module itself and to parameters.
         sample_args (tuple of tensors, or a tuple of such tuples): The arguments of each callable,
             tensors of the MPS device, nested as the callable takes them. Calls must have arguments
             of the same shapes and dtypes.
-        num_warmup_iters (int): How often each callable runs before it is captured.
-        allow_unused_input (bool): Whether arguments and parameters may have no part in the outputs.
-        pool (optional): Token of a memory pool for all graphs, by default a new one. A graph of the
-            pool that is replayed between a forward and a backward pass may overwrite activations;
-            then the backward pass raises.
+        num_warmup_iters (int): The number of runs of each callable before its capture.
+        allow_unused_input (bool): Whether arguments and parameters may have no effect on the outputs.
+        pool (optional): Token of a memory pool for all graphs, by default a new one. If a graph of
+            the pool is replayed between a forward and a backward pass, it may overwrite activations.
+            The backward pass then raises.
         capture_error_mode (str): See :meth:`MPSGraph.capture_begin`.
-        link (bool): Whether runs of MPSGraphs are linked, so that results need not be bit-equal to
+        link (bool): Whether runs of MPSGraphs are linked. Results may then not be bit-identical to
             those of the callables. See :class:`MPSGraph`.
         freeze_host_reads (bool): See :meth:`MPSGraph.capture_begin`.
 
@@ -424,13 +424,13 @@ def make_graphed_callables(
 
     Raises:
         RuntimeError: for a module with hooks, with buffers that require gradients or with tensors made
-            under :func:`torch.inference_mode`, if an argument is unused and ``allow_unused_input`` is
-            not set, if a result is a view of an argument, a parameter or a buffer, and for all that a
-            capture refuses. In calls: if an argument requires gradients
-            and its sample did not. In backward passes: if activations, weights or static inputs that
-            they need were overwritten, in a later capture, and for gradients of gradients.
-        TypeError: for options of another type, for arguments or results that are not plain tensors of
-            the MPS device, and for arguments of another shape or dtype than the sample's.
+            under :func:`torch.inference_mode`. Also if an argument is unused and
+            ``allow_unused_input`` is not set, if a result is a view of an argument, a parameter or a
+            buffer, and if the capture raises. A call raises if an argument requires gradients
+            and its sample did not. A backward pass raises if activations, weights or static inputs
+            that it needs were overwritten, in a later capture, and for gradients of gradients.
+        TypeError: for options of another type, for arguments or results that are not plain MPS
+            tensors, and for arguments of another shape or dtype than the sample's.
 
     Example::
 

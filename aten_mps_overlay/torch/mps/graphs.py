@@ -1,6 +1,5 @@
-r"""Capture of MPS work into graphs, and their replay: what :mod:`torch.cuda.graphs` is for CUDA."""
+r"""Capture MPS work into graphs and replay them, as :mod:`torch.cuda.graphs` does for CUDA."""
 
-import json
 import os
 import weakref
 from typing import Any, Dict, List, Optional, Tuple, Type, TYPE_CHECKING, Union
@@ -8,6 +7,7 @@ from typing import Any, Dict, List, Optional, Tuple, Type, TYPE_CHECKING, Union
 import torch
 
 from .._utils import _dummy_type
+from ._graph_dump import as_dot, as_html, as_json
 
 
 if not hasattr(torch._C, "_MPSGraph"):
@@ -34,7 +34,7 @@ _PoolHandle = Tuple[int, int]
 # The most runs of MPSGraphs in one executable, since the time of one compilation grows with them.
 _LINK_LIMIT = 256
 
-# The most replays that all graphs together keep encoded: kMost of MPSReadyReplays.h.
+# The most replays that all graphs together keep encoded: kMostReady of MPSReadyReplays.h.
 _MOST_AHEAD = 16
 
 _ERROR_MODES = ("global", "thread_local", "relaxed", "default")
@@ -64,20 +64,20 @@ def _check_capture_options(pool: Any, capture_error_mode: Any, **flags: Any) -> 
 
 
 def is_current_stream_capturing() -> bool:
-    r"""Return True if what the calling thread submits to the MPS stream becomes part of a graph.
+    r"""Return True if a graph records the work that the calling thread submits to the MPS stream.
 
-    That is so in the block of a capture, and in the threads in which autograd works for it. The work
-    of other threads is not recorded.
+    This holds in the block of a capture, and in the threads that autograd uses for it. The work of
+    other threads is not recorded.
     """
     return torch._C._mps_isCurrentStreamCapturing()
 
 
 def graph_pool_handle() -> _PoolHandle:
-    r"""Return a token that names a memory pool, to be passed as ``pool`` to several captures.
+    r"""Return a token for a memory pool. Pass it as ``pool`` to several captures.
 
-    What a capture allocates comes from its pool; a later capture with the same pool may use again
-    what is free there by then. Replay graphs that share a pool in the order of their captures: a
-    replay of the first writes to memory in which the second one has its temporaries, or even its
+    A capture allocates from its pool. A later capture with the same pool may reuse memory that is
+    free by then. Replay graphs that share a pool in the order of their captures. A replay of the
+    first graph overwrites memory that the second graph uses for temporaries, or even for
     outputs.
     """
     return torch._C._mps_graph_pool_handle()
@@ -87,41 +87,41 @@ class MPSGraph(torch._C._MPSGraph):
     r"""A recording of GPU work that can be submitted again without running the Python code, the
     dispatcher and the operators that produced it.
 
-    ``torch.mps.Graph`` is the same class, and the name to use: Apple's class MPSGraph is another
-    thing. This name follows :class:`torch.cuda.CUDAGraph`.
+    Use the name ``torch.mps.Graph`` for this class, because Apple has another class MPSGraph. The
+    name ``MPSGraph`` follows :class:`torch.cuda.CUDAGraph`.
 
     .. warning::
         Graphs are a beta feature: their interface may change.
 
     A replay reads and writes the memory that the tensors had during the capture. Give it new
     input by writing to those tensors in place (:meth:`torch.Tensor.copy_`, ...), and read its
-    results from the tensors made in the capture. Shapes, dtypes, Python numbers and 0-dim CPU
-    tensors are those of the capture. A backward pass sets a ``.grad`` that was None in the capture
-    anew at each replay, as in CUDA: it does not add to it.
+    results from the tensors made in the capture. Each replay overwrites them. Shapes, dtypes, Python
+    numbers and 0-dim CPU tensors are fixed at capture. If a ``.grad`` was None in the capture, each
+    replay overwrites it and does not add to it, as in CUDA.
 
-    The memory of a tensor that existed before the capture is kept. If its storage is moved
+    The graph keeps the memory of a tensor that existed before the capture. If its storage is moved
     (:meth:`~torch.Tensor.resize_`, ``.data = ...``), the next replay raises. If the tensor is
-    *replaced* instead, as by ``load_state_dict(assign=True)``, replays go on with the old one:
-    ``check_input_liveness=True`` makes them raise.
+    *replaced* instead, as by ``load_state_dict(assign=True)``, replays continue with the old one.
+    With ``check_input_liveness=True`` they raise.
 
     Arguments:
-        keep_graph (bool): With True, the end of a capture leaves it to :meth:`instantiate`, or to
-            the first replay, to link runs of MPSGraphs and to lay down the calls of a replay;
-            :meth:`instantiate` may be called again. Allows :meth:`debug_dump`, too.
-        link (bool): With True, runs of MPSGraphs that follow each other are compiled to one
-            executable when a capture ends, which a replay encodes in one call; results that can
-            not be seen after the replay are not written to memory. Off by default: Apple's compiler
-            may fuse what it sees as one, so that results need not be equal to those of the
-            operators bit for bit. Needs macOS 15.0 or newer; before that there is one warning, and
-            replays are as without it.
-        link_limit (int): The most runs that are linked to one executable, which bounds the time
-            that one compilation takes.
-        encode_ahead (int, optional): How many replays another thread encodes before they are asked
-            for, 0 to 16, so that :meth:`replay` only commits one. Results are the same. All graphs
-            together keep at most 16; the graph that was replayed least recently loses its. Graphs
-            with MPS kernel objects keep none, see :meth:`stats`. By default the value of the
-            environment variable ``PYTORCH_MPS_GRAPH_ENCODE_AHEAD``, or 0: Apple does not say that
-            an MPSGraph and an executable may be encoded on two threads at once.
+        keep_graph (bool): With True, :meth:`instantiate` or the first replay links runs of
+            MPSGraphs and plans the calls of a replay, instead of the end of the capture. You may
+            call :meth:`instantiate` again. Also allows :meth:`debug_dump`.
+        link (bool): With True, consecutive runs of MPSGraphs are compiled to one executable when
+            a capture ends, and a replay encodes it in one call. A result that nothing can observe
+            after the replay is not written to memory. Off by default, because Apple's compiler may
+            fuse these runs, so results may not be bit-identical to those of the operators. Needs
+            macOS 15.0 or newer. Before that, one warning appears and the graph is replayed without
+            linking.
+        link_limit (int): The largest number of runs in one executable. It bounds the time of one
+            compilation.
+        encode_ahead (int, optional): The number of replays that another thread encodes in advance,
+            0 to 16, so that :meth:`replay` only commits one. Results are the same. All graphs
+            together keep at most 16. The graph that was replayed least recently drops its replays.
+            Graphs with MPS kernel objects keep none, see :meth:`stats`. The default is the value of
+            ``PYTORCH_MPS_GRAPH_ENCODE_AHEAD`` in the environment, or 0, because Apple does not
+            document that two threads may encode an MPSGraph and an executable at once.
 
     Example::
 
@@ -176,29 +176,29 @@ class MPSGraph(torch._C._MPSGraph):
         *,
         freeze_host_reads: bool = False,
     ) -> None:
-        r"""Begin to record the work that this thread submits to the MPS stream, and autograd's
-        threads for it. What other threads submit goes on as always, unrecorded.
+        r"""Begin to record the work that this thread, and autograd's threads for it, submit to the
+        MPS stream. Work of other threads runs as usual, unrecorded.
 
-        :class:`torch.mps.graph` calls this, and takes care of exceptions; prefer it.
+        Prefer :class:`torch.mps.graph`, which calls this method and handles exceptions.
 
         Arguments:
             pool (optional): Token of :func:`torch.mps.graph_pool_handle` or of another graph's
                 :meth:`pool`, to share its memory.
             capture_error_mode (str): ``"global"``, ``"thread_local"``, ``"relaxed"`` or ``"default"``,
-                as in CUDA. All mean the same here, since the work of other threads never disturbs
-                a capture.
-            check_input_liveness (bool): With True a replay raises when a tensor of the MPS device
-                that existed before the capture and was used in it is gone, so that it could not
-                have been given new input. Costs a look at each of them per replay.
-            link (bool, optional): Whether runs of MPSGraphs are linked, see :class:`MPSGraph`. By
-                default what the graph was made with.
-            freeze_host_reads (bool): By default a read of device data by the host (``.item()``,
+                as in CUDA. All mean the same here, because work of other threads never disturbs a
+                capture.
+            check_input_liveness (bool): With True, a replay raises if an MPS tensor that existed
+                before the capture and was used in it is gone, because the program can no longer
+                give it new input. Adds one check per tensor to each replay.
+            link (bool, optional): Whether runs of MPSGraphs are linked, see :class:`MPSGraph`. The
+                default is the option of the graph.
+            freeze_host_reads (bool): By default a host read of device data (``.item()``,
                 ``.cpu()``, ``nonzero()``, ...) raises. With True it runs, with one warning, and
                 every replay uses the value of the capture.
 
         Raises:
-            RuntimeError: if a capture is underway, of whatever thread (they can't be nested), if
-                this graph holds one already, or if the MPS profiler is on.
+            RuntimeError: if a capture is underway in any thread (captures can't be nested), if
+                this graph already holds a capture, or if the MPS profiler is on.
             TypeError: if an argument has another type.
             ValueError: if ``capture_error_mode`` is not one of these.
         """
@@ -222,25 +222,25 @@ class MPSGraph(torch._C._MPSGraph):
         _underway = weakref.ref(self)
 
     def capture_end(self) -> None:
-        r"""End the capture. From here on :meth:`replay` may be called.
+        r"""End the capture. Afterwards :meth:`replay` may be called.
 
         Raises:
-            RuntimeError: if this graph is not being captured, or if something ran that a replay
-                can't repeat; the graph is empty then.
+            RuntimeError: if this graph is not being captured, or if the block did work that a
+                replay can't repeat. The graph is then empty.
         """
         super().capture_end()
 
     def instantiate(self, link: Optional[bool] = None) -> None:
-        r"""Lay down the calls of a replay, which a graph made with ``keep_graph=True`` does not do when
-        its capture ends. If this is not called, the first replay does it, and takes longer than others.
+        r"""Plan the calls of a replay. With ``keep_graph=True`` the end of a capture does not plan them.
+        If you do not call this method, the first replay plans them and takes longer than others.
 
-        May be called again: later replays are as ``link`` and the environment variable
-        ``PYTORCH_MPS_GRAPH_INDIRECT_COMMANDS`` say now, for instance to measure one capture with and
-        without something. When it raises, replays stay as they were.
+        You may call it again. Later replays then use the new ``link`` and the present value of
+        ``PYTORCH_MPS_GRAPH_INDIRECT_COMMANDS`` in the environment, for example to measure one capture
+        with and without an option. If it raises, replays stay as they were.
 
         Arguments:
-            link (bool, optional): Whether runs of MPSGraphs are linked, see :class:`MPSGraph`. By
-                default what the capture was begun with.
+            link (bool, optional): Whether runs of MPSGraphs are linked, see :class:`MPSGraph`. The
+                default is the option of the capture.
 
         Raises:
             RuntimeError: if the graph is empty, is being captured, or was not made with
@@ -250,18 +250,18 @@ class MPSGraph(torch._C._MPSGraph):
         super()._instantiate(None if link is None else self._link_limit if link else 0)
 
     def replay(self) -> None:
-        r"""Submit the recorded work once more, in order with all other work of the MPS stream.
+        r"""Submit the recorded work again, in order with all other work of the MPS stream.
 
         Returns without waiting for the GPU, unless several replays that copy much from the host are
-        in flight. A graph in whose capture nothing ran on the device
-        does nothing, with a warning. Inside the capture of another graph, the work becomes part
-        of that one.
+        in flight. If nothing ran on the device in the capture, it does nothing and warns.
+        Inside the capture of another graph, the work becomes part
+        of that graph.
 
         Raises:
-            RuntimeError: if the graph is empty or is being captured, or if something is not as it
-                was in the capture: shape, strides, dtype or storage of a tensor that the block used,
+            RuntimeError: if the graph is empty or is being captured. Also if one of these changed
+                since the capture: shape, strides, dtype or storage of a tensor that the block used,
                 the value of a CPU tensor that it read on the host, a number in the param groups of
-                an optimizer; with ``check_input_liveness``, also if a tensor is gone.
+                an optimizer. With ``check_input_liveness``, also if a tensor is gone.
         """
         for step in self._steps:
             step.check()
@@ -272,20 +272,20 @@ class MPSGraph(torch._C._MPSGraph):
     def register_generator_state(self, generator: torch.Generator) -> None:
         r"""Let captures of this graph draw random numbers from a generator.
 
-        Each replay draws from it what the block would draw then, and leaves it in the state in which
-        the block would. The default generator needs no registration.
+        Each replay draws the numbers that the block would draw then, and leaves the generator in the
+        same state as the block. The default generator needs no registration.
 
         Arguments:
             generator (torch.Generator): A generator of the MPS device.
 
         Raises:
-            RuntimeError: if the graph is being captured, or if the generator is of another device.
+            RuntimeError: if the graph is being captured, or if the generator has another device.
             TypeError: if ``generator`` is not a :class:`torch.Generator`.
         """
         super().register_generator_state(generator)
 
     def reset(self) -> None:
-        r"""Drop what was recorded, and the memory that was kept for it.
+        r"""Drop the recorded work and free its memory.
 
         Raises:
             RuntimeError: if the graph is being captured.
@@ -294,7 +294,7 @@ class MPSGraph(torch._C._MPSGraph):
         self._steps = []
 
     def pool(self) -> _PoolHandle:
-        r"""Return the token of the pool that this graph was captured with.
+        r"""Return the token of the pool of this graph's capture.
 
         Raises:
             RuntimeError: before the first capture.
@@ -302,19 +302,19 @@ class MPSGraph(torch._C._MPSGraph):
         return super().pool()
 
     def stats(self) -> Dict[str, Any]:
-        r"""Return counts of what the graph holds.
+        r"""Return counts of the graph's steps, memory and replays.
 
         Returns:
-            A dict of the steps by kind, ``kernels``, ``graph_runs``, ``copies``, ``fills``,
-            ``kernel_objects`` (matrix factorizations and the like) and ``host_refreshes`` (CPU
-            tensors that are read again, random states); ``constants`` (of the copies, those of CPU
-            tensors that the block made); ``executables`` (that the graph runs use),
-            ``buffers`` and ``buffer_bytes`` (memory of others that is kept), ``pool_bytes`` (size
-            of the pool), ``linked_stretches`` (of graph runs that are replayed as one executable),
-            ``linked_runs`` (graph runs in them), ``link_microseconds`` (what linking took when the
-            capture ended), ``replays`` (since the capture), ``ready_replays`` (that are encoded
-            already), ``ready_bytes`` (memory for the host's data of these), ``why_not_ahead`` (a
-            string: why none is, ``""`` before the first replay and otherwise).
+            A dict with the steps by kind: ``kernels``, ``graph_runs``, ``copies``, ``fills``,
+            ``kernel_objects`` (such as matrix factorizations) and ``host_refreshes`` (CPU
+            tensors that are read again, random states); ``constants`` (copies of CPU
+            tensors that the block made); ``executables`` (used by the graph runs);
+            ``buffers`` and ``buffer_bytes`` (kept memory outside of the pool), ``pool_bytes`` (size
+            of the pool); ``linked_stretches`` (graph runs that are replayed as one executable),
+            ``linked_runs`` (graph runs in them), ``link_microseconds`` (time of linking at the end
+            of the capture); ``replays`` (since the capture), ``ready_replays`` (already encoded),
+            ``ready_bytes`` (memory for their host data), ``why_not_ahead`` (a string: the
+            reason why none is encoded ahead, ``""`` before the first replay and otherwise).
         """
         return super().stats()
 
@@ -323,16 +323,16 @@ class MPSGraph(torch._C._MPSGraph):
         self._debug_mode = True
 
     def debug_dump(self, debug_path: Union[str, "os.PathLike[str]"]) -> None:
-        r"""Write what the graph holds to a file: as JSON if its name ends in ``.json``, else in the
-        DOT language.
+        r"""Write the steps and buffers to a file: as JSON if its name ends in ``.json``, as a page for
+        a browser if it ends in ``.html``, else in the DOT language.
 
-        Both list the buffers in the order of their first use, with their size in bytes and the
-        memory that they lie in (``"pool"``: that of the graph; ``"kept"``: it existed before the
-        capture; ``"own"``: nothing else uses it), and the steps in the order of a replay: kind,
-        operator that submitted it if that is known, sizes, and the buffers in use with offsets in
-        bytes. Of graph runs dtypes and shapes of inputs and results stand in place of buffers; one
-        that is linked has the number of its ``stretch``, and ``written`` says for each result
-        whether a replay writes it to its memory (1) or not (0).
+        All list the buffers in the order of their first use, with their size in bytes and their
+        memory (``"pool"``: the graph's pool; ``"kept"``: it existed before the capture; ``"own"``:
+        nothing else uses it). All list the steps in the order of a replay: kind, operator if it is
+        known, the line of the program that called it (with ``keep_graph=True``), sizes, and the
+        buffers in use with offsets in bytes. A graph run has the dtypes and shapes of its inputs and
+        results instead of buffers. A linked graph run has the number of its ``stretch``, and
+        ``written`` tells for each result whether a replay writes it to its memory (1) or not (0).
 
         Arguments:
             debug_path: Where to write.
@@ -347,56 +347,22 @@ class MPSGraph(torch._C._MPSGraph):
             )
         dump = self._dump()
         path = os.fspath(debug_path)
-        text = _as_json(dump) if path.endswith(".json") else _as_dot(dump)
-        with open(path, "w") as file:
-            file.write(text)
+        _, kind = os.path.splitext(path)
+        write = {".json": as_json, ".html": as_html}.get(kind, as_dot)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(write(dump))
 
 
 # The name that code should use.
 Graph = MPSGraph
 
 
-def _as_json(dump: Dict[str, Any]) -> str:
-    # an entry a line: short enough to read, and good to compare
-    lines = [
-        f' "{part}": [\n'
-        + ",\n".join("  " + json.dumps(entry) for entry in dump[part])
-        + "\n ]"
-        for part in ("buffers", "steps")
-    ]
-    return "{\n" + ",\n".join(lines) + "\n}\n"
-
-
-def _as_dot(dump: Dict[str, Any]) -> str:
-    lines = ["digraph mps_graph {"]
-    for i, buffer in enumerate(dump["buffers"]):
-        label = f"buffer {i}\\n{buffer['bytes']} bytes, {buffer['memory']}"
-        lines.append(f'  b{i} [shape=ellipse, label="{label}"];')
-    for i, step in enumerate(dump["steps"]):
-        facts = [f"{i}: {step['kind']} {step['op']}".rstrip()]
-        facts += [
-            f"{k}={json.dumps(v)}".replace('"', "")
-            for k, v in step.items()
-            if k not in ("kind", "op", "buffers")
-        ]
-        label = "\\n".join(facts)
-        lines.append(f'  s{i} [shape=box, label="{label}"];')
-        if i > 0:
-            lines.append(f"  s{i - 1} -> s{i};")
-        # whether a kernel reads or writes a buffer is not known
-        lines += [
-            f'  b{use["buffer"]} -> s{i} [dir=none, style=dashed, label="{use["offset"]}"];'
-            for use in step["buffers"]
-        ]
-    return "\n".join([*lines, "}"]) + "\n"
-
-
 class graph(torch._C._MPSGraphContext):
     r"""Context manager that captures the MPS work of its block into an :class:`MPSGraph`.
 
-    The operators in the block run as they always do, so the tensors made there hold valid values
-    after it (unlike CUDA). When the block raises, also by Ctrl-C, the graph is left empty and the
-    stream as it was before.
+    The operators in the block run as usual, so the tensors made there hold valid values after it
+    (unlike CUDA). If the block raises, also by Ctrl-C, the graph is empty and the stream is as it
+    was before.
 
     Arguments:
         mps_graph (torch.mps.MPSGraph): Graph to capture into.
@@ -410,8 +376,8 @@ class graph(torch._C._MPSGraphContext):
         link (bool, optional): See :meth:`MPSGraph.capture_begin`.
         freeze_host_reads (bool): See :meth:`MPSGraph.capture_begin`.
         empty_cache (bool): Whether to wait for the GPU and to give unused memory back to the system
-            before the capture, as :class:`torch.cuda.graph` does: memory that is cached for tensors
-            outside of graphs is of no use to the pool of a graph.
+            before the capture, as :class:`torch.cuda.graph` does. The pool of a graph cannot use
+            memory that is cached for tensors outside of graphs.
 
     Raises:
         TypeError: if an argument has another type, or if ``stream`` is of another device.
@@ -440,8 +406,7 @@ class graph(torch._C._MPSGraphContext):
             isinstance(stream, torch.Stream) and stream.device.type == "mps"
         ):
             raise TypeError(
-                "stream must be a stream of the MPS device, which has one, or None, but is "
-                f"{stream!r}"
+                f"stream must be None or a torch.Stream of the MPS device, but is {stream!r}"
             )
         _check_capture_options(
             pool,
@@ -492,9 +457,9 @@ _current_graph: Optional[MPSGraph] = None
 
 class graph_capture(graph):
     r"""Context manager that captures the MPS work of its block into a new graph, which
-    :func:`graph_replay` replays. The module keeps the last one, of whatever thread, and its memory
-    until :func:`graph_reset`. ``with graph_capture() as g`` gives the graph: keep it where several
-    graphs are in use, or where a library may capture, too.
+    :func:`graph_replay` replays. The module keeps the last graph of any thread, and its memory,
+    until :func:`graph_reset`. ``with graph_capture() as g`` gives the graph. Keep it if you use
+    several graphs, or if a library may also capture.
 
     Arguments:
         pool (optional): See :meth:`MPSGraph.capture_begin`.
@@ -554,7 +519,7 @@ def graph_replay() -> None:
     r"""Replay the graph of the last :func:`graph_capture`. See :meth:`MPSGraph.replay`.
 
     Raises:
-        RuntimeError: if there is none, or if it is empty, because its block raised.
+        RuntimeError: if there is no graph, or if it is empty because its block raised.
     """
     if _current_graph is None:
         raise RuntimeError(
@@ -565,10 +530,10 @@ def graph_replay() -> None:
 
 
 def graph_reset() -> None:
-    r"""Let go of the graph of the last :func:`graph_capture`; :func:`graph_replay` raises from here on.
+    r"""Drop the graph of the last :func:`graph_capture`; :func:`graph_replay` then raises.
 
-    Its memory is given back, unless the caller has named the graph (``as``), too. Does nothing if
-    there is none.
+    This frees its memory, unless the caller keeps the graph (``as``). Does nothing if there is no
+    graph.
     """
     global _current_graph
     _current_graph = None

@@ -1,7 +1,5 @@
 """The checkout of PyTorch that the series is applied to, and its state."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,7 +55,6 @@ class Checkout:
 
     @property
     def changed_files(self) -> list[str]:
-        """Files that git follows and that differ from the last commit."""
         return [
             line[3:]
             for line in self.git.names(
@@ -67,7 +64,6 @@ class Checkout:
 
     @property
     def new_files(self) -> list[str]:
-        """Files that git does not follow."""
         return self.git.names("ls-files", "-z", "--others", "--exclude-standard")
 
     @property
@@ -111,7 +107,6 @@ def open_checkout(directory: Path, pin: Pin, shown: str) -> Checkout:
 
 
 def top_of(directory: Path, shown: str) -> Path | None:
-    """The top of the git checkout that a directory is in, if it is in one."""
     top = Git(directory).run("rev-parse", "--show-toplevel", check=False)
     if b"dubious ownership" in top.stderr:
         raise ForkToolError(
@@ -167,7 +162,6 @@ def is_base(git: Git, pin: Pin, commit: str) -> bool:
 
 
 def is_ancestor(git: Git, before: str, after: str) -> bool:
-    """Whether a commit is in the history of another, or that one itself."""
     return git.succeeds("merge-base", "--is-ancestor", before, after)
 
 

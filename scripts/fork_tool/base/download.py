@@ -1,7 +1,5 @@
 """Downloads, which are used only when their hash is right."""
 
-from __future__ import annotations
-
 import hashlib
 import http.client
 import urllib.error
@@ -93,7 +91,6 @@ def _download(address: str, part: Path, wanted: Download) -> None:
 
 
 def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file."""
     digest = hashlib.sha256()
     with path.open("rb") as stream:
         while chunk := stream.read(_CHUNK):

@@ -1,7 +1,5 @@
 """`fetch`: get the base, from the user's own checkout, from GitHub or from a Debian mirror."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path
@@ -57,7 +55,6 @@ def fetch(project: WorkingCopy, checkout: Path | None = None, sources: tuple[str
 
 
 def _use(project: WorkingCopy, directory: Path) -> bool:
-    """Make build/pytorch point to the user's own checkout."""
     layout, pin = project.layout, project.pin
     own = directory.expanduser().resolve()
     if not own.is_dir():
@@ -90,7 +87,6 @@ def _use(project: WorkingCopy, directory: Path) -> bool:
 
 
 def _from_git(project: WorkingCopy) -> None:
-    """Clone the pinned commit with its submodules."""
     pin, layout = project.pin, project.layout
     git = Git(layout.build)
     try:
@@ -117,7 +113,6 @@ def _from_git(project: WorkingCopy) -> None:
 
 
 def _from_debian(project: WorkingCopy) -> None:
-    """Unpack the Debian source package's tarball."""
     pin, layout = project.pin, project.layout
     if pin.tarball is None:
         raise SourceFailed("base.toml names no Debian tarball")

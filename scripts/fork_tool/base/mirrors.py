@@ -1,7 +1,5 @@
 """Which Debian mirrors to ask: those that apt is set up with, then the public archives that base.toml names."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

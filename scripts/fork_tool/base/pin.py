@@ -1,7 +1,5 @@
 """The one pin file, `base.toml`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,13 +24,10 @@ class Download:
 
     @property
     def path(self) -> str:
-        """Where it lies below the base of a mirror."""
         return f"{self.pool}/{self.name}"
 
 
 class PinnedFile(Table):
-    """A file by its hash."""
-
     name: FileName
     size: Number
     sha256: Sha256
@@ -56,8 +51,6 @@ class Tarball(DebianFile):
 
 
 class Pin(BaseModel):
-    """All that this repository knows about its base."""
-
     model_config = ConfigDict(frozen=True)
 
     tag: Text = at("upstream", "tag")
@@ -90,7 +83,6 @@ class Pin(BaseModel):
 
     @property
     def tarball(self) -> Download | None:
-        """The base's source in a Debian archive."""
         return self.debian.download(self.archives) if self.debian else None
 
     @property
@@ -108,7 +100,6 @@ class Pin(BaseModel):
 
 
 def load_pin(path: Path) -> Pin:
-    """Read and check the pin file."""
     return read_pin_file(path, Pin)
 
 

@@ -1,7 +1,5 @@
 """The types of values in base.toml, and one sentence for a value that is missing or of another type."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, TypeVar

@@ -1,7 +1,5 @@
 """From the source tarball to a git checkout with one commit, and files out of Debian's packages."""
 
-from __future__ import annotations
-
 import io
 import lzma
 import tarfile

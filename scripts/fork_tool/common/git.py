@@ -1,7 +1,5 @@
 """A thin wrapper of the git command: the user's settings do not change its results."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path
@@ -49,10 +47,6 @@ class Git:
     def __init__(self, directory: Path, index: Path | None = None):
         self.directory = directory
         self.index = index
-
-    def with_index(self, index: Path) -> Git:
-        """The same repository seen through another index file."""
-        return Git(self.directory, index)
 
     def environment(self) -> dict[str, str]:
         """The caller's environment without what would point git elsewhere."""
@@ -108,7 +102,6 @@ class Git:
             self.run(*words, data=data)
 
     def text(self, *words: str, data: bytes | None = None) -> str:
-        """The output of a command, without the final line end."""
         return self.run(*words, data=data).stdout.decode("utf-8", "surrogateescape").rstrip("\n")
 
     def names(self, *words: str) -> list[str]:
@@ -121,12 +114,10 @@ class Git:
         return self.run(*words, check=False).returncode == 0
 
     def resolve(self, name: str) -> str | None:
-        """The commit that a ref or other name stands for, if it does."""
         done = self.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", check=False)
         return done.stdout.decode().strip() if done.returncode == 0 else None
 
     def tree_of(self, commit: str) -> str:
-        """The tree of a commit."""
         return self.text("rev-parse", "--verify", f"{commit}^{{tree}}")
 
     def commit_tree(

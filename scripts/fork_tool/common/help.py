@@ -27,7 +27,6 @@ class SectionedGroup(click.Group):
         self.sections: dict[str, list[str]] = {}
 
     def add_section(self, title: str, commands: Iterable[click.Command]) -> None:
-        """Add commands under a heading."""
         names = self.sections.setdefault(title, [])
         for command in commands:
             self.add_command(command)
@@ -55,7 +54,6 @@ class ProgramCommand(click.Command):
         self.program = program
 
     def get_help(self, ctx: click.Context) -> str:
-        """Its own help, then the program's."""
         shown = " ".join(word for word in self.program if word != "-m")
         said = help_of(self.program)
         if said is None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import os
 import signal
 import subprocess
 import threading
@@ -34,6 +35,19 @@ def run_shown(
     except KeyboardInterrupt:
         put_down([process])
         raise
+
+
+@contextmanager
+def standard_output_to_error() -> Iterator[None]:
+    """In the block the output of this process and of others that it starts goes to standard error."""
+    out.file.flush()
+    with os.fdopen(os.dup(1), "wb") as kept:
+        os.dup2(2, 1)
+        try:
+            yield
+        finally:
+            out.file.flush()
+            os.dup2(kept.fileno(), 1)
 
 
 def output_of(command: Sequence[str], **options: Any) -> str | None:

@@ -74,7 +74,6 @@ def digest_of(content: bytes) -> str:
 
 
 def with_version(content: bytes, pin: MacPin) -> bytes:
-    """METADATA of the new version."""
     head, line, rest = content.partition(f"\nVersion: {pin.wheel_version}\n".encode())
     if not line:
         raise ForkToolError(

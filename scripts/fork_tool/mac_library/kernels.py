@@ -25,7 +25,6 @@ _SHOWN = 5
 
 
 def kernel_files(checkout: Path) -> list[Path]:
-    """The backend's files of kernels."""
     return sorted((checkout / FOLDER).rglob("*.metal"))
 
 

@@ -80,7 +80,6 @@ def load_libraries(places: MacPlaces, torch: Path) -> tuple[AppleLibrary, ...]:
 
 
 def stub_text(library: AppleLibrary) -> str:
-    """The stub of one library."""
     classes = {
         name.removeprefix(prefix)
         for name in library.names
@@ -105,7 +104,6 @@ def stub_text(library: AppleLibrary) -> str:
 
 
 def write_stubs(places: MacPlaces, libraries: Iterable[AppleLibrary]) -> dict[str, Path]:
-    """Write a stub for each library; returns them by the library's name."""
     found = {}
     for library in libraries:
         path = places.stubs / f"{library.name}.tbd"

@@ -23,7 +23,6 @@ _SHOWN = 5
 
 
 def linker_of(machine: Machine) -> str:
-    """The program that links for macOS on this machine."""
     need = APPLES_LINKER if machine.is_mac else LINKER
     found = need.found()
     if found is None:
@@ -31,11 +30,6 @@ def linker_of(machine: Machine) -> str:
             f"There is no {need.name} to link the library with: run `{need.remedy(machine)}`, then this again."
         )
     return found
-
-
-def link_target(pin: MacPin) -> list[str]:
-    """The words for a library and the Mac that it is for."""
-    return ["-dylib", "-arch", "arm64", "-platform_version", "macos", pin.macos, pin.sdk]
 
 
 def link_words(
@@ -55,7 +49,7 @@ def link_words(
     write_atomically(names, "".join(f"{shown(path)}\n" for path in objects).encode())
     write_atomically(exports, "".join(f"{name}\n" for name in exported).encode())
     stubs = write_stubs(places, libraries)
-    words = [linker, *link_target(pin)]
+    words = [linker, "-dylib", "-arch", "arm64", "-platform_version", "macos", pin.macos, pin.sdk]
     words += ["-install_name", INSTALL_NAME, "-rpath", RPATH, "-dead_strip", "-adhoc_codesign"]
     # As in the official libraries; and symbols of the debugger would name this machine's folders.
     words += ["-no_fixup_chains", "-S"]

@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
+
 from fork_tool.base.checkout import Checkout, open_checkout
 from fork_tool.base.fetch import fetch, SMALL_FIRST
 from fork_tool.common.console import complain, say
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import need_space, write_atomically
-from fork_tool.common.processes import run_shown
+from fork_tool.common.processes import exclusive, run_shown
 from fork_tool.mac_library.archive import install_findings, write_wheel
 from fork_tool.mac_library.headers import lay_headers, python_headers, write_official_header
 from fork_tool.mac_library.kernels import changed_kernels, describe_kernels, kernel_findings
@@ -116,6 +118,16 @@ def make_wheel(project: Project, python: str | None = None, jobs: int | None = N
     return wheel
 
 
+@click.command()
+@click.option("--jobs", type=click.IntRange(min=1), help="Compilers at once [default: the number of cores].")
+@click.option("--python", metavar="X.Y", help="Python version of the wheel [default: the version of this tool].")
+@click.pass_obj
+def wheel(project: Project, jobs: int | None, python: str | None) -> None:
+    """Make torch's wheel for a Mac and check it; an interrupted run resumes."""
+    with exclusive(project.layout):
+        make_wheel(project, python, jobs)
+
+
 def make_library(bench: Bench, linker: str, jobs: int | None = None) -> tuple[Path, Path]:
     """Bring the library up to date; returns it and the folder `torch` of the official wheel."""
     project, places, pin = bench.project, bench.places, bench.pin
@@ -136,7 +148,8 @@ def make_library(bench: Bench, linker: str, jobs: int | None = None) -> tuple[Pa
     text = ninja_text(places, pin, bench.checkout, bench.python, headers, layout.python, bool(changed))
     write_atomically(places.ninja_file, text.encode())
     _heading("objects")
-    if run_shown(_ninja(bench, jobs), layout.root, _environment(bench)):
+    ninja = [str(places.ninja), "-f", places.shown(places.ninja_file), *(["-j", str(jobs)] if jobs else [])]
+    if run_shown(ninja, layout.root, _environment(bench)):
         raise ForkToolError(
             "The library does not compile (see above): fix the errors that the compiler names; what is compiled is kept."
         )
@@ -152,12 +165,10 @@ def make_library(bench: Bench, linker: str, jobs: int | None = None) -> tuple[Pa
 
 
 def checkout_of(bench: Bench) -> Checkout:
-    """The patched checkout."""
     return open_checkout(bench.checkout, bench.project.pin, bench.project.layout.shown(bench.checkout))
 
 
 def python_imports(bench: Bench) -> list[str]:
-    """The names of Python's C API that the objects use."""
     found: set[str] = set()
     for unit in units(bench.places, bench.checkout):
         if unit.of_python:
@@ -177,7 +188,6 @@ def exported(bench: Bench) -> list[str]:
 
 
 def library_findings(bench: Bench, library: Path, patterns: Sequence[str]) -> list[str]:
-    """What is wrong with the library's file, which is to export these names."""
     roots = [str(bench.places.repository), str(Path.home())]
     return [
         *owner_findings(imports(library), python_api(bench), system_names(bench.places)),
@@ -192,11 +202,6 @@ def replaced_files(bench: Bench, checkout: Checkout, official: Path) -> dict[str
         return changed_files(
             bench.places, bench.pin, checkout, lambda name: archive.read(name) if name in names else None
         )
-
-
-def _ninja(bench: Bench, jobs: int | None) -> list[str]:
-    words = [str(bench.places.ninja), "-f", bench.places.shown(bench.places.ninja_file)]
-    return [*words, *(["-j", str(jobs)] if jobs else [])]
 
 
 def _environment(bench: Bench) -> dict[str, str]:

@@ -30,7 +30,6 @@ def precompiled_of(places: MacPlaces, header: Precompiled, python: str) -> Path:
 
 
 def objects(places: MacPlaces, checkout: Path, python: str) -> list[Path]:
-    """All objects of the library for one version of Python."""
     return [object_of(places, unit, python) for unit in units(places, checkout)]
 
 
@@ -125,7 +124,6 @@ class NinjaFile:
         self._writer.variable("builddir", places.shown(folder))
 
     def variable(self, name: str, value: str | list[str]) -> None:
-        """A word, or several."""
         self._writer.variable(name, self._syntax.escape(value if isinstance(value, str) else " ".join(value)))
 
     def compile_rule(self, command: str, description: str = "compiling $in") -> None:
@@ -142,7 +140,6 @@ class NinjaFile:
         implicit_outputs: Iterable[Path] = (),
         **variables: str,
     ) -> None:
-        """One file and what it is made of."""
         before = [[*map(self._shown, paths)] for paths in (inputs, implicit, order_only)]
         after = [*map(self._shown, implicit_outputs)]
         given = {name: value for name, value in variables.items() if value}

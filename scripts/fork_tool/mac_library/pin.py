@@ -37,11 +37,9 @@ class MacPin(Pin):
 
     @property
     def headers(self) -> dict[str, Download]:
-        """The packages of Python's headers, by its version."""
         return {package.python: package.download(self.archives) for package in self.header_packages}
 
     def official_wheel(self, python: str) -> OfficialWheel:
-        """The official wheel for this version of Python."""
         wheels = {wheel.python: wheel for wheel in self.official}
         try:
             return wheels[python]
@@ -52,5 +50,4 @@ class MacPin(Pin):
 
 
 def load_mac_pin(path: Path) -> MacPin:
-    """Read and check the table."""
     return read_pin_file(path, MacPin)

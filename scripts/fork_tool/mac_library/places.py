@@ -11,8 +11,6 @@ TORCH_LIBRARIES = ("libtorch_cpu.dylib", "libtorch_python.dylib", "libc10.dylib"
 
 @dataclass(frozen=True)
 class MacPlaces:
-    """The directories of one build."""
-
     # Of this repository: compilers are given paths from here, so that none of the machine's gets into the library.
     repository: Path
 
@@ -40,11 +38,9 @@ class MacPlaces:
         return {"ZIG_GLOBAL_CACHE_DIR": kept, "ZIG_LOCAL_CACHE_DIR": kept}
 
     def official(self, python: str) -> Path:
-        """The official wheel's libraries."""
         return self.root / "official" / python
 
     def of_python(self, python: str) -> Path:
-        """What is made for one version of Python."""
         return self.root / f"python{python}"
 
     def library(self, python: str) -> Path:

@@ -84,7 +84,6 @@ class Unit:
 
 
 def units(places: MacPlaces, checkout: Path) -> Iterator[Unit]:
-    """All sources of the library, found as upstream's CMake finds them."""
     aten = checkout / "aten" / "src" / "ATen"
     backend = [*sorted((aten / "mps").glob("*.*")), *sorted((aten / "native" / "mps").rglob("*.*"))]
     for source in backend:

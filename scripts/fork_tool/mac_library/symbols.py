@@ -46,7 +46,6 @@ def imports(library: Path) -> list[Import]:
 
 
 def imports_of(binary: Any) -> list[Import]:
-    """The same of a library that was read."""
     libraries = [command.name for command in binary.libraries if command.command.name != "ID_DYLIB"]
     found = []
     for symbol in external_symbols(binary, defined=False):
@@ -57,7 +56,6 @@ def imports_of(binary: Any) -> list[Import]:
 
 
 def undefined_in(file: Path) -> set[str]:
-    """The names that an object uses and does not define."""
     return {symbol.name for symbol in external_symbols(read_library(file), defined=False)}
 
 

@@ -40,7 +40,6 @@ def unsatisfied(requirements: list[str]) -> list[str]:
 
 
 def installed_version(name: str) -> str | None:
-    """The version of a distribution, if it is installed."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:

@@ -52,7 +52,6 @@ class Machine:
 
 
 def this_machine(os_release: Path = Path("/etc/os-release")) -> Machine:
-    """The machine that this runs on."""
     values = {}
     if os_release.is_file():
         for match in re.finditer(r'^(\w+)="?(.*?)"?$', os_release.read_text("utf-8"), re.MULTILINE):
@@ -73,12 +72,10 @@ class Need:
     mac: str = ""
 
     def found(self) -> str | None:
-        """Where it is, if it is there."""
         found = (next(glob.iglob(place), None) if "/" in place else shutil.which(place) for place in self.places)
         return next(filter(None, found), None)
 
     def remedy(self, machine: Machine) -> str:
-        """The command that installs it."""
         if machine.is_mac:
             return self.mac
         if machine.is_debian:
@@ -122,7 +119,6 @@ _MAC = (Need("command line tools", "compiler and Metal", _TOOLS, "", "xcode-sele
 
 
 def needs_of(machine: Machine) -> tuple[Need, ...]:
-    """All that must be installed on a machine of this kind."""
     return _COMMON + (_MAC if machine.is_mac else _LINUX)
 
 

@@ -1,7 +1,10 @@
 """`setup`: install what this machine lacks; quick and silent when nothing does."""
 
 import os
+import sys
 from collections.abc import Iterable, Iterator
+
+import click
 
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.processes import output_of, run_shown
@@ -9,6 +12,18 @@ from fork_tool.machine.environment import install_requirements
 from fork_tool.machine.machine import as_administrator, Machine, Need, needs_of, this_machine
 from fork_tool.machine.unpacked import fetch_apple_metadata, unpack_objfw
 from fork_tool.series.project import Project
+
+_ANSWERED = "MPSFORK_YES"
+
+
+def _answer(_context: click.Context, _parameter: click.Parameter, yes: bool) -> None:
+    if yes:
+        os.environ[_ANSWERED] = "1"
+
+
+YES = click.option(
+    "--yes", "-y", is_flag=True, expose_value=False, callback=_answer, help="Install system packages without asking."
+)
 
 
 def setup(project: Project, machine: Machine | None = None) -> Iterator[str]:
@@ -41,6 +56,7 @@ def install_packages(project: Project, machine: Machine, needs: Iterable[Need]) 
             f"{machine.distribution or 'This Linux'} is neither Debian nor Ubuntu, and {', '.join(need.name for need in lacking)} are missing: "
             f"install what Debian calls {' '.join(packages)} by its own means, then run this again."
         )
+    _ask(packages)
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
     if run_shown(as_administrator(["apt-get", "update", "-qq"]), project.layout.root, environment):
         raise ForkToolError(
@@ -57,6 +73,14 @@ def install_packages(project: Project, machine: Machine, needs: Iterable[Need]) 
             f"apt-get could not install {' '.join(packages)} (see above): fix that, then run `make setup` again."
         )
     return packages
+
+
+def _ask(packages: list[str]) -> None:
+    """Only at a terminal: elsewhere nobody could answer."""
+    if os.environ.get(_ANSWERED) or not sys.stdin.isatty():
+        return
+    if not click.confirm(f"Install {' '.join(packages)} with apt-get?", default=True):
+        raise ForkToolError(f"Nothing was installed. Install {' '.join(packages)} by other means, then run this again.")
 
 
 def _has_candidate(package: str) -> bool:

@@ -20,7 +20,6 @@ _FRAMEWORKS = (*FRAMEWORK_HEADERS, "IOKit")
 
 
 def used_names(facts: Facts) -> AppleNames:
-    """What the wheel's libraries use."""
     taken = {
         name
         for library, names in facts.imports.items()
@@ -46,7 +45,6 @@ def lacking_names(used: AppleNames, simulator: Path) -> AppleNames:
 
 
 def load_list(path: Path) -> AppleNames:
-    """The list that is kept."""
     try:
         values = tomllib.loads(path.read_text("utf-8"))
         return {kind: set(values[kind]) for kind in KINDS}

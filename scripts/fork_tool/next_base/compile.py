@@ -23,14 +23,11 @@ _PLAIN_TEXT = "// Made by `scripts/mpsfork test-next`: these headers are not for
 
 @dataclass(frozen=True)
 class Compiled:
-    """A source and its object."""
-
     source: str
     object: Path
 
 
 def sources_of(places: NextPlaces) -> list[Path]:
-    """The overlay's sources in the tree."""
     # The C++ tests want gtest, and are upstream's build's.
     found = [path for path in places.tree.rglob("*") if path.suffix in (".mm", ".cpp")]
     return sorted(path for path in found if not str(path.relative_to(places.tree)).startswith(TESTS))

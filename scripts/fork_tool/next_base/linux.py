@@ -35,7 +35,6 @@ def interpreter(pin: NextPin) -> str | None:
 
 
 def site_packages(places: NextPlaces, pin: NextPin) -> Path:
-    """Where the environment has its packages."""
     return places.environment / "lib" / f"python{pin.runnable.python}" / "site-packages"
 
 
@@ -66,7 +65,6 @@ def install_environment(places: NextPlaces, pin: NextPin, pin_file: str) -> bool
 
 
 def python_names(places: NextPlaces) -> list[str]:
-    """The series' Python files in the tree."""
     return sorted(str(path.relative_to(places.tree)) for path in (places.tree / "torch").rglob("*.py"))
 
 

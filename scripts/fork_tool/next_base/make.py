@@ -122,7 +122,6 @@ def _make(project: Project, name: str, machine: Machine) -> Made:
 
 
 def report_of(made: Made) -> dict[str, object]:
-    """What `build/reports/next_base.json` holds."""
     return {
         "base": made.pin.tag,
         "wheel": made.pin.wheel.name,
@@ -149,7 +148,6 @@ def report_of(made: Made) -> dict[str, object]:
 
 
 def show(made: Made) -> None:
-    """Print the table and what was found."""
     states = (APPLIED, DIFFERS, NOT_IN_WHEEL, MISFIT)
     table = Table("entry", *states, "overlay files", title=f"hunks on {made.pin.tag}")
     for verdict in made.verdicts:
@@ -174,7 +172,7 @@ def show(made: Made) -> None:
 
 
 @click.command("test-next", context_settings={"ignore_unknown_options": True})
-@click.option("--base", metavar="NAME", help="The folder of patches/releases/ [default: the newest release there].")
+@click.option("--base", metavar="NAME", help="A folder of patches/releases/ [default: the newest release there].")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def test_next(project: Project, base: str | None, arguments: tuple[str, ...]) -> int:

@@ -26,12 +26,10 @@ class NextPin(BaseModel):
 
 
 def bases(layout: Layout) -> list[str]:
-    """The names of all bases that have a folder."""
     return sorted(path.parent.name for path in layout.releases.glob(f"*/{PIN}"))
 
 
 def load_next_pin(layout: Layout, name: str) -> NextPin:
-    """Read and check the pin of one base."""
     path = layout.releases / name / PIN
     if not path.is_file():
         known = ", ".join(bases(layout)) or "none"

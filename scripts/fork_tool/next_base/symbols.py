@@ -42,8 +42,6 @@ class Names:
 
 @dataclass(frozen=True)
 class ObjectNames:
-    """The names of one object."""
-
     source: str
     taken: dict[str, str]
     defined: frozenset[str]

@@ -9,15 +9,13 @@ from fork_tool.common.files import write_if_changed
 from fork_tool.next_base.release import NextPlaces
 from fork_tool.series.diffs import FileDiff
 from fork_tool.series.entries import Entry, parse_entry, SUFFIX
-from fork_tool.series.order import parse_series
+from fork_tool.series.order import read_series
 from fork_tool.series.overlay import list_overlay, read_overlay
 from fork_tool.series.project import Project
 
 
 @dataclass(frozen=True)
 class BaseEntry:
-    """An entry on the base."""
-
     name: str
     files: tuple[FileDiff, ...]
     # Of those, the ones that the base's folder has.
@@ -28,7 +26,7 @@ class BaseEntry:
 
 def base_series(project: Project, places: NextPlaces) -> list[BaseEntry]:
     """The entries in the base's order."""
-    names = parse_series(_text(places), places.layout.shown(places.series)).names
+    names = read_series(places.series, places.layout.shown(places.series)).names
     unused = {path.stem for path in places.patches.glob(f"*{SUFFIX}")} - set(names)
     if unused:
         raise ForkToolError(
@@ -88,14 +86,6 @@ def _read(folder: Path, name: str) -> Entry | None:
     return parse_entry(name, path.read_bytes()) if path.is_file() else None
 
 
-def _text(places: NextPlaces) -> str:
-    try:
-        return places.series.read_text("utf-8")
-    except FileNotFoundError:
-        shown = places.layout.shown(places.series)
-        raise ForkToolError(f"{shown} is missing: bring it back with `git checkout -- {shown}`.") from None
-
-
 APPLIED, DIFFERS, NOT_IN_WHEEL, MISFIT = "applied", "differs", "not in the wheel", "does not fit"
 # What the build writes around a header when it is installed: the first line, and the last four.
 _GUARD = b"#if !defined(TORCH_STABLE_ONLY)"
@@ -105,8 +95,6 @@ _INSTALLED = "torch/include/"
 
 @dataclass(frozen=True)
 class HunkVerdict:
-    """What became of one hunk."""
-
     file: str
     header: str
     state: str
@@ -133,7 +121,6 @@ class EntryVerdict:
 
 
 def installed_path(path: str) -> str:
-    """Where the wheel has a file of the sources, if it has it."""
     if path.startswith("aten/src/"):
         return _INSTALLED + path.removeprefix("aten/src/")
     if path.startswith("torch/csrc/api/include/"):
@@ -200,8 +187,6 @@ def lay_tree(places: NextPlaces, entries: Iterable[BaseEntry], files: dict[str, 
 
 
 def reader(wheel: Path) -> Callable[[str], bytes | None]:
-    """Reads files of an unpacked wheel."""
-
     def read(path: str) -> bytes | None:
         file = wheel / path
         return file.read_bytes() if file.is_file() else None

@@ -33,7 +33,6 @@ class Facts:
 
 
 def read_facts(libraries: Path, sha256: str) -> Facts:
-    """Read the libraries in a folder."""
     exports: set[str] = set()
     imports: dict[str, set[str]] = {}
     selectors: list[str] = []
@@ -50,7 +49,6 @@ def read_facts(libraries: Path, sha256: str) -> Facts:
 
 
 def selectors_of(binary: Any) -> list[str]:
-    """The selectors that its code sends."""
     for section in binary.sections:
         if section.name == "__objc_methname":
             return sorted(name.decode() for name in bytes(section.content).split(b"\0") if name)

@@ -12,8 +12,6 @@ from fork_tool.series.merge import Clash
 
 @dataclass(frozen=True)
 class Moved:
-    """A hunk that applies somewhere else."""
-
     path: str
     hunk: int
     lines: int
@@ -130,7 +128,6 @@ def _follow_renames(
 
 
 def _compare_new_files(git: Git, old: tuple[str, str], new: tuple[str, str], carried: Carried, by_hand: bool) -> None:
-    """The whole files that the entry brings."""
     added, now = ({c.path for c in changes_between(git, *pair) if c.status == "A"} for pair in (old, new))
     elsewhere = sorted(now - added)
     for path in sorted(added - now):

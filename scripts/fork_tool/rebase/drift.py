@@ -18,8 +18,6 @@ CONFLICT, NOT_CHECKED = "conflict", "not checked"
 
 @dataclass
 class Drift:
-    """What was found out about one entry."""
-
     name: str
     state: str
     hunks: int
@@ -31,18 +29,14 @@ class Drift:
 
 @dataclass
 class Drifts:
-    """The whole series against another base."""
-
     base: str
     target: Target
     entries: list[Drift]
 
     def names(self, state: str) -> list[str]:
-        """The entries in this state."""
         return [entry.name for entry in self.entries if entry.state == state]
 
     def write(self, path: Path) -> None:
-        """The report for programs."""
         write_atomically(path, (json.dumps(asdict(self), indent=1) + "\n").encode())
 
 

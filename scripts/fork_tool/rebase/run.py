@@ -33,19 +33,12 @@ _SETTINGS = (
 
 
 @dataclass(frozen=True)
-class RebaseState:
-    """What is moved where: the base and the tip of the series, and the new base."""
+class RebaseState(Target):
+    """What is moved where: the new base as it was asked for, the base and the tip of the series."""
 
     asked: str
     base: str
     series: str
-    name: str
-    commit: str
-    date: str
-
-    @property
-    def target(self) -> Target:
-        return Target(self.name, self.commit, self.date)
 
 
 def start(project: Project, asked: str) -> Written | None:
@@ -58,7 +51,7 @@ def start(project: Project, asked: str) -> Written | None:
     if target.commit == checkout.base:
         return None
     rewritten_pin(project, target)
-    state = RebaseState(asked, checkout.base, stack.tip, target.name, target.commit, target.date)
+    state = RebaseState(target.name, target.commit, target.date, asked, checkout.base, stack.tip)
     rebase_directory(checkout.git).mkdir(exist_ok=True)
     write_atomically(rebase_state_file(checkout.git), json.dumps(asdict(state)).encode())
     return _go_on(project, checkout, state, stack.layers)
@@ -219,7 +212,7 @@ def _finish(project: Project, checkout: Checkout, state: RebaseState, layers: li
     """Write pin, series and checkout; a run that is killed here can go on or be undone."""
     layout, git = project.layout, checkout.git
     moved = replace(checkout, base=state.commit)
-    text, notes = rewritten_pin(project, state.target)
+    text, notes = rewritten_pin(project, state)
     tip = Git(layout.rebase_checkout).text("rev-parse", "HEAD")
     found = take_series(moved, _new_pin(project, state), tip, set(), [])
     told = _tell(project, state, git, layers, found.stack.layers)
@@ -290,7 +283,6 @@ def _bring_files_back(project: Project, git: Git) -> None:
 
 
 def _remove_worktree(project: Project, git: Git) -> None:
-    """The worktree and what git knows of it."""
     remove(project.layout.rebase_checkout)
     git.whole("worktree", "prune")
 

@@ -11,14 +11,11 @@ from fork_tool.base.checkout import BRANCH_REF, Checkout, is_ancestor
 from fork_tool.base.pin import Pin
 from fork_tool.common.console import say
 from fork_tool.common.errors import ForkToolError
-from fork_tool.common.git import Git
 from fork_tool.series.project import Project
 
 
 @dataclass(frozen=True)
 class Target:
-    """A commit that the series is to stand on."""
-
     # A tag, or the first digits of a commit that has none.
     name: str
     commit: str
@@ -45,12 +42,8 @@ def find_target(checkout: Checkout, pin: Pin, asked: str) -> Target:
         return Target(pin.tag, commit, pin.date)
     seconds = int(git.text("log", "-1", "--format=%ct", "--no-show-signature", commit))
     date = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
-    return Target(tag or _tag_at(git, commit) or commit[:12], commit, date)
-
-
-def _tag_at(git: Git, commit: str) -> str | None:
-    tags = git.text("tag", "--points-at", commit, "--sort=version:refname").splitlines()
-    return tags[0] if tags else None
+    names = [tag] if tag else git.text("tag", "--points-at", commit, "--sort=version:refname").splitlines()
+    return Target(names[0] if names else commit[:12], commit, date)
 
 
 def _fetch(checkout: Checkout, pin: Pin, asked: str) -> tuple[str, str | None]:

@@ -1,7 +1,5 @@
 """`apply`: apply the series to the checkout, one commit per entry, on a branch of its own."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fork_tool.base.checkout import APPLIED_REF, BACKUP_REF, BASE_REF, BRANCH, Checkout, describe_head
@@ -15,8 +13,6 @@ from fork_tool.series.stack import Stack
 
 @dataclass
 class Applied:
-    """What `apply` found and did."""
-
     stack: Stack
     changed: bool
 
@@ -78,7 +74,6 @@ def refuse_foreign(checkout: Checkout, project: Project) -> None:
 
 
 def move_checkout(checkout: Checkout, stack: Stack) -> None:
-    """Check the branch out with the series on it."""
     with uninterrupted():
         try:
             checkout.git.run(

@@ -4,8 +4,6 @@ The series' own lines are read as words, not parsed: a name counts as used when 
 than its declaration, its definition, an import or a comment.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -53,7 +51,6 @@ class Names:
 
 
 def names_of_line(path: str, line: str) -> Names:
-    """Read one line of a source file of C++, Objective-C++ or Python."""
     suffix = PurePosixPath(path.removesuffix(".in")).suffix
     if path.startswith(TESTS):
         # A test may run a program that it has as a string.

@@ -3,8 +3,6 @@
 git does not tell the last: of the seven damaged diffs in `test_formats.py`, `git apply --numstat` takes five without a word.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 
@@ -70,8 +68,6 @@ class Hunk:
 
 @dataclass
 class FileDiff:
-    """What a diff does to one file."""
-
     path: str
     hunks: list[Hunk] = field(default_factory=list)
     unfit: list[str] = field(default_factory=list)

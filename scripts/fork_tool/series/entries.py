@@ -48,7 +48,6 @@ class Entry:
     counted: int | None = field(default=None, compare=False)
 
     def files(self) -> list[FileDiff]:
-        """Its hunks, file by file."""
         try:
             found = parse_diff(self.diff)
         except CorruptDiff as problem:
@@ -95,15 +94,13 @@ class Entry:
 
 
 def parse_entry(name: str, content: bytes) -> Entry:
-    """Read a patch file."""
     shown = f"patches/{name}{SUFFIX}"
-    if content and not content.endswith(b"\n") and b"\ndiff --git " not in content:
+    diff = re.search(rb"^diff --git ", content, re.MULTILINE)
+    if content and not content.endswith(b"\n") and not diff:
         raise ForkToolError(
             f"{shown} is corrupted: it ends in the middle of a line; bring it back with `git checkout -- {shown}`."
         )
-    start = 0 if content.startswith(b"diff --git ") else content.find(b"\ndiff --git ") + 1
-    if start == 0 and not content.startswith(b"diff --git "):
-        start = len(content)
+    start = diff.start() if diff else len(content)
     try:
         header = content[:start].decode("utf-8")
     except UnicodeDecodeError:
@@ -177,7 +174,6 @@ def name_from_title(title: str, taken: set[str]) -> str:
 
 
 def read_entry(patches: Path, name: str) -> Entry:
-    """Read one entry of the series."""
     path = patches / f"{name}{SUFFIX}"
     try:
         return parse_entry(name, path.read_bytes())

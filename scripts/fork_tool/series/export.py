@@ -1,17 +1,15 @@
 """`export`: the series as `git format-patch` files, or as a branch for `ghstack submit`, one commit per entry."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from fork_tool.base.checkout import Checkout, GHSTACK_BACKUP_REF, GHSTACK_BRANCH, GHSTACK_REF
 from fork_tool.common.errors import ForkToolError
 from fork_tool.common.files import new_directory
-from fork_tool.common.git import ADDRESS, AUTHOR
 from fork_tool.series.entries import Entry
-from fork_tool.series.part import stack_of_part
+from fork_tool.series.part import part_of_stack
 from fork_tool.series.project import Project
 from fork_tool.series.stack import Stack
 
@@ -19,15 +17,13 @@ from fork_tool.series.stack import Stack
 TAKEN_BY = "git am --keep-non-patch build/export/*.patch"
 
 
-def export_series(project: Project, author: tuple[str, str] = (AUTHOR, ADDRESS), part: str = "") -> list[Path]:
+def export_series(project: Project, author: tuple[str, str], part: str) -> list[Path]:
     """Replace build/export by what patches and overlay give, all or a part; the checkout is only read."""
     layout = project.layout
     checkout = project.open_checkout()
     # The trailer that `refresh` needs says nothing to upstream.
     message = partial(Entry.message, trailer=False)
-    stack = stack_of_part(project, checkout.git, checkout.base, part, message, author)
-    if not stack.layers:
-        raise ForkToolError("patches/series lists no entry: there is nothing to export.")
+    stack = _stack(project, checkout, part, message, author)
     options = (
         *("--quiet", "--zero-commit", "--no-signature", "--no-cover-letter", "--no-thread", "--no-attach"),
         *("--no-to", "--no-cc", "--unified=3", "--no-renames"),
@@ -35,6 +31,15 @@ def export_series(project: Project, author: tuple[str, str] = (AUTHOR, ADDRESS),
     with new_directory(layout.export) as new:
         checkout.git.run("format-patch", *options, "--output-directory", str(new), f"{checkout.base}..{stack.tip}")
     return sorted(layout.export.iterdir())
+
+
+def _stack(
+    project: Project, checkout: Checkout, part: str, message: Callable[[Entry], str], author: tuple[str, str]
+) -> Stack:
+    stack = project.stack(checkout.git, checkout.base, message, author)
+    if not stack.layers:
+        raise ForkToolError("patches/series lists no entry: there is nothing to export.")
+    return part_of_stack(project, checkout.git, stack, part, message, author) if part else stack
 
 
 _TEST_PLAN = re.compile(r"^test plan:[ \t]*", re.IGNORECASE | re.MULTILINE)
@@ -62,15 +67,11 @@ def request_message(entry: Entry) -> str:
     return f"{entry.title}\n\n{body}\n"
 
 
-def leave_branch(
-    project: Project, force: bool = False, author: tuple[str, str] = (AUTHOR, ADDRESS), part: str = ""
-) -> Stack:
+def leave_branch(project: Project, force: bool, author: tuple[str, str], part: str) -> Stack:
     """Make the branch in the checkout; what is checked out stays."""
     checkout = project.open_checkout()
     _refuse_checked_out(checkout)
-    stack = stack_of_part(project, checkout.git, checkout.base, part, request_message, author)
-    if not stack.layers:
-        raise ForkToolError("patches/series lists no entry: there is nothing to export.")
+    stack = _stack(project, checkout, part, request_message, author)
     reference = f"refs/heads/{GHSTACK_BRANCH}"
     tip, left = checkout.git.resolve(reference), checkout.git.resolve(GHSTACK_REF)
     if tip not in (None, left, stack.tip):

@@ -5,8 +5,6 @@ to the overlay with the content it has at the tip, claimed by the entry that add
 of a new file, all edits of the file move into it. A commit of which nothing is left gives no entry.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from fork_tool.base.checkout import APPLIED_REF, BRANCH, Checkout

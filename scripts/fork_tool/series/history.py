@@ -1,7 +1,5 @@
 """An overlay file at each entry: the overlay holds its final content, and the hunks of later entries come off it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """One entry merged onto another tree, by git's own three-way merge, without a working tree."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from fork_tool.common.errors import ForkToolError
 
@@ -54,6 +55,18 @@ class SeriesFile:
         if wanted.issubset(core):
             return core[: max(map(core.index, wanted)) + 1]
         return [name for name in self.names if name in wanted or name in core]
+
+
+def read_series(path: Path, shown: str) -> SeriesFile:
+    """Read the file at a path."""
+    try:
+        return parse_series(path.read_text("utf-8"), shown)
+    except FileNotFoundError:
+        raise ForkToolError(f"{shown} is missing: bring it back with `git checkout -- {shown}`.") from None
+    except UnicodeDecodeError:
+        raise ForkToolError(
+            f"{shown} is corrupted: it is not UTF-8 text; bring it back with `git checkout -- {shown}`."
+        ) from None
 
 
 def parse_series(text: str, shown: str) -> SeriesFile:

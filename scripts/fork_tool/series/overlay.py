@@ -1,7 +1,5 @@
 """The overlay: whole new files at their upstream paths."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,8 +18,6 @@ TESTS = ("test/", "aten/src/ATen/test/")
 
 @dataclass(frozen=True)
 class OverlayFile:
-    """The content of an overlay file, and whether it is a program."""
-
     content: bytes
     executable: bool = False
 
@@ -47,7 +43,6 @@ def _walk(directory: Path, root: Path) -> Iterator[str]:
 
 
 def read_overlay(directory: Path, path: str, entry: str) -> OverlayFile:
-    """Read one file that `entry` claims."""
     check_path(path, entry)
     file = directory / path
     if file.is_symlink():

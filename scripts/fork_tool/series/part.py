@@ -1,7 +1,5 @@
 """A part of the series on its own: a group, or one entry, with all that it needs and nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from fork_tool.base.pin import Pin
@@ -13,19 +11,6 @@ from fork_tool.series.project import Project
 from fork_tool.series.stack import Layer, Stack
 
 
-def stack_of_part(
-    project: Project,
-    git: Git,
-    base: str,
-    what: str = "",
-    message: Callable[[Entry], str] = Entry.message,
-    author: tuple[str, str] = (AUTHOR, ADDRESS),
-) -> Stack:
-    """The part as commits on `base`, each merged without the entries that it does not need; all of the series without `what`."""
-    whole = project.stack(git, base, message, author)
-    return part_of_stack(project, git, whole, what, message, author) if what else whole
-
-
 def part_of_stack(
     project: Project,
     git: Git,
@@ -34,7 +19,7 @@ def part_of_stack(
     message: Callable[[Entry], str] = Entry.message,
     author: tuple[str, str] = (AUTHOR, ADDRESS),
 ) -> Stack:
-    """The same of a series that is commits already."""
+    """The part as commits on the whole's base, each merged without the entries that it does not need."""
     names = project.series().part(what)
     part = Stack(whole.base, [])
     before = whole.base

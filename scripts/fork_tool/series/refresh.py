@@ -1,8 +1,6 @@
 """`refresh`: take the commits of the branch back into patches and overlay."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from fork_tool.base.checkout import APPLIED_REF, BRANCH, BRANCH_REF, Checkout, describe_head, refuse_other_base
 from fork_tool.common.errors import ForkToolError
@@ -11,17 +9,14 @@ from fork_tool.series.entries import Entry, SUFFIX
 from fork_tool.series.from_commits import take_series
 from fork_tool.series.order import SeriesFile
 from fork_tool.series.project import Project
-from fork_tool.series.write_series import earlier_claims, refuse_unclaimed, write_series
+from fork_tool.series.write_series import earlier_claims, refuse_unclaimed, write_series, Written
 
 
 @dataclass
 class Refreshed:
-    """What `refresh` wrote and what it has to tell."""
-
     entries: list[Entry]
-    written: list[str] = field(default_factory=list)
-    removed: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    files: Written
+    notes: list[str]
 
 
 def refresh_series(project: Project, force: bool = False) -> Refreshed:
@@ -49,7 +44,7 @@ def refresh_series(project: Project, force: bool = False) -> Refreshed:
         if found.stack.tip != tip:
             checkout.git.run("update-ref", "-m", "mpsfork refresh", BRANCH_REF, found.stack.tip, tip)
         checkout.git.run("update-ref", APPLIED_REF, found.stack.tip)
-    return Refreshed(found.entries, done.written, done.removed, notes)
+    return Refreshed(found.entries, done, notes)
 
 
 def _tip_of_branch(checkout: Checkout) -> str:

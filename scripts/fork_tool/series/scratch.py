@@ -1,7 +1,5 @@
 """An index of its own, in which an entry's hunks go on or come off without touching a working tree."""
 
-from __future__ import annotations
-
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,13 +20,12 @@ _OFFSET = re.compile(r"Hunk #(\d+) succeeded at (\d+) \(offset (-?\d+) lines?\)\
 def scratch_index(git: Git, commit: str = "--empty") -> Iterator[Git]:
     """The repository with an index of its own that holds `commit`, or nothing."""
     with tempfile.TemporaryDirectory(prefix="mpsfork-") as directory:
-        scratch = git.with_index(Path(directory) / "index")
+        scratch = Git(git.directory, Path(directory) / "index")
         scratch.run("read-tree", commit)
         yield scratch
 
 
 def get_files(scratch: Git, paths: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """These files of the index, by path as mode and blob."""
     found = {}
     for line in scratch.names("ls-files", "-z", "--stage", "--", *paths):
         head, _, path = line.partition("\t")
@@ -38,7 +35,6 @@ def get_files(scratch: Git, paths: Iterable[str]) -> dict[str, tuple[str, str]]:
 
 
 def set_files(scratch: Git, files: Mapping[str, tuple[str, str]]) -> None:
-    """Put files, by path as mode and blob, into the index."""
     lines = "".join(f"{mode} {blob}\t{path}\0" for path, (mode, blob) in files.items())
     scratch.run("update-index", "-z", "--add", "--index-info", data=lines.encode("utf-8", "surrogateescape"))
 

@@ -4,8 +4,6 @@ The commits are made on an index of their own, so that a conflict or Ctrl-C leav
 was, and depend on base, entries and overlay only, so that the same input gives the same commit ids.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -20,8 +18,6 @@ from fork_tool.series.scratch import apply_entry, scratch_index, set_files
 
 @dataclass
 class Layer:
-    """One entry as a commit."""
-
     entry: Entry
     commit: str
     offsets: list[str] = field(default_factory=list)
@@ -29,8 +25,6 @@ class Layer:
 
 @dataclass
 class Stack:
-    """The whole series as commits on the base."""
-
     base: str
     layers: list[Layer]
 

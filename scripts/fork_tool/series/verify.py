@@ -1,7 +1,5 @@
 """`verify`: does every entry fit, and does the series keep its own rules?"""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Container, Iterator
@@ -9,16 +7,17 @@ from dataclasses import dataclass, field, replace
 
 from fork_tool.base.checkout import BRANCH
 from fork_tool.common.errors import ConflictError, ForkToolError
-from fork_tool.common.git import Git
+from fork_tool.common.git import ADDRESS, AUTHOR, Git
 from fork_tool.series.contained import known_to, UnusedNames
 from fork_tool.series.diffs import FileDiff, parse_diff
 from fork_tool.series.entries import Entry, read_entry, SUFFIX, TITLE_MARK
 from fork_tool.series.from_commits import DIFF_OPTIONS
 from fork_tool.series.history import History, read_history
 from fork_tool.series.overlay import check_path, list_overlay, problem_of_content, TESTS
+from fork_tool.series.part import part_of_stack
 from fork_tool.series.project import Project
 from fork_tool.series.scratch import apply_entry, scratch_index
-from fork_tool.series.stack import add_overlay
+from fork_tool.series.stack import add_overlay, Layer, Stack
 
 APPLIES, FUZZ, CONFLICT, UNREADABLE = "applies", "fuzz", "conflict", "unreadable"
 NOT_CHECKED = "not checked"
@@ -31,8 +30,6 @@ _SOURCES = ("aten/src/ATen/test/{}.cpp", "aten/src/ATen/test/{}.mm")
 
 @dataclass
 class Verdict:
-    """What was found out about one entry."""
-
     name: str
     state: str = APPLIES
     hunks: int = 0
@@ -47,8 +44,6 @@ class Verdict:
 
 @dataclass
 class Verification:
-    """What was found out about the whole series."""
-
     verdicts: list[Verdict] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -89,6 +84,7 @@ def verify_series(project: Project) -> Verification:
     history = read_history(checkout.git, list(entries.values()), project.overlay_file)
     doubts = _Doubts(history)
     unused = UnusedNames()
+    whole = Stack(checkout.base, [])
     with scratch_index(checkout.git, checkout.base) as scratch:
         tree = scratch.text("write-tree")
         for verdict in result.verdicts:
@@ -101,22 +97,40 @@ def verify_series(project: Project) -> Verification:
             if verdict.state == APPLIES and not verdict.problems:
                 verdict.problems += problems_of_test_plan(scratch, entry)
             before, tree = tree, scratch.text("write-tree")
+            commit = checkout.git.commit_tree(project.pin.date, tree, entry.title, (whole.tip,), (AUTHOR, ADDRESS))
+            whole.layers.append(Layer(entry, commit))
             changes = parse_diff(scratch.run("diff-tree", "-p", *DIFF_OPTIONS, before, tree).stdout)
             _count_lines(changes, verdict)
             names = unused.of_entry(changes)
             if verdict.state == APPLIES:
-                verdict.problems += _problems_of_names(names, known_to(scratch, checkout.base, names))
+                known = known_to(scratch, checkout.base, names)
+                verdict.problems += [
+                    f"{path} declares {name}, which neither this entry nor an earlier one nor a test uses: leave it to the entry that does."
+                    for name, path in names.items()
+                    if name not in known
+                ]
     if counted:
         for verdict in uncounted:
             verdict.problems.append(
                 "its header does not end with the line `Hunks:`, as those of others do, so the file may have been cut: bring it back with git, or `make apply refresh` writes the line."
             )
     _check_files(project, series.names, claims, result)
+    if result.good:
+        _check_parts(project, checkout.git, whole, result)
     if checkout.unrefreshed:
         result.notes.append(
             f"the branch {BRANCH} in {checkout.shown} holds commits that patches/ does not have; `make refresh` takes them over."
         )
     return result
+
+
+def _check_parts(project: Project, git: Git, whole: Stack, result: Verification) -> None:
+    """Does each entry apply with only those that it needs?"""
+    for verdict in result.verdicts:
+        try:
+            part_of_stack(project, git, whole, verdict.name)
+        except ConflictError as problem:
+            verdict.problems.append(str(problem))
 
 
 def _base_modes(git: Git, base: str) -> dict[str, str]:
@@ -247,12 +261,6 @@ def _count_lines(changes: list[FileDiff], verdict: Verdict) -> None:
             verdict.test_lines += added
         else:
             verdict.lines += added
-
-
-def _problems_of_names(names: dict[str, str], known: set[str]) -> Iterator[str]:
-    for name, path in names.items():
-        if name not in known:
-            yield f"{path} declares {name}, which neither this entry nor an earlier one nor a test uses: leave it to the entry that does."
 
 
 def _check_files(project: Project, names: list[str], claims: Counter[str], result: Verification) -> None:

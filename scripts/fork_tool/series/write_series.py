@@ -1,7 +1,5 @@
 """Writing a series into patches/ and aten_mps_overlay/; files that stay the same are not touched."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,7 +20,6 @@ class Written:
 
 
 def earlier_claims(project: Project, series: SeriesFile, notes: list[str]) -> set[str]:
-    """The overlay files that the entries claimed before."""
     claims: set[str] = set()
     for name in series.names:
         try:

@@ -25,14 +25,14 @@ _PATH = click.Path(path_type=Path)
 
 
 @click.command()
-@click.option("--base-only", is_flag=True, help="Build it on the base without the series, in build/simulator-base.")
-@click.option("--tests", is_flag=True, help="Build the test programs too, as `test` does.")
+@click.option("--base-only", is_flag=True, help="Build it without the series, in build/simulator-base.")
+@click.option("--tests", is_flag=True, help="Also build the test programs, as `test` does.")
 @click.pass_obj
 def simulator(project: Project, base_only: bool, tests: bool) -> None:
     """Build the Metal simulator with the patched MPS backend (Linux)."""
     if base_only:
         build = make_unpatched_ready(project, tests)
-        say(f"Programs run on it with `.venv/bin/python -m mps_simulator --build {project.layout.shown(build)} …`.")
+        say(f"Run a program on it with `.venv/bin/python -m mps_simulator --build {project.layout.shown(build)} …`.")
     else:
         make_ready(project, tests=tests)
 
@@ -47,13 +47,13 @@ def _status(count: Count) -> int:
 @click.option(
     "--quick",
     is_flag=True,
-    help="Run the few suites that show most: tools, capture cases, a small sample of upstream's.",
+    help="Run three suites: tools, capture cases, a small sample of upstream's tests.",
 )
 @click.option(
     "--jobs",
     type=click.IntRange(1),
     metavar="CORES",
-    help="Run suites side by side as if on so many cores; with 1, one after the other [default: a quarter more than there are].",
+    help="Run suites side by side as on this many cores; 1: one by one [default: a quarter more than there are].",
 )
 @click.pass_obj
 def test(project: Project, suites: tuple[str, ...], quick: bool, jobs: int | None) -> int:
@@ -67,7 +67,7 @@ def test(project: Project, suites: tuple[str, ...], quick: bool, jobs: int | Non
 @click.option(
     "--macos", multiple=True, metavar="VERSION", help="Simulate this version of macOS [default: 15.2 and 14.5]."
 )
-@click.option("--more", is_flag=True, help="Run upstream's other tests that take the device [at 15.2].")
+@click.option("--more", is_flag=True, help="Run upstream's other tests for all devices [at 15.2].")
 @click.option("--captured", is_flag=True, help="Capture and replay each operator, and compare with eager.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
@@ -77,10 +77,10 @@ def test_mps(project: Project, macos: tuple[str, ...], more: bool, captured: boo
 
 
 @click.command("test-entries")
-@click.option("--entry", "entries", multiple=True, metavar="NAME", help="Only at this entry; may be given again.")
+@click.option("--entry", "entries", multiple=True, metavar="NAME", help="Test only this patch; may be given again.")
 @click.pass_obj
 def test_entries(project: Project, entries: tuple[str, ...]) -> None:
-    """Test every entry with only those that it needs (Linux)."""
+    """Test every patch with only the patches that it needs (Linux)."""
     outcomes = each_entry.test_entries(project, entries)
     bad = [outcome.entry for outcome in outcomes if not outcome.good]
     if bad:
@@ -89,25 +89,25 @@ def test_entries(project: Project, entries: tuple[str, ...]) -> None:
 
 
 @click.command("test-newer")
-@click.option("--no-faults", is_flag=True, help="Run the suites that must pass, without planting faults.")
+@click.option("--no-faults", is_flag=True, help="Run only the suites that must pass, without faults.")
 @click.pass_obj
 def test_newer(project: Project, no_faults: bool) -> int:
-    """Run the capture tests on a base that behaves like newer releases (Linux)."""
+    """Run the capture tests on a PyTorch that behaves like newer releases (Linux)."""
     outcomes = newer_base.run_newer(project, not no_faults)
     return 0 if all(outcome.good for outcome in outcomes) else 1
 
 
 @click.command()
-@click.option("--mutant", "names", multiple=True, metavar="NAME", help="Only this one; may be given again.")
-@click.option("--resume", is_flag=True, help="Leave out what the last report has of the same sources.")
-@click.option("--list", "listed", is_flag=True, help="Show all mutants, and run none.")
+@click.option("--mutant", "names", multiple=True, metavar="NAME", help="Only this mutant; may be given again.")
+@click.option("--resume", is_flag=True, help="Skip the mutants that the last report of the same sources has.")
+@click.option("--list", "listed", is_flag=True, help="List all mutants and run none.")
 @click.option("--report", type=_PATH, metavar="FILE", help="[default: build/reports/mutants.json]")
 @click.option("--page", type=_PATH, metavar="FILE", help="[default: docs/results/mutants.md, of a whole run]")
 @click.pass_obj
 def mutants(
     project: Project, names: tuple[str, ...], resume: bool, listed: bool, report: Path | None, page: Path | None
 ) -> int:
-    """Plant small faults one at a time and see which suite notices (Linux)."""
+    """Introduce small faults one at a time and report which suite notices (Linux)."""
     if listed:
         mutants_module.show_list(mutants_module.choose(project, names))
         return 0
@@ -140,8 +140,24 @@ def _program(name: str, help: str, *words: str, run: Callable[..., int] = runner
     return command
 
 
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@setup_module.YES
+@click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED, metavar="SCRIPT [ARGUMENTS]...")
+@click.pass_obj
+def run(project: Project, program: tuple[str, ...]) -> None:
+    """Run a Python program on the device; on Linux on the simulator.
+
+    SCRIPT is a file, or -m and the name of a module. The program reads this command's input, and its exit status is that of
+    this command.
+    """
+    if not program[0].startswith("-") and not Path(program[0]).is_file():
+        raise ForkToolError(f"There is no file {program[0]} in {Path.cwd()}.")
+    runner.become_program(project, *program)
+
+
 _FALLBACK_BENCH = "scripts/fallback_bench/run.py"
 PROGRAMS = (
+    run,
     _program("demo", "Capture and replay real models, and compare them with eager.", "test/programs/demo/run.py"),
     _program("sweep", "Capture and replay every operator of the OpInfo database.", "test/programs/sweep/run.py"),
     _program("bench", "Time 100 configurations, eager and replayed.", "test/programs/benchmark/run.py"),

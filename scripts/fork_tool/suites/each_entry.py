@@ -30,8 +30,6 @@ _PROGRAMS = "aten/src/ATen/test/mps_test_*"
 
 @dataclass
 class Outcome:
-    """Results of the backend with one entry and those that it needs."""
-
     entry: str
     commit: str
     own_files: list[str]

@@ -51,7 +51,6 @@ class Unit:
         return [self.compiler, *options, *self.words, *_WARNINGS, "-fsyntax-only", str(self.source)]
 
     def tidy(self, overlay: Path) -> list[str]:
-        """clang-tidy on the same words."""
         only = f"--header-filter=^{re.escape(str(overlay))}/"
         words = ["--quiet", f"--checks={_CHECKS}", "--warnings-as-errors=*", only]
         return ["clang-tidy-19", *words, str(self.source), "--", *self.words]

@@ -23,8 +23,6 @@ REPORT = "newer_base.json"
 
 @dataclass
 class Outcome:
-    """What became of a suite on one build."""
-
     build: str
     suite: str
     wanted: str
@@ -75,7 +73,7 @@ def _run(change: Mutant, wanted: str, place: MutantPlace, suites: MutantSuites) 
         return [Outcome(change.name, "", wanted, "not built", str(problem), time.monotonic() - began)]
     outcomes = []
     for suite in change.suites:
-        suites.check(suite)
+        suites.known(suite)
         began = time.monotonic()
         result = suites.run([suite], change.limit, place.scratch / "logs" / f"{change.name}.txt", stop=wanted != GREEN)
         seconds = round(time.monotonic() - began, 1)

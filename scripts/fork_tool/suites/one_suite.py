@@ -19,8 +19,6 @@ from fork_tool.suites.suite import AHEAD, ALONE, CAPTURED, JUNIT, LINKED, Suite,
 
 @dataclass(frozen=True)
 class Start:
-    """A suite that is ready to run."""
-
     suite: Suite
     command: tuple[str, ...]
     directory: Path

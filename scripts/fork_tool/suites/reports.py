@@ -118,8 +118,6 @@ def _distrust(count: Count, status: int) -> Count:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A suite that was run."""
-
     name: str
     count: Count
     seconds: float
@@ -128,7 +126,6 @@ class Outcome:
 
 
 def _memory() -> int:
-    """Bytes of memory; 0 if the system does not say."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError):
@@ -171,7 +168,6 @@ class Summary:
         self.write(False)
 
     def add(self, outcome: Outcome) -> None:
-        """A suite is done."""
         self._outcomes.append(outcome)
         self.write(False)
 

@@ -4,12 +4,13 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
+from typing import NoReturn
 
 from rich.table import Table
 
 from fork_tool.common.console import out, say
 from fork_tool.common.errors import ForkToolError
-from fork_tool.common.processes import exclusive, run_shown
+from fork_tool.common.processes import exclusive, run_shown, standard_output_to_error
 from fork_tool.machine.environment import installed_version
 from fork_tool.machine.machine import Machine, this_machine
 from fork_tool.machine.package_index import install_model_libraries, install_upstream_tools
@@ -46,6 +47,15 @@ def run_program(project: Project, *words: str) -> int:
     make_ready(project, machine)
     command = [*device_command(project, machine), *words]
     return run_shown(command, project.layout.root, program_environment(project))
+
+
+def become_program(project: Project, *words: str) -> NoReturn:
+    """Make this process the program on the device: input, exit status and signals are its own, as is the directory."""
+    machine = this_machine()
+    with standard_output_to_error():
+        make_ready(project, machine)
+    command = [*device_command(project, machine), *words]
+    os.execve(command[0], command, program_environment(project))
 
 
 def run_with_models(project: Project, *words: str) -> int:

@@ -94,8 +94,6 @@ def upstream_sample(sample: str, version: str = "15.2", file: str = "test_mps.py
 
 @dataclass(frozen=True)
 class SuiteTable:
-    """What test/suites.py says."""
-
     # Those of `make test`, in order.
     suites: tuple[Suite, ...]
     # The names of those of `make test QUICK=1`.

@@ -97,3 +97,89 @@ torch._mps_graph_loader.trouble = lambda: None
 def test_bad_number(tmp_path: Path) -> None:
     run, _ = run_check(tmp_path, "", "--passes", "-1")
     assert run.returncode == 2 and "--passes must not be negative" in run.stderr
+
+
+STEP = """
+import torch
+
+layers = [torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.GELU()) for _ in range(5)]
+model = torch.nn.Sequential(*layers).to("mps").requires_grad_(False)
+x = torch.randn(4, 16, device="mps")
+
+
+def good():
+    return model(x)
+
+
+def reads():
+    return x * 2 if model(x).sum().item() > 0 else x
+
+
+def falls_back():
+    return torch.linalg.svd(model(x))[1]
+"""
+
+
+def run_profile(tmp_path: Path, function: str, *words: str) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
+    (tmp_path / "mine.py").write_text(STEP)
+    return run_check(tmp_path, "", "--passes", "2", "--profile", f"{tmp_path / 'mine.py'}:{function}", *words)
+
+
+def test_profile(tmp_path: Path) -> None:
+    page = tmp_path / "step.html"
+    run, report = run_profile(tmp_path, "good", "--html", str(page))
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith("SIMULATED: the CPU needs") and "until GPU is done" not in run.stdout
+    assert report["operators"] == {"count": 10, "host_reads": [], "fallbacks": []}
+    assert report["steps"] == 10 and report["simulated"] and report["problem"] == ""
+    assert report["eager"]["submitted"] > report["replay"]["submitted"] > 0
+    text = page.read_text()
+    assert [name for name in ("eager", "capture", "replay") if f"<h2>{name}: " not in text] == []
+    assert text.count(">aten::gelu</span>") == 10 and "SIMULATED" in text and "http" not in text
+
+
+def test_profile_of_a_step_that_is_not_captured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "step.html"
+    run, report = run_profile(tmp_path, "reads", "--html", str(page))
+    line = STEP[: STEP.index("    return x * 2")].count("\n") + 1
+    place = f"{tmp_path / 'mine.py'}:{line} (reads)"
+    assert report["operators"]["host_reads"] == [f"aten::_local_scalar_dense at {place}"]
+    assert place in report["problem"] and report["replay"] == {}
+    assert "A capture raises" in run.stdout and "A capture raises" in page.read_text()
+    monkeypatch.setenv("PYTORCH_ENABLE_MPS_FALLBACK", "1")
+    run, report = run_profile(tmp_path, "falls_back")
+    [found] = report["operators"]["fallbacks"]
+    assert found.startswith("aten::linalg_svd at ") and found in run.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("mine", "'mine' is not of the form module:function or file.py:function"),
+        ("none.py:step", "there is no file none.py"),
+        ("no_such_module:step", "there is no module no_such_module"),
+        ("json:step", "json has no function step"),
+    ],
+)
+def test_profile_of_nothing(tmp_path: Path, name: str, sentence: str) -> None:
+    run, report = run_check(tmp_path, "", "--profile", name)
+    assert (run.returncode, report) == (2, {}) and f"error: {sentence}" in run.stderr
+
+
+def test_verdicts() -> None:
+    """On a Mac the wait for the GPU decides."""
+    program = """
+from torch.mps.check import profile
+profile.is_simulated = lambda: False
+def say(submitted, wall, **more):
+    print(profile._verdict(profile.Profile({"submitted": submitted, "wall": wall}, profile.Operators(), **more)))
+say(0.0041, 0.0043, replay={"submitted": 0.000205, "wall": 0.001})
+say(0.0041, 0.0043, problem="it reads")
+say(0.001, 0.0043, replay={"submitted": 0.0001, "wall": 0.0043})
+"""
+    run = simulated("-c", BEGIN + program)
+    assert run.stdout.splitlines() == [
+        "Submission takes 4.10 of 4.30 ms: the CPU is the limit, and a replay saves 95% of its time.",
+        "Submission takes 4.10 of 4.30 ms: the CPU is the limit, and a capture raises. Change the step as the error says.",
+        "Submission takes 1.00 of 4.30 ms: the GPU is the limit, and a replay gives the CPU free time at best.",
+    ], run.stderr

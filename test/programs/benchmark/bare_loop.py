@@ -40,7 +40,6 @@ class BareLoop:
             raise NotRun(f"the recorder does not know all calls of the replay: {', '.join(missing)}")
 
     def run(self) -> None:
-        """Make the calls as they were."""
         self._recording.run()
 
     def steps_before_commit(self) -> int:

@@ -20,8 +20,6 @@ CATEGORIES = (
 
 @dataclass(frozen=True)
 class Configuration:
-    """One model with its sizes."""
-
     name: str
     category: str
     family: str

@@ -47,7 +47,6 @@ class Device:
     simulated = False
 
     def synchronize(self) -> None:
-        """Wait until all work is done."""
         getattr(torch, self.name).synchronize()
 
     def give_back(self) -> None:
@@ -64,13 +63,13 @@ class Device:
         """A context for one trial or call, at whose end temporary objects are dropped."""
         return nullcontext()
 
-    def calls(self, run: Callable[[], object]) -> dict[str, int] | None:
-        """Framework calls of a run by kind, where they can be counted."""
+    def calls(self, run: Callable[[], object], wait: Callable[[], None] = lambda: None) -> dict[str, int] | None:
+        """Framework calls of a run by kind, where they can be counted; `wait` is called before each run."""
+        wait()
         run()
         return None
 
     def machine(self) -> str:
-        """What the numbers are of."""
         return f"{platform.platform()}, {platform.processor()}"
 
 
@@ -90,8 +89,10 @@ class Simulator(Device):
     def pool(self) -> Any:
         return mps_simulator.autorelease_pool()
 
-    def calls(self, run: Callable[[], object]) -> dict[str, int] | None:
+    def calls(self, run: Callable[[], object], wait: Callable[[], None] = lambda: None) -> dict[str, int] | None:
+        wait()
         run()  # the first after a wait makes a command buffer
+        wait()
         mps_simulator.reset_counters()
         run()
         return by_kind(mps_simulator.counters())

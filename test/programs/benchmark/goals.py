@@ -35,7 +35,7 @@ Measure = Callable[[Rows, Device], float]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Goal:
     """A figure, the bound it must keep, what measures it, and what profiling has found where the bound is missed."""
 
     sign: str
@@ -60,7 +60,7 @@ class Wanted:
         return goal | {"value": value, "met": met, "reason": "" if met else self.found}
 
 
-at_least, at_most = partial(Wanted, "≥"), partial(Wanted, "≤")
+at_least, at_most = partial(Goal, "≥"), partial(Goal, "≤")
 
 
 def _mode(rows: Rows, name: str, mode: str) -> ModeRow:
@@ -137,6 +137,14 @@ def _times_eager(name: str) -> Measure:
         return eager / ahead
 
     return value
+
+
+def _longest_ahead(rows: Rows, _device: Device) -> float:
+    """Of all configurations, in µs."""
+    found = [row.modes[AHEAD].seconds for row in rows.values() if AHEAD in row.modes]
+    if not any(found):
+        raise NotRun("no configuration was run ahead")
+    return max(seconds for seconds in found if seconds) * 1e6
 
 
 def _deeper_ahead(rows: Rows, _device: Device) -> float:
@@ -269,6 +277,7 @@ _SMALL = (
     "a pool begins with a heap of 1 MiB; with one of 128 KiB first, random programs find pools larger than eager's peak, "
     "since memory of two heaps is never joined"
 )
+_FIXED = "about 2 µs of a replay do not depend on its size: the checks, the stream's queue, the handler that looks for errors"
 _RUNS = ("graph runs", "encoders opened")
 
 _DECODER = "demo-decoder-64"
@@ -278,7 +287,7 @@ _NOTHING = "replay ÷ replay with nothing left to watch, CPU"
 
 GOALS = (
     *(
-        at_most(1.15, f"direct replay ÷ bare loop of its calls, CPU: {name}", _over_bare_loop(name))
+        at_most(1.15, f"direct replay ÷ bare loop of its calls, CPU: {name}", _over_bare_loop(name), _FIXED)
         for name in ("demo-mlp", "demo-convnet", "demo-vit", _DECODER)
     ),
     at_least(8, f"framework calls per pass, eager ÷ direct: {_DECODER}", _fewer_calls(_DECODER, DIRECT)),
@@ -306,6 +315,7 @@ GOALS = (
         at_least(bound, f"caller's CPU, eager ÷ replay, ahead: {name}", _times_eager(name), _WATCH)
         for name, bound in (("demo-mlp", 17), ("demo-convnet", 79), ("demo-vit", 146), (_DECODER, 743))
     ),
+    at_most(50, "the longest replay call of all configurations, ahead, µs", _longest_ahead, _WATCH),
     at_most(1.3, "replay CPU at 128 layers ÷ 16 layers, ahead", _deeper_ahead, _WATCH),
     at_most(
         1.05, "CPU of all threads, ahead ÷ direct, replays 5 ms apart", _ahead_over_direct(time.process_time, 0.005)

@@ -38,8 +38,6 @@ class ModeRow:
 
 @dataclass
 class Row:
-    """One configuration."""
-
     name: str
     category: str
     note: str = ""
@@ -113,7 +111,7 @@ def _measure(row: Row, case: Case, device: Device, replays: dict[str, Replay], t
             one.start()
             device.synchronize()
             mode = row.modes[name]
-            mode.calls = device.calls(one.run)
+            mode.calls = device.calls(one.run, one.wait_until_ready or (lambda: None))
             mode.seconds, mode.wall_seconds = times[name].cpu, times[name].wall
 
 

@@ -74,19 +74,16 @@ def warm_up_cuda(case: Case, passes: int) -> None:
     torch.cuda.current_stream().wait_stream(stream)
 
 
-def capture_cuda(case: Case) -> Replay:
-    """A graph of the step."""
-    graph = cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        outputs = case.step()
-    return Replay(graph.replay, outputs)
-
-
 def _capture_for(mode: str, case: Case, device: Device) -> Replay:
     if device.name == "cuda":
-        if mode == DIRECT:
-            return capture_cuda(case)
-        raise NotRun("CUDA has neither MPSGraph executables nor indirect command buffers, and no other way to replay")
+        if mode != DIRECT:
+            raise NotRun(
+                "CUDA has neither MPSGraph executables nor indirect command buffers, and no other way to replay"
+            )
+        graph = cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            outputs = case.step()
+        return Replay(graph.replay, outputs)
     links = mode in (LINKED, INDIRECT)
     if links and "link" not in inspect.signature(mps.graph.__init__).parameters:
         raise NotRun("torch.mps.graph of this build takes no link=True")

@@ -31,11 +31,11 @@ def heading(device: Device) -> str:
     )
 
 
-def content(
-    rows: Sequence[Row], device: Device, trials: int = TRIALS, goals: Sequence[dict[str, Any]] = ()
-) -> dict[str, Any]:
-    """What is written."""
-    return {
+def write(
+    path: Path, rows: Sequence[Row], device: Device, trials: int = TRIALS, goals: Sequence[dict[str, Any]] = ()
+) -> None:
+    """Keep the report; a reader never sees half of it."""
+    report = {
         "simulated": device.simulated,
         "device": device.machine(),
         "torch": torch.__version__,
@@ -45,35 +45,21 @@ def content(
         "cores": os.cpu_count(),
         "about": heading(device),
         "protocol": {"trials": trials, "warm_ups": WARM_UPS, "trimmed": TRIMMED, "interleaved": True},
-        "configs": [
-            _filled(row) | {"modes": {name: _filled(mode) for name, mode in row.modes.items()}} for row in rows
-        ],
         "goals": list(goals),
     }
-
-
-def write(
-    path: Path, rows: Sequence[Row], device: Device, trials: int = TRIALS, goals: Sequence[dict[str, Any]] = ()
-) -> None:
-    """Keep the report; a reader never sees half of it."""
+    configs = (_filled(row) | {"modes": {name: _filled(mode) for name, mode in row.modes.items()}} for row in rows)
+    # Each configuration on a line.
+    text = "".join(f" {json.dumps(name)}: {json.dumps(value)},\n" for name, value in report.items())
+    lines = ",\n".join(f"  {json.dumps(one)}" for one in configs)
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
-    part.write_text(as_text(content(rows, device, trials, goals)))
+    part.write_text(f'{{\n{text} "configs": [\n{lines}\n ]\n}}\n')
     part.replace(path)
 
 
 def _filled(one: Row | ModeRow) -> dict[str, Any]:
     """The fields of a row that say something."""
     return {name: value for name, value in asdict(one).items() if value not in (None, "", {})}
-
-
-def as_text(report: dict[str, Any]) -> str:
-    """A report as JSON, with each configuration on a line."""
-    configs = ",\n".join(f"  {json.dumps(one)}" for one in report["configs"])
-    others = "".join(
-        f" {json.dumps(name)}: {json.dumps(value)},\n" for name, value in report.items() if name != "configs"
-    )
-    return f'{{\n{others} "configs": [\n{configs}\n ]\n}}\n'
 
 
 def rows_of(configs: Sequence[dict[str, Any]]) -> list[Row]:

@@ -29,17 +29,19 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="run.py", description="Measure configurations, eager and replayed.")
     parser.add_argument("--device", choices=("mps", "cuda"), default=os.environ.get("DEVICE") or "mps")
     parser.add_argument("--quick", action="store_true", help="ten configurations and three trials")
-    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="this one; may be given again")
-    parser.add_argument("--list", action="store_true", help="show the configurations, and run none")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="NAME", help="run this configuration; may be given again"
+    )
+    parser.add_argument("--list", action="store_true", help="list the configurations and run none")
     parser.add_argument("--trials", type=int, metavar="N", help=f"default: {TRIALS}, 3 with --quick")
     parser.add_argument("--no-replay", action="store_true", help="leave the replays out: the comparison must fail")
     parser.add_argument(
-        "--goals", action="store_true", help="measure the goals, too: as a run of all does on the simulator"
+        "--goals", action="store_true", help="also measure the goals, as a full run on the simulator does"
     )
     parser.add_argument(
         "--report", type=Path, metavar="FILE", help=f"default: {REPORT}; {SOME_REPORT} with --quick or --only"
     )
-    parser.add_argument("--page", type=Path, metavar="FILE", help="write a page and its plot, too")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="also write a page and its plot")
     return parser.parse_args()
 
 

@@ -82,7 +82,6 @@ def decoder_case(small: bool) -> Case:
 
 
 def all_cases(small: bool) -> Iterator[Case]:
-    """The demo's cases, made one at a time."""
     torch.manual_seed(0)
     yield classifier_case("MLP", Mlp(), 4, small)
     yield classifier_case("residual conv net", ResidualNet(), 8, small)
@@ -162,7 +161,6 @@ def measure(case: Case, repeats: int, device: Device) -> Result:
 
 
 def table(results: list[Result], simulated: bool) -> Table:
-    """The table that the demo prints."""
     where = "null mode" if simulated else "device"
     result = Table(
         *("model", "data", "steps of the graph", "passes replayed", "largest difference\nreplay − eager"),

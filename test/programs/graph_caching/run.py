@@ -84,7 +84,6 @@ def _attention() -> list[Case]:
 
 
 def all_cases() -> list[Case]:
-    """Matrix multiplication, convolution and attention."""
     return [*_matmul(), *_convolution(), *_attention()]
 
 
@@ -112,8 +111,6 @@ class Counts:
 
 @dataclass
 class Result:
-    """One row of the table."""
-
     kind: str
     parameters: str
     calls: int
@@ -164,7 +161,6 @@ def measure(case: Case, calls: int, repeats: int, device: Device) -> Result:
 
 
 def cases_table(results: list[Result], simulated: bool) -> Table:
-    """What each call of an operation counted and cost."""
     result = Table("operation", "parameters", title="Each operation and its parameters")
     unit = "simulated µs of CPU" if simulated else "µs of CPU"
     asked = (f"{results[0].calls} eager calls", f"then {CAPTURES} captures")

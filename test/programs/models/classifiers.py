@@ -4,6 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn, Tensor
 
+from models.layers import Added
+
 CLASSES = 10
 
 
@@ -27,19 +29,11 @@ class Mlp(nn.Module):
         return self.layers(images)
 
 
-class ResidualBlock(nn.Module):
+def residual_block(channels: int) -> nn.Module:
     """Two 3×3 convolutions with batch norm, added to their input."""
-
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        self.first = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
-        self.first_norm = nn.BatchNorm2d(channels)
-        self.second = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
-        self.second_norm = nn.BatchNorm2d(channels)
-
-    def forward(self, x: Tensor) -> Tensor:
-        inner = F.relu(self.first_norm(self.first(x)))
-        return F.relu(x + self.second_norm(self.second(inner)))
+    first, second = (nn.Conv2d(channels, channels, 3, padding=1, bias=False) for _ in range(2))
+    inner = Added(first, nn.BatchNorm2d(channels), nn.ReLU(), second, nn.BatchNorm2d(channels))
+    return nn.Sequential(inner, nn.ReLU())
 
 
 class ResidualNet(nn.Module):
@@ -48,7 +42,7 @@ class ResidualNet(nn.Module):
     def __init__(self, channels: int = 16, blocks: int = 3) -> None:
         super().__init__()
         self.stem = nn.Conv2d(1, channels, 3, padding=1)
-        self.blocks = nn.Sequential(*(ResidualBlock(channels) for _ in range(blocks)))
+        self.blocks = nn.Sequential(*(residual_block(channels) for _ in range(blocks)))
         self.pool = nn.MaxPool2d(2)
         self.head = nn.Linear(channels, CLASSES)
 

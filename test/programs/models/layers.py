@@ -54,8 +54,6 @@ class Function(nn.Module):
 
 
 class Added(nn.Sequential):
-    """Layers whose result is added to their input."""
-
     def forward(self, x: Tensor) -> Tensor:
         return x + super().forward(x)  # type: ignore[no-untyped-call]
 

@@ -31,7 +31,6 @@ def tokens(*shape: int, words: int = 99, name: str = "input_ids") -> Callable[[t
 
 
 def normal(*shape: int, name: str) -> Callable[[torch.Generator], Inputs]:
-    """Normally distributed floating-point numbers."""
     return lambda generator: {name: torch.randn(shape, generator=generator)}
 
 

@@ -44,7 +44,6 @@ TRAINED = (
 
 
 def architectures() -> Iterator[Architecture]:
-    """In the order of the page."""
     return chain(
         hugging_face.language_models(),
         hugging_face.encoders(),

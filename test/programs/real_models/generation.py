@@ -79,7 +79,6 @@ class Generator:
         return self.own
 
     def generate(self, prompt: torch.Tensor, choice: str, **options: Any) -> torch.Tensor:
-        """As a user calls it."""
         if self.case.cache != "dynamic":
             options["cache_implementation"] = self.case.cache
         torch.manual_seed(3)
@@ -182,13 +181,6 @@ def _compiled(generator: Generator, choice: str, wanted: Tokens, options: dict[s
     return outcome
 
 
-def _compile_config() -> CompileConfig:
-    """What lets `generate()` compile its decoding by itself, on another device than CUDA."""
-    config = CompileConfig(fullgraph=False, backend="mpsgraphs", mode=None)
-    config._compile_all_devices = True
-    return config
-
-
 def _outcomes(generator: Generator) -> dict[str, Outcome]:
     wanted: dict[str, Tokens] = {}
     try:
@@ -202,7 +194,9 @@ def _outcomes(generator: Generator) -> dict[str, Outcome]:
     if generator.case.way == "forward":
         generator.model.forward = torch.compile(generator.model.forward, backend="mpsgraphs")
     else:
-        options["compile_config"] = _compile_config()
+        # With it `generate()` compiles its decoding by itself, on another device than CUDA.
+        config = options["compile_config"] = CompileConfig(fullgraph=False, backend="mpsgraphs", mode=None)
+        config._compile_all_devices = True
     return {choice: _compiled(generator, choice, wanted[choice], options) for choice in CHOICES}
 
 

@@ -111,7 +111,6 @@ def read(path: Path) -> Rows:
 
 
 def on_device(inputs: Inputs, dtype: torch.dtype) -> Inputs:
-    """Copies on the device, floating-point ones in the dtype."""
     return {
         name: value.to("mps", dtype if value.is_floating_point() else None)
         if isinstance(value, torch.Tensor)

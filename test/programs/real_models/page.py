@@ -142,7 +142,6 @@ def _refusals(rows: list[Row]) -> str:
 
 
 def page(found: Rows) -> str:
-    """The whole page."""
     rows = [row for row in found.values() if row.kind != GENERATE]
     head = _HEAD.format(
         date=datetime.date.today().isoformat(),

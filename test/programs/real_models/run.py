@@ -45,15 +45,17 @@ def _rows_with_fallback(name: str, no_replay: bool) -> Rows:
 
 @click.command()
 @click.option("--quick", is_flag=True, help="The eight of `make test`, in float32, and two cases of generate().")
-@click.option("--only", multiple=True, metavar="NAME", help="These alone; `generate` is all cases of generate().")
-@click.option("--page", "path", type=click.Path(path_type=Path), help="Write the page of a whole run there.")
-@click.option("--no-replay", is_flag=True, help="Replays do nothing: the run fails if anything is equal then.")
+@click.option(
+    "--only", multiple=True, metavar="NAME", help="Only these models; `generate` means all cases of generate()."
+)
+@click.option("--page", "path", type=click.Path(path_type=Path), help="Write the page of a whole run to this file.")
+@click.option("--no-replay", is_flag=True, help="Make replays do nothing, and fail if anything is equal.")
 @click.option(
     "--report",
     "report_path",
     type=click.Path(path_type=Path),
     default=REPOSITORY / "build/reports/models.json",
-    help="Where all numbers are kept.",
+    help="File for all numbers.",
 )
 def main(quick: bool, only: tuple[str, ...], path: Path | None, no_replay: bool, report_path: Path) -> None:
     """Compare models on new inputs with eager, bit for bit; a difference fails the run."""

@@ -109,7 +109,6 @@ OPERATORS = {operator_name(op): op for op in op_db}
 
 
 def dtype_name(dtype: torch.dtype) -> str:
-    """`float32` and the like."""
     return str(dtype).removeprefix("torch.")
 
 

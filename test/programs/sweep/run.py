@@ -75,11 +75,10 @@ def run(options: argparse.Namespace, pairs: list[tuple[str, str]], console: Cons
 
 
 def main() -> None:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sample", type=int, default=1, metavar="N", help="take one in N pairs of operator and dtype")
     parser.add_argument("--seed", type=int, default=0, help="which of the N samples of --sample N (default 0)")
-    parser.add_argument("--no-replay", action="store_true", help="leave every replay out: no case may be equal then")
+    parser.add_argument("--no-replay", action="store_true", help="leave the replays out; fail if a case is equal")
     parser.add_argument("--link", action="store_true", help="link the graph runs of each capture (link=True)")
     parser.add_argument("--state", action="store_true", help="change the metadata of inputs instead of their values")
     parser.add_argument("--dtype", action="append", dest="dtypes", help="only this dtype, like float32")
@@ -88,7 +87,7 @@ def main() -> None:
     parser.add_argument(
         "--report", type=Path, help="default build/reports/sweep.json, or sweep_state.json and the like"
     )
-    parser.add_argument("--page", type=Path, help="write the outcome as a page for docs/, too")
+    parser.add_argument("--page", type=Path, help="also write the outcome as a page for docs/")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     if options.page and options.state:

@@ -25,12 +25,10 @@ def with_room(originals: Tensors, other: SampleInput | None) -> Tensors:
 
 
 def half(tensor: torch.Tensor) -> int:
-    """Half of the storage, in elements."""
     return tensor.untyped_storage().nbytes() // 2 // tensor.element_size()
 
 
 def in_second_half(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor's place in the second half."""
     moved = alias(tensor)
     to_offset(moved)
     return moved

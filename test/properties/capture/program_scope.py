@@ -124,23 +124,8 @@ def _copy_host(scope: Scope, a: Tensor, _b: Tensor, j: int) -> None:
         a.copy_(host)
 
 
-def _host_number(_scope: Scope, a: Tensor, _b: Tensor, _j: int) -> Tensor:
-    """The block makes a number on the CPU, which is the same in each replay."""
-    return a.float() * torch.tensor(3.0)
-
-
 def _load(_scope: Scope, a: Tensor, _b: Tensor, j: int) -> None:
     a.copy_(draw_values(a.shape, a.dtype, j))
-
-
-def _item(scope: Scope, a: Tensor, b: Tensor, _j: int) -> Tensor:
-    number: float = scope.tape.once(lambda: total(b).item())
-    return a.float() * number
-
-
-def _cpu(scope: Scope, a: Tensor, _b: Tensor, _j: int) -> Tensor:
-    read: Tensor = scope.tape.once(a.cpu)
-    return read.to("mps").clone()
 
 
 def _backward(scope: Scope, a: Tensor, _b: Tensor, _j: int) -> None:
@@ -157,10 +142,14 @@ def _descend(scope: Scope, _a: Tensor, _b: Tensor, _j: int) -> None:
 
 
 # What gives a tensor adds it to the slots.
-READING = {"item": _item, "cpu": _cpu}
+READING: dict[str, Callable[[Scope, Tensor, Tensor, int], Tensor]] = {
+    "item": lambda scope, a, b, j: a.float() * scope.tape.once(lambda: total(b).item()),
+    "cpu": lambda scope, a, b, j: scope.tape.once(a.cpu).to("mps").clone(),
+}
 OTHER: dict[str, Callable[[Scope, Tensor, Tensor, int], Tensor | None]] = {
     "copy_host": _copy_host,
-    "host_number": _host_number,
+    # The block makes a number on the CPU, which is the same in each replay.
+    "host_number": lambda scope, a, b, j: a.float() * torch.tensor(3.0),
     "load": _load,
     "backward": _backward,
     "descend": _descend,

@@ -51,10 +51,6 @@ def floating(a: Tensor) -> Tensor:
     return a if a.is_floating_point() else a.float()
 
 
-def _add(a: Tensor, b: Tensor) -> Tensor:
-    return torch.logical_xor(a, fit(a, b)) if a.dtype == torch.bool else a + fit(a, b)
-
-
 def _scale(a: Tensor, b: Tensor) -> Tensor:
     if a.dtype == torch.bool:
         return ~a
@@ -64,12 +60,6 @@ def _scale(a: Tensor, b: Tensor) -> Tensor:
 def _gram(a: Tensor, b: Tensor) -> Tensor:
     a = floating(a)
     return torch.sin(a @ a.t()) if a.dim() == 2 else torch.sin(a * a)
-
-
-def _index(a: Tensor, b: Tensor) -> Tensor:
-    if a.dim() == 0 or a.shape[0] == 0:
-        return a.clone()
-    return a[torch.tensor([a.shape[0] - 1, 0], device="mps")]
 
 
 def _cat(a: Tensor, b: Tensor) -> Tensor:
@@ -98,16 +88,6 @@ def _attention(a: Tensor, b: Tensor) -> Tensor:
     return functional.scaled_dot_product_attention(a, a, a)[0, 0]
 
 
-def _norm(a: Tensor, b: Tensor) -> Tensor:
-    if a.dim() == 0 or a.numel() == 0:
-        return floating(a).tanh()
-    return functional.layer_norm(a.float(), a.shape[-1:])
-
-
-def _sort(a: Tensor, b: Tensor) -> Tensor:
-    return torch.sort(floating(a).float(), -1).values if a.dim() and a.numel() else a.clone()
-
-
 def _large(a: Tensor, b: Tensor) -> Tensor:
     """A view of a large tensor, which is taken from another kind of heap."""
     made = torch.full((LARGE, LARGE), 0.5, device="mps") + total(a)
@@ -130,7 +110,7 @@ def _gradient(a: Tensor, b: Tensor) -> Tensor:
 
 MAKING: dict[str, Operation] = {
     "clone": lambda a, b: a.clone(),
-    "add": _add,
+    "add": lambda a, b: torch.logical_xor(a, fit(a, b)) if a.dtype == torch.bool else a + fit(a, b),
     "scale": _scale,
     "tanh": lambda a, b: floating(a).tanh(),
     "gram": _gram,
@@ -144,15 +124,17 @@ MAKING: dict[str, Operation] = {
     "half": lambda a, b: convert(a, torch.float16),
     "integers": lambda a, b: convert(a, torch.int64) % 9,
     "booleans": lambda a, b: convert(a, torch.bool),
-    "index": _index,
+    "index": lambda a, b: a[torch.tensor([a.shape[0] - 1, 0], device="mps")] if a.dim() and a.shape[0] else a.clone(),
     "cat": _cat,
     "put": _put,
     "filled": _filled,
     "triu": lambda a, b: floating(a).triu() if a.dim() == 2 else floating(a).abs(),
     "expanded": lambda a, b: floating(a).unsqueeze(0).expand(3, *a.shape).sum(0).sin(),
     "attention": _attention,
-    "norm": _norm,
-    "sort": _sort,
+    "norm": lambda a, b: (
+        functional.layer_norm(a.float(), a.shape[-1:]) if a.dim() and a.numel() else floating(a).tanh()
+    ),
+    "sort": lambda a, b: torch.sort(a.float(), -1).values if a.dim() and a.numel() else a.clone(),
     "arange": lambda a, b: torch.arange(SIDE, device="mps") * 2,
     "none": lambda a, b: torch.ones(0, SIDE, dtype=a.dtype, device="mps"),
     "large": _large,

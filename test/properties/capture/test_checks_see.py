@@ -26,7 +26,6 @@ Function = Callable[..., Any]
 
 
 def run(function: Function, first: torch.Tensor, second: torch.Tensor | None = None, **options: Any) -> tuple[str, str]:
-    """The sweep's outcome for a function of one tensor."""
     other = None if second is None else SampleInput(second)
     return cases.run_case(cases.Case(function, SampleInput(first), other, gradients=False, **options))
 

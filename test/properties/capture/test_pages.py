@@ -43,7 +43,6 @@ def cases_of(path: Path) -> set[tuple[str, str]]:
 
 
 def cuda_rows() -> list[tuple[str, str, str]]:
-    """The class, the test and the second column of each row."""
     found = []
     current = ""
     for line in (DOCS / "results" / "cuda_graph_tests.md").read_text().splitlines():

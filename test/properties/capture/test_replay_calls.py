@@ -62,9 +62,10 @@ def test_numbers_of_a_graph_are_freed_together() -> None:
             lambda: chain(12),
             {BYTES: 0, DISPATCH: 12, BUFFER: 0, BUFFERS: range(1, 13), NEW_BUFFER: 0, PIPELINE: 1, KERNELS: 1},
         ),
-        # At most 64 calls before the GPU gets the first kernels, and two commits before the end.
+        # At most 64 calls before the GPU gets the first kernels, and two commits before the end; none of a short replay.
         (lambda: chain(1000), {COMMIT: 3, KERNELS: 3}),
-        (lambda: chain(8), {COMMIT: 1}),
+        (lambda: chain(100), {COMMIT: 2, KERNELS: 2}),
+        (lambda: chain(60), {COMMIT: 1, KERNELS: 1}),
         (uploads, {NEW_BUFFER: 0}),
     ],
 )

@@ -25,7 +25,7 @@ CAUSES = (
     # 41: not what was captured
     r"make_graphed_callables: the callable was captured with .* and is called with",
     r"requires gradients, and its sample did not",
-    r"make_graphed_callables: the \w+ has hooks, which replays would not call",
+    r"make_graphed_callables: the \w+ has hooks, which replays would not run",
     # 42: autograd
     r"was written to between the forward and the backward pass",
     r"has been modified by an inplace operation",

@@ -9,8 +9,6 @@ ENTRIES = ("eager", "captured", "graphed", "graphed together", "compiled", "comp
 
 
 class Use(NamedTuple):
-    """A module or function, and the way in which the program uses it."""
-
     kind: str
     entry: str
     evaluates: bool = False

@@ -175,18 +175,6 @@ def change_in_thread(world: StateWorld, step: Step) -> str | None:
     return f"{texts[0]} in another thread"
 
 
-def _data_dtype(t: torch.Tensor, b: int) -> None:
-    t.data = t.data.to(torch.float16 if t.dtype == torch.float32 else torch.float32)
-
-
-def _as_strided(t: torch.Tensor, b: int) -> None:
-    t.as_strided_(*(((4, 4), (1, 4)) if b % 2 else ((2, 4), (4, 1))))
-
-
-def _squeeze(t: torch.Tensor, b: int) -> None:
-    (t if t.dim() == 3 else t.unsqueeze_(0)).squeeze_(0)
-
-
 def _change_base(t: torch.Tensor, b: int) -> None:
     if b % 3 == 0:
         t.zero_()
@@ -206,12 +194,24 @@ change_input = _of(lambda world, a: ("x", world.x), ".add_(0.5)", lambda t, b: t
 change_storage = _of(_read, ".set_(another tensor)", lambda t, b: t.set_(batches(9 + b)[b % 2].to(t.dtype)))
 change_data = _of(_read, ".data = another tensor", lambda t, b: _assign(t, device_numbers(SHAPE, b)))
 change_data_transposed = _of(_read, ".data = its .data.mT", lambda t, b: _assign(t, t.data.mT))
-change_data_dtype = _of(_read, ".data = it in another dtype", _data_dtype)
+change_data_dtype = _of(
+    _read,
+    ".data = it in another dtype",
+    lambda t, b: _assign(t, t.data.to(torch.float16 if t.dtype == torch.float32 else torch.float32)),
+)
 change_t = _of(_read, ".t_()", lambda t, b: t.t_() if t.dim() == 2 else t)
 change_transpose = _of(_read, ".transpose_(-2, -1)", lambda t, b: t.transpose_(-2, -1))
-change_as_strided = _of(_read, ".as_strided_(…), variant {b}", _as_strided)
+change_as_strided = _of(
+    _read,
+    ".as_strided_(…), variant {b}",
+    lambda t, b: t.as_strided_((4, 4), (1, 4)) if b % 2 else t.as_strided_((2, 4), (4, 1)),
+)
 change_unsqueeze = _of(_read, ".unsqueeze_(0)", lambda t, b: t.unsqueeze_(0))
-change_squeeze = _of(_read, ": squeezed, from 3 dimensions or by way of them", _squeeze)
+change_squeeze = _of(
+    _read,
+    ": squeezed, from 3 dimensions or by way of them",
+    lambda t, b: (t if t.dim() == 3 else t.unsqueeze_(0)).squeeze_(0),
+)
 change_resize_smaller = _of(_read, ".resize_(2, 4)", lambda t, b: t.resize_(2, 4))
 change_resize_larger = _of(
     _read,
@@ -250,10 +250,6 @@ def change_requires_grad(world: StateWorld, step: Step) -> str | None:
     return f"weight.requires_grad_({weight.requires_grad})"
 
 
-def _hook(world: StateWorld, b: int) -> None:
-    (world.box.linear if b % 2 else world.box).register_forward_pre_hook(lambda _, args: (args[0] * 2,))
-
-
 change_replace = _doing("weight = Parameter(it * 0.5)", _replace, unless=lambda world: not world.notices_replaced)
 change_load = _doing(
     "load_state_dict(its own * 0.5, assign=True)", _load, unless=lambda world: not world.notices_replaced
@@ -265,7 +261,9 @@ change_parametrize = _doing(
 )
 change_hook = _doing(
     "a forward hook of (the module, linear)[{b} % 2] doubles its input",
-    _hook,
+    lambda world, b: (world.box.linear if b % 2 else world.box).register_forward_pre_hook(
+        lambda _, args: (args[0] * 2,)
+    ),
     # Dynamo does not look at hooks again
     unless=lambda world: world.is_own_code or world.use.entry == "compiled",
 )
@@ -284,10 +282,6 @@ def _host(world: StateWorld, a: int) -> tuple[str, torch.Tensor]:
 
 def _number(world: StateWorld, a: int) -> tuple[str, torch.Tensor]:
     return "s", world.box.number
-
-
-def _resize_host(t: torch.Tensor, b: int) -> None:
-    t.resize_(2, 4).copy_(numbers((2, 4), b))  # numpy's memory gets no larger
 
 
 def _write_arrays(world: StateWorld, b: int) -> None:
@@ -309,7 +303,8 @@ change_host_write = _of(_host, ".add_(1)", lambda t, b: t.add_(1))
 change_host_data = _of(_host, ".data = another tensor", lambda t, b: _assign(t, numbers(SHAPE, b)))
 change_host_set = _of(_host, ".set_(another tensor)", lambda t, b: t.set_(numbers(SHAPE, b)))
 change_host_swap = _swapping(_host, ": swap_tensors(host, another)", lambda b: numbers(SHAPE, b))
-change_host_resize = _of(_host, ".resize_(2, 4), new values", _resize_host)
+# numpy's memory gets no larger
+change_host_resize = _of(_host, ".resize_(2, 4), new values", lambda t, b: t.resize_(2, 4).copy_(numbers((2, 4), b)))
 change_host_t = _of(_host, ".t_()", lambda t, b: t.t_())
 change_number_fill = _of(_number, ".fill_(3 + {b})", lambda t, b: t.fill_(3 + b))
 change_number_add = _of(_number, ".add_(1)", lambda t, b: t.add_(1))

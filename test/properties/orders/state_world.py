@@ -90,7 +90,6 @@ class StateWorld(World):
             return self.block()
 
     def call_first(self) -> None:
-        """Captures, or calls for the first time."""
         self.make()
         with self._under(self.flags):
             outputs = self.first()

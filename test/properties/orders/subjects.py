@@ -79,7 +79,6 @@ def aliases(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def writes(x: torch.Tensor) -> torch.Tensor:
-    """Writes to its argument."""
     x.mul_(2)
     return x * x
 

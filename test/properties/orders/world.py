@@ -141,8 +141,6 @@ class Observer:
 
 @dataclass
 class Outcome:
-    """What performing a program showed."""
-
     # the texts of the steps that did something, by their numbers
     done: dict[int, str] = field(default_factory=dict)
     snapshots: list[Seen] = field(default_factory=list)
@@ -162,7 +160,6 @@ def flat(outputs: Any) -> list[torch.Tensor]:
 
 
 def tensors_of(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, torch.Tensor]]:
-    """Parameters, gradients and buffers."""
     for name, tensor in (*module.named_parameters(), *module.named_buffers()):
         yield prefix + name, tensor
         if isinstance(tensor, nn.Parameter) and tensor.grad is not None:

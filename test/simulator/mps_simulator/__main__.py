@@ -24,10 +24,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--build", type=Path, metavar="DIR", help="use the build in this directory")
     parser.add_argument("--macos", metavar="15.2", help="macOS version to simulate")
-    parser.add_argument("--null-mode", action="store_true", help="encode commands, do not execute them")
+    parser.add_argument("--null-mode", action="store_true", help="encode commands without executing them")
     parser.add_argument("--no-validation", action="store_true", help="do not check the use of the API")
     parser.add_argument(
-        "--no-order", action="store_true", help="let commands of the GPU use the same memory without an order"
+        "--no-order", action="store_true", help="do not check the order of GPU commands on the same memory"
     )
     parser.add_argument("--delay-us", type=int, metavar="N", help="longest random pause of the GPU")
     parser.add_argument("--seed", type=int, metavar="N", help="seed of the pauses")

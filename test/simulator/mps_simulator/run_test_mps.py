@@ -281,9 +281,9 @@ def main(checkout: Path | None = None) -> int:
     parser.add_argument(
         "--remaining", type=Path, help="the list of tests that fail (default tests/remaining_failures.txt)"
     )
-    parser.add_argument("--further", type=Path, help="a list of more tests that fail, whose lines count before those")
+    parser.add_argument("--further", type=Path, help="a list of more failing tests, which takes precedence")
     parser.add_argument("--sample", type=Path, help="the tests to run, as a rule (sample.py)")
-    parser.add_argument("--touches", action="store_true", help="fail if no code of one of the backend's sources ran")
+    parser.add_argument("--touches", action="store_true", help="fail if a source of the backend ran no code")
     parser.add_argument("-k", dest="keyword", help="only tests whose id matches this expression")
     parser.add_argument("--jobs", type=int, default=2, help="worker processes (default 2)")
     parser.add_argument("--timeout", type=float, default=600.0, help="seconds for one test (default 600)")

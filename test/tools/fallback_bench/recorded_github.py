@@ -58,7 +58,6 @@ class Answer:
 
 
 def page(name: str, following: str = "") -> Answer:
-    """A page of comments, with the link to the one that follows."""
     links = f'<{{api}}{following}>; rel="next", <{{api}}/somewhere>; rel="last"' if following else ""
     return Answer(name, headers={"Link": links} if links else {})
 
@@ -99,7 +98,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def recorded(answers: dict[str, list[Answer]]) -> Iterator[RecordedGitHub]:
-    """The server, for the length of the block."""
     server = RecordedGitHub(answers)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
@@ -110,6 +108,5 @@ def recorded(answers: dict[str, list[Answer]]) -> Iterator[RecordedGitHub]:
 
 
 def comments_of(issue: int, number: int = 1) -> str:
-    """The path of a page of an issue's comments."""
     following = f"&page={number}" if number > 1 else ""
     return f"/repos/pytorch/pytorch/issues/{issue}/comments?per_page=100{following}"

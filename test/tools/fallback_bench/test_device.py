@@ -76,29 +76,6 @@ def test_checked_and_not_looked_up() -> None:
     assert failed["verdict"] == "fails" and failed["problem"]
 
 
-def test_inputs_are_the_same_each_time_and_leave_the_generator_alone() -> None:
-    case, shape, dtype = smallest("aten::linalg_qr")
-    state = torch.get_rng_state()
-    assert torch.equal(case.inputs(shape, dtype)[0], case.inputs(shape, dtype)[0])
-    assert torch.equal(torch.get_rng_state(), state)
-
-
-def test_times_are_taken_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [0.0]
-    calls: list[str] = []
-
-    def take(name: str, seconds: float) -> None:
-        calls.append(name)
-        clock[0] += seconds
-
-    monkeypatch.setattr("time.perf_counter", lambda: clock[0])
-    quick, slow = measure_module._times((lambda: take("quick", 1.0), lambda: take("slow", 3.0)), 14.0)
-    assert quick == [1.0] * 4 and slow == [3.0] * 4
-    assert calls == ["quick", "slow"] * 5
-    assert measure_module._spread([1.0, 1.0, 1.0, 9.0, 9.0]) == pytest.approx(8.0)
-    assert measure_module._spread([2.0, 2.0, 2.0]) == 0.0
-
-
 def test_capture_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     x = torch.randn(4, 4, device="mps")
     assert capture_error(lambda: x + 1) is None

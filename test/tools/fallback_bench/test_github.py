@@ -23,7 +23,6 @@ def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def read(api: str) -> list[Any]:
-    """All comments of an issue."""
     return [comment for one in GitHub("a-token", api).comments("pytorch/pytorch", 77764) for comment in one]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from fallback_bench.cases import CASES
 from fallback_bench.github import GitHub
-from fallback_bench.sync import known_operators, operators_in, Outcome, read_comment, sync
+from fallback_bench.sync import operators_in, Outcome, read_comment, sync
 from fallback_bench.targets import dump, load, OWN_FILE, Request, save, Target, Targets
 from fork_tool.common.errors import ForkToolError
 from fork_tool.paths import own_layout
@@ -71,13 +71,6 @@ def test_round_trip(tmp_path: Path) -> None:
     )
     save(targets, tmp_path / "targets.yaml")
     assert load(tmp_path / "targets.yaml") == targets
-
-
-def test_demand() -> None:
-    many = Target("aten::many", found=(Request(LINK, 5), Request(LINK, 2)))
-    hand = Target("aten::hand", curated=(LINK, LINK + "2"))
-    assert (many.votes, hand.votes) == (7, 2)
-    assert [target.operator for target in Targets((hand, many)).by_demand] == ["aten::many", "aten::hand"]
 
 
 @pytest.mark.parametrize(
@@ -212,13 +205,6 @@ def test_a_file_that_is_no_list_is_not_written_over(file: Path) -> None:
         run(server, file)
     assert server.asked == []
     assert file.read_text() == "targets: ["
-
-
-def test_operators_of_this_torch() -> None:
-    known = known_operators()
-    assert {target.operator for target in load().targets} <= known
-    assert "aten::no_such_operator" not in known
-    assert not any("." in name for name in known)
 
 
 def command(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:

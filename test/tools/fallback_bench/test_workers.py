@@ -1,14 +1,12 @@
 """Processes that measure: what happens when they crash or hang."""
 
 import os
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fallback_bench.bench import Bench, Cell
-from fallback_bench.workers import child_environment, Died, Worker
+from fallback_bench.workers import Died, Worker
 from fork_tool.common.errors import ForkToolError
 
 GREET = """
@@ -111,14 +109,3 @@ def test_a_failure_costs_one_row() -> None:
         assert (row.shape, row.verdict, row.fell_back, row.repeats) == ("2×3", "falls back", "aten::x", 3)
         assert (row.cpu_ms, row.mps_ms, row.penalty, row.overhead_ms) == (1000, 3000, 3, 2000)
         assert (row.stops_capture, row.problem) == ("no", "")
-
-
-def test_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", "/somewhere")
-    monkeypatch.setenv("PYTORCH_ENABLE_MPS_FALLBACK", "7")
-    free, bound = child_environment(True), child_environment(False)
-    assert (free["PYTORCH_ENABLE_MPS_FALLBACK"], bound["PYTORCH_ENABLE_MPS_FALLBACK"]) == ("1", "0")
-    scripts, own = free["PYTHONPATH"].split(os.pathsep)
-    assert (Path(scripts) / "fallback_bench").is_dir() and own == "/somewhere"
-    if sys.platform == "linux":
-        assert (free["MPS_SIMULATOR"], free["MPS_SIMULATOR_NULL_MODE"]) == ("1", "0")

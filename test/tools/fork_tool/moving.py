@@ -27,8 +27,6 @@ Edit = Callable[[Path], None]
 
 
 def put(path: str, old: str, new: str) -> Edit:
-    """Replace text in a file."""
-
     def edit(root: Path) -> None:
         file = root / path
         text = file.read_text()
@@ -90,7 +88,6 @@ def opened(root: Path, base: str) -> Workshop:
 
 
 def add(shop: Workshop, name: str, *edits: Edit, new: dict[str, str | bytes] | None = None) -> None:
-    """Commit an entry on the branch."""
     for edit in edits:
         edit(shop.checkout)
     shop.commit(f"[MPS] Add {name}\n\nWhy {name} is there.\n\nTest Plan: pytest\n\nEntry: {name}", new)
@@ -120,7 +117,6 @@ def upstream_elsewhere(shop: Workshop, *edits: Edit) -> Path:
 
 
 def resolve(file: Path, text: str) -> None:
-    """Put a text in the place of a conflict."""
     file.write_text(re.sub(r"<<<<<<<.*?>>>>>>>.*?\n", text, file.read_text(), flags=re.S))
 
 

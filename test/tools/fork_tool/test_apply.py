@@ -22,12 +22,6 @@ def test_one_commit_per_entry_in_series_order(workshop: Workshop) -> None:
     assert message == f"{MESSAGE}\n\nEntry: earlier"
 
 
-def test_twice_is_as_good_as_once(applied: Workshop) -> None:
-    before, state = applied.head, applied.state()
-    assert "already applied" in applied.good("apply")
-    assert (applied.head, applied.state()) == (before, state)
-
-
 def test_users_settings_change_nothing(applied: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, sources = applied.head, applied.sources()
     hooks = tmp_path / "hooks"
@@ -83,20 +77,6 @@ def test_dirty_tree_is_refused(applied: Workshop) -> None:
     before = applied.state()
     assert "has changes that are not committed (aten/Stream.mm)" in applied.error("apply")
     assert applied.state() == before
-
-
-def test_state_is_of_the_content_and_not_of_the_clock(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the tests here compare: equal at another second, another one after an edit or `git add`."""
-    states = []
-    for second, step in enumerate(("edit", "", "another edit", "add")):
-        monkeypatch.setenv("GIT_COMMITTER_DATE", f"2024-05-01T00:00:{second:02}+0000")
-        if step.endswith("edit"):
-            applied.write({"aten/Stream.mm": f"{step}\n"})
-        elif step == "add":
-            command_git(applied.checkout, "add", "--all")
-        states.append(applied.state())
-    assert states[0] == states[1]
-    assert states[1]["content"] != states[2]["content"] != states[3]["content"]
 
 
 def test_unfinished_rebase_is_refused(applied: Workshop) -> None:

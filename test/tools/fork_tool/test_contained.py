@@ -1,7 +1,5 @@
 """`verify`: an entry declares only names that it, an earlier entry or a test uses."""
 
-from __future__ import annotations
-
 import pytest
 
 from fork_tool.series.contained import names_of_line, UnusedNames

@@ -1,7 +1,5 @@
 """torch comes from the index of CPU builds if it answers and has the version, else from pip's own: pip against local indexes."""
 
-import base64
-import hashlib
 import os
 import socket
 import subprocess
@@ -21,26 +19,21 @@ from fork_tool.machine.machine import Machine
 from workshop import LINUX, MAC, Workshop
 
 
-def write_wheel(index: Path, version: str, name: str = "torch", wants: str = "") -> Path:
+def write_wheel(index: Path, version: str) -> Path:
     """A wheel that holds its version and nothing else, on the page of an index."""
-    folder, record = index / name, f"{name}-{version}.dist-info"
+    record = f"torch-{version}.dist-info"
     files = {
-        f"{name}.py": f"version = {version!r}\n",
-        f"{record}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
-        + (f"Requires-Dist: {wants}\n" if wants else ""),
+        "torch.py": f"version = {version!r}\n",
+        f"{record}/METADATA": f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n",
         f"{record}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
-    lines = [f"{record}/RECORD,,\n"]
-    for file, text in files.items():
-        digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
-        lines.append(f"{file},sha256={digest},{len(text)}\n")
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}-{version}-py3-none-any.whl"
+    files[f"{record}/RECORD"] = "".join(f"{file},,\n" for file in files)
+    path = index / "torch" / f"torch-{version}-py3-none-any.whl"
+    path.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path, "w") as archive:
-        for file, text in (files | {f"{record}/RECORD": "".join(lines)}).items():
+        for file, text in files.items():
             archive.writestr(file, text)
-    links = (f'<a href="{file.name}">{file.name}</a>' for file in folder.glob("*.whl"))
-    (folder / "index.html").write_text("".join(links))
+    (path.parent / "index.html").write_text(f'<a href="{path.name}">{path.name}</a>')
     return path
 
 
@@ -121,30 +114,3 @@ def test_neither_index(indexes: Path, workshop: Workshop, monkeypatch: pytest.Mo
     monkeypatch.setenv("PIP_INDEX_URL", f"file://{indexes}/nothing")
     with pytest.raises(ForkToolError, match="pip could not install the requirements"):
         install_requirements(workshop.layout, load_pin(workshop.layout.pin), LINUX)
-
-
-def test_pip_keeps_the_wheel_for_a_package_that_wants_the_base(indexes: Path, workshop: Workshop) -> None:
-    """As torchvision does: docs/install.md shows how to use it with the wheel."""
-    write_wheel(indexes / "own", "0.2")
-    made = write_wheel(indexes / "made", "0.1+mps.1")
-    write_wheel(indexes / "own", "0.9", name="vision", wants="torch==0.1")
-
-    def pip(*words: str) -> str:
-        command = [str(workshop.layout.python), "-m", "pip", "--disable-pip-version-check", *words]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-    pip("install", str(made))
-    assert "Requirement already satisfied: torch==0.1" in pip("install", "vision==0.9")
-    assert "torch==0.1+mps.1" in pip("list", "--format", "freeze")
-    # What replaces it, and what prevents that.
-    keep = indexes / "keep.txt"
-    keep.write_text("torch==0.1+mps.1\n")
-    words = ("install", "--upgrade", "--find-links", str(made.parent), "torch")
-    pip(*words, "--constraint", str(keep))
-    assert "torch==0.1+mps.1" in pip("list", "--format", "freeze")
-    pip("uninstall", "--yes", "vision")
-    pip(*words)
-    assert "torch==0.2" in pip("list", "--format", "freeze")
-    # Back to the official one.
-    pip("install", "--force-reinstall", "--no-deps", "torch==0.1")
-    assert "torch==0.1\n" in pip("list", "--format", "freeze")

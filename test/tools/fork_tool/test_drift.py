@@ -9,7 +9,6 @@ from workshop import Workshop
 
 
 def rows(said: str) -> dict[str, list[str]]:
-    """The cells of the table, by entry."""
     cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in said.splitlines() if line.startswith("│")]
     return {row[0]: row[1:] for row in cells if len(row) == 5}
 

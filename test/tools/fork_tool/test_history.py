@@ -119,6 +119,10 @@ def test_part_of_the_series(grouped: Workshop) -> None:
 def test_needs_that_the_series_does_not_name(grouped: Workshop) -> None:
     grouped.layout.series.write_text("[core]\nrecorder\n[more]\nmore\nmost\nalone\n")
     error = grouped.error("export", "--stack", "most")
-    assert "Entry most does not apply without entries that patches/series does not name as its needs" in error
+    sentence = "Entry most does not apply without entries that patches/series does not name as its needs"
+    assert sentence in error
+    done = grouped.run("verify")
+    assert done.exit_code == 1 and f"most: {sentence}" in " ".join(done.output.split())
+    assert "alone: " not in done.output
     grouped.layout.series.write_text("recorder\nmost: more\nmore\n")
     assert "line 2: most needs more, which is not above it" in grouped.error("apply")

@@ -13,7 +13,6 @@ import pytest
 
 from fork_tool.common import files
 from fork_tool.common.files import new_directory, write_atomically
-from fork_tool.common.processes import uninterrupted
 from fork_tool.paths import own_layout
 from fork_tool.series import write_series as write_module
 from workshop import command_git, Workshop
@@ -74,15 +73,6 @@ def test_apply_interrupted(workshop: Workshop, word: str, before: bool, number: 
     assert again.returncode == 0, again.stderr
     assert workshop.titles == ["[MPS] New"]
     assert command_git(workshop.checkout, "status", "--porcelain") == ""
-
-
-def test_interrupt_waits_for_the_end_of_the_step() -> None:
-    steps = []
-    with pytest.raises(KeyboardInterrupt), uninterrupted():
-        os.kill(os.getpid(), signal.SIGINT)
-        steps.append("the step is done all the same")
-    assert steps
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_refresh_interrupted_while_writing(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,7 +51,6 @@ def write(layout: Layout, name: str, text: str) -> None:
 
 
 def compile_all(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What the compiler alone says."""
     monkeypatch.setattr(lint_module.Unit, "tidy", lambda _unit, _overlay: ["true"])
     units = units_of(layout.overlay, layout.checkout, layout.simulator_build / "compile_commands.json")
     return "".join(complaints(unit, layout.overlay) for unit in units)

@@ -70,16 +70,43 @@ def examine(shop: Workshop, machine: Machine) -> list[Finding]:
     return doctor_module.examine(shop.project, machine)
 
 
-def test_missing_packages_are_installed(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, commands: list[str]
-) -> None:
+@pytest.fixture
+def lacks_clang(monkeypatch: pytest.MonkeyPatch, commands: list[str]) -> list[str]:
+    """The commands of a machine that lacks one package and has all else."""
     lacking(monkeypatch)
+    monkeypatch.delenv("MPSFORK_YES", raising=False)
     monkeypatch.setattr(setup_steps, "_has_candidate", lambda _package: True)
     monkeypatch.setattr(setup_steps, "unpack_objfw", lambda *_arguments: False)
     monkeypatch.setattr(setup_steps, "install_requirements", lambda *_arguments: False)
     monkeypatch.setattr(setup_steps, "fetch_apple_metadata", lambda *_arguments: False)
+    return commands
+
+
+INSTALL = ["apt-get update -qq", "apt-get install --yes -qq --no-install-recommends clang-19"]
+
+
+def test_missing_packages_are_installed(workshop: Workshop, lacks_clang: list[str]) -> None:
     assert list(setup(workshop.project, DEBIAN)) == ["installed clang-19"]
-    assert commands == ["apt-get update -qq", "apt-get install --yes -qq --no-install-recommends clang-19"]
+    assert lacks_clang == INSTALL
+
+
+@pytest.mark.parametrize(("answer", "yes"), [("n", False), ("y", False), ("n", True)])
+def test_a_terminal_is_asked_first(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, lacks_clang: list[str], answer: str, yes: bool
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("click.confirm", lambda question, **_options: asked.append(question) or answer == "y")
+    if yes:
+        monkeypatch.setenv("MPSFORK_YES", "1")
+    if answer == "n" and not yes:
+        with pytest.raises(ForkToolError, match="Nothing was installed. Install clang-19 by other means"):
+            list(setup(workshop.project, DEBIAN))
+        assert "apt-get install" not in " ".join(lacks_clang)
+    else:
+        assert list(setup(workshop.project, DEBIAN)) == ["installed clang-19"]
+        assert lacks_clang == INSTALL
+    assert asked == ([] if yes else ["Install clang-19 with apt-get?"])
 
 
 def test_release_without_the_package(workshop: Workshop, monkeypatch: pytest.MonkeyPatch, commands: list[str]) -> None:

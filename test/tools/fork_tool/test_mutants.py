@@ -67,11 +67,9 @@ class Bench:
         monkeypatch.setattr(mutants_module, "simulator_machine", lambda: LINUX)
 
     def add(self, name: str, text: str) -> None:
-        """Write a mutant."""
         (self.directory / f"{name}.patch").write_text(f"Mutant: {name}: {text}")
 
     def report(self) -> dict[str, Any]:
-        """What the run wrote."""
         report: dict[str, Any] = json.loads((self.shop.layout.reports / "mutants.json").read_text())
         return report
 

@@ -1,6 +1,5 @@
 """Folders of pinned packages are filled once, and again when what is wanted has changed."""
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +9,6 @@ from fork_tool.common.errors import ForkToolError
 from fork_tool.machine import package_index
 from fork_tool.machine.package_index import (
     install_model_libraries,
-    install_upstream_tools,
     MODEL_REQUIREMENTS,
     TOOL_REQUIREMENTS,
 )
@@ -58,16 +56,3 @@ def test_a_failure_is_tried_again(project: Project, monkeypatch: pytest.MonkeyPa
     for _ in range(2):
         with pytest.raises(ForkToolError, match="requirements-models.txt could not be installed"):
             install_model_libraries(project)
-
-
-def test_the_environment_is_made_before_its_packages(project: Project, commands: list[str]) -> None:
-    assert install_upstream_tools(project)
-    environment = project.layout.upstream_checks / "environment"
-    assert commands[0].endswith(f"-m venv {environment}")
-    assert commands[1].startswith(f"{environment}/bin/python -m pip install ")
-    assert commands[1].endswith(f"--requirement {TOOL_REQUIREMENTS}")
-    assert not install_upstream_tools(project)
-    # The packages without an interpreter are no environment.
-    shutil.rmtree(environment / "bin")
-    assert install_upstream_tools(project)
-    assert len(commands) == 4

@@ -1,9 +1,6 @@
 """apply → refresh → apply changes no byte, whatever was edited in between."""
 
 import subprocess
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
@@ -49,7 +46,6 @@ class User:
         return [file for file in (self.shop.checkout / path for path in NEW_PATHS) if file.exists()]
 
     def edit(self) -> None:
-        """Replace some lines of an upstream file."""
         file, lines = self._upstream_lines()
         at = self.random.randrange(len(lines) + 1)
         new = self.random.choices(LINES, k=self.random.randrange(4))
@@ -58,7 +54,6 @@ class User:
         self.commit()
 
     def move_lines(self) -> None:
-        """Move a run of lines within an upstream file."""
         file, lines = self._upstream_lines()
         start, to = self.random.randrange(len(lines) + 1), self.random.randrange(len(lines) + 1)
         taken, lines[start : start + 3] = lines[start : start + 3], []
@@ -159,16 +154,8 @@ def check_round_trip(shop: Workshop) -> None:
     assert command_git(shop.checkout, "status", "--porcelain") == ""
 
 
-@contextmanager
-def fresh_shop(files: dict[str, str | bytes]) -> Iterator[Workshop]:
-    with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
-        shop = Workshop(Path(directory) / "repository", files)
-        shop.good("apply")
-        yield shop
-
-
-few_examples = settings(
+@given(seed=st.integers(0, 2**32))
+@settings(
     max_examples=8,
     phases=[Phase.generate],
     deadline=None,
@@ -176,25 +163,12 @@ few_examples = settings(
     derandomize=True,
     database=None,
 )
-
-
-@given(seed=st.integers(0, 2**32))
-@few_examples
-def test_random_edits(seed: int) -> None:
+def test_random_edits(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
     random = Random(seed)
-    with fresh_shop(hard_files(random)) as shop:
-        user = User(shop, random)
-        for action in random.choices(ACTIONS, k=8):
-            action(user)
-        check_round_trip(shop)
-
-
-@given(seed=st.integers(0, 2**32))
-@few_examples
-def test_any_rewrite_of_a_file(seed: int) -> None:
-    random = Random(seed)
-    with fresh_shop({"file.txt": some_text(random, 20)}) as shop:
-        new = some_text(random, 20)
-        shop.commit("[MPS] Rewrite\n\nTest Plan: none", {"file.txt": new})
-        check_round_trip(shop)
-        assert (shop.checkout / "file.txt").read_bytes() == new.encode()
+    shop = Workshop(tmp_path_factory.mktemp("edits") / "repository", hard_files(random))
+    shop.good("apply")
+    user = User(shop, random)
+    for action in random.choices(ACTIONS, k=8):
+        action(user)
+    check_round_trip(shop)

@@ -1,5 +1,6 @@
 """`simulator`, `demo`, `test`: what is made first, what is run, how it is counted."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -200,6 +201,32 @@ def test_demo_makes_what_it_needs(bench: tuple[Workshop, list[str]]) -> None:
     shop.good("demo", "--small")
     assert shop.titles == ["[MPS] Add a recorder"]
     assert commands == [CONFIGURE, BUILD, "ROOT/.venv/bin/python -m mps_simulator test/programs/demo/run.py --small"]
+
+
+def test_program_of_the_user(
+    bench: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    shop, commands = bench
+    started: list[tuple[str, list[str], dict[str, str]]] = []
+    monkeypatch.setattr("os.execve", lambda *words: started.append(words))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").touch()
+    monkeypatch.setattr("os.environ", {**os.environ})
+    shop.good("run", "--yes", "mine.py", "--yes", "-n", "2")
+    assert os.environ["MPSFORK_YES"] == "1"
+    assert commands == [CONFIGURE, BUILD]
+    [(path, words, environment)] = started
+    python = str(shop.layout.python)
+    assert (path, words) == (python, [python, "-m", "mps_simulator", "mine.py", "--yes", "-n", "2"])
+    assert environment["PYTHONPATH"].startswith(str(shop.layout.simulator_source))
+    assert Path.cwd() == tmp_path
+    shop.good("run", "-m", "json.tool", "--help")
+    assert started[1][1][-3:] == ["-m", "json.tool", "--help"]
+    assert shop.error("run", "other.py") == f"There is no file other.py in {tmp_path}."
+    monkeypatch.setattr(runner_module, "this_machine", lambda: MAC)
+    monkeypatch.setattr(runner_module, "make_ready", lambda *_arguments: None)
+    shop.good("run", "mine.py")
+    assert started[2][1] == [python, "mine.py"]
 
 
 def test_upstream_tests(bench: tuple[Workshop, list[str]]) -> None:

@@ -73,37 +73,12 @@ def test_what_measures_time_has_all_cores_for_itself(shop: Workshop, tmp_path: P
     assert failed(run(shop, 2, alone, replace(other, words=("-c", "pass")))) == {"a"}
 
 
-def test_a_spread_suite_goes_without_half_of_its_cores() -> None:
-    spread, single = suite("spread", "pass", "{processes}"), suite("single", "pass")
-    assert together.take_what_fits([spread], 8, 8) == [(spread, 8)]
-    assert together.take_what_fits([spread], 4, 8) == [(spread, 4)]
-    assert together.take_what_fits([spread], 3, 8) == []
-    assert together.take_what_fits([single, spread], 2, 2) == [(single, 1), (spread, 1)]
-    timed = replace(single, load=ALONE)
-    assert together.take_what_fits([single, timed], 2, 2) == [(single, 1)]
-
-
-def test_spread_suites_share_the_cores_while_many_of_them_wait() -> None:
-    waiting = [suite(str(number), "pass", "{processes}") for number in range(8)]
-    assert [given for _, given in together.take_what_fits(list(waiting), 4, 4)] == [1] * 4
-    assert [given for _, given in together.take_what_fits(waiting[:4], 4, 4)] == [2, 2]
-    assert [given for _, given in together.take_what_fits(waiting[:2], 4, 4)] == [4]
-    assert [given for _, given in together.take_what_fits(list(waiting), 64, 64)] == [8] * 8
-    timed = replace(waiting[0], load=ALONE)
-    assert together.take_what_fits([timed, *waiting[1:]], 4, 4) == [(timed, 4)]
-
-
 def test_of_those_that_build_one_runs() -> None:
     first, other = replace(suite("first", "pass"), load=BUILDS), replace(suite("other", "pass"), load=BUILDS)
     waiting = [first, other, suite("plain", "pass")]
     assert [each.name for each, _ in together.take_what_fits(waiting, 3, 3)] == ["first", "plain"]
     assert together.take_what_fits(waiting, 2, 3, building=True) == []
     assert together.take_what_fits(waiting, 2, 3) == [(other, 1)]
-
-
-def test_spread_suites_begin_last(shop: Workshop) -> None:
-    suites = [suite("spread", "pass", "{processes}"), suite("first", "pass"), suite("second", "pass")]
-    assert [one.name for one in run(shop, 1, *suites)] == ["first", "second", "spread"]
 
 
 def test_a_spread_suite_is_told_its_cores_and_one_beside_it_waits_for_none(shop: Workshop) -> None:

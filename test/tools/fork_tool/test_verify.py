@@ -13,7 +13,6 @@ from workshop import command_git, HUNK, MESSAGE, UPSTREAM, Workshop
 
 
 def problems(shop: Workshop) -> str:
-    """What `verify` says about a series that is wrong."""
     result = shop.run("verify")
     assert result.exception is not None, result.output
     return result.stderr
@@ -94,14 +93,6 @@ def test_overlay_bookkeeping(applied: Workshop) -> None:
     assert "empty: its body is empty" in said
     assert "empty: it changes nothing" in said
     assert "pycache" not in said
-
-
-def test_unknown_entry(applied: Workshop) -> None:
-    with applied.layout.series.open("a") as stream:
-        stream.write("lost\n")
-    assert "patches/series names the entry lost, and there is no patches/lost.patch (there: recorder)" in problems(
-        applied
-    )
 
 
 def test_no_checkout(applied: Workshop) -> None:
@@ -335,10 +326,6 @@ def test_benchmark_only_where_one_was_measured() -> None:
         f"[MPS] One\n\n### Motivation\n\nWhy.\n\n{ISSUE}\n\n### Design\n\nHow.\n\n"
         "### Benchmark\n\non an M3 with macOS 15.2, 4 ms → 1 ms.\nAnd more.\n\n### Test Plan\n\nran it\n"
     )
-
-
-def test_empty_series(workshop: Workshop) -> None:
-    assert "nothing to export" in workshop.error("export", "--ghstack")
 
 
 def test_every_entry_of_this_repository_makes_a_request() -> None:

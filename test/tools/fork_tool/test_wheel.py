@@ -2,7 +2,6 @@
 
 import pytest
 
-from fork_tool.mac_library import commands as commands_module
 from fork_tool.mac_library import make as make_module
 from fork_tool.paths import own_layout
 from workshop import LINUX, Workshop
@@ -22,7 +21,7 @@ def with_pins(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> Workshop:
 
 def test_words_are_given_on(with_pins: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[str | None, int | None]] = []
-    monkeypatch.setattr(commands_module, "make_wheel", lambda _project, python, jobs: seen.append((python, jobs)))
+    monkeypatch.setattr(make_module, "make_wheel", lambda _project, python, jobs: seen.append((python, jobs)))
     with_pins.good("wheel", "--python", "3.13")
     with_pins.good("wheel", "--jobs", "2")
     assert seen == [("3.13", None), (None, 2)]

@@ -1,7 +1,5 @@
 """Whether a replay that gave other bits than eager is as near to it as eager is to itself, element by element."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import torch

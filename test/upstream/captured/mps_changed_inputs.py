@@ -1,7 +1,5 @@
 """Other numbers for the inputs of a captured operator, and the memory that they are written to."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import torch

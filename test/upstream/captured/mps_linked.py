@@ -3,8 +3,6 @@
 Works by being imported: as a plugin of pytest, ``-p mps_linked``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -21,7 +21,6 @@ SETTINGS = (".clang-format", ".flake8", ".cmakelintrc", ".lintrunner.toml", "pyp
 
 
 def git(*words: str) -> str:
-    """What git says about the checkout."""
     return subprocess.run(["git", *words], cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout
 
 
@@ -31,7 +30,6 @@ def overlay_files(*suffixes: str) -> list[str]:
 
 
 def changed_files() -> list[str]:
-    """The files of upstream's that the series has hunks on."""
     new = set(overlay_files())
     names = git("diff", "--name-only", "--diff-filter=M", BASE_REF).splitlines()
     return [name for name in names if name not in new]

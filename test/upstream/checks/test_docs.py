@@ -53,7 +53,6 @@ def sphinx(directory: Path, builder: str, page: str | None = None) -> tuple[Path
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The page and its generated ones."""
     return sphinx(tmp_path_factory.mktemp("html"), "html")
 
 
@@ -66,7 +65,6 @@ def names_of(path: str) -> list[str]:
 
 
 def listed() -> list[str]:
-    """The entries of the page."""
     entries: list[str] = []
     for block in re.findall(
         r"^\.\. autosummary::\n((?:    .*\n|\n)+)", (CHECKOUT / PAGE).read_text("utf-8"), re.MULTILINE

@@ -18,7 +18,6 @@ print("\\n".join(run_test.get_selected_tests(run_test.parse_args())))
 
 
 def selected(*words: str) -> list[str]:
-    """The tests that run_test.py would run."""
     program = _SELECT.format(checkout=str(CHECKOUT), tests=str(CHECKOUT / "test"), words=words)
     return output_of(program, simulated=False).splitlines()
 

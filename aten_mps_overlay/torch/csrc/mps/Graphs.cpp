@@ -68,7 +68,7 @@ at::TensorBase gradientTarget() {
 // Where the data of a tensor lies, and how. Not data_ptr(), which is the
 // address of a buffer object plus an offset in the buffer, so that the sum for
 // another buffer may be the same.
-c10::SmallVector<int64_t, 16> placeOf(const at::Tensor& tensor) {
+c10::SmallVector<int64_t, 16> memoryKeyOf(const at::Tensor& tensor) {
   const auto kind = static_cast<int64_t>(tensor.scalar_type()) << 2 |
       static_cast<int64_t>(tensor.is_conj()) << 1 |
       static_cast<int64_t>(tensor.is_neg());
@@ -88,7 +88,7 @@ std::string_view bytesOf(const c10::SmallVector<int64_t, 16>& place) {
 }
 
 // Whether the tensors at some positions of a list lie at these places.
-bool areAt(
+bool haveMemoryKeys(
     const py::list& tensors,
     const py::list& positions,
     const py::list& places) {
@@ -102,7 +102,7 @@ bool areAt(
     const std::string_view wanted(
         PyBytes_AS_STRING(place), PyBytes_GET_SIZE(place));
     if (!THPVariable_Check(tensor) ||
-        bytesOf(placeOf(THPVariable_Unpack(tensor))) != wanted) {
+        bytesOf(memoryKeyOf(THPVariable_Unpack(tensor))) != wanted) {
       return false;
     }
   }
@@ -153,6 +153,9 @@ py::dict dumpDict(const MPSCommandGraph& graph) {
     py::dict description;
     description["kind"] = step.kind;
     description["op"] = step.op;
+    if (!step.line.empty()) {
+      description["line"] = step.line;
+    }
     for (const auto& [name, numbers] : step.numbers) {
       description[py::str(name)] = numbers;
     }
@@ -331,10 +334,10 @@ void initGraphBindings(py::module& module) {
   module.def("_mps_isWatchedByGraph", [](const at::Tensor& tensor) {
     return at::mps::isWatchedByGraph(tensor);
   });
-  module.def("_mps_placeOf", [](const at::Tensor& tensor) {
-    return py::bytes(bytesOf(placeOf(tensor)));
+  module.def("_mps_memoryKeyOf", [](const at::Tensor& tensor) {
+    return py::bytes(bytesOf(memoryKeyOf(tensor)));
   });
-  module.def("_mps_areAt", &areAt);
+  module.def("_mps_haveMemoryKeys", &haveMemoryKeys);
 }
 
 } // namespace torch::mps

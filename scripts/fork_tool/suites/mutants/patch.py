@@ -31,8 +31,6 @@ class MutantSuite:
 
 @dataclass(frozen=True)
 class Mutant:
-    """What is known of a mutant before it is run."""
-
     name: str
     fault: str
     suites: tuple[MutantSuite, ...]
@@ -49,7 +47,6 @@ class Mutant:
 
 
 def read_mutants(directory: Path) -> list[Mutant]:
-    """Read all mutants of all files, by name."""
     found = [mutant for path in sorted(directory.glob("*.patch")) for mutant in read_file(path)]
     names = [mutant.name for mutant in found]
     twice = sorted({name for name in names if names.count(name) > 1})

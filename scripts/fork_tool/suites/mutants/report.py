@@ -24,8 +24,6 @@ x86-64 cores.
 
 @dataclass
 class Verdict:
-    """What became of one mutant."""
-
     name: str
     fault: str
     files: list[str]

@@ -45,7 +45,6 @@ _STYLES = {CAUGHT: "green", SURVIVED: "bold red"}
 
 
 def directory(layout: Layout) -> Path:
-    """Where the mutants are."""
     return layout.root / "test" / "mutants"
 
 
@@ -59,7 +58,6 @@ def choose(project: Project, names: Sequence[str]) -> list[Mutant]:
 
 
 def show_list(mutants: Iterable[Mutant]) -> None:
-    """What they are and who should notice."""
     table = Table("mutant", "fault", "suites")
     for mutant in mutants:
         table.add_row(mutant.name, mutant.fault, "\n".join(str(suite) for suite in mutant.suites))
@@ -97,8 +95,6 @@ def show(verdicts: Iterable[Verdict]) -> None:
 
 
 class _Run:
-    """One run of the command."""
-
     def __init__(self, project: Project, machine: Machine, report: Path):
         self._project = project
         self._layout = project.layout
@@ -114,7 +110,7 @@ class _Run:
         """One after the other, all of them even after a survivor."""
         for mutant in mutants:
             for suite in mutant.suites:
-                self._suites.check(suite)
+                self._suites.known(suite)
         earlier = read_report(self._report)
         sources = _sources(self._layout)
         there = choose(self._project, [])

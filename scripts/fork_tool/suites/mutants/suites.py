@@ -44,17 +44,13 @@ class MutantSuites:
         self._python = project.layout.python
         self._table = load_suites(project.layout).suites
 
-    def check(self, suite: MutantSuite) -> None:
-        """Refuse one that there is not."""
-        self._known(suite)
-
     def can_be_joined(self, suite: MutantSuite) -> bool:
         """Whether it names tests of pytest and nothing else: -k and its like would choose from those of others too."""
-        return self._known(suite).counted == JUNIT and not any(word.startswith("-") for word in suite.words)
+        return self.known(suite).counted == JUNIT and not any(word.startswith("-") for word in suite.words)
 
     def run(self, suites: Sequence[MutantSuite], limit: float, log: Path, stop: bool = True) -> Result:
         """Run tests of one suite of `make test`; `stop`: at the first failure."""
-        known = self._known(suites[0])
+        known = self.known(suites[0])
         report = self._place.scratch / "junit.xml"
         remove(report)
         words = list(dict.fromkeys(word for suite in suites for word in suite.words))
@@ -68,7 +64,8 @@ class MutantSuites:
             return Result(TIMED_OUT, f"no end within {limit:.0f} s")
         return self._judge(known, status, report, log)
 
-    def _known(self, suite: MutantSuite) -> Suite:
+    def known(self, suite: MutantSuite) -> Suite:
+        """The suite of the table; refuses one that there is not."""
         for known in self._table:
             if known.name == suite.name:
                 return known

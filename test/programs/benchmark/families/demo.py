@@ -13,7 +13,6 @@ CLASSIFIERS: dict[str, type[nn.Module]] = {"mlp": Mlp, "conv net": ResidualNet, 
 
 
 def build_classifier(device: str, *, network: str) -> Case:
-    """Classifies 64 images of 8×8."""
     return inference(CLASSIFIERS[network](), device, new_input((64, 1, 8, 8), device))
 
 

@@ -286,7 +286,6 @@ def wider(width: int) -> nn.Module:
 
 
 def vae(width: int, levels: tuple[int, ...], decoder: bool) -> nn.Module:
-    """The decoder or encoder of Stable Diffusion's autoencoder."""
     wide = width * levels[-1]
     middle = [ResidualBlock(wide, wide), PixelAttention(wide), ResidualBlock(wide, wide)]
     factors = list(reversed(levels)) if decoder else list(levels)

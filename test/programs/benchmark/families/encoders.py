@@ -29,7 +29,6 @@ class SentenceEncoder(nn.Module):
 
 
 def build_sentence(device: str, *, width: int, layers: int, heads: int, tokens: int, batch: int = 1) -> Case:
-    """Embeds `batch` sentences of `tokens` tokens."""
     model = SentenceEncoder(width, layers, heads, WORDS, tokens)
     return inference(model, device, new_input((batch, tokens), device, below=WORDS))
 
@@ -53,7 +52,6 @@ class SpectrogramEncoder(nn.Module):
 
 
 def build_spectrogram(device: str, *, width: int, layers: int, heads: int, frames: int = 3000) -> Case:
-    """Encodes `frames` frames of 80 mel bands."""
     return inference(SpectrogramEncoder(width, layers, heads, frames), device, new_input((1, 80, frames), device))
 
 
@@ -80,7 +78,6 @@ def wave_encoder(width: int, layers: int, heads: int, channels: int) -> nn.Modul
 
 
 def build_wave(device: str, *, samples: int = 16000) -> Case:
-    """Encodes `samples` samples at 16 kHz."""
     return inference(wave_encoder(768, 12, 12, 512), device, new_input((1, 1, samples), device))
 
 
@@ -121,5 +118,4 @@ class Vocoder(nn.Module):
 
 
 def build_vocoder(device: str, *, channels: int, frames: int) -> Case:
-    """Makes sound of `frames` frames of 80 mel bands."""
     return inference(Vocoder(channels), device, new_input((1, 80, frames), device))

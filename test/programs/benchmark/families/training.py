@@ -49,7 +49,6 @@ def _training(model: nn.Module, optimizer: str, inputs: list[Input], loss: Calla
 
 
 def build_classifier(device: str, *, network: str, optimizer: str, batch: int, size: int = 32) -> Case:
-    """A step of an image classifier."""
     model = NETWORKS[network](size).to(device)
     images, labels = new_input((batch, 3, size, size), device), new_input((batch,), device, below=1000)
     return _training(model, optimizer, [images, labels], lambda: F.cross_entropy(model(images.tensor), labels.tensor))
@@ -85,7 +84,6 @@ def build_sentence(device: str, *, words: int, tokens: int, optimizer: str, batc
 
 
 def build_denoiser(device: str, *, width: int, optimizer: str, batch: int) -> Case:
-    """A step of a small UNet that predicts noise."""
     model = UNet(3, width, 64, levels=(1, 2), blocks=1, heads=4, attention=(1,)).to(device)
     x, noise = (new_input((batch, 3, 16, 16), device) for _ in range(2))
     time, text = new_input((batch,), device), new_input((batch, 8, 64), device)

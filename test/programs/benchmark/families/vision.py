@@ -139,7 +139,6 @@ def _activated(channels: int) -> tuple[nn.Module, nn.Module]:
 
 
 def densenet(blocks: tuple[int, ...], growth: int = 32) -> nn.Module:
-    """DenseNet."""
     layers: list[nn.Module] = [_convolution(3, 2 * growth, 7, 2), nn.MaxPool2d(3, 2, 1)]
     channels, inner = 2 * growth, 4 * growth
     for stage, count in enumerate(blocks):
@@ -173,7 +172,6 @@ class Scale(nn.Module):
 
 
 def convnext(blocks: tuple[int, ...], width: int = 96) -> nn.Module:
-    """ConvNeXt."""
     layers: list[nn.Module] = [nn.Conv2d(3, width, 4, 4), CHANNELS_LAST, nn.LayerNorm(width), CHANNELS_FIRST]
     for stage, count in enumerate(blocks):
         if stage:
@@ -274,5 +272,4 @@ NETWORKS: dict[str, Callable[[int], nn.Module]] = {
 
 
 def build_classifier(device: str, *, network: str, batch: int = 1, size: int = 224) -> Case:
-    """Classifies `batch` images of `size`."""
     return inference(NETWORKS[network](size), device, new_input((batch, 3, size, size), device))

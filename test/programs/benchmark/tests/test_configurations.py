@@ -1,7 +1,6 @@
 """The data file, and what builds what it names."""
 
 import inspect
-from pathlib import Path
 
 import pytest
 import torch
@@ -35,12 +34,6 @@ def test_note_names_shared_layers_and_what_is_smaller() -> None:
     flux = choose(load(), ("flux-s64",), quick=False)[0]
     assert flux.note(simulated=False) == "layers share the weights of 1"
     assert flux.note(simulated=True) == "layers share the weights of 1; width 192, heads 6"
-
-
-def test_an_unknown_category_is_named(tmp_path: Path) -> None:
-    (tmp_path / "data.toml").write_text('quick = []\n[vison."vision.classifier"]\na = { network = "vgg16" }\n')
-    with pytest.raises(ValueError, match="there is no category 'vison', but: dispatch-heavy"):
-        load(tmp_path / "data.toml")
 
 
 def test_unknown_names_are_refused() -> None:

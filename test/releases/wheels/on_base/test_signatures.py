@@ -14,13 +14,13 @@ _STUBS = os.environ.get("MPSFORK_STUBS") or str(
 )
 _TREE = ast.parse(Path(_STUBS).read_text())
 _ADDED = re.compile(
-    r"_mps_(executable|set_exec|is_exec|graph_|isC.*(Stream|Underway)|isWatched|placeOf|areAt|relations|versions|areUn"
+    r"_mps_(executable|set_exec|is_exec|graph_|isC.*(Stream|Underway)|isWatched|memoryKeyOf|haveMemoryKeys|relations|versions|areUn"
     r"|requireG)"
 )
 
 
 def stubs() -> dict[str, list[str]]:
-    """The names of the arguments by function, `_MPSGraph.replay` or `_mps_placeOf`, of what the series adds."""
+    """The names of the arguments by function, `_MPSGraph.replay` or `_mps_memoryKeyOf`, of what the series adds."""
     found = {}
     for node in _TREE.body:
         if isinstance(node, ast.FunctionDef) and _ADDED.match(node.name):
@@ -33,7 +33,6 @@ def stubs() -> dict[str, list[str]]:
 
 
 def bound(name: str) -> list[str]:
-    """The names of the arguments as the bindings have them."""
     target = torch._C
     for part in name.split("."):
         target = getattr(target, part)

@@ -106,7 +106,7 @@ void MPSCommandGraph::captureBegin(
   pool_ = pool ? *pool : newGraphPool();
 }
 
-static void takeOff(MPSGraphCapture& capture) {
+static void detachFromStream(MPSGraphCapture& capture) {
   if (worksForCapture()) {
     removeCallback(capture.observer);
   }
@@ -117,7 +117,7 @@ static void takeOff(MPSGraphCapture& capture) {
 void MPSCommandGraph::captureEnd() {
   stand_in::note("end");
   TORCH_CHECK(capture_, "torch.mps graph capture: capture_end() was called on a graph that is not being captured.");
-  takeOff(*capture_);
+  detachFromStream(*capture_);
   recording_ = capture_->recording;
   capture_.reset();
   replays_ = 0;
@@ -126,7 +126,7 @@ void MPSCommandGraph::captureEnd() {
 void MPSCommandGraph::captureAbort(const std::string& /*reason*/) {
   if (capture_) {
     stand_in::note("abort");
-    takeOff(*capture_);
+    detachFromStream(*capture_);
     capture_.reset();
   }
 }
@@ -182,7 +182,7 @@ MPSCommandGraphDump MPSCommandGraph::dump() const {
   MPSCommandGraphDump dump;
   for (size_t i = 0; recording_ && i < recording_->calls.size(); i++) {
     dump.buffers.push_back({16, "pool"});
-    dump.steps.push_back({"kernel", recording_->calls[i].op.schema().name(), {{"threads", {4, 1, 1}}}, {}, {{i, 0}}});
+    dump.steps.push_back({"kernel", recording_->calls[i].op.schema().name(), "", {{"threads", {4, 1, 1}}}, {}, {{i, 0}}});
   }
   return dump;
 }

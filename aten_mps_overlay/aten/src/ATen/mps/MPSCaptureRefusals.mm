@@ -16,7 +16,8 @@ void assertNotCapturing(const std::string& what, const std::string& cure) {
 
 void refuseRawCommandBuffer() {
   static constexpr const char* reason =
-      "the stream's command buffer was taken, and what is encoded to it directly is not recorded";
+      "code took the stream's raw command buffer, and a graph does not record the work that is encoded to it directly. "
+      "Take the encoder from MPSStream::commandEncoder() instead";
   auto* stream = getCurrentMPSStream();
   if (MPSSubmission::mayRaise()) {
     assertNotCapturing(std::string(reason) + ".");

@@ -68,6 +68,7 @@ struct MPSCommandGraphDump {
   struct Step {
     std::string kind;
     std::string op; // the operator that submitted it, "" if that is not known
+    std::string line; // where the program called it, "" if that is not known
     std::vector<std::pair<std::string, std::vector<uint64_t>>> numbers;
     // dtype and shape of what an MPSGraph takes and gives
     std::vector<std::pair<std::string, std::vector<std::string>>> tensors;

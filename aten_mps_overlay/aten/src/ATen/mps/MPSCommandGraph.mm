@@ -25,11 +25,11 @@ MPSCommandGraph::MPSCommandGraph(bool keep_graph, size_t encode_ahead)
     : keep_graph_(keep_graph), encode_ahead_(encode_ahead) {}
 
 // Takes the capture off the stream, so that nothing that other threads do from here on is part of it.
-static std::unique_ptr<MPSGraphCapture> takeOff(std::unique_ptr<MPSGraphCapture>& underway) {
+static std::unique_ptr<MPSGraphCapture> detachFromStream(std::unique_ptr<MPSGraphCapture>& underway) {
   auto* stream = getCurrentMPSStream();
   std::unique_ptr<MPSGraphCapture> capture = std::move(underway);
   auto* ending = capture.get();
-  ending->belongToNoThread();
+  ending->recordNoThread();
   stream->runOnQueue([&] {
     stream->endKernelCoalescing();
     TORCH_INTERNAL_ASSERT(stream->capture() == ending);
@@ -45,7 +45,7 @@ MPSCommandGraph::~MPSCommandGraph() {
   try {
     // without the lock, which must not be taken on the queue: nobody else has the graph
     if (capture_) {
-      takeOff(capture_);
+      detachFromStream(capture_);
     }
   } catch (const std::exception& error) {
     TORCH_WARN("torch.mps graph capture could not be ended while its graph was destroyed: ", error.what());
@@ -79,7 +79,10 @@ void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool,
         freeze_host_reads, used_pool, std::move(generators), check_input_liveness, link_limit > 0 || keep_graph_);
     stream->setCapture(capture_.get());
   });
-  capture_->belongToThisThread();
+  if (keep_graph_) {
+    capture_->wantLines();
+  }
+  capture_->recordThisThread();
   pool_ = used_pool;
   failure_.clear();
   link_limit_ = link_limit;
@@ -88,7 +91,7 @@ void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool,
 void MPSCommandGraph::captureEnd() {
   std::lock_guard lock(mutex_);
   TORCH_CHECK(capture_, "torch.mps graph capture: capture_end() was called on a graph that is not being captured.");
-  const auto capture = takeOff(capture_);
+  const auto capture = detachFromStream(capture_);
   auto* stream = getCurrentMPSStream();
   auto recording = capture->finish(stream->device(), stream->compilationDescriptor());
   replay_ = keep_graph_ ? nullptr : makeReplay(recording, link_limit_);
@@ -115,7 +118,7 @@ void MPSCommandGraph::instantiate(std::optional<size_t> link_limit) {
 void MPSCommandGraph::captureAbort(const std::string& reason) {
   std::lock_guard lock(mutex_);
   if (capture_) {
-    takeOff(capture_);
+    detachFromStream(capture_);
   }
   if (!recording_) {
     failure_ = reason;

@@ -161,6 +161,7 @@ MPSCommandGraphDump MPSCommandGraph::dump() const {
     for (const auto i : c10::irange(recording_->steps.size())) {
       auto step = std::visit(describer, recording_->steps[i]);
       step.op = recording_->operators[i];
+      step.line = i < recording_->lines.size() ? recording_->lines[i] : "";
       if (const auto part = parts.find(&recording_->steps[i]); part != parts.end()) {
         step.numbers.emplace_back("stretch", std::vector<uint64_t>{part->second.first});
         const auto& written = part->second.second->written;

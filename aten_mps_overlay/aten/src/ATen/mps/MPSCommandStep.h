@@ -97,7 +97,7 @@ struct MPSKernelStep {
 };
 
 /// Where the data that an MPSGraph takes or gives lies.
-struct MPSTensorPlace {
+struct MPSTensorLocation {
   // what its bytes are counted in: the buffer, or the heap if other buffers may lie on the same memory. Only compared.
   const void* region = nullptr;
   size_t begin = 0; // in bytes
@@ -135,7 +135,7 @@ inline MPSByteRange rangeOf(id<MTLBuffer> buffer, size_t begin, size_t end) {
 }
 
 /// By tensor data.
-using MPSTensorPlaces = std::unordered_map<const void*, MPSTensorPlace>;
+using MPSTensorLocations = std::unordered_map<const void*, MPSTensorLocation>;
 
 /// One run of an MPSGraph. `executable`, `inputs` and `results` are filled in when the capture ends.
 struct MPSGraphRunStep {
@@ -146,7 +146,7 @@ struct MPSGraphRunStep {
   MPSRetained<NSArray<MPSGraphTensorData*>*> inputs;
   MPSRetained<NSArray<MPSGraphTensorData*>*> results;
   // of inputs and results as far as they are known; only for captures that link
-  std::shared_ptr<const MPSTensorPlaces> places;
+  std::shared_ptr<const MPSTensorLocations> locations;
 };
 
 struct MPSCopyStep {

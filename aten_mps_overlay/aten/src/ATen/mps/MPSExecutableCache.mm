@@ -201,9 +201,9 @@ MPSExecutableRun MPSExecutableCache::get(MPSGraph* graph,
   run.inputs = inOrder(run.executable.feedTensors, feeds);
   run.results = inOrder(run.executable.targetTensors, targets);
   if (!run.inputs || !run.results) {
-    run.problem = "the executable of an MPSGraph takes or gives other tensors (" +
+    run.problem = "the executable of an MPSGraph has other feeds and results (" +
         std::to_string([run.executable feedTensors].count) + " and " +
-        std::to_string([run.executable targetTensors].count) + ") than the graph was run with (" +
+        std::to_string([run.executable targetTensors].count) + ") than the graph run had (" +
         std::to_string(feeds.count) + " and " + std::to_string(targets.count) + ")";
     run.executable = nil;
   }

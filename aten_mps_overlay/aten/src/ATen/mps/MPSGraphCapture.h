@@ -25,7 +25,7 @@ class MPSGraphCapture final : public MPSKernelRecorder {
                   MPSGraphPool pool,
                   std::vector<Generator> generators,
                   bool check_input_liveness,
-                  bool notes_places);
+                  bool notes_locations);
   ~MPSGraphCapture() override;
 
   bool freezesHostReads() const {
@@ -33,9 +33,9 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   }
 
   /// Records the calling thread from now on. Off the queue.
-  void belongToThisThread();
+  void recordThisThread();
   /// Records no thread any more. On any thread; on the queue only when a graph is destroyed there.
-  void belongToNoThread();
+  void recordNoThread();
 
   // Called by the stream, on its queue.
   /// True if what is encoded now is part of the capture.
@@ -61,6 +61,13 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   bool hasUnnamed();
   /// Says where they were used: "aten::mul at train.py:3 (step)".
   void nameUses(const std::string& use);
+  /// Asks for the lines of the program that submit the steps.
+  void wantLines() {
+    wants_lines_ = true;
+  }
+  /// Whether there are steps without a line, though they are wanted.
+  bool lacksLines();
+  void setLines(const std::string& line);
   void keepTensor(const TensorBase& tensor) {
     keepBuffer(tensor.storage().data());
   }
@@ -68,12 +75,12 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   void checkStatus(const Tensor& status, const std::string& message);
   void keepPart(std::shared_ptr<const MPSRecording> part);
   /// Whether graph runs are to be linked, for which it must be known where their data lies.
-  bool notesPlaces() const {
-    return notes_places_;
+  bool notesLocations() const {
+    return notes_locations_;
   }
   /// Remembers where the data of `object`, an MPSGraphTensorData or MPSNDArray, lies.
-  void notePlace(id object, MPSTensorPlace place);
-  void notePlaceOf(id object, id other);
+  void noteLocation(id object, MPSTensorLocation place);
+  void noteLocationOf(id object, id other);
   /// True when a replay is to draw from the generator again.
   bool isRegistered(const GeneratorImpl* generator) const;
   /// Counts numbers drawn from a generator (and 1) and the steps by which a replay draws them again (and -1).
@@ -126,7 +133,7 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   const std::vector<Generator> generators_;
   std::atomic<int> unrecorded_draws_{0};
   const bool check_input_liveness_;
-  const bool notes_places_;
+  const bool notes_locations_;
   MPSHostComputations host_computations_;
   // observes the operators of the threads that work for the capture, and tells them from others: autograd hands it on
   std::atomic<CallbackHandle> operator_observer_{0};
@@ -142,13 +149,14 @@ class MPSGraphCapture final : public MPSKernelRecorder {
   std::unordered_map<const TensorImpl*, size_t> watched_places_;
   // in watched_
   std::vector<size_t> unnamed_;
-  MPSTensorPlaces places_;
-  // keeps the addresses in places_ from being used again
+  MPSTensorLocations locations_;
+  // keeps the addresses in locations_ from being used again
   std::vector<MPSRetained<id>> placed_;
   // bytes that no kernel has taken yet
   std::vector<std::pair<std::vector<uint8_t>, std::shared_ptr<MPSHostRefresh>>> expected_bytes_;
   std::string refusal_;
   bool warned_host_read_ = false;
+  bool wants_lines_ = false;
   bool stopped_ = false;
 };
 

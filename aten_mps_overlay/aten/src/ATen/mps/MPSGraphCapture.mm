@@ -102,6 +102,18 @@ void nameUses(const RecordFunction& function) {
   }
 }
 
+// Says in debug dumps where the steps that are new were submitted.
+void nameSteps(bool by_operator) {
+  if (const MPSCaptureUnderway capture; !capture || !capture->lacksLines()) {
+    return;
+  }
+  // takes the interpreter's lock, so that the capture must not be held
+  const std::string line = by_operator ? programLine() : "";
+  if (const MPSCaptureUnderway capture; capture) {
+    capture->setLines(line);
+  }
+}
+
 // The forward pass of a leaf may have run before the block.
 void watchGradientTarget(const RecordFunction& function) {
   if (std::strcmp(function.name(), "torch::autograd::AccumulateGrad") != 0) {
@@ -131,6 +143,9 @@ std::unique_ptr<ObserverContext> observeInputs(const RecordFunction& function) {
     return nullptr; // a profiler's range: may end out of turn, or on another thread
   }
   observe(function.inputs(), MPSGraphCapture::Seen::GIVEN);
+  if (accesses_now.empty()) {
+    nameSteps(/*by_operator=*/false); // of a replay in the block
+  }
   auto running = std::make_unique<Running>(function, accesses_now.empty() ? nullptr : accesses_now.back());
   accesses_now.push_back(&running->access);
   beginOperator(function);
@@ -144,6 +159,7 @@ void observeOutputs(const RecordFunction& function, ObserverContext* context) {
     accesses_now.pop_back();
     endOnHost(function, static_cast<Running*>(context)->access);
     endOperator();
+    nameSteps(/*by_operator=*/true);
   }
   const auto& outputs = function.outputs();
   observe(c10::ArrayRef<const IValue>(outputs.data(), outputs.size()), MPSGraphCapture::Seen::RETURNED);
@@ -155,11 +171,11 @@ MPSGraphCapture::MPSGraphCapture(bool freeze_host_reads,
                                  MPSGraphPool pool,
                                  std::vector<Generator> generators,
                                  bool check_input_liveness,
-                                 bool notes_places)
+                                 bool notes_locations)
     : freeze_host_reads_(freeze_host_reads),
       generators_(std::move(generators)),
       check_input_liveness_(check_input_liveness),
-      notes_places_(notes_places),
+      notes_locations_(notes_locations),
       recording_(std::make_shared<MPSRecording>()) {
   recording_->pool.emplace(pool);
   recording_->overwrites.emplace(pool);
@@ -169,11 +185,11 @@ MPSGraphCapture::MPSGraphCapture(bool freeze_host_reads,
 }
 
 MPSGraphCapture::~MPSGraphCapture() {
-  belongToNoThread();
+  recordNoThread();
   stop();
 }
 
-void MPSGraphCapture::belongToThisThread() {
+void MPSGraphCapture::recordThisThread() {
   removeObserver(last_observer); // of a capture that another thread has ended
   // sees the tensors as the caller passes and gets them: kernels get views and temporaries of them
   operator_observer_ = addThreadLocalCallback(RecordFunctionCallback(&observeInputs, &observeOutputs)
@@ -186,7 +202,7 @@ void MPSGraphCapture::belongToThisThread() {
   setCaptureUnderway(operator_observer_);
 }
 
-void MPSGraphCapture::belongToNoThread() {
+void MPSGraphCapture::recordNoThread() {
   {
     std::lock_guard lock(underway_mutex);
     if (underway != this) {
@@ -207,8 +223,8 @@ bool MPSGraphCapture::records() {
   const auto submission = MPSSubmission::current();
   if (!submission.is_known) {
     refuse(
-        "work came to the stream's queue by dispatch_sync() on a thread that does not work for the capture, so that it "
-        "is not known whether it belongs to it. Submit it with at::native::mps::dispatch_sync_with_rethrow()");
+        "a thread that does not work for the capture ran a block of dispatch_sync() on the stream's queue, so the capture "
+        "can't tell which thread submitted the block. Submit it with at::native::mps::dispatch_sync_with_rethrow()");
   }
   return submission.capture != 0 && submission.capture == operator_observer_;
 }
@@ -306,6 +322,16 @@ void MPSGraphCapture::nameUses(const std::string& use) {
   host_computations_.nameUses(use);
 }
 
+bool MPSGraphCapture::lacksLines() {
+  std::lock_guard lock(mutex_);
+  return wants_lines_ && recording_->lines.size() < recording_->steps.size();
+}
+
+void MPSGraphCapture::setLines(const std::string& line) {
+  std::lock_guard lock(mutex_);
+  recording_->lines.resize(recording_->steps.size(), line);
+}
+
 // Steps before the move use the old memory, those after it the new. Running the block again would do the same to a
 // tensor made in it, but not to one from before.
 void MPSGraphCapture::refuseMove(const MPSWatchedTensor& tensor) {
@@ -331,27 +357,28 @@ bool MPSGraphCapture::isRegistered(const GeneratorImpl* generator) const {
 
 void MPSGraphCapture::keepPart(std::shared_ptr<const MPSRecording> part) {
   std::lock_guard lock(mutex_);
-  TORCH_CHECK(!part->usesPool(recording_->pool->pool()),
-              "torch.mps graph capture: a graph was replayed that has its memory in the pool of this capture, where it "
-              "would write over memory of the block. Capture one of the two with another pool.");
+  TORCH_CHECK(
+      !part->usesPool(recording_->pool->pool()),
+      "torch.mps graph capture: the block replays a graph whose memory is in the pool of this capture. The replay "
+      "would overwrite memory of the block. Capture one of the two graphs with another pool.");
   recording_->parts.push_back(std::move(part));
 }
 
-void MPSGraphCapture::notePlace(id object, MPSTensorPlace place) {
+void MPSGraphCapture::noteLocation(id object, MPSTensorLocation place) {
   std::lock_guard lock(mutex_);
-  if (places_.insert_or_assign(object, std::move(place)).second) {
+  if (locations_.insert_or_assign(object, std::move(place)).second) {
     placed_.emplace_back(object);
   }
 }
 
-void MPSGraphCapture::notePlaceOf(id object, id other) {
+void MPSGraphCapture::noteLocationOf(id object, id other) {
   std::lock_guard lock(mutex_);
-  const auto known = places_.find(other);
-  if (known == places_.end()) {
+  const auto known = locations_.find(other);
+  if (known == locations_.end()) {
     return;
   }
-  const MPSTensorPlace place = known->second;
-  if (places_.insert_or_assign(object, place).second) {
+  const MPSTensorLocation place = known->second;
+  if (locations_.insert_or_assign(object, place).second) {
     placed_.emplace_back(object);
   }
 }
@@ -366,18 +393,18 @@ void MPSGraphCapture::recordGraphRun(MPSGraph* graph, NSDictionary* feeds, NSDic
   // callers may go on to change a mutable dictionary
   step.feeds = [[feeds copy] autorelease];
   step.targets = [[targets copy] autorelease];
-  if (notes_places_) {
-    auto places = std::make_shared<MPSTensorPlaces>();
+  if (notes_locations_) {
+    auto locations = std::make_shared<MPSTensorLocations>();
     std::lock_guard lock(mutex_);
     for (NSDictionary* all : {feeds, targets}) {
       for (MPSGraphTensorData* data in all.allValues) {
-        const auto known = places_.find(data);
-        if (known != places_.end()) {
-          places->insert(*known);
+        const auto known = locations_.find(data);
+        if (known != locations_.end()) {
+          locations->insert(*known);
         }
       }
     }
-    step.places = std::move(places);
+    step.locations = std::move(locations);
   }
   recordStep(std::move(step));
 }
@@ -540,7 +567,7 @@ std::shared_ptr<const MPSRecording> MPSGraphCapture::finish(id<MTLDevice> device
     std::swap(versions, versions_);
     watched_places_.clear();
     unnamed_.clear();
-    places_.clear();
+    locations_.clear();
   }
   refuseAt(host_computations_.endBlock());
   // not under the lock: looking at a tensor may turn out to be its last use, which frees memory
@@ -554,8 +581,8 @@ std::shared_ptr<const MPSRecording> MPSGraphCapture::finish(id<MTLDevice> device
     }
     if (!expected_bytes_.empty() && refusal_.empty()) {
       refusal_ =
-          "the offset of a generator moved on in a way that a replay can't repeat: no kernel took seed and offset by one "
-          "setBytes:. Set it, or draw, before the capture";
+          "the offset of a generator advanced, but no kernel received the seed and the offset in one setBytes: call, so a "
+          "replay can't repeat the draw. Set the offset or draw the numbers before the capture";
     }
     TORCH_CHECK(refusal_.empty(), "torch.mps graph capture: ", refusal_, ". The capture was dropped.");
   }

@@ -184,7 +184,7 @@ std::string MPSHostComputations::begin(const RecordFunction& function, const MPS
   for (const auto& use : access.uses) {
     if (!use.is_written && isComputed(use)) {
       const auto* known = find(use.storage._unsafe_get_target());
-      return c10::str(known->reason, ", which ", function.name(), " takes on the device. ", cure);
+      return c10::str(known->reason, ", and ", function.name(), " reads that tensor on the device. ", cure);
     }
   }
   return "";
@@ -354,8 +354,8 @@ std::string MPSHostComputations::endBlock() const {
     }
     if (known.storage.use_count() == 1 + known.copies * MPSHostSource::storage_references) {
       return c10::str(
-          "the block made a CPU tensor of memory of numpy, or of another library, and copied it to the "
-          "device: a replay would copy the same values. ",
+          "the block made a CPU tensor from memory of numpy or another library and copied it to the device. A replay "
+          "would copy the same values. ",
           cure);
     }
   }

@@ -25,7 +25,7 @@ class MPSIndirectCommands {
   // fewer can't be worth a command buffer
   static constexpr size_t kFewest = 4;
   // Metal executes no more by one call
-  static constexpr size_t kMost = 16384;
+  static constexpr size_t kMostCommands = 16384;
 
   /// Whether commands can hold such a kernel: it is dispatched directly, has no threadgroup memory, and its function
   /// can be in an indirect command buffer.

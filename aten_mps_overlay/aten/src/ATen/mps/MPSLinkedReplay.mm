@@ -83,10 +83,12 @@ class ResultTypes {
   std::unordered_map<const void*, MPSRetained<Types>> known_;
 };
 
-bool findPlaces(NSArray<MPSGraphTensorData*>* all, const MPSTensorPlaces& places, std::vector<MPSTensorPlace>& found) {
+bool findLocations(NSArray<MPSGraphTensorData*>* all,
+                   const MPSTensorLocations& locations,
+                   std::vector<MPSTensorLocation>& found) {
   for (MPSGraphTensorData* data in all) {
-    const auto known = places.find(data);
-    if (known == places.end() || known->second.itemsize == 0) {
+    const auto known = locations.find(data);
+    if (known == locations.end() || known->second.itemsize == 0) {
       return false;
     }
     found.push_back(known->second);
@@ -97,8 +99,8 @@ bool findPlaces(NSArray<MPSGraphTensorData*>* all, const MPSTensorPlaces& places
 std::optional<MPSLinkCandidate> makeCandidate(const MPSGraphRunStep& run, size_t step, ResultTypes& types) {
   MPSLinkCandidate candidate;
   candidate.step = step;
-  if (!run.places || !findPlaces(run.inputs.get(), *run.places, candidate.inputs) ||
-      !findPlaces(run.results.get(), *run.places, candidate.results)) {
+  if (!run.locations || !findLocations(run.inputs.get(), *run.locations, candidate.inputs) ||
+      !findLocations(run.results.get(), *run.locations, candidate.results)) {
     return std::nullopt;
   }
   Types result_types = types.get(run);
@@ -139,9 +141,9 @@ class AccessCollector {
 
   MPSStepAccesses operator()(const MPSGraphRunStep& run) {
     MPSStepAccesses accesses;
-    std::vector<MPSTensorPlace> inputs, results;
-    if (!run.places || !findPlaces(run.inputs.get(), *run.places, inputs) ||
-        !findPlaces(run.results.get(), *run.places, results)) {
+    std::vector<MPSTensorLocation> inputs, results;
+    if (!run.locations || !findLocations(run.inputs.get(), *run.locations, inputs) ||
+        !findLocations(run.results.get(), *run.locations, results)) {
       accesses.is_unknown = true;
       return accesses;
     }

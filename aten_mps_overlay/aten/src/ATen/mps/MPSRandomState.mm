@@ -15,10 +15,10 @@ static constexpr size_t kStateLength = detail::PHILOX_STATE_N * sizeof(uint32_t)
 static void checkRegistered(const MPSGraphCapture& capture, const GeneratorImpl* generator) {
   TORCH_CHECK(
       capture.isRegistered(generator),
-      "torch.mps graph capture: random numbers were drawn from a generator that the graph does not know",
+      "torch.mps graph capture: random numbers were drawn from an unregistered generator",
       inOperator(),
-      ", so that replays could not draw on. Call graph.register_generator_state(generator) before the capture, or use "
-      "the default generator.");
+      ", so replays could not continue its sequence. Call graph.register_generator_state(generator) before the capture, "
+      "or use the default generator.");
 }
 
 namespace {
@@ -110,8 +110,8 @@ MPSGraphTensorData* recordDraw(MPSGeneratorImpl* generator) {
   MPSShape* shape = @[ @(detail::PHILOX_STATE_N) ];
   MPSGraphTensorData* data = [[[MPSGraphTensorData alloc] initWithMTLBuffer:state shape:shape
                                                                    dataType:MPSDataTypeInt32] autorelease];
-  if (capture->notesPlaces()) {
-    capture->notePlace(data, {state, 0, {detail::PHILOX_STATE_N}, {1}, MPSDataTypeInt32, sizeof(int32_t)});
+  if (capture->notesLocations()) {
+    capture->noteLocation(data, {state, 0, {detail::PHILOX_STATE_N}, {1}, MPSDataTypeInt32, sizeof(int32_t)});
   }
   return data;
 }

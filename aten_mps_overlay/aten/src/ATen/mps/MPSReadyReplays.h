@@ -22,11 +22,11 @@ struct MPSReadyReplay {
 
 /// Encodes the next replays of one graph on another thread. A command queue has
 /// a limit of uncompleted command buffers, 64 by default, at which making
-/// another one blocks. So all graphs together hold at most kMost ready replays;
-/// the graph that was replayed least recently loses its.
+/// another one blocks. So all graphs together hold at most kMostReady ready
+/// replays; the graph that was replayed least recently loses its.
 class MPSReadyReplays : public std::enable_shared_from_this<MPSReadyReplays> {
  public:
-  static constexpr size_t kMost = 16;
+  static constexpr size_t kMostReady = 16;
 
   /// `encode` is called on one thread at a time, and not after close(). If it
   /// raises, no more replays are encoded ahead.

@@ -50,7 +50,7 @@ MPSReadyReplays::All& MPSReadyReplays::all() {
 }
 
 MPSReadyReplays::MPSReadyReplays(size_t wanted, std::function<MPSReadyReplay()> encode)
-    : wanted_(std::min(wanted, kMost)), encode_(std::move(encode)) {}
+    : wanted_(std::min(wanted, kMostReady)), encode_(std::move(encode)) {}
 
 MPSReadyReplays::~MPSReadyReplays() {
   close();
@@ -65,7 +65,7 @@ void MPSReadyReplays::prepare() {
   }
   all.graphs.erase(std::remove(all.graphs.begin(), all.graphs.end(), this), all.graphs.end());
   while (ready_.size() + begun_ < wanted_) {
-    if (all.count == kMost) {
+    if (all.count == kMostReady) {
       const auto other =
           std::find_if(all.graphs.begin(), all.graphs.end(), [](const auto* graph) { return !graph->ready_.empty(); });
       if (other == all.graphs.end()) {

@@ -21,6 +21,8 @@ struct MPSRecording {
   std::vector<MPSCommandStep> steps;
   // by step: the operator that submitted it, or ""
   std::vector<std::string> operators;
+  // by step: the line of the program that called the operator, as "train.py:12 (step)", or ""; for debug dumps
+  std::vector<std::string> lines;
   // how many of the steps copy what the block made on the host, which is the same each time
   size_t constants = 0;
   // the executables of the graph runs, each once

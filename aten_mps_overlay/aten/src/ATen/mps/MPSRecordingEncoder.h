@@ -38,7 +38,7 @@ struct MPSKernelRecorder {
 
 /// As setBytes:length:atIndex:, for bytes of which it is known that each replay gets new ones.
 - (void)setRefreshedBytes:(std::shared_ptr<const at::mps::MPSRefreshedBytes>)refreshed
-                   nowAre:(const void*)bytes
+                 newBytes:(const void*)bytes
                   atIndex:(NSUInteger)index;
 
 @end

@@ -84,7 +84,8 @@ using namespace at::mps;
   [_encoder setBufferOffset:offset atIndex:index];
   auto& binding = [self bindingAtIndex:index];
   if (binding.holds_bytes) {
-    _recorder->refuse("the compute encoder was given an offset for bytes that setBytes: had put there");
+    _recorder->refuse(
+        "setBufferOffset:atIndex: was called for an index that holds bytes of setBytes:, which a captured graph can't repeat");
   }
   binding.offset = offset;
 }
@@ -100,7 +101,7 @@ using namespace at::mps;
 }
 
 - (void)setRefreshedBytes:(std::shared_ptr<const MPSRefreshedBytes>)refreshed
-                   nowAre:(const void*)bytes
+                 newBytes:(const void*)bytes
                   atIndex:(NSUInteger)index {
   [self bindBytes:bytes length:refreshed->length atIndex:index].refreshed = std::move(refreshed);
 }

@@ -19,7 +19,7 @@ MPSReplay::MPSReplay(std::shared_ptr<const MPSRecording> recording,
                      MPSStream* stream)
     : recording_(std::move(recording)), refreshes_(recording_->steps) {
   for (const auto& step : recording_->steps) {
-    if (!refreshes_.isEarly(step)) {
+    if (!refreshes_.isInFirstBlit(step)) {
       order_.push_back(&step);
     }
   }
@@ -106,7 +106,7 @@ void MPSReplay::submitNow(MPSStream* stream) const {
   recording_->countReplay();
   // The watch keeps the executables until the GPU is done: the graph may be dropped earlier.
   MPSReplayWatch watch(stream, used_.get());
-  watch.look();
+  watch.watchCommandBuffer();
   MPSStepEncoder encoder(stream, watch, refreshes_, staging.get());
   if (stream->recordingCapture()) {
     for (const auto i : c10::irange(recording_->steps.size())) {
@@ -125,14 +125,14 @@ void MPSReplay::submitReady(MPSStream* stream, MPSReadyReplay ready) const {
   refreshes_.write(ready.staging.get());
   recording_->countReplay();
   MPSReplayWatch watch(stream, used_.get(), ready.command_buffer.get());
-  watch.look();
+  watch.watchCommandBuffer();
   refreshes_.giveBackAfter(watch, std::move(ready.staging));
   ready_->prepareAfter(ready.command_buffer.get().commandBuffer);
   stream->commitAfterEarlierWork(ready.command_buffer.get());
 }
 
 void MPSReplay::encode(MPSStepEncoder& steps, MPSCommandBuffer* command_buffer, id<MTLBuffer> staging) const {
-  refreshes_.encodeEarly(command_buffer, staging);
+  refreshes_.encodeFirstBlit(command_buffer, staging);
   if (plan_) {
     plan_->encode(steps, staging);
   } else {

@@ -234,14 +234,14 @@ class KernelCalls {
 // Lays down the calls of all steps: decides what shares an encoder, and where the GPU may begin.
 class Planner {
  public:
-  Planner(MPSReplayCalls& made, const Constants& constants, const MPSReplayRefreshes& refreshes)
-      : made_(made), constants_(constants), refreshes_(refreshes), kernels_(made, constants, refreshes) {}
+  Planner(MPSReplayCalls& made, const Constants& constants, const MPSReplayRefreshes& refreshes, size_t steps)
+      : made_(made), constants_(constants), refreshes_(refreshes), kernels_(made, constants, refreshes), left_(steps) {}
 
   /// Plans the step, and those after it that go with it. Returns the first of the rest.
   size_t add(const MPSStepOrder& steps, size_t first, id<MTLDevice> device) {
     if (indirect_commands_ && first >= refused_until_) {
       size_t end = first;
-      while (end < steps.size() && end - first < MPSIndirectCommands::kMost && canBeIndirect(*steps[end])) {
+      while (end < steps.size() && end - first < MPSIndirectCommands::kMostCommands && canBeIndirect(*steps[end])) {
         end++;
       }
       if (end - first >= MPSIndirectCommands::kFewest && addIndirect(steps, first, end, device)) {
@@ -260,6 +260,7 @@ class Planner {
     const auto* kernel = std::get_if<MPSKernelStep>(&step);
     const bool uses_encoder = usesComputeEncoder(step);
     commitNowAndThen(uses_encoder);
+    left_--;
     if (kernel) {
       kernels_.add(*kernel);
     } else if (uses_encoder) {
@@ -297,6 +298,7 @@ class Planner {
       return false;
     }
     commitNowAndThen(/*is_kernel=*/true);
+    left_ -= end - first;
     kernels_.addOpaque(Kind::EXECUTE, commands.get());
     made_.indirect.push_back(std::move(commands));
     after_kernel_ = true;
@@ -314,15 +316,16 @@ class Planner {
     return direct.calls.size();
   }
 
-  // The GPU begins after 32 calls, and has more to do long before it is done with those: two commits, since each costs
-  // GPU time, too. Where a kernel follows another one its bindings would be lost, so that waits for a better place, but
-  // not for ever.
+  // The GPU begins early in a long replay, and has more to do long before it is done with that: two commits, since each
+  // costs time on CPU and GPU. Where a kernel follows another one its bindings would be lost, so that waits for a better
+  // place, but not for ever.
   void commitNowAndThen(bool is_kernel) {
     constexpr size_t most_commits = 2;
     constexpr size_t growth = 8;
+    constexpr size_t fewest_left = 64;
     const size_t calls = made_.calls.size() - committed_calls_;
     const size_t limit = is_kernel && after_kernel_ ? 2 * piece_ : piece_;
-    if (calls < limit || commits_ == most_commits) {
+    if (calls < limit || commits_ == most_commits || left_ < fewest_left) {
       return;
     }
     commits_++;
@@ -343,6 +346,8 @@ class Planner {
   size_t refused_until_ = 0;
   size_t commits_ = 0;
   size_t committed_calls_ = 0;
+  // steps that are not planned yet
+  size_t left_;
   size_t piece_ = 32;
   bool after_kernel_ = false;
 };
@@ -361,7 +366,7 @@ MPSReplayPlan::MPSReplayPlan(const MPSStepOrder& steps, const MPSReplayRefreshes
     }
   }
   made_.constants = [constants.newBuffer(device) autorelease];
-  Planner planner(made_, constants, refreshes);
+  Planner planner(made_, constants, refreshes, steps.size());
   for (size_t next = 0; next < steps.size();) {
     next = planner.add(steps, next, device);
   }

@@ -61,7 +61,7 @@ class MPSReplayRefreshes {
   /// Whether the bytes of a step go to the device before all other work. Those
   /// whose destination is their own do, together: earlier replays have read
   /// theirs by then, since the GPU works in the order of the stream.
-  bool isEarly(const MPSCommandStep& step) const;
+  bool isInFirstBlit(const MPSCommandStep& step) const;
   /// Raises when the host could not give the device what a step needs.
   void check() const;
   /// A staging buffer that is not in use; none if the steps need none.
@@ -77,7 +77,7 @@ class MPSReplayRefreshes {
     return offsets_.at(owner);
   }
   /// Copies to the device what goes before all other work, if anything does.
-  void encodeEarly(MPSCommandBuffer* command_buffer, id<MTLBuffer> staging)
+  void encodeFirstBlit(MPSCommandBuffer* command_buffer, id<MTLBuffer> staging)
       const;
   /// Lets a later replay have the buffer when the GPU is done with `reader`,
   /// the last command buffer that uses it.
@@ -89,7 +89,7 @@ class MPSReplayRefreshes {
   std::vector<std::pair<MPSHostRefresh*, size_t>> refreshes_;
   std::unordered_map<const void*, size_t> offsets_;
   // in the order of the steps, which lie in one vector
-  std::set<const MPSHostRefreshStep*> early_;
+  std::set<const MPSHostRefreshStep*> in_first_blit_;
   // shared with handlers that may run after the graph is gone
   std::shared_ptr<MPSStagingBuffers> staging_;
 };

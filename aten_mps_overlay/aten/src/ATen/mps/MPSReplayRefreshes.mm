@@ -84,14 +84,14 @@ MPSReplayRefreshes::MPSReplayRefreshes(const std::vector<MPSCommandStep>& steps)
   for (const auto& step : steps) {
     const auto* refresh = std::get_if<MPSHostRefreshStep>(&step);
     if (refresh && refresh->owns_destination && uses.at(refresh->destination.get()) == 1) {
-      early_.insert(refresh);
+      in_first_blit_.insert(refresh);
     }
   }
   staging_ = std::make_shared<MPSStagingBuffers>(total, /*are_used_again=*/!has_statuses);
 }
 
-bool MPSReplayRefreshes::isEarly(const MPSCommandStep& step) const {
-  return early_.count(std::get_if<MPSHostRefreshStep>(&step)) > 0;
+bool MPSReplayRefreshes::isInFirstBlit(const MPSCommandStep& step) const {
+  return in_first_blit_.count(std::get_if<MPSHostRefreshStep>(&step)) > 0;
 }
 
 void MPSReplayRefreshes::check() const {
@@ -111,12 +111,12 @@ void MPSReplayRefreshes::write(id<MTLBuffer> staging) const {
   }
 }
 
-void MPSReplayRefreshes::encodeEarly(MPSCommandBuffer* command_buffer, id<MTLBuffer> staging) const {
-  if (early_.empty()) {
+void MPSReplayRefreshes::encodeFirstBlit(MPSCommandBuffer* command_buffer, id<MTLBuffer> staging) const {
+  if (in_first_blit_.empty()) {
     return;
   }
   id<MTLBlitCommandEncoder> encoder = [command_buffer blitCommandEncoder];
-  for (const auto* refresh : early_) {
+  for (const auto* refresh : in_first_blit_) {
     encodeCopy(encoder, {staging, refresh->destination, refresh->length, offsetOf(refresh), refresh->offset});
   }
   [encoder endEncoding];

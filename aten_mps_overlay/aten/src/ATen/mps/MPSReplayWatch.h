@@ -19,8 +19,9 @@ class MPSReplayWatch {
 
   /// Watches the current command buffer, if it is a new one. Call it before the first step, and after each step that
   /// may have committed.
-  void look();
-  /// When the current command buffer completes, asks `problem` for an error that Metal does not report. After look().
+  void watchCommandBuffer();
+  /// When the current command buffer completes, asks `problem` for an error that Metal does not report. After
+  /// watchCommandBuffer().
   void watch(std::string (^problem)(id<MTLCommandBuffer>));
   /// Calls the block when the GPU is done with the last one.
   void afterwards(void (^block)());

@@ -2,7 +2,7 @@
 
 namespace at::mps {
 
-void MPSReplayWatch::look() {
+void MPSReplayWatch::watchCommandBuffer() {
   id<MTLCommandBuffer> command_buffer =
       (command_buffer_ ? command_buffer_ : stream_->recordedCommandBuffer()).commandBuffer;
   if (command_buffer != watched_.get()) {

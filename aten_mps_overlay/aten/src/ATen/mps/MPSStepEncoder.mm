@@ -42,7 +42,7 @@ void MPSStepEncoder::endComputeEncoder() {
 void MPSStepEncoder::commit() {
   if (stream_) {
     stream_->synchronize(SyncType::COMMIT);
-    watch_->look();
+    watch_->watchCommandBuffer();
   }
 }
 
@@ -104,13 +104,13 @@ void MPSStepEncoder::bindRefreshed(const MPSKernelBinding& binding, id<MTLComput
   if (!own) {
     own = std::make_shared<const MPSRefreshedBytes>(refreshed);
   }
-  [(MPSRecordingEncoder*)encoder setRefreshedBytes:own nowAre:bytes atIndex:binding.index];
+  [(MPSRecordingEncoder*)encoder setRefreshedBytes:own newBytes:bytes atIndex:binding.index];
 }
 
 void MPSStepEncoder::operator()(const MPSGraphRunStep& run) {
   encodeRun(commandBuffer(), run);
   if (watch_) {
-    watch_->look();
+    watch_->watchCommandBuffer();
   }
 }
 
@@ -120,7 +120,7 @@ void MPSStepEncoder::operator()(const MPSEncodeStep& object) {
   } else {
     encodeAlone(commandBuffer(), object);
     if (watch_) {
-      watch_->look();
+      watch_->watchCommandBuffer();
     }
   }
 }

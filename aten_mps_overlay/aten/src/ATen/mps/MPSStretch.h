@@ -17,8 +17,8 @@ namespace at::mps {
 /// of the executable.
 struct MPSLinkCandidate {
   size_t step = 0; // position among the steps
-  std::vector<MPSTensorPlace> inputs;
-  std::vector<MPSTensorPlace> results;
+  std::vector<MPSTensorLocation> inputs;
+  std::vector<MPSTensorLocation> results;
   // shapes of what the executable gives, which its memory may have otherwise;
   // nothing for a result whose memory has another element type
   std::vector<std::optional<std::vector<int64_t>>> values;
@@ -127,7 +127,7 @@ class MPSStretchPlanner {
   bool isNeeded(
       const MPSStretch& stretch,
       size_t part,
-      const MPSTensorPlace& result,
+      const MPSTensorLocation& result,
       const std::vector<Overwritten>& overwritten) const;
   bool decideResults(MPSStretch& stretch) const;
   static bool hasConflict(const MPSStretch& stretch);

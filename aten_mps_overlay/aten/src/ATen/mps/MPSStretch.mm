@@ -7,12 +7,12 @@ namespace at::mps {
 
 namespace {
 
-bool isSame(const MPSTensorPlace& one, const MPSTensorPlace& other) {
+bool isSame(const MPSTensorLocation& one, const MPSTensorLocation& other) {
   return one.region == other.region && one.begin == other.begin && one.type == other.type && one.sizes == other.sizes &&
       one.strides == other.strides;
 }
 
-const MPSTensorPlace& placeOf(const MPSStretch& stretch, size_t placeholder) {
+const MPSTensorLocation& locationOf(const MPSStretch& stretch, size_t placeholder) {
   const auto [part, input] = stretch.placeholders[placeholder];
   return stretch.parts[part].run->inputs[input];
 }
@@ -67,7 +67,7 @@ MPSStretch beginOf(const MPSStretch& stretch, size_t length) {
 // What can be shown of a result that an earlier part leaves in `whole`.
 std::optional<std::vector<MPSViewStep>> show(const MPSLinkCandidate& run,
                                              size_t result,
-                                             const MPSTensorPlace& part,
+                                             const MPSTensorLocation& part,
                                              bool with_views) {
   const auto& value = run.values[result];
   auto view = value ? viewOf(run.results[result], *value, part) : std::nullopt;
@@ -166,7 +166,7 @@ bool MPSStretchPlanner::resolve(const MPSLinkCandidate& run, MPSStretch& stretch
     }
     if (!input.is_result) {
       for (input.placeholder = 0; input.placeholder < placeholders_before; input.placeholder++) {
-        if (isSame(placeOf(stretch, input.placeholder), place)) {
+        if (isSame(locationOf(stretch, input.placeholder), place)) {
           break;
         }
       }
@@ -184,7 +184,7 @@ bool MPSStretchPlanner::resolve(const MPSLinkCandidate& run, MPSStretch& stretch
 // Whether the memory of the result is read after the stretch while some of the result is still there.
 bool MPSStretchPlanner::isNeeded(const MPSStretch& stretch,
                                  size_t part,
-                                 const MPSTensorPlace& result,
+                                 const MPSTensorLocation& result,
                                  const std::vector<Overwritten>& overwritten) const {
   if (options_.keep_results) {
     return true;
@@ -219,7 +219,7 @@ bool MPSStretchPlanner::decideResults(MPSStretch& stretch) const {
 }
 
 bool MPSStretchPlanner::hasConflict(const MPSStretch& stretch) {
-  std::vector<std::pair<size_t, const MPSTensorPlace*>> written;
+  std::vector<std::pair<size_t, const MPSTensorLocation*>> written;
   for (const auto part : c10::irange(stretch.parts.size())) {
     const auto& one = stretch.parts[part];
     for (const auto i : c10::irange(one.written.size())) {
@@ -242,7 +242,7 @@ bool MPSStretchPlanner::hasConflict(const MPSStretch& stretch) {
       }
       for (const auto& [writer, result] : written) {
         // a part may write in the place of what it reads itself, as it does without a stretch
-        if (writer != reader && overlap(*result, placeOf(stretch, input.placeholder))) {
+        if (writer != reader && overlap(*result, locationOf(stretch, input.placeholder))) {
           return true;
         }
       }

@@ -103,7 +103,7 @@ std::string MPSTensorRecord::describeChange() const {
   std::ostringstream text;
   const auto now = living();
   if (!now) {
-    text << "has other memory now or is gone";
+    text << "has other memory now, or no longer exists";
   } else if (!now->has_storage()) {
     text << "has no storage now";
   } else if (!isMemoryOf(*now)) {
@@ -117,7 +117,7 @@ std::string MPSTensorRecord::describeChange() const {
   } else if (now->storage_offset() != offset_) {
     text << "now begins at element " << now->storage_offset() << " of its storage instead of " << offset_;
   } else {
-    text << "now is another conjugate or negative view";
+    text << "now has another conjugate or negative bit";
   }
   return text.str();
 }

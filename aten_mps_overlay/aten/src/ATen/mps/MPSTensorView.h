@@ -25,16 +25,16 @@ struct MPSViewStep {
 
 /// The end of the bytes that begin at `place.begin`; those in between may
 /// belong to it in part only.
-size_t endOf(const MPSTensorPlace& place);
-bool isDense(const MPSTensorPlace& place);
-bool overlap(const MPSTensorPlace& one, const MPSTensorPlace& other);
+size_t endOf(const MPSTensorLocation& place);
+bool isDense(const MPSTensorLocation& place);
+bool overlap(const MPSTensorLocation& one, const MPSTensorLocation& other);
 
 /// How to get what `part` shows from a value of the shape `value_sizes` that
 /// lies in `whole`; nothing if that can't be said. The element types have to be
 /// the same.
 std::optional<std::vector<MPSViewStep>> viewOf(
-    const MPSTensorPlace& whole,
+    const MPSTensorLocation& whole,
     c10::IntArrayRef value_sizes,
-    const MPSTensorPlace& part);
+    const MPSTensorLocation& part);
 
 } // namespace at::mps

@@ -18,7 +18,7 @@ struct Dimension {
 };
 
 // Those of more than one element, the largest stride first.
-std::vector<Dimension> sortedDimensions(const MPSTensorPlace& place) {
+std::vector<Dimension> sortedDimensions(const MPSTensorLocation& place) {
   std::vector<Dimension> dimensions;
   for (const auto i : c10::irange(place.sizes.size())) {
     if (place.sizes[i] != 1) {
@@ -32,7 +32,7 @@ std::vector<Dimension> sortedDimensions(const MPSTensorPlace& place) {
 }
 
 // Sizes and strides of the dimensions of more than one element.
-std::vector<std::pair<int64_t, int64_t>> layoutOf(const MPSTensorPlace& place) {
+std::vector<std::pair<int64_t, int64_t>> layoutOf(const MPSTensorLocation& place) {
   std::vector<std::pair<int64_t, int64_t>> layout;
   for (const auto i : c10::irange(place.sizes.size())) {
     if (place.sizes[i] != 1) {
@@ -129,7 +129,7 @@ bool cutOut(ViewBuilder& view, int64_t count, int64_t offset, const std::vector<
 
 } // namespace
 
-size_t endOf(const MPSTensorPlace& place) {
+size_t endOf(const MPSTensorLocation& place) {
   int64_t last = 0;
   for (const auto i : c10::irange(place.sizes.size())) {
     if (place.sizes[i] == 0) {
@@ -140,7 +140,7 @@ size_t endOf(const MPSTensorPlace& place) {
   return place.begin + static_cast<size_t>(last + 1) * place.itemsize;
 }
 
-bool isDense(const MPSTensorPlace& place) {
+bool isDense(const MPSTensorLocation& place) {
   const auto dimensions = sortedDimensions(place);
   int64_t stride = 1;
   for (auto dimension = dimensions.rbegin(); dimension != dimensions.rend(); ++dimension) {
@@ -152,13 +152,13 @@ bool isDense(const MPSTensorPlace& place) {
   return true;
 }
 
-bool overlap(const MPSTensorPlace& one, const MPSTensorPlace& other) {
+bool overlap(const MPSTensorLocation& one, const MPSTensorLocation& other) {
   return one.region == other.region && std::max(one.begin, other.begin) < std::min(endOf(one), endOf(other));
 }
 
-std::optional<std::vector<MPSViewStep>> viewOf(const MPSTensorPlace& whole,
+std::optional<std::vector<MPSViewStep>> viewOf(const MPSTensorLocation& whole,
                                                c10::IntArrayRef value_sizes,
-                                               const MPSTensorPlace& part) {
+                                               const MPSTensorLocation& part) {
   const int64_t count = c10::multiply_integers(whole.sizes);
   if (part.type != whole.type || part.region != whole.region || count == 0 || endOf(part) == part.begin ||
       c10::multiply_integers(value_sizes) != count) {

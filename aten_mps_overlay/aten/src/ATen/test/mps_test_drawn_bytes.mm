@@ -200,7 +200,7 @@ TEST_F(MPSDrawnBytesTest, DrawThatNoKernelTakesRaises) {
   MPSCommandGraph graph;
   graph.captureBegin();
   fill({result}, Takes::MORE);
-  expectRaised([&] { graph.captureEnd(); }, "no kernel took seed and offset");
+  expectRaised([&] { graph.captureEnd(); }, "no kernel received the seed and the offset");
 }
 
 TEST_F(MPSDrawnBytesTest, EarlierOffsetRaises) {
@@ -216,7 +216,7 @@ TEST_F(MPSDrawnBytesTest, UnknownGeneratorRaises) {
   generator = at::mps::detail::createMPSGenerator(5);
   MPSCommandGraph graph;
   graph.captureBegin();
-  expectRaised([&] { drawOnce(); }, "a generator that the graph does not know");
+  expectRaised([&] { drawOnce(); }, "an unregistered generator");
   graph.captureAbort();
 }
 

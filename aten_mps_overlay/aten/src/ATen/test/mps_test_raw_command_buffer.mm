@@ -47,7 +47,7 @@ TEST_F(MPSRawCommandBufferTest, RawCommandBuffer) {
   auto* stream = getCurrentMPSStream();
   auto x = full(1);
   graph.captureBegin();
-  expectRaised([&] { stream->commandBuffer(); }, "command buffer was taken");
+  expectRaised([&] { stream->commandBuffer(); }, "took the stream's raw command buffer");
   auto y = x.add(1);
   graph.captureEnd();
   x.fill_(4);
@@ -63,13 +63,13 @@ TEST_F(MPSRawCommandBufferTest, RawCommandBufferOnTheQueue) {
     EXPECT_TRUE(stream->commandBuffer());
   };
   graph.captureBegin();
-  expectRaised([&] { dispatch_sync_with_rethrow(stream->queue(), take); }, "command buffer was taken");
+  expectRaised([&] { dispatch_sync_with_rethrow(stream->queue(), take); }, "took the stream's raw command buffer");
   graph.captureAbort();
   // from here an exception would end the process
   graph.captureBegin();
   dispatch_sync(stream->queue(), take);
   auto y = x.add(1);
-  expectRaised([&] { graph.captureEnd(); }, "command buffer was taken");
+  expectRaised([&] { graph.captureEnd(); }, "took the stream's raw command buffer");
   expectRaised([&] { graph.replay(); }, "this graph is empty");
 }
 

@@ -103,7 +103,7 @@ TEST_F(MPSReadyReplaysTest, AfterAnErrorNothingIsPrepared) {
 TEST_F(MPSReadyReplaysTest, TheLeastRecentlyReplayedGraphLosesItsReplays) {
   std::vector<std::shared_ptr<MPSReadyReplays>> graphs;
   constexpr size_t each = 4;
-  constexpr size_t count = MPSReadyReplays::kMost / each;
+  constexpr size_t count = MPSReadyReplays::kMostReady / each;
   for (size_t i = 0; i <= count; i++) {
     graphs.push_back(ready(each));
     graphs.back()->prepare();

@@ -31,12 +31,12 @@ class MPSRecordingTest : public ::testing::Test {
                                                   MPSGraphPool{0, 0},
                                                   std::vector<at::Generator>{},
                                                   /*check_input_liveness=*/false,
-                                                  /*notes_places=*/false);
+                                                  /*notes_locations=*/false);
       stream->setCapture(capture.get());
     });
-    capture->belongToThisThread();
+    capture->recordThisThread();
     work();
-    capture->belongToNoThread();
+    capture->recordNoThread();
     dispatch_sync_with_rethrow(stream->queue(), ^() {
       stream->endKernelCoalescing();
       stream->setCapture(nullptr);

@@ -165,7 +165,7 @@ TEST_F(MPSRecordingEncoderTest, BytesThatAreRefreshed) {
   dispatch();
   auto known = std::make_shared<MPSRefreshedBytes>();
   known->length = sizeof(number);
-  [(MPSRecordingEncoder*)encoder setRefreshedBytes:known nowAre:&number atIndex:2];
+  [(MPSRecordingEncoder*)encoder setRefreshedBytes:known newBytes:&number atIndex:2];
   dispatch();
   run();
   EXPECT_EQ(numbersOf(out)[0], 31);

@@ -44,7 +44,7 @@ class MPSReplayPlanTest : public MPSRecordedStepsTest {
         @autoreleasepool {
           stream->endKernelCoalescing();
           MPSReplayWatch watch(stream, nil);
-          watch.look();
+          watch.watchCommandBuffer();
           MPSStepEncoder encoder(stream, watch, refreshes, nil);
           plan.encode(encoder, nil);
         }

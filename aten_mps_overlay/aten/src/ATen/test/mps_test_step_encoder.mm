@@ -43,11 +43,11 @@ class MPSStepEncoderTest : public MPSRecordedStepsTest {
         refreshes.write(staging.get());
         stream->endKernelCoalescing();
         MPSReplayWatch watch(stream, nil);
-        watch.look();
-        refreshes.encodeEarly(stream->recordedCommandBuffer(), staging.get());
+        watch.watchCommandBuffer();
+        refreshes.encodeFirstBlit(stream->recordedCommandBuffer(), staging.get());
         MPSStepEncoder encoder(stream, watch, refreshes, staging.get());
         for (const auto& step : steps) {
-          if (!refreshes.isEarly(step)) {
+          if (!refreshes.isInFirstBlit(step)) {
             encoder.encode(step);
           }
         }
@@ -79,8 +79,8 @@ TEST_F(MPSStepEncoderTest, RefreshesAreWrittenForEachReplay) {
   const std::vector<MPSCommandStep> steps = {MPSHostRefreshStep{second, late, kBytes},
                                              MPSHostRefreshStep{first, early, kBytes, 0, /*owns_destination=*/true}};
   const MPSReplayRefreshes refreshes(steps);
-  EXPECT_FALSE(refreshes.isEarly(steps[0]));
-  EXPECT_TRUE(refreshes.isEarly(steps[1]));
+  EXPECT_FALSE(refreshes.isInFirstBlit(steps[0]));
+  EXPECT_TRUE(refreshes.isInFirstBlit(steps[1]));
   for (int i = 1; i <= 3; i++) {
     refreshes.check();
     replay(steps, refreshes);

@@ -11,7 +11,7 @@ static constexpr size_t kBytes = 64 * sizeof(float);
 /// Runs that each read one tensor and write another; tensors are numbered, and lie side by side.
 class MPSStretchTest : public ::testing::Test {
  protected:
-  static MPSTensorPlace tensor(size_t number) {
+  static MPSTensorLocation tensor(size_t number) {
     static const int region = 0;
     return {&region, number * kBytes, {64}, {1}, MPSDataTypeFloat32, sizeof(float)};
   }

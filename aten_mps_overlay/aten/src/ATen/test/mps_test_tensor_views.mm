@@ -5,7 +5,7 @@
 
 using namespace at::mps;
 
-static MPSTensorPlace place(std::vector<int64_t> sizes, std::vector<int64_t> strides, size_t begin = 0) {
+static MPSTensorLocation place(std::vector<int64_t> sizes, std::vector<int64_t> strides, size_t begin = 0) {
   static const int region = 0;
   return {&region, begin, std::move(sizes), std::move(strides), MPSDataTypeFloat32, sizeof(float)};
 }

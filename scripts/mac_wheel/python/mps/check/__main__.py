@@ -1,6 +1,8 @@
-"""Run by ``python -m torch.mps.check``: half a minute on the device, and a report that can be pasted into an issue.
+"""Compare captures with eager on this device, measure times, and print a report for an issue (half a minute).
 
 Exit status 0 if every check passed, 1 if one failed, 2 if there is no device.
+
+With ``--profile FILE.py:FUNCTION`` it looks at a step of your own program instead: whether the CPU or the GPU is the limit.
 """
 
 import argparse
@@ -11,11 +13,11 @@ from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import torch
 
-from . import comparison, machine
+from . import comparison, machine, profile, profile_page
 from .kinds import cases
 from .promises import check, PROMISES
 from .text import as_text
@@ -53,14 +55,34 @@ def make_report(passes: int) -> dict[str, Any]:
     }
 
 
+def _profile(name: str, passes: int, report: Optional[Path], page: Optional[Path]) -> int:
+    try:
+        step = profile.find_step(name)
+    except ValueError as error:
+        _say(f"error: {error}")
+        return 2
+    found = profile.profile_step(step, passes)
+    print(profile.as_text(found))
+    if report:
+        report.write_text(json.dumps(profile.as_dict(found), indent=1) + "\n")
+    if page:
+        page.write_text(profile_page.as_html(found, step), encoding="utf-8")
+        _say(f"The timeline: {page}")
+    return 0
+
+
 def main() -> int:
     """Parse the arguments, print the report and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m torch.mps.check", description=__doc__)
-    parser.add_argument("--passes", type=int, default=20, help="passes to time of each kind (default: 20; 0: no times)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON, too")
+    parser.add_argument("--passes", type=int, default=20, help="timed passes of each kind (default: 20; 0: no times)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the report as JSON")
+    parser.add_argument("--profile", metavar="FILE.py:FUNCTION", help="profile a step of your program instead")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="with --profile: write a page with a timeline")
     options = parser.parse_args()
-    if options.passes < 0:
-        parser.error("--passes must not be negative")
+    if options.passes < 0 or (options.profile and options.passes == 0):
+        parser.error("--passes must not be negative, and at least 1 with --profile")
+    if options.html and not options.profile:
+        parser.error("--html takes --profile")
     if not torch.backends.mps.is_available():
         _say("There is no MPS device here: a Mac with Apple silicon and macOS 13.3 or newer is needed.")
         return 2
@@ -68,6 +90,8 @@ def main() -> int:
     if not backend["patched"]:
         _say(f"The patched MPS backend is not in charge of the device: {backend['reason']}.")
         return 2
+    if options.profile:
+        return _profile(options.profile, options.passes, options.json, options.html)
     report = make_report(options.passes)
     print(as_text(report))
     if options.json:

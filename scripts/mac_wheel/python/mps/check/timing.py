@@ -99,32 +99,39 @@ def _mean(seconds: list[float]) -> float:
     return sum(kept) / len(kept)
 
 
-def _times(step: Callable[[], Any], passes: int) -> dict[str, float]:
-    wall, processor = [], []
+def measure_step(step: Callable[[], Any], passes: int) -> dict[str, float]:
+    """Time a step, after warm-up passes.
+
+    Returns:
+        Trimmed means over the passes, in seconds: ``wall`` until the device is done, ``submitted`` until the call returns,
+        and ``cpu``, the time that this thread computed until then.
+    """
+    taken: dict[str, list[float]] = {"wall": [], "submitted": [], "cpu": []}
     for number in range(WARM_UP + passes):
+        torch.mps.synchronize()
         began, used = time.perf_counter(), time.thread_time()
         step()
-        submitted = time.thread_time() - used
+        submitted, computed = time.perf_counter() - began, time.thread_time() - used
         torch.mps.synchronize()
         if number >= WARM_UP:
-            wall.append(time.perf_counter() - began)
-            processor.append(submitted)
-    return {"wall": _mean(wall), "cpu": _mean(processor)}
+            taken["wall"].append(time.perf_counter() - began)
+            taken["submitted"].append(submitted)
+            taken["cpu"].append(computed)
+    return {name: _mean(seconds) for name, seconds in taken.items()}
 
 
 def measure(name: str, passes: int) -> dict[str, Any]:
     """Time one configuration.
 
     Returns:
-        ``name``; ``eager`` and ``replay``, each with the trimmed means over the passes of ``wall`` (seconds until the
-        device is done) and ``cpu`` (seconds of this thread until all is submitted); ``steps`` of the graph.
+        ``name``; ``eager`` and ``replay``, each as of :func:`measure_step`; ``steps`` of the graph.
     """
     mps: Any = torch.mps
     torch.manual_seed(0)
     step = CONFIGURATIONS[name]()
-    eager = _times(step, passes)
+    eager = measure_step(step, passes)
     graph = mps.MPSGraph()
     with mps.graph(graph):
         step()
     steps = sum(graph.stats()[kind] for kind in ("kernels", "graph_runs", "copies", "fills", "kernel_objects"))
-    return {"name": name, "eager": eager, "replay": _times(graph.replay, passes), "steps": steps}
+    return {"name": name, "eager": eager, "replay": measure_step(graph.replay, passes), "steps": steps}

@@ -1,6 +1,6 @@
 #include <ATen/mps/MPSExecutableCache.h>
 #include <ATen/mps/MPSGraphCapture.h>
-#include <ATen/mps/MPSTensorPlaces.h>
+#include <ATen/mps/MPSTensorLocations.h>
 
 #include <tuple>
 
@@ -13,13 +13,13 @@ static void noteInCapture(const Note& note) {
     return;
   }
   const MPSCaptureUnderway capture;
-  if (capture && capture->notesPlaces()) {
+  if (capture && capture->notesLocations()) {
     note(*capture);
   }
 }
 
-static MPSTensorPlace makePlace(MPSShape* shape, MPSDataType type) {
-  MPSTensorPlace place;
+static MPSTensorLocation makeLocation(MPSShape* shape, MPSDataType type) {
+  MPSTensorLocation place;
   place.type = type;
   const auto dtype = scalarTypeOf(type);
   place.itemsize = dtype == c10::ScalarType::Undefined ? 0 : c10::elementSize(dtype);
@@ -35,14 +35,14 @@ static MPSTensorPlace makePlace(MPSShape* shape, MPSDataType type) {
   return place;
 }
 
-void notePlace(id object,
+void noteLocation(id object,
                MPSShape* shape,
                MPSDataType type,
                id<MTLBuffer> buffer,
                size_t byte_offset,
                std::optional<IntArrayRef> strides) {
   noteInCapture([&](MPSGraphCapture& capture) {
-    auto place = makePlace(shape, type);
+    auto place = makeLocation(shape, type);
     if (strides && strides->size() == place.strides.size()) {
       place.strides = strides->vec();
     } else if (strides && !strides->empty()) {
@@ -50,20 +50,20 @@ void notePlace(id object,
     }
     std::tie(place.region, place.begin) = regionOf(buffer);
     place.begin += byte_offset;
-    capture.notePlace(object, std::move(place));
+    capture.noteLocation(object, std::move(place));
   });
 }
 
 void noteOwnPlace(id object, MPSShape* shape, MPSDataType type) {
   noteInCapture([&](MPSGraphCapture& capture) {
-    auto place = makePlace(shape, type);
+    auto place = makeLocation(shape, type);
     place.region = object;
-    capture.notePlace(object, std::move(place));
+    capture.noteLocation(object, std::move(place));
   });
 }
 
-void notePlaceOf(id object, id other) {
-  noteInCapture([&](MPSGraphCapture& capture) { capture.notePlaceOf(object, other); });
+void noteLocationOf(id object, id other) {
+  noteInCapture([&](MPSGraphCapture& capture) { capture.noteLocationOf(object, other); });
 }
 
 } // namespace at::mps

@@ -13,7 +13,7 @@ namespace at::mps {
 /// MPSGraphTensorData or MPSNDArray lies: in the buffer, from `byte_offset` on,
 /// with the given strides in elements, or dense. What a capture is not told of
 /// is linked with nothing.
-void notePlace(
+void noteLocation(
     id object,
     MPSShape* shape,
     MPSDataType type,
@@ -23,6 +23,6 @@ void notePlace(
 /// The same for data in memory of its own.
 void noteOwnPlace(id object, MPSShape* shape, MPSDataType type);
 /// The same for data that lies where that of `other` does.
-void notePlaceOf(id object, id other);
+void noteLocationOf(id object, id other);
 
 } // namespace at::mps
