@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from fork_tool.common.files import fill_once, remove
 from fork_tool.mac_library.libraries import AppleLibrary, CXX, SYSTEM, write_stubs
-from fork_tool.mac_library.link import link_target, linker_of
+from fork_tool.mac_library.link import linker_of
 from fork_tool.mac_library.make import Bench
 
 HERE = Path(__file__).resolve().parent
@@ -57,7 +57,9 @@ class Compiler:
     def link(self, name: str, objects: Sequence[Path], *words: str, install_name: str = "") -> Path:
         """The library of these objects; what no library given has is looked for in all, at run time."""
         output = self.folder / name
-        command = [linker_of(self.bench.machine), *link_target(self.bench.pin), "-no_fixup_chains"]
+        pin = self.bench.pin
+        command = [linker_of(self.bench.machine), "-dylib", "-arch", "arm64", "-no_fixup_chains"]
+        command += ["-platform_version", "macos", pin.macos, pin.sdk]
         command += ["-undefined", "dynamic_lookup", "-install_name", install_name or f"@rpath/{name}"]
         subprocess.run([*command, "-o", str(output), *map(str, objects), *words], check=True)
         for part in objects:
