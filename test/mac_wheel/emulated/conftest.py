@@ -1,0 +1,64 @@
+"""The process that the tests look at: official libraries and ours, loaded once, brought back to that state for each test."""
+
+import json
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from fork_tool.common.files import write_atomically
+from fork_tool.mac_library.libraries import load_libraries
+from fork_tool.mac_library.make import bench_of, python_api
+from fork_tool.mac_library.symbols import system_names
+from fork_tool.paths import own_layout
+from fork_tool.series.project import Project
+from mac_code.loaded import Inputs, Loaded
+from mac_code.process import LIBSYSTEM, PYTHON, Source
+from mac_code.runtime import build_runtime, LIBCXX
+from mac_code.system import MacProcess
+from mac_code.tables import Probe
+
+
+@pytest.fixture(scope="session")
+def inputs() -> Inputs:
+    """The library as `make wheel` has left it."""
+    bench = bench_of(Project(own_layout()), None)
+    places = bench.places
+    torch, library = places.official(bench.python) / "torch", places.library(bench.python)
+    assert library.is_file(), f"There is no {places.shown(library)}: run `make wheel` first."
+    apple = load_libraries(places, torch)
+    runtime = build_runtime(bench, torch, apple)
+    files = {f"@rpath/{path.name}": path for path in (torch / "lib").glob("*.dylib")} | {LIBCXX: runtime.cxx}
+    names = {each.path: each.names for each in apple}
+    names |= {LIBSYSTEM: system_names(places), PYTHON: python_api(bench)}
+    source = Source(files, names, torch / "lib")
+    return Inputs(bench, library, source.official, runtime, lambda: MacProcess(runtime, source))
+
+
+@pytest.fixture(scope="session")
+def first(inputs: Inputs) -> Iterator[Loaded]:
+    """Load and initialize everything, in the order in which a process does."""
+    began = time.monotonic()
+    process = inputs.new_process()
+    process.load(inputs.official / "libtorch_python.dylib")
+    # The initializers of libtorch_python need Python.
+    for name in ("libc10", "libomp", "libtorch_cpu", "libtorch", "libshm"):
+        process.initialize(process.image(f"{name}.dylib"))
+    probe = Probe(process, process.load(inputs.runtime.probe))
+    before = probe.tables()
+    own = process.load(inputs.library)
+    process.initialize(own)
+    loaded = Loaded(process, own, probe, before, process.snapshot())
+    loaded.report["seconds_to_load"] = round(time.monotonic() - began, 1)
+    loaded.report["initializers"] = {image.name: image.initialized for image in process.images}
+    yield loaded
+    loaded.report["seconds"] = round(time.monotonic() - began, 1)
+    text = json.dumps(loaded.report, indent=2, sort_keys=True) + "\n"
+    write_atomically(inputs.bench.project.layout.reports / "mac_code.json", text.encode())
+
+
+@pytest.fixture
+def loaded(first: Loaded) -> Loaded:
+    """The process as it was when everything was loaded."""
+    first.machine.restore(first.snapshot)
+    return first

@@ -1,0 +1,1 @@
+"""Runs the code of the Mac's libraries on an emulated processor."""

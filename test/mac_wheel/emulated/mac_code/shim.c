@@ -1,0 +1,109 @@
+/* The parts of libSystem that are called too often for Python, or that call back. There is one thread, so that locks need
+   nothing, and memory is never given back. */
+
+typedef unsigned long size_t;
+typedef unsigned char byte;
+#define SHARED __attribute__((visibility("default")))
+#define SUCCEEDS(name) SHARED int name(void) { return 0; }
+
+static char *heap, *heap_end;
+
+SHARED void mac_code_set_heap(char *begin, char *end) { heap = begin, heap_end = end; }
+SHARED char *mac_code_heap(void) { return heap; }
+
+SHARED void *aligned_alloc(size_t alignment, size_t size) {
+  char *found = (char *)(((size_t)heap + 16 + alignment - 1) & -alignment);
+  size = (size + 15) & ~15ul;
+  if (size > (size_t)(heap_end - found)) __builtin_trap();
+  ((size_t *)found)[-1] = size;
+  return heap = found + size, found;
+}
+
+SHARED void *malloc(size_t size) { return aligned_alloc(16, size); }
+SHARED void free(void *memory) {}
+
+SHARED void *memset(void *to, int value, size_t size) {
+  byte *next = to;
+  for (; size >= 8; size -= 8, next += 8) *(size_t *)next = (byte)value * 0x0101010101010101ul;
+  while (size--) *next++ = (byte)value;
+  return to;
+}
+
+SHARED void *memmove(void *to, const void *from, size_t size) {
+  byte *next = to, *last = next + size;
+  const byte *source = from, *source_last = source + size;
+  if (next > source && next < source_last) {
+    while (size--) *--last = *--source_last;
+    return to;
+  }
+  for (; size >= 8; size -= 8, next += 8, source += 8) *(size_t *)next = *(const size_t *)source;
+  while (size--) *next++ = *source++;
+  return to;
+}
+
+SHARED void bzero(void *to, size_t size) { memset(to, 0, size); }
+SHARED void *memcpy(void *to, const void *from, size_t size) { return memmove(to, from, size); }
+SHARED void *calloc(size_t count, size_t size) { return memset(malloc(count * size), 0, count * size); }
+
+SHARED void *realloc(void *old, size_t size) {
+  const size_t before = old ? ((size_t *)old)[-1] : 0;
+  return memmove(malloc(size), old, before < size ? before : size);
+}
+
+SHARED void memset_pattern16(void *to, const byte *pattern, size_t size) {
+  for (size_t i = 0; i < size; i++) ((byte *)to)[i] = pattern[i & 15];
+}
+
+SHARED int memcmp(const byte *left, const byte *right, size_t size) {
+  for (; size--; left++, right++)
+    if (*left != *right) return *left - *right;
+  return 0;
+}
+
+SHARED const void *memchr(const byte *in, int value, size_t size) {
+  for (; size--; in++)
+    if (*in == (byte)value) return in;
+  return 0;
+}
+
+SHARED size_t strlen(const char *text) { return (const char *)memchr((const byte *)text, 0, ~0ul) - text; }
+
+SHARED int strncmp(const byte *left, const byte *right, size_t size) {
+  for (; size--; left++, right++)
+    if (*left != *right || !*left) return *left - *right;
+  return 0;
+}
+
+SHARED int strcmp(const byte *left, const byte *right) { return strncmp(left, right, ~0ul); }
+
+SUCCEEDS(pthread_mutexattr_init) SUCCEEDS(pthread_mutexattr_settype) SUCCEEDS(pthread_mutexattr_destroy)
+SUCCEEDS(pthread_mutex_init) SUCCEEDS(pthread_mutex_destroy) SUCCEEDS(pthread_mutex_lock) SUCCEEDS(pthread_mutex_unlock)
+SUCCEEDS(pthread_rwlock_rdlock) SUCCEEDS(pthread_rwlock_unlock)
+SUCCEEDS(pthread_cond_init) SUCCEEDS(pthread_cond_broadcast)
+
+SHARED int pthread_once(long once[2], void (*function)(void)) {
+  if (!once[1]) once[1] = 1, function();
+  return 0;
+}
+
+static const void *specific[512];
+static unsigned long keys = 1;
+
+SHARED int pthread_key_create(unsigned long *key) { return keys < 512 ? (*key = keys++, 0) : 35; }
+SHARED const void *pthread_getspecific(unsigned long key) { return specific[key]; }
+SHARED int pthread_setspecific(unsigned long key, const void *value) { return specific[key] = value, 0; }
+
+/* The stack is there already. */
+__attribute__((naked)) SHARED void __chkstk_darwin(void) { __asm__("ret"); }
+
+/* A thread-local variable: the second word of its description is the block, the third its offset. Only x0 may change. */
+__attribute__((naked)) SHARED void _tlv_bootstrap(void) {
+  __asm__("stp x16, x17, [sp, #-16]!\n ldp x16, x17, [x0, #8]\n add x0, x16, x17\n ldp x16, x17, [sp], #16\n ret");
+}
+
+extern unsigned _dyld_image_count(void);
+extern const char *_dyld_get_image_header(unsigned number);
+
+SHARED void _dyld_register_func_for_add_image(void (*function)(const void *header, long slide)) {
+  for (unsigned i = 0; i < _dyld_image_count(); i++) function(_dyld_get_image_header(i), (long)_dyld_get_image_header(i));
+}
