@@ -120,7 +120,6 @@ SUITES = (
     Suite("workflows", (*_PYTEST, "test/tools/workflows"), on_mac=False),
     # Part of it reads what the simulator's build compiled.
     Suite("mac library", (*_PYTEST, "test/mac_wheel/library"), on_mac=False, load=BUILDS),
-    # After the one above, whose library it runs.
     Suite("mac code", (*_PYTEST, "test/mac_wheel/emulated"), on_mac=False, load=BUILDS),
     # Its environment is one of its own, with another torch.
     Suite("next base", (*_PYTEST, "test/releases/wheels"), on_mac=False, load=BUILDS),

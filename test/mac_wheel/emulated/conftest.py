@@ -7,8 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from fork_tool.common.files import write_atomically
+from fork_tool.common.processes import exclusive
 from fork_tool.mac_library.libraries import load_libraries
-from fork_tool.mac_library.make import bench_of, python_api
+from fork_tool.mac_library.link import linker_of
+from fork_tool.mac_library.make import bench_of, make_library, python_api
 from fork_tool.mac_library.symbols import system_names
 from fork_tool.paths import own_layout
 from fork_tool.series.project import Project
@@ -21,11 +23,12 @@ from mac_code.tables import Probe
 
 @pytest.fixture(scope="session")
 def inputs() -> Inputs:
-    """The library as `make wheel` has left it."""
-    bench = bench_of(Project(own_layout()), None)
+    """The library, brought up to date."""
+    project = Project(own_layout())
+    bench = bench_of(project, None)
     places = bench.places
-    torch, library = places.official(bench.python) / "torch", places.library(bench.python)
-    assert library.is_file(), f"There is no {places.shown(library)}: run `make wheel` first."
+    with exclusive(project.layout):
+        library, torch = make_library(bench, linker_of(bench.machine))
     apple = load_libraries(places, torch)
     runtime = build_runtime(bench, torch, apple)
     files = {f"@rpath/{path.name}": path for path in (torch / "lib").glob("*.dylib")} | {LIBCXX: runtime.cxx}
