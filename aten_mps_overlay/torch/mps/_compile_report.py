@@ -12,8 +12,8 @@ def compile_report() -> List[Dict[str, Any]]:
         ``"forward"`` or ``"backward"``), ``graphs`` (the number of kept graphs: one for each set
         of shapes and weights), ``pieces`` (for each graph, its number of :class:`MPSGraph` objects),
         ``splits`` (operators that run eagerly between pieces, each with ``operator``, ``reason``
-        and ``line``), ``captures``, ``replays`` and ``eager_calls`` (calls that ran eagerly, as a
-        whole or from a split on).
+        and ``line``), ``captures``, ``replays`` and ``eager_calls`` (calls that ran eagerly,
+        completely or after a split).
 
     Example::
 

@@ -146,7 +146,8 @@ def set_executable_cache_limit(n: int) -> None:
 def set_executable_cache_enabled(enabled: bool) -> None:
     r"""Set whether operators outside of captures run cached executables instead of MPSGraphs.
 
-    Off at start, unless the environment variable ``PYTORCH_MPS_EXECUTABLE_CACHE`` is ``1``.
+    The cache for such operators is off at the start, unless the environment variable
+    ``PYTORCH_MPS_EXECUTABLE_CACHE`` is ``1``.
 
     Arguments:
         enabled (bool): With True they run cached executables.

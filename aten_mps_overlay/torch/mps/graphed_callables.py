@@ -429,7 +429,8 @@ def make_graphed_callables(
             buffer, and if the capture raises. A call raises if an argument requires gradients
             and its sample did not. A backward pass raises if activations, weights or static inputs
             that it needs were overwritten, in a later capture, and for gradients of gradients.
-        TypeError: for options of another type, for arguments or results that are not plain MPS
+        ValueError: if there are not as many samples as callables.
+        TypeError: for options of a wrong type, for arguments or results that are not plain MPS
             tensors, and for arguments of another shape or dtype than the sample's.
 
     Example::

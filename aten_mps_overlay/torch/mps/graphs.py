@@ -187,9 +187,9 @@ class MPSGraph(torch._C._MPSGraph):
             capture_error_mode (str): ``"global"``, ``"thread_local"``, ``"relaxed"`` or ``"default"``,
                 as in CUDA. All mean the same here, because work of other threads never disturbs a
                 capture.
-            check_input_liveness (bool): With True, a replay raises if an MPS tensor that existed
-                before the capture and was used in it is gone, because the program can no longer
-                give it new input. Adds one check per tensor to each replay.
+            check_input_liveness (bool): With True, a replay raises if the program no longer has an MPS
+                tensor that the block used and that existed before the capture, because it can then
+                give that tensor no new input. Adds one check per tensor to each replay.
             link (bool, optional): Whether runs of MPSGraphs are linked, see :class:`MPSGraph`. The
                 default is the option of the graph.
             freeze_host_reads (bool): By default a host read of device data (``.item()``,
