@@ -42,9 +42,12 @@ if(SANITIZER)
     set(sanitizer_library asan)
   elseif("${SANITIZER}" MATCHES "thread")
     set(sanitizer_library tsan)
-    # All threads are the frameworks': the GPU's, the handlers', the queues'. Their
-    # cases need no backend, which would take three times as long to build as they do.
-    set(FRAMEWORKS_ONLY ON)
+    # The cases of the frameworks need no backend, which takes three times as long to build as they do. With it, programs
+    # that encode ahead run.
+    option(SANITIZED_BACKEND "Build the backend with -DSANITIZER=thread, too" OFF)
+    if(NOT SANITIZED_BACKEND)
+      set(FRAMEWORKS_ONLY ON)
+    endif()
   else()
     message(FATAL_ERROR "SANITIZER is \"${SANITIZER}\"; `address,undefined` and `thread` are known here.")
   endif()
