@@ -602,11 +602,13 @@ class TestGraphedCallableMessages(MessageTestCase):
         for module, expected in (
             (
                 hooked,
-                "make_graphed_callables: the Linear has hooks, which replays would not run. Remove them, or run the module eagerly.",
+                "make_graphed_callables: the Linear has hooks, which replays would not run. Remove them, or run the "
+                "module eagerly.",
             ),
             (
                 hooked_bias,
-                "make_graphed_callables: the parameter 'bias' has hooks, which the capture would run. Add hooks after make_graphed_callables() returns.",
+                "make_graphed_callables: the parameter 'bias' has hooks, which the capture would run. Add hooks after "
+                "make_graphed_callables() returns.",
             ),
             (
                 with_buffer,

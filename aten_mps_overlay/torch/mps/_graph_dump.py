@@ -26,16 +26,23 @@ td { border-bottom: 1px solid #eee; padding: .2em .6em; vertical-align: top }
 td:nth-child(2) { white-space: nowrap }
 td:first-child { text-align: right; color: #777 }
 .line { color: #777; font-size: .9em }
-button { font: .85em ui-monospace, monospace; border: 1px solid #bbb; border-radius: 3px; background: #f6f6f6; margin: 0 .3em .1em 0 }
+button { font: .85em ui-monospace, monospace; margin: 0 .3em .1em 0; border: 1px solid #bbb; border-radius: 3px }
+button { background: #f6f6f6 }
 button.on { background: #ffe08a }
 """
 _SCRIPT = """
 const body = document.querySelector("tbody"), input = document.querySelector("input[type=search]");
 const boxes = [...document.querySelectorAll("input[type=checkbox]")], shown = document.querySelector("#shown");
 let buffer = null;
+const separators = { inputs: ", ", results: ", " };
 const size = n => n < 1024 ? n + " B" : n < 1048576 ? (n / 1024).toFixed(1) + " KiB" : (n / 1048576).toFixed(1) + " MiB";
 const cell = (row, ...content) => { const td = document.createElement("td"); td.append(...content); row.append(td); };
-function part(tag, text, style) { const e = document.createElement(tag); e.textContent = text; if (style) e.className = style; return e; }
+function part(tag, text, style) {
+  const element = document.createElement(tag);
+  element.textContent = text;
+  if (style) element.className = style;
+  return element;
+}
 const rows = graph.steps.map((step, index) => {
   const row = document.createElement("tr"), color = document.createElement("i");
   color.style.background = colors[step.kind] || "#ccc";
@@ -43,7 +50,7 @@ const rows = graph.steps.map((step, index) => {
   cell(row, color, step.kind.replace("_", " "));
   cell(row, part("div", step.op), part("div", step.line || "", "line"));
   cell(row, ...Object.entries(step).filter(([key]) => !["kind", "op", "line", "buffers"].includes(key)).map(
-    ([key, value]) => part("div", key.replaceAll("_", " ") + ": " + (key === "inputs" || key === "results" ? value.join(", ") : value.join(" × ")))));
+    ([key, value]) => part("div", key.replaceAll("_", " ") + ": " + value.join(separators[key] || " × ")))));
   cell(row, ...(step.buffers || []).map(use => {
     const known = graph.buffers[use.buffer], button = part("button", "b" + use.buffer + (use.offset ? " + " + use.offset : ""));
     button.title = size(known.bytes) + ", " + known.memory;
@@ -117,7 +124,8 @@ def as_html(dump: Dict[str, Any]) -> str:
     for step in dump["steps"]:
         kinds[step["kind"]] = kinds.get(step["kind"], 0) + 1
     boxes = "".join(
-        f'<label><input type="checkbox" value="{html.escape(kind)}" checked> <i style="background: {_COLORS.get(kind, "#ccc")}"></i>'
+        f'<label><input type="checkbox" value="{html.escape(kind)}" checked> '
+        f'<i style="background: {_COLORS.get(kind, "#ccc")}"></i>'
         f"{html.escape(kind.replace('_', ' '))} ({count})</label>"
         for kind, count in sorted(kinds.items())
     )

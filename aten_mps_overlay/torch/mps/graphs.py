@@ -96,8 +96,8 @@ class MPSGraph(torch._C._MPSGraph):
     A replay reads and writes the memory that the tensors had during the capture. Give it new
     input by writing to those tensors in place (:meth:`torch.Tensor.copy_`, ...), and read its
     results from the tensors made in the capture. Each replay overwrites them. Shapes, dtypes and
-    Python numbers are fixed at capture; a replay raises if a 0-dim CPU tensor has changed. If a ``.grad`` was None in the capture, each
-    replay overwrites it and does not add to it, as in CUDA.
+    Python numbers are fixed at capture; a replay raises if a 0-dim CPU tensor has changed. If a
+    ``.grad`` was None in the capture, each replay overwrites it and does not add to it, as in CUDA.
 
     The graph keeps the memory of a tensor that existed before the capture. If its storage is moved
     (:meth:`~torch.Tensor.resize_`, ``.data = ...``), the next replay raises. If the tensor is
