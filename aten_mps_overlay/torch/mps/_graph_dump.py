@@ -4,6 +4,7 @@ import html
 import json
 from typing import Any, Dict
 
+
 _COLORS = {
     "graph_run": "#7aa6da",
     "kernel": "#e3a857",
@@ -50,7 +51,7 @@ const rows = graph.steps.map((step, index) => {
   cell(row, color, step.kind.replace("_", " "));
   cell(row, part("div", step.op), part("div", step.line || "", "line"));
   cell(row, ...Object.entries(step).filter(([key]) => !["kind", "op", "line", "buffers"].includes(key)).map(
-    ([key, value]) => part("div", key.replaceAll("_", " ") + ": " + value.join(separators[key] || " × ")))));
+    ([key, value]) => part("div", key.replaceAll("_", " ") + ": " + value.join(separators[key] || " × "))));
   cell(row, ...(step.buffers || []).map(use => {
     const known = graph.buffers[use.buffer], button = part("button", "b" + use.buffer + (use.offset ? " + " + use.offset : ""));
     button.title = size(known.bytes) + ", " + known.memory;
