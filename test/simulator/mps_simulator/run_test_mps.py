@@ -180,6 +180,8 @@ class Run:
         if "result" in said:
             self._entered.update(said["entered"])
             self.results.append(Result(id=test, **said["result"]))
+        elif report.when != "???":
+            return  # of a subtest; xdist reports the end of a worker so
         else:
             error = _how_it_ended(report.node.gateway._io.popen)
             self.results.append(Result(id=test, outcome="errored", error=error))
