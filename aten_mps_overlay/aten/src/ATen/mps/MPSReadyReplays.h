@@ -52,6 +52,9 @@ class MPSReadyReplays : public std::enable_shared_from_this<MPSReadyReplays> {
  private:
   struct All;
   static All& all();
+  // that this graph is the one that was replayed last
+  void noteReplay();
+  void fill();
   void encodeOne();
 
   const size_t wanted_;

@@ -57,18 +57,45 @@ MPSReadyReplays::~MPSReadyReplays() {
 }
 
 void MPSReadyReplays::prepare() {
+  noteReplay();
+  fill();
+}
+
+void MPSReadyReplays::prepareAfter(id<MTLCommandBuffer> command_buffer) {
+  noteReplay();
+  is_due_ = true;
+  const auto weak = weak_from_this();
+  [command_buffer addScheduledHandler:^(id<MTLCommandBuffer>) {
+    const auto replays = weak.lock();
+    if (replays && replays->is_due_.exchange(false)) {
+      replays->fill();
+    }
+  }];
+}
+
+void MPSReadyReplays::noteReplay() {
+  auto& all = MPSReadyReplays::all();
+  if (all.isForked()) {
+    return;
+  }
+  std::lock_guard<std::mutex> lock(all.mutex);
+  all.graphs.erase(std::remove(all.graphs.begin(), all.graphs.end(), this), all.graphs.end());
+  all.graphs.push_back(this);
+}
+
+void MPSReadyReplays::fill() {
   auto& all = MPSReadyReplays::all();
   std::deque<MPSReadyReplay> dropped;
   std::lock_guard<std::mutex> lock(all.mutex);
   if (is_closed_ || all.exits || all.isForked()) {
     return;
   }
-  all.graphs.erase(std::remove(all.graphs.begin(), all.graphs.end(), this), all.graphs.end());
   while (ready_.size() + begun_ < wanted_) {
     if (all.count == kMostReady) {
+      const auto own = std::find(all.graphs.begin(), all.graphs.end(), this);
       const auto other =
-          std::find_if(all.graphs.begin(), all.graphs.end(), [](const auto* graph) { return !graph->ready_.empty(); });
-      if (other == all.graphs.end()) {
+          std::find_if(all.graphs.begin(), own, [](const auto* graph) { return !graph->ready_.empty(); });
+      if (other == own) {
         break;
       }
       dropped.push_back(std::move((*other)->ready_.back()));
@@ -81,18 +108,6 @@ void MPSReadyReplays::prepare() {
       encodeOne();
     });
   }
-  all.graphs.push_back(this);
-}
-
-void MPSReadyReplays::prepareAfter(id<MTLCommandBuffer> command_buffer) {
-  is_due_ = true;
-  const auto weak = weak_from_this();
-  [command_buffer addScheduledHandler:^(id<MTLCommandBuffer>) {
-    const auto replays = weak.lock();
-    if (replays && replays->is_due_.exchange(false)) {
-      replays->prepare();
-    }
-  }];
 }
 
 void MPSReadyReplays::encodeOne() {
