@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from .machine import is_simulated
-from .timing import measure_step
+from .timing import measure_step, steps_of
 
 Step = Callable[[], Any]
 # A host that waits less than this share of a step for the GPU is the limit.
@@ -151,8 +151,7 @@ def profile_step(step: Step, passes: int) -> Profile:
     try:
         with mps.graph(graph):
             step()
-        stats = graph.stats()
-        profile.steps = sum(stats[kind] for kind in ("kernels", "graph_runs", "copies", "fills", "kernel_objects"))
+        profile.steps = steps_of(graph)
         profile.replay = measure_step(graph.replay, passes)
     except RuntimeError as error:
         profile.problem = str(error)

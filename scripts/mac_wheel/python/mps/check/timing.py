@@ -120,6 +120,12 @@ def measure_step(step: Callable[[], Any], passes: int) -> dict[str, float]:
     return {name: _mean(seconds) for name, seconds in taken.items()}
 
 
+def steps_of(graph: Any) -> int:
+    """Return how many steps a replay has."""
+    stats = graph.stats()
+    return sum(stats[kind] for kind in ("kernels", "graph_runs", "copies", "fills", "kernel_objects"))
+
+
 def measure(name: str, passes: int) -> dict[str, Any]:
     """Time one configuration.
 
@@ -133,5 +139,4 @@ def measure(name: str, passes: int) -> dict[str, Any]:
     graph = mps.MPSGraph()
     with mps.graph(graph):
         step()
-    steps = sum(graph.stats()[kind] for kind in ("kernels", "graph_runs", "copies", "fills", "kernel_objects"))
-    return {"name": name, "eager": eager, "replay": measure_step(graph.replay, passes), "steps": steps}
+    return {"name": name, "eager": eager, "replay": measure_step(graph.replay, passes), "steps": steps_of(graph)}
