@@ -323,8 +323,11 @@ void MPSGraphCapture::nameUses(const std::string& use) {
 }
 
 bool MPSGraphCapture::lacksLines() {
+  if (!wants_lines_) {
+    return false; // set before the capture records a thread, so without the lock
+  }
   std::lock_guard lock(mutex_);
-  return wants_lines_ && recording_->lines.size() < recording_->steps.size();
+  return recording_->lines.size() < recording_->steps.size();
 }
 
 void MPSGraphCapture::setLines(const std::string& line) {

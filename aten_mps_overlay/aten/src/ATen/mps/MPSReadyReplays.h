@@ -63,7 +63,7 @@ class MPSReadyReplays : public std::enable_shared_from_this<MPSReadyReplays> {
   std::deque<MPSReadyReplay> ready_;
   size_t begun_ = 0;
   bool is_closed_ = false;
-  // a scheduled handler will call prepare()
+  // a scheduled handler will call fill()
   std::atomic<bool> is_due_{false};
 };
 
