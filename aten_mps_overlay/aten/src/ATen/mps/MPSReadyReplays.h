@@ -55,6 +55,8 @@ class MPSReadyReplays : public std::enable_shared_from_this<MPSReadyReplays> {
   // that this graph is the one that was replayed last
   void noteReplay();
   void fill();
+  // with the lock; those that make room go to `dropped`, to be freed without it
+  void begin(std::deque<MPSReadyReplay>& dropped);
   void encodeOne();
 
   const size_t wanted_;
@@ -62,6 +64,7 @@ class MPSReadyReplays : public std::enable_shared_from_this<MPSReadyReplays> {
   // guarded by the lock of all()
   std::deque<MPSReadyReplay> ready_;
   size_t begun_ = 0;
+  bool lacks_room_ = false;
   bool is_closed_ = false;
   // a scheduled handler will call fill()
   std::atomic<bool> is_due_{false};

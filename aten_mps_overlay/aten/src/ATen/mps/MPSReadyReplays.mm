@@ -84,9 +84,14 @@ void MPSReadyReplays::noteReplay() {
 }
 
 void MPSReadyReplays::fill() {
-  auto& all = MPSReadyReplays::all();
   std::deque<MPSReadyReplay> dropped;
-  std::lock_guard<std::mutex> lock(all.mutex);
+  std::lock_guard<std::mutex> lock(all().mutex);
+  begin(dropped);
+}
+
+void MPSReadyReplays::begin(std::deque<MPSReadyReplay>& dropped) {
+  auto& all = MPSReadyReplays::all();
+  lacks_room_ = false;
   if (is_closed_ || all.exits || all.isForked()) {
     return;
   }
@@ -96,6 +101,7 @@ void MPSReadyReplays::fill() {
       const auto other =
           std::find_if(all.graphs.begin(), own, [](const auto* graph) { return !graph->ready_.empty(); });
       if (other == own) {
+        lacks_room_ = true;
         break;
       }
       dropped.push_back(std::move((*other)->ready_.back()));
@@ -113,6 +119,7 @@ void MPSReadyReplays::fill() {
 void MPSReadyReplays::encodeOne() {
   auto& all = MPSReadyReplays::all();
   MPSReadyReplay made;
+  std::deque<MPSReadyReplay> dropped;
   bool has_failed = false;
   try {
     @autoreleasepool {
@@ -130,6 +137,10 @@ void MPSReadyReplays::encodeOne() {
     ready_.push_back(std::move(made));
   }
   begun_--;
+  // The last graph finds no room while all that is to be ready waits to be encoded.
+  if (!all.graphs.empty() && all.graphs.back()->lacks_room_) {
+    all.graphs.back()->begin(dropped);
+  }
   // under the lock: the graph may be gone as soon as it is open
   all.changed.notify_all();
 }

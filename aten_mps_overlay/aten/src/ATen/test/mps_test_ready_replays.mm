@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -33,10 +34,19 @@ class MPSReadyReplaysTest : public ::testing::Test {
     });
   }
 
-  static void wait(const std::atomic<int>& number, int value) {
-    while (number < value) {
+  static void wait(const std::function<size_t()>& number, size_t value) {
+    for (int i = 0; i < 20000 && number() < value; i++) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
+    EXPECT_GE(number(), value);
+  }
+
+  static void wait(const std::atomic<int>& number, size_t value) {
+    wait([&] { return static_cast<size_t>(number); }, value);
+  }
+
+  static void wait(const std::shared_ptr<MPSReadyReplays>& replays, size_t value) {
+    wait([&] { return replays->count(); }, value);
   }
 
   id<MTLCommandQueue> queue = nil;
@@ -107,10 +117,8 @@ TEST_F(MPSReadyReplaysTest, TheLeastRecentlyReplayedGraphLosesItsReplays) {
   for (size_t i = 0; i <= count; i++) {
     graphs.push_back(ready(each));
     graphs.back()->prepare();
-    wait(encoded, static_cast<int>(each * (i + 1)));
-    while (graphs.back()->count() < each) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    wait(encoded, each * (i + 1));
+    wait(graphs.back(), each);
   }
   EXPECT_EQ(graphs[0]->count(), 0);
   for (size_t i = 1; i <= count; i++) {
@@ -123,6 +131,18 @@ TEST_F(MPSReadyReplaysTest, TheLeastRecentlyReplayedGraphLosesItsReplays) {
   EXPECT_TRUE(graphs[0]->take());
   EXPECT_EQ(graphs[2]->count(), 0);
   EXPECT_EQ(graphs[3]->count(), each);
+}
+
+TEST_F(MPSReadyReplaysTest, TheLastGraphIsPreparedAlthoughOthersWait) {
+  holds = true;
+  constexpr size_t each = 4;
+  std::vector<std::shared_ptr<MPSReadyReplays>> graphs;
+  for (size_t i = 0; i <= MPSReadyReplays::kMostReady / each; i++) {
+    graphs.push_back(ready(each));
+    graphs.back()->prepare();
+  }
+  holds = false;
+  wait(graphs.back(), each);
 }
 
 TEST_F(MPSReadyReplaysTest, PreparesOnceACommandBufferIsScheduled) {
