@@ -133,7 +133,7 @@ def apply(project: Project, force: bool) -> None:
     _show_layers(result.stack.layers)
     place = project.layout.shown(project.layout.checkout)
     say(
-        f"{counted(len(result.stack.layers), 'entries')} {'applied to' if result.changed else 'already applied:'} "
+        f"{counted(len(result.stack.layers), 'patches')} {'applied to' if result.changed else 'already applied:'} "
         f"the branch {BRANCH} in {place}."
     )
 
@@ -150,7 +150,7 @@ def refresh(project: Project, force: bool) -> None:
     _show_files(result.files)
     changed = len(result.files.written) + len(result.files.removed)
     changes = counted(changed, "files") if changed else "no files"
-    say(f"{counted(len(result.entries), 'entries')}; {changes} changed.")
+    say(f"{counted(len(result.entries), 'patches')}; {changes} changed.")
 
 
 @click.command()
@@ -158,7 +158,7 @@ def refresh(project: Project, force: bool) -> None:
 def verify(project: Project) -> None:
     """Check that every patch applies and keeps the rules."""
     result = verify_module.verify_series(project)
-    table = Table("entry", "state", "hunks", "overlay files", "lines", "test lines")
+    table = Table("patch", "state", "hunks", "overlay files", "lines", "test lines")
     for verdict in result.verdicts:
         numbers = map(str, (verdict.hunks, verdict.overlay, verdict.lines, verdict.test_lines))
         table.add_row(Text(verdict.name), _state(verdict.state), *numbers)
@@ -174,7 +174,7 @@ def verify(project: Project) -> None:
             note(f"{verdict.name} is not checked: it changes what follows the conflict of {verdict.follows}")
     if not result.good:
         raise ForkToolError(f"The series has {counted(len(problems), 'problems')}: see above.")
-    say(f"All {len(result.verdicts)} entries apply and keep the rules.")
+    say(f"All {len(result.verdicts)} patches apply and keep the rules.")
 
 
 def _author(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, str]:
@@ -250,7 +250,7 @@ def drift(project: Project, against: str) -> None:
     layout = project.layout
     with exclusive(layout):
         found = drift_module.find_drift(project, against)
-    table = Table("entry", "state", "hunks", "moved", "dropped")
+    table = Table("patch", "state", "hunks", "moved", "dropped")
     for entry in found.entries:
         table.add_row(
             Text(entry.name),
@@ -277,7 +277,7 @@ def drift(project: Project, against: str) -> None:
             f"{', '.join(conflicts)} {'does' if len(conflicts) == 1 else 'do'} not fit {shown}{behind}: "
             f"`scripts/mpsfork rebase --onto {against}` stops there for a resolution."
         )
-    say(f"All {len(found.entries)} entries fit {shown}, or are there.")
+    say(f"All {len(found.entries)} patches fit {shown}, or are there.")
 
 
 def _distance(moved: list[Moved]) -> str:

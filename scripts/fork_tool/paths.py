@@ -35,10 +35,10 @@ class Layout:
 
     build = Place("build")
     checkout = Place("build/pytorch")
-    # Worktrees of the checkout: the base without the series; the series up to one entry, which goes from entry to
-    # entry; and the one in which git moves the series to another base, and a conflict waits for the user.
+    # Worktrees of the checkout: the base without the series; the series up to one patch, which goes from patch to
+    # patch; and the one in which git moves the series to another base, and a conflict waits for the user.
     base_checkout = Place("build/pytorch-base")
-    entries_checkout = Place("build/pytorch-entries")
+    entries_checkout = Place("build/pytorch-patches")
     rebase_checkout = Place("build/pytorch-rebase")
     objfw = Place("build/toolchain/objfw")
     apple_metadata = Place("build/toolchain/apple_metadata")

@@ -38,7 +38,7 @@ def show_command(command: Sequence[object], where: str = "") -> None:
 
 
 def counted(count: int, things: str) -> str:
-    """`counted(1, "entries")` is "1 entry"."""
+    """`counted(1, "patches")` is "1 patch"."""
     one = f"{things.removesuffix('ies')}y" if things.endswith("ies") else things.removesuffix("s")
     return f"{count} {one if count == 1 else things}"
 

@@ -6,4 +6,4 @@ class ForkToolError(Exception):
 
 
 class ConflictError(ForkToolError):
-    """An entry of the series does not fit the tree it is applied to."""
+    """A patch of the series does not fit the tree it is applied to."""

@@ -149,7 +149,7 @@ def report_of(made: Made) -> dict[str, object]:
 
 def show(made: Made) -> None:
     states = (APPLIED, DIFFERS, NOT_IN_WHEEL, MISFIT)
-    table = Table("entry", *states, "overlay files", title=f"hunks on {made.pin.tag}")
+    table = Table("patch", *states, "overlay files", title=f"hunks on {made.pin.tag}")
     for verdict in made.verdicts:
         table.add_row(verdict.name, *(str(verdict.count(state) or "") for state in states), str(verdict.overlay or ""))
     table.add_section()

@@ -53,7 +53,7 @@ class NextPlaces:
         return self.layout.build / "next" / self.name
 
     series = Place("series", of="own")
-    # Entries that exist only there, and the files of others that differ there.
+    # Patches that exist only there, and the files of others that differ there.
     patches = Place("patches", of="own")
     overlay = Place("overlay", of="own")
     # What its backend uses of Apple's and the simulator lacks.

@@ -23,7 +23,7 @@ class Missing:
     shown: str
     # The sources that use it.
     users: tuple[str, ...]
-    # The entry whose hunks define it, or empty: then none does.
+    # The patch whose hunks define it, or empty: then none does.
     entry: str
 
 
@@ -85,7 +85,7 @@ def sort_names(
 
 
 def added_lines(entries: Iterable[BaseEntry]) -> dict[str, str]:
-    """By entry, what its hunks add to sources; headers declare, and define nothing for the linker."""
+    """By patch, what its hunks add to sources; headers declare, and define nothing for the linker."""
     return {
         entry.name: "\n".join(
             line[1:].decode("utf-8", "replace")
@@ -100,7 +100,7 @@ def added_lines(entries: Iterable[BaseEntry]) -> dict[str, str]:
 
 
 def entry_that_defines(shown: str, added: Mapping[str, str]) -> str:
-    """The entry among whose added lines the function's definition begins, or empty."""
+    """The patch among whose added lines the function's definition begins, or empty."""
     match = _FUNCTION.search(shown)
     if not match:
         return ""

@@ -25,7 +25,7 @@ class BaseEntry:
 
 
 def base_series(project: Project, places: NextPlaces) -> list[BaseEntry]:
-    """The entries in the base's order."""
+    """The patches in the base's order."""
     names = read_series(places.series, places.layout.shown(places.series)).names
     unused = {path.stem for path in places.patches.glob(f"*{SUFFIX}")} - set(names)
     if unused:
@@ -35,15 +35,15 @@ def base_series(project: Project, places: NextPlaces) -> list[BaseEntry]:
         )
     entries = list(_entries(project, places, names))
     claimed = {path for entry in entries for path in entry.overlay}
-    # The overlay has the later entries' hunks on its files already.
+    # The overlay has the later patches' hunks on its files already.
     entries = [
         replace(entry, files=tuple(file for file in entry.files if file.path not in claimed)) for entry in entries
     ]
     lost = [path for path in list_overlay(places.overlay) if path not in claimed]
     if lost:
         raise ForkToolError(
-            f"No entry of {places.layout.shown(places.patches)} claims {', '.join(lost)} of the overlay beside it: "
-            "name it in an entry's list, or remove it."
+            f"No patch of {places.layout.shown(places.patches)} claims {', '.join(lost)} of the overlay beside it: "
+            "name it in a patch's list, or remove it."
         )
     return entries
 
@@ -54,7 +54,7 @@ def _entries(project: Project, places: NextPlaces, names: list[str]) -> Iterator
         own = _read(places.patches, name)
         if general is None and own is None:
             raise ForkToolError(
-                f"{places.layout.shown(places.series)} names the entry {name}, and neither patches/ nor "
+                f"{places.layout.shown(places.series)} names the patch {name}, and neither patches/ nor "
                 f"{places.layout.shown(places.patches)} has it: correct the name, or bring the file back with git."
             )
         if general is None:
@@ -105,7 +105,7 @@ class HunkVerdict:
 
 @dataclass(frozen=True)
 class EntryVerdict:
-    """What became of an entry; files that the wheel does not have can't be checked with it."""
+    """What became of a patch; files that the wheel does not have can't be checked with it."""
 
     name: str
     hunks: tuple[HunkVerdict, ...]
@@ -156,7 +156,7 @@ def apply_file(file: FileDiff, lines: list[bytes], state: str) -> list[HunkVerdi
 def apply_series(
     entries: Iterable[BaseEntry], read: Callable[[str], bytes | None]
 ) -> tuple[list[EntryVerdict], dict[str, bytes]]:
-    """Apply what can be; `read` gives a file of the wheel. Returns what became of the entries, and the files."""
+    """Apply what can be; `read` gives a file of the wheel. Returns what became of the patches, and the files."""
     lines: dict[str, list[bytes] | None] = {}
     verdicts = []
     for entry in entries:

@@ -1,1 +1,1 @@
-"""The series on another base: what would become of each entry, and the move itself."""
+"""The series on another base: what would become of each patch, and the move itself."""

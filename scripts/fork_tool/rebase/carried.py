@@ -1,4 +1,4 @@
-"""What became of an entry's changes on another base: which moved, which upstream has by now."""
+"""What became of a patch's changes on another base: which moved, which upstream has by now."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -23,9 +23,9 @@ class Carried:
 
     moved: list[Moved] = field(default_factory=list)
     renamed: list[str] = field(default_factory=list)
-    # What the entry no longer has, in sentences that say why.
+    # What the patch no longer has, in sentences that say why.
     gone: list[str] = field(default_factory=list)
-    # Nothing of the entry is left.
+    # Nothing of the patch is left.
     dropped: bool = False
 
 
@@ -45,9 +45,9 @@ class _Piece:
 def compare(
     git: Git, old: tuple[str, str], new: tuple[str, str], files: list[FileDiff], by_hand: bool = False
 ) -> Carried:
-    """What is the same, moved or gone in a new commit of an entry; both are (before, after).
+    """What is the same, moved or gone in a new commit of a patch; both are (before, after).
 
-    `files` is the entry's patch. A clean merge leaves out only what upstream has; a resolution `by_hand`, anything.
+    `files` is its diff. A clean merge leaves out only what upstream has; a resolution `by_hand`, anything.
     """
     carried = Carried(dropped=git.tree_of(new[0]) == git.tree_of(new[1]))
     before, after = _pieces(git, old, files), _pieces(git, new, [])
@@ -155,7 +155,7 @@ def show_clashes(entry: str, base: str, clashes: list[Clash]) -> None:
         for title, lines, style in (
             ("was", clash.before, "dim"),
             (f"{base} has", clash.upstream, "cyan"),
-            (f"the entry {entry} has", clash.entry, "green"),
+            (f"the patch {entry} has", clash.entry, "green"),
         ):
             say(f"  {title}:")
             say(_side(lines), style=style)

@@ -1,4 +1,4 @@
-"""`drift`: what would become of each entry on another base; nothing is changed, and no conflict stops it."""
+"""`drift`: what would become of each patch on another base; nothing is changed, and no conflict stops it."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -23,7 +23,7 @@ class Drift:
     hunks: int
     carried: Carried
     clashes: list[Clash] = field(default_factory=list)
-    # The entry whose conflict hides what would become of this one.
+    # The patch whose conflict hides what would become of this one.
     follows: str = ""
 
 
@@ -41,7 +41,7 @@ class Drifts:
 
 
 def find_drift(project: Project, against: str) -> Drifts:
-    """Merge every entry onto the other base; those after a conflict go on from the tree with git's marks in it."""
+    """Merge every patch onto the other base; those after a conflict go on from the tree with git's marks in it."""
     pin = project.pin
     checkout = project.open_checkout()
     git = checkout.git
@@ -78,14 +78,14 @@ def _state_of(carried: Carried) -> str:
 
 
 class _Marks:
-    """The conflicts so far, whose marks are in the tree that later entries are merged onto."""
+    """The conflicts so far, whose marks are in the tree that later patches are merged onto."""
 
     def __init__(self, git: Git):
         self._git = git
         self._by_path: dict[str, tuple[str, list[Clash]]] = {}
 
     def judge(self, drift: Drift, paths: list[str], tree: str) -> None:
-        """Distinguish the entry's own conflicts from those that earlier entries left."""
+        """Distinguish the patch's own conflicts from those that earlier patches left."""
         own = [clash for clash in drift.clashes if clash.path not in self._by_path]
         hidden = [clash.path for clash in drift.clashes if clash.path in self._by_path]
         hidden += [path for path in paths if path in self._by_path and self._changed(tree, path)]

@@ -1,6 +1,6 @@
 """`rebase`: move the series to another base by git's own rebase, in a worktree.
 
-Checkout, patches and pin change when all entries have moved, and a copy of the files is kept until that is done.
+Checkout, patches and pin change when all patches have moved, and a copy of the files is kept until that is done.
 """
 
 import json
@@ -58,7 +58,7 @@ def start(project: Project, asked: str) -> Written | None:
 
 
 def go_on(project: Project, skip: bool = False) -> Written:
-    """Take the user's resolution, or leave the entry out, and go on."""
+    """Take the user's resolution, or leave the patch out, and go on."""
     checkout, state = _under_way(project)
     if _kept(checkout.git).exists():
         # A run was killed while it wrote: write again, from what was there before.
@@ -128,7 +128,7 @@ def _go_on(
     words: tuple[str, ...] = ()
     if skip:
         if stopped is None:
-            raise ForkToolError("No entry waits for a resolution: `scripts/mpsfork rebase --continue` goes on.")
+            raise ForkToolError("No patch waits for a resolution: `scripts/mpsfork rebase --continue` goes on.")
         words = ("--skip",)
     elif stopped is not None:
         _take_resolution(project, checkout, state, tree, layers[stopped])
@@ -150,7 +150,7 @@ def _go_on(
 
 
 def _stopped(tree: Git, layers: list[Layer]) -> int | None:
-    """The number of the entry at which git's rebase waits, if it does."""
+    """The number of the patch at which git's rebase waits, if it does."""
     if (
         not tree.directory.exists()
         or not Path(tree.directory, tree.text("rev-parse", "--git-path", "rebase-merge")).exists()
@@ -170,8 +170,8 @@ def _show_conflict(
     merge = merge_entry(checkout.git, project.pin, before, layer.commit, onto, layer.entry.files())
     show_clashes(layer.entry.name, state.name, merge.clashes)
     raise ConflictError(
-        f"The entry {layer.entry.name} does not fit {state.name} (see above). In {shown}: edit the files between the marks, "
-        f"`git add` them, then `scripts/mpsfork rebase --continue`; --skip drops the entry, --abort leaves all as it was."
+        f"The patch {layer.entry.name} does not fit {state.name} (see above). In {shown}: edit the files between the marks, "
+        f"`git add` them, then `scripts/mpsfork rebase --continue`; --skip drops the patch, --abort leaves all as it was."
     )
 
 
@@ -180,7 +180,7 @@ def _new_pin(project: Project, state: RebaseState) -> Pin:
 
 
 def _take_resolution(project: Project, checkout: Checkout, state: RebaseState, tree: Git, layer: Layer) -> None:
-    """Commit what the user made of the entry, unless that is done; refuse what is not done, or no series could hold."""
+    """Commit what the user made of the patch, unless that is done; refuse what is not done, or no series could hold."""
     shown = project.layout.shown(project.layout.rebase_checkout)
     waiting = tree.names("diff-files", "--name-only", "-z", "--ignore-submodules=all")
     if waiting:
@@ -200,7 +200,7 @@ def _take_resolution(project: Project, checkout: Checkout, state: RebaseState, t
     pin, written = _new_pin(project, state), tree.text("write-tree")
     if not committed and written == tree.tree_of(head):
         raise ForkToolError(
-            f"The resolution leaves nothing of the entry {layer.entry.name}: `scripts/mpsfork rebase --skip` drops it from the series."
+            f"The resolution leaves nothing of the patch {layer.entry.name}: `scripts/mpsfork rebase --skip` drops it from the series."
         )
     tip = head if committed else tree.commit_tree(pin.date, written, layer.entry.message(), (head,))
     take_series(replace(checkout, base=state.commit), pin, tip, set(), [])
@@ -231,7 +231,7 @@ def _finish(project: Project, checkout: Checkout, state: RebaseState, layers: li
 
 
 def _tell(project: Project, state: RebaseState, git: Git, before: list[Layer], after: list[Layer]) -> list[str]:
-    """Print what became of each entry; returns what the series no longer has, in sentences."""
+    """Print what became of each patch; returns what the series no longer has, in sentences."""
     commits = {layer.entry.name: layer.commit for layer in after}
     base, onto, told = state.base, state.commit, []
     for number, layer in enumerate(before, start=1):

@@ -1,1 +1,1 @@
-"""The series: its entries and overlay, applied to the base as commits and taken back from there."""
+"""The series: its patches and overlay, applied to the base as commits and taken back from there."""

@@ -1,4 +1,4 @@
-"""`apply`: apply the series to the checkout, one commit per entry, on a branch of its own."""
+"""`apply`: apply the series to the checkout, one commit per patch, on a branch of its own."""
 
 from dataclasses import dataclass
 
@@ -30,7 +30,7 @@ def apply_series(project: Project, force: bool = False) -> Applied:
         stack = project.stack(checkout.git, checkout.base)
     except ConflictError as conflict:
         raise ConflictError(
-            f"{conflict}. The checkout is as it was; edit the patch file, or the entry before it, and run `make verify` to see all."
+            f"{conflict}. The checkout is as it was; edit the patch file, or the patch before it, and run `make verify` to see all."
         ) from None
     tip = checkout.branch_tip
     if checkout.head_branch == BRANCH and tip == stack.tip:
@@ -60,7 +60,7 @@ def bring_series(project: Project) -> None:
         return
     result = apply_series(project)
     if result.changed:
-        say(f"applied {len(result.stack.layers)} entries to {checkout.shown}")
+        say(f"applied {len(result.stack.layers)} patches to {checkout.shown}")
 
 
 def refuse_foreign(checkout: Checkout, project: Project) -> None:

@@ -1,4 +1,4 @@
-"""Whether an entry declares only names that it uses itself, that an earlier entry uses, or that a test uses by then.
+"""Whether a patch declares only names that it uses itself, that an earlier patch uses, or that a test uses by then.
 
 The series' own lines are read as words, not parsed: a name counts as used when it stands on one of these lines other
 than its declaration, its definition, an import or a comment.
@@ -17,7 +17,7 @@ from fork_tool.series.overlay import TESTS
 _WORD = re.compile(r"[A-Za-z_]\w+")
 _STRING = re.compile(r'(f?)"((?:[^"\\]|\\.)*)"')
 _BRACES = re.compile(r"\{([^}]*)\}")
-# Where upstream's code calls members of the backend, which an entry may override or replace.
+# Where upstream's code calls members of the backend, which a patch may override or replace.
 _CALLERS = (
     "aten/src/ATen/mps",
     "aten/src/ATen/native/mps",
@@ -105,13 +105,13 @@ def _without(words: list[str], names: list[str]) -> list[str]:
 
 
 class UnusedNames:
-    """Follows the series, entry by entry."""
+    """Follows the series, patch by patch."""
 
     def __init__(self) -> None:
         self._uses: Counter[str] = Counter()
 
     def of_entry(self, changes: Iterable[FileDiff]) -> dict[str, str]:
-        """The names that an entry with these changes declares and nobody uses yet, each with its file."""
+        """The names that a patch with these changes declares and nobody uses yet, each with its file."""
         declared: dict[str, str] = {}
         for file in changes:
             for line in (line for hunk in file.hunks for line in hunk.lines):

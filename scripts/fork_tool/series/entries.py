@@ -1,4 +1,4 @@
-"""An entry of the series: one change as upstream would review it, kept in `patches/<name>.patch`.
+"""A patch of the series: one change as upstream would review it, kept in `patches/<name>.patch`.
 
     [MPS] Title of the change
 
@@ -12,8 +12,8 @@
 
     diff --git a/… b/…
 
-The header is the commit's message, the `Overlay:` list names the whole new files that the entry
-brings, and the diff holds its hunks on files that upstream has or an earlier entry brings. Each part but the title may be empty. `Hunks:`
+The header is the commit's message, the `Overlay:` list names the whole new files that the patch
+brings, and the diff holds its hunks on files that upstream has or an earlier patch brings. Each part but the title may be empty. `Hunks:`
 counts the hunks that follow, so that a file that was cut is known, even one that was cut above its diff.
 """
 
@@ -31,12 +31,12 @@ TITLE_MARK = "[MPS] "
 SUFFIX = ".patch"
 _OVERLAY_LINE = "Overlay:"
 _HUNKS = re.compile(r"Hunks: *(\d+) *")
-_TRAILER = re.compile(r"Entry: *([a-z0-9][a-z0-9_.-]*) *")
+_TRAILER = re.compile(r"Patch: *([a-z0-9][a-z0-9_.-]*) *")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry: its message, the overlay files it brings, its hunks."""
+    """One patch: its message, the overlay files it brings, its hunks."""
 
     name: str
     title: str
@@ -65,11 +65,11 @@ class Entry:
         return found
 
     def only(self, files: Iterable[FileDiff]) -> Entry:
-        """The same entry with its hunks on these files alone."""
+        """The same patch with its hunks on these files alone."""
         return replace(self, diff=b"".join(file.text for file in files), counted=None)
 
     def without(self, paths: Container[str]) -> Entry:
-        """The same entry without its hunks on these files."""
+        """The same patch without its hunks on these files."""
         return self.only(file for file in self.files() if file.path not in paths)
 
     def text(self) -> bytes:
@@ -84,12 +84,12 @@ class Entry:
         return header.encode("utf-8") + (b"\n" + self.diff if self.diff else b"")
 
     def message(self, trailer: bool = True) -> str:
-        """The commit's message; the trailer is how `refresh` knows the entry again."""
+        """The commit's message; the trailer is how `refresh` knows the patch again."""
         parts = [self.title]
         if self.body:
             parts.append(self.body)
         if trailer:
-            parts.append(f"Entry: {self.name}")
+            parts.append(f"Patch: {self.name}")
         return "\n\n".join(parts) + "\n"
 
 
@@ -163,9 +163,9 @@ def check_header(title: str, body: str, what: str) -> None:
 
 
 def name_from_title(title: str, taken: set[str]) -> str:
-    """A name for a new entry that says what its title says."""
+    """A name for a new patch that says what its title says."""
     words = re.sub(r"^\[[^\]]*\]", "", title).lower()
-    stem = re.sub(r"[^a-z0-9]+", "-", words).strip("-")[:50].strip("-") or "entry"
+    stem = re.sub(r"[^a-z0-9]+", "-", words).strip("-")[:50].strip("-") or "patch"
     name, count = stem, 1
     while name in taken:
         count += 1
@@ -180,5 +180,5 @@ def read_entry(patches: Path, name: str) -> Entry:
     except FileNotFoundError:
         known = ", ".join(sorted(found.stem for found in patches.glob(f"*{SUFFIX}"))) or "none"
         raise ForkToolError(
-            f"patches/series names the entry {name}, and there is no patches/{name}{SUFFIX} (there: {known}): correct the name, or bring the file back with git."
+            f"patches/series names the patch {name}, and there is no patches/{name}{SUFFIX} (there: {known}): correct the name, or bring the file back with git."
         ) from None

@@ -1,4 +1,4 @@
-"""`export`: the series as `git format-patch` files, or as a branch for `ghstack submit`, one commit per entry."""
+"""`export`: the series as `git format-patch` files, or as a branch for `ghstack submit`, one commit per patch."""
 
 import re
 from collections.abc import Callable
@@ -38,25 +38,25 @@ def _stack(
 ) -> Stack:
     stack = project.stack(checkout.git, checkout.base, message, author)
     if not stack.layers:
-        raise ForkToolError("patches/series lists no entry: there is nothing to export.")
+        raise ForkToolError("patches/series lists no patch: there is nothing to export.")
     return part_of_stack(project, checkout.git, stack, part, message, author) if part else stack
 
 
 _TEST_PLAN = re.compile(r"^test plan:[ \t]*", re.IGNORECASE | re.MULTILINE)
 _BENCHMARK = re.compile(r"\n*^benchmark:[ \t]*", re.IGNORECASE | re.MULTILINE)
-# The feature request upstream that all entries are for.
+# The feature request upstream that all patches are for.
 ISSUE = "Part of https://github.com/pytorch/pytorch/issues/180397"
 
 
 def request_message(entry: Entry) -> str:
-    """Title and body of the pull request; the entry's first paragraph says why, the others say how.
+    """Title and body of the pull request; the patch's first paragraph says why, the others say how.
 
     A paragraph `Benchmark: …` above the test plan becomes a section; without one the request does not mention speed.
     """
     parts = _TEST_PLAN.split(entry.body)
     if len(parts) != 2 or not parts[1].strip():
         raise ForkToolError(
-            f"Entry {entry.name} has no test plan: end its body in patches/{entry.name}.patch with a paragraph "
+            f"Patch {entry.name} has no test plan: end its body in patches/{entry.name}.patch with a paragraph "
             "“Test Plan: …”, which upstream asks for."
         )
     described, *measured = _BENCHMARK.split(parts[0], maxsplit=1)

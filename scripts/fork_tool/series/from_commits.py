@@ -1,8 +1,8 @@
-"""From commits to entries: what a straight line of commits on a base is as a series.
+"""From commits to patches: what a straight line of commits on a base is as a series.
 
-The rules, in short: an entry is a commit; a file that the base has, or an earlier entry, gives hunks; a new file goes
-to the overlay with the content it has at the tip, claimed by the entry that adds it. If a later commit changes the mode
-of a new file, all edits of the file move into it. A commit of which nothing is left gives no entry.
+The rules, in short: a patch is a commit; a file that the base has, or an earlier patch, gives hunks; a new file goes
+to the overlay with the content it has at the tip, claimed by the patch that adds it. If a later commit changes the mode
+of a new file, all edits of the file move into it. A commit of which nothing is left gives no patch.
 """
 
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from fork_tool.series.overlay import OverlayFile
 from fork_tool.series.stack import build_stack, Stack
 
 # One line of context ties a hunk to its place. With none, git would put an added line at its number
-# whatever stands there; with more, entries that touch neighbouring lines would quote each other.
+# whatever stands there; with more, patches that touch neighbouring lines would quote each other.
 DIFF_OPTIONS = (
     "--unified=1",
     "--inter-hunk-context=0",
@@ -45,7 +45,7 @@ class Change:
 
 @dataclass
 class Draft:
-    """A commit of the branch, or neighbouring ones of the same entry, on the way to an entry."""
+    """A commit of the branch, or neighbouring ones of the same patch, on the way to a patch."""
 
     name: str | None
     title: str
@@ -66,7 +66,7 @@ class Taken:
 
 
 def take_series(checkout: Checkout, pin: Pin, tip: str, taken: set[str], notes: list[str]) -> Taken:
-    """The entries that give back the commits between the base and `tip`; `taken` are names that new ones can't have."""
+    """The patches that give back the commits between the base and `tip`; `taken` are names that new ones can't have."""
     drafts = _drafts(checkout, tip, notes)
     _refuse_upstreams(checkout, drafts)
     _distribute(checkout, tip, drafts)
@@ -105,14 +105,14 @@ def _drafts(checkout: Checkout, tip: str, notes: list[str]) -> list[Draft]:
             continue
         if name is not None and name in seen:
             raise ForkToolError(
-                f"Two commits that are not neighbours say `Entry: {name}` (the second is {commit[:12]}): squash them, or take the line out of one."
+                f"Two commits that are not neighbours say `Patch: {name}` (the second is {commit[:12]}): squash them, or take the line out of one."
             )
         if not title:
             raise ForkToolError(
-                f"Commit {commit[:12]} has no message: give it one with `git commit --amend`, its title is the entry's title."
+                f"Commit {commit[:12]} has no message: give it one with `git commit --amend`, its title is the patch's title."
             )
         if not title.startswith(TITLE_MARK):
-            notes.append(f"the title of {what} got the {TITLE_MARK.strip()} that every entry has.")
+            notes.append(f"the title of {what} got the {TITLE_MARK.strip()} that every patch has.")
             title = TITLE_MARK + title.removeprefix(TITLE_MARK.strip()).lstrip()
         check_header(title, body, what)
         if name is not None:
@@ -122,7 +122,7 @@ def _drafts(checkout: Checkout, tip: str, notes: list[str]) -> list[Draft]:
 
 
 def _refuse_upstreams(checkout: Checkout, drafts: list[Draft]) -> None:
-    """After a rebase by hand upstream's commits stand between the base and the entries, and none says what entry it is."""
+    """After a rebase by hand upstream's commits stand between the base and the patches, and none says what patch it is."""
     if not drafts or drafts[0].name is not None:
         return
     lowest = drafts[0]
@@ -133,13 +133,13 @@ def _refuse_upstreams(checkout: Checkout, drafts: list[Draft]) -> None:
     if published:
         reason = f"is part of {published}"
     elif any(draft.name is not None for draft in drafts):
-        reason = "stands below the entries and is none of them"
+        reason = "stands below the patches and is none of them"
     else:
         return
     raise ForkToolError(
-        f"Commit {lowest.last[:12]} ({lowest.title[:60]}) {reason}, so it may be upstream's, which can't become an entry; nothing was written. "
+        f"Commit {lowest.last[:12]} ({lowest.title[:60]}) {reason}, so it may be upstream's, which can't become a patch; nothing was written. "
         f"To move the series to another base: `git -C {checkout.shown} checkout -B {BRANCH} {APPLIED_REF}`, then `scripts/mpsfork rebase --onto REF`. "
-        f"If the commit is a new entry, end its message with a line `Entry: NAME`."
+        f"If the commit is a new patch, end its message with a line `Patch: NAME`."
     )
 
 
@@ -154,7 +154,7 @@ def changes_between(git: Git, before: str, after: str) -> list[Change]:
 
 
 def _distribute(checkout: Checkout, tip: str, drafts: list[Draft]) -> None:
-    """Sort every changed path into the hunks or the overlay of its entry."""
+    """Sort every changed path into the hunks or the overlay of its patch."""
     git = checkout.git
     base_paths = set(git.names("ls-tree", "-r", "-z", "--name-only", checkout.base))
     owner: dict[str, Draft] = {}
@@ -213,7 +213,7 @@ def _entries(git: Git, drafts: list[Draft], taken: set[str], notes: list[str]) -
         if draft.hunk_paths:
             diff = _diff(git, draft)
         if not diff and not draft.overlay:
-            notes.append(f"commit {draft.last[:12]} ({draft.title}) leaves no change of its own; it is no entry.")
+            notes.append(f"commit {draft.last[:12]} ({draft.title}) leaves no change of its own; it is no patch.")
             continue
         name = draft.name
         if name is None:
@@ -228,7 +228,7 @@ def _diff(git: Git, draft: Draft) -> bytes:
     raw = git.run("diff-tree", "-p", *DIFF_OPTIONS, draft.before, draft.last, "--", *paths).stdout
     kept = []
     for line in raw.split(b"\n"):
-        # The blob ids say nothing to `git apply` and would change with every entry before this one.
+        # The blob ids say nothing to `git apply` and would change with every patch before this one.
         if line.startswith(b"index "):
             continue
         if line.startswith(b"Binary files "):

@@ -1,4 +1,4 @@
-"""An overlay file at each entry: the overlay holds its final content, and the hunks of later entries come off it."""
+"""An overlay file at each patch: the overlay holds its final content, and the hunks of later patches come off it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,20 +15,20 @@ OverlayReader = Callable[[str, str], OverlayFile]
 
 @dataclass(frozen=True)
 class Misfit:
-    """An entry whose hunks do not come off an overlay file."""
+    """A patch whose hunks do not come off an overlay file."""
 
     entry: str
     path: str
     sentence: str
-    # The later entry that did not come off the same file, which hides whether this one does.
+    # The later patch that did not come off the same file, which hides whether this one does.
     cause: str = ""
 
 
 @dataclass
 class History:
-    """The overlay files that each entry brings or changes, as mode and blob, by entry and path."""
+    """The overlay files that each patch brings or changes, as mode and blob, by patch and path."""
 
-    # The entry that brings a file, by path.
+    # The patch that brings a file, by path.
     owners: dict[str, str] = field(default_factory=dict)
     files: dict[str, dict[str, tuple[str, str]]] = field(default_factory=dict)
     offsets: dict[str, list[str]] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class History:
 
 
 def read_history(git: Git, entries: list[Entry], overlay: OverlayReader) -> History:
-    """Take the entries' hunks off the overlay, the last entry first."""
+    """Take the patches' hunks off the overlay, the last patch first."""
     history = History()
     places = {entry.name: number for number, entry in enumerate(entries)}
     now: dict[str, tuple[str, str]] = {}
@@ -55,8 +55,8 @@ def read_history(git: Git, entries: list[Entry], overlay: OverlayReader) -> Hist
             for file in changes:
                 if places[history.owners[file.path]] >= places[entry.name]:
                     sentence = (
-                        f"entry {entry.name} changes {file.path}, which entry {history.owners[file.path]} brings: "
-                        "only a later entry may change an overlay file"
+                        f"patch {entry.name} changes {file.path}, which patch {history.owners[file.path]} brings: "
+                        "only a later patch may change an overlay file"
                     )
                     history.misfits.append(Misfit(entry.name, file.path, sentence))
                 else:

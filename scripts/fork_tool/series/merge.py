@@ -1,4 +1,4 @@
-"""One entry merged onto another tree, by git's own three-way merge, without a working tree."""
+"""One patch merged onto another tree, by git's own three-way merge, without a working tree."""
 
 import re
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ _LABEL = re.compile(rb"(<<<<<<<|\|\|\|\|\|\|\||>>>>>>>) ([^:\n]*)(?::(.*))?")
 
 @dataclass
 class Clash:
-    """One place where upstream and the entry changed the same lines."""
+    """One place where upstream and the patch changed the same lines."""
 
     path: str
     line: int = 0
@@ -36,7 +36,7 @@ class Merge:
 
 
 def merge_entry(git: Git, pin: Pin, before: str, commit: str, onto: str, files: list[FileDiff]) -> Merge:
-    """Merge what `commit` does to `before` into `onto`; `files` is the entry's patch."""
+    """Merge what `commit` does to `before` into `onto`; `files` are the files of that change."""
     # git merges commits: one that seems to have been made from `before` gives the three sides wanted.
     side = git.commit_tree(pin.date, git.tree_of(onto), "the new base\n", (before,))
     done = git.run(*MERGE_SETTINGS, "merge-tree", "--write-tree", "-z", "--messages", side, commit, check=False)
@@ -57,7 +57,7 @@ def merge_entry(git: Git, pin: Pin, before: str, commit: str, onto: str, files: 
     with_lines = {clash.path for clash in merge.clashes}
     for paths, kind, text in messages:
         if kind.startswith("CONFLICT") and not (kind == "CONFLICT (contents)" and with_lines.intersection(paths)):
-            sentence = text.strip().replace(side, "the new base").replace(commit, "the entry")
+            sentence = text.strip().replace(side, "the new base").replace(commit, "the patch")
             merge.clashes.append(Clash(paths[0] if paths else "", sentence=sentence))
     return merge
 

@@ -1,7 +1,7 @@
-"""`patches/series`: the order of the entries, one name a line; `#` starts a comment, `[name]` a group.
+"""`patches/series`: the order of the patches, one name a line; `#` starts a comment, `[name]` a group.
 
-An entry of the first group needs all entries before it. An entry of a later group needs the first group, and the
-entries that are named after it: `name: other another`.
+A patch of the first group needs all patches before it. A patch of a later group needs the first group, and the
+patches that are named after it: `name: other another`.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class SeriesFile:
         return replace(self, names=names)
 
     def part(self, what: str) -> list[str]:
-        """The entries of a group, or one entry, with all that they need, in order."""
+        """The patches of a group, or one patch, with all that they need, in order."""
         chosen = [name for name in self.names if what in (name, self.groups.get(name))]
         if not chosen:
             known = ", ".join([*dict.fromkeys(self.groups.values()), *self.names])
-            raise ForkToolError(f"The series has neither a group nor an entry {what!r}: choose one of {known}.")
+            raise ForkToolError(f"The series has neither a group nor a patch {what!r}: choose one of {known}.")
         wanted = set(chosen)
         for name in reversed(self.names):
             if name in wanted:
@@ -85,14 +85,14 @@ def parse_series(text: str, shown: str) -> SeriesFile:
         for word in (name, *needs.split()):
             if not NAME.fullmatch(word):
                 raise ForkToolError(
-                    f"{shown}, line {number}: {word!r} cannot be the name of an entry: use small letters, digits, '-', '_' and '.', one name a line."
+                    f"{shown}, line {number}: {word!r} cannot be the name of a patch: use small letters, digits, '-', '_' and '.', one name a line."
                 )
             if word != name and word not in series.names:
                 raise ForkToolError(f"{shown}, line {number}: {name} needs {word}, which is not above it.")
         if name in series.names:
-            raise ForkToolError(f"{shown}, line {number}: entry {name} is listed twice: take one of the two lines out.")
+            raise ForkToolError(f"{shown}, line {number}: patch {name} is listed twice: take one of the two lines out.")
         if not series.names:
-            # The comment that opens the file belongs to the file, not to the first entry.
+            # The comment that opens the file belongs to the file, not to the first patch.
             blank = max((index + 1 for index, kept in enumerate(waiting) if not kept.strip()), default=len(waiting))
             series.heading, waiting = waiting[:blank], waiting[blank:]
         series.names.append(name)

@@ -51,7 +51,7 @@ def read_overlay(directory: Path, path: str, entry: str) -> OverlayFile:
         return OverlayFile(file.read_bytes(), bool(file.stat().st_mode & 0o100))
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         raise ForkToolError(
-            f"Entry {entry} claims the overlay file {directory.name}/{path}, which is missing: bring it back with `git checkout -- {directory.name}/{path}`, or take the line out of patches/{entry}.patch."
+            f"Patch {entry} claims the overlay file {directory.name}/{path}, which is missing: bring it back with `git checkout -- {directory.name}/{path}`, or take the line out of patches/{entry}.patch."
         ) from None
 
 
@@ -71,5 +71,5 @@ def check_path(path: str, entry: str) -> None:
     parts = path.split("/")
     if path.startswith("/") or any(part in ("", ".", "..", ".git") for part in parts):
         raise ForkToolError(
-            f"Entry {entry} claims {path!r}, which is no path inside the upstream tree: write it as aten/src/…."
+            f"Patch {entry} claims {path!r}, which is no path inside the upstream tree: write it as aten/src/…."
         )

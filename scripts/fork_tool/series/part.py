@@ -1,4 +1,4 @@
-"""A part of the series on its own: a group, or one entry, with all that it needs and nothing else."""
+"""A part of the series on its own: a group, or one patch, with all that it needs and nothing else."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,7 @@ def part_of_stack(
     message: Callable[[Entry], str] = Entry.message,
     author: tuple[str, str] = (AUTHOR, ADDRESS),
 ) -> Stack:
-    """The part as commits on the whole's base, each merged without the entries that it does not need."""
+    """The part as commits on the whole's base, each merged without the patches that it does not need."""
     names = project.series().part(what)
     part = Stack(whole.base, [])
     before = whole.base
@@ -35,12 +35,12 @@ def part_of_stack(
 
 
 def _merged(git: Git, pin: Pin, before: str, layer: Layer, onto: str) -> str:
-    """The tree of an entry on another commit than the one before it."""
+    """The tree of a patch on another commit than the one before it."""
     merge = merge_entry(git, pin, before, layer.commit, onto, layer.entry.files())
     if merge.clashes:
         clash = merge.clashes[0]
         raise ConflictError(
-            f"Entry {layer.entry.name} does not apply without entries that patches/series does not name as its needs: "
+            f"Patch {layer.entry.name} does not apply without patches that patches/series does not name as its needs: "
             f"{clash.path}{f', {clash.hunk}' if clash.hunk else ''} {clash.sentence}".rstrip()
         )
     return merge.tree

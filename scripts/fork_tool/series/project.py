@@ -1,4 +1,4 @@
-"""The series as it lies in this repository: order, entries and overlay together."""
+"""The series as it lies in this repository: order, patches and overlay together."""
 
 from collections.abc import Callable
 

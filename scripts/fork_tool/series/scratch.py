@@ -1,4 +1,4 @@
-"""An index of its own, in which an entry's hunks go on or come off without touching a working tree."""
+"""An index of its own, in which a patch's hunks go on or come off without touching a working tree."""
 
 import re
 import tempfile
@@ -40,7 +40,7 @@ def set_files(scratch: Git, files: Mapping[str, tuple[str, str]]) -> None:
 
 
 def apply_entry(scratch: Git, entry: Entry, reverse: bool = False) -> list[str]:
-    """Put an entry's hunks into the index, or take them off; returns what had to be moved to fit."""
+    """Put a patch's hunks into the index, or take them off; returns what had to be moved to fit."""
     files = entry.files()
     if not files:
         return []
@@ -64,7 +64,7 @@ def _offsets(said: list[str]) -> Iterator[str]:
 
 
 def _conflicts(entry: Entry, said: list[str], reverse: bool) -> Iterator[str]:
-    fails = f"entry {entry.name} does not {'come off the overlay' if reverse else 'apply'}"
+    fails = f"patch {entry.name} does not {'come off the overlay' if reverse else 'apply'}"
     files = {file.path: file for file in entry.files()}
     told = False
     for line in said:

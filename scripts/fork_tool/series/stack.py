@@ -1,7 +1,7 @@
 """Turning the series into commits, without touching a working tree.
 
 The commits are made on an index of their own, so that a conflict or Ctrl-C leaves the checkout as it
-was, and depend on base, entries and overlay only, so that the same input gives the same commit ids.
+was, and depend on base, patches and overlay only, so that the same input gives the same commit ids.
 """
 
 from collections.abc import Callable, Iterable
@@ -42,7 +42,7 @@ def build_stack(
     message: Callable[[Entry], str] = Entry.message,
     author: tuple[str, str] = (AUTHOR, ADDRESS),
 ) -> Stack:
-    """Make one commit per entry; raises `ConflictError` naming entry, file and hunk."""
+    """Make one commit per patch; raises `ConflictError` naming patch, file and hunk."""
     stack = Stack(base, [])
     entries = list(entries)
     history = read_history(git, entries, overlay)
@@ -59,7 +59,7 @@ def build_stack(
 
 
 def add_overlay(scratch: Git, entry: Entry, history: History) -> None:
-    """Put the overlay files that an entry brings or changes into the index, as they are at this entry."""
+    """Put the overlay files that a patch brings or changes into the index, as they are at this patch."""
     files = history.files[entry.name]
     if not files:
         return
@@ -75,6 +75,6 @@ def _refuse_taken(scratch: Git, entry: Entry) -> None:
         above = [str(parent) for parent in PurePosixPath(path).parents]
         if path in tracked or path in directories or tracked.intersection(above):
             raise ForkToolError(
-                f"Entry {entry.name} claims the overlay file {path}, and the tree has it already, or a file where it "
-                "needs a directory: write the change as a hunk, or let one entry alone claim the file."
+                f"Patch {entry.name} claims the overlay file {path}, and the tree has it already, or a file where it "
+                "needs a directory: write the change as a hunk, or let one patch alone claim the file."
             )

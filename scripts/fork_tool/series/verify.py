@@ -1,4 +1,4 @@
-"""`verify`: does every entry fit, and does the series keep its own rules?"""
+"""`verify`: does every patch fit, and does the series keep its own rules?"""
 
 import re
 from collections import Counter
@@ -38,7 +38,7 @@ class Verdict:
     lines: int = 0
     test_lines: int = 0
     problems: list[str] = field(default_factory=list)
-    # The entry whose conflict hides whether this one fits.
+    # The patch whose conflict hides whether this one fits.
     follows: str = ""
 
 
@@ -54,7 +54,7 @@ class Verification:
 
 
 def verify_series(project: Project) -> Verification:
-    """Look at every entry, even after one that is wrong."""
+    """Look at every patch, even after one that is wrong."""
     layout = project.layout
     checkout = project.open_checkout()
     base_modes = _base_modes(checkout.git, checkout.base)
@@ -105,7 +105,7 @@ def verify_series(project: Project) -> Verification:
             if verdict.state == APPLIES:
                 known = known_to(scratch, checkout.base, names)
                 verdict.problems += [
-                    f"{path} declares {name}, which neither this entry nor an earlier one nor a test uses: leave it to the entry that does."
+                    f"{path} declares {name}, which neither this patch nor an earlier one nor a test uses: leave it to the patch that does."
                     for name, path in names.items()
                     if name not in known
                 ]
@@ -125,7 +125,7 @@ def verify_series(project: Project) -> Verification:
 
 
 def _check_parts(project: Project, git: Git, whole: Stack, result: Verification) -> None:
-    """Does each entry apply with only those that it needs?"""
+    """Does each patch apply with only those that it needs?"""
     for verdict in result.verdicts:
         try:
             part_of_stack(project, git, whole, verdict.name)
@@ -162,7 +162,7 @@ def _check_hunks(entry: Entry, base_modes: dict[str, str], claims: Container[str
                 f"{file.path}: the patch {what}; a patch holds only hunks on files that are there, new files go to aten_mps_overlay/."
             )
         if not file.unfit and file.path not in base_modes and file.path not in claims:
-            verdict.problems.append(f"{file.path}: neither upstream nor an earlier entry has such a file.")
+            verdict.problems.append(f"{file.path}: neither upstream nor an earlier patch has such a file.")
         for number, hunk in enumerate(file.hunks, start=1):
             if hunk.widest_context > 2 or (hunk.added == 0 and hunk.removed == 0):
                 verdict.problems.append(
@@ -192,15 +192,15 @@ def _check_claims(entry: Entry, base_modes: dict[str, str], project: Project, ve
 
 @dataclass
 class _Doubts:
-    """What a conflict leaves open: for the entries after it, and on an overlay file for those before it."""
+    """What a conflict leaves open: for the patches after it, and on an overlay file for those before it."""
 
     history: History
-    # By file: the entry whose hunks are missing there.
+    # By file: the patch whose hunks are missing there.
     files: dict[str, str] = field(default_factory=dict)
     unreadable: str = ""
 
     def about(self, path: str) -> str:
-        """The entry that must be fixed before this file can be checked."""
+        """The patch that must be fixed before this file can be checked."""
         return self.files.get(path) or self.unreadable
 
 
@@ -270,7 +270,7 @@ def _check_files(project: Project, names: list[str], claims: Counter[str], resul
             continue
         if path.suffix != SUFFIX:
             result.problems.append(
-                f"patches/{path.name} is no entry: patches/ holds `series`, README.md, releases/ and {SUFFIX} files only."
+                f"patches/{path.name} is no patch: patches/ holds `series`, README.md, releases/ and {SUFFIX} files only."
             )
         elif path.stem not in names:
             result.problems.append(
@@ -279,7 +279,7 @@ def _check_files(project: Project, names: list[str], claims: Counter[str], resul
     for path_in_overlay in list_overlay(layout.overlay):
         if not claims[path_in_overlay]:
             result.problems.append(
-                f"aten_mps_overlay/{path_in_overlay} is claimed by no entry: name it below `Overlay:` in the patch it belongs to, or remove it."
+                f"aten_mps_overlay/{path_in_overlay} is claimed by no patch: name it below `Overlay:` in the patch it belongs to, or remove it."
             )
     for path_in_overlay, count in sorted(claims.items()):
         owners = [
@@ -294,12 +294,12 @@ def _check_files(project: Project, names: list[str], claims: Counter[str], resul
 
 
 def problems_of_test_plan(scratch: Git, entry: Entry) -> Iterator[str]:
-    """A sentence for each test that the plan names and the index, with this entry and those before it, lacks."""
+    """A sentence for each test that the plan names and the index, with this patch and those before it, lacks."""
     plan = entry.body[entry.body.lower().find("test plan") :]
     files = set(scratch.names("ls-files", "-z"))
     for path, cases in _PYTHON.findall(plan):
         if path not in files:
-            yield f"its test plan runs {path}, which is not there before a later entry: bring a test of its own."
+            yield f"its test plan runs {path}, which is not there before a later patch: bring a test of its own."
             continue
         text = scratch.text("show", f":{path}")
         for case in cases.split():
@@ -308,4 +308,4 @@ def problems_of_test_plan(scratch: Git, entry: Entry) -> Iterator[str]:
                 yield f"its test plan runs {name} of {path}, which has no such class."
     for program in _PROGRAM.findall(plan):
         if not files.intersection(source.format(program) for source in _SOURCES):
-            yield f"its test plan runs build/bin/{program}, whose source is not there before a later entry."
+            yield f"its test plan runs build/bin/{program}, whose source is not there before a later patch."

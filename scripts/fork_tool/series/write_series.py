@@ -32,19 +32,19 @@ def earlier_claims(project: Project, series: SeriesFile, notes: list[str]) -> se
 
 
 def refuse_unclaimed(project: Project, claims: set[str], files: dict[str, OverlayFile]) -> None:
-    """Refuse to write over an overlay file that no entry brought there."""
+    """Refuse to write over an overlay file that no patch brought there."""
     for path, file in files.items():
         there = project.layout.overlay / path
         if path not in claims and there.exists() and _differs(there, file):
             raise ForkToolError(
-                f"{project.layout.shown(there)} is claimed by no entry and differs from the branch's file: move it away, or `scripts/mpsfork refresh --force` to write over it."
+                f"{project.layout.shown(there)} is claimed by no patch and differs from the branch's file: move it away, or `scripts/mpsfork refresh --force` to write over it."
             )
 
 
 def write_series(
     project: Project, series: SeriesFile, claims: set[str], entries: list[Entry], files: dict[str, OverlayFile]
 ) -> Written:
-    """Make patches/ and overlay hold these entries; `claims` are overlay files that may go when none has them."""
+    """Make patches/ and overlay hold these patches; `claims` are overlay files that may go when none has them."""
     layout = project.layout
     result = Written()
     wanted = {layout.overlay / path: file for path, file in files.items()}

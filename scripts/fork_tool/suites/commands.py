@@ -76,16 +76,16 @@ def test_mps(project: Project, macos: tuple[str, ...], more: bool, captured: boo
     return runner.run_upstream_tests(project, arguments, macos, more, captured)
 
 
-@click.command("test-entries")
-@click.option("--entry", "entries", multiple=True, metavar="NAME", help="Test only this patch; may be given again.")
+@click.command("test-patches")
+@click.option("--patch", "entries", multiple=True, metavar="NAME", help="Test only this patch; may be given again.")
 @click.pass_obj
 def test_entries(project: Project, entries: tuple[str, ...]) -> None:
     """Test every patch with only the patches that it needs (Linux)."""
     outcomes = each_entry.test_entries(project, entries)
     bad = [outcome.entry for outcome in outcomes if not outcome.good]
     if bad:
-        raise ForkToolError(f"These entries do not build or pass with only those that they need: {', '.join(bad)}.")
-    say(f"{len(outcomes)} entries build and pass with only those that they need.")
+        raise ForkToolError(f"These patches do not build or pass with only those that they need: {', '.join(bad)}.")
+    say(f"{len(outcomes)} patches build and pass with only those that they need.")
 
 
 @click.command("test-newer")

@@ -1,4 +1,4 @@
-"""`test-entries`: the simulator built with each entry and the entries that it needs, and each entry's own tests there."""
+"""`test-patches`: the simulator built with each patch and the patches that it needs, and each patch's own tests there."""
 
 import json
 import time
@@ -24,7 +24,7 @@ from fork_tool.suites.reports import Count
 from fork_tool.suites.simulator import make_ready, simulator_machine
 from fork_tool.suites.suite import PYTEST, SMALL_SAMPLE, Suite, upstream_sample, UPSTREAM_STYLE
 
-_NAME = "entries"
+_NAME = "patches"
 _PROGRAMS = "aten/src/ATen/test/mps_test_*"
 
 
@@ -44,7 +44,7 @@ class Outcome:
 
 
 def own_tests(entry: Entry) -> list[str]:
-    """The tests that an entry brings, in Python and in C++, as paths below the checkout."""
+    """The tests that a patch brings, in Python and in C++, as paths below the checkout."""
     return [path for path in entry.overlay if _is_python(path) or PurePosixPath(path).match(_PROGRAMS)]
 
 
@@ -53,7 +53,7 @@ def _is_python(path: str) -> bool:
 
 
 def test_entries(project: Project, chosen: Iterable[str]) -> list[Outcome]:
-    """Build and test at each of the entries, all of them even after a failure."""
+    """Build and test at each of the patches, all of them even after a failure."""
     machine = simulator_machine()
     make_ready(project, machine)
     layout = project.layout
@@ -65,7 +65,7 @@ def test_entries(project: Project, chosen: Iterable[str]) -> list[Outcome]:
     outcomes = []
     for number, layer in enumerate(wanted, start=1):
         say(f"══ {number} of {len(wanted)}: {layer.entry.name}", style="bold")
-        # Also while it tests: a second run would take the worktree to another entry.
+        # Also while it tests: a second run would take the worktree to another patch.
         with exclusive(layout):
             tree.whole("checkout", "--quiet", "--detach", layer.commit)
             outcomes.append(_examine(project, machine, layer))
@@ -77,12 +77,12 @@ def test_entries(project: Project, chosen: Iterable[str]) -> list[Outcome]:
 def _chosen(known: list[str], names: list[str]) -> list[str]:
     for name in names:
         if name not in known:
-            raise ForkToolError(f"There is no entry {name!r}: the series has {', '.join(known)}.")
+            raise ForkToolError(f"There is no patch {name!r}: the series has {', '.join(known)}.")
     return [name for name in known if not names or name in names]
 
 
 def _worktree(project: Project, git: Git, base: str) -> Git:
-    """A worktree of the checkout, so that the files of two neighbouring entries differ in time stamps where they differ."""
+    """A worktree of the checkout, so that the files of two neighbouring patches differ in time stamps where they differ."""
     place = project.layout.entries_checkout
     if not place.exists():
         git.whole("worktree", "prune")
@@ -118,18 +118,18 @@ def _own_suites(project: Project, name: str, files: Iterable[str]) -> Iterator[S
         yield Suite(f"{name}, own tests", (*UPSTREAM_STYLE, *python), on_device=True, directory=directory)
     programs = [PurePosixPath(path).stem for path in files if not _is_python(path)]
     if programs:
-        # Of the programs that the checkout has, those of this entry.
+        # Of the programs that the checkout has, those of this patch.
         words = (*PYTEST, "test/cpp", "--program", ",".join(programs))
         yield Suite(f"{name}, own C++ tests", words, on_device=True)
 
 
 def _write(project: Project, outcomes: Iterable[Outcome]) -> None:
-    path = project.layout.reports / "entries.json"
+    path = project.layout.reports / "patches.json"
     write_atomically(path, json.dumps([asdict(outcome) for outcome in outcomes], indent=1).encode())
 
 
 def _show(outcomes: Iterable[Outcome]) -> None:
-    table = Table("entry", "build", "own tests", "upstream sample")
+    table = Table("patch", "build", "own tests", "upstream sample")
     for outcome in outcomes:
         built = f"{outcome.build_seconds:.0f} s" if outcome.built else "FAILED"
         own = outcome.own.whole() if outcome.own_files else "none"

@@ -56,7 +56,7 @@ def test_a_file_of_the_wheel_says_so(made: Made) -> None:
 
 
 def test_without_the_folder_of_the_base_hunks_do_not_fit(made: Made, project: Project) -> None:
-    """Each of its patches for an entry of patches/ is there for a reason."""
+    """Each of its replacements for a patch of patches/ is there for a reason."""
     own = {path.stem for path in made.places.patches.glob("*.patch")}
     general = {path.stem for path in project.layout.patches.glob("*.patch")}
     assert own & general and own - general == {"accelerator-graph"}
@@ -137,7 +137,7 @@ def test_patch_that_the_order_does_not_name(another: NextPlaces) -> None:
 
 def test_entry_that_is_nowhere(another: NextPlaces) -> None:
     another.series.write_text(another.series.read_text() + "nowhere\n")
-    assert "names the entry nowhere" in refused(another)
+    assert "names the patch nowhere" in refused(another)
 
 
 def test_overlay_file_that_no_entry_claims(another: NextPlaces) -> None:

@@ -55,7 +55,7 @@ def test_without_the_adapter_nothing_is_registered(on_base: Callable[..., Run]) 
 
 
 def test_without_its_hunks_the_base_ends_the_process(on_base: Callable[..., Run], made: Made, packages: Path) -> None:
-    """2.13's own memory.py, which the entry accelerator-graph changes."""
+    """2.13's own memory.py, which the patch accelerator-graph changes."""
     original = (made.places.wheel / "torch" / "accelerator" / "memory.py").read_bytes()
     patched = packages / "torch" / "accelerator" / "memory.py"
     program = (

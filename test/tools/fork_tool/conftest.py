@@ -34,7 +34,7 @@ def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
 
 @pytest.fixture
 def applied(workshop: Workshop) -> Workshop:
-    """The same with one entry, applied: a hunk and an overlay file."""
+    """The same with one patch, applied: a hunk and an overlay file."""
     workshop.overlay("aten/Recorder.h", "class Recorder;\n")
     workshop.entry("recorder", f"{MESSAGE}\n\nOverlay:\n  aten/Recorder.h\n\nHunks: 1\n\n{HUNK}")
     workshop.good("apply")
@@ -43,7 +43,7 @@ def applied(workshop: Workshop) -> Workshop:
 
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    """A series of four entries; made once, each test has a copy."""
+    """A series of four patches; made once, each test has a copy."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
         return moving_shop(tmp_path_factory.mktemp("template") / "repository")
@@ -51,7 +51,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
 
 @pytest.fixture
 def shop(template: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
-    """The series of four entries, applied."""
+    """The series of four patches, applied."""
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
     shutil.copytree(template.root, tmp_path / "repository", symlinks=True)
     return opened(tmp_path / "repository", template.base)

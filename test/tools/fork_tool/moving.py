@@ -1,4 +1,4 @@
-"""A series of four entries, and upstreams that moved on from under it in different ways."""
+"""A series of four patches, and upstreams that moved on from under it in different ways."""
 
 import re
 from collections.abc import Callable
@@ -37,7 +37,7 @@ def put(path: str, old: str, new: str) -> Edit:
 
 
 def moving_shop(root: Path) -> Workshop:
-    """The series, applied: two entries on one file, one on another, one on a third with a new file."""
+    """The series, applied: two patches on one file, one on another, one on a third with a new file."""
     shop = Workshop(root, FILES)
     text = shop.layout.pin.read_text()
     for old, new in (
@@ -90,7 +90,7 @@ def opened(root: Path, base: str) -> Workshop:
 def add(shop: Workshop, name: str, *edits: Edit, new: dict[str, str | bytes] | None = None) -> None:
     for edit in edits:
         edit(shop.checkout)
-    shop.commit(f"[MPS] Add {name}\n\nWhy {name} is there.\n\nTest Plan: pytest\n\nEntry: {name}", new)
+    shop.commit(f"[MPS] Add {name}\n\nWhy {name} is there.\n\nTest Plan: pytest\n\nPatch: {name}", new)
 
 
 def upstream(shop: Workshop, *edits: Edit, tag: str = "v0.2") -> str:

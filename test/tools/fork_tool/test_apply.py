@@ -1,4 +1,4 @@
-"""`apply`: one commit per entry, the same when run again, and nothing changed when it refuses."""
+"""`apply`: one commit per patch, the same when run again, and nothing changed when it refuses."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def test_one_commit_per_entry_in_series_order(workshop: Workshop) -> None:
     assert (workshop.checkout / "aten/New.h").read_text() == "new\n"
     assert "line 4\nrecorded\nline 5" in (workshop.checkout / "aten/Stream.mm").read_text()
     message = command_git(workshop.checkout, "log", "-1", "--format=%B", "HEAD~1")
-    assert message == f"{MESSAGE}\n\nEntry: earlier"
+    assert message == f"{MESSAGE}\n\nPatch: earlier"
 
 
 def test_users_settings_change_nothing(applied: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ def test_conflict_names_entry_file_and_hunk(applied: Workshop) -> None:
     applied.entry("second", f"[MPS] Second\n\n{wrong.replace('recorded', 'again')}")
     before = applied.state()
     error = applied.error("apply")
-    assert "entry second does not apply: aten/Stream.mm, hunk 1 (@@ -4,2 +4,3 @@)" in error
+    assert "patch second does not apply: aten/Stream.mm, hunk 1 (@@ -4,2 +4,3 @@)" in error
     (applied.layout.patches / "second.patch").write_text(
         f"[MPS] Second\n\n{wrong[: wrong.index('@@')]}{wrong[wrong.rindex('@@ -10') :]}"
     )
@@ -142,11 +142,11 @@ def test_overlay_file_that_cannot_stand_there(workshop: Workshop) -> None:
 def test_missing_pieces(applied: Workshop) -> None:
     (applied.layout.overlay / "aten/Recorder.h").unlink()
     before = applied.state()
-    assert "Entry recorder claims the overlay file aten_mps_overlay/aten/Recorder.h, which is missing" in applied.error(
+    assert "Patch recorder claims the overlay file aten_mps_overlay/aten/Recorder.h, which is missing" in applied.error(
         "apply"
     )
     (applied.layout.patches / "recorder.patch").unlink()
-    assert "names the entry recorder, and there is no patches/recorder.patch (there: none)" in applied.error("apply")
+    assert "names the patch recorder, and there is no patches/recorder.patch (there: none)" in applied.error("apply")
     applied.layout.series.unlink()
     assert "patches/series is missing" in applied.error("apply")
     assert applied.state() == before

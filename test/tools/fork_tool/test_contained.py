@@ -1,4 +1,4 @@
-"""`verify`: an entry declares only names that it, an earlier entry or a test uses."""
+"""`verify`: a patch declares only names that it, an earlier patch or a test uses."""
 
 import pytest
 
@@ -10,7 +10,7 @@ BINDINGS, STUB, TEST = "torch/csrc/mps/Engine.cpp", "torch/_C/__init__.pyi.in", 
 
 
 def unused(*entries: dict[str, str]) -> list[list[str]]:
-    """The names that each entry, given as the lines that it adds to each file, declares too early."""
+    """The names that each patch, given as the lines that it adds to each file, declares too early."""
     series = UnusedNames()
     found = []
     for files in entries:

@@ -1,4 +1,4 @@
-"""Links, tests, entries and commands that pages name are there, and those about the series are run in a scratch clone."""
+"""Links, tests, patches and commands that pages name are there, and those about the series are run in a scratch clone."""
 
 import os
 import re
@@ -166,14 +166,14 @@ def test_upstreaming_page_can_be_followed(shop: Workshop, clone: Clone) -> None:
 
     assert "recorder does not fit" in follow("scripts/mpsfork drift --against main", fails=True)
     for end in ("make rebase ABORT=1", "make rebase CONTINUE=1"):
-        assert "The entry recorder does not fit" in follow("make rebase ONTO=main", fails=True)
+        assert "The patch recorder does not fit" in follow("make rebase ONTO=main", fails=True)
         resolve(shop.layout.rebase_checkout / "aten/Stream.mm", "stream four\nrecorded\nmiddle\nlast\n")
         follow("git add", shop.layout.rebase_checkout) if end.endswith("ABORT=1") else command_git(
             shop.layout.rebase_checkout, "add", "aten/Stream.mm"
         )
         follow(end)
     assert command_git(shop.checkout, "rev-parse", "HEAD~4") == base
-    assert "All 4 entries apply" in follow("make verify")
+    assert "All 4 patches apply" in follow("make verify")
     follow('make export GHSTACK=1 AUTHOR="Name <mail@example.org>"')
     follow("git checkout mps-graph-ghstack", shop.checkout)
     assert command_git(shop.checkout, "log", "-1", "--format=%an <%ae>") == "Name <mail@example.org>"
@@ -186,7 +186,7 @@ def test_upstreaming_page_can_be_followed(shop: Workshop, clone: Clone) -> None:
     titles = command_git(remote, "log", "--format=%s", "-4").splitlines()
     assert titles == [f"[MPS] Add {name}" for name in ("python", "pool", "cache", "recorder")]
     # They need a Mac, an account of ghstack's or hours.
-    elsewhere = {"lint-overlay", "test-entries", "test-next", "fetch --checkout DIR"}
+    elsewhere = {"lint-overlay", "test-patches", "test-next", "fetch --checkout DIR"}
     assert set(commands(page)) - set(run_here) - set(SERIES) == {f"scripts/mpsfork {words}" for words in elsewhere}
 
 

@@ -1,4 +1,4 @@
-"""`drift`: what would become of each entry, and that nothing is changed."""
+"""`drift`: what would become of each patch, and that nothing is changed."""
 
 import json
 from pathlib import Path
@@ -43,7 +43,7 @@ def test_every_state(shop: Workshop) -> None:
     }
     assert "cache: aten/Graph.mm, hunk 1 dropped: upstream has it" in said
     assert "python: torch/mps.py is torch/metal.py there" in said
-    assert "All 4 entries fit v0.2" in said
+    assert "All 4 patches fit v0.2" in said
     assert unchanged(before, shop)
     assert report(shop)["recorder"]["carried"]["moved"] == [{"path": "aten/Stream.mm", "hunk": 1, "lines": 3}]
     # What it says is what `rebase` then does.
@@ -62,7 +62,7 @@ def test_whole_entry_is_upstreams(shop: Workshop) -> None:
 
 
 def test_one_conflict_is_one(shop: Workshop) -> None:
-    """Entries that depend on the conflict are not checked; the others are."""
+    """Patches that depend on the conflict are not checked; the others are."""
     upstream(shop, put("aten/Stream.mm", "stream 4\nstream 5\n", "stream four\n"))
     before = everything(shop)
     result = shop.run("drift", "--against", "v0.2")

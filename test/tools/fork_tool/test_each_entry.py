@@ -1,4 +1,4 @@
-"""`test-entries`: each entry is built and tested as it would be reviewed, with only those that it needs."""
+"""`test-patches`: each patch is built and tested as it would be reviewed, with only those that it needs."""
 
 import json
 from pathlib import Path
@@ -19,8 +19,8 @@ OWN_TEST, PROGRAM = "test/test_mps_second.py", "aten/src/ATen/test/mps_test_seco
 
 @pytest.fixture
 def series(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> tuple[Workshop, list[str]]:
-    """Two entries, the second with a test of its own, and what was built and run in which tree."""
-    applied.commit("[MPS] Second\n\nWhy.\n\nEntry: second", {OWN_TEST: "def test(): pass\n", PROGRAM: ""})
+    """Two patches, the second with a test of its own, and what was built and run in which tree."""
+    applied.commit("[MPS] Second\n\nWhy.\n\nPatch: second", {OWN_TEST: "def test(): pass\n", PROGRAM: ""})
     applied.good("refresh")
     done: list[str] = []
 
@@ -40,17 +40,17 @@ def series(applied: Workshop, monkeypatch: pytest.MonkeyPatch) -> tuple[Workshop
 
 def test_each_is_built_without_the_later_ones(series: tuple[Workshop, list[str]]) -> None:
     shop, done = series
-    said = shop.good("test-entries")
+    said = shop.good("test-patches")
     assert done == [
-        "build simulator-entries, without the second's test",
+        "build simulator-patches, without the second's test",
         "recorder, upstream sample in .: sample",
-        "build simulator-entries, with the second's test",
-        "second, own tests in build/pytorch-entries/test: test_mps_second.py",
+        "build simulator-patches, with the second's test",
+        "second, own tests in build/pytorch-patches/test: test_mps_second.py",
         "second, own C++ tests in .: mps_test_second",
         "second, upstream sample in .: sample",
     ]
-    assert "2 entries build and pass with only those that they need." in said
-    report = json.loads((shop.layout.reports / "entries.json").read_text())
+    assert "2 patches build and pass with only those that they need." in said
+    report = json.loads((shop.layout.reports / "patches.json").read_text())
     assert [(entry["entry"], entry["own_files"], entry["built"]) for entry in report] == [
         ("recorder", [], True),
         ("second", [PROGRAM, OWN_TEST], True),
@@ -59,18 +59,18 @@ def test_each_is_built_without_the_later_ones(series: tuple[Workshop, list[str]]
 
 def test_entry_of_a_later_group_stands_on_the_first_one(series: tuple[Workshop, list[str]]) -> None:
     shop, done = series
-    shop.commit("[MPS] Third\n\nWhy.\n\nEntry: third", {"aten/Third.mm": "x\n"})
+    shop.commit("[MPS] Third\n\nWhy.\n\nPatch: third", {"aten/Third.mm": "x\n"})
     shop.good("refresh")
     shop.layout.series.write_text("[core]\nrecorder\n[more]\nsecond\nthird\n")
-    shop.good("test-entries", "--entry", "third")
-    assert done[0] == "build simulator-entries, without the second's test"
+    shop.good("test-patches", "--patch", "third")
+    assert done[0] == "build simulator-patches, without the second's test"
 
 
 def test_one_entry(series: tuple[Workshop, list[str]]) -> None:
     shop, done = series
-    shop.good("test-entries", "--entry", "recorder")
-    assert [line.split(",")[0] for line in done] == ["build simulator-entries", "recorder"]
-    assert "no entry 'third': the series has recorder, second" in shop.error("test-entries", "--entry", "third")
+    shop.good("test-patches", "--patch", "recorder")
+    assert [line.split(",")[0] for line in done] == ["build simulator-patches", "recorder"]
+    assert "no patch 'third': the series has recorder, second" in shop.error("test-patches", "--patch", "third")
 
 
 def test_failures_are_named_and_the_others_still_run(
@@ -79,8 +79,8 @@ def test_failures_are_named_and_the_others_still_run(
     shop, _ = series
     monkeypatch.setattr(each_entry, "run_suite", lambda *_arguments: Count(passed=1, failed=1))
     assert (
-        shop.error("test-entries")
-        == "These entries do not build or pass with only those that they need: recorder, second."
+        shop.error("test-patches")
+        == "These patches do not build or pass with only those that they need: recorder, second."
     )
 
     def broken(*_arguments: Any, **_options: Any) -> None:
@@ -89,6 +89,6 @@ def test_failures_are_named_and_the_others_still_run(
     monkeypatch.setattr(each_entry, "run_suite", lambda *_arguments: Count(passed=1))
     monkeypatch.setattr(each_entry, "build_simulator", broken)
     assert (
-        shop.error("test-entries")
-        == "These entries do not build or pass with only those that they need: recorder, second."
+        shop.error("test-patches")
+        == "These patches do not build or pass with only those that they need: recorder, second."
     )

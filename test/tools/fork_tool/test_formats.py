@@ -29,10 +29,10 @@ def test_series_comes_back_byte_for_byte(items: list[tuple[list[str], str, str]]
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("a\nb\na\n", "series, line 3: entry a is listed twice"),
-        ("a b\n", "series, line 1: 'a b' cannot be the name of an entry"),
-        ("../a\n", "series, line 1: '../a' cannot be the name of an entry"),
-        ("A\n", "series, line 1: 'A' cannot be the name of an entry"),
+        ("a\nb\na\n", "series, line 3: patch a is listed twice"),
+        ("a b\n", "series, line 1: 'a b' cannot be the name of a patch"),
+        ("../a\n", "series, line 1: '../a' cannot be the name of a patch"),
+        ("A\n", "series, line 1: 'A' cannot be the name of a patch"),
     ],
 )
 def test_broken_series(text: str, sentence: str) -> None:
@@ -42,7 +42,7 @@ def test_broken_series(text: str, sentence: str) -> None:
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp", "Zs"]), min_size=1, max_size=9)
 PARAGRAPH = st.lists(
-    WORDS.filter(lambda word: word != "Overlay:" and not word.startswith("Entry:")), min_size=1, max_size=4
+    WORDS.filter(lambda word: word != "Overlay:" and not word.startswith("Patch:")), min_size=1, max_size=4
 )
 
 
@@ -60,7 +60,7 @@ def test_entry_comes_back(title: str, paragraphs: list[str], overlay: list[str],
 def test_names_say_what_titles_say() -> None:
     assert name_from_title("[MPS] Let callers pin blocks", set()) == "let-callers-pin-blocks"
     assert name_from_title("[MPS] Pin", {"pin", "pin-2"}) == "pin-3"
-    assert name_from_title("[MPS] …", set()) == "entry"
+    assert name_from_title("[MPS] …", set()) == "patch"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Entries that change an overlay file which an earlier one brings."""
+"""Patches that change an overlay file which an earlier one brings."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ RECORDER = "aten/Recorder.h"
 
 @pytest.fixture
 def changed(applied: Workshop) -> Workshop:
-    """The recorder with a line that the entry `more` adds and one that `most` adds."""
+    """The recorder with a line that the patch `more` adds and one that `most` adds."""
     applied.overlay(RECORDER, "top\none\nmore\nmost\ntwo\n")
     for name, place, above in (("more", "@@ -2,2 +2,3 @@ top", "one"), ("most", "@@ -3,2 +3,3 @@ one", "more")):
         hunk = f"{place}\n {above}\n+{name}\n two\n"
@@ -23,21 +23,21 @@ def changed(applied: Workshop) -> Workshop:
 
 
 def contents(shop: Workshop) -> list[str]:
-    """The recorder after each entry."""
+    """The recorder after each patch."""
     commits = command_git(shop.checkout, "rev-list", "--reverse", f"{shop.base}..mps-graph").splitlines()
     return [command_git(shop.checkout, "show", f"{commit}:{RECORDER}") for commit in commits]
 
 
 def test_each_entry_has_its_own_content(changed: Workshop) -> None:
     assert contents(changed) == ["top\none\ntwo", "top\none\nmore\ntwo", "top\none\nmore\nmost\ntwo"]
-    assert "All 3 entries apply and keep the rules." in changed.good("verify")
+    assert "All 3 patches apply and keep the rules." in changed.good("verify")
     assert "no files changed" in changed.good("refresh")
 
 
 def test_edited_line_of_a_later_entry(changed: Workshop) -> None:
     changed.overlay(RECORDER, "top\none\nmore\nMOST\ntwo\n")
     error = changed.error("apply")
-    assert f"entry most does not come off the overlay: {RECORDER}, hunk 1 (@@ -3,2 +3,3 @@): the lines" in error
+    assert f"patch most does not come off the overlay: {RECORDER}, hunk 1 (@@ -3,2 +3,3 @@): the lines" in error
     assert "Make the same edit in patches/most.patch" in error
     output = changed.run("verify").output
     assert [line.split()[3] for line in output.splitlines() if line.startswith("│")][:3] == [
@@ -59,13 +59,13 @@ def test_lines_above_a_hunk_move_it(changed: Workshop) -> None:
 def test_only_a_later_entry_changes_a_file(changed: Workshop) -> None:
     changed.layout.series.write_text("more\nrecorder\nmost\n")
     error = changed.error("apply")
-    assert f"entry more changes {RECORDER}, which entry recorder brings: only a later entry may" in error
+    assert f"patch more changes {RECORDER}, which patch recorder brings: only a later patch may" in error
 
 
 def test_hunk_on_a_file_of_nobody(changed: Workshop) -> None:
     path = changed.layout.patches / "most.patch"
     path.write_text(path.read_text().replace(RECORDER, "aten/Other.h"))
-    assert "aten/Other.h: neither upstream nor an earlier entry has such a file." in changed.run("verify").stderr
+    assert "aten/Other.h: neither upstream nor an earlier patch has such a file." in changed.run("verify").stderr
 
 
 # Few different lines, so that hunks would fit in several places.
@@ -90,7 +90,7 @@ def test_any_edits_come_back(tmp_path_factory: pytest.TempPathFactory, versions:
 
 @pytest.fixture
 def grouped(changed: Workshop) -> Workshop:
-    """The same in groups, with an entry that needs the core alone."""
+    """The same in groups, with a patch that needs the core alone."""
     changed.commit("[MPS] Alone\n\nWhy.\n\nTest Plan: none", {"aten/Graph.mm": "one\n2\nthree\n"})
     changed.good("refresh")
     changed.layout.series.write_text("# the order\n\n[core]\nrecorder\n\n[more]\nmore\nmost: more\nalone\n")
@@ -111,7 +111,7 @@ def test_part_of_the_series(grouped: Workshop) -> None:
     alone = command_git(grouped.checkout, "log", "--format=%s", f"{grouped.base}..mps-graph-ghstack").splitlines()
     assert alone == ["[MPS] Alone", "[MPS] Add a recorder"]
     assert command_git(grouped.checkout, "show", f"mps-graph-ghstack:{RECORDER}") == "top\none\ntwo"
-    assert "neither a group nor an entry 'fast': choose one of core, more, recorder, more," in grouped.error(
+    assert "neither a group nor a patch 'fast': choose one of core, more, recorder, more," in grouped.error(
         "export", "--stack", "fast"
     )
 
@@ -119,7 +119,7 @@ def test_part_of_the_series(grouped: Workshop) -> None:
 def test_needs_that_the_series_does_not_name(grouped: Workshop) -> None:
     grouped.layout.series.write_text("[core]\nrecorder\n[more]\nmore\nmost\nalone\n")
     error = grouped.error("export", "--stack", "most")
-    sentence = "Entry most does not apply without entries that patches/series does not name as its needs"
+    sentence = "Patch most does not apply without patches that patches/series does not name as its needs"
     assert sentence in error
     done = grouped.run("verify")
     assert done.exit_code == 1 and f"most: {sentence}" in " ".join(done.output.split())

@@ -95,7 +95,7 @@ def test_user_error_is_one_line_and_no_traceback(workshop: Workshop) -> None:
     workshop.layout.series.write_text("lost\n")
     done = subprocess.run([*command, "apply"], cwd=workshop.root, capture_output=True, text=True, check=False)
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
-    assert done.stderr.startswith("error: patches/series names the entry lost")
+    assert done.stderr.startswith("error: patches/series names the patch lost")
     done = subprocess.run([*command, "appply"], cwd=workshop.root, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
@@ -109,7 +109,7 @@ def test_second_run_waits_for_the_first(workshop: Workshop) -> None:
         assert second.stdout is not None
         assert "waiting for it to end" in second.stdout.readline()
         assert second.poll() is None
-    assert "0 entries applied" in second.communicate(timeout=30)[0]
+    assert "0 patches applied" in second.communicate(timeout=30)[0]
     assert second.returncode == 0
 
 
@@ -126,7 +126,7 @@ def test_launcher_makes_the_environment_and_starts_the_tool(workshop: Workshop) 
         [str(workshop.root / "scripts" / "mpsfork"), "apply"], cwd="/", capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert "0 entries applied to the branch mps-graph in build/pytorch." in done.stdout
+    assert "0 patches applied to the branch mps-graph in build/pytorch." in done.stdout
 
 
 def test_launcher_without_a_fitting_python(workshop: Workshop) -> None:

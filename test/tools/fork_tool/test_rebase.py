@@ -135,12 +135,12 @@ def test_conflict_is_shown_and_resolved(shop: Workshop) -> None:
     before = everything(shop)
     result = shop.run("rebase", "--onto", "v0.2")
     error = str(result.exception)
-    assert "The entry recorder does not fit v0.2" in error
+    assert "The patch recorder does not fit v0.2" in error
     assert "scripts/mpsfork rebase --continue" in error
     shown = flat(result.output)
     assert "recorder: aten/Stream.mm, line 4, hunk 1 (@@ -4,2 +4,5 @@)" in shown
     assert (
-        "was: stream 4 stream 5 v0.2 has: stream 4 of upstream stream five the entry recorder has: stream 4 recorded"
+        "was: stream 4 stream 5 v0.2 has: stream 4 of upstream stream five the patch recorder has: stream 4 recorded"
         in shown
     )
     # The checkout and the files wait unchanged.
@@ -174,7 +174,7 @@ def test_resolution_that_the_user_committed(shop: Workshop) -> None:
     command_git(worktree, "checkout", "--theirs", "--", "aten/Stream.mm")
     command_git(worktree, "add", "--all")
     command_git(
-        worktree, "commit", "--quiet", "--message=[MPS] Record it\n\nAnew.\n\nTest Plan: none\n\nEntry: recorder"
+        worktree, "commit", "--quiet", "--message=[MPS] Record it\n\nAnew.\n\nTest Plan: none\n\nPatch: recorder"
     )
     said = shop.good("rebase", "--continue")
     assert "[MPS] Record it\n\nAnew.\n" in patch(shop, "recorder")
@@ -183,15 +183,15 @@ def test_resolution_that_the_user_committed(shop: Workshop) -> None:
 
 
 def test_resolution_that_leaves_nothing(shop: Workshop) -> None:
-    """Upstream's side may be right; the entry goes when the user says so."""
+    """Upstream's side may be right; the patch goes when the user says so."""
     base = upstream(
         shop, put("aten/Graph.mm", "graph 10\n", "cached ten\n"), put("aten/Graph.mm", "graph 20\n", "cached twenty\n")
     )
-    assert "The entry cache does not fit" in shop.error("rebase", "--onto", "v0.2")
+    assert "The patch cache does not fit" in shop.error("rebase", "--onto", "v0.2")
     worktree = shop.layout.rebase_checkout
     command_git(worktree, "checkout", "--ours", "--", "aten/Graph.mm")
     command_git(worktree, "add", "--all")
-    assert "leaves nothing of the entry cache: `scripts/mpsfork rebase --skip`" in shop.error("rebase", "--continue")
+    assert "leaves nothing of the patch cache: `scripts/mpsfork rebase --skip`" in shop.error("rebase", "--continue")
     said = shop.good("rebase", "--skip")
     assert "note: cache: dropped, as --skip said" in said
     assert shop.layout.series.read_text() == "# the order\nrecorder\npool\npython\n"
@@ -204,8 +204,8 @@ def test_resolution_that_changes_a_hunk_says_so(shop: Workshop) -> None:
     file = shop.layout.rebase_checkout / "aten/Stream.mm"
     resolve(file, "stream 4 of upstream\nanother\nmiddle\nlast\nstream five\n")
     command_git(shop.layout.rebase_checkout, "add", "--all")
-    # It is next to what the entry pool changes.
-    assert "The entry pool does not fit v0.2" in shop.error("rebase", "--continue")
+    # It is next to what the patch pool changes.
+    assert "The patch pool does not fit v0.2" in shop.error("rebase", "--continue")
     said = shop.good("rebase", "--skip")
     assert "recorder: aten/Stream.mm, hunk 1 resolved by hand: 2 of its 3 lines are as they were" in said
 
@@ -223,10 +223,10 @@ def test_file_that_upstream_deleted(shop: Workshop) -> None:
     result = shop.run("rebase", "--onto", "v0.2")
     shown = flat(result.output)
     assert (
-        "python: torch/mps.py: CONFLICT (modify/delete): torch/mps.py deleted in the new base and modified in the entry"
+        "python: torch/mps.py: CONFLICT (modify/delete): torch/mps.py deleted in the new base and modified in the patch"
         in shown
     )
-    assert "The entry python does not fit v0.2" in str(result.exception)
+    assert "The patch python does not fit v0.2" in str(result.exception)
     shop.good("rebase", "--skip")
     assert "python" not in shop.layout.series.read_text()
 

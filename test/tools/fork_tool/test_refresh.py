@@ -19,7 +19,7 @@ def test_patch_file_in_full(applied: Workshop) -> None:
     )
     assert applied.layout.series.read_text() == "# the order\nrecorder\nspeed-it-up\n"
     assert (applied.layout.overlay / "aten/Fast.h").read_text() == "fast\n"
-    assert command_git(applied.checkout, "log", "-1", "--format=%(trailers:key=Entry,valueonly)") == "speed-it-up"
+    assert command_git(applied.checkout, "log", "-1", "--format=%(trailers:key=Patch,valueonly)") == "speed-it-up"
 
 
 def test_nothing_new_changes_nothing(applied: Workshop) -> None:
@@ -69,7 +69,7 @@ def test_dropped_entry_goes_with_its_files(applied: Workshop) -> None:
 
 
 def test_neighbours_of_one_entry_are_folded(applied: Workshop) -> None:
-    applied.commit("more of it\n\nEntry: recorder", {"aten/Graph.mm": "1\n"})
+    applied.commit("more of it\n\nPatch: recorder", {"aten/Graph.mm": "1\n"})
     applied.good("refresh")
     assert applied.titles == ["[MPS] Add a recorder"]
     assert "Graph.mm" in (applied.layout.patches / "recorder.patch").read_text()
@@ -77,8 +77,8 @@ def test_neighbours_of_one_entry_are_folded(applied: Workshop) -> None:
 
 def test_entry_twice_is_refused(applied: Workshop) -> None:
     applied.commit("[MPS] Between", {"aten/Graph.mm": "1\n"})
-    applied.commit("more of it\n\nEntry: recorder", {"aten/Graph.mm": "2\n"})
-    assert "Two commits that are not neighbours say `Entry: recorder`" in applied.error("refresh")
+    applied.commit("more of it\n\nPatch: recorder", {"aten/Graph.mm": "2\n"})
+    assert "Two commits that are not neighbours say `Patch: recorder`" in applied.error("refresh")
 
 
 def test_edits_of_the_files_are_not_lost(applied: Workshop) -> None:
@@ -95,7 +95,7 @@ def test_edits_of_the_files_are_not_lost(applied: Workshop) -> None:
 def test_unclaimed_overlay_file_is_not_written_over(applied: Workshop) -> None:
     applied.overlay("aten/Fast.h", "somebody's\n")
     applied.commit("[MPS] Fast", {"aten/Fast.h": "mine\n"})
-    assert "aten_mps_overlay/aten/Fast.h is claimed by no entry and differs" in applied.error("refresh")
+    assert "aten_mps_overlay/aten/Fast.h is claimed by no patch and differs" in applied.error("refresh")
     assert (applied.layout.overlay / "aten/Fast.h").read_text() == "somebody's\n"
 
 
@@ -181,7 +181,7 @@ def test_upstreams_commits_do_not_become_entries(applied: Workshop, force: list[
     command_git(applied.checkout, "rebase", "--quiet", "--onto", moved, applied.base, "mps-graph")
     before = applied.sources()
     error = applied.error("refresh", *force)
-    assert "([MPS] Fix upstream's tool) stands below the entries" in error
+    assert "([MPS] Fix upstream's tool) stands below the patches" in error
     assert "scripts/mpsfork rebase --onto REF" in error
     # With the pin moved, Debian's tree stale or gone.
     tree = applied.git.tree_of(applied.base)
@@ -207,7 +207,7 @@ def test_published_commits_do_not_become_the_first_entries(workshop: Workshop) -
 def test_a_first_entry_that_says_so_is_taken(applied: Workshop) -> None:
     entry = applied.head
     command_git(applied.checkout, "reset", "--quiet", "--hard", applied.base)
-    applied.commit("[MPS] Before all\n\nEntry: before-all", {"aten/Graph.mm": "one\n"})
+    applied.commit("[MPS] Before all\n\nPatch: before-all", {"aten/Graph.mm": "one\n"})
     command_git(applied.checkout, "cherry-pick", entry)
     applied.good("refresh")
     assert applied.layout.series.read_text() == "# the order\nbefore-all\nrecorder\n"

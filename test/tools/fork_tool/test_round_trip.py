@@ -19,7 +19,7 @@ LINES = [
 TITLES = ["[MPS] Add a thing", "[MPS] Remove it again", "Untitled work", "[MPS] ünïcode", "[MPS]squeezed"]
 BODIES = [
     *("", "Why.\n\nTest Plan:\nran it", "Several\n\n\n\nblank lines  \n", "Signed-off-by: A <a@b>"),
-    *("Entry of no name\n\n* a list\n* of points", "    indented\n\n  Overlay: in passing"),
+    *("Patch of no name\n\n* a list\n* of points", "    indented\n\n  Overlay: in passing"),
 ]
 
 
@@ -104,8 +104,8 @@ class User:
         last, before, tip = git.resolve("HEAD"), git.resolve("HEAD~1"), self.shop.head
         if self.shop.base in (last, before):
             return
-        if git.resolve("HEAD~2") == self.shop.base and "Entry: " not in git.text("log", "-1", "--format=%B", "HEAD"):
-            # A new commit below all entries could be upstream's, and is refused.
+        if git.resolve("HEAD~2") == self.shop.base and "Patch: " not in git.text("log", "-1", "--format=%B", "HEAD"):
+            # A new commit below all patches could be upstream's, and is refused.
             return
         command_git(self.shop.checkout, "reset", "--quiet", "--hard", "HEAD~2")
         try:

@@ -272,7 +272,7 @@ def test_missing_checkout_is_fetched(bench: tuple[Workshop, list[str]], monkeypa
     assert asked == [("debian", "git")]
 
 
-@pytest.mark.parametrize("command", ["test-entries", "test-newer", "mutants", "lint-overlay", "simulator --base-only"])
+@pytest.mark.parametrize("command", ["test-patches", "test-newer", "mutants", "lint-overlay", "simulator --base-only"])
 def test_what_builds_the_simulator_is_refused_on_a_mac(
     bench: tuple[Workshop, list[str]], monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:

@@ -20,7 +20,7 @@ def problems(shop: Workshop) -> str:
 
 def test_good_series(applied: Workshop) -> None:
     output = applied.good("verify")
-    assert "All 1 entries apply and keep the rules." in output
+    assert "All 1 patches apply and keep the rules." in output
     applied.commit("[MPS] More", {"aten/Graph.mm": "x\n"})
     assert "holds commits that patches/ does not have" in applied.good("verify")
 
@@ -42,7 +42,7 @@ def test_states(applied: Workshop) -> None:
     applied.layout.series.write_text("recorder\nmoved\nclash\nbroken\n")
     said = problems(applied)
     assert "moved: aten/Stream.mm, hunk 1: -3 lines from where it should be; look at the place" in said
-    assert "clash: entry clash does not apply: aten/Stream.mm, hunk 1 (@@ -4,2 +4,3 @@)." in said
+    assert "clash: patch clash does not apply: aten/Stream.mm, hunk 1 (@@ -4,2 +4,3 @@)." in said
     assert "broken: patches/broken.patch is corrupted" in said
     assert "patches/after.patch is not in patches/series: add the line `after`" in said
     rows = [line for line in applied.run("verify").output.splitlines() if line.startswith("│")]
@@ -83,11 +83,11 @@ def test_overlay_bookkeeping(applied: Workshop) -> None:
     )
     applied.entry("empty", "Nothing\n")
     said = problems(applied)
-    assert "aten_mps_overlay/aten/Unclaimed.h is claimed by no entry" in said
+    assert "aten_mps_overlay/aten/Unclaimed.h is claimed by no patch" in said
     assert "aten_mps_overlay/aten/Recorder.h is claimed by recorder and second" in said
     assert "overlay file aten_mps_overlay/aten/Lost.h, which is missing" in said
     assert "It claims the overlay file aten/Graph.mm, which upstream has" in said
-    assert "patches/notes.txt is no entry" in said
+    assert "patches/notes.txt is no patch" in said
     assert "patches/releases" not in said
     assert "empty: its title is 'Nothing'" in said
     assert "empty: its body is empty" in said
@@ -110,7 +110,7 @@ def test_export_is_what_upstream_would_get(applied: Workshop) -> None:
     assert output == ["build/export/0001-MPS-Add-a-recorder.patch", "build/export/0002-MPS-Second.patch"]
     text = (applied.root / output[0]).read_text()
     assert "Subject: [PATCH 1/2] [MPS] Add a recorder\n\nWhy it is there." in text
-    assert "Entry:" not in text
+    assert "Patch:" not in text
     assert "create mode 100644 aten/Recorder.h" in text
     assert applied.state() == state
     before = {path.name: path.read_bytes() for path in applied.layout.export.iterdir()}
@@ -127,17 +127,17 @@ def test_export_is_what_upstream_would_get(applied: Workshop) -> None:
 
 def test_name_that_nobody_uses(applied: Workshop) -> None:
     applied.commit(
-        "[MPS] Early\n\nWhy.\n\nTest Plan: none\n\nEntry: early", {"torch/early.py": "def early():\n    pass\n"}
+        "[MPS] Early\n\nWhy.\n\nTest Plan: none\n\nPatch: early", {"torch/early.py": "def early():\n    pass\n"}
     )
     applied.good("refresh")
-    assert "early: torch/early.py declares early, which neither this entry nor an earlier one" in problems(applied)
-    applied.commit("[MPS] Early\n\nEntry: early", {"torch/early.py": "def early():\n    pass\n\n\nearly()\n"})
+    assert "early: torch/early.py declares early, which neither this patch nor an earlier one" in problems(applied)
+    applied.commit("[MPS] Early\n\nPatch: early", {"torch/early.py": "def early():\n    pass\n\n\nearly()\n"})
     applied.good("refresh")
-    assert "All 2 entries apply and keep the rules." in applied.good("verify")
+    assert "All 2 patches apply and keep the rules." in applied.good("verify")
 
 
 def states(shop: Workshop) -> dict[str, str]:
-    """The state of each entry, as the table has it."""
+    """The state of each patch, as the table has it."""
     cells = [[cell.strip() for cell in line.split("│")] for line in shop.run("verify").output.splitlines()]
     return {row[1]: row[2] for row in cells if len(row) == 8 and row[1]}
 
@@ -172,12 +172,12 @@ def test_one_conflict_is_one_problem(shop: Workshop) -> None:
     path = shop.layout.patches / "recorder.patch"
     path.write_text(path.read_text().replace(" stream 4\n", " stream four\n"))
     said = problems(shop)
-    assert "recorder: entry recorder does not apply: aten/Stream.mm, hunk 1" in said
+    assert "recorder: patch recorder does not apply: aten/Stream.mm, hunk 1" in said
     assert said.count("error: ") == 1
     assert "The series has 1 problem: see above." in str(shop.run("verify").exception)
     assert states(shop) == {"recorder": "conflict", "cache": "applies", "pool": "not checked", "python": "applies"}
     assert "pool is not checked: it changes what follows the conflict of recorder" in shop.run("verify").output
-    # The overlay of an entry that conflicts is there all the same.
+    # The overlay of a patch that conflicts is there all the same.
     path.write_text("[MPS]")
     assert states(shop)["recorder"] == "unreadable"
     assert states(shop)["pool"] == "not checked"
@@ -221,7 +221,7 @@ def with_test(tmp_path: Path) -> Workshop:
 
 
 def series(with_test: Workshop, plan: str) -> None:
-    """An entry with this plan, and a later one that brings tests."""
+    """A patch with this plan, and a later one that brings tests."""
     with_test.entry("first", f"[MPS] First\n\nWhy.\n\nTest Plan: {plan}\n\n{HUNK}")
     with_test.overlay(NEW_TEST, "class TestNew(TestCase):\n    pass\n")
     with_test.overlay(PROGRAM, "TEST(New, Works) {}\n")
@@ -241,8 +241,8 @@ def test_plans_that_can_be_followed(with_test: Workshop, plan: str) -> None:
 @pytest.mark.parametrize(
     ("plan", "problem"),
     [
-        (f"`python {NEW_TEST}`", f"runs {NEW_TEST}, which is not there before a later entry"),
-        ("`build/bin/mps_test_new`", "runs build/bin/mps_test_new, whose source is not there before a later entry"),
+        (f"`python {NEW_TEST}`", f"runs {NEW_TEST}, which is not there before a later patch"),
+        ("`build/bin/mps_test_new`", "runs build/bin/mps_test_new, whose source is not there before a later patch"),
         (f"`python {OLD_TEST} TestGone`", f"runs TestGone of {OLD_TEST}, which has no such class"),
     ],
 )
@@ -279,7 +279,7 @@ def test_branch_holds_one_commit_per_entry(applied: Workshop) -> None:
         f"[MPS] Second\n\n### Motivation\n\nWhy.\n\n{ISSUE}\n\n### Design\n\nHow it works.\n\nAnd more.\n\n"
         "### Test Plan\n\n`pytest -k it`"
     )
-    assert "Entry:" not in command_git(applied.checkout, "log", "--format=%B", f"{applied.base}..{BRANCH}")
+    assert "Patch:" not in command_git(applied.checkout, "log", "--format=%B", f"{applied.base}..{BRANCH}")
     before = tip(applied)
     applied.good("export", "--ghstack")
     assert tip(applied) == before
@@ -316,7 +316,7 @@ def test_base_without_history_is_named(applied: Workshop) -> None:
 
 @pytest.mark.parametrize("body", ["", "Why.", "Why.\n\nTest Plan:", "Test Plan: a\n\nTest Plan: b"])
 def test_entry_without_test_plan(body: str) -> None:
-    with pytest.raises(ForkToolError, match=r"Entry one has no test plan: end its body in patches/one\.patch"):
+    with pytest.raises(ForkToolError, match=r"Patch one has no test plan: end its body in patches/one\.patch"):
         request_message(Entry("one", "[MPS] One", body))
 
 
