@@ -362,7 +362,7 @@ class TestErrors(ShimTestCase):
             ),
             (
                 ("create_library_nowhere",),
-                "AOTInductor on MPS: there is no place for the handle of the library",
+                "AOTInductor on MPS: library_handle is null",
             ),
             (("create_library", DOES_NOT_COMPILE), "no_such_name"),
             (
@@ -375,7 +375,7 @@ class TestErrors(ShimTestCase):
             ),
             (
                 ("get_kernel_nowhere", self.library),
-                "AOTInductor on MPS: there is no place for the handle of the kernel",
+                "AOTInductor on MPS: function_handle is null",
             ),
             (("get_kernel", self.library, "unknown"), "unknown"),
         ):
@@ -442,7 +442,8 @@ class TestErrors(ShimTestCase):
     def test_nested_blocks(self):
         codes = []
         with self.assert_logged(
-            "AOTInductor on MPS: a command block was run on the stream's queue, for which it would wait forever"
+            "AOTInductor on MPS: a command block was run from a block of the stream's queue, where it would wait "
+            "forever. Run it from another thread"
         ):
             code = self.shim.run(
                 self.scaling,
@@ -483,7 +484,9 @@ class TestErrors(ShimTestCase):
         number = torch.tensor(1.0, dtype=torch.float64)
         several = "AOTInductor on MPS: a grid has 1 to 3 dimensions, but this one has "
         null = "AOTInductor on MPS: the array of sizes is null"
-        index = "AOTInductor on MPS: there is no argument {}; Metal kernels have 31"
+        index = (
+            "AOTInductor on MPS: the index of an argument must be below 31, but is {}"
+        )
         for name, *arguments, expected in (
             (
                 *("set_tensor", 0, None),
@@ -539,8 +542,8 @@ class TestErrors(ShimTestCase):
         ):
             self.assert_fails_in_block(
                 (name, self.scaling, *sizes),
-                "AOTInductor on MPS: threadgroups of shape",
-                "but this kernel runs with 1 to",
+                "AOTInductor on MPS: a threadgroup of this kernel has 1 to",
+                "threads, but is of shape",
             )
 
     def test_nothing_runs_after_an_error(self):

@@ -283,6 +283,17 @@ class TestAhead(GraphTestCase):
             stats["why_not_ahead"], "aten::.*triangular.* uses an MPS kernel object"
         )
 
+    def test_status_is_named(self):
+        weights = torch.eye(4, device="mps")
+        graph, out = captured_ahead(lambda: torch.multinomial(weights, 1))
+        for i in range(4):
+            weights.zero_()
+            weights[:, i] = 1
+            graph.replay()
+            self.assertEqual(out.cpu(), torch.full((4, 1), i))
+        reason = graph.stats()["why_not_ahead"]
+        self.assertEqual(reason, "aten::multinomial reads a status after each replay")
+
     def test_wrong_arguments(self):
         with self.assertRaisesRegex(
             TypeError, "encode_ahead must be an int or None, got str"

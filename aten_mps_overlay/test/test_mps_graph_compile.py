@@ -921,6 +921,17 @@ class TestOthers(CompileTestCase):
                 self.assertEqual(compiled(x), x.sin() + 1, **EXACT)
         self.assertEqual(reports(), [])
 
+    def test_mode(self):
+        """Inductor's mode of this kind is accepted, and changes nothing."""
+        function = torch.compile(
+            lambda x: x * 2 + 1, backend="mpsgraphs", mode="reduce-overhead"
+        )
+        for _ in range(3):
+            x = new(2)
+            self.assertEqual(function(x), x * 2 + 1, **EXACT)
+        (report,) = torch.mps.compile_report()
+        self.assertEqual((report["captures"], report["replays"]), (1, 2))
+
     def test_bad_options(self):
         for given, message in (
             (
@@ -937,9 +948,9 @@ class TestOthers(CompileTestCase):
                 "torch.compile(backend='mpsgraphs'): the option 'link' takes a bool, but is 1",
             ),
             (
-                {"mode": "reduce-overhead"},
-                "torch.compile(backend='mpsgraphs'): there are no modes, got mode='reduce-overhead'; use options, known are "
-                "copy_outputs, link, link_limit, max_graphs",
+                {"mode": "max-autotune"},
+                "torch.compile(backend='mpsgraphs'): mode must be 'reduce-overhead' or None, which mean the same, got "
+                "'max-autotune'. Choose with options: copy_outputs, link, link_limit, max_graphs",
             ),
         ):
             function = torch.compile(lambda x: x + 1, backend="mpsgraphs", **given)

@@ -221,7 +221,7 @@ class TestCaptureMessages(MessageTestCase):
         )
         self.assert_fails(
             graph.capture_end,
-            "torch.mps graph capture: capture_end() was called on a graph that is not being captured.",
+            "torch.mps graph capture: capture_end() was called on a graph that is not being captured. Call capture_begin() first.",
         )
         self.assert_fails(
             graph.pool, "torch.mps graph: pool() was called before a capture."
@@ -235,7 +235,7 @@ class TestCaptureMessages(MessageTestCase):
         self.assert_raises(
             TypeError,
             lambda: torch.mps.graph(self.x),
-            "mps_graph must be a torch.mps.MPSGraph, got Tensor",
+            "mps_graph must be a torch.mps.Graph, got Tensor",
         )
         for function, handle in (
             (context, graph),
@@ -274,7 +274,7 @@ class TestCaptureMessages(MessageTestCase):
             self.assert_raises(
                 TypeError,
                 lambda: function(graph),
-                """a torch.mps.MPSGraph can't be copied or pickled, since it holds memory of this process. Save the
+                """a torch.mps.Graph can't be copied or pickled, since it holds memory of this process. Save the
                 state_dict() of the model instead.""",
             )
 
@@ -513,8 +513,8 @@ class TestReplayMessages(MessageTestCase):
             )
         self.assert_fails(
             graph.instantiate,
-            """torch.mps graph: instantiate() was called on a graph that was instantiated when its capture ended, and
-            whose recording was not kept. Make it with MPSGraph(keep_graph=True).""",
+            """torch.mps graph: instantiate() needs a graph that keeps its recording. Make it with
+            torch.mps.Graph(keep_graph=True).""",
         )
 
 
@@ -559,18 +559,18 @@ class TestGraphedCallableMessages(MessageTestCase):
             (
                 torch.sin,
                 (3,),
-                "make_graphed_callables: sample_args may hold tensors of the MPS device only, but there is a int",
+                "make_graphed_callables: sample_args must contain MPS tensors only, got a int",
             ),
             (
                 torch.sin,
                 (torch.ones(2),),
-                """make_graphed_callables: sample_args may hold tensors of the MPS device only, but there is a
+                """make_graphed_callables: sample_args must contain MPS tensors only, got a
                 torch.float32 tensor of shape [2] on cpu""",
             ),
             (
                 lambda x: 3,
                 (x,),
-                "make_graphed_callables: a callable must return tensors of the MPS device only, but there is a int",
+                "make_graphed_callables: a callable must return MPS tensors only, got a int",
             ),
         ):
             self.assert_not_made(TypeError, function, args, expected)
@@ -703,7 +703,7 @@ class TestGraphedCallableMessages(MessageTestCase):
         self.assert_fails(
             lambda: double(x.clone().requires_grad_()),
             """make_graphed_callables: a torch.float32 tensor of shape [2, 3] on mps requires gradients, and its sample
-            did not, so that there is no backward pass for it. Give a sample that requires them.""",
+            did not, so there is no backward pass for it. Pass a sample with requires_grad=True.""",
         )
         module = torch.mps.make_graphed_callables(
             torch.nn.Linear(3, 2, device="mps"), (x,)
@@ -711,7 +711,8 @@ class TestGraphedCallableMessages(MessageTestCase):
         self.assert_raises(
             TypeError,
             lambda: module(input=x),
-            "make_graphed_callables: a graphed module takes positional arguments only",
+            """make_graphed_callables: a graphed module takes positional arguments only, got the keyword 'input'. Pass it
+            by position.""",
         )
 
     def test_backward(self):

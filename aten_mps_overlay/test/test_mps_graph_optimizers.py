@@ -27,7 +27,84 @@ FUSED = {"SGD": {"momentum": 0.9}, "Adam": {"amsgrad": True}, "AdamW": {}}
 ON_THE_HOST = [*CAPTURABLE, "Adagrad"]
 
 
+WHOLE_STEPS = {
+    "SGD": {"momentum": 0.9},
+    **{kind: {"capturable": True} for kind in ("Adam", "AdamW", "NAdam", "RAdam")},
+    **{kind: {"capturable": True} for kind in ("Adamax", "ASGD", "Rprop")},
+}
+
+
+class WholeStep:
+    """Forward and backward of two micro-batches, loss scale, clipping, optimizer and average of the weights."""
+
+    def __init__(self, kind, rate):
+        torch.manual_seed(0)
+        layers = torch.nn.Linear(6, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2)
+        self.model = torch.nn.Sequential(*layers).to("mps")
+        self.weights = list(self.model.parameters())
+        self.average = [w.detach().clone() for w in self.weights]
+        self.data = torch.zeros(2, 16, 6, device="mps")
+        self.target = torch.zeros(2, 16, 2, device="mps")
+        self.scale = torch.tensor(1024.0, device="mps")
+        self.finite_steps = torch.zeros((), device="mps")
+        options = WHOLE_STEPS[kind]
+        self.optimizer = getattr(torch.optim, kind)(self.weights, lr=rate, **options)
+
+    def state(self):
+        state = [t for s in self.optimizer.state.values() for t in s.values()]
+        return [*self.weights, *(t for t in state if t is not None)]
+
+    def __call__(self):
+        self.optimizer.zero_grad()
+        for x, y in zip(self.data, self.target):
+            with torch.autocast("mps", torch.float16):
+                loss = (self.model(x) - y).square().mean() / 2
+            (loss * self.scale).backward()
+        grads = [w.grad for w in self.weights]
+        torch._foreach_div_(grads, self.scale)
+        finite = torch.stack([g.isfinite().all() for g in grads]).all()
+        torch.nn.utils.clip_grad_norm_(self.weights, 1.0)
+        before = [t.detach().clone() for t in self.state()]
+        self.optimizer.step()
+        with torch.no_grad():
+            for t, old in zip(self.state(), before):
+                t.copy_(torch.where(finite, t, old))
+            torch._foreach_lerp_(self.average, self.weights, 0.1)
+        self.finite_steps.add_(1).mul_(finite)
+        grows = (self.finite_steps + 1) % 20 == 0
+        self.scale.mul_(torch.where(finite, 1.0 + grows, 0.5))
+        return loss.detach(), finite
+
+
 class TestOptimizers(TestCase):
+    @parametrize("kind", list(WHOLE_STEPS))
+    def test_whole_step(self, kind):
+        """One graph for all of a training step, against 200 steps of eager; some overflow."""
+        rate = 1e-2 if kind == "SGD" else torch.tensor(1e-2, device="mps")
+        steps = [WholeStep(kind, rate) for _ in range(2)]
+        for step in steps:
+            step()  # the optimizer makes its state
+        graph = torch.mps.Graph()
+        with torch.mps.graph(graph):
+            loss, finite = steps[0]()
+        steps[1]()
+        overflows = 0
+        for i in range(200):
+            data, target = torch.randn(2, 16, 6), torch.randn(2, 16, 2)
+            for step in steps:
+                step.data.copy_(data)
+                step.target.copy_(target)
+                if i == 5:
+                    step.scale.fill_(2.0**24)
+            if kind != "SGD":
+                rate.fill_(1e-2 * 0.99**i)
+            graph.replay()
+            self.assertEqual((loss, finite), steps[1](), **EXACT)
+            overflows += not finite.item()
+        self.assertIn(overflows, range(1, 50))
+        ends = ([*s.state(), *s.average, s.scale, s.finite_steps] for s in steps)
+        self.assertEqual(*ends, **EXACT)
+
     def check_steps(self, kind, options, replays=True):
         """Replayed steps of an optimizer do what those of another one do."""
         torch.manual_seed(0)

@@ -57,7 +57,7 @@ class _Graphed:
         samples, self.in_spec = pytree.tree_flatten(sample_args)
         self.takes_tensors = all(spec.is_leaf() for spec in self.in_spec.children_specs)
         for sample in samples:
-            _check_tensor(sample, "sample_args may hold")
+            _check_tensor(sample, "sample_args must contain")
         # copies, since the program may use its samples for something else
         self.inputs = [
             sample.detach().clone().requires_grad_(sample.requires_grad)
@@ -212,7 +212,8 @@ class _Graphed:
             return self.original(*args, **kwargs)
         if kwargs:
             raise TypeError(
-                "make_graphed_callables: a graphed module takes positional arguments only"
+                "make_graphed_callables: a graphed module takes positional arguments only, got the "
+                f"keyword {next(iter(kwargs))!r}. Pass it by position."
             )
         flat = list(args)
         if not self.takes_tensors or len(flat) != len(self.inputs):
@@ -243,7 +244,7 @@ class _Graphed:
             if module.training != self.training:
                 return ""
             if not torch._C._mps_areUnchanged(self.module_state):
-                return "one of its parameters, buffers, submodules, modes, hooks or numbers changed after the capture"
+                return "one of its parameters, buffers, submodules, modes, hooks or numeric attributes changed after the capture"
             if self.frozen and torch._C._mps_requireGradients(self.frozen):
                 return "a parameter that was frozen in the capture requires gradients"
         if _autocast_dtype() != self.autocast:
@@ -268,7 +269,7 @@ class _Graphed:
             ):
                 raise RuntimeError(
                     f"make_graphed_callables: {describe(arg)} requires gradients, and its sample did "
-                    "not, so that there is no backward pass for it. Give a sample that requires them."
+                    "not, so there is no backward pass for it. Pass a sample with requires_grad=True."
                 )
         return relations
 
@@ -383,14 +384,15 @@ def make_graphed_callables(
     link: bool = False,
     freeze_host_reads: bool = False,
 ) -> Union[_Callable, Tuple[_Callable, ...]]:
-    r"""Return callables that replay graphs of the given ones, forward and backward.
+    r"""Return callables that replay captured forward and backward passes of ``callables``.
 
     The backward pass of a graphed callable is also a graph, which autograd runs as part of an
     ordinary backward pass. For a module, this replaces its ``forward`` and returns the module. The
     module replays as long as it is unchanged. It runs eagerly in the other training mode
     (:meth:`torch.nn.Module.train`). It also runs eagerly, with one warning, if parameters, buffers,
     submodules or their modes or hooks changed, if a parameter was unfrozen, or if autocast has other
-    settings. A ``deepcopy`` of the module is eager. A capture records a call operator by operator.
+    settings. A ``deepcopy`` of the module is eager. Inside another capture, a call is
+    recorded operator by operator.
 
     The graphs read their arguments from separate memory, and a call copies its arguments there.
     The attribute ``static_inputs`` of a graphed function, and of the ``forward`` of a graphed module,
@@ -403,8 +405,8 @@ def make_graphed_callables(
 
     Arguments:
         callables (torch.nn.Module or function, or a tuple of them): The callables to capture. If a
-            function uses tensors that require gradients, they must be its arguments. Modules have
-            no hooks on themselves, their submodules or their parameters, and no buffers that
+            function uses tensors that require gradients, they must be its arguments. Modules must
+            have no hooks on themselves, their submodules or their parameters, and no buffers that
             require gradients. Hooks may be added afterwards to the module itself and to parameters.
         sample_args (tuple of tensors, or a tuple of such tuples): The arguments of each callable,
             tensors of the MPS device, nested as the callable takes them. Calls must have arguments
@@ -427,8 +429,9 @@ def make_graphed_callables(
             under :func:`torch.inference_mode`. Also if an argument is unused and
             ``allow_unused_input`` is not set, if a result is a view of an argument, a parameter or a
             buffer, and if the capture raises. A call raises if an argument requires gradients
-            and its sample did not. A backward pass raises if activations, weights or static inputs
-            that it needs were overwritten, in a later capture, and for gradients of gradients.
+            and its sample did not. A backward pass raises in three cases: activations, weights or
+            static inputs that it needs were overwritten; it runs in a later capture; its gradients
+            are differentiated again.
         ValueError: if there are not as many samples as callables.
         TypeError: for options of a wrong type, for arguments or results that are not plain MPS
             tensors, and for arguments of another shape or dtype than the sample's.
@@ -561,6 +564,6 @@ def _leaves_of(output: torch.Tensor) -> Set[int]:
 def _check_tensor(value: Any, rule: str) -> None:
     if not isinstance(value, torch.Tensor) or value.device.type != "mps":
         raise TypeError(
-            f"make_graphed_callables: {rule} tensors of the MPS device only, but there is {describe(value)}"
+            f"make_graphed_callables: {rule} MPS tensors only, got {describe(value)}"
         )
     check_plain(value, describe(value))

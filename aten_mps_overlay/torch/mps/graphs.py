@@ -96,8 +96,9 @@ class MPSGraph(torch._C._MPSGraph):
     A replay reads and writes the memory that the tensors had during the capture. Give it new
     input by writing to those tensors in place (:meth:`torch.Tensor.copy_`, ...), and read its
     results from the tensors made in the capture. Each replay overwrites them. Shapes, dtypes and
-    Python numbers are fixed at capture; a replay raises if a 0-dim CPU tensor has changed. If a
-    ``.grad`` was None in the capture, each replay overwrites it and does not add to it, as in CUDA.
+    Python numbers are fixed at capture; a replay raises if a CPU tensor that the block read as a
+    number has changed. If a ``.grad`` was None in the capture, each replay overwrites it and does not
+    add to it, as in CUDA.
 
     The graph keeps the memory of a tensor that existed before the capture. If its storage is moved
     (:meth:`~torch.Tensor.resize_`, ``.data = ...``), the next replay raises. If the tensor is
@@ -105,13 +106,15 @@ class MPSGraph(torch._C._MPSGraph):
     With ``check_input_liveness=True`` they raise.
 
     Arguments:
-        keep_graph (bool): With True, :meth:`instantiate` or the first replay links runs of
-            MPSGraphs and plans the calls of a replay, instead of the end of the capture. You may
-            call :meth:`instantiate` again. Also allows :meth:`debug_dump`.
+        keep_graph (bool): With True, the graph keeps the recording, and :meth:`instantiate` or the
+            first replay links runs of MPSGraphs and plans the calls of a replay. Otherwise the end
+            of the capture does. You may call :meth:`instantiate` again. Also allows
+            :meth:`debug_dump`.
         link (bool): With True, consecutive runs of MPSGraphs are compiled to one executable when
-            a capture ends, and a replay encodes it in one call. A result that nothing can observe
-            after the replay is not written to memory. Off by default, because Apple's compiler may
-            fuse these runs, so results may not be bit-identical to those of the operators. Needs
+            a capture ends, and a replay encodes it in one call. A result that only
+            other runs of that executable read is not written to memory. Off by default, because
+            Apple's compiler may fuse these runs, so results may not be bit-identical to those of the
+            operators. Needs
             macOS 15.0 or newer. Before that, one warning appears and the graph is replayed without
             linking.
         link_limit (int): The largest number of runs in one executable. It bounds the time of one
@@ -119,15 +122,15 @@ class MPSGraph(torch._C._MPSGraph):
         encode_ahead (int, optional): The number of replays that another thread encodes in advance,
             0 to 16, so that :meth:`replay` only commits one. Results are the same. All graphs
             together keep at most 16. The graph that was replayed least recently drops its replays.
-            Graphs with MPS kernel objects keep none, see :meth:`stats`. The default is the value of
-            ``PYTORCH_MPS_GRAPH_ENCODE_AHEAD`` in the environment, or 0, because Apple does not
-            document that two threads may encode an MPSGraph and an executable at once.
+            Some graphs keep none; ``why_not_ahead`` of :meth:`stats` gives the reason. The default is
+            the value of ``PYTORCH_MPS_GRAPH_ENCODE_AHEAD`` in the environment, or 0, because Apple
+            does not document that two threads may encode an MPSGraph and an executable at once.
 
     Example::
 
         >>> # xdoctest: +REQUIRES(env:TORCH_DOCTEST_MPS)
         >>> x = torch.zeros(4, device="mps")
-        >>> g = torch.mps.MPSGraph()
+        >>> g = torch.mps.Graph()
         >>> with torch.mps.graph(g):
         ...     y = x * 2 + 1
         >>> x.copy_(torch.arange(4.0))
@@ -163,7 +166,7 @@ class MPSGraph(torch._C._MPSGraph):
 
     def __reduce__(self) -> Any:
         raise TypeError(
-            "a torch.mps.MPSGraph can't be copied or pickled, since it holds memory of this process. Save the "
+            "a torch.mps.Graph can't be copied or pickled, since it holds memory of this process. Save the "
             "state_dict() of the model instead."
         )
 
@@ -188,8 +191,8 @@ class MPSGraph(torch._C._MPSGraph):
                 as in CUDA. All mean the same here, because work of other threads never disturbs a
                 capture.
             check_input_liveness (bool): With True, a replay raises if the program no longer has an MPS
-                tensor that the block used and that existed before the capture, because it can then
-                give that tensor no new input. Adds one check per tensor to each replay.
+                tensor that the block used and that existed before the capture: the program could not
+                write new input to it. Adds one check per tensor to each replay.
             link (bool, optional): Whether runs of MPSGraphs are linked, see :class:`MPSGraph`. The
                 default is the option of the graph.
             freeze_host_reads (bool): By default a host read of device data (``.item()``,
@@ -200,7 +203,7 @@ class MPSGraph(torch._C._MPSGraph):
             RuntimeError: if a capture is underway in any thread (captures can't be nested), if
                 this graph already holds a capture, or if the MPS profiler is on.
             TypeError: if an argument has another type.
-            ValueError: if ``capture_error_mode`` is not one of these.
+            ValueError: if ``capture_error_mode`` has another value.
         """
         global _underway
         _check_capture_options(
@@ -314,7 +317,8 @@ class MPSGraph(torch._C._MPSGraph):
             ``linked_runs`` (graph runs in them), ``link_microseconds`` (time of linking at the end
             of the capture); ``replays`` (since the capture), ``ready_replays`` (already encoded),
             ``ready_bytes`` (memory for their host data), ``why_not_ahead`` (a string: the
-            reason why none is encoded ahead, ``""`` before the first replay and otherwise).
+            reason why no replay is encoded ahead; empty if there is none, and before the first
+            replay).
         """
         return super().stats()
 
@@ -365,7 +369,7 @@ class graph(torch._C._MPSGraphContext):
     was before.
 
     Arguments:
-        mps_graph (torch.mps.MPSGraph): Graph to capture into.
+        mps_graph (torch.mps.Graph): Graph to capture into.
         pool (optional): See :meth:`MPSGraph.capture_begin`.
         stream (torch.Stream, optional): Accepted so that code written for :class:`torch.cuda.graph`
             runs: the MPS device has one stream, which is captured.
@@ -400,7 +404,7 @@ class graph(torch._C._MPSGraphContext):
         super().__init__()
         if not isinstance(mps_graph, MPSGraph):
             raise TypeError(
-                f"mps_graph must be a torch.mps.MPSGraph, got {type(mps_graph).__name__}"
+                f"mps_graph must be a torch.mps.Graph, got {type(mps_graph).__name__}"
             )
         if stream is not None and not (
             isinstance(stream, torch.Stream) and stream.device.type == "mps"
@@ -457,8 +461,8 @@ _current_graph: Optional[MPSGraph] = None
 
 class graph_capture(graph):
     r"""Context manager that captures the MPS work of its block into a new graph, which
-    :func:`graph_replay` replays. The module keeps the last graph of any thread, and its memory,
-    until :func:`graph_reset`. ``with graph_capture() as g`` gives the graph. Keep it if you use
+    :func:`graph_replay` replays. ``torch.mps`` keeps the graph of the last capture of any thread, and
+    its memory, until :func:`graph_reset`. ``with graph_capture() as g`` gives the graph. Keep it if you use
     several graphs, or if a library may also capture.
 
     Arguments:

@@ -150,10 +150,11 @@ class _MpsGraphsBackend:
         options: Optional[Dict[str, Any]] = None,
         mode: Optional[str] = None,
     ) -> Callable[..., Any]:
-        if mode is not None:
+        # inductor's name for what this backend does
+        if mode not in (None, "reduce-overhead"):
             raise ValueError(
-                f"torch.compile(backend='mpsgraphs'): there are no modes, got mode={mode!r}; use options, known are "
-                f"{', '.join(sorted(Options.__dataclass_fields__))}"
+                f"torch.compile(backend='mpsgraphs'): mode must be 'reduce-overhead' or None, which mean the same, got "
+                f"{mode!r}. Choose with options: {', '.join(sorted(Options.__dataclass_fields__))}"
             )
         return mpsgraphs(module, inputs, options)
 

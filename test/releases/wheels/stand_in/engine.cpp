@@ -116,7 +116,7 @@ static void detachFromStream(MPSGraphCapture& capture) {
 
 void MPSCommandGraph::captureEnd() {
   stand_in::note("end");
-  TORCH_CHECK(capture_, "torch.mps graph capture: capture_end() was called on a graph that is not being captured.");
+  TORCH_CHECK(capture_, "torch.mps graph capture: capture_end() was called on a graph that is not being captured. Call capture_begin() first.");
   detachFromStream(*capture_);
   recording_ = capture_->recording;
   capture_.reset();

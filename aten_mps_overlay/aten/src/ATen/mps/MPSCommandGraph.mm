@@ -90,7 +90,9 @@ void MPSCommandGraph::captureBegin(std::optional<MPSGraphPool> pool,
 
 void MPSCommandGraph::captureEnd() {
   std::lock_guard lock(mutex_);
-  TORCH_CHECK(capture_, "torch.mps graph capture: capture_end() was called on a graph that is not being captured.");
+  TORCH_CHECK(
+      capture_,
+      "torch.mps graph capture: capture_end() was called on a graph that is not being captured. Call capture_begin() first.");
   const auto capture = detachFromStream(capture_);
   auto* stream = getCurrentMPSStream();
   auto recording = capture->finish(stream->device(), stream->compilationDescriptor());
@@ -110,8 +112,8 @@ void MPSCommandGraph::instantiate(std::optional<size_t> link_limit) {
   TORCH_CHECK(!capture_, "torch.mps graph: instantiate() was called while the graph is being captured.");
   TORCH_CHECK(recording_, "torch.mps graph: instantiate() was called on an empty graph. Capture into it first.");
   TORCH_CHECK(keep_graph_,
-              "torch.mps graph: instantiate() was called on a graph that was instantiated when its capture ended, and "
-              "whose recording was not kept. Make it with MPSGraph(keep_graph=True).");
+              "torch.mps graph: instantiate() needs a graph that keeps its recording. Make it with "
+              "torch.mps.Graph(keep_graph=True).");
   replay_ = makeReplay(recording_, link_limit.value_or(link_limit_));
 }
 

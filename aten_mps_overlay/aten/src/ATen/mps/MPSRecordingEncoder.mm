@@ -84,8 +84,8 @@ using namespace at::mps;
   [_encoder setBufferOffset:offset atIndex:index];
   auto& binding = [self bindingAtIndex:index];
   if (binding.holds_bytes) {
-    _recorder->refuse(
-        "setBufferOffset:atIndex: was called for an index that holds bytes of setBytes:, which a captured graph can't repeat");
+    _recorder->refuse("setBufferOffset:atIndex: was called for index " + std::to_string(index) +
+                      ", which holds bytes of setBytes:. Call setBuffer:offset:atIndex: first");
   }
   binding.offset = offset;
 }
@@ -214,7 +214,7 @@ using namespace at::mps;
 // Nothing is thrown from here: many callers sit in a dispatch_sync block, which an exception must not leave.
 - (id)forwardingTargetForSelector:(SEL)selector {
   _recorder->refuse(std::string("the compute encoder was sent '") + sel_getName(selector) +
-                    "', which a captured graph can't repeat");
+                    "', which a graph does not record. Use another method, or move the kernel out of the capture");
   return _encoder;
 }
 

@@ -163,8 +163,11 @@ MPSReadyReplay MPSReplay::encodeReady(MPSStream* stream) const {
 std::string MPSReplay::findWhyNotAhead() const {
   for (const auto i : c10::irange(recording_->steps.size())) {
     const auto& step = recording_->steps[i];
-    if (std::holds_alternative<MPSEncodeStep>(step) || std::holds_alternative<MPSStatusStep>(step)) {
+    if (std::holds_alternative<MPSEncodeStep>(step)) {
       return recording_->operators[i] + " uses an MPS kernel object, which is encoded on the stream's queue";
+    }
+    if (std::holds_alternative<MPSStatusStep>(step)) {
+      return recording_->operators[i] + " reads a status after each replay";
     }
   }
   if (recording_->executables.get().count > 0 && !executablesNeverCommit()) {

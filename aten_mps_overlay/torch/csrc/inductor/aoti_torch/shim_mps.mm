@@ -87,8 +87,11 @@ AOTITorchError encodeStarted(AOTIMetalKernelFunctionHandle func, const Work& wor
 }
 
 void checkSlot(unsigned idx) {
-  TORCH_CHECK(
-      idx < kBufferSlots, "AOTInductor on MPS: there is no argument ", idx, "; Metal kernels have ", kBufferSlots);
+  TORCH_CHECK(idx < kBufferSlots,
+              "AOTInductor on MPS: the index of an argument must be below ",
+              kBufferSlots,
+              ", but is ",
+              idx);
 }
 
 void setTensor(MetalKernelFunction& function, unsigned idx, const at::Tensor& tensor) {
@@ -128,11 +131,10 @@ bool checkGrid(const MetalKernelFunction& function,
     uint64_t room = function.getMaxThreadsPerThreadgroup();
     for (const auto size : *group_size) {
       TORCH_CHECK(size > 0 && size <= room,
-                  "AOTInductor on MPS: threadgroups of shape ",
-                  *group_size,
-                  ", but this kernel runs with 1 to ",
+                  "AOTInductor on MPS: a threadgroup of this kernel has 1 to ",
                   function.getMaxThreadsPerThreadgroup(),
-                  " threads in one");
+                  " threads, but is of shape ",
+                  *group_size);
       room /= size;
     }
   }
@@ -151,7 +153,7 @@ AOTITorchError aoti_torch_mps_create_shader_library(const char* metal_shader_sou
   // The thread of a model has no pool of its own.
   @autoreleasepool {
     AOTI_TORCH_CONVERT_EXCEPTION_TO_ERROR_CODE({
-      TORCH_CHECK(library_handle, "AOTInductor on MPS: there is no place for the handle of the library");
+      TORCH_CHECK(library_handle, "AOTInductor on MPS: library_handle is null");
       *library_handle = nullptr;
       TORCH_CHECK(metal_shader_source, "AOTInductor on MPS: the source of the library is null");
       *library_handle = new AOTIMetalShaderLibraryOpaque(metal_shader_source);
@@ -170,7 +172,7 @@ AOTITorchError aoti_torch_mps_get_kernel_function(AOTIMetalShaderLibraryHandle l
                                                   AOTIMetalKernelFunctionHandle* function_handle) {
   @autoreleasepool {
     AOTI_TORCH_CONVERT_EXCEPTION_TO_ERROR_CODE({
-      TORCH_CHECK(function_handle, "AOTInductor on MPS: there is no place for the handle of the kernel");
+      TORCH_CHECK(function_handle, "AOTInductor on MPS: function_handle is null");
       *function_handle = nullptr;
       TORCH_CHECK(library_handle, "AOTInductor on MPS: the handle of the library is null");
       TORCH_CHECK(kernel_name, "AOTInductor on MPS: the name of the kernel is null");
@@ -188,7 +190,8 @@ AOTITorchError aoti_torch_mps_run_command_block(AOTIMetalKernelFunctionHandle fu
     if (at::mps::getCurrentMPSStream()->isOnQueue()) {
       spoilBlock();
       TORCH_CHECK(false,
-                  "AOTInductor on MPS: a command block was run on the stream's queue, for which it would wait forever");
+                  "AOTInductor on MPS: a command block was run from a block of the stream's queue, where it would wait "
+                  "forever. Run it from another thread");
     }
     CommandBlock block;
     func->function->runCommandBlock([&] {
