@@ -187,9 +187,7 @@ def _author(_context: click.Context, _parameter: click.Parameter, value: str | N
 
 
 @click.command()
-@click.option(
-    "--stack", "part", metavar="NAME", default="", help="Only this group, or this patch and those that it needs."
-)
+@click.option("--stack", "part", metavar="NAME", default="", help="Only this group, or this patch and its needs.")
 @click.option("--ghstack", is_flag=True, help=f"Make the branch {GHSTACK_BRANCH} in the checkout instead of files.")
 @click.option("--force", is_flag=True, help="With --ghstack: put aside a branch that was edited.")
 @click.option(
