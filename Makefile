@@ -20,7 +20,7 @@ wheel:      ## make the wheel for a Mac [PYTHON JOBS]
 
 BENCH_OPTIONS = $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY)) $(if $(NOREPLAY),--no-replay) $(if $(PAGE),--page $(PAGE))
 
-bench:      ## time 100 configurations [QUICK ONLY PAGE DEVICE]
+bench:      ## time 100 configurations [QUICK ONLY PAGE NOREPLAY DEVICE]
 ifeq ($(DEVICE),cuda)
 	@python3 test/programs/benchmark/run.py --device cuda $(BENCH_OPTIONS)
 else
@@ -52,7 +52,7 @@ rebase:     ## move the series to another PyTorch [ONTO CONTINUE SKIP ABORT]
 
 ##@ Maintain
 
-mutants:    ## introduce faults in engine and checks, see which suite notices [MUTANT RESUME PAGE]
+mutants:    ## plant faults, and report the suites that notice them [MUTANT RESUME PAGE]
 	@$(MPSFORK) mutants $(if $(MUTANT),--mutant $(MUTANT)) $(if $(RESUME),--resume) $(if $(PAGE),--page $(PAGE))
 
 clean:      ## remove all builds; keep the checkout

@@ -120,7 +120,7 @@ def clean(project: Project, checkout: bool) -> None:
 
 
 @click.command()
-@click.option("--force", is_flag=True, help="Put aside commits of the branch that are not in patches/.")
+@click.option("--force", is_flag=True, help="Discard commits that are not in patches/ (kept as refs/mpsfork/backup).")
 @click.pass_obj
 def apply(project: Project, force: bool) -> None:
     """Apply the series to the checkout, one commit per patch."""
@@ -129,7 +129,7 @@ def apply(project: Project, force: bool) -> None:
             fetch_module.fetch(project)
         result = apply_module.apply_series(project, force)
     for offset in result.offsets:
-        note(f"{offset}; look at the place, then `make refresh` writes it down")
+        note(f"{offset}; check the new line, then run `make refresh` to update the patch")
     _show_layers(result.stack.layers)
     place = project.layout.shown(project.layout.checkout)
     say(
@@ -171,7 +171,7 @@ def verify(project: Project) -> None:
         note(sentence)
     for verdict in result.verdicts:
         if verdict.follows:
-            note(f"{verdict.name} is not checked: it changes what follows the conflict of {verdict.follows}")
+            note(f"{verdict.name} was not checked, because it changes code after the conflict of {verdict.follows}")
     if not result.good:
         raise ForkToolError(f"The series has {counted(len(problems), 'problems')}: see above.")
     say(f"All {len(result.verdicts)} patches apply and keep the rules.")
@@ -187,7 +187,7 @@ def _author(_context: click.Context, _parameter: click.Parameter, value: str | N
 
 
 @click.command()
-@click.option("--stack", "part", metavar="NAME", default="", help="Only this group or patch, with what it needs.")
+@click.option("--stack", "part", metavar="NAME", default="", help="Only this group, or this patch and its needs.")
 @click.option("--ghstack", is_flag=True, help=f"Make the branch {GHSTACK_BRANCH} in the checkout instead of files.")
 @click.option("--force", is_flag=True, help="With --ghstack: put aside a branch that was edited.")
 @click.option(
@@ -264,7 +264,7 @@ def drift(project: Project, against: str) -> None:
         for sentence in [*entry.carried.renamed, *entry.carried.gone]:
             say(f"{entry.name}: {sentence}")
         if entry.follows:
-            say(f"{entry.name}: not checked, since it changes what the conflict of {entry.follows} left open")
+            say(f"{entry.name} was not checked, because it depends on the conflict of {entry.follows}")
         show_clashes(entry.name, found.target.name, entry.clashes)
     path = layout.reports / "drift.json"
     found.write(path)
@@ -277,7 +277,7 @@ def drift(project: Project, against: str) -> None:
             f"{', '.join(conflicts)} {'does' if len(conflicts) == 1 else 'do'} not fit {shown}{behind}: "
             f"`scripts/mpsfork rebase --onto {against}` stops there for a resolution."
         )
-    say(f"All {len(found.entries)} patches fit {shown}, or are there.")
+    say(f"All {len(found.entries)} patches apply to {shown} or are already in it.")
 
 
 def _distance(moved: list[Moved]) -> str:

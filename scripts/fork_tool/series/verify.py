@@ -238,7 +238,7 @@ def _tell_offsets(verdict: Verdict, offsets: list[str]) -> None:
     if offsets and verdict.state == APPLIES:
         verdict.state = FUZZ
     verdict.problems += [
-        f"{offset}; look at the place, then `make apply refresh` writes it down." for offset in offsets
+        f"{offset}; check the new line, then run `make apply refresh` to update the patch." for offset in offsets
     ]
 
 

@@ -53,7 +53,7 @@ def _status(count: Count) -> int:
     "--jobs",
     type=click.IntRange(1),
     metavar="CORES",
-    help="Run suites side by side as on this many cores; 1: one by one [default: a quarter more than there are].",
+    help="The number of cores to fill; 1 runs one suite after the other [default: 1.25 times the number of cores].",
 )
 @click.pass_obj
 def test(project: Project, suites: tuple[str, ...], quick: bool, jobs: int | None) -> int:
@@ -67,7 +67,7 @@ def test(project: Project, suites: tuple[str, ...], quick: bool, jobs: int | Non
 @click.option(
     "--macos", multiple=True, metavar="VERSION", help="Simulate this version of macOS [default: 15.2 and 14.5]."
 )
-@click.option("--more", is_flag=True, help="Run upstream's other tests for all devices [at 15.2].")
+@click.option("--more", is_flag=True, help="Run upstream's device-generic tests instead, as macOS 15.2.")
 @click.option("--captured", is_flag=True, help="Capture and replay each operator, and compare with eager.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
@@ -89,7 +89,7 @@ def test_entries(project: Project, entries: tuple[str, ...]) -> None:
 
 
 @click.command("test-newer")
-@click.option("--no-faults", is_flag=True, help="Run only the suites that must pass, without faults.")
+@click.option("--no-faults", is_flag=True, help="Skip the runs with planted faults, in which a suite must fail.")
 @click.pass_obj
 def test_newer(project: Project, no_faults: bool) -> int:
     """Run the capture tests on a PyTorch that behaves like newer releases (Linux)."""
@@ -147,8 +147,8 @@ def _program(name: str, help: str, *words: str, run: Callable[..., int] = runner
 def run(project: Project, program: tuple[str, ...]) -> None:
     """Run a Python program on the device; on Linux on the simulator.
 
-    SCRIPT is a file, or -m and the name of a module. The program reads this command's input, and its exit status is that of
-    this command.
+    SCRIPT is a file, or -m and the name of a module. The program gets this command's standard input, and this command
+    exits with the program's status.
     """
     if not program[0].startswith("-") and not Path(program[0]).is_file():
         raise ForkToolError(f"There is no file {program[0]} in {Path.cwd()}.")

@@ -261,28 +261,25 @@ _CAPTURE = (
     "no single cause: of what a capture takes beyond eager 28 % is allocating the steps and what they keep, 17 % the record "
     "of each tensor's storage, 8 % boxing the arguments of operators for it, 8 % retaining objects (sampled by perf)"
 )
-_WATCH = (
-    "each tensor costs about 60 ns: its object, its storage's and the record of both are read from memory that the pass before has "
-    "put out of the caches"
-)
+_WATCH = "checking one tensor takes about 60 ns, because its object, storage and record are no longer in the CPU caches"
 _CACHES = (
-    "what a pass touches leaves the caches: two graphs of 64 layers in turn cost 2.07 times one of them (direct), and the bare "
-    "loop's calls, in which nothing is the engine's, 2.27 times as much at 128 layers (2026-11-21)"
+    "the data of a pass no longer fit in the CPU caches: two graphs of 64 layers in turn take 2.07 times as long as one (direct), "
+    "and the bare loop, without the engine, 2.27 times as long at 128 layers (2026-11-21)"
 )
 _ONE_ENCODER = (
-    "one thread encodes: back to back its rate is that of direct replays. Executables, of which most steps are runs, are "
-    "encoded by one thread at a time, so that more threads would gain little"
+    "one thread encodes, so replays back to back are no faster than direct ones. A second thread would gain little, because "
+    "executables are encoded one at a time"
 )
 _SMALL = (
-    "a pool begins with a heap of 1 MiB; with one of 128 KiB first, random programs find pools larger than eager's peak, "
-    "since memory of two heaps is never joined"
+    "a pool begins with a heap of 1 MiB; with a first heap of 128 KiB, some pools would exceed eager's peak, because a buffer "
+    "cannot span two heaps"
 )
 _FIXED = "about 2 µs of a replay do not depend on its size: the checks, the stream's queue, the handler that looks for errors"
 _RUNS = ("graph runs", "encoders opened")
 
 _DECODER = "demo-decoder-64"
 _DEEPER = "replay CPU at 128 layers ÷ 64 layers"
-_ENCODED = "encoded graph runs and opened encoders, direct ÷ linked"
+_ENCODED = "encoder calls (graph runs + encoders), direct ÷ linked"
 _NOTHING = "replay ÷ replay with nothing left to watch, CPU"
 
 GOALS = (

@@ -16,7 +16,7 @@ from PIL import Image  # noqa: E402
 
 from benchmark.configurations import CATEGORIES, load  # noqa: E402
 from benchmark.measure import ModeRow, Row  # noqa: E402
-from benchmark.modes import AHEAD, DIRECT, EAGER, MODES  # noqa: E402
+from benchmark.modes import AHEAD, DIRECT, EAGER, MODES, STEPS  # noqa: E402
 from benchmark.report import HERE, rows_of  # noqa: E402
 
 # A run of DEVICE=cuda that was kept.
@@ -152,10 +152,21 @@ def _regressions_text(rows: Sequence[Row], wall: bool) -> str:
     return "Longer than eager:\n\n" + "".join(found)
 
 
+def _plan_text(rows: Sequence[Row]) -> str:
+    better = sum((improvement(row, STEPS, False) or 0) > (improvement(row, DIRECT, False) or 0) for row in rows)
+    said = f"*steps* saves more than *direct* in {better} of {len(rows)} configurations: the plan saves calls, not CPU time.\n"
+    return said if 2 * better > len(rows) else ""
+
+
 _NO_SPEED_UP = (
     "These are shares of CPU time, not speed-ups. If the GPU takes longer than the CPU, as in the last category, a pass on a Mac "
     "takes as long as before. Only a run there can show wall time.\n"
 )
+_MODES = (
+    "*steps* (no plan), *direct* (the default), *ahead* (`encode_ahead=1`), *linked* (`link=True`), *linked, indirect* (also "
+    "indirect command buffers)"
+)
+_GOALS = "These are our own goals for the simulator. A missed goal has the cause that profiling found.\n"
 _DEMO = ("demo-mlp", "demo-convnet", "demo-vit", *(f"demo-decoder-{layers}" for layers in (16, 32, 64, 128)))
 
 
@@ -172,8 +183,8 @@ def _beside_cuda(rows: Sequence[Row], cuda: Sequence[Row], device: str) -> str:
         return ""
     lines = [[f"`{name}`", _fewer(rows, name), _fewer(rows, name, AHEAD), _fewer(cuda, name)] for name in _DEMO]
     text = (
-        "\nCPU time of a pass, eager ÷ replay, beside CUDA Graphs with stock torch. The simulator made the columns *direct* and "
-        "*ahead*.\n\n"
+        "CPU time of a pass, eager ÷ replay. CUDA Graphs are a real run with stock torch; *direct* and *ahead* are simulated, so "
+        "these columns cannot be compared with it.\n\n"
     )
     return text + table(["model", "direct", "ahead", f"CUDA Graphs, {device}"], lines, words=1)
 
@@ -181,25 +192,26 @@ def _beside_cuda(rows: Sequence[Row], cuda: Sequence[Row], device: str) -> str:
 def page_text(report: dict[str, Any], name: str, cuda: dict[str, Any] | None = None) -> str:
     """The page of a report; its plot is a file next to it whose name begins with `name`; `cuda` is the report of a run there."""
     rows, simulated = rows_of(report["configs"]), report["simulated"]
-    measured = "CPU time" if simulated else "Wall time"
+    measured = "CPU time" if simulated else "wall time"
     protocol = report["protocol"]
     parts = [
         "# Benchmark results\n",
-        f"This page shows how much CPU time a replay saves in {len(rows)} configurations on {report['device']}, "
-        f"torch {report['torch']}; load average {report['load_average']} on {report['cores']} cores at its end, where a load "
-        f"of 1 is this run's own. The command `make bench PAGE=…` wrote it on {report['date']}.\n",
+        f"This page shows the {measured} that a replay saves in {len(rows)} configurations. Device: {report['device']}. torch "
+        f"{report['torch']}, {report['cores']} cores, load average {report['load_average']} at the end (1 is the run itself). "
+        f"`make bench PAGE=…` wrote it on {report['date']}.\n",
         f"{report['about']} [test/programs/benchmark](../../test/programs/benchmark/README.md) describes the runs.\n",
         f"{protocol['trials']} trials after {protocol['warm_ups']} warm-ups, {protocol['trimmed']:.0%} trimmed mean; the "
-        "modes of a configuration take turns.\n",
-        f"## {measured} saved, in % of eager: mean (least … most)\n",
+        f"modes of a configuration take turns: {_MODES}.\n",
+        f"## {measured[0].upper()}{measured[1:]} saved, in % of eager: mean (least … most)\n",
         _by_category(rows, wall=not simulated),
         _NO_SPEED_UP if simulated else "",
+        _plan_text(rows) if simulated else "",
         _regressions_text(rows, wall=not simulated),
         _beside_cuda(rows, rows_of(cuda["configs"]), cuda["device"]) if cuda and simulated else "",
         f"![CPU time against steps]({name}_cost.png)\n",
     ]
     if report["goals"]:
-        parts += ["## Goals\n", _goals_table(report["goals"])]
+        parts += ["## Goals\n", _GOALS, _goals_table(report["goals"])]
     quick = {one.name for one in load() if one.quick}
     examples = [row for row in rows if row.name in quick] or rows
     parts += ["## Examples\n", "`build/reports/bench.json` has all configurations.\n", _rows_table(examples, simulated)]

@@ -69,7 +69,7 @@ _MODELS: dict[str, dict[str, Any]] = {
     "ssd300_vgg16": _FEW,
     "ssdlite320_mobilenet_v3_large": _FEW,
 }
-_HELP = "capture the network without what chooses boxes, the row below, and choose them eagerly"
+_HELP = 'capture only the network (the rows "network" above), and choose boxes eagerly'
 
 
 class _Whole(torch.nn.Module):

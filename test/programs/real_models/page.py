@@ -22,7 +22,7 @@ The models are small configurations with random weights of transformers, diffuse
 explains how each is captured, compiled and compared. Models with the same outcomes share a row; *pieces* are the graphs of a compiled model.
 
 *As traced*: AOTAutograd's trace rounds differently from eager; the results equal, bit for bit, those of Dynamo's backend
-`aot_eager`, which runs the same trace without graphs. *Refused* models raise in the capture and run in the compiled form.
+`aot_eager`, which runs the same trace without graphs. *raises*: the capture raises, and the compiled form runs.
 
 {summary}
 """
@@ -31,33 +31,36 @@ _MODES = ("as it is", "compiled", "compiled, linked")
 _TRAINING = """
 ## {steps} steps of training, compiled
 
-Losses, gradients, weights and buffers after each step, in float32, next to eager. *As traced* are those of the same trace without
-graphs, with the dropout that the backend puts in place of an operator without a kernel. *Not repeatable*: the trace adds up by index
-in no fixed order and differs from itself; replays differ from it at most four times as much.
+Losses, gradients, weights and buffers after each step, in float32, next to eager. *As traced*: equal to the same trace without
+graphs, with the backend's decomposed dropout. *Not repeatable*: the trace adds up by index in no fixed order and
+differs from itself; replays differ from it at most four times as much.
 
 """
 _NOTES = {
-    "detection": """Non-maximum suppression has no MPS kernel in torchvision's Linux wheel, so that eager
-does not run these models. They are run with `PYTORCH_ENABLE_MPS_FALLBACK=1`, by eager too: such operators run on the CPU then. How many
-boxes there are depends on the values, which is where Dynamo breaks its graphs. *Network* is the part without choices, backbone and
-head, and runs without the fallback.
+    "detection": """torchvision's Linux wheel has no MPS kernel for non-maximum suppression. These models therefore run with
+`PYTORCH_ENABLE_MPS_FALLBACK=1`, in eager too: such operators then run on the CPU. The number of boxes depends on the values, so
+Dynamo breaks the graph there. *Network* is the part without choices, backbone and head, and runs without the fallback.
 
 """
 }
 _GENERATION = """
 ## `generate()`
 
-Tokens of eager's `generate()`, greedy and sampled (`torch.multinomial`) from the same seed, in float32, for four prompts: the
-first one is captured, the second has its length, the others are longer and shorter. *forward*: `model.forward` is compiled by
+Each way must give the tokens of eager's `generate()`, greedy and sampled with one seed, in float32, for four prompts. The first
+prompt is captured; the second has the same length, the third is longer and the fourth shorter. *forward*: `model.forward` is compiled by
 `torch.compile(backend="mpsgraphs")`. *library*: `generate(compile_config=…)` compiles the steps after the prompt by itself. *by
 hand*: one step is captured by `torch.mps.graph`, with the choice of the token in it, and replayed for each prompt.
 
-*static* and *hybrid* are `cache_implementation`. GPT-2 of this version takes no static cache, so that its shapes grow with each
-step. Counts of the compiled forms are those of the second prompt, over all pieces into which Dynamo has cut
-the forward pass.
+*static* and *hybrid* are `cache_implementation`. GPT-2 in this version of transformers does not support a static cache, so its
+shapes grow with each step. The counts of the compiled forms are for the second prompt, summed over Dynamo's pieces; 0 captures means
+that the graphs of the first prompt are used again.
 
 """
 _GENERATED = "models | cache | way | greedy | sampled | captures | replays | eager calls | operators in between"
+
+
+def _named(outcome: str) -> str:
+    return "raises" if outcome == "refused" else outcome
 
 
 def _table(head: str, named: Iterable[Sequence[str]]) -> str:
@@ -84,7 +87,7 @@ def _cells(row: Row) -> list[str]:
     if "as it is" not in row.modes:
         return [f"eager does not run: {row.modes['eager'].reason}", "–", "–"]
     as_it_is, compiled, linked = (row.modes[mode] for mode in _MODES)
-    return [as_it_is.outcome, _pieces(compiled), linked.outcome]
+    return [_named(as_it_is.outcome), _pieces(compiled), linked.outcome]
 
 
 def _in_all_dtypes(rows: Sequence[Row]) -> list[str]:
@@ -114,9 +117,9 @@ def _summary(rows: list[Row]) -> str:
     names = {row.name for row in rows}
     said = f"{len(names)} architectures, {len(rows)} runs; eager does not run {_count(rows, 'eager', 'fails')} of them.\n\n"
     counts = (
-        (mode.rpartition(", ")[2], *(str(_count(rows, mode, outcome)) for outcome in _OUTCOMES)) for mode in _MODES
+        (mode.replace(", ", " and "), *(str(_count(rows, mode, outcome)) for outcome in _OUTCOMES)) for mode in _MODES
     )
-    return said + _table(f"mode | {' | '.join(_OUTCOMES)}", counts)
+    return said + _table(f"mode | {' | '.join(map(_named, _OUTCOMES))}", counts)
 
 
 def _decoded(row: Row) -> list[str]:
@@ -125,7 +128,7 @@ def _decoded(row: Row) -> list[str]:
     case = next(case for case in cases() if case.title == row.name)
     return [
         *(case.name, case.cache, case.way),
-        *(f"**{one.outcome}** {one.reason}" if one.reason else one.outcome for one in outcomes),
+        *(f"**{_named(one.outcome)}** {one.reason}" if one.reason else one.outcome for one in outcomes),
         *(str(first.steps.get(count, "–")) for count in ("captures", "replays", "eager_calls")),
         ", ".join(f"`{name}`" for name in dict.fromkeys(first.splits)) or "–",
     ]
@@ -138,7 +141,7 @@ def _refusals(rows: list[Row]) -> str:
         for row in rows
         if row.dtype == "float32" and "as it is" in row.modes and row.modes["as it is"].outcome == "refused"
     ]
-    return "\n## Refused as they are\n\n" + _table("models | why | what may help", refused) if refused else ""
+    return "\n## Captures that raise\n\n" + _table("models | why | what may help", refused) if refused else ""
 
 
 def page(found: Rows) -> str:

@@ -1,5 +1,6 @@
 """What the sweep says at its end: the report, a table, and the page for docs/."""
 
+import datetime
 import json
 import re
 import sys
@@ -99,9 +100,11 @@ def page(cases: list[dict[str, Any]], every: int, most: int) -> str:
     groups = grouped(cases)
     parts = [
         "# Operators that can be captured\n",
-        "This page shows which operators can be captured. `scripts/mpsfork sweep --page docs/results/sweep.md` wrote it; [the sweep](../../test/programs/sweep/README.md) explains the outcomes. SIMULATED:\n"
-        f"on the Metal simulator, torch {torch.__version__.split('+')[0]}, macOS 15.2. Eager runs {len(run):,} cases of"
-        f" {len({case['op'] for case in run})} operators; it does not run the last three rows.\n",
+        "This page shows which operators can be captured. `scripts/mpsfork sweep --page docs/results/sweep.md` wrote it on "
+        f"{datetime.date.today().isoformat()}; [the sweep](../../test/programs/sweep/README.md) explains the outcomes. SIMULATED:\n"
+        f"on the Metal simulator, torch {torch.__version__.split('+')[0]}, macOS 15.2. The rows except the last three are the "
+        f"{len(run):,} cases ({len({case['op'] for case in run})} operators) that eager runs; eager fails in the last three. An operator "
+        "is listed as refused if one of its cases is.\n",
     ]
     if every > 1:
         parts.append(
@@ -125,11 +128,13 @@ def page(cases: list[dict[str, Any]], every: int, most: int) -> str:
     for outcome, title in zip(OF_THE_SIMULATOR, ("What the simulator lacks", "What the simulator refuses")):
         known = {reason: operators for (of, reason), operators in of_listed.items() if of == outcome}
         others = totals[outcome] - count(listed)[outcome]
+        if not known:
+            continue
         parts.append(f"## {title}\n")
         parts.append(f"Besides {others:,} cases of dtypes that the operator's OpInfo does not list for the CPU:\n")
         rows = sorted(known.items(), key=lambda pair: -len(pair[1]))
         said = ((reason, f"{len(operators):,}", code(operators)) for reason, operators in rows)
-        parts.append(table(["it says", "cases", "operators"], said) if known else "Nothing.\n")
+        parts.append(table(["it says", "cases", "operators"], said))
     return "\n".join(parts)
 
 

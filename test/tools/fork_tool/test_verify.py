@@ -176,7 +176,7 @@ def test_one_conflict_is_one_problem(shop: Workshop) -> None:
     assert said.count("error: ") == 1
     assert "The series has 1 problem: see above." in str(shop.run("verify").exception)
     assert states(shop) == {"recorder": "conflict", "cache": "applies", "pool": "not checked", "python": "applies"}
-    assert "pool is not checked: it changes what follows the conflict of recorder" in shop.run("verify").output
+    assert "pool was not checked, because it changes code after the conflict of recorder" in shop.run("verify").output
     # The overlay of a patch that conflicts is there all the same.
     path.write_text("[MPS]")
     assert states(shop)["recorder"] == "unreadable"
