@@ -76,9 +76,9 @@ def graph_pool_handle() -> _PoolHandle:
     r"""Return a token for a memory pool. Pass it as ``pool`` to several captures.
 
     A capture allocates from its pool. A later capture with the same pool may reuse memory that is
-    free by then. Replay graphs that share a pool in the order of their captures. A replay of the
-    first graph overwrites memory that the second graph uses for temporaries, or even for
-    outputs.
+    free by then, so a replay of one graph may overwrite results of the others. Replay the graphs in
+    any order, but read or clone each result before the next replay of a graph of the pool. In the
+    order of their captures, later graphs may also read results of earlier ones.
     """
     return torch._C._mps_graph_pool_handle()
 
