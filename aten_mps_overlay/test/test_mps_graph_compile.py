@@ -6,8 +6,10 @@ import contextlib
 import copy
 import gc
 import inspect
+import os
 import pickle
 import random
+import subprocess
 import sys
 import threading
 import unittest
@@ -838,6 +840,73 @@ class TestOrder(CompileTestCase):
         self.assertEqual(y, expected, **EXACT)
 
 
+WITHOUT_A_KERNEL = {
+    "channel_shuffle": lambda x: torch.channel_shuffle(x[None, :, :, None], 2),
+    "heaviside": lambda x: torch.heaviside(x, x),
+    "max_unpool2d": lambda x: F.max_unpool2d(
+        *F.max_pool2d(x[None], 2, return_indices=True), 2
+    ),
+    "take": lambda x: torch.take(x, torch.tensor([0, 5], device=x.device)),
+    "upsample_trilinear3d": lambda x: F.interpolate(
+        x[None, None, None], scale_factor=2, mode="trilinear"
+    ),
+    "vdot": lambda x: torch.vdot(x[0], x[1]),
+}
+ON_THE_CPU = """
+import torch
+x = torch.randn(4, 4, device="mps")
+for function in (lambda x: (x * 2).cummax(0)[0] + 1, lambda x: torch.vdot(x[0] * 2, x[1])):
+    torch._dynamo.reset()
+    compiled = torch.compile(function, backend="mpsgraphs")
+    for i in range(3):
+        x.copy_(torch.randn(4, 4))
+        assert torch.equal(compiled(x), function(x))
+    (report,) = torch.mps.compile_report()
+    print(report["replays"], *(split["operator"] for split in report["splits"]))
+"""
+
+
+class TestOperatorsWithoutAKernel(CompileTestCase):
+    @parametrize("name", list(WITHOUT_A_KERNEL))
+    def test_decomposition(self, name):
+        """Eager raises, and a decomposition runs on the device."""
+        function = WITHOUT_A_KERNEL[name]
+        with self.assertRaises(NotImplementedError):
+            function(new(4, 4))
+        compiled = torch.compile(function, backend="mpsgraphs")
+        for _ in range(3):
+            x = new(4, 4)
+            self.assertEqual(compiled(x).cpu(), function(x.cpu()))
+        (report,) = reports()
+        counts = report["captures"], report["replays"], report["splits"]
+        self.assertEqual(counts, (1, 2, []))
+
+    def test_eager_error(self):
+        compiled = torch.compile(lambda x: x.cummax(0)[0], backend="mpsgraphs")
+        for function in (compiled, lambda x: x.cummax(0)[0]):
+            with self.assertRaisesRegex(NotImplementedError, "aten::_cummax_helper"):
+                function(new(4))
+
+    def test_svd(self):
+        """Eager has a fallback for linalg_svd alone, which tracing takes apart."""
+        report = self.check(
+            lambda x: torch.linalg.svd(x * 2)[1] + 1, (4, 4), pieces=[2], eager_calls=0
+        )
+        self.assertEqual([s["operator"] for s in report["splits"]], ["linalg_svd"])
+
+    def test_cpu_fallback(self):
+        """With PYTORCH_ENABLE_MPS_FALLBACK=1 all of them run on the CPU, as in eager."""
+        environment = {**os.environ, "PYTORCH_ENABLE_MPS_FALLBACK": "1"}
+        output = subprocess.check_output(
+            [sys.executable, "-W", "ignore", "-c", ON_THE_CPU],
+            env=environment,
+            text=True,
+            # elsewhere `torch` may be the bare sources
+            cwd=os.path.dirname(os.path.realpath(__file__)),
+        )
+        self.assertEqual(output, "2 aten.cummax.default\n2 aten.vdot.default\n")
+
+
 class TestOthers(CompileTestCase):
     def test_exception_in_the_middle(self):
         def function(x):
@@ -1007,6 +1076,7 @@ class TestOthers(CompileTestCase):
 instantiate_parametrized_tests(TestInference)
 instantiate_parametrized_tests(TestTraining)
 instantiate_parametrized_tests(TestOrder)
+instantiate_parametrized_tests(TestOperatorsWithoutAKernel)
 
 if __name__ == "__main__":
     run_tests()

@@ -3,6 +3,7 @@ r"""Captures a traced graph, in pieces where some of its operators can't be capt
 import operator
 import warnings
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any, List, Optional, Sequence, Set, Union
 
 import torch
@@ -41,6 +42,11 @@ class Split:
 
 class _CantCapture(Exception):
     """Nothing can be captured now, whatever the operators."""
+
+
+def _name_of(node: Node) -> str:
+    target: Any = node.target
+    return target.__name__ if isinstance(target, FunctionType) else str(target)
 
 
 class TracedCapture:
@@ -145,7 +151,7 @@ class TracedCapture:
                     n for n in one.users if n.target is operator.getitem
                 )
             self._note(
-                str(refused.target) if refused else "one of several",
+                _name_of(refused) if refused else "one of several",
                 refused or nodes[0],
                 error,
             )

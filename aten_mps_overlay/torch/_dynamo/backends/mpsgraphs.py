@@ -1,9 +1,11 @@
 """The backend "mpsgraphs" of torch.compile: AOTAutograd's graphs run as captured graphs of the MPS device."""
 
+import os
 import warnings
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 import torch
+from torch._decomp import decomposition_table
 from torch._decomp.decompositions import index_copy
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.exc import TensorifyScalarRestartAnalysis
@@ -44,11 +46,38 @@ def _native_dropout_backward(
 
 # Tracing puts operators in place of others that the device has no kernel for. These run what eager runs there, or what
 # a program does that catches eager's error.
-_DECOMPOSITIONS: Dict[Any, Callable[..., Any]] = {
+_OWN: Dict[Any, Callable[..., Any]] = {
     torch.ops.aten.index_copy.default: index_copy,
     torch.ops.aten.native_dropout.default: _native_dropout,
     torch.ops.aten.native_dropout_backward.default: _native_dropout_backward,
 }
+
+
+def _decompositions() -> Dict[Any, Callable[..., Any]]:
+    """Also of operators that the device has no kernel for, where eager raises and does not run them on the CPU."""
+    if os.environ.get("PYTORCH_ENABLE_MPS_FALLBACK") == "1":
+        return _OWN
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    keys = ("MPS", "CompositeExplicitAutograd", "CompositeImplicitAutograd")
+    lacking = {
+        op: decomposition
+        for op, decomposition in decomposition_table.items()
+        if isinstance(op, torch._ops.OpOverload)
+        and op.namespace == "aten"
+        and not any(has_kernel(op.name(), key) for key in keys)
+    }
+    return {**lacking, **_OWN}
+
+
+def linalg_svd(
+    A: torch.Tensor,
+    full_matrices: bool = False,
+    compute_uv: bool = True,
+    *,
+    driver: Optional[str] = None,
+) -> Any:
+    """Only ``linalg_svd`` itself falls back to the CPU, not the operator that tracing puts in its place."""
+    return torch.linalg.svd(A, full_matrices, driver=driver)
 
 
 def mpsgraphs(
@@ -68,6 +97,9 @@ def mpsgraphs(
         roles: Roles,
         forward: Optional[CompiledGraph] = None,
     ) -> CompiledGraph:
+        for node in traced.graph.nodes:
+            if node.target is torch.ops.aten._linalg_svd.default:
+                node.target = linalg_svd
         return CompiledGraph(traced, part, name, chosen, shared, roles, forward)
 
     def inference(traced: torch.fx.GraphModule, _args: Sequence[Any]) -> _Compiled:
@@ -94,7 +126,7 @@ def mpsgraphs(
         fw_compiler=forward,
         bw_compiler=backward,
         inference_compiler=inference,
-        decompositions=_DECOMPOSITIONS,
+        decompositions=_decompositions(),
         keep_inference_input_mutations=True,
     )
     try:
