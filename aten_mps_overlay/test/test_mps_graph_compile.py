@@ -581,6 +581,17 @@ class TestTraining(CompileTestCase):
             (report,) = reports(part)
             self.assertEqual((report["captures"], report["replays"]), (1, 5))
 
+    def test_saved_tensor_of_another_shape(self):
+        """On this device logsigmoid() saves an empty tensor, and tracing believes in a full one."""
+        compiled = torch.compile(lambda x: F.logsigmoid(x) * 2, backend="mpsgraphs")
+        for _ in range(3):
+            x = new(2, 3, requires_grad=True)
+            compiled(x).sum().backward()
+            grad, x.grad = x.grad, None
+            (F.logsigmoid(x) * 2).sum().backward()
+            self.assertEqual(grad, x.grad, **EXACT)
+        self.assertEqual(reports("backward")[0]["replays"], 2)
+
     @parametrize("calls,max_graphs", [(3, 8), (4, 2)])
     def test_several_calls_before_the_backward_pass(self, calls, max_graphs):
         """Also more calls than there may be graphs."""
@@ -990,6 +1001,26 @@ class TestOthers(CompileTestCase):
                 self.assertEqual(compiled(x), x.sin() + 1, **EXACT)
         self.assertEqual(reports(), [])
 
+    @parametrize("mode,shape", [("linear", (2, 3, 5)), ("bilinear", (2, 3, 5, 4))])
+    @parametrize("align_corners", [False, True])
+    def test_upsampling(self, mode, shape, align_corners):
+        """Not taken apart, which would give other last bits, also for gradients."""
+
+        def function(x):
+            return F.interpolate(
+                x, scale_factor=2.0, mode=mode, align_corners=align_corners
+            )
+
+        self.check(function, shape)
+        torch._dynamo.reset()
+        compiled = torch.compile(function, backend="mpsgraphs")
+        for _ in range(3):
+            x, weight = new(*shape, requires_grad=True), function(new(*shape))
+            (compiled(x) * weight).sum().backward()
+            grad, x.grad = x.grad, None
+            (function(x) * weight).sum().backward()
+            self.assertEqual(grad, x.grad, **EXACT)
+
     def test_mode(self):
         """Inductor's mode of this kind is accepted, and changes nothing."""
         function = torch.compile(
@@ -1076,6 +1107,7 @@ class TestOthers(CompileTestCase):
 instantiate_parametrized_tests(TestInference)
 instantiate_parametrized_tests(TestTraining)
 instantiate_parametrized_tests(TestOrder)
+instantiate_parametrized_tests(TestOthers)
 instantiate_parametrized_tests(TestOperatorsWithoutAKernel)
 
 if __name__ == "__main__":

@@ -159,6 +159,12 @@ class CompiledGraph:
         self.fixed = [i for i in tensors if i in roles.fixed]
         self.moving = [i for i in tensors if i not in roles.fixed]
         self.numbers = [i for i, node in enumerate(placeholders) if not is_tensor(node)]
+        self.owned = self.fixed
+        if forward is not None:
+            # what the forward pass made has the shape that its operators gave it, which tracing may not know
+            results = forward.traced.results[forward.roles.returned :]
+            saved = [n for n in results if isinstance(n, Node) and is_tensor(n)]
+            self.owned = [i for i, n in zip(self.fixed, saved) if n.op == "placeholder"]
         self.positions = {node: i for i, node in enumerate(placeholders)}
         written = set(mutated(self.traced.nodes))
         self.written = [i for i in self.moving if placeholders[i] in written]
@@ -286,7 +292,7 @@ class CompiledGraph:
 
     def _check_shapes(self, args: Sequence[Any]) -> None:
         """Raises for a tensor that Dynamo's guards let pass, though the trace is of another shape."""
-        for i in self.fixed:
+        for i in self.owned:
             traced = self.traced.placeholders[i].meta["val"]
             now = args[i]
             sizes = zip(now.shape, traced.shape)

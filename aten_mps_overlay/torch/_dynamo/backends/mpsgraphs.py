@@ -2,9 +2,11 @@
 
 import os
 import warnings
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+from contextlib import contextmanager
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 import torch
+from torch._C import DispatchKey
 from torch._decomp import decomposition_table
 from torch._decomp.decompositions import index_copy
 from torch._dynamo.backends.common import aot_autograd
@@ -69,6 +71,24 @@ def _decompositions() -> Dict[Any, Callable[..., Any]]:
     return {**lacking, **_OWN}
 
 
+@contextmanager
+def _whole_upsampling() -> Iterator[None]:
+    """Lets tracing keep upsampling whole, as eager runs it: with its decompositions, results have other last bits."""
+    packets = (torch.ops.aten.upsample_linear1d, torch.ops.aten.upsample_bilinear2d)
+    operators = [getattr(p, overload) for p in packets for overload in p.overloads()]
+    kernels = [op.py_kernels.copy() for op in operators]
+    try:
+        for op in operators:
+            for key in (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd):
+                op.py_kernels.pop(key, None)
+            op._dispatch_cache.clear()
+        yield
+    finally:
+        for op, before in zip(operators, kernels):
+            op.py_kernels.update(before)
+            op._dispatch_cache.clear()
+
+
 def linalg_svd(
     A: torch.Tensor,
     full_matrices: bool = False,
@@ -130,7 +150,8 @@ def mpsgraphs(
         keep_inference_input_mutations=True,
     )
     try:
-        return compile_with_autograd(module, inputs)
+        with _whole_upsampling():
+            return compile_with_autograd(module, inputs)
     except TensorifyScalarRestartAnalysis:
         raise
     except Exception as error:
