@@ -81,6 +81,22 @@ def test_replay_done_twice(tmp_path: Path) -> None:
     assert {"updates in place", "a training step", "random numbers"} <= set(report["bad"])
 
 
+@pytest.mark.parametrize("factor, result, status", [(2**-22, "differs by rounding", 0), (2**-10, "different", 1)])
+def test_rounding_is_told_apart(tmp_path: Path, factor: float, result: str, status: int) -> None:
+    """Each call multiplies by another number, and a replay by that of the capture."""
+    other = f"""
+import itertools
+from torch.mps.check import comparison, kinds
+calls = itertools.count(1)
+case = comparison.Case("calls", lambda: [torch.randn(8)], lambda x: x * (1 + {factor} * next(calls)))
+kinds.cases = lambda: [case]
+"""
+    run, report = run_check(tmp_path, other, "--passes", "0")
+    assert run.returncode == status, run.stderr
+    assert report["checks"][0]["result"] == result
+    assert f"**calls**: {result}: by up to" in run.stdout
+
+
 def test_official_backend_in_charge(tmp_path: Path) -> None:
     loader = """
 import types

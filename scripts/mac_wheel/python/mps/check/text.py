@@ -47,7 +47,7 @@ def as_text(report: dict[str, Any]) -> str:
         f"{good} of {len(report['checks'])} checks are good, in {report['seconds']} s with the timing.",
     ]
     for each in report["checks"]:
-        if each["name"] in report["bad"]:
+        if each["reason"]:
             lines.append(f"- **{each['name']}**: {each['result']}: {each['reason']}")
     if report["times"]:
         lines += _times(report["times"], report["machine"]["simulated"])
