@@ -78,7 +78,9 @@ def backend_functions(objects: Iterable[Path]) -> list[str]:
 
 PYTHON, NONE = "Python", "none"
 _SYSTEM = "libSystem.B.dylib"
-_API = re.compile(r"\bPyAPI_(?:FUNC|DATA)\s*\(.*?\)\s*(?:[\w\s]*?\b)?\*?\s*(\w+)\s*(?:\(|\[|;)", re.DOTALL)
+_API = re.compile(
+    r"\bPyAPI_(?:FUNC|DATA)\s*\(.*?\)\s*(?:[\w\s]*?\b)?\*?\s*(\w+(?:\s*,\s*\w+)*)\s*(?:\(|\[|;)", re.DOTALL
+)
 
 
 def owner_of(each: Import, python: frozenset[str]) -> str:
@@ -118,7 +120,7 @@ def python_names(headers: Path) -> Iterator[str]:
     for folder, _, names in os.walk(headers, followlinks=True):
         for name in sorted(names):
             for match in _API.finditer((Path(folder) / name).read_text(errors="replace")):
-                yield f"_{match[1]}"
+                yield from (f"_{each.strip()}" for each in match[1].split(","))
 
 
 def entries(places: MacPlaces) -> list[str]:

@@ -1,10 +1,12 @@
 """Our pyconfig.h answers what Python's headers ask."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from fork_tool.mac_library.headers import found_headers
+from fork_tool.mac_library.symbols import python_names
 from made_wheel import Made
 
 # Asked, and rightly not there: other systems' and compilers', debugging builds', or answered by pymacconfig.h.
@@ -40,3 +42,18 @@ def test_all_questions_are_answered(made: Made, python: str) -> None:
     answered = set(re.findall(r"^#define (\w+)", own, re.M))
     assert len(asked) > 30
     assert {word: header for word, header in asked.items() if word not in answered | LEFT_OUT} == {}
+
+
+def test_names_of_the_api(tmp_path: Path) -> None:
+    """As headers of 3.9 to 3.13 declare them: some two at once."""
+    (tmp_path / "some.h").write_text(
+        """
+PyAPI_DATA(struct _longobject) _Py_FalseStruct, _Py_TrueStruct;
+PyAPI_FUNC(PyObject *) PyList_New(Py_ssize_t size);
+PyAPI_FUNC(void) _Py_NO_RETURN Py_FatalError(const char *message);
+PyAPI_DATA(const char * const) PyStructSequence_UnnamedField;
+static inline int not_exported(int one, int other);
+"""
+    )
+    expected = {"PyList_New", "Py_FatalError", "PyStructSequence_UnnamedField", "_Py_FalseStruct", "_Py_TrueStruct"}
+    assert set(python_names(tmp_path)) == {f"_{name}" for name in expected}
