@@ -35,7 +35,8 @@ def inputs() -> Inputs:
     names = {each.path: each.names for each in apple}
     names |= {LIBSYSTEM: system_names(places), PYTHON: python_api(bench)}
     source = Source(files, names, torch / "lib")
-    return Inputs(bench, library, source.official, runtime, lambda: MacProcess(runtime, source))
+    simulator = bench.project.layout.simulator_build / "libmps_simulator.so"
+    return Inputs(bench, library, source.official, runtime, simulator, lambda: MacProcess(runtime, source))
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 import os
 import subprocess
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,6 +38,7 @@ class Runtime(NamedTuple):
     unwind: Path
     cxx: Path
     probe: Path
+    programs: Path
 
 
 class Compiler:
@@ -75,12 +77,13 @@ def build_runtime(bench: Bench, torch: Path, libraries: Sequence[AppleLibrary]) 
         places.zig.parent / "lib",
         places.official_headers / "torch/include",
     )
-    shim, probe, deferred = HERE / "shim.c", HERE / "probe.cpp", places.own / "takeover" / "deferred.h"
+    shims, programs = (HERE / "shim.c", HERE / "blocks.c"), HERE / "programs.cpp"
+    probe, deferred = HERE / "probe.cpp", places.own / "takeover" / "deferred.h"
 
     def build_base(new: Path) -> None:
         compiler = Compiler(bench, new)
         words = ["-ffreestanding", "-fno-builtin", "-fno-stack-protector", "-fvisibility=hidden"]
-        compiler.link("libshim.dylib", [compiler.compile(shim, *words)])
+        compiler.link("libshim.dylib", [compiler.compile(each, *words) for each in shims])
         words = [f"-I{llvm / 'libunwind/include'}", "-D_LIBUNWIND_IS_NATIVE_ONLY", "-DNDEBUG"]
         parts = [compiler.compile(llvm / "libunwind/src" / name, *words, *more) for name, more in _UNWIND.items()]
         compiler.link("libunwind.dylib", parts)
@@ -89,19 +92,20 @@ def build_runtime(bench: Bench, torch: Path, libraries: Sequence[AppleLibrary]) 
         parts = [compiler.compile(each, *_CXX_WORDS, *words) for each in sources if each.name not in _LEFT_OUT]
         compiler.link("libc++.1.dylib", parts, install_name=LIBCXX)
 
-    def build_probe(new: Path) -> None:
+    def build_extension(new: Path, source: Path, name: str) -> None:
         """Bound to the official libraries, as an extension is."""
         compiler = Compiler(bench, new)
         words = ["-std=c++17", "-fvisibility=hidden", "-fvisibility-inlines-hidden", "-DNDEBUG", f"-I{headers}"]
         words += ["-fclang-abi-compat=17", "-D_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS=1", f"-I{deferred.parent}"]
-        part = compiler.compile(probe, *words, f"-I{headers / 'torch/csrc/api/include'}")
+        part = compiler.compile(source, *words, f"-I{headers / 'torch/csrc/api/include'}")
         stubs = write_stubs(places, libraries)
         linked = [torch / "lib/libtorch_cpu.dylib", torch / "lib/libc10.dylib", stubs[CXX], stubs[SYSTEM]]
-        compiler.link("libprobe.dylib", [part], *map(str, linked))
+        compiler.link(name, [part], *map(str, linked))
 
     words_of_this = Path(__file__).read_bytes()
-    fill_once(folder / "base", [bench.pin.tools, shim.read_bytes(), words_of_this], build_base)
-    wanted = [bench.pin.tools, probe.read_bytes(), deferred.read_bytes(), str(torch), words_of_this]
-    fill_once(folder / "probe", wanted, build_probe)
-    names = ("base/libshim.dylib", "base/libunwind.dylib", "base/libc++.1.dylib", "probe/libprobe.dylib")
-    return Runtime(*(folder / name for name in names))
+    fill_once(folder / "base", [bench.pin.tools, *(each.read_bytes() for each in shims), words_of_this], build_base)
+    for name, source in (("probe", probe), ("programs", programs)):
+        wanted = [bench.pin.tools, source.read_bytes(), deferred.read_bytes(), str(torch), words_of_this]
+        fill_once(folder / name, wanted, partial(build_extension, source=source, name=f"lib{name}.dylib"))
+    names = ("base/libshim.dylib", "base/libunwind.dylib", "base/libc++.1.dylib")
+    return Runtime(*(folder / name for name in (*names, "probe/libprobe.dylib", "programs/libprograms.dylib")))

@@ -1,0 +1,223 @@
+"""Joins the machine to the simulator: classes, selectors, messages and the functions that libobjc has."""
+
+from collections.abc import Callable, Sequence
+from ctypes import addressof, c_uint64
+from inspect import signature as python_signature
+from typing import Any
+
+from mac_code.calls import Calls, two_words, X0, zero
+from mac_code.encodings import Signature
+from mac_code.machine import Stopped
+from mac_code.messages import Messages
+from mac_code.native import Native, SharedMemory
+from mac_code.own_classes import OwnClasses
+from mac_code.process import Image
+from mac_code.system import MacProcess
+
+_CLASS, _METACLASS, _STRING = "_OBJC_CLASS_$_", "_OBJC_METACLASS_$_", "___CFConstantStringClassReference"
+_BLOCKS = {f"__NSConcrete{kind}Block": f"_NSConcrete{kind}Block" for kind in ("Stack", "Global")}
+# What waits until the GPU is done, and so until its handlers were called.
+_WAITS = ("waitUntilCompleted", "waitUntilScheduled")
+_DESTROYED = "SimulatorDestroyedObject"
+# Functions that mean the same there, with the number of their arguments.
+_SAME = {
+    **{"objc_autoreleasePoolPush": 0, "objc_autoreleasePoolPop": 1, "objc_autorelease": 1, "sel_getName": 1},
+    **{"NSClassFromString": 1, "MTLCopyAllDevices": 0, "MTLCreateSystemDefaultDevice": 0},
+    **{"dispatch_get_specific": 1, "dispatch_queue_create": 2, "dispatch_release": 1},
+}
+Function = Callable[..., int | None]
+
+
+class Bridge:
+    """The simulator behind the libraries of a process."""
+
+    def __init__(self, process: MacProcess, native: Native, messages: Messages):
+        """Takes the process's calls of macOS's functions that are not in it."""
+        self.process, self.native, self.messages = process, native, messages
+        self.machine = process.machine
+        shim = process.image("libshim.dylib")
+        self.copy_block, self.release_block = (shim.address(f"__Block_{name}") for name in ("copy", "release"))
+        self.calls = Calls(self.machine, native, {"copy": self.copy_block, "release": self.release_block})
+        self.machine.adopt = SharedMemory(self.machine).adopt
+        self.machine.outside = self._outside
+        self.classes = OwnClasses(self.machine, native, self.calls)
+        self._blocks = {native.address(f"_NSConcrete{kind}Block") for kind in ("Stack", "Malloc", "Global")}
+        self._selectors: dict[int, str] = {}
+        # By class and selector.
+        self._methods: dict[tuple[int, int], tuple[int, Signature] | None] = {}
+        # Messages that are answered here.
+        self.answers: dict[str, Callable[..., int]] = {}
+        self.functions: dict[str, Function] = {
+            **{f"_{name}": self._same(name, count) for name, count in _SAME.items()},
+            "_objc_msgSend": self._message,
+            "_objc_msgSendSuper2": self._message_to_super,
+            "_objc_alloc": lambda kind: native.send(kind, "alloc"),
+            "_objc_alloc_init": lambda kind: native.send(native.send(kind, "alloc"), "init"),
+            "_objc_retain": lambda each: self._counted("objc_retain", self.copy_block, each),
+            "_objc_release": lambda each: self._counted("objc_release", self.release_block, each),
+            "_dispatch_sync": lambda queue, block: self._dispatch("dispatch_sync", queue, block),
+            "_dispatch_async": lambda queue, block: self._dispatch("dispatch_async", queue, block),
+            "_dispatch_queue_set_specific": self._set_specific,
+        }
+        retains, releases = self.machine.trap("_objc_retain"), self.machine.trap("_objc_release")
+        heap_class = native.address("_NSConcreteMallocBlock")
+        self.machine.call(shim.address("_mac_code_set_blocks"), retains, releases, heap_class)
+
+    def attach(self, image: Image) -> None:
+        """Point a library to the simulator's classes, selectors, strings and queues, and register its classes."""
+        places: dict[str, int] = {name: self.native.address(other) for name, other in _BLOCKS.items()}
+        places["__dispatch_main_q"] = self.native("dispatch_get_main_queue")
+        empty = self.native.send(self.native.object_class("NSArray"), "new")
+        places["___NSArray0__"] = self.machine.data("___NSArray0__", empty.to_bytes(8, "little"))
+        places["_vm_page_size"] = self.machine.data("_vm_page_size", 0x4000.to_bytes(8, "little"))
+        places[_STRING] = self.native.object_class("NSConstantString")
+        for bind in image.file.binds:
+            if bind.name.startswith((_CLASS, _METACLASS)) and bind.ordinal:
+                found = self.native.object_class(bind.name.split("_$_")[1])
+                is_meta = bind.name.startswith(_METACLASS)
+                places[bind.name] = self.native("object_getClass", found) if is_meta and found else found
+            if bind.name in places:
+                if not places[bind.name] and not bind.optional:
+                    raise Stopped(f"the simulator does not have {bind.name}, which {image.name} takes")
+                self.process.point(image, bind, places[bind.name])
+        for begin in image.items("__cfstring", 32):
+            # The simulator's constant strings have their length right behind the text.
+            text, length = two_words(self.machine, begin + 16)
+            self.machine.write_word(begin + 8, text)
+            self.machine.write_word(begin + 16, length)
+        for begin in image.items("__objc_selrefs", 8):
+            name = self.machine.text(self.machine.word(begin))
+            self.machine.write_word(begin, self.native.selector(name))
+        self.classes.register(image)
+
+    # Calls of functions
+
+    def _outside(self, address: int) -> bool:
+        name = self.machine.trap_name(address)
+        if not name:
+            return self.calls.native_code(address)
+        if name not in self.functions:
+            return False
+        function = self.functions[name]
+        count = len(python_signature(function).parameters)
+        result = function(*(self.machine.register(X0 + number) for number in range(count)))
+        if function not in (self._message, self._message_to_super):
+            self.calls.leave(result)
+        return True
+
+    def _same(self, name: str, count: int) -> Function:
+        # The number of parameters tells how many registers are read.
+        call = lambda *arguments: self.native(name, *arguments)  # noqa: E731
+        return (lambda: call(), lambda a: call(a), lambda a, b: call(a, b))[count]
+
+    def _counted(self, function: str, of_blocks: int, each: int) -> int:
+        """Retain or release an object, which may be a block of the machine."""
+        if each and self.machine.word(each) in self._blocks and self.machine.owns(self.machine.word(each + 16)):
+            return self.machine.call(of_blocks, each)
+        if each:
+            self._class_of(each, function)
+        return self._guarded(lambda: self.native(function, each))
+
+    def _guarded(self, call: Callable[[], int]) -> int:
+        result = call()
+        self.calls.raise_failure()
+        return result
+
+    def _dispatch(self, name: str, queue: int, block: int) -> None:
+        self.calls.do_waiting()
+        made = self.calls.native_block(block)
+        self._guarded(lambda: self.native(name, queue, addressof(made) if made else block))
+        self.calls.do_waiting()
+
+    def _set_specific(self, queue: int, key: int, context: int, destructor: int) -> None:
+        if destructor:
+            raise Stopped("dispatch_queue_set_specific has a destructor, which the bridge does not call")
+        self.native("dispatch_queue_set_specific", queue, key, context, 0)
+
+    # Messages
+
+    def selector(self, number: int) -> str:
+        if number not in self._selectors:
+            self._selectors[number] = self.native.text(self.native("sel_getName", number))
+        return self._selectors[number]
+
+    def _class_of(self, receiver: int, what: str) -> int:
+        if not self.machine.adopt(receiver) and not self.machine.owns(receiver):
+            raise Stopped(f"{what} was sent to {receiver:#x}, where no memory is, from {self.machine.caller}")
+        found = self.native.class_of(receiver)
+        if not found:
+            raise Stopped(f"{what} was sent to {receiver:#x}, which is no object, from {self.machine.caller}")
+        if self.native.name_of(found) == _DESTROYED:
+            raise Stopped(f"{what} was sent to a deallocated object, from {self.machine.caller}")
+        return found
+
+    def _message(self, receiver: int, selector: int) -> None:
+        if not receiver:
+            zero(self.machine)
+            self.calls.leave()
+            return
+        name = self.selector(selector)
+        self._send(self._class_of(receiver, name), receiver, selector, name)
+
+    def _message_to_super(self, place: int, selector: int) -> None:
+        receiver, of_class = two_words(self.machine, place)
+        self.machine.set_register(X0, receiver)
+        self._send(self.native("class_getSuperclass", of_class), receiver, selector, self.selector(selector))
+
+    def _send(self, object_class: int, receiver: int, selector: int, name: str) -> None:
+        method = self._method(object_class, selector, receiver)
+        if method is None:
+            self._forward(object_class, receiver, selector, name)
+            return
+        function, kind = method
+        if function in self.classes.functions:
+            self.calls.go(self.classes.functions[function])
+            return
+        title = self._title(object_class, receiver, name)
+        kind = self.messages.sent(title, kind)
+        if name in self.answers:
+            count = len(kind.arguments)
+            self.calls.leave(self.answers[name](*(self.machine.register(X0 + each) for each in range(count))))
+            return
+        if name == "stringWithFormat:":
+            kind = self._with_variable_arguments(kind, title)
+
+        def check(values: Sequence[Any]) -> None:
+            for number, (each, value) in enumerate(zip(kind.arguments[2:], values[2:]), 1):
+                if each.is_object and value.value:
+                    self._class_of(value.value, f"argument {number} of {title}: a message")
+                if each.code == "B" and value.value > 1:
+                    raise Stopped(f"argument {number} of {title} is {value.value}, which is no BOOL")
+
+        self.calls.to_native(function, kind, check)
+        if name in _WAITS:
+            self.calls.do_waiting()
+
+    def _title(self, object_class: int, receiver: int, name: str) -> str:
+        sign = "+" if self.native("class_isMetaClass", object_class) & 1 else "-"
+        return f"{sign}[{self.native.name_of(object_class)} {name}]"
+
+    def _method(self, object_class: int, selector: int, receiver: int) -> tuple[int, Signature] | None:
+        key = object_class, selector
+        if key not in self._methods:
+            kind = self.native.signature(object_class, selector)
+            # This sets a class up that has not been used.
+            place = (c_uint64 * 2)(receiver, object_class)
+            function = self.native("objc_msg_lookup_super", addressof(place), selector)
+            self._methods[key] = (function, kind) if kind else None
+        return self._methods[key]
+
+    def _forward(self, object_class: int, receiver: int, selector: int, name: str) -> None:
+        """What the runtime does with a message that no method answers: ask the object for another one."""
+        asks = self.native.selector("forwardingTargetForSelector:")
+        method = self._method(object_class, asks, receiver)
+        own = self.classes.functions.get(method[0]) if method else None
+        target = self.machine.call(own, receiver, asks, selector) if own else 0
+        if not target or target == receiver:
+            title = self._title(object_class, receiver, name)
+            raise Stopped(f"the simulator does not have {title}, sent from {self.machine.caller}")
+        self.machine.set_register(X0, target)
+        self._message(target, selector)
+
+    def _with_variable_arguments(self, kind: Signature, title: str) -> Signature:
+        raise Stopped(f"{title} takes a variable number of arguments, sent from {self.machine.caller}")

@@ -1,0 +1,46 @@
+"""The messages that the libraries send, compared with the facts on Apple's API."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+
+from apple_check import same
+from apple_facts import load, OF_THE_BACKEND, UNCONFIRMED
+from mac_code.encodings import Signature, signature
+from mac_code.machine import Stopped
+
+_CONFIRMED_BY_NONE = {method.split()[1].rstrip("]") for method in UNCONFIRMED["methods"]} | OF_THE_BACKEND
+
+
+class Messages:
+    """Counts messages, and stops at one that Apple declares otherwise."""
+
+    def __init__(self, planted: Mapping[str, str] | None = None):
+        """`planted` are wrong encodings, by selector."""
+        self._planted = planted or {}
+        # By sign and selector; the simulator's classes have other names than Apple's.
+        self._facts = defaultdict(list)
+        for key, facts in load().methods.items():
+            self._facts[key[0] + key.split()[1].rstrip("]")] += facts
+        self.counts: Counter[str] = Counter()
+        self.unconfirmed: Counter[str] = Counter()
+
+    def sent(self, title: str, kind: Signature) -> Signature:
+        """Take notice of a message such as `-[Class selector]`; returns the types by which it is sent."""
+        selector = title.split()[1].rstrip("]")
+        if selector in self._planted:
+            kind = signature(self._planted[selector])
+        self.counts[title] += 1
+        if self.counts[title] == 1:
+            self._check(title, selector, kind.codes)
+        return kind
+
+    def _check(self, title: str, selector: str, ours: tuple[str, ...]) -> None:
+        known = self._facts[title[0] + selector]
+        matching = [
+            each for each in known if len(each.types) == len(ours) and all(map(same, ours, each.types))
+        ]
+        if known and not matching:
+            said = f"{' '.join(known[0].types)} by {known[0].source}"
+            raise Stopped(f"{title} is {' '.join(ours)} here and {said}")
+        if not known:
+            self.unconfirmed[title] += 1

@@ -1,0 +1,110 @@
+// Small programs on the device, built for the Mac and for the simulator. Each returns the bytes of its tensors.
+
+#include <ATen/ATen.h>
+
+#include <cstring>
+#include <string>
+
+#define SHARED extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+std::string content, text;
+
+void result(const at::Tensor& tensor) {
+  const auto copied = tensor.cpu().contiguous();
+  content.append(static_cast<const char*>(copied.data_ptr()), copied.nbytes());
+}
+
+// The same numbers everywhere.
+at::Tensor input(at::IntArrayRef sizes) {
+  auto made = at::empty(sizes, at::kFloat);
+  auto* numbers = made.data_ptr<float>();
+  for (int64_t i = 0; i < made.numel(); i++) {
+    numbers[i] = static_cast<float>((i * 7 + 3) % 11) / 4 - 1;
+  }
+  return made;
+}
+
+void copies() {
+  result(input({5, 3}).to(at::kMPS));
+}
+
+void ones() {
+  result(at::ones({3}, at::kMPS) + 1);
+}
+
+// One of Metal's kernels.
+void kernel() {
+  result(at::fmax(input({4, 5}).to(at::kMPS), input({5}).to(at::kMPS)));
+}
+
+void matmul() {
+  result(at::mm(input({3, 4}).to(at::kMPS), input({4, 5}).to(at::kMPS)));
+}
+
+void convolution() {
+  result(at::conv2d(input({1, 2, 6, 6}).to(at::kMPS), input({3, 2, 3, 3}).to(at::kMPS), input({3}).to(at::kMPS)));
+}
+
+void softmax() {
+  result(at::softmax(input({4, 7}).to(at::kMPS), -1));
+}
+
+struct {
+  const char* name;
+  void (*run)();
+} const programs[] = {
+    {"copies", copies},
+    {"ones", ones},
+    {"kernel", kernel},
+    {"matmul", matmul},
+    {"convolution", convolution},
+    {"softmax", softmax},
+};
+
+} // namespace
+
+/// Runs a program; returns its error, or null.
+SHARED const char* mac_code_run(const char* name) {
+  content.clear();
+  for (const auto& each : programs) {
+    if (std::strcmp(name, each.name) == 0) {
+      try {
+        each.run();
+        return nullptr;
+      } catch (const std::exception& error) {
+        text = error.what();
+        return text.c_str();
+      }
+    }
+  }
+  return "there is no such program";
+}
+
+SHARED const char* mac_code_content() {
+  return content.data();
+}
+
+SHARED size_t mac_code_content_size() {
+  return content.size();
+}
+
+namespace {
+
+struct Size {
+  long width, height, depth;
+};
+
+} // namespace
+
+/// Sends a message with two structs, as every compiler for arm64 passes them: by their addresses.
+SHARED void mac_code_send_sizes(void* receiver, void* selector, void (*send)(void*, void*, Size, Size)) {
+  send(receiver, selector, {3, 1, 1}, {1, 1, 1});
+}
+
+/// Sends it with their fields in the registers.
+SHARED void mac_code_send_fields(
+    void* receiver, void* selector, void (*send)(void*, void*, long, long, long, long, long, long)) {
+  send(receiver, selector, 3, 1, 1, 1, 1, 1);
+}

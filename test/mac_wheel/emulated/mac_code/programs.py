@@ -1,0 +1,114 @@
+"""Runs the programs: on the machine with the simulator behind it, and natively on the simulator."""
+
+import base64
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mac_code.bridge import Bridge
+from mac_code.kernels import Kernels
+from mac_code.loaded import Inputs, Loaded
+from mac_code.machine import Stopped
+from mac_code.messages import Messages
+from mac_code.native import Native
+
+Job = Callable[[], dict[str, Any]]
+
+
+class Failed(Exception):
+    """The text says why a program did not run to its end."""
+
+
+def in_child(job: Job) -> dict[str, Any]:
+    """Run this in a copy of the process: the simulator's state cannot be brought back."""
+    with tempfile.TemporaryFile("w+") as answer, tempfile.TemporaryFile("w+") as said:
+        child = os.fork()
+        if not child:
+            try:
+                os.dup2(said.fileno(), 1)
+                os.dup2(said.fileno(), 2)
+                json.dump(job(), answer)
+            except Stopped as problem:
+                json.dump({"stopped": str(problem)}, answer)
+            except BaseException:
+                traceback.print_exc()
+            answer.flush()
+            os._exit(0)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        answer.seek(0)
+        said.seek(0)
+        text = answer.read()
+        if status or not text:
+            reason = signal.Signals(-status).name if status < 0 else f"status {status}"
+            raise Failed(f"the program ended with {reason}: {said.read()[-4000:]}")
+        found: dict[str, Any] = json.loads(text)
+        if "stopped" in found:
+            raise Stopped(found["stopped"])
+        return found
+
+
+class MacPrograms:
+    """The programs on the machine, after the take-over."""
+
+    def __init__(self, loaded: Loaded, inputs: Inputs, messages: Messages):
+        """Bring the simulator into this process, which cannot be undone."""
+        loaded.machine.restore(loaded.snapshot)
+        process = loaded.process
+        self.machine, self.messages = process.machine, messages
+        self.image = process.load(inputs.runtime.programs)
+        self.native = Native(inputs.simulator)
+        self.bridge = Bridge(process, self.native, messages)
+        Kernels(self.bridge, sorted((inputs.bench.checkout / "aten/src/ATen/native/mps/kernels").glob("*.metal")))
+        for image in (loaded.own, self.image):
+            self.bridge.attach(image)
+        if refusal := loaded.load_step(0):
+            raise Failed(refusal)
+
+    def call(self, name: str, *arguments: int) -> int:
+        return self.machine.call(self.image.address(f"_mac_code_{name}"), *arguments)
+
+    def run(self, name: str) -> dict[str, Any]:
+        """Run a program; returns what it left."""
+        self.native("mps_simulator_reset_counters")
+        problem = self.call("run", self.machine.data(f"program {name}", name.encode() + b"\0"))
+        self.bridge.calls.do_waiting()
+        if problem:
+            raise Failed(f"{name}: {self.machine.text(problem)}")
+        content = self.machine.read(self.call("content"), self.call("content_size"))
+        return _left(content, self.native.text_of("mps_simulator_counters_json"))
+
+
+def run_natively(inputs: Inputs, library: Path, name: str) -> dict[str, Any]:
+    """Run a program that was built for the simulator."""
+    native = Native(inputs.simulator)
+    programs = ctypes.CDLL(str(library))
+    programs.mac_code_run.restype = ctypes.c_char_p
+    programs.mac_code_content.restype = ctypes.c_void_p
+    programs.mac_code_content_size.restype = ctypes.c_size_t
+    problem = programs.mac_code_run(name.encode())
+    if problem:
+        raise Failed(f"{name}: {problem.decode()}")
+    content = ctypes.string_at(programs.mac_code_content(), programs.mac_code_content_size())
+    return _left(content, native.text_of("mps_simulator_counters_json"))
+
+
+def _left(content: bytes, counters: str) -> dict[str, Any]:
+    return {"content": base64.b64encode(content).decode(), "calls": json.loads(counters)}
+
+
+def build_natively(inputs: Inputs, folder: Path) -> Path:
+    """The programs for the simulator."""
+    source = Path(__file__).with_name("programs.cpp")
+    library = folder / "libprograms.so"
+    torch = Path(json.loads((inputs.simulator.parent / "mps_simulator.json").read_text())["wheel"])
+    words = [str(inputs.simulator.parent / "bin" / "mps-clang++"), "-std=c++17", "-O1", "-shared", "-fPIC", "-w"]
+    words += [f"-I{torch / 'include'}", "-D_GLIBCXX_USE_CXX11_ABI=0", f"-L{torch / 'lib'}", "-ltorch_cpu", "-lc10"]
+    subprocess.run([*words, str(source), "-o", str(library)], check=True)
+    return library
