@@ -7,6 +7,7 @@ from typing import Any
 
 from mac_code.calls import Calls, two_words, X0, zero
 from mac_code.encodings import Signature
+from mac_code.formats import argument_codes, formatted
 from mac_code.machine import Stopped
 from mac_code.messages import Messages
 from mac_code.native import Native, SharedMemory
@@ -18,6 +19,8 @@ _CLASS, _METACLASS, _STRING = "_OBJC_CLASS_$_", "_OBJC_METACLASS_$_", "___CFCons
 _BLOCKS = {f"__NSConcrete{kind}Block": f"_NSConcrete{kind}Block" for kind in ("Stack", "Global")}
 # What waits until the GPU is done, and so until its handlers were called.
 _WAITS = ("waitUntilCompleted", "waitUntilScheduled")
+# They take more arguments, as their text says.
+_FORMATS = ("stringWithFormat:",)
 _DESTROYED = "SimulatorDestroyedObject"
 # Functions that mean the same there, with the number of their arguments.
 _SAME = {
@@ -57,6 +60,7 @@ class Bridge:
             "_objc_release": lambda each: self._counted("objc_release", self.release_block, each),
             "_dispatch_sync": lambda queue, block: self._dispatch("dispatch_sync", queue, block),
             "_dispatch_async": lambda queue, block: self._dispatch("dispatch_async", queue, block),
+            "_snprintf": self._snprintf,
             "_dispatch_queue_set_specific": self._set_specific,
         }
         retains, releases = self.machine.trap("_objc_retain"), self.machine.trap("_objc_release")
@@ -134,6 +138,11 @@ class Bridge:
             raise Stopped("dispatch_queue_set_specific has a destructor, which the bridge does not call")
         self.native("dispatch_queue_set_specific", queue, key, context, 0)
 
+    def _snprintf(self, to: int, size: int, text: int) -> int:
+        content = formatted(self.machine, self.machine.text(text), self.calls.stack).encode()
+        self.machine.write(to, (content[: size - 1] + b"\0") if size else b"")
+        return len(content)
+
     # Messages
 
     def selector(self, number: int) -> str:
@@ -175,13 +184,13 @@ class Bridge:
             return
         title = self._title(object_class, receiver, name)
         kind = self.messages.sent(title, kind)
+        further = ""
+        if name in _FORMATS:
+            further = argument_codes(self.native.text(self.native.send(self.machine.register(X0 + 2), "UTF8String")))
         if name in self.answers:
             count = len(kind.arguments)
             self.calls.leave(self.answers[name](*(self.machine.register(X0 + each) for each in range(count))))
             return
-        if name == "stringWithFormat:":
-            kind = self._with_variable_arguments(kind, title)
-
         def check(values: Sequence[Any]) -> None:
             for number, (each, value) in enumerate(zip(kind.arguments[2:], values[2:]), 1):
                 if each.is_object and value.value:
@@ -189,7 +198,7 @@ class Bridge:
                 if each.code == "B" and value.value > 1:
                     raise Stopped(f"argument {number} of {title} is {value.value}, which is no BOOL")
 
-        self.calls.to_native(function, kind, check)
+        self.calls.to_native(function, kind, check, further)
         if name in _WAITS:
             self.calls.do_waiting()
 
@@ -218,6 +227,3 @@ class Bridge:
             raise Stopped(f"the simulator does not have {title}, sent from {self.machine.caller}")
         self.machine.set_register(X0, target)
         self._message(target, selector)
-
-    def _with_variable_arguments(self, kind: Signature, title: str) -> Signature:
-        raise Stopped(f"{title} takes a variable number of arguments, sent from {self.machine.caller}")

@@ -9,7 +9,7 @@ from typing import Any
 
 from unicorn import arm64_const as arm64
 
-from mac_code.encodings import place_of_result, places, put, signature, Signature, take
+from mac_code.encodings import Place, place_of_result, places, put, signature, Signature, take
 from mac_code.machine import Machine, Stopped
 from mac_code.native import Native
 
@@ -74,10 +74,24 @@ class Calls:
             self.machine.set_register(X0, result)
         self.go(self.machine.register(_LR))
 
-    def to_native(self, function: int, kind: Signature, check: Callable[[Sequence[Any]], None] | None = None) -> None:
-        """Call a native function with what the registers hold, and return its result."""
+    def to_native(
+        self,
+        function: int,
+        kind: Signature,
+        check: Callable[[Sequence[Any]], None] | None = None,
+        further: str = "",
+    ) -> None:
+        """Call a native function with what the registers hold, and return its result.
+
+        `further` are the types of arguments of a variable number, which are all on the stack.
+        """
         where, _ = places(kind.arguments)
         values = [take(self.machine, each, place, self.stack) for each, place in zip(kind.arguments, where)]
+        if further:
+            more = signature("v" + further).arguments
+            where = [Place("stack", 8 * number, 8) for number in range(len(more))]
+            values += [take(self.machine, each, place, self.stack) for each, place in zip(more, where)]
+            kind = Signature(kind.result, (*kind.arguments, *more), kind.encoding)
         if check:
             check(values)
         blocks = [

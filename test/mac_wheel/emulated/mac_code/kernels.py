@@ -6,6 +6,7 @@ from pathlib import Path
 from mac_code.bridge import Bridge
 from mac_code.encodings import signature
 from mac_code.machine import Stopped
+from mac_code.system import FOLDER
 
 # What a file of compiled kernels begins with.
 _COMPILED = b"MTLB"
@@ -23,6 +24,7 @@ class Kernels:
         # By source, when they were first looked into.
         self._libraries: dict[Path, int] = {}
         bridge.functions["_getsectiondata"] = self._section
+        bridge.functions["__dyld_get_image_name"] = self._image_name
         bridge.functions["_dispatch_data_create"] = self._data
         bridge.answers["newLibraryWithData:error:"] = self._library
         above = self._native.object_class("NSObject")
@@ -33,6 +35,10 @@ class Kernels:
                 self._class, name, encoding, bridge.calls.function(signature(encoding), method)
             )
         self._native("objc_registerClassPair", self._class)
+
+    def _image_name(self, number: int) -> int:
+        name = FOLDER + self._bridge.process.images[number].name
+        return self._bridge.machine.data(f"the path {name}", name.encode() + b"\0")
 
     def _section(self, header: int, _segment: int, section: int, size: int) -> int:
         process = self._bridge.process
