@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from fork_tool.mac_library.symbols import system_names
 from fork_tool.paths import own_layout
 from fork_tool.series.project import Project
 from mac_code.loaded import Inputs, Loaded
+from mac_code.programs import in_child, run_all_natively
 from mac_code.process import LIBSYSTEM, PYTHON, Source
 from mac_code.runtime import build_runtime, LIBCXX
 from mac_code.system import MacProcess
@@ -59,6 +61,12 @@ def first(inputs: Inputs) -> Iterator[Loaded]:
     loaded.report["seconds"] = round(time.monotonic() - began, 1)
     text = json.dumps(loaded.report, indent=2, sort_keys=True) + "\n"
     write_atomically(inputs.bench.project.layout.reports / "mac_code.json", text.encode())
+
+
+@pytest.fixture(scope="session")
+def native_results(inputs: Inputs) -> dict[str, Any]:
+    """The programs' results on the simulator."""
+    return in_child(lambda: run_all_natively(inputs))
 
 
 @pytest.fixture

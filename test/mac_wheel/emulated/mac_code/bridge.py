@@ -116,7 +116,7 @@ class Bridge:
 
     def _counted(self, function: str, of_blocks: int, each: int) -> int:
         """Retain or release an object, which may be a block of the machine."""
-        if each and self.machine.word(each) in self._blocks and self.machine.owns(self.machine.word(each + 16)):
+        if each and not each & 1 and self.machine.word(each) in self._blocks and self.machine.owns(self.machine.word(each + 16)):
             return self.machine.call(of_blocks, each)
         if each:
             self._class_of(each, function)
@@ -151,7 +151,7 @@ class Bridge:
         return self._selectors[number]
 
     def _class_of(self, receiver: int, what: str) -> int:
-        if not self.machine.adopt(receiver) and not self.machine.owns(receiver):
+        if not receiver & 1 and not self.machine.adopt(receiver):
             raise Stopped(f"{what} was sent to {receiver:#x}, where no memory is, from {self.machine.caller}")
         found = self.native.class_of(receiver)
         if not found:

@@ -10,7 +10,7 @@ from mac_code.system import FOLDER
 
 # What a file of compiled kernels begins with.
 _COMPILED = b"MTLB"
-_LANGUAGE_3_1 = 3 << 16 | 1
+_LANGUAGE_3_1, _SAFE = 3 << 16 | 1, 0
 _METHODS = {"newFunctionWithName:": "@24@0:8@16", "functionNames": "@16@0:8", "device": "@16@0:8"}
 
 
@@ -60,9 +60,15 @@ class Kernels:
 
     def _function(self, _receiver: int, _selector: int, name: int) -> int:
         text = self._native.text(self._native.send(name, "UTF8String"))
-        # A name begins with that of its function, to which a macro adds the types.
-        word = text.split("_")[0]
-        for source in sorted(self._sources, key=lambda path: word not in path.read_text()):
+        # A macro may add the types to a function's name, each behind a line.
+        parts = text.split("_")
+        beginnings = ["_".join(parts[: count + 1]) for count in range(len(parts))]
+
+        def likely(source: Path) -> int:
+            content = source.read_text()
+            return max((len(each) for each in beginnings if each in content), default=0)
+
+        for source in sorted(self._sources, key=likely, reverse=True):
             if found := self._native.send(self._compiled(source), "newFunctionWithName:", name):
                 return found
         return 0
@@ -75,6 +81,7 @@ class Kernels:
             send = self._native.send
             options = send(self._native.object_class("MTLCompileOptions"), "new")
             send(options, "setLanguageVersion:", _LANGUAGE_3_1)
+            send(options, "setMathMode:", _SAFE)
             text = self._native.string(source.read_text())
             found = send(self._device, "newLibraryWithSource:options:error:", text, options, 0)
             if not found:

@@ -44,3 +44,12 @@ class Messages:
             raise Stopped(f"{title} is {' '.join(ours)} here and {said}")
         if not known:
             self.unconfirmed[title] += 1
+
+    def report(self) -> dict[str, object]:
+        """How many messages were sent, and of how many kinds; kinds of which no source says the types."""
+        return {
+            "sent": sum(self.counts.values()),
+            "kinds": len(self.counts),
+            "kinds_checked": len(self.counts) - len(self.unconfirmed),
+            "kinds_of_which_no_source_says": sorted(self.unconfirmed),
+        }

@@ -85,7 +85,8 @@ class Native:
 
     def class_of(self, receiver: int) -> int:
         """The class of an object; 0 if what is there is none. The address must be readable."""
-        found = _WORD.from_address(receiver).value
+        # An odd address stands for a number.
+        found = self("object_getClass", receiver) if receiver & 1 else _WORD.from_address(receiver).value
         if found not in self.classes:
             del self.classes
         return found if found in self.classes else 0

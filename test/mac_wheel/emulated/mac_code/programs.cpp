@@ -1,6 +1,7 @@
 // Small programs on the device, built for the Mac and for the simulator. Each returns the bytes of its tensors.
 
 #include <ATen/ATen.h>
+#include <ATen/mps/MPSCommandGraph.h>
 
 #include <cstring>
 #include <string>
@@ -51,6 +52,34 @@ void softmax() {
   result(at::softmax(input({4, 7}).to(at::kMPS), -1));
 }
 
+void seed() {
+  auto generator = at::globalContext().defaultGenerator(at::kMPS);
+  generator.set_current_seed(7);
+}
+
+void random() {
+  seed();
+  result(at::rand({5}, at::kMPS));
+  result(at::randn({4}, at::kMPS));
+}
+
+// A graph of an MPSGraph run, a kernel and random numbers, replayed on new inputs.
+void replays() {
+  seed();
+  const auto given = input({4, 5}).to(at::kMPS), weight = input({5, 3}).to(at::kMPS), other = input({3}).to(at::kMPS);
+  const auto step = [&] { return at::softmax(at::fmax(at::mm(given, weight), other), -1) + at::rand({3}, at::kMPS); };
+  step();
+  at::mps::MPSCommandGraph graph;
+  graph.captureBegin();
+  const auto taken = step();
+  graph.captureEnd();
+  for (int number = 1; number <= 3; number++) {
+    given.copy_(input({4, 5}) * number - 1);
+    graph.replay();
+    result(taken);
+  }
+}
+
 struct {
   const char* name;
   void (*run)();
@@ -61,6 +90,8 @@ struct {
     {"matmul", matmul},
     {"convolution", convolution},
     {"softmax", softmax},
+    {"random", random},
+    {"replays", replays},
 };
 
 } // namespace

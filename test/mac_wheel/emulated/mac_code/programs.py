@@ -1,11 +1,10 @@
 """Runs the programs: on the machine with the simulator behind it, and natively on the simulator."""
 
-import base64
 import ctypes
+import faulthandler
 import json
 import os
 import signal
-import subprocess
 import tempfile
 import traceback
 from collections.abc import Callable
@@ -19,6 +18,8 @@ from mac_code.machine import Stopped
 from mac_code.messages import Messages
 from mac_code.native import Native
 
+# In programs.cpp.
+NAMES = ("copies", "ones", "kernel", "matmul", "convolution", "softmax", "random", "replays")
 Job = Callable[[], dict[str, Any]]
 
 
@@ -34,6 +35,7 @@ def in_child(job: Job) -> dict[str, Any]:
             try:
                 os.dup2(said.fileno(), 1)
                 os.dup2(said.fileno(), 2)
+                faulthandler.enable(2)
                 json.dump(job(), answer)
             except Stopped as problem:
                 json.dump({"stopped": str(problem)}, answer)
@@ -82,33 +84,27 @@ class MacPrograms:
         if problem:
             raise Failed(f"{name}: {self.machine.text(problem)}")
         content = self.machine.read(self.call("content"), self.call("content_size"))
-        return _left(content, self.native.text_of("mps_simulator_counters_json"))
+        return _left(content, self.native)
 
 
-def run_natively(inputs: Inputs, library: Path, name: str) -> dict[str, Any]:
-    """Run a program that was built for the simulator."""
+def run_all_natively(inputs: Inputs) -> dict[str, Any]:
+    """Run the programs that were built for the simulator."""
     native = Native(inputs.simulator)
-    programs = ctypes.CDLL(str(library))
+    programs = ctypes.CDLL(str(inputs.runtime.native_programs))
     programs.mac_code_run.restype = ctypes.c_char_p
     programs.mac_code_content.restype = ctypes.c_void_p
     programs.mac_code_content_size.restype = ctypes.c_size_t
-    problem = programs.mac_code_run(name.encode())
-    if problem:
-        raise Failed(f"{name}: {problem.decode()}")
-    content = ctypes.string_at(programs.mac_code_content(), programs.mac_code_content_size())
-    return _left(content, native.text_of("mps_simulator_counters_json"))
+    found = {}
+    for name in NAMES:
+        native("mps_simulator_reset_counters")
+        problem = programs.mac_code_run(name.encode())
+        if problem:
+            raise Failed(f"{name}: {problem.decode()}")
+        content = ctypes.string_at(programs.mac_code_content(), programs.mac_code_content_size())
+        found[name] = _left(content, native)
+    return found
 
 
-def _left(content: bytes, counters: str) -> dict[str, Any]:
-    return {"content": base64.b64encode(content).decode(), "calls": json.loads(counters)}
-
-
-def build_natively(inputs: Inputs, folder: Path) -> Path:
-    """The programs for the simulator."""
-    source = Path(__file__).with_name("programs.cpp")
-    library = folder / "libprograms.so"
-    torch = Path(json.loads((inputs.simulator.parent / "mps_simulator.json").read_text())["wheel"])
-    words = [str(inputs.simulator.parent / "bin" / "mps-clang++"), "-std=c++17", "-O1", "-shared", "-fPIC", "-w"]
-    words += [f"-I{torch / 'include'}", "-D_GLIBCXX_USE_CXX11_ABI=0", f"-L{torch / 'lib'}", "-ltorch_cpu", "-lc10"]
-    subprocess.run([*words, str(source), "-o", str(library)], check=True)
-    return library
+def _left(content: bytes, native: Native) -> dict[str, Any]:
+    calls = json.loads(native.text_of("mps_simulator_counters_json"))
+    return {"content": content.hex(), "calls": calls}

@@ -1,5 +1,6 @@
 """Build what stands for macOS's libraries, for arm64: LLVM's libc++ and libunwind, a piece of libSystem, and the probe."""
 
+import json
 import os
 import subprocess
 from collections.abc import Sequence
@@ -39,6 +40,8 @@ class Runtime(NamedTuple):
     cxx: Path
     probe: Path
     programs: Path
+    # The same for the simulator.
+    native_programs: Path
 
 
 class Compiler:
@@ -97,7 +100,9 @@ def build_runtime(bench: Bench, torch: Path, libraries: Sequence[AppleLibrary]) 
         compiler = Compiler(bench, new)
         words = ["-std=c++17", "-fvisibility=hidden", "-fvisibility-inlines-hidden", "-DNDEBUG", f"-I{headers}"]
         words += ["-fclang-abi-compat=17", "-D_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS=1", f"-I{deferred.parent}"]
-        part = compiler.compile(source, *words, f"-I{headers / 'torch/csrc/api/include'}")
+        # The headers that the series adds.
+        words += [f"-I{headers / 'torch/csrc/api/include'}", "-idirafter", str(bench.checkout / "aten/src")]
+        part = compiler.compile(source, *words)
         stubs = write_stubs(places, libraries)
         linked = [torch / "lib/libtorch_cpu.dylib", torch / "lib/libc10.dylib", stubs[CXX], stubs[SYSTEM]]
         compiler.link(name, [part], *map(str, linked))
@@ -107,5 +112,21 @@ def build_runtime(bench: Bench, torch: Path, libraries: Sequence[AppleLibrary]) 
     for name, source in (("probe", probe), ("programs", programs)):
         wanted = [bench.pin.tools, source.read_bytes(), deferred.read_bytes(), str(torch), words_of_this]
         fill_once(folder / name, wanted, partial(build_extension, source=source, name=f"lib{name}.dylib"))
+    native = _native_programs(folder / "native", bench.project.layout.simulator_build, programs)
     names = ("base/libshim.dylib", "base/libunwind.dylib", "base/libc++.1.dylib")
-    return Runtime(*(folder / name for name in (*names, "probe/libprobe.dylib", "programs/libprograms.dylib")))
+    made = (folder / name for name in (*names, "probe/libprobe.dylib", "programs/libprograms.dylib"))
+    return Runtime(*made, native)
+
+
+def _native_programs(folder: Path, simulator: Path, source: Path) -> Path:
+    # Its compiler knows the simulator.
+    words = [str(simulator / "bin/mps-clang++"), "-std=c++17", "-O1", "-shared", "-fPIC", "-w"]
+    description = (simulator / "mps_simulator.json").read_text()
+    torch = Path(json.loads(description)["wheel"])
+    words += [f"-I{torch / 'include'}", "-D_GLIBCXX_USE_CXX11_ABI=0", f"-L{torch / 'lib'}", "-ltorch_cpu", "-lc10"]
+
+    def build(new: Path) -> None:
+        subprocess.run([*words, str(source), "-o", str(new / "libprograms.so")], check=True)
+
+    fill_once(folder, [words, description, source.read_bytes()], build)
+    return folder / "libprograms.so"

@@ -1,0 +1,137 @@
+"""Programs on the device, with the simulator behind the Mac's libraries: the same values and calls as natively."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mac_code.loaded import Inputs, Loaded
+from mac_code.machine import Stopped
+from mac_code.messages import Messages
+from mac_code.programs import Failed, in_child, MacPrograms, NAMES
+
+# The wheel has its kernels compiled; the simulator has them as source.
+_OF_SOURCES = ("newLibraryWith", "MTLCompileOptions", "newFunctionWithName:")
+
+Fault = Callable[[MacPrograms], object]
+
+
+def test_programs_are_as_natively(loaded: Loaded, inputs: Inputs, native_results: dict[str, Any]) -> None:
+    def run() -> dict[str, Any]:
+        messages = Messages()
+        programs = MacPrograms(loaded, inputs, messages)
+        found = {name: programs.run(name) for name in NAMES}
+        return {"programs": found, "messages": messages.report()}
+
+    found = in_child(run)
+    for name in NAMES:
+        ours, theirs = found["programs"][name], native_results[name]
+        assert ours["content"] == theirs["content"], name
+        assert calls(ours) == calls(theirs), name
+    loaded.report["messages"] = found["messages"]
+    loaded.report["programs_as_natively"] = list(NAMES)
+
+
+def calls(result: dict[str, Any]) -> dict[str, int]:
+    """How often each method of the frameworks was called."""
+    found: dict[str, int] = result["calls"]
+    return {name: count for name, count in found.items() if not any(word in name for word in _OF_SOURCES)}
+
+
+def encoder(programs: MacPrograms) -> int:
+    """A compute encoder that is ready to run a kernel of no arguments."""
+    send, native = programs.native.send, programs.native
+    device = send(native("MTLCopyAllDevices"), "objectAtIndex:", 0)
+    text = native.string("kernel void nothing() {}")
+    library = send(device, "newLibraryWithSource:options:error:", text, 0, 0)
+    function = send(library, "newFunctionWithName:", native.string("nothing"))
+    made = send(send(send(device, "newCommandQueue"), "commandBuffer"), "computeCommandEncoder")
+    send(made, "setComputePipelineState:", send(device, "newComputePipelineStateWithFunction:error:", function, 0))
+    return made
+
+
+def send_message(programs: MacPrograms, receiver: int, selector: str, *arguments: int) -> int:
+    """As compiled code sends it."""
+    function = programs.machine.trap("_objc_msgSend")
+    return programs.machine.call(function, receiver, programs.native.selector(selector), *arguments)
+
+
+def sizes_as(function: str) -> Fault:
+    def send(programs: MacPrograms) -> None:
+        selector = programs.native.selector("dispatchThreads:threadsPerThreadgroup:")
+        programs.call(function, encoder(programs), selector, programs.machine.trap("_objc_msgSend"))
+
+    return send
+
+
+def to_released(programs: MacPrograms) -> None:
+    made = programs.native.send(programs.native.object_class("MTLCompileOptions"), "new")
+    programs.machine.call(programs.machine.trap("_objc_release"), made)
+    send_message(programs, made, "languageVersion")
+
+
+def released_twice(programs: MacPrograms) -> None:
+    made = programs.native.send(programs.native.object_class("MTLCompileOptions"), "new")
+    for _ in range(2):
+        programs.machine.call(programs.machine.trap("_objc_release"), made)
+
+
+SIZES = "dispatchThreads:threadsPerThreadgroup:"
+
+
+@pytest.mark.parametrize(
+    ("fault", "planted", "said"),
+    [
+        (
+            lambda programs: programs.run("copies"),
+            {"newBufferWithLength:options:": "@32@0:8d16Q24"},
+            "-[SimulatedHeap newBufferWithLength:options:] is @ d Q here and @ Q Q by metal-cpp",
+        ),
+        (
+            sizes_as("send_sizes"),
+            {SIZES: "v64@0:8{?=QQ}16{?=QQ}40"},
+            f"-[SimulatedComputeCommandEncoder {SIZES}] is v {{QQ}} {{QQ}} here and v {{QQQ}} {{QQQ}} by metal-cpp",
+        ),
+        (sizes_as("send_fields"), {}, "24 bytes at 0x3 are nobody's memory"),
+        (to_released, {}, "languageVersion was sent to a deallocated object"),
+        (released_twice, {}, "objc_release was sent to a deallocated object"),
+        (
+            lambda programs: send_message(programs, encoder(programs), "setComputePipelineState:", 3),
+            {},
+            "argument 1 of -[SimulatedComputeCommandEncoder setComputePipelineState:]: a message was sent to 0x3, which is no object",
+        ),
+        (
+            lambda programs: send_message(programs, encoder(programs), "noMethod"),
+            {},
+            "the simulator does not have -[SimulatedComputeCommandEncoder noMethod]",
+        ),
+    ],
+    ids=["wrong type", "wrong struct", "struct by value", "released", "released twice", "no object", "no method"],
+)
+def test_planted_fault_is_seen(
+    loaded: Loaded, inputs: Inputs, fault: Fault, planted: dict[str, str], said: str
+) -> None:
+    def run() -> dict[str, Any]:
+        return {"answer": str(fault(MacPrograms(loaded, inputs, Messages(planted))))}
+
+    with pytest.raises(Stopped, match=f"^{re.escape(said)}"):
+        in_child(run)
+    loaded.seen(said)
+
+
+def test_struct_by_its_address_is_taken(loaded: Loaded, inputs: Inputs) -> None:
+    def run() -> dict[str, Any]:
+        messages = Messages()
+        sizes_as("send_sizes")(MacPrograms(loaded, inputs, messages))
+        return dict(messages.counts)
+
+    assert in_child(run) == {f"-[SimulatedComputeCommandEncoder {SIZES}]": 1}
+
+
+def test_error_of_the_simulator_is_named(loaded: Loaded, inputs: Inputs) -> None:
+    """An exception cannot pass from native code to the machine: it ends the program."""
+    length = lambda programs: send_message(programs, encoder(programs), "setThreadgroupMemoryLength:atIndex:", 3, 0)  # noqa: E731
+    with pytest.raises(Failed, match="(?s)SIGABRT.*setThreadgroupMemoryLength") as failure:
+        in_child(lambda: {"answer": length(MacPrograms(loaded, inputs, Messages()))})
+    loaded.seen(str(failure.value).splitlines()[0])
