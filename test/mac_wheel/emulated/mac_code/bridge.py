@@ -5,13 +5,13 @@ from ctypes import addressof, c_uint64
 from inspect import signature as python_signature
 from typing import Any
 
-from mac_code.calls import Calls, two_words, X0, zero
+from mac_code.calls import Calls, invoke_of, two_words, X0, zero
 from mac_code.encodings import Signature
 from mac_code.formats import argument_codes, formatted
 from mac_code.machine import Stopped
 from mac_code.messages import Messages
 from mac_code.native import Native, SharedMemory
-from mac_code.own_classes import OwnClasses
+from mac_code.own_classes import OwnClasses, SUFFIX
 from mac_code.process import Image
 from mac_code.system import MacProcess
 
@@ -24,7 +24,7 @@ _FORMATS = ("stringWithFormat:",)
 _DESTROYED = "SimulatorDestroyedObject"
 # Functions that mean the same there, with the number of their arguments.
 _SAME = {
-    **{"objc_autoreleasePoolPush": 0, "objc_autoreleasePoolPop": 1, "objc_autorelease": 1, "sel_getName": 1},
+    **{"objc_autoreleasePoolPush": 0, "objc_autoreleasePoolPop": 1, "sel_getName": 1},
     **{"NSClassFromString": 1, "MTLCopyAllDevices": 0, "MTLCreateSystemDefaultDevice": 0},
     **{"dispatch_get_specific": 1, "dispatch_queue_create": 2, "dispatch_release": 1},
 }
@@ -38,7 +38,7 @@ class Bridge:
         """Takes the process's calls of macOS's functions that are not in it."""
         self.process, self.native, self.messages = process, native, messages
         self.machine = process.machine
-        shim = process.image("libshim.dylib")
+        shim = self._shim = process.image("libshim.dylib")
         self.copy_block, self.release_block = (shim.address(f"__Block_{name}") for name in ("copy", "release"))
         self.calls = Calls(self.machine, native, {"copy": self.copy_block, "release": self.release_block})
         self.machine.adopt = SharedMemory(self.machine).adopt
@@ -54,10 +54,11 @@ class Bridge:
             **{f"_{name}": self._same(name, count) for name, count in _SAME.items()},
             "_objc_msgSend": self._message,
             "_objc_msgSendSuper2": self._message_to_super,
-            "_objc_alloc": lambda kind: native.send(kind, "alloc"),
-            "_objc_alloc_init": lambda kind: native.send(native.send(kind, "alloc"), "init"),
-            "_objc_retain": lambda each: self._counted("objc_retain", self.copy_block, each),
-            "_objc_release": lambda each: self._counted("objc_release", self.release_block, each),
+            "_objc_alloc": lambda kind: self._plain(kind, "alloc"),
+            "_objc_alloc_init": lambda kind: self._plain(self._plain(kind, "alloc"), "init"),
+            "_objc_retain": lambda each: self._plain(each, "retain"),
+            "_objc_release": lambda each: self._plain(each, "release"),
+            "_objc_autorelease": lambda each: self._plain(each, "autorelease"),
             "_dispatch_sync": lambda queue, block: self._dispatch("dispatch_sync", queue, block),
             "_dispatch_async": lambda queue, block: self._dispatch("dispatch_async", queue, block),
             "_snprintf": self._snprintf,
@@ -114,13 +115,18 @@ class Bridge:
         call = lambda *arguments: self.native(name, *arguments)  # noqa: E731
         return (lambda: call(), lambda a: call(a), lambda a, b: call(a, b))[count]
 
-    def _counted(self, function: str, of_blocks: int, each: int) -> int:
-        """Retain or release an object, which may be a block of the machine."""
-        if each and not each & 1 and self.machine.word(each) in self._blocks and self.machine.owns(self.machine.word(each + 16)):
-            return self.machine.call(of_blocks, each)
-        if each:
-            self._class_of(each, function)
-        return self._guarded(lambda: self.native(function, each))
+    def _plain(self, receiver: int, name: str) -> int:
+        """A message for which macOS has a function; the receiver may be a block of the machine."""
+        if not receiver:
+            return 0
+        is_number = receiver & 1
+        if not is_number and self.machine.word(receiver) in self._blocks and self.machine.owns(invoke_of(receiver)):
+            return self.machine.call(self.copy_block if name == "retain" else self.release_block, receiver)
+        object_class = self._class_of(receiver, name)
+        # What a block keeps for its own is no message of the library.
+        if self.process.image_at(self.machine.return_address) is not self._shim:
+            self._note(self._title(object_class, name))
+        return self._guarded(lambda: self.native.send(receiver, name))
 
     def _guarded(self, call: Callable[[], int]) -> int:
         result = call()
@@ -179,10 +185,11 @@ class Bridge:
             self._forward(object_class, receiver, selector, name)
             return
         function, kind = method
+        title = self._title(object_class, name)
+        self._note(title)
         if function in self.classes.functions:
             self.calls.go(self.classes.functions[function])
             return
-        title = self._title(object_class, receiver, name)
         kind = self.messages.sent(title, kind)
         further = ""
         if name in _FORMATS:
@@ -202,9 +209,12 @@ class Bridge:
         if name in _WAITS:
             self.calls.do_waiting()
 
-    def _title(self, object_class: int, receiver: int, name: str) -> str:
-        sign = "+" if self.native("class_isMetaClass", object_class) & 1 else "-"
-        return f"{sign}[{self.native.name_of(object_class)} {name}]"
+    def _note(self, title: str) -> None:
+        if not self.calls.of_others:
+            self.messages.sequence.append(title)
+
+    def _title(self, object_class: int, name: str) -> str:
+        return self.native.title(object_class, name).replace(SUFFIX, "")
 
     def _method(self, object_class: int, selector: int, receiver: int) -> tuple[int, Signature] | None:
         key = object_class, selector
@@ -223,7 +233,7 @@ class Bridge:
         own = self.classes.functions.get(method[0]) if method else None
         target = self.machine.call(own, receiver, asks, selector) if own else 0
         if not target or target == receiver:
-            title = self._title(object_class, receiver, name)
+            title = self._title(object_class, name)
             raise Stopped(f"the simulator does not have {title}, sent from {self.machine.caller}")
         self.machine.set_register(X0, target)
         self._message(target, selector)

@@ -51,6 +51,8 @@ class Calls:
         self._thread = threading.get_ident()
         # What other threads want to be done here.
         self._waiting: deque[Callable[[], object]] = deque()
+        # Whether such work is running.
+        self.of_others = False
         # An error in a call that came from native code.
         self._failure: BaseException | None = None
         # Native code keeps pointers to these.
@@ -207,8 +209,12 @@ class Calls:
 
     def do_waiting(self) -> None:
         """Run what other threads have left for this one."""
-        while self._waiting:
-            self._waiting.popleft()()
+        of_others, self.of_others = self.of_others, True
+        try:
+            while self._waiting:
+                self._waiting.popleft()()
+        finally:
+            self.of_others = of_others
 
     # Native blocks on the machine
 

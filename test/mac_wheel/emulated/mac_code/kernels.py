@@ -6,6 +6,7 @@ from pathlib import Path
 from mac_code.bridge import Bridge
 from mac_code.encodings import signature
 from mac_code.machine import Stopped
+from mac_code.own_classes import SUFFIX
 from mac_code.system import FOLDER
 
 # What a file of compiled kernels begins with.
@@ -28,7 +29,7 @@ class Kernels:
         bridge.functions["_dispatch_data_create"] = self._data
         bridge.answers["newLibraryWithData:error:"] = self._library
         above = self._native.object_class("NSObject")
-        self._class = self._native.new_class("MacCodeKernels", above, self._native("class_getInstanceSize", above))
+        self._class = self._native.new_class(f"SimulatedLibrary{SUFFIX}", above, self._native("class_getInstanceSize", above))
         methods = (self._function, self._names, lambda receiver, selector: self._device)
         for (name, encoding), method in zip(_METHODS.items(), methods):
             self._native.add_method(

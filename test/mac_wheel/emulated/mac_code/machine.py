@@ -182,7 +182,11 @@ class Machine:
     @property
     def caller(self) -> str:
         """The place of the call of the running function."""
-        return self.describe(self.register(arm64.UC_ARM64_REG_LR) - 4)
+        return self.describe(self.return_address - 4)
+
+    @property
+    def return_address(self) -> int:
+        return self.register(arm64.UC_ARM64_REG_LR)
 
     def _note_fault(self, _uc: object, kind: int, address: int, _size: int, _value: int, _data: object) -> bool:
         self._fault = address

@@ -23,6 +23,8 @@ class Messages:
             self._facts[key[0] + key.split()[1].rstrip("]")] += facts
         self.counts: Counter[str] = Counter()
         self.unconfirmed: Counter[str] = Counter()
+        # All in their order, also those to objects of the libraries' own classes.
+        self.sequence: list[str] = []
 
     def sent(self, title: str, kind: Signature) -> Signature:
         """Take notice of a message such as `-[Class selector]`; returns the types by which it is sent."""

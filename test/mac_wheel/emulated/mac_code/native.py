@@ -23,6 +23,8 @@ class Native:
         ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
         self._all = ctypes.CDLL(None)
         self._functions: dict[tuple[str, int], Callable[..., int]] = {}
+        # Of new classes, which the runtime does not know to be such.
+        self._metaclasses: set[int] = set()
 
     def __call__(self, name: str, *arguments: int) -> int:
         """Call a function of C by its name."""
@@ -58,6 +60,12 @@ class Native:
 
     def name_of(self, object_class: int) -> str:
         return self.text(self("class_getName", object_class))
+
+    def title(self, object_class: int, selector: str) -> str:
+        """A method as its error messages name it."""
+        is_meta = self("class_isMetaClass", object_class) & 1 or object_class in self._metaclasses
+        sign = "+" if is_meta else "-"
+        return f"{sign}[{self.name_of(object_class)} {selector}]"
 
     def send(self, receiver: int, selector: str, *arguments: int) -> int:
         """A message whose arguments and result are objects or integers."""
@@ -98,6 +106,7 @@ class Native:
         if place.value != self("class_getInstanceSize", above):
             raise RuntimeError("the runtime keeps the size of objects in another place")
         place.value = size
+        self._metaclasses.add(self("object_getClass", made))
         return made
 
     def add_method(self, object_class: int, name: str, encoding: str, function: Any) -> int:

@@ -10,7 +10,7 @@ from mac_code.native import Native
 from mac_code.process import Image
 
 # Tells apart the same class that the simulator's build has natively.
-_SUFFIX = " (arm64)"
+SUFFIX = " (arm64)"
 
 
 class OwnClasses:
@@ -38,7 +38,7 @@ class OwnClasses:
         begin, size = (int.from_bytes(self._machine.read(fixed + at, 4), "little") for at in (4, 8))
         if begin != self._native("class_getInstanceSize", above):
             raise Stopped(f"the fields of {text(word(fixed + 24))} begin at {begin}, where its superclass does not end")
-        made = self._native.new_class(text(word(fixed + 24)) + _SUFFIX, above, size)
+        made = self._native.new_class(text(word(fixed + 24)) + SUFFIX, above, size)
         of_class = word(word(found) + 32) & ~7
         for target, methods in ((made, fixed), (self._native("object_getClass", made), of_class)):
             for name, encoding, function in self._methods(word(methods + 32)):

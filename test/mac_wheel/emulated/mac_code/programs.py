@@ -7,6 +7,7 @@ import os
 import signal
 import tempfile
 import traceback
+from bisect import bisect_left
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from mac_code.native import Native
 
 # In programs.cpp.
 NAMES = ("copies", "ones", "kernel", "matmul", "convolution", "softmax", "random", "replays")
+_BACKEND = "CMakeFiles/backend_"
 Job = Callable[[], dict[str, Any]]
 
 
@@ -78,33 +80,53 @@ class MacPrograms:
 
     def run(self, name: str) -> dict[str, Any]:
         """Run a program; returns what it left."""
-        self.native("mps_simulator_reset_counters")
+        self.messages.sequence = []
         problem = self.call("run", self.machine.data(f"program {name}", name.encode() + b"\0"))
         self.bridge.calls.do_waiting()
         if problem:
             raise Failed(f"{name}: {self.machine.text(problem)}")
         content = self.machine.read(self.call("content"), self.call("content_size"))
-        return _left(content, self.native)
+        return {"content": content.hex(), "sequence": self.messages.sequence}
 
 
 def run_all_natively(inputs: Inputs) -> dict[str, Any]:
     """Run the programs that were built for the simulator."""
+    trace = ctypes.CDLL(str(inputs.runtime.trace), mode=ctypes.RTLD_GLOBAL)
     native = Native(inputs.simulator)
+    backend = Backend(inputs.simulator)
     programs = ctypes.CDLL(str(inputs.runtime.native_programs))
     programs.mac_code_run.restype = ctypes.c_char_p
-    programs.mac_code_content.restype = ctypes.c_void_p
-    programs.mac_code_content_size.restype = ctypes.c_size_t
+    for function in (programs.mac_code_content, programs.mac_code_content_size, trace.mac_code_messages):
+        function.restype = ctypes.c_size_t
     found = {}
     for name in NAMES:
-        native("mps_simulator_reset_counters")
+        trace.mac_code_take_count()
         problem = programs.mac_code_run(name.encode())
         if problem:
             raise Failed(f"{name}: {problem.decode()}")
+        messages = (ctypes.c_uint64 * 3 * trace.mac_code_take_count()).from_address(trace.mac_code_messages())
+        sequence = [
+            native.title(object_class, native.text(native("sel_getName", selector)))
+            for object_class, selector, caller in messages
+            if backend.has(caller)
+        ]
         content = ctypes.string_at(programs.mac_code_content(), programs.mac_code_content_size())
-        found[name] = _left(content, native)
+        found[name] = {"content": content.hex(), "sequence": sequence}
     return found
 
 
-def _left(content: bytes, native: Native) -> dict[str, Any]:
-    calls = json.loads(native.text_of("mps_simulator_counters_json"))
-    return {"content": content.hex(), "calls": calls}
+class Backend:
+    """Where the backend's code is in the simulator's library, as its linker noted."""
+
+    def __init__(self, library: Path):
+        """The library is in this process."""
+        line = next(each for each in Path("/proc/self/maps").read_text().splitlines() if each.endswith(str(library)))
+        base = int(line.split("-")[0], 16)
+        lines = (each.split() for each in library.with_suffix(".map").read_text().splitlines() if _BACKEND in each)
+        found = sorted((base + int(each[0], 16), int(each[2], 16)) for each in lines if ":(.text" in each[4])
+        self._begins, self._sizes = [begin for begin, _ in found], [size for _, size in found]
+
+    def has(self, address: int) -> bool:
+        """Whether a call that returns to this address is the backend's."""
+        number = bisect_left(self._begins, address) - 1
+        return number >= 0 and address <= self._begins[number] + self._sizes[number]

@@ -40,8 +40,9 @@ class Runtime(NamedTuple):
     cxx: Path
     probe: Path
     programs: Path
-    # The same for the simulator.
+    # The same for the simulator, and what notes its messages.
     native_programs: Path
+    trace: Path
 
 
 class Compiler:
@@ -112,21 +113,24 @@ def build_runtime(bench: Bench, torch: Path, libraries: Sequence[AppleLibrary]) 
     for name, source in (("probe", probe), ("programs", programs)):
         wanted = [bench.pin.tools, source.read_bytes(), deferred.read_bytes(), str(torch), words_of_this]
         fill_once(folder / name, wanted, partial(build_extension, source=source, name=f"lib{name}.dylib"))
-    native = _native_programs(folder / "native", bench.project.layout.simulator_build, programs)
+    sources = (programs, HERE / "trace.cpp")
+    native = _for_simulator(folder / "native", bench.project.layout.simulator_build, sources)
     names = ("base/libshim.dylib", "base/libunwind.dylib", "base/libc++.1.dylib")
     made = (folder / name for name in (*names, "probe/libprobe.dylib", "programs/libprograms.dylib"))
-    return Runtime(*made, native)
+    return Runtime(*made, *native)
 
 
-def _native_programs(folder: Path, simulator: Path, source: Path) -> Path:
-    # Its compiler knows the simulator.
-    words = [str(simulator / "bin/mps-clang++"), "-std=c++17", "-O1", "-shared", "-fPIC", "-w"]
+def _for_simulator(folder: Path, simulator: Path, sources: Sequence[Path]) -> list[Path]:
+    # Its compiler knows the simulator; the last library must know nothing of it.
     description = (simulator / "mps_simulator.json").read_text()
     torch = Path(json.loads(description)["wheel"])
-    words += [f"-I{torch / 'include'}", "-D_GLIBCXX_USE_CXX11_ABI=0", f"-L{torch / 'lib'}", "-ltorch_cpu", "-lc10"]
+    words = ["-std=c++17", "-O1", "-shared", "-fPIC", "-w"]
+    of_torch = [f"-I{torch / 'include'}", "-D_GLIBCXX_USE_CXX11_ABI=0", f"-L{torch / 'lib'}", "-ltorch_cpu", "-lc10"]
+    commands = [[str(simulator / "bin/mps-clang++"), *words, *of_torch], ["clang++-19", *words]]
 
     def build(new: Path) -> None:
-        subprocess.run([*words, str(source), "-o", str(new / "libprograms.so")], check=True)
+        for source, command in zip(sources, commands):
+            subprocess.run([*command, str(source), "-o", str(new / f"lib{source.stem}.so")], check=True)
 
-    fill_once(folder, [words, description, source.read_bytes()], build)
-    return folder / "libprograms.so"
+    fill_once(folder, [commands, description, *(each.read_bytes() for each in sources)], build)
+    return [folder / f"lib{source.stem}.so" for source in sources]
