@@ -2,7 +2,8 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -64,9 +65,9 @@ def first(inputs: Inputs) -> Iterator[Loaded]:
 
 
 @pytest.fixture(scope="session")
-def native_results(inputs: Inputs) -> dict[str, Any]:
-    """The programs' results on the simulator."""
-    return in_child(lambda: run_all_natively(inputs))
+def native_results(inputs: Inputs) -> Callable[[str], dict[str, Any]]:
+    """The programs' results on the simulator, by version of macOS."""
+    return cache(lambda macos: in_child(lambda: run_all_natively(inputs), macos))
 
 
 @pytest.fixture

@@ -29,8 +29,8 @@ class Failed(Exception):
     """The text says why a program did not run to its end."""
 
 
-def in_child(job: Job) -> dict[str, Any]:
-    """Run this in a copy of the process: the simulator's state cannot be brought back."""
+def in_child(job: Job, macos: str = "15.2") -> dict[str, Any]:
+    """Run this in a copy of the process, for a version of macOS: the simulator's state cannot be brought back."""
     with tempfile.TemporaryFile("w+") as answer, tempfile.TemporaryFile("w+") as said:
         child = os.fork()
         if not child:
@@ -38,6 +38,7 @@ def in_child(job: Job) -> dict[str, Any]:
                 os.dup2(said.fileno(), 1)
                 os.dup2(said.fileno(), 2)
                 faulthandler.enable(2)
+                os.environ["MPS_SIMULATOR_MACOS"] = macos
                 json.dump(job(), answer)
             except Stopped as problem:
                 json.dump({"stopped": str(problem)}, answer)
@@ -51,7 +52,7 @@ def in_child(job: Job) -> dict[str, Any]:
         text = answer.read()
         if status or not text:
             reason = signal.Signals(-status).name if status < 0 else f"status {status}"
-            raise Failed(f"the program ended with {reason}: {said.read()[-4000:]}")
+            raise Failed(f"the program ended with {reason}: {said.read(2000)}")
         found: dict[str, Any] = json.loads(text)
         if "stopped" in found:
             raise Stopped(found["stopped"])
@@ -62,8 +63,7 @@ class MacPrograms:
     """The programs on the machine, after the take-over."""
 
     def __init__(self, loaded: Loaded, inputs: Inputs, messages: Messages):
-        """Bring the simulator into this process, which cannot be undone."""
-        loaded.machine.restore(loaded.snapshot)
+        """Bring the simulator into this process, which cannot be undone; the machine is as after loading."""
         process = loaded.process
         self.machine, self.messages = process.machine, messages
         self.image = process.load(inputs.runtime.programs)

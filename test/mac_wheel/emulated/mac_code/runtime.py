@@ -81,8 +81,8 @@ def build_runtime(bench: Bench, torch: Path, libraries: Sequence[AppleLibrary]) 
         places.zig.parent / "lib",
         places.official_headers / "torch/include",
     )
-    shims, programs = (HERE / "shim.c", HERE / "blocks.c"), HERE / "programs.cpp"
-    probe, deferred = HERE / "probe.cpp", places.own / "takeover" / "deferred.h"
+    shims, deferred = (HERE / "shim.c", HERE / "blocks.c"), places.own / "takeover" / "deferred.h"
+    extensions = {"probe": (HERE / "probe.cpp",), "programs": (HERE / "programs.cpp", HERE / "arguments.cpp")}
 
     def build_base(new: Path) -> None:
         compiler = Compiler(bench, new)
@@ -96,41 +96,45 @@ def build_runtime(bench: Bench, torch: Path, libraries: Sequence[AppleLibrary]) 
         parts = [compiler.compile(each, *_CXX_WORDS, *words) for each in sources if each.name not in _LEFT_OUT]
         compiler.link("libc++.1.dylib", parts, install_name=LIBCXX)
 
-    def build_extension(new: Path, source: Path, name: str) -> None:
+    def build_extension(new: Path, name: str) -> None:
         """Bound to the official libraries, as an extension is."""
         compiler = Compiler(bench, new)
         words = ["-std=c++17", "-fvisibility=hidden", "-fvisibility-inlines-hidden", "-DNDEBUG", f"-I{headers}"]
         words += ["-fclang-abi-compat=17", "-D_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS=1", f"-I{deferred.parent}"]
         # The headers that the series adds.
         words += [f"-I{headers / 'torch/csrc/api/include'}", "-idirafter", str(bench.checkout / "aten/src")]
-        part = compiler.compile(source, *words)
+        parts = [compiler.compile(each, *words) for each in extensions[name]]
         stubs = write_stubs(places, libraries)
         linked = [torch / "lib/libtorch_cpu.dylib", torch / "lib/libc10.dylib", stubs[CXX], stubs[SYSTEM]]
-        compiler.link(name, [part], *map(str, linked))
+        compiler.link(f"lib{name}.dylib", parts, *map(str, linked))
 
     words_of_this = Path(__file__).read_bytes()
     fill_once(folder / "base", [bench.pin.tools, *(each.read_bytes() for each in shims), words_of_this], build_base)
-    for name, source in (("probe", probe), ("programs", programs)):
-        wanted = [bench.pin.tools, source.read_bytes(), deferred.read_bytes(), str(torch), words_of_this]
-        fill_once(folder / name, wanted, partial(build_extension, source=source, name=f"lib{name}.dylib"))
-    sources = (programs, HERE / "trace.cpp")
-    native = _for_simulator(folder / "native", bench.project.layout.simulator_build, sources)
+    for name, sources in extensions.items():
+        texts = [each.read_bytes() for each in (*sources, deferred)]
+        wanted = [bench.pin.tools, *texts, str(torch), words_of_this]
+        fill_once(folder / name, wanted, partial(build_extension, name=name))
+    native = _for_simulator(folder / "native", bench.project.layout.simulator_build, extensions["programs"])
     names = ("base/libshim.dylib", "base/libunwind.dylib", "base/libc++.1.dylib")
     made = (folder / name for name in (*names, "probe/libprobe.dylib", "programs/libprograms.dylib"))
     return Runtime(*made, *native)
 
 
-def _for_simulator(folder: Path, simulator: Path, sources: Sequence[Path]) -> list[Path]:
-    # Its compiler knows the simulator; the last library must know nothing of it.
+def _for_simulator(folder: Path, simulator: Path, programs: Sequence[Path]) -> tuple[Path, Path]:
     description = (simulator / "mps_simulator.json").read_text()
     torch = Path(json.loads(description)["wheel"])
     words = ["-std=c++17", "-O1", "-shared", "-fPIC", "-w"]
     of_torch = [f"-I{torch / 'include'}", "-D_GLIBCXX_USE_CXX11_ABI=0", f"-L{torch / 'lib'}", "-ltorch_cpu", "-lc10"]
-    commands = [[str(simulator / "bin/mps-clang++"), *words, *of_torch], ["clang++-19", *words]]
+    trace = HERE / "trace.cpp"
+    # The first compiler links with the simulator, of which the other library must know nothing.
+    commands = {
+        "libprograms.so": [str(simulator / "bin/mps-clang++"), *words, *of_torch, *map(str, programs)],
+        "libtrace.so": ["clang++-19", *words, str(trace)],
+    }
 
     def build(new: Path) -> None:
-        for source, command in zip(sources, commands):
-            subprocess.run([*command, str(source), "-o", str(new / f"lib{source.stem}.so")], check=True)
+        for name, command in commands.items():
+            subprocess.run([*command, "-o", str(new / name)], check=True)
 
-    fill_once(folder, [commands, description, *(each.read_bytes() for each in sources)], build)
-    return [folder / f"lib{source.stem}.so" for source in sources]
+    fill_once(folder, [commands, description, *(each.read_bytes() for each in (*programs, trace))], build)
+    return folder / "libprograms.so", folder / "libtrace.so"
